@@ -20,7 +20,7 @@ from dynid.checks.summary import choices_of
 from dynid.choice.choose import choose
 from dynid.choice.excerpt import words
 from dynid.common.batched import single_threaded_blas
-from dynid.common.errors import NoResultError
+from dynid.common.errors import InputError, NoResultError
 from dynid.common.forced import forced
 from dynid.display.drawing import drawing_of
 from dynid.estimator.solution import CONVERGED
@@ -36,6 +36,7 @@ from dynid.statistics.assemble import recorded
 from dynid.statistics.estimate import Estimate
 from dynid.unknown import Task
 from dynid.validation.causes import with_causes
+from dynid.validation.closing import explained
 from dynid.validation.crossvalidation import judge
 from dynid.validation.folds import held_back
 from dynid.validation.held_out import fitted_signals, predict_held_out, validate_result
@@ -142,9 +143,13 @@ def identify_logs(
 
 def _identified(task: Task, truth: Mapping[str, float] | None) -> Estimate:
     """The flow from a task to an estimate with its verdict."""
+    robot = task.mechanism
     with single_threaded_blas():
-        task, tried = choose(task)
-        fit = fit_task(task, symbols=_symbols)
+        try:
+            task, tried = choose(task)
+            fit = fit_task(task, symbols=_symbols)
+        except InputError as error:
+            raise explained(error, task) from error
         problem, parts, chi, real = fit.problem, fit.parts, fit.chi, fit.real
         fitted = fitted_signals(problem, chi)
         predicted = cache(lambda: predict_held_out(problem, chi, fit.task.held_out, fit.experiment))
@@ -177,13 +182,13 @@ def _identified(task: Task, truth: Mapping[str, float] | None) -> Estimate:
         tried=tried,
         history=recorded(fit.linear, parts.parameters),
         files=problem.case.files(fit),
-        mechanism=mechanism,
+        mechanism=robot,
         drawing=drawing_of(fit, fitted),
     )
     failure = real.failure or refused or _not_converged(fit)
     with single_threaded_blas():
         errors = unseen_errors(fit, estimate.signals, estimate.validation)
-        estimate = replace(estimate, warnings=with_causes(fit, errors, estimate))
+        estimate = with_causes(fit, errors, estimate)
     estimate = replace(estimate, verdict=judge_result(fit, estimate, errors, failure))
     if failure:
         raise NoResultError(failure, estimate)

@@ -157,6 +157,8 @@ def _suspects(
     final = {**judged.first, **{one.suspect: one for one in flagged}}
     flagged_suspects = {one.suspect for one in flagged}
     tests = tuple(_row(one, one.suspect in flagged_suspects) for one in final.values())
+    if turned is not None:
+        tests = tuple(turned.confirmed(one) if one.test == "gravity" else one for one in tests)
     shared = any(one.suspect.test == "delay" and one.suspect.about == ALL for one in flagged)
     named = [
         verdict_notice(one, problem, shared)
@@ -309,6 +311,7 @@ def _row(verdict: Verdict, warned: bool) -> ResidualTest:
         p_value=verdict.p_value,
         warned=warned,
         note=confounded(verdict).removeprefix("; "),
+        explains=min(verdict.explains, 1.0),
     )
 
 

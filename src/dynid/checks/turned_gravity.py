@@ -23,6 +23,7 @@ from dynid.common.notices import Notice, eased, notice
 from dynid.experiment.experiment import Experiment
 from dynid.linear import LinearFit, linear_fit
 from dynid.problem import Problem
+from dynid.statistics.estimate import ResidualTest
 
 if TYPE_CHECKING:
     from dynid.checks.fault_selection import Verdict
@@ -52,6 +53,12 @@ class TurnedGravity:
     fit: LinearFit
     left: float
     others: tuple[Verdict, ...]
+
+    def confirmed(self, test: ResidualTest) -> ResidualTest:
+        """The linear test of gravity, with what the fit at this gravity explains."""
+        vector = ", ".join(f"{x:.3g}" for x in self.g + 0.0)
+        note = f"gravity [{vector}]" + (f"; {test.note}" if test.note else "")
+        return replace(test, explains=max(1.0 - self.left**2, 0.0), note=note)
 
     def notice(self, described: Float[Array, "3"], alike: str, sensor: bool) -> Notice:
         """The warning.

@@ -1,11 +1,11 @@
-"""Variants of a robot: other drive terms, mounted payloads, cut loops, a sub-chain."""
+"""Variants of a robot: other drive terms or dimensions, mounted payloads, cut loops, a sub-chain."""
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 
-from dynid.common.errors import InputError, nearest
+from dynid.common.errors import DynidError, InputError, nearest
 from dynid.mechanism.cable import cable_coordinates, without_cables
 from dynid.mechanism.joint import Loop
 from dynid.mechanism.measured_pose import virtual_joints, without_poses
@@ -43,6 +43,33 @@ def variant(
         changes |= {"loops": ()}
     changed = replace(mechanism, **changes)  # type: ignore[arg-type]
     return changed if bodies is None else _sub_chain(changed, bodies)
+
+
+def resized(mechanism: Mechanism, values: Mapping[str, float]) -> Mechanism | None:
+    """The robot with other values of named dimensions; None where it cannot be built.
+
+    Only frames change: gravity, payloads and drive terms stay as they are, and entries of `start` that were
+    not taken from the file.
+    """
+    if mechanism.rebuild is None:
+        return None
+    try:
+        now = dict(mechanism.geometry)
+        written, other = mechanism.rebuild(now), mechanism.rebuild({**now, **values})
+    except DynidError:
+        return None
+    moved = {k: v for k, v in other.start.items() if mechanism.start.get(k) == written.start.get(k)}
+    return replace(
+        mechanism,
+        joints=other.joints,
+        loops=other.loops,
+        couplings=other.couplings,
+        cables=other.cables,
+        swivels=other.swivels,
+        start={**mechanism.start, **moved},
+        geometry={},
+        rebuild=None,
+    )
 
 
 def free_joints(mechanism: Mechanism) -> tuple[str, ...]:

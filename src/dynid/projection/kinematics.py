@@ -92,6 +92,7 @@ class ClosedKinematics:
         excluded: Ranges of samples that are not used.
         anchors: Samples whose poses are kept, shape (s,).
         tangents: Tangent directions at the poses kept, shape (s, v, d).
+        labels: Names of the measured coordinates.
     """
 
     def __init__(self, mechanism: Mechanism, motion: Motion, checked: bool = False) -> None:
@@ -102,8 +103,8 @@ class ClosedKinematics:
             mechanism, motion.log.position_names, _weights(mechanism, motion.log.position_names)
         )
         self.tracker = _tracker(self.assembly, self.sensors, mechanism)
-        self._labels = tuple(mechanism.coordinates[i] for i in self.sensors.velocity)
-        self._units = {name: position_unit(mechanism, (name,)) for name in self._labels}
+        self.labels = tuple(mechanism.coordinates[i] for i in self.sensors.velocity)
+        self._units = {name: position_unit(mechanism, (name,)) for name in self.labels}
         self._has_origins = bool(motion.log.origins)
         self.noise = _noise(mechanism, motion.log, self.sensors)
         left = 1.0 if motion.plan.cutoff is None else min(1.0, 2.0 * motion.plan.cutoff * motion.log.dt)
@@ -117,10 +118,10 @@ class ClosedKinematics:
         self.doubtful_at = np.array(found.doubtful_at)
         self.excluded: tuple[tuple[int, int], ...] = ()
         self.notices = (*self.assembly.notices, *found.notices(motion.log.name))
-        self.choices = {"closure": found.words()}
+        self.choices = {"closure": found.words(), "distance to singular poses": found.nearest_words()}
         self._dead = tuple(found.dead)
         self.anchors, self._poses = np.array(found.anchors), np.array(found.poses)
-        self._shown = np.concatenate(found.shown) if found.shown else np.zeros((0, 2 + len(self._labels)))
+        self._shown = np.concatenate(found.shown) if found.shown else np.zeros((0, 3 + len(self.labels)))
         none = np.zeros((0, len(mechanism.coordinates), self.assembly.dof))
         self.tangents = np.concatenate([none, *found.tangents])
         self.speeds = np.concatenate([none[:, :, 0], *found.speeds])
@@ -132,7 +133,7 @@ class ClosedKinematics:
 
     def misfit(self) -> Misfit:
         """An empty record of sensor errors."""
-        return Misfit(self.sensors, self._labels, self._units, self.noise)
+        return Misfit(self.sensors, self.labels, self._units, self.noise)
 
     def unit(self, name: str) -> str:
         """Of a measured coordinate: rad or m; for closures it may be either."""
@@ -165,15 +166,19 @@ class ClosedKinematics:
         return States(pose, rates.dq, rates.ddq, rates.N, fine, rates.condition)
 
     def residuals(self, t: Float[Array, "n"]) -> dict[str, Float[Array, "n"]]:
-        """Closure errors near some times, in [m] or [rad], and errors of redundant sensors."""
+        """Closure errors near some times, in [m] or [rad], and errors of redundant sensors.
+
+        `singularity_distance` is 1 over the condition number of the map from the motion to the measured
+        coordinates: about the distance from a dead point in [rad] or [m], zero at it.
+        """
         times = self._shown[:, 0]
         if len(times) == 0:
             return {}
         at = np.clip(np.searchsorted(times, t), 0, len(times) - 1)
         near = np.where(np.isfinite(t)[:, None], self._shown[at], np.nan)
-        found = {"closure_residual": near[:, 1]}
+        found = {"closure_residual": near[:, 1], "singularity_distance": near[:, 2]}
         if self.redundant:
-            found |= {f"misfit_{name}": near[:, 2 + i] for i, name in enumerate(self._labels)}
+            found |= {f"misfit_{name}": near[:, 3 + i] for i, name in enumerate(self.labels)}
         return found
 
     def origin(self, log: Log, sample: int) -> Float[Array, "q"]:
@@ -193,7 +198,7 @@ class ClosedKinematics:
         open_by = np.abs(self.assembly.closure.values(pose).f)
         missed = np.abs(self.sensors.miss(pose, wanted))
         both = np.concatenate([open_by, np.where(missed > self.most_missed, missed, 0.0)], axis=1)
-        labels = [*self.assembly.closure.names, *self._labels]
+        labels = [*self.assembly.closure.names, *self.labels]
         worst = np.argmax(both, axis=1)
         return both[np.arange(len(wanted)), worst], [labels[i] for i in worst]
 

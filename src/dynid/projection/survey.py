@@ -55,7 +55,9 @@ class Survey:
         dead_at: Times of dead points: singular poses of the measured joints, and passages through one.
         doubtful_at: Times of singular poses, and of those after which the branch is uncertain, in [s].
         loose: Worst condition number, and the coordinate that moves there while the measured ones are fixed.
-        shown: Times, closure residuals and sensor errors of some samples, one row each, for display.
+        shown: Times, closure residuals, distances from singular poses and sensor errors of some samples, one
+            row each, for display.
+        nearest: Least distance from a singular pose, and its time in [s].
         speeds: Absolute velocities of all coordinates at one sample in `_THINNED`, each shape (n, v).
         tangents: Tangent directions at the anchors, each shape (n, v, d).
         doubts: Refusals of the log that were overridden.
@@ -75,7 +77,8 @@ class Survey:
     dead_at: list[float] = field(default_factory=list)
     doubtful_at: list[float] = field(default_factory=list)
     loose: tuple[float, str] = (0.0, "")
-    shown: list[Float[Array, "k m2"]] = field(default_factory=list)
+    shown: list[Float[Array, "k m3"]] = field(default_factory=list)
+    nearest: tuple[float, float] = (np.inf, 0.0)
     speeds: list[Float[Array, "n v"]] = field(default_factory=list)
     tangents: list[Float[Array, "n v d"]] = field(default_factory=list)
     doubts: list[Notice] = field(default_factory=list)
@@ -112,6 +115,15 @@ class Survey:
         """How well the loops close along a log, for the report."""
         text = f"loops closed to {self.largest:.1g} m or rad at {self.samples} poses"
         return text if self.misfit is None else f"{text}; {self.misfit.words()}"
+
+    def nearest_words(self) -> str:
+        """How near the log comes to a singular pose of the measured joints, for the report."""
+        distance, when = self.nearest
+        if not np.isfinite(distance):
+            return "not known"
+        return (
+            f"{distance:.2g} at t = {when:.4g} s (0: the measured joints do not determine the pose; 1: far)"
+        )
 
 
 def survey(kinematics: ClosedKinematics, motion: Motion, checked: bool = False) -> Survey:
@@ -188,7 +200,10 @@ def _judge(
     every = max(1, len(motion.log.t) // _SHOWN)
     part = slice((-first) % every, None, every)
     gone = kinematics.sensors.miss(states.q[part], wanted[part])
-    found.shown.append(np.column_stack([t[part], gaps[part], gone]))
+    distance = _distance(states)
+    found.shown.append(np.column_stack([t[part], gaps[part], distance[part], gone]))
+    if len(distance) and distance.min() < found.nearest[0]:
+        found.nearest = (float(distance.min()), float(t[int(np.argmin(distance))]))
     inside = np.zeros(len(t), dtype=bool)
     begins = [b - first for _, b in found.dead if 0 <= b - first < len(t)]
     for a, b in found.dead:
@@ -204,6 +219,13 @@ def _judge(
     found.tangents.append(states.N[kept])
     found.speeds.append(np.abs(states.dq[at[::_THINNED]]))
     return np.asarray(states.q[at[-1]])
+
+
+def _distance(states: States) -> Float[Array, "n"]:
+    """1 over the condition number: near a dead point, about the distance from it in [rad] or [m]."""
+    if states.condition is None:
+        return np.ones(len(states.q))
+    return np.asarray(1.0 / np.maximum(np.nan_to_num(states.condition, nan=np.inf), 1.0))
 
 
 def _judge_sensors(

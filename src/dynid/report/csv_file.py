@@ -63,7 +63,8 @@ def signals_csv(signals: Sequence[Signals]) -> str:
 
     Per equation `measured_NAME` and `predicted_NAME`; of redundantly actuated robots also, per motor,
     `tau_NAME`, `tau_rebuilt_NAME` and `tau_min_norm_NAME`, and the internal tension `c_1`, ...; of closed
-    robots `closure_residual` and, where more is measured than there are freedoms, `misfit_NAME`.
+    robots `closure_residual`, `singularity_distance` (zero at dead points, one far from them) and, where more
+    is measured than there are freedoms, `misfit_NAME`.
     """
     tables = [_signal_columns(one) for one in signals]
     names = list(dict.fromkeys(name for table in tables for name in table))

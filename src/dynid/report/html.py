@@ -10,14 +10,15 @@ from collections.abc import Callable
 from dynid.report.downloads import downloads
 from dynid.report.page import Section, render, script_json, scripted_page
 from dynid.report.quality import evidence
-from dynid.report.sections import found, log_quality, predicts, provenance, unknown, use
+from dynid.report.sections import description, found, log_quality, predicts, provenance, unknown, use
 from dynid.statistics.estimate import Estimate
 
-SECTIONS: tuple[Callable[[Estimate], Section], ...] = (
+SECTIONS: tuple[Callable[[Estimate], Section | None], ...] = (
     use.section,
     found.section,
     predicts.section,
     unknown.section,
+    description.section,
     log_quality.section,
     provenance.section,
 )
@@ -29,7 +30,7 @@ def report_html(estimate: Estimate) -> str:
         "report.html",
         ("robot.js",),
         estimate=estimate,
-        sections=[make(estimate) for make in SECTIONS],
+        sections=[section for make in SECTIONS if (section := make(estimate)) is not None],
         files=script_json(downloads(estimate)),
     )
 

@@ -21,6 +21,7 @@ from dynid.common.notices import Notice, severity_of
 from dynid.common.strict_json import read_json
 from dynid.statistics.correlation import Correlation
 from dynid.statistics.estimate import (
+    DescriptionTest,
     Estimate,
     Fit,
     ParameterEstimate,
@@ -63,6 +64,7 @@ def result_document(estimate: Estimate) -> dict[str, Any]:
         "uncertainty": dict(estimate.uncertainty),
         "correlations": [asdict(pair) for pair in estimate.correlations],
         "residual_tests": [asdict(test) for test in estimate.residual_tests],
+        "description": {"hypotheses": [asdict(one) for one in estimate.hypotheses]},
         "covariance": _covariance_document(estimate),
         "truth": None if estimate.truth is None else dict(estimate.truth),
     }
@@ -164,6 +166,9 @@ def _estimate(document: Mapping[str, Any]) -> Estimate:
         correlations=_shaped(document.get("correlations", []), tuple[Correlation, ...]),
         invisible=_shaped(document.get("invisible", []), tuple[NotIdentifiable, ...]),
         residual_tests=_shaped(document.get("residual_tests", []), tuple[ResidualTest, ...]),
+        hypotheses=_shaped(
+            document.get("description", {}).get("hypotheses", []), tuple[DescriptionTest, ...]
+        ),
         shared=_shared(document),
         verdict=_shaped(document["verdict"], Verdict) if "verdict" in document else NOT_JUDGED,
     )

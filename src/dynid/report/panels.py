@@ -12,7 +12,7 @@ from dynid.common.arrays import Array
 from dynid.estimator.history import History
 from dynid.report.numbers import number, unit_text
 from dynid.report.plots import band, bars, figure, line, packed, panel, stack
-from dynid.statistics.estimate import Fit, Signals, Tension, Validation
+from dynid.statistics.estimate import SINGULARITY_DISTANCE, Fit, Signals, Tension, Validation
 
 if TYPE_CHECKING:
     from markupsafe import Markup
@@ -186,6 +186,19 @@ def tension_figure(signals: Signals, motors: Tension, anchor: str, most: int) ->
         columns=2,
         link=anchor,
         shared={"t": packed(_since_start(signals.t)[rows])},
+    )
+
+
+def singularity_figure(signals: Signals, anchor: str, most: int) -> Markup:
+    """Distance from singular poses along one log."""
+    rows = _thinned(signals.t, most)
+    t, distance = _since_start(signals.t)[rows], signals.closure[SINGULARITY_DISTANCE][rows]
+    name = "distance from singular poses"
+    return figure(
+        anchor,
+        [panel([line(name, packed(t), packed(distance))], heading_of(name, "1"), _TIME)],
+        f"{name} of log {signals.log}",
+        f"Log {signals.log}{_thinning(len(rows), len(signals.t))}",
     )
 
 

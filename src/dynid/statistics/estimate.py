@@ -31,6 +31,9 @@ _POOR_PERCENT = 10.0
 _POOR_FIT = 50.0
 
 
+SINGULARITY_DISTANCE = "singularity_distance"  # a signal of closed robots
+
+
 @dataclass(frozen=True)
 class ParameterEstimate:
     """One base parameter. A removed one stays listed: essential False, value 0, sigma None.
@@ -185,6 +188,7 @@ class ResidualTest:
         warned: Whether it is among the warnings.
         note: Remark for the reader: tests that cannot be separated from it with this motion, residuals
             that are correlated in time.
+        explains: Part of the residual squares of the rows concerned, 0 to 1.
     """
 
     test: str
@@ -195,6 +199,22 @@ class ResidualTest:
     p_value: float
     warned: bool
     note: str = ""
+    explains: float = 0.0
+
+
+@dataclass(frozen=True)
+class DescriptionTest:
+    """The description as it is, or corrected in one place, against the same logs.
+
+    Attributes:
+        name: The correction, e.g. `gravity [0, 0, 9.81]`, or `as described`.
+        residual_percent: 100 |Y - W chi| / |Y| of the fit with it.
+        p: Probability of such an improvement if the description were right.
+    """
+
+    name: str
+    residual_percent: float
+    p: float
 
 
 @dataclass(frozen=True)
@@ -297,6 +317,7 @@ class Estimate:
         residual_tests: Tests of the residuals: delay, gain, joint zeros, friction left over, memory.
         choices: Every choice made from the data (filter, decimation, mask ...): name -> text.
         history: Of recursive estimators, the parameters over time; not kept in `result.json`.
+        hypotheses: Corrections of the description, the one that explains the logs best first.
         tried: Settings that were left open and how they were chosen, in the order tried.
         truth: True base values where known (simulated logs), by name; shown side by side.
         files: Further files of the result's folder, name -> text.
@@ -324,6 +345,7 @@ class Estimate:
     invisible: tuple[NotIdentifiable, ...] = ()
     residual_tests: tuple[ResidualTest, ...] = ()
     tried: tuple[Tried, ...] = ()
+    hypotheses: tuple[DescriptionTest, ...] = ()
     history: History | None = None
     files: Mapping[str, str] = field(default_factory=dict)
     shared: Float[Array, "p u"] | None = None

@@ -1,19 +1,21 @@
-"""Likely causes of residuals beyond noise: would the same logs fit if one thing were corrected?
+"""Is the description right? The same logs fitted with one thing corrected, and the corrections ranked.
 
-Each hypothesis corrects the description or the logs (gravity, branch of the loops, units, signs and order
-of positions, payload labels) and is fitted again on a part of each log. With rms_h(j) and rms_0(j) the
-residuals of effort j with and without the correction,
+Each hypothesis corrects the description or the logs (gravity, branch of the loops, dimensions, friction,
+units, signs and order of positions, payload labels) and is fitted again on a part of each log. With rms_h(j)
+and rms_0(j) the residuals of effort j with and without the correction,
 
     left_h = sqrt( sum_j ( rms_h(j) / |Y_j| )^2 / sum_j ( rms_0(j) / |Y_j| )^2 )
 
-The hypothesis with the least left over is named; others that leave about as little are named beside it.
-Faults that only shift the residual a little (delay, gain, joint zero, friction) have tests of their own.
+The hypothesis with the least left over is named first, others that leave about as little beside it. Faults
+that only shift the residual a little (delay, gain, joint zero, tilted gravity) have linear tests, which are
+ranked together with the refits. Logs that are fitted to the noise contradict nothing: then only other
+branches of closed robots are tried.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 
 import numpy as np
 
@@ -29,24 +31,45 @@ from dynid.motion.plan import MotionPlan
 from dynid.problem import prepare
 from dynid.realise import realise
 from dynid.statistics.estimate import Estimate, GroupFit, ResidualTest
-from dynid.validation.hypotheses import Hypothesis, hypotheses, shifted_zero
+from dynid.validation.branches import branch_hypotheses
+from dynid.validation.closure_causes import closure_cause
+from dynid.validation.dimensions import MOST_SIZES, dimension_units, large_dimensions, other_size
+from dynid.validation.hypotheses import (
+    Hypothesis,
+    delays,
+    drive_friction,
+    effort_signs,
+    gains,
+    other_gravity,
+    passive_friction,
+    payload_labels,
+    position_orders,
+    position_signs,
+    position_units,
+    shifted_zero,
+)
+from dynid.validation.ranking import SIGNIFICANT, Reference, Trial, ranked, reference_of, trial_of
 from dynid.validation.unseen import Unseen
 
 # A correction that leaves more of the residual than this is not the cause: one more payload, 10 parameters,
 # leaves 0.9 of the residual of a clean log, and a wrong branch of one loop of several about 0.7.
 _EXPLAINS = 0.5
+# A correction that leaves noise only (rms in parts of the noise floor) is the cause if it leaves less.
+_NOISE, _EXPLAINS_NOISE, _CERTAIN = 1.3, 0.9, 2e-3
 # Left over, relative to the best: named beside it.
 _AS_GOOD = 1.25
-_SURELY = 0.25
+_SURELY, _CERTAINLY = 0.25, 0.1
 # Hypotheses are tried where an effort is off by so many times its noise floor and percent of its peak.
-_TIMES, _PERCENT = 3.0, 1.0
-_SHARE, _SECONDS = 0.4, 3.0  # part of each log, and the least of it
+_BEYOND, _PERCENT = 1.5, 1.0
+_TIMES = 3.0  # times its noise floor: an effort that is off by more without a cause is a warning
+_SHARE, _SECONDS = 0.4, 10.0  # part of each log, and the least of it: on less the parameters follow any error
 # Corrections that negative masses can absorb, and what may be left with them if they are right.
 _ABSORBED, _NO_WORSE = ("gravity-off", "position-unit"), 1.05
 _POOR = 10.0  # percent of the peak: wrong columns leave more
 _MISFIT = 2.0  # percent of the peak: a model that leaves more lacks something that matters
 _MOST_ZEROS = 3
 _ZERO_STEP, _ZERO_ROUNDS = 0.03, 2  # [rad] or [m]
+_SIZE_STEP, _SIZES_REFINED = 0.02, 2  # of a dimension; dimensions that are fitted at their best value
 # Warnings of the linear tests, and what they would be in words.
 _SUSPECTS = {
     "gravity-off": "a tilted base",
@@ -59,33 +82,41 @@ _SUSPECTS = {
 _LINEAR = frozenset({*_SUSPECTS, "outlying-run", "burst", "model-misfit"})
 
 
-@dataclass(frozen=True, eq=False)
-class _Trial:
-    hypothesis: Hypothesis
-    fit: LinearFit
-    left: float
-
-
-def with_causes(fit: Fit, unseen: Unseen, estimate: Estimate) -> tuple[Notice, ...]:
-    """All warnings, with the cause that explains the residuals instead of vaguer ones.
+def with_causes(fit: Fit, unseen: Unseen, estimate: Estimate) -> Estimate:
+    """The estimate with ranked hypotheses, and with the cause of its residuals instead of vaguer warnings.
 
     Args:
         fit: To all logs.
         unseen: Its errors on unseen data.
         estimate: With its warnings so far.
     """
-    notices = estimate.warnings
     labels = tuple(_negative_loads(fit))
-    if labels or not _suspicious(fit, unseen, notices):
-        return (*notices, *labels)
+    if labels:
+        estimate = replace(estimate, warnings=(*estimate.warnings, *labels))
+    if not _testable(fit):
+        return estimate
+    notices, percent = estimate.warnings, estimate.fit.residual_percent
+    trials: list[Trial] = []
+    suspicious = not labels and (_suspicious(unseen, notices) or _odd(fit.task.mechanism, notices))
+    if suspicious or fit.task.mechanism.is_closed:
+        trials, percent = _trials(fit, unseen, estimate, suspicious)
+    named = _named(trials, percent, {row.name: row.floor for row in unseen.rows})
     impossible = any(one.code == "not-physical" and one.severity is Severity.STOP for one in notices)
-    doubted = any(one.code in ("zero-offset", "gravity-off", "model-misfit") for one in notices)
-    cause, left = likely_cause(fit, unseen, estimate.residual_tests, impossible, doubted)
-    if cause is None:
-        return (*notices, *_misfit(estimate.fit.groups, unseen, notices, estimate.residual_tests))
-    # Linear tests see the effects of the cause as faults of their own.
-    vague = _LINEAR if left < _SURELY or cause.code not in _LINEAR else ()
-    return (*(one for one in notices if one.code != cause.code and one.code not in vague), cause)
+    if named is None and suspicious and impossible:
+        named = _physical(fit, trials)
+    if named is not None:
+        best, cause = named
+        # Linear tests see the effects of the cause as faults of their own.
+        vague = _LINEAR if best.left < _SURELY or cause.code not in _LINEAR else {"model-misfit"}
+        kept = (one for one in notices if one.code != cause.code and one.code not in vague)
+        notices = (*kept, cause)
+    elif suspicious:
+        notices = (*notices, *_misfit(estimate.fit.groups, unseen, notices, estimate.residual_tests))
+    listed = ranked(trials, percent, estimate.residual_tests, None if named is None else named[0])
+    contradiction = closure_cause(fit, notices)
+    if contradiction is not None:
+        listed, notices = (contradiction.test, *listed), (*notices, *contradiction.notices)
+    return replace(estimate, warnings=tuple(notices), hypotheses=listed)
 
 
 def _misfit(
@@ -138,36 +169,57 @@ def _negative_loads(fit: Fit) -> Iterator[Notice]:
             yield notice("payload-label", "negative", body=body, mass=mass.value)
 
 
-def likely_cause(
-    fit: Fit, unseen: Unseen, tests: Sequence[ResidualTest], impossible: bool, doubted: bool
-) -> tuple[Notice | None, float]:
-    """The correction that explains the residuals, as a warning, and what it leaves; None if none does.
-
-    Args:
-        fit: To all logs.
-        unseen: Its errors on unseen data.
-        tests: Linear tests of its residuals.
-        impossible: Whether no rigid bodies have its parameters.
-        doubted: Whether joint zeros, or something that resembles gravity, are flagged.
-    """
-    plan, mechanism = fit.problem.plans[0], fit.task.mechanism
+def _trials(fit: Fit, unseen: Unseen, estimate: Estimate, suspicious: bool) -> tuple[list[Trial], float]:
+    """Corrections that were fitted, and the residual as described, in percent."""
+    plan, mechanism, tests = fit.problem.plans[0], fit.task.mechanism, estimate.residual_tests
     logs = tuple(_part(log, plan) for log in (*fit.task.logs, *fit.task.held_out))
+    if not suspicious and not (others := list(branch_hypotheses(mechanism, logs))):
+        return [], estimate.fit.residual_percent
     before = _fitted(fit, mechanism, logs)
     if before is None:
-        return None, 1.0
-    trials: list[_Trial] = []
-    for one in hypotheses(mechanism, logs, tests, any(row.percent > _POOR for row in unseen.rows)):
+        return [], estimate.fit.residual_percent
+    known = reference_of(before)
+    trials: list[Trial] = []
+    poor = any(row.percent > _POOR for row in unseen.rows)
+    for one in _candidates(mechanism, logs, tests, poor) if suspicious else others:
         # Nothing but the cause explains so much; others of its kind are compared with it.
-        if _least(trials) < _SURELY and one.code != trials[-1].hypothesis.code:
-            return _named(trials)
-        trials += _tried(fit, one, before)
-    for joint in _doubtful_zeros(logs, tests) if doubted else []:
-        trials += _best_zero(fit, mechanism, logs, joint, before)
-    named = _named(trials)
-    return named if named[0] is not None or not impossible else _physical(fit, trials)
+        if _least(trials) < _CERTAINLY and one.code != trials[-1].hypothesis.code:
+            return trials, known.percent
+        trials += _tried(fit, one, known)
+    if suspicious and _least(trials) > _SURELY:
+        for joint in _doubtful_zeros(logs, tests):
+            trials += _best_zero(fit, mechanism, logs, joint, known)
+        trials += _best_sizes(fit, mechanism, logs, known)
+    return trials, known.percent
 
 
-def _physical(fit: Fit, trials: Sequence[_Trial]) -> tuple[Notice | None, float]:
+def _candidates(
+    mechanism: Mechanism, logs: tuple[Log, ...], tests: Sequence[ResidualTest], poor: bool
+) -> Iterator[Hypothesis]:
+    """All corrections to try, cheap ones first; those of one code follow each other.
+
+    Args:
+        mechanism: The description.
+        logs: Of the fit and for validation.
+        tests: Linear tests of the residuals, whose sizes are confirmed by fitting again.
+        poor: Whether predictions are so poor that columns may be wrong.
+    """
+    yield from delays(mechanism, logs, tests)
+    yield from gains(mechanism, logs, tests)
+    yield from drive_friction(mechanism, logs)
+    yield from passive_friction(mechanism, logs)
+    yield from dimension_units(mechanism, logs)
+    yield from other_gravity(mechanism, logs)
+    yield from payload_labels(mechanism, logs)
+    yield from position_units(mechanism, logs)
+    yield from branch_hypotheses(mechanism, logs)
+    yield from position_signs(mechanism, logs)
+    if poor:
+        yield from effort_signs(mechanism, logs)
+        yield from position_orders(mechanism, logs)
+
+
+def _physical(fit: Fit, trials: Sequence[Trial]) -> tuple[Trial, Notice] | None:
     """A correction that fits as well, with physical parameters where the description needs impossible ones.
 
     On slow motion gravity upside down is absorbed by negative masses.
@@ -178,20 +230,21 @@ def _physical(fit: Fit, trials: Sequence[_Trial]) -> tuple[Notice | None, float]
             realised = realise(one.fit.problem, plain, one.fit.data, one.fit.solution, None)
             if not any(found.code == "not-physical" for found in realised.notices):
                 text = f"{one.hypothesis.notice.text}: so corrected, the parameters are physically consistent"
-                return replace(one.hypothesis.notice, text=text), one.left
-    return None, 1.0
+                return one, replace(one.hypothesis.notice, text=text)
+    return None
 
 
-def _tried(fit: Fit, hypothesis: Hypothesis, before: LinearFit) -> list[_Trial]:
+def _tried(fit: Fit, hypothesis: Hypothesis, before: Reference) -> list[Trial]:
+    """The fit of one correction; none where it cannot be fitted."""
     turned = np.asarray(hypothesis.mechanism.gravity, float) if hypothesis.code == "gravity-off" else None
     if turned is not None:
-        fitted: LinearFit | None = fit_under(before.problem, turned, fit.experiment)
+        fitted: LinearFit | None = fit_under(before.fit.problem, turned, fit.experiment)
     else:
         fitted = _fitted(fit, hypothesis.mechanism, hypothesis.logs)
-    return [] if fitted is None else [_Trial(hypothesis, fitted, _left(fitted, before))]
+    return [] if fitted is None else [trial_of(hypothesis, fitted, before)]
 
 
-def _least(trials: Sequence[_Trial]) -> float:
+def _least(trials: Sequence[Trial]) -> float:
     return min((one.left for one in trials), default=1.0)
 
 
@@ -202,10 +255,10 @@ def _doubtful_zeros(logs: Sequence[Log], tests: Sequence[ResidualTest]) -> list[
 
 
 def _best_zero(
-    fit: Fit, mechanism: Mechanism, logs: tuple[Log, ...], joint: int, before: LinearFit
-) -> list[_Trial]:
+    fit: Fit, mechanism: Mechanism, logs: tuple[Log, ...], joint: int, before: Reference
+) -> list[Trial]:
     """The zero of one joint with the least residual: two steps of a parabola through three values."""
-    trials: dict[float, _Trial] = {}
+    trials: dict[float, Trial] = {}
     step, middle = _ZERO_STEP, 0.0
     for _ in range(_ZERO_ROUNDS):
         sizes = [middle - step, middle, middle + step]
@@ -226,12 +279,43 @@ def _best_zero(
     return [min([*trials.values(), *last], key=lambda one: one.left)]
 
 
-def _suspicious(fit: Fit, unseen: Unseen, notices: Sequence[Notice]) -> bool:
-    if not fit.problem.case.has_motors or not fit.problem.case.is_series or fit.experiment.gains is not None:
-        return False
+def _best_sizes(fit: Fit, mechanism: Mechanism, logs: tuple[Log, ...], before: Reference) -> list[Trial]:
+    """Dimensions at their values of least residual, by a parabola through three; the best ones only."""
+    promising: list[tuple[float, str, float]] = []
+    for name, value in list(mechanism.geometry.items())[:MOST_SIZES]:
+        step = _SIZE_STEP * abs(value)
+        sides = []
+        for size in (value - step, value + step):
+            one = other_size(mechanism, logs, name, size)
+            sides += [] if one is None else _tried(fit, one, before)
+        if len(sides) < 2:
+            continue
+        a, b, c = sides[0].left ** 2, 1.0, sides[1].left ** 2
+        bend = a - 2.0 * b + c
+        move = float(np.clip(0.5 * (a - c) / bend, -5.0, 5.0)) if bend > 0.0 else 5.0 * np.sign(a - c)
+        promising.append((b + 0.5 * (c - a) * move + 0.5 * bend * move**2, name, value + float(move) * step))
+    trials: list[Trial] = []
+    for _, name, value in sorted(promising)[:_SIZES_REFINED]:
+        best = other_size(mechanism, logs, name, value)
+        trials += [] if best is None else _tried(fit, best, before)
+    return trials
+
+
+def _testable(fit: Fit) -> bool:
+    """Whether logs of efforts along a motion are there to compare descriptions with."""
+    return fit.problem.case.has_motors and fit.problem.case.is_series and fit.experiment.gains is None
+
+
+def _odd(mechanism: Mechanism, notices: Sequence[Notice]) -> bool:
+    """Whether dimensions are too large for SI units, or a linear test doubts the description."""
+    doubts = ("zero-offset", "gravity-off", "model-misfit")
+    return bool(large_dimensions(mechanism)) or any(one.code in doubts for one in notices)
+
+
+def _suspicious(unseen: Unseen, notices: Sequence[Notice]) -> bool:
     if any(one.code == "not-physical" for one in notices):
         return True
-    return any(row.error > _TIMES * row.floor and row.percent > _PERCENT for row in unseen.rows)
+    return any(row.error > _BEYOND * row.floor and row.percent > _PERCENT for row in unseen.rows)
 
 
 def _part(log: Log, plan: MotionPlan) -> Log:
@@ -253,36 +337,31 @@ def _fitted(fit: Fit, mechanism: Mechanism, logs: tuple[Log, ...]) -> LinearFit 
         return None
 
 
-def _rms(fit: LinearFit) -> dict[str, float]:
-    """Residual of each effort over the logs, in parts of its measured norm."""
-    sums: dict[str, tuple[float, float]] = {}
-    for group in fit.data.source.groups:
-        own = fit.chi[group.columns]
-        left = sum(float(np.sum((block.Y - block.W @ own) ** 2)) for block in group.blocks)
-        whole = sum(float(np.sum(block.Y**2)) for block in group.blocks)
-        before = sums.get(group.name, (0.0, 0.0))
-        sums[group.name] = (before[0] + left, before[1] + whole)
-    return {name: float(np.sqrt(left / whole)) for name, (left, whole) in sums.items() if whole > 0.0}
+def _named(
+    trials: Sequence[Trial], percent: float, floors: Mapping[str, float]
+) -> tuple[Trial, Notice] | None:
+    """The correction that explains the residuals, and its warning; None if none does.
 
+    Args:
+        trials: What was fitted.
+        percent: Residual as described.
+        floors: Noise floor of each effort, in its unit.
+    """
 
-def _left(now: LinearFit, before: LinearFit) -> float:
-    a, b = _rms(now), _rms(before)
-    shared = [name for name in b if name in a]
-    whole = sum(b[name] ** 2 for name in shared)
-    return float(np.sqrt(sum(a[name] ** 2 for name in shared) / whole)) if whole > 0.0 else 1.0
+    def explains(one: Trial) -> bool:
+        if one.p < SIGNIFICANT and one.left < _EXPLAINS:
+            return True
+        noise = all(rms < _NOISE * floors.get(name, 0.0) for name, rms in one.rms.items())
+        return noise and one.p < _CERTAIN and one.left < _EXPLAINS_NOISE
 
-
-def _named(trials: Sequence[_Trial]) -> tuple[Notice | None, float]:
-    explaining = sorted((one for one in trials if one.left < _EXPLAINS), key=lambda one: one.left)
+    explaining = sorted((one for one in trials if explains(one)), key=lambda one: one.left)
     if not explaining:
-        return None, 1.0
+        return None
     best = explaining[0]
     beside = [one for one in explaining[1:] if one.left < _AS_GOOD * best.left]
     others = (
-        f"; as well explained by: {', or '.join(one.hypothesis.notice.text for one in beside[:2])}"
-        if beside
-        else ""
+        f"; as well explained by: {', or '.join(one.hypothesis.name for one in beside[:2])}" if beside else ""
     )
     one = best.hypothesis
-    text = f"{one.notice.text}: so corrected, {100 * best.left:.2g} % of the residual remains{others}"
-    return replace(one.notice, text=text), best.left
+    text = f"{one.notice.text}: so corrected, the residual is {best.percent:.2g} % instead of {percent:.2g} %"
+    return best, replace(one.notice, text=text + others)

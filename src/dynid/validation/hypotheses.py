@@ -20,7 +20,6 @@ from dynid.statistics.estimate import ResidualTest
 _UNKNOWN = "unknown_load"
 _MOST_PAIRS = 21  # exchanged positions of seven joints
 _LEAST_SWEEP = {"deg": 2.0 * np.pi, "mm": 1.0}  # of values in another unit, taken as rad or m
-_MOST_BRANCHES = 12
 _FRICTION = (("Fv", "Fr"), ("Fs", "Fl", "Fk"))  # viscous and dry; the first is added where there is none
 
 
@@ -31,11 +30,13 @@ class Hypothesis:
     Attributes:
         notice: The warning, if it is the cause.
         mechanism, logs: As they would be without the fault.
+        name: The correction in a few words.
     """
 
     notice: Notice
     mechanism: Mechanism
     logs: tuple[Log, ...]
+    name: str
 
     @property
     def code(self) -> str:
@@ -43,31 +44,8 @@ class Hypothesis:
         return self.notice.code
 
 
-def hypotheses(
-    mechanism: Mechanism, logs: Sequence[Log], tests: Sequence[ResidualTest], poor: bool
-) -> Iterator[Hypothesis]:
-    """All corrections to try; those of one code follow each other.
-
-    Args:
-        mechanism: The description.
-        logs: Of the fit and for validation.
-        tests: Linear tests of the residuals, whose sizes are confirmed by fitting again.
-        poor: Whether predictions are so poor that columns may be wrong.
-    """
-    own = tuple(logs)
-    yield from _delays(mechanism, own, tests)
-    yield from _gains(mechanism, own, tests)
-    yield from _drives(mechanism, own)
-    yield from _gravity(mechanism, own)
-    yield from _payloads(mechanism, own)
-    yield from _units(mechanism, own)
-    yield from _branches(mechanism, own)
-    if poor:
-        yield from _effort_signs(mechanism, own)
-        yield from _positions(mechanism, own)
-
-
-def _gravity(mechanism: Mechanism, logs: tuple[Log, ...]) -> Iterator[Hypothesis]:
+def other_gravity(mechanism: Mechanism, logs: tuple[Log, ...]) -> Iterator[Hypothesis]:
+    """Gravity upside down, and along the other axes of the base."""
     g = np.asarray(mechanism.gravity, float)
     size = float(np.linalg.norm(g)) or 9.81
     axes = [sign * size * np.eye(3)[k] for k in range(3) for sign in (-1.0, 1.0)]
@@ -79,10 +57,11 @@ def _gravity(mechanism: Mechanism, logs: tuple[Log, ...]) -> Iterator[Hypothesis
             notice("gravity-off", "turned", turned=turned, vector=vector),
             replace(mechanism, gravity=one),
             logs,
+            f"gravity [{vector}]",
         )
 
 
-def _payloads(mechanism: Mechanism, logs: tuple[Log, ...]) -> Iterator[Hypothesis]:
+def payload_labels(mechanism: Mechanism, logs: tuple[Log, ...]) -> Iterator[Hypothesis]:
     """Every log with each other payload, and with one that no log declares."""
     if len(logs) < 2:
         return
@@ -98,6 +77,7 @@ def _payloads(mechanism: Mechanism, logs: tuple[Log, ...]) -> Iterator[Hypothesi
                 notice("payload-label", log=log.name, said=said, declared=_declared(log)),
                 mechanism,
                 _put(logs, {i: replace(log, payloads=label)}),
+                f"log '{log.name}' with {said}",
             )
     for (i, a), (j, b) in combinations(enumerate(logs), 2):
         if a.payloads != b.payloads:
@@ -105,6 +85,7 @@ def _payloads(mechanism: Mechanism, logs: tuple[Log, ...]) -> Iterator[Hypothesi
                 notice("payload-label", "exchanged", log=a.name, other=b.name),
                 mechanism,
                 _put(logs, {i: replace(a, payloads=b.payloads), j: replace(b, payloads=a.payloads)}),
+                f"payloads of logs '{a.name}' and '{b.name}' exchanged",
             )
     carrier = _carrier(mechanism)
     if carrier is None:
@@ -115,6 +96,7 @@ def _payloads(mechanism: Mechanism, logs: tuple[Log, ...]) -> Iterator[Hypothesi
             notice("payload-label", "other", log=log.name, declared=_declared(log)),
             wider,
             _put(logs, {i: replace(log, payloads=(_UNKNOWN,))}),
+            f"log '{log.name}' with another payload",
         )
 
 
@@ -130,7 +112,8 @@ def _carrier(mechanism: Mechanism) -> str | None:
     return mechanism.joints[-1].child if not mechanism.is_closed and mechanism.joints else None
 
 
-def _units(mechanism: Mechanism, logs: tuple[Log, ...]) -> Iterator[Hypothesis]:
+def position_units(mechanism: Mechanism, logs: tuple[Log, ...]) -> Iterator[Hypothesis]:
+    """Angles in degrees, displacements in mm."""
     names, joints = logs[0].position_names, mechanism.joint_of_coordinate
     angle = np.array([_is_angle(mechanism, name) for name in names])
     length = np.array([name in joints and joints[name].kind is JointKind.PRISMATIC for name in names])
@@ -143,31 +126,11 @@ def _units(mechanism: Mechanism, logs: tuple[Log, ...]) -> Iterator[Hypothesis]:
                 notice("position-unit", unit=unit),
                 mechanism,
                 tuple(_moved(log, scale) for log in logs),
+                f"positions in {unit}",
             )
 
 
-def _branches(mechanism: Mechanism, logs: tuple[Log, ...]) -> Iterator[Hypothesis]:
-    """Closed robots with the unmeasured joints bent the other way: one after the other, and all."""
-    if not mechanism.is_closed:
-        return
-    measured = set(logs[0].position_names)
-    bent = [
-        name
-        for name, value in mechanism.start.items()
-        if name not in measured and value != 0.0 and not _is_quaternion(mechanism, name)
-    ][:_MOST_BRANCHES]
-    choices = [(name,) for name in bent] + ([tuple(bent)] if len(bent) > 1 else [])
-    for flipped in choices:
-        start = {name: -value if name in flipped else value for name, value in mechanism.start.items()}
-        shown = ", ".join(flipped[:4]) + (", ..." if len(flipped) > 4 else "")
-        yield Hypothesis(
-            notice("wrong-branch", names=shown),
-            replace(mechanism, start=start),
-            logs,
-        )
-
-
-def _drives(mechanism: Mechanism, logs: tuple[Log, ...]) -> Iterator[Hypothesis]:
+def drive_friction(mechanism: Mechanism, logs: tuple[Log, ...]) -> Iterator[Hypothesis]:
     """Friction that most robots have and this description lacks."""
     owners = list(mechanism.drive) or [actuator.name for actuator in mechanism.actuators]
     given = {symbol for own in mechanism.drive.values() for symbol in own}
@@ -178,10 +141,35 @@ def _drives(mechanism: Mechanism, logs: tuple[Log, ...]) -> Iterator[Hypothesis]
             notice("friction-missing", names=", ".join(missing)),
             replace(mechanism, drive=full),
             logs,
+            f"friction {', '.join(missing)} of the drives",
         )
 
 
-def _effort_signs(mechanism: Mechanism, logs: tuple[Log, ...]) -> Iterator[Hypothesis]:
+def passive_friction(mechanism: Mechanism, logs: tuple[Log, ...]) -> Iterator[Hypothesis]:
+    """Friction of the joints of a closed robot that no motor drives."""
+    if not mechanism.is_closed:
+        return
+    bound = {coupling.joint for coupling in mechanism.couplings} | {one.name for one in mechanism.swivels}
+    driven = {name for actuator in mechanism.actuators for name in actuator.on}
+    names = [
+        joint.name
+        for joint in mechanism.joints
+        if joint.kind in (JointKind.REVOLUTE, JointKind.PRISMATIC)
+        and joint.name not in driven | bound
+        and not set(mechanism.drive.get(joint.name, ())) & {"Fv", "Fs"}
+    ]
+    if names:
+        drive = {name: tuple(dict.fromkeys((*mechanism.drive.get(name, ()), "Fv", "Fs"))) for name in names}
+        shown = ", ".join(names[:4]) + (", ..." if len(names) > 4 else "")
+        yield Hypothesis(
+            notice("friction-missing", "passive", names=shown),
+            replace(mechanism, drive={**mechanism.drive, **drive}),
+            logs,
+            f"friction of passive joints {shown}",
+        )
+
+
+def effort_signs(mechanism: Mechanism, logs: tuple[Log, ...]) -> Iterator[Hypothesis]:
     """One effort with the other sign, where several motors act in one equation; others are refused before."""
     for i, actuator in enumerate(mechanism.actuators):
         sign = np.ones(len(mechanism.actuators))
@@ -190,12 +178,14 @@ def _effort_signs(mechanism: Mechanism, logs: tuple[Log, ...]) -> Iterator[Hypot
             notice("effort-sign", effort=actuator.name, number=i + 1),
             mechanism,
             tuple(replace(log, tau=log.tau * sign) for log in logs),
+            f"sign of the effort of '{actuator.name}'",
         )
 
 
-def _delays(
+def delays(
     mechanism: Mechanism, logs: tuple[Log, ...], tests: Sequence[ResidualTest]
 ) -> Iterator[Hypothesis]:
+    """Efforts shifted by the delays that linear tests found."""
     for test in tests:
         if test.test != "delay" or not test.warned:
             continue
@@ -206,12 +196,12 @@ def _delays(
             notice("delay", "confirmed", who=who, size=1e3 * abs(test.value), late=late),
             mechanism,
             tuple(_shifted(log, columns, test.value) for log in logs),
+            f"delay of {test.about}",
         )
 
 
-def _gains(
-    mechanism: Mechanism, logs: tuple[Log, ...], tests: Sequence[ResidualTest]
-) -> Iterator[Hypothesis]:
+def gains(mechanism: Mechanism, logs: tuple[Log, ...], tests: Sequence[ResidualTest]) -> Iterator[Hypothesis]:
+    """Efforts divided by the gains that linear tests found."""
     for test in tests:
         if test.test != "gain" or not test.warned or test.about == ALL or test.value <= -0.9:
             continue
@@ -222,6 +212,7 @@ def _gains(
             notice("gain", "confirmed", effort=test.about, percent=percent, large=large),
             mechanism,
             tuple(replace(log, tau=log.tau * tau) for log in logs),
+            f"gain of {test.about}",
         )
 
 
@@ -235,6 +226,7 @@ def shifted_zero(mechanism: Mechanism, logs: tuple[Log, ...], joint: int, size: 
         notice("zero-offset", "confirmed", joint=name, shown=shown, size=size),
         mechanism,
         tuple(replace(log, q=log.q + shift, origins={}) for log in logs),
+        f"zero of '{name}' off by {shown}",
     )
 
 
@@ -257,12 +249,8 @@ def _is_angle(mechanism: Mechanism, name: str) -> bool:
     return joint is not None and joint.is_angle(name)
 
 
-def _is_quaternion(mechanism: Mechanism, name: str) -> bool:
-    return any(joint.has_quaternion and name in joint.positions[-4:] for joint in mechanism.joints)
-
-
-def _positions(mechanism: Mechanism, logs: tuple[Log, ...]) -> Iterator[Hypothesis]:
-    """Signs and order of the measured positions."""
+def position_signs(mechanism: Mechanism, logs: tuple[Log, ...]) -> Iterator[Hypothesis]:
+    """Measured positions that count the other way."""
     names = logs[0].position_names
     for i, name in enumerate(names):
         scale = np.ones(len(names))
@@ -271,7 +259,13 @@ def _positions(mechanism: Mechanism, logs: tuple[Log, ...]) -> Iterator[Hypothes
             notice("position-order", joint=name, number=i + 1),
             mechanism,
             tuple(_moved(log, scale) for log in logs),
+            f"sign of the position of '{name}'",
         )
+
+
+def position_orders(mechanism: Mechanism, logs: tuple[Log, ...]) -> Iterator[Hypothesis]:
+    """Pairs of measured positions that are exchanged."""
+    names = logs[0].position_names
     for i, j in list(combinations(range(len(names)), 2))[:_MOST_PAIRS]:
         order = list(range(len(names)))
         order[i], order[j] = j, i
@@ -279,6 +273,7 @@ def _positions(mechanism: Mechanism, logs: tuple[Log, ...]) -> Iterator[Hypothes
             notice("position-order", "exchanged", joint=names[i], other=names[j]),
             mechanism,
             tuple(_moved(log, np.ones(len(names)), order) for log in logs),
+            f"positions of '{names[i]}' and '{names[j]}' exchanged",
         )
 
 

@@ -19,6 +19,12 @@ DESCRIPTION = {
         "{count} angle(s) look like coarsely rounded multiples of pi: {shown}",
         "they are used as written; write more digits (1.570796) or, in a robot file, pi/2",
     ),
+    "angle-beyond-turn": care(
+        "an angle of the description is larger than a turn: it is probably in degrees; see"
+        " [description tests](../howto/description_tests.md)",
+        "{count} angle(s) of the description are larger than a turn: {shown}",
+        "angles are in rad: write 90*pi/180 or pi/2 for 90 degrees",
+    ),
     "normalised-axis": note(
         "an axis was normalised",
         "{where}: axis ({axis}) was normalised",

@@ -168,6 +168,27 @@ RESIDUALS = {
         " [verdict](../explanation/verdict.md#causes)",
         "the description lacks friction that the robot has: {names}",
         "add to `drive:` of these joints: {names}",
+        passive=(
+            "friction of joints without a motor explains the residuals: {names}",
+            "add [Fv, Fs] to `drive:` of these joints",
+        ),
+    ),
+    "dimension-unit": stop(
+        "the logs fit with dimensions of the description in another unit; see"
+        " [description tests](../howto/description_tests.md)",
+        "dimension {names} of the description seems to be in {unit}",
+        "write lengths in m and angles in rad (90*pi/180)",
+    ),
+    "dimension-off": care(
+        "the logs fit with another value of a dimension; see"
+        " [description tests](../howto/description_tests.md)",
+        "dimension '{name}' seems to be {value:.5g} instead of {described:.5g} (m or rad)",
+        "measure it, or estimate it with the parameters",
+        closure=(
+            "the redundant encoders fit {name} changed by {size:+.2g} m or rad: so corrected, {percent:.2g} %"
+            " of their closure misfit remains{beside}",
+            "measure this dimension",
+        ),
     ),
     "payload-label": stop(
         "a log seems to carry another payload than declared, or it is mounted differently; see"
@@ -211,6 +232,10 @@ RESIDUALS = {
         " [verdict](../explanation/verdict.md#causes)",
         "the loops seem to be closed on another branch than the robot's: {names} bent the other way",
         "give a pose on the branch of the robot under `start:`",
+        log=(
+            "log '{log}' seems to be on another branch of the loops than the others: {names} differ",
+            "identify from logs of one branch, or give a start pose of that log",
+        ),
     ),
     "friction-speed": care(
         f"the residual still depends on speed: {_TESTS}",

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from dynid.common.entry import Entry
 
 _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*\Z")
+_TURN = 2.0 * math.pi
 _RESERVED = ("pi", "sin", "cos", "tan", "atan2", "sqrt", "exp", "abs", "sign", *SIGNALS)
 
 
@@ -39,6 +40,7 @@ class Scope:
         self._literals: dict[str, str] = {}
         self._snapped: list[str] = []
         self._coarse: list[str] = []
+        self._large: list[str] = []
 
     def declare(self, entry: Entry) -> None:
         """Read `symbols:`; later ones may use earlier ones."""
@@ -76,19 +78,30 @@ class Scope:
     def angle(self, entry: Entry) -> float:
         """An angle [rad], exact when it was written as a rounded multiple of pi/12."""
         text = entry.node.text.strip()
+        plain = not isinstance(entry.node.value, str) or not parse(text).symbols
         if isinstance(entry.node.value, str):
             bare = text.lstrip("+-").strip()
             text = self._literals.get(bare, text)
-        return self.written_angle(self.number(entry), text, entry.path)
+        return self.written_angle(self.number(entry), text, entry.path, plain)
 
-    def written_angle(self, angle: float, text: str, where: str) -> float:
-        """The same for an angle whose value and text are given."""
+    def written_angle(self, angle: float, text: str, where: str, bare: bool = True) -> float:
+        """The same for an angle whose value and text are given; `bare`: without symbols in it."""
+        if abs(angle) > _TURN + 1e-6:
+            self._large.append(f"{where} {text}")
+            return self._bare_angle(angle, where) if bare else angle
         snapped = snap_angle(angle, text)
         if is_noticeable(angle, snapped):
             self._snapped.append(f"{where} {text} -> {snapped / math.pi:.6g} pi")
         elif looks_rounded(angle, text):
             self._coarse.append(f"{where} {text}")
         return snapped
+
+    def _bare_angle(self, angle: float, where: str) -> float:
+        """A name for an angle that is probably in degrees, so that the logs can decide."""
+        name = re.sub(r"\W+", "_", where).strip("_")
+        while name in self.geometry:
+            name += "_"
+        return self._named(name, angle)
 
     def finish(self) -> tuple[Notice, ...]:
         """All notices; a value for a dimension that does not exist is refused here."""
@@ -102,6 +115,8 @@ class Scope:
         if self._coarse:
             shown = _listed(self._coarse)
             notices.append(notice("coarse-angle", count=len(self._coarse), shown=shown))
+        if self._large:
+            notices.append(notice("angle-beyond-turn", count=len(self._large), shown=_listed(self._large)))
         return tuple(notices)
 
     def _named(self, name: str, value: float) -> float:

@@ -1,0 +1,133 @@
+"""Other assemblies of a closed robot at a measured pose: where the log may be on another branch."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+
+import numpy as np
+from jaxtyping import Float
+
+from dynid.common.arrays import Array
+from dynid.common.errors import DynidError
+from dynid.common.notices import notice
+from dynid.kinematics.assembly import Assembly, assembly_of
+from dynid.kinematics.closure import moved
+from dynid.kinematics.sensors import sensors_of
+from dynid.kinematics.tracking import same_pose
+from dynid.mechanism.joint import JointKind
+from dynid.mechanism.mechanism import Mechanism
+from dynid.motion.log import Log
+from dynid.validation.hypotheses import Hypothesis
+
+_SEED = 20131104
+_DRAWS = 48
+_ITERATIONS = 40
+_CLOSED = 1e-9  # m or rad
+_AGREES = 0.02  # m or rad: redundant sensors may contradict a pose by so much
+_REACH = 0.3  # m: random displacement of slides
+_APART = 0.05  # rad or m: joints that differ by more are named
+MOST = 6
+_MOST_FLIPPED = 12
+
+
+def branch_hypotheses(mechanism: Mechanism, logs: tuple[Log, ...]) -> Iterator[Hypothesis]:
+    """All logs on another branch; then one log that is on another branch than those before it."""
+    if not mechanism.is_closed or mechanism.cables or any(log.origins for log in logs):
+        return
+    for pose, joints in _others(mechanism, logs[0]):
+        start = dict(zip(mechanism.positions, pose.tolist(), strict=True))
+        yield Hypothesis(
+            notice("wrong-branch", names=_shown(joints)),
+            replace(mechanism, start=start),
+            logs,
+            f"branch: {_shown(joints)}",
+        )
+    for i, log in enumerate(logs[1:], start=1):
+        for pose, joints in _others(mechanism, log)[: MOST // 2]:
+            elsewhere = replace(log, origins={log.segments[0][0]: pose})
+            yield Hypothesis(
+                notice("wrong-branch", "log", log=log.name, names=_shown(joints)),
+                mechanism,
+                tuple(elsewhere if k == i else other for k, other in enumerate(logs)),
+                f"branch of log '{log.name}': {_shown(joints)}",
+            )
+
+
+def flipped_starts(mechanism: Mechanism, logs: tuple[Log, ...]) -> Iterator[Hypothesis]:
+    """Joints that are not measured, bent the other way at the start: one after the other, and all."""
+    measured = set(logs[0].position_names)
+    turning = {joint.name for joint in mechanism.joints if joint.kind is JointKind.REVOLUTE}
+    bent = [
+        name for name, value in mechanism.start.items() if name not in measured and value and name in turning
+    ]
+    choices = [(name,) for name in bent[:_MOST_FLIPPED]] + ([tuple(bent)] if len(bent) > 1 else [])
+    for flipped in choices:
+        start = {name: -value if name in flipped else value for name, value in mechanism.start.items()}
+        yield Hypothesis(
+            notice("wrong-branch", names=_shown(list(flipped))),
+            replace(mechanism, start=start),
+            logs,
+            f"another branch: {_shown(list(flipped))} bent the other way",
+        )
+
+
+def _shown(joints: list[str]) -> str:
+    return ", ".join(joints[:4]) + (", ..." if len(joints) > 4 else "")
+
+
+def _others(mechanism: Mechanism, log: Log) -> list[tuple[Float[Array, "q"], list[str]]]:
+    """Other closed poses at the first sample of a log, the nearest first, and the joints that differ."""
+    try:
+        assembly = assembly_of(mechanism)
+        here, found = other_poses(assembly, log)
+    except (DynidError, np.linalg.LinAlgError):
+        return []
+    names = np.array(mechanism.positions)
+    return [(pose, names[np.abs(pose - here) > _APART].tolist()) for pose in found]
+
+
+def other_poses(assembly: Assembly, log: Log) -> tuple[Float[Array, "q"], list[Float[Array, "q"]]]:
+    """The pose at the first sample, and others with the same measured coordinates, the nearest first.
+
+    Newton from random values of the joints that are not measured: few branches of a robot are missed, but
+    none is certain to be found.
+    """
+    mechanism = assembly.mechanism
+    sensors = sensors_of(mechanism, log.position_names)
+    wanted = np.repeat(log.q[log.segments[0][0]][None], _DRAWS, axis=0)
+    here = assembly.follow(wanted[:1], sensors)
+    rng = np.random.default_rng(_SEED)
+    slides = [one.kind in (JointKind.PRISMATIC, JointKind.FREE) for one in mechanism.joints]
+    reach = [
+        _REACH if slide and not joint.is_angle(name) else np.pi
+        for joint, slide in zip(mechanism.joints, slides, strict=True)
+        for name in joint.coordinates
+    ]
+    step = rng.uniform(-1.0, 1.0, (_DRAWS, len(reach))) * np.array(reach)
+    step[:, sensors.velocity] = 0.0
+    poses = assembly.close(
+        moved(mechanism, np.repeat(here, _DRAWS, axis=0), step), wanted, sensors, _ITERATIONS
+    )
+    fine = np.isfinite(poses).all(axis=1) & (assembly.gaps(poses) < _CLOSED)
+    fine &= np.abs(sensors.miss(poses, wanted)).max(axis=1) < (
+        _AGREES if sensors.count > assembly.dof else _CLOSED
+    )
+    fine &= ~assembly.closure.turned_over(poses).any(axis=1)
+    found: list[Float[Array, "q"]] = []
+    for pose in _wound(assembly, here[0], poses[fine]):
+        known = np.array([here[0], *found])
+        if not same_pose(assembly.closure, known, np.repeat(pose[None], len(known), axis=0)).any():
+            found.append(pose)
+    found.sort(key=lambda pose: float(np.abs(pose - here[0]).max()))
+    return here[0], found[:MOST]
+
+
+def _wound(assembly: Assembly, here: Float[Array, "q"], poses: Float[Array, "n q"]) -> Float[Array, "n q"]:
+    """Poses whose hinges are within half a turn of those of another one."""
+    from dynid.kinematics.sensors import turning_positions
+
+    hinges = turning_positions(assembly.mechanism)
+    turn = 2.0 * np.pi
+    poses[:, hinges] -= turn * np.round((poses[:, hinges] - here[hinges]) / turn)
+    return poses

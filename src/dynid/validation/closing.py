@@ -1,0 +1,88 @@
+"""Logs that do not close the loops of a description: which correction closes them.
+
+No model can be fitted there, but kinematics alone decide: with a correction, the measured positions at some
+samples close the loops, and all encoders agree with the closed poses.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+import numpy as np
+from jaxtyping import Float
+
+from dynid.common.arrays import Array
+from dynid.common.errors import DynidError, InputError
+from dynid.kinematics.assembly import assembly_of
+from dynid.kinematics.sensors import sensors_of
+from dynid.mechanism.mechanism import Mechanism
+from dynid.motion.log import Log
+from dynid.projection.kinematics import MISFIT, OPEN
+from dynid.unknown import Task
+from dynid.validation.branches import flipped_starts
+from dynid.validation.dimensions import dimension_units
+from dynid.validation.hypotheses import Hypothesis, position_orders, position_signs, position_units
+
+_PROBES = 40
+_CLOSES = 0.99  # of the probes
+_ALIKE = 2.0  # times the misfit of the best: as good
+_OPEN = "do not close the loops"
+_ELSEWHERE = "Samples close one by one: the start pose is probably on another branch (`start:`)"
+
+
+def explained(error: InputError, task: Task) -> InputError:
+    """The same error, with the correction that closes the loops where one does."""
+    robot, logs = task.mechanism, tuple(task.logs)
+    if not robot.is_closed or robot.cables or not logs:
+        return error
+    share, _ = closing(robot, logs)
+    if share > _CLOSES:
+        return _continued(error, _ELSEWHERE) if _OPEN in error.text else error
+    found = list(_closing_corrections(robot, logs))
+    if not found:
+        return error
+    least = min(miss for miss, _ in found)
+    names = [name for miss, name in found if miss <= _ALIKE * least + 1e-9]
+    return _continued(error, f"The loops close with: {', or '.join(names[:2])}")
+
+
+def _continued(error: InputError, text: str) -> InputError:
+    return InputError(f"{error.text}. {text}", file=error.file, place=error.place, remedy=error.remedy)
+
+
+def _closing_corrections(robot: Mechanism, logs: tuple[Log, ...]) -> Iterator[tuple[float, str]]:
+    """Corrections that close the loops: what redundant encoders still miss, and the name."""
+    for one in _candidates(robot, logs):
+        share, miss = closing(one.mechanism, one.logs)
+        if share > _CLOSES:
+            yield miss, one.name
+
+
+def _candidates(robot: Mechanism, logs: tuple[Log, ...]) -> Iterator[Hypothesis]:
+    yield from dimension_units(robot, logs)
+    yield from position_units(robot, logs)
+    yield from flipped_starts(robot, logs)
+    yield from position_signs(robot, logs)
+    yield from position_orders(robot, logs)
+
+
+def closing(robot: Mechanism, logs: Sequence[Log]) -> tuple[float, float]:
+    """Part of some samples at which the loops close, and the rms that encoders miss, in [rad] or [m]."""
+    fine, missed = [], []
+    try:
+        assembly = assembly_of(robot)
+        for log in logs:
+            sensors = sensors_of(robot, log.position_names)
+            wanted = _probes(log)
+            pose = assembly.follow(wanted, sensors)
+            miss = np.abs(sensors.miss(pose, wanted)).max(axis=1, initial=0.0)
+            fine.append((assembly.gaps(pose) < OPEN) & (miss < MISFIT))
+            missed.append(miss)
+    except (DynidError, np.linalg.LinAlgError):
+        return 0.0, np.inf
+    return float(np.mean(np.concatenate(fine))), float(np.sqrt(np.mean(np.concatenate(missed) ** 2)))
+
+
+def _probes(log: Log) -> Float[Array, "n w"]:
+    pieces = [np.linspace(a, b - 1, _PROBES).astype(int) for a, b in log.segments[:4]]
+    return np.asarray(log.q[np.unique(np.concatenate(pieces))], dtype=float)

@@ -1,0 +1,157 @@
+"""Description tests: the correction that explains the log is ranked first, and nothing on clean logs."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from dynid.common.errors import InputError
+from dynid.excitation.random_motion import random_motion
+from dynid.experiment.experiment import Experiment
+from dynid.kinematics.assembly import assembly_of
+from dynid.mechanism.load import load_robot
+from dynid.mechanism.variant import resized
+from dynid.motion.logs import log_from_arrays
+from dynid.pipeline import identify_logs
+from dynid.report.json_file import read_result, result_document
+from dynid.robots.demo_file import demo_file, read_demo
+from dynid.simulation.prescribed import simulate_log
+from dynid.validation.branches import other_poses
+from dynid.validation.dimensions import dimension_units
+
+
+def simulated(robot: str, seed: int = 1, rate: float = 250.0, seconds: float = 4.0, noise: float = 1.0):
+    mechanism = load_robot(robot)
+    demo = read_demo(demo_file(robot), mechanism)
+    motion = random_motion(mechanism, seed=seed, harmonics=5, frequency=demo.frequency, draws=3)
+    log = simulate_log(
+        mechanism,
+        demo.truth,
+        motion,
+        rate=rate,
+        duration=seconds,
+        encoder_resolution=demo.encoder,
+        torque_sigma=noise * demo.torque_sigma,
+        seed=seed,
+    )
+    return mechanism, log
+
+
+def identified(mechanism, *logs):
+    return identify_logs(mechanism, list(logs), experiment=Experiment(robot=mechanism, auto="off"))
+
+
+@pytest.fixture(scope="module")
+def fivebar():
+    return simulated("fivebar", noise=0.1)
+
+
+@pytest.fixture(scope="module")
+def dualv():
+    return simulated("dualv", seed=3, seconds=2.0)
+
+
+def test_a_clean_log_fits_as_described(fivebar, tmp_path) -> None:
+    found = identified(*fivebar)
+    assert found.hypotheses[0].name == "as described"
+    assert found.hypotheses[0].residual_percent == pytest.approx(found.fit.residual_percent, rel=0.2)
+    document = result_document(found)
+    listed = document["description"]["hypotheses"]
+    assert [set(one) for one in listed] == [{"name", "residual_percent", "p"}] * len(listed)
+    (tmp_path / "result.json").write_text(json.dumps(document))
+    assert read_result(tmp_path).hypotheses == found.hypotheses
+
+
+def test_a_wrong_branch_is_ranked_first(fivebar) -> None:
+    mechanism, log = fivebar
+    start = {**mechanism.start, "elbow1": 1.48, "elbow2": -1.48}
+    found = identified(replace(mechanism, start=start), log)
+    first = found.hypotheses[0]
+    assert first.name.startswith("branch:")
+    assert first.p < 0.01
+    assert first.residual_percent < 0.5 * next(
+        one.residual_percent for one in found.hypotheses if one.name == "as described"
+    )
+    assert "wrong-branch" in [one.code for one in found.warnings]
+
+
+def test_gravity_upside_down_is_not_reported_as_a_joint_zero(fivebar) -> None:
+    mechanism, log = fivebar
+    found = identified(replace(mechanism, gravity=-mechanism.gravity), log)
+    assert found.hypotheses[0].name == "gravity [0, -9.81, 0]"
+    codes = [one.code for one in found.warnings]
+    assert "gravity-off" in codes
+    assert "zero-offset" not in codes
+
+
+def test_one_millimetre_is_seen_by_redundant_encoders(dualv) -> None:
+    mechanism, log = dualv
+    wrong = mechanism.rebuild({"d3": mechanism.geometry["d3"] - 0.001})
+    found = identified(wrong, log)
+    first = found.hypotheses[0]
+    assert first.name.startswith("dimension d3 changed by +0.00")
+    # Encoder steps of 6e-6 rad: the size is known to some micrometres; the linear model adds 1 % of 1 mm.
+    assert float(first.name.split()[-1]) == pytest.approx(1e-3, rel=0.05)
+    assert {"dimension-off", "loop-misfit"} <= {one.code for one in found.warnings}
+
+
+def test_a_length_in_millimetres_that_opens_the_loops_is_named(dualv) -> None:
+    mechanism, log = dualv
+    with pytest.raises(InputError, match="The loops close with: dimension d2 in mm"):
+        identified(mechanism.rebuild({"d2": 280.0}), log)
+
+
+def test_an_angle_in_degrees_is_noticed_and_can_be_changed(tmp_path) -> None:
+    text = (load_robot("puma560").file or "").replace("\\", "/")
+    with open(text, encoding="utf-8") as stream:
+        file = stream.read().replace("alpha: -pi/2, r: d2", "alpha: -90, r: d2")
+    (tmp_path / "arm.yaml").write_text(file)
+    arm = load_robot(tmp_path / "arm.yaml")
+    assert "angle-beyond-turn" in [one.code for one in arm.notices]
+    log = replace(simulated("puma560", seconds=1.0)[1], name="x")
+    corrected = {one.name: one.mechanism for one in dimension_units(arm, (log,))}
+    found = corrected["dimension joints_1_mdh_alpha in degrees"]
+    true = load_robot("puma560")
+    for one, other in zip(found.joints, true.joints, strict=True):
+        np.testing.assert_allclose(one.placement.R, other.placement.R, atol=1e-12)  # rounding
+
+
+def test_other_dimensions_keep_what_is_not_of_the_file() -> None:
+    robot = replace(load_robot("fivebar"), gravity=np.array([0.0, 0.0, -9.81]))
+    other = resized(robot, {"l2": 0.41})
+    assert other is not None
+    np.testing.assert_array_equal(other.gravity, robot.gravity)
+    assert other.loops[0].a.p[0] == pytest.approx(0.41)
+
+
+def test_other_branches_close_with_the_same_measured_joints(fivebar) -> None:
+    mechanism, log = fivebar
+    assembly = assembly_of(mechanism)
+    here, others = other_poses(assembly, log)
+    # Two circles meet in two points: one other branch, with both measured angles as logged.
+    assert len(others) == 1
+    assert assembly.gaps(others[0][None])[0] < 1e-9
+    measured = [mechanism.positions.index(name) for name in log.position_names]
+    np.testing.assert_allclose(others[0][measured], log.q[0], atol=1e-9)
+    assert np.abs(others[0] - here).max() > 0.1
+
+
+def test_the_distance_from_dead_points_is_a_signal(fivebar) -> None:
+    found = identified(*fivebar)
+    distance = found.signals[0].closure["singularity_distance"]
+    known = distance[np.isfinite(distance)]
+    assert len(known) > 100
+    assert np.all((known > 0.0) & (known <= 1.0))
+    assert "distance to singular poses" in found.choices
+
+
+def test_a_turn_of_a_redundant_encoder_is_removed_and_named(dualv) -> None:
+    mechanism, log = dualv
+    shift = np.array([0.0, 2.0 * np.pi, 0.0, 0.0])
+    turned = log_from_arrays(mechanism, log.t, log.q + shift, log.tau, name="turned")
+    found = identified(mechanism, turned)
+    assert "whole-turns" in [one.code for one in found.warnings]
+    assert found.hypotheses[0].name == "as described"
