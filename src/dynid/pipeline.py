@@ -17,6 +17,7 @@ from dynid.base.structural import grouping_symbols
 from dynid.checks import CHECKS
 from dynid.checks.check import Finished, run_checks
 from dynid.checks.summary import choices_of
+from dynid.checks.written import description_files
 from dynid.choice.choose import choose
 from dynid.common.batched import single_threaded_blas
 from dynid.common.errors import NoResultError
@@ -170,7 +171,8 @@ def identify_logs(
         residual_tests=checked.tests,
         tried=tried,
         history=recorded(fit.linear, parts.parameters),
-        files=problem.case.files(fit),
+        files={**problem.case.files(fit), **description_files(fit)},
+        description=fit.description,
     )
     failure = real.failure or refused or _not_converged(fit)
     with single_threaded_blas():

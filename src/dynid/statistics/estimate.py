@@ -14,6 +14,7 @@ from dynid.common.arrays import Array
 from dynid.common.notices import Notice
 from dynid.estimator.history import History
 from dynid.statistics.correlation import Correlation
+from dynid.statistics.description import Description
 from dynid.statistics.verdict import NOT_JUDGED, Verdict
 
 # A prediction is poor above both: times the residual of the fit, and percent of the measured norm.
@@ -262,6 +263,7 @@ class Estimate:
         truth: True base values where known (simulated logs), by name; shown side by side.
         files: Further files of the result's folder, name -> text.
         verdict: Whether it can be used, and why not.
+        description: Uncertain or unknown dimensions, zeros and gravity; None: taken as exact.
     """
 
     robot: str
@@ -287,6 +289,7 @@ class Estimate:
     files: Mapping[str, str] = field(default_factory=dict)
     shared: Float[Array, "p u"] | None = None
     verdict: Verdict = NOT_JUDGED
+    description: Description | None = None
 
     def __contains__(self, name: object) -> bool:
         """Whether a parameter is called `name`."""
