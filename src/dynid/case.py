@@ -221,9 +221,7 @@ class Case:
             for motion in motions
         )
 
-    def contradictions(
-        self, problem: Problem, i: int, start: int, stop: int
-    ) -> Float[Array, "n m"] | None:
+    def contradictions(self, problem: Problem, i: int, start: int, stop: int) -> Float[Array, "n m"] | None:
         """What a right description makes zero at some samples of log i, apart from noise; None: nothing.
 
         Redundant sensors: weighted differences from the closed pose, in [rad] or [m]; NaN at unusable poses.

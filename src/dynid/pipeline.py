@@ -33,6 +33,7 @@ from dynid.problem import LogSource, Problem, Progress, as_asked, as_logs, build
 from dynid.statistics.assemble import recorded
 from dynid.statistics.estimate import Estimate
 from dynid.unknown import Task
+from dynid.unknowns.effects import described
 from dynid.validation.causes import with_causes
 from dynid.validation.crossvalidation import judge
 from dynid.validation.folds import held_back
@@ -172,7 +173,7 @@ def identify_logs(
         tried=tried,
         history=recorded(fit.linear, parts.parameters),
         files={**problem.case.files(fit), **description_files(fit)},
-        description=fit.description,
+        description=described(fit),
     )
     failure = real.failure or refused or _not_converged(fit)
     with single_threaded_blas():

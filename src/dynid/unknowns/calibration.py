@@ -27,10 +27,12 @@ from dynid.common.arrays import Array
 from dynid.common.errors import InputError
 from dynid.common.notices import Notice, notice
 from dynid.conditioning.slope_rows import SlopeRows
-from dynid.linear import base_of, linear_fit
+from dynid.linear import LinearFit, base_of, linear_fit
 from dynid.mechanism.description import TILTS, ZERO, at_values, current
 from dynid.mechanism.mechanism import Mechanism
+from dynid.motion.plan import MotionPlan
 from dynid.problem import Problem, prepare, row_groups
+from dynid.projection.projection import Group
 from dynid.unknown import Task
 from dynid.unknowns.changed_robot import changed_problem
 from dynid.unknowns.sensor_rows import SensorRows, sensor_rows
@@ -43,6 +45,8 @@ _STILL = 0.05  # of sigma: a smaller step changes nothing
 _LONGEST = 3.0  # of the prior deviation: a longer step leaves the region where it is linear
 _HALVINGS = 4
 _BLOCKS = 40
+# m or rad: rounding of encoders repeats with a motion, and no robot is as rigid and round as its description.
+_FINEST = 1e-6
 _SEEN = 0.5  # of the prior deviation: data that leave more than this do not determine a quantity
 
 
@@ -77,7 +81,9 @@ class Calibrated:
             sigma = float(np.sqrt(self.covariance[k, k]))
             if name in TILTS:
                 continue
-            words = f"{given:.6g} -> {value:.6g} ({1e3 * (value - given):+.3g}e-3, sigma {1e3 * sigma:.2g}e-3)"
+            words = (
+                f"{given:.6g} -> {value:.6g} ({1e3 * (value - given):+.3g}e-3, sigma {1e3 * sigma:.2g}e-3)"
+            )
             lines[f"description: {_spoken(name)}"] = words + (
                 "; not determined by these data" if name in self.unseen else ""
             )
@@ -170,7 +176,7 @@ class _Search:
     task: Task
     names: tuple[str, ...]
     uncertain: tuple[str, ...]
-    plans: Sequence[object]
+    plans: Sequence[MotionPlan]
     base: BaseSet | None = None
 
     def prior(self) -> Float[Array, "k"]:
@@ -223,9 +229,7 @@ class _Search:
         sensors = sensor_rows(problem, pairs, 2.0 * STEP)
         return _combined(efforts, sensors, len(self.names))
 
-    def _pair(
-        self, problem: Problem, values: Mapping[str, float], name: str
-    ) -> tuple[Problem, Problem]:
+    def _pair(self, problem: Problem, values: Mapping[str, float], name: str) -> tuple[Problem, Problem]:
         """The problem above and below one value, the others as they are."""
         middle = values.get(name, current(self.task.mechanism, name))
         high, low = (
@@ -245,9 +249,9 @@ class _Blocks:
     places: list[tuple[str, int, int]]
 
 
-def _effort_blocks(groups: Sequence[object], fit: object, k: int) -> _Blocks:
+def _effort_blocks(groups: Sequence[Group], fit: LinearFit, k: int) -> _Blocks:
     """Blocks of all groups over the base parameters, weighted as the fit weighs them."""
-    data, solution = fit.data, fit.solution  # type: ignore[attr-defined]
+    data, solution = fit.data, fit.solution
     p = len(data.S)
     found = _Blocks([], [], [], [])
     weights = {
@@ -255,11 +259,11 @@ def _effort_blocks(groups: Sequence[object], fit: object, k: int) -> _Blocks:
         for group, w in zip(data.source.groups, solution.weights, strict=True)
     }
     for group in groups:
-        weight = weights[group.log, group.name] / solution.sigma_rho  # type: ignore[attr-defined]
-        columns = group.columns  # type: ignore[attr-defined]
+        weight = weights[group.log, group.name] / solution.sigma_rho
+        columns = group.columns
         own = columns < p
         slopes = columns[~own] - p
-        for block, (run, time) in zip(group.blocks, group.places, strict=True):  # type: ignore[attr-defined]
+        for block, (run, time) in zip(group.blocks, group.places, strict=True):
             W = block.W[:, own] @ data.S[columns[own]]
             D = np.zeros((len(W), k))
             D[:, slopes] = block.W[:, ~own]
@@ -267,7 +271,7 @@ def _effort_blocks(groups: Sequence[object], fit: object, k: int) -> _Blocks:
             found.W.append(weight * W)
             found.D.append(weight * D)
             found.rho.append(weight * rho)
-            found.places.append((group.log, run, time))  # type: ignore[attr-defined]
+            found.places.append((group.log, run, time))
     return found
 
 
@@ -304,7 +308,7 @@ def _covariance(at: _Linearised, P: Float[Array, "k k"]) -> Float[Array, "k k"]:
     C = inverse @ (at.meat + P) @ inverse
     own, white = np.diag(C), np.diag(inverse)
     factor = np.sqrt(np.maximum(white, own) / own)
-    return np.asarray(0.5 * (C + C.T) * np.outer(factor, factor))
+    return np.asarray(0.5 * (C + C.T) * np.outer(factor, factor) + _FINEST**2 * np.eye(len(C)))
 
 
 def _unseen(

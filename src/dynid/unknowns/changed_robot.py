@@ -27,7 +27,9 @@ from dynid.problem import Problem, build_system, prepare
 from dynid.statistics.essential import restrict
 from dynid.unknown import Task
 
-STEP = 1e-5  # m or rad: the estimate is smooth over far more, and rounding stays at 1e-9 of it
+STEP = 1e-5  # m or rad, of rows: they are smooth over far more, and rounding stays at 1e-9 of them
+# Of estimates: their weights are iterated to a part in a thousand, which a shorter step would multiply.
+_ESTIMATE_STEP = 5e-4
 
 
 def changed_problem(task: Task, problem: Problem, values: Mapping[str, float]) -> Problem:
@@ -50,23 +52,22 @@ def changed_problem(task: Task, problem: Problem, values: Mapping[str, float]) -
 
 
 def estimate_slopes(
-    fit: Fit, names: Sequence[str], steps: Mapping[str, float] | None = None
+    fit: Fit, names: Sequence[str], step: float = _ESTIMATE_STEP
 ) -> tuple[Float[Array, "v k"], tuple[str, ...]]:
     """Total derivative of every parameter listed with respect to quantities of the description.
 
     Args:
         fit: The estimate.
         names: Quantities.
-        steps: Half the distance between two values of each; default `STEP`.
+        step: Half the distance between two values of each, in [m] or [rad].
 
     Returns:
-        Slopes, shape (v, k), SI, zero for parameters that were removed; and quantities at whose changed values
-        the robot cannot be built or does not close, whose slopes are zero.
+        Slopes, shape (v, k), SI, zero for parameters that were removed; and quantities at whose changed
+        values the robot cannot be built or does not close, whose slopes are zero.
     """
     slopes = np.zeros((len(fit.data.system.parameters), len(names)))
     failed = []
     for k, name in enumerate(names):
-        step = (steps or {}).get(name, STEP)
         middle = current(fit.task.mechanism, name)
         try:
             high, low = (_estimate_at(fit, {name: middle + sign * step}) for sign in (1.0, -1.0))

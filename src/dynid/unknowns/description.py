@@ -69,9 +69,7 @@ class DescriptionUnknown:
 DESCRIPTION = DescriptionUnknown()
 
 
-def asked_names(
-    mechanism: Mechanism, asked: UnknownDescription, experiment: Experiment
-) -> tuple[str, ...]:
+def asked_names(mechanism: Mechanism, asked: UnknownDescription, experiment: Experiment) -> tuple[str, ...]:
     """Quantities that an experiment leaves open, by the names of `dynid.mechanism.description`."""
     names: list[str] = []
     sizes = tuple(mechanism.geometry) if mechanism.rebuild is not None else ()
@@ -135,7 +133,7 @@ class _Counted:
         return np.asarray(np.block([[C + across @ moved.T, across], [across.T, own]]))
 
     def slopes(self, fit: Fit) -> tuple[Float[Array, "v k"], tuple[str, ...]]:
-        """d parameter / d quantity, kept for a second call on the same fit."""
+        """D parameter / d quantity, kept for a second call on the same fit."""
         from dynid.unknowns.changed_robot import estimate_slopes
 
         if not self._known or self._known[0][0] is not fit.data:

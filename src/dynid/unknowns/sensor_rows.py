@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 
 import numpy as np
 from jaxtyping import Float
@@ -16,8 +17,8 @@ from jaxtyping import Float
 from dynid.common.arrays import Array
 from dynid.problem import Problem
 
-_PARTS = 40  # of all logs: each is a block whose errors may be alike
-_SAMPLES = 60  # of each part
+_PARTS = 24  # of all logs: each is a block whose errors may be alike
+_SAMPLES = 40  # of each part
 _LEAST = 1e-9  # rad or m: rounding of the closure solver
 
 
@@ -40,9 +41,7 @@ class SensorRows:
     rms: float
 
 
-def sensor_rows(
-    problem: Problem, pairs: Sequence[tuple[Problem, Problem]], step: float
-) -> SensorRows | None:
+def sensor_rows(problem: Problem, pairs: Sequence[tuple[Problem, Problem]], step: float) -> SensorRows | None:
     """Rows of the sensors about the values at hand; None where nothing is redundant.
 
     Args:
@@ -72,7 +71,7 @@ def sensor_rows(
     left = r - S @ (np.linalg.lstsq(S / size, r, rcond=1e-10)[0] / size)
     rms = max(float(np.sqrt(np.mean(left**2))), _LEAST)
     at = np.cumsum([0, *(len(one) for _, one in parts)])
-    scores = np.array([S[a:b].T @ left[a:b] for a, b in zip(at[:-1], at[1:], strict=True)]) / rms**2
+    scores = np.array([S[a:b].T @ left[a:b] for a, b in pairwise(at)]) / rms**2
     n = len(scores)
     return SensorRows(
         S.T @ S / rms**2, -S.T @ r / rms**2, scores.T @ scores * n / max(n - 1, 1), float(r @ r) / rms**2, rms

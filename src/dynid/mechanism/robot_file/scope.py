@@ -47,7 +47,9 @@ class Scope:
                 raise value.error(
                     f"'{name}' cannot be a symbol", "use letters, digits and _; function names are reserved"
                 )
-            given = value.fields(("value", "sigma"), required=("value",))["value"] if value.is_mapping else value
+            given = (
+                value.fields(("value", "sigma"), required=("value",))["value"] if value.is_mapping else value
+            )
             declared = self.number(given)
             self.symbols[name] = self._named(name, declared)
             # A value given from outside is exact: only what the file wrote can be rounded.

@@ -1,8 +1,8 @@
 """Quantities of a robot file with a standard deviation: symbols, named dimensions, joint zeros.
 
-    symbols: {d3: {value: 0.28, sigma: 0.001}}
-    dimensions: {x_elbow_joint: {value: -0.4253, sigma: 0.0005}, "z_*": {sigma: 0.001}}
-    zeros: {motor1: {value: 0.002, sigma: 0.005}, motor2: -0.001}
+symbols: {d3: {value: 0.28, sigma: 0.001}}
+dimensions: {x_elbow_joint: {value: -0.4253, sigma: 0.0005}, "z_*": {sigma: 0.001}}
+zeros: {motor1: {value: 0.002, sigma: 0.005}, motor2: -0.001}
 """
 
 from __future__ import annotations
