@@ -208,15 +208,16 @@ def test_predictions_count_what_is_not_compensated(arm: Mechanism) -> None:
     known = replace(arm, uncertain={})
 
     def predicted(robot: Mechanism) -> tuple[Estimate, EffortPrediction]:
-        estimate = identify_logs(robot, logs, experiment=Experiment(robot=robot, auto="off"))
+        options = Experiment(robot=robot, auto="off", estimator="ols", filter={"cutoff": 20.0})
+        estimate = identify_logs(robot, logs, experiment=options)
         return estimate, predict_efforts(estimate, logs[0], robot=robot)
 
     (estimate, both), (exact, noise) = predicted(arm), predicted(known)
     high, low = (predicted(at_values(known, {"a1": 0.5 + sign * 1e-3}))[1] for sign in (1.0, -1.0))
     beside = 0.5 * (high.tau - low.tau)
     expected = np.sqrt(noise.sigma**2 + beside**2)
-    # Weights and masks of the two fits differ by parts in a thousand.
-    np.testing.assert_allclose(both.sigma, expected, atol=0.03 * expected.max())
+    # Second derivatives times the sigma of 1 mm, and masks that differ by a sample.
+    np.testing.assert_allclose(both.sigma, expected, atol=0.01 * expected.max())
     # Parameters and equations compensate each other in part.
     assert max(estimate[n].sigma / exact[n].sigma for n in exact) > 3.0
 

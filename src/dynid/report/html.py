@@ -10,7 +10,7 @@ from collections.abc import Callable
 
 from dynid.report.page import Section, render, scripted_page, source
 from dynid.report.quality import evidence
-from dynid.report.sections import provenance, warnings
+from dynid.report.sections import description, provenance, warnings
 from dynid.report.sections import verdict as verdict_section
 from dynid.report.sections.efforts import (
     efforts_section,
@@ -33,6 +33,7 @@ SECTIONS: tuple[Callable[[Estimate], Section | None], ...] = (
     parameters_section,
     unknown_section,
     standard_section,
+    description.section,
     efforts_section,
     tension_section,
     residuals_section,
