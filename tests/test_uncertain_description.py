@@ -10,6 +10,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from dynid.checks.changed_robot import estimate_slopes
+from dynid.checks.description_effects import part_slopes
 from dynid.common.errors import InputError
 from dynid.excitation.random_motion import random_motion
 from dynid.experiment.experiment import Experiment
@@ -25,8 +27,6 @@ from dynid.report.output import write_results
 from dynid.simulation.prescribed import simulate_log
 from dynid.statistics.estimate import Estimate
 from dynid.unknown import Task
-from dynid.unknowns.changed_robot import estimate_slopes
-from dynid.unknowns.effects import part_slopes
 
 # Two bars in a vertical plane: small, so that every fit takes a fraction of a second.
 ARM = """

@@ -222,10 +222,7 @@ class Case:
         )
 
     def contradictions(self, problem: Problem, i: int, start: int, stop: int) -> Float[Array, "n m"] | None:
-        """What a right description makes zero at some samples of log i, apart from noise; None: nothing.
-
-        Redundant sensors: weighted differences from the closed pose, in [rad] or [m]; NaN at unusable poses.
-        """
+        """What redundant sensors miss at some samples of log i, weighted, in [rad] or [m]; None: nothing."""
         source = problem.sources[i]
         kinematics = kinematics_along(problem.mechanism, source.motion)
         if not isinstance(kinematics, ClosedKinematics) or not kinematics.redundant:

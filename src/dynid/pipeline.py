@@ -16,6 +16,7 @@ from dynid.base.grouping import Symbols
 from dynid.base.structural import grouping_symbols
 from dynid.checks import CHECKS
 from dynid.checks.check import Finished, run_checks
+from dynid.checks.description_effects import described
 from dynid.checks.summary import choices_of
 from dynid.checks.written import description_files
 from dynid.choice.choose import choose
@@ -33,7 +34,6 @@ from dynid.problem import LogSource, Problem, Progress, as_asked, as_logs, build
 from dynid.statistics.assemble import recorded
 from dynid.statistics.estimate import Estimate
 from dynid.unknown import Task
-from dynid.unknowns.effects import described
 from dynid.validation.causes import with_causes
 from dynid.validation.crossvalidation import judge
 from dynid.validation.folds import held_back

@@ -23,6 +23,7 @@ import numpy as np
 from jaxtyping import Float
 
 from dynid.base.base import BaseSet
+from dynid.checks.changed_robot import changed_problem
 from dynid.common.arrays import Array
 from dynid.common.errors import InputError
 from dynid.common.notices import Notice, notice
@@ -34,7 +35,6 @@ from dynid.motion.plan import MotionPlan
 from dynid.problem import Problem, prepare, row_groups
 from dynid.projection.projection import Group
 from dynid.unknown import Task
-from dynid.unknowns.changed_robot import changed_problem
 from dynid.unknowns.sensor_rows import SensorRows, sensor_rows
 
 STEP = 2e-5  # m or rad: half the distance of differences

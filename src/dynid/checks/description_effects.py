@@ -12,6 +12,7 @@ from dataclasses import replace
 import numpy as np
 from jaxtyping import Float
 
+from dynid.checks.changed_robot import STEP, changed_problem
 from dynid.common.arrays import Array
 from dynid.common.errors import InputError
 from dynid.conditioning.slope_rows import SlopeRows
@@ -20,7 +21,6 @@ from dynid.mechanism.description import ZERO, current, zero_names
 from dynid.motion.log import Log
 from dynid.problem import Problem, prepare, row_groups
 from dynid.statistics.description import Description
-from dynid.unknowns.changed_robot import STEP, changed_problem
 
 _SAMPLES = 1200  # of every log
 _LOGS = 4
