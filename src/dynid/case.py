@@ -101,7 +101,7 @@ class Case:
 
     def chooses(self, experiment: Experiment) -> bool:
         """Whether settings that are left open are chosen by the error of held-out efforts."""
-        return experiment.gains is None and experiment.unloaded is None
+        return experiment.gains is None and experiment.unloaded is None and experiment.unknown is None
 
     def mounted(self, mechanism: Mechanism, experiment: Experiment) -> Mechanism:
         """The robot with what the experiment's key of this case adds to it."""

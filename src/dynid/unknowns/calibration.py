@@ -136,9 +136,13 @@ def calibrate(task: Task, names: tuple[str, ...], uncertain: tuple[str, ...] = (
         names: Quantities to find.
         uncertain: Further ones that are not searched, but move what is found.
     """
+    prior = _prior(task.mechanism, names)
+    sigma0 = np.array([prior[name] for name in names])
+    # Sensors may contradict a description that is not right yet by more than one that is.
+    doubted = replace(task.mechanism, uncertain={**task.mechanism.uncertain, **prior})
+    task = replace(task, mechanism=doubted, prepared=None)
     search = _Search(task, names, uncertain, task.problem.plans)
     x0 = np.array([current(task.mechanism, name) for name in names])
-    sigma0 = search.prior()
     P = np.diag(1.0 / sigma0**2)
     x, converged = x0.copy(), False
     for count in range(_ROUNDS):
@@ -169,6 +173,11 @@ def calibrate(task: Task, names: tuple[str, ...], uncertain: tuple[str, ...] = (
     )
 
 
+def _prior(robot: Mechanism, names: Sequence[str]) -> dict[str, float]:
+    """Standard deviation of each quantity before the data, in [m] or [rad]."""
+    return {name: robot.uncertain.get(name, _DOUBT_TILT if name in TILTS else DOUBT) for name in names}
+
+
 @dataclass(eq=False)
 class _Search:
     """Linearisations of one task about different values."""
@@ -178,13 +187,6 @@ class _Search:
     uncertain: tuple[str, ...]
     plans: Sequence[MotionPlan]
     base: BaseSet | None = None
-
-    def prior(self) -> Float[Array, "k"]:
-        """Standard deviation of each quantity before the data, in [m] or [rad]."""
-        given = self.task.mechanism.uncertain
-        return np.array(
-            [given.get(name, _DOUBT_TILT if name in TILTS else DOUBT) for name in self.names], dtype=float
-        )
 
     def robot(self, x: Float[Array, "k"]) -> Mechanism:
         """The robot at some values."""
