@@ -34,7 +34,7 @@ from dynid.motion.steps import refuse_steps
 from dynid.motion.table import DataFrame
 from dynid.problem_checks import not_logged, refuse_silent
 from dynid.projection.contract import Model, RowSource
-from dynid.projection.kinematics import kinematics_along
+from dynid.projection.kinematics import ClosedKinematics, kinematics_along
 from dynid.projection.model import MODELS, model_for
 from dynid.projection.projection import Directions, Group, System, choose_rows
 from dynid.statistics.estimate import Estimate, RunFit
@@ -101,7 +101,7 @@ class Case:
 
     def chooses(self, experiment: Experiment) -> bool:
         """Whether settings that are left open are chosen by the error of held-out efforts."""
-        return experiment.gains is None and experiment.unloaded is None
+        return experiment.gains is None and experiment.unloaded is None and experiment.unknown is None
 
     def mounted(self, mechanism: Mechanism, experiment: Experiment) -> Mechanism:
         """The robot with what the experiment's key of this case adds to it."""
@@ -218,6 +218,17 @@ class Case:
             inverse.rows(problem.mechanism, problem.parameters, rows, motion, load_parameters=chi)
             for motion in motions
         )
+
+    def contradictions(self, problem: Problem, i: int, start: int, stop: int) -> Float[Array, "n m"] | None:
+        """What redundant sensors miss at some samples of log i, weighted, in [rad] or [m]; None: nothing."""
+        source = problem.sources[i]
+        kinematics = kinematics_along(problem.mechanism, source.motion)
+        if not isinstance(kinematics, ClosedKinematics) or not kinematics.redundant:
+            return None
+        measured = source.motion.states(start, stop)
+        states = kinematics.states(start, measured)
+        miss = kinematics.sensors.miss(states.q, measured[0]) * kinematics.sensors.weight
+        return np.asarray(np.where(states.fine[:, None], miss, np.nan))
 
     def without_effort(self, directions: Directions) -> Bool[Array, "k"]:
         """Rows in which no effort acts: 0 = W chi."""

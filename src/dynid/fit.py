@@ -29,6 +29,7 @@ from dynid.realise import Realised, check_reduction, realise
 from dynid.refinement.joints import Refinement, refine, refined_parts
 from dynid.statistics.assemble import EstimateParts, estimate_parameters
 from dynid.statistics.covariance import blocks_of
+from dynid.statistics.description import Description
 from dynid.statistics.essential import (
     Reduced,
     essential_parameters,
@@ -92,6 +93,12 @@ class Fit:
     def choices(self) -> dict[str, str]:
         """What was found for the unknowns, in words."""
         return {name: text for one in self.settled for name, text in one.choices.items()}
+
+    @cached_property
+    def description(self) -> Description | None:
+        """What was found about the description of the robot; None where it is taken as exact."""
+        found = [one.description(self) for one in self.settled if one.description is not None]
+        return found[0] if found else None
 
     @property
     def notices(self) -> tuple[Notice, ...]:

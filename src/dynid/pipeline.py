@@ -16,7 +16,9 @@ from dynid.base.grouping import Symbols
 from dynid.base.structural import grouping_symbols
 from dynid.checks import CHECKS
 from dynid.checks.check import Finished, run_checks
+from dynid.checks.description_effects import described
 from dynid.checks.summary import choices_of
+from dynid.checks.written import description_files
 from dynid.choice.choose import choose
 from dynid.choice.excerpt import words
 from dynid.common.batched import single_threaded_blas
@@ -181,9 +183,10 @@ def _identified(task: Task, truth: Mapping[str, float] | None) -> Estimate:
         residual_tests=checked.tests,
         tried=tried,
         history=recorded(fit.linear, parts.parameters),
-        files=problem.case.files(fit),
+        files={**problem.case.files(fit), **description_files(fit)},
         mechanism=robot,
         drawing=drawing_of(fit, fitted),
+        description=described(fit),
     )
     failure = real.failure or refused or _not_converged(fit)
     with single_threaded_blas():

@@ -28,6 +28,7 @@ from dynid.motion.plan import MotionPlan
 from dynid.problem import Problem, Progress, prepare
 from dynid.projection.projection import System
 from dynid.statistics.assemble import EstimateParts
+from dynid.statistics.description import Description
 
 if TYPE_CHECKING:
     from dynid.fit import Fit
@@ -68,6 +69,7 @@ class Settled:
         choices: What was found, in words.
         widen: Adds what the unknown costs to the covariance of the parameters; None: nothing.
         carried: A root of the covariance that values taken as known add; None: there is none.
+        description: What was found about the description of the robot.
         joins: Its own values join the parameters, after everything else is done with them.
     """
 
@@ -77,6 +79,7 @@ class Settled:
     widen: Callable[[EstimateParts, Fit], EstimateParts] | None = None
     carried: Carried | None = None
     joins: Callable[[EstimateParts], EstimateParts] | None = None
+    description: Callable[[Fit], Description] | None = None
 
 
 @runtime_checkable
@@ -98,10 +101,15 @@ def _searched_friction(task: Task) -> bool:
     return bool(owners_of(robot, "Fl")) or any(o not in robot.stribeck for o in owners_of(robot, "Fk"))
 
 
+def _open_description(task: Task) -> bool:
+    return task.experiment.unknown is not None or bool(task.mechanism.uncertain)
+
+
 # Where each unknown is, and when a task has it. Unknowns of one case only are listed by that case.
 UNKNOWNS: tuple[tuple[str, Callable[[Task], bool]], ...] = (
     ("dynid.unknowns.unloaded:UNLOADED", lambda task: task.experiment.unloaded is not None),
     ("dynid.unknowns.drive_gains:DRIVE_GAINS", lambda task: task.experiment.gains is not None),
+    ("dynid.unknowns.description:DESCRIPTION", _open_description),
     ("dynid.unknowns.friction:FRICTION", _searched_friction),
 )
 

@@ -124,6 +124,11 @@ class BaseSystem:
             return self.equations
         return mapped_blocks(self.source, self.S, self.base.c, self.system.parameters)
 
+    def of(self, system: System) -> BaseSystem:
+        """The same parameters in equations of a slightly different robot or log: no rank decision."""
+        mapped = _mapped(system, self.S, self.base.c, self.system.parameters)
+        return replace(self, system=mapped, source=system, equations=None)
+
     def with_equations(self, equations: System) -> BaseSystem:
         """The same parameters in other equations: those whose least-squares solution an estimate is."""
         groups = [

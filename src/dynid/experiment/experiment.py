@@ -19,6 +19,7 @@ from dynid.experiment.sections import (
     InternalSettings,
     RefineSettings,
     TieChoice,
+    UnknownDescription,
     UnloadedModel,
 )
 from dynid.mechanism.force_sensor import ForceSensor
@@ -48,6 +49,7 @@ __all__ = [
     "MaskSettings",
     "TieChoice",
     "UncertaintySettings",
+    "UnknownDescription",
     "UnloadedModel",
     "experiment_from",
     "read_experiment",
@@ -91,6 +93,7 @@ class Experiment(Settings, frozen=True):
         gains: Drive gains to be found together with the dynamics; None takes efforts as logged.
         refine: Refine the linear estimate by output error.
         energy, internal, wrench: Options of these models.
+        unknown: Dimensions, joint zeros or direction of gravity that are found together with the parameters.
         unloaded: The robot itself is known from this result, and only payloads are found.
         force_sensor: The load on this sensor is identified (model `wrench`); None: the robot is.
         auto: `on`: settings that are left open are chosen by held-out error; `off`: by rules for each.
@@ -132,6 +135,7 @@ class Experiment(Settings, frozen=True):
     energy: EnergySettings = EnergySettings()
     internal: InternalSettings = InternalSettings()
     wrench: WrenchSettings = WrenchSettings()
+    unknown: UnknownDescription | None = None
     unloaded: UnloadedModel | None = None
     force_sensor: ForceSensor | None = None
     auto: Literal["on", "off"] = "on"
@@ -224,7 +228,7 @@ _EXCLUDED = (
     ),
     (
         "force_sensor",
-        ("wrench", "drive", "gains", "ties", "stribeck", "refine"),
+        ("wrench", "drive", "gains", "ties", "stribeck", "refine", "unknown"),
         "'{}' has no meaning for a load on a force sensor",
     ),
     ("refine", ("essential", "keep", "gains", "standard"), "refine cannot be combined with '{}'"),

@@ -104,6 +104,38 @@ class InternalSettings(Settings, frozen=True):
             )
 
 
+class UnknownDescription(Settings, frozen=True):
+    """Quantities of the robot's description that are found together with the parameters.
+
+    Attributes:
+        symbols: Named dimensions, names or globs.
+        zeros: Measured joints whose zero is unknown, names or globs.
+        gravity: `direction`: gravity may point in another direction; its size is known.
+        turns: `auto`: whole turns of the encoders of a closed robot are found (always done).
+    """
+
+    _title: ClassVar[str] = "unknown"
+
+    symbols: tuple[str, ...] = ()
+    zeros: tuple[str, ...] = ()
+    gravity: Literal["direction"] | None = None
+    turns: Literal["auto"] | None = None
+
+    @classmethod
+    def spelled(cls, entries: dict[str, Entry]) -> dict[str, Entry]:
+        """One name without a list."""
+        for key in ("symbols", "zeros"):
+            own = entries.get(key)
+            if own is not None and isinstance(own.node.value, str):
+                entries[key] = plain_entry([own.text()], like=own)
+        return entries
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether nothing has to be searched."""
+        return not (self.symbols or self.zeros or self.gravity)
+
+
 class RefineSettings(Settings, frozen=True):
     """How windows are cut for output error, and what is unknown in addition to the parameters.
 

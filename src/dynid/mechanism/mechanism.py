@@ -149,6 +149,9 @@ class Mechanism:
         geometry: Named dimensions of the description (symbols, and names given to bare numbers).
         free: Coordinates that describe the free motion with locked cables; empty: chosen.
         nullspace: Directions of that motion: `orthonormal`, or per unit velocity of the `free` coordinates.
+        uncertain: Quantities of the description (`dynid.mechanism.description`) -> standard deviation, in [m]
+            or [rad], where one is given.
+        zeros: Coordinate -> zero that its joint frame contains: position = logged + zero, in [rad] or [m].
         sources: Files of the URDF or MJCF below the description, included ones too.
         rebuild: The same mechanism with other values of `geometry`; None when nothing is named.
         force_sensor: The sensor whose equations are used, see `with_force_sensor`; None: those of the joints.
@@ -177,6 +180,8 @@ class Mechanism:
     notices: tuple[Notice, ...] = ()
     file: str | None = None
     sources: tuple[str, ...] = ()
+    uncertain: Mapping[str, float] = field(default_factory=dict)
+    zeros: Mapping[str, float] = field(default_factory=dict)
     measured_sigma: Mapping[str, float] = field(default_factory=dict)
     poses: tuple[MeasuredPose, ...] = ()
     stribeck: Mapping[str, float] = field(default_factory=dict)

@@ -23,6 +23,7 @@ from dynid.kinematics.tension import redundancy
 from dynid.mechanism.mechanism import Mechanism
 from dynid.mechanism.parameters import Parameter, effort_unit, parameter_table
 from dynid.mechanism.variant import variant
+from dynid.prediction.description_effect import with_description, without_description
 from dynid.prediction.result_values import StandardValues, saved, standard_root, standard_values
 from dynid.prediction.trajectory import PoseTrajectory, TrajectorySource, desired_motion
 from dynid.prediction.unloaded import unloaded_model
@@ -116,6 +117,17 @@ def predict_efforts(
             _root(estimate, experiment, mechanism, values, parameters),
             _tension(mounted, tension, len(motion.log.t)),
         )
+        if estimate.description is not None and estimate.description.names:
+
+            def efforts(robot: Mechanism, chi: Float[Array, "p"]) -> Efforts:
+                guided, motion = desired_motion(
+                    trajectory, robot, payloads=payloads, body=body, angles=experiment.angles
+                )
+                none = np.zeros((len(chi), 0))
+                added = _tension(mounted, tension, len(motion.log.t))
+                return efforts_along(guided, parameters, motion, chi, none, added)
+
+            found = with_description(found, estimate, values, mounted, efforts)
     names = tuple(actuator.name for actuator in mounted.actuators)
     used = np.concatenate([np.arange(start, stop) for start, stop in motion.usable()])
     return EffortPrediction(
@@ -145,7 +157,7 @@ def _root(
 ) -> Float[Array, "p r"]:
     """A root of the covariance of all that is predicted with: of a payload by difference, the robot's too."""
     if experiment.unloaded is None:
-        return standard_root(estimate, values)
+        return standard_root(without_description(estimate), values)
     return unloaded_model(mechanism, experiment).loaded_root(estimate, values, parameters)
 
 

@@ -22,6 +22,7 @@ from dynid.common.errors import InputError
 from dynid.estimator.gain_settings import GAIN, GainSettings
 from dynid.experiment.experiment import Experiment
 from dynid.experiment.provenance import check_robot, check_unloaded, experiment_of, recorded_loads
+from dynid.mechanism.description import at_values
 from dynid.mechanism.inertia import SYMBOLS
 from dynid.mechanism.load import load_robot
 from dynid.mechanism.mechanism import Mechanism, Payload
@@ -70,7 +71,7 @@ def saved(
     options = {"robot": estimate.robot, **estimate.provenance.get("options", {})}
     experiment = experiment_of(options, None if isinstance(result, Estimate) else os.fspath(result))
     given = robot or estimate.mechanism
-    mechanism = as_asked(load_robot(given or experiment.robot), experiment)
+    mechanism = as_found(as_asked(load_robot(given or experiment.robot), experiment), estimate)
     if experiment.unloaded is not None:
         from dynid.prediction.unloaded import unloaded_model
 
@@ -79,6 +80,18 @@ def saved(
     if given is None:
         check_robot(estimate.provenance, mechanism)
     return estimate, experiment, mechanism
+
+
+def as_found(mechanism: Mechanism, estimate: Estimate) -> Mechanism:
+    """The robot with the dimensions, zeros and gravity that a result has found."""
+    description = estimate.description
+    if description is None:
+        return mechanism
+    robot = at_values(mechanism, description.values)
+    robot = replace(robot, uncertain={})
+    if description.gravity_sigma is None:
+        return robot
+    return replace(robot, gravity=np.array(description.gravity))
 
 
 def standard_values(

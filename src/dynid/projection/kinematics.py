@@ -35,6 +35,8 @@ OPEN = 1e-8  # m or rad: a pose that leaves more than this open is not assembled
 SINGULAR, _POOR, _REGULAR = 1e3, 150.0, 50.0
 # rad or m: encoders, elastic links and rounded geometry stay below, a wrong zero does not.
 MISFIT = 0.02
+# The same for a robot whose dimensions or zeros are uncertain: millimetres are multiplied near singular poses.
+MISFIT_UNCERTAIN = 0.1
 _SIGMAS = 5.0  # a sensor with a larger standard deviation may differ by so many of them
 
 Measured = tuple[Float[Array, "n w"], Float[Array, "n w"], Float[Array, "n w"]]
@@ -111,7 +113,8 @@ class ClosedKinematics:
         blur = float(self.noise.max(initial=0.0)) * np.sqrt(left)
         two_branches = 1.0 / np.sqrt(10.0 * max(blur, 1e-300))
         self.singular, self.ambiguous = (float(np.clip(two_branches, x, SINGULAR)) for x in (_POOR, _REGULAR))
-        self.most_missed = np.maximum(MISFIT, _SIGMAS * self.noise)
+        most = MISFIT_UNCERTAIN if mechanism.uncertain else MISFIT
+        self.most_missed = np.maximum(most, _SIGMAS * self.noise)
         # Beyond a dead point no pose has the measured positions: it misses them by their noise.
         self.open = max(OPEN, _SIGMAS * float(self.noise.max(initial=0.0)))
         found = survey(self, motion, checked)

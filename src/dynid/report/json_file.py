@@ -19,6 +19,7 @@ from dynid.common.arrays import Array
 from dynid.common.errors import InputError, NoResultError
 from dynid.common.notices import Notice, severity_of
 from dynid.common.strict_json import read_json
+from dynid.report.description_json import description_document, description_of
 from dynid.statistics.correlation import Correlation
 from dynid.statistics.estimate import (
     DescriptionTest,
@@ -68,6 +69,8 @@ def result_document(estimate: Estimate) -> dict[str, Any]:
         "covariance": _covariance_document(estimate),
         "truth": None if estimate.truth is None else dict(estimate.truth),
     }
+    if estimate.description is not None:
+        document["description"] |= description_document(estimate.description)
     if estimate.history is not None:
         document["changes"] = [
             {"log": one.log, "seconds": one.seconds, "jumped": [asdict(jump) for jump in one.jumped]}
@@ -171,6 +174,9 @@ def _estimate(document: Mapping[str, Any]) -> Estimate:
         ),
         shared=_shared(document),
         verdict=_shaped(document["verdict"], Verdict) if "verdict" in document else NOT_JUDGED,
+        description=description_of(document["description"])
+        if "symbols" in document.get("description", {})
+        else None,
     )
 
 

@@ -24,6 +24,8 @@ OWN_FILES = (
     "validation_signals.csv",
     "compensation.py",
     "compensation.json",
+    "grouping.json",
+    "robot.corrected.yaml",
 )
 _NEEDED_SPACE = (
     32 * 2**20

@@ -44,6 +44,7 @@ if TYPE_CHECKING:
 _MOST_ROWS = 40  # more parameters than this are summarised per owner, with the worst ones
 _MOST_GROUPS = 16
 _WORST_ROWS = 10
+_MOST_SHARES = 5
 _WIDE = 100  # terminal columns needed to show sigma too
 _WIDER = 112  # the same for the prior beside the truth
 _COLOURS = {
@@ -68,6 +69,7 @@ def print_summary(estimate: Estimate, *, full: bool = False, console: Console | 
     if estimate.truth:
         out.print(_text(coverage(estimate)))
     _print_unknown(out, estimate)
+    _print_description(out, estimate)
     _print_choices(out, estimate)
 
 
@@ -269,6 +271,15 @@ def _print_unknown(out: Console, estimate: Estimate) -> None:
         for item in estimate.not_identifiable:
             table.add_row(_text(item.name), _text(item.reason))
         _titled(out, "", table)
+
+
+def _print_description(out: Console, estimate: Estimate) -> None:
+    """What uncertain or unknown quantities of the description mean for the parameters."""
+    from dynid.report.sections.description import share_lines
+
+    lines = [] if estimate.description is None else share_lines(estimate.description, _MOST_SHARES)
+    if lines:
+        _titled(out, "Share of the description in the variance", _text("\n".join(lines)))
 
 
 def _print_choices(out: Console, estimate: Estimate) -> None:

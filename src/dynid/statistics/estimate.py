@@ -16,6 +16,7 @@ from dynid.common.notices import Notice
 from dynid.estimator.history import History
 from dynid.mechanism.mechanism import Mechanism
 from dynid.statistics.correlation import Correlation
+from dynid.statistics.description import Description
 from dynid.statistics.named_matrix import NamedMatrix
 from dynid.statistics.uncertainty import student_t
 from dynid.statistics.verdict import NOT_JUDGED, Verdict
@@ -324,6 +325,7 @@ class Estimate:
         verdict: Whether it can be used, and why not.
         mechanism: The robot of the identification; not kept in `result.json`, which names its file.
         drawing: What pages draw besides (`dynid.display`); empty where the logs are not at hand.
+        description: Uncertain or unknown dimensions, zeros and gravity; None: taken as exact.
     """
 
     robot: str
@@ -352,6 +354,7 @@ class Estimate:
     verdict: Verdict = NOT_JUDGED
     mechanism: Mechanism | None = None
     drawing: Mapping[str, Any] = field(default_factory=dict)
+    description: Description | None = None
 
     def __contains__(self, name: object) -> bool:
         """Whether a parameter is called `name`."""

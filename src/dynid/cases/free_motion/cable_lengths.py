@@ -14,12 +14,12 @@ from dataclasses import dataclass, replace
 import numpy as np
 from jaxtyping import Float
 
-from dynid.cases.free_motion.length_rows import STEP, LengthRows
 from dynid.cases.free_motion.log import given_lengths, with_lengths
 from dynid.common.arrays import Array
 from dynid.common.errors import InputError
 from dynid.common.levenberg import Schedule, least_squares
 from dynid.common.notices import notice
+from dynid.conditioning.slope_rows import SlopeRows
 from dynid.experiment.experiment import Experiment
 from dynid.experiment.sections import REFINE
 from dynid.mechanism.cable import driven_cables
@@ -28,12 +28,14 @@ from dynid.motion.log import Log
 from dynid.motion.motion import Motion
 from dynid.motion.plan import MotionPlan
 from dynid.problem import Problem, Progress, prepare, row_groups
+from dynid.projection.contract import RowSource
 from dynid.projection.factor import merge, triangle
 from dynid.projection.projection import Group
 from dynid.statistics.assemble import EstimateParts
 from dynid.statistics.widen import MANY, widened
 from dynid.unknown import Settled, Task
 
+STEP = 1e-5  # m: the rows are smooth over far more, and rounding stays at 1e-10 of them
 _BELIEF = 1e-3  # of a length: its prior standard deviation
 _SCHEDULE = Schedule(damping=0.1, factor=5.0, least=1e-8, steps=15, trials=8, still=0.01)
 _LOOSE = 0.1
@@ -260,12 +262,12 @@ def _runs_of(
     """Equations of the runs of one log, by the number of the segment."""
     source, plan = problem.sources[i], problem.plans[i]
     log, c = source.motion.log, lengths.shape[1]
-    changed = []
+    changed: list[tuple[RowSource, None]] = []
     for step in STEP * np.eye(c):
         motion = Motion(with_lengths(log, problem.mechanism, lengths + step), plan)
-        changed.append(problem.rows_along(motion, like=source))
+        changed.append((problem.rows_along(motion, like=source), None))
     alone = replace(problem, sources=(source,), filters=(problem.filters[i],))
-    groups = row_groups(alone, [LengthRows(source, changed, chi)])
+    groups = row_groups(alone, [SlopeRows(source, changed, [STEP] * c, chi)])
     found = {}
     for piece, (low, _) in enumerate(source.pieces()):
         place = next(k for k, (a, b) in enumerate(log.segments) if a <= low < b)

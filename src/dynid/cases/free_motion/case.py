@@ -15,6 +15,7 @@ from dynid.case import Case, LogInput, Ready, read_source, row_filters, whole_ke
 from dynid.cases.free_motion.cable_lengths import CABLE_LENGTHS
 from dynid.cases.free_motion.checks import energy_grows
 from dynid.cases.free_motion.defaults import free_motion_defaults
+from dynid.cases.free_motion.locked_lengths import length_changes
 from dynid.cases.free_motion.log import free_motion_log, measuring, measuring_robot, reading_robot
 from dynid.cases.free_motion.reference_mass import referred, referred_values
 from dynid.cases.free_motion.refinement import refine_free
@@ -114,6 +115,11 @@ class _OnCables(Case):
     def filters(self, plans: Sequence[MotionPlan], experiment: Experiment) -> tuple[RowFilter, ...]:
         """Whole kernels only: all columns are noisy."""
         return whole_kernels(row_filters(plans, experiment))
+
+    def contradictions(self, problem: Problem, i: int, start: int, stop: int) -> Float[Array, "n m"] | None:
+        """What locked lengths change within a run, in [m], where the pose is used as measured."""
+        found = super().contradictions(problem, i, start, stop)
+        return length_changes(problem, i, start, stop) if found is None else found
 
     @property
     def repeats(self) -> bool:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import partial
+from typing import TYPE_CHECKING
 
 import numpy as np
 from jaxtyping import Float, Int
@@ -21,6 +22,10 @@ from dynid.mechanism.mechanism import Mechanism
 from dynid.motion.log import Log
 from dynid.regressor.regressor import energy_row
 
+if TYPE_CHECKING:
+    from dynid.problem import Problem
+
+_MEAN_OF = 200  # poses of a run whose mean length is the locked one
 _MOST = 2000  # poses of a run at which lengths are computed
 # Of the length: markers and pulleys leave 1e-4, a slack cable or a moving winch far more.
 _DOUBTFUL, _REFUSED = 1e-3, 1e-2
@@ -75,6 +80,17 @@ def estimated(log: Log, mechanism: Mechanism, positions: Sequence[str]) -> Sprea
     by_cable = {(one.code, one.text.split("'")[1]): one for one in notices}
     means, sigmas, below, above, worst, first = (np.array([part[k] for part in parts]) for k in range(6))
     return Spread(means, sigmas, below, above, worst, first, tuple(by_cable.values()))
+
+
+def length_changes(problem: Problem, i: int, start: int, stop: int) -> Float[Array, "n c"]:
+    """Lengths of the cables at samples of log i less their mean over the run, in [m]."""
+    motion, robot = problem.sources[i].motion, problem.mechanism
+    low, high = next((a, b) for a, b in motion.usable() if a <= start < b)
+    q = motion.states(low, high)[0]
+    some = np.unique(np.linspace(0, len(q) - 1, _MEAN_OF).astype(int))
+    wanted = np.concatenate([q[some], q[start - low : stop - low]])
+    lengths = _seen(robot, wanted, motion.log.position_names)[1]
+    return np.asarray(lengths[len(some) :] - lengths[: len(some)].mean(axis=0))
 
 
 def check_spread(log: Log, spread: Spread, cables: Sequence[str]) -> list[Notice]:

@@ -55,6 +55,24 @@ DESCRIPTION = {
         "no joint fixes link '{link}' to the world: it is taken as the fixed base",
         "add a fixed joint with the parent `world`, or a free joint in a robot file if the base moves",
     ),
+    "symbol-not-counted": care(
+        "the effect of an uncertain dimension, zero or direction could not be computed: the robot cannot be"
+        " built or does not close at a value beside the described one. Its sigma is not in the intervals",
+        "the effect of {names} on the parameters could not be computed: their sigma is not counted",
+        "check the description: its loops must close for values beside the described ones too",
+    ),
+    "description-unseen": care(
+        "quantities under `unknown:` that these data do not determine: they stay near the description, and"
+        " their prior deviation (`sigma:`, else 10 mm or 10 mrad) is counted in the intervals",
+        "these data do not determine {names}: they keep the uncertainty of the description, which is"
+        " counted in the sigma of the parameters",
+        "give their `sigma:` in the robot file, measure them, remove them from `unknown:`, or measure poses",
+    ),
+    "description-open": care(
+        "the search of unknown dimensions, zeros or directions did not end: the values are not final",
+        "the search of the unknown quantities of the description has not converged",
+        "list fewer quantities under `unknown:`, or correct large errors of the description first",
+    ),
     "massless-frame": note(
         "links without mass on fixed joints are treated as frames without parameters",
         "{which} without mass are treated as frames without parameters: {names}",

@@ -43,6 +43,7 @@ from dynid.mechanism.robot_file.sections import (
     read_terms,
     read_ties,
 )
+from dynid.mechanism.robot_file.uncertain import given_dimensions, read_uncertain, read_zeros
 from dynid.mechanism.sdf_file import sdf_parts
 from dynid.mechanism.sdf_tree import SdfModel, sdf_model
 from dynid.mechanism.urdf_file import urdf_parts
@@ -57,6 +58,8 @@ _KEYS = (
     "source",
     "gravity",
     "symbols",
+    "dimensions",
+    "zeros",
     "joints",
     "loops",
     "cables",
@@ -110,6 +113,8 @@ def build(document: Document, source: Source | None, values: Mapping[str, float]
     if "schema" in fields:
         fields["schema"].choice((SCHEMA,))
     scope = Scope(values)
+    if "dimensions" in fields:
+        scope.values = {**given_dimensions(fields["dimensions"], scope), **values}
     if "symbols" in fields:
         scope.declare(fields["symbols"])
     parts = _tree(root, fields, scope, source)
@@ -143,7 +148,9 @@ def build(document: Document, source: Source | None, values: Mapping[str, float]
         file=document.file,
     )
     robot = with_friction(robot, drive)
-    return replace(robot, **_named_later(fields, scope, robot), notices=scope.finish())
+    robot = replace(robot, **_named_later(fields, scope, robot), uncertain=read_uncertain(fields, scope))
+    robot = replace(robot, notices=scope.finish())
+    return read_zeros(fields["zeros"], scope, robot) if "zeros" in fields else robot
 
 
 def _tree(root: Entry, fields: Mapping[str, Entry], scope: Scope, source: Source | None) -> Parts:

@@ -49,11 +49,14 @@ class Scope:
                 raise value.error(
                     f"'{name}' cannot be a symbol", "use letters, digits and _; function names are reserved"
                 )
-            declared = self.number(value)
+            given = (
+                value.fields(("value", "sigma"), required=("value",))["value"] if value.is_mapping else value
+            )
+            declared = self.number(given)
             self.symbols[name] = self._named(name, declared)
             # A value given from outside is exact: only what the file wrote can be rounded.
             if self.symbols[name] == declared:
-                self._literals[name] = value.node.text.strip()
+                self._literals[name] = given.node.text.strip()
 
     def number(self, entry: Entry) -> float:
         """A number, or arithmetic over the symbols."""

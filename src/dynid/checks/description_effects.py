@@ -1,0 +1,114 @@
+"""How much 1 mm or 1 mrad of the description moves the parameters, where no standard deviation is given.
+
+    d chi / dx  =  -(W^T W)^-1 W^T D      D = d(W chi - Y)/dx on a part of each log, W^T W of all data
+
+A part of bounded length is enough: the figures are there so that nobody is surprised, not for intervals.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+from jaxtyping import Float
+
+from dynid.checks.changed_robot import STEP, changed_problem
+from dynid.common.arrays import Array
+from dynid.common.errors import InputError
+from dynid.conditioning.slope_rows import SlopeRows
+from dynid.fit import Fit
+from dynid.mechanism.description import ZERO, current, zero_names
+from dynid.motion.log import Log
+from dynid.problem import Problem, prepare, row_groups
+from dynid.statistics.description import Description
+
+_SAMPLES = 1200  # of every log
+_LOGS = 4
+_QUANTITIES = 12
+THOUSANDTH = 1e-3  # m or rad
+_SHOWN = 0.2  # of sigma: smaller changes are not listed
+
+
+def described(fit: Fit) -> Description | None:
+    """What a result says about its description: what was counted or found, else the effect of 1 mm, 1 mrad.
+
+    None where it has no dimensions, or where no effect can be computed.
+    """
+    if fit.description is not None:
+        return fit.description
+    robot = fit.task.mechanism
+    if robot.rebuild is None or not fit.problem.case.is_series or fit.experiment.unloaded is not None:
+        return None
+    names = (*robot.geometry, *(f"{ZERO}{name}" for name in zero_names(robot)))
+    try:
+        found = _effects(fit, _spread(names))
+    except InputError:  # a part of a log may be too short, or a changed robot may not close
+        return None
+    return Description(gravity=tuple(float(x) for x in robot.gravity), per_thousandth=found)
+
+
+def _spread(names: tuple[str, ...]) -> tuple[str, ...]:
+    """At most so many quantities, evenly chosen: every kind and every leg is represented."""
+    if len(names) <= _QUANTITIES:
+        return names
+    return tuple(names[i] for i in np.linspace(0, len(names) - 1, _QUANTITIES).astype(int))
+
+
+def _effects(fit: Fit, names: tuple[str, ...]) -> dict[str, dict[str, float]]:
+    """Parameter -> quantity -> change in sigma for a thousandth, the largest first."""
+    slopes = part_slopes(fit, names)
+    found: dict[str, dict[str, float]] = {}
+    for i, one in enumerate(fit.linear_parts.parameters):
+        if not one.sigma:
+            continue
+        change = THOUSANDTH * slopes[i] / one.sigma
+        order = np.argsort(-np.abs(change), kind="stable")
+        own = {names[k]: float(change[k]) for k in order if abs(change[k]) > _SHOWN}
+        if own:
+            found[one.name] = own
+    return dict(sorted(found.items(), key=lambda item: -abs(next(iter(item[1].values())))))
+
+
+def part_slopes(fit: Fit, names: tuple[str, ...]) -> Float[Array, "v k"]:
+    """D parameter / d quantity from a part of every log, shape (v, k), SI."""
+    problem, task = fit.problem, fit.task
+    several = list(zip(task.logs, problem.plans, strict=True))[:_LOGS]
+    logs = tuple(_part(log) for log, _ in several)
+    short = replace(task, logs=logs, prepared=None)
+    part = prepare(task.mechanism, logs, task.experiment, [plan for _, plan in several])
+    if problem.load_parameters is not None:
+        part = part.with_load_parameters(problem.load_parameters)
+    pairs: list[tuple[Problem, Problem]] = []
+    for name in names:
+        middle = current(task.mechanism, name)
+        high, low = (changed_problem(short, part, {name: middle + sign * STEP}) for sign in (1.0, -1.0))
+        pairs.append((high, low))
+    sources = [
+        SlopeRows(
+            source, [(a.sources[i], b.sources[i]) for a, b in pairs], [2.0 * STEP] * len(pairs), fit.chi
+        )
+        for i, source in enumerate(part.sources)
+    ]
+    weights = {
+        (group.log, group.name): (float(w), group.n_rows)
+        for group, w in zip(fit.seen.source.groups, fit.linear.weights, strict=True)
+    }
+    p, S = len(fit.data.S), fit.data.S
+    across = np.zeros((S.shape[1], len(names)))
+    for group in row_groups(part, sources):
+        factor = group.factor(p + len(names))
+        weight, rows = weights[group.log, group.name]
+        more = rows / max(group.n_rows, 1)
+        across += weight**2 * more * S.T @ (factor.W[:, :p].T @ factor.W[:, p:])
+    R = fit.seen.system.factor(fit.linear.weights).W
+    size = np.linalg.norm(R, axis=0)
+    size[size == 0.0] = 1.0
+    inverse = np.linalg.pinv((R / size).T @ (R / size), hermitian=True)
+    return np.asarray(-(inverse @ (across / size[:, None])) / size[:, None])
+
+
+def _part(log: Log) -> Log:
+    """The middle of the longest segment of a log."""
+    a, b = max(log.segments, key=lambda one: one[1] - one[0])
+    start = max(a, (a + b - _SAMPLES) // 2)
+    return replace(log, segments=((start, min(b, start + _SAMPLES)),))

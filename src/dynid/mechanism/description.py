@@ -1,0 +1,163 @@
+"""The quantities of a description that may be uncertain or unknown, and the robot at other values of them.
+
+| name               | quantity                                                          | unit      |
+|--------------------|-------------------------------------------------------------------|-----------|
+| `d3`, `x_elbow`    | a named dimension: a symbol, or the name given to a bare length   | [m], [rad] |
+| `zero_NAME`        | zero of a joint: its position is the logged one plus this         | [rad], [m] |
+| `tilt_1`, `tilt_2` | rotation of gravity about the two base axes that are farther from it | [rad]  |
+
+All of them act through the mechanism alone: a zero moves the joint frame, so logs stay as they are.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+from functools import partial
+from typing import TYPE_CHECKING
+
+import numpy as np
+from jaxtyping import Float
+
+from dynid.common.arrays import Array
+from dynid.common.errors import InputError, nearest
+from dynid.mechanism.frame import Frame
+from dynid.mechanism.joint import Joint, JointKind
+
+if TYPE_CHECKING:
+    from dynid.mechanism.mechanism import Coupling, Mechanism
+
+ZERO = "zero_"
+TILTS = ("tilt_1", "tilt_2")
+_SIMPLE = (JointKind.REVOLUTE, JointKind.PRISMATIC)
+
+
+def at_values(mechanism: Mechanism, values: Mapping[str, float]) -> Mechanism:
+    """The robot with other values of some quantities of its description; all else stays.
+
+    Args:
+        mechanism: The robot, also one whose payloads or drive terms an experiment has changed.
+        values: Name -> value, see the table of this module; tilts are relative to the robot's gravity.
+    """
+    sizes = {name: value for name, value in values.items() if name in mechanism.geometry}
+    zeros = {name: value for name, value in values.items() if name.startswith(ZERO) and name not in sizes}
+    tilt = [values.get(name, 0.0) for name in TILTS]
+    for name in values:
+        if name not in sizes and name not in zeros and name not in TILTS:
+            raise InputError(f"no dimension '{name}'" + nearest(name, mechanism.geometry))
+    changed = _resized(mechanism, sizes) if sizes else mechanism
+    if zeros:
+        changed = with_zeros(
+            changed, {**changed.zeros, **{name.removeprefix(ZERO): x for name, x in zeros.items()}}
+        )
+    return replace(changed, gravity=tilted(changed.gravity, *tilt)) if any(tilt) else changed
+
+
+def current(mechanism: Mechanism, name: str) -> float:
+    """Value of a quantity of the description, in [m] or [rad]."""
+    if name in mechanism.geometry:
+        return mechanism.geometry[name]
+    return 0.0 if name in TILTS else mechanism.zeros.get(name.removeprefix(ZERO), 0.0)
+
+
+def tilted(gravity: Float[Array, "3"], first: float, second: float) -> Float[Array, "3"]:
+    """Gravity turned about the two base axes that are farther from it, in [rad]; its size stays."""
+    axes = np.eye(3)[[i for i in range(3) if i != int(np.argmax(np.abs(gravity)))]]
+    return np.asarray(_rotation(first * axes[0] + second * axes[1]) @ gravity)
+
+
+def zero_names(mechanism: Mechanism) -> tuple[str, ...]:
+    """Measured coordinates whose zero can be moved: hinges and slides, without cables and their pulleys."""
+    virtual = {cable.name for cable in mechanism.cables} | {one.name for one in mechanism.swivels}
+    virtual |= {name for pose in mechanism.poses for name in pose.joints}
+    simple = {joint.name for joint in mechanism.joints if joint.kind in _SIMPLE} - virtual
+    return tuple(name for name in mechanism.measured_positions if name in simple)
+
+
+def with_zeros(mechanism: Mechanism, zeros: Mapping[str, float]) -> Mechanism:
+    """The robot whose joints are at logged position plus zero.
+
+    The joint frame moves by the zero along its own motion: T(q + z) = T_0 M(z) M(q).
+
+    Args:
+        mechanism: With the zeros that it has (`zeros`), which are replaced.
+        zeros: Coordinate -> zero, in [rad] or [m].
+    """
+    shifts = {name: value - mechanism.zeros.get(name, 0.0) for name, value in zeros.items()}
+    names = {joint.name for joint in mechanism.joints if joint.kind in _SIMPLE}
+    for name in shifts:
+        if name not in names:
+            raise InputError(
+                f"'{name}' has no zero that could be moved" + nearest(name, sorted(names)),
+                file=mechanism.file,
+                remedy="name a revolute or prismatic joint",
+            )
+    joints = tuple(_moved(joint, shifts.get(joint.name, 0.0)) for joint in mechanism.joints)
+    start = {name: value - shifts.get(name, 0.0) for name, value in mechanism.start.items()}
+    couplings = tuple(_offset(one, shifts) for one in mechanism.couplings)
+    rebuild = mechanism.rebuild
+    return replace(
+        mechanism,
+        joints=joints,
+        start=start,
+        couplings=couplings,
+        zeros=dict(zeros),
+        rebuild=None if rebuild is None else partial(_rebuilt, rebuild, dict(zeros)),
+    )
+
+
+def _rebuilt(
+    rebuild: Callable[[Mapping[str, float]], Mechanism],
+    zeros: Mapping[str, float],
+    values: Mapping[str, float],
+) -> Mechanism:
+    """The robot of other dimensions with the same zeros."""
+    return with_zeros(rebuild(values), zeros)
+
+
+def _moved(joint: Joint, shift: float) -> Joint:
+    if shift == 0.0:
+        return joint
+    axis = joint.axes[0]
+    if joint.kind is JointKind.PRISMATIC:
+        return replace(joint, placement=joint.placement @ Frame(np.eye(3), shift * axis))
+    return replace(joint, placement=joint.placement @ Frame(_rotation(shift * axis), np.zeros(3)))
+
+
+def _offset(coupling: Coupling, shifts: Mapping[str, float]) -> Coupling:
+    """The same dependence of the moved joints: a follower's own zero is given by those it follows."""
+    more = sum(ratio * shifts.get(name, 0.0) for name, ratio in coupling.of.items())
+    return replace(coupling, offset=coupling.offset + more - shifts.get(coupling.joint, 0.0))
+
+
+def _resized(mechanism: Mechanism, sizes: Mapping[str, float]) -> Mechanism:
+    """The robot with other dimensions: only what depends on them is taken from the rebuilt description."""
+    if mechanism.rebuild is None:
+        return mechanism
+    built = mechanism.rebuild({**mechanism.geometry, **sizes})
+    payloads = {
+        name: replace(one, frame=built.payloads[name].frame) if name in built.payloads else one
+        for name, one in mechanism.payloads.items()
+    }
+    return replace(
+        mechanism,
+        joints=built.joints,
+        loops=built.loops,
+        cables=built.cables,
+        swivels=built.swivels,
+        couplings=built.couplings,
+        poses=built.poses,
+        start=built.start,
+        payloads=payloads,
+        geometry=built.geometry,
+    )
+
+
+def _rotation(vector: Float[Array, "3"]) -> Float[Array, "3 3"]:
+    """Rotation by a vector, Rodrigues; angle in [rad]."""
+    angle = float(np.linalg.norm(vector))
+    if angle == 0.0:
+        return np.eye(3)
+    x, y, z = vector / angle
+    K = np.array([[0.0, -z, y], [z, 0.0, -x], [-y, x, 0.0]])
+    return np.asarray(np.eye(3) + np.sin(angle) * K + (1.0 - np.cos(angle)) * (K @ K))

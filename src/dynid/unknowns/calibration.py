@@ -1,0 +1,344 @@
+"""Calibration with the dynamics: unknown quantities x of the description, found together with chi.
+
+    minimise over x   |r_e(x)|^2  +  |r_s(x)|^2  +  sum ((x - x_0) / s_0)^2
+
+r_e: weighted residuals of the efforts about their best chi (variable projection), r_s: what the sensors of
+a closed robot contradict its loops by, or what locked cable lengths change within a run, over its noise, and
+the prior of the description: s_0 is its `sigma:`, else 10 mm or 10 mrad. One Gauss-Newton step needs
+
+    D = d(W chi - Y)/dx,   D~ = D - W W^+ D,      dx = H^-1 (D~^T r - S^T r_s / s^2 + P (x_0 - x))
+    H = D~^T D~ + S^T S / s^2 + P,                S = d r_s / dx,     P = diag(1 / s_0^2)
+
+and the covariance counts errors that last through a block of the log (scores g of blocks):
+
+    C_x = H^-1 (sum g_e g_e^T + sum g_s g_s^T + P) H^-1
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+from jaxtyping import Float
+
+from dynid.base.base import BaseSet
+from dynid.checks.changed_robot import changed_problem
+from dynid.common.arrays import Array
+from dynid.common.errors import InputError
+from dynid.common.notices import Notice, notice
+from dynid.conditioning.slope_rows import SlopeRows
+from dynid.linear import LinearFit, base_of, linear_fit
+from dynid.mechanism.description import TILTS, ZERO, at_values, current
+from dynid.mechanism.mechanism import Mechanism
+from dynid.motion.plan import MotionPlan
+from dynid.problem import Problem, prepare, row_groups
+from dynid.projection.projection import Group
+from dynid.unknown import Task
+from dynid.unknowns.sensor_rows import SensorRows, sensor_rows
+
+STEP = 2e-5  # m or rad: half the distance of differences
+DOUBT = 0.01  # m or rad: standard deviation of a quantity whose description gives none
+_DOUBT_TILT = 0.1  # rad
+_ROUNDS = 10
+_STILL = 0.05  # of sigma: a smaller step changes nothing
+_LONGEST = 3.0  # of the prior deviation: a longer step leaves the region where it is linear
+_HALVINGS = 4
+_BLOCKS = 40
+# m or rad: rounding of encoders repeats with a motion, and no robot is as rigid and round as its description.
+_FINEST = 1e-6
+_SEEN = 0.5  # of the prior deviation: data that leave more than this do not determine a quantity
+
+
+@dataclass(frozen=True, eq=False)
+class Calibrated:
+    """Quantities found, in the order of `names`.
+
+    Attributes:
+        task: With the robot at the values found.
+        given: As described.
+        covariance: Shape (k, k), in [m^2], [m rad], [rad^2].
+        moved: d x / d u of the quantities u that are uncertain but not searched, shape (k, u).
+        unseen: Quantities that these data do not determine -> the combination they do not see, in words.
+        dof: Degrees of freedom of the covariance.
+    """
+
+    task: Task
+    names: tuple[str, ...]
+    given: Mapping[str, float]
+    covariance: Float[Array, "k k"]
+    moved: Float[Array, "k u"]
+    unseen: Mapping[str, str]
+    dof: float
+    converged: bool
+
+    @property
+    def choices(self) -> dict[str, str]:
+        """What was found, one line each: the difference between the two descriptions."""
+        lines = {}
+        for k, name in enumerate(self.names):
+            value, given = current(self.task.mechanism, name), self.given[name]
+            sigma = float(np.sqrt(self.covariance[k, k]))
+            if name in TILTS:
+                continue
+            words = (
+                f"{given:.6g} -> {value:.6g} ({1e3 * (value - given):+.3g}e-3, sigma {1e3 * sigma:.2g}e-3)"
+            )
+            lines[f"description: {_spoken(name)}"] = words + (
+                "; not determined by these data" if name in self.unseen else ""
+            )
+        if any(name in TILTS for name in self.names):
+            g = self.task.mechanism.gravity
+            k = self.names.index(TILTS[0])
+            sigma = float(np.sqrt(max(self.covariance[k, k], self.covariance[k + 1, k + 1])))
+            shown = ", ".join(f"{x:.5g}" for x in g)
+            lines["description: gravity"] = f"({shown}) m/s^2, direction known to {1e3 * sigma:.2g} mrad"
+        return lines
+
+    @property
+    def notices(self) -> tuple[Notice, ...]:
+        """What these data do not determine, and a search that did not end."""
+        found = []
+        if self.unseen:
+            shown = "; ".join(f"{_spoken(name)}{words}" for name, words in self.unseen.items())
+            found.append(notice("description-unseen", names=shown))
+        if not self.converged:
+            found.append(notice("description-open"))
+        return tuple(found)
+
+
+@dataclass(frozen=True, eq=False)
+class _Linearised:
+    """All rows about some values x.
+
+    Attributes:
+        H: Information of the rows alone (without prior), shape (k, k).
+        gradient: Of half the cost, negative, without prior, shape (k,).
+        meat: Outer products of the scores of blocks, shape (k, k).
+        cross: Information between the quantities searched and those only uncertain, shape (k, u).
+        cost: Of the rows, dimensionless.
+        blocks: How many there are.
+    """
+
+    H: Float[Array, "k k"]
+    gradient: Float[Array, "k"]
+    meat: Float[Array, "k k"]
+    cross: Float[Array, "k u"]
+    cost: float
+    blocks: int
+
+
+def calibrate(task: Task, names: tuple[str, ...], uncertain: tuple[str, ...] = ()) -> Calibrated:
+    """Find quantities of the description; the same task always gives the same.
+
+    Args:
+        task: Robot as described, logs and settings.
+        names: Quantities to find.
+        uncertain: Further ones that are not searched, but move what is found.
+    """
+    prior = _prior(task.mechanism, names)
+    sigma0 = np.array([prior[name] for name in names])
+    # Sensors may contradict a description that is not right yet by more than one that is.
+    doubted = replace(task.mechanism, uncertain={**task.mechanism.uncertain, **prior})
+    task = replace(task, mechanism=doubted, prepared=None)
+    search = _Search(task, names, uncertain, task.problem.plans)
+    x0 = np.array([current(task.mechanism, name) for name in names])
+    P = np.diag(1.0 / sigma0**2)
+    x, converged = x0.copy(), False
+    for count in range(_ROUNDS):
+        if task.progress:
+            task.progress("description of the robot", count / _ROUNDS)
+        at = search.linearised(x)
+        H = at.H + P
+        step = np.linalg.solve(H, at.gradient + P @ (x0 - x))
+        step *= min(1.0, _LONGEST / max(float(np.max(np.abs(step) / sigma0)), 1e-300))
+        if float(np.max(np.abs(step) / np.sqrt(np.diag(np.linalg.inv(H))))) < _STILL:
+            converged = True
+            break
+        x = search.possible(x, step)
+    covariance = _covariance(at, P)
+    found = at_values(task.mechanism, dict(zip(names, x.tolist(), strict=True)))
+    # The prior of what was found has been used: the description keeps only that of the others.
+    kept = {name: sigma for name, sigma in found.uncertain.items() if name not in names}
+    found = replace(found, uncertain=kept)
+    return Calibrated(
+        task=replace(task, mechanism=found, plans=search.plans, prepared=None),
+        names=names,
+        given=dict(zip(names, x0.tolist(), strict=True)),
+        covariance=covariance,
+        moved=-np.linalg.solve(H, at.cross),
+        unseen=_unseen(names, covariance, at.H, sigma0),
+        dof=float(max(at.blocks - len(names), 2)),
+        converged=converged,
+    )
+
+
+def _prior(robot: Mechanism, names: Sequence[str]) -> dict[str, float]:
+    """Standard deviation of each quantity before the data, in [m] or [rad]."""
+    return {name: robot.uncertain.get(name, _DOUBT_TILT if name in TILTS else DOUBT) for name in names}
+
+
+@dataclass(eq=False)
+class _Search:
+    """Linearisations of one task about different values."""
+
+    task: Task
+    names: tuple[str, ...]
+    uncertain: tuple[str, ...]
+    plans: Sequence[MotionPlan]
+    base: BaseSet | None = None
+
+    def robot(self, x: Float[Array, "k"]) -> Mechanism:
+        """The robot at some values."""
+        return at_values(self.task.mechanism, dict(zip(self.names, x.tolist(), strict=True)))
+
+    def at(self, x: Float[Array, "k"]) -> tuple[Task, Problem]:
+        """Task and problem of the robot at some values."""
+        robot = self.robot(x)
+        problem = prepare(robot, self.task.logs, self.task.experiment, self.task.problem.plans)
+        return replace(self.task, mechanism=robot, prepared=problem), problem
+
+    def possible(self, x: Float[Array, "k"], step: Float[Array, "k"]) -> Float[Array, "k"]:
+        """The values after the step, or after a shorter one where the robot does not close there."""
+        for _ in range(_HALVINGS):
+            try:
+                self.at(x + step)
+            except InputError:
+                step = 0.5 * step
+            else:
+                return np.asarray(x + step)
+        return x
+
+    def linearised(self, x: Float[Array, "k"]) -> _Linearised:
+        """Residuals of efforts and sensors, and their derivatives."""
+        task, problem = self.at(x)
+        if self.base is None:
+            self.base = base_of(problem, task.experiment)
+        fit = linear_fit(problem, task.experiment, self.base)
+        values = dict(zip(self.names, x.tolist(), strict=True))
+        pairs = [self._pair(problem, values, name) for name in (*self.names, *self.uncertain)]
+        sources = [
+            SlopeRows(
+                source,
+                [(high.sources[i], low.sources[i]) for high, low in pairs],
+                [2.0 * STEP] * len(pairs),
+                fit.chi,
+            )
+            for i, source in enumerate(problem.sources)
+        ]
+        groups = row_groups(problem, sources)
+        efforts = _effort_blocks(groups, fit, len(pairs))
+        sensors = sensor_rows(problem, pairs, 2.0 * STEP)
+        return _combined(efforts, sensors, len(self.names))
+
+    def _pair(self, problem: Problem, values: Mapping[str, float], name: str) -> tuple[Problem, Problem]:
+        """The problem above and below one value, the others as they are."""
+        middle = values.get(name, current(self.task.mechanism, name))
+        high, low = (
+            changed_problem(self.task, problem, {**values, name: middle + sign * STEP})
+            for sign in (1.0, -1.0)
+        )
+        return high, low
+
+
+@dataclass(frozen=True, eq=False)
+class _Blocks:
+    """Weighted rows of efforts: W, D and residual of every block, and where they are in time."""
+
+    W: list[Float[Array, "r p"]]
+    D: list[Float[Array, "r k"]]
+    rho: list[Float[Array, "r"]]
+    places: list[tuple[str, int, int]]
+
+
+def _effort_blocks(groups: Sequence[Group], fit: LinearFit, k: int) -> _Blocks:
+    """Blocks of all groups over the base parameters, weighted as the fit weighs them."""
+    data, solution = fit.data, fit.solution
+    p = len(data.S)
+    found = _Blocks([], [], [], [])
+    weights = {
+        (group.log, group.name): float(w)
+        for group, w in zip(data.source.groups, solution.weights, strict=True)
+    }
+    for group in groups:
+        weight = weights[group.log, group.name] / solution.sigma_rho
+        columns = group.columns
+        own = columns < p
+        slopes = columns[~own] - p
+        for block, (run, time) in zip(group.blocks, group.places, strict=True):
+            W = block.W[:, own] @ data.S[columns[own]]
+            D = np.zeros((len(W), k))
+            D[:, slopes] = block.W[:, ~own]
+            rho = block.Y - block.W[:, own] @ data.base.c[columns[own]] - W @ solution.chi
+            found.W.append(weight * W)
+            found.D.append(weight * D)
+            found.rho.append(weight * rho)
+            found.places.append((group.log, run, time))
+    return found
+
+
+def _combined(efforts: _Blocks, sensors: SensorRows | None, k: int) -> _Linearised:
+    """Information, gradient and scores of all rows; the first k quantities are searched."""
+    W, D, rho = (np.concatenate(rows) for rows in (efforts.W, efforts.D, efforts.rho))
+    size = np.linalg.norm(W, axis=0)
+    size[size == 0.0] = 1.0
+    J = -np.linalg.lstsq(W / size, D, rcond=None)[0] / size[:, None]
+    bare = D + W @ J
+    info = bare.T @ bare
+    gradient = bare.T @ rho
+    places = sorted(set(efforts.places))
+    width = max(1, -(-len(places) // _BLOCKS))
+    label = {place: i // width for i, place in enumerate(places)}
+    n = max(label.values()) + 1
+    scores = np.zeros((n, D.shape[1]))
+    for Wb, Db, rb, place in zip(efforts.W, efforts.D, efforts.rho, efforts.places, strict=True):
+        scores[label[place]] += (Db + Wb @ J).T @ rb
+    centred = scores - scores.mean(axis=0)
+    meat = centred.T @ centred * n / max(n - 1, 1)
+    cost = float(rho @ rho)
+    if sensors is not None:
+        info = info + sensors.information
+        gradient = gradient + sensors.gradient
+        meat = meat + sensors.meat
+        cost += sensors.cost
+    return _Linearised(info[:k, :k], gradient[:k], meat[:k, :k], info[:k, k:], cost, n)
+
+
+def _covariance(at: _Linearised, P: Float[Array, "k k"]) -> Float[Array, "k k"]:
+    """Sandwich of the scores of blocks, never below the covariance for white noise."""
+    inverse = np.linalg.inv(at.H + P)
+    C = inverse @ (at.meat + P) @ inverse
+    own, white = np.diag(C), np.diag(inverse)
+    factor = np.sqrt(np.maximum(white, own) / own)
+    return np.asarray(0.5 * (C + C.T) * np.outer(factor, factor) + _FINEST**2 * np.eye(len(C)))
+
+
+def _unseen(
+    names: Sequence[str], C: Float[Array, "k k"], H: Float[Array, "k k"], sigma0: Float[Array, "k"]
+) -> dict[str, str]:
+    """Quantities that keep most of their prior deviation, each with the combination that no row sees.
+
+    H is scaled by the prior deviations: its singular vectors with values below 1 / _SEEN^2 are combinations
+    about which the data say less than the prior does.
+    """
+    values, vectors = np.linalg.eigh(H * np.outer(sigma0, sigma0))
+    blind = vectors[:, values < 1.0 / _SEEN**2]
+    found = {}
+    for k, name in enumerate(names):
+        if np.sqrt(C[k, k]) < _SEEN * sigma0[k]:
+            continue
+        others = ""
+        if blind.shape[1]:
+            own = blind @ blind[k]
+            own = own / (np.abs(own).max() or 1.0)
+            mates = [names[i] for i in np.argsort(-np.abs(own)) if i != k and abs(own[i]) > 0.2]
+            others = f" (acts together with {', '.join(_spoken(one) for one in mates[:4])})" if mates else ""
+        found[name] = others
+    return found
+
+
+def _spoken(name: str) -> str:
+    """A quantity in words."""
+    if name in TILTS:
+        return "direction of gravity"
+    return f"zero of {name.removeprefix(ZERO)}" if name.startswith(ZERO) else name

@@ -1,0 +1,90 @@
+"""What the sensors of a robot contradict its description by, and how that changes with the description.
+
+Along parts of the logs: the difference of redundant sensors (encoders beyond the degrees of freedom, measured
+poses) from the closed pose nearest to all of them; of locked cables what their lengths change within a run.
+Both are zero for a right description, apart from noise.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+
+import numpy as np
+from jaxtyping import Float
+
+from dynid.common.arrays import Array
+from dynid.problem import Problem
+
+_PARTS = 24  # of all logs: each is a block whose errors may be alike
+_SAMPLES = 40  # of each part
+_LEAST = 1e-9  # rad or m: rounding of the closure solver
+
+
+@dataclass(frozen=True, eq=False)
+class SensorRows:
+    """Sums over all parts, weighted by the noise that is left.
+
+    Attributes:
+        information: S^T S / s^2, shape (k, k).
+        gradient: -S^T r / s^2, shape (k,).
+        meat: Outer products of the scores of parts, shape (k, k).
+        cost: |r|^2 / s^2.
+        rms: s, in [m] or [rad].
+    """
+
+    information: Float[Array, "k k"]
+    gradient: Float[Array, "k"]
+    meat: Float[Array, "k k"]
+    cost: float
+    rms: float
+
+
+def sensor_rows(problem: Problem, pairs: Sequence[tuple[Problem, Problem]], step: float) -> SensorRows | None:
+    """Rows of the sensors about the values at hand; None where nothing is redundant.
+
+    Args:
+        problem: At the values at hand.
+        pairs: The same with each quantity larger and smaller.
+        step: Distance between the two values, in [m] or [rad].
+    """
+    parts = []
+    for i, start, stop in _parts(problem):
+        own = problem.case.contradictions(problem, i, start, stop)
+        if own is None:
+            return None
+        slopes = []
+        for high, low in pairs:
+            above = high.case.contradictions(high, i, start, stop)
+            below = low.case.contradictions(low, i, start, stop)
+            slopes.append((np.asarray(above) - np.asarray(below)) / step)
+        S = np.stack(slopes, axis=2).reshape(-1, len(pairs))
+        r = own.reshape(-1)
+        fine = np.isfinite(r) & np.all(np.isfinite(S), axis=1)
+        parts.append((S[fine], r[fine]))
+    S, r = np.concatenate([one for one, _ in parts]), np.concatenate([one for _, one in parts])
+    if not len(r) or not np.any(S):
+        return None
+    size = np.linalg.norm(S, axis=0)
+    size[size == 0.0] = 1.0
+    left = r - S @ (np.linalg.lstsq(S / size, r, rcond=1e-10)[0] / size)
+    rms = max(float(np.sqrt(np.mean(left**2))), _LEAST)
+    at = np.cumsum([0, *(len(one) for _, one in parts)])
+    scores = np.array([S[a:b].T @ left[a:b] for a, b in pairwise(at)]) / rms**2
+    n = len(scores)
+    return SensorRows(
+        S.T @ S / rms**2, -S.T @ r / rms**2, scores.T @ scores * n / max(n - 1, 1), float(r @ r) / rms**2, rms
+    )
+
+
+def _parts(problem: Problem) -> list[tuple[int, int, int]]:
+    """Source, first and last sample of the parts, spread over all logs."""
+    pieces = [(i, a, b) for i, source in enumerate(problem.sources) for a, b in source.pieces()]
+    total = sum(b - a for _, a, b in pieces)
+    found = []
+    for i, a, b in pieces:
+        count = max(1, round(_PARTS * (b - a) / max(total, 1)))
+        for start in np.linspace(a, max(a, b - _SAMPLES), count).astype(int).tolist():
+            found.append((i, start, min(start + _SAMPLES, b)))
+    return found

@@ -1,0 +1,275 @@
+"""Dimensions and zeros that are uncertain or unknown: counted in every sigma, found with the dynamics."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from functools import cache
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from dynid.checks.changed_robot import estimate_slopes
+from dynid.checks.description_effects import part_slopes
+from dynid.common.errors import InputError
+from dynid.excitation.random_motion import random_motion
+from dynid.experiment.experiment import Experiment
+from dynid.fit import Fit, fit_task
+from dynid.mechanism.description import at_values, current, with_zeros
+from dynid.mechanism.load import load_robot
+from dynid.mechanism.mechanism import Mechanism
+from dynid.motion.log import Log
+from dynid.pipeline import identify_logs
+from dynid.prediction.predict import EffortPrediction, predict_efforts
+from dynid.report.json_file import read_result
+from dynid.report.output import write_results
+from dynid.simulation.prescribed import simulate_log
+from dynid.statistics.estimate import Estimate
+from dynid.unknown import Task
+
+# Two bars in a vertical plane: small, so that every fit takes a fraction of a second.
+ARM = """
+name: arm
+gravity: [0, -9.81, 0]
+symbols: {a1: {value: 0.5, sigma: 0.001}}
+joints:
+  - {name: joint_1, kind: revolute, parent: base, child: upper}
+  - {name: joint_2, kind: revolute, parent: upper, child: fore, mdh: {d: a1}}
+drive: {"joint_*": [Fv]}
+limits: {joint_1: {q: [-2, 2], dq: 4, ddq: 20}, joint_2: {q: [-2, 2], dq: 4, ddq: 20}}
+"""
+TRUTH = {"M_upper": 3.0, "MX_upper": 0.7, "MY_upper": 0.02, "ZZ_upper": 0.3, "M_fore": 2.0}
+TRUTH |= {"MX_fore": 0.4, "MY_fore": -0.03, "ZZ_fore": 0.15, "Fv_joint_1": 0.4, "Fv_joint_2": 0.2}
+OTHERS = {f"{s}_{b}": 0.01 for s in ("XX", "XY", "XZ", "YY", "YZ", "MZ") for b in ("upper", "fore")}
+
+
+def robot_from(text: str, folder: Path) -> Mechanism:
+    file = folder / "arm.yaml"
+    file.write_text(text, encoding="utf-8")
+    return load_robot(file)
+
+
+@pytest.fixture(scope="module")
+def arm(tmp_path_factory: pytest.TempPathFactory) -> Mechanism:
+    return robot_from(ARM, tmp_path_factory.mktemp("arm"))
+
+
+def logs_of(robot: Mechanism, seed: int = 0, noise: float = 0.02, count: int = 2) -> tuple[Log, ...]:
+    logs = []
+    for i in range(count):
+        motion = random_motion(robot, seed=100 * seed + i, harmonics=4, frequency=0.4, draws=2)
+        logs.append(
+            simulate_log(
+                robot,
+                TRUTH | OTHERS,
+                motion,
+                rate=200.0,
+                duration=2.0 * motion.period,
+                torque_sigma=noise,
+                seed=1000 * seed + i,
+                name=f"run {i}",
+            )
+        )
+    return tuple(logs)
+
+
+def fitted(robot: Mechanism, logs: tuple[Log, ...], **options: object) -> Fit:
+    experiment = Experiment(robot=robot, auto="off", **options)
+    return fit_task(Task(robot, logs, experiment))
+
+
+def test_a_symbol_may_have_a_sigma(arm: Mechanism) -> None:
+    assert arm.geometry["a1"] == 0.5
+    assert dict(arm.uncertain) == {"a1": 0.001}
+
+
+def test_a_sigma_must_be_positive(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match="not positive"):
+        robot_from(ARM.replace("sigma: 0.001", "sigma: 0"), tmp_path)
+
+
+def test_lengths_of_a_source_have_sigma_and_value_by_their_name(tmp_path: Path) -> None:
+    source = Path(str(load_robot("ur5").sources[0]))
+    elbow = "x_elbow_joint: {value: -0.426, sigma: 0.001}"
+    text = f"source: {source}\ndimensions: {{{elbow}, 'z_*': {{sigma: 0.002}}}}\n"
+    robot = robot_from(text, tmp_path)
+    assert robot.geometry["x_elbow_joint"] == -0.426
+    assert robot.uncertain["x_elbow_joint"] == 0.001
+    assert robot.uncertain["z_wrist_2_joint"] == 0.002
+    with pytest.raises(InputError, match="no dimension"):
+        robot_from(f"source: {source}\ndimensions: {{x_elbov_joint: {{sigma: 0.001}}}}\n", tmp_path)
+
+
+def test_a_zero_is_added_to_the_logged_position(tmp_path: Path) -> None:
+    """The robot with a zero at q is the robot without it at q + zero: same efforts."""
+    robot = robot_from(ARM + "zeros: {joint_2: {value: 0.1, sigma: 0.005}}\n", tmp_path)
+    plain = robot_from(ARM, tmp_path)
+    assert robot.uncertain["zero_joint_2"] == 0.005
+    log = logs_of(plain, noise=0.0, count=1)[0]
+    moved = replace(log, q=log.q - np.array([0.0, 0.1]))
+    one, other = (fitted(r, (x,)).linear_chi for r, x in ((plain, log), (robot, moved)))
+    # Rounding of two different least-squares problems.
+    np.testing.assert_allclose(one, other, atol=1e-8)
+
+
+def test_zeros_replace_each_other(arm: Mechanism) -> None:
+    once = with_zeros(arm, {"joint_2": 0.2})
+    again = with_zeros(with_zeros(arm, {"joint_2": -0.5}), {"joint_2": 0.2})
+    np.testing.assert_allclose(once.joints[1].placement.R, again.joints[1].placement.R, atol=1e-15)
+
+
+def test_slopes_are_those_of_the_whole_identification(arm: Mechanism) -> None:
+    """d chi / da1 against the change of the estimate of two robots whose a1 differs by 2 mm."""
+    fit = fitted(replace(arm, uncertain={}), logs_of(arm))
+    slopes, failed = estimate_slopes(fit, ("a1", "zero_joint_2", "tilt_1"))
+    assert not failed
+    for k, name in enumerate(("a1", "zero_joint_2", "tilt_1")):
+        h = 1e-3
+        ends = []
+        for sign in (1.0, -1.0):
+            robot = at_values(fit.task.mechanism, {name: current(arm, name) + sign * h})
+            problem_plans = fit.problem.plans
+            task = Task(robot, fit.task.logs, replace_robot(fit.experiment, robot), plans=problem_plans)
+            ends.append(np.array([p.value for p in fit_task(task).parts.parameters]))
+        central = (ends[0] - ends[1]) / (2.0 * h)
+        # The weights of every fit are iterated to a part in a thousand: 0.4 % of the slope remain here.
+        np.testing.assert_allclose(slopes[:, k], central, atol=1e-2 * np.abs(central).max() + 1e-6)
+
+
+def replace_robot(experiment: Experiment, robot: Mechanism) -> Experiment:
+    return experiment.changed(robot=robot)
+
+
+def test_the_effect_of_a_part_of_the_log_is_near_that_of_all(arm: Mechanism) -> None:
+    fit = fitted(replace(arm, uncertain={}), logs_of(arm))
+    names = ("a1", "zero_joint_1", "zero_joint_2")
+    whole, part = estimate_slopes(fit, names)[0], part_slopes(fit, names)
+    sigma = np.array([p.sigma for p in fit.parts.parameters])
+    # A part has another motion than the whole: the figures are for orientation.
+    for k in range(len(names)):
+        a, b = whole[:, k] / sigma, part[:, k] / sigma
+        assert np.linalg.norm(a - b) < 0.5 * np.linalg.norm(a)
+
+
+@cache
+def _errors() -> np.ndarray:
+    return np.random.default_rng(5).standard_normal(12)
+
+
+def test_intervals_count_the_uncertain_length(arm: Mechanism) -> None:
+    """Robots whose a1 differs by draws of sigma: with it 85 to 100 % inside, without it far fewer."""
+    inside = {True: [], False: []}
+    for seed, error in enumerate(_errors()[:6]):
+        true = at_values(arm, {"a1": 0.5 + 0.003 * error})
+        logs = logs_of(true, seed, noise=0.003)
+        truth = fitted(true, logs).true_values(TRUTH | OTHERS)
+        for counted in (True, False):
+            robot = replace(arm, uncertain={"a1": 0.003} if counted else {})
+            for p in fitted(robot, logs).parts.parameters:
+                assert p.ci95 is not None
+                inside[counted].append(p.ci95[0] <= truth[p.name] <= p.ci95[1])
+    assert np.mean(inside[True]) > 0.85  # 95 % of 54 that are not independent: six draws of one length
+    assert np.mean(inside[False]) < 0.7
+
+
+def test_shares_and_files_of_a_result(arm: Mechanism, tmp_path: Path) -> None:
+    logs = logs_of(arm, noise=0.003)
+    estimate = identify_logs(arm, logs, experiment=Experiment(robot=arm, auto="off"))
+    found = estimate.description
+    assert found is not None
+    name, own = max(found.shares.items(), key=lambda item: item[1].get("a1", 0.0))
+    exact = identify_logs(replace(arm, uncertain={}), logs, experiment=Experiment(robot=arm, auto="off"))
+    share = 1.0 - (exact[name].sigma / estimate[name].sigma) ** 2
+    assert own["a1"] == pytest.approx(share, abs=0.01)
+    write_results(estimate, tmp_path / "out")
+    again = read_result(tmp_path / "out").description
+    assert again is not None
+    assert again.symbols == found.symbols
+    np.testing.assert_array_equal(again.slopes, found.slopes)
+    assert "a1" in (tmp_path / "out" / "report.html").read_text(encoding="utf-8")
+
+
+def test_grouping_matrix_times_standard_parameters_is_the_base(arm: Mechanism) -> None:
+    logs = logs_of(arm, noise=0.0)
+    estimate = identify_logs(arm, logs, experiment=Experiment(robot=arm, auto="off"), truth=TRUTH | OTHERS)
+    document = json.loads(estimate.files["grouping.json"])
+    standard = np.array([(TRUTH | OTHERS)[one["name"]] for one in document["standard"]])
+    base = np.array(document["K"]) @ standard
+    assert [one["name"] for one in document["base"]] == [p.name for p in estimate.parameters]
+    assert estimate.truth is not None
+    # The same products in another order of sums.
+    np.testing.assert_allclose(base, [estimate.truth[p.name] for p in estimate.parameters], rtol=1e-12)
+
+
+def test_predictions_count_what_is_not_compensated(arm: Mechanism) -> None:
+    """The sigma of an effort is that of identification and prediction together, at a1 and beside it."""
+    logs = logs_of(arm, noise=0.003, count=1)
+    known = replace(arm, uncertain={})
+
+    def predicted(robot: Mechanism) -> tuple[Estimate, EffortPrediction]:
+        options = Experiment(robot=robot, auto="off", estimator="ols", filter={"cutoff": 20.0})
+        estimate = identify_logs(robot, logs, experiment=options)
+        return estimate, predict_efforts(estimate, logs[0], robot=robot)
+
+    (estimate, both), (exact, noise) = predicted(arm), predicted(known)
+    high, low = (predicted(at_values(known, {"a1": 0.5 + sign * 1e-3}))[1] for sign in (1.0, -1.0))
+    beside = 0.5 * (high.tau - low.tau)
+    expected = np.sqrt(noise.sigma**2 + beside**2)
+    # Second derivatives times the sigma of 1 mm, and masks that differ by a sample.
+    np.testing.assert_allclose(both.sigma, expected, atol=0.01 * expected.max())
+    # Parameters and equations compensate each other in part.
+    assert max(estimate[n].sigma / exact[n].sigma for n in exact) > 3.0
+
+
+def test_an_unknown_zero_is_found_with_the_parameters(arm: Mechanism, tmp_path: Path) -> None:
+    """The zero of the first joint turns gravity, which shows; that of the last one only turns its body."""
+    plain = replace(arm, uncertain={})
+    true = at_values(plain, {"zero_joint_1": 0.02})
+    logs = logs_of(true, noise=0.01)
+    truth = fitted(true, logs).true_values(TRUTH | OTHERS)
+    options = Experiment(robot=plain, auto="off", unknown={"zeros": ["joint_*"]})
+    estimate = identify_logs(plain, logs, experiment=options)
+    found = estimate.description
+    assert found is not None
+    zero = found.zeros["joint_1"]
+    assert zero.identifiable
+    assert not found.zeros["joint_2"].identifiable
+    assert "description-unseen" in {one.code for one in estimate.warnings}
+    assert abs(zero.value - 0.02) < 3.0 * zero.sigma < 0.015
+    for p in estimate.parameters:
+        assert abs(p.value - truth[p.name]) < 4.0 * p.sigma
+    write_results(estimate, tmp_path / "out")
+    again = load_robot(tmp_path / "out" / "robot.corrected.yaml")
+    assert again.zeros["joint_1"] == zero.value
+
+
+def test_the_direction_of_gravity_is_found(arm: Mechanism) -> None:
+    plain = replace(arm, uncertain={})
+    true = at_values(plain, {"tilt_2": 0.02})
+    estimate = identify_logs(
+        plain,
+        logs_of(true, noise=0.01),
+        experiment=Experiment(robot=plain, auto="off", unknown={"gravity": "direction"}),
+    )
+    found = estimate.description
+    assert found is not None
+    # In the plane of the arm; gravity normal to it acts on no motor.
+    assert found.gravity[0] == pytest.approx(true.gravity[0], abs=0.05)
+
+
+def test_what_the_data_do_not_see_is_named_and_counted(arm: Mechanism) -> None:
+    """A length whose change the inertial parameters compensate keeps the sigma of the description."""
+    estimate = identify_logs(
+        arm, logs_of(arm), experiment=Experiment(robot=arm, auto="off", unknown={"symbols": ["a1"]})
+    )
+    assert estimate.description is not None
+    own = estimate.description.symbols["a1"]
+    seen = own.sigma is not None and own.sigma < 0.0005
+    assert seen == own.identifiable
+    assert ("description-unseen" in {one.code for one in estimate.warnings}) == (not seen)
+
+
+def test_names_of_unknowns_are_checked(arm: Mechanism) -> None:
+    with pytest.raises(InputError, match="a2"):
+        fitted(arm, logs_of(arm, count=1), unknown={"symbols": ["a2"]})
