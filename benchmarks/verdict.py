@@ -1,6 +1,6 @@
 """Verdicts on good and bad experiments: confusion table, misses, and the first reason of every case.
 
-    python benchmarks/verdict.py [--only PATTERN ...] [--half tuned|aside|both] [--json FILE]
+    python benchmarks/verdict.py [--only PATTERN ...] [--half tuned|aside|both] [--done FILE]
 
 Good cases are simulated robots (several seeds, noise levels, coloured noise, with and without a validation
 log) and real logs. Bad cases are the same with one fault each: units, signs, columns, gravity, branch, delay,
@@ -19,7 +19,7 @@ import json
 import time
 import traceback
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import asdict, dataclass, field, replace
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -496,6 +496,9 @@ def bad_cases() -> Iterator[Case]:
     # Parameters absorb most of 5 mm: what is left needs longer logs to be significant.
     parallel = ("fivebar", "rrr3", "delta")
     yield from _bad("geometry", GEOMETRY, longer("motor1", 0.005), parallel, 111, seconds=8.0)
+    yield from _bad("geometry-1mm", GEOMETRY, longer("motor1", 0.001), parallel, 114, seconds=8.0)
+    yield from _bad("geometry-1mm", GEOMETRY, longer("motor1", 0.001), ("dualv",), 117, seconds=8.0)
+    yield from _bad("geometry-1mm", GEOMETRY, longer("elbow_joint", 0.001), ("ur5",), 118, seconds=8.0)
 
 
 def all_cases() -> list[Case]:
@@ -538,31 +541,59 @@ def names(causes: Sequence[str], reason: str) -> bool:
 
 
 def main() -> None:
-    """Run the cases and print the tables."""
+    """Run the cases that are not in the file of outcomes yet, and print the tables."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--only", nargs="*", default=["*"], help="patterns of case names")
     parser.add_argument("--half", choices=("tuned", "aside", "both"), default="both")
-    parser.add_argument("--json", type=Path, help="file for all outcomes")
+    parser.add_argument(
+        "--done", type=Path, help="file of outcomes, a line each; cases in it are not run again"
+    )
     given = parser.parse_args()
     chosen = [one for one in all_cases() if any(fnmatch.fnmatch(one.name, f"*{x}*") for x in given.only)]
     chosen = [one for one in chosen if given.half in ("both", one.half)]
-    found: list[tuple[Case, Outcome]] = []
+    outcomes = read_outcomes(given.done)
     for case in chosen:
-        try:
-            result = outcome(case)
-        except Exception:  # a crash is an outcome too
-            result = Outcome("crash", (traceback.format_exc(limit=-2),), 0.0)
-        found.append((case, result))
-        first = ", ".join(reason[:70] for reason in result.reasons[:4]).replace("\n", " ")
-        print(
-            f"{case.half:6}{case.name:36}{result.level:6}{result.seconds:6.1f} s {result.text:9} {first}",
-            flush=True,
-        )
-    if given.json is not None:
-        records = [{"case": c.name, "half": c.half, "level": o.level, "reasons": o.reasons} for c, o in found]
-        given.json.write_text(json.dumps(records, indent=1))
+        if case.name not in outcomes:
+            outcomes[case.name] = outcome_or_crash(case)
+            keep_outcome(given.done, case, outcomes[case.name])
+        show_case(case, outcomes[case.name])
     for half in ("tuned", "aside"):
-        show_half(half, [one for one in found if one[0].half == half])
+        show_half(half, [(one, outcomes[one.name]) for one in chosen if one.half == half])
+
+
+def outcome_or_crash(case: Case) -> Outcome:
+    """The outcome of a case; a crash is an outcome too."""
+    try:
+        return outcome(case)
+    except Exception:
+        return Outcome("crash", (traceback.format_exc(limit=-2),), 0.0)
+
+
+def read_outcomes(file: Path | None) -> dict[str, Outcome]:
+    """Outcomes of an earlier run by the names of their cases."""
+    if file is None or not file.exists():
+        return {}
+    records = [json.loads(line) for line in file.read_text().splitlines()]
+    return {
+        one["case"]: Outcome(one["level"], tuple(one["reasons"]), one["seconds"], one["text"])
+        for one in records
+    }
+
+
+def keep_outcome(file: Path | None, case: Case, result: Outcome) -> None:
+    """Append an outcome, so that a run that is stopped goes on where it was."""
+    if file is not None:
+        with file.open("a") as text:
+            text.write(json.dumps({"case": case.name, **asdict(result)}) + "\n")
+
+
+def show_case(case: Case, result: Outcome) -> None:
+    """One line per case, with its first reasons."""
+    first = ", ".join(reason[:70] for reason in result.reasons[:4]).replace("\n", " ")
+    print(
+        f"{case.half:6}{case.name:36}{result.level:6}{result.seconds:6.1f} s {result.text:9} {first}",
+        flush=True,
+    )
 
 
 def show_half(half: str, found: Sequence[tuple[Case, Outcome]]) -> None:

@@ -137,7 +137,7 @@ def identify_logs(
     asked = experiment or Experiment(robot=mechanism)
     task = Task(mechanism, tuple(logs), asked, tuple(validate), progress=progress)
     with single_threaded_blas():
-        task, tried = choose(task)
+        task, tried, said = choose(task)
         fit = fit_task(task, symbols=_symbols)
         problem, parts, chi, real = fit.problem, fit.parts, fit.chi, fit.real
         fitted = fitted_signals(problem, chi)
@@ -156,7 +156,7 @@ def identify_logs(
         covariance=parts.covariance,
         shared=parts.shared,
         validation=validation,
-        warnings=checked.notices,
+        warnings=(*said, *checked.notices),
         uncertainty=parts.spread.facts,
         correlations=parts.correlations,
         invisible=parts.invisible,

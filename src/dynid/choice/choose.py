@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
+from typing import NamedTuple
 
 import numpy as np
 from jaxtyping import Float
@@ -21,6 +22,7 @@ from dynid.choice.fold_rows import fold_rows, selected, squares, without
 from dynid.choice.reference import bandwidth, reference, spectra_of
 from dynid.common.arrays import Array
 from dynid.common.errors import InputError, NoResultError
+from dynid.common.notices import Notice, notice
 from dynid.estimator.consistent import nearest_consistent
 from dynid.estimator.estimator import estimator_named, solve_weighted
 from dynid.estimator.physical import data_term
@@ -32,6 +34,8 @@ from dynid.experiment.experiment import Experiment
 from dynid.linear import base_of, speed_bounds, vector
 from dynid.mechanism.mechanism import Mechanism
 from dynid.mechanism.parameters import Parameter, parameter_table
+from dynid.motion.choose import noise_and_peak
+from dynid.motion.log import Log
 from dynid.motion.plan import MotionPlan
 from dynid.motion.spectrum import Spectrum
 from dynid.problem import Problem, prepare
@@ -39,6 +43,7 @@ from dynid.projection.model import model_for
 from dynid.projection.projection import System
 from dynid.realise import consistent_values, standard_space
 from dynid.statistics.estimate import Tried
+from dynid.statistics.physical import physical_test
 from dynid.unknown import Task
 from dynid.validation.folds import Fold, folds
 
@@ -56,6 +61,7 @@ _SINGULAR = 1e10  # condition (scaled columns) above which a column is lost with
 _NEGLIGIBLE = 5e-3  # of an effort: smaller errors are no reason to prefer a candidate
 _LOWER = 0.5  # a cutoff to try next, relative to the last
 _LEAST_BAND = 1.5  # times the frequency below which 99 % of the motion is: every cutoff passes it
+_NOISIER = 3.0  # times the noise of derived velocities: measured ones must pay for it
 _WEAK = 1e4  # condition (scaled columns) above which loads of friction are not predicted
 
 
@@ -143,17 +149,21 @@ class _Search:
         own = replace(data, system=system)
         return consistent_values(problem, experiment, own, linear, constraint, self._spaces[key])
 
-    def has_bodies(self, candidate: Candidate) -> bool:
-        """Whether an estimate from all folds has bodies: they may grow without effect on the efforts."""
-        options = estimator_named(candidate.estimator).constraint
-        if options is None:
-            return True
+    def bodies(self, candidate: Candidate) -> tuple[bool, bool]:
+        """Of the estimate from all folds: is there a consistent one, and does noise explain the difference?
+
+        Bodies may grow without effect on the efforts: then there is no consistent estimate.
+        """
+        options = estimator_named("consistent").constraint
+        assert options is not None  # noqa: S101 (this estimator is its constraint)
         problem, data = self._seen(candidate)
         system = without(data.blocked(), None)
         linear = solve_weighted(system, Weights(self._weights_of(candidate, data, system)))
         term = data_term(system, linear, data.G)
         space = standard_space(problem, candidate.of(self.task.experiment), term, options)
-        return nearest_consistent(space, term, options).status == SOLVED
+        if nearest_consistent(space, term, options).status != SOLVED:
+            return False, True
+        return True, not physical_test(space, term)
 
     def _seen(self, candidate: Candidate) -> tuple[Problem, BaseSystem]:
         """Equations of a candidate, and its rows by folds over the base parameters that they determine."""
@@ -217,27 +227,47 @@ class _Search:
         return 100.0 * float(np.exp(self.tried(candidate).mean()))
 
 
-def choose(task: Task) -> tuple[Task, tuple[Tried, ...]]:
-    """The task with every open setting chosen, and what was tried; unchanged where nothing is open."""
+class Chosen(NamedTuple):
+    """The task with its open settings chosen, what was tried, and notices about the choice."""
+
+    task: Task
+    tried: tuple[Tried, ...] = ()
+    notices: tuple[Notice, ...] = ()
+
+
+def choose(task: Task) -> Chosen:
+    """Choose every open setting; the task is unchanged where nothing is open or logs are too short."""
     robot, asked = task.mechanism, task.experiment
     model = model_for(robot, asked.model, asked.file)
     case = case_of(model)
     if asked.auto == "off" or not case.chooses(asked):
-        return task, ()
+        return Chosen(task)
     given = case.defaults(asked, model, robot)
     open_ = open_settings(robot, given)
     # Rows without effort have settings of their own: a low-pass on coordinates would bias them.
     if not open_ or rows_without_effort(given, model, robot):
-        return task, ()
+        return Chosen(task)
     try:
         search = _started(replace(task, experiment=given), open_)
-    except InputError:
-        return task, ()  # logs that are too short, or refused later with the reason
+    except InputError as error:  # logs that are too short, or refused later with the reason
+        return Chosen(task, notices=(notice("nothing-chosen", why=str(error)),))
     if search is None:
-        return task, ()
+        return Chosen(task, notices=(notice("nothing-chosen", why=_too_short(task.logs)),))
     best = _searched(search, open_)
     chosen = best.of(given)
-    return replace(task, mechanism=with_terms(robot, best), experiment=chosen), _table(search, best)
+    return Chosen(replace(task, mechanism=with_terms(robot, best), experiment=chosen), _table(search, best))
+
+
+def _too_short(logs: Sequence[Log]) -> str:
+    """Why there are no folds, in words."""
+    band = bandwidth(spectra_of(logs))
+    if not np.isfinite(band):
+        return "nothing moves"
+    shortest = min((stop - start) * log.dt for log in logs for start, stop in log.segments)
+    return (
+        f"{shortest:.3g} s are {shortest * band:.2g} periods of the fastest motion ({band:.2g} Hz);"
+        f" {_FEWEST} are needed, or {_FEWEST} logs"
+    )
 
 
 def _started(task: Task, open_: Open) -> _Search | None:
@@ -269,9 +299,9 @@ def _searched(search: _Search, open_: Open) -> Candidate:
     """One setting after the other, each with the best of those before."""
     best = Candidate(friction=open_.friction[0] if open_.friction else None)
     if open_.estimator:
-        best = _simplest(search, [best, replace(best, estimator="consistent")])
+        best = _estimator(search, best)
     if open_.velocity:
-        best = _simplest(search, [best, *_velocities(search, best)], _DOUBTS)
+        best = _velocity(search, best)
     if open_.cutoff:
         best = _cutoff(search, best)
     if len(open_.friction) > 1:
@@ -279,10 +309,21 @@ def _searched(search: _Search, open_: Open) -> Candidate:
     if open_.mask:
         best = _simplest(search, [best, replace(best, mask=False)])
     if open_.estimator:
-        pair = [replace(best, estimator=name) for name in ("wls", "consistent")]
-        best = _simplest(search, pair)
-        best = best if search.has_bodies(best) else pair[0]
+        best = _estimator(search, best)
     return best
+
+
+def _estimator(search: _Search, best: Candidate) -> Candidate:
+    """`wls` or `consistent`.
+
+    The linear estimate is the simpler of equals. But if it is not physical, and noise does not explain
+    this, then errors of the model do: the constraint is knowledge that it lacks, and comes first.
+    """
+    linear, consistent = (replace(best, estimator=name) for name in ("wls", "consistent"))
+    exist, explained = search.bodies(linear)
+    if not exist:
+        return _simplest(search, [linear])
+    return _simplest(search, [linear, consistent] if explained else [consistent, linear])
 
 
 def _friction(search: _Search, best: Candidate, sets: tuple[tuple[str, ...], ...]) -> Candidate:
@@ -300,11 +341,25 @@ def _friction(search: _Search, best: Candidate, sets: tuple[tuple[str, ...], ...
     return best
 
 
-def _velocities(search: _Search, best: Candidate) -> list[Candidate]:
-    """The other source of velocity, if all logs have both and they agree."""
-    if any(log.dq is None for log in search.task.logs) or search.plans[0].velocity == "derived":
-        return []
-    return [replace(best, velocity="derived")]
+def _velocity(search: _Search, best: Candidate) -> Candidate:
+    """Measured or derived, if all logs have both and they agree.
+
+    Measured ones stay if they are not worse by two standard errors. If they are much noisier than those
+    derived from the positions, they must be better by the margin.
+    """
+    plan, logs = search.plans[0], search.task.logs
+    if any(log.dq is None for log in logs) or plan.velocity == "derived":
+        return best
+    derived = replace(best, velocity="derived")
+    if plan.cutoff is not None:
+        own = search.task.experiment.filter
+        of_measured, of_derived = (
+            noise_and_peak(own, logs, search.spectra, plan.cutoff, plan.derivative, source)[0]
+            for source in ("measured", "derived")
+        )
+        if np.median(of_measured) > _NOISIER * np.median(of_derived):
+            return _simplest(search, [derived, best], 0.0)
+    return _simplest(search, [best, derived], _DOUBTS)
 
 
 def _cutoff(search: _Search, best: Candidate) -> Candidate:
