@@ -5,11 +5,12 @@ from __future__ import annotations
 import json
 from dataclasses import replace
 
+import numpy as np
 import pytest
 
 from dynid import load_robot
 from dynid.choice.candidate import Candidate, friction_sets, open_settings
-from dynid.choice.choose import _started, choose
+from dynid.choice.choose import _estimator, _started, choose
 from dynid.choice.reference import bandwidth, spectra_of
 from dynid.excitation.random_motion import random_motion
 from dynid.experiment.experiment import Experiment, FilterSettings, MaskSettings, read_experiment
@@ -132,6 +133,41 @@ def test_logs_that_are_too_short_to_choose_from_are_reported(tmp_path) -> None:
     assert not tried
     assert said.code == "nothing-chosen"
     assert "periods of the fastest motion" in said.text
+
+
+def test_velocities_much_noisier_than_the_positions_are_derived(tmp_path) -> None:
+    """Both sources predict about as well below the noise of the efforts: the noise of each decides."""
+    robot = made(tmp_path)
+    log = recorded(robot)
+    size = np.abs(log.dq).max(axis=0)
+    noise = 0.03 * size * np.random.default_rng(5).standard_normal(log.dq.shape)
+    noisy = replace(log, dq=log.dq + noise)
+    _, tried, _ = choose(Task(robot, (noisy,), Experiment(robot=robot, drive=("Fv", "Fs"), estimator="wls")))
+    (chosen,) = (one for one in tried if one.chosen)
+    assert chosen.velocity == "derived"
+
+
+class Judged:
+    """A search whose errors are known: `wls` is better by 2 % than `consistent`."""
+
+    def __init__(self, exist: bool, explained: bool) -> None:
+        self.found = exist, explained
+
+    def bodies(self, candidate):
+        return self.found
+
+    def tried(self, candidate):
+        return np.log(np.array([0.100, 0.101, 0.099])) + (0.02 if candidate.estimator != "wls" else 0.0)
+
+
+@pytest.mark.parametrize(
+    ("exist", "explained", "chosen"),
+    [(True, True, "wls"), (True, False, "consistent"), (False, True, "wls")],
+)
+def test_of_equals_the_consistent_estimate_wins_if_noise_does_not_explain_the_linear_one(
+    exist, explained, chosen
+) -> None:
+    assert _estimator(Judged(exist, explained), Candidate()).estimator == chosen
 
 
 def test_only_plain_friction_is_extended(tmp_path) -> None:
