@@ -12,6 +12,7 @@ from dynid import load_robot
 from dynid.choice.candidate import Candidate, friction_sets, open_settings
 from dynid.choice.choose import _estimator, _started, choose
 from dynid.choice.reference import bandwidth, spectra_of
+from dynid.choice.search import Search
 from dynid.excitation.random_motion import random_motion
 from dynid.experiment.experiment import Experiment, FilterSettings, MaskSettings, read_experiment
 from dynid.experiment.provenance import experiment_of
@@ -147,7 +148,7 @@ def test_velocities_much_noisier_than_the_positions_are_derived(tmp_path) -> Non
     assert chosen.velocity == "derived"
 
 
-class Judged:
+class Judged(Search):
     """A search whose errors are known: `wls` is better by 2 % than `consistent`."""
 
     def __init__(self, exist: bool, explained: bool) -> None:
