@@ -5,11 +5,14 @@ from __future__ import annotations
 import json
 from dataclasses import replace
 
+import numpy as np
 import pytest
 
 from dynid import load_robot
 from dynid.choice.candidate import Candidate, friction_sets, open_settings
-from dynid.choice.choose import _started, choose
+from dynid.choice.choose import _estimator, _started, choose
+from dynid.choice.reference import bandwidth, spectra_of
+from dynid.choice.search import Search
 from dynid.excitation.random_motion import random_motion
 from dynid.experiment.experiment import Experiment, FilterSettings, MaskSettings, read_experiment
 from dynid.experiment.provenance import experiment_of
@@ -68,7 +71,8 @@ def recorded(robot, terms=("Fv", "Fs"), seed: int = 1):
 
 def test_the_simplest_settings_win_where_nothing_else_helps(tmp_path) -> None:
     robot = made(tmp_path)
-    task, tried = choose(Task(robot, (recorded(robot),), Experiment(robot=robot)))
+    task, tried, notices = choose(Task(robot, (recorded(robot),), Experiment(robot=robot)))
+    assert not notices
     assert task.mechanism.drive == robot.drive
     assert task.experiment.estimator == "wls"
     assert task.experiment.filter == FilterSettings()
@@ -108,14 +112,63 @@ def test_a_given_key_fixes_its_part(tmp_path) -> None:
     )
     assert not open_settings(robot, given)
     task = Task(robot, (recorded(robot),), given)
-    assert choose(task) == (task, ())
+    assert choose(task) == (task, (), ())
     free = replace(task, experiment=Experiment(robot=robot, auto="off"))
-    assert choose(free) == (free, ())
+    assert choose(free) == (free, (), ())
     part = open_settings(robot, Experiment(robot=robot, estimator="ols", mask=MaskSettings(speed=0.1)))
     assert not part.estimator
     assert not part.mask
     assert part.cutoff
     assert len(part.friction) > 1
+
+
+def test_logs_that_are_too_short_to_choose_from_are_reported(tmp_path) -> None:
+    """Two periods of the fastest motion give no three folds: the rules hold, and the result says so."""
+    robot = made(tmp_path)
+    log = recorded(robot)
+    short = replace(log, segments=((0, round(2.0 / log.dt)),))
+    assert bandwidth(spectra_of([short])) * 2.0 < 3.0
+    task = Task(robot, (short,), Experiment(robot=robot))
+    found, tried, (said,) = choose(task)
+    assert found is task
+    assert not tried
+    assert said.code == "nothing-chosen"
+    assert "periods of the fastest motion" in said.text
+
+
+def test_velocities_much_noisier_than_the_positions_are_derived(tmp_path) -> None:
+    """Both sources predict about as well below the noise of the efforts: the noise of each decides."""
+    robot = made(tmp_path)
+    log = recorded(robot)
+    size = np.abs(log.dq).max(axis=0)
+    noise = 0.03 * size * np.random.default_rng(5).standard_normal(log.dq.shape)
+    noisy = replace(log, dq=log.dq + noise)
+    _, tried, _ = choose(Task(robot, (noisy,), Experiment(robot=robot, drive=("Fv", "Fs"), estimator="wls")))
+    (chosen,) = (one for one in tried if one.chosen)
+    assert chosen.velocity == "derived"
+
+
+class Judged(Search):
+    """A search whose errors are known: `wls` is better by 2 % than `consistent`."""
+
+    def __init__(self, exist: bool, explained: bool) -> None:
+        self.found = exist, explained
+
+    def bodies(self, candidate):
+        return self.found
+
+    def tried(self, candidate):
+        return np.log(np.array([0.100, 0.101, 0.099])) + (0.02 if candidate.estimator != "wls" else 0.0)
+
+
+@pytest.mark.parametrize(
+    ("exist", "explained", "chosen"),
+    [(True, True, "wls"), (True, False, "consistent"), (False, True, "wls")],
+)
+def test_of_equals_the_consistent_estimate_wins_if_noise_does_not_explain_the_linear_one(
+    exist, explained, chosen
+) -> None:
+    assert _estimator(Judged(exist, explained), Candidate()).estimator == chosen
 
 
 def test_only_plain_friction_is_extended(tmp_path) -> None:
@@ -158,9 +211,7 @@ def test_rows_without_effort_keep_their_own_settings() -> None:
     """A chosen low-pass on coordinates would bias them."""
     robot = load_robot("cable4")
     task = Task(robot, (noisy_log(robot, 0, duration=20.0),), Experiment(robot=robot, model="inverse"))
-    found, tried = choose(task)
-    assert found is task
-    assert not tried
+    assert choose(task) == (task, (), ())
 
 
 def test_bodies_that_can_grow_without_effect_are_not_chosen() -> None:
@@ -172,5 +223,4 @@ def test_bodies_that_can_grow_without_effect_are_not_chosen() -> None:
     task = Task(robot, (log,), Experiment(robot=robot, model="power", drive=("Fv", "Fs")))
     search = _started(task, open_settings(robot, task.experiment))
     assert search is not None
-    assert search.has_bodies(Candidate(estimator="wls"))
-    assert not search.has_bodies(Candidate(estimator="consistent"))
+    assert not search.bodies(Candidate())[0]

@@ -148,7 +148,7 @@ def _identified(task: Task, truth: Mapping[str, float] | None) -> Estimate:
     robot = task.mechanism
     with single_threaded_blas():
         try:
-            task, tried = choose(task)
+            task, tried, said = choose(task)
             fit = fit_task(task, symbols=_symbols)
         except InputError as error:
             raise explained(error, task) from error
@@ -169,7 +169,7 @@ def _identified(task: Task, truth: Mapping[str, float] | None) -> Estimate:
         covariance=parts.covariance,
         shared=parts.shared,
         validation=validation,
-        warnings=checked.notices,
+        warnings=(*said, *checked.notices),
         uncertainty=parts.spread.facts,
         correlations=parts.correlations,
         invisible=parts.invisible,

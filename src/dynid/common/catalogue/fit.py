@@ -31,6 +31,13 @@ FIT = {
         " lost",
         "excite the robot more, or fix parameters that are known",
     ),
+    "nothing-chosen": note(
+        "the logs are too short to compare settings by held-out error; cutoff, mask, velocities and friction"
+        " terms follow their single rules, as with `auto: off`: see [settings chosen by held-out"
+        " error](../howto/filter_and_mask.md#settings-chosen-by-held-out-error)",
+        "settings were not chosen by held-out error: {why}",
+        "record longer logs, or several; or set `filter`, `mask`, `drive` and `estimator` yourself",
+    ),
     "correlated": note(
         "two parameters have almost the same effect: use the combination in the text, or a motion that"
         " separates them",

@@ -1,0 +1,210 @@
+"""What candidates are fitted to and judged by: passes over the logs and fits, each made once."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+import numpy as np
+from jaxtyping import Float
+
+from dynid.base.base import BaseSet
+from dynid.base.system import BaseSystem, base_system
+from dynid.choice.candidate import Candidate, with_all_terms, with_terms
+from dynid.choice.fold_rows import fold_rows, selected, squares, without
+from dynid.common.arrays import Array
+from dynid.common.errors import InputError, NoResultError
+from dynid.estimator.consistent import nearest_consistent
+from dynid.estimator.estimator import estimator_named, solve_weighted
+from dynid.estimator.physical import data_term
+from dynid.estimator.semidefinite import SOLVED
+from dynid.estimator.standard_space import StandardSpace
+from dynid.estimator.wls import Weights
+from dynid.experiment.experiment import Experiment
+from dynid.linear import base_of, speed_bounds, vector
+from dynid.mechanism.mechanism import Mechanism
+from dynid.mechanism.parameters import Parameter, parameter_table
+from dynid.motion.plan import MotionPlan
+from dynid.motion.spectrum import Spectrum
+from dynid.problem import Problem, prepare
+from dynid.projection.projection import System
+from dynid.realise import consistent_values, standard_space
+from dynid.statistics.physical import physical_test
+from dynid.unknown import Task
+from dynid.validation.folds import Fold
+
+_SINGULAR = 1e10  # condition (scaled columns) above which a column is lost without a fold
+_NEGLIGIBLE = 5e-3  # of an effort: smaller errors are no reason to prefer a candidate
+
+
+class Search:
+    """What candidates are fitted to and judged by; passes and fits are kept.
+
+    Attributes:
+        sets: Drive terms that the next passes have columns for.
+        loads: Standard parameters by name that predict loads of friction; empty: not yet.
+        error: Logarithm of the relative error of every candidate tried, of each effort in each fold, shape
+            (c,); infinite where a fit failed.
+        size: Squares of the measured side per fold and effort, shape (k, j).
+    """
+
+    def __init__(
+        self,
+        task: Task,
+        robot: Mechanism,
+        parts: tuple[Fold, ...],
+        spectra: list[Spectrum],
+        sets: tuple[tuple[str, ...], ...],
+    ) -> None:
+        self.task, self.robot, self.parts, self.spectra, self.sets = task, robot, parts, spectra, sets
+        self.plans: Sequence[MotionPlan] = ()
+        self.loads: dict[str, float] = {}
+        self.error: dict[Candidate, Float[Array, "c"]] = {}
+        self.size = np.zeros((len(parts), 0))
+        self._passes: dict[tuple[float | None, bool, str], tuple[System, Problem]] = {}
+        self._data: dict[tuple[object, ...], tuple[Problem, BaseSystem]] = {}
+        self._spaces: dict[tuple[object, ...], StandardSpace] = {}
+        self._bases: dict[tuple[str, ...] | None, BaseSet] = {}
+        self._weights: dict[tuple[float | None, bool, str], dict[tuple[str, str], float]] = {}
+        self._judge: System | None = None
+        self._problem: Problem | None = None
+        self._reference: Experiment | None = None
+
+    def judged_by(self, experiment: Experiment) -> None:
+        """Stream the reference rows."""
+        self._reference = experiment
+        self._judge = self._pass(experiment)[0]
+        none = np.zeros(len(self._judge.parameters))
+        pairs = [squares(self._judge, self._judge.parameters, none, k) for k in range(len(self.parts))]
+        self.size = np.array([size for _, size in pairs])
+
+    def extended(self, sets: tuple[tuple[str, ...], ...], loads: dict[str, float]) -> None:
+        """Loads of friction are known from here on: passes are streamed again."""
+        self.sets, self.loads, self._passes, self._data = sets, loads, {}, {}
+        assert self._reference is not None  # noqa: S101 (set at the start)
+        self._judge = self._pass(self._reference)[0]
+
+    def narrowed(self, friction: tuple[str, ...]) -> None:
+        """Only these columns are needed in further passes."""
+        self.sets = (friction,)
+        self.loads = self.loads if "Fl" in friction else {}
+
+    def rows(self, candidate: Candidate) -> tuple[System, Problem]:
+        """The rows that a candidate is fitted to, by folds, with the columns of all sets."""
+        if candidate.rows not in self._passes:
+            self._passes[candidate.rows] = self._pass(candidate.of(self.task.experiment))
+        return self._passes[candidate.rows]
+
+    def _pass(self, experiment: Experiment) -> tuple[System, Problem]:
+        every = with_all_terms(self.robot, self.sets, _speeds(self.robot, self.sets, self._problem))
+        problem = prepare(every, self.task.logs, experiment.changed(drive=None))
+        if self.loads:
+            problem = problem.with_load_parameters(vector(problem.parameters, self.loads))
+        self._problem = self._problem or problem
+        return fold_rows(problem, self.parts), problem
+
+    def fitted(self, candidate: Candidate, fold: int | None) -> Float[Array, "p"] | None:
+        """Standard parameters of a candidate, fitted without a fold, shape (p,), SI; None if that failed."""
+        problem, data = self._seen(candidate)
+        experiment = candidate.of(self.task.experiment)
+        system = without(data.blocked(), fold)
+        constraint = estimator_named(candidate.estimator).constraint
+        linear = solve_weighted(system, Weights(self._weights_of(candidate, data, system)))
+        if not linear.condition_scaled < _SINGULAR:
+            return None  # some parameter is not determined without this fold
+        if constraint is None:
+            return np.asarray(data.S @ linear.chi + data.base.c)
+        key = (candidate.rows, candidate.friction)
+        if key not in self._spaces:
+            term = data_term(system, linear, data.G)
+            self._spaces[key] = standard_space(problem, experiment, term, constraint)
+        own = replace(data, system=system)
+        return consistent_values(problem, experiment, own, linear, constraint, self._spaces[key])
+
+    def bodies(self, candidate: Candidate) -> tuple[bool, bool]:
+        """Of the estimate from all folds: is there a consistent one, and does noise explain the difference?
+
+        Bodies may grow without effect on the efforts: then there is no consistent estimate.
+        """
+        options = estimator_named("consistent").constraint
+        assert options is not None  # noqa: S101 (this estimator is its constraint)
+        problem, data = self._seen(candidate)
+        system = without(data.blocked(), None)
+        linear = solve_weighted(system, Weights(self._weights_of(candidate, data, system)))
+        term = data_term(system, linear, data.G)
+        space = standard_space(problem, candidate.of(self.task.experiment), term, options)
+        if nearest_consistent(space, term, options).status != SOLVED:
+            return False, True
+        return True, not physical_test(space, term)
+
+    def _seen(self, candidate: Candidate) -> tuple[Problem, BaseSystem]:
+        """Equations of a candidate, and its rows by folds over the base parameters that they determine."""
+        key = (candidate.rows, candidate.friction)
+        if key not in self._data:
+            system, every = self.rows(candidate)
+            robot = with_terms(every.mechanism, candidate)
+            problem = replace(every, mechanism=robot, parameters=parameter_table(robot))
+            if candidate.friction not in self._bases:
+                self._bases[candidate.friction] = base_of(problem, candidate.of(self.task.experiment))
+            data = base_system(selected(system, problem), self._bases[candidate.friction])
+            self._data[key] = problem, replace(data, equations=data.blocked())
+        return self._data[key]
+
+    def _weights_of(self, candidate: Candidate, data: BaseSystem, system: System) -> Float[Array, "g"]:
+        """Weights of groups of rows: those of the first fit to all folds of the same rows."""
+        if candidate.rows not in self._weights:
+            found = estimator_named("wls")(data.system).weights
+            names = ((group.log, group.name) for group in data.system.groups)
+            self._weights[candidate.rows] = dict(zip(names, found.tolist(), strict=True))
+        known = self._weights[candidate.rows]
+        return np.array([known[group.log, group.name] for group in system.groups])
+
+    def condition(self, candidate: Candidate) -> float:
+        """Of the weighted rows of all folds, with unit columns."""
+        _, data = self._seen(candidate)
+        weights = self._weights_of(candidate, data, data.system)
+        return solve_weighted(data.system, Weights(weights)).condition_scaled
+
+    def parameters(self, candidate: Candidate) -> tuple[Parameter, ...]:
+        """Standard parameters of a candidate."""
+        return self._seen(candidate)[0].parameters
+
+    def tried(self, candidate: Candidate) -> Float[Array, "c"]:
+        """Logarithm of the relative error of each effort in each fold, not seen by its fit, shape (c,).
+
+        Relative: efforts of all sizes and units count alike, and so do folds with slow and fast motion.
+        """
+        if candidate not in self.error:
+            try:
+                self.error[candidate] = self._missed(candidate)
+            except (InputError, NoResultError):  # no samples left, or a column is lost without a fold
+                self.error[candidate] = np.full(np.count_nonzero(self.size), np.inf)
+        return self.error[candidate]
+
+    def _missed(self, candidate: Candidate) -> Float[Array, "c"]:
+        assert self._judge is not None  # noqa: S101 (set at the start)
+        errors = []
+        parameters = self.parameters(candidate)
+        for k, size in enumerate(self.size):
+            chi = self.fitted(candidate, k)
+            if chi is None:
+                return np.full(np.count_nonzero(self.size), np.inf)
+            left = squares(self._judge, parameters, chi, k)[0]
+            moved = size > 0.0
+            errors.append(0.5 * np.log(left[moved] / size[moved] + _NEGLIGIBLE**2))
+        return np.concatenate(errors)
+
+    def percent(self, candidate: Candidate) -> float:
+        """Held-out error of a candidate, geometric mean over efforts and folds."""
+        return 100.0 * float(np.exp(self.tried(candidate).mean()))
+
+
+def _speeds(robot: Mechanism, sets: tuple[tuple[str, ...], ...], problem: Problem | None) -> dict[str, float]:
+    """A Stribeck speed of each owner for the comparison: the middle of those that the logs show."""
+    if problem is None or not any("Fk" in one for one in sets):
+        return {}
+    owners = tuple(owner for owner in robot.drive if owner not in robot.stribeck)
+    return {
+        owner: float(np.sqrt(low * high))
+        for owner, (low, high) in zip(owners, speed_bounds(problem, owners), strict=True)
+    }
