@@ -17,6 +17,9 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 
 import numpy as np
+from tests.free_oscillations import TRUTH, as_log, oscillations
+from tests.test_repeats import JOINTS, NINE, arm_with_other_friction, held
+from tests.test_rows_without_effort import CHI, fitted
 
 from dynid import Experiment
 from dynid.common.errors import InputError
@@ -26,9 +29,6 @@ from dynid.problem import as_asked
 from dynid.problem import as_log as prepared
 from dynid.statistics.estimate import ParameterEstimate
 from dynid.unknown import Task
-from tests.free_oscillations import TRUTH, as_log, oscillations
-from tests.test_repeats import JOINTS, NINE, arm_with_other_friction, held
-from tests.test_rows_without_effort import CHI, fitted
 
 Held = dict[str, tuple[bool, float]]
 MARKER_NOISE = 2e-4
@@ -98,7 +98,8 @@ def main() -> None:
     for name in found[0] if found else ():
         hits, z = np.array([draw[name] for draw in found if name in draw]).T
         print(
-            f"{name:18s} {100 * hits.mean():5.1f} % of {len(hits)}; error in sigma {z.mean():6.2f} +- {z.std():.2f}"
+            f"{name:18s} {100 * hits.mean():5.1f} % of {len(hits)};"
+            f" error in sigma {z.mean():6.2f} +- {z.std():.2f}"
         )
     pooled = [hit for draw in found for hit, _ in draw.values()]
     print(f"{chosen.study}: {100 * np.mean(pooled):.1f} % of {len(pooled)} intervals hold the truth")
