@@ -80,8 +80,20 @@ STUDIES: dict[str, Callable[[int], Held]] = {
 }
 
 
-def main() -> None:
+def show(study: str, found: Sequence[Held]) -> None:
     """Print a line per parameter."""
+    for name in found[0] if found else ():
+        hits, z = np.array([draw[name] for draw in found if name in draw]).T
+        print(
+            f"{name:18s} {100 * hits.mean():5.1f} % of {len(hits)};"
+            f" error in sigma {z.mean():6.2f} +- {z.std():.2f}"
+        )
+    pooled = [hit for draw in found for hit, _ in draw.values()]
+    print(f"{study}: {100 * np.mean(pooled):.1f} % of {len(pooled)} intervals hold the truth", flush=True)
+
+
+def main() -> None:
+    """Draw, and print the shares after every ten draws."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("study", choices=STUDIES)
     parser.add_argument("--draws", type=int, default=40)
@@ -95,14 +107,8 @@ def main() -> None:
         except InputError as error:
             print(f"seed {seed} refused: {error}", flush=True)
         print(f"{len(found)} draws, {time.process_time() - begin:.0f} s CPU", flush=True)
-    for name in found[0] if found else ():
-        hits, z = np.array([draw[name] for draw in found if name in draw]).T
-        print(
-            f"{name:18s} {100 * hits.mean():5.1f} % of {len(hits)};"
-            f" error in sigma {z.mean():6.2f} +- {z.std():.2f}"
-        )
-    pooled = [hit for draw in found for hit, _ in draw.values()]
-    print(f"{chosen.study}: {100 * np.mean(pooled):.1f} % of {len(pooled)} intervals hold the truth")
+        if len(found) % 10 == 0 or seed == chosen.seed + chosen.draws - 1:
+            show(chosen.study, found)
 
 
 if __name__ == "__main__":
