@@ -95,6 +95,7 @@ LONG = frozenset(
         "test_simulation.py::test_a_platform_on_eight_cables_is_led_by_its_pose",
         "test_solve.py::test_a_fit_of_fewer_parameters_is_judged_on_the_rows_as_measured",
         "test_standard.py::test_the_truth_is_found_without_noise",
+        "test_structure.py::test_random_hexapods_with_four_to_nine_digits",
         "test_tls.py::test_intervals_cover",
         "test_tls.py::test_position_noise_of_an_arm_no_longer_biases",
         "test_total_mass.py::test_34_the_mass_accuses_efforts_of_a_wrong_gain_and_acquits_right_ones",

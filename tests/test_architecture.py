@@ -71,7 +71,7 @@ EXCEPTIONS = {
     ("mechanism/load.py", "robots"),
 }
 # Reached, not yet the goal (69): it may only go down. A short log meets one class more than a long one.
-MOST_CLASSES = 99  # in a fresh process; fewer after other tests, whose results are cached
+MOST_CLASSES = 88  # in a fresh process; fewer after other tests, whose results are cached
 
 
 def imported(file: Path) -> set[str]:
@@ -243,7 +243,9 @@ def test_the_simplest_walk_needs_few_classes() -> None:
     def watch(frame: FrameType, event: str, _: object) -> None:
         code = frame.f_code
         ours = code.co_filename.startswith(str(ROOT)) or code.co_filename == "<string>"
-        if event == "call" and ours and code.co_argcount and code.co_varnames[0] in ("self", "cls"):
+        # `__create_fn__` defines a dataclass when its module is first imported: no method of it runs.
+        runs = ours and code.co_name != "__create_fn__"
+        if event == "call" and runs and code.co_argcount and code.co_varnames[0] in ("self", "cls"):
             first = frame.f_locals.get(code.co_varnames[0])
             kind = first if isinstance(first, type) else type(first)
             if kind.__module__.startswith("dynid.") and not kind.__name__.startswith("_"):

@@ -104,13 +104,25 @@ def base_set(
         known: Standard index -> value; these columns are excluded.
         ties: Groups of standard indices that are one parameter (see `tied_columns`).
         rtol: Residual below which a column is dependent, relative to its norm.
-        rounding: Residual below which it is dependent, relative to the largest norm of all columns.
+        rounding: If given, residual below which it is dependent, relative to the largest norm of all columns.
     """
     ty, tied, considered = _considered(parameters, structural_factor, order, known, ties)
-    largest = np.linalg.norm(tied, axis=0).max(initial=0.0)
-    floor = np.full(tied.shape[1], rounding * largest) if rounding > 0.0 else None
-    rank = independent_columns(tied, considered, rtol=rtol, floor=floor)
+    rank = independent_columns(tied, considered, rtol=rounding or rtol, common_scale=rounding > 0.0)
     return _assemble(tuple(parameters), ty, rank)
+
+
+def singular_values(
+    parameters: Sequence[Parameter],
+    structural_factor: Factor,
+    order: Sequence[int],
+    known: Mapping[int, float] | None = None,
+    *,
+    ties: Sequence[Sequence[int]] = (),
+) -> Float[Array, "k"]:
+    """Singular values of the considered columns over their largest norm, descending; arguments as above."""
+    _, tied, considered = _considered(parameters, structural_factor, order, known, ties)
+    used = tied[:, considered]
+    return np.linalg.svd(used / np.linalg.norm(used, axis=0).max(initial=1e-300), compute_uv=False)
 
 
 def base_like(

@@ -36,6 +36,7 @@ class ColumnRank:
             kept before it, relative to its norm, in the order considered.
         smallest_kept, largest_dropped: Relative residuals on either side of the decision (a
             missing side counts as 1 and 0).
+        effects: Residual of each kept column relative to the largest norm of all columns, shape (kept,).
         clearest_rank, clearest_gap: Where the sorted residuals jump most, and by how much.
     """
 
@@ -46,6 +47,7 @@ class ColumnRank:
     residuals: Float[Array, "considered"]
     smallest_kept: float
     largest_dropped: float
+    effects: Float[Array, "kept"]
     clearest_rank: int
     clearest_gap: float
 
@@ -71,6 +73,7 @@ def independent_columns(
     *,
     rtol: float = STRUCTURAL_RTOL,
     floor: Float[Array, "p"] | None = None,
+    common_scale: bool = False,
 ) -> ColumnRank:
     """Keep each column that is independent of those kept before it.
 
@@ -79,10 +82,15 @@ def independent_columns(
         order: Column indices in the order considered; missing columns are ignored.
         rtol: A column is kept if its residual exceeds this part of its own norm.
         floor: And if it exceeds the norm due to noise alone, shape (p,), unit of the column.
+        common_scale: Residuals are relative to the largest norm of all columns, not to their own: an error
+            of the geometry changes large and small columns by the same amount.
     """
     columns = np.asarray(order, dtype=int)
     norms = _column_norms(R)
-    live = norms[columns] > ZERO_RTOL * max(norms.max(initial=0.0), np.finfo(float).tiny)
+    largest = max(norms.max(initial=0.0), np.finfo(float).tiny)
+    live = norms[columns] > (rtol if common_scale else ZERO_RTOL) * largest
+    if common_scale:
+        norms = np.full_like(norms, largest)
     if floor is not None:
         live &= norms[columns] > floor[columns]
     considered = columns[live]
@@ -94,7 +102,7 @@ def independent_columns(
     kept, dependent = considered[keep], considered[~keep]
     K = _combinations(Q.T @ scaled[:, keep], Q.T @ scaled[:, ~keep], float(least.max(initial=rtol)))
     K *= norms[dependent] / norms[kept, None]
-    return _decision(considered, keep, columns[~live], K, residuals)
+    return _decision(considered, keep, columns[~live], K, residuals, norms[considered] / largest)
 
 
 def confirmed_columns(
@@ -124,7 +132,8 @@ def confirmed_columns(
     K = _combinations(T[:n, :n], T[:n, n:], rtol) * norms[dependent] / norms[kept, None]
     at = np.argsort([place[i] for i in kept + dependent])
     considered = np.array(kept + dependent)[at]
-    return _decision(considered, at < n, zero, K, np.concatenate([own, left])[at])
+    sizes = norms[considered] / norms.max()
+    return _decision(considered, at < n, zero, K, np.concatenate([own, left])[at], sizes)
 
 
 def _decision(
@@ -133,6 +142,7 @@ def _decision(
     zero: Sequence[int] | Int[Array, "z"],
     K: Float[Array, "kept dependent"],
     residuals: Float[Array, "m"],
+    sizes: Float[Array, "m"],
 ) -> ColumnRank:
     """The columns of each kind with the figures of the decision."""
     clearest_rank, clearest_gap = _clearest(residuals)
@@ -144,6 +154,7 @@ def _decision(
         residuals=residuals,
         smallest_kept=float(residuals[keep].min(initial=1.0)),
         largest_dropped=float(residuals[~keep].max(initial=0.0)),
+        effects=residuals[keep] * sizes[keep],
         clearest_rank=clearest_rank,
         clearest_gap=clearest_gap,
     )

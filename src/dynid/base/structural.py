@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from functools import partial
 
-from dynid.base.base import BaseSet, base_like, base_set
+from dynid.base.base import BaseSet, base_like, base_set, singular_values
 from dynid.base.grouping import Symbols
 from dynid.base.rounding import allowing_rounding, clear_of_rounding, rounding_of
 from dynid.base.symbols import recover_symbols
@@ -62,15 +62,16 @@ def structural_base(
     for stretch in _STRETCHES:
         factor = model.structure(mechanism, parameters, directions, loads=loads, stretch=stretch)
         again = partial(base_set, parameters, factor, order, known, ties=groups)
-        found.append(allowing_rounding(again(), rounding, again))
-        if found[-1].rank.gap >= _CLEAR_GAP:
+        singular = partial(singular_values, parameters, factor, order, known, ties=groups)
+        found.append(allowing_rounding(again(), rounding, again, singular))
+        if found[-1].rank.gap >= _CLEAR_GAP or _has(found[-1], "rounded-geometry"):
             return found[-1]
     # None is clear: the clearest one is returned, with its own notice when it is undecided.
-    return max(found, key=lambda base: (_is_decided(base), base.rank.gap))
+    return max(found, key=lambda base: (not _has(base, "rank-undecided"), base.rank.gap))
 
 
-def _is_decided(base: BaseSet) -> bool:
-    return all(notice.code != "rank-undecided" for notice in base.notices)
+def _has(base: BaseSet, code: str) -> bool:
+    return any(notice.code == code for notice in base.notices)
 
 
 def tie_groups(

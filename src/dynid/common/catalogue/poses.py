@@ -51,7 +51,7 @@ POSES = {
         "give a pose on the intended branch under `start:`",
     ),
     "rounded-geometry": care(
-        "dimensions are written with six to nine digits, and columns are independent only because of that"
+        "dimensions are written with four to nine digits, and columns are independent only because of that"
         " rounding: they are treated as dependent. `rank-undecided` if there is no clear gap",
         "the dimensions of the robot description are rounded to {rounding:.0e} m, and {count} columns of the"
         " structural regressor may be independent only because of this rounding. They are treated as"
