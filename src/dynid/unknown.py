@@ -102,6 +102,7 @@ def _searched_friction(task: Task) -> bool:
 UNKNOWNS: tuple[tuple[str, Callable[[Task], bool]], ...] = (
     ("dynid.unknowns.unloaded:UNLOADED", lambda task: task.experiment.unloaded is not None),
     ("dynid.unknowns.drive_gains:DRIVE_GAINS", lambda task: task.experiment.gains is not None),
+    ("dynid.unknowns.servo:SERVO", lambda task: task.experiment.pd is not None and task.experiment.pd.open),
     ("dynid.unknowns.friction:FRICTION", _searched_friction),
 )
 
