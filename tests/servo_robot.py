@@ -1,7 +1,7 @@
 """Servo logs without efforts from MuJoCo: a leg of three joints under a PD law with delay and encoder bias.
 
-The plant is not dynid's: MuJoCo integrates the bodies and its own armature, damping and frictionloss. Its steps
-are short (0.2 ms), and its friction is made stiff, so that both programs mean the same Coulomb friction.
+The plant is not dynid's: MuJoCo integrates the bodies and its own armature, damping and frictionloss. Its
+steps are short (0.2 ms), and its friction is stiff, so that both programs mean the same Coulomb friction.
 """
 
 from __future__ import annotations

@@ -9,7 +9,6 @@ explains the difference of both; samples at a limit are masked, as the law says 
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import Any
 
 import numpy as np
 from jaxtyping import Bool, Float
@@ -27,6 +26,7 @@ _SAMPLES = 4000  # of each log
 _LEAST_SHARE = 0.005  # of the samples beyond a limit
 _BEYOND = 1.05  # times the limit: the law asks for clearly more
 _BETTER = 0.7  # of the squares: what the limit must leave at most
+_WORTH = 0.9  # of the squares: with more left, no line is tried either
 _NEAR = 0.95  # of the limit: may be limited already
 _AROUND = 3  # samples
 _TILE = 2048
@@ -116,8 +116,8 @@ def find_limits(problem: Problem, chi: Float[Array, "p"], law: Law) -> Limits:
 
 
 def _limit(
-    stall: Float[Array, "..."],
-    no_load: Float[Array, "..."],
+    stall: float | Float[Array, "..."],
+    no_load: float | Float[Array, "..."],
     u: Float[Array, "..."],
     speed: Float[Array, "..."],
 ) -> Float[Array, "..."]:
@@ -145,6 +145,8 @@ def _limited(
     stall = float(grid[np.argmin([left(x) for x in grid])])
     fastest = float(np.abs(speed).max())
     no_load, better = np.inf, left(stall)
+    if better > _WORTH * left(most):
+        return None
     for line in np.geomspace(1.02, 10.0, 25) * fastest if fastest > 0 else ():
         own = grid[np.argmin([left(x, line) for x in grid])]
         if left(own, line) < 0.8 * better:

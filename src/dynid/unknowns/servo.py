@@ -23,11 +23,12 @@ from dynid.estimator.estimator import estimator_named
 from dynid.estimator.gains import GroupNoise, solve_gains
 from dynid.estimator.solution import Solution
 from dynid.estimator.wls import group_factors
+from dynid.experiment.experiment import Experiment
 from dynid.linear import base_of
 from dynid.mechanism.mechanism import Mechanism
 from dynid.mechanism.parameters import Parameter, effort_unit
 from dynid.motion.log import Log
-from dynid.motion.servo import QUANTITIES, Law, PdSettings, damping_owner
+from dynid.motion.servo import LIMIT, QUANTITIES, Law, PdSettings, damping_owner
 from dynid.problem import Problem, prepare
 from dynid.projection.factor import Factor
 from dynid.projection.projection import System
@@ -45,6 +46,9 @@ _ROUNDING = 1e-7  # of the efforts per rad: no bias can be seen by less
 _DEPENDENT = 1e-6  # of a column's norm left by the others: not identifiable
 _MOST_DELAY, _MOST_BIAS = 0.01, 0.1  # s, rad or m: of one step
 _WEAK_PERCENT = 20.0
+_SHARPER, _SMOOTHER = 2.5, 0.4  # low-pass of coordinates and of rows, times the cutoff for coordinates alone
+_MOST_RATE = 0.2  # of the sampling rate: a low-pass on coordinates above is none
+_SIGMAS = 3.0  # of the noise of a speed
 
 
 class ServoUnknown:
@@ -59,6 +63,7 @@ class ServoUnknown:
             return Settled(task)
         task_case(mechanism, task.experiment).refuse(task.experiment)
         check_gains(task.experiment)
+        task = replace(task, experiment=with_filters(task))
         found = find_law(task, settings)
         done = replace(
             task,
@@ -117,9 +122,59 @@ def find_law(task: Task, settings: PdSettings) -> FoundLaw:
     )
     by_name = {one.name: value for one, value in zip(parameters, chi.tolist(), strict=True)}
     law = Law.of(settings, motors, by_name)
+    if limits.any:
+        parameters, chi, spread = _with_limits(robot, limits, parameters, chi, spread)
     notices = (*fit.solution.notices, *_judged(fit, parameters, chi, spread))
     choices = {"servo law": _words(settings, motors), **limits.choices(robot)}
     return FoundLaw(law, parameters, chi, spread, limits, choices, notices)
+
+
+def _with_limits(
+    robot: Mechanism,
+    limits: Limits,
+    parameters: tuple[Parameter, ...],
+    chi: Float[Array, "p"],
+    spread: Spread,
+) -> tuple[tuple[Parameter, ...], Float[Array, "q"], Spread]:
+    """The largest efforts that were reached as further parameters, independent of the others."""
+    more = [k for k, most in enumerate(limits.effort) if np.isfinite(most)]
+    names = [robot.actuators[k].name for k in more]
+    added = [Parameter(f"{LIMIT}_{n}", LIMIT, n, effort_unit(robot, n), "servo") for n in names]
+    p = len(chi)
+    covariance = np.zeros((p + len(more), p + len(more)))
+    covariance[:p, :p] = spread.covariance
+    covariance[range(p, p + len(more)), range(p, p + len(more))] = limits.sigma[more] ** 2
+    wider = replace(
+        spread,
+        covariance=covariance,
+        dof=np.append(spread.dof, np.full(len(more), float(np.median(spread.dof)))),
+        methods=(*spread.methods, *("visits of the limit" for _ in more)),
+    )
+    return (*parameters, *added), np.append(chi, limits.effort[more]), wider
+
+
+def with_filters(task: Task) -> Experiment:
+    """Settings that filter the rows more than the coordinates, where the user has chosen neither.
+
+    Coulomb friction jumps. If only coordinates are filtered, its jumps are smooth in W and sharp in the
+    efforts, and this difference is larger than the noise of an encoder; a filter of both sides keeps them
+    equal. The sign of a speed below its noise is not known: these samples are masked.
+    """
+    experiment, filters = task.experiment, task.experiment.filter
+    if task.plans is not None or filters.cutoff or filters.rows or filters.kind == "none":
+        return experiment
+    case = task_case(task.mechanism, experiment)
+    chosen = min(case.plans(task.logs, task.mechanism, experiment), key=lambda plan: plan.cutoff or np.inf)
+    if chosen.cutoff is None:
+        return experiment
+    cutoff = min(_SHARPER * chosen.cutoff, _MOST_RATE / chosen.dt)
+    rows = min(_SMOOTHER * chosen.cutoff, 0.8 * cutoff)
+    experiment = experiment.changed(filter=filters.changed(cutoff=cutoff, rows=rows))
+    if experiment.mask.speed is not None:
+        return experiment
+    plans = case.plans(task.logs, task.mechanism, experiment)
+    speed = _SIGMAS * max(max(plan.noise, default=0.0) for plan in plans)
+    return experiment.changed(mask=experiment.mask.changed(speed=float(speed)))
 
 
 def names_of(robot: Mechanism) -> tuple[str, ...]:
