@@ -43,12 +43,14 @@ EXPORTERS: Registry[Exporter] = Registry(
         "yaml": "dynid.export.sidecar:export_yaml",
         "ros2": "dynid.export.ros2:export_ros2",
         "actuators": "dynid.export.actuators:export_actuators",
+        "ur": "dynid.export.payloads:export_ur",
+        "franka": "dynid.export.payloads:export_franka",
         "c": "dynid.export.code:export_c",
         "numpy": "dynid.export.code:export_numpy",
     },
     gives=("dynid.export.contract:Exported", "builtins:list", "builtins:tuple"),
 )
-FULL = ("urdf", "mjcf", "sdf", "yaml", "ros2")  # write values for every body
+FULL = ("urdf", "mjcf", "sdf", "yaml", "ros2", "actuators", "ur", "franka")  # write values for every body
 SUMMARY = "export.json"
 
 
