@@ -3,8 +3,8 @@
 python -m benchmarks.model_zoo FOLDER...        every .urdf and .xml (MJCF) below the folders
 
 Values are random real bodies and dissipative drives, so that nothing is equal by chance. Printed is the
-largest difference of an effort at 200 random states, relative to the largest effort, and how many lines of the
-file changed beside those of inertials, joints and settings of the compiler.
+largest difference of an effort at 200 random states, relative to the largest effort, and how many lines of
+the file changed beside those of inertials, joints and settings of the compiler.
 """
 
 from __future__ import annotations
@@ -15,13 +15,14 @@ import tempfile
 import warnings
 from pathlib import Path
 
+from tests.test_export_models import estimate_of, random_values
+
 from dynid.common.errors import InputError
 from dynid.experiment.provenance import experiment_of
 from dynid.export import EXPORTERS
 from dynid.export.certificate import certify
 from dynid.export.full_set import full_set
 from dynid.mechanism.load import load_robot
-from tests.test_export_models import estimate_of, random_values
 
 _NUMBERS = re.compile(
     r"<(inertial|inertia|mass|origin|joint|dynamics|compiler|body|freejoint|!--|/?link)|certificate|dynid"
@@ -58,7 +59,7 @@ def round_trip(file: Path) -> tuple[float, int]:
             found = certify(made, full, [])
             if found.random_states is None:
                 raise InputError(found.failure)
-            texts = [path for path in Path(folder).glob("*.diff")]
+            texts = list(Path(folder).glob("*.diff"))
             lines = [line for path in texts for line in path.read_text(errors="replace").splitlines()[2:]]
     changed = [line for line in lines if line[:1] in "+-" and not _NUMBERS.search(line)]
     return found.random_states, len(changed)
