@@ -21,7 +21,8 @@ from dynid.mechanism.load import load_robot
 from dynid.problem import as_asked, as_logs
 from dynid.statistics.uncertainty import uncertainty
 from dynid.unknown import Task
-from dynid.unknowns.servo import find_law, with_filters
+from dynid.unknowns.servo import find_law
+from dynid.unknowns.servo_filters import with_filters
 
 
 def main() -> None:

@@ -23,7 +23,6 @@ from dynid.estimator.estimator import estimator_named
 from dynid.estimator.gains import GroupNoise, solve_gains
 from dynid.estimator.solution import Solution
 from dynid.estimator.wls import group_factors
-from dynid.experiment.experiment import Experiment
 from dynid.linear import base_of
 from dynid.mechanism.mechanism import Mechanism
 from dynid.mechanism.parameters import Parameter, effort_unit
@@ -38,6 +37,7 @@ from dynid.statistics.joined import joined
 from dynid.unknown import Settled, Task
 from dynid.unknowns.gain_rows import check_gains
 from dynid.unknowns.saturation import Limits, find_limits, masked
+from dynid.unknowns.servo_filters import with_filters
 from dynid.unknowns.servo_rows import Column, ServoSystem, servo_system
 
 _ROUNDS = 12
@@ -46,9 +46,6 @@ _ROUNDING = 1e-7  # of the efforts per rad: no bias can be seen by less
 _DEPENDENT = 1e-6  # of a column's norm left by the others: not identifiable
 _MOST_DELAY, _MOST_BIAS = 0.01, 0.1  # s, rad or m: of one step
 _WEAK_PERCENT = 20.0
-_SHARPER, _SMOOTHER = 2.5, 0.4  # low-pass of coordinates and of rows, times the cutoff for coordinates alone
-_MOST_RATE = 0.2  # of the sampling rate: a low-pass on coordinates above is none
-_SIGMAS = 3.0  # of the noise of a speed
 
 
 class ServoUnknown:
@@ -151,30 +148,6 @@ def _with_limits(
         methods=(*spread.methods, *("visits of the limit" for _ in more)),
     )
     return (*parameters, *added), np.append(chi, limits.effort[more]), wider
-
-
-def with_filters(task: Task) -> Experiment:
-    """Settings that filter the rows more than the coordinates, where the user has chosen neither.
-
-    Coulomb friction jumps. If only coordinates are filtered, its jumps are smooth in W and sharp in the
-    efforts, and this difference is larger than the noise of an encoder; a filter of both sides keeps them
-    equal. The sign of a speed below its noise is not known: these samples are masked.
-    """
-    experiment, filters = task.experiment, task.experiment.filter
-    if task.plans is not None or filters.cutoff or filters.rows or filters.kind == "none":
-        return experiment
-    case = task_case(task.mechanism, experiment)
-    chosen = min(case.plans(task.logs, task.mechanism, experiment), key=lambda plan: plan.cutoff or np.inf)
-    if chosen.cutoff is None:
-        return experiment
-    cutoff = min(_SHARPER * chosen.cutoff, _MOST_RATE / chosen.dt)
-    rows = min(_SMOOTHER * chosen.cutoff, 0.8 * cutoff)
-    experiment = experiment.changed(filter=filters.changed(cutoff=cutoff, rows=rows))
-    if experiment.mask.speed is not None:
-        return experiment
-    plans = case.plans(task.logs, task.mechanism, experiment)
-    speed = _SIGMAS * max(max(plan.noise, default=0.0) for plan in plans)
-    return experiment.changed(mask=experiment.mask.changed(speed=float(speed)))
 
 
 def names_of(robot: Mechanism) -> tuple[str, ...]:
