@@ -321,7 +321,7 @@ def test_files_that_an_mjcf_includes_are_edited_too(tmp_path: Path) -> None:
 HOSTILE = ('"; rm -rf ~', "*/ //", "a'b\"c", "<script>&amp;", "]]> -- -->", "x\ny", "${jndi}", "-- x --")
 
 
-@pytest.mark.parametrize("form", ["urdf", "mjcf", "sdf", "yaml", "ros2"])
+@pytest.mark.parametrize("form", ["urdf", "mjcf", "sdf", "yaml", "ros2", "actuators"])
 def test_hostile_names_break_no_export(form: str, tmp_path: Path) -> None:
     robot, truth = robot_of("serial6")
     joints, names = [], {"base": "base"}
@@ -448,6 +448,29 @@ def test_payloads_are_links_or_merged_or_left_out(use: str, tmp_path: Path) -> N
     mine = model_efforts(full.mechanism, full.parameters, full.chi, tree_states(full.mechanism, *states))
     wanted = alone if use == "leave-out" else both
     assert np.abs(mine - wanted).max() < EXACT * np.abs(both).max()
+
+
+def test_controllers_take_the_payload_in_axes_of_its_carrier(tmp_path: Path) -> None:
+    robot, estimate, _ = loaded()
+    full = full_set(estimate, experiment_of({"robot": "scara"}), robot)
+    (payload,) = full.mechanism.payloads.values()
+    turned = replace(payload, frame=Frame(rpy_matrix((0.3, -0.2, 0.5)), np.array([0.1, 0.2, 0.3])))
+    mechanism = replace(full.mechanism, payloads={payload.name: turned})
+    (file,) = EXPORTERS["franka"](full.estimate, mechanism, tmp_path).files
+    load = json.loads(file.read_text())["setLoad"][payload.name]
+    mass, R = load["load_mass"], turned.frame.R
+    first = np.array([payload.prior[s] for s in ("MX", "MY", "MZ")])
+    assert mass == pytest.approx(payload.prior["M"])
+    assert np.allclose(load["F_x_Cload"], turned.frame.p + R @ first / mass)
+    # A turned tensor has the same moments, and that about the centre the smaller ones.
+    tensor = np.array(load["load_inertia"]).reshape(3, 3)
+    about_origin = [payload.prior[s] for s in ("XX", "YY", "ZZ")]
+    offset = first / mass
+    assert np.trace(tensor) == pytest.approx(sum(about_origin) - 2.0 * mass * offset @ offset)
+    (script,) = EXPORTERS["ur"](full.estimate, mechanism, tmp_path).files
+    assert f"set_target_payload({mass!r}, [" in script.read_text()
+    with pytest.raises(InputError, match="no payload"):
+        EXPORTERS["ur"](full.estimate, replace(mechanism, payloads={}), tmp_path)
 
 
 def test_a_payload_of_every_log_stays_with_its_carrier() -> None:

@@ -29,6 +29,7 @@ from dynid.motion.log import Log
 from dynid.motion.logs import log_from_columns, read_log
 from dynid.motion.motion import Motion
 from dynid.motion.plan import MotionPlan, plan_motions
+from dynid.motion.servo import servo_log
 from dynid.motion.settings import FilterSettings, LogEntry, entry_of
 from dynid.motion.steps import refuse_steps
 from dynid.motion.table import DataFrame
@@ -101,7 +102,9 @@ class Case:
 
     def chooses(self, experiment: Experiment) -> bool:
         """Whether settings that are left open are chosen by the error of held-out efforts."""
-        return experiment.gains is None and experiment.unloaded is None and experiment.unknown is None
+        open_law = experiment.pd is not None and experiment.pd.open
+        known = experiment.gains is None and experiment.unloaded is None and experiment.unknown is None
+        return known and not open_law
 
     def mounted(self, mechanism: Mechanism, experiment: Experiment) -> Mechanism:
         """The robot with what the experiment's key of this case adds to it."""
@@ -146,7 +149,10 @@ class Case:
 
     def read(self, source: LogInput | Log, mechanism: Mechanism, experiment: Experiment) -> Log:
         """A log that is one already, or read from a file with the experiment's columns."""
-        return source if isinstance(source, Log) else read_source(source, mechanism, experiment)
+        law = experiment.pd
+        options = {} if law is None else {"need_effort": False}
+        log = source if isinstance(source, Log) else read_source(source, mechanism, experiment, **options)
+        return log if law is None else servo_log(log, mechanism, law)
 
     def plans(self, logs: Sequence[Log], robot: Mechanism, experiment: Experiment) -> tuple[MotionPlan, ...]:
         """Filters and masks of logs, chosen from the data."""

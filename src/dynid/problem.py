@@ -25,6 +25,7 @@ from dynid.motion.log import Log
 from dynid.motion.motion import Motion
 from dynid.motion.plan import MotionPlan
 from dynid.motion.repeats import Path, path_along
+from dynid.motion.servo import with_servos
 from dynid.motion.sources import each_log
 from dynid.motion.table import DataFrame
 from dynid.problem_checks import refuse_passive, refuse_single_motors, refuse_unknown
@@ -231,6 +232,8 @@ def as_asked(mechanism: Mechanism, experiment: Experiment) -> Mechanism:
     if experiment.stribeck:
         changes["stribeck"] = {**mechanism.stribeck, **experiment.stribeck}
     mechanism = replace(mechanism, **changes) if changes else mechanism
+    if experiment.pd is not None:
+        mechanism = with_servos(mechanism, experiment.pd)
     return with_known(mechanism, experiment.known) if experiment.known else mechanism
 
 

@@ -110,6 +110,7 @@ UNKNOWNS: tuple[tuple[str, Callable[[Task], bool]], ...] = (
     ("dynid.unknowns.unloaded:UNLOADED", lambda task: task.experiment.unloaded is not None),
     ("dynid.unknowns.drive_gains:DRIVE_GAINS", lambda task: task.experiment.gains is not None),
     ("dynid.unknowns.description:DESCRIPTION", _open_description),
+    ("dynid.unknowns.servo:SERVO", lambda task: task.experiment.pd is not None and task.experiment.pd.open),
     ("dynid.unknowns.friction:FRICTION", _searched_friction),
 )
 

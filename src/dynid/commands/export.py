@@ -41,6 +41,13 @@ _NO_RESULT = 3
     show_default=True,
     help="Identified payloads as links of their own, as part of their carriers, or not at all.",
 )
+@click.option(
+    "--replay",
+    multiple=True,
+    type=click.Path(exists=True, path_type=Path),
+    metavar="LOG",
+    help="Simulate this log in MuJoCo with the written MJCF and with the description; repeatable.",
+)
 def export(
     result: Path,
     formats: tuple[str, ...],
@@ -48,6 +55,7 @@ def export(
     robot: str | None,
     not_physical: str,
     payload: str,
+    replay: tuple[Path, ...],
 ) -> None:
     """Write RESULT (result.json or its folder) in the formats of other programs.
 
@@ -64,6 +72,7 @@ def export(
         robot,
         not_physical=not_physical,  # type: ignore[arg-type]
         payload=payload,  # type: ignore[arg-type]
+        replay=replay,
     )
     for note in done.notes:
         click.echo(printable(note))

@@ -28,6 +28,7 @@ from dynid.mechanism.mechanism import Mechanism, Payload, model_names
 from dynid.mechanism.plugin_friction import drive_names
 from dynid.mechanism.robot_file.bodies import payload_document, read_payload
 from dynid.mechanism.robot_file.force_sensor import read_force_sensor, sensor_document
+from dynid.motion.servo import PdSettings
 from dynid.motion.settings import (
     ColumnMap,
     DriveSettings,
@@ -91,6 +92,7 @@ class Experiment(Settings, frozen=True):
         standard: Ask for a full, physically consistent set of standard parameters too; the estimator
             `consistent` gives it unasked.
         gains: Drive gains to be found together with the dynamics; None takes efforts as logged.
+        pd: PD law of the servos, from which the efforts follow; None: they are logged.
         refine: Refine the linear estimate by output error.
         energy, internal, wrench: Options of these models.
         unknown: Dimensions, joint zeros or direction of gravity that are found together with the parameters.
@@ -131,6 +133,7 @@ class Experiment(Settings, frozen=True):
     hold_out: Positive | None = None
     standard: Consistency | None = None
     gains: GainSettings | None = None
+    pd: PdSettings | None = None
     refine: RefineSettings | None = None
     energy: EnergySettings = EnergySettings()
     internal: InternalSettings = InternalSettings()
@@ -223,15 +226,16 @@ class Experiment(Settings, frozen=True):
 _EXCLUDED = (
     (
         "unloaded",
-        ("force_sensor", "drive", "gains", "ties", "refine"),
+        ("force_sensor", "drive", "gains", "pd", "ties", "refine"),
         "'{}' cannot be combined with 'unloaded', which gives the parameters of the robot",
     ),
     (
         "force_sensor",
-        ("wrench", "drive", "gains", "ties", "stribeck", "refine", "unknown"),
+        ("wrench", "drive", "gains", "pd", "ties", "stribeck", "refine", "unknown"),
         "'{}' has no meaning for a load on a force sensor",
     ),
-    ("refine", ("essential", "keep", "gains", "standard"), "refine cannot be combined with '{}'"),
+    ("refine", ("essential", "keep", "gains", "pd", "standard"), "refine cannot be combined with '{}'"),
+    ("pd", ("gains",), "'{}' cannot be combined with 'pd', whose kp is the gain"),
 )
 
 

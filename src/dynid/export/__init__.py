@@ -10,20 +10,29 @@ from __future__ import annotations
 import json
 import shutil
 import tempfile
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 from dynid.common.batched import single_threaded_blas
 from dynid.common.errors import InputError, nearest
 from dynid.common.registry import Registry
+from dynid.experiment.experiment import Experiment
+from dynid.export.actuators import law_of
 from dynid.export.certificate import Along, Certificate, LogFigure, certify, logs_of
 from dynid.export.contract import Exported, Exporter
 from dynid.export.described import fill_certificate
 from dynid.export.full_set import FullSet, NotPhysical, PayloadUse, full_set
+from dynid.export.replay import Replay
+from dynid.mechanism.mechanism import Mechanism
+from dynid.motion.servo import LIMIT
+from dynid.motion.settings import LogEntry
 from dynid.prediction.result_values import saved
+from dynid.problem import as_log
 
 EXPORTERS: Registry[Exporter] = Registry(
     "dynid.exporters",
@@ -33,12 +42,15 @@ EXPORTERS: Registry[Exporter] = Registry(
         "sdf": "dynid.export.sdf:export_sdf",
         "yaml": "dynid.export.sidecar:export_yaml",
         "ros2": "dynid.export.ros2:export_ros2",
+        "actuators": "dynid.export.actuators:export_actuators",
+        "ur": "dynid.export.payloads:export_ur",
+        "franka": "dynid.export.payloads:export_franka",
         "c": "dynid.export.code:export_c",
         "numpy": "dynid.export.code:export_numpy",
     },
     gives=("dynid.export.contract:Exported", "builtins:list", "builtins:tuple"),
 )
-FULL = ("urdf", "mjcf", "sdf", "yaml", "ros2")  # write values for every body
+FULL = ("urdf", "mjcf", "sdf", "yaml", "ros2", "actuators", "ur", "franka")  # write values for every body
 SUMMARY = "export.json"
 
 
@@ -80,6 +92,7 @@ def export_result(
     *,
     not_physical: NotPhysical = "noise",
     payload: PayloadUse = "link",
+    replay: Sequence[Path] = (),
 ) -> Export:
     """Write a result in one or several formats, read each back, and compare it with the estimate.
 
@@ -90,6 +103,7 @@ def export_result(
         robot: Instead of the robot named in the result.
         not_physical: What to do if no physically consistent robot has the base parameters (`full_set`).
         payload: Identified payloads as links of their own, merged into their carriers, or left out.
+        replay: Logs that the written MJCF is to be simulated with, beside the description.
     """
     for name in formats:
         if name not in EXPORTERS:
@@ -97,6 +111,8 @@ def export_result(
                 f"unknown format '{name}'" + nearest(name, EXPORTERS),
                 remedy=f"formats: {', '.join(EXPORTERS)}",
             )
+    if replay and "mjcf" not in formats:
+        raise InputError("only an MJCF is simulated", place="--replay", remedy="add --to mjcf")
     estimate, experiment, mechanism = saved(result, robot)
     exporters = {name: EXPORTERS[name] for name in dict.fromkeys(formats)}
     with single_threaded_blas(), _staged(folder) as staging:
@@ -106,7 +122,8 @@ def export_result(
         choices = {**full.estimate.choices, "export": " ".join(full.notes)}
         full = replace(full, estimate=replace(full.estimate, choices=choices))
         logs = logs_of(full, experiment)
-        written = [_written(name, make, full, logs, staging) for name, make in exporters.items()]
+        judge = _judge(full, experiment, mechanism, replay) if replay else None
+        written = [_written(name, make, full, logs, staging, judge) for name, make in exporters.items()]
         summary = json.dumps(_document(full, written), indent=2, allow_nan=False)
         (staging / SUMMARY).write_text(f"{summary}\n", encoding="utf-8")
         _move(staging, folder)
@@ -116,13 +133,43 @@ def export_result(
     return Export(placed, folder / SUMMARY, full.physical, full.notes)
 
 
+Judge = Callable[[Path], tuple[Replay, ...]]
+
+
+def _judge(full: FullSet, experiment: Experiment, mechanism: Mechanism, files: Sequence[Path]) -> Judge:
+    """Simulates logs with a written MJCF and with the description."""
+    from dynid.export.readers import spec_for
+    from dynid.export.replay import described_spec, replayed
+
+    law, motors = law_of(full.estimate, mechanism), [one.name for one in mechanism.actuators]
+    found = {one.name: one.value for one in full.estimate.parameters}
+    limits = np.array([found.get(f"{LIMIT}_{name}", np.inf) for name in motors])
+    plain = replace(mechanism, payloads={})
+    described = described_spec(full.estimate, plain)
+    logs = [as_log(LogEntry(str(file)), plain, experiment) for file in files]
+    source = Path(mechanism.sources[0]).parent if mechanism.sources else None
+
+    def judge(file: Path) -> tuple[Replay, ...]:
+        spec = spec_for(file, source)
+        return tuple(replayed(spec, described, plain, log, law, limits) for log in logs)
+
+    return judge
+
+
 def _written(
-    name: str, exporter: Exporter, full: FullSet, logs: list[Along | LogFigure], folder: Path
+    name: str,
+    exporter: Exporter,
+    full: FullSet,
+    logs: list[Along | LogFigure],
+    folder: Path,
+    judge: Judge | None,
 ) -> Written:
     made = exporter(full.estimate, full.mechanism, folder)
     if not isinstance(made, Exported):
         made = Exported(tuple(Path(file) for file in made))
     certificate = certify(made, full, logs)
+    if judge is not None and name == "mjcf":
+        certificate = replace(certificate, replays=judge(made.files[0]))
     differences = [file.with_name(f"{file.name}.diff") for file in made.files]
     files = (*made.files, *(file for file in differences if file.is_file()))
     for file in files:

@@ -24,6 +24,7 @@ from dynid.experiment.experiment import Experiment
 from dynid.experiment.provenance import IDENTIFIED, VALIDATED
 from dynid.export.contract import EffortsOf, Exported
 from dynid.export.full_set import FullSet
+from dynid.export.replay import Replay
 from dynid.export.states import TreeStates, drawn_states, model_efforts, model_rows, tree_states
 from dynid.kinematics.tension import motor_jacobian
 from dynid.mechanism.mechanism import Mechanism
@@ -63,6 +64,7 @@ class Certificate:
         program: What has read the files.
         states: Number of random states.
         failure: Why the files could not be read back.
+        replays: Logs simulated by the written model, where that was asked.
     """
 
     random_states: float | None
@@ -71,6 +73,7 @@ class Certificate:
     states: int
     logs: tuple[LogFigure, ...] = ()
     failure: str = ""
+    replays: tuple[Replay, ...] = ()
 
     @property
     def text(self) -> str:
@@ -87,7 +90,7 @@ class Certificate:
             if one.export_percent is not None:
                 percents = f"{one.export_percent:.3g} % (estimate {one.estimate_percent:.3g} %)"
                 parts.append(f"{one.log} predicted to {percents}")
-        return "; ".join(parts)
+        return "; ".join([*parts, *(one.text for one in self.replays)])
 
     def document(self) -> dict[str, Any]:
         """As in export.json."""
@@ -97,6 +100,7 @@ class Certificate:
             "states": self.states,
             "program": self.program,
             "failure": self.failure,
+            "replays": [one.document() for one in self.replays],
             "logs": [
                 {
                     "log": one.log,

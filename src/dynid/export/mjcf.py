@@ -17,6 +17,7 @@ import numpy as np
 from jaxtyping import Float
 
 from dynid.common.arrays import Array
+from dynid.export.actuators import actuator_models
 from dynid.export.contract import Exported
 from dynid.export.described import Described, header_lines, named_file, static_bodies
 from dynid.export.drives import DriveSplit, rest_sentences, split_drives
@@ -28,7 +29,7 @@ from dynid.export.xml_text import XmlText, attribute, comment, number, numbers
 from dynid.mechanism.frame import quaternion_of
 from dynid.mechanism.inertia import SYMBOLS
 from dynid.mechanism.mechanism import Mechanism
-from dynid.mechanism.mjcf.file import ORIENTATIONS, sections
+from dynid.mechanism.mjcf.file import ORIENTATIONS, entries, sections
 from dynid.mechanism.mjcf.pose import read_rotation
 from dynid.mechanism.mjcf.tree import MjcfModel, read_mjcf, unique
 from dynid.mechanism.robot_file.scope import Scope
@@ -52,8 +53,6 @@ def export_mjcf(estimate: Estimate, mechanism: Mechanism, folder: Path) -> Expor
     groups = [one.coordinates for one in links if len(one.coordinates) == 1]
     split = split_drives(mechanism, described.parameters, described.chi, tuple(_TERMS), groups)
     missing = rest_sentences(mechanism, described.parameters, split, "MJCF has no such attribute")
-    if any("Fs" in terms for terms in split.joints.values()):
-        missing.append(_FRICTION)
     files: list[Path] = [file]
     ids: dict[str, int] = {}
     held: set[str] = set()
@@ -71,7 +70,10 @@ def export_mjcf(estimate: Estimate, mechanism: Mechanism, folder: Path) -> Expor
         names = [joint.name for body in model.bodies for joint in body.joints]
         ids = {name: k for k, name in enumerate(names)}
     side = write_sidecar(described, file, generated=source is None, held=held)
-    load = partial(_load, file, mechanism, ids, None if source is None else source.parent)
+    assets = None if source is None else source.parent
+    if any("Fs" in terms for terms in split.joints.values()):
+        missing.append(_FRICTION + _friction_figure(file, assets))
+    load = partial(_load, file, mechanism, ids, assets)
     return Exported(
         (*files, side),
         partial(read_back, load, mechanism, side, split),
@@ -80,6 +82,19 @@ def export_mjcf(estimate: Estimate, mechanism: Mechanism, folder: Path) -> Expor
         partial(read_back, load, mechanism, None, split),
         tuple(mechanism.payloads),
     )
+
+
+def _friction_figure(file: Path, assets: Path | None) -> str:
+    """The speeds below which MuJoCo's friction is smaller, if MuJoCo is installed."""
+    if not available("mujoco"):
+        return ""
+    from dynid.export.replay import friction_speeds
+
+    speeds = friction_speeds(file, assets)
+    if not speeds:
+        return ""
+    name = max(speeds, key=lambda one: speeds[one])
+    return f"; full friction above {min(speeds.values()):.2g} to {speeds[name]:.2g} rad/s or m/s ({name})"
 
 
 def _load(file: Path, mechanism: Mechanism, ids: Mapping[str, int], assets: Path | None) -> Loaded:
@@ -99,6 +114,7 @@ class _Edit:
         self.texts = {path: XmlText.read(Path(path)) for path in paths}
         self._bodies()
         self._joints()
+        self._servos()
         self._payloads()
         self._settings()
         self.texts[model.file].header(comment(header_lines(described)))
@@ -177,6 +193,25 @@ class _Edit:
             f"{key} of {', '.join(names)} is set to 0: the estimate has no such term there"
             for key, names in zeroed.items()
         ]
+
+    def _servos(self) -> None:
+        """PD laws in position actuators that the file has."""
+        left = {m.joint: m for m in actuator_models(self.described) if m.stiffness is not None}
+        for element in entries(self.model.root, "actuator"):
+            law = left.get(element.attributes.get("joint", ""))
+            if element.tag != "position" or law is None:
+                continue
+            del left[law.joint]
+            values = {"kp": number(law.stiffness or 0.0), "kv": number(law.damping or 0.0)}
+            if law.effort_limit is not None:
+                values["forcerange"] = numbers((-law.effort_limit, law.effort_limit))
+            for key, value in values.items():
+                self.texts[element.file].set(element.offset, key, value)
+        if left:
+            self.notes.append(
+                f"PD law of {', '.join(left)}: the file has no position actuator there (`--to actuators`"
+                " writes them)"
+            )
 
     def _payloads(self) -> None:
         written = {body.name: body.placed.element for body in self.model.bodies}

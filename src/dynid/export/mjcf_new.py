@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from itertools import permutations
 
@@ -10,6 +10,7 @@ import numpy as np
 from jaxtyping import Float
 
 from dynid.common.arrays import Array
+from dynid.export.actuators import servo_lines
 from dynid.export.described import Described, header_lines
 from dynid.export.drives import DriveSplit
 from dynid.export.link_tree import Link, at_centre, body_offsets
@@ -29,7 +30,8 @@ _TYPES = {JointKind.REVOLUTE: "hinge", JointKind.PRISMATIC: "slide", JointKind.S
 
 def generated(described: Described, links: list[Link], split: DriveSplit) -> tuple[str, list[str], set[str]]:
     """The text of the file, what MJCF cannot hold, and names of the loops and couplings that it has."""
-    writer = _Writer(described.mechanism, links, split)
+    servos = {} if described.estimate is None else servo_lines(described)
+    writer = _Writer(described.mechanism, links, split, servos)
     head = [comment(header_lines(described)), f'<mujoco model="{attribute(described.mechanism.name)}">']
     return "\n".join([*head, *writer.lines(), "</mujoco>", ""]), writer.missing, writer.held
 
@@ -46,8 +48,10 @@ class _Node:
 class _Writer:
     """Lines of each section."""
 
-    def __init__(self, mechanism: Mechanism, links: list[Link], split: DriveSplit) -> None:
-        self.mechanism, self.split = mechanism, split
+    def __init__(
+        self, mechanism: Mechanism, links: list[Link], split: DriveSplit, servos: Mapping[str, str]
+    ) -> None:
+        self.mechanism, self.split, self.servos = mechanism, split, servos
         self.links = {one.name: one for one in links}
         self.joints = {name for one in links for name in one.coordinates}
         self.missing: list[str] = []
@@ -259,6 +263,9 @@ class _Writer:
             if len(one.on) == 1:
                 ((joint, ratio),) = one.on.items()
                 kind = "tendon" if joint in cables else "joint"
+                if one.name in self.servos and joint in self.joints:
+                    self.actuators.append(self.servos[one.name])
+                    continue
                 if joint in cables | self.joints and self._is_scalar(joint):
                     gear = f' gear="{number(ratio)}"'
                     self.actuators.append(f'<motor name="{name}" {kind}="{attribute(joint)}"{gear}/>')

@@ -197,7 +197,7 @@ def load_mujoco(
     """
     import mujoco
 
-    model = _compiled(file, assets)
+    model = compiled(file, assets)
     flags = mujoco.mjtDisableBit
     for flag in (flags.mjDSBL_CONSTRAINT, flags.mjDSBL_ACTUATION):
         model.opt.disableflags |= int(flag)
@@ -228,15 +228,21 @@ def load_mujoco(
     return Loaded(f"MuJoCo {mujoco.__version__}", efforts)
 
 
-def _compiled(file: Path, assets: Path | None) -> Any:
+def compiled(file: Path, assets: Path | None) -> Any:
     """The compiled model; meshes that are not there are left out, as they have no dynamics of their own."""
+    return spec_for(file, assets).compile()
+
+
+def spec_for(file: Path, assets: Path | None) -> Any:
+    """A specification that compiles (MjSpec), without meshes if they are not there."""
     import mujoco
 
     try:
         spec = mujoco.MjSpec.from_file(str(file))
         if assets is not None:
             spec.modelfiledir = str(assets)
-        return spec.compile()
+        spec.compile()
+        return spec
     except (ValueError, mujoco.FatalError) as error:
         if "rror opening file" not in str(error) and "esource" not in str(error):
             raise InputError(
@@ -252,9 +258,10 @@ def _compiled(file: Path, assets: Path | None) -> Any:
     for geom in spec.geoms:
         geom.material = ""
     try:
-        return spec.compile()
+        spec.compile()
     except ValueError as error:
         raise _refused(file, error) from error
+    return spec
 
 
 def _refused(file: Path, error: Exception) -> InputError:

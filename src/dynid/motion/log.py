@@ -13,6 +13,23 @@ from dynid.motion.guess import Guess
 
 
 @dataclass(frozen=True, eq=False)
+class Servo:
+    """What the servos of a log without efforts knew.
+
+    Attributes:
+        q: Positions that the encoders showed, shape (n, m), as `q` of the log before any bias was removed.
+        feedforward: Efforts commanded in addition to the PD law, shape (n, a), in [N m] or [N].
+        joints: Place of each motor's joint among the positions, (a,).
+        ratio: Velocity of each motor per velocity of its joint, shape (a,), dimensionless.
+    """
+
+    q: Float[Array, "n m"]
+    feedforward: Float[Array, "n a"]
+    joints: tuple[int, ...]
+    ratio: Float[Array, "a"]
+
+
+@dataclass(frozen=True, eq=False)
 class Log:
     """One recording as used by the later stages.
 
@@ -39,6 +56,7 @@ class Log:
             known: the loops are tracked from there to the later samples.
         window: Which part of the file this is, as the experiment gives it; empty: the whole.
         q_ref: Reference (commanded) positions, shape (n, m), as `q`; None where the log has none.
+        servo: What efforts follow from if the log has none of its own; None: they were logged.
     """
 
     name: str
@@ -63,3 +81,4 @@ class Log:
     window: Mapping[str, object] = field(default_factory=dict)
     origins: Mapping[int, Float[Array, "p"]] = field(default_factory=dict)
     guesses: tuple[Guess, ...] = ()
+    servo: Servo | None = None

@@ -28,6 +28,7 @@ from dynid.mechanism.load import load_robot
 from dynid.mechanism.mechanism import Mechanism, Payload
 from dynid.mechanism.parameters import Parameter, known_columns
 from dynid.motion.log import Log
+from dynid.motion.servo import LAW_NAMES, Law
 from dynid.problem import as_asked
 from dynid.projection.contract import Model
 from dynid.projection.projection import Directions
@@ -128,7 +129,7 @@ def standard_values(
         name = one.name if one.name in index else one.name.removesuffix("_R")
         if name in index:
             M[members[index[name]], k] = 1.0
-        elif name.partition("_")[2] not in payloads and name.partition("_")[0] != GAIN:
+        elif name.partition("_")[2] not in payloads and name.partition("_")[0] not in (GAIN, *LAW_NAMES):
             raise InputError(
                 f"parameter '{one.name}' of the result is not a parameter of robot '{estimate.robot}' now",
                 remedy="use the robot file that the result was made with",
@@ -241,6 +242,9 @@ def nominal_factors(motors: tuple[str, ...], settings: GainSettings) -> Float[Ar
 
 def with_result_gains(logs: Sequence[Log], estimate: Estimate, experiment: Experiment) -> list[Log]:
     """Logs of a result whose gains were found: its gains applied to the efforts as logged."""
+    if experiment.pd is not None:
+        values = {one.name: one.value for one in estimate.parameters}
+        return [Law.of(experiment.pd, log.effort_names, values).applied(log) for log in logs]
     settings = experiment.gains
     if settings is None:
         return list(logs)

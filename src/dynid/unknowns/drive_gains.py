@@ -14,8 +14,7 @@ from dynid.linear import base_of
 from dynid.prediction.result_values import applied, nominal_factors
 from dynid.problem import prepare
 from dynid.statistics.assemble import EstimateParts
-from dynid.statistics.estimate import ParameterEstimate
-from dynid.statistics.uncertainty import uncertainty
+from dynid.statistics.joined import joined
 from dynid.unknown import Settled, Task
 from dynid.unknowns.gain_rows import DriveGains, check_gains, find_gains
 
@@ -54,30 +53,8 @@ def _scaled(task: Task, factors: Float[Array, "a"]) -> Task:
 def _joined(gains: DriveGains, parts: EstimateParts) -> EstimateParts:
     """The parameters and the gains, with their joint uncertainty."""
     u = len(gains.nominal)
-    names = [one.name for one in gains.parameters]
-    own = {one.name: one for one in parts.parameters}
-    scale = np.concatenate([np.ones(len(names) - u), gains.nominal])
-    values = (
-        np.array([own[n].value if n in own else x for n, x in zip(names, gains.chi, strict=True)]) * scale
-    )
+    scale = np.concatenate([np.ones(len(gains.parameters) - u), gains.nominal])
     spread = replace(gains.spread, covariance=gains.spread.covariance * np.outer(scale, scale))
-    found = uncertainty(values, spread.covariance, spread.dof)
-    listed = []
-    for k, (parameter, value) in enumerate(zip(gains.parameters, values, strict=True)):
-        before = own.get(parameter.name) or ParameterEstimate(
-            parameter.name, parameter.unit, 0.0, None, None, None, prior=float(scale[k])
-        )
-        relative = float(found.sigma_rel_percent[k])
-        listed.append(
-            replace(
-                before,
-                value=float(value),
-                sigma=float(found.sigma[k]),
-                sigma_rel_percent=relative if np.isfinite(relative) else None,
-                ci95=(float(found.ci95[k, 0]), float(found.ci95[k, 1])),
-                dof=float(spread.dof[k]),
-                sigma_by=spread.methods[k],
-            )
-        )
-    warnings = tuple(dict.fromkeys((*parts.warnings, *gains.notices)))
-    return replace(parts, parameters=tuple(listed), spread=spread, warnings=warnings)
+    names = [one.name for one in gains.parameters]
+    priors = dict(zip(names, scale.tolist(), strict=True))
+    return joined(parts, gains.parameters, gains.chi * scale, spread, gains.notices, priors)

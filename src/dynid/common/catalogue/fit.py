@@ -5,6 +5,7 @@ from __future__ import annotations
 from dynid.common.catalogue.entry import care, note, stop
 
 _FRICTION = "see [friction](../howto/friction.md)"
+_SERVOS = "see [actuators](../howto/actuators.md)"
 _GAINS = "see [drive gains](../howto/drive_gains.md)"
 
 FIT = {
@@ -177,6 +178,17 @@ FIT = {
         "the drive gain is poorly determined by these logs: {names} (sigma in percent)",
         "move these joints so that the known mass loads them, use a larger mass, or keep their gain fixed:"
         " gains: {{unknown: [...]}}",
+    ),
+    "servo-lost": care(
+        f"these logs do not determine part of a PD law: {_SERVOS}",
+        "not identifiable from these logs, and kept at its start: {names}",
+        "a bias is seen only through known bodies: give pd: {{bodies: known}} if the description has good"
+        " masses; a delay needs commands that move",
+    ),
+    "servo-weak": care(
+        f"the logs hardly determine a gain of a PD law: {_SERVOS}",
+        "poorly determined by these logs: {names} (sigma in percent)",
+        "command larger and faster motions, or give the gain as a number under `pd:`",
     ),
     "gain-motions": care(
         f"too few motions to estimate drive gains: {_GAINS}",

@@ -1,0 +1,61 @@
+"""Parameters found together with others by an unknown: one list, one covariance."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+
+import numpy as np
+from jaxtyping import Float
+
+from dynid.common.arrays import Array
+from dynid.common.notices import Notice
+from dynid.mechanism.parameters import Parameter
+from dynid.statistics.assemble import EstimateParts
+from dynid.statistics.covariance import Spread
+from dynid.statistics.estimate import ParameterEstimate
+from dynid.statistics.uncertainty import uncertainty
+
+
+def joined(
+    parts: EstimateParts,
+    parameters: Sequence[Parameter],
+    values: Float[Array, "p"],
+    spread: Spread,
+    notices: Sequence[Notice] = (),
+    priors: Mapping[str, float] | None = None,
+) -> EstimateParts:
+    """The parameters of a fit and those of an unknown, with their joint uncertainty.
+
+    Args:
+        parts: Of the fit with the unknown settled; its values stay.
+        parameters: Of the fit, then of the unknown.
+        values: Found together, shape (p,), SI.
+        spread: Their covariance.
+        notices: Of the unknown.
+        priors: Of parameters that the fit does not list.
+    """
+    own = {one.name: one for one in parts.parameters}
+    values = np.array(
+        [own[one.name].value if one.name in own else x for one, x in zip(parameters, values, strict=True)]
+    )
+    found = uncertainty(values, spread.covariance, spread.dof)
+    listed = []
+    for k, (parameter, value) in enumerate(zip(parameters, values, strict=True)):
+        before = own.get(parameter.name) or ParameterEstimate(
+            parameter.name, parameter.unit, 0.0, None, None, None, prior=(priors or {}).get(parameter.name)
+        )
+        relative = float(found.sigma_rel_percent[k])
+        listed.append(
+            replace(
+                before,
+                value=float(value),
+                sigma=float(found.sigma[k]),
+                sigma_rel_percent=relative if np.isfinite(relative) else None,
+                ci95=(float(found.ci95[k, 0]), float(found.ci95[k, 1])),
+                dof=float(spread.dof[k]),
+                sigma_by=spread.methods[k],
+            )
+        )
+    warnings = tuple(dict.fromkeys((*parts.warnings, *notices)))
+    return replace(parts, parameters=tuple(listed), spread=spread, warnings=warnings)

@@ -1,0 +1,192 @@
+"""Limited efforts of servos: where the law asks for more than the bodies get, the drive is at its limit.
+
+    effort = sign(u) min(|u|, limit(speed)),    limit(v) = min(stall, stall (1 - |v| / no_load)) if u v > 0
+
+u is the effort of the PD law, and the effort of the bodies is W chi. A limit is taken as found where it
+explains the difference of both; samples at a limit are masked, as the law says nothing there.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+import numpy as np
+from jaxtyping import Bool, Float
+
+from dynid.common.arrays import Array
+from dynid.mechanism.mechanism import Mechanism
+from dynid.mechanism.parameters import effort_unit
+from dynid.motion.log import Log
+from dynid.motion.motion import widened
+from dynid.motion.servo import Law, speeds
+from dynid.problem import Problem
+
+_CANDIDATES = 60
+_SAMPLES = 4000  # of each log
+_LEAST_SHARE = 0.005  # of the samples beyond a limit
+_BEYOND = 1.05  # times the limit: the law asks for clearly more
+_BETTER = 0.7  # of the squares: what the limit must leave at most
+_WORTH = 0.9  # of the squares: with more left, no line is tried either
+_NEAR = 0.95  # of the limit: may be limited already
+_AROUND = 3  # samples
+_TILE = 2048
+
+
+@dataclass(frozen=True, eq=False)
+class Limits:
+    """Largest efforts of the motors.
+
+    Attributes:
+        effort: Shape (a,), in [N m] or [N]; infinite: no limit was reached.
+        sigma: Standard deviation of each, shape (a,).
+        no_load: Speed at which the effort of a motor is zero, shape (a,), in [rad/s] or [m/s]; infinite: the
+            limit does not depend on the speed.
+        share: Of the samples at the limit, shape (a,).
+    """
+
+    effort: Float[Array, "a"]
+    sigma: Float[Array, "a"]
+    no_load: Float[Array, "a"]
+    share: Float[Array, "a"]
+
+    @classmethod
+    def none(cls, count: int) -> Limits:
+        """No limits."""
+        infinite = np.full(count, np.inf)
+        return cls(infinite, np.zeros(count), infinite.copy(), np.zeros(count))
+
+    @property
+    def any(self) -> bool:
+        """Whether some motor has a limit."""
+        return bool(np.isfinite(self.effort).any())
+
+    def at(self, u: Float[Array, "n a"], speed: Float[Array, "n a"]) -> Float[Array, "n a"]:
+        """The limit at some speeds, shape (n, a); braking efforts are limited by the stall effort alone."""
+        return _limit(self.effort, self.no_load, u, speed)
+
+    def choices(self, robot: Mechanism) -> dict[str, str]:
+        """What was found, in words."""
+        found = {}
+        for k, actuator in enumerate(robot.actuators):
+            if np.isfinite(self.effort[k]):
+                unit = effort_unit(robot, actuator.name)
+                line = (
+                    f", falling to zero at {self.no_load[k]:.4g} {'rad/s' if unit == 'N m' else 'm/s'}"
+                    if np.isfinite(self.no_load[k])
+                    else ""
+                )
+                found[f"effort limit of {actuator.name}"] = (
+                    f"{self.effort[k]:.4g} {unit} (sigma {self.sigma[k]:.2g}){line}:"
+                    f" {100 * self.share[k]:.2g} % of the samples, which are masked"
+                )
+        return found
+
+
+def masked(log: Log, law: Law, limits: Limits) -> Log:
+    """The log without samples at which a motor is at its limit."""
+    if not limits.any:
+        return log
+    near = np.any(beyond(log, law, limits), axis=1, keepdims=True)
+    valid = log.valid & ~widened(near, _AROUND)[:, 0]
+    return replace(log, valid=valid)
+
+
+def beyond(log: Log, law: Law, limits: Limits) -> Bool[Array, "n a"]:
+    """Samples at which the law asks for about the limit or more."""
+    u = law.efforts(log)
+    return np.asarray(np.abs(u) > _NEAR * limits.at(u, speeds(log)))
+
+
+def find_limits(problem: Problem, chi: Float[Array, "p"], law: Law) -> Limits:
+    """Limits that explain the difference of what laws ask for and bodies get.
+
+    Args:
+        problem: Its logs are those of servos.
+        chi: Standard parameters, shape (p,), SI.
+        law: With all values.
+    """
+    u, got, speed = _efforts(problem, chi, law)
+    limits = Limits.none(u.shape[1])
+    for k in range(u.shape[1]):
+        fine = np.isfinite(got[:, k])
+        found = _limited(u[fine, k], got[fine, k], speed[fine, k])
+        if found is not None:
+            limits.effort[k], limits.sigma[k], limits.no_load[k], limits.share[k] = found
+    return limits
+
+
+def _limit(
+    stall: float | Float[Array, "..."],
+    no_load: float | Float[Array, "..."],
+    u: Float[Array, "..."],
+    speed: Float[Array, "..."],
+) -> Float[Array, "..."]:
+    motoring = u * speed > 0.0
+    with np.errstate(invalid="ignore"):
+        falling = stall * np.clip(1.0 - np.abs(speed) / no_load, 0.0, 1.0)
+    return np.where(motoring & np.isfinite(no_load), falling, stall)
+
+
+def _limited(
+    u: Float[Array, "n"], got: Float[Array, "n"], speed: Float[Array, "n"]
+) -> tuple[float, float, float, float] | None:
+    """Limit, its sigma, speed of no load and share of one motor; None: there is no limit."""
+    size = np.abs(u)
+    if len(u) == 0 or size.max() == 0.0:
+        return None
+    along = got * np.sign(u)
+    most = float(size.max())
+
+    def left(stall: float, no_load: float = np.inf) -> float:
+        cut = np.minimum(size, _limit(stall, no_load, u, speed))
+        return float(np.sum((along - cut) ** 2))
+
+    grid = np.linspace(0.05, 1.0, _CANDIDATES) * most
+    stall = float(grid[np.argmin([left(x) for x in grid])])
+    fastest = float(np.abs(speed).max())
+    no_load, better = np.inf, left(stall)
+    if better > _WORTH * left(most):
+        return None
+    for line in np.geomspace(1.02, 10.0, 25) * fastest if fastest > 0 else ():
+        own = grid[np.argmin([left(x, line) for x in grid])]
+        if left(own, line) < 0.8 * better:
+            better, stall, no_load = left(own, line), float(own), float(line)
+    limit = _limit(stall, no_load, u, speed)
+    over = size > _BEYOND * limit
+    share = float(np.mean(over))
+    if share < _LEAST_SHARE or better > _BETTER * left(most):
+        return None
+    scale = limit[over] / stall
+    values = along[over] / np.maximum(scale, 1e-3)
+    stall = float(np.average(values, weights=scale**2))
+    spread = float(np.sqrt(np.average((values - stall) ** 2, weights=scale**2)))
+    # Neighbouring samples at a limit have one error: some ten visits of it are independent.
+    visits = max(1, int(np.count_nonzero(np.diff(over.astype(int)) == 1)))
+    return stall, spread / np.sqrt(visits), no_load, share
+
+
+def _efforts(
+    problem: Problem, chi: Float[Array, "p"], law: Law
+) -> tuple[Float[Array, "n a"], Float[Array, "n a"], Float[Array, "n a"]]:
+    """Efforts of the law, of the bodies (NaN where masked) and speeds of the motors at some samples."""
+    asked, got, moved = [], [], []
+    a = len(problem.mechanism.actuators)
+    for source in problem.sources:
+        log, layout = source.motion.log, source.layout
+        coefficients = layout.coefficients(chi)
+        u, v = law.efforts(log), speeds(log)
+        total = sum(stop - start for start, stop in source.pieces())
+        step = max(1, total // _SAMPLES)
+        for start, stop in source.pieces():
+            for at, packed, weights in source.rows(start, stop, _TILE):
+                sums = np.where(weights > 0, layout.sums(packed, coefficients), np.nan)
+                mine = np.full((a, packed.shape[1]), np.nan)
+                for k, row in enumerate(source.directions.effort_map):
+                    motor = int(np.argmax(row != 0.0))
+                    if row[motor] != 0.0:
+                        mine[motor] = sums[k] / row[motor]
+                here = slice(at, at + packed.shape[1], step)
+                asked.append(u[here])
+                moved.append(v[here])
+                got.append(mine.T[::step])
+    return np.concatenate(asked), np.concatenate(got), np.concatenate(moved)

@@ -1,0 +1,375 @@
+"""Servo laws: kp, kd, delay and encoder bias of logs without efforts, found together with the dynamics.
+
+Every fit has a column for each unknown (`servo_rows.py`); delay and bias are stepped until they stand still.
+kp is found as a drive gain is: by maximum likelihood, the noise being in the position error e.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from functools import partial
+
+import numpy as np
+from jaxtyping import Float
+
+from dynid.base.rank import independent_columns
+from dynid.base.system import BaseSystem, base_system
+from dynid.case import task_case
+from dynid.common.arrays import Array
+from dynid.common.errors import InputError, NoResultError
+from dynid.common.notices import Notice, notice
+from dynid.estimator.estimator import estimator_named
+from dynid.estimator.gains import GroupNoise, solve_gains
+from dynid.estimator.solution import Solution
+from dynid.estimator.wls import group_factors
+from dynid.linear import base_of
+from dynid.mechanism.mechanism import Mechanism
+from dynid.mechanism.parameters import Parameter, effort_unit
+from dynid.motion.log import Log
+from dynid.motion.servo import LIMIT, QUANTITIES, Law, PdSettings, damping_owner
+from dynid.problem import Problem, prepare
+from dynid.projection.factor import Factor
+from dynid.projection.projection import System
+from dynid.statistics.assemble import EstimateParts
+from dynid.statistics.covariance import Spread, covariance_of
+from dynid.statistics.joined import joined
+from dynid.unknown import Settled, Task
+from dynid.unknowns.gain_rows import check_gains
+from dynid.unknowns.saturation import Limits, find_limits, masked
+from dynid.unknowns.servo_filters import with_filters
+from dynid.unknowns.servo_rows import Column, ServoSystem, servo_system
+
+_ROUNDS = 12
+_STILL = 0.02  # of sigma: steps below change nothing
+_ROUNDING = 1e-7  # of the efforts per rad: no bias can be seen by less
+_DEPENDENT = 1e-6  # of a column's norm left by the others: not identifiable
+_MOST_DELAY, _MOST_BIAS = 0.01, 0.1  # s, rad or m: of one step
+_WEAK_PERCENT = 20.0
+
+
+class ServoUnknown:
+    """PD laws as an unknown of the data."""
+
+    of_equations = False
+
+    def settle(self, task: Task) -> Settled:
+        """Find what the experiment leaves open, and apply the law to all logs."""
+        settings, mechanism = task.experiment.pd, task.mechanism
+        if settings is None or not settings.open:
+            return Settled(task)
+        task_case(mechanism, task.experiment).refuse(task.experiment)
+        check_gains(task.experiment)
+        task = replace(task, experiment=with_filters(task))
+        found = find_law(task, settings)
+        done = replace(
+            task,
+            logs=tuple(masked(found.law.applied(log), found.law, found.limits) for log in task.logs),
+            held_out=tuple(masked(found.law.applied(log), found.law, found.limits) for log in task.held_out),
+        )
+        return Settled(done, found.choices, found.notices, joins=partial(_joined, found))
+
+
+SERVO = ServoUnknown()
+
+
+@dataclass(frozen=True, eq=False)
+class FoundLaw:
+    """A law, and all parameters found together with it.
+
+    Attributes:
+        parameters: Base parameters, then those of the law.
+        chi: Their values, shape (p,), SI; of the law itself, not of its last step.
+        spread: Their covariance.
+        limits: Where efforts are limited.
+    """
+
+    law: Law
+    parameters: tuple[Parameter, ...]
+    chi: Float[Array, "p"]
+    spread: Spread
+    limits: Limits
+    choices: dict[str, str]
+    notices: tuple[Notice, ...]
+
+
+def _joined(found: FoundLaw, parts: EstimateParts) -> EstimateParts:
+    """The parameters and the law, with their joint uncertainty."""
+    return joined(parts, found.parameters, found.chi, found.spread, found.notices)
+
+
+def find_law(task: Task, settings: PdSettings) -> FoundLaw:
+    """Everything that is unknown of the PD laws of a task, with the dynamics."""
+    robot = damped_robot(task.mechanism, settings)
+    law, limits = Law.of(settings, names_of(robot)), Limits.none(len(robot.actuators))
+    law, fit = _iterated(task, robot, settings, law, limits)
+    limits = find_limits(fit.problem, fit.chi_standard, law)
+    if limits.any:
+        law, fit = _iterated(task, robot, settings, law, limits)
+        limits = find_limits(fit.problem, fit.chi_standard, law)
+    spread = covariance_of(fit.solution.equations or fit.system, fit.solution, task.experiment.uncertainty)
+    chi = fit.values(law)
+    motors = names_of(robot)
+    renamed = {f"Fv_{damping_owner(task.mechanism, m)}": m for m in settings.unknown("kd", motors)}
+    parameters = tuple(
+        replace(one, name=f"Kd_{renamed[one.name]}", symbol="Kd", owner=renamed[one.name], kind="servo")
+        if one.name in renamed
+        else one
+        for one in fit.system.parameters
+    )
+    by_name = {one.name: value for one, value in zip(parameters, chi.tolist(), strict=True)}
+    law = Law.of(settings, motors, by_name)
+    if limits.any:
+        parameters, chi, spread = _with_limits(robot, limits, parameters, chi, spread)
+    notices = (*fit.solution.notices, *_judged(fit, parameters, chi, spread))
+    choices = {"servo law": _words(settings, motors), **limits.choices(robot)}
+    return FoundLaw(law, parameters, chi, spread, limits, choices, notices)
+
+
+def _with_limits(
+    robot: Mechanism,
+    limits: Limits,
+    parameters: tuple[Parameter, ...],
+    chi: Float[Array, "p"],
+    spread: Spread,
+) -> tuple[tuple[Parameter, ...], Float[Array, "q"], Spread]:
+    """The largest efforts that were reached as further parameters, independent of the others."""
+    more = [k for k, most in enumerate(limits.effort) if np.isfinite(most)]
+    names = [robot.actuators[k].name for k in more]
+    added = [Parameter(f"{LIMIT}_{n}", LIMIT, n, effort_unit(robot, n), "servo") for n in names]
+    p = len(chi)
+    covariance = np.zeros((p + len(more), p + len(more)))
+    covariance[:p, :p] = spread.covariance
+    covariance[range(p, p + len(more)), range(p, p + len(more))] = limits.sigma[more] ** 2
+    wider = replace(
+        spread,
+        covariance=covariance,
+        dof=np.append(spread.dof, np.full(len(more), float(np.median(spread.dof)))),
+        methods=(*spread.methods, *("visits of the limit" for _ in more)),
+    )
+    return (*parameters, *added), np.append(chi, limits.effort[more]), wider
+
+
+def names_of(robot: Mechanism) -> tuple[str, ...]:
+    """Names of the motors."""
+    return tuple(actuator.name for actuator in robot.actuators)
+
+
+def damped_robot(robot: Mechanism, settings: PdSettings) -> Mechanism:
+    """The robot with a viscous column for each motor whose kd is unknown."""
+    motors = names_of(robot)
+    drive = dict(robot.drive)
+    for motor in settings.unknown("kd", motors):
+        owner = damping_owner(robot, motor)
+        drive[owner] = (*drive.get(owner, ()), "Fv")
+    return replace(robot, drive=drive)
+
+
+@dataclass(frozen=True, eq=False)
+class _Fit:
+    """One linearised fit.
+
+    Attributes:
+        system: Over base parameters, then steps of delay and bias, then kp.
+        columns: Of the law, in that order.
+        lost: Those that the logs do not determine.
+    """
+
+    problem: Problem
+    data: BaseSystem
+    system: System
+    solution: Solution
+    columns: tuple[Column, ...]
+    lost: tuple[Column, ...]
+
+    @property
+    def chi_standard(self) -> Float[Array, "p"]:
+        """Standard parameters with the same rows, shape (p,), SI."""
+        v = self.data.S.shape[1]
+        return np.asarray(self.data.S @ self.solution.chi[:v] + self.data.base.c)
+
+    def of(self, kind: str, count: int) -> Float[Array, "a"]:
+        """What was found for each motor, zero where there is no column."""
+        v, found = self.data.S.shape[1], np.zeros(count)
+        for k, one in enumerate(self.columns):
+            if one.kind == kind:
+                found[one.motor] = self.solution.chi[v + k]
+        return found
+
+    def values(self, law: Law) -> Float[Array, "p"]:
+        """Base parameters and values of the law, in the order of the system, shape (p,), SI."""
+        chi, v = self.solution.chi.copy(), self.data.S.shape[1]
+        for k, one in enumerate(self.columns):
+            chi[v + k] = getattr(law, one.kind)[one.motor]
+        return chi
+
+
+def _iterated(
+    task: Task, robot: Mechanism, settings: PdSettings, law: Law, limits: Limits
+) -> tuple[Law, _Fit]:
+    """Fits until delay and bias stand still; the first one has no bias, which needs parameters."""
+    motors = names_of(robot)
+    wanted = {key: settings.unknown(key, motors) for key in ("delay", "bias", "kp")}
+    every = [Column(key, motors.index(m)) for key in wanted for m in wanted[key]]
+    columns = [one for one in every if one.kind == "kp"]
+    if columns:  # kp alone first: the column of a delay has kp in it
+        fit = _fit(task, robot, law, limits, columns, None)
+        law, every_chi = law.changed(kp=_kp(law, fit)), fit.chi_standard
+    else:
+        fit = _fit(task, robot, law, limits, [], None)
+        every_chi = fit.chi_standard
+    nonlinear = [one for one in every if one.kind != "kp"]
+    for _ in range(_ROUNDS if nonlinear else 0):
+        fit = _fit(task, robot, law, limits, every, every_chi)
+        sigma = np.sqrt(np.diag(fit.solution.covariance))[fit.data.S.shape[1] :]
+        delay = np.clip(fit.of("delay", len(motors)), -_MOST_DELAY, _MOST_DELAY)
+        bias = np.clip(fit.of("bias", len(motors)), -_MOST_BIAS, _MOST_BIAS)
+        law = law.changed(kp=_kp(law, fit), delay=law.delay + delay, bias=law.bias + bias)
+        every_chi = fit.chi_standard
+        steps = [abs({"delay": delay, "bias": bias}.get(c.kind, 0.0 * bias)[c.motor]) for c in fit.columns]
+        if np.all(np.array(steps) <= _STILL * sigma):
+            break
+    return law, fit
+
+
+def _kp(law: Law, fit: _Fit) -> Float[Array, "a"]:
+    found = fit.of("kp", len(law.kp))
+    return np.where(found != 0.0, found, law.kp)
+
+
+def _fit(
+    task: Task,
+    robot: Mechanism,
+    law: Law,
+    limits: Limits,
+    columns: Sequence[Column],
+    chi: Float[Array, "p"] | None,
+) -> _Fit:
+    """One fit about the present law."""
+    open_kp = np.array([any(c.kind == "kp" and c.motor == a for c in columns) for a in range(len(law.kp))])
+    logs = [_known_part(masked(log, law, limits), law, open_kp) for log in task.logs]
+    problem = prepare(robot, logs, task.experiment, task.plans)
+    _refuse_shared(problem)
+    chi = np.zeros(len(problem.parameters)) if chi is None else chi
+    rows = servo_system(problem, law, columns, chi, task.progress)
+    data = base_system(rows.plain, base_of(problem, task.experiment))
+    kept, lost = _determined(rows, data, columns, robot)
+    system = _equations(rows, data, kept, columns, robot)
+    gains = sum(columns[k].kind == "kp" for k in kept)
+    try:
+        solution = (
+            solve_gains(system, _noise(problem, system, [columns[k] for k in kept])).solution
+            if gains
+            else estimator_named("wls")(system)
+        )
+    except NoResultError as error:
+        raise InputError(
+            f"kp is not identifiable: {error}",
+            remedy="give one kp, known bodies (pd: {bodies: known}), or a weighed payload in some logs",
+        ) from error
+    return _Fit(problem, data, system, solution, tuple(columns[k] for k in kept), lost)
+
+
+def _known_part(log: Log, law: Law, open_kp: Array) -> Log:
+    """The log with the bodies' positions and the efforts that need no unknown kp."""
+    return law.changed(kp=np.where(open_kp, 0.0, law.kp)).applied(log)
+
+
+def _refuse_shared(problem: Problem) -> None:
+    if np.any(np.count_nonzero(problem.directions.effort_map, axis=1) > 1):
+        raise InputError(
+            "a PD law with unknowns needs equations of one motor each, which this robot or model has not",
+            remedy="use model: inverse; of redundantly actuated robots, log efforts",
+        )
+
+
+def _determined(
+    rows: ServoSystem, data: BaseSystem, columns: Sequence[Column], robot: Mechanism
+) -> tuple[list[int], tuple[Column, ...]]:
+    """Delays and biases that are no combination of other columns, then all kp; and those that are lost."""
+    order = [k for k, one in enumerate(columns) if one.kind != "kp"]
+    gains = [k for k, one in enumerate(columns) if one.kind == "kp"]
+    if not order:
+        return gains, ()
+    factors = group_factors(_equations(rows, data, order, columns, robot))
+    W = np.concatenate([one.W for one in factors])
+    v = data.S.shape[1]
+    # A bias that moves no effort (a vertical axis) leaves rounding of the difference of two regressors.
+    floor = np.zeros(W.shape[1])
+    floor[v:] = _ROUNDING * np.linalg.norm([np.linalg.norm(group.Y) for group in factors])
+    rank = independent_columns(W, range(W.shape[1]), rtol=_DEPENDENT, floor=floor)
+    gone = {k - v for k in (*rank.dependent, *rank.zero) if k >= v}
+    kept = [k for i, k in enumerate(order) if i not in gone]
+    return [*kept, *gains], tuple(columns[order[i]] for i in sorted(gone))
+
+
+def _equations(
+    rows: ServoSystem, data: BaseSystem, kept: Sequence[int], columns: Sequence[Column], robot: Mechanism
+) -> System:
+    """W chi - C x = known efforts - W c over base parameters and the kept columns of the law."""
+    v, place = data.S.shape[1], {k: i for i, k in enumerate(kept)}
+    groups = []
+    for plain, side in zip(rows.plain.groups, rows.sides, strict=True):
+        own = data.S[plain.columns]
+        seen = np.flatnonzero(np.any(own != 0, axis=0))
+        c = data.base.c[plain.columns]
+        mine = [i for i, number in enumerate(side.columns.tolist()) if number in place]
+        blocks = []
+        for block, law in zip(plain.blocks, side.blocks, strict=True):
+            R = np.column_stack([block.W @ own[:, seen], -law.W[:, mine], block.Y - block.W @ c])
+            blocks.append(Factor(R, block.n_rows))
+        more = [v + place[int(side.columns[i])] for i in mine]
+        groups.append(replace(plain, columns=np.array([*seen, *more], int), blocks=tuple(blocks)))
+    names = [_parameter(columns[k], robot) for k in kept]
+    return System((*data.system.parameters, *names), tuple(groups))
+
+
+def _parameter(column: Column, robot: Mechanism) -> Parameter:
+    """Name and unit of an unknown of the law."""
+    motor = robot.actuators[column.motor].name
+    effort = effort_unit(robot, motor)
+    position = "rad" if effort == "N m" else "m"
+    units = {"kp": f"{effort}/{position}", "delay": "s", "bias": position}
+    symbol = QUANTITIES[column.kind]
+    return Parameter(f"{symbol}_{motor}", symbol, motor, units[column.kind], "servo")
+
+
+def _noise(problem: Problem, system: System, columns: Sequence[Column]) -> list[GroupNoise]:
+    """Noise of a row is that of the position error of its motor."""
+    gains = [one.motor for one in columns if one.kind == "kp"]
+    felt = dict(zip(problem.directions.names, problem.directions.effort_map != 0.0, strict=True))
+    found = []
+    for group in system.groups:
+        D = felt[group.name][gains].astype(float)
+        found.append(GroupNoise(D, 0.0 if D.any() else 1.0))
+    return found
+
+
+def _judged(
+    fit: _Fit, parameters: Sequence[Parameter], chi: Float[Array, "p"], spread: Spread
+) -> Iterator[Notice]:
+    """What the logs determine badly, or not at all."""
+    robot = fit.problem.mechanism
+    if fit.lost:
+        names = ", ".join(_parameter(one, robot).name for one in fit.lost)
+        yield notice("servo-lost", names=names)
+    sigma = np.sqrt(np.diag(spread.covariance))
+    weak = [
+        f"{one.name} ({100 * s / abs(x):.0f} %)"
+        for one, x, s in zip(parameters, chi, sigma, strict=True)
+        if one.symbol in ("Kp", "Kd") and 100 * s > _WEAK_PERCENT * abs(x)
+    ]
+    if weak:
+        yield notice("servo-weak", names=", ".join(weak))
+
+
+def _words(settings: PdSettings, motors: Sequence[str]) -> str:
+    """What was found, in one line."""
+    parts = []
+    for key in QUANTITIES:
+        names = settings.unknown(key, motors)
+        if names:
+            parts.append(f"{key} of {'all motors' if len(names) == len(motors) else ', '.join(names)}")
+    more = "; kd includes viscous friction" if settings.unknown("kd", motors) else ""
+    bodies = "; bodies as described" if settings.bodies == "known" else ""
+    return f"estimated with the dynamics: {', '.join(parts)}{more}{bodies}"

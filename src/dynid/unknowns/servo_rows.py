@@ -1,0 +1,181 @@
+"""Rows of a servo log with a column for each unknown of its PD law.
+
+    W(q_read - bias) chi + Kd dq  =  kp e(delay) + known efforts,        e = q_ref(t - delay) - q_read
+
+kp and Kd are linear. Delay and bias are linearised about their present values: their columns are
+
+    -kp dq_ref(t - delay)   in the rows of the motor          and        d(W chi)/dq   in all rows
+
+on the side of the efforts. So one fit gives all of them with one covariance, and repeated fits give delay
+and bias.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+from jaxtyping import Float
+
+from dynid.common.arrays import Array
+from dynid.mechanism.parameters import known_columns
+from dynid.motion.log import Log
+from dynid.motion.motion import Motion
+from dynid.motion.servo import Law, servo_of
+from dynid.problem import Problem, Progress, row_groups
+from dynid.projection.contract import PackedRows, RowSource
+from dynid.projection.factor import Factor
+from dynid.projection.projection import Group, System
+from dynid.regressor.layout import ABSENT, Layout
+
+# rad or m: central differences of W are exact to 1e-9 of it, and rounding to 1e-11.
+_STEP = 1e-5
+
+
+@dataclass(frozen=True)
+class Column:
+    """One unknown of the law.
+
+    Attributes:
+        kind: kp, delay or bias.
+        motor: Its number among the actuators.
+    """
+
+    kind: str
+    motor: int
+
+
+@dataclass(frozen=True, eq=False)
+class ServoSystem:
+    """Equations of a servo log.
+
+    Attributes:
+        plain: Over the standard parameters; Y are the known efforts.
+        sides: The same groups over the columns of the law, shape (rows, c), on the side of the efforts.
+    """
+
+    plain: System
+    sides: tuple[Group, ...]
+
+
+def servo_system(
+    problem: Problem,
+    law: Law,
+    columns: Sequence[Column],
+    chi: Float[Array, "p"],
+    progress: Progress | None = None,
+) -> ServoSystem:
+    """Stream the logs of a problem with the columns of a law.
+
+    Args:
+        problem: Its logs have the bodies' positions and the known part of the efforts.
+        law: Present values.
+        columns: Unknowns that have columns.
+        chi: Present standard parameters, shape (p,), SI, about which biases are linearised.
+    """
+    p = len(problem.parameters)
+    sources = [_LawRows(problem, source, law, columns, chi) for source in problem.sources]
+    groups = row_groups(problem, sources, progress)
+    plain, sides = [], []
+    for group in groups:
+        own, more = np.flatnonzero(group.columns < p), np.flatnonzero(group.columns >= p)
+        numbers = group.columns[more] - p
+        plain.append(replace(group, columns=group.columns[own], blocks=_blocks(group, own)))
+        sides.append(replace(group, columns=numbers, blocks=_blocks(group, more)))
+    known = known_columns(problem.mechanism, problem.parameters)
+    return ServoSystem(System(problem.parameters, tuple(plain), known), tuple(sides))
+
+
+def _blocks(group: Group, columns: Array) -> tuple[Factor, ...]:
+    return tuple(Factor(np.column_stack([b.W[:, columns], b.Y]), b.n_rows) for b in group.blocks)
+
+
+class _LawRows:
+    """Rows with the columns of a law before each measured side."""
+
+    def __init__(
+        self,
+        problem: Problem,
+        source: RowSource,
+        law: Law,
+        columns: Sequence[Column],
+        chi: Float[Array, "p"],
+    ) -> None:
+        self.source, self.dt = source, source.dt
+        joints = servo_of(source.motion.log).joints
+        inner, felt = source.layout, source.directions.effort_map != 0.0
+        self._sides: list[_EffortSide | _BiasSide] = []
+        by_row: list[list[tuple[int, int]]] = [[] for _ in range(len(felt))]  # column, place of its side
+        for kind in ("kp", "delay"):
+            own = [(c, one.motor) for c, one in enumerate(columns) if one.kind == kind]
+            if own:
+                side = _effort_of(kind, law, source.motion.log)
+                rows = problem.rows_along(Motion(side, source.motion.plan))
+                for k, row in enumerate(felt):
+                    by_row[k] += [(c, len(self._sides)) for c, motor in own if row[motor]]
+                self._sides.append(_EffortSide(rows))
+        for c, one in enumerate(columns):
+            if one.kind == "bias":
+                for row_columns in by_row:
+                    row_columns.append((c, len(self._sides)))
+                self._sides.append(_BiasSide(problem, source, joints[one.motor], chi))
+        first = len(problem.parameters)
+        numbers, starts, take = [], [0], []
+        for k, (start, stop) in enumerate(zip(inner.start[:-1], inner.start[1:], strict=True)):
+            extra = [inner.n_entries + place * len(felt) + k for _, place in by_row[k]]
+            take += [*range(start, stop - 1), *extra, stop - 1]
+            numbers += [*inner.columns[start : stop - 1], *(first + c for c, _ in by_row[k]), ABSENT]
+            starts.append(len(numbers))
+        self.layout = Layout(np.array(starts), np.array(numbers))
+        self._take = np.array(take)
+
+    def pieces(self) -> Sequence[tuple[int, int]]:
+        """Those of the source."""
+        return self.source.pieces()
+
+    def rows(self, start: int, stop: int, tile: int) -> Iterator[tuple[int, Array, Array]]:
+        """Entries with the columns of the law before each measured side."""
+        streams = [side.values(start, stop, tile) for side in self._sides]
+        for at, packed, weights in self.source.rows(start, stop, tile):
+            sides = [next(stream) for stream in streams]
+            yield at, np.concatenate([packed, *sides])[self._take], weights
+
+
+def _effort_of(kind: str, law: Law, log: Log) -> Log:
+    """The log with the derivative of the efforts by kp, or by the delay, as its efforts."""
+    if kind == "kp":
+        return replace(log, tau=law.error(log))
+    later, earlier = (law.changed(delay=law.delay + x * log.dt).delayed(log) for x in (0.5, -0.5))
+    return replace(log, tau=law.kp * servo_of(log).ratio * (later - earlier) / log.dt)
+
+
+class _EffortSide:
+    """Measured sides of rows whose efforts are a derivative."""
+
+    def __init__(self, rows: PackedRows) -> None:
+        self._rows, self._ends = rows, rows.layout.start[1:] - 1
+
+    def values(self, start: int, stop: int, tile: int) -> Iterator[Float[Array, "k n"]]:
+        """One row each, shape (k, n)."""
+        for _, packed, _ in self._rows.rows(start, stop, tile):
+            yield packed[self._ends].copy()
+
+
+class _BiasSide:
+    """Derivative of W chi by a joint: what its bias adds on the side of the efforts."""
+
+    def __init__(self, problem: Problem, source: RowSource, joint: int, chi: Float[Array, "p"]) -> None:
+        log, self._rows = source.motion.log, []
+        for step in (_STEP, -_STEP):
+            q = log.q.copy()
+            q[:, joint] += step
+            moved = Motion(replace(log, q=q), source.motion.plan)
+            self._rows.append(problem.rows_along(moved, like=source))
+        self._layout, self._chi = source.layout, source.layout.coefficients(chi)
+
+    def values(self, start: int, stop: int, tile: int) -> Iterator[Float[Array, "k n"]]:
+        """One row each, shape (k, n)."""
+        ahead, behind = (rows.rows(start, stop, tile) for rows in self._rows)
+        for (_, more, _), (_, less, _) in zip(ahead, behind, strict=True):
+            yield self._layout.sums(more - less, self._chi) / (2.0 * _STEP)

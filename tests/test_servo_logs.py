@@ -1,0 +1,183 @@
+"""Servo logs without efforts: PD laws, delay and bias with the dynamics; their exports and replays."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+
+import numpy as np
+import pytest
+import yaml
+
+from dynid.common.errors import InputError
+from dynid.experiment.experiment import experiment_from
+from dynid.export import export_result
+from dynid.export.actuators import ActuatorModel, position_actuators
+from dynid.mechanism.load import load_robot
+from dynid.motion.log import Log, Servo
+from dynid.motion.servo import Law, PdSettings, servo_log, speeds
+from dynid.pipeline import identify
+from dynid.report.output import write_results
+from dynid.unknowns.saturation import Limits, _limited, masked
+from tests.servo_robot import JOINTS, Truth, command, leg, servo_run
+
+TRUTH = Truth()
+OPEN = {"kp": "unknown", "kd": list(TRUTH.kd), "delay": "unknown", "bias": "unknown", "bodies": "known"}
+
+
+@pytest.fixture(scope="module")
+def leg_file(tmp_path_factory):
+    file = tmp_path_factory.mktemp("leg") / "leg.xml"
+    file.write_text(leg())
+    return file
+
+
+@pytest.fixture(scope="module")
+def runs():
+    pytest.importorskip("mujoco")
+    return [servo_run(TRUTH, seed, seconds=5.0) for seed in (0, 1)]
+
+
+@pytest.fixture(scope="module")
+def found(leg_file, runs):
+    return identify(leg_file, runs, pd=OPEN, drive=["Ia", "Fv", "Fs"], auto="off")
+
+
+def small_log(q, q_ref, dt=0.01) -> Log:
+    n, m = q.shape
+    return Log(
+        name="small",
+        file=None,
+        sha256=None,
+        t=dt * np.arange(n),
+        q=q,
+        dq=None,
+        ddq=None,
+        tau=np.full((n, m), np.nan),
+        effort_present=np.zeros(m, bool),
+        position_names=tuple(f"j{k}" for k in range(m)),
+        effort_names=tuple(f"j{k}" for k in range(m)),
+        segments=((0, n),),
+        dt=dt,
+        valid=np.ones(n, bool),
+        q_ref=q_ref,
+        servo=Servo(q, np.zeros((n, m)), tuple(range(m)), np.ones(m)),
+    )
+
+
+def test_a_law_gives_its_efforts_and_the_positions_of_the_bodies() -> None:
+    t = 0.01 * np.arange(400)
+    q, ref = np.sin(t)[:, None], np.cos(t)[:, None]
+    law = Law(np.array([20.0]), np.array([0.5]), np.array([0.013]), np.array([0.02]))
+    log = law.applied(small_log(q, ref))
+    wanted = 20.0 * (np.cos(t - 0.013) - np.sin(t)) - 0.5 * np.cos(t)
+    # Inside: cubics through samples err by 0.02 dt^4, central differences by dt^2 / 6.
+    assert np.abs(log.tau[5:-5, 0] - wanted[5:-5]).max() < 1e-5
+    assert np.allclose(log.q, q - 0.02)
+    # The law starts from what the encoders showed, so that applying it twice is applying it once.
+    assert np.array_equal(law.applied(log).q, log.q)
+
+
+def test_settings_take_numbers_lists_and_unknowns() -> None:
+    pd = experiment_from({"robot": "ur5", "pd": {"kp": [20, "unknown", "unknown"], "delay": "unknown"}}).pd
+    assert pd is not None
+    assert pd.unknown("kp", JOINTS) == ("thigh", "calf")
+    assert pd.unknown("bias", JOINTS) == ()
+    assert pd.open
+    assert experiment_from({"robot": "ur5", "pd": pd.tree()}).pd == pd  # as a result records it
+    with pytest.raises(InputError, match="3 values for 2 motors"):
+        pd.values("kp", ("a", "b"))
+    with pytest.raises(InputError, match="neither a number"):
+        PdSettings(kp="large")
+    with pytest.raises(InputError, match="not valid"):
+        PdSettings(kp=-3.0)
+
+
+def test_a_log_without_commands_is_refused(leg_file) -> None:
+    robot = load_robot(leg_file)
+    log = replace(small_log(np.zeros((50, 3)), None), servo=None)
+    with pytest.raises(InputError, match="no commanded positions"):
+        servo_log(log, robot, PdSettings())
+
+
+def test_everything_is_found_from_positions_alone(found) -> None:
+    """Two runs of 5 s; the intervals hold, and errors are small in themselves."""
+    true = TRUTH.parameters()
+    values = {one.name: one for one in found.parameters}
+    names = [f"{s}_{j}" for s in ("Kp", "Delay", "Bias", "Ia", "Fs") for j in JOINTS]
+    assert set(names) <= values.keys()
+    errors = {n: abs(values[n].value - true[n]) / values[n].sigma for n in names}
+    assert max(errors.values()) < 4.5  # 15 values of Student's t with about 10 degrees of freedom
+    for name in names:
+        # Delay and bias in s and rad; others relative.
+        size = {"Delay": 3e-4, "Bias": 4e-3}.get(name.split("_")[0], 0.05 * true[name])
+        assert abs(values[name].value - true[name]) < size, name
+    assert "Kp_hip" in values
+    assert values["Kp_hip"].unit == "N m/rad"
+
+
+def test_a_bias_that_free_bodies_absorb_is_reported_not_invented(leg_file, runs) -> None:
+    """The frame of the last link may be turned about its axis: its free parameters hold any bias."""
+    pd = {"kp": list(TRUTH.kp), "kd": list(TRUTH.kd), "bias": [0.0, 0.0, "unknown"]}
+    result = identify(leg_file, runs, pd=pd, drive=["Ia", "Fv", "Fs"], auto="off")
+    assert "Bias_calf" not in {one.name for one in result.parameters}
+    assert any(one.code == "servo-lost" for one in result.warnings)
+
+
+def test_an_effort_limit_is_found_and_masked() -> None:
+    rng = np.random.default_rng(0)
+    u = 4.0 * np.sin(np.linspace(0.0, 60.0, 3000))
+    got = np.clip(u, -3.0, 3.0) + 0.05 * rng.standard_normal(len(u))
+    limit = _limited(u, got, np.ones_like(u))
+    assert limit is not None
+    # The mean of some 1000 samples with 0.05 N m of noise.
+    assert abs(limit[0] - 3.0) < 0.02
+    assert not np.isfinite(limit[2])
+    assert _limited(u, u + 0.05 * rng.standard_normal(len(u)), np.ones_like(u)) is None
+    t = 0.01 * np.arange(500)
+    law = Law(*(np.array([x]) for x in (20.0, 0.0, 0.0, 0.0)))
+    log = small_log(np.zeros((500, 1)), 0.2 * np.sin(3.0 * t)[:, None])
+    limits = Limits(np.array([3.0]), np.array([0.01]), np.array([np.inf]), np.array([0.1]))
+    over = np.abs(20.0 * 0.2 * np.sin(3.0 * t)) > 3.0
+    assert not masked(log, law, limits).valid[over].any()
+    assert speeds(log).shape == (500, 1)
+
+
+def test_exports_have_the_law_and_replays_judge_them(found, leg_file, runs, tmp_path) -> None:
+    write_results(found, tmp_path / "result")
+    held_out = tmp_path / "held_out.csv"
+    columns = servo_run(TRUTH, 7, seconds=3.0)
+    np.savetxt(
+        held_out,
+        np.column_stack(list(columns.values())),
+        delimiter=",",
+        header=",".join(columns),
+        comments="",
+    )
+    done = export_result(tmp_path / "result", ["mjcf", "actuators"], tmp_path / "out", replay=[held_out])
+    document = json.loads((tmp_path / "out" / "export.json").read_text())
+    replay = document["files"][0]["certificate"]["replays"][0]
+    # The description has no armature, friction, delay or bias.
+    assert replay["export_rms"] < 0.2 * replay["description_rms"]
+    assert "full friction above" in " ".join(document["not_representable"])
+    made = yaml.safe_load((tmp_path / "out" / "leg.actuators.yaml").read_text())
+    isaac = made["isaac_lab"]["DelayedPDActuatorCfg"]
+    assert isaac["stiffness"]["hip"] == pytest.approx(20.0, rel=0.02)
+    assert isaac["min_delay"] <= 3 <= isaac["max_delay"]
+    assert made["mjlab"]["BuiltinPositionActuatorCfg"][1]["frictionloss"] == pytest.approx(0.2, rel=0.05)
+    assert "<position" in (tmp_path / "out" / "leg.actuators.xml").read_text()
+    assert done.physical
+
+
+def test_hostile_names_stay_inside_their_attributes() -> None:
+    from xml.etree import ElementTree
+
+    model = ActuatorModel('"/><x', "a&<", 1.0, 2.0, 0.1, (0.0, 0.0, 0.0), 0.0, 0.0, 0.0, 0.0, 3.0)
+    (line,) = position_actuators([model])
+    node = ElementTree.fromstring(line)  # noqa: S314 (written here)
+    assert node.get("name") == '"/><x'
+    assert node.get("forcerange") == "-3.0 3.0"
+
+
+def test_commands_are_smooth_at_the_start() -> None:
+    assert np.allclose(command(np.zeros(1), 3), command(np.array([1e-9]), 3))
