@@ -11,7 +11,7 @@ from dynid.doctor.figures import coverage_figure, delay_figure, spectrum_figure
 from dynid.report.json_file import json_text, plain
 from dynid.report.numbers import number
 from dynid.report.output import claimed_folder, replace_folder
-from dynid.report.page import scripted_page, source
+from dynid.report.page import scripted_page
 from dynid.report.terminal import COLOURS, plain_table, print_titled, standard_console, verbatim
 
 if TYPE_CHECKING:
@@ -104,7 +104,7 @@ def diagnosis_html(found: Diagnosis) -> str:
     drawn = list(zip(found.logs, found.plans, strict=False))[:_MOST_FIGURES]
     return scripted_page(
         "check.html",
-        (source("figures.js"),),
+        (),
         found=found,
         headline=headline(found),
         level="bad" if found.worst == "stop" else found.worst if found.worst == "care" else "good",

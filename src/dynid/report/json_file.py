@@ -46,6 +46,7 @@ def result_document(estimate: Estimate) -> dict[str, Any]:
         NoResultError: A parameter or a covariance is not finite: that is no result.
     """
     _check_finite(estimate)
+    hypotheses = {"hypotheses": [asdict(one) for one in estimate.hypotheses]}
     document = {
         "schema": SCHEMA,
         "robot": estimate.robot,
@@ -65,12 +66,12 @@ def result_document(estimate: Estimate) -> dict[str, Any]:
         "uncertainty": dict(estimate.uncertainty),
         "correlations": [asdict(pair) for pair in estimate.correlations],
         "residual_tests": [asdict(test) for test in estimate.residual_tests],
-        "description": {"hypotheses": [asdict(one) for one in estimate.hypotheses]},
+        "description": hypotheses,
         "covariance": _covariance_document(estimate),
         "truth": None if estimate.truth is None else dict(estimate.truth),
     }
     if estimate.description is not None:
-        document["description"] |= description_document(estimate.description)
+        document["description"] = {**hypotheses, **description_document(estimate.description)}
     if estimate.history is not None:
         document["changes"] = [
             {"log": one.log, "seconds": one.seconds, "jumped": [asdict(jump) for jump in one.jumped]}

@@ -1,0 +1,283 @@
+"""Values with the efforts of a result: the space of all of them, and the physically consistent ones in it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+
+import numpy as np
+from jaxtyping import Float
+
+from dynid.base.base import BaseSet
+from dynid.base.structural import structural_base
+from dynid.common.arrays import Array
+from dynid.common.errors import InputError
+from dynid.estimator.consistency import Consistency
+from dynid.estimator.consistent import nearest_consistent
+from dynid.estimator.rigid_bodies import RigidBody, rigid_bodies
+from dynid.estimator.semidefinite import SOLVED, Program
+from dynid.estimator.standard_space import NON_NEGATIVE, DataTerm, Pencil, StandardSpace, Variables
+from dynid.experiment.experiment import Experiment
+from dynid.experiment.provenance import recorded_loads
+from dynid.mechanism.inertia import is_physical, pseudo_inertia
+from dynid.mechanism.mechanism import Body, Mechanism
+from dynid.mechanism.parameters import Parameter, known_columns, parameter_table, prior_values
+from dynid.prediction.result_values import StandardValues, fitted_places, standard_values
+from dynid.projection.model import MODELS, model_named
+from dynid.statistics.effort_prediction import covariance_root
+from dynid.statistics.estimate import Estimate
+
+_FAINT = 1e-2  # weight of drive parameters near the description, relative to that of a body
+_PHYSICAL_RTOL = 1e-9  # the solver's own accuracy is 1e-8 of a scaled body, mostly far inside the cone
+_FLOOR = 1e-6  # of a value: smallest standard deviation of a base parameter that a covariance may claim
+_EDGE = 1e-9  # of a prior: thickness of a body that would be flat
+_WIDER = (1.0, 10.0, 100.0, 1000.0)
+_REMEDY = (
+    "identify again with `estimator: consistent`, or choose --not-physical nearest (changes the efforts"
+    " a little) or mark (writes the values as they are)"
+)
+
+
+class EffortSpace:
+    """The affine space of all standard parameters with the efforts of a result."""
+
+    def __init__(self, estimate: Estimate, experiment: Experiment, mechanism: Mechanism) -> None:
+        self.estimate, self.mechanism = estimate, mechanism
+        self.parameters = parameter_table(mechanism)
+        model = model_named(estimate.model)
+        rows = None if mechanism.is_closed else model.directions(mechanism)
+        self.values: StandardValues = standard_values(
+            estimate, mechanism, self.parameters, experiment, model, rows, mechanism.payloads
+        )
+        self.always = always_mounted(estimate) & set(mechanism.payloads)
+        self.base: BaseSet = all_motions(mechanism, self.parameters, tuple(self.always))
+        self.free = self._undetermined()
+        self.U = np.eye(len(self.parameters))[:, self.free]
+        self.fixed = self._fixed(unloaded=experiment.unloaded is not None)
+        self.T = np.hstack([_unseen(self.base, len(self.parameters)), self.U])
+        self.prior = prior_values(mechanism)
+
+    def _undetermined(self) -> list[int]:
+        """Columns of base parameters that the data did not determine; the description decides."""
+        names = {one.name.removesuffix("_R") for one in self.estimate.not_identifiable}
+        taken = np.any(self.values.M != 0, axis=1)
+        return [i for i in self.base.indices if self.parameters[i].name in names and not taken[i]]
+
+    def _fixed(self, *, unloaded: bool) -> list[int]:
+        """Columns whose values the description takes as exact."""
+        known = replace(self.mechanism, known={}) if unloaded else self.mechanism
+        return list(known_columns(known, self.parameters))
+
+
+def always_mounted(estimate: Estimate) -> set[str]:
+    """Payloads that every log of the fit carried: they cannot be told from their carriers."""
+    loads = recorded_loads(estimate.provenance)
+    return set.intersection(*(set(load) for load in loads)) if loads else set()
+
+
+def all_motions(
+    mechanism: Mechanism, parameters: Sequence[Parameter], always: tuple[str, ...] = ()
+) -> BaseSet:
+    """What all motions show, known values and ties aside.
+
+    Args:
+        always: Payloads without which no motion was seen.
+    """
+
+    def bare(one: Body) -> Body:
+        return replace(one, known={})
+
+    stripped = replace(
+        mechanism,
+        known={},
+        bodies={name: bare(body) for name, body in mechanism.bodies.items()},
+        payloads={name: replace(one, known={}) for name, one in mechanism.payloads.items()},
+        rebuild=None,
+    )
+    model = MODELS["inverse"]
+    rows = None if mechanism.is_closed else model.directions(stripped)
+    loads = dict.fromkeys([always, tuple(mechanism.payloads)])
+    return structural_base(stripped, model, parameters, rows, loads=list(loads))
+
+
+def _unseen(base: BaseSet, p: int) -> Float[Array, "p n"]:
+    """N with G N = 0: each grouped column against the base columns that contain it, and eliminated ones."""
+    others = [i for i in range(p) if i not in base.indices]
+    N = np.zeros((p, len(others)))
+    N[others, np.arange(len(others))] = 1.0
+    N[list(base.indices)] = -base.G[:, others]
+    return N
+
+
+def consistent_set(space: EffortSpace) -> tuple[Float[Array, "p"] | None, str]:
+    """Physically consistent values with unchanged efforts, near the description; or why there are none."""
+    variables = _variables(space)
+    if variables.n == 0:  # every parameter is a base parameter
+        return space.values.chi, ""
+    for program in (_near_description(space, variables), _thickest(space, variables)):
+        found = program.solve()
+        chi = variables.chi(found.x)
+        # Any y serves whose bodies are real, whatever the solver says of its optimum.
+        if np.all(np.isfinite(chi)) and not faults(space, chi):
+            return chi, ""
+    return None, "no masses, centres of mass and inertias of real bodies add up to them"
+
+
+def _constrained(space: EffortSpace, variables: Variables) -> Program:
+    """Drives that do not push, dry friction that brakes, and known values."""
+    program = Program(variables.n)
+    _drives(program, space, variables)
+    if variables.dry[0].size:
+        program.require("nonnegative", np.arange(variables.n), *variables.dry)
+    if space.fixed:
+        kept = space.T[space.fixed] * variables.scale
+        program.require("zero", np.arange(variables.n_x), kept, np.zeros(len(kept)))
+    return program
+
+
+def _near_description(space: EffortSpace, variables: Variables) -> Program:
+    """Least sum of the entropic distances of all bodies to the description."""
+    program = _constrained(space, variables)
+    for pencil, P0 in _free_bodies(variables):
+        logs = program.log_det(pencil.columns, pencil.F, pencil.g)
+        program.minimise(pencil.columns, np.einsum("ab,kab->k", np.linalg.inv(P0), pencil.F))
+        program.minimise(logs, -np.ones(len(logs)))
+    return program
+
+
+def _thickest(space: EffortSpace, variables: Variables) -> Program:
+    """Largest t <= 1 with P - t P0 >= 0 for all bodies: a simpler question for robots with many bodies."""
+    program = _constrained(space, variables)
+    t = program.variables(1)
+    for pencil, P0 in _free_bodies(variables):
+        columns = np.concatenate([pencil.columns, t])
+        program.semidefinite(columns, np.concatenate([pencil.F, -P0[None]]), pencil.g)
+    program.require("nonnegative", t, np.array([[-1.0]]), np.ones(1))
+    program.minimise(t, -np.ones(1))
+    everything = np.arange(variables.n_x)
+    program.minimise_norm(everything, _FAINT**2 * np.eye(variables.n_x), np.zeros(variables.n_x))
+    return program
+
+
+def _free_bodies(variables: Variables) -> Iterator[tuple[Pencil, Float[Array, "4 4"]]]:
+    """Bodies with all ten parameters that y can change, and their scaled priors."""
+    for pencil in variables.every.values():
+        if pencil.is_free and pencil.P0 is not None and len(pencil.faces) == len(pencil.P0) == 4:
+            yield pencil, pencil.P0
+
+
+def _variables(space: EffortSpace) -> Variables:
+    """Scaled coordinates y of the space, and the bodies as functions of them."""
+    none = DataTerm(np.zeros((0, 0)), np.zeros((0, len(space.parameters))), np.zeros(0))
+    return Variables(StandardSpace(space.parameters, space.T, space.values.chi, _bodies(space)), none)
+
+
+def _bodies(space: EffortSpace) -> tuple[RigidBody, ...]:
+    """Bodies with a prior each: that of the description, or a generic one."""
+    masses = {
+        p.owner: abs(value)
+        for p, value in zip(space.parameters, space.values.chi.tolist(), strict=True)
+        if p.symbol == "M" and p.kind == "inertial" and value != 0.0
+    }
+    scale = float(np.median(list(masses.values()))) if masses else 1.0
+    made = rigid_bodies(space.mechanism, space.parameters, {}, scale)
+    return tuple(replace(one, prior=one.ball) if one.prior is None else one for one in made)
+
+
+def _drives(program: Program, space: EffortSpace, variables: Variables) -> None:
+    """Drive parameters that y moves: not negative, and near the description."""
+    rows = [i for i, p in enumerate(space.parameters) if p.kind != "inertial" and np.any(space.T[i] != 0)]
+    if not rows:
+        return
+    F = space.T[rows] * variables.scale
+    size = np.maximum(np.abs(F).max(axis=1), np.finfo(float).tiny)
+    start = space.values.chi[rows]
+    signed = [k for k, i in enumerate(rows) if space.parameters[i].symbol in NON_NEGATIVE]
+    everything = np.arange(variables.n_x)
+    program.require("nonnegative", everything, (F / size[:, None])[signed], (start / size)[signed])
+    wanted = np.array([space.prior.get(space.parameters[i].name, 0.0) for i in rows])
+    program.minimise_norm(everything, _FAINT * F / size[:, None], _FAINT * (start - wanted) / size)
+
+
+def written_as_found(space: EffortSpace) -> Float[Array, "p"]:
+    """Values with unchanged efforts that are nearest to the description, physical or not."""
+    unit = np.ones(len(space.parameters))
+    wanted = np.array([space.prior.get(p.name, 0.0) for p in space.parameters])
+    for body in _bodies(space):
+        for k, i in enumerate(body.columns):
+            if i >= 0:
+                unit[i] = body.unit[k]
+                wanted[i] = body.ball[k] if body.prior is None else body.prior[k]
+    free = np.flatnonzero(~np.any(space.T[space.fixed] != 0, axis=0)) if space.fixed else slice(None)
+    T = space.T[:, free] / unit[:, None]
+    size = np.maximum(np.linalg.norm(T, axis=0), np.finfo(float).tiny)
+    y = np.linalg.lstsq(T / size, (wanted - space.values.chi) / unit, rcond=None)[0] / size
+    return np.asarray(space.values.chi + space.T[:, free] @ y)
+
+
+def nearest_set(space: EffortSpace) -> tuple[Float[Array, "p"], float]:
+    """The consistent set that is nearest in the metric of the covariance, and its distance in deviations."""
+    p = len(space.parameters)
+    kept = [k for k, i in enumerate(space.base.indices) if i not in space.free]
+    G = space.base.G[kept]
+    target = G @ space.values.chi
+    root = G @ space.values.M[:, fitted_places(space.estimate)] @ covariance_root(space.estimate.covariance)
+    sizes = np.maximum(np.abs(target), np.abs(G) @ np.abs(space.values.chi))
+    floor = _FLOOR * np.where(sizes > 0, sizes, float(sizes.max(initial=1.0)))
+    U = np.linalg.qr(np.hstack([root, np.diag(floor)]).T, mode="r")
+    free = [i for i in range(p) if i not in space.fixed]
+    c = np.zeros(p)
+    c[space.fixed] = space.values.chi[space.fixed]
+    every = StandardSpace(space.parameters, np.eye(p)[:, free], c, _bodies(space))
+    inverse = np.asarray(np.linalg.inv(U).T)
+    for wider in _WIDER:  # a set that is very far away is found with weaker data only
+        found = nearest_consistent(every, DataTerm(inverse / wider, G, target), Consistency())
+        if found.status == SOLVED:
+            return _inside(space, found.chi), found.distance * wider
+    raise InputError(f"no physically consistent robot was found: {found.reason}", remedy=_REMEDY)
+
+
+def _inside(space: EffortSpace, chi: Float[Array, "p"]) -> Float[Array, "p"]:
+    """The same with bodies at the edge moved inside by as little of their prior as rounding needs."""
+    chi = chi.copy()
+    for body in _bodies(space):
+        columns = list(body.columns)
+        if min(columns) < 0 or body.prior is None or is_physical(chi[columns], 0.0):
+            continue
+        root = np.linalg.inv(np.linalg.cholesky(pseudo_inertia(body.prior)))
+        lowest = float(np.linalg.eigvalsh(root @ pseudo_inertia(chi[columns]) @ root.T)[0])
+        chi[columns] += (abs(lowest) + _EDGE) * body.prior
+    return chi
+
+
+def faults(space: EffortSpace, chi: Float[Array, "p"]) -> list[str]:
+    """Bodies that are not physically consistent, and drives with a negative parameter."""
+    return [*_impossible(space, chi), *negative_values(space, chi)]
+
+
+def _impossible(space: EffortSpace, chi: Float[Array, "p"]) -> list[str]:
+    wrong = []
+    for body in _bodies(space):
+        if min(body.columns) >= 0 and not is_physical(chi[list(body.columns)], _PHYSICAL_RTOL):
+            wrong.append(f"'{body.name}' is no real body")
+    return wrong
+
+
+def negative_values(space: EffortSpace, chi: Float[Array, "p"], *, fixed: bool = False) -> list[str]:
+    """Drive parameters below zero; `fixed`: only those that are base parameters by themselves."""
+    wrong = []
+    for p, value, row in zip(space.parameters, chi.tolist(), space.T, strict=True):
+        small = 1e-9 * float(np.abs(row).max(initial=0.0))
+        if fixed and np.any(row != 0.0):
+            continue
+        if p.kind == "drive" and p.symbol in NON_NEGATIVE and value < -small:
+            wrong.append(f"{p.name} = {value:.4g} {p.unit} is negative")
+    return wrong
+
+
+def with_free_values(space: EffortSpace, chi: Float[Array, "p"]) -> Float[Array, "p"]:
+    """Values at the names of the base parameters; undetermined ones are those of the full set."""
+    reference = space.values.chi.copy()
+    place = {i: k for k, i in enumerate(space.base.indices)}
+    reference[space.free] = [float(space.base.G[place[i]] @ chi) for i in space.free]
+    return reference
