@@ -35,7 +35,7 @@ OPEN = 1e-8  # m or rad: a pose that leaves more than this open is not assembled
 SINGULAR, _POOR, _REGULAR = 1e3, 150.0, 50.0
 # rad or m: encoders, elastic links and rounded geometry stay below, a wrong zero does not.
 MISFIT = 0.02
-# The same for a robot whose dimensions or zeros are uncertain: millimetres are multiplied near singular poses.
+# The same for a robot whose dimensions or zeros are uncertain: near singular poses a millimetre is many.
 MISFIT_UNCERTAIN = 0.1
 _SIGMAS = 5.0  # a sensor with a larger standard deviation may differ by so many of them
 
