@@ -46,7 +46,7 @@ def _rules_only(request: pytest.FixtureRequest) -> Iterator[None]:
     with pytest.MonkeyPatch.context() as patch:
         if request.node.get_closest_marker("auto") is None:
             patch.setattr("dynid.pipeline.choose", lambda task: (task, ()))
-        if request.node.name.rpartition("/")[2] != "test_description.py":
+        if request.node.name.rpartition("/")[2] != "test_uncertain_description.py":
             patch.setattr("dynid.pipeline.described", lambda fit: fit.description)
         if request.node.name.rpartition("/")[2] not in CAUSES:
             patch.setattr("dynid.pipeline.with_causes", lambda fit, unseen, estimate: estimate)

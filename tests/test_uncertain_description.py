@@ -180,6 +180,9 @@ def test_shares_and_files_of_a_result(arm: Mechanism, tmp_path: Path) -> None:
     assert found is not None
     name, own = max(found.shares.items(), key=lambda item: item[1].get("a1", 0.0))
     exact = identify_logs(replace(arm, uncertain={}), logs, experiment=Experiment(robot=arm, auto="off"))
+    # Without a sigma the effect of a millimetre is listed instead.
+    assert exact.description is not None
+    assert any("a1" in own for own in exact.description.per_thousandth.values())
     share = 1.0 - (exact[name].sigma / estimate[name].sigma) ** 2
     assert own["a1"] == pytest.approx(share, abs=0.01)
     write_results(estimate, tmp_path / "out")
