@@ -59,11 +59,11 @@ def trim() -> None:
             ctypes.CDLL(None).malloc_trim(0)  # GNU C library only
 
 
-def ranges(n: int, size: int = RANGE) -> Iterator[tuple[int, int]]:
+def ranges(n: int) -> Iterator[tuple[int, int]]:
     """Ranges [start, stop) that cover n samples; pages are released after each."""
-    for start in range(0, n, size):
-        yield start, min(start + size, n)
-        if n > size:
+    for start in range(0, n, RANGE):
+        yield start, min(start + RANGE, n)
+        if n > RANGE:
             release()
 
 

@@ -79,7 +79,9 @@ def _plain(pa: Any, column: Any) -> Any:
     Not `to_numpy`, which imports pandas where that is installed.
     """
     whole = pa.types.is_integer(column.type)
-    if column.null_count or not (whole or pa.types.is_float32(column.type) or pa.types.is_float64(column.type)):
+    if column.null_count or not (
+        whole or pa.types.is_float32(column.type) or pa.types.is_float64(column.type)
+    ):
         column = column.cast(pa.float64())  # booleans, half floats, integers with nulls
         if column.null_count:
             column = column.fill_null(float("nan"))
