@@ -15,11 +15,12 @@ import os
 import tempfile
 import weakref
 from collections.abc import Iterator
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from dynid.common.arrays import Array
+if TYPE_CHECKING:
+    from dynid.common.arrays import Array
 
 LARGE = 1 << 25  # bytes; smaller arrays stay in memory
 RANGE = 1 << 18  # samples that are processed at once
