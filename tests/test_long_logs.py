@@ -42,7 +42,8 @@ def test_blocks_change_nothing(tmp_path, request) -> None:
     whole = read_log(path, robot)
     request.getfixturevalue("short_ranges")
     parts = read_log(path, robot)
-    assert isinstance(parts.q, np.ndarray) and not parts.q.flags.owndata
+    assert isinstance(parts.q, np.ndarray)
+    assert not parts.q.flags.owndata
     for name in ("t", "q", "tau", "valid"):
         np.testing.assert_array_equal(getattr(parts, name), getattr(whole, name))
     assert parts.segments == whole.segments
@@ -69,7 +70,8 @@ def test_steps_at_the_borders_of_ranges(short_ranges) -> None:
         moved[at:, 0] += 0.2
         log = log_from_arrays(robot, 0.002 * np.arange(n), moved, np.cos(q))
         (found,) = position_steps(log)
-        assert f"t = {log.t[at]:.4g} s" in found.text and "more" not in found.text
+        assert f"t = {log.t[at]:.4g} s" in found.text
+        assert "more" not in found.text
 
 
 def test_large_arrays_page_out_and_keep_their_values(monkeypatch) -> None:
@@ -109,10 +111,13 @@ def test_settings_of_very_long_logs_are_compared_on_stretches(monkeypatch) -> No
     robot, n = load_robot("fivebar"), 4000
     q = np.sin(np.outer(0.002 * np.arange(n), [1.0, 2.0]))
     log = log_from_arrays(robot, 0.002 * np.arange(n), q, np.cos(q))
-    assert excerpt.excerpts([log]) == (log,) and excerpt.words([log]) == {}
+    assert excerpt.excerpts([log]) == (log,)
+    assert excerpt.words([log]) == {}
     monkeypatch.setattr(excerpt, "MOST_SAMPLES", 1000)
     (part,) = excerpt.excerpts([log])
-    assert part.q is log.q and len(part.segments) == 10
+    assert part.q is log.q
+    assert len(part.segments) == 10
     assert sum(stop - start for start, stop in part.segments) == 1000
-    assert part.segments[0][0] < n // 10 and part.segments[-1][1] > n - n // 10
+    assert part.segments[0][0] < n // 10
+    assert part.segments[-1][1] > n - n // 10
     assert "1000 of 4000 samples" in excerpt.words([log])["held-out errors"]
