@@ -156,7 +156,9 @@ class _Rows:
         labels, runs, _ = stretches(system, seconds)
         self.n = len(runs)
         rows, ends = _by_cluster(system, weights, labels, self.n)
-        wholes = [weight * merge(g.blocks).R for g, weight in zip(system.groups, weights, strict=True)]
+        wholes = [
+            weight * triangle(merge(g.blocks).R) for g, weight in zip(system.groups, weights, strict=True)
+        ]
         stacked = np.concatenate(
             [_placed(whole, g, system) for whole, g in zip(wholes, system.groups, strict=True)]
         )
@@ -282,7 +284,7 @@ def _by_cluster(
         for place, block in zip(group.places, group.blocks, strict=True):
             own.setdefault(labels[group.log, *place], []).append(block)
         for label, blocks in own.items():
-            parts[label].append(_placed(weight * merge(blocks).R, group, system))
+            parts[label].append(_placed(weight * triangle(merge(blocks).R), group, system))
     sizes = [sum(len(one) for one in part) for part in parts]
     return np.concatenate([one for part in parts for one in part]), np.cumsum(sizes)[:-1]
 

@@ -15,11 +15,12 @@ import os
 import tempfile
 import weakref
 from collections.abc import Iterator
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from dynid.common.arrays import Array
+if TYPE_CHECKING:
+    from dynid.common.arrays import Array
 
 LARGE = 1 << 25  # bytes; smaller arrays stay in memory
 RANGE = 1 << 18  # samples that are processed at once
@@ -59,11 +60,11 @@ def trim() -> None:
             ctypes.CDLL(None).malloc_trim(0)  # GNU C library only
 
 
-def ranges(n: int, size: int = RANGE) -> Iterator[tuple[int, int]]:
+def ranges(n: int) -> Iterator[tuple[int, int]]:
     """Ranges [start, stop) that cover n samples; pages are released after each."""
-    for start in range(0, n, size):
-        yield start, min(start + size, n)
-        if n > size:
+    for start in range(0, n, RANGE):
+        yield start, min(start + RANGE, n)
+        if n > RANGE:
             release()
 
 

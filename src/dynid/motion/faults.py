@@ -110,15 +110,15 @@ def spikes(
     start = _filled(x[: 1 << 15])
     if len(x) < 4 * _HALF or not any_finite(x[:, None])[0]:
         return found
-    usual = float(np.median(np.concatenate([_bend(_filled(part)) for part in windows(x)])))
+    usual = float(np.median(np.concatenate([_bend(part) for part in _known(x)])))
     level = _resolution(start)
-    largest = max(float(np.nanmax(np.abs(x[a:b]), initial=0.0)) for a, b in ranges(len(x)))
-    threshold = _SPIKE * max(_USUAL * usual * 0.5, 0.5 * level, 1e-12 * largest)
+    low, high, _ = _extremes(x)
+    threshold = _SPIKE * max(_USUAL * usual * 0.5, 0.5 * level, 1e-12 * max(abs(low), abs(high)))
     limits = _SPIKE * max(_USUAL * usual, level), least * _range(x)
     for a, b in ranges(len(x)):
-        low, high = max(0, a - _HALF - 1), min(len(x), b + _HALF + 1)
-        marked = _spikes_of(_filled(x[low:high]), threshold, *limits)
-        found[a:b] = marked[a - low : b - low] & np.isfinite(x[a:b])
+        first, last = max(0, a - _HALF - 1), min(len(x), b + _HALF + 1)
+        marked = _spikes_of(_filled(x[first:last]), threshold, *limits)
+        found[a:b] = marked[a - first : b - first] & np.isfinite(x[a:b])
     if breaks is not None and found.any():
         starts = np.flatnonzero(breaks)
         edge = np.clip(starts[:, None] + np.arange(-_HALF, _HALF + 1), 0, len(x) - 1)
@@ -157,6 +157,11 @@ def _spikes_of(
 def _bend(x: Float[Array, "n"]) -> Float[Array, "k"]:
     """Distance of each inner sample from the middle of its neighbours."""
     return np.asarray(np.abs(x[1:-1] - 0.5 * (x[2:] + x[:-2])))
+
+
+def _known(x: Float[Array, "n"]) -> list[Float[Array, "k"]]:
+    """The signal, or windows of a long one, without NaN; windows of NaN are left out."""
+    return [_filled(part) for part in windows(x) if np.isfinite(part).any()]
 
 
 def _range(x: Float[Array, "n"]) -> float:
@@ -252,7 +257,7 @@ def _moving(record: Record, positions: Sequence[str]) -> Bool[Array, "n"]:
     for i, name in enumerate(positions):
         if name:
             x = record.q[:, i]
-            some = np.concatenate([_strides(_filled(part)) for part in windows(x)])
+            some = np.concatenate([np.zeros(0), *(_strides(part) for part in _known(x))])
             top = float(np.quantile(some, 0.95)) if len(some) else 0.0
             for a, b in ranges(len(x) if top > 0 else 0):
                 steps = _strides(_filled(x[max(a - 1, 0) : b + 1]))
@@ -341,7 +346,7 @@ def _coarse_notices(record: Record, efforts: Sequence[str]) -> list[Notice]:
         step = _resolution(start)
         if not step or not any_finite(x[:, None])[0]:
             continue
-        size = float(np.std(np.concatenate([_filled(part) for part in windows(x)])))
+        size = float(np.std(np.concatenate(_known(x))))
         if size > 0 and step > _COARSE * size and len(np.unique(start)) < 2.0 / _COARSE:
             silent = ": hardly any signal" if step > _SILENT * size else ""
             coarse.append(f"{name} ({step:.3g}, {100 * step / size:.0f} % of its standard deviation{silent})")
