@@ -220,7 +220,7 @@ def test_files_and_page(tmp_path: Path) -> None:
     assert len(rows) == 1 + len(found.parameters)
     page = rehearsal_html(found)
     assert "Expected accuracy" in page
-    assert 'data-target="promise"' in page
+    assert 'data-spec="promise-spec"' in page
     assert 'http-equiv="Content-Security-Policy"' in page
     (folder / "mine.txt").write_text("keep")
     with pytest.raises(InputError, match=r"folder contains other files: mine\.txt"):

@@ -309,7 +309,7 @@ def test_components_of_wrenches_stand_side_by_side():
     signals = Signals("table", names, ("N",) * 3 + ("N m",) * 3, t, values, values)
     text = report_html(replace(estimate(), model="wrench", signals=(signals,)))
     assert "Measured and predicted wrench" in text
-    assert "Coulomb" not in text
+    assert "steps at velocity reversals" not in text
     spec = _specs(_Page(text))["efforts-0"]
     assert spec["columns"] == 3
     assert all(one["dots"] for one in spec["panels"][0]["series"])

@@ -90,9 +90,12 @@ def friction_curves(
     problem, mechanism = fit.problem, fit.problem.mechanism
     values = dict(zip((one.name for one in problem.parameters), fit.chi.tolist(), strict=True))
     residual = signals.measured[rows] - signals.predicted[rows]
+    alone = {one.name for one in fit.parts.parameters}  # an offset may act only in a sum with gravity
     curves = []
     for owner in mechanism.drive:
-        symbols = [s for s in mechanism.drive[owner] if s in _RESISTING and f"{s}_{owner}" in values]
+        symbols = [
+            s for s in mechanism.drive[owner] if s in _RESISTING and f"{s}_{owner}" in alone & set(values)
+        ]
         if not symbols:
             continue
         speed = states.dq @ speed_map(mechanism, [owner])[0]

@@ -146,7 +146,7 @@ def _lagged(residual: Float[Array, "k n"], use: Float[Array, "k n"]) -> Float[Ar
     return np.pad(found, ((0, 0), (0, 0), (0, _LAGS - found.shape[2])))
 
 
-def _autocorrelation(sums: Float[Array, "2 k l"]) -> Float[Array, "k l"]:
+def _autocorrelation(sums: Float[Array, "2 k l"]) -> Float[Array, "k m"]:
     """Autocorrelation from sums of products and of pairs; lags with few pairs are cut off."""
     products, pairs = sums
     enough = (pairs >= max(_LEAST_PAIRS, 0.1 * float(pairs.max(initial=0.0)))).all(axis=0)

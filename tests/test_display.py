@@ -1,0 +1,99 @@
+"""What pages draw: parts of efforts that add up, bodies near the description, loops that stay closed."""
+
+from __future__ import annotations
+
+from functools import cache
+
+import numpy as np
+import pytest
+
+from dynid.display.scene import poses_along, robot_shapes
+from dynid.kinematics.assembly import assembly_of
+from dynid.mechanism.frame import rotation_of
+from dynid.mechanism.load import load_robot
+from dynid.pipeline import identify
+from dynid.simulation.demo import built_in_experiment
+from dynid.statistics.estimate import Estimate
+from dynid.statistics.prediction import _autocorrelation, _lagged
+
+
+@cache
+def found() -> Estimate:
+    simulated = built_in_experiment("scara", seed=0)
+    return identify(simulated.mechanism, simulated.logs[0])
+
+
+def test_parts_add_up_to_the_predicted_effort() -> None:
+    estimate = found()
+    signals, drawn = estimate.signals[0], estimate.drawing["logs"][0]
+    terms = drawn["terms"]
+    assert set(terms) == {"gravity", "inertia", "Coriolis", "friction"}
+    off = sum(terms.values()) - signals.predicted[drawn["rows"]]
+    rms = np.sqrt(np.nanmean(off**2, axis=0) / np.nanmean(signals.predicted**2, axis=0))
+    # the signals have passed the row filter, which rounds the jumps of friction; the parts have not
+    assert rms.max() < 0.1
+    # gravity acts along the quill of a SCARA only
+    names = list(signals.names)
+    heavy = np.abs(terms["gravity"]).max(axis=0)
+    assert heavy[names.index("quill")] > 1.0
+    assert np.delete(heavy, names.index("quill")).max() < 1e-9
+
+
+def test_friction_curves_are_those_of_the_parameters() -> None:
+    estimate = found()
+    for curve in estimate.drawing["logs"][0]["friction"]:
+        owner, v = curve["owner"], curve["speed"]
+        value = {symbol: estimate[f"{symbol}_{owner}"].value for symbol in curve["terms"]}
+        offset = value.get("Off", 0.0)
+        expected = value["Fv"] * v + value["Fs"] * np.sign(v) + offset
+        np.testing.assert_allclose(curve["effort"], expected, rtol=1e-9)  # the same sum
+        assert np.nanmin(curve["half"]) > 0.0
+        # a point is the curve plus a residual: its rms is that of the residuals, far below the friction
+        near = np.interp(curve["at"], v[np.isfinite(v)], curve["effort"][np.isfinite(v)])
+        assert np.nanmedian(np.abs(curve["points"] - near)) < 0.2 * np.nanmax(np.abs(curve["effort"]))
+
+
+def test_a_body_keeps_its_description_where_the_log_agrees() -> None:
+    simulated = built_in_experiment("ur5", seed=0)
+    bodies = identify(simulated.mechanism, simulated.logs[0]).drawing["bodies"]
+    for body in bodies:
+        # the description has the true masses: noise may move a light one by some percent
+        assert body["mass"] == pytest.approx(body["prior_mass"], rel=0.15)
+    assert bodies[0]["mass_share"] == pytest.approx(0.0, abs=1e-6)  # nothing lifts the first link
+
+
+@pytest.mark.parametrize("name", ["fivebar", "orthoglide"])
+def test_drawn_loops_stay_closed(name: str) -> None:
+    robot = load_robot(name)
+    q = assembly_of(robot).walk(np.random.default_rng(1), 5, reach=0.3)
+    poses, shapes = poses_along(robot, q), robot_shapes(robot)
+    index = {body: i for i, body in enumerate(shapes["bodies"])}
+
+    def world(body: str, point: np.ndarray) -> np.ndarray:
+        if body == "base":
+            return np.tile(point, (len(q), 1))
+        i = index[body]
+        return poses["p"][:, i] + rotation_of(poses["R"][:, i]) @ point
+
+    for loop in robot.loops:
+        gap = world(loop.body_a, loop.a.p) - world(loop.body_b, loop.b.p)
+        wanted = 0.0 if loop.length is None else loop.length
+        free = loop.length is None and not {"x", "y", "z"} <= set(loop.fix)
+        if not free:
+            np.testing.assert_allclose(np.linalg.norm(gap, axis=1), wanted, atol=1e-7)  # solved to 1e-8
+    assert shapes["links"]
+    assert {one["body"] for one in shapes["links"]} <= set(range(len(index)))
+
+
+def test_autocorrelation_of_known_noise() -> None:
+    rng = np.random.default_rng(3)
+    n = 20_000
+    white = rng.standard_normal(n)
+    slow = np.zeros(n)
+    for i in range(1, n):
+        slow[i] = 0.8 * slow[i - 1] + white[i]
+    both = np.stack([white, slow])
+    found = _autocorrelation(_lagged(both, np.ones_like(both)))
+    # standard deviation of an estimate: 1 / sqrt(n) = 0.007; of correlated noise some times that
+    np.testing.assert_allclose(found[0, 1:20], 0.0, atol=0.035)
+    np.testing.assert_allclose(found[1, :5], 0.8 ** np.arange(5), atol=0.05)
