@@ -40,6 +40,10 @@ from dynid.statistics.estimate import Estimate, ParameterEstimate
 NotPhysical = Literal["noise", "refuse", "nearest", "mark"]
 _NOISE = 5.0  # standard deviations that noise may put a set outside of what is physical
 PayloadUse = Literal["link", "merge", "leave-out"]
+_REMEDY = (
+    "identify again with `estimator: consistent`, or choose --not-physical nearest (changes the efforts"
+    " a little) or mark (writes the values as they are)"
+)
 
 
 @dataclass(frozen=True, eq=False)
