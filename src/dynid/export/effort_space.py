@@ -32,7 +32,7 @@ _PHYSICAL_RTOL = 1e-9  # the solver's own accuracy is 1e-8 of a scaled body, mos
 _FLOOR = 1e-6  # of a value: smallest standard deviation of a base parameter that a covariance may claim
 _EDGE = 1e-9  # of a prior: thickness of a body that would be flat
 _WIDER = (1.0, 10.0, 100.0, 1000.0)
-_REMEDY = (
+REMEDY = (
     "identify again with `estimator: consistent`, or choose --not-physical nearest (changes the efforts"
     " a little) or mark (writes the values as they are)"
 )
@@ -234,7 +234,7 @@ def nearest_set(space: EffortSpace) -> tuple[Float[Array, "p"], float]:
         found = nearest_consistent(every, DataTerm(inverse / wider, G, target), Consistency())
         if found.status == SOLVED:
             return _inside(space, found.chi), found.distance * wider
-    raise InputError(f"no physically consistent robot was found: {found.reason}", remedy=_REMEDY)
+    raise InputError(f"no physically consistent robot was found: {found.reason}", remedy=REMEDY)
 
 
 def _inside(space: EffortSpace, chi: Float[Array, "p"]) -> Float[Array, "p"]:

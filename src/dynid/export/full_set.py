@@ -21,6 +21,7 @@ from dynid.common.errors import InputError
 from dynid.estimator.gain_settings import GAIN
 from dynid.experiment.experiment import Experiment
 from dynid.export.effort_space import (
+    REMEDY,
     EffortSpace,
     all_motions,
     always_mounted,
@@ -40,10 +41,6 @@ from dynid.statistics.estimate import Estimate, ParameterEstimate
 NotPhysical = Literal["noise", "refuse", "nearest", "mark"]
 _NOISE = 5.0  # standard deviations that noise may put a set outside of what is physical
 PayloadUse = Literal["link", "merge", "leave-out"]
-_REMEDY = (
-    "identify again with `estimator: consistent`, or choose --not-physical nearest (changes the efforts"
-    " a little) or mark (writes the values as they are)"
-)
 
 
 @dataclass(frozen=True, eq=False)
@@ -114,7 +111,7 @@ def _chosen(space: EffortSpace, not_physical: NotPhysical) -> tuple[Float[Array,
     if not_physical == "refuse" or (not_physical == "noise" and (near is None or near[1] > _NOISE)):
         far = "" if near is None else f"; the nearest that is real is {near[1]:.2g} sigma away"
         text = f"no physically consistent robot has these base parameters: {reason}{far}"
-        raise InputError(text, remedy=_REMEDY)
+        raise InputError(text, remedy=REMEDY)
     if not_physical == "mark":
         note = f"NOT PHYSICAL: {reason}. The values are written as they are; simulators may refuse them."
         return written_as_found(space), (note,), False
