@@ -94,6 +94,7 @@ def base_set(
     ties: Sequence[Sequence[int]] = (),
     rtol: float = STRUCTURAL_RTOL,
     rounding: float = 0.0,
+    unit: float = 1.0,
 ) -> BaseSet:
     """Structural base set from the factor of random feasible states.
 
@@ -105,10 +106,12 @@ def base_set(
         ties: Groups of standard indices that are one parameter (see `tied_columns`).
         rtol: Residual below which a column is dependent, relative to its norm.
         rounding: If given, residual below which it is dependent, relative to the largest norm of all columns.
+        unit: Numbers of the description per metre: columns are compared in metres, so that decisions do not
+            depend on the unit of the description.
     """
-    ty, tied, considered = _considered(parameters, structural_factor, order, known, ties)
+    ty, tied, considered, scale = _considered(parameters, structural_factor, order, known, ties, unit)
     rank = independent_columns(tied, considered, rtol=rounding or rtol, common_scale=rounding > 0.0)
-    return _assemble(tuple(parameters), ty, rank)
+    return _assemble(tuple(parameters), ty, _unscaled(rank, scale))
 
 
 def singular_values(
@@ -118,9 +121,10 @@ def singular_values(
     known: Mapping[int, float] | None = None,
     *,
     ties: Sequence[Sequence[int]] = (),
+    unit: float = 1.0,
 ) -> Float[Array, "k"]:
     """Singular values of the considered columns over their largest norm, descending; arguments as above."""
-    _, tied, considered = _considered(parameters, structural_factor, order, known, ties)
+    _, tied, considered, _ = _considered(parameters, structural_factor, order, known, ties, unit)
     used = tied[:, considered]
     return np.linalg.svd(used / np.linalg.norm(used, axis=0).max(initial=1e-300), compute_uv=False)
 
@@ -132,14 +136,20 @@ def base_like(
     known: Mapping[int, float] | None = None,
     *,
     ties: Sequence[Sequence[int]] = (),
+    unit: float = 1.0,
 ) -> BaseSet | None:
     """The base set of a robot with other dimensions where it has the groups of `like`; else None.
 
     The result of `base_set`, in a third of the time; arguments as there.
     """
-    ty, tied, considered = _considered(like.standard, structural_factor, order, known, ties)
+    ty, tied, considered, scale = _considered(like.standard, structural_factor, order, known, ties, unit)
     rank = confirmed_columns(tied, considered, like.rank)
-    return None if rank is None else _assemble(like.standard, ty, rank)
+    return None if rank is None else _assemble(like.standard, ty, _unscaled(rank, scale))
+
+
+def _unscaled(rank: ColumnRank, scale: Float[Array, "t"]) -> ColumnRank:
+    """The decision with its combinations in the units of the columns."""
+    return replace(rank, K=rank.K * scale[list(rank.kept), None] / scale[list(rank.dependent)])
 
 
 def _considered(
@@ -148,8 +158,9 @@ def _considered(
     order: Sequence[int],
     known: Mapping[int, float] | None,
     ties: Sequence[Sequence[int]],
-) -> tuple[Tying, Float[Array, "k t"], list[int]]:
-    """Tied columns, and their order."""
+    unit: float,
+) -> tuple[Tying, Float[Array, "k t"], list[int], Float[Array, "t"]]:
+    """Tied columns in metres, their order, and the scale of each."""
     W = structural_factor.W
     if W.ndim != 2 or W.shape[1] != len(parameters):
         raise InputError(f"a factor of shape {W.shape} does not match {len(parameters)} parameters")
@@ -158,7 +169,8 @@ def _considered(
     ty = tying(parameters, ties, known or {})
     column = {i: k for k, i in enumerate(ty.first)}
     tied = W @ ty.T if ty.tied else W[:, list(ty.first)]
-    return ty, tied, [column[i] for i in order if i in column]
+    scale = unit ** np.array([parameters[i].length_power for i in ty.first])
+    return ty, tied * scale, [column[i] for i in order if i in column], scale
 
 
 def tie_regrouped(base: BaseSet, ties: Sequence[Sequence[int]]) -> BaseSet:

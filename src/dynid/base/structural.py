@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from functools import partial
 
@@ -52,22 +53,29 @@ def structural_base(
     known = known_columns(mechanism, parameters)
     groups = tie_groups(mechanism, parameters, ties)
     order = considered_order(mechanism, parameters)
-    rounding = rounding_of(mechanism.geometry.values())
+    unit = _unit(mechanism)
+    rounding = rounding_of(mechanism.geometry.values()) / unit
     if like is not None and like.standard == tuple(parameters):
         few = model.structure(mechanism, parameters, directions, loads=loads, rows_per_column=_FEW_ROWS)
-        same = base_like(like, few, order, known, ties=groups)
+        same = base_like(like, few, order, known, ties=groups, unit=unit)
         if same is not None and same.rank.gap >= _CLEAR_GAP and clear_of_rounding(same, rounding):
             return same
     found: list[BaseSet] = []
     for stretch in _STRETCHES:
         factor = model.structure(mechanism, parameters, directions, loads=loads, stretch=stretch)
-        again = partial(base_set, parameters, factor, order, known, ties=groups)
-        singular = partial(singular_values, parameters, factor, order, known, ties=groups)
+        again = partial(base_set, parameters, factor, order, known, ties=groups, unit=unit)
+        singular = partial(singular_values, parameters, factor, order, known, ties=groups, unit=unit)
         found.append(allowing_rounding(again(), rounding, again, singular))
         if found[-1].rank.gap >= _CLEAR_GAP or _has(found[-1], "rounded-geometry"):
             return found[-1]
     # None is clear: the clearest one is returned, with its own notice when it is undecided.
     return max(found, key=lambda base: (not _has(base, "rank-undecided"), base.rank.gap))
+
+
+def _unit(mechanism: Mechanism) -> float:
+    """Numbers of the description per metre, by its largest dimension: 1, 1000 of one in millimetres."""
+    largest = max(map(abs, mechanism.geometry.values()), default=0.0) or 1.0
+    return float(1000.0 ** round(math.log(largest, 1000.0)))
 
 
 def _has(base: BaseSet, code: str) -> bool:

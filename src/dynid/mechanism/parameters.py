@@ -26,6 +26,18 @@ JUMPING = ("Fs", "Fs+", "Fs-", "Fv+", "Fv-", "Fl", "Fk")
 DRY = ("Fs", "Fs+", "Fs-", "Fl", "Fk")
 
 
+# Powers of a length in the units of parameters; forces count as kg m/s^2.
+_LENGTHS = {
+    "kg m^2": 2.0,
+    "kg m": 1.0,
+    "N m s/rad": 2.0,
+    "N m": 2.0,
+    "N m (s/rad)^0.5": 2.0,
+    "N": 1.0,
+    "N (s/m)^0.5": 0.5,
+}
+
+
 @dataclass(frozen=True)
 class Parameter:
     """One column of W before any grouping.
@@ -39,6 +51,11 @@ class Parameter:
     owner: str
     unit: str
     kind: str
+
+    @property
+    def length_power(self) -> float:
+        """Power of a length in its unit: 2 of an inertia, 1 of a first moment, 0 of a mass."""
+        return _LENGTHS.get(self.unit, 0.0)
 
 
 def parameter_table(mechanism: Mechanism) -> tuple[Parameter, ...]:
