@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from dynid.doctor.examine import check
     from dynid.excitation.excite import excite
     from dynid.experiment.experiment import Experiment, read_experiment
+    from dynid.export import export_result
     from dynid.info import describe
     from dynid.mechanism.load import load_robot
     from dynid.mechanism.mechanism import Mechanism
@@ -56,6 +57,7 @@ __all__ = [
     "compare_friction",
     "describe",
     "excite",
+    "export_result",
     "identify",
     "load_robot",
     "log_from_arrays",
@@ -90,6 +92,7 @@ _HOME = {
     "compare_friction": "dynid.validation.compare",
     "describe": "dynid.info",
     "excite": "dynid.excitation.excite",
+    "export_result": "dynid.export",
     "identify": "dynid.pipeline",
     "load_robot": "dynid.mechanism.load",
     "log_from_arrays": "dynid.motion.logs",
