@@ -6,14 +6,8 @@ import numpy as np
 
 from dynid.base.system import NotIdentifiable
 from dynid.common.notices import Notice
-from dynid.statistics.estimate import (
-    Estimate,
-    Fit,
-    GroupFit,
-    ParameterEstimate,
-    Signals,
-    Validation,
-)
+from dynid.statistics.estimate import Estimate, Fit, GroupFit, ParameterEstimate, Validation
+from dynid.statistics.signals import Signals
 from dynid.statistics.verdict import JointVerdict, Reason, Verdict
 
 JOINTS = tuple(f"joint_{i}" for i in range(1, 7))

@@ -13,6 +13,7 @@ from pathlib import Path
 
 import pytest
 
+from dynid.campaign.file import read_campaign
 from dynid.cli import main
 from dynid.experiment import file as experimentfile
 from dynid.experiment.experiment import read_experiment
@@ -109,7 +110,7 @@ def test_yaml_examples_are_read(page: Path, tmp_path: Path) -> None:
         load_robot(tmp_path / "robot.xml")
     for i, (mark, text) in enumerate(blocks(page, "yaml")):
         kind, _, part = mark.partition(" ")
-        assert kind in ("robot", "experiment", "simulation"), f"unmarked YAML in {relative(page)}"
+        assert kind in ("robot", "experiment", "simulation", "campaign"), f"unmarked YAML in {relative(page)}"
         assert part in ("", "part")
         start = (ROBOT if kind == "robot" else EXPERIMENT) if part else ""
         file = tmp_path / f"example{i}.yaml"
@@ -118,6 +119,8 @@ def test_yaml_examples_are_read(page: Path, tmp_path: Path) -> None:
             load_robot(file)
         elif kind == "simulation":
             read_simulation(file, load_robot("dualv"))
+        elif kind == "campaign":
+            read_campaign(file)
         else:
             read_experiment(file)
 

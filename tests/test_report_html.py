@@ -24,7 +24,7 @@ from dynid.report.sections.found import standard
 from dynid.report.sections.provenance import command_line
 from dynid.report.sections.use import section
 from dynid.report.text import print_summary
-from dynid.statistics.estimate import Signals
+from dynid.statistics.signals import Signals
 from dynid.statistics.verdict import Reason
 from tests.fabricated import JOINTS, estimate
 

@@ -95,16 +95,14 @@ class Case:
         return ()
 
     # Settings and robot.
-
     def defaults(self, experiment: Experiment, model: Model, mechanism: Mechanism) -> Experiment:
         """The experiment with what this case prefers where the user has chosen nothing."""
         return with_noisy_columns(experiment, model, mechanism)
 
     def chooses(self, experiment: Experiment) -> bool:
         """Whether settings that are left open are chosen by the error of held-out efforts."""
-        open_law = experiment.pd is not None and experiment.pd.open
-        known = experiment.gains is None and experiment.unloaded is None and experiment.unknown is None
-        return known and not open_law
+        found = experiment.gains or experiment.unloaded or experiment.unknown
+        return not found and not (experiment.pd and experiment.pd.open)
 
     def mounted(self, mechanism: Mechanism, experiment: Experiment) -> Mechanism:
         """The robot with what the experiment's key of this case adds to it."""

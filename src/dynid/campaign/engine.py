@@ -12,7 +12,6 @@ import signal
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import FIRST_COMPLETED, Executor, Future, ProcessPoolExecutor, wait
 from concurrent.futures.process import BrokenProcessPool
-from importlib import import_module
 from multiprocessing import get_context
 from typing import Any, TypeVar
 
@@ -61,11 +60,12 @@ def _prepare() -> None:
 @contextlib.contextmanager
 def _dask(address: str) -> Iterator[tuple[Executor, int]]:
     try:
-        connect: Any = import_module("distributed").Client
+        import distributed
     except ImportError:
         raise InputError(
             "a Dask scheduler needs the package distributed", remedy="pip install 'dynid[cluster]'"
         ) from None
+    connect: Any = distributed.Client
     try:
         client = connect(address, timeout="20s")
     except (OSError, ValueError) as error:

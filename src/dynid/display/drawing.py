@@ -13,7 +13,7 @@ from dynid.display.scene import poses_along, robot_shapes
 from dynid.display.terms import effort_terms, friction_curves
 from dynid.fit import Fit
 from dynid.problem import Problem
-from dynid.statistics.estimate import Signals, worst_signals
+from dynid.statistics.signals import Signals, worst_signals
 
 POSES = 200  # of the animation
 

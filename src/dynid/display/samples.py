@@ -9,7 +9,7 @@ from dynid.common.arrays import Array
 from dynid.motion.motion import Motion
 from dynid.problem import Problem
 from dynid.projection.kinematics import States, TreeKinematics, kinematics_along
-from dynid.statistics.estimate import Signals
+from dynid.statistics.signals import Signals
 
 _BLOCK = 16384  # samples that are processed at a time
 MOST = 500  # samples drawn of a log

@@ -15,7 +15,7 @@ from dynid.problem import Problem
 from dynid.projection.kinematics import States
 from dynid.regressor.few_states import drive_column
 from dynid.regressor.layout import tree_regressor
-from dynid.statistics.estimate import Signals
+from dynid.statistics.signals import Signals
 
 _GRID = 81  # points of a friction curve
 _CLOUD = 400  # points of a data cloud

@@ -22,14 +22,15 @@ class Table:
     """Numeric columns of one file, in file order.
 
     Attributes:
-        columns: Name -> values, each shape (n,), as stored (no unit applied).
+        columns: Name -> values, each shape (n,), as stored (no unit applied); a file may be read when a
+            column is asked for.
         skipped: Columns without numbers.
         choices: What the reader decided about the format, in words.
         texts: What skipped columns contain, where it is known: `text: '0.002 sec'`, `an object of class X`.
         time: Column that is the time by the conventions of the format, if its name is not `t` or `time`.
     """
 
-    columns: Mapping[str, Shaped[Array, "n"]]
+    columns: Mapping[str, Any]
     skipped: tuple[str, ...] = ()
     choices: Mapping[str, str] = field(default_factory=dict)
     notices: tuple[Notice, ...] = ()

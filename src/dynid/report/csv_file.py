@@ -13,7 +13,8 @@ from dynid.base.grouping import readable
 from dynid.common.arrays import Array
 from dynid.estimator.history import History
 from dynid.report.json_file import plain
-from dynid.statistics.estimate import Estimate, Signals
+from dynid.statistics.estimate import Estimate
+from dynid.statistics.signals import Signals
 
 _COLUMNS = (
     "name",

@@ -21,15 +21,8 @@ from dynid.common.notices import Notice, severity_of
 from dynid.common.strict_json import read_json
 from dynid.report.description_json import description_document, description_of
 from dynid.statistics.correlation import Correlation
-from dynid.statistics.estimate import (
-    DescriptionTest,
-    Estimate,
-    Fit,
-    ParameterEstimate,
-    ResidualTest,
-    Tried,
-    Validation,
-)
+from dynid.statistics.description import DescriptionTest
+from dynid.statistics.estimate import Estimate, Fit, ParameterEstimate, ResidualTest, Tried, Validation
 from dynid.statistics.verdict import NOT_JUDGED, Verdict
 
 SCHEMA = "dynid.result/1"

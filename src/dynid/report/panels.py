@@ -12,7 +12,8 @@ from dynid.common.arrays import Array
 from dynid.estimator.history import History
 from dynid.report.numbers import number, unit_text
 from dynid.report.plots import band, bars, figure, line, packed, panel, stack
-from dynid.statistics.estimate import SINGULARITY_DISTANCE, Fit, Signals, Tension, Validation
+from dynid.statistics.estimate import Fit, Validation
+from dynid.statistics.signals import SINGULARITY_DISTANCE, Signals, Tension
 
 if TYPE_CHECKING:
     from markupsafe import Markup

@@ -12,7 +12,8 @@ from dynid.common.arrays import Array
 from dynid.report.numbers import unit_text
 from dynid.report.page import render, script_json
 from dynid.report.plots import packed
-from dynid.statistics.estimate import Estimate, Signals
+from dynid.statistics.estimate import Estimate
+from dynid.statistics.signals import Signals
 
 if TYPE_CHECKING:
     from markupsafe import Markup

@@ -32,6 +32,21 @@ class Quantity:
     combination: str = ""
 
 
+@dataclass(frozen=True)
+class DescriptionTest:
+    """The description as it is, or corrected in one place, against the same logs.
+
+    Attributes:
+        name: The correction, e.g. `gravity [0, 0, 9.81]`, or `as described`.
+        residual_percent: 100 |Y - W chi| / |Y| of the fit with it.
+        p: Probability of such an improvement if the description were right.
+    """
+
+    name: str
+    residual_percent: float
+    p: float
+
+
 @dataclass(frozen=True, eq=False)
 class Description:
     """Quantities of a description with their uncertainty and their effect on the parameters.

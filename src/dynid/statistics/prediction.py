@@ -13,8 +13,9 @@ from dynid.conditioning.lowpass import RowFilter, row_filter
 from dynid.conditioning.rewritten import predictor
 from dynid.conditioning.stream import series
 from dynid.projection.contract import PackedRows, RowSource
-from dynid.statistics.estimate import GroupFit, RunFit, Signals
+from dynid.statistics.estimate import GroupFit, RunFit
 from dynid.statistics.fit import percent
+from dynid.statistics.signals import Signals
 
 _PLOT_POINTS = 1500
 _LAGS = 128  # of the autocorrelation

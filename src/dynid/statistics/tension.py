@@ -26,8 +26,8 @@ from dynid.projection.contract import RowSource
 from dynid.projection.pose_rows import MovingRows
 from dynid.projection.projection import Directions
 from dynid.regressor.layout import ABSENT, Layout
-from dynid.statistics.estimate import Tension
 from dynid.statistics.prediction import Thinned
+from dynid.statistics.signals import Tension
 
 _TILE_BYTES = 1 << 20
 

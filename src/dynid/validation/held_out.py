@@ -26,8 +26,9 @@ from dynid.problem import LogSource, Problem, as_logs, prepare
 from dynid.projection.contract import RowSource
 from dynid.projection.kinematics import ClosedKinematics, kinematics_along
 from dynid.projection.projection import Directions
-from dynid.statistics.estimate import Estimate, GroupFit, Signals, Validation
+from dynid.statistics.estimate import Estimate, GroupFit, Validation
 from dynid.statistics.prediction import Prediction, predict_rows, unfiltered
+from dynid.statistics.signals import Signals
 from dynid.statistics.tension import tension_of
 
 Predicted = tuple[tuple[Validation, ...], tuple[Signals, ...]]

@@ -20,7 +20,8 @@ from jaxtyping import Float
 
 from dynid.common.arrays import Array
 from dynid.linear import LinearFit
-from dynid.statistics.estimate import DescriptionTest, ResidualTest
+from dynid.statistics.description import DescriptionTest
+from dynid.statistics.estimate import ResidualTest
 from dynid.validation.hypotheses import Hypothesis
 
 PARTS = 32  # or as many as there are blocks of a quarter of a second: noise is independent beyond that

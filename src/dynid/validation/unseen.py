@@ -30,8 +30,9 @@ from dynid.conditioning.rewritten import predictor
 from dynid.conditioning.stream import series
 from dynid.projection.contract import PackedRows, RowSource
 from dynid.projection.factor import triangle
-from dynid.statistics.estimate import Signals, Validation
+from dynid.statistics.estimate import Validation
 from dynid.statistics.prediction import unfiltered
+from dynid.statistics.signals import Signals
 
 if TYPE_CHECKING:
     from dynid.fit import Fit

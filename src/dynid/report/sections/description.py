@@ -10,7 +10,8 @@ import numpy as np
 from dynid.report.page import Section, render
 from dynid.report.panels import points_per_panel, singularity_figure
 from dynid.statistics.description import Description
-from dynid.statistics.estimate import SINGULARITY_DISTANCE, Estimate
+from dynid.statistics.estimate import Estimate
+from dynid.statistics.signals import SINGULARITY_DISTANCE
 
 if TYPE_CHECKING:
     from markupsafe import Markup

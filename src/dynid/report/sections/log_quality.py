@@ -9,7 +9,8 @@ import numpy as np
 from dynid.common.catalogue import STAGES
 from dynid.common.notices import by_severity
 from dynid.report.page import Section, render
-from dynid.statistics.estimate import Estimate, Signals
+from dynid.statistics.estimate import Estimate
+from dynid.statistics.signals import Signals
 
 _STAGES = ("Description", "Logs", "Poses of closed robots and cables", "Force sensors and multibody tables")
 _CODES = {code for stage in _STAGES for code in STAGES[stage]}

@@ -17,7 +17,8 @@ from dynid.report.panels import (
     run_figure,
     tension_figure,
 )
-from dynid.statistics.estimate import Estimate, Signals, Tension, worst_signals
+from dynid.statistics.estimate import Estimate
+from dynid.statistics.signals import Signals, Tension, worst_signals
 
 if TYPE_CHECKING:
     from markupsafe import Markup
