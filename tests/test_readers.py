@@ -775,7 +775,7 @@ def test_an_experiment_takes_patterns_and_a_command_takes_lists(tmp_path, column
     assert [Path(one.file).name for one in logs] == ["b2.csv", "b10.csv", "c.npz"]
     assert logs[2].payloads == ("ballast",)
     asked = []
-    monkeypatch.setattr(pipeline, "run_experiment", lambda problem, progress: asked.append(problem) or 1 / 0)
+    monkeypatch.setattr(pipeline, "run_experiment", lambda problem, *_: asked.append(problem) or 1 / 0)
     arguments = [
         "identify",
         "--robot",

@@ -178,7 +178,7 @@ class Experiment(Settings, frozen=True):
             term.choice(drive_names())
         for one in (one for key in ("logs", "validate") if key in entries for one in entries[key].items()):
             if not one.is_mapping:
-                entry_of(one.node.value)  # type: ignore[arg-type]
+                entry_of(one.node.value)
         return entries
 
     def check(self) -> None:

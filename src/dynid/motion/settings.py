@@ -134,8 +134,8 @@ class LogEntry(Settings, frozen=True):
             msgspec.structs.force_setattr(self, "columns", named_columns(self.columns))
 
 
-def entry_of(source: LogEntry | str | os.PathLike[str]) -> LogEntry:
-    """A log entry from a file path alone; other entries unchanged."""
+def entry_of(source: object) -> LogEntry:
+    """A log entry from a file path alone; other entries unchanged, anything else refused."""
     if not isinstance(source, LogEntry | str | os.PathLike):
         raise InputError(
             f"a log cannot be made from {type(source).__name__}",
