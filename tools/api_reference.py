@@ -41,7 +41,7 @@ TOPICS: dict[str, tuple[str, ...]] = {
 
 _HEAD = """# Python API
 
-All public names, from their docstrings. Everything is imported from `dynid` itself: `from dynid import identify`.
+All public names, from their docstrings. Import them from `dynid` itself: `from dynid import identify`.
 Names are loaded on first use. [Use it from Python](../howto/python.md) shows the most frequent ones at work.
 """
 
@@ -112,7 +112,9 @@ def _text(value: Any) -> str:
         if entry:
             lines.append(f"- `{entry[1]}`: {entry[2]}")
         elif section and line.startswith("    "):
-            lines.append("  " + line.strip() if lines and lines[-1].startswith(("- ", "  ")) else line.strip())
+            lines.append(
+                "  " + line.strip() if lines and lines[-1].startswith(("- ", "  ")) else line.strip()
+            )
         else:
             lines.append(line)
     return re.sub(r"\n{3,}", "\n\n", "\n".join(lines)).strip()
