@@ -39,6 +39,8 @@ TOPICS: dict[str, tuple[str, ...]] = {
     ),
 }
 
+_STARS = {"VAR_POSITIONAL": "*", "VAR_KEYWORD": "**"}
+
 _HEAD = """# Python API
 
 All public names, from their docstrings. Import them from `dynid` itself: `from dynid import identify`.
@@ -89,9 +91,8 @@ def _signature(name: str, value: Callable[..., Any]) -> str:
 
 
 def _argument(one: inspect.Parameter) -> str:
-    star = {one.VAR_POSITIONAL: "*", one.VAR_KEYWORD: "**"}.get(one.kind, "")
     if one.default is one.empty:
-        return star + one.name
+        return f"{_STARS.get(one.kind.name, '')}{one.name}"
     default = repr(one.default)
     simple = len(default) <= 24 and " at 0x" not in default and not default.startswith("<")
     return f"{one.name}={default if simple else '...'}"
