@@ -13,18 +13,21 @@ from __future__ import annotations
 
 import numpy as np
 
-from dynid import Experiment
-from dynid.base.structural import structural_base
-from dynid.base.system import base_system
-from dynid.estimator.estimator import estimator_named
+from dynid import (
+    Experiment,
+    FilterSettings,
+    UncertaintySettings,
+    base_system,
+    build_system,
+    built_in_experiment,
+    covariance_of,
+    estimator_named,
+    prepare,
+    simulate_log,
+    structural_base,
+    uncertainty,
+)
 from dynid.excitation.random_motion import random_fourier
-from dynid.experiment.experiment import FilterSettings
-from dynid.pipeline import build_system, prepare
-from dynid.simulation.demo import built_in_experiment
-from dynid.simulation.prescribed import simulate_log
-from dynid.statistics.covariance import covariance_of
-from dynid.statistics.method import UncertaintySettings
-from dynid.statistics.uncertainty import uncertainty
 
 RATE = 500.0  # Hz
 DURATION = 8.0  # s

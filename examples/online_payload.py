@@ -11,12 +11,9 @@ from dataclasses import replace
 
 import numpy as np
 
-from dynid import Online, identify, load_robot
-from dynid.excitation.random_motion import random_motion
+from dynid import Online, demo_file, identify, load_robot, random_motion, read_demo, simulate_log
 from dynid.mechanism.frame import Frame
 from dynid.mechanism.mechanism import Payload
-from dynid.robots.demo_file import demo_file, read_demo
-from dynid.simulation.prescribed import simulate_log
 
 RATE, STEP = 1000.0, 2000
 robot = load_robot("ur5")

@@ -18,15 +18,11 @@ import sys
 from collections.abc import Mapping
 from pathlib import Path
 
-from dynid import read_result
-from dynid.base.structural import structural_base
+from dynid import built_in_experiment, load_robot, read_result, structural_base, write_log
 from dynid.cli import main as dynid
-from dynid.mechanism.load import load_robot
 from dynid.mechanism.parameters import parameter_table
 from dynid.mechanism.variant import variant
 from dynid.projection.model import MODELS
-from dynid.simulation.demo import built_in_experiment
-from dynid.simulation.write import write_log
 
 LOGS = ("unloaded.csv", "loaded.csv", "other.csv")
 PROXIMALS = tuple(f"ZZ_proximal{leg}_R" for leg in (1, 2, 3, 4))

@@ -14,13 +14,11 @@ from pathlib import Path
 
 import numpy as np
 
-from dynid import identify, load_robot
+from dynid import Log, identify, load_robot, random_motion
 from dynid.cases.force_sensor import compensation
 from dynid.cases.force_sensor.robot import with_force_sensor
-from dynid.excitation.random_motion import random_motion
 from dynid.mechanism.force_sensor import COMPONENTS, ForceSensor
 from dynid.mechanism.frame import Frame
-from dynid.motion.log import Log
 from dynid.simulation.simulate_sensor import simulate_sensor_log
 from dynid.simulation.write import log_columns, write_columns
 

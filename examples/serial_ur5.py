@@ -10,10 +10,7 @@ from __future__ import annotations
 import tempfile
 from pathlib import Path
 
-from dynid import identify
-from dynid.report.output import write_results
-from dynid.simulation.demo import built_in_experiment
-from dynid.simulation.write import write_log
+from dynid import built_in_experiment, identify, write_log, write_results
 
 SHOWN = ("Fv_", "Fs_", "Off_")
 

@@ -10,10 +10,15 @@ from pathlib import Path
 
 import numpy as np
 
-from dynid import identify
-from dynid.mechanism.load import load_robot
-from dynid.robots.demo_file import demo_file, read_demo
-from dynid.simulation.wrench_table import UniformAcceleration, wrench_table, write_wrench_table
+from dynid import (
+    UniformAcceleration,
+    demo_file,
+    identify,
+    load_robot,
+    read_demo,
+    wrench_table,
+    write_wrench_table,
+)
 
 INSTANTS = np.array([0.3, 0.6, 0.9, 1.2, 1.5])
 DIGITS = 7

@@ -7,6 +7,9 @@ from __future__ import annotations
 
 LONG = frozenset(
     {
+        "test_api_and_notebooks.py::test_a_notebook_runs_from_top_to_bottom[serial_arm.ipynb]",
+        "test_api_and_notebooks.py::test_a_notebook_runs_from_top_to_bottom[parallel_robot.ipynb]",
+        "test_api_and_notebooks.py::test_a_notebook_runs_from_top_to_bottom[log_doctor_and_export.ipynb]",
         "test_report_browser.py::test_pages_work_in_a_browser",
         "physics/test_plant.py::test_identification_recovers_what_the_plant_is_made_of[stewart]",
         "test_docs.py::test_example_runs[online_payload.py-change found]",

@@ -69,7 +69,7 @@ def test_ci_runs_the_test_command_of_the_readme() -> None:
 def test_first_command_of_the_readme_is_one_line_that_ends_in_the_demo() -> None:
     first = blocks(ROOT / "README.md", "sh")[0][1].strip()
     assert "\n" not in first
-    assert first.endswith(".venv/bin/dynid demo serial6")
+    assert first.endswith(".venv/bin/dynid demo ur5")
 
 
 @pytest.mark.parametrize("page", PAGES, ids=relative)

@@ -1,7 +1,7 @@
 """Identify the dynamics of robots: parameters you can trust, from a description and a log.
 
     from dynid import identify
-    estimate = identify("serial6", "log.csv")
+    estimate = identify("ur5", "log.csv")
     print(estimate.summary())
 
 Everything is loaded on first use, so that importing dynid costs nothing.
@@ -13,11 +13,21 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from dynid.base.structural import structural_base
+    from dynid.base.system import base_system
     from dynid.doctor.examine import check
+    from dynid.dynamics.free_motion import free_motions
+    from dynid.dynamics.locked import LockedCables
+    from dynid.dynamics.statics import equilibria, lengths_for, modes, rest
+    from dynid.estimator.estimator import estimator_named
     from dynid.excitation.excite import excite
+    from dynid.excitation.random_motion import random_motion
     from dynid.experiment.experiment import Experiment, read_experiment
     from dynid.export import export_result
     from dynid.info import describe
+    from dynid.kinematics.assembly import assembly_of
+    from dynid.kinematics.cable_states import cable_jacobian, cable_shapes
+    from dynid.mechanism.cable import locked
     from dynid.mechanism.load import load_robot
     from dynid.mechanism.mechanism import Mechanism
     from dynid.motion.log import Log
@@ -28,15 +38,27 @@ if TYPE_CHECKING:
     from dynid.prediction.online import Online
     from dynid.prediction.predict import predict_efforts
     from dynid.prediction.trajectory import PoseTrajectory
+    from dynid.problem import build_system, prepare
     from dynid.report.json_file import read_result
+    from dynid.report.output import write_results
     from dynid.report.seal import verify
+    from dynid.robots.demo_file import demo_file, read_demo
     from dynid.simulation.demo import built_in_experiment
+    from dynid.simulation.motion import MotionChoice
+    from dynid.simulation.plant.mujoco_plant import plant_log, run_plant
+    from dynid.simulation.plant.settings import PlantSettings
     from dynid.simulation.prescribed import simulate_log
     from dynid.simulation.rehearsal import RehearsalPlan, rehearse
+    from dynid.simulation.sensors import Sensing
     from dynid.simulation.simulation import Simulation, simulate
+    from dynid.simulation.wrench_table import UniformAcceleration, wrench_table, write_wrench_table
     from dynid.simulation.write import write_log
+    from dynid.statistics.covariance import covariance_of
     from dynid.statistics.estimate import Estimate
+    from dynid.statistics.method import UncertaintySettings
+    from dynid.statistics.uncertainty import uncertainty
     from dynid.validation.compare import compare_experiment, compare_friction
+    from dynid.validation.results import agreement, compare_results
 
     __version__: str
 
@@ -44,71 +66,135 @@ __all__ = [
     "Estimate",
     "Experiment",
     "FilterSettings",
+    "LockedCables",
     "Log",
     "Mechanism",
+    "MotionChoice",
     "Online",
+    "PlantSettings",
     "PoseTrajectory",
     "RehearsalPlan",
+    "Sensing",
     "Simulation",
+    "UncertaintySettings",
+    "UniformAcceleration",
     "__version__",
+    "agreement",
+    "assembly_of",
+    "base_system",
+    "build_system",
     "built_in_experiment",
+    "cable_jacobian",
+    "cable_shapes",
     "check",
     "compare_experiment",
     "compare_friction",
+    "compare_results",
+    "covariance_of",
+    "demo_file",
     "describe",
+    "equilibria",
+    "estimator_named",
     "excite",
     "export_result",
+    "free_motions",
     "identify",
+    "lengths_for",
     "load_robot",
+    "locked",
     "log_from_arrays",
     "log_from_columns",
+    "modes",
     "payload_from_torques",
+    "plant_log",
     "predict_efforts",
+    "prepare",
+    "random_motion",
+    "read_demo",
     "read_experiment",
     "read_log",
     "read_result",
     "rehearse",
+    "rest",
     "run_experiment",
+    "run_plant",
     "simulate",
     "simulate_log",
+    "structural_base",
+    "uncertainty",
     "validate_result",
     "verify",
+    "wrench_table",
     "write_log",
+    "write_results",
+    "write_wrench_table",
 ]
 
 _HOME = {
     "Estimate": "dynid.statistics.estimate",
     "Experiment": "dynid.experiment.experiment",
     "FilterSettings": "dynid.motion.settings",
+    "LockedCables": "dynid.dynamics.locked",
     "Log": "dynid.motion.log",
     "Mechanism": "dynid.mechanism.mechanism",
+    "MotionChoice": "dynid.simulation.motion",
     "Online": "dynid.prediction.online",
+    "PlantSettings": "dynid.simulation.plant.settings",
     "PoseTrajectory": "dynid.prediction.trajectory",
     "RehearsalPlan": "dynid.simulation.rehearsal",
+    "Sensing": "dynid.simulation.sensors",
     "Simulation": "dynid.simulation.simulation",
+    "UncertaintySettings": "dynid.statistics.method",
+    "UniformAcceleration": "dynid.simulation.wrench_table",
+    "agreement": "dynid.validation.results",
+    "assembly_of": "dynid.kinematics.assembly",
+    "base_system": "dynid.base.system",
+    "build_system": "dynid.problem",
     "built_in_experiment": "dynid.simulation.demo",
-    "compare_experiment": "dynid.validation.compare",
+    "cable_jacobian": "dynid.kinematics.cable_states",
+    "cable_shapes": "dynid.kinematics.cable_states",
     "check": "dynid.doctor.examine",
+    "compare_experiment": "dynid.validation.compare",
     "compare_friction": "dynid.validation.compare",
+    "compare_results": "dynid.validation.results",
+    "covariance_of": "dynid.statistics.covariance",
+    "demo_file": "dynid.robots.demo_file",
     "describe": "dynid.info",
+    "equilibria": "dynid.dynamics.statics",
+    "estimator_named": "dynid.estimator.estimator",
     "excite": "dynid.excitation.excite",
     "export_result": "dynid.export",
+    "free_motions": "dynid.dynamics.free_motion",
     "identify": "dynid.pipeline",
+    "lengths_for": "dynid.dynamics.statics",
     "load_robot": "dynid.mechanism.load",
+    "locked": "dynid.mechanism.cable",
     "log_from_arrays": "dynid.motion.logs",
     "log_from_columns": "dynid.motion.logs",
+    "modes": "dynid.dynamics.statics",
     "payload_from_torques": "dynid.payload",
+    "plant_log": "dynid.simulation.plant.mujoco_plant",
     "predict_efforts": "dynid.prediction.predict",
+    "prepare": "dynid.problem",
+    "random_motion": "dynid.excitation.random_motion",
+    "read_demo": "dynid.robots.demo_file",
     "read_experiment": "dynid.experiment.experiment",
     "read_log": "dynid.motion.logs",
     "read_result": "dynid.report.json_file",
     "rehearse": "dynid.simulation.rehearsal",
+    "rest": "dynid.dynamics.statics",
     "run_experiment": "dynid.pipeline",
+    "run_plant": "dynid.simulation.plant.mujoco_plant",
     "simulate": "dynid.simulation.simulation",
     "simulate_log": "dynid.simulation.prescribed",
+    "structural_base": "dynid.base.structural",
+    "uncertainty": "dynid.statistics.uncertainty",
     "validate_result": "dynid.pipeline",
-    "write_log": "dynid.simulation.write",
     "verify": "dynid.report.seal",
+    "wrench_table": "dynid.simulation.wrench_table",
+    "write_log": "dynid.simulation.write",
+    "write_results": "dynid.report.output",
+    "write_wrench_table": "dynid.simulation.wrench_table",
 }
 
 

@@ -1,0 +1,75 @@
+"""The reference of the public names is current, documents use only these names, and notebooks run."""
+
+from __future__ import annotations
+
+import json
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from tools.api_reference import TOPICS, page
+
+import dynid
+
+ROOT = Path(__file__).resolve().parents[1]
+NOTEBOOKS = sorted((ROOT / "examples" / "notebooks").glob("*.ipynb"))
+# Contracts of extensions live beside what they extend.
+FOR_AUTHORS = {"extend.md", "contributing.md"}
+PAGES = [one for one in sorted((ROOT / "docs").rglob("*.md")) if one.name not in FOR_AUTHORS]
+
+
+def name(path: Path) -> str:
+    return path.name
+
+
+def cells(notebook: Path) -> list[str]:
+    document = json.loads(notebook.read_text(encoding="utf-8"))
+    assert all(not cell.get("outputs") for cell in document["cells"]), "outputs are not stored"
+    return ["".join(cell["source"]) for cell in document["cells"] if cell["cell_type"] == "code"]
+
+
+def test_every_public_name_is_in_one_topic_of_the_reference() -> None:
+    named = [one for names in TOPICS.values() for one in names]
+    assert sorted(named) == sorted(set(dynid.__all__) - {"__version__"})
+
+
+def test_every_public_name_has_a_text() -> None:
+    for one in dynid.__all__:
+        assert one == "__version__" or getattr(dynid, one).__doc__, one
+
+
+def test_the_reference_of_the_public_names_is_current() -> None:
+    """`python -m tools.api_reference > docs/reference/api.md` writes it."""
+    assert (ROOT / "docs/reference/api.md").read_text(encoding="utf-8") == page()
+
+
+def test_documents_import_from_the_public_namespace_only() -> None:
+    for one in [ROOT / "README.md", *PAGES]:
+        deep = re.findall(r"^(?:from|import) dynid\.\S+", one.read_text(encoding="utf-8"), re.M)
+        assert not deep, f"{one.name}: {deep}"
+
+
+@pytest.mark.parametrize("notebook", NOTEBOOKS, ids=name)
+def test_notebooks_import_from_the_public_namespace_only(notebook: Path) -> None:
+    assert not re.search(r"(?:from|import) dynid\.", "\n".join(cells(notebook)))
+
+
+@pytest.mark.parametrize("notebook", NOTEBOOKS, ids=name)
+def test_a_notebook_runs_from_top_to_bottom(notebook: Path, tmp_path: Path) -> None:
+    run = subprocess.run(
+        [sys.executable, "-c", "\n".join(cells(notebook))],
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
+        timeout=600,
+    )
+    assert run.returncode == 0, run.stderr
+
+
+@pytest.mark.parametrize("page_of", sorted((ROOT / "docs/tutorials").glob("*.md")), ids=name)
+def test_every_tutorial_has_a_picture_and_is_short(page_of: Path) -> None:
+    text = page_of.read_text(encoding="utf-8")
+    assert re.search(r"!\[[^\]]+\]\(\.\./images/", text)
+    assert len(text.split()) < 1500

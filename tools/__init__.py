@@ -1,0 +1,1 @@
+"""Scripts of the project itself: no part of the package."""

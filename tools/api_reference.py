@@ -1,0 +1,125 @@
+"""The reference page of the public names: `python -m tools.api_reference > docs/reference/api.md`.
+
+Every name of `dynid` is in one topic. Signatures and texts come from the code.
+"""
+
+from __future__ import annotations
+
+import inspect
+import re
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import dynid
+
+TOPICS: dict[str, tuple[str, ...]] = {
+    "Identify": ("identify", "Estimate", "Experiment", "FilterSettings", "read_experiment", "run_experiment"),
+    "Robots and logs": (
+        *("load_robot", "Mechanism", "describe", "read_log", "Log", "log_from_arrays", "log_from_columns"),
+        *("write_log", "check"),
+    ),
+    "Use and judge results": (
+        *("read_result", "write_results", "validate_result", "verify", "predict_efforts", "PoseTrajectory"),
+        *("export_result", "payload_from_torques", "Online", "compare_experiment", "compare_friction"),
+        *("compare_results", "agreement"),
+    ),
+    "Before the robot moves": (
+        *("excite", "simulate", "Simulation", "MotionChoice", "Sensing", "rehearse", "RehearsalPlan"),
+        *("built_in_experiment", "demo_file", "read_demo", "random_motion", "simulate_log"),
+        *("run_plant", "plant_log", "PlantSettings"),
+    ),
+    "Cables": (
+        *("LockedCables", "equilibria", "rest", "lengths_for", "modes", "free_motions", "locked"),
+        *("assembly_of", "cable_shapes", "cable_jacobian"),
+    ),
+    "Tables of multibody programs": ("wrench_table", "write_wrench_table", "UniformAcceleration"),
+    "The stages one by one": (
+        *("prepare", "build_system", "structural_base", "base_system", "estimator_named"),
+        *("covariance_of", "UncertaintySettings", "uncertainty"),
+    ),
+}
+
+_STARS = {"VAR_POSITIONAL": "*", "VAR_KEYWORD": "**"}
+
+_HEAD = """# Python API
+
+All public names, from their docstrings. Import them from `dynid` itself: `from dynid import identify`.
+Names are loaded on first use. [Use it from Python](../howto/python.md) shows the most frequent ones at work.
+"""
+
+
+def page() -> str:
+    """The page as Markdown."""
+    return _HEAD + "".join(line for topic, names in TOPICS.items() for line in _topic(topic, names))
+
+
+def _topic(topic: str, names: tuple[str, ...]) -> Iterator[str]:
+    yield f"\n## {topic}\n"
+    for name in names:
+        yield from _entry(name, getattr(dynid, name))
+
+
+def _entry(name: str, value: Any) -> Iterator[str]:
+    yield f"\n### {name}\n\n```text\n{_signature(name, value)}\n```\n\n{_text(value)}\n"
+    if inspect.isclass(value):
+        methods = list(_methods(value))
+        if methods:
+            yield "\n| method or property | |\n|---|---|\n" + "".join(methods)
+
+
+def _methods(value: type) -> Iterator[str]:
+    for name, member in vars(value).items():
+        inner = getattr(member, "__func__", member)
+        function = getattr(inner, "fget", None) or getattr(inner, "func", inner)
+        if name.startswith("_") or not callable(function) or inspect.isclass(function):
+            continue
+        first = _first_sentence(inspect.getdoc(function))
+        if first:
+            yield f"| `{name}` | {first} |\n"
+
+
+def _first_sentence(text: str | None) -> str:
+    first = (text or "").split("\n\n")[0].replace("\n", " ").replace("|", "\\|")
+    return first.strip()
+
+
+def _signature(name: str, value: Callable[..., Any]) -> str:
+    """Names and defaults of the arguments, one line each if they do not fit on one."""
+    entries = [_argument(one) for one in inspect.signature(value).parameters.values() if one.name != "self"]
+    line = f"{name}({', '.join(entries)})"
+    return line if len(line) <= 100 else f"{name}(\n" + "".join(f"    {one},\n" for one in entries) + ")"
+
+
+def _argument(one: inspect.Parameter) -> str:
+    if one.default is one.empty:
+        return f"{_STARS.get(one.kind.name, '')}{one.name}"
+    default = repr(one.default)
+    simple = len(default) <= 24 and " at 0x" not in default and not default.startswith("<")
+    return f"{one.name}={default if simple else '...'}"
+
+
+def _text(value: Any) -> str:
+    """The docstring, with its sections as lists."""
+    text = inspect.getdoc(value) or ""
+    text = re.sub(r"^(Args|Arguments|Attributes|Returns|Raises|Yields):\n", r"\n**\1**\n\n", text, flags=re.M)
+    lines: list[str] = []
+    section = False
+    for line in text.splitlines():
+        if line.startswith("**"):
+            section = True
+        elif line and not line.startswith(" "):
+            section = False
+        entry = re.match(r"^    (\*{0,2}\w[\w, .*]*): (.*)$", line) if section else None
+        if entry:
+            lines.append(f"- `{entry[1]}`: {entry[2]}")
+        elif section and line.startswith("    "):
+            lines.append(
+                "  " + line.strip() if lines and lines[-1].startswith(("- ", "  ")) else line.strip()
+            )
+        else:
+            lines.append(line)
+    return re.sub(r"\n{3,}", "\n\n", "\n".join(lines)).strip()
+
+
+if __name__ == "__main__":
+    print(page(), end="")
