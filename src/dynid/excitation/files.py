@@ -1,7 +1,8 @@
-"""Files of an exciting motion: trajectory in three formats, coefficients, JSON and a report."""
+"""Files of an exciting motion: trajectory, the whole run, coefficients, JSON and a report."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import asdict
 from importlib.metadata import version
 from pathlib import Path
@@ -13,6 +14,7 @@ from msgspec import to_builtins
 
 from dynid.common.arrays import Array
 from dynid.display.scene import tip_of
+from dynid.excitation.controllers import CONTROLLERS, controller_file, run_csv
 from dynid.excitation.export import SampledTrajectory, trajectory_csv, trajectory_ros2
 from dynid.excitation.optimal.checked import DENSER, PROMISED_BY
 from dynid.excitation.optimal.families import SplineMotion
@@ -39,34 +41,40 @@ if TYPE_CHECKING:
 SCHEMA = "dynid.excitation/1"
 FILES = (
     "trajectory.csv",
+    "run.csv",
     "coefficients.yaml",
     "joint_trajectory.ros2.yaml",
     "excitation.json",
     "report.html",
 )
+OTHERS = tuple(one.file for one in CONTROLLERS.values())
 _ROS_RATE = 100.0  # Hz: controllers interpolate between points
 
 
 def write_excitation(found: Excitation, folder: Path) -> None:
     """Write all files into `folder` atomically; only an older motion is replaced."""
-    with claimed_folder(folder, FILES) as path:
+    with claimed_folder(folder, (*FILES, *OTHERS)) as path:
         replace_folder(path, excitation_files(found))
 
 
-def excitation_files(found: Excitation) -> dict[str, str]:
-    """Name -> text."""
+def excitation_files(
+    found: Excitation, controllers: Sequence[str] = (), controller_rate: float | None = None
+) -> dict[str, str]:
+    """Name -> text; with the run in the formats of these controllers, at their rate in [Hz]."""
     sampled = SampledTrajectory(found.names, found.t, found.q, found.dq, found.ddq)
     step = max(1, round(found.rate / _ROS_RATE))
     rows = np.unique(np.append(np.arange(0, len(found.t), step), len(found.t) - 1))
     thinned = SampledTrajectory(found.names, *(x[rows] for x in (found.t, found.q, found.dq, found.ddq)))
     texts = (
         trajectory_csv(sampled),
+        run_csv(found.run.sampled(found.rate)),
         coefficients_yaml(found),
         trajectory_ros2(thinned),
         json_text(excitation_document(found)),
         report_page(found),
     )
-    return dict(zip(FILES, texts, strict=True))
+    more = [controller_file(found.run, one, controller_rate, found.rate) for one in controllers]
+    return dict(zip(FILES, texts, strict=True)) | dict(more)
 
 
 def excitation_document(found: Excitation) -> dict[str, Any]:
@@ -97,6 +105,11 @@ def excitation_document(found: Excitation) -> dict[str, Any]:
         "assumed": found.assumed,
         "noise": dict(zip(_motors(found), found.plan_noise, strict=True)),
         "moved": list(found.moved),
+        "run": {
+            "home": dict(zip(found.moved, found.run.home.tolist(), strict=True)),
+            "duration": found.run.duration,
+            "parts": [{"segment": one.mark, "duration": one.duration} for one in found.run.parts],
+        },
         "limits": [plain(asdict(one)) for one in found.limits],
         "parameters": [
             plain(

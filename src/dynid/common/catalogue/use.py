@@ -123,6 +123,12 @@ SIMULATION = {
         "give `bodies: {{NAME: {{prior: ...}}}}` in the robot file or values with --prior, or check the"
         " efforts before you run the robot",
     ),
+    "no-approach": care(
+        "no straight move from the start pose of the description to the exciting motion keeps the limits: the run"
+        " begins at the first pose of the motion",
+        "the run has no approach move from the start pose, which would violate a limit: {missed}",
+        "give a safe pose with --home, or move the robot to the first pose of the motion by hand",
+    ),
     "promised-by-another-model": note(
         "sigma is predicted for another model than the robot's own (`power` for `energy`, whose windows carry"
         " less information)",
