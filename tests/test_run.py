@@ -81,7 +81,8 @@ def test_a_run_is_a_log_with_segments(arm: Excitation, tmp_path: Path) -> None:
     sampled = arm.run.sampled(50.0)
     file.write_text(run_csv(sampled))
     lines = file.read_text().splitlines()
-    assert lines[0].startswith("t,q_shoulder_pan_joint,") and lines[0].endswith(",segment")
+    assert lines[0].startswith("t,q_shoulder_pan_joint,")
+    assert lines[0].endswith(",segment")
     rows = [line.split(",") for line in lines[1:]]
     assert [row[-1] for row in rows] == list(sampled.marks)
     np.testing.assert_array_equal(np.array([row[1:7] for row in rows], float), sampled.q)

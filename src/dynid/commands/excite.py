@@ -59,6 +59,8 @@ _FEW = 4  # starts that one process runs
 @click.option("--along", default="", metavar="BODY", help="Plan the pose of this body (closed-loop robots).")
 @click.option("--prior", default="", metavar="FILE", help="Parameter values used to predict efforts.")
 @click.option("--home", metavar="Q[,Q...]", help="Pose of rest at begin and end [default: start pose].")
+@click.option("--floor", type=NUMBER, metavar="Z", help="Height of the floor, base frame [default: unknown].")
+@click.option("--collisions/--no-collisions", default=True, help="Keep bodies apart [default: yes].")
 @click.option(
     "--for-controller",
     "controllers",

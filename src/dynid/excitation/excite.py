@@ -275,6 +275,7 @@ def _finished(
         missed = [one for one in missed if not one.endswith(".tau")]
     if missed:
         notices = (*notices, notice("limits-unused", names=", ".join(missed)))
+    notices = (*notices, *plan.check.notices())
     rate = inputs.rate
     t = np.arange(round(plan.family.period * rate) + 1) / rate
     states = plan.states(z, t)

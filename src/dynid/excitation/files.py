@@ -28,6 +28,7 @@ from dynid.excitation.optimal.figures import (
     spread_figure,
     use_figure,
 )
+from dynid.excitation.optimal.paths import RobotStates
 from dynid.excitation.random_motion import PointToPoint
 from dynid.excitation.series import FourierMotion
 from dynid.report.json_file import json_text, plain
@@ -48,6 +49,7 @@ FILES = (
     "report.html",
 )
 OTHERS = tuple(one.file for one in CONTROLLERS.values())
+_CHECK_RATE = 200.0  # Hz: distances along the run
 _ROS_RATE = 100.0  # Hz: controllers interpolate between points
 
 
@@ -110,6 +112,7 @@ def excitation_document(found: Excitation) -> dict[str, Any]:
             "duration": found.run.duration,
             "parts": [{"segment": one.mark, "duration": one.duration} for one in found.run.parts],
         },
+        "collision": collision_document(found),
         "limits": [plain(asdict(one)) for one in found.limits],
         "parameters": [
             plain(
@@ -133,6 +136,35 @@ def excitation_document(found: Excitation) -> dict[str, Any]:
         "warnings": [asdict(one) for one in found.notices],
         "versions": {name: version(name) for name in ("dynid", "numpy", "scipy", "numba")},
     }
+
+
+def collision_document(found: Excitation) -> dict[str, Any]:
+    """What was checked along the whole run, and the smallest distances, in [m]."""
+    check = found.plan.check
+    near = check.nearest(_whole(found))
+    return {
+        "checked": bool(check.limits),
+        "floor": check.floor,
+        "smallest": near,
+        "assumed": list(check.assumed),
+        "touching": sorted(check.touching),
+    }
+
+
+def collision_words(found: Excitation) -> str:
+    """The smallest distances as a sentence; empty if nothing is checked."""
+    parts = [
+        f"{number(float(one['distance']), 3)} m between {one['between']}"
+        if key == "bodies"
+        else f"{number(float(one['distance']), 3)} m between {one['between']} and the floor"
+        for key, one in found.plan.check.nearest(_whole(found)).items()
+    ]
+    return f" Smallest distance along the run: {', '.join(parts)}." if parts else ""
+
+
+def _whole(found: Excitation) -> RobotStates:
+    """The robot along the whole run."""
+    return found.run.states(found.run.times(min(found.rate, _CHECK_RATE)))
 
 
 def coefficients_yaml(found: Excitation) -> str:
@@ -180,6 +212,7 @@ def summary(found: Excitation) -> str:
         f" ten random motions, the median sigma {gain}, and the condition"
         f" number with unit columns changes from {number(found.before.condition_scaled, 3)} to"
         f" {number(found.after.condition_scaled, 3)}. Sigma assumes {found.assumed}."
+        f"{collision_words(found)}"
     )
 
 
