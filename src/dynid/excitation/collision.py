@@ -16,10 +16,10 @@ from dynid.common.arrays import Array
 from dynid.common.notices import Notice, notice
 from dynid.display.scene import robot_shapes
 from dynid.excitation.optimal.paths import Path, RobotStates
-from dynid.excitation.optimal.soft_bodies import Collisions, Floor
+from dynid.excitation.optimal.soft_bodies import Collisions, Floor, neighbours
 from dynid.excitation.settings import ExciteSettings
 from dynid.kinematics.assembly import assembly_of
-from dynid.mechanism.mechanism import Capsule, Mechanism
+from dynid.mechanism.mechanism import BASE, Capsule, Mechanism
 
 _SLENDER = 0.02  # of the length of all links together: radius of assumed capsules
 _LEAST_RADIUS = 0.005  # m
@@ -35,7 +35,8 @@ class CollisionCheck:
         on: Whether the check was asked for.
         floor: Height of the floor, base frame, in [m]; None: unknown.
         assumed: Bodies with capsules along their links.
-        touching: Pairs of bodies, and bodies at the floor, that always touch: not checked.
+        touching: Pairs of bodies that always touch, and bodies mounted on the base that always touch the
+            floor: not checked.
         pairs, ground: The limits; None if there is nothing to check.
     """
 
@@ -110,6 +111,7 @@ def collision_check(
     floor = settings.floor
     if not settings.collisions:
         return CollisionCheck(False, floor)
+    near = neighbours(path.mechanism)
     whole = [Collisions(path), *([] if floor is None else [Floor(path, floor)])]
     states = _poses(path, low, high) if any(whole) else None
     touching = frozenset(
@@ -117,7 +119,8 @@ def collision_check(
         for limit in whole
         if limit and states is not None
         for side, gap in zip(limit.sides, limit.gaps(states).max(axis=1), strict=True)
-        if gap < 0.0
+        # Only what is mounted on the base may stand in the floor.
+        if gap < 0.0 and (isinstance(limit, Collisions) or frozenset((BASE, side.name)) in near)
     )
     pairs = Collisions(path, touching)
     ground = None if floor is None else Floor(path, floor, touching)

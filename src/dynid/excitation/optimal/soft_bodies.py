@@ -228,7 +228,7 @@ def neighbours(robot: Mechanism) -> set[frozenset[str]]:
     met = {frozenset((group[joint.parent], group[joint.child])) for joint in robot.joints}
     met |= {frozenset((group[loop.body_a], group[loop.body_b])) for loop in robot.loops}
     met |= {frozenset((one,)) for one in group.values()}
-    listed = [body for body in group if body in robot.capsules]
+    listed = [body for body in group if body in robot.capsules or body == BASE]
     return {frozenset((a, b)) for a in listed for b in listed if frozenset((group[a], group[b])) in met}
 
 
