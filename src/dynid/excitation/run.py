@@ -27,6 +27,7 @@ from dynid.kinematics.sensors import measured_motion
 APPROACH, MOTION, BETWEEN, RETURN = "approach", "motion", "between", "return"
 _PEAKS = (15.0 / 8.0, 10.0 / np.sqrt(3.0), 60.0)  # of the first three derivatives of s
 _SHARE = 0.5  # of the limits, and of the peaks of the exciting motion, that a move uses
+_SLOWEST = 0.1  # of the limits: coordinates that the exciting motion hardly moves
 _LEAST = 1.0  # s
 _CHECKED = 201  # samples of a move on which limits are checked
 _SLOWER = (1.0, 2.0, 4.0)  # times the shortest duration, tried in turn: efforts fall with speed
@@ -151,8 +152,9 @@ def run_of(
     peaks = np.abs(plan.family.matrices(np.linspace(0.0, period, 801)) @ x).max(axis=1)
     mover = _Mover(plan, peaks, rate)
     notices: tuple[Notice, ...] = ()
-    poses = [_given(plan, home)] if home else [_start(plan), first]
-    start, way, back = poses[0], *mover.both(poses[0], first, last)
+    start = _given(plan, home) if home else _start(plan)
+    way = mover.move(start, first)
+    back = None if way is None else mover.move(last, start)
     if way is None or back is None:
         if home:
             raise InputError(
@@ -179,15 +181,10 @@ class _Mover:
     def __init__(self, plan: Plan, peaks: Float[Array, "4 j"], rate: float) -> None:
         self._plan, self._rate, self.missed = plan, rate, ""
         most = np.minimum(plan.box.high, -plan.box.low)[1:]
-        own = np.where(peaks[1:3] > 0.0, peaks[1:3], np.inf)
-        most[:2] = np.minimum(most[:2], own)
+        own = peaks[1:3]
+        usual = np.where(np.isfinite(most[:2]), most[:2], own.max(axis=1, keepdims=True))
+        most[:2] = np.minimum(most[:2], np.maximum(own, _SLOWEST * usual))
         self._most = _SHARE * most
-
-    def both(
-        self, home: Float[Array, "j"], first: Float[Array, "j"], last: Float[Array, "j"]
-    ) -> tuple[Move | None, Move | None]:
-        """From home to the motion, and back."""
-        return self.move(home, first), self.move(last, home)
 
     def move(self, begin: Float[Array, "j"], end: Float[Array, "j"]) -> Move | None:
         """A move as fast as its limits allow; None if it violates one at any speed."""

@@ -90,7 +90,7 @@ def released_file(
     """
     if has_releases(file):
         return read_releases(mechanism, file, rate, duration)
-    return released_as(mechanism, entry or LogEntry(file), experiment or Experiment())
+    return released_as(mechanism, entry or LogEntry(file), experiment or Experiment(robot=mechanism))
 
 
 def has_releases(file: str) -> bool:
