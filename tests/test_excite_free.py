@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -17,6 +18,10 @@ from dynid.excitation.settings import ExciteSettings, FreeSetSettings
 from dynid.mechanism.load import load_robot
 from dynid.motion.logs import read_log
 from dynid.motion.settings import LogEntry
+from dynid.robots.truth import Truth
+from dynid.simulation.free_motion import simulate_free
+from dynid.simulation.motion import MotionChoice
+from dynid.simulation.simulation import Simulation
 
 SEARCH = FreeSetSettings(count=3, samples=20, duration=0.5, whole=0.6, library=6, restarts=1, rounds=1)
 SETTINGS = ExciteSettings(starts=2, seed=5, search=SEARCH)
@@ -125,3 +130,20 @@ def test_options_that_do_not_apply_are_refused(tmp_path: Path) -> None:
     assert "--harmonics does not apply to free motions" in wrong.output
     wrong = run.invoke(main, ["excite", "scara", "--motions", "3", "--out", str(tmp_path / "b")])
     assert "--motions does not apply" in wrong.output
+
+
+def test_releases_and_motions_are_input_of_a_simulation(found: FreeExcitation, folder: Path) -> None:
+    """The same truth from the same releases gives the motions that were designed."""
+    robot = load_robot("cable4")
+    values = Simulation(rate=100.0, duration=2.0, truth=Truth("prior"))
+    for name in ("releases.csv", "motions.csv"):
+        file = str(folder / name)
+        again = simulate_free(robot, replace(values, motion=MotionChoice(file)))
+        assert again.motions.q.shape[:2] == (201, 3)
+        np.testing.assert_allclose(again.lengths, found.found.releases.lengths, rtol=1e-8)  # nine digits
+        # Nine digits of the releases; the log holds the rates of the start only through its filter.
+        near = 1e-6 if name == "releases.csv" else 2e-2
+        starts = found.found.releases.starts
+        first = np.abs(again.motions.q[0])  # the sign of a quaternion is free
+        np.testing.assert_allclose(first, np.abs(starts), atol=near)
+        assert again.described()["motion"] == f"3 releases of {name}"

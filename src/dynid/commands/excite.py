@@ -58,24 +58,48 @@ _FEW = 4  # starts that one process runs
 )
 @click.option("--along", default="", metavar="BODY", help="Plan the pose of this body (closed-loop robots).")
 @click.option("--prior", default="", metavar="FILE", help="Parameter values used to predict efforts.")
+@click.option("--home", metavar="Q[,Q...]", help="Pose of rest at begin and end [default: start pose].")
+@click.option("--floor", type=NUMBER, metavar="Z", help="Height of the floor, base frame [default: unknown].")
+@click.option("--collisions/--no-collisions", default=True, help="Keep bodies apart [default: yes].")
+@click.option(
+    "--for-controller",
+    "controllers",
+    multiple=True,
+    metavar="csv|ros2|urscript|krl|rapid",
+    help="Also write the run in this format; repeatable.",
+)
+@click.option(
+    "--controller-rate", type=NUMBER, metavar="HZ", help="Its rate [default: usual for the format]."
+)
 @click.option("--jobs", type=Whole(min=1), help="Processes [default: 1 for few starts, else all cores].")
 @click.option(
     "--out",
     type=click.Path(file_okay=False, path_type=Path),
     help="Folder to write [default: results/<name>_excitation].",
 )
-def excite(robot: str, jobs: int | None, out: Path | None, noise: str | None, **options: Any) -> None:
+def excite(
+    robot: str,
+    jobs: int | None,
+    out: Path | None,
+    noise: str | None,
+    home: str | None,
+    controllers: tuple[str, ...],
+    controller_rate: float | None,
+    **options: Any,
+) -> None:
     """Design an exciting trajectory of ROBOT, within its limits, for its base parameters.
 
-    Writes trajectory.csv, coefficients.yaml, joint_trajectory.ros2.yaml, excitation.json and report.html.
+    Writes trajectory.csv, run.csv (with the approach from rest and the way back), coefficients.yaml,
+    joint_trajectory.ros2.yaml, excitation.json and report.html.
     For a cable robot of model `internal` it designs a set of free motions: releases.csv lists the locked
     cable lengths and the poses from which to release the platform.
     Finished starts are saved in a journal next to the folder: an interrupted run continues from there.
     """
     from dynid.common.entry import plain_entry
     from dynid.common.settings import read
+    from dynid.excitation.controllers import check_controllers
     from dynid.excitation.excite import excite as run
-    from dynid.excitation.files import FILES, excitation_files
+    from dynid.excitation.files import FILES, OTHERS, excitation_files
     from dynid.excitation.free import FreeExcitation
     from dynid.excitation.free_files import FREE_FILES, free_files, free_summary
     from dynid.excitation.settings import DRIVEN, FREE, OF_FREE_MOTION, OF_SERIES, ExciteSettings
@@ -85,24 +109,31 @@ def excite(robot: str, jobs: int | None, out: Path | None, noise: str | None, **
     from dynid.report.terminal import ProgressBar
 
     given = {name: value for name, value in options.items() if value not in (None, "", ())}
-    settings = read(ExciteSettings, plain_entry({**given, "noise": _numbers(noise)}))
+    settings = read(
+        ExciteSettings, plain_entry({**given, "noise": _numbers(noise, "--noise"), **_pose(home)})
+    )
     folder = out or Path("results") / f"{Path(robot).stem}_excitation"
     count = jobs or (1 if settings.starts <= _FEW else os.cpu_count() or 1)
-    free = swings_freely(load_robot(robot))
-    refuse_given(OF_SERIES if free else OF_FREE_MOTION, FREE if free else DRIVEN)
-    files = FREE_FILES if free else FILES
-    with claimed_folder(folder, files) as path:
+    mechanism = load_robot(robot)
+    free = swings_freely(mechanism)
+    more = ("controllers", "controller_rate")
+    refuse_given((*OF_SERIES, *more) if free else OF_FREE_MOTION, FREE if free else DRIVEN)
+    check_controllers(controllers, controller_rate, mechanism)
+    with claimed_folder(folder, FREE_FILES if free else (*FILES, *OTHERS)) as path:
         journal = path.parent / f"{path.name}.journal.jsonl"
         with _resumable(journal, settings.starts), ProgressBar() as progress:
             found = run(robot, settings, journal=journal, jobs=count, progress=progress)
-        written = free_files(found) if isinstance(found, FreeExcitation) else excitation_files(found)
+        if isinstance(found, FreeExcitation):
+            written = free_files(found)
+        else:
+            written = excitation_files(found, controllers, controller_rate)
         replace_folder(path, written)
         journal.unlink(missing_ok=True)
     if isinstance(found, FreeExcitation):
         click.echo(printable(free_summary(found)))
     else:
         _print_limits(found)
-    click.echo(f"\nwritten: {shown(folder)} ({', '.join(files)})")
+    click.echo(f"\nwritten: {shown(folder)} ({', '.join(written)})")
 
 
 def _print_limits(found: Excitation) -> None:
@@ -133,10 +164,14 @@ def _resumable(journal: Path, starts: int) -> Iterator[None]:
         ) from None
 
 
-def _numbers(text: str | None) -> tuple[float, ...]:
+def _pose(text: str | None) -> dict[str, tuple[float, ...]]:
+    return {"home": _numbers(text, "--home")} if text else {}
+
+
+def _numbers(text: str | None, option: str) -> tuple[float, ...]:
     if not text:
         return ()
     try:
         return tuple(float(part) for part in text.split(","))
     except ValueError:
-        raise click.UsageError(f"--noise takes numbers, not '{text}'") from None
+        raise click.UsageError(f"{option} takes numbers, not '{text}'") from None

@@ -48,6 +48,7 @@ from dynid.excitation.plan import (
     planned_robot,
 )
 from dynid.excitation.recorder import RATE, default_recorder, recording_words
+from dynid.excitation.run import Run, run_of
 from dynid.excitation.series import Series
 from dynid.excitation.settings import ExciteSettings
 from dynid.kinematics.sensors import measured_motion
@@ -77,6 +78,7 @@ class Excitation:
         limits: Every limit with its margin.
         before, after: Predicted accuracy of the best of ten random motions and of the motion found.
         base_names, base_units: Of the base parameters.
+        run: Approach from rest, the motion, and the way back.
     """
 
     robot: str
@@ -102,6 +104,7 @@ class Excitation:
     plan_noise: tuple[float, ...]
     rate: float
     assumed: str
+    run: Run
     notices: tuple[Notice, ...] = ()
 
 
@@ -272,12 +275,14 @@ def _finished(
         missed = [one for one in missed if not one.endswith(".tau")]
     if missed:
         notices = (*notices, notice("limits-unused", names=", ".join(missed)))
+    notices = (*notices, *plan.check.notices())
     rate = inputs.rate
     t = np.arange(round(plan.family.period * rate) + 1) / rate
     states = plan.states(z, t)
     if states is None:
         raise InputError("the motion found violates the loop closure", remedy="use a higher --rate")
     q, dq, ddq = measured_motion(plan.mechanism, *plan.own(states))
+    run, more = run_of(plan, x, inputs.settings.home, inputs.settings.repeats, rate)
     moved = plan.family.motion(x)
     led = plan.path.mechanism
     motion = ClosedMotion(led, plan.path.names, moved) if led.is_closed else moved
@@ -305,7 +310,8 @@ def _finished(
         plan_noise=inputs.noise,
         rate=inputs.rate,
         assumed=inputs.assumed,
-        notices=notices,
+        run=run,
+        notices=(*notices, *more),
     )
 
 

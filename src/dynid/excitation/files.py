@@ -1,7 +1,8 @@
-"""Files of an exciting motion: trajectory in three formats, coefficients, JSON and a report."""
+"""Files of an exciting motion: trajectory, the whole run, coefficients, JSON and a report."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import asdict
 from importlib.metadata import version
 from pathlib import Path
@@ -13,6 +14,7 @@ from msgspec import to_builtins
 
 from dynid.common.arrays import Array
 from dynid.display.scene import tip_of
+from dynid.excitation.controllers import CONTROLLERS, controller_file, run_csv
 from dynid.excitation.export import SampledTrajectory, trajectory_csv, trajectory_ros2
 from dynid.excitation.optimal.checked import DENSER, PROMISED_BY
 from dynid.excitation.optimal.families import SplineMotion
@@ -26,6 +28,7 @@ from dynid.excitation.optimal.figures import (
     spread_figure,
     use_figure,
 )
+from dynid.excitation.optimal.paths import RobotStates
 from dynid.excitation.random_motion import PointToPoint
 from dynid.excitation.series import FourierMotion
 from dynid.report.json_file import json_text, plain
@@ -39,34 +42,41 @@ if TYPE_CHECKING:
 SCHEMA = "dynid.excitation/1"
 FILES = (
     "trajectory.csv",
+    "run.csv",
     "coefficients.yaml",
     "joint_trajectory.ros2.yaml",
     "excitation.json",
     "report.html",
 )
+OTHERS = tuple(one.file for one in CONTROLLERS.values())
+_CHECK_RATE = 200.0  # Hz: distances along the run
 _ROS_RATE = 100.0  # Hz: controllers interpolate between points
 
 
 def write_excitation(found: Excitation, folder: Path) -> None:
     """Write all files into `folder` atomically; only an older motion is replaced."""
-    with claimed_folder(folder, FILES) as path:
+    with claimed_folder(folder, (*FILES, *OTHERS)) as path:
         replace_folder(path, excitation_files(found))
 
 
-def excitation_files(found: Excitation) -> dict[str, str]:
-    """Name -> text."""
+def excitation_files(
+    found: Excitation, controllers: Sequence[str] = (), controller_rate: float | None = None
+) -> dict[str, str]:
+    """Name -> text; with the run in the formats of these controllers, at their rate in [Hz]."""
     sampled = SampledTrajectory(found.names, found.t, found.q, found.dq, found.ddq)
     step = max(1, round(found.rate / _ROS_RATE))
     rows = np.unique(np.append(np.arange(0, len(found.t), step), len(found.t) - 1))
     thinned = SampledTrajectory(found.names, *(x[rows] for x in (found.t, found.q, found.dq, found.ddq)))
     texts = (
         trajectory_csv(sampled),
+        run_csv(found.run.sampled(found.rate)),
         coefficients_yaml(found),
         trajectory_ros2(thinned),
         json_text(excitation_document(found)),
         report_page(found),
     )
-    return dict(zip(FILES, texts, strict=True))
+    more = [controller_file(found.run, one, controller_rate, found.rate) for one in controllers]
+    return dict(zip(FILES, texts, strict=True)) | dict(more)
 
 
 def excitation_document(found: Excitation) -> dict[str, Any]:
@@ -97,6 +107,12 @@ def excitation_document(found: Excitation) -> dict[str, Any]:
         "assumed": found.assumed,
         "noise": dict(zip(_motors(found), found.plan_noise, strict=True)),
         "moved": list(found.moved),
+        "run": {
+            "home": dict(zip(found.moved, found.run.home.tolist(), strict=True)),
+            "duration": found.run.duration,
+            "parts": [{"segment": one.mark, "duration": one.duration} for one in found.run.parts],
+        },
+        "collision": collision_document(found),
         "limits": [plain(asdict(one)) for one in found.limits],
         "parameters": [
             plain(
@@ -120,6 +136,35 @@ def excitation_document(found: Excitation) -> dict[str, Any]:
         "warnings": [asdict(one) for one in found.notices],
         "versions": {name: version(name) for name in ("dynid", "numpy", "scipy", "numba")},
     }
+
+
+def collision_document(found: Excitation) -> dict[str, Any]:
+    """What was checked along the whole run, and the smallest distances, in [m]."""
+    check = found.plan.check
+    near = check.nearest(_whole(found))
+    return {
+        "checked": bool(check.limits),
+        "floor": check.floor,
+        "smallest": near,
+        "assumed": list(check.assumed),
+        "touching": sorted(check.touching),
+    }
+
+
+def collision_words(found: Excitation) -> str:
+    """The smallest distances as a sentence; empty if nothing is checked."""
+    parts = [
+        f"{number(float(one['distance']), 3)} m between {one['between']}"
+        if key == "bodies"
+        else f"{number(float(one['distance']), 3)} m between {one['between']} and the floor"
+        for key, one in found.plan.check.nearest(_whole(found)).items()
+    ]
+    return f" Smallest distance along the run: {', '.join(parts)}." if parts else ""
+
+
+def _whole(found: Excitation) -> RobotStates:
+    """The robot along the whole run."""
+    return found.run.states(found.run.times(min(found.rate, _CHECK_RATE)))
 
 
 def coefficients_yaml(found: Excitation) -> str:
@@ -167,6 +212,7 @@ def summary(found: Excitation) -> str:
         f" ten random motions, the median sigma {gain}, and the condition"
         f" number with unit columns changes from {number(found.before.condition_scaled, 3)} to"
         f" {number(found.after.condition_scaled, 3)}. Sigma assumes {found.assumed}."
+        f"{collision_words(found)}"
     )
 
 

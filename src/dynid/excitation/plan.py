@@ -13,13 +13,14 @@ from dynid.base.structural import structural_base
 from dynid.common.arrays import Array
 from dynid.common.errors import InputError
 from dynid.excitation.closed import check_start, joint_bounds
+from dynid.excitation.collision import CollisionCheck, collision_check, with_capsules
 from dynid.excitation.optimal.box import Blocks, Box, box_of
 from dynid.excitation.optimal.criteria import Criterion, criterion_of
 from dynid.excitation.optimal.families import Family, family_of
 from dynid.excitation.optimal.paths import ClosedPath, Path, RobotStates, TreePath
 from dynid.excitation.optimal.problem import Information, Problem
 from dynid.excitation.optimal.soft import SoftLimit, SoftLimits
-from dynid.excitation.optimal.soft_bodies import Collisions, Workspace
+from dynid.excitation.optimal.soft_bodies import Workspace
 from dynid.excitation.optimal.soft_joints import EffortLimits, FollowingJoints, Singularity
 from dynid.excitation.optimal.starts import Starter, feasible_start
 from dynid.excitation.platform_series import guided, led_body
@@ -81,6 +82,7 @@ class Plan:
     plain: Information
     efforts: EffortLimits | None
     starter: Starter
+    check: CollisionCheck
 
     def states(self, z: Float[Array, "v"], t: Float[Array, "n"]) -> RobotStates | None:
         """States of the robot of the path at some times of a motion."""
@@ -118,14 +120,16 @@ def make_plan(inputs: PlanInputs) -> Plan:
     along = settings.along or led_body(robot)
     if along:
         robot, names = guided(robot, along)
+    robot, assumed = with_capsules(robot, settings)
     path: Path = ClosedPath(robot, noise, names) if robot.is_closed else TreePath(robot)
     terms = settings.terms if settings.terms is not None else TERMS.get(settings.family, 5)
     family = family_of(settings.family, terms, settings.period)
     box, rest = _box(robot, path)
+    check = collision_check(path, settings, assumed, box.low[0], box.high[0])
     blocks = Blocks(family, box.narrowed(settings.margin), rest)
     samples = _samples(base, path, terms)
     chi = None if inputs.chi is None else np.array(inputs.chi)
-    gentle = _soft(path, chi, settings, settings.margin, None)
+    gentle = _soft(path, check, chi, settings, settings.margin, None)
     blocks = _resting(path, blocks, gentle, robot)
     first = Problem(
         blocks,
@@ -144,13 +148,13 @@ def make_plan(inputs: PlanInputs) -> Plan:
     }
     information = Information(path, base, noise, softness=softness, **common)
     criterion = criterion_of(settings.criterion or "", settings.sigma, base.names)
-    soft = _soft(path, chi, settings, settings.margin, softness)
-    exact = _soft(path, chi, settings, 0.0, None)
+    soft = _soft(path, check, chi, settings, settings.margin, softness)
+    exact = _soft(path, check, chi, settings, 0.0, None)
     problem = Problem(blocks, information, criterion, samples, soft)
     plain = Information(path, base, noise, **common)
     efforts = None if chi is None else EffortLimits(path, chi, mounted=settings.payloads)
     starter = Starter(problem, plain, exact, settings.hops, settings.seed, settings.starts)
-    return Plan(own, base, path, family, box, problem, exact, plain, efforts, starter)
+    return Plan(own, base, path, family, box, problem, exact, plain, efforts, starter, check)
 
 
 def make_starter(inputs: PlanInputs) -> Starter:
@@ -183,6 +187,7 @@ def _samples(base: BaseSet, path: Path, terms: int) -> int:
 
 def _soft(
     path: Path,
+    check: CollisionCheck,
     chi: Float[Array, "p"] | None,
     settings: ExciteSettings,
     margin: float,
@@ -190,8 +195,8 @@ def _soft(
 ) -> SoftLimits | None:
     """All nonlinear limits of this robot."""
     found: list[SoftLimit] = []
-    joints, workspace, collisions = FollowingJoints(path), Workspace(path), Collisions(path)
-    found += [limit for limit in (joints, workspace, collisions) if limit]
+    joints, workspace = FollowingJoints(path), Workspace(path)
+    found += [limit for limit in (joints, workspace, *check.limits) if limit]
     if chi is not None:
         efforts = EffortLimits(path, chi, settings.payloads, softness)
         found += [efforts] if efforts else []

@@ -12,7 +12,7 @@ from dynid.common.settings import Count, Positive, Settings, Whole
 # Options without meaning for free motions on locked cables, and for a robot with motors.
 OF_SERIES = (
     *("family", "terms", "period", "hops", "noise", "rate", "repeats", "margin", "ties", "along"),
-    "prior",
+    *("prior", "home", "floor", "collisions"),
 )
 OF_FREE_MOTION = ("search",)
 FREE = "free motions on locked cables, which have no series and no efforts"
@@ -64,6 +64,10 @@ class ExciteSettings(Settings, frozen=True):
         payloads: Mounted on the robot. ties: of the robot file, applied.
         along: Body whose pose is planned, on a closed-loop robot; empty: independent joints.
         prior: File of parameter values used to predict efforts; empty: the priors of the description.
+        home: Pose of rest at which a run begins and ends, one value per moved coordinate, in [rad] or [m];
+            empty: the start pose of the description.
+        floor: Height of the floor in the base frame, in [m]; None: unknown.
+        collisions: Whether bodies keep apart from each other and from the floor.
         after: Existing results or logs: the new motion complements their information.
         search: Of free motions: settings of each start; a number is the count of motions.
     """
@@ -86,6 +90,9 @@ class ExciteSettings(Settings, frozen=True):
     ties: tuple[str, ...] = ()
     along: str = ""
     prior: str = ""
+    home: tuple[float, ...] = ()
+    floor: float | None = None
+    collisions: bool = True
     after: tuple[str, ...] = ()
     search: FreeSetSettings = FreeSetSettings()
 

@@ -11,7 +11,7 @@ import numpy as np
 from dynid.common.errors import InputError
 from dynid.mechanism.cable import Cable
 from dynid.mechanism.joint import Joint, JointKind, Loop
-from dynid.mechanism.mechanism import BASE, Actuator, Body, Coupling, Mechanism
+from dynid.mechanism.mechanism import BASE, Actuator, Body, Capsule, Coupling, Mechanism
 
 if TYPE_CHECKING:
     from dynid.mechanism.robot_file.scope import Scope
@@ -30,6 +30,7 @@ class Parts:
         actuators: Those that the source names; without any, defaults apply.
         start: Positions near which the source's loops close.
         prior: Drive parameters of the source by full name.
+        capsules: Body -> capsules around its collision shapes.
     """
 
     name: str
@@ -44,6 +45,7 @@ class Parts:
     actuators: tuple[Actuator, ...] = ()
     start: dict[str, float] = field(default_factory=dict)
     prior: dict[str, float] = field(default_factory=dict)
+    capsules: dict[str, tuple[Capsule, ...]] = field(default_factory=dict)
 
 
 def driven_coordinates(joints: Iterable[Joint], couplings: Sequence[Coupling]) -> tuple[str, ...]:
@@ -136,6 +138,7 @@ def mechanism_of(
         start=parts.start,
         prior=parts.prior,
         limits=parts.limits,
+        capsules=parts.capsules,
         geometry=scope.geometry,
         rebuild=rebuild if scope.geometry else None,
         notices=scope.finish(),

@@ -20,6 +20,7 @@ from dynid.mechanism.mechanism import Body, Coupling, Mechanism
 from dynid.mechanism.parts import Parts, coordinate_clash, mechanism_of, resolve_couplings
 from dynid.mechanism.robot_file.bodies import normalised_notice
 from dynid.mechanism.robot_file.scope import Scope
+from dynid.mechanism.shapes import urdf_capsules
 from dynid.mechanism.urdf_tree import LINK_LIMIT, UrdfModel, joint_end, read_urdf
 from dynid.mechanism.xml_elements import Element
 
@@ -77,6 +78,7 @@ def urdf_parts(model: UrdfModel, scope: Scope) -> Parts:
         couplings=_mimics(model, by_name),
         limits={name: values for name, values in limits.items() if values},
         root=model.root,
+        capsules=urdf_capsules(model.links, model.rename),
     )
 
 

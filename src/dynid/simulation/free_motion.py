@@ -3,36 +3,32 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 from jaxtyping import Float
 
-from dynid.cases.free_motion.defaults import free_motion_defaults
-from dynid.cases.free_motion.runs import run_lengths, start_state
 from dynid.common.arrays import Array
 from dynid.common.batched import single_threaded_blas
-from dynid.common.errors import InputError
 from dynid.common.notices import Notice
 from dynid.dynamics.free_motion import FreeMotions, free_motions
 from dynid.dynamics.locked import LockedCables
 from dynid.excitation.free_motion import measured_log
-from dynid.experiment.experiment import Experiment, LogEntry
 from dynid.mechanism.mechanism import Mechanism
 from dynid.motion.log import Log
-from dynid.problem import as_log, prepare
 from dynid.report.json_file import plain
 from dynid.robots.demo_file import FreeDemo
 from dynid.robots.truth import SCHEMA, built_in_free, true_values
 from dynid.simulation.files import write_both
 from dynid.simulation.free_demo import random_releases
+from dynid.simulation.release_file import Released, released_file
 from dynid.simulation.simulation import Seed, Simulation
 from dynid.simulation.write import write_log
 
 _MOTIONS = 12
-_LENGTH = 10.0  # s of each motion
+FREE_LENGTH = 10.0  # s of each motion
 
 
 @dataclass(frozen=True, eq=False)
@@ -81,10 +77,15 @@ class FreeSimulated:
         samples = self.motions.q.shape[0] * self.motions.q.shape[1]
         return {
             "engine": "dynid, free motion on locked cables",
-            "motion": f"{demo.motions} random releases within the limits",
+            "motion": f"{demo.motions} {self._source}",
             "log": f"{samples} samples, {demo.duration:g} s each at {demo.rate:g} Hz",
             "noise": f"{demo.position_sigma:.3g} m, {demo.angle_sigma:.3g} rad",
         }
+
+    @property
+    def _source(self) -> str:
+        file = self.settings.motion.file
+        return "random releases within the limits" if file is None else f"releases of {Path(file).name}"
 
     def document(self, log: str) -> dict[str, Any]:
         """The content of `NAME.truth.json`."""
@@ -99,73 +100,21 @@ class FreeSimulated:
         }
 
 
-@dataclass(frozen=True, eq=False)
-class Released:
-    """Initial conditions of the free motions of a log.
-
-    Attributes:
-        lengths: Locked in each motion, shape (k, c), in [m].
-        starts, velocities: States of the locked robot at the first samples, shapes (k, n_q) and (k, v), SI.
-        rate: In [Hz]; duration: of the shortest motion, in [s].
-    """
-
-    lengths: Float[Array, "k c"]
-    starts: Float[Array, "k q"]
-    velocities: Float[Array, "k v"]
-    rate: float
-    duration: float
-
-
-def released_as(mechanism: Mechanism, entry: LogEntry, experiment: Experiment) -> Released:
-    """Lengths and starting states of the free motions of a log.
-
-    Args:
-        mechanism: The robot with its cables.
-        entry: The log.
-        experiment: How its columns are read and filtered.
-    """
-    asked = free_motion_defaults(experiment.changed(logs=(entry,), validate=(), model="internal"))
-    problem = prepare(mechanism, [as_log(entry, mechanism, asked)], asked)
-    log, motion = problem.logs[0], problem.sources[0].motion
-    robot = LockedCables(mechanism, {})
-    lengths = [run_lengths(robot, log, a, b) for a, b in log.segments]
-    found = [
-        start_state(problem.mechanism, motion, robot, a, own)
-        for (a, _), own in zip(log.segments, lengths, strict=True)
-    ]
-    pairs = [(own, state) for own, state in zip(lengths, found, strict=True) if state is not None]
-    if not pairs:
-        raise InputError(
-            "no motion starts at a pose that matches its cable lengths",
-            file=entry.file,
-            remedy="check zero and unit of the lengths, and the cable points",
-        )
-    shortest = min(b - a for a, b in log.segments)
-    return Released(
-        np.array([own for own, _ in pairs]),
-        np.concatenate([state[0] for _, state in pairs]),
-        np.concatenate([state[1] for _, state in pairs]),
-        1.0 / log.dt,
-        (shortest - 1) * log.dt,
-    )
-
-
 def simulate_free(
     mechanism: Mechanism, settings: Simulation, released: Released | None = None
 ) -> FreeSimulated:
     """Free motions with the rate, length, truth, payloads and seed of the settings.
 
-    They start as in a log if `released` is given, else from random releases.
+    They start as in a log if `released` is given or the motion is a file (a log, or `releases.csv` of
+    `dynid excite`), else from random releases.
 
     The pose noise is that of a built-in experiment, else `position_sigma` of the sensing, both in metres
     and in radians.
     """
-    if settings.motion.file is not None:
-        raise InputError(
-            "a robot on locked cables swings freely and cannot follow a trajectory",
-            file=settings.motion.file,
-            remedy="remove --motion; `dynid excite` designs good releases",
-        )
+    file = settings.motion.file
+    if released is None and file is not None:
+        released = released_file(mechanism, file, settings.rate, settings.duration or FREE_LENGTH)
+        settings = replace(settings, duration=settings.duration or released.duration)
     values, notices = true_values(mechanism, settings.truth)
     own = built_in_free(mechanism)
     sigma = float(np.max(settings.sensing.position_sigma))
@@ -174,7 +123,7 @@ def simulate_free(
         motions=len(released.starts) if released else own.motions if own else _MOTIONS,
         validation=0,
         rate=settings.rate,
-        duration=settings.duration or _LENGTH,
+        duration=settings.duration or FREE_LENGTH,
         position_sigma=sigma or (own.position_sigma if own else 0.0),
         angle_sigma=sigma or (own.angle_sigma if own else 0.0),
         seed=settings.seed,

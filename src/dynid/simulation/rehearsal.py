@@ -26,8 +26,9 @@ from dynid.mechanism.mechanism import Mechanism
 from dynid.motion.log import Log
 from dynid.motion.logs import read_log
 from dynid.problem import Progress, as_asked
-from dynid.simulation.free_motion import FreeSimulated, released_as, simulate_free
+from dynid.simulation.free_motion import FREE_LENGTH, FreeSimulated, simulate_free
 from dynid.simulation.motion import SampledMotion, chosen_motion, file_motion, log_motion
+from dynid.simulation.release_file import released_file
 from dynid.simulation.simulation import Simulated, Simulation, simulate
 from dynid.statistics.estimate import ParameterEstimate
 from dynid.statistics.rehearsal import Draw, Rehearsal, summarise
@@ -109,7 +110,7 @@ class Rehearser:
         if self.plan.motion == EXCITE:
             raise InputError(
                 f"robot '{self.true_robot.name}' swings freely: --motion excite is not available",
-                remedy="run dynid excite first and give its motions.csv with --motion",
+                remedy="run dynid excite first and give its releases.csv with --motion",
             )
         mounted = tuple(entry.payloads) or self.plan.simulation.payloads
         free = replace(self.plan.simulation, seed=seed, payloads=mounted)
@@ -120,7 +121,8 @@ class Rehearser:
             return simulate_free(self.true_robot, free)
         given = entry if asked is None else LogEntry(source)
         experiment = self.plan.experiment if asked is None else self.plan.experiment.changed(columns={})
-        released = released_as(self.robot, given, experiment)
+        length = free.duration or FREE_LENGTH
+        released = released_file(self.robot, source, free.rate, length, given, experiment)
         self.words[f"log {k + 1}"] = f"{len(released.starts)} free motions of {Path(source).name}"
         free = replace(free, rate=released.rate, duration=released.duration)
         return simulate_free(self.true_robot, free, released)

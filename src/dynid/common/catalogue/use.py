@@ -123,6 +123,39 @@ SIMULATION = {
         "give `bodies: {{NAME: {{prior: ...}}}}` in the robot file or values with --prior, or check the"
         " efforts before you run the robot",
     ),
+    "collisions-off": care(
+        "an exciting trajectory was designed with `--no-collisions`",
+        "collisions are not checked: bodies may hit each other or the floor",
+        "leave out --no-collisions, or watch the motion before you run the robot",
+    ),
+    "collisions-unchecked": care(
+        "the description of a closed robot has no capsules and no collision shapes, or no two bodies that"
+        " could meet",
+        "collisions between bodies are not checked: there are no capsules of bodies that could meet",
+        "give `capsules:` in the robot file, or watch the motion before you run the robot",
+    ),
+    "capsules-assumed": note(
+        "bodies without readable collision shapes (meshes are not opened) are checked as slender capsules"
+        " along their links",
+        "capsules along the links are assumed for the collision check of {names}",
+        "give `capsules:` in the robot file",
+    ),
+    "always-touching": note(
+        "capsules of bodies that overlap in all poses: they contain more than the bodies themselves",
+        "not checked for collisions, because their capsules always touch: {names}",
+        "give smaller `capsules:` in the robot file",
+    ),
+    "floor-unchecked": care(
+        "the height of the floor is not known, so the robot may hit the ground or its table",
+        "the floor is not checked: its height is unknown",
+        "give it with --floor Z, in the base frame",
+    ),
+    "no-approach": care(
+        "no straight move from the start pose of the description to the motion keeps the limits: the run"
+        " begins at the first pose of the motion",
+        "the run has no approach move from the start pose, which would violate a limit: {missed}",
+        "give a safe pose with --home, or move the robot to the first pose of the motion by hand",
+    ),
     "promised-by-another-model": note(
         "sigma is predicted for another model than the robot's own (`power` for `energy`, whose windows carry"
         " less information)",

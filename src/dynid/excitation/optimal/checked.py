@@ -78,6 +78,8 @@ def soft_uses(soft: SoftLimits | None, motion: FineMotion) -> list[LimitUse]:
     for side, excess, value in zip(soft.sides, worst.tolist(), soft.reached(worst), strict=True):
         key = side.kind, side.name
         other = found.get(key)
+        if other and None in (side.low, side.high) and other.margin_percent <= -100.0 * excess:
+            continue  # several shapes of the same bodies: the nearest counts
         least, most = (other.least, other.most) if other else (None, None)
         least, most = (least, value) if side.above else (value, most)
         left = min(-100.0 * excess, other.margin_percent if other else np.inf)

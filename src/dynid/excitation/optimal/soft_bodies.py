@@ -1,4 +1,4 @@
-"""Limits of bodies in space: allowed region of a body's origin, and capsules that must not collide."""
+"""Limits of bodies in space: region of a body's origin, capsules that must not collide, and the floor."""
 
 from __future__ import annotations
 
@@ -10,9 +10,11 @@ from dynid.excitation.optimal.paths import Path, RobotStates
 from dynid.excitation.optimal.soft import Ranged, Side, both_sides, shares
 from dynid.excitation.series import symmetric_range
 from dynid.kinematics.tree import BodyMotion, body_motion, tree_of
-from dynid.mechanism.mechanism import BASE, Capsule
+from dynid.mechanism.joint import JointKind
+from dynid.mechanism.mechanism import BASE, Mechanism
 
 AXES = ("x", "y", "z")
+_FLOOR_SIZE = 0.1  # m: an excess of 1 % is 1 mm
 
 
 class _Bodies:
@@ -73,33 +75,66 @@ class Workspace(Ranged):
         return out
 
 
+class _Capsules(_Bodies):
+    """Ends of all capsules of a robot along a motion, base frame."""
+
+    def __init__(self, path: Path) -> None:
+        super().__init__(path)
+        listed = [(body, one) for body, own in path.mechanism.capsules.items() for one in own]
+        self.bodies = tuple(body for body, _ in listed)
+        self.capsules = tuple(one for _, one in listed)
+        self.radii = np.array([one.radius for one in self.capsules])
+
+    def ends(self, states: RobotStates) -> Float[Array, "c 2 n 3"]:
+        """Both ends of the segment of every capsule, in [m]."""
+        motion, n = self.poses(states), len(states.q)
+        out = np.empty((len(self.capsules), 2, n, 3))
+        for c, (body, capsule) in enumerate(zip(self.bodies, self.capsules, strict=True)):
+            for e, point in enumerate((capsule.start, capsule.end)):
+                i = self.index.get(body)
+                out[c, e] = point if i is None else motion.p[:, i] + motion.R[:, i] @ point
+        return out
+
+    def speed(
+        self, motion: BodyMotion, V: Float[Array, "d n b 6"], body: str, point: Float[Array, "n 3"]
+    ) -> Float[Array, "d n 3"]:
+        """Velocity of a point of a body for a unit rate of each moved coordinate."""
+        if body == BASE:
+            return np.zeros((len(V), len(point), 3))
+        i = self.index[body]
+        return np.asarray(V[:, :, i, :3] + np.cross(V[:, :, i, 3:], point - motion.p[:, i]))
+
+
 class Collisions:
     """Capsules of bodies that no joint connects stay apart: 1 - distance / clearance <= 0.
 
     The distance is between the axes, the clearance the sum of the radii.
+
+    Args:
+        ignored: Pairs of bodies (`pair_name`) that are not checked.
     """
 
     jumps = False
 
-    def __init__(self, path: Path) -> None:
-        robot = path.mechanism
-        self._bodies = _Bodies(path)
-        neighbours = {frozenset((joint.parent, joint.child)) for joint in robot.joints}
-        neighbours |= {frozenset((loop.body_a, loop.body_b)) for loop in robot.loops}
-        capsules = [(body, one) for body, own in robot.capsules.items() for one in own]
-        self._pairs = [
-            (a, b)
-            for i, a in enumerate(capsules)
-            for b in capsules[i + 1 :]
-            if a[0] != b[0] and frozenset((a[0], b[0])) not in neighbours
+    def __init__(self, path: Path, ignored: frozenset[str] = frozenset()) -> None:
+        self._own = own = _Capsules(path)
+        near = neighbours(path.mechanism)
+        pairs = [
+            (i, j)
+            for i, a in enumerate(own.bodies)
+            for j, b in enumerate(own.bodies[:i])
+            if frozenset((a, b)) not in near and a != b and pair_name(b, a) not in ignored
         ]
+        self._a = np.array([j for _, j in pairs], dtype=np.int64)
+        self._b = np.array([i for i, _ in pairs], dtype=np.int64)
+        self._clearance = own.radii[self._a] + own.radii[self._b]
         self.sides = tuple(
-            Side("distance", f"{a[0]} and {b[0]}", a[1].radius + b[1].radius, None, False)
-            for a, b in self._pairs
+            Side("distance", pair_name(own.bodies[j], own.bodies[i]), float(least), None, False)
+            for (i, j), least in zip(pairs, self._clearance, strict=True)
         )
 
     def __bool__(self) -> bool:
-        return bool(self._pairs)
+        return bool(self.sides)
 
     def reached(self, side: Side, h: float) -> float:
         """The distance of the axes, in [m]."""
@@ -107,46 +142,94 @@ class Collisions:
 
     def excess(self, states: RobotStates) -> Float[Array, "s n"]:
         """One row per pair."""
-        motion = self._bodies.poses(states)
-        rows = []
-        for a, b in self._pairs:
-            on_a, on_b = self._nearest(motion, a, b)
-            distance = np.linalg.norm(on_b - on_a, axis=1)
-            rows.append(1.0 - distance / (a[1].radius + b[1].radius))
-        return np.array(rows)
+        on_a, on_b = self._nearest(states)
+        return np.asarray(1.0 - np.linalg.norm(on_b - on_a, axis=2) / self._clearance[:, None])
+
+    def gaps(self, states: RobotStates) -> Float[Array, "s n"]:
+        """Distance between the surfaces of every pair, in [m]; negative: they overlap."""
+        return np.asarray(-self._clearance[:, None] * self.excess(states))
 
     def slopes(self, states: RobotStates) -> Float[Array, "3 s n d"]:
         """Approach speed of the nearest points."""
-        motion, V = self._bodies.poses(states), self._bodies.twists(states)
-        out = np.zeros((3, len(self._pairs), len(states.q), len(V)))
-        for k, (a, b) in enumerate(self._pairs):
-            on_a, on_b = self._nearest(motion, a, b)
+        own, motion, V = self._own, self._own.poses(states), self._own.twists(states)
+        out = np.zeros((3, len(self.sides), len(states.q), len(V)))
+        nearest = self._nearest(states)
+        for k, (on_a, on_b) in enumerate(zip(*nearest, strict=True)):
             gap = on_b - on_a
             distance = np.maximum(np.linalg.norm(gap, axis=1, keepdims=True), 1e-9)
-            speed = self._speed(motion, V, b[0], on_b) - self._speed(motion, V, a[0], on_a)
-            out[0, k] = -np.einsum("ni,dni->nd", gap / distance, speed) / (a[1].radius + b[1].radius)
+            a, b = own.bodies[self._a[k]], own.bodies[self._b[k]]
+            speed = own.speed(motion, V, b, on_b) - own.speed(motion, V, a, on_a)
+            out[0, k] = -np.einsum("ni,dni->nd", gap / distance, speed) / self._clearance[k]
         return out
 
-    def _ends(self, motion: BodyMotion, body: str, capsule: Capsule) -> tuple[Array, Array]:
-        if body == BASE:
-            n = len(motion.p)
-            return np.tile(capsule.start, (n, 1)), np.tile(capsule.end, (n, 1))
-        i = self._bodies.index[body]
-        ends = [motion.p[:, i] + motion.R[:, i] @ point for point in (capsule.start, capsule.end)]
-        return ends[0], ends[1]
+    def _nearest(self, states: RobotStates) -> tuple[Float[Array, "s n 3"], Float[Array, "s n 3"]]:
+        """Nearest points of every pair, for all samples at once."""
+        ends = self._own.ends(states)
+        flat = [ends[which, e].reshape(-1, 3) for which in (self._a, self._b) for e in (0, 1)]
+        shape = (len(self.sides), len(states.q), 3)
+        on_a, on_b = nearest_points(*flat)
+        return on_a.reshape(shape), on_b.reshape(shape)
 
-    def _nearest(
-        self, motion: BodyMotion, a: tuple[str, Capsule], b: tuple[str, Capsule]
-    ) -> tuple[Float[Array, "n 3"], Float[Array, "n 3"]]:
-        return nearest_points(*self._ends(motion, *a), *self._ends(motion, *b))
 
-    def _speed(
-        self, motion: BodyMotion, V: Float[Array, "d n b 6"], body: str, point: Float[Array, "n 3"]
-    ) -> Float[Array, "d n 3"]:
-        if body == BASE:
-            return np.zeros((len(V), len(point), 3))
-        i = self._bodies.index[body]
-        return np.asarray(V[:, :, i, :3] + np.cross(V[:, :, i, 3:], point - motion.p[:, i]))
+class Floor:
+    """Capsules of moving bodies stay above the plane z = floor of the base frame.
+
+    Both ends of every capsule: (floor - (z - radius)) / 0.1 m <= 0.
+
+    Args:
+        ignored: Bodies that are not checked.
+    """
+
+    jumps = False
+
+    def __init__(self, path: Path, floor: float, ignored: frozenset[str] = frozenset()) -> None:
+        self._own, self._floor = _Capsules(path), floor
+        moving = [c for c, body in enumerate(self._own.bodies) if body != BASE and body not in ignored]
+        self._rows = [(c, e) for c in moving for e in (0, 1)]
+        self.sides = tuple(Side("height", self._own.bodies[c], floor, None, False) for c, _ in self._rows)
+
+    def __bool__(self) -> bool:
+        return bool(self.sides)
+
+    def reached(self, side: Side, h: float) -> float:
+        """The lowest height, in [m]."""
+        return self._floor - h * _FLOOR_SIZE
+
+    def excess(self, states: RobotStates) -> Float[Array, "s n"]:
+        """One row per end of a capsule."""
+        return np.asarray(-self.gaps(states) / _FLOOR_SIZE)
+
+    def gaps(self, states: RobotStates) -> Float[Array, "s n"]:
+        """Height of every end above the floor, in [m]."""
+        ends, radii = self._own.ends(states), self._own.radii
+        return np.array([ends[c, e, :, 2] - radii[c] - self._floor for c, e in self._rows])
+
+    def slopes(self, states: RobotStates) -> Float[Array, "3 s n d"]:
+        """Falling speed of the ends."""
+        own, ends = self._own, self._own.ends(states)
+        motion, V = own.poses(states), own.twists(states)
+        out = np.zeros((3, len(self._rows), len(states.q), len(V)))
+        for k, (c, e) in enumerate(self._rows):
+            out[0, k] = -own.speed(motion, V, own.bodies[c], ends[c, e])[:, :, 2].T / _FLOOR_SIZE
+        return out
+
+
+def pair_name(a: str, b: str) -> str:
+    """Two bodies as one name."""
+    return f"{a} and {b}"
+
+
+def neighbours(robot: Mechanism) -> set[frozenset[str]]:
+    """Pairs of bodies that a joint or loop connects, also through bodies fixed to them."""
+    group = {BASE: BASE}
+    for joint in robot.joints:
+        fixed = joint.kind is JointKind.FIXED
+        group[joint.child] = group[joint.parent] if fixed else joint.child
+    met = {frozenset((group[joint.parent], group[joint.child])) for joint in robot.joints}
+    met |= {frozenset((group[loop.body_a], group[loop.body_b])) for loop in robot.loops}
+    met |= {frozenset((one,)) for one in group.values()}
+    listed = [body for body in group if body in robot.capsules or body == BASE]
+    return {frozenset((a, b)) for a in listed for b in listed if frozenset((group[a], group[b])) in met}
 
 
 def nearest_points(

@@ -16,15 +16,16 @@ from dynid.common.errors import InputError
 from dynid.common.notices import Notice, notice
 from dynid.common.strict_yaml import BYTE_LIMIT, PathLike
 from dynid.mechanism.inertia import SYMBOLS, in_parent_frame, pack
-from dynid.mechanism.mechanism import Body, Mechanism
+from dynid.mechanism.mechanism import Body, Capsule, Mechanism
 from dynid.mechanism.mjcf.actuator import read_actuators
 from dynid.mechanism.mjcf.equality import read_equalities
 from dynid.mechanism.mjcf.file import entries, sections
 from dynid.mechanism.mjcf.joint import Placer, Tree, read_limits, read_tree
 from dynid.mechanism.mjcf.pose import read_pose
-from dynid.mechanism.mjcf.tree import WORLD, MjcfBody, MjcfModel, read_mjcf
+from dynid.mechanism.mjcf.tree import WORLD, MjcfBody, MjcfModel, Placed, read_mjcf
 from dynid.mechanism.parts import GRAVITY, Parts, coordinate_clash, mechanism_of
 from dynid.mechanism.robot_file.scope import Scope
+from dynid.mechanism.shapes import joined, mjcf_capsule
 from dynid.mechanism.urdf_file import absent_notices, excluded_notice, inertial_fault
 from dynid.mechanism.urdf_tree import LINK_LIMIT
 from dynid.mechanism.xml_elements import Element
@@ -81,7 +82,18 @@ def mjcf_parts(model: MjcfModel, scope: Scope) -> Parts:
         actuators=tuple(motors.actuators),
         start=_start(model, tree, scope) if equalities.loops else {},
         prior=_drive_priors(tree),
+        capsules=joined((body.name, _shape(geom, model)) for body in model.bodies for geom in body.geoms),
     )
+
+
+def _shape(geom: Placed, model: MjcfModel) -> Capsule | None:
+    """The capsule around a geom, in the frame of its body; None if its pose is not readable."""
+    placer = Placer(model, Scope({}))  # shapes have no named dimensions
+    try:
+        place = placer.around(geom) if "fromto" in geom.element.attributes else placer.pose(geom, "geom")
+    except InputError:
+        return None
+    return mjcf_capsule(geom.element, place)
 
 
 def _drive_priors(tree: Tree) -> dict[str, float]:
@@ -234,7 +246,9 @@ def _weighs_nothing(body: MjcfBody, chi: Float[Array, "10"] | None, model: MjcfM
         return not np.any(chi)
     if body.inertials:
         return False
-    return model.settings.inertiafromgeom == "false" or not any(_has_mass(geom) for geom in body.geoms)
+    return model.settings.inertiafromgeom == "false" or not any(
+        _has_mass(geom.element) for geom in body.geoms
+    )
 
 
 def _has_mass(geom: Element) -> bool:

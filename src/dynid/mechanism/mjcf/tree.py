@@ -59,7 +59,7 @@ class MjcfBody:
     placed: Placed
     joints: list[MjcfJoint] = field(default_factory=list)
     inertials: list[Element] = field(default_factory=list)
-    geoms: list[Element] = field(default_factory=list)
+    geoms: list[Placed] = field(default_factory=list)
 
     def error(self, text: str, remedy: str) -> InputError:
         """An error at this body."""
@@ -174,7 +174,7 @@ class _TreeReader:
         elif tag == "inertial":
             body.inertials.append(element)
         elif tag == "geom":
-            body.geoms.append(self.defaults.applied(element, childclass))
+            body.geoms.append(Placed(self.defaults.applied(element, childclass), frames))
 
     def _body(self, element: Element, parent: MjcfBody | None, frames: tuple[Element, ...]) -> MjcfBody:
         name = element.attributes.get("name", "").strip()

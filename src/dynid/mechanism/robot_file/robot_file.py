@@ -198,7 +198,9 @@ def _actuators(root: Entry, fields: Mapping[str, Entry], scope: Scope, parts: Pa
 
 
 def _capsules(fields: Mapping[str, Entry], scope: Scope, parts: Parts) -> dict[str, tuple[Capsule, ...]]:
-    return read_capsules(fields["capsules"], scope, ("base", *parts.bodies)) if "capsules" in fields else {}
+    if "capsules" not in fields:
+        return parts.capsules
+    return read_capsules(fields["capsules"], scope, ("base", *parts.bodies))
 
 
 def _gravity(fields: Mapping[str, Entry], scope: Scope, parts: Parts) -> Any:

@@ -1,0 +1,139 @@
+"""What the collision check of an exciting motion uses: capsules, the floor, and pairs that always touch.
+
+Capsules come from the robot file or from the collision shapes of the description. Bodies of a tree without
+any get slender capsules along their links; the links of a closed robot often pass each other in planes that
+the description does not have, so it is not checked without capsules.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+import numpy as np
+from jaxtyping import Float
+
+from dynid.common.arrays import Array
+from dynid.common.notices import Notice, notice
+from dynid.display.scene import robot_shapes
+from dynid.excitation.optimal.paths import Path, RobotStates
+from dynid.excitation.optimal.soft_bodies import Collisions, Floor, neighbours
+from dynid.excitation.settings import ExciteSettings
+from dynid.kinematics.assembly import assembly_of
+from dynid.mechanism.mechanism import BASE, Capsule, Mechanism
+
+_SLENDER = 0.02  # of the length of all links together: radius of assumed capsules
+_LEAST_RADIUS = 0.005  # m
+_POSES = 64
+_SEED = 20240229
+
+
+@dataclass(frozen=True, eq=False)
+class CollisionCheck:
+    """What is checked along a motion.
+
+    Attributes:
+        on: Whether the check was asked for.
+        floor: Height of the floor, base frame, in [m]; None: unknown.
+        assumed: Bodies with capsules along their links.
+        touching: Pairs of bodies that always touch, and bodies mounted on the base that always touch the
+            floor: not checked.
+        pairs, ground: The limits; None if there is nothing to check.
+    """
+
+    on: bool
+    floor: float | None
+    assumed: tuple[str, ...] = ()
+    touching: frozenset[str] = frozenset()
+    pairs: Collisions | None = None
+    ground: Floor | None = None
+
+    @property
+    def limits(self) -> tuple[Collisions | Floor, ...]:
+        """Limits of the motion."""
+        return tuple(one for one in (self.pairs, self.ground) if one)
+
+    def nearest(self, states: RobotStates) -> dict[str, dict[str, float | str]]:
+        """Smallest distance of `bodies` and of the `floor` along a motion, in [m], and between what."""
+        found: dict[str, dict[str, float | str]] = {}
+        for key, limit in (("bodies", self.pairs), ("floor", self.ground)):
+            if limit:
+                gaps = limit.gaps(states).min(axis=1)
+                k = int(np.argmin(gaps))
+                found[key] = {"distance": float(gaps[k]), "between": limit.sides[k].name}
+        return found
+
+    def notices(self) -> tuple[Notice, ...]:
+        """What is not checked, and what was assumed."""
+        if not self.on:
+            return (notice("collisions-off"),)
+        found = [] if self.pairs else [notice("collisions-unchecked")]
+        if self.assumed:
+            found.append(notice("capsules-assumed", names=", ".join(self.assumed)))
+        if self.touching:
+            found.append(notice("always-touching", names="; ".join(sorted(self.touching))))
+        if self.floor is None:
+            found.append(notice("floor-unchecked"))
+        return tuple(found)
+
+
+def with_capsules(robot: Mechanism, settings: ExciteSettings) -> tuple[Mechanism, tuple[str, ...]]:
+    """The robot with capsules of all bodies, and the bodies whose capsules are assumed."""
+    if not settings.collisions:
+        return replace(robot, capsules={}), ()
+    if robot.is_closed:
+        return robot, ()
+    shapes = robot_shapes(robot)
+    segments = [(one["body"], np.array(one["a"]), np.array(one["b"])) for one in shapes["links"]]
+    length = sum(float(np.linalg.norm(b - a)) for _, a, b in segments)
+    radius = max(_SLENDER * length, _LEAST_RADIUS)
+    found, assumed = dict(robot.capsules), []
+    for i, body in enumerate(shapes["bodies"]):
+        own = tuple(Capsule(a, b, radius) for k, a, b in segments if k == i)
+        if body not in found and own:
+            found[body] = own
+            assumed.append(body)
+    return replace(robot, capsules=found), tuple(assumed)
+
+
+def collision_check(
+    path: Path,
+    settings: ExciteSettings,
+    assumed: tuple[str, ...],
+    low: Float[Array, "j"],
+    high: Float[Array, "j"],
+) -> CollisionCheck:
+    """The check of a robot with capsules (`with_capsules`).
+
+    Args:
+        low, high: Range of the moved coordinates, shape (j,). Bodies of a tree that touch in all of some
+            random poses of it always touch; those of a closed robot if they touch at its start pose.
+    """
+    floor = settings.floor
+    if not settings.collisions:
+        return CollisionCheck(False, floor)
+    near = neighbours(path.mechanism)
+    whole = [Collisions(path), *([] if floor is None else [Floor(path, floor)])]
+    states = _poses(path, low, high) if any(whole) else None
+    touching = frozenset(
+        side.name
+        for limit in whole
+        if limit and states is not None
+        for side, gap in zip(limit.sides, limit.gaps(states).max(axis=1), strict=True)
+        # Only what is mounted on the base may stand in the floor.
+        if gap < 0.0 and (isinstance(limit, Collisions) or frozenset((BASE, side.name)) in near)
+    )
+    pairs = Collisions(path, touching)
+    ground = None if floor is None else Floor(path, floor, touching)
+    return CollisionCheck(True, floor, assumed, touching, pairs or None, ground or None)
+
+
+def _poses(path: Path, low: Float[Array, "j"], high: Float[Array, "j"]) -> RobotStates | None:
+    """States of rest at poses of the moved coordinates."""
+    robot = path.mechanism
+    if robot.is_closed:
+        start = assembly_of(robot).start
+        poses = start[[robot.positions.index(name) for name in path.names]][None]
+    else:
+        poses = np.random.default_rng(_SEED).uniform(low, high, (_POSES, len(low)))
+    still = np.zeros_like(poses)
+    return path.states((poses, still, still))

@@ -1,0 +1,237 @@
+"""A whole run of the robot: approach from rest at a safe pose, the exciting motion, and the way back.
+
+A move goes straight in the moved coordinates, all of them together:
+
+    y(t) = y_0 + (y_1 - y_0) s(t / T),  s(u) = 10 u^3 - 15 u^4 + 6 u^5
+
+with max s' = 15/8, max s'' = 10/sqrt(3) and max s''' = 60. It begins and ends at rest without a jump of the
+acceleration, and is never faster than a part of the limits and of the exciting motion itself.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+from jaxtyping import Float, Int
+
+from dynid.common.arrays import Array
+from dynid.common.errors import InputError
+from dynid.common.notices import Notice, notice
+from dynid.excitation.optimal.paths import RobotStates, states_along
+from dynid.excitation.plan import Plan
+from dynid.kinematics.assembly import assembly_of
+from dynid.kinematics.sensors import measured_motion
+
+APPROACH, MOTION, BETWEEN, RETURN = "approach", "motion", "between", "return"
+_PEAKS = (15.0 / 8.0, 10.0 / np.sqrt(3.0), 60.0)  # of the first three derivatives of s
+_SHARE = 0.5  # of the limits, and of the peaks of the exciting motion, that a move uses
+_SLOWEST = 0.1  # of the limits: coordinates that the exciting motion hardly moves
+_LEAST = 1.0  # s
+_CHECKED = 201  # samples of a move on which limits are checked
+_SLOWER = (1.0, 2.0, 4.0)  # times the shortest duration, tried in turn: efforts fall with speed
+_SAME = 1e-9  # rad or m
+
+Rates = Callable[[Float[Array, "n"]], Float[Array, "4 n j"]]
+
+
+@dataclass(frozen=True, eq=False)
+class Move:
+    """A straight move of the moved coordinates between two poses of rest.
+
+    Attributes:
+        begin, end: Poses, shape (j,), in [rad] or [m].
+        duration: In [s].
+    """
+
+    begin: Float[Array, "j"]
+    end: Float[Array, "j"]
+    duration: float
+
+    def rates(self, t: Float[Array, "n"]) -> Float[Array, "4 n j"]:
+        """Positions and three derivatives at the times t [s] since its begin."""
+        u, T = np.clip(t / self.duration, 0.0, 1.0), self.duration
+        s = np.array(
+            [
+                u**3 * (10.0 - 15.0 * u + 6.0 * u**2),
+                30.0 * (u * (1.0 - u)) ** 2 / T,
+                60.0 * u * (1.0 - u) * (1.0 - 2.0 * u) / T**2,
+                60.0 * (1.0 - 6.0 * u * (1.0 - u)) / T**3,
+            ]
+        )
+        found = s[:, :, None] * (self.end - self.begin)
+        found[0] += self.begin
+        return found
+
+
+@dataclass(frozen=True, eq=False)
+class Part:
+    """A part of a run: its mark, its duration in [s], and its motion."""
+
+    mark: str
+    duration: float
+    rates: Rates
+
+
+@dataclass(frozen=True, eq=False)
+class SampledRun:
+    """Measured joints along a run; `marks` is the name of the part at every sample."""
+
+    names: tuple[str, ...]
+    t: Float[Array, "n"]
+    q: Float[Array, "n m"]
+    dq: Float[Array, "n m"]
+    ddq: Float[Array, "n m"]
+    marks: tuple[str, ...]
+
+
+@dataclass(frozen=True, eq=False)
+class Run:
+    """Approach, exciting motion and return.
+
+    Attributes:
+        home: Pose of the moved coordinates at which it begins and ends, shape (j,), in [rad] or [m].
+    """
+
+    plan: Plan
+    parts: tuple[Part, ...]
+    home: Float[Array, "j"]
+
+    @property
+    def duration(self) -> float:
+        """In [s]."""
+        return float(sum(part.duration for part in self.parts))
+
+    def times(self, rate: float) -> Float[Array, "n"]:
+        """Samples at a rate [Hz], from the begin to the end."""
+        return np.arange(int(np.ceil(self.duration * rate - 1e-6)) + 1) / rate
+
+    def states(self, t: Float[Array, "n"]) -> RobotStates:
+        """The whole robot at the times t [s], loops closed."""
+        which, begins = self._places(t)
+        rates = np.empty((4, len(t), len(self.home)))
+        for k, part in enumerate(self.parts):
+            at = which == k
+            rates[:, at] = part.rates(np.minimum(t[at] - begins[k], part.duration))
+        states = states_along(self.plan.path, rates, t)
+        if states is None:
+            raise InputError(
+                "the run violates the loop closure", remedy="use a higher rate, or another --home"
+            )
+        return states
+
+    def sampled(self, rate: float) -> SampledRun:
+        """Measured joints at a rate [Hz]."""
+        t = self.times(rate)
+        robot = self.plan.mechanism
+        q, dq, ddq = measured_motion(robot, *self.plan.own(self.states(t)))
+        marks = tuple(self.parts[k].mark for k in self._places(t)[0].tolist())
+        return SampledRun(robot.measured_positions, t, q, dq, ddq, marks)
+
+    def _places(self, t: Float[Array, "n"]) -> tuple[Int[Array, "n"], Float[Array, "p"]]:
+        """Part of every sample, and begin of every part in [s]; a joint sample belongs to the later part."""
+        begins = np.concatenate([[0.0], np.cumsum([part.duration for part in self.parts])[:-1]])
+        return np.searchsorted(begins, t + 1e-9, side="right") - 1, begins
+
+
+def run_of(
+    plan: Plan, x: Float[Array, "m j"], home: tuple[float, ...], repeats: int, rate: float
+) -> tuple[Run, tuple[Notice, ...]]:
+    """The run around a motion.
+
+    Args:
+        x: Coefficients of the motion.
+        home: Pose at which it begins, one value per moved coordinate; empty: the start pose of the
+            description (zero where it gives none), else the nearest pose from which a move is possible.
+        repeats: Periods of the motion.
+        rate: Of the recording, in [Hz]: the motion begins on a sample.
+    """
+    period = plan.family.period
+    first, last = (plan.family.matrices(np.array([0.0, period]))[0] @ x)[:]
+    peaks = np.abs(plan.family.matrices(np.linspace(0.0, period, 801)) @ x).max(axis=1)
+    mover = _Mover(plan, peaks, rate)
+    notices: tuple[Notice, ...] = ()
+    start = _given(plan, home) if home else _start(plan)
+    way = mover.move(start, first)
+    back = None if way is None else mover.move(last, start)
+    if way is None or back is None:
+        if home:
+            raise InputError(
+                f"no move from the pose of --home to the motion and back keeps the limits: {mover.missed}",
+                file=plan.mechanism.file,
+                place="home",
+                remedy="give another pose",
+            )
+        notices = (notice("no-approach", missed=mover.missed),)
+        start, way, back = first, None, mover.move(last, first)
+    parts = [] if way is None else [Part(APPROACH, way.duration, way.rates)]
+    between = None if np.abs(last - first).max() < _SAME else mover.move(last, first)
+    for k in range(repeats):
+        if k and between is not None:
+            parts.append(Part(BETWEEN, between.duration, between.rates))
+        parts.append(Part(MOTION, period, lambda t: plan.family.matrices(t) @ x))
+    parts += [] if back is None else [Part(RETURN, back.duration, back.rates)]
+    return Run(plan, tuple(parts), start), notices
+
+
+class _Mover:
+    """Makes moves within all limits; `missed` says which limit the last refused move violates."""
+
+    def __init__(self, plan: Plan, peaks: Float[Array, "4 j"], rate: float) -> None:
+        self._plan, self._rate, self.missed = plan, rate, ""
+        most = np.minimum(plan.box.high, -plan.box.low)[1:]
+        own = peaks[1:3]
+        usual = np.where(np.isfinite(most[:2]), most[:2], own.max(axis=1, keepdims=True))
+        most[:2] = np.minimum(most[:2], np.maximum(own, _SLOWEST * usual))
+        self._most = _SHARE * most
+
+    def move(self, begin: Float[Array, "j"], end: Float[Array, "j"]) -> Move | None:
+        """A move as fast as its limits allow; None if it violates one at any speed."""
+        size = np.abs(end - begin)
+        shortest = max(
+            float(((peak * size / self._most[k]) ** (1.0 / (k + 1))).max()) for k, peak in enumerate(_PEAKS)
+        )
+        for slower in _SLOWER:
+            duration = np.ceil(max(slower * shortest, _LEAST) * self._rate) / self._rate
+            found = Move(begin, end, float(duration))
+            self.missed = self._violated(found)
+            if not self.missed:
+                return found
+        return None
+
+    def _violated(self, move: Move) -> str:
+        """The limit that a move violates most; empty if none."""
+        plan, t = self._plan, np.linspace(0.0, move.duration, _CHECKED)
+        rates = move.rates(t)
+        q = rates[0]
+        outside = np.maximum(q - plan.box.high[0], plan.box.low[0] - q).max(axis=0)
+        if outside.max() > _SAME:
+            return f"position of '{plan.path.names[int(np.argmax(outside))]}'"
+        states = states_along(plan.path, rates, t)
+        if states is None:
+            return "loop closure"
+        if plan.exact is None:
+            return ""
+        excess = plan.exact.excess(states).max(axis=1)
+        return plan.exact.sides[int(np.argmax(excess))].text if excess.max() > 0.0 else ""
+
+
+def _start(plan: Plan) -> Float[Array, "j"]:
+    """The start pose of the description, inside the limits; zero where it gives none."""
+    robot, names = plan.path.mechanism, plan.path.names
+    if robot.is_closed:
+        return np.asarray(assembly_of(robot).start[[robot.positions.index(name) for name in names]])
+    box = plan.problem.blocks.box
+    pose = np.array([robot.start.get(name, 0.0) for name in names])
+    return np.clip(pose, box.low[0], box.high[0])
+
+
+def _given(plan: Plan, home: tuple[float, ...]) -> Float[Array, "j"]:
+    if len(home) != len(plan.path.names):
+        raise InputError(
+            f"{len(home)} values of --home do not match {len(plan.path.names)} moved coordinates",
+            place="home",
+            remedy=f"give one value for each of {', '.join(plan.path.names)}",
+        )
+    return np.array(home)

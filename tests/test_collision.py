@@ -1,0 +1,180 @@
+"""Self-collision and the floor: distances, capsules of descriptions, motions that keep away."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from dynid.common.errors import InputError
+from dynid.excitation.excite import Excitation, excite, plan_inputs
+from dynid.excitation.files import excitation_document
+from dynid.excitation.optimal.soft_bodies import Collisions, nearest_points, neighbours
+from dynid.excitation.plan import make_plan
+from dynid.excitation.settings import ExciteSettings
+from dynid.mechanism.frame import Frame, rpy_matrix
+from dynid.mechanism.load import load_robot
+from dynid.mechanism.shapes import along_axis, around_box
+
+QUICK = {"starts": 1, "hops": 0, "period": 4.0}
+# Two links that swing in the vertical plane x z above a floor; the shoulder is at a height of 0.6 m.
+PENDULUM = """
+name: pendulum
+joints:
+  - {name: shoulder, kind: revolute, parent: base, child: upper, xyz: [0, 0, 0.6], axis: [0, 1, 0]}
+  - {name: elbow, kind: revolute, parent: upper, child: lower, xyz: [0.5, 0, 0], axis: [0, 1, 0]}
+  - {name: tool, kind: fixed, parent: lower, child: tip, xyz: [0.4, 0, 0]}
+drive: {"*": [Fv, Fs]}
+bodies:
+  upper: {prior: {M: 4, com: [0.25, 0, 0], YY: 0.4}}
+  lower: {prior: {M: 2, com: [0.2, 0, 0], YY: 0.15}}
+limits:
+  shoulder: {q: [-2, 2], dq: 3, ddq: 15}
+  elbow: {q: [-2.9, 2.9], dq: 4, ddq: 20}
+"""
+SHAPES = """<robot name="shapes">
+<link name="world"/>
+<link name="arm"><collision><origin xyz="0.2 0 0" rpy="0 1.5707963267948966 0"/><geometry>
+  <cylinder radius="0.05" length="0.4"/></geometry></collision></link>
+<link name="hand"><collision><geometry><box size="0.1 0.6 0.2"/></geometry></collision>
+  <collision><origin xyz="0 0 1"/><geometry><sphere radius="0.3"/></geometry></collision>
+  <collision><geometry><mesh filename="hand.stl"/></geometry></collision></link>
+<joint name="a" type="revolute"><parent link="world"/><child link="arm"/><axis xyz="0 0 1"/>
+  <limit lower="-1" upper="1" velocity="2" effort="10"/></joint>
+<joint name="b" type="revolute"><parent link="arm"/><child link="hand"/><origin xyz="0.4 0 0"/>
+  <axis xyz="0 0 1"/><limit lower="-1" upper="1" velocity="2" effort="10"/></joint>
+</robot>"""
+GEOMS = """<mujoco><worldbody><body name="arm"><joint name="a" axis="0 0 1" pos="0.1 0 0"/>
+<inertial pos="0 0 0" mass="1" diaginertia="1 1 1"/>
+<frame pos="0 0 1"><geom type="capsule" fromto="0 0 0 0.4 0 0" size="0.05"/></frame>
+<geom type="box" size="0.1 0.3 0.1" pos="0 0 2" contype="0" conaffinity="0"/>
+<geom type="cylinder" size="0.1 0.2" pos="0.3 0 0"/></body></worldbody></mujoco>"""
+
+
+def pendulum(tmp_path: Path, **settings: object) -> Excitation:
+    file = tmp_path / "pendulum.yaml"
+    file.write_text(PENDULUM)
+    found = excite(str(file), ExciteSettings(**{**QUICK, **settings}))  # type: ignore[arg-type]
+    assert isinstance(found, Excitation)
+    return found
+
+
+def lowest(found: Excitation) -> float:
+    """Height of the lowest joint, elbow or tip along the run, by plane trigonometry."""
+    q = found.run.sampled(500.0).q
+    elbow = 0.6 - 0.5 * np.sin(q[:, 0])
+    return float(min(elbow.min(), (elbow - 0.4 * np.sin(q.sum(axis=1))).min()))
+
+
+def test_nearest_points_of_random_segments_agree_with_a_dense_search() -> None:
+    rng = np.random.default_rng(0)
+    ends = rng.normal(size=(4, 300, 3))
+    ends[1, :40] = ends[0, :40]  # spheres
+    ends[3, 40:80] = ends[2, 40:80] + (ends[1, 40:80] - ends[0, 40:80])  # parallel
+    a, b = nearest_points(*ends)
+    found = np.linalg.norm(a - b, axis=1)
+    u = np.linspace(0.0, 1.0, 201)
+    on_a = ends[0][:, None] + u[:, None] * (ends[1] - ends[0])[:, None]
+    on_b = ends[2][:, None] + u[:, None] * (ends[3] - ends[2])[:, None]
+    brute = np.array(
+        [np.linalg.norm(x[:, None] - y[None], axis=2).min() for x, y in zip(on_a, on_b, strict=True)]
+    )
+    assert np.all(found <= brute + 1e-12)  # rounding
+    # The grid misses the nearest points by at most half a step on either segment.
+    steps = (np.linalg.norm(ends[1] - ends[0], axis=1) + np.linalg.norm(ends[3] - ends[2], axis=1)) / 400
+    assert np.all(brute <= found + steps + 1e-12)
+
+
+def test_capsules_contain_their_shapes() -> None:
+    """Corners of random boxes and rims of random cylinders."""
+    rng = np.random.default_rng(1)
+    for _ in range(50):
+        place = Frame(rpy_matrix(tuple(rng.uniform(-3, 3, 3))), rng.normal(size=3))
+        halves = rng.uniform(0.01, 1.0, 3)
+        corners = np.stack(np.meshgrid(*([-1.0, 1.0],) * 3), axis=-1).reshape(-1, 3) * halves
+        turn = rng.uniform(0, 6.28, 8)
+        rim = np.column_stack([halves[0] * np.cos(turn), halves[0] * np.sin(turn), np.full(8, halves[1])])
+        cases = ((around_box(place, halves), corners), (along_axis(place, 2, halves[1], halves[0]), rim))
+        for capsule, points in cases:
+            points = place.p + points @ place.R.T
+            start, end = (np.tile(x, (len(points), 1)) for x in (capsule.start, capsule.end))
+            near = nearest_points(start, end, points, points)
+            distance = np.linalg.norm(near[0] - near[1], axis=1)
+            assert np.all(distance <= capsule.radius + 1e-6)  # segments of no length are regularised
+
+
+def test_collision_shapes_of_a_urdf_and_an_mjcf(tmp_path: Path) -> None:
+    (tmp_path / "shapes.urdf").write_text(SHAPES)
+    robot = load_robot(str(tmp_path / "shapes.urdf"))
+    (arm,) = robot.capsules["arm"]
+    np.testing.assert_allclose(sorted([arm.start[0], arm.end[0]]), [0.0, 0.4], atol=1e-12)  # rounding
+    assert arm.radius == 0.05
+    box, sphere = robot.capsules["hand"]  # the mesh gives none
+    np.testing.assert_allclose(np.abs([box.start, box.end])[:, 1], 0.3, atol=1e-12)
+    assert box.radius == pytest.approx(np.hypot(0.05, 0.1))
+    np.testing.assert_allclose([sphere.start, sphere.end], [[0, 0, 1]] * 2)
+    (tmp_path / "geoms.xml").write_text(GEOMS)
+    shapes = load_robot(str(tmp_path / "geoms.xml")).capsules["arm"]
+    assert [one.radius for one in shapes] == [0.05, 0.1]  # the box takes no part in contacts
+    np.testing.assert_allclose([shapes[0].start, shapes[0].end], [[0, 0, 1], [0.4, 0, 1]], atol=1e-12)
+    np.testing.assert_allclose(np.abs([shapes[1].start, shapes[1].end]), [[0.3, 0, 0.2]] * 2, atol=1e-12)
+
+
+def test_unreadable_shapes_do_not_stop_an_identification(tmp_path: Path) -> None:
+    bad = SHAPES.replace('radius="0.05"', 'radius="thick"').replace('"0.1 0.6 0.2"', '"0.1 -0.6 0.2"')
+    (tmp_path / "bad.urdf").write_text(bad)
+    robot = load_robot(str(tmp_path / "bad.urdf"))
+    assert "arm" not in robot.capsules
+    assert len(robot.capsules["hand"]) == 1
+
+
+def test_bodies_fixed_to_a_neighbour_are_neighbours(tmp_path: Path) -> None:
+    (tmp_path / "p.yaml").write_text(PENDULUM + "capsules:\n" + "".join(
+        f"  {body}: {{from: [0, 0, 0], to: [0.1, 0, 0], radius: 0.05}}\n"
+        for body in ("base", "upper", "lower", "tip")
+    ))  # fmt: skip
+    near = neighbours(load_robot(str(tmp_path / "p.yaml")))
+    assert frozenset(("upper", "tip")) in near
+    assert frozenset(("lower", "tip")) in near
+    assert frozenset(("base", "lower")) not in near
+
+
+def test_a_motion_keeps_above_the_floor_that_it_would_hit(tmp_path: Path) -> None:
+    """Heights by plane trigonometry, not by capsules; the approach and the way back count too."""
+    free = pendulum(tmp_path)
+    assert "floor-unchecked" in [one.code for one in free.notices]
+    assert lowest(free) < 0.3
+    kept = pendulum(tmp_path, floor=0.3)
+    assert "floor-unchecked" not in [one.code for one in kept.notices]
+    assert "capsules-assumed" in [one.code for one in kept.notices]
+    assert lowest(kept) > 0.3
+    document = excitation_document(kept)["collision"]
+    radius = 0.02 * 0.9  # of the length of both links
+    assert document["smallest"]["floor"]["distance"] == pytest.approx(lowest(kept) - radius - 0.3, abs=1e-3)
+    off = pendulum(tmp_path, floor=0.3, collisions=False)
+    assert [one.code for one in off.notices if "collisions" in one.code] == ["collisions-off"]
+    assert not excitation_document(off)["collision"]["checked"]
+
+
+def test_a_floor_above_the_robot_is_refused(tmp_path: Path) -> None:
+    """The upper arm is mounted on the base and always below it: then the lower arm cannot stay above."""
+    with pytest.raises(InputError, match="limit on height of 'lower' cannot be met"):
+        pendulum(tmp_path, floor=1.2)
+
+
+def test_slopes_of_distances_and_heights_are_derivatives(tmp_path: Path) -> None:
+    """Against central differences of the excess."""
+    inputs, _ = plan_inputs("ur5", ExciteSettings(**QUICK, floor=-0.2))  # type: ignore[arg-type]
+    plan = make_plan(inputs)
+    y = np.random.default_rng(3).uniform(-1.0, 1.0, (20, 6))
+    still, h = np.zeros_like(y), 1e-6
+    for limit in plan.check.limits:
+        slopes = limit.slopes(plan.path.states((y, still, still)))[0]
+        for j in range(6):
+            step = h * np.eye(6)[j]
+            ahead, behind = (limit.excess(plan.path.states((y + s * step, still, still))) for s in (1, -1))
+            numeric = (ahead - behind) / (2 * h)
+            # Where the nearest point changes from one end to another, the difference has a kink: rare.
+            assert np.quantile(np.abs(slopes[..., j] - numeric), 0.98) < 1e-6 * np.abs(numeric).max() + 1e-7
+    assert isinstance(plan.check.pairs, Collisions)
