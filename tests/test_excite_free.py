@@ -135,7 +135,7 @@ def test_options_that_do_not_apply_are_refused(tmp_path: Path) -> None:
 def test_releases_and_motions_are_input_of_a_simulation(found: FreeExcitation, folder: Path) -> None:
     """The same truth from the same releases gives the motions that were designed."""
     robot = load_robot("cable4")
-    values = Simulation(rate=100.0, duration=2.0, truth=Truth("prior"))
+    values = Simulation(rate=100.0, duration=2.0, truth=Truth("demo"))
     for name in ("releases.csv", "motions.csv"):
         file = str(folder / name)
         again = simulate_free(robot, replace(values, motion=MotionChoice(file)))
