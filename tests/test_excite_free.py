@@ -141,9 +141,7 @@ def test_releases_and_motions_are_input_of_a_simulation(found: FreeExcitation, f
         again = simulate_free(robot, replace(values, motion=MotionChoice(file)))
         assert again.motions.q.shape[:2] == (201, 3)
         np.testing.assert_allclose(again.lengths, found.found.releases.lengths, rtol=1e-8)  # nine digits
-        # Nine digits of the releases; the log holds the rates of the start only through its filter.
-        near = 1e-6 if name == "releases.csv" else 2e-2
         starts = found.found.releases.starts
         first = np.abs(again.motions.q[0])  # the sign of a quaternion is free
-        np.testing.assert_allclose(first, np.abs(starts), atol=near)
+        np.testing.assert_allclose(first, np.abs(starts), atol=1e-7)  # nine digits
         assert again.described()["motion"] == f"3 releases of {name}"
