@@ -135,15 +135,13 @@ def test_options_that_do_not_apply_are_refused(tmp_path: Path) -> None:
 def test_releases_and_motions_are_input_of_a_simulation(found: FreeExcitation, folder: Path) -> None:
     """The same truth from the same releases gives the motions that were designed."""
     robot = load_robot("cable4")
-    values = Simulation(rate=100.0, duration=2.0, truth=Truth("prior"))
+    values = Simulation(rate=100.0, duration=2.0, truth=Truth("demo"))
     for name in ("releases.csv", "motions.csv"):
         file = str(folder / name)
         again = simulate_free(robot, replace(values, motion=MotionChoice(file)))
         assert again.motions.q.shape[:2] == (201, 3)
         np.testing.assert_allclose(again.lengths, found.found.releases.lengths, rtol=1e-8)  # nine digits
-        # Nine digits of the releases; the log holds the rates of the start only through its filter.
-        near = 1e-6 if name == "releases.csv" else 2e-2
         starts = found.found.releases.starts
         first = np.abs(again.motions.q[0])  # the sign of a quaternion is free
-        np.testing.assert_allclose(first, np.abs(starts), atol=near)
+        np.testing.assert_allclose(first, np.abs(starts), atol=1e-7)  # nine digits
         assert again.described()["motion"] == f"3 releases of {name}"

@@ -60,7 +60,7 @@ _FEW = 4  # starts that one process runs
 @click.option("--prior", default="", metavar="FILE", help="Parameter values used to predict efforts.")
 @click.option("--home", metavar="Q[,Q...]", help="Pose of rest at begin and end [default: start pose].")
 @click.option("--floor", type=NUMBER, metavar="Z", help="Height of the floor, base frame [default: unknown].")
-@click.option("--collisions/--no-collisions", default=True, help="Keep bodies apart [default: yes].")
+@click.option("--no-collisions", is_flag=True, help="Do not keep bodies apart or above the floor.")
 @click.option(
     "--for-controller",
     "controllers",
@@ -85,6 +85,7 @@ def excite(
     home: str | None,
     controllers: tuple[str, ...],
     controller_rate: float | None,
+    no_collisions: bool,
     **options: Any,
 ) -> None:
     """Design an exciting trajectory of ROBOT, within its limits, for its base parameters.
@@ -110,13 +111,16 @@ def excite(
 
     given = {name: value for name, value in options.items() if value not in (None, "", ())}
     settings = read(
-        ExciteSettings, plain_entry({**given, "noise": _numbers(noise, "--noise"), **_pose(home)})
+        ExciteSettings,
+        plain_entry(
+            {**given, "noise": _numbers(noise, "--noise"), **_pose(home), "collisions": not no_collisions}
+        ),
     )
     folder = out or Path("results") / f"{Path(robot).stem}_excitation"
     count = jobs or (1 if settings.starts <= _FEW else os.cpu_count() or 1)
     mechanism = load_robot(robot)
     free = swings_freely(mechanism)
-    more = ("controllers", "controller_rate")
+    more = ("controllers", "controller_rate", "no_collisions")
     refuse_given((*OF_SERIES, *more) if free else OF_FREE_MOTION, FREE if free else DRIVEN)
     check_controllers(controllers, controller_rate, mechanism)
     with claimed_folder(folder, FREE_FILES if free else (*FILES, *OTHERS)) as path:

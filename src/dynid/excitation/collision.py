@@ -112,7 +112,7 @@ def collision_check(
     if not settings.collisions:
         return CollisionCheck(False, floor)
     near = neighbours(path.mechanism)
-    whole = [Collisions(path), *([] if floor is None else [Floor(path, floor)])]
+    whole: list[Collisions | Floor] = [Collisions(path), *([] if floor is None else [Floor(path, floor)])]
     states = _poses(path, low, high) if any(whole) else None
     touching = frozenset(
         side.name

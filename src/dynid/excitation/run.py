@@ -62,7 +62,7 @@ class Move:
         )
         found = s[:, :, None] * (self.end - self.begin)
         found[0] += self.begin
-        return found
+        return np.asarray(found)
 
 
 @dataclass(frozen=True, eq=False)
@@ -224,7 +224,7 @@ def _start(plan: Plan) -> Float[Array, "j"]:
         return np.asarray(assembly_of(robot).start[[robot.positions.index(name) for name in names]])
     box = plan.problem.blocks.box
     pose = np.array([robot.start.get(name, 0.0) for name in names])
-    return np.clip(pose, box.low[0], box.high[0])
+    return np.asarray(np.clip(pose, box.low[0], box.high[0]))
 
 
 def _given(plan: Plan, home: tuple[float, ...]) -> Float[Array, "j"]:
