@@ -116,7 +116,7 @@ class Job:
             try:
                 self._finish(said["done"])
                 self.done = said["done"]
-            except Exception as error:  # noqa: BLE001 (of the thread: the page must see it)
+            except Exception as error:  # of this thread: only the page can show it
                 self.error = str(error)
         elif "error" in said:
             self.error = str(said["error"])
