@@ -45,7 +45,7 @@ def _rules_only(request: pytest.FixtureRequest) -> Iterator[None]:
     """
     with pytest.MonkeyPatch.context() as patch:
         if request.node.get_closest_marker("auto") is None:
-            patch.setattr("dynid.pipeline.choose", lambda task: (task, (), ()))
+            patch.setattr("dynid.pipeline.choose", lambda task: (task, ()))
         if request.node.name.rpartition("/")[2] != "test_uncertain_description.py":
             patch.setattr("dynid.pipeline.described", lambda fit: fit.description)
         if request.node.name.rpartition("/")[2] not in CAUSES:
