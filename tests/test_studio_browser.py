@@ -1,4 +1,4 @@
-"""The studio in a real browser: load, map, doctor, identify, report, export (needs what `test_report_browser` needs)."""
+"""The studio in a real browser: load, map, doctor, identify, report, export; skipped without a browser."""
 
 from __future__ import annotations
 
