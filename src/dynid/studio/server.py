@@ -104,6 +104,9 @@ class _Handler(BaseHTTPRequestHandler):
             self._json({"error": str(error) or type(error).__name__}, HTTPStatus.BAD_REQUEST)
         except (TypeError, ValueError, KeyError) as error:
             self._json({"error": f"this cannot be done: {error}"}, HTTPStatus.BAD_REQUEST)
+        except Exception as error:  # a bug: the page says so, and the studio goes on
+            text = f"internal error, please report it: {type(error).__name__}: {error}"
+            self._json({"error": text}, HTTPStatus.INTERNAL_SERVER_ERROR)
 
     def _allowed(self) -> list[str]:
         """Parts of the address after the token, with the token's role first."""

@@ -20,7 +20,6 @@ from dynid.common.errors import InputError
 from dynid.estimator.estimator import MAKERS
 from dynid.experiment.experiment import Experiment, LogEntry, read_experiment
 from dynid.experiment.written import write_experiment
-from dynid.export import EXPORTERS
 from dynid.mechanism.load import builtin_robots, load_robot
 from dynid.mechanism.mechanism import Mechanism, model_names
 from dynid.motion.log import Log
@@ -28,12 +27,10 @@ from dynid.motion.logs import READERS, ending
 from dynid.motion.settings import ColumnMap
 from dynid.motion.sources import each_log
 from dynid.motion.units import FACTORS
-from dynid.pipeline import read_logs
 from dynid.problem import as_asked
 from dynid.studio.job import Job
 from dynid.studio.mapping import Columns, column_rows, columns_of, remapped
 from dynid.studio.results import Results
-from dynid.studio.view import view_page
 
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,60}")
 _OPTIONS = ("model", "estimator", "auto", "hold_out", "purpose")
@@ -154,6 +151,8 @@ class Session:
 
     def export(self, result: int, formats: Sequence[str]) -> None:
         """Write a result in formats of other programs, beside its folder."""
+        from dynid.export import EXPORTERS
+
         with self._lock:
             self._idle()
             if not formats:
@@ -169,6 +168,8 @@ class Session:
 
     def view(self) -> str:
         """The page with the moving robot."""
+        from dynid.studio.view import view_page
+
         with self._lock:
             asked, mechanism = self._loaded()
             unseen = sum(1 for _ in each_log(asked.validate)) if self._logs else 0
@@ -176,6 +177,8 @@ class Session:
 
     def state(self) -> dict[str, Any]:
         """All that the page shows, as plain values."""
+        from dynid.export import EXPORTERS
+
         with self._lock:
             asked, mechanism = self._experiment, self._mechanism
             known = {
@@ -222,6 +225,8 @@ class Session:
 
     def _take(self, asked: Experiment, mechanism: Mechanism) -> None:
         """Use this experiment; logs that are refused keep their place, with the reason."""
+        from dynid.pipeline import read_logs
+
         self._experiment, self._mechanism = asked, mechanism
         self._columns, self._logs, self._refusal = columns_of(mechanism, asked), [], ""
         try:
@@ -255,7 +260,7 @@ class Session:
             self._exported = done
 
     def _place(self, text: str) -> Path:
-        if not text.strip() or "\0" in text:
+        if not isinstance(text, str) or not text.strip() or "\0" in text:
             raise InputError("no path is given", remedy="type the path of a file")
         return self.folder / Path(text.strip()).expanduser()
 
