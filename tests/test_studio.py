@@ -122,7 +122,7 @@ def test_forms_and_large_requests_are_refused(browser: Browser) -> None:
     assert browser.request("POST", place, b"robot=arm.yaml", Content_Type="text/plain")[0] == 415
     huge = {"Content_Length": str(2 << 20), "Content_Type": "application/json"}
     assert browser.request("POST", place, b"", **huge)[0] == 413
-    for text in (b"[]", b"{", b'{"robot": 3}', b'{"shell": "x"}'):
+    for text in (b"[]", b"{", b'{"robot": 3}', b'{"shell": "x"}', b'{"robot": NaN}', b'{"robot": 1e999}'):
         assert browser.request("POST", place, text, Content_Type="application/json")[0] == 400
     assert browser.request("POST", f"/{browser.studio.token}/close", b"{}")[0] == 404
 

@@ -172,6 +172,7 @@ class _Handler(BaseHTTPRequestHandler):
         asked = json.loads(self.rfile.read(int(length)) or b"{}")
         if not isinstance(asked, dict):
             raise _Refused(HTTPStatus.BAD_REQUEST, "send a JSON object")
+        json.dumps(asked, allow_nan=False)  # refuses numbers that are not finite
         return asked
 
     def _json(self, content: dict[str, Any], status: HTTPStatus = HTTPStatus.OK) -> None:
