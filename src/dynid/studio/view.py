@@ -20,13 +20,16 @@ from dynid.report.robot_view import motion_view
 
 def view_page(mechanism: Mechanism, logs: Sequence[Log], experiment: Experiment) -> str:
     """A page with the robot along its logs; of a tree without logs, the robot at the zero of its joints."""
-    drawn = _along(mechanism, logs, experiment) if logs else _at_rest(mechanism)
+    if logs:
+        problem = prepare(mechanism, logs, experiment)
+        mechanism, drawn = problem.mechanism, _along(problem)  # without payloads that no log carries
+    else:
+        drawn = _at_rest(mechanism)
     robot = motion_view(robot_shapes(mechanism), drawn) if drawn else None
     return scripted_page("studio_view.html", ("robot.js",), robot=robot)
 
 
-def _along(mechanism: Mechanism, logs: Sequence[Log], experiment: Experiment) -> list[dict[str, Any]]:
-    problem = prepare(mechanism, logs, experiment)
+def _along(problem: Problem) -> list[dict[str, Any]]:
     if not problem.case.is_series or problem.mechanism.force_sensor is not None:
         return []
     found = (_log(problem, k) for k in range(len(problem.sources)))
