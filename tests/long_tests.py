@@ -11,6 +11,8 @@ LONG = frozenset(
         "test_api_and_notebooks.py::test_a_notebook_runs_from_top_to_bottom[parallel_robot.ipynb]",
         "test_api_and_notebooks.py::test_a_notebook_runs_from_top_to_bottom[log_doctor_and_export.ipynb]",
         "test_report_browser.py::test_pages_work_in_a_browser",
+        "test_studio.py::test_the_whole_way_and_the_same_on_the_command_line",
+        "test_studio_browser.py::test_the_studio_is_used_in_a_browser",
         "physics/test_plant.py::test_identification_recovers_what_the_plant_is_made_of[stewart]",
         "test_docs.py::test_example_runs[online_payload.py-change found]",
         "test_real_logs.py::test_counts_and_residuals[tiago]",

@@ -56,6 +56,7 @@ ORDER = [
     "excitation",
     "simulation",
     "campaign",
+    "studio",
     "commands",
     "cli",
     "__main__",

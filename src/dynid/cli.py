@@ -29,6 +29,7 @@ from dynid.commands.shared import (
     version_text,
 )
 from dynid.commands.simulate import simulate
+from dynid.commands.studio import studio
 from dynid.commands.verify import verify
 from dynid.commands.warm import warm
 from dynid.common import limits
@@ -224,7 +225,7 @@ def identify(
     full: bool,
 ) -> None:
     """Identify the parameters of a robot from logs: an experiment file, or --robot and --log."""
-    from dynid.commands.asked import print_columns, with_options, write_experiment
+    from dynid.commands.asked import print_columns, with_options
     from dynid.pipeline import run_experiment
     from dynid.report.output import claimed
     from dynid.report.terminal import ProgressBar
@@ -234,6 +235,7 @@ def identify(
     problem = _experiment(experiment, robot, logs, unseen, flags)
     problem = with_options(problem, columns=columns, known=known, payloads=payloads, start=start, stop=stop)
     if experiment_out is not None:
+        from dynid.experiment.written import write_experiment
         from dynid.pipeline import read_logs
 
         read = read_logs(problem)
@@ -383,5 +385,5 @@ def _complain(message: str) -> None:
     click.echo(printable(message), err=True)
 
 
-for _command in (campaign, check, compare, excite, simulate, rehearse, export, verify, warm):
+for _command in (campaign, check, compare, excite, simulate, rehearse, export, studio, verify, warm):
     main.add_command(_command)

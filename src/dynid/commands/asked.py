@@ -1,12 +1,10 @@
-"""Options of `identify` that describe logs: columns, windows, payloads, known values; and their file."""
+"""Options of `identify` that describe logs: columns, windows, payloads, known values."""
 
 from __future__ import annotations
 
 import math
-import os
 import re
 from collections.abc import Sequence
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from dynid.common.errors import InputError
@@ -115,74 +113,6 @@ def print_columns(logs: Sequence[Log]) -> None:
         out.print(
             verbatim("If this is wrong: --column 'q_1=NAME', or --write-experiment FILE and edit it.\n")
         )
-
-
-def write_experiment(experiment: Experiment, logs: Sequence[Log], file: Path) -> None:
-    """Write the experiment with the columns that were matched; it is read back before it is kept.
-
-    Args:
-        experiment: As asked.
-        logs: Its logs and those to validate on, in this order, as they were read.
-        file: A new file; paths in it are relative to its folder.
-    """
-    from io import StringIO
-
-    from ruamel.yaml import YAML
-
-    from dynid.experiment.experiment import read_experiment
-    from dynid.motion.sources import each_log
-
-    if file.exists():
-        raise InputError("this file exists already", file=file, remedy="remove it, or give another name")
-    experiment = experiment.changed(
-        logs=tuple(each_log(experiment.logs)), validate=tuple(each_log(experiment.validate))
-    )
-    found = StringIO()
-    writer = YAML()
-    writer.width = 110
-    writer.dump(_document(experiment, logs, file.resolve().parent), found)
-    try:
-        file.write_text("# dynid.experiment/1\n" + found.getvalue(), encoding="utf-8")
-    except OSError as error:
-        raise InputError(f"cannot be written: {error.strerror}", file=file, remedy="check the path") from None
-    read_experiment(file)
-
-
-def _document(experiment: Experiment, logs: Sequence[Log], folder: Path) -> dict[str, Any]:
-    matched = [{one.key: _column(one.column, one.unit) for one in log.guesses} for log in logs]
-    shared = matched[0] if all(one == matched[0] for one in matched) else {}
-    tree = dict(experiment.tree())
-    robot = str(tree.pop("robot"))
-    entries = [dict(one) for key in ("logs", "validate") for one in tree.pop(key, [])]
-    for entry, own in zip(entries, matched, strict=True):
-        entry["file"] = _beside(entry["file"], folder)
-        if own and not shared:
-            entry["columns"] = {**own, **entry.get("columns", {})}
-    count = len(experiment.logs)
-    made = {
-        "schema": "dynid.experiment/1",
-        "robot": _beside(robot, folder) if Path(robot).exists() else robot,
-        "logs": entries[:count],
-        **({"validate": entries[count:]} if entries[count:] else {}),
-    }
-    if "payloads" in tree:
-        tree["payloads"] = {name: _short(one) for name, one in tree["payloads"].items()}
-    columns = {**shared, **tree.pop("columns", {})}
-    return {**made, **({"columns": columns} if columns else {}), **tree}
-
-
-def _short(payload: dict[str, Any]) -> dict[str, Any]:
-    """A payload without what it has by default."""
-    usual: tuple[Any, ...] = ({}, [0.0, 0.0, 0.0], [[1.0, 0.0, 0.0], [0.0, 1.0, 0.0], [0.0, 0.0, 1.0]])
-    return {key: value for key, value in payload.items() if value not in usual}
-
-
-def _column(name: str, unit: str | None) -> Any:
-    return name if unit is None else {"name": name, "unit": unit}
-
-
-def _beside(path: str, folder: Path) -> str:
-    return os.path.relpath(Path(path).resolve(), folder)
 
 
 def _number(text: str) -> float:

@@ -100,15 +100,20 @@ def script_json(value: Any) -> Markup:
     return Markup(text)  # noqa: S704 (made harmless above)
 
 
-def scripted_page(template: str, scripts: tuple[str, ...], **context: Any) -> str:
-    """A page with plots, and with further scripts of ours; nothing else runs, and nothing is downloaded."""
+def scripted_page(template: str, scripts: tuple[str, ...], *, served: bool = False, **context: Any) -> str:
+    """A page with plots, and with further scripts of ours; nothing else runs, and nothing is downloaded.
+
+    Args:
+        template, scripts, context: Of the page.
+        served: Whether it may ask the server that it comes from, and show other pages of it.
+    """
     everything = tuple(source(name) for name in ("plots.js", *scripts, "page.js"))
     page = render(
         template,
         **context,
         style=page_style(),
         scripts=[_verbatim(script) for script in everything],
-        policy=_policy(everything),
+        policy=_policy(everything) + ("; connect-src 'self'; frame-src 'self'" if served else ""),
     )
     return str(page)
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -31,10 +31,39 @@ def robot_view(estimate: Estimate) -> Markup | None:
         return None
     by_name = {one.log: one for one in estimate.signals if not one.validation}
     names = _efforts(by_name[drawn[0]["log"]])[0]
-    robot = drawing["robot"]
+    scene = _scene(drawing["robot"], names, np.concatenate([one["p"].reshape(-1, 3) for one in drawn]))
+    scene |= {
+        "ellipsoids": _ellipsoids(drawing),
+        "logs": [_log(one, by_name[one["log"]]) for one in drawn],
+    }
+    return _canvas(scene, [one["log"] for one in drawn])
+
+
+def motion_view(robot: Mapping[str, Any], drawn: Sequence[Mapping[str, Any]]) -> Markup | None:
+    """The canvas of a motion alone, before anything is identified; None where the robot has no bodies.
+
+    Args:
+        robot: Of `robot_shapes`.
+        drawn: Of each log its name `log`, times `t` (n,) in [s], and the poses of `poses_along`.
+    """
+    if not robot["bodies"]:
+        return None
     places = np.concatenate([one["p"].reshape(-1, 3) for one in drawn])
-    size = float(np.linalg.norm(np.ptp(places, axis=0)))
-    scene = {
+    empty: dict[str, Any] = {"residual": [], "extra": []}
+    scene = _scene(robot, (), places) | {
+        "ellipsoids": [],
+        "logs": [
+            {"n": len(one["t"]), "t": packed(one["t"]), "p": packed(one["p"].reshape(-1))}
+            | {"R": packed(one["R"].reshape(-1)), **empty}
+            for one in drawn
+        ],
+    }
+    return _canvas(scene, [str(one["log"]) for one in drawn])
+
+
+def _scene(robot: Mapping[str, Any], names: tuple[str, ...], places: Float[Array, "n 3"]) -> dict[str, Any]:
+    """Shapes with the efforts that colour them; `places` are origins of bodies, base frame, in [m]."""
+    return {
         "bodies": robot["bodies"],
         "links": _rounded(robot["links"]),
         "capsules": _rounded(robot["capsules"]),
@@ -45,18 +74,19 @@ def robot_view(estimate: Estimate) -> Markup | None:
             | _with_effort({}, names, [*one["efforts"], *one["coordinates"]])
             for one in _rounded(robot["joints"])
         ],
-        "ellipsoids": _ellipsoids(drawing),
-        "thick": _THICK * size,
+        "thick": _THICK * float(np.linalg.norm(np.ptp(places, axis=0))),
         "tip": robot["tip"],
         "tip_at": [0.0, 0.0, 0.0],
         "full": _FULL,
-        "logs": [_log(one, by_name[one["log"]]) for one in drawn],
     }
+
+
+def _canvas(scene: Mapping[str, Any], logs: Sequence[str]) -> Markup:
     coloured = any(one["effort"] >= 0 for one in [*scene["joints"], *scene["cables"]])
     return render(
         "robot.html",
         scene=script_json(scene),
-        logs=[one["log"] for one in drawn],
+        logs=list(logs),
         masses=bool(scene["ellipsoids"]),
         coloured=coloured,
         full=_FULL,

@@ -1,0 +1,186 @@
+"use strict";
+// The page of `dynid studio`: shows the state of the session and sends what was asked. Texts are never parsed as HTML.
+(function () {
+  const base = location.pathname.replace(/[^/]*$/, ""), reading = "/" + id("load").dataset.reading + "/";
+  let state = null, drawn = -1, shownResults = "", free = "", timer = 0;
+
+  function id(name) { return document.getElementById(name); }
+  function make(tag, text, more) {
+    const one = document.createElement(tag);
+    if (text !== undefined && text !== null) { one.textContent = String(text); }
+    Object.keys(more || {}).forEach(function (key) { one.setAttribute(key, more[key]); });
+    return one;
+  }
+  function fill(holder, children) { holder.replaceChildren.apply(holder, children); }
+  function lines(name) { return id(name).value.split("\n").map(function (one) { return one.trim(); }).filter(Boolean); }
+  function option(value, text, chosen) { const one = make("option", text, { value: value }); one.selected = chosen; return one; }
+  function number(x) { return x === null || x === undefined ? "" : Number(x).toPrecision(4).replace(/\.?0+(e|$)/, "$1"); }
+  function light(level) { return make("span", null, { "class": "light " + level, "aria-hidden": "true" }); }
+  function trouble(text) { id("trouble").hidden = !text; id("trouble").firstElementChild.textContent = text || ""; }
+
+  async function ask(name, body) {
+    const request = body === undefined ? { cache: "no-store" } : { method: "POST", headers: { "Content-Type": "application/json" }, body: JSON.stringify(body) };
+    let found;
+    try {
+      const answer = await fetch(base + name, request);
+      found = await answer.json();
+    } catch (error) { trouble("the studio does not answer: is it still running?"); return; }
+    if (found.error !== undefined) { trouble(found.error); if (body !== undefined) { await ask("state"); trouble(found.error); } return; }
+    if (body !== undefined) { trouble(""); }
+    show(found);
+  }
+
+  function show(found) {
+    const before = state;
+    state = found;
+    id("folder").textContent = state.folder;
+    if (!before) { first(); }
+    showJob();
+    showLoaded(!before || before.revision !== state.revision);
+    showCheck();
+    showResults();
+    id("lines").textContent = state.commands.join("\n");
+    window.clearTimeout(timer);
+    if (state.job && state.job.running) { timer = window.setTimeout(function () { ask("state"); }, 400); }
+  }
+  function first() {
+    fill(id("robots"), state.robots.map(function (name) { return make("option", null, { value: name }); }));
+    fill(id("model"), [option("", "of the robot", true)].concat(state.models.map(function (name) { return option(name, name, false); })));
+    fill(id("estimator"), state.estimators.map(function (name) { return option(name, name, false); }));
+    fill(id("formats"), state.formats.map(function (name) {
+      const label = make("label", " " + name), box = make("input", null, { type: "checkbox", value: name });
+      label.prepend(box);
+      return label;
+    }));
+  }
+  function showJob() {
+    const job = state.job, box = id("job");
+    box.hidden = !job;
+    if (!job) { return; }
+    box.querySelector("strong").textContent = job.task;
+    const bar = box.querySelector("progress");
+    bar.hidden = !job.running; bar.value = job.share;
+    id("cancel").hidden = !job.running;
+    box.querySelector("span").textContent = job.running ? job.stage : job.error || "done";
+    ["check", "run", "pair", "export"].forEach(function (name) {
+      (name === "check" ? [id(name)] : id(name).querySelectorAll("button")).forEach(function (one) { one.disabled = job.running; });
+    });
+  }
+  function showLoaded(changed) {
+    const loaded = state.loaded;
+    if (loaded && !(state.job && state.job.running) && (!id("name").value || id("name").value === free)) { id("name").value = free = loaded.free; }
+    if (!loaded || !changed) { return; }
+    id("robot-name").value = loaded.robot;
+    id("logs").value = loaded.given.join("\n");
+    id("unseen").value = loaded.validate.join("\n");
+    ["model", "estimator", "auto", "hold_out", "purpose"].forEach(function (key) { id(key).value = loaded.settings[key] === null ? "" : loaded.settings[key]; });
+    const said = [make("p", loaded.bodies + " bodies, joints: " + loaded.joints.join(", "))];
+    loaded.logs.forEach(function (log) { said.push(make("p", log.name + ": " + log.samples + " samples, " + number(log.seconds) + " s, " + number(log.rate) + " Hz")); });
+    if (loaded.refusal) { const box = make("div", null, { "class": "warning stop" }); box.append(make("p", loaded.refusal, { "class": "text" })); said.push(box); }
+    fill(id("loaded"), said);
+    fill(id("rows"), loaded.columns.rows.map(function (row) { return columnRow(row, loaded.columns.names); }));
+    if (drawn !== state.revision) { drawn = state.revision; id("view").hidden = false; id("view").src = base + "view?" + drawn; }
+  }
+  function columnRow(row, names) {
+    const line = make("tr"), column = make("select", null, { "aria-label": "column of " + row.key, "data-key": row.key });
+    const unit = make("select", null, { "aria-label": "unit of " + row.key });
+    const scale = make("input", null, { size: "7", "aria-label": "scale of " + row.key, value: row.scale });
+    const offset = make("input", null, { size: "7", "aria-label": "offset of " + row.key, value: row.offset });
+    fill(column, [option("", row.column ? "(let dynid choose)" : "(none)", !row.column)].concat(names.map(function (name) { return option(name, name, name === row.column); })));
+    fill(unit, [option("", row.key === "t" ? "inferred" : "SI", !row.unit)].concat(state.units.map(function (name) { return option(name, name, name === row.unit); })));
+    [column, unit, scale, offset].forEach(function (one) {
+      one.addEventListener("change", function () {
+        if (!column.value && one !== column) { return; }
+        ask("map", { key: row.key, column: column.value, unit: unit.value, scale: Number(scale.value), offset: Number(offset.value) });
+      });
+    });
+    const name = make("th", row.key + " ", { scope: "row" });
+    name.append(make("span", row.label, { "class": "muted" }));
+    line.append(name);
+    [column, unit, scale, offset].forEach(function (one) { const cell = make("td"); cell.append(one); line.append(cell); });
+    line.append(make("td", row.why));
+    return line;
+  }
+  function showCheck() {
+    const found = state.check;
+    if (!found) { fill(id("findings"), []); return; }
+    const head = make("p"), worst = found.refused || found.findings.some(function (one) { return one.severity === "stop"; }) ? "bad" : found.findings.some(function (one) { return one.severity === "care"; }) ? "care" : "good";
+    head.append(light(worst), make("strong", found.headline));
+    fill(id("findings"), [head].concat(found.findings.map(function (one) {
+      const box = make("div", null, { "class": "warning " + one.severity }), title = make("p");
+      title.append(light(one.severity), make("span", one.code, { "class": "code" }), document.createTextNode(" (" + (one.refused ? "refused" : one.severity) + ") " + one.text));
+      box.append(title);
+      if (one.remedy) { box.append(make("p", one.remedy, { "class": "remedy" })); }
+      return box;
+    })));
+  }
+  function showResults() {
+    const text = JSON.stringify([state.results, state.exported]);
+    if (text === shownResults) { return; }
+    shownResults = text;
+    const all = state.results.list;
+    fill(id("list"), all.map(resultBox));
+    state.results.compared.forEach(function (name, k) {
+      const line = make("p"), button = make("button", "Show", { type: "button" });
+      button.addEventListener("click", function () { open("compared/" + k + "/comparison.html"); });
+      line.append(document.createTextNode("Comparison " + name + " "), button);
+      id("list").append(line);
+    });
+    id("pair").hidden = all.length < 2;
+    id("export").hidden = !all.length;
+    ["first", "second", "which"].forEach(function (name, place) {
+      const kept = id(name).value, usual = name === "first" ? Math.max(0, all.length - 2) : all.length - 1;
+      fill(id(name), all.map(function (one, k) { return option(k, one.name, kept === "" ? k === usual : String(k) === kept); }));
+    });
+    const made = state.exported;
+    fill(id("exported"), !made ? [] : made.notes.map(function (note) { return make("p", note); }).concat(made.files.map(function (one) {
+      const line = make("p");
+      line.append(light(one.failure ? "bad" : "good"), make("strong", one.format), document.createTextNode(": " + one.files.join(", ") + ". " + one.certificate));
+      return line;
+    })));
+  }
+  function resultBox(one, k) {
+    const box = make("div", null, { "class": "verdict " + one.level }), button = make("button", "Show the report", { type: "button" });
+    box.append(make("strong", one.name + ": " + one.headline));
+    if (one.refusal) { box.append(make("p", one.refusal, { "class": "text" })); }
+    const line = make("div", null, { "class": "row" });
+    button.addEventListener("click", function () { open("result/" + k + "/report.html"); });
+    if (one.report) {
+      line.append(button, make("a", "in a new tab", { href: reading + "result/" + k + "/report.html", target: "_blank", rel: "noopener noreferrer" }));
+    }
+    line.append(make("span", one.path, { "class": "muted" }));
+    const fold = make("details"), table = make("table"), head = make("tr"), holder = make("div", null, { "class": "scroll" });
+    ["parameter", "value", "sigma", "sigma in %", "unit"].forEach(function (name) { head.append(make("th", name, { scope: "col" })); });
+    table.append(head);
+    one.parameters.forEach(function (p) {
+      const row = make("tr");
+      row.append(make("th", p.name, { scope: "row" }));
+      [number(p.value), number(p.sigma), number(p.percent), p.unit].forEach(function (cell) { row.append(make("td", cell)); });
+      table.append(row);
+    });
+    holder.append(table);
+    fold.append(make("summary", one.parameters.length + " parameters"), holder);
+    box.append(line, fold);
+    return box;
+  }
+  function open(place) { id("shown").hidden = false; id("shown").src = reading + place; id("shown").scrollIntoView(); }
+
+  id("files").addEventListener("submit", function (e) { e.preventDefault(); id("name").value = ""; ask("load", { robot: id("robot-name").value, logs: lines("logs"), validate: lines("unseen") }); });
+  id("check").addEventListener("click", function () { ask("check", {}); });
+  id("cancel").addEventListener("click", function () { ask("cancel", {}); });
+  ["model", "estimator", "auto", "hold_out", "purpose"].forEach(function (key) {
+    id(key).addEventListener("change", function () { const value = id(key).value.trim(); ask("settings", { [key]: value === "" ? null : key === "hold_out" ? Number(value) : value }); });
+  });
+  id("run").addEventListener("submit", function (e) { e.preventDefault(); ask("identify", { name: id("name").value }); });
+  id("open").addEventListener("submit", function (e) { e.preventDefault(); ask("open", { path: id("earlier").value }); });
+  id("pair").addEventListener("submit", function (e) { e.preventDefault(); ask("compare", { a: Number(id("first").value), b: Number(id("second").value) }); });
+  id("export").addEventListener("submit", function (e) {
+    e.preventDefault();
+    ask("export", { result: Number(id("which").value), formats: Array.from(id("formats").querySelectorAll("input:checked")).map(function (one) { return one.value; }) });
+  });
+  id("view").addEventListener("load", function () {
+    const page = id("view").contentDocument, theme = document.documentElement.dataset.theme;
+    if (page && theme) { page.documentElement.dataset.theme = theme; }
+  });
+  ask("state");
+})();

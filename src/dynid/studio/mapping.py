@@ -1,0 +1,119 @@
+"""Which column of the logs is which signal: the table that the page shows, and a change of one line of it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from dynid.common.errors import InputError, nearest
+from dynid.experiment.experiment import Experiment
+from dynid.mechanism.mechanism import Mechanism
+from dynid.motion.columns import Matching, match, matched, slots
+from dynid.motion.guess import Guess
+from dynid.motion.logs import read_table
+from dynid.motion.settings import ColumnMap, LogEntry
+from dynid.motion.sources import each_log
+
+_HINTED = ("t", "q", "tau")  # shown also if nothing is matched; others may be absent from a log
+
+
+@dataclass(frozen=True)
+class Columns:
+    """Columns of the first log and what they are read as.
+
+    Attributes:
+        names: Of the columns, as in the file.
+        chosen: Signal -> column.
+        guesses: Those found by other than canonical names.
+        refusal: Why the columns could not be matched; empty: they were.
+    """
+
+    names: tuple[str, ...] = ()
+    chosen: Mapping[str, ColumnMap] = field(default_factory=dict)
+    guesses: tuple[Guess, ...] = ()
+    refusal: str = ""
+
+
+def columns_of(mechanism: Mechanism, experiment: Experiment) -> Columns:
+    """Of the first log; all logs share the mapping."""
+    entry = next(each_log(experiment.logs), None)
+    if not isinstance(entry, LogEntry):
+        return Columns()
+    path = Path(entry.file)
+    try:
+        table = read_table(path, experiment.drop_bad_rows)
+    except InputError as error:
+        return Columns(refusal=str(error))
+    names, known = tuple(table.columns), slots(mechanism)
+    asked = table.mapped({**experiment.columns, **(entry.columns or {})})
+    try:
+        found = matched(names, known, asked, path)
+    except InputError as error:
+        return Columns(names, _certain(names, mechanism, experiment, path), refusal=str(error))
+    return Columns(names, found.chosen, found.guesses)
+
+
+def _certain(
+    names: tuple[str, ...], mechanism: Mechanism, experiment: Experiment, path: Path
+) -> Mapping[str, ColumnMap]:
+    """What is sure although the header as a whole is refused."""
+    try:
+        return Matching(match(names, slots(mechanism), experiment.columns, path)).chosen
+    except InputError:
+        return {key: one for key, one in experiment.columns.items() if one.name in names}
+
+
+def column_rows(mechanism: Mechanism, columns: Columns, experiment: Experiment) -> list[dict[str, Any]]:
+    """Lines of the table: signal, column, unit, scale, offset, and why."""
+    guessed = {one.key: one for one in columns.guesses}
+    rows = []
+    for slot in slots(mechanism):
+        found, own = columns.chosen.get(slot.key), experiment.columns.get(slot.key)
+        if found is None and slot.quantity not in _HINTED:
+            continue
+        why = "chosen" if own is not None else "" if found is None else "same name"
+        if own is None and slot.key in guessed:
+            why = f"by its name, {guessed[slot.key].confidence:.0%}"
+        shown = own or found
+        rows.append(
+            {
+                "key": slot.key,
+                "label": slot.label,
+                "column": "" if found is None else found.name,
+                "unit": (shown.unit if shown else None) or "",
+                "scale": own.scale if own else 1.0,
+                "offset": own.offset if own else 0.0,
+                "why": why,
+            }
+        )
+    return rows
+
+
+def remapped(
+    mechanism: Mechanism, columns: Columns, experiment: Experiment, key: str, column: ColumnMap | None
+) -> Experiment:
+    """The experiment with another column for one signal; None: the column that dynid would take.
+
+    Columns that were guessed are kept as they are: a mapping of one of them would end the search for the
+    others. A column that another signal has is exchanged with it.
+    """
+    keys = [slot.key for slot in slots(mechanism)]
+    if key not in keys:
+        raise InputError(f"no signal '{key}'" + nearest(key, keys), remedy="choose one of the table")
+    kept = {one.key: ColumnMap(one.column, one.unit) for one in columns.guesses} | dict(experiment.columns)
+    before = columns.chosen.get(key)
+    if column is None:
+        kept.pop(key, None)
+        return experiment.changed(columns=kept)
+    if column.name not in columns.names:
+        raise InputError(
+            f"no column '{column.name}'" + nearest(column.name, columns.names), remedy="choose one of the log"
+        )
+    for other, one in columns.chosen.items():
+        if other != key and one.name == column.name:
+            kept.pop(other, None)
+            if before is not None:
+                kept[other] = (experiment.columns.get(other) or one).changed(name=before.name)
+    return experiment.changed(columns={**kept, key: column})

@@ -1,0 +1,98 @@
+"""Results that the page lists, and the files of them that may be shown: no path comes from an address."""
+
+from __future__ import annotations
+
+import threading
+from pathlib import Path
+from typing import Any
+
+from dynid.common.errors import InputError
+from dynid.report.json_file import plain, read_result
+
+_TYPES = {
+    "report.html": "text/html; charset=utf-8",
+    "comparison.html": "text/html; charset=utf-8",
+    "result.json": "application/json",
+    "parameters.csv": "text/csv; charset=utf-8",
+    "signals.csv": "text/csv; charset=utf-8",
+}
+
+
+class Results:
+    """Folders of results in the order in which they were added, and those of comparisons."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._folders: list[Path] = []
+        self._texts: list[dict[str, Any]] = []
+        self._compared: list[Path] = []
+
+    def add(self, path: Path, refusal: str = "") -> None:
+        """Read a result, a folder or its result.json; one that is listed already is read again.
+
+        Args:
+            path: Of the result.
+            refusal: Why it is no reliable result.
+        """
+        folder = (path if path.is_dir() else path.parent).resolve()
+        estimate = read_result(folder)
+        text = {
+            "name": folder.name,
+            "path": str(folder),
+            "robot": estimate.robot,
+            "level": estimate.verdict.level,
+            "headline": estimate.verdict.headline,
+            "refusal": refusal,
+            "report": (folder / "report.html").is_file(),
+            "residual": estimate.fit.residual_percent,
+            "parameters": [
+                {
+                    "name": one.name,
+                    "value": one.value,
+                    "sigma": one.sigma,
+                    "percent": one.sigma_rel_percent,
+                    "unit": one.unit,
+                }
+                for one in estimate.parameters
+            ],
+        }
+        with self._lock:
+            if folder in self._folders:
+                self._texts[self._folders.index(folder)] = plain(text)
+            else:
+                self._folders.append(folder)
+                self._texts.append(plain(text))
+
+    def compared(self, folder: Path) -> None:
+        """Add the folder of a comparison."""
+        with self._lock:
+            self._compared = [one for one in self._compared if one != folder] + [folder]
+
+    def path(self, index: int) -> Path:
+        """Folder of a result of the list."""
+        with self._lock:
+            if not 0 <= int(index) < len(self._folders):
+                raise InputError(
+                    f"there is no result number {int(index) + 1}", remedy="choose one of the list"
+                )
+            return self._folders[int(index)]
+
+    def state(self) -> dict[str, Any]:
+        """For the page."""
+        with self._lock:
+            return {"list": list(self._texts), "compared": [one.name for one in self._compared]}
+
+    def file(self, kind: str, index: str, name: str) -> tuple[bytes, str] | None:
+        """Content and type of a file of a result (`result`) or of a comparison (`compared`); None: no such.
+
+        Args:
+            kind, index, name: Parts of an address; only known names and numbers of the lists are valid.
+        """
+        with self._lock:
+            folders = {"result": self._folders, "compared": self._compared}.get(kind, [])
+            if not (index.isascii() and index.isdecimal() and len(index) < 6) or name not in _TYPES:
+                return None
+            folder = folders[int(index)] if int(index) < len(folders) else None
+        if folder is None or not (folder / name).is_file():
+            return None
+        return (folder / name).read_bytes(), _TYPES[name]

@@ -1,0 +1,61 @@
+// Uses the studio in headless Chromium as a person does, and prints what it saw as JSON: node studio_browser.js ADDRESS [PICTURE.png]
+"use strict";
+const { chromium } = require("playwright-core");
+const flags = ["--headless", "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run",
+  "--disable-background-networking", "--disable-component-update", "--disable-sync"];
+
+async function main(address, picture) {
+  const seen = { errors: [], elsewhere: [] };
+  const browser = await chromium.launch({ executablePath: process.env.CHROMIUM || "/usr/bin/chromium", args: flags });
+  const page = await browser.newPage({ viewport: { width: 1300, height: 900 } });
+  page.setDefaultTimeout(400000);
+  page.on("console", (m) => { if (m.type() === "error") { seen.errors.push(m.text()); } });
+  page.on("pageerror", (e) => seen.errors.push(String(e)));
+  page.on("request", (r) => { if (!r.url().startsWith(new URL(address).origin + "/") && !/^(data|blob):/.test(r.url())) { seen.elsewhere.push(r.url()); } });
+  const ended = (task) => page.waitForFunction((name) => {
+    const box = document.getElementById("job");
+    return box.querySelector("strong").textContent === name && document.getElementById("cancel").hidden;
+  }, task);
+
+  await page.goto(address);
+  await page.fill("#robot-name", "arm.yaml");
+  await page.fill("#logs", "odd.csv");
+  await page.click("#files button");
+  await page.waitForSelector("#loaded .warning");
+  seen.refusal = await page.textContent("#loaded .warning");
+  await page.selectOption('select[data-key="tau_1"]', "a");
+  await page.waitForFunction(() => document.querySelector('select[data-key="tau_1"]').value === "a" && document.querySelector('select[data-key="tau_1"]').closest("tr").lastChild.textContent === "chosen");
+  await page.selectOption('select[data-key="tau_2"]', "b");
+  await page.waitForFunction(() => !document.querySelector("#loaded .warning"));
+  seen.columns = await page.$$eval("#rows tr", (rows) => rows.map((row) => [row.querySelector("th").firstChild.textContent.trim(), row.querySelector("select").value]));
+  const view = await (await page.waitForSelector("#view")).contentFrame();
+  await view.waitForSelector("#robot");
+  seen.robot = await view.$eval("#robot", (c) => c.getContext("2d").getImageData(0, 0, c.width, c.height).data.some((v, i) => i % 4 === 3 && v > 0));
+  await page.selectOption("#auto", "off");
+  await page.waitForFunction(() => document.getElementById("auto").value === "off");
+  await page.click("#check");
+  await ended("check");
+  seen.doctor = await page.textContent("#findings strong");
+  await page.click("#run button");
+  await ended("identify");
+  seen.result = await page.textContent("#list .verdict strong");
+  await page.click("#list button");
+  const report = await (await page.waitForSelector("#shown")).contentFrame();
+  await report.waitForSelector("h1");
+  seen.report = await report.textContent("h1");
+  await page.check('#formats input[value="yaml"]');
+  await page.click("#export button");
+  await ended("export");
+  seen.exported = await page.textContent("#exported");
+  seen.widths = {};
+  for (const width of [400, 800, 1300]) {
+    await page.setViewportSize({ width, height: 900 });
+    await page.waitForTimeout(150);
+    seen.widths[width] = await page.evaluate(() => document.documentElement.scrollWidth);
+  }
+  seen.commands = (await page.textContent("#lines")).split("\n");
+  if (picture) { await page.screenshot({ path: picture, fullPage: true }); }
+  await browser.close();
+  console.log(JSON.stringify(seen));
+}
+main(process.argv[2], process.argv[3]).catch((error) => { console.error(error); process.exit(1); });

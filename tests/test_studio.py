@@ -1,0 +1,292 @@
+"""The studio through its HTTP interface: who may use it, what it shows, and that its files repeat it."""
+
+from __future__ import annotations
+
+import html
+import http.client
+import json
+import os
+import shutil
+import subprocess
+import sys
+import threading
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from dynid.common.errors import InputError
+from dynid.studio.server import HOST, Studio
+from dynid.studio.session import Session
+from tests.workspace import columns, make_workspace, write_columns
+
+
+class Browser:
+    """Requests as a page sends them, or as it should not."""
+
+    def __init__(self, studio: Studio) -> None:
+        self.studio = studio
+
+    def request(
+        self, method: str, path: str, body: bytes | None = None, **headers: str
+    ) -> tuple[int, dict[str, str], bytes]:
+        wire = http.client.HTTPConnection(HOST, self.studio.server_port, timeout=60)
+        try:
+            wire.request(method, path, body, {name.replace("_", "-"): one for name, one in headers.items()})
+            answer = wire.getresponse()
+            return answer.status, dict(answer.getheaders()), answer.read()
+        finally:
+            wire.close()
+
+    def get(self, place: str, **headers: str) -> tuple[int, dict[str, str], bytes]:
+        return self.request("GET", f"/{self.studio.token}/{place}", **headers)
+
+    def read(self, place: str) -> tuple[int, dict[str, str], bytes]:
+        return self.request("GET", f"/{self.studio.reading}/{place}")
+
+    def post(self, action: str, **asked: Any) -> dict[str, Any]:
+        """What the server answers to an action of the page."""
+        _, _, text = self.request(
+            "POST",
+            f"/{self.studio.token}/{action}",
+            json.dumps(asked).encode(),
+            Content_Type="application/json",
+        )
+        return json.loads(text)
+
+    def finished(self, action: str, **asked: Any) -> dict[str, Any]:
+        """The state after a task has ended without an error."""
+        said = self.post(action, **asked)
+        assert "error" not in said, said["error"]
+        job = self.studio.session.job
+        assert job is not None
+        assert job.wait(300.0)
+        assert job.error == ""
+        return json.loads(self.get("state")[2])
+
+
+@pytest.fixture(scope="module")
+def files(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("studio")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.chdir(folder)
+        return make_workspace(folder)
+
+
+@pytest.fixture
+def browser(files: Path, tmp_path: Path) -> Iterator[Browser]:
+    folder = tmp_path / "work"
+    shutil.copytree(files, folder)
+    studio = Studio(Session(folder))
+    threading.Thread(target=studio.serve_forever, kwargs={"poll_interval": 0.02}, daemon=True).start()
+    yield Browser(studio)
+    studio.shutdown()
+    studio.close()
+
+
+def test_only_this_computer_and_only_with_the_token(browser: Browser) -> None:
+    studio = browser.studio
+    assert studio.server_address[0] == "127.0.0.1"
+    assert len(studio.token) >= 43  # 256 bits in base 64
+    assert studio.token != Studio(Session(studio.session.folder)).token
+    for path in (
+        "/",
+        "/state",
+        f"/{studio.token[:-1]}/state",
+        f"/x{studio.token}/state",
+        "/%00/",
+        "/%C3%A4/",
+    ):
+        status, _, text = browser.request("GET", path)
+        assert status == 403
+        assert studio.token.encode() not in text
+    assert browser.request("POST", "/load", b"{}", Content_Type="application/json")[0] == 403
+    assert browser.get("state")[0] == 200
+    assert browser.get("")[0] == 200
+
+
+@pytest.mark.parametrize("host", ["evil.example", "evil.example:{port}", "127.0.0.1", "127.0.0.1:1", ""])
+def test_another_host_name_is_refused(browser: Browser, host: str) -> None:
+    """A name of a foreign page that resolves to this computer gives no access."""
+    assert browser.get("state", Host=host.format(port=browser.studio.server_port))[0] == 403
+
+
+@pytest.mark.parametrize("origin", ["http://evil.example", "null", "https://127.0.0.1"])
+def test_another_page_is_refused(browser: Browser, origin: str) -> None:
+    assert browser.get("state", Origin=origin)[0] == 403
+
+
+def test_forms_and_large_requests_are_refused(browser: Browser) -> None:
+    place = f"/{browser.studio.token}/load"
+    assert browser.request("POST", place, b"robot=arm.yaml", Content_Type="text/plain")[0] == 415
+    huge = {"Content_Length": str(2 << 20), "Content_Type": "application/json"}
+    assert browser.request("POST", place, b"", **huge)[0] == 413
+    for text in (b"[]", b"{", b'{"robot": 3}', b'{"shell": "x"}', b'{"robot": NaN}', b'{"robot": 1e999}'):
+        assert browser.request("POST", place, text, Content_Type="application/json")[0] == 400
+    assert browser.request("POST", f"/{browser.studio.token}/close", b"{}")[0] == 404
+
+
+def test_pages_may_not_be_framed_stored_or_call_out(browser: Browser) -> None:
+    _, headers, text = browser.get("")
+    assert headers["X-Frame-Options"] == "DENY"
+    assert headers["Cache-Control"] == "no-store"
+    assert headers["Referrer-Policy"] == "no-referrer"  # the address contains the token
+    assert "Access-Control-Allow-Origin" not in headers
+    page = html.unescape(text.decode())
+    assert "default-src 'none'; script-src 'sha256-" in page
+    assert "connect-src 'self'; frame-src 'self'" in page
+    assert browser.studio.token.encode() not in text
+
+
+def test_only_known_files_of_results_are_sent(browser: Browser) -> None:
+    assert "error" not in browser.post("open", path="result")
+    status, headers, text = browser.read("result/0/report.html")
+    assert status == 200
+    assert b"<h1" in text
+    assert headers["Content-Security-Policy"].startswith("sandbox allow-scripts")
+    for place in (
+        "result/0/../../arm.yaml",
+        "result/0/..%2farm.yaml",
+        "result/0/experiment.yaml",
+        "result/1/report.html",
+        "result/-1/report.html",
+        "result/0",
+        "compared/0/comparison.html",
+        "state",
+    ):
+        assert browser.read(place)[0] == 404, place
+    assert browser.get("result/0/report.html")[0] == 404  # results have a token of their own
+
+
+def test_folders_outside_are_not_listed(browser: Browser, tmp_path: Path) -> None:
+    outside = tmp_path / "other"
+    outside.mkdir()
+    (outside / "secret_name.txt").write_text("x", encoding="utf-8")
+    for log in (str(outside), str(outside / "*"), "../other", "../*"):
+        said = browser.post("load", robot="arm.yaml", logs=[log])
+        assert "inside the folder" in said["error"]
+        assert "secret_name" not in said["error"]
+
+
+def test_names_lead_to_no_other_folder(browser: Browser) -> None:
+    browser.post("load", robot="arm.yaml", logs=["log.csv"])
+    for name in ("../x", "a/b", "/x", "..", ".x", "", "a\\b", "x" * 200, "a\n"):
+        assert "not a name for a file" in browser.post("identify", name=name)["error"]
+    assert "exists already" in browser.post("identify", name="experiment")["error"]
+
+
+def test_robot_and_log_are_shown(browser: Browser) -> None:
+    loaded = browser.post("load", robot="arm.yaml", logs=["log.csv"], validate=["other.parquet"])["loaded"]
+    assert loaded["joints"] == ["joint_1", "joint_2"]
+    assert [one["samples"] for one in loaded["logs"]] == [801, 801]  # 4 s at 200 Hz
+    assert loaded["refusal"] == ""
+    status, _, page = browser.get("view")
+    assert status == 200
+    assert b'id="robot-data"' in page
+    assert b'"bodies":["upper","fore"]' in page  # the payload is not mounted in these logs
+
+
+def test_a_robot_alone_and_an_experiment_file(browser: Browser) -> None:
+    assert browser.post("load", robot="ur5")["loaded"]["logs"] == []
+    assert b'id="robot-data"' in browser.get("view")[2]
+    loaded = browser.post("load", robot="experiment.yaml")["loaded"]
+    assert loaded["given"] == ["log.csv"]
+    assert "no robot" in browser.post("load", robot="nothing.urdf")["error"]
+
+
+def test_names_of_a_log_are_text(browser: Browser) -> None:
+    """A hostile column name is data of JSON: nothing of it is in a page."""
+    folder = browser.studio.session.folder
+    cells = columns(folder / "log.csv")
+    hostile = "<img src=x onerror=alert(1)>"
+    write_columns(folder / "odd.csv", {**cells, hostile: cells["q_1"]})
+    loaded = browser.post("load", robot="arm.yaml", logs=["odd.csv"])["loaded"]
+    assert hostile in loaded["columns"]["names"]
+    assert hostile.encode() not in browser.get("view")[2]
+    assert hostile.encode() not in browser.get("")[2]
+
+
+def test_columns_are_matched_and_changed(browser: Browser) -> None:
+    folder = browser.studio.session.folder
+    cells = columns(folder / "log.csv")
+    degrees = [str(float(x) * 57.29577951308232) for x in cells["q_1"]]
+    renamed = {"time": cells["t"], "J1_position [deg]": degrees, "J2_position": cells["q_2"]}
+    write_columns(folder / "odd.csv", {**renamed, "a": cells["tau_2"], "b": cells["tau_1"]})
+    loaded = browser.post("load", robot="arm.yaml", logs=["odd.csv"])["loaded"]
+    assert "effort" in loaded["refusal"]  # a and b are not recognised
+    rows = {one["key"]: one for one in loaded["columns"]["rows"]}
+    assert rows["q_1"]["column"] == "J1_position [deg]"
+    assert rows["q_1"]["unit"] == "deg"
+    assert rows["tau_1"]["column"] == ""
+    browser.post("map", key="tau_1", column="a")
+    loaded = browser.post("map", key="tau_2", column="b", unit="Nm")["loaded"]
+    assert loaded["refusal"] == ""
+    rows = {one["key"]: one for one in loaded["columns"]["rows"]}
+    assert rows["q_1"]["column"] == "J1_position [deg]"  # kept, although other columns were chosen
+    loaded = browser.post("map", key="tau_1", column="b")["loaded"]  # the wrong way round: exchanged
+    rows = {one["key"]: one for one in loaded["columns"]["rows"]}
+    assert (rows["tau_1"]["column"], rows["tau_2"]["column"]) == ("b", "a")
+    assert "no column" in browser.post("map", key="tau_1", column="c")["error"]
+    assert "no signal" in browser.post("map", key="tau_9", column="a")["error"]
+
+
+def test_settings_are_those_of_experiments(browser: Browser) -> None:
+    browser.post("load", robot="arm.yaml", logs=["log.csv"])
+    assert browser.post("settings", estimator="ols")["loaded"]["settings"]["estimator"] == "ols"
+    assert browser.post("settings", estimator=None)["loaded"]["settings"]["estimator"] == "wls"
+    assert "error" in browser.post("settings", estimator="guess")
+    assert "no setting" in browser.post("settings", out="elsewhere")["error"]
+
+
+def test_a_port_in_use_is_refused(browser: Browser, tmp_path: Path) -> None:
+    with pytest.raises(InputError, match="cannot be used"):
+        Studio(Session(tmp_path), browser.studio.server_port)
+
+
+def _parameters(folder: Path) -> list[Any]:
+    return json.loads((folder / "result.json").read_text(encoding="utf-8"))["parameters"]
+
+
+def test_the_whole_way_and_the_same_on_the_command_line(browser: Browser) -> None:
+    """Load, map, check, identify, compare, export; the written file gives the identical result."""
+    folder = browser.studio.session.folder
+    cells = columns(folder / "log.csv")
+    odd = {"time": cells["t"], "J1_pos": cells["q_1"], "J2_pos": cells["q_2"]}
+    write_columns(folder / "odd.csv", {**odd, "a": cells["tau_1"], "b": cells["tau_2"]})
+    browser.post("load", robot="arm.yaml", logs=["odd.csv"])
+    browser.post("map", key="tau_1", column="a")
+    browser.post("map", key="tau_2", column="b")
+    browser.post("settings", auto="off", hold_out=0.25)
+    assert browser.finished("check")["check"]["refused"] is False
+    state = browser.finished("identify", name="run-1")
+    (result,) = state["results"]["list"]
+    assert result["level"] == "good"
+    assert browser.read("result/0/report.html")[0] == 200
+    assert state["commands"] == ["dynid identify run-1.yaml"]
+
+    command = [sys.executable, "-m", "dynid", "identify", "run-1.yaml", "--out", "again"]
+    subprocess.run(command, cwd=folder, check=True, capture_output=True, timeout=300)
+    assert _parameters(folder / "again") == _parameters(folder / "results" / "run-1")
+    for name in ("parameters.csv", "signals.csv"):
+        assert (folder / "again" / name).read_bytes() == (folder / "results" / "run-1" / name).read_bytes()
+
+    browser.post("open", path="again")
+    assert browser.finished("compare", a=0, b=1)["results"]["compared"] == ["run-1_again_compare"]
+    assert browser.read("compared/0/comparison.html")[0] == 200
+    exported = browser.finished("export", result=0, formats=["yaml"])["exported"]
+    assert [one["failure"] for one in exported["files"]] == [False]
+    assert (folder / "results" / "run-1-export" / "arm.yaml").is_file()
+
+
+@pytest.mark.skipif(os.name == "nt", reason="a worker is ended by force there")
+def test_a_cancelled_task_leaves_nothing(browser: Browser) -> None:
+    folder = browser.studio.session.folder
+    browser.post("load", robot="arm.yaml", logs=["log.csv"])
+    assert "error" not in browser.post("identify", name="run-1")
+    assert "is running" in browser.post("check")["error"]
+    state = browser.post("cancel")
+    assert state["job"]["running"] is False
+    assert "cancelled" in state["job"]["error"]
+    assert state["results"]["list"] == []
+    assert not (folder / "results" / "run-1").exists()

@@ -1,0 +1,58 @@
+"""The studio in a real browser: load, map, doctor, identify, report, export; skipped without a browser."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+import threading
+from pathlib import Path
+
+import pytest
+
+from dynid.studio.server import Studio
+from dynid.studio.session import Session
+from tests import test_report_browser
+from tests.workspace import ARM, SIMULATION, TRUTH, columns, dynid, write_columns
+
+_SCRIPT = Path(__file__).with_name("studio_browser.js")
+pytestmark = test_report_browser.pytestmark
+
+
+def test_the_studio_is_used_in_a_browser(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    for name, text in (("arm", ARM), ("truth", TRUTH), ("simulation", SIMULATION)):
+        (tmp_path / f"{name}.yaml").write_text(text, encoding="utf-8")
+    simulate = ("simulate", "arm.yaml", "--truth", "truth.yaml", "--config", "simulation.yaml")
+    assert dynid(*simulate, "--out", "log.csv").exit_code == 0
+    cells = columns(tmp_path / "log.csv")
+    odd = {"time": cells["t"], "J1_pos": cells["q_1"], "J2_pos": cells["q_2"]}
+    write_columns(tmp_path / "odd.csv", {**odd, "a": cells["tau_1"], "b": cells["tau_2"]})
+    studio = Studio(Session(tmp_path))
+    threading.Thread(target=studio.serve_forever, daemon=True).start()
+    try:
+        picture = [os.environ["STUDIO_PICTURE"]] if "STUDIO_PICTURE" in os.environ else []
+        command = ["node", str(_SCRIPT), studio.address, *picture]
+        found = subprocess.run(command, capture_output=True, check=True, timeout=900, text=True)
+    finally:
+        studio.shutdown()
+        studio.close()
+    seen = json.loads(found.stdout)
+    assert seen["errors"] == []
+    assert seen["elsewhere"] == []
+    assert "effort" in seen["refusal"]
+    assert ["tau_1", "a"] in seen["columns"]
+    assert ["q_2", "J2_pos"] in seen["columns"]
+    assert seen["robot"]
+    assert seen["doctor"]
+    assert seen["result"].startswith("arm-1: ")
+    assert "arm" in seen["report"]
+    assert "efforts differ from the estimate" in seen["exported"]
+    assert all(needed <= int(width) for width, needed in seen["widths"].items())
+    assert seen["commands"][0] == "dynid identify arm-1.yaml"
+
+    again = [sys.executable, "-m", "dynid", "identify", "arm-1.yaml", "--out", "again"]
+    subprocess.run(again, cwd=tmp_path, check=True, capture_output=True, timeout=600)
+    for name in ("parameters.csv", "signals.csv"):
+        assert (tmp_path / "again" / name).read_bytes() == (tmp_path / "results/arm-1" / name).read_bytes()
