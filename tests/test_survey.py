@@ -60,7 +60,11 @@ def test_poses_are_the_same_wherever_a_block_begins(tmp_path) -> None:
         np.testing.assert_allclose(part.dq, whole.dq[start - low : stop - low], atol=1e-9)
     assert kinematics.notices == ()
     told = kinematics.residuals(motion.log.t[low:high:10])
-    assert set(told) == {"closure_residual"}  # one sensor for one freedom: nothing to disagree
+    # One sensor for one freedom: nothing to disagree.
+    assert set(told) == {
+        "closure_residual",
+        "singularity_distance",
+    }  # one sensor for one freedom: nothing to disagree
     assert told["closure_residual"].max() < 1e-12  # rounding
     assert "loops closed to" in kinematics.choices["closure"]
 
