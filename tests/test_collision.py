@@ -10,6 +10,7 @@ import pytest
 from dynid.common.errors import InputError
 from dynid.excitation.excite import Excitation, excite, plan_inputs
 from dynid.excitation.files import excitation_document
+from dynid.excitation.optimal.paths import RobotStates
 from dynid.excitation.optimal.soft_bodies import Collisions, nearest_points, neighbours
 from dynid.excitation.plan import make_plan
 from dynid.excitation.settings import ExciteSettings
@@ -117,7 +118,9 @@ def test_collision_shapes_of_a_urdf_and_an_mjcf(tmp_path: Path) -> None:
     (tmp_path / "geoms.xml").write_text(GEOMS)
     shapes = load_robot(str(tmp_path / "geoms.xml")).capsules["arm"]
     assert [one.radius for one in shapes] == [0.05, 0.1]  # the box takes no part in contacts
-    np.testing.assert_allclose([shapes[0].start, shapes[0].end], [[0, 0, 1], [0.4, 0, 1]], atol=1e-12)
+    np.testing.assert_allclose(
+        [shapes[0].start, shapes[0].end], np.array([[0.0, 0.0, 1.0], [0.4, 0.0, 1.0]]), atol=1e-12
+    )
     np.testing.assert_allclose(np.abs([shapes[1].start, shapes[1].end]), [[0.3, 0, 0.2]] * 2, atol=1e-12)
 
 
@@ -169,11 +172,17 @@ def test_slopes_of_distances_and_heights_are_derivatives(tmp_path: Path) -> None
     plan = make_plan(inputs)
     y = np.random.default_rng(3).uniform(-1.0, 1.0, (20, 6))
     still, h = np.zeros_like(y), 1e-6
+
+    def at(pose: np.ndarray) -> RobotStates:
+        found = plan.path.states((pose, still, still))
+        assert found is not None
+        return found
+
     for limit in plan.check.limits:
-        slopes = limit.slopes(plan.path.states((y, still, still)))[0]
+        slopes = limit.slopes(at(y))[0]
         for j in range(6):
             step = h * np.eye(6)[j]
-            ahead, behind = (limit.excess(plan.path.states((y + s * step, still, still))) for s in (1, -1))
+            ahead, behind = (limit.excess(at(y + s * step)) for s in (1, -1))
             numeric = (ahead - behind) / (2 * h)
             # Where the nearest point changes from one end to another, the difference has a kink: rare.
             assert np.quantile(np.abs(slopes[..., j] - numeric), 0.98) < 1e-6 * np.abs(numeric).max() + 1e-7
