@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import html
 import http.client
 import json
@@ -89,7 +90,8 @@ def test_only_this_computer_and_only_with_the_token(browser: Browser) -> None:
     studio = browser.studio
     assert studio.server_address[0] == "127.0.0.1"
     assert len(studio.token) >= 43  # 256 bits in base 64
-    assert studio.token != Studio(Session(studio.session.folder)).token
+    with contextlib.closing(Studio(Session(studio.session.folder))) as another:
+        assert studio.token != another.token
     for path in (
         "/",
         "/state",
@@ -240,8 +242,10 @@ def test_settings_are_those_of_experiments(browser: Browser) -> None:
 
 
 def test_a_port_in_use_is_refused(browser: Browser, tmp_path: Path) -> None:
+    session = Session(tmp_path)
     with pytest.raises(InputError, match="cannot be used"):
-        Studio(Session(tmp_path), browser.studio.server_port)
+        Studio(session, browser.studio.server_port)
+    session.close()
 
 
 def _parameters(folder: Path) -> list[Any]:

@@ -107,6 +107,9 @@ class Job:
                 self._take(json.loads(line))
         process.wait()
         self._ears.join(1.0)
+        for pipe in (process.stdout, process.stderr):
+            if pipe is not None:
+                pipe.close()
         if self.done is None and not self.error:
             text = "".join(self._errors)[-_LAST:]
             self.error = "cancelled" if self.cancelled else f"the worker stopped unexpectedly\n{text}"
