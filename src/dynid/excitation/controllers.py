@@ -9,6 +9,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import numpy as np
 from jaxtyping import Bool, Float
@@ -16,9 +17,11 @@ from jaxtyping import Bool, Float
 from dynid.common.arrays import Array
 from dynid.common.errors import InputError, nearest
 from dynid.excitation.export import SampledTrajectory, trajectory_csv, trajectory_ros2
-from dynid.excitation.run import Run, SampledRun
 from dynid.mechanism.joint import JointKind
 from dynid.mechanism.mechanism import Mechanism
+
+if TYPE_CHECKING:
+    from dynid.excitation.run import Run, SampledRun
 
 _AXES = 6
 _FASTEST = 1e5  # Hz
