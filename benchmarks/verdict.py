@@ -1,6 +1,6 @@
 """Verdicts on good and bad experiments: confusion table, misses, and the first reason of every case.
 
-    python benchmarks/verdict.py [--only PATTERN ...] [--half tuned|aside|both|hidden|fresh] [--done FILE]
+    python benchmarks/verdict.py [--only PATTERN ...] [--half tuned|aside|both|fresh] [--done FILE]
 
 Good cases are simulated robots (several seeds, noise levels, coloured noise, with and without a validation
 log) and real logs. Bad cases are the same with one fault each: units, signs, columns, gravity, branch, delay,
@@ -9,7 +9,7 @@ that name its cause; a refusal (exit code 2) counts as `bad`, and its text must 
 
 Numerical limits were chosen on the half `tuned`; the half `aside` has other robots or seeds. Its misses have
 since been used to add corrections: it is no longer an untouched test. The cases `fresh` have other seeds,
-robots and sizes of faults. Cases `hidden` are faults that the efforts do not show.
+robots and sizes of faults.
 """
 
 from __future__ import annotations
@@ -70,7 +70,7 @@ class Case:
     Attributes:
         name: Group, robot, fault and seed.
         causes: Codes or words of a refusal that name the cause; empty: a good case.
-        half: `tuned`, `aside`, `hidden` or `fresh`.
+        half: `tuned`, `aside` or `fresh`.
     """
 
     name: str
@@ -498,23 +498,15 @@ def bad_cases() -> Iterator[Case]:
     # Parameters absorb most of 5 mm: what is left needs longer logs to be significant.
     parallel = ("fivebar", "rrr3", "delta")
     yield from _bad("geometry", GEOMETRY, longer("motor1", 0.005), parallel, 111, seconds=8.0)
-    # Redundant sensors or drives show 1 mm; see `hidden_cases` for the others.
-    for robot, seed in (("rrr3", 115), ("dualv", 117)):
-        yield from _bad("geometry-1mm", GEOMETRY, longer("motor1", 0.001), (robot,), seed, seconds=8.0)
-
-
-def hidden_cases() -> Iterator[Case]:
-    """Faults that the efforts do not show: the parameters absorb them, even at a tenth of the noise.
-
-    They are listed apart: predictions are within the noise, and only other measurements reveal the fault.
-    """
+    # Redundant sensors show 1 mm. Elsewhere the parameters absorb most of it: these are known misses.
     for robot, joint, seed in (
         ("fivebar", "motor1", 114),
+        ("rrr3", "motor1", 115),
         ("delta", "motor1", 116),
+        ("dualv", "motor1", 117),
         ("ur5", "elbow_joint", 118),
     ):
-        fault = _bad("geometry-1mm", GEOMETRY, longer(joint, 0.001), (robot,), seed, seconds=8.0)
-        yield from (replace(one, name=one.name.replace("bad/", "hidden/"), half="hidden") for one in fault)
+        yield from _bad("geometry-1mm", GEOMETRY, longer(joint, 0.001), (robot,), seed, seconds=8.0)
 
 
 def fresh_cases() -> Iterator[Case]:
@@ -555,7 +547,7 @@ def fresh_cases() -> Iterator[Case]:
 
 def all_cases() -> list[Case]:
     """Good ones, then bad ones; real logs only where they are."""
-    found = [*good_cases(), *bad_cases(), *hidden_cases(), *fresh_cases()]
+    found = [*good_cases(), *bad_cases(), *fresh_cases()]
     return [one for one in found if "/real/" not in one.name or (DATA / one.name.split("/")[-1]).is_dir()]
 
 
@@ -596,7 +588,7 @@ def main() -> None:
     """Run the cases that are not in the file of outcomes yet, and print the tables."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--only", nargs="*", default=["*"], help="patterns of case names")
-    parser.add_argument("--half", choices=(*HALVES, "hidden", "fresh", "both"), default="both")
+    parser.add_argument("--half", choices=(*HALVES, "fresh", "both"), default="both")
     parser.add_argument(
         "--done", type=Path, help="file of outcomes, a line each; cases in it are not run again"
     )
