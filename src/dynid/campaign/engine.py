@@ -8,14 +8,13 @@ from __future__ import annotations
 
 import contextlib
 import os
-import signal
 from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import FIRST_COMPLETED, Executor, Future, ProcessPoolExecutor, wait
+from concurrent.futures import FIRST_COMPLETED, Executor, Future, wait
 from concurrent.futures.process import BrokenProcessPool
-from multiprocessing import get_context
 from typing import Any, TypeVar
 
 from dynid.common.errors import InputError
+from dynid.common.processes import process_pool, quiet_worker
 
 Task = TypeVar("Task")
 Result = TypeVar("Result")
@@ -37,24 +36,8 @@ def executor(jobs: int | None = None, cluster: str | None = None) -> Iterator[tu
             yield found
         return
     count = jobs or os.cpu_count() or 1
-    pool = ProcessPoolExecutor(count, get_context("spawn"), initializer=_prepare)
-    try:
+    with process_pool(count, quiet_worker) as pool:
         yield pool, count
-    except BaseException:
-        processes = list((getattr(pool, "_processes", None) or {}).values())
-        pool.shutdown(wait=False, cancel_futures=True)
-        for process in processes:
-            process.terminate()
-        raise
-    pool.shutdown()
-
-
-def _prepare() -> None:
-    """A worker has one thread of BLAS; Ctrl-C is handled by the parent."""
-    from threadpoolctl import threadpool_limits
-
-    signal.signal(signal.SIGINT, signal.SIG_IGN)
-    threadpool_limits(limits=1, user_api="blas")
 
 
 @contextlib.contextmanager

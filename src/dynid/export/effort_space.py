@@ -124,7 +124,7 @@ def consistent_set(space: EffortSpace) -> tuple[Float[Array, "p"] | None, str]:
 
 
 def _constrained(space: EffortSpace, variables: Variables) -> Program:
-    """Drives that do not push, dry friction that brakes, and known values."""
+    """Drives that dissipate, dry friction that is not negative, and known values."""
     program = Program(variables.n)
     _drives(program, space, variables)
     if variables.dry[0].size:

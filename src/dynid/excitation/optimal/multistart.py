@@ -3,17 +3,16 @@
 from __future__ import annotations
 
 import json
-import multiprocessing
 import os
-import signal
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from concurrent.futures import ProcessPoolExecutor, as_completed
+from concurrent.futures import as_completed
 from concurrent.futures.process import BrokenProcessPool
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
 from dynid.common.errors import InputError, NoResultError
+from dynid.common.processes import process_pool, quiet_worker
 from dynid.excitation.optimal.starts import Start
 
 Make = Callable[..., Any]  # something with `run(number)`
@@ -82,29 +81,15 @@ def _parallel(
     make: Make, arguments: Sequence[Any], numbers: Sequence[int], jobs: int
 ) -> Iterator[tuple[int, Any]]:
     """Numbers and results, in the order of completion."""
-    context = multiprocessing.get_context("spawn")  # threads of BLAS and compiled code do not survive a fork
-    pool = ProcessPoolExecutor(
-        min(jobs, len(numbers)), context, initializer=_prepare, initargs=(make, tuple(arguments))
-    )
-    try:
+    with process_pool(min(jobs, len(numbers)), _prepare, make, tuple(arguments)) as pool:
         waiting = {pool.submit(_one, number): number for number in numbers}
         for future in as_completed(waiting):
             yield waiting[future], future.result()
-    except BaseException:
-        processes = list((getattr(pool, "_processes", None) or {}).values())
-        pool.shutdown(wait=False, cancel_futures=True)
-        for process in processes:
-            process.terminate()
-        raise
-    pool.shutdown()
 
 
 def _prepare(make: Make, arguments: tuple[Any, ...]) -> None:
     """Build the starter of a worker; Ctrl-C is handled by the parent."""
-    from threadpoolctl import threadpool_limits
-
-    signal.signal(signal.SIGINT, signal.SIG_IGN)
-    threadpool_limits(limits=1, user_api="blas")
+    quiet_worker()
     _OWN[:] = [make(*arguments)]
 
 
