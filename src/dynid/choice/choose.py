@@ -134,13 +134,15 @@ def _estimator(search: Search, best: Candidate) -> Candidate:
     """`wls` or `consistent`.
 
     The linear estimate is the simpler of equals. But if it is not physical, and noise does not explain
-    this, then errors of the model do: the constraint is knowledge that it lacks, and comes first.
+    this, then errors of the model do, and it is not simpler: the one that predicts better is taken.
     """
     linear, consistent = (replace(best, estimator=name) for name in ("wls", "consistent"))
     exist, explained = search.bodies(linear)
     if not exist:
         return _simplest(search, [linear])
-    return _simplest(search, [linear, consistent] if explained else [consistent, linear])
+    if explained:
+        return _simplest(search, [linear, consistent])
+    return min((linear, consistent), key=lambda one: float(search.tried(one).mean()))
 
 
 def _friction(search: Search, best: Candidate, sets: tuple[tuple[str, ...], ...]) -> Candidate:
