@@ -10,7 +10,6 @@ from pathlib import Path
 import pytest
 from hypothesis import settings
 
-from dynid.choice.choose import Chosen
 from tests.long_tests import LONG
 from tests.typechecker import sample_checks
 
@@ -46,6 +45,8 @@ def _rules_only(request: pytest.FixtureRequest) -> Iterator[None]:
     """
     with pytest.MonkeyPatch.context() as patch:
         if request.node.get_closest_marker("auto") is None:
+            from dynid.choice.choose import Chosen  # not before `sample_checks`: its calls would all be checked
+
             patch.setattr("dynid.pipeline.choose", Chosen)
         if request.node.name.rpartition("/")[2] != "test_uncertain_description.py":
             patch.setattr("dynid.pipeline.described", lambda fit: fit.description)

@@ -32,24 +32,28 @@ def _sampled(function: Any = None, **options: Any) -> Any:
 
     def decorate(target: Any) -> Any:
         if not isinstance(target, type):
-            return _alternating(target, every(target)) if callable(target) else every(target)
+            return _alternating(target, lambda: every(target)) if callable(target) else every(target)
         plain = target.__init__
         made = every(target)
-        if made.__init__ is not plain:
-            made.__init__ = _alternating(plain, made.__init__)
+        checked = made.__init__
+        if checked is not plain:
+            made.__init__ = _alternating(plain, lambda: checked)
         return made
 
     return decorate
 
 
-def _alternating(plain: Callable[..., Any], checked: Callable[..., Any]) -> Callable[..., Any]:
+def _alternating(plain: Callable[..., Any], make: Callable[[], Callable[..., Any]]) -> Callable[..., Any]:
+    """`plain`, or its checked form, which is made by the first call: most functions are never called."""
     count = 0
+    checked: Callable[..., Any] | None = None
 
     @functools.wraps(plain)
     def call(*arguments: Any, **named: Any) -> Any:
-        nonlocal count
+        nonlocal count, checked
         count += 1
         if count <= _FIRST or count & (count - 1) == 0:
+            checked = checked or make()
             return checked(*arguments, **named)
         return plain(*arguments, **named)
 
