@@ -397,7 +397,7 @@ POSITIONS = ("position-order", "~sign", "~order")
 GRAVITY = ("gravity-off",)
 BRANCH = ("wrong-branch", "~branch")
 LABEL = ("payload-label",)
-GEOMETRY = ("model-misfit", "loop-misfit", "zero-offset", "~close the loops")
+GEOMETRY = ("model-misfit", "dimension-off", "loop-misfit", "zero-offset", "~close the loops")
 FRICTION = ("friction-missing", "friction-speed")
 POOR = ("not-excited", "weak-parameters", "ill-conditioned", "rank-undecided")
 
