@@ -112,5 +112,15 @@ LONG = frozenset(
         "test_validation.py::test_the_tie_test_rejects_as_often_as_it_says",
         "test_verdict.py::test_the_first_reason_is_the_cause_of_slower_cases",
         "test_wrench_table.py::test_moments_about_another_point_are_recognised",
+        "test_description.py::test_one_millimetre_is_seen_by_redundant_encoders",
+        "test_description.py::test_a_length_in_millimetres_that_opens_the_loops_is_named[dualv-d2]",
+        "test_description.py::test_a_turn_of_a_redundant_encoder_is_removed_and_named",
+        "test_alarms.py::test_a_long_contact_is_a_burst_and_a_poor_fit[True]",
+        "test_alarms.py::test_a_wrong_gravity_is_called_so_and_nothing_else[10.0]",
+        "test_robots.py::test_every_experiment_simulates_as_its_file_says",
+        "test_robots.py::test_the_demo_finds_the_truth[puma560]",
+        "test_robots.py::test_the_dualv_demo_finds_the_payload",
+        "test_excite.py::test_promise_simulation_and_rehearsal_assume_the_same_noise_and_rate[dualv]",
+        "test_excite.py::test_promise_simulation_and_rehearsal_assume_the_same_noise_and_rate[orthoglide]",
     }
 )
