@@ -122,5 +122,13 @@ LONG = frozenset(
         "test_robots.py::test_the_dualv_demo_finds_the_payload",
         "test_excite.py::test_promise_simulation_and_rehearsal_assume_the_same_noise_and_rate[dualv]",
         "test_excite.py::test_promise_simulation_and_rehearsal_assume_the_same_noise_and_rate[orthoglide]",
+        "test_force_torque.py::test_a_sensor_that_is_turned_against_its_description_is_told[6.0]",
+        "test_force_torque.py::test_an_accelerometer_in_another_unit_is_told[0.1019367991845056]",
+        "test_force_torque.py::test_a_sensor_that_carries_nothing_is_not_accused_of_its_sign[rpy]",
+        "test_docs.py::test_example_runs[serial_ur5.py-Fv_elbow_joint]",
+        "test_docs.py::test_python_marked_runnable_runs_as_printed",
+        "test_rehearse.py::test_printed_sigma_is_the_spread_of_errors[24-0.15-within1]",
+        "test_simulation.py::test_engines_agree[dualv]",
+        "test_simulation.py::test_what_eight_cables_are_excited_by_is_simulated",
     }
 )

@@ -322,9 +322,7 @@ def recorded(tmp_path_factory: pytest.TempPathFactory) -> tuple[str, Path]:
     robot = load_robot(name)
     motion = random_motion(robot, 3, frequency=0.1, draws=2)
     truth = yaml.safe_load(FRICTION)
-    log = simulate_log(
-        robot, truth, motion, rate=500.0, duration=10.0, torque_sigma=np.array(NOISE), seed=1
-    )
+    log = simulate_log(robot, truth, motion, rate=500.0, duration=10.0, torque_sigma=np.array(NOISE), seed=1)
     return name, write_log(log, folder / "log.csv")
 
 
