@@ -86,7 +86,7 @@ def ur5_log(noise: float = 1.0):
     demo = read_demo(demo_file("ur5"), robot)
     motion = random_motion(robot, seed=7, frequency=0.1, draws=3)
     sigma = noise * np.asarray(demo.torque_sigma)
-    log = simulate_log(robot, demo.truth, motion, rate=500.0, duration=10.0, torque_sigma=sigma, seed=1)
+    log = simulate_log(robot, demo.truth, motion, rate=250.0, duration=10.0, torque_sigma=sigma, seed=1)
     return robot, log
 
 
@@ -159,11 +159,19 @@ def test_a_tilted_base_and_a_turned_force_sensor_are_told_apart(tilt: float, tur
         assert size == pytest.approx(tilt or turned, abs=0.15)
 
 
-def test_a_long_contact_is_a_burst_and_a_poor_fit() -> None:
+def without_causes(patch: pytest.MonkeyPatch) -> None:
+    """Corrections of the description are not searched: sixty fits for a log that does not fit."""
+    patch.setattr("dynid.pipeline.with_causes", lambda fit, unseen, estimate: estimate)
+
+
+@pytest.mark.parametrize("searched", [False, True])
+def test_a_long_contact_is_a_burst_and_a_poor_fit(searched: bool, monkeypatch) -> None:
     """It bends the parameters until the residual is large everywhere; the fit without it shows the burst."""
+    if not searched:
+        without_causes(monkeypatch)
     robot, log = ur5_log()
     tau = log.tau.copy()
-    tau[2500:2800, 1] += 8.0 * tau[:, 1].std()
+    tau[1250:1400, 1] += 8.0 * tau[:, 1].std()
     estimate = identify_logs(robot, [replace(log, tau=tau)], (), Experiment(robot=robot))
     told = {one.code: one.text for one in estimate.warnings}
     assert "at t = 5." in told["burst"]
@@ -240,7 +248,8 @@ def test_the_travel_of_a_prismatic_joint_is_no_link(tmp_path) -> None:
     assert "too large" in told.text
 
 
-def test_correlated_residuals_are_marked_as_a_note() -> None:
+def test_correlated_residuals_are_marked_as_a_note(monkeypatch) -> None:
+    without_causes(monkeypatch)
     robot, log = ur5_log()
     rng = np.random.default_rng(0)
     walk = np.cumsum(rng.standard_normal(log.tau.shape), axis=0)

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Iterator
 from dataclasses import replace
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -24,7 +26,11 @@ from dynid.validation.dimensions import dimension_units
 
 
 def simulated(robot: str, seed: int = 1, rate: float = 250.0, seconds: float = 4.0, noise: float = 1.0):
-    mechanism = load_robot(robot)
+    return recorded(load_robot(robot), robot, seed, rate, seconds, noise)
+
+
+def recorded(mechanism, robot: str, seed: int, rate: float, seconds: float, noise: float):
+    """A log of a built-in robot, or of one that differs from it in what is measured."""
     demo = read_demo(demo_file(robot), mechanism)
     motion = random_motion(mechanism, seed=seed, harmonics=5, frequency=demo.frequency, draws=3)
     log = simulate_log(
@@ -44,9 +50,31 @@ def identified(mechanism, *logs):
     return identify_logs(mechanism, list(logs), experiment=Experiment(robot=mechanism, auto="off"))
 
 
+@pytest.fixture(autouse=True, scope="module")
+def _no_symbols() -> Iterator[None]:
+    """Dimensions in groupings take half of the time, and are tested elsewhere."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("dynid.pipeline.grouping_symbols", lambda *_, **__: {})
+        yield
+
+
 @pytest.fixture(scope="module")
 def fivebar():
-    return simulated("fivebar", noise=0.1)
+    return simulated("fivebar", seconds=2.0, noise=0.1)
+
+
+@pytest.fixture(scope="module")
+def clean(fivebar, _no_symbols):
+    return identified(*fivebar)
+
+
+@pytest.fixture(scope="module")
+def redundant(tmp_path_factory: pytest.TempPathFactory):
+    """A five-bar linkage with an encoder at an elbow too: three for two freedoms."""
+    text = Path(str(load_robot("fivebar").file)).read_text(encoding="utf-8")
+    file = tmp_path_factory.mktemp("redundant") / "fivebar.yaml"
+    file.write_text(text.replace("measured: [motor1, motor2]", "measured: [motor1, motor2, elbow1]"))
+    return recorded(load_robot(file), "fivebar", 3, 250.0, 2.0, 1.0)
 
 
 @pytest.fixture(scope="module")
@@ -54,8 +82,8 @@ def dualv():
     return simulated("dualv", seed=3, seconds=2.0)
 
 
-def test_a_clean_log_fits_as_described(fivebar, tmp_path) -> None:
-    found = identified(*fivebar)
+def test_a_clean_log_fits_as_described(clean, tmp_path) -> None:
+    found = clean
     assert found.hypotheses[0].name == "as described"
     assert found.hypotheses[0].residual_percent == pytest.approx(found.fit.residual_percent, rel=0.2)
     document = result_document(found)
@@ -87,21 +115,34 @@ def test_gravity_upside_down_is_not_reported_as_a_joint_zero(fivebar) -> None:
     assert "zero-offset" not in codes
 
 
-def test_one_millimetre_is_seen_by_redundant_encoders(dualv) -> None:
-    mechanism, log = dualv
-    wrong = mechanism.rebuild({"d3": mechanism.geometry["d3"] - 0.001})
-    found = identified(wrong, log)
+def changed(robot, name: str, change: float):
+    return robot.rebuild({name: robot.geometry[name] + change})
+
+
+def dimension_is_found(robot, log, name: str) -> None:
+    """One millimetre too short in the description."""
+    found = identified(changed(robot, name, -0.001), log)
     first = found.hypotheses[0]
-    assert first.name.startswith("dimension d3 changed by +0.00")
+    assert first.name.startswith(f"dimension {name} changed by +0.00")
     # Encoder steps of 6e-6 rad: the size is known to some micrometres; the linear model adds 1 % of 1 mm.
     assert float(first.name.split()[-1]) == pytest.approx(1e-3, rel=0.05)
     assert {"dimension-off", "loop-misfit"} <= {one.code for one in found.warnings}
 
 
-def test_a_length_in_millimetres_that_opens_the_loops_is_named(dualv) -> None:
-    mechanism, log = dualv
-    with pytest.raises(InputError, match="The loops close with: dimension d2 in mm"):
-        identified(mechanism.rebuild({"d2": 280.0}), log)
+def test_one_millimetre_is_seen_by_a_redundant_encoder(redundant) -> None:
+    dimension_is_found(*redundant, "l2")
+
+
+def test_one_millimetre_is_seen_by_redundant_encoders(dualv) -> None:
+    dimension_is_found(*dualv, "d3")
+
+
+@pytest.mark.parametrize(("robot", "name"), [("fivebar", "l2"), ("dualv", "d2")])
+def test_a_length_in_millimetres_that_opens_the_loops_is_named(robot: str, name: str, request) -> None:
+    mechanism, log = request.getfixturevalue(robot)
+    wrong = mechanism.rebuild({name: 1000.0 * mechanism.geometry[name]})
+    with pytest.raises(InputError, match=f"The loops close with: dimension {name} in mm"):
+        identified(wrong, log)
 
 
 def test_an_angle_in_degrees_is_noticed_and_can_be_changed(tmp_path) -> None:
@@ -139,19 +180,25 @@ def test_other_branches_close_with_the_same_measured_joints(fivebar) -> None:
     assert np.abs(others[0] - here).max() > 0.1
 
 
-def test_the_distance_from_dead_points_is_a_signal(fivebar) -> None:
-    found = identified(*fivebar)
-    distance = found.signals[0].closure["singularity_distance"]
+def test_the_distance_from_dead_points_is_a_signal(clean) -> None:
+    distance = clean.signals[0].closure["singularity_distance"]
     known = distance[np.isfinite(distance)]
     assert len(known) > 100
     assert np.all((known > 0.0) & (known <= 1.0))
-    assert "distance to singular poses" in found.choices
+    assert "distance to singular poses" in clean.choices
 
 
-def test_a_turn_of_a_redundant_encoder_is_removed_and_named(dualv) -> None:
-    mechanism, log = dualv
-    shift = np.array([0.0, 2.0 * np.pi, 0.0, 0.0])
+def turn_is_removed(mechanism, log) -> None:
+    shift = 2.0 * np.pi * (np.arange(log.q.shape[1]) == 1)
     turned = log_from_arrays(mechanism, log.t, log.q + shift, log.tau, name="turned")
     found = identified(mechanism, turned)
     assert "whole-turns" in [one.code for one in found.warnings]
     assert found.hypotheses[0].name == "as described"
+
+
+def test_a_turn_of_one_encoder_more_is_removed_and_named(redundant) -> None:
+    turn_is_removed(*redundant)
+
+
+def test_a_turn_of_a_redundant_encoder_is_removed_and_named(dualv) -> None:
+    turn_is_removed(*dualv)

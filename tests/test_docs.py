@@ -7,7 +7,9 @@ import shutil
 import subprocess
 import sys
 import tomllib
+from dataclasses import replace
 from fnmatch import fnmatchcase
+from functools import cache
 from importlib.resources import files
 from pathlib import Path
 
@@ -18,7 +20,9 @@ from dynid.cli import main
 from dynid.experiment import file as experimentfile
 from dynid.experiment.experiment import read_experiment
 from dynid.mechanism.load import load_robot
+from dynid.mechanism.mechanism import Mechanism
 from dynid.mechanism.robot_file import robot_file as robotfile
+from dynid.robots.demo_file import read_demo
 from dynid.simulation import simulation_file
 from dynid.simulation.simulation_file import read_simulation
 
@@ -91,14 +95,41 @@ def anchors(page: Path) -> set[str]:
     return {re.sub(r"[-\s]+", "-", heading) for heading in plain}
 
 
-@pytest.mark.parametrize("page", pages_with("python", "runnable"), ids=relative)
-def test_python_marked_runnable_runs(page: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def run_python(page: Path) -> None:
     """Blocks of a page build on each other, as a reader would type them."""
-    monkeypatch.chdir(tmp_path)
     names: dict[str, object] = {"__name__": "page"}
     for mark, text in blocks(page, "python"):
         assert mark == "runnable", f"a Python block of {relative(page)} is not marked"
         exec(compile(text, relative(page), "exec"), names)  # noqa: S102  (our own pages)
+
+
+# Pages that take seconds though they use no built-in experiment.
+_AS_PRINTED_ONLY = ("docs/explanation/independent_plant.md", "docs/howto/free_motion.md")
+_RUNNABLE = pages_with("python", "runnable")
+
+
+@pytest.mark.parametrize(
+    "page", [page for page in _RUNNABLE if relative(page) not in _AS_PRINTED_ONLY], ids=relative
+)
+def test_python_marked_runnable_runs(page: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """With built-in experiments at 200 Hz."""
+    monkeypatch.chdir(tmp_path)
+    file = "dynid.simulation.demo.read_demo"
+    monkeypatch.setattr(file, lambda *given: replace(read_demo(*given), rate=200.0, draws=1))
+    run_python(page)
+
+
+@pytest.mark.parametrize("page", _RUNNABLE, ids=relative)
+def test_python_marked_runnable_runs_as_printed(
+    page: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    run_python(page)
+
+
+@cache
+def dualv() -> Mechanism:
+    return load_robot("dualv")
 
 
 @pytest.mark.parametrize("page", pages_with("yaml"), ids=relative)
@@ -118,7 +149,7 @@ def test_yaml_examples_are_read(page: Path, tmp_path: Path) -> None:
         if kind == "robot":
             load_robot(file)
         elif kind == "simulation":
-            read_simulation(file, load_robot("dualv"))
+            read_simulation(file, dualv())
         elif kind == "campaign":
             read_campaign(file)
         else:

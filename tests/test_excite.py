@@ -13,6 +13,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+import yaml
 from click.testing import CliRunner
 
 from dynid.cli import main
@@ -26,16 +27,18 @@ from dynid.excitation.optimal.criteria import CRITERIA, Criterion, criterion_of
 from dynid.excitation.optimal.families import FAMILIES, FourierFamily, family_of
 from dynid.excitation.optimal.multistart import Journal
 from dynid.excitation.optimal.starts import Start
-from dynid.excitation.plan import planned_robot
+from dynid.excitation.plan import planned_base, planned_robot
+from dynid.excitation.random_motion import random_motion
 from dynid.excitation.recorder import default_recorder
 from dynid.excitation.settings import ExciteSettings
 from dynid.experiment.experiment import Experiment, UncertaintySettings
 from dynid.fit import fit_task
 from dynid.mechanism.load import load_robot
 from dynid.simulation.motion import SampledMotion, file_motion
-from dynid.simulation.prescribed import inverse_efforts
+from dynid.simulation.prescribed import inverse_efforts, simulate_log
 from dynid.simulation.simulation import simulate
 from dynid.simulation.simulation_file import default_simulation
+from dynid.simulation.write import write_log
 from dynid.unknown import Task
 
 QUICK = ExciteSettings(starts=2, hops=1, period=4.0)
@@ -146,11 +149,12 @@ def test_random_and_drawn_in_motions_keep_the_box() -> None:
 
 @pytest.mark.parametrize("criterion", CRITERIA)
 def test_every_criterion_is_improved_within_all_limits(criterion: str, tmp_path: Path) -> None:
-    sigma = ("ZZ_lower_R",) if criterion == "sigma" else ()
-    settings = QUICK.changed(criterion=criterion, sigma=sigma)
-    names = excite(pair(tmp_path), QUICK.changed(starts=1, hops=0)).base_names
-    settings = settings.changed(sigma=(names[-3],) if sigma else ())
-    found = excite(pair(tmp_path), settings)
+    name = pair(tmp_path)
+    settings = QUICK.changed(starts=1, criterion=criterion)
+    if criterion == "sigma":
+        base = planned_base(planned_robot(name), settings)
+        settings = settings.changed(sigma=(base.names[-3],))
+    found = excite(name, settings)
     start = found.starts[found.best]
     improved = start.value - start.random if found.larger_is_better else start.random - start.value
     assert improved > 0.0
@@ -248,10 +252,10 @@ def test_limits_that_nothing_is_held_to_are_told(tmp_path: Path) -> None:
     assert 1.2 < speed <= 1.5
 
 
-def test_sigma_for_another_model_is_told() -> None:
-    _, notices = plan_inputs("evra", QUICK)
-    assert [one.code for one in notices] == ["promised-by-another-model"]
-    assert "'power', not for 'energy'" in notices[0].text
+def test_sigma_for_another_model_is_told(tmp_path: Path) -> None:
+    _, notices = plan_inputs(pair(tmp_path, more="model: energy\n"), QUICK)
+    (told,) = [one for one in notices if one.code == "promised-by-another-model"]
+    assert "'power', not for 'energy'" in told.text
 
 
 def test_an_effort_limit_that_cannot_be_met_is_named(tmp_path: Path) -> None:
@@ -290,8 +294,9 @@ capsules:
   base: {from: [0.3, -0.9, 0], to: [0.9, -0.9, 0], radius: 0.1}
   lower: {from: [0, 0, 0], to: [0.5, 0, 0], radius: 0.05}
 """
-    free = excite(pair(tmp_path), QUICK)
-    kept = excite(pair(tmp_path, more=more), QUICK)
+    once = QUICK.changed(starts=1)
+    free = excite(pair(tmp_path), once)
+    kept = excite(pair(tmp_path, more=more), once)
 
     def nearest(found) -> float:
         t = np.linspace(0.0, found.motion.period, 2001)
@@ -306,15 +311,31 @@ capsules:
     assert nearest(kept) >= 0.15
 
 
-def test_data_already_there_change_what_is_asked_next(tmp_path: Path) -> None:
-    """Known parameters need no more telling: the design with them is another, and its sigma smaller."""
-    from dynid.report.json_file import json_text, result_document
-    from dynid.simulation.demo import run_demo
+NOISE = (0.5, 0.2)
 
-    (tmp_path / "result.json").write_text(json_text(result_document(run_demo("scara"))))
+
+@pytest.fixture(scope="module")
+def recorded(tmp_path_factory: pytest.TempPathFactory) -> tuple[str, Path]:
+    """The pair, and a log of it with noise that is known."""
+    folder = tmp_path_factory.mktemp("recorded")
+    name = pair(folder)
+    robot = load_robot(name)
+    motion = random_motion(robot, 3, frequency=0.1, draws=2)
+    truth = yaml.safe_load(FRICTION)
+    log = simulate_log(robot, truth, motion, rate=500.0, duration=10.0, torque_sigma=np.array(NOISE), seed=1)
+    return name, write_log(log, folder / "log.csv")
+
+
+def test_data_already_there_change_what_is_asked_next(recorded, tmp_path: Path) -> None:
+    """Known parameters need no more telling: the design with them is another, and its sigma smaller."""
+    from dynid.pipeline import identify
+    from dynid.report.json_file import json_text, result_document
+
+    name, log = recorded
+    (tmp_path / "result.json").write_text(json_text(result_document(identify(name, log))))
     settings = QUICK.changed(starts=1, hops=0, period=3.0)
-    alone = excite("scara", settings)
-    later = excite("scara", settings.changed(after=[tmp_path / "result.json"]))
+    alone = excite(name, settings)
+    later = excite(name, settings.changed(after=[tmp_path / "result.json"]))
     assert np.all(later.after.sigma <= alone.after.sigma.max())
     assert later.plan_noise != alone.plan_noise  # that of the result
     assert np.median(later.before.sigma / later.after.sigma) < np.median(
@@ -322,21 +343,18 @@ def test_data_already_there_change_what_is_asked_next(tmp_path: Path) -> None:
     )
 
 
-def test_noise_of_earlier_logs_is_that_of_a_sample(tmp_path: Path) -> None:
+def test_noise_of_earlier_logs_is_that_of_a_sample(recorded) -> None:
     """Rows of an identification are averaged and far quieter than the efforts that were recorded."""
-    log = tmp_path / "scara.csv"
-    found = CliRunner().invoke(main, ["simulate", "scara", "--duration", "10", "--out", str(log)])
-    assert found.exit_code == 0, found.output
-    given = np.broadcast_to(default_simulation(load_robot("scara")).sensing.effort_sigma, 4)
-    inputs, _ = plan_inputs("scara", QUICK.changed(starts=1, after=[log]))
+    name, log = recorded
+    inputs, _ = plan_inputs(name, QUICK.changed(starts=1, after=[log]))
     # Some hundred rows tell a deviation to 5 %; the edges of the row filter are not known better than 15 %.
-    np.testing.assert_allclose(inputs.noise, given, rtol=0.25)
+    np.testing.assert_allclose(inputs.noise, NOISE, rtol=0.25)
     known = np.array(inputs.known)
     assert np.all(np.linalg.eigvalsh(known / np.sqrt(np.outer(*2 * [np.diag(known)]))) > -1e-9)  # rounding
 
 
 def test_closed_robots_keep_their_loops_and_all_limits() -> None:
-    found = excite("rrr3", QUICK.changed(starts=1, hops=0))
+    found = excite("fivebar", QUICK.changed(starts=1, hops=0))
     assert min(one.margin_percent for one in found.limits) >= 0.0
     start = found.starts[found.best]
     assert start.value > start.random + 5.0
@@ -349,7 +367,7 @@ def test_closed_robots_keep_their_loops_and_all_limits() -> None:
 
 
 def test_a_series_in_the_pose_of_the_platform_keeps_the_limits_of_all_joints() -> None:
-    found = excite("rrr3", QUICK.changed(starts=1, hops=0, along="platform"))
+    found = excite("rrr3", QUICK.changed(starts=1, hops=0, terms=3, along="platform"))
     assert found.moved == ("platform_x", "platform_y", "platform_yaw")
     assert found.names == ("motor1", "motor2", "motor3")
     assert min(one.margin_percent for one in found.limits) >= 0.0
@@ -366,7 +384,7 @@ def test_a_series_in_the_pose_of_the_platform_keeps_the_limits_of_all_joints() -
 
 
 def test_a_redundant_cable_robot_is_led_by_its_platform_and_stays_taut(tmp_path: Path) -> None:
-    found = excite("cable8", QUICK.changed(starts=1, hops=0))
+    found = excite("cable8", QUICK.changed(starts=1, hops=0, terms=3))
     assert found.moved == tuple(f"platform_{name}" for name in ("x", "y", "z", "roll", "pitch", "yaw"))
     assert not other_notices(found)
     pulls = [one for one in found.limits if one.kind == "tension"]
@@ -478,15 +496,15 @@ def test_files_and_text_of_the_command(tmp_path: Path) -> None:
     assert "3 noise values do not match 2 actuators" in refused.output
 
 
-def test_promise_simulation_and_rehearsal_assume_the_same_noise_and_rate() -> None:
-    for name in ("dualv", "orthoglide"):
-        robot, (inputs, _) = load_robot(name), plan_inputs(name, ExciteSettings())
-        simulated = default_simulation(robot)
-        np.testing.assert_array_equal(inputs.noise, simulated.sensing.effort_sigma)
-        assert inputs.rate == simulated.rate
-        assert f"{inputs.rate:g} Hz" in inputs.assumed
-        assert f"built-in experiment of '{name}'" in inputs.assumed
-    assert noise_of(robot, ExciteSettings(noise=(0.3,))) == (0.3,) * 3
+@pytest.mark.parametrize("name", ["fivebar", "dualv", "orthoglide"])
+def test_promise_simulation_and_rehearsal_assume_the_same_noise_and_rate(name: str) -> None:
+    robot, (inputs, _) = load_robot(name), plan_inputs(name, ExciteSettings())
+    simulated = default_simulation(robot)
+    np.testing.assert_array_equal(inputs.noise, simulated.sensing.effort_sigma)
+    assert inputs.rate == simulated.rate
+    assert f"{inputs.rate:g} Hz" in inputs.assumed
+    assert f"built-in experiment of '{name}'" in inputs.assumed
+    assert noise_of(robot, ExciteSettings(noise=(0.3,))) == (0.3,) * len(robot.actuators)
 
 
 def test_noise_comes_from_limits_where_nobody_gives_it() -> None:

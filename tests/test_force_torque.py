@@ -6,6 +6,7 @@ import importlib.util
 import json
 import re
 from dataclasses import replace
+from functools import cache
 from pathlib import Path
 
 import numpy as np
@@ -36,6 +37,12 @@ RUNS = [(0, 250), (250, 500), (500, 750), (750, 1000)]
 def identified(robot, *logs, **options) -> Estimate:
     options = {"estimator": "consistent", **options}
     return identify_logs(robot, list(logs), experiment=Experiment(robot=robot, **options))
+
+
+@cache
+def plain() -> Estimate:
+    """The result of the log as it should be."""
+    return identified(*wrist_log(rate=RATE))
 
 
 def codes(found: Estimate) -> set[str]:
@@ -233,7 +240,7 @@ def test_a_sensor_that_carries_nothing_is_not_accused_of_its_sign(mounting: str)
 
 
 def test_a_sensor_of_three_forces_tells_mass_and_centre() -> None:
-    robot, log = wrist_log()
+    robot, log = wrist_log(rate=RATE)
     forces = np.column_stack([log.tau[:, :3], np.full((len(log.t), 3), np.nan)])
     present = np.array([True] * 3 + [False] * 3)
     found = identified(robot, replace(log, tau=forces, effort_present=present))
@@ -244,21 +251,20 @@ def test_a_sensor_of_three_forces_tells_mass_and_centre() -> None:
 
 
 def test_a_late_wrench_and_a_contact_are_told() -> None:
-    robot, log = wrist_log()
-    late = identified(robot, replace(log, tau=np.roll(log.tau, 3, axis=0)))
+    robot, log = wrist_log(rate=RATE)
+    late = identified(robot, replace(log, tau=np.roll(log.tau, 1, axis=0)))
     assert "ms" in told(late, "delay")
     touched = log.tau.copy()
-    touched[2000:2060, 2] += 15.0
+    touched[500:515, 2] += 15.0
     assert "burst" in codes(identified(robot, replace(log, tau=touched)))
 
 
 def test_open_angles_leave_the_measured_side_as_it_was_measured(tmp_path) -> None:
     """Figures of the fit, plots and a saved result are about the readings, not about linearised rows."""
-    plain = identified(*wrist_log(rate=RATE))
     robot, log = wrist_log(Setup(turned=turn(2, 2.1)), rate=RATE, asked=replace(SENSOR, mounting="angle"))
     found = identified(robot, log)
     # The same noise, the same sizes of readings (turned about z).
-    assert found.fit.residual_percent == pytest.approx(plain.fit.residual_percent, rel=0.05)
+    assert found.fit.residual_percent == pytest.approx(plain().fit.residual_percent, rel=0.05)
     shown = found.signals[0].measured
     assert np.nanmax(np.abs(shown)) < 1.05 * np.max(np.abs(log.tau))
     write_results(found, tmp_path / "out")
@@ -276,10 +282,16 @@ def test_what_is_known_of_the_tool_is_kept() -> None:
     assert json.loads(found.files["compensation.json"])["tool"]["mass"] == 1.3
 
 
-def test_a_saved_result_with_biases_of_segments_predicts_other_logs(tmp_path) -> None:
+@cache
+def by_segments() -> Estimate:
+    """A bias of every segment, and another log to predict."""
     robot, log = wrist_log(rate=RATE, segments=RUNS, asked=replace(SENSOR, bias="segment"))
-    found = identified(robot, log)
-    write_results(found, tmp_path / "out")
+    _, other = wrist_log(rate=RATE, seed=5, name="other")
+    return identify_logs(robot, [log], [other], Experiment(robot=robot, estimator="consistent"))
+
+
+def test_a_saved_result_with_biases_of_segments_predicts_other_logs(tmp_path) -> None:
+    write_results(by_segments(), tmp_path / "out")
     _, other = wrist_log(rate=RATE, seed=5, name="other")
     predicted, _ = validate_result(tmp_path / "out", [other])
     # Noise alone: the mean of the biases serves a log that was not there.
@@ -332,12 +344,8 @@ def test_every_segment_may_have_its_own_bias() -> None:
 
 
 def test_a_log_not_seen_gets_the_mean_bias_of_the_segments() -> None:
-    robot, log = wrist_log(rate=RATE, segments=RUNS, asked=replace(SENSOR, bias="segment"))
-    _, other = wrist_log(rate=RATE, seed=5, name="other")
-    experiment = Experiment(robot=robot, estimator="consistent")
-    found = identify_logs(robot, [log], [other], experiment)
     # Noise alone, as for one constant bias.
-    assert found.validation[0].residual_percent < 5.0
+    assert by_segments().validation[0].residual_percent < 5.0
 
 
 def test_without_bias_there_are_no_columns_for_it() -> None:
@@ -367,7 +375,7 @@ def test_standing_still_leaves_everything_to_the_bias() -> None:
 def test_static_poses_tell_mass_and_centre_and_leave_inertia_to_a_ball() -> None:
     """A slow log: with a generic prior a consistent body still exists."""
     slow = wrist_motion(seconds=400.0, size=0.05)
-    found = identified(*wrist_log(rate=5.0, motion=slow, seconds=400.0, encoder=0.0))
+    found = identified(*wrist_log(rate=2.5, motion=slow, seconds=400.0, encoder=0.0))
     assert abs(found["M_tool"].value / 1.3 - 1.0) < 0.005
     assert "rotation-little" in codes(found)
     entries = {one["name"]: one["value"] for one in found.standard}
@@ -383,14 +391,13 @@ def test_readings_at_the_end_of_the_range_are_told_and_left_out() -> None:
     assert abs(found["M_tool"].value - 1.3) < 6 * found["M_tool"].sigma
 
 
-def test_an_accelerometer_in_another_unit_is_told() -> None:
+@pytest.mark.parametrize("scale", [1.06, 1 / 9.81])
+def test_an_accelerometer_in_another_unit_is_told(scale: float) -> None:
     t, truth, _ = wrist_samples(Setup(), rate=RATE)
     robot = with_force_sensor(load_robot("panda"), ForceSensor(imu=identity_frame()))
-    for scale, wrong in ((1.0, False), (1.06, True), (1 / 9.81, True)):
-        signals = np.hstack([truth.omega, scale * truth.specific])
-        noisy = truth.wrench + NOISE * np.random.default_rng(0).standard_normal((len(t), 6))
-        found = identified(robot, log_from_arrays(robot, t, signals, noisy))
-        assert ("imu-gravity" in codes(found)) is wrong
+    signals = np.hstack([truth.omega, scale * truth.specific])
+    noisy = truth.wrench + NOISE * np.random.default_rng(0).standard_normal((len(t), 6))
+    assert "imu-gravity" in codes(identified(robot, log_from_arrays(robot, t, signals, noisy)))
 
 
 def test_imu_columns_have_their_plain_names(tmp_path) -> None:
@@ -409,6 +416,7 @@ def test_imu_columns_have_their_plain_names(tmp_path) -> None:
     found = run_experiment(read_experiment(tmp_path / "imu.yaml"))
     assert abs(found["M_tool"].value - 1.3) < 6 * found["M_tool"].sigma
     assert json.loads(found.files["compensation.json"])["chain"] is None
+    assert "imu-gravity" not in codes(found)
 
 
 def check_floor(left: np.ndarray) -> None:
@@ -424,8 +432,8 @@ def test_compensation_leaves_noise_alone_of_joints_and_of_an_imu() -> None:
     _, other = wrist_log(rate=RATE, seed=21)
     t, truth, _ = wrist_samples(Setup(), rate=RATE)
     motion = wrist_motion()
-    robot, log = wrist_log(rate=RATE, seed=20)
-    by_joints = json.loads(identified(robot, log).files["compensation.json"])
+    _, log = wrist_log(rate=RATE)
+    by_joints = json.loads(plain().files["compensation.json"])
     rates = [x(t).tolist() for x in (motion.q, motion.dq, motion.ddq)]
     states = zip(other.tau.tolist(), *rates, strict=True)
     check_floor(np.array([compensate_joints(by_joints, *state) for state in states]))
@@ -439,16 +447,15 @@ def test_compensation_leaves_noise_alone_of_joints_and_of_an_imu() -> None:
     check_floor(np.array([compensate_imu(by_imu, *state) for state in felt]))
 
 
-@pytest.mark.parametrize(("degrees", "warned"), [(0.0, False), (1.0, True), (6.0, True), (150.0, True)])
-def test_a_sensor_that_is_turned_against_its_description_is_told(degrees: float, warned: bool) -> None:
+@pytest.mark.parametrize("degrees", [1.0, 6.0, 150.0])
+def test_a_sensor_that_is_turned_against_its_description_is_told(degrees: float) -> None:
+    assert "mounting-off" not in codes(plain())
     _, log = wrist_log(rate=RATE)
     off = rpy_matrix((0.0, 0.0, -np.deg2rad(degrees)))
     asked = replace(SENSOR, frame=Frame(SENSOR.frame.R @ off, SENSOR.frame.p))
     found = identified(with_force_sensor(load_robot("panda"), asked), log)
-    assert ("mounting-off" in codes(found)) is warned
-    if warned:
-        (size,) = re.findall(r"rotated by ([0-9.]+) degrees", told(found, "mounting-off"))
-        assert float(size) == pytest.approx(degrees, abs=1.0)  # forces alone, the swing of the tool left out
+    (size,) = re.findall(r"rotated by ([0-9.]+) degrees", told(found, "mounting-off"))
+    assert float(size) == pytest.approx(degrees, abs=1.0)  # forces alone, the swing of the tool left out
 
 
 def test_an_imu_that_is_turned_against_the_sensor_is_told() -> None:
@@ -465,7 +472,7 @@ def test_moments_in_another_unit_than_forces_are_told() -> None:
     robot, log = wrist_log(rate=RATE)
     found = identified(robot, replace(log, tau=log.tau * np.repeat([1.0, 1000.0], 3)), estimator="wls")
     assert "different units" in told(found, "moment-unit")
-    assert "moment-unit" not in codes(identified(robot, log, estimator="wls"))
+    assert "moment-unit" not in codes(plain())
 
 
 def test_joints_of_a_log_are_not_taken_for_an_imu(folder) -> None:

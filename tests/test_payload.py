@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -72,13 +73,21 @@ def case(robot: str, body: str) -> Case:
     return Case(arm, loaded, known | tool_values(BOX, "box"), np.asarray(demo.torque_sigma), motions)
 
 
+@pytest.fixture(autouse=True, scope="module")
+def _no_symbols() -> Iterator[None]:
+    """Dimensions in groupings take most of the time, and are tested elsewhere."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("dynid.pipeline.grouping_symbols", lambda *_, **__: {})
+        yield
+
+
 @pytest.fixture(scope="module")
 def panda() -> Case:
     return case("panda", "link_7")
 
 
 @pytest.fixture(scope="module")
-def folder(panda, tmp_path_factory) -> Path:
+def folder(panda, _no_symbols, tmp_path_factory) -> Path:
     place = tmp_path_factory.mktemp("payload") / "arm"
     found = identify_logs(panda.arm, [panda.log(0, 1, loaded=False)])
     written(found, place)
@@ -96,8 +105,12 @@ def loaded_estimate(case: Case, folder: Path, log: Log, **options):
     return identify_logs(case.loaded, [log], experiment=Experiment(robot=case.loaded, **settings))
 
 
-def test_ten_parameters_from_efforts_alone(panda, folder) -> None:
-    found = loaded_estimate(panda, folder, panda.log(1, 2, loaded=True))
+@pytest.fixture(scope="module")
+def found(panda, folder) -> Estimate:
+    return loaded_estimate(panda, folder, panda.log(1, 2, loaded=True))
+
+
+def test_ten_parameters_from_efforts_alone(found) -> None:
     assert [one.name for one in found.parameters] == list(tool_values(BOX, "box"))
     for name, true in tool_values(BOX, "box").items():
         # Five deviations; the mass of 2.6 kg to half a percent.
@@ -112,7 +125,8 @@ def test_ten_parameters_from_efforts_alone(panda, folder) -> None:
 def test_exact_logs_give_the_exact_payload(panda, tmp_path) -> None:
     """Nothing but the same rows on both sides: no noise, positions exact."""
     written(identify_logs(panda.arm, [panda.log(0, 1, loaded=False, noise=0.0)]), tmp_path / "arm")
-    found = loaded_estimate(panda, tmp_path / "arm", panda.log(1, 2, loaded=True, noise=0.0), estimator="wls")
+    log = panda.log(1, 2, loaded=True, noise=0.0)
+    found = loaded_estimate(panda, tmp_path / "arm", log, estimator="wls")
     for name, true in tool_values(BOX, "box").items():
         # Derivatives at 200 Hz leave 1e-4 of the accelerations.
         assert found[name].value == pytest.approx(true, rel=2e-3, abs=2e-5)
@@ -175,17 +189,15 @@ def test_offsets_may_be_found_afresh(panda, folder) -> None:
     assert abs(found["Off_joint_1"].value - 0.6) < 5 * found["Off_joint_1"].sigma
 
 
-def test_the_library_takes_a_folder_and_a_log(panda, folder) -> None:
+def test_the_library_takes_a_folder_and_a_log(panda, folder, found) -> None:
     log = replace(panda.log(1, 2, loaded=True), payloads=())
-    found = payload_from_torques(folder, log, "link_7", name="box", xyz=FRAME.p.tolist())
-    same = loaded_estimate(panda, folder, panda.log(1, 2, loaded=True))
-    assert found["M_box"].value == pytest.approx(same["M_box"].value, rel=1e-9)  # the same path
+    same = payload_from_torques(folder, log, "link_7", name="box", xyz=FRAME.p.tolist())
+    assert same["M_box"].value == pytest.approx(found["M_box"].value, rel=1e-9)  # the same path
     with pytest.raises(InputError, match="link_7"):
         payload_from_torques(folder, log, "link7")
 
 
-def test_a_saved_payload_predicts_other_loaded_logs(panda, folder, tmp_path) -> None:
-    found = loaded_estimate(panda, folder, panda.log(1, 2, loaded=True))
+def test_a_saved_payload_predicts_other_loaded_logs(panda, found, tmp_path) -> None:
     write_results(found, tmp_path / "box")
     robot = panda.loaded
     predicted, _ = validate_result(
@@ -267,6 +279,18 @@ def small(tmp_path_factory) -> Case:
     return Case(arm, loaded, truth | tool_values(BOX, "box"), np.array([0.5, 0.5]), motions)
 
 
+@pytest.fixture
+def small_result(without_load, tmp_path) -> Path:
+    """A folder of its own with the small arm's result without load."""
+    written(without_load, tmp_path / "arm")
+    return tmp_path / "arm"
+
+
+@pytest.fixture(scope="module")
+def without_load(small) -> Estimate:
+    return identify_logs(small.arm, [replace(small.log(0, 1, loaded=False), sha256="behind the robot")])
+
+
 def test_a_prediction_counts_robot_and_payload(small, tmp_path, monkeypatch) -> None:
     """Both logs drawn anew; efforts along a motion of neither log against the exact ones."""
     trajectory = small.log(2, 7, loaded=True, noise=0.0)
@@ -289,9 +313,8 @@ def test_a_prediction_counts_robot_and_payload(small, tmp_path, monkeypatch) -> 
     assert np.mean(np.square(alone)) > 1.2 * np.mean(np.square(together))
 
 
-def test_robot_and_payload_err_together(small, tmp_path) -> None:
+def test_robot_and_payload_err_together(small, small_result, tmp_path) -> None:
     """The joint covariance against brute force: another robot below the payload, everything solved again."""
-    written(identify_logs(small.arm, [small.log(0, 1, loaded=False)]), tmp_path / "arm")
     log = small.log(1, 2, loaded=True)
     found = loaded_estimate(small, tmp_path / "arm", log, estimator="ols")
     before = read_result(tmp_path / "arm")
@@ -306,9 +329,8 @@ def test_robot_and_payload_err_together(small, tmp_path) -> None:
     np.testing.assert_allclose(change, expected, rtol=1e-6, atol=1e-9 * np.abs(expected).max())
 
 
-def test_a_result_without_load_that_has_changed_is_refused(small, tmp_path) -> None:
+def test_a_result_without_load_that_has_changed_is_refused(small, small_result, tmp_path) -> None:
     """The payload is a difference to one result and means nothing beside another."""
-    written(identify_logs(small.arm, [small.log(0, 1, loaded=False)]), tmp_path / "arm")
     found = loaded_estimate(small, tmp_path / "arm", small.log(1, 2, loaded=True))
     written(found, tmp_path / "box")
     assert read_result(tmp_path / "box").shared == pytest.approx(found.shared, rel=1e-12)  # decimal text
@@ -324,9 +346,8 @@ def test_a_result_without_load_that_has_changed_is_refused(small, tmp_path) -> N
         predict_efforts(tmp_path / "box", trajectory, robot=small.loaded, payloads=["box"])
 
 
-def test_the_log_of_the_robot_without_load_is_no_independent_one(small, tmp_path) -> None:
+def test_the_log_of_the_robot_without_load_is_no_independent_one(small, small_result, tmp_path) -> None:
     unloaded = replace(small.log(0, 1, loaded=False), sha256="behind the robot")
-    written(identify_logs(small.arm, [unloaded]), tmp_path / "arm")
     log, other = small.log(1, 2, loaded=True), small.log(2, 3, loaded=False)
     experiment = Experiment(
         robot=small.loaded, unloaded=UnloadedModel(str(tmp_path / "arm")), estimator="wls"

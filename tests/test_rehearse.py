@@ -18,6 +18,7 @@ from dynid.excitation.export import write_trajectory
 from dynid.experiment.experiment import Experiment, LogEntry, UncertaintySettings
 from dynid.mechanism.load import load_robot
 from dynid.report.rehearsal import rehearsal_html, write_rehearsal
+from dynid.robots.truth import Truth
 from dynid.simulation import rehearsal
 from dynid.simulation.files import write_simulated
 from dynid.simulation.free_motion import FreeSimulated, simulate_free
@@ -27,6 +28,7 @@ from dynid.simulation.sensors import Sensing
 from dynid.simulation.simulation import Simulation, simulate
 from dynid.simulation.simulation_file import default_simulation
 from dynid.statistics.rehearsal import Draw, summarise
+from tests.workspace import ARM, TRUTH
 
 SETTINGS = Simulation(
     rate=200.0,
@@ -43,7 +45,7 @@ def plan_of(name: str = "scara", **changes) -> RehearsalPlan:
 
 
 @cache
-def rehearsed(runs: int = 24):
+def rehearsed(runs: int = 8):
     return rehearse(plan_of(), runs)
 
 
@@ -91,13 +93,14 @@ def test_a_parameter_without_truth_is_told_not_judged() -> None:
 # Identification
 
 
-def test_printed_sigma_is_the_spread_of_errors() -> None:
-    found = rehearsed()
-    assert found.runs == 24
-    # A ratio of 24 runs is uncertain by 14 %, the median over some twenty correlated parameters by about 5 %;
-    # `benchmarks/rehearsal.py` has 200 runs of five robots.
-    assert 0.85 < found.median_ratio < 1.15
-    assert 0.91 < found.coverage < 0.985
+# A ratio of 24 runs is uncertain by 14 %, the median over some twenty correlated parameters by about 5 %;
+# of 8 runs by 25 % and 9 %. `benchmarks/rehearsal.py` has 200 runs of five robots.
+@pytest.mark.parametrize(("runs", "off", "within"), [(8, 0.26, (0.88, 1.0)), (24, 0.15, (0.91, 0.985))])
+def test_printed_sigma_is_the_spread_of_errors(runs: int, off: float, within: tuple[float, float]) -> None:
+    found = rehearsed(runs)
+    assert found.runs == runs
+    assert abs(found.median_ratio - 1.0) < off
+    assert within[0] < found.coverage <= within[1]
     assert not any(notice.code == "bias" for notice in found.warnings)
 
 
@@ -106,8 +109,8 @@ def test_a_closed_redundant_robot_is_rehearsed() -> None:
     plan = replace(plan, simulation=replace(plan.simulation, motion=MotionChoice(frequency=1.0, draws=1)))
     payload = LogEntry("absent.csv", ("payload",))
     plan = replace(plan, experiment=plan.experiment.changed(logs=(LogEntry("other.csv"), payload)))
-    found = rehearse(plan, 3)
-    assert found.runs == 3
+    found = rehearse(plan, 2)
+    assert found.runs == 2
     assert any("payload" in one.name for one in found.parameters)
     assert set(found.plan) >= {"log 1", "log 2", "engine"}
 
@@ -125,29 +128,29 @@ def test_runs_are_the_same_in_any_order_and_process() -> None:
 
 
 def test_a_killed_rehearsal_goes_on(tmp_path: Path, monkeypatch) -> None:
-    whole = rehearse(plan_of(), 5)
+    whole = rehearse(plan_of(), 3)
     journal = tmp_path / "journal"
     own = Rehearser.run
 
     def killed(self, number: int):
-        if number == 3:
+        if number == 1:
             raise KeyboardInterrupt
         return own(self, number)
 
     monkeypatch.setattr(Rehearser, "run", killed)
     with pytest.raises(KeyboardInterrupt):
-        rehearse(plan_of(), 5, journal=journal)
-    assert len(journal.read_text().splitlines()) == 4  # what was asked, and three runs
+        rehearse(plan_of(), 3, journal=journal)
+    assert len(journal.read_text().splitlines()) == 2  # what was asked, and one run
     done = []
     monkeypatch.setattr(Rehearser, "run", lambda self, number: done.append(number) or own(self, number))
-    assert rehearse(plan_of(), 5, journal=journal).parameters == whole.parameters
-    assert done == [3, 4]
+    assert rehearse(plan_of(), 3, journal=journal).parameters == whole.parameters
+    assert done == [1, 2]
     assert not journal.exists()
     monkeypatch.setattr(Rehearser, "run", killed)
     with pytest.raises(KeyboardInterrupt):
-        rehearse(plan_of(), 5, journal=journal)
+        rehearse(plan_of(), 3, journal=journal)
     with pytest.raises(InputError, match="journal of another run"):
-        rehearse(plan_of(seed=6), 5, journal=journal)
+        rehearse(plan_of(seed=6), 3, journal=journal)
 
 
 # Plans
@@ -236,7 +239,7 @@ def test_command(tmp_path: Path, monkeypatch) -> None:
         "rate: 200\nduration: 5\nmotion: {frequency: 0.2, draws: 1}\neffort: 0.05\nencoder: 1.0e-6\n"
     )
     runner = CliRunner()
-    done = runner.invoke(main, ["rehearse", "scara.yaml", "--config", "simulation.yaml", "--runs", "3"])
+    done = runner.invoke(main, ["rehearse", "scara.yaml", "--config", "simulation.yaml", "--runs", "2"])
     assert done.exit_code == 0, done.output
     assert "times the reported sigma" in done.output
     folder = tmp_path / "results" / "scara_rehearsal"
@@ -265,10 +268,13 @@ def test_a_robot_on_locked_cables_is_rehearsed() -> None:
     assert "releases" in found.plan["log 1"]
 
 
-def test_a_motion_is_planned_on_the_way() -> None:
+def test_a_motion_is_planned_on_the_way(tmp_path: Path) -> None:
     """Beside a random motion the planned one tells more."""
-    simulation = replace(default_simulation(load_robot("scara")), duration=3.0)
-    experiment = Experiment(robot="scara")
+    for name, text in (("arm", ARM), ("truth", TRUTH)):
+        (tmp_path / f"{name}.yaml").write_text(text)
+    truth = Truth(str(tmp_path / "truth.yaml"))
+    simulation = replace(SETTINGS, duration=4.0, truth=truth, motion=MotionChoice(frequency=0.25, draws=1))
+    experiment = Experiment(robot=str(tmp_path / "arm.yaml"))
     plans = [RehearsalPlan(experiment, simulation, motion, 1) for motion in ("random", "excite")]
     random, planned = (rehearse(plan, 2) for plan in plans)
     assert "dynid excite" in planned.plan["log 1"]
@@ -283,7 +289,7 @@ def test_a_motion_is_planned_on_the_way() -> None:
 def test_a_log_of_free_motions_is_rehearsed_as_it_was_recorded(tmp_path: Path) -> None:
     """Two motions of 1.5 s at 80 Hz in the log: the same in the rehearsal, on the same lengths."""
     from dynid.excitation.free_motion import simulate_free_motions
-    from dynid.robots.truth import Truth, true_values
+    from dynid.robots.truth import true_values
     from dynid.simulation.write import write_log
 
     robot = load_robot("cable4")

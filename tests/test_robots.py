@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -13,7 +14,7 @@ from dynid.mechanism.inertia import is_physical
 from dynid.mechanism.load import builtin_robots, load_robot
 from dynid.mechanism.parameters import parameter_table
 from dynid.robots.demo_file import demo_file, read_demo
-from dynid.simulation.demo import built_in_experiment, run_demo
+from dynid.simulation.demo import BuiltInExperiment, built_in_experiment, run_demo
 
 ARMS = ("panda", "puma560", "scara", "serial6", "ur5")
 CLOSED = ("dualv", "evra", "orthoglide")
@@ -125,9 +126,14 @@ def test_true_parameters_are_complete_and_physical(name: str) -> None:
             assert demo.truth[parameter.name] > 0, parameter.name
 
 
-@pytest.mark.parametrize("name", ROBOTS)
-def test_every_experiment_simulates(name: str) -> None:
-    demo = built_in_experiment(name)
+@pytest.fixture
+def short(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Experiments of one period at 100 Hz, along the first motion that is drawn."""
+    file = "dynid.simulation.demo.read_demo"
+    monkeypatch.setattr(file, lambda *given: replace(read_demo(*given), rate=100.0, periods=1, draws=1))
+
+
+def check_logs(demo: BuiltInExperiment) -> None:
     for log in (*demo.logs, demo.validation):
         assert log.notices == ()
         assert len(log.segments) == 1
@@ -136,7 +142,17 @@ def test_every_experiment_simulates(name: str) -> None:
     assert not np.array_equal(demo.logs[0].q, demo.validation.q)
 
 
-def test_the_same_seed_gives_the_same_experiment() -> None:
+@pytest.mark.parametrize("name", ROBOTS)
+def test_every_experiment_simulates(name: str, short) -> None:
+    check_logs(built_in_experiment(name))
+
+
+@pytest.mark.parametrize("name", ROBOTS)
+def test_every_experiment_simulates_as_its_file_says(name: str) -> None:
+    check_logs(built_in_experiment(name))
+
+
+def test_the_same_seed_gives_the_same_experiment(short) -> None:
     first, again, other = (built_in_experiment("scara", seed=seed) for seed in (5, 5, 6))
     np.testing.assert_array_equal(first.logs[0].tau, again.logs[0].tau)
     assert not np.array_equal(first.logs[0].tau, other.logs[0].tau)
@@ -173,7 +189,7 @@ def test_the_dualv_demo_finds_the_payload(monkeypatch) -> None:
     assert estimate.validation[0].independent
 
 
-def test_runs_of_an_experiment_may_carry_payloads() -> None:
+def test_runs_of_an_experiment_may_carry_payloads(short) -> None:
     demo = built_in_experiment("dualv")
     assert [log.payloads for log in demo.logs] == [(), ("payload",)]
     assert demo.validation.payloads == ("payload",)

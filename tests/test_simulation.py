@@ -521,7 +521,7 @@ def test_command(tmp_path: Path, monkeypatch) -> None:
 def test_a_robot_on_locked_cables_is_let_go(tmp_path: Path, monkeypatch) -> None:
     monkeypatch.chdir(tmp_path)
     runner = CliRunner()
-    done = runner.invoke(main, ["simulate", "cable4", "--duration", "1", "--rate", "50", "--seed", "1"])
+    done = runner.invoke(main, ["simulate", "cable4", "--duration", "0.5", "--rate", "50", "--seed", "1"])
     assert done.exit_code == 0, done.output
     assert "random releases" in done.output
     robot = robot_of("cable4")

@@ -35,9 +35,9 @@ sys.modules["verdict_benchmark"] = bench
 SPEC.loader.exec_module(bench)
 
 CASES = {case.name: case for case in bench.all_cases()}
-QUICK = ("scara/degrees/33", "scara/millimetres/37", "scara/milli/47", "scara/payload-turned/95")
-QUICK = (*QUICK, "scara/no-friction/106", "scara/still/102")
-SLOW = ("ur5/gravity-up/11", "panda/labels-exchanged/91", "fivebar/branch/65", "ur5/position-sign/61")
+QUICK = ("scara/milli/47", "scara/no-friction/106", "scara/still/102")
+SLOW = ("scara/degrees/33", "scara/millimetres/37", "scara/payload-turned/95")
+SLOW = (*SLOW, "ur5/gravity-up/11", "panda/labels-exchanged/91", "fivebar/branch/65", "ur5/position-sign/61")
 SLOW = (*SLOW, "ur5/declared-unloaded/86", "fivebar/zero/83", "ur5/contact/96", "ur5/delay/71")
 
 
@@ -158,13 +158,14 @@ def test_the_verdict_is_read_back(tmp_path) -> None:
 
 
 def test_bad_exits_3_and_writes_the_result(tmp_path, monkeypatch) -> None:
+    """Angles are suspected by their size; slower cases search for the correction that explains them."""
     monkeypatch.chdir(tmp_path)
-    setup = bench.degrees(bench.clean("scara", 1, validated=False))
-    for i, log in enumerate(setup.logs):
-        columns = np.column_stack([log.t, log.q, log.tau])
-        head = ",".join(["t", *(f"{x}_{k + 1}" for x in ("q", "tau") for k in range(4))])
-        np.savetxt(f"log{i}.csv", columns, delimiter=",", header=head, comments="")
-    given = ("identify", "--robot", "scara", "--log", "log0.csv", "--log", "log1.csv", "--out", "o")
+    monkeypatch.setattr("dynid.pipeline.with_causes", lambda fit, unseen, estimate: estimate)
+    log = bench.degrees(bench.clean("scara", 1, validated=False)).logs[0]
+    columns = np.column_stack([log.t, log.q, log.tau])
+    head = ",".join(["t", *(f"{x}_{k + 1}" for x in ("q", "tau") for k in range(4))])
+    np.savetxt("log.csv", columns, delimiter=",", header=head, comments="")
+    given = ("identify", "--robot", "scara", "--log", "log.csv", "--out", "o")
     done = dynid(*given, "--for", "feedforward")
     assert done.exit_code == 3
     found = json.loads(Path("o/result.json").read_text(encoding="utf-8"))["verdict"]

@@ -44,6 +44,9 @@ def wrist_motion(n_joints: int = 7, seed: int = 1, size: float = 1.0, seconds: f
     return FourierMotion(1.0 / seconds, a, b, centre)
 
 
+_SIMULATED: dict[tuple[str | bytes, ...], Truth] = {}
+
+
 @dataclass(frozen=True)
 class Setup:
     """What the simulated sensor really is."""
@@ -138,8 +141,13 @@ def wrist_samples(
     """Times, the sensor's true motion and wrench, and joint angles."""
     motion = motion or wrist_motion(seconds=seconds)
     t = np.arange(round(rate * seconds)) / rate
-    q = motion.q(t)
-    return t, pinocchio_wrench(setup, q, motion.dq(t), motion.ddq(t)), q
+    states = motion.q(t), motion.dq(t), motion.ddq(t)
+    frame = setup.sensor.frame
+    arrays = (frame.R, frame.p, setup.tool, setup.turned, setup.gravity, *states)
+    key = (setup.robot, setup.sensor.body, *(x.tobytes() for x in arrays))
+    if key not in _SIMULATED:  # Pinocchio takes a millisecond per sample
+        _SIMULATED[key] = pinocchio_wrench(setup, *states)
+    return t, _SIMULATED[key], states[0]
 
 
 __all__ = ["BIAS", "COMPONENTS", "NOISE", "SENSOR", "TOOL", "Setup", "replace", "wrist_log", "wrist_motion"]
