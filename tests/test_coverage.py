@@ -22,7 +22,7 @@ from dynid.statistics.clusters import clusters_of
 from dynid.statistics.covariance import covariance_of
 from dynid.statistics.method import UncertaintySettings
 from dynid.statistics.sandwich import autocorrelated, chosen_lags
-from dynid.statistics.uncertainty import uncertainty
+from dynid.statistics.uncertainty import interval95
 from tests.systems import parameters
 
 DRAWS = 2000
@@ -59,7 +59,7 @@ def coverage(estimator, rows, sigmas, seed, blocks=1, methods=(CLASSICAL,)) -> l
 
 def held(chi, spread) -> int:
     """How many intervals hold the truth."""
-    low, high = uncertainty(chi, spread.covariance, spread.dof).ci95.T
+    low, high = interval95(chi, spread.covariance, spread.dof).T
     return int(np.sum((low <= CHI_TRUE) & (high >= CHI_TRUE)))
 
 

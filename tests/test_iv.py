@@ -14,7 +14,7 @@ from dynid.experiment.experiment import Experiment, FilterSettings
 from dynid.motion.logs import read_log
 from dynid.pipeline import identify_logs
 from dynid.simulation.demo import built_in_experiment
-from dynid.statistics.uncertainty import uncertainty
+from dynid.statistics.uncertainty import interval95
 from tests import arms
 from tests.systems import DensePass
 
@@ -73,7 +73,7 @@ def test_intervals_cover():
     for _ in range(draws):
         W, Y, Z = noisy_regressor(rng)
         solution = solved(W, Y, Z, estimator)
-        ci95 = uncertainty(solution.chi, solution.covariance, solution.dof).ci95
+        ci95 = interval95(solution.chi, solution.covariance, solution.dof)
         covered += int(np.sum((ci95[:, 0] <= CHI_TRUE) & (ci95[:, 1] >= CHI_TRUE)))
     assert 0.93 <= covered / (3 * draws) <= 0.97
 

@@ -53,7 +53,7 @@ _ORDER: tuple[tuple[str, ...], ...] = (
     # Symptoms.
     ("joint-error",),
     ("poor-fit", "poor-prediction", "not-physical", "negative-parameter"),
-    ("purpose-not-met", "weak-parameters", "told-once", "one-block"),
+    ("purpose-not-met", "weak-parameters", "from-one-block", "one-block"),
 )
 _RANK = {code: rank for rank, codes in enumerate(_ORDER) for code in codes}
 _LAST = len(_ORDER)
