@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from functools import partial
 
 import numpy as np
 import pytest
 
 from dynid.common.errors import InputError, NoResultError
 from dynid.estimator.estimator import ESTIMATORS, estimator_named
-from dynid.estimator.wls import GroupWeights
+from dynid.estimator.wls import group_weights
 from dynid.experiment.experiment import Experiment, FilterSettings
 from dynid.motion.logs import read_log
 from dynid.pipeline import identify_logs
@@ -68,7 +69,7 @@ def test_noise_of_w_does_not_bias():
 def test_intervals_cover():
     rng = np.random.default_rng(3)
     # 1e-4 on the weights is far below what 6000 intervals can tell.
-    estimator = replace(ESTIMATORS["iv"], weighting=GroupWeights(rtol=1e-4))
+    estimator = replace(ESTIMATORS["iv"], weighting=partial(group_weights, rtol=1e-4))
     covered, draws = 0, 2000
     for _ in range(draws):
         W, Y, Z = noisy_regressor(rng)

@@ -23,7 +23,7 @@ from dynid.statistics.estimate import GroupFit, ParameterEstimate
 from dynid.unknown import Task
 from dynid.validation.causes import _misfit
 from dynid.validation.purpose import missing_for
-from dynid.validation.unseen import RowError, Unseen, left_out_errors, noise_floors
+from dynid.validation.unseen import Unseen, joint_error, left_out_errors, noise_floors
 from dynid.validation.verdict import judge_result
 from tests.fabricated import estimate
 from tests.workspace import dynid
@@ -89,8 +89,8 @@ def test_parts_left_out_are_predicted_worse_than_fitted_but_near_noise(scara) ->
 
 
 def unseen(**changes: float) -> Unseen:
-    row = RowError("joint_1", "N m", 0.2, 0.0, 20.0, 0.19)
-    return Unseen((replace(row, **changes),), "validation x", True)
+    row = {"error": 0.2, "bias": 0.0, "peak": 20.0, "floor": 0.19} | changes
+    return Unseen((joint_error("joint_1", "N m", **row),), "validation x", True)
 
 
 @pytest.fixture(scope="module")
@@ -175,7 +175,7 @@ def test_bad_exits_3_and_writes_the_result(tmp_path, monkeypatch) -> None:
 
 @pytest.mark.parametrize(("fitted", "code"), [(0.02, "not-general"), (0.3, "model-misfit")])
 def test_logs_fitted_to_the_noise_contradict_no_model(fitted: float, code: str) -> None:
-    row = RowError("elbow", "N m", error=0.5, bias=0.0, peak=10.0, floor=0.01)
+    row = joint_error("elbow", "N m", error=0.5, bias=0.0, peak=10.0, floor=0.01)
     group = GroupFit("elbow", fitted, 1.0, 0.99)
     (found,) = _misfit((group,), Unseen((row,), "validation run", True), (), ())
     assert found.code == code

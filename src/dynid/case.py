@@ -67,21 +67,6 @@ LogInput = str | os.PathLike[str] | LogEntry | Mapping[str, Any] | DataFrame
 
 
 @dataclass(frozen=True, eq=False)
-class Ready:
-    """A robot and its equations, as a case wants them.
-
-    Attributes:
-        case: With what it has to remember of this robot.
-        notices: What was noticed on the way.
-    """
-
-    case: Case
-    robot: Mechanism
-    directions: Directions
-    notices: tuple[Notice, ...] = ()
-
-
-@dataclass(frozen=True, eq=False)
 class Case:
     """The plain flow; special cases override what differs.
 
@@ -115,16 +100,9 @@ class Case:
     def refuse(self, experiment: Experiment) -> None:
         """Refuse options that make no sense here, before any work is done."""
 
-    def ready(
-        self,
-        robot: Mechanism,
-        parameters: Sequence[Parameter],
-        directions: Directions,
-        logs: Sequence[Log],
-        experiment: Experiment,
-    ) -> Ready:
-        """Equations with a measured side."""
-        return Ready(self, robot, directions)
+    def ready(self, problem: Problem, logs: Sequence[Log]) -> Problem:
+        """The problem, not yet joined with its logs, with a measured side in its equations."""
+        return problem
 
     def log_notices(
         self, robot: Mechanism, logs: Sequence[Log], experiment: Experiment

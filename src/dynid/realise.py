@@ -146,7 +146,7 @@ def standard_space(
     ties = experiment.ties
     before, after = (tuple(t.name for t in ties if t.apply == how) for how in ("standard", "regrouped"))
     known = known_columns(problem.mechanism, problem.parameters)
-    tied = tying(problem.parameters, tie_groups(problem.mechanism, problem.parameters, before), known)
+    T, c = tying(problem.parameters, tie_groups(problem.mechanism, problem.parameters, before), known)
     masses = _told_masses(problem, term)
     # In a table every body has its own mass; elsewhere a mass includes those grouped into it.
     weighed = masses if problem.case.weighs_bodies else {}
@@ -159,7 +159,7 @@ def standard_space(
     if problem.mechanism.force_sensor is not None or experiment.unloaded is not None:
         bodies = tuple(_generic(body, masses) if body.prior is None else body for body in bodies)
     E = _regrouped(problem, before, after)
-    return StandardSpace(problem.parameters, tied.T, tied.c, bodies, E)
+    return StandardSpace(problem.parameters, T, c, bodies, E)
 
 
 def _told_masses(problem: Problem, term: DataTerm) -> dict[str, float]:

@@ -62,7 +62,7 @@ def _rows(
     if directions.N is not None:
         tree = tree_regressor(problem.mechanism, problem.parameters, directions.N, payloads)
         packed = np.empty((tree.layout.n_entries, n))
-        tree.batch(states.q, dq, ddq, np.zeros((n, len(directions.names)))).fill(0, packed)
+        tree.fill(tree.batch(states.q, dq, ddq, np.zeros((n, len(directions.names)))), 0, packed)
         return np.asarray(predictor(tree.layout, chi)(packed)[1].T)
     from dynid.regressor.moving import MovingRegressor
 

@@ -63,7 +63,7 @@ class TreeRows(LogRows):
             width = min(tile, stop - start - at)
             if width < tile:
                 packed = np.empty((self.layout.n_entries, width))
-            batch.fill(at, packed)
+            self.regressor.fill(batch, at, packed)
             yield start + at, packed, np.ascontiguousarray(weights[at : at + width].T)
 
     def row_weights(self, start: int, stop: int, dq: Float[Array, "n m"]) -> Float[Array, "n k"]:

@@ -100,7 +100,7 @@ def with_causes(fit: Fit, unseen: Unseen, estimate: Estimate) -> Estimate:
     suspicious = not labels and (_suspicious(unseen, notices) or _odd(fit.task.mechanism, notices))
     if suspicious or fit.task.mechanism.is_closed:
         trials, percent = _trials(fit, unseen, estimate, suspicious)
-    named = _named(trials, percent, {row.name: row.floor for row in unseen.rows})
+    named = _named(trials, percent, {row.name: row.noise_floor for row in unseen.joints})
     impossible = any(one.code == "not-physical" and one.severity is Severity.STOP for one in notices)
     if named is None and suspicious and impossible:
         named = _physical(fit, trials)
@@ -127,21 +127,25 @@ def _misfit(
     Logs that are fitted to the noise contradict no model: then they are too few for the unseen motion.
     """
     rubbing = {one.about for one in tests if one.test == "speed" and one.warned and one.value > _EXPLAINS}
-    rows = [row for row in unseen.rows if row.error > _TIMES * row.floor and row.percent > _MISFIT]
+    rows = [
+        row
+        for row in unseen.joints
+        if row.error_rms > _TIMES * row.noise_floor and row.error_percent > _MISFIT
+    ]
     rows = [row for row in rows if row.name not in rubbing]
     if not rows or any(one.code == "model-misfit" for one in notices):
         return
-    worst = max(rows, key=lambda row: row.percent)
-    times = worst.error / max(worst.floor, 1e-6 * worst.error, 1e-300)
+    worst = max(rows, key=lambda row: row.error_percent)
+    times = worst.error_rms / max(worst.noise_floor, 1e-6 * worst.error_rms, 1e-300)
     fitted = [group.rms for group in groups if group.name == worst.name]
-    if fitted and max(fitted) < _TIMES * worst.floor:
+    if fitted and max(fitted) < _TIMES * worst.noise_floor:
         yield notice(
             "not-general",
             row=worst.name,
-            error=worst.error,
+            error=worst.error_rms,
             unit=worst.unit,
             times=times,
-            percent=worst.percent,
+            percent=worst.error_percent,
         )
         return
     flagged = [_SUSPECTS[one.code] for one in notices if one.code in _SUSPECTS]
@@ -153,10 +157,10 @@ def _misfit(
     yield notice(
         "model-misfit",
         row=worst.name,
-        error=worst.error,
+        error=worst.error_rms,
         unit=worst.unit,
         times=times,
-        percent=worst.percent,
+        percent=worst.error_percent,
         also=also,
     )
 
@@ -180,7 +184,7 @@ def _trials(fit: Fit, unseen: Unseen, estimate: Estimate, suspicious: bool) -> t
         return [], estimate.fit.residual_percent
     known = reference_of(before)
     trials: list[Trial] = []
-    poor = any(row.percent > _POOR for row in unseen.rows)
+    poor = any(row.error_percent > _POOR for row in unseen.joints)
     for one in _candidates(mechanism, logs, tests, poor) if suspicious else others:
         # Nothing but the cause explains so much; others of its kind are compared with it.
         if _least(trials) < _CERTAINLY and one.code != trials[-1].hypothesis.code:
@@ -315,7 +319,9 @@ def _odd(mechanism: Mechanism, notices: Sequence[Notice]) -> bool:
 def _suspicious(unseen: Unseen, notices: Sequence[Notice]) -> bool:
     if any(one.code == "not-physical" for one in notices):
         return True
-    return any(row.error > _BEYOND * row.floor and row.percent > _PERCENT for row in unseen.rows)
+    return any(
+        row.error_rms > _BEYOND * row.noise_floor and row.error_percent > _PERCENT for row in unseen.joints
+    )
 
 
 def _part(log: Log, plan: MotionPlan) -> Log:

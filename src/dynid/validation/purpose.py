@@ -15,9 +15,8 @@ import math
 from collections.abc import Callable, Iterator, Mapping
 from typing import TYPE_CHECKING
 
-from dynid.common.notices import notice
+from dynid.common.notices import Notice, at_level, notice
 from dynid.statistics.estimate import Estimate
-from dynid.statistics.verdict import Reason
 
 if TYPE_CHECKING:
     from dynid.validation.unseen import Unseen
@@ -38,11 +37,11 @@ _IMPOSSIBLE = ("not-physical", "not-consistent", "negative-parameter")
 _UNKNOWN = ("not-excited", "weak-parameters", "rank-undecided")
 
 
-def missing_for(purpose: str, estimate: Estimate, unseen: Unseen) -> Iterator[Reason]:
+def missing_for(purpose: str, estimate: Estimate, unseen: Unseen) -> Iterator[Notice]:
     """What a result lacks for its purpose, beyond the errors of the joints: reasons that it is bad."""
     for text, remedy in _ASKED.get(purpose, _nothing)(estimate, unseen):
         found = notice("purpose-not-met", purpose=purpose, found=text, remedy=remedy)
-        yield Reason(found.code, found.text, found.remedy, "bad")
+        yield at_level(found, "bad")
 
 
 def _nothing(estimate: Estimate, unseen: Unseen) -> Iterator[tuple[str, str]]:
@@ -83,11 +82,13 @@ def _payload(estimate: Estimate, unseen: Unseen) -> Iterator[tuple[str, str]]:
 
 def _collision(estimate: Estimate, unseen: Unseen) -> Iterator[tuple[str, str]]:
     noisy = [
-        one for one in unseen.rows if one.error > _FLOOR_TIMES * one.floor and one.percent > _BIAS_PERCENT
+        one
+        for one in unseen.joints
+        if one.error_rms > _FLOOR_TIMES * one.noise_floor and one.error_percent > _BIAS_PERCENT
     ]
     if noisy:
         names = ", ".join(
-            f"{one.name} ({one.error:.2g} {one.unit}, noise {one.floor:.2g})" for one in noisy[:3]
+            f"{one.name} ({one.error_rms:.2g} {one.unit}, noise {one.noise_floor:.2g})" for one in noisy[:3]
         )
         yield (
             f"the residual is far above the noise floor: {names}",
@@ -95,8 +96,8 @@ def _collision(estimate: Estimate, unseen: Unseen) -> Iterator[tuple[str, str]]:
         )
     biased = [
         one
-        for one in unseen.rows
-        if math.isfinite(one.bias) and 100.0 * abs(one.bias) > _BIAS_PERCENT * one.peak > 0.0
+        for one in unseen.joints
+        if one.bias is not None and 100.0 * abs(one.bias) > _BIAS_PERCENT * one.peak > 0.0
     ]
     if biased:
         names = ", ".join(f"{one.name} ({one.bias:.2g} {one.unit})" for one in biased[:3])
