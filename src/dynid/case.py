@@ -41,7 +41,7 @@ from dynid.projection.projection import Directions, Group, System, choose_rows
 from dynid.statistics.estimate import Estimate, RunFit
 
 if TYPE_CHECKING:
-    from dynid.checks.check import Check, Found
+    from dynid.checks.check import Answer, Check
     from dynid.fit import Fit
     from dynid.problem import Problem
     from dynid.refinement.joints import Refinement
@@ -284,7 +284,7 @@ class Case:
         """What only this case must be questioned about: question -> check, as in `dynid.checks`."""
         return {}
 
-    def residual_tests(self, fit: Fit) -> Found | None:
+    def residual_tests(self, fit: Fit) -> list[Answer] | None:
         """Tests of the residuals that replace those of time series; None: the usual ones."""
         return None
 

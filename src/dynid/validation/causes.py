@@ -231,8 +231,8 @@ def _physical(fit: Fit, trials: Sequence[Trial]) -> tuple[Trial, Notice] | None:
     plain = fit.experiment.changed(standard=None)
     for one in trials:
         if one.hypothesis.code in _ABSORBED and one.left < _NO_WORSE:
-            realised = realise(one.fit.problem, plain, one.fit.data, one.fit.solution, None)
-            if not any(found.code == "not-physical" for found in realised.notices):
+            *_, physics = realise(one.fit.problem, plain, one.fit.data, one.fit.solution, None)
+            if not any(found.code == "not-physical" for found in physics):
                 text = f"{one.hypothesis.notice.text}: so corrected, the parameters are physically consistent"
                 return one, replace(one.hypothesis.notice, text=text)
     return None
