@@ -180,7 +180,7 @@ def fit_task(
     problem, experiment = task.problem, task.experiment
     system = build_system(problem, task.progress)
     seen = problem.case.named(base_system(system, base_of(problem, experiment)))
-    linear = estimator.linear(seen.system, LogPass(problem, seen))
+    linear = estimator.linear(seen.system, LogPass(problem, seen) if estimator.rework else None)
     roots = [one.carried(system, seen.S, linear.weights) for one in settled if one.carried is not None]
     carried = np.hstack(roots) if roots else None
     solution, standard, physics = realise(problem, experiment, seen, linear, estimator.constraint, carried)

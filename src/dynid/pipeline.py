@@ -191,8 +191,8 @@ def _identified(task: Task, truth: Mapping[str, float] | None) -> Estimate:
     failure = fit.no_set or refused or _not_converged(fit)
     with single_threaded_blas():
         errors = unseen_errors(fit, estimate.signals, estimate.validation)
-        estimate = with_causes(fit, errors, estimate)
-    estimate = replace(estimate, verdict=judge_result(fit, estimate, errors, failure))
+        estimate = with_causes(fit, replace(estimate, verdict=errors))
+    estimate = replace(estimate, verdict=judge_result(fit, estimate, failure))
     if failure:
         raise NoResultError(failure, estimate)
     return estimate

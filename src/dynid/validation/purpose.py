@@ -13,13 +13,9 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator, Mapping
-from typing import TYPE_CHECKING
 
 from dynid.common.notices import Notice, at_level, notice
 from dynid.statistics.estimate import Estimate
-
-if TYPE_CHECKING:
-    from dynid.validation.unseen import Unseen
 
 # Percent of the peak effort, beyond noise: good up to the first, bad above the second. A feedforward torque
 # within 5 % of the peak leaves a twentieth to the feedback controller; careful real arms reach 2 to 7 %.
@@ -37,18 +33,18 @@ _IMPOSSIBLE = ("not-physical", "not-consistent", "negative-parameter")
 _UNKNOWN = ("not-excited", "weak-parameters", "rank-undecided")
 
 
-def missing_for(purpose: str, estimate: Estimate, unseen: Unseen) -> Iterator[Notice]:
+def missing_for(purpose: str, estimate: Estimate) -> Iterator[Notice]:
     """What a result lacks for its purpose, beyond the errors of the joints: reasons that it is bad."""
-    for text, remedy in _ASKED.get(purpose, _nothing)(estimate, unseen):
+    for text, remedy in _ASKED.get(purpose, _nothing)(estimate):
         found = notice("purpose-not-met", purpose=purpose, found=text, remedy=remedy)
         yield at_level(found, "bad")
 
 
-def _nothing(estimate: Estimate, unseen: Unseen) -> Iterator[tuple[str, str]]:
+def _nothing(estimate: Estimate) -> Iterator[tuple[str, str]]:
     return iter(())
 
 
-def _simulation(estimate: Estimate, unseen: Unseen) -> Iterator[tuple[str, str]]:
+def _simulation(estimate: Estimate) -> Iterator[tuple[str, str]]:
     codes = {one.code for one in estimate.warnings}
     if codes & set(_IMPOSSIBLE):
         yield "a simulation needs physically consistent parameters", "use `estimator: consistent`"
@@ -59,7 +55,7 @@ def _simulation(estimate: Estimate, unseen: Unseen) -> Iterator[tuple[str, str]]
         )
 
 
-def _payload(estimate: Estimate, unseen: Unseen) -> Iterator[tuple[str, str]]:
+def _payload(estimate: Estimate) -> Iterator[tuple[str, str]]:
     loads = [one for one in estimate.parameters if one.name.startswith("M_") and _is_load(estimate, one.name)]
     if not loads:
         yield "no payload was identified", "declare the payload of a log: `payload:` in its entry"
@@ -80,10 +76,10 @@ def _payload(estimate: Estimate, unseen: Unseen) -> Iterator[tuple[str, str]]:
             yield text, "turn the payload into other directions of gravity"
 
 
-def _collision(estimate: Estimate, unseen: Unseen) -> Iterator[tuple[str, str]]:
+def _collision(estimate: Estimate) -> Iterator[tuple[str, str]]:
     noisy = [
         one
-        for one in unseen.joints
+        for one in estimate.verdict.joints
         if one.error_rms > _FLOOR_TIMES * one.noise_floor and one.error_percent > _BIAS_PERCENT
     ]
     if noisy:
@@ -96,7 +92,7 @@ def _collision(estimate: Estimate, unseen: Unseen) -> Iterator[tuple[str, str]]:
         )
     biased = [
         one
-        for one in unseen.joints
+        for one in estimate.verdict.joints
         if one.bias is not None and 100.0 * abs(one.bias) > _BIAS_PERCENT * one.peak > 0.0
     ]
     if biased:
@@ -113,7 +109,7 @@ def _half(ci95: tuple[float, float] | None) -> float:
     return math.inf if ci95 is None else 0.5 * (ci95[1] - ci95[0])
 
 
-_ASKED: Mapping[str, Callable[[Estimate, Unseen], Iterator[tuple[str, str]]]] = {
+_ASKED: Mapping[str, Callable[[Estimate], Iterator[tuple[str, str]]]] = {
     "simulation": _simulation,
     "payload": _payload,
     "collision": _collision,

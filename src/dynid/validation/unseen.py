@@ -17,7 +17,7 @@ ignores reversals.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -33,7 +33,7 @@ from dynid.projection.factor import triangle
 from dynid.statistics.estimate import Validation
 from dynid.statistics.prediction import unfiltered
 from dynid.statistics.signals import Signals
-from dynid.statistics.verdict import JointVerdict
+from dynid.statistics.verdict import NOT_JUDGED, JointVerdict, Verdict
 
 if TYPE_CHECKING:
     from dynid.fit import Fit
@@ -44,15 +44,6 @@ _DETERMINED = 1e-8  # of the largest singular value
 _NORMAL = 0.6745  # median of |x| of a normal x, in parts of its deviation
 _DIFFERENCE = np.array([1.0, -3.0, 3.0, -1.0])
 _BAND = (1.3, 2.6)  # times the cutoff of the rows
-
-
-@dataclass(frozen=True, eq=False)
-class Unseen:
-    """Errors of all rows (their level is not yet judged), and which data they are from."""
-
-    joints: tuple[JointVerdict, ...]
-    judged_on: str
-    independent: bool
 
 
 def joint_error(
@@ -71,8 +62,10 @@ def joint_error(
     return JointVerdict(name, "", error, unit, percent, floor, bias, peak)
 
 
-def unseen_errors(fit: Fit, signals: Sequence[Signals], validation: Sequence[Validation]) -> Unseen:
-    """Errors on the independent validation logs, else on parts of the logs that are left out in turn.
+def unseen_errors(fit: Fit, signals: Sequence[Signals], validation: Sequence[Validation]) -> Verdict:
+    """Errors of every row, not yet judged.
+
+    On the independent validation logs, else on parts of the logs that are left out in turn.
 
     Args:
         fit: To all logs.
@@ -87,13 +80,15 @@ def unseen_errors(fit: Fit, signals: Sequence[Signals], validation: Sequence[Val
     )
     if fresh:
         rows = [_of_signals(name, k, fresh, floors.get(name, 0.0)) for k, name in enumerate(fresh[0].names)]
-        return Unseen(tuple(rows), f"validation {', '.join(one.log for one in fresh)}", True)
+        judged_on = f"validation {', '.join(one.log for one in fresh)}"
+        return replace(NOT_JUDGED, judged_on=judged_on, joints=tuple(rows))
     errors = left_out_errors(fit)
     rows = []
     for name, unit, peak in _peaks(fitted, fit):
         if name in errors:
             rows.append(joint_error(name, unit, errors[name], None, peak, floors.get(name, 0.0)))
-    return Unseen(tuple(rows), f"{PARTS} parts of the logs, each left out of the fit in turn", False)
+    judged_on = f"{PARTS} parts of the logs, each left out of the fit in turn"
+    return replace(NOT_JUDGED, judged_on=judged_on, joints=tuple(rows))
 
 
 def _of_signals(name: str, k: int, signals: Sequence[Signals], floor: float) -> JointVerdict:

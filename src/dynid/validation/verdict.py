@@ -15,7 +15,6 @@ from dynid.fit import Fit
 from dynid.statistics.estimate import Estimate
 from dynid.statistics.verdict import JointVerdict, Verdict, worst
 from dynid.validation.purpose import LIMITS, missing_for
-from dynid.validation.unseen import Unseen
 
 HEADLINES = {"good": "Usable", "care": "Usable with care", "bad": "Do not use these parameters yet"}
 # What explains most comes first. Codes that are not listed come after these, in the order of the warnings.
@@ -72,27 +71,27 @@ _WRONG_INPUT = frozenset(
 )
 
 
-def judge_result(fit: Fit, estimate: Estimate, unseen: Unseen, failure: str = "") -> Verdict:
+def judge_result(fit: Fit, estimate: Estimate, failure: str = "") -> Verdict:
     """Level, reasons and joints of a finished estimate.
 
     Args:
         fit: Where it comes from.
-        estimate: With all its warnings.
-        unseen: Its errors on unseen data.
+        estimate: With all its warnings, and its errors on unseen data, not yet judged.
         failure: Why it must not be published (gate, no convergence); empty if it may.
     """
     purpose = fit.experiment.purpose or ""
-    joints = tuple(_judged(one, purpose) for one in unseen.joints)
+    judged_on = estimate.verdict.judged_on
+    joints = tuple(_judged(one, purpose) for one in estimate.verdict.joints)
     poor = any(one.level != "good" for one in joints)
     found = [
         *_failed(failure or ("" if any(p.essential for p in estimate.parameters) else _NOTHING)),
-        *(_reason(one, poor) for one in gathered(estimate.warnings) if not _refuted(one, unseen, poor)),
-        *_poor_joints(unseen, joints),
-        *missing_for(purpose, estimate, unseen),
+        *(_reason(one, poor) for one in gathered(estimate.warnings) if not _refuted(one, estimate, poor)),
+        *_poor_joints(judged_on, joints),
+        *missing_for(purpose, estimate),
     ]
     level = worst([*(one.level for one in found), *(one.level for one in joints)])
     reasons = tuple(sorted((one for one in found if one.level != "good"), key=_weight))
-    return Verdict(level, _headline(level, purpose, joints), purpose, unseen.judged_on, reasons, joints)
+    return Verdict(level, _headline(level, purpose, joints), purpose, judged_on, reasons, joints)
 
 
 def _judged(joint: JointVerdict, purpose: str) -> JointVerdict:
@@ -106,9 +105,10 @@ def _reason(one: Notice, poor: bool) -> Notice:
     return at_level(one, "bad") if poor and one.code in _WRONG_INPUT else one
 
 
-def _refuted(one: Notice, unseen: Unseen, poor: bool) -> bool:
+def _refuted(one: Notice, estimate: Estimate, poor: bool) -> bool:
     """Weak parameters would spoil other motions: a validation log is one, and is predicted well."""
-    return one.code == "weak-parameters" and unseen.independent and not poor
+    independent = any(validation.independent for validation in estimate.validation)
+    return one.code == "weak-parameters" and independent and not poor
 
 
 def gathered(notices: Sequence[Notice]) -> list[Notice]:
@@ -124,7 +124,7 @@ def _failed(failure: str) -> Iterator[Notice]:
         yield notice("no-result", failure=failure)
 
 
-def _poor_joints(unseen: Unseen, joints: Sequence[JointVerdict]) -> Iterator[Notice]:
+def _poor_joints(judged_on: str, joints: Sequence[JointVerdict]) -> Iterator[Notice]:
     """Joints whose error on unseen motion is too large, in one reason."""
     poor = sorted((one for one in joints if one.level != "good"), key=lambda one: -one.error_percent)
     if not poor:
@@ -134,7 +134,7 @@ def _poor_joints(unseen: Unseen, joints: Sequence[JointVerdict]) -> Iterator[Not
         for one in poor[:_MOST_SHOWN]
     )
     more = f" and {len(poor) - _MOST_SHOWN} more" if len(poor) > _MOST_SHOWN else ""
-    found = notice("joint-error", judged_on=unseen.judged_on, shown=shown, more=more)
+    found = notice("joint-error", judged_on=judged_on, shown=shown, more=more)
     yield at_level(found, worst(one.level for one in poor))
 
 
