@@ -10,9 +10,9 @@ from jaxtyping import Float, Int
 from dynid.common.arrays import Array
 from dynid.conditioning.rewritten import predictor
 from dynid.fit import Fit
+from dynid.kinematics.coordinates import States
 from dynid.mechanism.parameters import effort_unit, owners_of, speed_map
 from dynid.problem import Problem
-from dynid.projection.kinematics import States
 from dynid.regressor.few_states import drive_column
 from dynid.regressor.layout import tree_regressor
 from dynid.statistics.signals import Signals

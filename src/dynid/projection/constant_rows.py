@@ -55,7 +55,7 @@ class TreeRows(LogRows):
         states = self.motion.states(start, stop)
         weights = self.row_weights(start, stop, states[1])
         Y = self.measured(start, stop)
-        tree = self.coordinates.states(*states)
+        tree = self.coordinates.tree_states(*states)
         load = self._load and self._load(start, *tree, self.coordinates.velocities)
         batch = self.regressor.batch(*tree, Y, load)
         packed = np.empty((self.layout.n_entries, tile))
