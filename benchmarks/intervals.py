@@ -23,7 +23,7 @@ from dynid.pipeline import build_system, prepare
 from dynid.simulation.demo import built_in_experiment
 from dynid.statistics.covariance import covariance_of
 from dynid.statistics.method import UncertaintySettings
-from dynid.statistics.uncertainty import uncertainty
+from dynid.statistics.uncertainty import interval95
 
 ROBOTS = ("serial6", "dualv", "orthoglide")
 METHODS = ("classical", "cluster", "hac", "bootstrap")
@@ -44,7 +44,7 @@ def errors(robot: str, seed: int, methods: tuple[str, ...]) -> dict[str, np.ndar
     found = {}
     for method in methods:
         spread = covariance_of(blocked, solution, UncertaintySettings(method))
-        low, high = uncertainty(solution.chi, spread.covariance, spread.dof).ci95.T
+        low, high = interval95(solution.chi, spread.covariance, spread.dof).T
         half = 0.5 * (high - low)
         error = solution.chi - truth
         sigma = np.sqrt(np.diag(spread.covariance))

@@ -28,14 +28,14 @@ tiles = -(-options.n // LANES)
 def discard():
     batch, tile = regressor.batch(q, v, a, Y), np.empty((entries, LANES))
     for i in range(tiles):
-        batch.fill(i * LANES, tile)
+        regressor.fill(batch, i * LANES, tile)
     return tile
 
 
 def fresh():
     batch, stored = regressor.batch(q, v, a, Y), np.empty((tiles, entries, LANES))
     for i in range(tiles):
-        batch.fill(i * LANES, stored[i])
+        regressor.fill(batch, i * LANES, stored[i])
     return stored
 
 

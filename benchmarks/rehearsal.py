@@ -73,9 +73,8 @@ def rehearsed(name: str, runs: int, folder: Path) -> dict[str, object]:
             except DynidError as error:
                 failed.append(str(error))
                 continue
-            solved = fit.solved
             other = estimate_parameters(
-                solved.data, solved.solution, symbols={}, settings=UncertaintySettings("cluster")
+                fit.data, fit.solution, symbols={}, settings=UncertaintySettings("cluster")
             )
         draws["classical"].append(crew.draw(number, fit.parts.parameters, fit))
         draws["cluster"].append(crew.draw(number, other.parameters, fit))

@@ -19,7 +19,7 @@ from tests.servo_robot import Truth, leg, servo_run
 from dynid.experiment.experiment import experiment_from
 from dynid.mechanism.load import load_robot
 from dynid.problem import as_asked, as_logs
-from dynid.statistics.uncertainty import uncertainty
+from dynid.statistics.uncertainty import interval95
 from dynid.unknown import Task
 from dynid.unknowns.servo import find_law
 from dynid.unknowns.servo_filters import with_filters
@@ -49,11 +49,12 @@ def main() -> None:
             task = Task(robot, tuple(as_logs(runs, robot, experiment)), experiment)
             task = Task(robot, task.logs, with_filters(task))
             found = find_law(task, experiment.pd)  # type: ignore[arg-type]
-            spread = uncertainty(found.chi, found.spread.covariance, found.spread.dof)
+            low, high = interval95(found.chi, found.spread.covariance, found.spread.dof).T
+            sigma = np.sqrt(np.diag(found.spread.covariance))
             for k, one in enumerate(found.parameters):
                 true = truth.parameters()[one.name]
-                inside.setdefault(one.name, []).append(bool(spread.ci95[k, 0] <= true <= spread.ci95[k, 1]))
-                scores.setdefault(one.name, []).append((found.chi[k] - true) / spread.sigma[k])
+                inside.setdefault(one.name, []).append(bool(low[k] <= true <= high[k]))
+                scores.setdefault(one.name, []).append((found.chi[k] - true) / sigma[k])
             every = np.concatenate(list(inside.values()))
             print(f"seed {seed}: {np.mean(every):.3f} of all intervals so far", flush=True)
     for name, values in inside.items():

@@ -51,7 +51,7 @@ def _rules_only(request: pytest.FixtureRequest) -> Iterator[None]:
         if request.node.name.rpartition("/")[2] != "test_uncertain_description.py":
             patch.setattr("dynid.pipeline.described", lambda fit: fit.description)
         if request.node.name.rpartition("/")[2] not in CAUSES:
-            patch.setattr("dynid.pipeline.with_causes", lambda fit, unseen, estimate: estimate)
+            patch.setattr("dynid.pipeline.with_causes", lambda fit, estimate: estimate)
         yield
 
 

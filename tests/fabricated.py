@@ -8,7 +8,7 @@ from dynid.base.system import NotIdentifiable
 from dynid.common.notices import Notice
 from dynid.statistics.estimate import Estimate, Fit, GroupFit, ParameterEstimate, Validation
 from dynid.statistics.signals import Signals
-from dynid.statistics.verdict import JointVerdict, Reason, Verdict
+from dynid.statistics.verdict import JointVerdict, Verdict
 
 JOINTS = tuple(f"joint_{i}" for i in range(1, 7))
 _INERTIAL = {
@@ -61,7 +61,7 @@ def estimate(*, truth: bool = True, seed: int = 4, joints: tuple[str, ...] = JOI
 
 def _verdict(joints: tuple[str, ...]) -> Verdict:
     """Usable with care, for the reasons of the warnings."""
-    reasons = tuple(Reason(one.code, one.text, one.remedy) for one in _WARNINGS)
+    reasons = tuple(Notice(one.code, one.text, one.remedy) for one in _WARNINGS)
     judged = tuple(JointVerdict(joint, "good", 0.21, "N m", 1.4, 0.17) for joint in joints)
     return Verdict("care", "Usable with care", "", "validation sinus_3.parquet", reasons, judged)
 

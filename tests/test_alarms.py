@@ -8,6 +8,7 @@ from functools import cache
 import numpy as np
 import pytest
 
+from dynid.checks.check import Finished
 from dynid.checks.estimate import unexplained
 from dynid.checks.residuals import check_residuals
 from dynid.checks.scale import check_scale, placeholder_masses, reach
@@ -72,7 +73,7 @@ def checks_of(robot, log):
     experiment = Experiment(robot=robot)
     problem = prepare(robot, [log], experiment)
     fit = linear_fit(problem, experiment)
-    return check_residuals(problem, fit.data, fit.chi, experiment)
+    return Finished(fit).answered(check_residuals(problem, fit.data, fit.chi, experiment))
 
 
 def codes(found) -> list[str]:

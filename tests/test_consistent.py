@@ -19,7 +19,7 @@ from dynid.estimator.semidefinite import Program
 from dynid.estimator.standard_space import DataTerm, StandardSpace
 from dynid.mechanism.inertia import SYMBOLS, UNITS, is_physical, pack, pseudo_inertia
 from dynid.mechanism.parameters import Parameter
-from dynid.statistics.uncertainty import uncertainty
+from dynid.statistics.uncertainty import interval95
 from tests.systems import system
 
 BALL = np.array([0.05, 0.0, 0.0, 0.05, 0.0, 0.05, 0.2, 0.0, 0.0, 2.0])  # 2 kg, centre 0.1 m off the origin
@@ -213,7 +213,7 @@ def test_intervals_cover_an_interior_truth_with_a_prior():
     for _ in range(200):
         drawn = truth + np.linalg.solve(exact.U, rng.standard_normal(10))
         found = nearest_consistent(robot, replace(exact, chi=drawn), options)
-        ci95 = uncertainty(found.chi, covariance, 10**6).ci95
+        ci95 = interval95(found.chi, covariance, 10**6)
         covered += int(np.sum((ci95[:, 0] <= truth) & (ci95[:, 1] >= truth)))
     # 2000 intervals tell 95 % to 0.5 %; shrinking and bounds may raise it, never lower it.
     assert covered / 2000 >= 0.935

@@ -213,7 +213,7 @@ def test_a_parameter_told_by_one_block_is_named():
     system = System(data.system.parameters, tuple(groups))
     solution = ESTIMATORS["wls"](system)
     spread = covariance_of(system, solution, UncertaintySettings(block=0.5))
-    assert spread.notices[0].code == "told-once"
+    assert spread.notices[0].code == "from-one-block"
     assert "P2_link2" in spread.notices[0].text
     assert np.all(np.isfinite(spread.covariance))
     assert spread.covariance[2, 2] >= solution.covariance[2, 2] * (1 - 1e-12)
@@ -235,7 +235,7 @@ def test_a_parameter_of_one_run_keeps_the_spread_of_its_blocks():
     assert "leave-one-out" in spread.methods  # the others have four runs to compare
     assert not spread.notices
     only = covariance_of(system, solution, UncertaintySettings("leave-one-out"))
-    assert only.notices[0].code == "told-once"
+    assert only.notices[0].code == "from-one-block"
 
 
 def test_short_logs_have_shorter_blocks():

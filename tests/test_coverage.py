@@ -9,12 +9,13 @@ approximated; coloured noise is drawn row by row and projected.
 from __future__ import annotations
 
 from dataclasses import replace
+from functools import partial
 
 import numpy as np
 import pytest
 
 from dynid.estimator.estimator import ESTIMATORS
-from dynid.estimator.wls import GroupWeights
+from dynid.estimator.wls import group_weights
 from dynid.projection.factor import Factor, triangle
 from dynid.projection.projection import Group, System
 from dynid.statistics.calibration import calibrated
@@ -22,7 +23,7 @@ from dynid.statistics.clusters import clusters_of
 from dynid.statistics.covariance import covariance_of
 from dynid.statistics.method import UncertaintySettings
 from dynid.statistics.sandwich import autocorrelated, chosen_lags
-from dynid.statistics.uncertainty import uncertainty
+from dynid.statistics.uncertainty import interval95
 from tests.systems import parameters
 
 DRAWS = 2000
@@ -59,7 +60,7 @@ def coverage(estimator, rows, sigmas, seed, blocks=1, methods=(CLASSICAL,)) -> l
 
 def held(chi, spread) -> int:
     """How many intervals hold the truth."""
-    low, high = uncertainty(chi, spread.covariance, spread.dof).ci95.T
+    low, high = interval95(chi, spread.covariance, spread.dof).T
     return int(np.sum((low <= CHI_TRUE) & (high >= CHI_TRUE)))
 
 
@@ -82,7 +83,7 @@ def test_default_intervals_cover_with_few_blocks():
 
 def test_wls_intervals_cover_classical_and_default():
     # 1e-6 on the weights is far below what 8000 intervals can tell, and saves half of the time.
-    wls = replace(ESTIMATORS["wls"], weighting=GroupWeights(rtol=1e-6))
+    wls = replace(ESTIMATORS["wls"], weighting=partial(group_weights, rtol=1e-6))
     for part in coverage(wls, (12, 8), (0.05, 0.3), 3, 16, (CLASSICAL, DEFAULT)):
         assert 0.93 <= part <= 0.97
 
@@ -163,7 +164,7 @@ def test_default_intervals_of_wls_cover_noise_that_remembers():
     """The whole way, weights and all; the second joint is four times as noisy. 2000 intervals tell
     95 % to half a percent."""
     rng = np.random.default_rng(8)
-    wls = replace(ESTIMATORS["wls"], weighting=GroupWeights(rtol=1e-6))
+    wls = replace(ESTIMATORS["wls"], weighting=partial(group_weights, rtol=1e-6))
     W, draws = motion_rows(), 500
     n = len(W) // 2
     e = remembering(0.1, rng, draws) * np.repeat([0.1, 0.4], n)[:, None]

@@ -1,13 +1,14 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from functools import partial
 
 import numpy as np
 import pytest
 
 from dynid.common.errors import InputError
 from dynid.estimator.estimator import ESTIMATORS, estimator_named
-from dynid.estimator.wls import GroupWeights
+from dynid.estimator.wls import group_weights
 from dynid.projection.projection import System
 from tests.contract import ROWS, SIGMAS, check_estimator, noisy_rows
 from tests.systems import group, joint_system, parameters, system
@@ -77,7 +78,7 @@ def test_one_joint_in_two_logs_shares_its_weight_unless_asked():
     data = System(parameters(3), (group(W1, Y1, log="a"), group(W2, Y2, log="b")))
     shared = ESTIMATORS["wls"](data)
     assert shared.weights[0] == shared.weights[1]
-    own = replace(ESTIMATORS["wls"], weighting=GroupWeights(per_log=True))(data)
+    own = replace(ESTIMATORS["wls"], weighting=partial(group_weights, per_log=True))(data)
     np.testing.assert_allclose(1 / own.weights, [0.1, 0.3], rtol=0.12)  # 400 rows: 3.5 %, three sigma
 
 
@@ -103,7 +104,7 @@ def test_weights_that_creep_far_below_sigma_have_converged():
     assert solution.status == "converged"
     assert not solution.notices
     # Where the rounds run out, the last step counts: 1e-4 sigma is far below what the rows tell.
-    few = replace(ESTIMATORS["wls"], weighting=GroupWeights(rtol=0.0, max_iterations=60))
+    few = replace(ESTIMATORS["wls"], weighting=partial(group_weights, rtol=0.0, max_iterations=60))
     stopped = few(joint_system(*contested_rows()))
     assert stopped.status == "converged"
     sigma = np.sqrt(np.diag(solution.covariance))
@@ -113,7 +114,7 @@ def test_weights_that_creep_far_below_sigma_have_converged():
 
 def test_no_convergence_is_said():
     Ws, Ys, _ = noisy_rows()
-    hasty = replace(ESTIMATORS["wls"], weighting=GroupWeights(max_iterations=2))
+    hasty = replace(ESTIMATORS["wls"], weighting=partial(group_weights, max_iterations=2))
     solution = hasty(joint_system(Ws, Ys))
     assert solution.status == "not converged"
     assert [notice.code for notice in solution.notices] == ["weights-not-converged"]

@@ -170,7 +170,7 @@ def test_fault_10_not_a_tree(load):
     second = robot(a, b, c, joint("j1", "a", "b"), joint("j2", "a", "c"), joint("j3", "b", "c"))
     error = refused(load, second, "link 'c' has two parents: joints 'j2' and 'j3'", place="line 7")
     assert "loops:" in error.remedy
-    closure = parse_yaml(error.remedy.split("robot file over this URDF:\n")[1]).data
+    closure = parse_yaml(error.remedy.split("robot file over this URDF:\n")[1]).plain()
     assert closure["loops"][0]["a"]["body"] == "b"
     assert closure["loops"][0]["b"]["body"] == "c"
     assert closure["loops"][0]["kind"] == "revolute"

@@ -154,7 +154,7 @@ def _damage(file: Path, rng: random.Random) -> None:
     if kind == ".parquet" or rng.random() < 0.2:
         file.write_bytes(_damaged_bytes(data, rng))
     elif kind == ".yaml":
-        tree = _damaged_tree(_plain(read_yaml(file).root), rng)
+        tree = _damaged_tree(_plain(read_yaml(file)), rng)
         file.write_text(_yaml(tree), encoding="utf-8")
     elif kind == ".json":
         file.write_text(json.dumps(_damaged_tree(json.loads(data), rng)), encoding="utf-8")

@@ -24,7 +24,7 @@ from dynid.robots.demo_file import demo_file, read_demo
 from dynid.simulation.prescribed import simulate_log
 from dynid.simulation.sensors import effort_noise
 from dynid.statistics.covariance import covariance_of
-from dynid.statistics.uncertainty import uncertainty
+from dynid.statistics.uncertainty import interval95
 from tests.systems import group
 
 CHI, GAINS = np.array([1.0, -0.5, 2.0, 0.7]), np.array([0.6, 1.5])
@@ -107,7 +107,7 @@ def test_intervals_cover_the_truth(colour) -> None:
         system = gain_system(joints, currents)
         found = solve_gains(system, NOISE)
         spread = covariance_of(system, found.solution)
-        ci = uncertainty(found.solution.chi, spread.covariance, spread.dof).ci95[4:]
+        ci = interval95(found.solution.chi, spread.covariance, spread.dof)[4:]
         hits.append((ci[:, 0] <= GAINS) & (ci[:, 1] >= GAINS))
     # 300 intervals: 95 % +- 1.3 %; two deviations, and what 24 blocks cost.
     assert 0.91 <= np.mean(hits) <= 0.985

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from functools import partial
 
 import numpy as np
 import pytest
@@ -292,7 +293,7 @@ def test_weights_that_do_not_settle_are_no_result(monkeypatch: pytest.MonkeyPatc
     log = exact_log(robot, true_parameters(robot))
     noisy = replace(log, tau=log.tau + np.random.default_rng(1).normal(size=log.tau.shape))
     # One round has no step to compare: it cannot have arrived.
-    estimators = {"wls": replace(estimators_wls(), weighting=wls.GroupWeights(max_iterations=1))}
+    estimators = {"wls": replace(estimators_wls(), weighting=partial(wls.group_weights, max_iterations=1))}
     monkeypatch.setattr("dynid.estimator.estimator.ESTIMATORS", estimators)
     with pytest.raises(NoResultError, match="not converged") as caught:
         identify_logs(robot, [noisy], (), EXACT.changed(estimator="wls"))

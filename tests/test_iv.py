@@ -3,18 +3,19 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from functools import partial
 
 import numpy as np
 import pytest
 
 from dynid.common.errors import InputError, NoResultError
 from dynid.estimator.estimator import ESTIMATORS, estimator_named
-from dynid.estimator.wls import GroupWeights
+from dynid.estimator.wls import group_weights
 from dynid.experiment.experiment import Experiment, FilterSettings
 from dynid.motion.logs import read_log
 from dynid.pipeline import identify_logs
 from dynid.simulation.demo import built_in_experiment
-from dynid.statistics.uncertainty import uncertainty
+from dynid.statistics.uncertainty import interval95
 from tests import arms
 from tests.systems import DensePass
 
@@ -68,12 +69,12 @@ def test_noise_of_w_does_not_bias():
 def test_intervals_cover():
     rng = np.random.default_rng(3)
     # 1e-4 on the weights is far below what 6000 intervals can tell.
-    estimator = replace(ESTIMATORS["iv"], weighting=GroupWeights(rtol=1e-4))
+    estimator = replace(ESTIMATORS["iv"], weighting=partial(group_weights, rtol=1e-4))
     covered, draws = 0, 2000
     for _ in range(draws):
         W, Y, Z = noisy_regressor(rng)
         solution = solved(W, Y, Z, estimator)
-        ci95 = uncertainty(solution.chi, solution.covariance, solution.dof).ci95
+        ci95 = interval95(solution.chi, solution.covariance, solution.dof)
         covered += int(np.sum((ci95[:, 0] <= CHI_TRUE) & (ci95[:, 1] >= CHI_TRUE)))
     assert 0.93 <= covered / (3 * draws) <= 0.97
 

@@ -68,7 +68,7 @@ def test_missing_files_and_names(tmp_path):
 def test_every_built_in_robot_loads_and_can_be_built_again(name):
     robot = load_robot(name)
     assert robot.name == name
-    assert read_yaml(robot.file).data["description"] == builtin_robots()[name]
+    assert read_yaml(robot.file).plain()["description"] == builtin_robots()[name]
     if robot.rebuild:
         assert robot.rebuild(robot.geometry).geometry == robot.geometry
 

@@ -14,7 +14,7 @@ from dynid.projection.projection import Group, System
 from dynid.statistics.clusters import clusters_of
 from dynid.statistics.covariance import blocks_of, covariance_of
 from dynid.statistics.method import UncertaintySettings
-from dynid.statistics.uncertainty import uncertainty
+from dynid.statistics.uncertainty import interval95
 
 RATE, SECONDS, JOINTS = 50.0, 10.0, 2
 T = np.arange(int(RATE * SECONDS)) / RATE
@@ -104,7 +104,7 @@ def held(system, gains):
     noise = [GroupNoise((np.arange(JOINTS) == int(one.name[1:])).astype(float)) for one in system.groups]
     found = solve_gains(system, noise)
     spread = covariance_of(system, found.solution)
-    ci = uncertainty(found.solution.chi, spread.covariance, spread.dof).ci95[-JOINTS:]
+    ci = interval95(found.solution.chi, spread.covariance, spread.dof)[-JOINTS:]
     return (ci[:, 0] <= gains) & (ci[:, 1] >= gains)
 
 

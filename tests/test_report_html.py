@@ -14,6 +14,7 @@ import pytest
 from rich.console import Console
 
 from dynid.base.system import NotIdentifiable
+from dynid.common.catalogue import Severity
 from dynid.common.notices import Notice
 from dynid.report.downloads import escaped, parameters_tex
 from dynid.report.html import report_html
@@ -25,7 +26,6 @@ from dynid.report.sections.provenance import command_line
 from dynid.report.sections.use import section
 from dynid.report.text import print_summary
 from dynid.statistics.signals import Signals
-from dynid.statistics.verdict import Reason
 from tests.fabricated import JOINTS, estimate
 
 _HOSTILE = "</script><script>alert(1)</script><img src=x onerror=alert(2)>"
@@ -185,7 +185,7 @@ def test_the_command_line_is_shown_only_if_it_was_ours():
 
 
 def test_backticks_become_code():
-    reasons = (Reason("burst", "use `estimator: robust` <b>", "odd `tick"),)
+    reasons = (Notice("burst", "use `estimator: robust` <b>", "odd `tick"),)
     text = report_html(replace(estimate(), verdict=replace(estimate().verdict, reasons=reasons)))
     assert "use <code>estimator: robust</code> &lt;b&gt;" in text
     assert "odd `tick" in text
@@ -198,7 +198,7 @@ def test_hostile_names_do_nothing():
         whole,
         robot=_HOSTILE,
         warnings=(Notice(_HOSTILE, _HOSTILE, _HOSTILE),),
-        verdict=replace(whole.verdict, reasons=(Reason(_HOSTILE, _HOSTILE, _HOSTILE),)),
+        verdict=replace(whole.verdict, reasons=(Notice(_HOSTILE, _HOSTILE, _HOSTILE),)),
         not_identifiable=(NotIdentifiable(_HOSTILE, _HOSTILE),),
         choices={_HOSTILE: _HOSTILE},
         provenance={"inputs": [{"file": _HOSTILE, "sha256": _HOSTILE}], "options": {_HOSTILE: _HOSTILE}},
@@ -261,7 +261,7 @@ def test_without_parameters():
 
 def test_three_reasons_are_shown_and_the_others_folded():
     whole = estimate()
-    more = Reason("burst", "a contact at t = 3 s", "cut it out", "bad")
+    more = Notice("burst", "a contact at t = 3 s", "cut it out", Severity.STOP)
     verdict = replace(whole.verdict, level="bad", reasons=(*whole.verdict.reasons, more))
     body = section(replace(whole, verdict=verdict)).body
     shown, folded = str(body).split("<details>")[:2]

@@ -13,6 +13,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from dynid.checks.check import Finished
 from dynid.checks.fault_columns import ALL, Suspect, SuspectRows
 from dynid.checks.residual_tests import (
     _filter_correlation,
@@ -50,7 +51,7 @@ def job_of(fault: str, seed: int, victim: int, loaded: bool = False):
 
 def checks_of(fault: str, seed: int, victim: int = 1, loaded: bool = False):
     problem, fit, experiment = job_of(fault, seed, victim, loaded)
-    return check_residuals(problem, fit.data, fit.chi, experiment)
+    return Finished(fit).answered(check_residuals(problem, fit.data, fit.chi, experiment))
 
 
 def codes(found) -> list[str]:
@@ -106,7 +107,7 @@ def test_all_gains_wrong_alike_show_beside_a_known_mass_only() -> None:
         experiment = Experiment(robot=robot)
         problem = prepare(robot, logs, experiment)
         fit = linear_fit(problem, experiment)
-        found = check_residuals(problem, fit.data, fit.chi, experiment)
+        found = Finished(fit).answered(check_residuals(problem, fit.data, fit.chi, experiment))
         assert [one.about for one in found.tests if one.test == "gain" and one.warned] == (
             ["all efforts"] if loaded else []
         )
@@ -122,7 +123,7 @@ def test_friction_left_over_is_named() -> None:
     experiment = Experiment(robot=robot)
     problem = prepare(robot, [replace(log, tau=tau)], experiment)
     fit = linear_fit(problem, experiment)
-    found = check_residuals(problem, fit.data, fit.chi, experiment)
+    found = Finished(fit).answered(check_residuals(problem, fit.data, fit.chi, experiment))
     assert codes(found) == ["friction-speed"]
     assert "'elbow'" in found.notices[0].text
 

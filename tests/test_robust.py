@@ -14,7 +14,7 @@ from dynid.estimator.wls import unit_weights
 from dynid.experiment.experiment import Experiment
 from dynid.pipeline import identify_logs
 from dynid.simulation.demo import built_in_experiment
-from dynid.statistics.uncertainty import uncertainty
+from dynid.statistics.uncertainty import interval95
 from tests.systems import DensePass
 
 CHI_TRUE = np.array([1.0, -0.5, 2.0, 0.1])
@@ -88,7 +88,7 @@ def test_intervals_cover(function, draws):
     covered = 0
     for _ in range(draws):
         solution = solved(estimator, W, W @ CHI_TRUE + 0.3 * rng.standard_normal(60))
-        ci95 = uncertainty(solution.chi, solution.covariance, solution.dof).ci95
+        ci95 = interval95(solution.chi, solution.covariance, solution.dof)
         covered += int(np.sum((ci95[:, 0] <= CHI_TRUE) & (ci95[:, 1] >= CHI_TRUE)))
     assert 0.93 <= covered / (4 * draws) <= 0.97
 

@@ -13,7 +13,7 @@ from dynid.projection.projection import System
 from dynid.statistics.assemble import estimate_parameters
 from dynid.statistics.essential import EssentialRule, essential_parameters, keep_parameters
 from dynid.statistics.fit import percent
-from dynid.statistics.uncertainty import student_t95, uncertainty
+from dynid.statistics.uncertainty import interval95, relative_percent, student_t95
 from tests.systems import group, joint_system, parameters, system
 
 CHI = np.array([2.0, -1.0, 0.5, 1e-4, 0.0])
@@ -33,14 +33,13 @@ def reduced_of(data, table):
 
 
 def test_uncertainty_is_one_source():
-    found = uncertainty(np.array([2.0, 0.0]), np.array([[0.04, 0.0], [0.0, 0.01]]), dof=10)
-    np.testing.assert_allclose(found.sigma, [0.2, 0.1], rtol=1e-15)
-    np.testing.assert_allclose(found.sigma_rel_percent, [10.0, np.inf])
+    chi, covariance = np.array([2.0, 0.0]), np.array([[0.04, 0.0], [0.0, 0.01]])
+    np.testing.assert_allclose(relative_percent(chi, covariance), [10.0, np.inf])
     t = 2.228138851964939  # Student's t, 10 degrees of freedom, 97.5 %, from printed tables
     assert student_t95(10) == pytest.approx(t, rel=1e-9)
-    np.testing.assert_allclose(found.ci95[0], [2 - 0.2 * t, 2 + 0.2 * t], rtol=1e-9)
+    np.testing.assert_allclose(interval95(chi, covariance, 10)[0], [2 - 0.2 * t, 2 + 0.2 * t], rtol=1e-9)
     with pytest.raises(InputError, match="0 degrees of freedom"):
-        uncertainty(np.zeros(1), np.eye(1), 0)
+        interval95(np.zeros(1), np.eye(1), 0)
 
 
 @pytest.mark.parametrize("rule", [EssentialRule(ratio=10.0), EssentialRule(sigma_percent=15.0)])

@@ -79,7 +79,7 @@ def test_factors_hold_all_inner_products_of_the_rows() -> None:
     valid = np.concatenate([ok for _, _, ok in parts], axis=1)
     for row, (lo, hi) in enumerate(((0, 3), (3, 5))):
         A = entries[lo:hi, valid[row]].T
-        factor = merge(blocks[row].factors)
+        factor = merge([factor for _, _, factor in blocks[row]])
         assert factor.n_rows == len(A)
         # R^T R = A^T A up to rounding of sums over 600 rows.
         np.testing.assert_allclose(factor.R.T @ factor.R, A.T @ A, atol=1e-10)
@@ -91,15 +91,15 @@ def test_threads_and_many_blocks_do_not_change_the_answer(monkeypatch: pytest.Mo
     one, _ = stream(source, rows, threads=1)
     two, _ = stream(source, rows, threads=2)
     for a, b in zip(one, two, strict=True):
-        np.testing.assert_array_equal(a.times, b.times)
-        for x, y in zip(a.factors, b.factors, strict=True):
+        assert [place[:2] for place in a] == [place[:2] for place in b]
+        for (*_, x), (*_, y) in zip(a, b, strict=True):
             np.testing.assert_array_equal(x.R, y.R)
     monkeypatch.setattr(stream_module, "MOST_BLOCKS", 16)
     few, seconds = stream(source, rows)
-    assert all(len(blocks.factors) <= 16 for blocks in few)
+    assert all(len(blocks) <= 16 for blocks in few)
     assert 16 * seconds >= 400.0  # the whole log
     for a, b in zip(one, few, strict=True):
-        R, S = merge(a.factors).R, merge(b.factors).R
+        R, S = (merge([factor for *_, factor in row]).R for row in (a, b))
         # The same rows merged in another order: rounding only.
         np.testing.assert_allclose(R.T @ R, S.T @ S, rtol=1e-11, atol=1e-8)
 
@@ -111,19 +111,19 @@ def test_blocks_of_one_moment_carry_one_number(monkeypatch: pytest.MonkeyPatch, 
     source = RandomRows(3000, [(0, 1400), (1500, 3000)], slice(400, 800))
     rows = row_filter(source.dt, 5)
     (whole, masked), seconds = stream(source, rows)
-    starts = {time: seconds * time for time in whole.times.tolist()}
-    assert len(whole.times) <= most
-    assert set(masked.times.tolist()) < set(starts)
-    missing = sorted(starts[time] for time in set(starts) - set(masked.times.tolist()))
+    starts = {number: seconds * number for _, number, _ in whole}
+    valid = {number for _, number, _ in masked}
+    assert len(whole) <= most
+    assert valid < set(starts)
+    missing = sorted(starts[number] for number in set(starts) - valid)
     # 4 s to 8 s are masked; blocks that the mask only touches keep rows.
     assert missing[0] >= 4.0 - 1e-9
     assert missing[-1] + seconds <= 8.0 + 1e-9
     assert len(missing) >= 4.0 / seconds - 2
     for one in (whole, masked):
-        assert np.all(np.diff(one.runs) >= 0)
-        assert set(one.runs.tolist()) == {0, 1}
-        places = list(zip(one.runs.tolist(), one.times.tolist(), strict=True))
-        assert len(set(places)) == len(places) == len(one.factors)
+        places = [place[:2] for place in one]
+        assert {run for run, _ in places} == {0, 1}
+        assert len(set(places)) == len(places) == len(one)
 
 
 def test_inflation_is_that_of_filtered_white_noise() -> None:

@@ -18,7 +18,7 @@ flags: [true, yes, null, "5", 012]
 
 
 def test_data_are_plain_and_follow_yaml_1_2():
-    assert parse_yaml(TEXT).data == {
+    assert parse_yaml(TEXT).plain() == {
         "name": "arm",
         "joints": [{"name": "a", "kind": "revolute"}, {"name": "b", "mdh": {"d": 0.001}}],
         "flags": [True, "yes", None, "5", 12],
@@ -27,20 +27,20 @@ def test_data_are_plain_and_follow_yaml_1_2():
 
 @pytest.mark.parametrize("text", ["1e-3", "1E-3", "0.001", "1.e-3", "+.001"])
 def test_scientific_notation_is_a_number(text):
-    assert parse_yaml(f"x: {text}").data == {"x": 1e-3}
+    assert parse_yaml(f"x: {text}").plain() == {"x": 1e-3}
 
 
 def test_lines_of_paths():
-    document = parse_yaml(TEXT)
-    assert document.line(()) == 1
-    assert document.line(("joints",)) == 2
-    assert document.line(("joints", 1)) == 4
-    assert document.line(("joints", 1, "mdh", "d")) == 6
-    assert document.line(("joints", 1, "nothing")) == 4
+    joints = root_entry(parse_yaml(TEXT)).mapping()["joints"]
+    second = list(joints.items())[1]
+    assert joints.place == "line 2, joints"
+    assert second.place == "line 4, joints[1]"
+    assert second.at("mdh.d").place == "line 6, joints[1].mdh.d"
+    assert second.at("nothing").place == "line 4, joints[1]"
 
 
 def test_small_aliases_are_allowed_and_shared():
-    assert parse_yaml("a: &x [1, 2]\nb: *x").data == {"a": [1, 2], "b": [1, 2]}
+    assert parse_yaml("a: &x [1, 2]\nb: *x").plain() == {"a": [1, 2], "b": [1, 2]}
 
 
 @pytest.mark.parametrize(

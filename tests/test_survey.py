@@ -7,13 +7,14 @@ import pytest
 
 from dynid.common.errors import InputError
 from dynid.kinematics.assembly import assembly_of
+from dynid.kinematics.coordinates import States
 from dynid.kinematics.sensors import sensors_of
 from dynid.mechanism.load import load_robot
 from dynid.motion.logs import log_from_arrays
 from dynid.motion.motion import Motion
 from dynid.motion.plan import plan_motions
 from dynid.motion.settings import FilterSettings, MaskSettings
-from dynid.projection.kinematics import ClosedKinematics, States, kinematics_along
+from dynid.projection.kinematics import ClosedKinematics, kinematics_along
 from dynid.projection.survey import _jumps
 
 SLIDER_CRANK = """

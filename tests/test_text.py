@@ -7,9 +7,9 @@ from dataclasses import replace
 import pytest
 from rich.console import Console
 
+from dynid.common.notices import Notice
 from dynid.report.numbers import percent, sigma_text, value_text
 from dynid.report.text import print_summary, print_validation
-from dynid.statistics.verdict import Reason
 from tests.fabricated import estimate
 
 
@@ -30,7 +30,7 @@ def test_the_verdict_comes_first_with_three_reasons_and_their_remedies():
 
 def test_further_reasons_are_named_and_printed_on_request():
     whole = estimate()
-    more = Reason("burst", "a contact at t = 3 s", "cut it out")
+    more = Notice("burst", "a contact at t = 3 s", "cut it out")
     verdict = replace(whole.verdict, reasons=(*whole.verdict.reasons, more))
     whole = replace(whole, verdict=verdict)
     short = _printed(100, whole)
@@ -70,7 +70,7 @@ def test_truth_is_marked():
 
 
 def test_names_are_no_markup():
-    reasons = (Reason("x", "[bold]joint[/bold] [link=http://a]b[/link]"),)
+    reasons = (Notice("x", "[bold]joint[/bold] [link=http://a]b[/link]"),)
     whole = replace(estimate(), verdict=replace(estimate().verdict, reasons=reasons))
     assert "[bold]joint[/bold] [link=http://a]b[/link]" in _printed(100, whole)
 

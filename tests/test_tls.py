@@ -17,7 +17,7 @@ from dynid.experiment.experiment import Experiment, FilterSettings
 from dynid.pipeline import identify_logs
 from dynid.projection.projection import System
 from dynid.simulation.demo import built_in_experiment
-from dynid.statistics.uncertainty import uncertainty
+from dynid.statistics.uncertainty import interval95
 from tests.contract import check_column_scale
 from tests.systems import DensePass, system
 
@@ -150,7 +150,7 @@ def test_intervals_cover(known, draws):
         W, Y = errors_in_variables(rng, n=150)
         again = DensePass([W], [Y], sigmas=columns)
         solution = estimator(again.blocked(), again)
-        ci95 = uncertainty(solution.chi, solution.covariance, solution.dof).ci95
+        ci95 = interval95(solution.chi, solution.covariance, solution.dof)
         covered += int(np.sum((ci95[:, 0] <= CHI_TRUE) & (ci95[:, 1] >= CHI_TRUE)))
     assert 0.93 <= covered / (3 * draws) <= 0.97
 

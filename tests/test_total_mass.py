@@ -22,7 +22,7 @@ from dynid.projection.factor import Factor
 from dynid.projection.projection import System
 from dynid.robots.demo_file import demo_file, read_demo
 from dynid.statistics.covariance import covariance_of
-from dynid.statistics.uncertainty import uncertainty
+from dynid.statistics.uncertainty import interval95
 from tests.test_gains import CHI, GAINS, NOISE, effort_noise, gain_system, gains_of, rows, runs
 
 RODS = tuple(f"rod{i}" for i in range(1, 7))
@@ -160,7 +160,7 @@ def test_intervals_of_weighed_gains_cover_the_truth() -> None:
         system = System(tuple(system.parameters[k] for k in kept), tuple(groups))
         found = solve_gains(system, NOISE)
         spread = covariance_of(system, found.solution)
-        ci = uncertainty(found.solution.chi, spread.covariance, spread.dof).ci95[3:]
+        ci = interval95(found.solution.chi, spread.covariance, spread.dof)[3:]
         hits.append((ci[:, 0] <= GAINS) & (ci[:, 1] >= GAINS))
     # 300 intervals, the two of a draw related: 95 % +- 1.8 %; two deviations, and what 24 blocks cost.
     assert 0.90 <= np.mean(hits) <= 0.99

@@ -20,10 +20,11 @@ from dynid.fit import fit_task
 from dynid.pipeline import identify_logs
 from dynid.report.json_file import json_text, read_result, result_document
 from dynid.statistics.estimate import GroupFit, ParameterEstimate
+from dynid.statistics.verdict import NOT_JUDGED, Verdict
 from dynid.unknown import Task
 from dynid.validation.causes import _misfit
 from dynid.validation.purpose import missing_for
-from dynid.validation.unseen import RowError, Unseen, left_out_errors, noise_floors
+from dynid.validation.unseen import joint_error, left_out_errors, noise_floors
 from dynid.validation.verdict import judge_result
 from tests.fabricated import estimate
 from tests.workspace import dynid
@@ -88,9 +89,9 @@ def test_parts_left_out_are_predicted_worse_than_fitted_but_near_noise(scara) ->
         assert fitted[name] < error < 2.0 * floors[name]  # 2337 rows, 23 parameters, eight parts
 
 
-def unseen(**changes: float) -> Unseen:
-    row = RowError("joint_1", "N m", 0.2, 0.0, 20.0, 0.19)
-    return Unseen((replace(row, **changes),), "validation x", True)
+def unseen(**changes: float) -> Verdict:
+    row = {"error": 0.2, "bias": 0.0, "peak": 20.0, "floor": 0.19} | changes
+    return replace(NOT_JUDGED, judged_on="validation x", joints=(joint_error("joint_1", "N m", **row),))
 
 
 @pytest.fixture(scope="module")
@@ -98,9 +99,9 @@ def judged(scara):
     setup, fit = scara
     clean = replace(identify_logs(setup.mechanism, setup.logs), warnings=())
 
-    def level(errors: Unseen, *warnings, purpose: str | None = None, failure: str = ""):
+    def level(errors: Verdict, *warnings, purpose: str | None = None, failure: str = ""):
         asked = replace(fit, task=replace(fit.task, experiment=fit.experiment.changed(purpose=purpose)))
-        return judge_result(asked, replace(clean, warnings=warnings), errors, failure)
+        return judge_result(asked, replace(clean, warnings=warnings, verdict=errors), failure)
 
     return level
 
@@ -141,9 +142,9 @@ def test_a_purpose_sets_what_is_enough(judged) -> None:
 def test_a_payload_needs_narrow_intervals() -> None:
     mass = ParameterEstimate("M_box", "kg", 2.0, 0.01, 0.5, (1.98, 2.02))
     whole = replace(estimate(), parameters=(mass,), choices={"load box": "2 kg"})
-    assert not list(missing_for("payload", whole, unseen()))
+    assert not list(missing_for("payload", replace(whole, verdict=unseen())))
     wide = replace(mass, ci95=(1.8, 2.2))
-    (reason,) = missing_for("payload", replace(whole, parameters=(wide,)), unseen())
+    (reason,) = missing_for("payload", replace(replace(whole, parameters=(wide,)), verdict=unseen()))
     assert "not known within 5 %" in reason.text
 
 
@@ -176,7 +177,14 @@ def test_bad_exits_3_and_writes_the_result(tmp_path, monkeypatch) -> None:
 
 @pytest.mark.parametrize(("fitted", "code"), [(0.02, "not-general"), (0.3, "model-misfit")])
 def test_logs_fitted_to_the_noise_contradict_no_model(fitted: float, code: str) -> None:
-    row = RowError("elbow", "N m", error=0.5, bias=0.0, peak=10.0, floor=0.01)
+    row = joint_error("elbow", "N m", error=0.5, bias=0.0, peak=10.0, floor=0.01)
     group = GroupFit("elbow", fitted, 1.0, 0.99)
-    (found,) = _misfit((group,), Unseen((row,), "validation run", True), (), ())
+    whole = estimate()
+    whole = replace(
+        whole,
+        fit=replace(whole.fit, groups=(group,)),
+        verdict=replace(NOT_JUDGED, joints=(row,)),
+        residual_tests=(),
+    )
+    (found,) = _misfit(whole, ())
     assert found.code == code

@@ -35,7 +35,7 @@ TOPICS: dict[str, tuple[str, ...]] = {
     "Tables of multibody programs": ("wrench_table", "write_wrench_table", "UniformAcceleration"),
     "The stages one by one": (
         *("prepare", "build_system", "structural_base", "base_system", "estimator_named"),
-        *("covariance_of", "UncertaintySettings", "uncertainty"),
+        *("covariance_of", "UncertaintySettings", "interval95"),
     ),
 }
 

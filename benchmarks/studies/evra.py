@@ -34,7 +34,7 @@ from dynid.robots.demo_file import demo_file, read_demo
 from dynid.simulation.prescribed import inverse_efforts, simulate_log
 from dynid.statistics.covariance import covariance_of
 from dynid.statistics.method import UncertaintySettings
-from dynid.statistics.uncertainty import uncertainty
+from dynid.statistics.uncertainty import interval95
 
 MODELS = ("inverse", "power", "energy")
 RATES = (20.0, 51.0, 100.0, 1000.0)  # Hz
@@ -128,7 +128,7 @@ def fit(logs: Sequence[Log], model: str, options: Mapping[str, Any] = MEASURED) 
     found = inverse_efforts(robot(), data.S @ solution.chi + data.base.c, q, dq, ddq)
     error = 100.0 * np.linalg.norm(found - tau) / np.linalg.norm(tau)
     spread = covariance_of(data.blocked(), solution, UncertaintySettings())
-    low, high = uncertainty(solution.chi, spread.covariance, spread.dof).ci95.T
+    low, high = interval95(solution.chi, spread.covariance, spread.dof).T
     at = [i for i, name in enumerate(data.names) if name[:2] in ("Fv", "Fs")]
     true = np.array([truth()[data.names[i]] for i in at])
     held = int(np.sum((low[at] <= true) & (true <= high[at])))

@@ -56,7 +56,7 @@ if TYPE_CHECKING:
     from dynid.statistics.covariance import covariance_of
     from dynid.statistics.estimate import Estimate
     from dynid.statistics.method import UncertaintySettings
-    from dynid.statistics.uncertainty import uncertainty
+    from dynid.statistics.uncertainty import interval95
     from dynid.validation.compare import compare_experiment, compare_friction
     from dynid.validation.results import agreement, compare_results
 
@@ -99,6 +99,7 @@ __all__ = [
     "export_result",
     "free_motions",
     "identify",
+    "interval95",
     "lengths_for",
     "load_robot",
     "locked",
@@ -121,7 +122,6 @@ __all__ = [
     "simulate",
     "simulate_log",
     "structural_base",
-    "uncertainty",
     "validate_result",
     "verify",
     "wrench_table",
@@ -166,6 +166,7 @@ _HOME = {
     "export_result": "dynid.export",
     "free_motions": "dynid.dynamics.free_motion",
     "identify": "dynid.pipeline",
+    "interval95": "dynid.statistics.uncertainty",
     "lengths_for": "dynid.dynamics.statics",
     "load_robot": "dynid.mechanism.load",
     "locked": "dynid.mechanism.cable",
@@ -188,7 +189,6 @@ _HOME = {
     "simulate": "dynid.simulation.simulation",
     "simulate_log": "dynid.simulation.prescribed",
     "structural_base": "dynid.base.structural",
-    "uncertainty": "dynid.statistics.uncertainty",
     "validate_result": "dynid.pipeline",
     "verify": "dynid.report.seal",
     "wrench_table": "dynid.simulation.wrench_table",

@@ -41,7 +41,7 @@ from dynid.projection.projection import Directions, Group, System, choose_rows
 from dynid.statistics.estimate import Estimate, RunFit
 
 if TYPE_CHECKING:
-    from dynid.checks.check import Check, Found
+    from dynid.checks.check import Answer, Check
     from dynid.fit import Fit
     from dynid.problem import Problem
     from dynid.refinement.joints import Refinement
@@ -64,21 +64,6 @@ _WHOLE = 0.99  # of a row filter's kernel: its last taps are rounding
 _MOUNTED = {"force_sensor": "force_sensor"}
 
 LogInput = str | os.PathLike[str] | LogEntry | Mapping[str, Any] | DataFrame
-
-
-@dataclass(frozen=True, eq=False)
-class Ready:
-    """A robot and its equations, as a case wants them.
-
-    Attributes:
-        case: With what it has to remember of this robot.
-        notices: What was noticed on the way.
-    """
-
-    case: Case
-    robot: Mechanism
-    directions: Directions
-    notices: tuple[Notice, ...] = ()
 
 
 @dataclass(frozen=True, eq=False)
@@ -115,16 +100,9 @@ class Case:
     def refuse(self, experiment: Experiment) -> None:
         """Refuse options that make no sense here, before any work is done."""
 
-    def ready(
-        self,
-        robot: Mechanism,
-        parameters: Sequence[Parameter],
-        directions: Directions,
-        logs: Sequence[Log],
-        experiment: Experiment,
-    ) -> Ready:
-        """Equations with a measured side."""
-        return Ready(self, robot, directions)
+    def ready(self, problem: Problem, logs: Sequence[Log]) -> Problem:
+        """The problem, not yet joined with its logs, with a measured side in its equations."""
+        return problem
 
     def log_notices(
         self, robot: Mechanism, logs: Sequence[Log], experiment: Experiment
@@ -306,7 +284,7 @@ class Case:
         """What only this case must be questioned about: question -> check, as in `dynid.checks`."""
         return {}
 
-    def residual_tests(self, fit: Fit) -> Found | None:
+    def residual_tests(self, fit: Fit) -> list[Answer] | None:
         """Tests of the residuals that replace those of time series; None: the usual ones."""
         return None
 

@@ -25,7 +25,7 @@ from dynid.mechanism.parameters import prior_values
 from dynid.problem import Problem, build_system
 from dynid.projection.model import model_for
 from dynid.projection.projection import System
-from dynid.realise import Realised, check_reduction, realise
+from dynid.realise import check_reduction, realise
 from dynid.refinement.joints import Refinement, refine, refined_parts
 from dynid.statistics.assemble import EstimateParts, estimate_parameters
 from dynid.statistics.covariance import blocks_of
@@ -36,6 +36,7 @@ from dynid.statistics.essential import (
     keep_parameters,
     restrict,
 )
+from dynid.statistics.standard import StandardSet
 from dynid.unknown import Settled, Task, settle
 
 
@@ -50,6 +51,9 @@ class Fit:
         seen: The same over the base parameters that these data see.
         data: What is computed from rows reads these: the rows whose least-squares solution it is.
         linear: Of the estimator, before physical consistency.
+        solution: Over all parameters seen: the linear one, or the consistent one of the estimator.
+        standard: The full set of consistent bodies, if requested.
+        physics: What was noticed about physical consistency.
         reduced: A fit of fewer parameters, if requested.
         linear_chi: Standard parameters that give the same efforts (others zero or known), shape (p,), SI.
         symbols: Finds names of dimensions for the groupings, which takes a while; None: numbers only.
@@ -61,7 +65,9 @@ class Fit:
     seen: BaseSystem
     data: BaseSystem
     linear: Solution
-    real: Realised
+    solution: Solution
+    standard: StandardSet | None
+    physics: tuple[Notice, ...]
     reduced: Reduced | None
     linear_chi: Float[Array, "p"]
     symbols: Callable[[Problem, Experiment], Symbols] | None = None
@@ -77,17 +83,17 @@ class Fit:
         return self.task.experiment
 
     @property
-    def solution(self) -> Solution:
-        """Over all parameters seen."""
-        return self.real.solution
-
-    @property
     def failure(self) -> str:
         """Why the parameters are not those requested; empty if they are."""
         if self.solution.status == CONVERGED:
             return ""
         name, passes = self.experiment.estimator, self.solution.iterations
-        return self.real.failure or f"'{name}' has not converged after {passes} iterations"
+        return self.no_set or f"'{name}' has not converged after {passes} iterations"
+
+    @property
+    def no_set(self) -> str:
+        """Why a requested set of consistent bodies does not exist; empty if none is missing."""
+        return "" if self.standard is None else self.standard.failure
 
     @property
     def choices(self) -> dict[str, str]:
@@ -174,16 +180,19 @@ def fit_task(
     problem, experiment = task.problem, task.experiment
     system = build_system(problem, task.progress)
     seen = problem.case.named(base_system(system, base_of(problem, experiment)))
-    linear = estimator.linear(seen.system, LogPass(problem, seen))
+    linear = estimator.linear(seen.system, LogPass(problem, seen) if estimator.rework else None)
     roots = [one.carried(system, seen.S, linear.weights) for one in settled if one.carried is not None]
     carried = np.hstack(roots) if roots else None
-    real = realise(problem, experiment, seen, linear, estimator.constraint, carried)
-    equations = real.solution.equations
+    solution, standard, physics = realise(problem, experiment, seen, linear, estimator.constraint, carried)
+    equations = solution.equations
     data = seen if equations is None else seen.with_equations(equations)
-    reduced = _reduced(experiment, data, real.solution, problem.case.influence_percent)
+    reduced = _reduced(experiment, data, solution, problem.case.influence_percent)
     reduced = reduced and _judged_on(seen, reduced)
-    chi = _standard_values(data, real.solution, reduced) if real.chi is None else real.chi
-    return Fit(task, settled, system, seen, data, linear, real, reduced, chi, symbols)
+    if standard is not None and standard.is_estimate:
+        chi = standard.found.chi
+    else:
+        chi = _standard_values(data, solution, reduced)
+    return Fit(task, settled, system, seen, data, linear, solution, standard, physics, reduced, chi, symbols)
 
 
 def _reduced(

@@ -152,7 +152,7 @@ def _identified(task: Task, truth: Mapping[str, float] | None) -> Estimate:
             fit = fit_task(task, symbols=_symbols)
         except InputError as error:
             raise explained(error, task) from error
-        problem, parts, chi, real = fit.problem, fit.parts, fit.chi, fit.real
+        problem, parts, chi = fit.problem, fit.parts, fit.chi
         fitted = fitted_signals(problem, chi)
         predicted = cache(lambda: predict_held_out(problem, chi, fit.task.held_out, fit.experiment))
         checked = run_checks(Finished(fit, lambda: predicted()[0]), CHECKS.values())
@@ -179,7 +179,7 @@ def _identified(task: Task, truth: Mapping[str, float] | None) -> Estimate:
         ),
         signals=(*fitted, *unseen),
         truth=None if truth is None else fit.true_values(truth),
-        standard=problem.case.entries(problem, real.entries),
+        standard=problem.case.entries(problem, () if fit.standard is None else fit.standard.entries),
         residual_tests=checked.tests,
         tried=tried,
         history=recorded(fit.linear, parts.parameters),
@@ -188,11 +188,11 @@ def _identified(task: Task, truth: Mapping[str, float] | None) -> Estimate:
         drawing=drawing_of(fit, fitted),
         description=described(fit),
     )
-    failure = real.failure or refused or _not_converged(fit)
+    failure = fit.no_set or refused or _not_converged(fit)
     with single_threaded_blas():
         errors = unseen_errors(fit, estimate.signals, estimate.validation)
-        estimate = with_causes(fit, errors, estimate)
-    estimate = replace(estimate, verdict=judge_result(fit, estimate, errors, failure))
+        estimate = with_causes(fit, replace(estimate, verdict=errors))
+    estimate = replace(estimate, verdict=judge_result(fit, estimate, failure))
     if failure:
         raise NoResultError(failure, estimate)
     return estimate

@@ -56,9 +56,9 @@ class Problem:
     model: Model
     parameters: tuple[Parameter, ...]
     directions: Directions
-    plans: tuple[MotionPlan, ...]
-    sources: tuple[RowSource, ...]
-    filters: tuple[RowFilter, ...]
+    plans: tuple[MotionPlan, ...] = ()
+    sources: tuple[RowSource, ...] = ()
+    filters: tuple[RowFilter, ...] = ()
     load_parameters: Float[Array, "p"] | None = None
     row_options: Mapping[str, Any] = field(default_factory=dict)
     case: Case = PLAIN
@@ -108,16 +108,16 @@ class Problem:
                         file=log.file,
                         remedy="identify from a log with this payload too, or leave this log out",
                     )
-        return join(
-            self.mechanism,
-            self.model,
-            self.parameters,
-            self.directions,
-            plans,
-            logs,
-            experiment,
-            self.case,
-        )
+        return replace(self, load_parameters=None, notices=()).along(logs, plans, experiment)
+
+    def along(self, logs: Sequence[Log], plans: Sequence[MotionPlan], experiment: Experiment) -> Problem:
+        """The equations along logs whose filters have been chosen."""
+        case = self.case
+        logs = [nearest_turns(self.mechanism, log) for log in logs] if case.is_series else logs
+        motions = [Motion(log, plan) for log, plan in zip(logs, plans, strict=True)]
+        filters, options = case.filters(plans, experiment), case.row_options(experiment)
+        problem = replace(self, plans=tuple(plans), sources=(), filters=filters, row_options=options)
+        return replace(problem, sources=tuple(problem.rows_along(motion) for motion in motions))
 
 
 def prepare(
@@ -154,27 +154,10 @@ def prepare(
             remedy="map the effort columns under `columns:`",
         )
     plans = case.plans(logs, robot, experiment) if plans is None else plans
-    ready = case.ready(robot, parameters, directions, logs, experiment)
-    problem = join(ready.robot, model, parameters, ready.directions, plans, logs, experiment, ready.case)
-    return replace(problem, notices=(*ready.notices, *ready.case.log_notices(robot, logs, experiment)))
-
-
-def join(
-    robot: Mechanism,
-    model: Model,
-    parameters: tuple[Parameter, ...],
-    directions: Directions,
-    plans: Sequence[MotionPlan],
-    logs: Sequence[Log],
-    experiment: Experiment,
-    case: Case,
-) -> Problem:
-    """A problem whose every choice has been made."""
-    logs = [nearest_turns(robot, log) for log in logs] if case.is_series else logs
-    motions = [Motion(log, plan) for log, plan in zip(logs, plans, strict=True)]
-    filters, options = case.filters(plans, experiment), case.row_options(experiment)
-    problem = Problem(robot, model, parameters, directions, tuple(plans), (), filters, None, options, case)
-    return replace(problem, sources=tuple(problem.rows_along(motion) for motion in motions))
+    problem = case.ready(Problem(robot, model, parameters, directions, case=case), logs)
+    problem = problem.along(logs, plans, experiment)
+    notices = problem.case.log_notices(robot, logs, experiment)
+    return replace(problem, notices=problem.notices + notices)
 
 
 def build_system(problem: Problem, progress: Progress | None = None, threads: int | None = None) -> System:
@@ -205,11 +188,22 @@ def row_groups(
             entries = source.layout.columns[source.layout.start[k] : source.layout.start[k + 1]]
             columns = entries[entries != ABSENT]
             name, unit = problem.directions.group_names[k], problem.directions.units[k]
-            if own.factors:
-                factors, times, runs = own.factors, own.times, own.runs
-                inflation = rows.inflation
-                group = Group(name, log.name, unit, columns, factors, inflation, times, runs, seconds)
-                groups.append(replace(group, path=path, homogeneous=bool(felt_nowhere[k])))
+            if own:
+                runs, times, factors = zip(*own, strict=True)
+                group = Group(
+                    name,
+                    log.name,
+                    unit,
+                    columns,
+                    factors,
+                    rows.inflation,
+                    times=np.array(times, dtype=int),
+                    runs=np.array(runs, dtype=int),
+                    seconds=seconds,
+                    path=path,
+                    homogeneous=bool(felt_nowhere[k]),
+                )
+                groups.append(group)
     return problem.case.groups(tuple(groups))
 
 

@@ -6,8 +6,7 @@ chi = T x + c, with each body's pseudo-inertia positive semidefinite (see `estim
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
-from typing import Any
+from dataclasses import replace
 
 import numpy as np
 from jaxtyping import Float
@@ -35,39 +34,6 @@ from dynid.statistics.standard import StandardSet, standard_set
 _LENGTH = 0.3  # [m], converts inertias to masses if there is no prior; only a scale
 
 
-@dataclass(frozen=True, eq=False)
-class Realised:
-    """What physical consistency makes of a linear solution.
-
-    Attributes:
-        solution: The linear one, or the consistent one if the estimator requires it.
-        standard: The full consistent set, if requested.
-        chi: Standard parameters of the consistent estimator; None for others.
-    """
-
-    solution: Solution
-    standard: StandardSet | None
-    chi: Float[Array, "p"] | None
-    notices: tuple[Notice, ...]
-
-    @property
-    def entries(self) -> tuple[Mapping[str, Any], ...]:
-        """The table of the standard set; empty where there is none."""
-        return () if self.standard is None else self.standard.entries
-
-    @property
-    def choices(self) -> Mapping[str, str]:
-        """How the set was found, in words."""
-        return {} if self.standard is None else self.standard.choices
-
-    @property
-    def failure(self) -> str:
-        """Why a requested set does not exist; empty if it exists or was not requested."""
-        if self.standard is None or self.standard.found.status == SOLVED:
-            return ""
-        return f"no physically consistent set of bodies: {self.standard.found.reason}"
-
-
 def realise(
     problem: Problem,
     experiment: Experiment,
@@ -75,39 +41,43 @@ def realise(
     linear: Solution,
     constraint: Consistency | None,
     carried: Float[Array, "v r"] | None = None,
-) -> Realised:
-    """Real bodies behind a linear solution, as the experiment asks, and the tests every result gets.
+) -> tuple[Solution, StandardSet | None, tuple[Notice, ...]]:
+    """Consistent bodies behind a linear solution, as the experiment asks, and the tests every result gets.
 
     Args:
         linear: Solution over the base parameters.
         constraint: Of the estimator; None for linear ones, which `experiment.standard` may follow.
         carried: A root of the covariance that known values add to the rows', shape (v, r), SI.
+
+    Returns:
+        The linear solution, or the consistent one if the estimator requires it; the full consistent set, if
+        requested; and what was noticed.
     """
     asked = experiment.standard if isinstance(experiment.standard, Consistency) else None
     options = constraint or asked
     if not problem.case.has_scale:
         _refuse_per_mass(options, experiment, problem.model.key)
-        return Realised(linear, None, None, ())
+        return linear, None, ()
     system = linear.equations or data.system
     term = data_term(system, linear, data.G)
     term = term if carried is None else term.less_sure(carried)
     space = standard_space(problem, experiment, term, options or Consistency())
     if options is None:
         notices = physical_test(space, term) if linear.status == CONVERGED else ()
-        return Realised(linear, None, None, (*notices, *rotor_test(data.system, linear)))
+        return linear, None, (*notices, *rotor_test(data.system, linear))
     found = nearest_consistent(space, term, options)
     # Values known by full name come from a result without load, which reports them already.
     standard = standard_set(space, found, options, problem.mechanism.known if experiment.unloaded else ())
     if constraint is None:
         notices = (*physical_test(space, term), *rotor_test(data.system, linear))
-        return Realised(linear, standard, None, (*notices, *standard.notices, *_failed(standard)))
+        return linear, standard, (*notices, *standard.notices, *_failed(standard))
     solution = consistent_solution(data.blocked(), linear, found, data.G @ found.chi)
     if carried is not None:
         # With uncertain known values a larger residual is normal: no warning.
         kept = tuple(one for one in solution.notices if one.code != "consistency-costs")
         solution = replace(solution, notices=kept)
-    chi = found.chi if found.status == SOLVED else None
-    return Realised(solution, standard, chi, (*rotor_test(data.system, linear), *standard.notices))
+    standard = replace(standard, is_estimate=found.status == SOLVED)
+    return solution, standard, (*rotor_test(data.system, linear), *standard.notices)
 
 
 def consistent_values(
@@ -146,7 +116,7 @@ def standard_space(
     ties = experiment.ties
     before, after = (tuple(t.name for t in ties if t.apply == how) for how in ("standard", "regrouped"))
     known = known_columns(problem.mechanism, problem.parameters)
-    tied = tying(problem.parameters, tie_groups(problem.mechanism, problem.parameters, before), known)
+    T, c = tying(problem.parameters, tie_groups(problem.mechanism, problem.parameters, before), known)
     masses = _told_masses(problem, term)
     # In a table every body has its own mass; elsewhere a mass includes those grouped into it.
     weighed = masses if problem.case.weighs_bodies else {}
@@ -159,7 +129,7 @@ def standard_space(
     if problem.mechanism.force_sensor is not None or experiment.unloaded is not None:
         bodies = tuple(_generic(body, masses) if body.prior is None else body for body in bodies)
     E = _regrouped(problem, before, after)
-    return StandardSpace(problem.parameters, tied.T, tied.c, bodies, E)
+    return StandardSpace(problem.parameters, T, c, bodies, E)
 
 
 def _told_masses(problem: Problem, term: DataTerm) -> dict[str, float]:

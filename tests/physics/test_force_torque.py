@@ -59,7 +59,9 @@ def test_rows_are_those_of_six_rigid_joints(samples) -> None:
     """The tree's own rows at joints that never move: forces along, moments about their axes."""
     robot = with_force_sensor(load_robot("panda"), replace(SENSOR, sign="reaction"))
     parameters = parameter_table(robot)
-    states = coordinate_map(robot).states(*(np.random.default_rng(k).normal(size=(9, 7)) for k in range(3)))
+    states = coordinate_map(robot).tree_states(
+        *(np.random.default_rng(k).normal(size=(9, 7)) for k in range(3))
+    )
     rows = tree_matrix(robot, *states, N=sensor_directions(robot).N)
     own = [i for i, parameter in enumerate(parameters) if parameter.owner == "tool"]
     felt = SensorColumns(robot, parameters, EVERY).wrench(frame_motion(robot)(*states), np.zeros(0))

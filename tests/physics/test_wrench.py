@@ -122,7 +122,7 @@ def test_rows_summed_along_joint_axes_are_those_of_the_inverse_model(seed):
 
 def test_rows_of_serial6_summed_along_joint_axes_are_those_of_the_inverse_model():
     t = np.linspace(0.3, 1.5, 5)
-    states = coordinate_map(SERIAL6).states(PAPER.q(t), PAPER.dq(t), PAPER.ddq(t))
+    states = coordinate_map(SERIAL6).tree_states(PAPER.q(t), PAPER.dq(t), PAPER.ddq(t))
     source = rows_of(SERIAL6, wrench_table(SERIAL6, TRUTH, PAPER, t))
     W, Y = summed_along_joints(SERIAL6, source, states)
     W_inverse = tree_matrix(SERIAL6, *states)

@@ -15,7 +15,7 @@ from jaxtyping import Float
 
 from dynid.base.grouping import Symbols, grouped_terms, grouping_text
 from dynid.base.rank import STRUCTURAL_RTOL, ColumnRank, confirmed_columns, independent_columns
-from dynid.base.ties import Tying, tying
+from dynid.base.ties import tying
 from dynid.common.arrays import Array
 from dynid.common.errors import InputError
 from dynid.common.notices import Notice, notice
@@ -109,9 +109,9 @@ def base_set(
         unit: Numbers of the description per metre: columns are compared in metres, so that decisions do not
             depend on the unit of the description.
     """
-    ty, tied, considered, scale = _considered(parameters, structural_factor, order, known, ties, unit)
+    tied, considered, scale, T, c = _considered(parameters, structural_factor, order, known, ties, unit)
     rank = independent_columns(tied, considered, rtol=rounding or rtol, common_scale=rounding > 0.0)
-    return _assemble(tuple(parameters), ty, _unscaled(rank, scale))
+    return _assemble(tuple(parameters), T, c, _unscaled(rank, scale))
 
 
 def singular_values(
@@ -124,7 +124,7 @@ def singular_values(
     unit: float = 1.0,
 ) -> Float[Array, "k"]:
     """Singular values of the considered columns over their largest norm, descending; arguments as above."""
-    _, tied, considered, _ = _considered(parameters, structural_factor, order, known, ties, unit)
+    tied, considered, *_ = _considered(parameters, structural_factor, order, known, ties, unit)
     used = tied[:, considered]
     return np.linalg.svd(used / np.linalg.norm(used, axis=0).max(initial=1e-300), compute_uv=False)
 
@@ -142,9 +142,9 @@ def base_like(
 
     The result of `base_set`, in a third of the time; arguments as there.
     """
-    ty, tied, considered, scale = _considered(like.standard, structural_factor, order, known, ties, unit)
+    tied, considered, scale, T, c = _considered(like.standard, structural_factor, order, known, ties, unit)
     rank = confirmed_columns(tied, considered, like.rank)
-    return None if rank is None else _assemble(like.standard, ty, _unscaled(rank, scale))
+    return None if rank is None else _assemble(like.standard, T, c, _unscaled(rank, scale))
 
 
 def _unscaled(rank: ColumnRank, scale: Float[Array, "t"]) -> ColumnRank:
@@ -159,18 +159,30 @@ def _considered(
     known: Mapping[int, float] | None,
     ties: Sequence[Sequence[int]],
     unit: float,
-) -> tuple[Tying, Float[Array, "k t"], list[int], Float[Array, "t"]]:
-    """Tied columns in metres, their order, and the scale of each."""
+) -> tuple[Float[Array, "k t"], list[int], Float[Array, "t"], Float[Array, "p t"], Float[Array, "p"]]:
+    """Tied columns in metres, their order, and the scale of each; T and c of `tying`."""
     W = structural_factor.W
     if W.ndim != 2 or W.shape[1] != len(parameters):
         raise InputError(f"a factor of shape {W.shape} does not match {len(parameters)} parameters")
     if not np.all(np.isfinite(W)):
         raise InputError("the structural factor has values that are not finite")
-    ty = tying(parameters, ties, known or {})
-    column = {i: k for k, i in enumerate(ty.first)}
-    tied = W @ ty.T if ty.tied else W[:, list(ty.first)]
-    scale = unit ** np.array([parameters[i].length_power for i in ty.first])
-    return ty, tied * scale, [column[i] for i in order if i in column], scale
+    T, c = tying(parameters, ties, known or {})
+    first = _first(T)
+    column = {i: k for k, i in enumerate(first)}
+    tied = W @ T if np.any(T.sum(axis=0) > 1) else W[:, first]
+    scale = unit ** np.array([parameters[i].length_power for i in first])
+    return tied * scale, [column[i] for i in order if i in column], scale, T, c
+
+
+def _first(T: Float[Array, "p t"]) -> list[int]:
+    """Standard index of the parameter that names each column of T."""
+    return [int(i) for i in np.argmax(T != 0, axis=0)]
+
+
+def _members(parameters: Sequence[Parameter], T: Float[Array, "p t"]) -> dict[str, tuple[str, ...]]:
+    """Name -> names of all members, for parameters with more than one."""
+    every = [[parameters[i].name for i in np.flatnonzero(column).tolist()] for column in T.T]
+    return {names[0]: tuple(names) for names in every if len(names) > 1}
 
 
 def tie_regrouped(base: BaseSet, ties: Sequence[Sequence[int]]) -> BaseSet:
@@ -183,15 +195,15 @@ def tie_regrouped(base: BaseSet, ties: Sequence[Sequence[int]]) -> BaseSet:
     place = {i: k for k, i in enumerate(base.indices)}
     groups = [[place[i] for i in group if i in place] for group in ties]
     own = tuple(base.standard[i] for i in base.indices)
-    ty = tying(own, [group for group in groups if len(group) > 1], {})
-    first = list(ty.first)
+    T, _ = tying(own, [group for group in groups if len(group) > 1], {})
+    first = _first(T)
     return replace(
         base,
         indices=tuple(base.indices[k] for k in first),
-        S=base.S @ ty.T,
+        S=base.S @ T,
         K=base.K[first],
         G=base.G[first],
-        tied={**base.tied, **ty.tied},
+        tied={**base.tied, **_members(own, T)},
     )
 
 
@@ -223,22 +235,24 @@ def undecided(rank: ColumnRank, what: str) -> tuple[Notice, ...]:
     return (notice("rank-undecided", what=what, rank=rank.rank, kept=kept, dropped=dropped, gap=gap),)
 
 
-def _assemble(parameters: tuple[Parameter, ...], ty: Tying, rank: ColumnRank) -> BaseSet:
+def _assemble(
+    parameters: tuple[Parameter, ...], T: Float[Array, "p t"], c: Float[Array, "p"], rank: ColumnRank
+) -> BaseSet:
     kept, dependent = list(rank.kept), list(rank.dependent)
-    first = np.array(ty.first, dtype=int)
+    first = np.array(_first(T), dtype=int)
     G = np.zeros((len(kept), len(parameters)))
     G[np.arange(len(kept)), first[kept]] = 1.0
     G[:, first[dependent]] = rank.K
     return BaseSet(
         standard=parameters,
         indices=tuple(first[kept].tolist()),
-        S=ty.T[:, kept],
-        c=ty.c,
+        S=T[:, kept],
+        c=c,
         K=rank.K,
         G=G,
         dependent=tuple(first[dependent].tolist()),
         eliminated=tuple(parameters[i].name for i in first[list(rank.zero)]),
-        tied=ty.tied,
+        tied=_members(parameters, T),
         rank=rank,
         notices=undecided(rank, "the structural regressor"),
     )

@@ -21,23 +21,6 @@ _INTEGER = 1e-5  # exponents and fractions must be this close to their values be
 _MAX_CONSTANTS = 5
 
 
-@dataclass(frozen=True, eq=False)
-class Samples:
-    """Values of a coefficient, some held out to test the fit to the others.
-
-    Attributes:
-        labels: Names of the constants it depends on.
-        X, c: Constants (s, m) and values (s,) to fit.
-        X_held, c_held: The same to test.
-    """
-
-    labels: Sequence[str]
-    X: Float[Array, "s m"]
-    c: Float[Array, "s"]
-    X_held: Float[Array, "h m"]
-    c_held: Float[Array, "h"]
-
-
 @dataclass(frozen=True)
 class _Monomial:
     """Product of constants to integer powers, and of sines and cosines of at most one of them."""
@@ -55,46 +38,61 @@ class _Monomial:
         return np.asarray(product * np.cos(a) ** self.cosine * np.sin(a) ** self.sine)
 
 
-def find_formula(samples: Samples, degree: int | None = None) -> str | None:
+_Sum = Sequence[tuple[Fraction, _Monomial]]
+
+
+def find_formula(
+    labels: Sequence[str],
+    X: Float[Array, "s m"],
+    c: Float[Array, "s"],
+    held: int,
+    degree: int | None = None,
+) -> str | None:
     """Text of the simplest formula that holds, or None.
 
     Args:
-        samples: What to explain.
+        labels: Names of the constants that a coefficient depends on.
+        X, c: Constants and values of the coefficient, shapes (s, m) and (s,).
+        held: So many of the last samples are not fitted: they test the formula.
         degree: Power of lengths that the value must have; None when its unit is not known.
     """
-    m = len(samples.labels)
-    if len(samples.c_held) < 3 or m > _MAX_CONSTANTS:
+    m, n = len(labels), len(c) - held
+    if held < 3 or n < 1 or m > _MAX_CONSTANTS:
         return None
-    if m == 0:
-        value = _fraction(float(samples.c[0]))
-        exact = value is not None and _holds(samples, [(value, _Monomial(()))])
-        return str(value) if exact else None
-    monomial = _fit_monomial(samples)
-    if monomial is not None:
-        return monomial
-    for features in _feature_sets(m, degree):
-        text = _fit_sum(samples, features)
-        if text is not None:
-            return text
+    for terms in _candidates(X[:n], c[:n], degree):
+        if all(_holds(*part, terms) for part in ((X[n:], c[n:]), (X[:n], c[:n]))):
+            return _sum_text(terms, labels)
     return None
 
 
-def _fit_monomial(samples: Samples) -> str | None:
+def _candidates(X: Float[Array, "s m"], c: Float[Array, "s"], degree: int | None) -> Iterator[_Sum]:
+    """Sums that explain the samples, the simplest first."""
+    m = X.shape[1]
+    if m == 0:
+        value = _fraction(float(c[0]))
+        if value is not None:
+            yield [(value, _Monomial(()))]
+        return
+    yield from _fit_monomial(X, c)
+    for features in _feature_sets(m, degree):
+        yield from _fit_sum(X, c, features)
+
+
+def _fit_monomial(X: Float[Array, "s m"], c: Float[Array, "s"]) -> Iterator[_Sum]:
     """One product k x1^e1 x2^e2 ... by regression of logarithms."""
-    if np.any(samples.X == 0) or np.any(samples.c == 0):
-        return None
-    logs = np.column_stack([np.ones(len(samples.c)), np.log(np.abs(samples.X))])
+    if np.any(X == 0) or np.any(c == 0):
+        return
+    logs = np.column_stack([np.ones(len(c)), np.log(np.abs(X))])
     if len(logs) <= logs.shape[1]:
-        return None
-    solution = np.linalg.lstsq(logs, np.log(np.abs(samples.c)), rcond=None)[0]
+        return
+    solution = np.linalg.lstsq(logs, np.log(np.abs(c)), rcond=None)[0]
     powers = np.round(solution[1:])
     if np.any(np.abs(solution[1:] - powers) > _INTEGER) or np.any(np.abs(powers) > 4):
-        return None
+        return
     term = _Monomial(tuple(int(e) for e in powers))
-    k = _fraction(float(samples.c[0] / term.value(samples.X[:1])[0]))
-    if k is None or not _holds(samples, [(k, term)]):
-        return None
-    return _sum_text([(k, term)], samples.labels)
+    k = _fraction(float(c[0] / term.value(X[:1])[0]))
+    if k is not None:
+        yield [(k, term)]
 
 
 def _feature_sets(m: int, degree: int | None) -> Iterator[list[_Monomial]]:
@@ -127,34 +125,30 @@ def _over(one: _Monomial, under: int) -> _Monomial:
     return replace(one, powers=tuple(e - (i == under) for i, e in enumerate(one.powers)))
 
 
-def _fit_sum(samples: Samples, features: Sequence[_Monomial]) -> str | None:
+def _fit_sum(X: Float[Array, "s m"], c: Float[Array, "s"], features: Sequence[_Monomial]) -> Iterator[_Sum]:
     """Sparse combination of `features` with simple fractions."""
-    if not features or len(features) >= len(samples.c):
-        return None
-    values = np.column_stack([one.value(samples.X) for one in features])
+    if not features or len(features) >= len(c):
+        return
+    values = np.column_stack([one.value(X) for one in features])
     size = np.linalg.norm(values, axis=0)
     if np.any(size == 0):
-        return None
-    solution = np.linalg.lstsq(values / size, samples.c, rcond=None)[0]
+        return
+    solution = np.linalg.lstsq(values / size, c, rcond=None)[0]
     terms = []
     for weight, norm, one in zip(solution, size, features, strict=True):
-        if abs(weight) > _INTEGER * np.linalg.norm(samples.c):
+        if abs(weight) > _INTEGER * np.linalg.norm(c):
             k = _fraction(float(weight / norm))
             if k is None:
-                return None
+                return
             terms.append((k, one))
-    if not terms or len(terms) > 6 or not _holds(samples, terms):
-        return None
-    return _sum_text(terms, samples.labels)
+    if 0 < len(terms) <= 6:
+        yield terms
 
 
-def _holds(samples: Samples, terms: Sequence[tuple[Fraction, _Monomial]]) -> bool:
-    """Whether the formula gives every sample, held-out ones first."""
-    for X, c in ((samples.X_held, samples.c_held), (samples.X, samples.c)):
-        predicted = sum(float(k) * one.value(X) for k, one in terms)
-        if np.any(np.abs(predicted - c) > _HOLDS * np.max(np.abs(c))):
-            return False
-    return True
+def _holds(X: Float[Array, "s m"], c: Float[Array, "s"], terms: _Sum) -> bool:
+    """Whether the formula gives every sample."""
+    predicted = sum(float(k) * one.value(X) for k, one in terms)
+    return not np.any(np.abs(predicted - c) > _HOLDS * np.max(np.abs(c)))
 
 
 def _fraction(value: float) -> Fraction | None:
@@ -164,7 +158,7 @@ def _fraction(value: float) -> Fraction | None:
     return near if near != 0 and close and abs(near.numerator) <= 100_000 else None
 
 
-def _sum_text(terms: Sequence[tuple[Fraction, _Monomial]], labels: Sequence[str]) -> str:
+def _sum_text(terms: _Sum, labels: Sequence[str]) -> str:
     """`d3^2 + r4^2`, `-d4 r4`, `2 r3`, `d2^2/d3`."""
     text = ""
     ordered = sorted(terms, key=lambda term: term[0] < 0)  # positive terms first: d4^2 - a3^2

@@ -14,7 +14,7 @@ from typing import Any, Protocol, runtime_checkable
 import numpy as np
 from jaxtyping import Bool, Float
 
-from dynid.base.formula import Samples, find_formula
+from dynid.base.formula import find_formula
 from dynid.base.grouping import exact_text
 from dynid.common.arrays import Array
 from dynid.common.errors import DynidError
@@ -106,10 +106,9 @@ def _text(
     own = np.flatnonzero(matters)
     labels = [names[i] for i in own.tolist()]
     # Where a dimension changed the groupings themselves there is no coefficient to compare.
-    fit = np.isfinite(c)
-    held = fit & (np.arange(len(c)) >= len(c) - _HELD_OUT)
-    samples = Samples(labels, X[fit & ~held][:, own], c[fit & ~held], X[held][:, own], c[held])
-    text = find_formula(samples, degree)
+    known = np.isfinite(c)
+    held = int(np.count_nonzero(known[-_HELD_OUT:]))
+    text = find_formula(labels, X[known][:, own], c[known], held, degree)
     if text is None and labels:
         return f"{exact_text(float(c[0]))} ({', '.join(labels)})"
     return text

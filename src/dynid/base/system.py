@@ -35,20 +35,6 @@ class NotIdentifiable:
     reason: str
 
 
-@dataclass(frozen=True)
-class Measured:
-    """Size of the measured side of a group, before known values were moved to it.
-
-    Attributes:
-        norm: ||Y||, unit of Y.
-        norm_about_mean: ||Y - mean(Y)|| where the rows contain a constant column, else None: a
-            triangular factor does not contain the sum of Y otherwise.
-    """
-
-    norm: float
-    norm_about_mean: float | None
-
-
 @dataclass(frozen=True, eq=False)
 class BaseSystem:
     """W chi = Y over the base parameters identifiable from these data.
@@ -62,7 +48,8 @@ class BaseSystem:
         G: chi = G chi_standard, what is grouped by structure and by these data, shape (v, p).
         unseen: Base parameters these data do not determine.
         rank: The decision on the data.
-        measured: One per group.
+        measured_norms: ||Y|| and ||Y - mean(Y)|| of each group before known values were moved to Y, shape
+            (g, 2), unit of Y. The second is NaN without a constant column: a factor lacks the sum of Y then.
         equations: Equations with their blocks that replace those of the source, where an
             estimator has modified its rows; None: the rows are those of the source.
     """
@@ -75,7 +62,7 @@ class BaseSystem:
     G: Float[Array, "v p"]
     unseen: tuple[NotIdentifiable, ...]
     rank: ColumnRank
-    measured: tuple[Measured, ...]
+    measured_norms: Float[Array, "g 2"]
     notices: tuple[Notice, ...] = ()
     equations: System | None = None
 
@@ -169,7 +156,7 @@ def base_system(system: System, base: BaseSet, *, rtol: float = DATA_RTOL) -> Ba
         G=G,
         unseen=unseen,
         rank=rank,
-        measured=tuple(_measure(group, system.parameters) for group in system.groups),
+        measured_norms=np.array([_norms(group, system.parameters) for group in system.groups]),
         notices=base.notices + undecided(rank, "these data") + _missing(unseen, len(base.indices)),
     )
 
@@ -238,7 +225,7 @@ def _mapped(
     return System(parameters, tuple(groups))
 
 
-def _measure(group: Group, parameters: Sequence[Parameter]) -> Measured:
+def _norms(group: Group, parameters: Sequence[Parameter]) -> tuple[float, float]:
     factor = merge(group.blocks)
     norm = float(np.linalg.norm(factor.Y))
     for k, i in enumerate(group.columns):
@@ -246,8 +233,8 @@ def _measure(group: Group, parameters: Sequence[Parameter]) -> Measured:
         # An offset of ratio one that acts all the time is a column of ones.
         if parameters[i].symbol == "Off" and abs(ones @ ones / group.n_rows - 1.0) < 1e-6:
             about_mean = norm**2 - float(ones @ factor.Y) ** 2 / group.n_rows
-            return Measured(norm, float(np.sqrt(max(about_mean, 0.0))))
-    return Measured(norm, None)
+            return norm, float(np.sqrt(max(about_mean, 0.0)))
+    return norm, float("nan")
 
 
 def _unseen(

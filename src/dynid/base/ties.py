@@ -6,7 +6,6 @@ chi = T chi_tied + c: one column of T per tied parameter, c the known values.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 
 import numpy as np
 from jaxtyping import Float
@@ -15,23 +14,6 @@ from dynid.common.arrays import Array
 from dynid.common.errors import InputError, nearest
 from dynid.mechanism.mechanism import Mechanism, Tie
 from dynid.mechanism.parameters import Parameter
-
-
-@dataclass(frozen=True, eq=False)
-class Tying:
-    """The affine map from tied to standard parameters.
-
-    Attributes:
-        first: Standard index of the parameter that names each column of T.
-        T: Ones where a standard parameter is the tied one, shape (p, t), dimensionless.
-        c: Known values, zero elsewhere, shape (p,), SI.
-        tied: Name -> names of all members, for parameters with more than one.
-    """
-
-    first: tuple[int, ...]
-    T: Float[Array, "p t"]
-    c: Float[Array, "p"]
-    tied: Mapping[str, tuple[str, ...]]
 
 
 def tied_columns(
@@ -47,10 +29,15 @@ def tied_columns(
 
 def tying(
     parameters: Sequence[Parameter], ties: Sequence[Sequence[int]], known: Mapping[int, float]
-) -> Tying:
+) -> tuple[Float[Array, "p t"], Float[Array, "p"]]:
     """T and c from groups of equal parameters and known values.
 
     A value known for one member is known for all; two different values are refused.
+
+    Returns:
+        T: Ones where a standard parameter is the tied one, shape (p, t), dimensionless; the first of each
+            column is the parameter that names it.
+        c: Known values, zero elsewhere, shape (p,), SI.
     """
     leader = _leaders(len(parameters), ties)
     values: dict[int, float] = {}
@@ -64,14 +51,10 @@ def tying(
     first = tuple(i for i in range(len(parameters)) if leader[i] == i and i not in values)
     T = np.zeros((len(parameters), len(first)))
     column = {i: k for k, i in enumerate(first)}
-    members: dict[int, list[str]] = {i: [] for i in first}
-    for i, parameter in enumerate(parameters):
+    for i in range(len(parameters)):
         if leader[i] in column:
             T[i, column[leader[i]]] = 1.0
-            members[leader[i]].append(parameter.name)
-    c = np.array([values.get(leader[i], 0.0) for i in range(len(parameters))])
-    tied = {parameters[i].name: tuple(names) for i, names in members.items() if len(names) > 1}
-    return Tying(first, T, c, tied)
+    return T, np.array([values.get(leader[i], 0.0) for i in range(len(parameters))])
 
 
 def _leaders(n: int, ties: Sequence[Sequence[int]]) -> list[int]:

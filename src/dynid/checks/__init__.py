@@ -1,7 +1,8 @@
 """The checks of a finished fit as a list of questions, in the order in which they are answered.
 
-A check is a function `Finished -> notices` (or `Found`, with choices and tests). To add one: a function in a
-file here, and one line in CHECKS. What only a special case must be asked is listed by that case.
+A check is a function `Finished -> notices`; tests of residuals, and choices as pairs (name, words), may be
+among them. To add one: a function in a file here, and one line in CHECKS. What only a special case must be
+asked is listed by that case.
 """
 
 from __future__ import annotations
@@ -29,7 +30,7 @@ CHECKS: Registry[Check] = Registry(
         "Was a validation log used for the fit?": "dynid.checks.estimate:reused",
         "Is the scale of the parameters plausible?": "dynid.checks.scale:scale",
     },
-    gives=("dynid.checks.check:Found", "builtins:list", "builtins:tuple"),
+    gives=("builtins:list", "builtins:tuple"),
 )
 
 __all__ = ["CHECKS"]

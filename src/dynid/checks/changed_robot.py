@@ -84,7 +84,7 @@ def _estimate_at(fit: Fit, values: Mapping[str, float]) -> Float[Array, "v"]:
     seen = fit.seen.of(build_system(problem))
     experiment = fit.experiment
     estimator = estimator_named(experiment.estimator, experiment.estimator_options)
-    linear = estimator.linear(seen.system, LogPass(problem, seen))
+    linear = estimator.linear(seen.system, LogPass(problem, seen) if estimator.rework else None)
     if fit.reduced is None:
         return linear.chi
     equations = seen if linear.equations is None else seen.with_equations(linear.equations)

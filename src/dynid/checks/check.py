@@ -12,47 +12,46 @@ from dynid.statistics.estimate import ResidualTest, Validation
 if TYPE_CHECKING:
     from dynid.fit import Fit
 
+# A warning, a test of residuals, or what the data decided: its name and the decision in words.
+Answer = Notice | ResidualTest | tuple[str, str]
+
 
 @dataclass(frozen=True, eq=False)
 class Finished:
-    """What a check can read.
+    """What a check can read: a finished fit, and the answers of the checks before this one.
 
     Attributes:
         fit: Parameters and everything they come from.
         validate: Predicts the logs that were not used, once.
-        notices: Of the checks before this one.
     """
 
     fit: Fit
     validate: Callable[[], tuple[Validation, ...]] = tuple
     notices: tuple[Notice, ...] = ()
+    tests: tuple[ResidualTest, ...] = ()
+    choices: Mapping[str, str] = field(default_factory=dict)
 
     @property
     def validation(self) -> tuple[Validation, ...]:
         """How well logs that were not used are predicted."""
         return self.validate()
 
-
-@dataclass(frozen=True, eq=False)
-class Found:
-    """What checks found: warnings, what the data decided in words, and tests of residuals."""
-
-    notices: tuple[Notice, ...] = ()
-    choices: Mapping[str, str] = field(default_factory=dict)
-    tests: tuple[ResidualTest, ...] = ()
-
-
-Check = Callable[[Finished], Found | Iterable[Notice]]
+    def answered(self, answers: Iterable[Answer]) -> Finished:
+        """With the answers of one more check."""
+        given = list(answers)
+        return replace(
+            self,
+            notices=(*self.notices, *(one for one in given if isinstance(one, Notice))),
+            tests=(*self.tests, *(one for one in given if isinstance(one, ResidualTest))),
+            choices={**self.choices, **dict(one for one in given if isinstance(one, tuple))},
+        )
 
 
-def run_checks(finished: Finished, checks: Iterable[Check]) -> Found:
+Check = Callable[[Finished], Iterable[Answer]]
+
+
+def run_checks(finished: Finished, checks: Iterable[Check]) -> Finished:
     """Answer all questions in order; a check raises `InputError` where no result would make sense."""
-    notices: tuple[Notice, ...] = ()
-    choices: dict[str, str] = {}
-    tests: tuple[ResidualTest, ...] = ()
     for check in checks:
-        answer = check(replace(finished, notices=(*finished.notices, *notices)))
-        found = answer if isinstance(answer, Found) else Found(tuple(answer))
-        notices, tests = (*notices, *found.notices), (*tests, *found.tests)
-        choices |= found.choices
-    return Found(notices, choices, tests)
+        finished = finished.answered(check(finished))
+    return finished

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
-from dynid.checks.check import Finished, Found, run_checks
+from dynid.checks.check import Answer, Finished
 from dynid.checks.logs import check_logs
 from dynid.common.notices import Notice, notice
 from dynid.motion.log import Log
@@ -27,15 +27,16 @@ def noticed(finished: Finished) -> tuple[Notice, ...]:
     fit = finished.fit
     return (
         *fit.notices,
-        *fit.real.notices,
+        *fit.physics,
         *(() if fit.refined is None else fit.refined.notices),
         *_on_the_way(fit.problem, fit.task.held_out, fit.parts),
     )
 
 
-def special_case(finished: Finished) -> Found:
+def special_case(finished: Finished) -> Iterator[Answer]:
     """The questions that only this case must be asked."""
-    return run_checks(finished, finished.fit.problem.case.checks.values())
+    for check in finished.fit.problem.case.checks.values():
+        yield from check(finished)
 
 
 def _on_the_way(problem: Problem, held_out: Sequence[Log], parts: EstimateParts) -> tuple[Notice, ...]:

@@ -27,6 +27,7 @@ from jaxtyping import Bool, Float, Int
 
 from dynid.common.arrays import Array
 from dynid.conditioning.rewritten import predictor
+from dynid.kinematics.coordinates import States
 from dynid.mechanism.force_sensor import level_axes
 from dynid.mechanism.joint import JointKind
 from dynid.mechanism.mechanism import Mechanism
@@ -34,7 +35,7 @@ from dynid.mechanism.parameters import Parameter
 from dynid.projection.constant_rows import TreeRows
 from dynid.projection.contract import RowSource
 from dynid.projection.energy import EnergyRows
-from dynid.projection.kinematics import ClosedKinematics, States
+from dynid.projection.kinematics import ClosedKinematics
 from dynid.projection.pose_rows import MovingRows
 from dynid.projection.power import power_directions
 from dynid.projection.quadrature import Quadrature
@@ -167,7 +168,7 @@ class PoseColumns:
 
     def _tree_turns(self, rows: TreeRows, at: Int[Array, "s"], measured: Measured) -> Float[Array, "k t n"]:
         """What a unit of gravity along each axis adds to the rows of a tree."""
-        tree = rows.coordinates.states(*(x[at] for x in measured))
+        tree = rows.coordinates.tree_states(*(x[at] for x in measured))
         none = np.zeros((len(at), self._k))
         turned = [one for one in self._turned if isinstance(one, TreeRows)]
         known = [self._compare(one.regressor.packed(*tree, none))[1] for one in (rows, *turned)]
@@ -210,7 +211,7 @@ class PoseColumns:
         none = np.zeros((len(at), self._k))
 
         def error(joint: int, step: float) -> tuple[Float[Array, "k s"], Bool[Array, "s"]]:
-            tree = rows.coordinates.states(_moved(q, joint, step), dq, ddq)
+            tree = rows.coordinates.tree_states(_moved(q, joint, step), dq, ddq)
             predicted = self._compare(rows.regressor.packed(*tree, none))[1]
             return predicted, np.ones(len(at), dtype=bool)
 

@@ -16,7 +16,7 @@ from jaxtyping import Float
 
 from dynid.base.system import BaseSystem, mapped_blocks
 from dynid.base.words import listed
-from dynid.checks.check import Finished, Found
+from dynid.checks.check import Answer, Finished
 from dynid.checks.fault_columns import ALL, MOST_SAMPLES, TURNED, Suspect, SuspectRows
 from dynid.checks.fault_selection import Verdict, flagged_verdicts
 from dynid.checks.residual_tests import (
@@ -64,7 +64,7 @@ _GAIN = 0.02
 _MOST_CLUSTERS = 64
 
 
-def residuals(finished: Finished) -> Found:
+def residuals(finished: Finished) -> list[Answer]:
     """Tests of the residuals, as the case asks; what is known already is not reported again."""
     fit = finished.fit
     found = fit.problem.case.residual_tests(fit)
@@ -72,12 +72,12 @@ def residuals(finished: Finished) -> Found:
         found = check_residuals(fit.problem, fit.data, fit.chi, fit.experiment)
     # The wrong attitude of a force sensor may be known.
     known = {one.code for one in fit.notices}
-    return replace(found, notices=tuple(one for one in found.notices if one.code not in known))
+    return [one for one in found if not isinstance(one, Notice) or one.code not in known]
 
 
 def check_residuals(
     problem: Problem, data: BaseSystem, chi: Float[Array, "p"], experiment: Experiment
-) -> Found:
+) -> list[Answer]:
     """Test residuals in time.
 
     Args:
@@ -100,8 +100,9 @@ def check_residuals(
         *outlying_runs(data.source, chi, partial(_noise_rows, problem, data) if free else None),
         *bursts(burst, _starts(problem)),
     ]
-    found = (*asked.tests, *white)
-    return Found((*asked.notices, *notices, *coloured), {**_words(found, asked), **_memory(white)}, found)
+    tests = (*asked.tests, *white)
+    words = {**_words(tests, asked), **_memory(white)}
+    return [*asked.notices, *notices, *coloured, *words.items(), *tests]
 
 
 @dataclass(frozen=True, eq=False)

@@ -28,7 +28,7 @@ def choices_of(fit: Fit, checked: Mapping[str, str], gate: Mapping[str, str]) ->
         **estimator_words(fit.experiment, fit.problem.model, fit.problem.mechanism),
         "uncertainty": fit.parts.spread.words,
         **fit.choices,
-        **fit.real.choices,
+        **({} if fit.standard is None else fit.standard.choices),
         **checked,
         **gate,
         **({} if fit.refined is None else {"refinement": fit.refined.words}),

@@ -14,7 +14,7 @@ import numpy as np
 from jaxtyping import Float
 
 from dynid.base.system import BaseSystem, base_system
-from dynid.checks.check import Finished, Found
+from dynid.checks.check import Answer, Finished
 from dynid.common.arrays import Array
 from dynid.common.notices import Notice, notice
 from dynid.estimator.estimator import estimator_named, solve_weighted
@@ -116,11 +116,11 @@ def _known(tied: BaseSystem, free: BaseSystem) -> Float[Array, "v"]:
     return np.asarray(free.G @ (tied.base.c - free.base.c))
 
 
-def ties(finished: Finished) -> Found:
+def ties(finished: Finished) -> list[Answer]:
     """Whether the data accept the ties, in words, and a warning if they do not."""
     fit, experiment = finished.fit, finished.fit.experiment
     if not experiment.ties:
-        return Found()
+        return []
     # Where its equations were rewritten, the F-test needs the plain weighted solution.
     linear = fit.linear
     solution = linear if linear.equations is None else estimator_named("wls")(fit.seen.system)
@@ -129,5 +129,5 @@ def ties(finished: Finished) -> Found:
     found = tie_test(solution, fit.seen, loose, experiment.uncertainty)
     names = ", ".join(f"'{tie.name}'" for tie in experiment.ties)
     if found is None:
-        return Found((idle_tie(names),), {f"tie {names}": "no effect"})
-    return Found(found.notices(names), {f"tie {names}": found.words})
+        return [idle_tie(names), (f"tie {names}", "no effect")]
+    return [*found.notices(names), (f"tie {names}", found.words)]

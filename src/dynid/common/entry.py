@@ -12,7 +12,7 @@ import numpy as np
 
 from dynid.common.errors import InputError, nearest
 from dynid.common.expression import parse
-from dynid.common.strict_yaml import Document, Node
+from dynid.common.strict_yaml import Node
 
 T = TypeVar("T")
 
@@ -24,7 +24,7 @@ _SHOWN = 60  # characters of a value in a message
 class Entry:
     """One node with its file and its path, e.g. `joints[3].mdh`; reading it checks its kind."""
 
-    document: Document
+    file: str | None
     node: Node
     path: str = ""
     key_line: int | None = None
@@ -38,7 +38,7 @@ class Entry:
 
     def error(self, text: str, remedy: str = "") -> InputError:
         """An error that names this place."""
-        return InputError(text, file=self.document.file, place=self.place or None, remedy=remedy or None)
+        return InputError(text, file=self.file, place=self.place or None, remedy=remedy or None)
 
     def at(self, path: str) -> Entry:
         """The entry below this one at a path such as `q_2.scale`; the last known one if it goes further."""
@@ -61,7 +61,7 @@ class Entry:
             raise self.error(f"expected named entries (name: value), found {self.shown}", "write a mapping")
         lines = self.node.key_lines
         return {
-            name: Entry(self.document, node, f"{self.path}.{name}" if self.path else name, lines[name], name)
+            name: Entry(self.file, node, f"{self.path}.{name}" if self.path else name, lines[name], name)
             for name, node in self.node.value.items()
         }
 
@@ -88,7 +88,7 @@ class Entry:
         if not isinstance(self.node.value, list):
             raise self.error(f"expected a list, found {self.shown}", "write [a, b, ...]")
         for i, node in enumerate(self.node.value):
-            yield Entry(self.document, node, f"{self.path}[{i}]")
+            yield Entry(self.file, node, f"{self.path}[{i}]")
 
     def text(self) -> str:
         """A non-empty string."""
@@ -134,7 +134,7 @@ class Entry:
         """A finite number, or arithmetic over `symbols`."""
         value = self.node.value
         if isinstance(value, str):
-            number = parse(value, file=self.document.file, place=self.place).value(symbols or {})
+            number = parse(value, file=self.file, place=self.place).value(symbols or {})
         elif isinstance(value, (int, float)) and not isinstance(value, bool) and math.isfinite(value):
             number = float(value)
         else:
@@ -169,9 +169,9 @@ class Entry:
         return f"'{text}'" if text else "nothing"
 
 
-def root_entry(document: Document) -> Entry:
+def root_entry(root: Node) -> Entry:
     """The whole file, which must have named entries."""
-    entry = Entry(document, document.root)
+    entry = Entry(root.file, root)
     if not entry.is_mapping:
         raise entry.error(
             f"expected named entries (name: value), found {entry.shown}",
@@ -190,8 +190,7 @@ def plain_entry(value: Any, path: str = "", like: Entry | None = None) -> Entry:
     """
     if like is not None:
         return replace(like, node=_node(value, like.key_line or like.node.line))
-    node = _node(value)
-    return Entry(Document(None, node), node, path)
+    return Entry(None, _node(value), path)
 
 
 def _node(value: Any, line: int = 0) -> Node:

@@ -8,6 +8,8 @@ from dataclasses import dataclass, replace
 from dynid.common.catalogue import CATALOGUE, Severity
 
 _ORDER = (Severity.NOTE, Severity.CARE, Severity.STOP)
+LEVELS = ("good", "care", "bad")  # of a result with warnings of these severities
+SEVERITIES = dict(zip(LEVELS, _ORDER, strict=True))
 
 
 @dataclass(frozen=True)
@@ -18,6 +20,11 @@ class Notice:
     text: str
     remedy: str = ""
     severity: Severity = Severity.CARE
+
+    @property
+    def level(self) -> str:
+        """What it makes of a result: `good`, `care` or `bad`."""
+        return LEVELS[_ORDER.index(self.severity)]
 
 
 def notice(code: str, variant: str = "", /, **values: object) -> Notice:
@@ -36,6 +43,11 @@ def notice(code: str, variant: str = "", /, **values: object) -> Notice:
 def eased(one: Notice) -> Notice:
     """The same finding where it is too small to stop the use of a result."""
     return replace(one, severity=min(one.severity, Severity.CARE, key=_ORDER.index))
+
+
+def at_level(one: Notice, level: str) -> Notice:
+    """The same finding with the severity that makes a result `good`, `care` or `bad`."""
+    return replace(one, severity=SEVERITIES[level])
 
 
 def by_severity(notices: Iterable[Notice]) -> list[Notice]:

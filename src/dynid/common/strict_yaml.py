@@ -46,6 +46,7 @@ class Node:
         line, column: Where it begins, counted from 1.
         size: Number of nodes, aliases expanded.
         key_lines: Lines of the keys of a mapping.
+        file: The file that was read, of its root only.
     """
 
     value: Scalar | list[Node] | dict[str, Node]
@@ -54,6 +55,7 @@ class Node:
     column: int
     size: int = 1
     key_lines: dict[str, int] = field(default_factory=dict)
+    file: str | None = None
 
     def plain(self) -> Any:
         """The same as plain lists, dicts and scalars (depth is limited when read)."""
@@ -64,34 +66,8 @@ class Node:
         return self.value
 
 
-@dataclass(frozen=True, eq=False)
-class Document:
-    """A YAML file that was read: its data, and the line of every place in it."""
-
-    file: str | None
-    root: Node
-
-    @property
-    def data(self) -> Any:
-        """Plain Python data."""
-        return self.root.plain()
-
-    def line(self, path: Iterable[str | int]) -> int:
-        """Line of a place, e.g. `("joints", 3, "mdh")`; of the last known part if it goes further."""
-        node, line = self.root, self.root.line
-        for step in path:
-            if isinstance(node.value, dict) and step in node.value:
-                line, node = node.key_lines[str(step)], node.value[str(step)]
-            elif isinstance(node.value, list) and isinstance(step, int) and step < len(node.value):
-                node = node.value[step]
-                line = node.line
-            else:
-                break
-        return line
-
-
-def read_yaml(file: PathLike, *, node_budget: int = NODE_BUDGET, byte_limit: int = BYTE_LIMIT) -> Document:
-    """Read one YAML file strictly; every error becomes an `InputError` with its place."""
+def read_yaml(file: PathLike, *, node_budget: int = NODE_BUDGET, byte_limit: int = BYTE_LIMIT) -> Node:
+    """Root of a YAML file, read strictly; every error becomes an `InputError` with its place."""
     path = Path(file)
     try:
         size = path.stat().st_size
@@ -117,12 +93,14 @@ def read_yaml(file: PathLike, *, node_budget: int = NODE_BUDGET, byte_limit: int
     return parse_yaml(text, file=str(path), node_budget=node_budget)
 
 
-def parse_yaml(text: str, *, file: str | None = None, node_budget: int = NODE_BUDGET) -> Document:
+def parse_yaml(text: str, *, file: str | None = None, node_budget: int = NODE_BUDGET) -> Node:
     """The same for a given text."""
     builder = _Builder(file, node_budget)
     for event in _events(text, file):
         builder.take(event)
-    return Document(file, builder.root or Node(None, "", 1, 1))
+    root = builder.root or Node(None, "", 1, 1)
+    root.file = file
+    return root
 
 
 def _events(text: str, file: str | None) -> Iterator[Any]:

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from itertools import groupby
 
 import numpy as np
-from jaxtyping import Float, Int
+from jaxtyping import Float
 
 from dynid.common.arrays import Array
 from dynid.common.threads import in_order
@@ -41,28 +41,14 @@ class _Task:
     count: int
 
 
-@dataclass(frozen=True, eq=False)
-class RowBlocks:
-    """Factors of one row of the layout, in time order; times without a valid row are missing.
-
-    Attributes:
-        factors: Over the columns of the row's entries.
-        times: Number of the block in the log, shared by all rows, shape (b,).
-        runs: Number of the segment of the log that contains each block, shape (b,).
-    """
-
-    factors: tuple[Factor, ...]
-    times: Int[Array, "b"]
-    runs: Int[Array, "b"]
-
-
-# Run, number of the block, factor.
-_Numbered = tuple[int, int, Factor]
+# A block: number of the segment of the log that contains it, number of the block in the log (shared by all
+# rows), factor over the columns of its row. Blocks without a valid row are missing.
+Block = tuple[int, int, Factor]
 
 
 def stream(
     source: PackedRows, row_filter: RowFilter, threads: int | None = None, progress: Progress | None = None
-) -> tuple[list[RowBlocks], float]:
+) -> tuple[list[list[Block]], float]:
     """Factors of every row of a source, in blocks of a fraction of a second, in time order.
 
     The result does not depend on the number of threads: only the log determines the tasks.
@@ -72,7 +58,7 @@ def stream(
     """
     per_block = max(1, round(BLOCK_SECONDS / (source.dt * row_filter.decimate)))
     tasks = list(_tasks(source.pieces(), row_filter, per_block))
-    blocks: list[list[_Numbered]] = [[] for _ in range(len(source.layout.start) - 1)]
+    blocks: list[list[Block]] = [[] for _ in range(len(source.layout.start) - 1)]
     span = 1
     done = in_order(lambda task: _condense(source, row_filter, task, per_block), tasks, threads)
     for i, result in enumerate(done):
@@ -80,7 +66,8 @@ def stream(
         blocks, span = _bounded(blocks, span)
         if progress:
             progress((i + 1) / len(tasks))
-    return [_row_blocks(one, span) for one in blocks], span * per_block * row_filter.decimate * source.dt
+    renumbered = [[(run, number // span, factor) for run, number, factor in row] for row in blocks]
+    return renumbered, span * per_block * row_filter.decimate * source.dt
 
 
 def run_begins(source: PackedRows, row_filter: RowFilter) -> list[float]:
@@ -91,7 +78,7 @@ def run_begins(source: PackedRows, row_filter: RowFilter) -> list[float]:
     return [sum(counts[:k]) * samples * source.dt for k in range(len(counts))]
 
 
-def grouped(blocks: Sequence[RowBlocks], names: Sequence[str]) -> list[tuple[int, RowBlocks]]:
+def grouped(blocks: Sequence[list[Block]], names: Sequence[str]) -> list[tuple[int, list[Block]]]:
     """Rows of one group joined block by block; they have the same columns.
 
     Args:
@@ -108,20 +95,15 @@ def grouped(blocks: Sequence[RowBlocks], names: Sequence[str]) -> list[tuple[int
     return found
 
 
-def _together(rows: Sequence[RowBlocks]) -> RowBlocks:
+def _together(rows: Sequence[list[Block]]) -> list[Block]:
     """Blocks of several rows, those of the same time merged."""
     if len(rows) == 1:
         return rows[0]
     moments: dict[tuple[int, int], list[Factor]] = {}
-    for one in rows:
-        for run, time, factor in zip(one.runs.tolist(), one.times.tolist(), one.factors, strict=True):
-            moments.setdefault((run, time), []).append(factor)
-    order = sorted(moments)
-    return RowBlocks(
-        tuple(merge(moments[key]) for key in order),
-        np.array([time for _, time in order], dtype=int),
-        np.array([run for run, _ in order], dtype=int),
-    )
+    for row in rows:
+        for run, number, factor in row:
+            moments.setdefault((run, number), []).append(factor)
+    return [(*moment, merge(moments[moment])) for moment in sorted(moments)]
 
 
 def series(
@@ -156,9 +138,7 @@ def _tasks(pieces: Sequence[tuple[int, int]], row_filter: RowFilter, per_block: 
             block += -(-count // per_block)
 
 
-def _condense(
-    source: PackedRows, row_filter: RowFilter, task: _Task, per_block: int
-) -> list[list[_Numbered]]:
+def _condense(source: PackedRows, row_filter: RowFilter, task: _Task, per_block: int) -> list[list[Block]]:
     """Factors per row of one task, one per block that has a valid row there."""
     filtered, valid = _filtered(source, row_filter, task)
     layout, result = source.layout, []
@@ -203,12 +183,12 @@ def _filtered(source: PackedRows, row_filter: RowFilter, task: _Task) -> tuple[F
     return sums, valid
 
 
-def _extended(blocks: list[_Numbered], new: list[_Numbered], span: int) -> list[_Numbered]:
+def _extended(blocks: list[Block], new: list[Block], span: int) -> list[Block]:
     """Blocks with those of the next task, of which the first may belong to the last one before."""
     return [*blocks[:-1], *_joined(blocks[-1:] + new, span)]
 
 
-def _bounded(blocks: list[list[_Numbered]], span: int) -> tuple[list[list[_Numbered]], int]:
+def _bounded(blocks: list[list[Block]], span: int) -> tuple[list[list[Block]], int]:
     """Neighbours merged once there are many: memory does not grow with the log.
 
     All rows are merged equally, by the number of the block, so that they stay aligned. A block never
@@ -223,20 +203,12 @@ def _bounded(blocks: list[list[_Numbered]], span: int) -> tuple[list[list[_Numbe
     return blocks, span
 
 
-def _count(blocks: list[list[_Numbered]], span: int) -> int:
+def _count(blocks: list[list[Block]], span: int) -> int:
     if max(map(len, blocks)) <= MOST_BLOCKS:
         return 0  # not counted: they need not be joined
     return max(len({(run, number // span) for run, number, _ in one}) for one in blocks)
 
 
-def _joined(blocks: list[_Numbered], span: int) -> list[_Numbered]:
+def _joined(blocks: list[Block], span: int) -> list[Block]:
     parts = groupby(blocks, key=lambda one: (one[0], one[1] // span))
     return [(run, k * span, merge([factor for _, _, factor in part])) for (run, k), part in parts]
-
-
-def _row_blocks(blocks: list[_Numbered], span: int) -> RowBlocks:
-    return RowBlocks(
-        tuple(factor for _, _, factor in blocks),
-        np.array([number // span for _, number, _ in blocks], dtype=int),
-        np.array([run for run, _, _ in blocks], dtype=int),
-    )

@@ -40,10 +40,10 @@ def drawn_bodies(fit: Fit) -> list[dict[str, Any]]:
     start = np.array([described.get(name, 0.0) for name in names])
     K, share = _nearest(fit, start, [name in described for name in names])
     chi = start + K @ (fit.data.G @ (fit.chi - start))
-    if fit.real.chi is not None:
-        chi = fit.real.chi
-    elif fit.real.standard is not None and fit.real.entries:
-        given = {str(one["name"]): float(one["value"]) for one in fit.real.entries}
+    if fit.standard is not None and fit.standard.is_estimate:
+        chi = fit.standard.found.chi
+    elif fit.standard is not None and fit.standard.entries:
+        given = {str(one["name"]): float(one["value"]) for one in fit.standard.entries}
         chi = np.array([given.get(name, value) for name, value in zip(names, chi, strict=True)])
     root = _root(fit, K)
     found = []

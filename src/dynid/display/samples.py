@@ -6,9 +6,10 @@ import numpy as np
 from jaxtyping import Float, Int
 
 from dynid.common.arrays import Array
+from dynid.kinematics.coordinates import CoordinateMap, States
 from dynid.motion.motion import Motion
 from dynid.problem import Problem
-from dynid.projection.kinematics import States, TreeKinematics, kinematics_along
+from dynid.projection.kinematics import kinematics_along
 from dynid.statistics.signals import Signals
 
 _BLOCK = 16384  # samples that are processed at a time
@@ -42,7 +43,7 @@ def states_at(problem: Problem, motion: Motion, samples: Int[Array, "m"]) -> Sta
             own = samples[(samples >= start) & (samples < stop)]
             if not len(own):
                 continue
-            if isinstance(kinematics, TreeKinematics):
+            if isinstance(kinematics, CoordinateMap):
                 some = tuple(x[own - start] for x in motion.states(start, stop))
                 found.append(kinematics.states(start, some))
             else:

@@ -8,7 +8,7 @@ import numpy as np
 from jaxtyping import Float
 
 from dynid.common.arrays import Array
-from dynid.kinematics.tree import body_motion, tree_of
+from dynid.kinematics.tree import body_poses, tree_of
 from dynid.mechanism.cable import cable_coordinates, held_body
 from dynid.mechanism.frame import quaternion_of
 from dynid.mechanism.joint import JointKind
@@ -136,6 +136,5 @@ def poses_along(mechanism: Mechanism, q: Float[Array, "n q"]) -> dict[str, Any]:
         `p` of shape (n, b, 3) and `R` of shape (n, b, 4).
     """
     tree = tree_of(mechanism)
-    still = np.zeros((len(q), tree.n_v))
-    motion = body_motion(tree, q, still, still)
-    return {"p": np.asarray(motion.p), "R": np.asarray(quaternion_of(motion.R))}
+    R, p = body_poses(tree, q)
+    return {"p": np.asarray(p), "R": np.asarray(quaternion_of(R))}

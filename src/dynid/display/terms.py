@@ -10,9 +10,9 @@ from jaxtyping import Float, Int
 from dynid.common.arrays import Array
 from dynid.conditioning.rewritten import predictor
 from dynid.fit import Fit
+from dynid.kinematics.coordinates import States
 from dynid.mechanism.parameters import effort_unit, owners_of, speed_map
 from dynid.problem import Problem
-from dynid.projection.kinematics import States
 from dynid.regressor.few_states import drive_column
 from dynid.regressor.layout import tree_regressor
 from dynid.statistics.signals import Signals
@@ -62,7 +62,7 @@ def _rows(
     if directions.N is not None:
         tree = tree_regressor(problem.mechanism, problem.parameters, directions.N, payloads)
         packed = np.empty((tree.layout.n_entries, n))
-        tree.batch(states.q, dq, ddq, np.zeros((n, len(directions.names)))).fill(0, packed)
+        tree.fill(tree.batch(states.q, dq, ddq, np.zeros((n, len(directions.names)))), 0, packed)
         return np.asarray(predictor(tree.layout, chi)(packed)[1].T)
     from dynid.regressor.moving import MovingRegressor
 

@@ -20,7 +20,7 @@ from dynid.common.arrays import Array
 from dynid.common.errors import InputError, nearest
 from dynid.estimator.consistency import TOTAL, Consistency
 from dynid.estimator.posterior import at_bound, at_edge, data_share, pull, told_alone
-from dynid.estimator.semidefinite import INFEASIBLE, SOLVED, UNBOUNDED, Found, Program, packed
+from dynid.estimator.semidefinite import INFEASIBLE, SOLVED, UNBOUNDED, Program, packed
 from dynid.estimator.standard_space import DataTerm, Pencil, StandardSpace, Variables
 
 # Keeps rounding from leaving the cone: a ten-millionth of the body's mass and size.
@@ -129,7 +129,7 @@ def unbounded_bodies(variables: Variables) -> list[str]:
 
 
 def _outcome(
-    variables: Variables, options: Consistency, found: Found | None, status: str, reason: str
+    variables: Variables, options: Consistency, found: Program | None, status: str, reason: str
 ) -> Consistent:
     """What the solver found, as parameters of the robot."""
     share = data_share(variables, options)
@@ -154,7 +154,7 @@ def _outcome(
     )
 
 
-def _why(found: Found) -> str:
+def _why(found: Program) -> str:
     if found.status == SOLVED:
         return ""
     if found.status == INFEASIBLE:

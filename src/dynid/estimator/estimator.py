@@ -10,6 +10,7 @@ from __future__ import annotations
 import inspect
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -30,11 +31,11 @@ from dynid.estimator.robust import EFFICIENT, Winsorised
 from dynid.estimator.solution import Solution, check_system
 from dynid.estimator.tls import PlainTotal
 from dynid.estimator.wls import (
-    GroupWeights,
     Solver,
     Weighting,
     Weights,
     group_factors,
+    group_weights,
     unit_weights,
     weighted,
 )
@@ -198,8 +199,8 @@ def _wls(weights: str = "joint") -> Estimator:
     check_option("wls weights", weights, ("joint", "trajectory", "covariance"))
     if weights == "covariance":
         title = "least squares weighted by the covariance between joints, iterated"
-        return Estimator("wls", title, GroupWeights(), rework=Whitened())
-    by_log = GroupWeights(per_log=weights == "trajectory")
+        return Estimator("wls", title, group_weights, rework=Whitened())
+    by_log = partial(group_weights, per_log=weights == "trajectory")
     return Estimator("wls", "least squares weighted by row groups, iterated", by_log)
 
 
@@ -207,7 +208,7 @@ def _robust(function: str = "tukey", tuning: float | None = None) -> Estimator:
     check_option("robust function", function, tuple(EFFICIENT))
     limit = EFFICIENT[function] if tuning is None else check_positive("robust tuning", tuning)
     title = "robust least squares: outliers get low weight"
-    return Estimator("robust", title, GroupWeights(), rework=Winsorised(function, limit))
+    return Estimator("robust", title, group_weights, rework=Winsorised(function, limit))
 
 
 def _consistent(
@@ -215,7 +216,7 @@ def _consistent(
 ) -> Estimator:
     options = {"prior": prior, "spread": spread, "margin": margin, "mass": mass, "com": com}
     title = "weighted least squares over physically consistent bodies, near their prior"
-    return Estimator("consistent", title, GroupWeights(), constraint=consistency_from(options))
+    return Estimator("consistent", title, group_weights, constraint=consistency_from(options))
 
 
 def _tls(columns: str = "as_they_are") -> Estimator:
@@ -246,7 +247,7 @@ def _gtls(
         0.0 if excess == 0.0 else check_positive("gtls excess", excess),
     )
     return Estimator(
-        "gtls", "total least squares with the noise of W propagated", GroupWeights(), rework=rework
+        "gtls", "total least squares with the noise of W propagated", group_weights, rework=rework
     )
 
 
@@ -257,13 +258,13 @@ def _iv(instruments: str = "smoothed", cutoff: float = 0.5) -> Estimator:
             f"iv cutoff {cutoff} is not between 0 and 1", remedy="give a fraction of the filter cutoff"
         )
     title = "instrumental variables: no bias from position noise"
-    return Estimator("iv", title, GroupWeights(), rework=Instruments(instruments, cutoff))
+    return Estimator("iv", title, group_weights, rework=Instruments(instruments, cutoff))
 
 
 def _recursive(half_life: float | None = None) -> Estimator:
     life = None if half_life is None else check_positive("recursive half_life", half_life)
     title = "least squares row by row, with forgetting"
-    return Estimator("recursive", title, GroupWeights(), rework=Forgetting(life))
+    return Estimator("recursive", title, group_weights, rework=Forgetting(life))
 
 
 MAKERS: Registry[Callable[..., Estimator]] = Registry(

@@ -24,28 +24,23 @@ SOLVED, INFEASIBLE, UNBOUNDED, FAILED = "solved", "infeasible", "unbounded", "no
 _STATUS = {"Solved": SOLVED, "PrimalInfeasible": INFEASIBLE, "DualInfeasible": UNBOUNDED}
 
 
-@dataclass(frozen=True, eq=False)
-class Found:
-    """What the solver returns.
+@dataclass
+class Program:
+    """A convex program, put together block by block; `solve` fills in what it found.
 
     Attributes:
-        x: Variables, shape (n,), in the units of the program.
+        n: Number of variables.
+        x: Their values at the minimum, shape (n,), in the units of the program.
         status: `solved`, `infeasible`, `unbounded` or `not converged`; at a tolerance of 1e-8.
         reason: The solver's own word.
     """
 
-    x: Float[Array, "n"]
-    status: str
-    reason: str
-    iterations: int
-    objective: float
-
-
-@dataclass
-class Program:
-    """A convex program, put together block by block."""
-
     n: int
+    x: Float[Array, "_"] = field(default_factory=lambda: np.zeros(0))
+    status: str = FAILED
+    reason: str = ""
+    iterations: int = 0
+    objective: float = 0.0
     _blocks: list[tuple[str, Int[Array, "k"], Float[Array, "m k"], Float[Array, "m"]]] = field(
         default_factory=list
     )
@@ -109,19 +104,23 @@ class Program:
             self.require("exponential", np.array([log, z]), F3, np.array([0.0, 1.0, 0.0]))
         return logs
 
-    def solve(self) -> Found:
-        """The minimum, or why there is none."""
+    def solve(self) -> Program:
+        """The program with its minimum, or why there is none."""
         # Long steps without the solver's own scaling are best on problems scaled as here. Where they
         # end near the edge of a cone, shorter steps, and then that scaling, are tried.
         attempts = ((0.99, False), (0.9, False), (0.9, True))
-        found = [self._attempt(*attempts[0])]
-        for attempt in attempts[1:]:
-            if found[-1].status != FAILED:
-                return found[-1]
-            found.append(self._attempt(*attempt))
-        return found[-1] if found[-1].status != FAILED else found[0]
+        answers = []
+        for step, equilibrate in attempts:
+            answers.append(self._attempt(step, equilibrate))
+            if str(answers[-1].status) in _STATUS:
+                break
+        answer = answers[-1] if str(answers[-1].status) in _STATUS else answers[0]
+        self.x, self.reason = np.array(answer.x), str(answer.status)
+        self.status = _STATUS.get(self.reason, FAILED)
+        self.iterations, self.objective = answer.iterations, answer.obj_val
+        return self
 
-    def _attempt(self, step: float, equilibrate: bool) -> Found:
+    def _attempt(self, step: float, equilibrate: bool) -> Any:
         import clarabel
 
         settings = clarabel.DefaultSettings()
@@ -132,11 +131,7 @@ class Program:
         settings.max_threads = 1
         settings.tol_gap_abs = settings.tol_gap_rel = settings.tol_feas = TOLERANCE
         H, q, A, b, cones = self._assembled()
-        answer = clarabel.DefaultSolver(H, q, A, b, cones, settings).solve()
-        reason = str(answer.status)
-        return Found(
-            np.array(answer.x), _STATUS.get(reason, FAILED), reason, answer.iterations, answer.obj_val
-        )
+        return clarabel.DefaultSolver(H, q, A, b, cones, settings).solve()
 
     def _assembled(self) -> tuple[Any, Float[Array, "n"], Any, Float[Array, "r"], Sequence[Any]]:
         import clarabel

@@ -52,43 +52,39 @@ class Weights:
 Weighting = Callable[[System, list[Factor], Solver], Weights]
 
 
-@dataclass(frozen=True)
-class GroupWeights:
+def group_weights(
+    system: System,
+    factors: list[Factor],
+    solver: Solver,
+    *,
+    per_log: bool = False,
+    rtol: float = RTOL,
+    max_iterations: int = 100,
+) -> Weights:
     """Iterated weights by row groups.
 
-    Attributes:
+    Args:
+        system: Its groups are weighted.
+        factors: One a group, over all parameters.
+        solver: Of the weighted rows.
         per_log: A weight for each group; otherwise groups of one name share it in all logs.
         rtol: Largest change of a parameter at the end, in its sigma.
         max_iterations: Limit; a warning is given if the parameters have not converged.
     """
-
-    per_log: bool = False
-    rtol: float = RTOL
-    max_iterations: int = 100
-
-    def __call__(self, system: System, factors: list[Factor], solver: Solver) -> Weights:
-        """Weights of all groups of `system`; `factors` are theirs, over all parameters."""
-        shared = self._shared(system)
-        smallest = smallest_sigmas(factors, shared, smallest_part(system))
-        weights, chi, step, iteration = np.ones(len(factors)), None, np.inf, 0
-        while iteration < self.max_iterations and step > self.rtol:
-            fit = solver(weighted(factors, weights))
-            # Rows over their own deviation have a deviation of one.
-            step = step_in_sigma(fit.chi, chi, np.linalg.norm(fit.root, axis=1))
-            weights = 1.0 / np.maximum(_sigmas(system, factors, weights, fit, shared), smallest)
-            chi, iteration = fit.chi, iteration + 1
-        status = status_after(step)
-        notices = () if status == CONVERGED else (self._not_converged(step),)
-        return Weights(weights, iteration, status, notices)
-
-    def _shared(self, system: System) -> Int[Array, "g"]:
-        """Number of the weight that each group has."""
-        keys = [(group.name, group.log if self.per_log else "") for group in system.groups]
-        number = {key: i for i, key in enumerate(dict.fromkeys(keys))}
-        return np.array([number[key] for key in keys])
-
-    def _not_converged(self, step: float) -> Notice:
-        return notice("weights-not-converged", passes=self.max_iterations, step=step)
+    keys = [(group.name, group.log if per_log else "") for group in system.groups]
+    number = {key: i for i, key in enumerate(dict.fromkeys(keys))}
+    shared = np.array([number[key] for key in keys])
+    smallest = smallest_sigmas(factors, shared, smallest_part(system))
+    weights, chi, step, iteration = np.ones(len(factors)), None, np.inf, 0
+    while iteration < max_iterations and step > rtol:
+        fit = solver(weighted(factors, weights))
+        # Rows over their own deviation have a deviation of one.
+        step = step_in_sigma(fit.chi, chi, np.linalg.norm(fit.root, axis=1))
+        weights = 1.0 / np.maximum(_sigmas(system, factors, weights, fit, shared), smallest)
+        chi, iteration = fit.chi, iteration + 1
+    status = status_after(step)
+    slow = notice("weights-not-converged", passes=max_iterations, step=step)
+    return Weights(weights, iteration, status, () if status == CONVERGED else (slow,))
 
 
 @dataclass(frozen=True, eq=False)

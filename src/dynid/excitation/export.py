@@ -180,7 +180,7 @@ def _gathered(
     if q is None:
         raise entry.error(f"no point has '{keys[0]}'", "give the positions")
     motion = SampledTrajectory(names, times, q, dq, ddq)
-    _check(motion, entry.document.file)
+    _check(motion, entry.file)
     return motion
 
 

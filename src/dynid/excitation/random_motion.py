@@ -125,7 +125,7 @@ def regressor_condition(mechanism: Mechanism) -> Callable[[Series], float]:
     N = inverse_directions(mechanism).N
 
     def regressor(*state: Float[Array, "n m"]) -> Float[Array, "r p"]:
-        W = tree_matrix(mechanism, *coordinates.states(*state), N)
+        W = tree_matrix(mechanism, *coordinates.tree_states(*state), N)
         return W.reshape(-1, W.shape[-1])
 
     rng = np.random.default_rng(_STATES_SEED)

@@ -16,7 +16,7 @@ from dynid.export.drives import DriveSplit
 from dynid.export.link_tree import Link, at_centre, body_offsets
 from dynid.export.xml_text import attribute, comment, number, numbers
 from dynid.kinematics.assembly import assembly_of
-from dynid.kinematics.tree import body_motion, tree_of
+from dynid.kinematics.tree import body_poses, tree_of
 from dynid.mechanism.frame import Frame, identity_frame, quaternion_of
 from dynid.mechanism.joint import FIXED_BY, JointKind, Loop
 from dynid.mechanism.mechanism import BASE, Mechanism
@@ -172,9 +172,8 @@ class _Writer:
         robot = self.mechanism
         zero = {f"{joint.name}_qw": 1.0 for joint in robot.joints if joint.has_quaternion}
         q = np.array([[zero.get(name, 0.0) for name in robot.positions]])
-        still = np.zeros((1, len(robot.coordinates)))
-        motion = body_motion(tree_of(robot), q, still, still)
-        found = {joint.child: Frame(motion.R[0, k], motion.p[0, k]) for k, joint in enumerate(robot.joints)}
+        R, p = body_poses(tree_of(robot), q)
+        found = {joint.child: Frame(R[0, k], p[0, k]) for k, joint in enumerate(robot.joints)}
         return {BASE: identity_frame(), **found}
 
     def _site(self, name: str, body: str, frame: Frame) -> str:

@@ -48,7 +48,7 @@ def tree_states(
     if not mechanism.is_closed:
         coordinates = coordinate_map(mechanism)
         N = np.broadcast_to(coordinates.velocities, (len(q), *coordinates.velocities.shape))
-        return TreeStates(*coordinates.states(q, dq, ddq), N)
+        return TreeStates(*coordinates.tree_states(q, dq, ddq), N)
     assembly, sensors = assembly_of(mechanism), sensors_of(mechanism, mechanism.measured_positions)
     pose = assembly.follow(q, sensors)
     rates = assembly.rates(pose, *sensors.rates(q, dq, ddq), sensors)

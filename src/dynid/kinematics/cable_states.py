@@ -9,7 +9,7 @@ from jaxtyping import Float
 
 from dynid.common.arrays import Array
 from dynid.common.notices import Notice, notice
-from dynid.kinematics.tree import body_motion, tree_of
+from dynid.kinematics.tree import body_poses, tree_of
 from dynid.mechanism.cable import Cable, CableShape, shape_of
 from dynid.mechanism.frame import Frame
 from dynid.mechanism.mechanism import BASE, Mechanism
@@ -25,15 +25,14 @@ def cable_shapes(
     Args:
         q: Positions of all joints, shape (n, n_q).
     """
-    still = np.zeros((len(q), len(mechanism.coordinates)))
     tree = tree_of(mechanism)
-    motion = body_motion(tree, q, still, still)
+    R_0, p_0 = body_poses(tree, q)
 
     def placed(body: str, frame: Frame) -> tuple[Float[Array, "n 3 3"], Float[Array, "n 3"]]:
         if body == BASE:
             return np.broadcast_to(frame.R, (len(q), 3, 3)), np.broadcast_to(frame.p, (len(q), 3))
         i = tree.body_names.index(body)
-        return motion.R[:, i] @ frame.R, motion.p[:, i] + motion.R[:, i] @ frame.p
+        return R_0[:, i] @ frame.R, p_0[:, i] + R_0[:, i] @ frame.p
 
     for cable in mechanism.cables:
         R, D = placed(cable.body_from, cable.entry)

@@ -127,7 +127,7 @@ class Closure:
         """Loops with an inverted axis: their equations are also zero after half a turn."""
         from dataclasses import replace
 
-        from dynid.kinematics.tree import body_motion
+        from dynid.kinematics.tree import body_poses
 
         links, frames = _loop_frames(self.tree, self.mechanism)
         names = tuple(str(i) for i in range(len(links)))
@@ -135,8 +135,7 @@ class Closure:
         tree = replace(
             self.tree, body_link=np.array(links, dtype=np.int64), body_frame=placed, body_names=names
         )
-        still = np.zeros((len(q), self.tree.n_v))
-        R = body_motion(tree, q, still, still).R
+        R, _ = body_poses(tree, q)
         wrong = np.zeros((len(q), len(self.mechanism.loops)), dtype=bool)
         for i, loop in enumerate(self.mechanism.loops):
             fixed = [_AXES[name] for name in ("rx", "ry", "rz") if name in loop.fix]

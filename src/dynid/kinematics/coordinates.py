@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 
 import numpy as np
-from jaxtyping import Float
+from jaxtyping import Bool, Float
 
 from dynid.common.arrays import Array
 from dynid.common.errors import InputError, nearest
+from dynid.common.notices import Notice
 from dynid.kinematics.tree import tree_rates
 from dynid.mechanism.joint import JointKind
 from dynid.mechanism.mechanism import Mechanism
@@ -17,15 +18,38 @@ from dynid.mechanism.mechanism import Mechanism
 _STEP = 1000.0  # m, mm, um: within one of them robots differ by less than this
 
 
+Measured = tuple[Float[Array, "n w"], Float[Array, "n w"], Float[Array, "n w"]]
+
+
+@dataclass(frozen=True, eq=False)
+class States:
+    """Motion of all tree coordinates at consecutive samples.
+
+    Attributes:
+        q, dq, ddq: Positions (n, n_q), velocities and accelerations (n, v).
+        N: A basis of the tangent space, shape (n, v, d).
+        fine: Whether the pose is closed and regular, shape (n,).
+        condition: See `Rates`, shape (n,); None for a tree.
+    """
+
+    q: Float[Array, "n q"]
+    dq: Float[Array, "n v"]
+    ddq: Float[Array, "n v"]
+    N: Float[Array, "n v d"]
+    fine: Bool[Array, "n"]
+    condition: Float[Array, "n"] | None = None
+
+
 @dataclass(frozen=True, eq=False)
 class CoordinateMap:
-    """Tree positions are `positions @ q_measured + offset`; velocities likewise.
+    """The kinematics of a tree: its positions are `positions @ q_measured + offset`; velocities likewise.
 
     Attributes:
         positions: Shape (n_q, m); a coupled joint's row contains its ratios.
         offset: Shape (n_q,), in [rad, m].
         velocities: G with dq = G u, u the independent velocities, shape (n_v, n_u).
         independent: Names of the independent velocity coordinates.
+        notices, choices: None for a tree; closed robots have some.
     """
 
     mechanism: Mechanism
@@ -33,8 +57,16 @@ class CoordinateMap:
     offset: Float[Array, "q"]
     velocities: Float[Array, "v u"]
     independent: tuple[str, ...]
+    notices: tuple[Notice, ...] = ()
+    choices: Mapping[str, str] = field(default_factory=dict)
 
-    def states(
+    def states(self, start: int, measured: Measured) -> States:
+        """All coordinates from the measured ones of samples start, start + 1, ..."""
+        n = len(measured[0])
+        basis = np.broadcast_to(self.velocities, (n, *self.velocities.shape))
+        return States(*self.tree_states(*measured), basis, np.ones(n, dtype=bool))
+
+    def tree_states(
         self, q: Float[Array, "n m"], dq: Float[Array, "n m"], ddq: Float[Array, "n m"]
     ) -> tuple[Float[Array, "n q"], Float[Array, "n v"], Float[Array, "n v"]]:
         """Tree positions, velocities and accelerations of measured positions and derivatives."""

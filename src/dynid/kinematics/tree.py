@@ -188,6 +188,15 @@ def body_motion(
     return BodyMotion(R, flat[..., 9:12], flat[..., 12:18], flat[..., 18:24])
 
 
+def body_poses(
+    tree: Tree, q: Inexact[Array, "n q"]
+) -> tuple[Inexact[Array, "n b 3 3"], Inexact[Array, "n b 3"]]:
+    """Axes R and origins p of all bodies in the base frame, as in `BodyMotion`, of a robot at rest."""
+    still = np.zeros((len(q), tree.n_v))
+    flat = body_states(tree, q, still, still)
+    return flat[..., :9].reshape(*flat.shape[:2], 3, 3), flat[..., 9:12]
+
+
 def body_states(
     tree: Tree, q: Inexact[Array, "n q"], dq: Inexact[Array, "n v"], ddq: Inexact[Array, "n v"]
 ) -> Inexact[Array, "n b 24"]:

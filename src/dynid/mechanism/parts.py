@@ -9,11 +9,12 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from dynid.common.errors import InputError
-from dynid.mechanism.cable import Cable
+from dynid.mechanism.cable import Cable, Swivel
 from dynid.mechanism.joint import Joint, JointKind, Loop
 from dynid.mechanism.mechanism import BASE, Actuator, Body, Capsule, Coupling, Mechanism
 
 if TYPE_CHECKING:
+    from dynid.mechanism.measured_pose import MeasuredPose
     from dynid.mechanism.robot_file.scope import Scope
 
 URDF_DRIVE = ("Ia", "Fv", "Fs", "Off")
@@ -31,6 +32,10 @@ class Parts:
         start: Positions near which the source's loops close.
         prior: Drive parameters of the source by full name.
         capsules: Body -> capsules around its collision shapes.
+        measured: Names of the measured joints, in the order of q_1.. of a log.
+        measured_sigma: Position coordinate -> standard deviation, in [rad] or [m].
+        poses: Measured poses of bodies; their massless joints and their loops are among the others.
+        swivels: Encoders of pulleys; their joints are among the others.
     """
 
     name: str
@@ -46,6 +51,10 @@ class Parts:
     start: dict[str, float] = field(default_factory=dict)
     prior: dict[str, float] = field(default_factory=dict)
     capsules: dict[str, tuple[Capsule, ...]] = field(default_factory=dict)
+    measured: tuple[str, ...] = ()
+    measured_sigma: dict[str, float] = field(default_factory=dict)
+    poses: tuple[MeasuredPose, ...] = ()
+    swivels: tuple[Swivel, ...] = ()
 
 
 def driven_coordinates(joints: Iterable[Joint], couplings: Sequence[Coupling]) -> tuple[str, ...]:

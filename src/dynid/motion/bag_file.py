@@ -49,7 +49,7 @@ def read_db3(path: Path, drop_bad_rows: bool = False) -> Table:
 def _listed(folder: Path) -> tuple[list[Path], str]:
     """Files of a recording, none of them outside its folder; and how single messages are compressed."""
     try:
-        info = read_yaml(folder / METADATA).root.plain()["rosbag2_bagfile_information"]
+        info = read_yaml(folder / METADATA).plain()["rosbag2_bagfile_information"]
         names = [str(name) for name in info["relative_file_paths"]]
         mode, form = str(info.get("compression_mode") or ""), str(info.get("compression_format") or "")
     except (KeyError, TypeError, AttributeError) as error:

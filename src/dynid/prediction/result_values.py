@@ -118,8 +118,8 @@ def standard_values(
     """
     index = {parameter.name: i for i, parameter in enumerate(parameters)}
     groups = _tied(robot, parameters, experiment, model, directions)
-    tied = tying(parameters, groups, known_columns(robot, parameters))
-    members = {i: np.flatnonzero(column) for column in tied.T.T for i in np.flatnonzero(column).tolist()}
+    T, c = tying(parameters, groups, known_columns(robot, parameters))
+    members = {i: np.flatnonzero(column) for column in T.T for i in np.flatnonzero(column).tolist()}
     loads = recorded_loads(estimate.provenance)
     _check_payloads(estimate, robot, loads)
     if experiment.unloaded is None:  # else the robot without load is known for itself
@@ -135,7 +135,7 @@ def standard_values(
                 remedy="use the robot file that the result was made with",
             )
     x = np.array([one.value for one in estimate.parameters], float)
-    return StandardValues(_constant(estimate, parameters, tied.c, M, x), M, x)
+    return StandardValues(_constant(estimate, parameters, c, M, x), M, x)
 
 
 def standard_root(estimate: Estimate, values: StandardValues) -> Float[Array, "p r"]:

@@ -21,7 +21,7 @@ from dynid.common.errors import InputError, nearest
 from dynid.common.notices import Notice, notice
 from dynid.kinematics.assembly import assembly_of
 from dynid.kinematics.coordinates import coordinate_map
-from dynid.kinematics.tree import body_motion, tree_of
+from dynid.kinematics.tree import body_poses, tree_of
 from dynid.mechanism.frame import (
     ROUNDING,
     Frame,
@@ -287,12 +287,11 @@ def _start(mechanism: Mechanism, body: str, angles: str) -> tuple[dict[str, floa
         unturned = {f"{joint.name}_qw": 1.0 for joint in mechanism.joints if joint.has_quaternion}
         known = {**unturned, **mechanism.start}
         q = np.array([known.get(name, 0.0) for name in mechanism.positions])
-    still = np.zeros((1, len(mechanism.coordinates)))
-    motion = body_motion(tree_of(mechanism), q[None], still, still)
+    R, p = body_poses(tree_of(mechanism), q[None])
     index = [joint.child for joint in mechanism.joints].index(body)
-    turns = [snap_angle(float(turn)) for turn in angles_of(motion.R[0, index][None], angles)[0]]
+    turns = [snap_angle(float(turn)) for turn in angles_of(R[0, index][None], angles)[0]]
     # The start pose is closed to rounding; what is not given must not tilt a plane by as much.
-    origin = np.where(np.abs(motion.p[0, index]) < ROUNDING, 0.0, motion.p[0, index])
+    origin = np.where(np.abs(p[0, index]) < ROUNDING, 0.0, p[0, index])
     pose = dict(zip(POSE, [*origin.tolist(), *turns], strict=True))
     return dict(zip(mechanism.positions, q.tolist(), strict=True)), pose
 

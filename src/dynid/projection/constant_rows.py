@@ -55,7 +55,7 @@ class TreeRows(LogRows):
         states = self.motion.states(start, stop)
         weights = self.row_weights(start, stop, states[1])
         Y = self.measured(start, stop)
-        tree = self.coordinates.states(*states)
+        tree = self.coordinates.tree_states(*states)
         load = self._load and self._load(start, *tree, self.coordinates.velocities)
         batch = self.regressor.batch(*tree, Y, load)
         packed = np.empty((self.layout.n_entries, tile))
@@ -63,7 +63,7 @@ class TreeRows(LogRows):
             width = min(tile, stop - start - at)
             if width < tile:
                 packed = np.empty((self.layout.n_entries, width))
-            batch.fill(at, packed)
+            self.regressor.fill(batch, at, packed)
             yield start + at, packed, np.ascontiguousarray(weights[at : at + width].T)
 
     def row_weights(self, start: int, stop: int, dq: Float[Array, "n m"]) -> Float[Array, "n k"]:

@@ -41,7 +41,7 @@ class EnergyRows(LogRows):
         mechanism, parameters, motion = self.mechanism, self.parameters, self.motion
         self.quadrature = quadrature_named(self.options.get("integration", DEFAULT))
         self.kinematics = kinematics_along(mechanism, motion)
-        self.notices, self.choices = self.kinematics.notices, self.kinematics.choices
+        self.notices, self.choices = self.kinematics.notices, dict(self.kinematics.choices)
         self._inertial, self._place = _inertial_columns(mechanism, parameters, motion.log.payloads)
         self._load = load_along(mechanism, parameters, motion, self.load_parameters)
         self._others = [(i, p) for i, p in enumerate(parameters) if p.kind != "inertial"]

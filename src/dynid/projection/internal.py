@@ -26,7 +26,7 @@ from dynid.mechanism.cable import cable_coordinates
 from dynid.mechanism.mechanism import Mechanism
 from dynid.mechanism.parameters import Parameter, effort_unit
 from dynid.projection.factor import Factor, factor_rows, merge
-from dynid.projection.kinematics import ClosedKinematics, TreeKinematics
+from dynid.projection.kinematics import ClosedKinematics
 from dynid.projection.pose_rows import TURNED, MovingRows, turned_notices
 from dynid.projection.projection import Directions
 from dynid.regressor.regressor import tree_matrix
@@ -103,7 +103,7 @@ class InternalRows(MovingRows):
     def _run_references(self) -> tuple[list[int], list[Float[Array, "v k"]]]:
         """Where the runs begin and the reference of each; doubtful choices give notices."""
         free = self._free_motion
-        if isinstance(self.kinematics, TreeKinematics):
+        if not isinstance(self.kinematics, ClosedKinematics):
             raise TypeError("a robot with cables is closed")
         excluded = self._exclude(self.kinematics, self._solved_from(self.mechanism))
         tangents = self._kept(self.kinematics)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 from weakref import WeakKeyDictionary
 
@@ -11,9 +10,8 @@ from jaxtyping import Bool, Float
 
 from dynid.common.arrays import Array
 from dynid.common.errors import InputError
-from dynid.common.notices import Notice
 from dynid.kinematics.assembly import Assembly, assembly_of
-from dynid.kinematics.coordinates import coordinate_map
+from dynid.kinematics.coordinates import CoordinateMap, Measured, States, coordinate_map
 from dynid.kinematics.sensors import Sensors, sensors_of
 from dynid.kinematics.tracking import Tracker
 from dynid.mechanism.mechanism import Mechanism
@@ -39,43 +37,7 @@ MISFIT = 0.02
 MISFIT_UNCERTAIN = 0.1
 _SIGMAS = 5.0  # a sensor with a larger standard deviation may differ by so many of them
 
-Measured = tuple[Float[Array, "n w"], Float[Array, "n w"], Float[Array, "n w"]]
-_KNOWN: WeakKeyDictionary[Motion, tuple[Mechanism, TreeKinematics | ClosedKinematics]] = WeakKeyDictionary()
-
-
-@dataclass(frozen=True, eq=False)
-class States:
-    """Motion of all tree coordinates at consecutive samples.
-
-    Attributes:
-        q, dq, ddq: Positions (n, n_q), velocities and accelerations (n, v).
-        N: A basis of the tangent space, shape (n, v, d).
-        fine: Whether the pose is closed and regular, shape (n,).
-        condition: See `Rates`, shape (n,); None for a tree.
-    """
-
-    q: Float[Array, "n q"]
-    dq: Float[Array, "n v"]
-    ddq: Float[Array, "n v"]
-    N: Float[Array, "n v d"]
-    fine: Bool[Array, "n"]
-    condition: Float[Array, "n"] | None = None
-
-
-class TreeKinematics:
-    """A tree: coordinates follow from couplings only."""
-
-    notices: tuple[Notice, ...] = ()
-
-    def __init__(self, mechanism: Mechanism, motion: Motion) -> None:
-        self.choices: dict[str, str] = {}
-        self.map = coordinate_map(mechanism, motion.log.position_names)
-
-    def states(self, start: int, measured: Measured) -> States:
-        """All coordinates from the measured ones of samples start, start + 1, ..."""
-        n = len(measured[0])
-        basis = np.broadcast_to(self.map.velocities, (n, *self.map.velocities.shape))
-        return States(*self.map.states(*measured), basis, np.ones(n, dtype=bool))
+_KNOWN: WeakKeyDictionary[Motion, tuple[Mechanism, CoordinateMap | ClosedKinematics]] = WeakKeyDictionary()
 
 
 class ClosedKinematics:
@@ -212,7 +174,7 @@ _REPAIRED = 256  # poses of a block that get a slower second try; more failures 
 
 def kinematics_along(
     mechanism: Mechanism, motion: Motion, checked: bool = False
-) -> TreeKinematics | ClosedKinematics:
+) -> CoordinateMap | ClosedKinematics:
     """The kinematics of a mechanism along a log, computed once: several models share it.
 
     Args:
@@ -225,7 +187,10 @@ def kinematics_along(
         if mechanism.is_closed:
             known = _KNOWN[motion] = (mechanism, ClosedKinematics(mechanism, motion, checked))
         else:
-            known = _KNOWN[motion] = (mechanism, TreeKinematics(mechanism, motion))
+            known = _KNOWN[motion] = (
+                mechanism,
+                coordinate_map(mechanism, motion.log.position_names),
+            )
     return known[1]
 
 

@@ -13,7 +13,7 @@ from dynid.common.arrays import Array
 from dynid.common.notices import Notice, notice
 from dynid.mechanism.mechanism import Mechanism
 from dynid.projection.contract import LogRows
-from dynid.projection.kinematics import TreeKinematics, kinematics_along
+from dynid.projection.kinematics import ClosedKinematics, kinematics_along
 from dynid.projection.load import load_along
 from dynid.projection.projection import Along
 from dynid.projection.reversals import Reversals
@@ -57,7 +57,7 @@ class MovingRows(LogRows):
 
     def run_tangents(self) -> list[tuple[int, Float[Array, "s v d"]]]:
         """First sample of each run, and tangent directions at some of its poses."""
-        if isinstance(self.kinematics, TreeKinematics):
+        if not isinstance(self.kinematics, ClosedKinematics):
             raise TypeError("a robot without loops has constant directions")
         anchors, tangents = self.kinematics.anchors, self.kinematics.tangents
         found = []

@@ -16,10 +16,11 @@ import numpy as np
 from jaxtyping import Float
 
 from dynid.common.batched import pinv
+from dynid.kinematics.coordinates import CoordinateMap
 from dynid.mechanism.parameters import jumping_coordinates
 from dynid.motion.motion import Motion, near_reversal
 from dynid.motion.plan import reversal_speeds
-from dynid.projection.kinematics import ClosedKinematics, TreeKinematics
+from dynid.projection.kinematics import ClosedKinematics
 
 if TYPE_CHECKING:
     from dynid.common.arrays import Array
@@ -40,7 +41,7 @@ class Reversals:
         mechanism: Mechanism,
         directions: Directions,
         motion: Motion,
-        kinematics: TreeKinematics | ClosedKinematics,
+        kinematics: CoordinateMap | ClosedKinematics,
     ) -> None:
         self.motion, self.kinematics = motion, kinematics
         felt = _felt(mechanism, directions)

@@ -17,14 +17,14 @@ from jaxtyping import Bool, Float, Inexact, Int
 from dynid.common.arrays import Array
 from dynid.common.notices import Notice
 from dynid.kinematics.assembly import assembly_of
-from dynid.kinematics.coordinates import coordinate_map
+from dynid.kinematics.coordinates import Measured, coordinate_map
 from dynid.kinematics.tree import body_motion, tree_of
 from dynid.mechanism.force_sensor import COMPONENTS, ForceSensor, run_bias
 from dynid.mechanism.inertia import SYMBOLS, in_parent_frame
 from dynid.mechanism.mechanism import Mechanism
 from dynid.mechanism.parameters import Parameter
 from dynid.motion.motion import Motion
-from dynid.projection.kinematics import Measured, kinematics_along
+from dynid.projection.kinematics import kinematics_along
 from dynid.projection.structure import random_states
 from dynid.regressor.layout import ABSENT, Layout
 from dynid.regressor.wrench import wrench_regressor

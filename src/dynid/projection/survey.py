@@ -22,7 +22,8 @@ from dynid.projection.dead_points import Span, pass_dead_points
 from dynid.projection.misfit import Misfit, beyond
 
 if TYPE_CHECKING:
-    from dynid.projection.kinematics import ClosedKinematics, Measured, States
+    from dynid.kinematics.coordinates import Measured, States
+    from dynid.projection.kinematics import ClosedKinematics
 
 _BLOCK = 16384
 _ANCHOR = 256

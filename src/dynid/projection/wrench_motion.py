@@ -94,7 +94,7 @@ class _Motions:
         elif ddq is None:
             ddq, _, inner = self._differentiated(dq, "joint velocities", 1)
         self.fine &= inner[:, None]
-        return body_motion(tree_of(replace(robot, payloads={})), *coordinates.states(q, dq, ddq))
+        return body_motion(tree_of(replace(robot, payloads={})), *coordinates.tree_states(q, dq, ddq))
 
     def _attitudes(self) -> Float[Array, "n b 3 3"]:
         if "quaternion" in self.table.signals:

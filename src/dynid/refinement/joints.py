@@ -33,7 +33,7 @@ from dynid.refinement.output_error import (
 )
 from dynid.statistics.assemble import EstimateParts
 from dynid.statistics.correlation import strongest
-from dynid.statistics.uncertainty import uncertainty
+from dynid.statistics.uncertainty import with_uncertainty
 
 _STEPS = 20
 _HOLD = 10.0  # deviations of the linear estimate
@@ -125,32 +125,19 @@ def refined_parts(parts: EstimateParts, found: Refinement) -> EstimateParts:
     if found.covariance is None:
         return parts
     dof = np.full(len(found.chi), float(max(found.windows - 1, 1)))
-    spread = uncertainty(found.chi, found.covariance, dof)
-    relative = [float(one) if np.isfinite(one) else None for one in spread.sigma_rel_percent]
-    parameters = tuple(
-        replace(
-            one,
-            value=float(found.chi[k]),
-            sigma=float(spread.sigma[k]),
-            sigma_rel_percent=relative[k],
-            ci95=(float(spread.ci95[k, 0]), float(spread.ci95[k, 1])),
-            dof=float(dof[k]),
-            sigma_by="windows",
-        )
-        for k, one in enumerate(parts.parameters)
-    )
-    methods = tuple("windows" for _ in parameters)
+    methods = ("windows",) * len(found.chi)
     words = f"spread over {found.windows} simulated windows"
     facts = {"method": "windows", "windows": found.windows}
-    spread_by_windows = replace(
+    spread = replace(
         parts.spread, covariance=found.covariance, dof=dof, methods=methods, words=words, facts=facts
     )
+    parameters = with_uncertainty(parts.parameters, found.chi, spread)
     names = tuple(one.name for one in parameters)
     solution = replace(parts.solution, chi=found.chi)
     return replace(
         parts,
         parameters=parameters,
-        spread=spread_by_windows,
+        spread=spread,
         correlations=strongest(names, found.covariance),
         solution=solution,
     )

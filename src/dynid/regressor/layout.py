@@ -20,6 +20,7 @@ from dynid.mechanism.mechanism import DRIVE_SYMBOLS, Mechanism, Term
 from dynid.mechanism.parameters import STRIBECK_SPEED, Parameter
 
 ABSENT = -1
+Batch = tuple[Any, ...]  # states of some samples: the first arguments of `kernels.fill_rows`
 
 
 @dataclass(frozen=True, eq=False)
@@ -59,20 +60,6 @@ class Layout:
 
 
 @dataclass(frozen=True, eq=False)
-class Batch:
-    """States of some samples, ready for the kernels."""
-
-    kind: np.dtype[Any]
-    arguments: tuple[Any, ...]
-
-    def fill(self, start: int, out: Inexact[Array, "e n"]) -> None:
-        """Write the entries of samples start .. start + n to `out`, shape (e, n)."""
-        from dynid.regressor.kernels import fill_rows
-
-        fill_rows(*self.arguments, start, out)
-
-
-@dataclass(frozen=True, eq=False)
 class TreeRegressor:
     """Computes packed rows of N^T W (and N^T B tau) for batches of tree states.
 
@@ -102,9 +89,8 @@ class TreeRegressor:
         load: Float[Array, "n s"] | None = None,
     ) -> Inexact[Array, "e n"]:
         """Entries of all rows, shape (e, n); Y goes to each row's last entry."""
-        batch = self.batch(q, dq, ddq, Y, load)
-        out = np.empty((self.layout.n_entries, len(Y)), batch.kind)
-        batch.fill(0, out)
+        out = np.empty((self.layout.n_entries, len(Y)), np.result_type(np.float64, q, dq, ddq))
+        self.fill(self.batch(q, dq, ddq, Y, load), 0, out)
         return out
 
     def batch(
@@ -115,7 +101,7 @@ class TreeRegressor:
         Y: Float[Array, "n k"],
         load: Float[Array, "n s"] | None = None,
     ) -> Batch:
-        """States laid out for the kernels; rows are computed range by range with `Batch.fill`.
+        """States laid out for the kernels; rows are computed range by range with `fill`.
 
         Args:
             load: Loads to which load-dependent friction (Fl) is proportional, of all coordinates, then of all
@@ -134,7 +120,7 @@ class TreeRegressor:
         terms = [self._term(term, q, dq, ddq) for term in self.terms]
         given = np.column_stack([*terms, Y]) if terms else np.ascontiguousarray(Y)
         tree = self.tree
-        arguments = (
+        return (
             (tree.parent, tree.kind, tree.q_start, tree.v_start, tree.placement),
             (tree.body_link, tree.body_frame),
             tree.gravity,
@@ -145,7 +131,12 @@ class TreeRegressor:
             self.n_tree,
             self.combination,
         )
-        return Batch(kind, arguments)
+
+    def fill(self, batch: Batch, start: int, out: Inexact[Array, "e n"]) -> None:
+        """Write the entries of samples start .. start + n of a batch to `out`, shape (e, n)."""
+        from dynid.regressor.kernels import fill_rows
+
+        fill_rows(*batch, start, out)
 
     def _term(
         self, term: Term, q: Inexact[Array, "n q"], dq: Inexact[Array, "n v"], ddq: Inexact[Array, "n v"]

@@ -63,7 +63,7 @@ class MovingRegressor:
         from dynid.regressor.kernels import combine_moving
 
         packed = np.empty((self.tree.layout.n_entries, len(N)))
-        batch.fill(start, packed)
+        self.tree.fill(batch, start, packed)
         combine_moving(packed, self.combination, np.ascontiguousarray(N.transpose(2, 1, 0)), out)
         out[self._y_entries] = Y.T
 

@@ -16,8 +16,9 @@ from jaxtyping import Float
 
 from dynid.base.system import NotIdentifiable
 from dynid.common.arrays import Array
+from dynid.common.catalogue import Severity
 from dynid.common.errors import InputError, NoResultError
-from dynid.common.notices import Notice, severity_of
+from dynid.common.notices import SEVERITIES, Notice, severity_of
 from dynid.common.strict_json import read_json
 from dynid.report.description_json import description_document, description_of
 from dynid.statistics.correlation import Correlation
@@ -45,7 +46,7 @@ def result_document(estimate: Estimate) -> dict[str, Any]:
         "robot": estimate.robot,
         "model": estimate.model,
         "estimator": estimate.estimator,
-        "verdict": asdict(estimate.verdict),
+        "verdict": _verdict_document(estimate.verdict),
         "parameters": [asdict(p) for p in estimate.parameters],
         "not_identifiable": [asdict(item) for item in estimate.not_identifiable],
         "invisible": [asdict(item) for item in estimate.invisible],
@@ -167,11 +168,33 @@ def _estimate(document: Mapping[str, Any]) -> Estimate:
             document.get("description", {}).get("hypotheses", []), tuple[DescriptionTest, ...]
         ),
         shared=_shared(document),
-        verdict=_shaped(document["verdict"], Verdict) if "verdict" in document else NOT_JUDGED,
+        verdict=_shaped(_verdict(document["verdict"]), Verdict) if "verdict" in document else NOT_JUDGED,
         description=description_of(document["description"])
         if "symbols" in document.get("description", {})
         else None,
     )
+
+
+def _verdict_document(verdict: Verdict) -> dict[str, Any]:
+    """A verdict with the level of each reason instead of its severity."""
+    reasons = [
+        {"code": one.code, "text": one.text, "remedy": one.remedy, "level": one.level}
+        for one in verdict.reasons
+    ]
+    return {**asdict(verdict), "reasons": reasons}
+
+
+def _verdict(document: Any) -> Any:
+    """A verdict with the severity of each reason instead of its level."""
+    reasons = document.get("reasons") if isinstance(document, dict) else None
+    if not isinstance(reasons, list) or not all(isinstance(one, dict) for one in reasons):
+        return document
+    return {
+        **document,
+        "reasons": [
+            {"severity": SEVERITIES.get(str(one.get("level")), Severity.CARE), **one} for one in reasons
+        ],
+    }
 
 
 def _rated(warnings: Any) -> Any:

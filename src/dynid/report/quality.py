@@ -8,9 +8,9 @@ from __future__ import annotations
 import math
 from enum import StrEnum
 
+from dynid.common.notices import Notice
 from dynid.report.numbers import percent, plural
 from dynid.statistics.estimate import Estimate, ParameterEstimate
-from dynid.statistics.verdict import Reason
 
 
 class Quality(StrEnum):
@@ -103,7 +103,7 @@ def evidence(estimate: Estimate) -> str:
     return text
 
 
-def first_reasons(estimate: Estimate) -> tuple[tuple[Reason, ...], tuple[Reason, ...]]:
+def first_reasons(estimate: Estimate) -> tuple[tuple[Notice, ...], tuple[Notice, ...]]:
     """The reasons to read first, and the others."""
     reasons = estimate.verdict.reasons
     return reasons[:_FIRST], reasons[_FIRST:]

@@ -63,7 +63,7 @@ def inverse_efforts(
         return closed_efforts(mechanism, chi, _assembled(mechanism, q, dq, ddq), mounted, tension, resist)
     directions = inverse_directions(mechanism)
     coordinates = coordinate_map(mechanism)
-    G, states = coordinates.velocities, coordinates.states(q, dq, ddq)
+    G, states = coordinates.velocities, coordinates.tree_states(q, dq, ddq)
     loads = simulated_loads(mechanism, parameter_table(mechanism), chi, mounted)
     blocks = []
     for i in range(0, len(q), _BLOCK):
@@ -177,7 +177,7 @@ def prescribed_course(
         dq_tree = states.dq
     else:
         q, dq, ddq = motion.q(t), motion.dq(t), motion.ddq(t)
-        dq_tree = coordinate_map(mechanism).states(q, dq, ddq)[1]
+        dq_tree = coordinate_map(mechanism).tree_states(q, dq, ddq)[1]
         strain = tree_tension(mechanism, t, tension) if tension else None
     resist = None
     if friction is not None and friction.owners:

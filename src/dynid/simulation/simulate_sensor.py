@@ -52,7 +52,7 @@ def simulate_sensor_log(
     chi = _values(mechanism, truth)
     turned = _turned(mechanism, truth)
     columns = SensorColumns(turned, parameter_table(mechanism), range(6), payloads)
-    tree = coordinate_map(mechanism).states(q, motion.dq(t), motion.ddq(t))
+    tree = coordinate_map(mechanism).tree_states(q, motion.dq(t), motion.ddq(t))
     packed = columns.packed(frame_motion(mechanism)(*tree), np.zeros((len(t), 6)), np.full(len(t), -1))
     wrench = columns.layout.sums(packed, columns.layout.coefficients(chi)).T
     rng = np.random.default_rng(seed)

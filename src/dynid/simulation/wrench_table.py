@@ -85,7 +85,7 @@ def wrench_table(
         )
     t = np.asarray(instants, float)
     robot = replace(mechanism, payloads={one: mechanism.payloads[one] for one in payloads})
-    states = coordinate_map(robot).states(motion.q(t), motion.dq(t), motion.ddq(t))
+    states = coordinate_map(robot).tree_states(motion.q(t), motion.dq(t), motion.ddq(t))
     moved = body_motion(tree_of(robot), *states)
     force, moment = _joint_wrenches(robot, moved, truth)
     bodies = len(robot.bodies)

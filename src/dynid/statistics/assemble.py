@@ -15,12 +15,13 @@ from dynid.common.notices import Notice
 from dynid.estimator.history import History
 from dynid.estimator.solution import Solution
 from dynid.statistics.correlation import Correlation, correlated, strongest
-from dynid.statistics.covariance import Spread, covariance_of
+from dynid.statistics.covariance import covariance_of
 from dynid.statistics.essential import Reduced, restrict
 from dynid.statistics.estimate import Fit, ParameterEstimate
 from dynid.statistics.fit import fit_of
 from dynid.statistics.method import UncertaintySettings
-from dynid.statistics.uncertainty import uncertainty
+from dynid.statistics.sandwich import Spread
+from dynid.statistics.uncertainty import with_uncertainty
 
 
 @dataclass(frozen=True, eq=False)
@@ -79,27 +80,24 @@ def estimate_parameters(
     if essential is not None:
         blocked, whole = restrict(blocked, fitted), restrict(whole, fitted)
     spread = covariance_of(blocked, used, settings, whole)
-    found = uncertainty(used.chi, spread.covariance, spread.dof)
-    place = {i: k for k, i in enumerate(fitted)}
-    parameters = []
-    for i, parameter in enumerate(base_system.system.parameters):
-        k = place.get(i)
-        relative = None if k is None else float(found.sigma_rel_percent[k])
-        parameters.append(
-            ParameterEstimate(
-                name=parameter.name,
-                unit=parameter.unit,
-                value=0.0 if k is None else float(used.chi[k]),
-                sigma=None if k is None else float(found.sigma[k]),
-                sigma_rel_percent=relative if relative is not None and np.isfinite(relative) else None,
-                ci95=None if k is None else (float(found.ci95[k, 0]), float(found.ci95[k, 1])),
-                essential=k is not None,
-                grouping=groupings[i],
-                prior=known[parameter.name],
-                dof=None if k is None else float(spread.dof[k]),
-                sigma_by="" if k is None else spread.methods[k],
-            )
+    parameters = [
+        ParameterEstimate(
+            parameter.name,
+            parameter.unit,
+            0.0,
+            None,
+            None,
+            None,
+            essential=i in fitted,
+            grouping=groupings[i],
+            prior=known[parameter.name],
         )
+        for i, parameter in enumerate(base_system.system.parameters)
+    ]
+    for i, estimated in zip(
+        fitted, with_uncertainty([parameters[i] for i in fitted], used.chi, spread), strict=True
+    ):
+        parameters[i] = estimated
     notices = base_system.notices + used.notices + (() if essential is None else essential.notices)
     pairs = strongest(used.names, used.covariance)
     return EstimateParts(

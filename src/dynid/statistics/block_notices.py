@@ -22,13 +22,11 @@ def _named(names: Sequence[str], chosen: Bool[Array, "p"]) -> str:
     return ", ".join(found[:6]) + (f" and {len(found) - 6} more" if len(found) > 6 else "")
 
 
-def told_once(
-    names: Sequence[str], alone: Bool[Array, "p"], part: str = "block of time"
-) -> tuple[Notice, ...]:
+def from_one_block(names: Sequence[str], alone: Bool[Array, "p"], part: str) -> tuple[Notice, ...]:
     """Parameters that one block or run alone determines."""
     if not np.any(alone):
         return ()
-    return (notice("told-once", part=part, names=_named(names, alone)),)
+    return (notice("from-one-block", part=part, names=_named(names, alone)),)
 
 
 def few_blocks(

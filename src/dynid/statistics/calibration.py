@@ -26,13 +26,13 @@ from jaxtyping import Float, Int
 
 from dynid.common.arrays import Array
 from dynid.statistics.clusters import Clusters
-from dynid.statistics.sandwich import Sandwich, jackknife
+from dynid.statistics.sandwich import Spread, jackknife
 
 # Pairs of blocks needed to detect a correlation time.
 _PAIRS = 3
 
 
-def calibrated(clusters: Clusters) -> tuple[Sandwich, Float[Array, "k"]]:
+def calibrated(clusters: Clusters) -> tuple[Spread, Float[Array, "k"]]:
     """The jackknife with its variances divided, and by what, shape (k,)."""
     found = jackknife(clusters)
     overstated = np.maximum(found.white / remembered(clusters), 1.0)

@@ -6,8 +6,8 @@ methods do not assume white errors; they use clusters of time that contain all g
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass, field, replace
+from collections.abc import Callable, Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -15,15 +15,15 @@ from jaxtyping import Bool, Float
 
 from dynid.common.arrays import Array
 from dynid.common.errors import InputError
-from dynid.common.notices import Notice, notice
+from dynid.common.notices import notice
 from dynid.estimator.solution import Solution
 from dynid.projection.projection import System
-from dynid.statistics.block_notices import few_blocks, told_once
+from dynid.statistics.block_notices import few_blocks, from_one_block
 from dynid.statistics.bootstrap import moving_blocks
 from dynid.statistics.calibration import calibrated
 from dynid.statistics.clusters import Clusters, clusters_of, duration
 from dynid.statistics.method import UncertaintySettings
-from dynid.statistics.sandwich import Sandwich, autocorrelated, chosen_lags, jackknife
+from dynid.statistics.sandwich import Spread, autocorrelated, chosen_lags, jackknife
 from dynid.statistics.shrinkage import with_full_rank
 
 # Residuals of real logs remember for a fraction of a second: blocks of a second hold that.
@@ -34,26 +34,6 @@ _WANTED_BLOCKS = 16
 _SHORTEST_SECONDS = 0.5
 # Runs from which their spread is a second opinion worth having.
 ENOUGH_RUNS = 4
-
-
-@dataclass(frozen=True, eq=False)
-class Spread:
-    """A covariance, how well it is known itself, and how it was found.
-
-    Attributes:
-        covariance: C_chi, shape (p, p), SI.
-        dof: Degrees of freedom of each deviation, shape (p,).
-        methods: The method behind each parameter's deviation.
-        words: All of it in one line.
-        facts: The same for programs.
-    """
-
-    covariance: Float[Array, "p p"]
-    dof: Float[Array, "p"]
-    methods: tuple[str, ...]
-    words: str
-    facts: dict[str, Any] = field(default_factory=dict)
-    notices: tuple[Notice, ...] = ()
 
 
 def covariance_of(
@@ -175,10 +155,8 @@ def _cluster(
         words += f"; the leave-one-out spread of {len(some)} {what} where it is larger"
         words += f" ({np.sum(larger)} of {len(larger)} parameters)"
         facts[f"{key}_larger"] = int(np.sum(larger))
-    methods = tuple("leave-one-out" if one else "cluster" for one in by_run)
-    words += _freedom_words(found.dof)
-    notices = told_once(solution.names, blocks.alone)
-    return Spread(found.covariance, found.dof, methods, words, facts, notices)
+    methods = ["leave-one-out" if larger else "cluster" for larger in by_run]
+    return _described(replace(found, alone=blocks.alone), solution, methods, words, facts)
 
 
 def _hac(solution: Solution, clusters: Clusters, short: Clusters, settings: UncertaintySettings) -> Spread:
@@ -186,11 +164,10 @@ def _hac(solution: Solution, clusters: Clusters, short: Clusters, settings: Unce
     lags = chosen_lags(short) if wanted is None else wanted / short.seconds
     found = _with_classical(autocorrelated(short, lags), solution)
     reach = f"{(lags + 1.0) * short.seconds:.2g} s" + ("" if wanted else ", chosen from the residuals")
-    words = f"hac: Bartlett weights over {_blocks(short)}, reach {reach}" + _freedom_words(found.dof)
+    words = f"hac: Bartlett weights over {_blocks(short)}, reach {reach}"
     facts = {"method": "hac", "blocks": len(short), "block_seconds": short.seconds}
     facts["bandwidth_seconds"] = (lags + 1.0) * short.seconds
-    methods = ("hac",) * len(solution.chi)
-    return Spread(found.covariance, found.dof, methods, words, facts, told_once(solution.names, found.alone))
+    return _described(found, solution, ["hac"] * len(solution.chi), words, facts)
 
 
 def _bootstrap(
@@ -204,14 +181,11 @@ def _bootstrap(
             " some are determined by a few blocks of the log only",
             remedy="use uncertainty: cluster, shorter blocks, or a longer log",
         )
-    sandwich = jackknife(clusters)
-    found = _with_classical(replace(sandwich, covariance=covariance), solution)
+    found = _with_classical(replace(jackknife(clusters), covariance=covariance), solution)
     words = f"bootstrap: {fitted} draws of moving blocks of {clusters.seconds:.2g} s, seed {settings.seed}"
     facts = {"method": "bootstrap", "blocks": len(clusters), "block_seconds": clusters.seconds}
     facts |= {"draws": fitted, "seed": settings.seed}
-    methods = ("bootstrap",) * len(solution.chi)
-    notices = told_once(solution.names, found.alone)
-    return Spread(found.covariance, found.dof, methods, words + _freedom_words(found.dof), facts, notices)
+    return _described(found, solution, ["bootstrap"] * len(solution.chi), words, facts)
 
 
 _Found = Callable[[Solution, Clusters, Clusters, UncertaintySettings], Spread]
@@ -230,15 +204,26 @@ def _by_runs(solution: Solution, clusters: Clusters) -> Spread:
     less, overstated = calibrated(clusters)
     found = _with_classical(less, solution)
     words = f"leave-one-out: jackknife over {n} runs" + _overstated_words(overstated)
-    words += _freedom_words(found.dof)
-    methods = ("leave-one-out",) * len(solution.chi)
-    notices = told_once(solution.names, found.alone, "run")
     facts = {"method": "leave-one-out", "runs": n, "overstated": float(np.median(overstated))}
-    spread = Spread(found.covariance, found.dof, methods, words, facts, notices)
+    spread = _described(found, solution, ["leave-one-out"] * len(solution.chi), words, facts, "run")
     return _full_rank(_with_few(spread, solution, f"{n} runs"), solution, n)
 
 
-def _with_classical(found: Sandwich, solution: Solution) -> Sandwich:
+def _described(
+    spread: Spread,
+    solution: Solution,
+    methods: Sequence[str],
+    words: str,
+    facts: dict[str, Any],
+    part: str = "block of time",
+) -> Spread:
+    """The covariance with how it was found, and which parameters one cluster alone determines."""
+    words += f"; Student's t with {spread.dof.min():.3g} to {spread.dof.max():.3g} degrees of freedom"
+    notices = from_one_block(solution.names, spread.alone, part)
+    return replace(spread, methods=tuple(methods), words=words, facts=facts, notices=notices)
+
+
+def _with_classical(found: Spread, solution: Solution) -> Spread:
     """At least the classical standard deviation if only one cluster determines a parameter."""
     if not np.any(found.alone):
         return found
@@ -247,7 +232,7 @@ def _with_classical(found: Sandwich, solution: Solution) -> Sandwich:
     return replace(found, covariance=_scaled(found.covariance, own, wanted))
 
 
-def _instead(blocks: Sandwich, distinct: Sandwich) -> Sandwich:
+def _instead(blocks: Spread, distinct: Spread) -> Spread:
     """The larger of the deviations from different blocks and from all blocks, with its freedoms.
 
     Errors that come again with a motion can only add variance. A smaller variance of a few different blocks
@@ -261,9 +246,7 @@ def _instead(blocks: Sandwich, distinct: Sandwich) -> Sandwich:
     return replace(distinct, covariance=covariance, dof=dof, alone=blocks.alone)
 
 
-def _larger(
-    found: Sandwich, own: Sandwich, inside: Sandwich, longer: Sandwich
-) -> tuple[Sandwich, Bool[Array, "p"]]:
+def _larger(found: Spread, own: Spread, inside: Spread, longer: Spread) -> tuple[Spread, Bool[Array, "p"]]:
     """The larger deviation with its freedoms, and where that is the one of longer clusters.
 
     Errors that come again with a motion, and errors that last through a run, add up, less what both count
@@ -307,7 +290,3 @@ def _overstated_words(overstated: Float[Array, "p"]) -> str:
     """By what the variances were divided, where that is worth a word."""
     middle = float(np.median(overstated))
     return f"; variances divided by {middle:.2g} (median) for small-sample bias" if middle > 1.05 else ""
-
-
-def _freedom_words(dof: Float[Array, "p"]) -> str:
-    return f"; Student's t with {dof.min():.3g} to {dof.max():.3g} degrees of freedom"

@@ -18,11 +18,11 @@ from jaxtyping import Bool, Float
 from dynid.common.arrays import Array
 from dynid.common.batched import pinv
 from dynid.common.errors import InputError
+from dynid.kinematics.coordinates import States
 from dynid.kinematics.tension import driven_freedoms, motor_jacobian, tension_directions
 from dynid.mechanism.mechanism import Mechanism
 from dynid.mechanism.parameters import DRY, Parameter, load_map, source_index, speed_map
 from dynid.motion.motion import Motion
-from dynid.projection.kinematics import States
 from dynid.projection.load import loading
 from dynid.regressor.layout import Batch
 from dynid.regressor.moving import MovingRegressor

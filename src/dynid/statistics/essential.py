@@ -25,7 +25,7 @@ from dynid.projection.projection import System
 from dynid.statistics.calibration import calibrated
 from dynid.statistics.clusters import Clusters
 from dynid.statistics.method import EssentialRule
-from dynid.statistics.uncertainty import uncertainty
+from dynid.statistics.uncertainty import relative_percent
 
 Where = Callable[[str], dict[str, str | None]]
 # Residuals below this part of the measured norm are rounding: their growth has no meaning.
@@ -129,8 +129,7 @@ def _relative_sigmas(
 ) -> Float[Array, "kept"]:
     part = _select(factor, kept)
     fit = least_squares(part)
-    dof = part.n_rows - len(kept)
-    covariance = fit.residual_norm**2 / dof * (fit.root @ fit.root.T)
+    covariance = fit.residual_norm**2 / (part.n_rows - len(kept)) * (fit.root @ fit.root.T)
     if clusters is not None:
         found, _ = calibrated(clusters.restricted(kept, full)[0])
         white, own = np.diag(covariance), np.diag(found.covariance)
@@ -140,7 +139,7 @@ def _relative_sigmas(
         columns = np.maximum(np.linalg.norm(part.W, axis=0), np.finfo(float).tiny)
         least = influence_percent / 100.0 * np.linalg.norm(part.Y) / columns
         chi = np.copysign(np.maximum(np.abs(chi), least), chi)
-    return uncertainty(chi, covariance, dof).sigma_rel_percent
+    return relative_percent(chi, covariance)
 
 
 def _select(factor: Factor, kept: Sequence[int]) -> Factor:

@@ -12,8 +12,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import numpy as np
+from jaxtyping import Float
 
-from dynid.base.system import BaseSystem, Measured
+from dynid.base.system import BaseSystem
+from dynid.common.arrays import Array
 from dynid.estimator.solution import Solution
 from dynid.projection.projection import Group
 from dynid.statistics.estimate import Fit, GroupFit
@@ -22,7 +24,7 @@ from dynid.statistics.estimate import Fit, GroupFit
 def fit_of(base_system: BaseSystem, solution: Solution) -> Fit:
     """Fit of all rows and of each effort (its logs combined)."""
     groups = base_system.system.groups
-    residuals, measured = solution.residual_norms, base_system.measured
+    residuals, measured = solution.residual_norms, base_system.measured_norms
     together: dict[str, list[int]] = {}
     for i, group in enumerate(groups):
         together.setdefault(group.name, []).append(i)
@@ -34,23 +36,21 @@ def fit_of(base_system: BaseSystem, solution: Solution) -> Fit:
         condition=solution.condition,
         condition_scaled=solution.condition_scaled,
         sigma_rho=solution.sigma_rho,
-        residual_percent=percent(_norm(residuals), _norm([one.norm for one in measured])),
+        residual_percent=percent(_norm(residuals), _norm(measured[:, 0])),
         groups=tuple(
-            group_fit(
-                [groups[i] for i in rows], [float(residuals[i]) for i in rows], [measured[i] for i in rows]
-            )
+            group_fit([groups[i] for i in rows], residuals[rows], measured[rows])
             for rows in together.values()
         ),
     )
 
 
-def group_fit(groups: Sequence[Group], residuals: Sequence[float], measured: Sequence[Measured]) -> GroupFit:
-    """Fit of rows of one kind, from the residual and measured norms of their parts."""
+def group_fit(
+    groups: Sequence[Group], residuals: Float[Array, "g"], measured: Float[Array, "g 2"]
+) -> GroupFit:
+    """Fit of rows of one kind, from the residual and measured norms of their parts (see `BaseSystem`)."""
     n_rows = sum(group.n_rows for group in groups)
-    residual, norm = _norm(residuals), _norm([one.norm for one in measured])
-    about_mean = [one.norm_about_mean for one in measured]
-    known = [value for value in about_mean if value is not None]
-    total = _norm(known) if len(known) == len(about_mean) else norm
+    residual, norm, about_mean = _norm(residuals), _norm(measured[:, 0]), _norm(measured[:, 1])
+    total = norm if np.isnan(about_mean) else about_mean
     return GroupFit(
         name=groups[0].name,
         rms=residual / float(np.sqrt(n_rows)),
@@ -68,6 +68,6 @@ def percent(part: float, whole: float) -> float:
     return 0.0 if part == 0 else 100.0
 
 
-def _norm(norms: Sequence[float] | np.ndarray[tuple[int], np.dtype[np.float64]]) -> float:
+def _norm(norms: Float[Array, "g"]) -> float:
     """Norm of parts joined end to end."""
-    return float(np.linalg.norm(np.asarray(norms, dtype=float)))
+    return float(np.linalg.norm(norms))

@@ -12,9 +12,9 @@ from dynid.common.arrays import Array
 from dynid.common.notices import Notice
 from dynid.mechanism.parameters import Parameter
 from dynid.statistics.assemble import EstimateParts
-from dynid.statistics.covariance import Spread
 from dynid.statistics.estimate import ParameterEstimate
-from dynid.statistics.uncertainty import uncertainty
+from dynid.statistics.sandwich import Spread
+from dynid.statistics.uncertainty import with_uncertainty
 
 
 def joined(
@@ -39,23 +39,11 @@ def joined(
     values = np.array(
         [own[one.name].value if one.name in own else x for one, x in zip(parameters, values, strict=True)]
     )
-    found = uncertainty(values, spread.covariance, spread.dof)
-    listed = []
-    for k, (parameter, value) in enumerate(zip(parameters, values, strict=True)):
-        before = own.get(parameter.name) or ParameterEstimate(
-            parameter.name, parameter.unit, 0.0, None, None, None, prior=(priors or {}).get(parameter.name)
-        )
-        relative = float(found.sigma_rel_percent[k])
-        listed.append(
-            replace(
-                before,
-                value=float(value),
-                sigma=float(found.sigma[k]),
-                sigma_rel_percent=relative if np.isfinite(relative) else None,
-                ci95=(float(found.ci95[k, 0]), float(found.ci95[k, 1])),
-                dof=float(spread.dof[k]),
-                sigma_by=spread.methods[k],
-            )
-        )
+    before = [
+        own.get(one.name)
+        or ParameterEstimate(one.name, one.unit, 0.0, None, None, None, prior=(priors or {}).get(one.name))
+        for one in parameters
+    ]
+    listed = with_uncertainty(before, values, spread)
     warnings = tuple(dict.fromkeys((*parts.warnings, *notices)))
-    return replace(parts, parameters=tuple(listed), spread=spread, warnings=warnings)
+    return replace(parts, parameters=listed, spread=spread, warnings=warnings)

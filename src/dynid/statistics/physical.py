@@ -9,7 +9,7 @@ from dynid.estimator.consistent import physical_distance
 from dynid.estimator.solution import Solution
 from dynid.estimator.standard_space import DataTerm, StandardSpace
 from dynid.projection.projection import System
-from dynid.statistics.uncertainty import uncertainty
+from dynid.statistics.uncertainty import interval95
 
 _UNLIKELY = 1e-3  # significance level
 # Sigma, rms: model errors of good real arms give 1 to 3, exchanged payloads and wrong units hundreds.
@@ -43,7 +43,7 @@ def rotor_test(system: System, linear: Solution) -> tuple[Notice, ...]:
     all, below zero beyond their 95 % interval, and none above zero beyond it. Real bodies then
     fit as well without a rotor: a bound holds it at zero.
     """
-    ci95 = uncertainty(linear.chi, linear.covariance, linear.dof).ci95
+    ci95 = interval95(linear.chi, linear.covariance, linear.dof)
     rotors = [i for i, p in enumerate(system.parameters) if p.symbol == "Ia" and p.name == f"Ia_{p.owner}"]
     below = [system.parameters[i].owner for i in rotors if ci95[i, 1] < 0]
     above = any(ci95[i, 0] > 0 for i in rotors)

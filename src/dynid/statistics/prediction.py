@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from jaxtyping import Float, Int
+from jaxtyping import Float
 
 from dynid.common.arrays import Array
 from dynid.conditioning.lowpass import RowFilter, row_filter
@@ -103,7 +103,8 @@ def predict_rows(
     names, units = source.directions.names, source.directions.units
     log, k = source.motion.log, len(names)
     sums = np.zeros((4, k))
-    shown = Thinned(source, rows, log.t)
+    shown: list[tuple[Array, Array]] = []
+    step = plot_step(source, rows)
     firsts = np.array([start for start, _ in source.pieces()], dtype=int)
     by_run = np.zeros((len(firsts), 3))
     memory = np.zeros((2, k, _LAGS))
@@ -120,8 +121,9 @@ def predict_rows(
         ]
         memory += _lagged(np.where(valid, measured - predicted, 0.0), use)
         hidden = np.where(valid, 1.0, np.nan)
-        shown.add(at, np.concatenate([measured * hidden, predicted * hidden]))
-    t, y = shown.joined(2 * k)
+        both = np.concatenate([measured * hidden, predicted * hidden])
+        shown.append((log.t[at[::step]], both[:, ::step]))
+    t, y = joined(shown, 2 * k)
     signals = Signals(
         log.name,
         names,
@@ -162,37 +164,25 @@ def unfiltered(dt: float) -> RowFilter:
     return row_filter(dt, 1)
 
 
-class Thinned:
-    """Signals of a log for plotting: some of the rows, piece after piece.
+def plot_step(source: PackedRows, rows: RowFilter) -> int:
+    """Every which output of a filter is drawn: the same source and filter give the same samples."""
+    total = sum(stop - start for start, stop in source.pieces()) // rows.decimate
+    return max(1, total // _PLOT_POINTS)
 
-    Args:
-        source: Whose rows they are.
-        rows: Their filter; the same source and filter give the same samples for all signals.
-        t: Times of the log's samples, shape (n,), in [s].
-    """
 
-    def __init__(self, source: PackedRows, rows: RowFilter, t: Float[Array, "n"]) -> None:
-        total = sum(stop - start for start, stop in source.pieces()) // rows.decimate
-        self._step, self._t = max(1, total // _PLOT_POINTS), t
-        self._times: list[Array] = []
-        self._signals: list[Array] = []
-
-    def add(self, at: Int[Array, "n"], signals: Float[Array, "c n"]) -> None:
-        """Take some of the outputs at the samples `at`."""
-        self._times.append(self._t[at[:: self._step]])
-        self._signals.append(signals[:, :: self._step])
-
-    def joined(self, count: int) -> tuple[Float[Array, "m"], Float[Array, "c m"]]:
-        """All pieces in one series; a NaN separates pieces that do not join."""
-        if not self._times:
-            return np.zeros(0), np.zeros((count, 0))
-        first = self._times[0]
-        step = np.median(np.diff(first)) if len(first) > 1 else 0.0
-        times, signals = [first], [self._signals[0]]
-        for t, y in zip(self._times[1:], self._signals[1:], strict=True):
-            if len(t) and abs(t[0] - times[-1][-1]) > 3.0 * step:
-                times.append(t[:1])
-                signals.append(np.full((count, 1), np.nan))
-            times.append(t)
-            signals.append(y)
-        return np.concatenate(times), np.concatenate(signals, axis=1)
+def joined(
+    pieces: Sequence[tuple[Float[Array, "_"], Float[Array, "c _"]]], count: int
+) -> tuple[Float[Array, "m"], Float[Array, "{count} m"]]:
+    """Times and signals of all pieces in one series; a NaN separates pieces that do not join."""
+    if not pieces:
+        return np.zeros(0), np.zeros((count, 0))
+    first = pieces[0][0]
+    step = np.median(np.diff(first)) if len(first) > 1 else 0.0
+    times, signals = [first], [pieces[0][1]]
+    for t, y in pieces[1:]:
+        if len(t) and abs(t[0] - times[-1][-1]) > 3.0 * step:
+            times.append(t[:1])
+            signals.append(np.full((count, 1), np.nan))
+        times.append(t)
+        signals.append(y)
+    return np.concatenate(times), np.concatenate(signals, axis=1)

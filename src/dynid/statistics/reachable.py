@@ -10,10 +10,11 @@ from jaxtyping import Float, Int
 from dynid.common.arrays import Array
 from dynid.common.batched import singular_values
 from dynid.common.errors import InputError
+from dynid.kinematics.coordinates import States
 from dynid.kinematics.tension import motor_jacobian
 from dynid.mechanism.mechanism import Mechanism
 from dynid.motion.motion import Motion
-from dynid.projection.kinematics import MISFIT, OPEN, ClosedKinematics, States, kinematics_along
+from dynid.projection.kinematics import MISFIT, OPEN, ClosedKinematics, kinematics_along
 
 _BLOCK = 4096
 _SINGULAR = 1e6  # condition number of J above which efforts are not reliable

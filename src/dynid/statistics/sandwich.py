@@ -12,13 +12,15 @@ u_c = M_c (I - M_c)^-1 R^-T e_j        n_c = |Z_c (I - M_c)^-1 R^-T e_j|^2
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from typing import Any
 
 import numpy as np
 from jaxtyping import Bool, Float
 
 from dynid.common.arrays import Array
 from dynid.common.batched import cholesky, eigh, inv
+from dynid.common.notices import Notice
 from dynid.statistics.clusters import Clusters
 
 # 1 - leverage below this: without the cluster the direction is lost, and rounding is all that is left.
@@ -28,32 +30,40 @@ _ALONE = 1e-3
 
 
 @dataclass(frozen=True, eq=False)
-class Sandwich:
-    """A covariance and what it rests on.
+class Spread:
+    """A covariance, how well it is known itself, and how it was found.
 
     Attributes:
         covariance: C_chi, shape (p, p), SI; its rank is at most the number of clusters less one.
         dof: Degrees of freedom of each deviation, shape (p,), at least one.
-        alone: Parameters that one cluster alone determines, shape (p,): it cannot be left out.
+        methods: The method behind each parameter's deviation.
+        words: All of it in one line.
+        facts: The same for programs.
+        alone: Parameters that one cluster alone determines, shape (p,): it cannot be left out. Empty without
+            clusters, as is `white`.
         white: What the variances are on average under white noise, over what they should be, shape (p,).
     """
 
     covariance: Float[Array, "p p"]
     dof: Float[Array, "p"]
-    alone: Bool[Array, "p"]
-    white: Float[Array, "p"]
+    methods: tuple[str, ...] = ()
+    words: str = ""
+    facts: dict[str, Any] = field(default_factory=dict)
+    notices: tuple[Notice, ...] = ()
+    alone: Bool[Array, "_"] = field(default_factory=lambda: np.zeros(0, dtype=bool))
+    white: Float[Array, "_"] = field(default_factory=lambda: np.zeros(0))
 
 
-def jackknife(clusters: Clusters) -> Sandwich:
+def jackknife(clusters: Clusters) -> Spread:
     """CR3: the spread of the fits that leave out one cluster each."""
     inverse, alone = _left_out(clusters)
     n = len(clusters)
     moves = _moves(clusters, inverse)
     dof, white = _moments(clusters, inverse)
-    return Sandwich((n - 1) / n * moves.T @ moves, dof, alone, (n - 1) / n * white)
+    return Spread((n - 1) / n * moves.T @ moves, dof, alone=alone, white=(n - 1) / n * white)
 
 
-def autocorrelated(clusters: Clusters, lags: float) -> Sandwich:
+def autocorrelated(clusters: Clusters, lags: float) -> Spread:
     """HAC: the same moves, products of neighbours counted with Bartlett weights 1 - k / (lags + 1).
 
     Newey and West (1987) on the moves of short clusters: correlation inside a cluster counts in
@@ -73,7 +83,7 @@ def autocorrelated(clusters: Clusters, lags: float) -> Sandwich:
     # A weighted sum of n^2 products has fewer degrees of freedom, given by its squared weights.
     dof, white = _moments(clusters, inverse)
     dof = np.maximum(dof / squares, 1.0)
-    return Sandwich((n - 1) / n * covariance, dof, alone, (n - 1) / n * white)
+    return Spread((n - 1) / n * covariance, dof, alone=alone, white=(n - 1) / n * white)
 
 
 def chosen_lags(clusters: Clusters) -> float:

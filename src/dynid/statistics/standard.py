@@ -30,12 +30,21 @@ class StandardSet:
         found: The consistent set, or why there is none.
         entries: name, unit, value, from (`data` or `prior`) and share of the data, in file order.
         choices: How it was found, in words.
+        is_estimate: Whether it is the estimate itself (of the consistent estimator), not one derived from it.
     """
 
     found: Consistent
     entries: tuple[Mapping[str, Any], ...]
     choices: Mapping[str, str]
     notices: tuple[Notice, ...]
+    is_estimate: bool = False
+
+    @property
+    def failure(self) -> str:
+        """Why the set does not exist; empty if it does."""
+        if self.found.status == SOLVED:
+            return ""
+        return f"no physically consistent set of bodies: {self.found.reason}"
 
 
 def standard_set(

@@ -26,7 +26,7 @@ from dynid.projection.contract import RowSource
 from dynid.projection.pose_rows import MovingRows
 from dynid.projection.projection import Directions
 from dynid.regressor.layout import ABSENT, Layout
-from dynid.statistics.prediction import Thinned
+from dynid.statistics.prediction import joined, plot_step
 from dynid.statistics.signals import Tension
 
 _TILE_BYTES = 1 << 20
@@ -110,7 +110,8 @@ def tension_of(
     if not z:
         return None
     efforts = MotorEfforts(mechanism, parameters, source, chi)
-    shown = Thinned(source, rows, log.t)
+    shown: list[tuple[Array, Array]] = []
+    step = plot_step(source, rows)
     before: Float[Array, "a z"] | None = None
     for at, both, valid in series(efforts, rows, lambda entries: entries):
         measured, min_norm = both[:a], both[a:]
@@ -121,8 +122,9 @@ def tension_of(
         c[:, fine] = np.einsum("naz,an->zn", Z, (measured - min_norm)[:, fine])
         strain[:, fine] = np.einsum("naz,zn->an", Z, c[:, fine])
         hidden = np.where(valid, 1.0, np.nan)
-        shown.add(at, np.concatenate([measured, min_norm + strain, min_norm, c]) * hidden)
-    y = shown.joined(3 * a + z)[1].T
+        drawn = np.concatenate([measured, min_norm + strain, min_norm, c]) * hidden
+        shown.append((log.t[at[::step]], drawn[:, ::step]))
+    y = joined(shown, 3 * a + z)[1].T
     directions = motor_directions(mechanism)
     return Tension(
         directions.names, directions.units, y[:, :a], y[:, a : 2 * a], y[:, 2 * a : 3 * a], y[:, 3 * a :]

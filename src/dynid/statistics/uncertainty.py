@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import TYPE_CHECKING
 
 import numpy as np
 from jaxtyping import Float
@@ -10,28 +12,23 @@ from jaxtyping import Float
 from dynid.common.arrays import Array
 from dynid.common.errors import InputError
 
-
-@dataclass(frozen=True, eq=False)
-class Uncertainty:
-    """Of each parameter, from one covariance.
-
-    Attributes:
-        sigma: Deviation, shape (p,), SI.
-        sigma_rel_percent: 100 sigma / |chi|, shape (p,); infinite where chi is zero.
-        ci95: Lower and upper end of the 95 % interval, shape (p, 2), SI.
-    """
-
-    sigma: Float[Array, "p"]
-    sigma_rel_percent: Float[Array, "p"]
-    ci95: Float[Array, "p 2"]
+if TYPE_CHECKING:
+    from dynid.statistics.estimate import ParameterEstimate
+    from dynid.statistics.sandwich import Spread
 
 
-def uncertainty(
+def relative_percent(chi: Float[Array, "p"], covariance: Float[Array, "p p"]) -> Float[Array, "p"]:
+    """100 sigma / |chi|; infinite where chi is zero and sigma is not."""
+    sigma, magnitude = np.sqrt(np.diag(covariance)), np.abs(chi)
+    # sigma 0 of a zero value (an exact fit) is no relative uncertainty at all.
+    blank = np.where(sigma > 0, np.inf, 0.0)
+    return np.asarray(100.0 * np.divide(sigma, magnitude, out=blank, where=magnitude > 0))
+
+
+def interval95(
     chi: Float[Array, "p"], covariance: Float[Array, "p p"], dof: int | Float[Array, "p"]
-) -> Uncertainty:
-    """Deviations and Student-t intervals.
-
-    They are as honest as the covariance: see `covariance_of`.
+) -> Float[Array, "p 2"]:
+    """Lower and upper end of the 95 % Student-t intervals, as honest as the covariance (`covariance_of`).
 
     Args:
         chi: Estimates, shape (p,), SI.
@@ -40,13 +37,34 @@ def uncertainty(
     """
     if np.any(np.asarray(dof) < 1):
         raise InputError(f"{dof} degrees of freedom are too few to estimate the error")
-    sigma = np.sqrt(np.diag(covariance))
-    magnitude = np.abs(chi)
-    # sigma 0 of a zero value (an exact fit) is no relative uncertainty at all.
-    blank = np.where(sigma > 0, np.inf, 0.0)
-    relative = np.divide(sigma, magnitude, out=blank, where=magnitude > 0)
-    half = student_t95(dof) * sigma
-    return Uncertainty(sigma, 100.0 * relative, np.column_stack([chi - half, chi + half]))
+    half = student_t95(dof) * np.sqrt(np.diag(covariance))
+    return np.column_stack([chi - half, chi + half])
+
+
+def with_uncertainty(
+    parameters: Sequence[ParameterEstimate], chi: Float[Array, "p"], spread: Spread
+) -> tuple[ParameterEstimate, ...]:
+    """Parameters with these values, and with the deviations and intervals of one covariance.
+
+    Args:
+        parameters: One per entry of `chi`.
+        chi: Shape (p,), SI.
+        spread: Covariance of `chi` and the method of each deviation.
+    """
+    sigma, relative = np.sqrt(np.diag(spread.covariance)), relative_percent(chi, spread.covariance)
+    ci95 = interval95(chi, spread.covariance, spread.dof)
+    return tuple(
+        replace(
+            parameter,
+            value=float(chi[k]),
+            sigma=float(sigma[k]),
+            sigma_rel_percent=float(relative[k]) if np.isfinite(relative[k]) else None,
+            ci95=(float(ci95[k, 0]), float(ci95[k, 1])),
+            dof=float(spread.dof[k]),
+            sigma_by=spread.methods[k],
+        )
+        for k, parameter in enumerate(parameters)
+    )
 
 
 def student_t(dof: float | Float[Array, "p"], level: float) -> Float[Array, "*p"]:

@@ -5,17 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-LEVELS = ("good", "care", "bad")
-
-
-@dataclass(frozen=True)
-class Reason:
-    """Why a result is not good: the code of a warning, what was found, what to do, and how bad it is."""
-
-    code: str
-    text: str
-    remedy: str = ""
-    level: str = "care"
+from dynid.common.notices import LEVELS, Notice
 
 
 @dataclass(frozen=True)
@@ -28,6 +18,8 @@ class JointVerdict:
         error_rms: Rms of measured minus predicted, low-passed as the rows of the fit, in `unit`.
         error_percent: Rms beyond the noise floor, in percent of the largest measured value.
         noise_floor: Rms that noise of the measured effort alone leaves behind the row filter, in `unit`.
+        bias: Mean of measured minus predicted, in `unit`; None where only sums of squares are known.
+        peak: Largest measured value, in `unit`.
     """
 
     name: str
@@ -36,6 +28,8 @@ class JointVerdict:
     unit: str
     error_percent: float
     noise_floor: float
+    bias: float | None = None
+    peak: float = 0.0
 
 
 @dataclass(frozen=True)
@@ -46,7 +40,7 @@ class Verdict:
         level: `good`, `care` or `bad`.
         purpose: What the result is judged for; empty: general use.
         judged_on: Which unseen data the errors of the joints are from, in words.
-        reasons: Worst first: causes before symptoms.
+        reasons: Warnings because of which it is not good. Worst first: causes before symptoms.
         joints: Every effort on its own.
     """
 
@@ -54,7 +48,7 @@ class Verdict:
     headline: str
     purpose: str = ""
     judged_on: str = ""
-    reasons: tuple[Reason, ...] = ()
+    reasons: tuple[Notice, ...] = ()
     joints: tuple[JointVerdict, ...] = ()
 
 

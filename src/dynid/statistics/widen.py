@@ -9,8 +9,8 @@ from jaxtyping import Float
 
 from dynid.common.arrays import Array
 from dynid.statistics.assemble import EstimateParts
-from dynid.statistics.covariance import Spread
-from dynid.statistics.uncertainty import uncertainty
+from dynid.statistics.sandwich import Spread
+from dynid.statistics.uncertainty import with_uncertainty
 
 MANY = 1e9  # degrees of freedom of what is known exactly
 
@@ -40,17 +40,10 @@ def widened(parts: EstimateParts, added: Float[Array, "v v"], dof: float, what: 
 def with_spread(parts: EstimateParts, spread: Spread) -> EstimateParts:
     """The same parameters with other deviations; those without a sigma stay without."""
     keep, listed = with_sigma(parts), list(parts.parameters)
-    found = uncertainty(np.array([listed[k].value for k in keep]), spread.covariance, spread.dof)
-    for i, k in enumerate(keep):
-        relative = float(found.sigma_rel_percent[i])
-        listed[k] = replace(
-            listed[k],
-            sigma=float(found.sigma[i]),
-            sigma_rel_percent=relative if np.isfinite(relative) else None,
-            ci95=(float(found.ci95[i, 0]), float(found.ci95[i, 1])),
-            dof=float(spread.dof[i]),
-            sigma_by=spread.methods[i],
-        )
+    before = [listed[k] for k in keep]
+    values = np.array([parameter.value for parameter in before])
+    for k, parameter in zip(keep, with_uncertainty(before, values, spread), strict=True):
+        listed[k] = parameter
     return replace(parts, parameters=tuple(listed), spread=spread)
 
 

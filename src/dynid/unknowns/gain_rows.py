@@ -33,7 +33,8 @@ from dynid.projection.contract import PackedRows, RowSource
 from dynid.projection.factor import Factor
 from dynid.projection.projection import Group, System
 from dynid.regressor.layout import Layout
-from dynid.statistics.covariance import ENOUGH_RUNS, Spread, covariance_of
+from dynid.statistics.covariance import ENOUGH_RUNS, covariance_of
+from dynid.statistics.sandwich import Spread
 
 # A gain known worse than this is no gain to publish.
 _WEAK_PERCENT = 10.0

@@ -32,8 +32,9 @@ from dynid.problem import Problem, prepare
 from dynid.projection.factor import Factor
 from dynid.projection.projection import System
 from dynid.statistics.assemble import EstimateParts
-from dynid.statistics.covariance import Spread, covariance_of
+from dynid.statistics.covariance import covariance_of
 from dynid.statistics.joined import joined
+from dynid.statistics.sandwich import Spread
 from dynid.unknown import Settled, Task
 from dynid.unknowns.gain_rows import check_gains
 from dynid.unknowns.saturation import Limits, find_limits, masked

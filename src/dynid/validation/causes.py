@@ -30,7 +30,7 @@ from dynid.motion.log import Log
 from dynid.motion.plan import MotionPlan
 from dynid.problem import prepare
 from dynid.realise import realise
-from dynid.statistics.estimate import Estimate, GroupFit, ResidualTest
+from dynid.statistics.estimate import Estimate, ResidualTest
 from dynid.validation.branches import branch_hypotheses
 from dynid.validation.closure_causes import closure_cause
 from dynid.validation.dimensions import MOST_SIZES, dimension_units, large_dimensions, other_size
@@ -49,7 +49,6 @@ from dynid.validation.hypotheses import (
     shifted_zero,
 )
 from dynid.validation.ranking import SIGNIFICANT, Reference, Trial, ranked, reference_of, trial_of
-from dynid.validation.unseen import Unseen
 
 # A correction that leaves more of the residual than this is not the cause: one more payload, 10 parameters,
 # leaves 0.9 of the residual of a clean log, and a wrong branch of one loop of several about 0.7.
@@ -82,13 +81,12 @@ _SUSPECTS = {
 _LINEAR = frozenset({*_SUSPECTS, "outlying-run", "burst", "model-misfit"})
 
 
-def with_causes(fit: Fit, unseen: Unseen, estimate: Estimate) -> Estimate:
+def with_causes(fit: Fit, estimate: Estimate) -> Estimate:
     """The estimate with ranked hypotheses, and with the cause of its residuals instead of vaguer warnings.
 
     Args:
         fit: To all logs.
-        unseen: Its errors on unseen data.
-        estimate: With its warnings so far.
+        estimate: With its warnings so far, and its errors on unseen data, not yet judged.
     """
     labels = tuple(_negative_loads(fit))
     if labels:
@@ -97,10 +95,10 @@ def with_causes(fit: Fit, unseen: Unseen, estimate: Estimate) -> Estimate:
         return estimate
     notices, percent = estimate.warnings, estimate.fit.residual_percent
     trials: list[Trial] = []
-    suspicious = not labels and (_suspicious(unseen, notices) or _odd(fit.task.mechanism, notices))
+    suspicious = not labels and (_suspicious(estimate, notices) or _odd(fit.task.mechanism, notices))
     if suspicious or fit.task.mechanism.is_closed:
-        trials, percent = _trials(fit, unseen, estimate, suspicious)
-    named = _named(trials, percent, {row.name: row.floor for row in unseen.rows})
+        trials, percent = _trials(fit, estimate, suspicious)
+    named = _named(trials, percent, {row.name: row.noise_floor for row in estimate.verdict.joints})
     impossible = any(one.code == "not-physical" and one.severity is Severity.STOP for one in notices)
     if named is None and suspicious and impossible:
         named = _physical(fit, trials)
@@ -111,7 +109,7 @@ def with_causes(fit: Fit, unseen: Unseen, estimate: Estimate) -> Estimate:
         kept = (one for one in notices if one.code != cause.code and one.code not in vague)
         notices = (*kept, cause)
     elif suspicious:
-        notices = (*notices, *_misfit(estimate.fit.groups, unseen, notices, estimate.residual_tests))
+        notices = (*notices, *_misfit(estimate, notices))
     listed = ranked(trials, percent, estimate.residual_tests, None if named is None else named[0])
     contradiction = closure_cause(fit, notices)
     if contradiction is not None:
@@ -119,29 +117,32 @@ def with_causes(fit: Fit, unseen: Unseen, estimate: Estimate) -> Estimate:
     return replace(estimate, warnings=tuple(notices), hypotheses=listed)
 
 
-def _misfit(
-    groups: Sequence[GroupFit], unseen: Unseen, notices: Sequence[Notice], tests: Sequence[ResidualTest]
-) -> Iterator[Notice]:
+def _misfit(estimate: Estimate, notices: Sequence[Notice]) -> Iterator[Notice]:
     """Residuals beyond noise without a single cause: what may be missing, with the flagged suspects.
 
     Logs that are fitted to the noise contradict no model: then they are too few for the unseen motion.
     """
+    tests = estimate.residual_tests
     rubbing = {one.about for one in tests if one.test == "speed" and one.warned and one.value > _EXPLAINS}
-    rows = [row for row in unseen.rows if row.error > _TIMES * row.floor and row.percent > _MISFIT]
+    rows = [
+        row
+        for row in estimate.verdict.joints
+        if row.error_rms > _TIMES * row.noise_floor and row.error_percent > _MISFIT
+    ]
     rows = [row for row in rows if row.name not in rubbing]
     if not rows or any(one.code == "model-misfit" for one in notices):
         return
-    worst = max(rows, key=lambda row: row.percent)
-    times = worst.error / max(worst.floor, 1e-6 * worst.error, 1e-300)
-    fitted = [group.rms for group in groups if group.name == worst.name]
-    if fitted and max(fitted) < _TIMES * worst.floor:
+    worst = max(rows, key=lambda row: row.error_percent)
+    times = worst.error_rms / max(worst.noise_floor, 1e-6 * worst.error_rms, 1e-300)
+    fitted = [group.rms for group in estimate.fit.groups if group.name == worst.name]
+    if fitted and max(fitted) < _TIMES * worst.noise_floor:
         yield notice(
             "not-general",
             row=worst.name,
-            error=worst.error,
+            error=worst.error_rms,
             unit=worst.unit,
             times=times,
-            percent=worst.percent,
+            percent=worst.error_percent,
         )
         return
     flagged = [_SUSPECTS[one.code] for one in notices if one.code in _SUSPECTS]
@@ -153,10 +154,10 @@ def _misfit(
     yield notice(
         "model-misfit",
         row=worst.name,
-        error=worst.error,
+        error=worst.error_rms,
         unit=worst.unit,
         times=times,
-        percent=worst.percent,
+        percent=worst.error_percent,
         also=also,
     )
 
@@ -169,7 +170,7 @@ def _negative_loads(fit: Fit) -> Iterator[Notice]:
             yield notice("payload-label", "negative", body=body, mass=mass.value)
 
 
-def _trials(fit: Fit, unseen: Unseen, estimate: Estimate, suspicious: bool) -> tuple[list[Trial], float]:
+def _trials(fit: Fit, estimate: Estimate, suspicious: bool) -> tuple[list[Trial], float]:
     """Corrections that were fitted, and the residual as described, in percent."""
     plan, mechanism, tests = fit.problem.plans[0], fit.task.mechanism, estimate.residual_tests
     logs = tuple(_part(log, plan) for log in (*fit.task.logs, *fit.task.held_out))
@@ -180,7 +181,7 @@ def _trials(fit: Fit, unseen: Unseen, estimate: Estimate, suspicious: bool) -> t
         return [], estimate.fit.residual_percent
     known = reference_of(before)
     trials: list[Trial] = []
-    poor = any(row.percent > _POOR for row in unseen.rows)
+    poor = any(row.error_percent > _POOR for row in estimate.verdict.joints)
     for one in _candidates(mechanism, logs, tests, poor) if suspicious else others:
         # Nothing but the cause explains so much; others of its kind are compared with it.
         if _least(trials) < _CERTAINLY and one.code != trials[-1].hypothesis.code:
@@ -227,8 +228,8 @@ def _physical(fit: Fit, trials: Sequence[Trial]) -> tuple[Trial, Notice] | None:
     plain = fit.experiment.changed(standard=None)
     for one in trials:
         if one.hypothesis.code in _ABSORBED and one.left < _NO_WORSE:
-            realised = realise(one.fit.problem, plain, one.fit.data, one.fit.solution, None)
-            if not any(found.code == "not-physical" for found in realised.notices):
+            *_, physics = realise(one.fit.problem, plain, one.fit.data, one.fit.solution, None)
+            if not any(found.code == "not-physical" for found in physics):
                 text = f"{one.hypothesis.notice.text}: so corrected, the parameters are physically consistent"
                 return one, replace(one.hypothesis.notice, text=text)
     return None
@@ -312,10 +313,13 @@ def _odd(mechanism: Mechanism, notices: Sequence[Notice]) -> bool:
     return bool(large_dimensions(mechanism)) or any(one.code in doubts for one in notices)
 
 
-def _suspicious(unseen: Unseen, notices: Sequence[Notice]) -> bool:
+def _suspicious(estimate: Estimate, notices: Sequence[Notice]) -> bool:
     if any(one.code == "not-physical" for one in notices):
         return True
-    return any(row.error > _BEYOND * row.floor and row.percent > _PERCENT for row in unseen.rows)
+    return any(
+        row.error_rms > _BEYOND * row.noise_floor and row.error_percent > _PERCENT
+        for row in estimate.verdict.joints
+    )
 
 
 def _part(log: Log, plan: MotionPlan) -> Log:

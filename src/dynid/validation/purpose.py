@@ -13,14 +13,9 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator, Mapping
-from typing import TYPE_CHECKING
 
-from dynid.common.notices import notice
+from dynid.common.notices import Notice, at_level, notice
 from dynid.statistics.estimate import Estimate
-from dynid.statistics.verdict import Reason
-
-if TYPE_CHECKING:
-    from dynid.validation.unseen import Unseen
 
 # Percent of the peak effort, beyond noise: good up to the first, bad above the second. A feedforward torque
 # within 5 % of the peak leaves a twentieth to the feedback controller; careful real arms reach 2 to 7 %.
@@ -38,18 +33,18 @@ _IMPOSSIBLE = ("not-physical", "not-consistent", "negative-parameter")
 _UNKNOWN = ("not-excited", "weak-parameters", "rank-undecided")
 
 
-def missing_for(purpose: str, estimate: Estimate, unseen: Unseen) -> Iterator[Reason]:
+def missing_for(purpose: str, estimate: Estimate) -> Iterator[Notice]:
     """What a result lacks for its purpose, beyond the errors of the joints: reasons that it is bad."""
-    for text, remedy in _ASKED.get(purpose, _nothing)(estimate, unseen):
+    for text, remedy in _ASKED.get(purpose, _nothing)(estimate):
         found = notice("purpose-not-met", purpose=purpose, found=text, remedy=remedy)
-        yield Reason(found.code, found.text, found.remedy, "bad")
+        yield at_level(found, "bad")
 
 
-def _nothing(estimate: Estimate, unseen: Unseen) -> Iterator[tuple[str, str]]:
+def _nothing(estimate: Estimate) -> Iterator[tuple[str, str]]:
     return iter(())
 
 
-def _simulation(estimate: Estimate, unseen: Unseen) -> Iterator[tuple[str, str]]:
+def _simulation(estimate: Estimate) -> Iterator[tuple[str, str]]:
     codes = {one.code for one in estimate.warnings}
     if codes & set(_IMPOSSIBLE):
         yield "a simulation needs physically consistent parameters", "use `estimator: consistent`"
@@ -60,7 +55,7 @@ def _simulation(estimate: Estimate, unseen: Unseen) -> Iterator[tuple[str, str]]
         )
 
 
-def _payload(estimate: Estimate, unseen: Unseen) -> Iterator[tuple[str, str]]:
+def _payload(estimate: Estimate) -> Iterator[tuple[str, str]]:
     loads = [one for one in estimate.parameters if one.name.startswith("M_") and _is_load(estimate, one.name)]
     if not loads:
         yield "no payload was identified", "declare the payload of a log: `payload:` in its entry"
@@ -81,13 +76,15 @@ def _payload(estimate: Estimate, unseen: Unseen) -> Iterator[tuple[str, str]]:
             yield text, "turn the payload into other directions of gravity"
 
 
-def _collision(estimate: Estimate, unseen: Unseen) -> Iterator[tuple[str, str]]:
+def _collision(estimate: Estimate) -> Iterator[tuple[str, str]]:
     noisy = [
-        one for one in unseen.rows if one.error > _FLOOR_TIMES * one.floor and one.percent > _BIAS_PERCENT
+        one
+        for one in estimate.verdict.joints
+        if one.error_rms > _FLOOR_TIMES * one.noise_floor and one.error_percent > _BIAS_PERCENT
     ]
     if noisy:
         names = ", ".join(
-            f"{one.name} ({one.error:.2g} {one.unit}, noise {one.floor:.2g})" for one in noisy[:3]
+            f"{one.name} ({one.error_rms:.2g} {one.unit}, noise {one.noise_floor:.2g})" for one in noisy[:3]
         )
         yield (
             f"the residual is far above the noise floor: {names}",
@@ -95,8 +92,8 @@ def _collision(estimate: Estimate, unseen: Unseen) -> Iterator[tuple[str, str]]:
         )
     biased = [
         one
-        for one in unseen.rows
-        if math.isfinite(one.bias) and 100.0 * abs(one.bias) > _BIAS_PERCENT * one.peak > 0.0
+        for one in estimate.verdict.joints
+        if one.bias is not None and 100.0 * abs(one.bias) > _BIAS_PERCENT * one.peak > 0.0
     ]
     if biased:
         names = ", ".join(f"{one.name} ({one.bias:.2g} {one.unit})" for one in biased[:3])
@@ -112,7 +109,7 @@ def _half(ci95: tuple[float, float] | None) -> float:
     return math.inf if ci95 is None else 0.5 * (ci95[1] - ci95[0])
 
 
-_ASKED: Mapping[str, Callable[[Estimate, Unseen], Iterator[tuple[str, str]]]] = {
+_ASKED: Mapping[str, Callable[[Estimate], Iterator[tuple[str, str]]]] = {
     "simulation": _simulation,
     "payload": _payload,
     "collision": _collision,

@@ -17,7 +17,7 @@ ignores reversals.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -33,6 +33,7 @@ from dynid.projection.factor import triangle
 from dynid.statistics.estimate import Validation
 from dynid.statistics.prediction import unfiltered
 from dynid.statistics.signals import Signals
+from dynid.statistics.verdict import NOT_JUDGED, JointVerdict, Verdict
 
 if TYPE_CHECKING:
     from dynid.fit import Fit
@@ -45,46 +46,26 @@ _DIFFERENCE = np.array([1.0, -3.0, 3.0, -1.0])
 _BAND = (1.3, 2.6)  # times the cutoff of the rows
 
 
-@dataclass(frozen=True)
-class RowError:
-    """One row of the model on unseen data.
+def joint_error(
+    name: str, unit: str, error: float, bias: float | None, peak: float, floor: float
+) -> JointVerdict:
+    """One row of the model on unseen data, not yet judged.
 
-    Attributes:
+    Args:
         error: Rms of measured minus predicted, in `unit`.
-        bias: Mean of the same, in `unit`; NaN where only sums of squares are known.
+        bias: Mean of the same, in `unit`; None where only sums of squares are known.
         peak: Largest measured value, in `unit`.
         floor: Noise floor, in `unit`.
     """
-
-    name: str
-    unit: str
-    error: float
-    bias: float
-    peak: float
-    floor: float
-
-    @property
-    def excess(self) -> float:
-        """Rms beyond the noise floor, in `unit`."""
-        return float(np.sqrt(max(self.error**2 - self.floor**2, 0.0)))
-
-    @property
-    def percent(self) -> float:
-        """The same in percent of the peak."""
-        return 100.0 * self.excess / self.peak if self.peak > 0.0 else 0.0
+    excess = float(np.sqrt(max(error**2 - floor**2, 0.0)))
+    percent = 100.0 * excess / peak if peak > 0.0 else 0.0
+    return JointVerdict(name, "", error, unit, percent, floor, bias, peak)
 
 
-@dataclass(frozen=True, eq=False)
-class Unseen:
-    """Errors of all rows, and which data they are from."""
+def unseen_errors(fit: Fit, signals: Sequence[Signals], validation: Sequence[Validation]) -> Verdict:
+    """Errors of every row, not yet judged.
 
-    rows: tuple[RowError, ...]
-    judged_on: str
-    independent: bool
-
-
-def unseen_errors(fit: Fit, signals: Sequence[Signals], validation: Sequence[Validation]) -> Unseen:
-    """Errors on the independent validation logs, else on parts of the logs that are left out in turn.
+    On the independent validation logs, else on parts of the logs that are left out in turn.
 
     Args:
         fit: To all logs.
@@ -99,24 +80,26 @@ def unseen_errors(fit: Fit, signals: Sequence[Signals], validation: Sequence[Val
     )
     if fresh:
         rows = [_of_signals(name, k, fresh, floors.get(name, 0.0)) for k, name in enumerate(fresh[0].names)]
-        return Unseen(tuple(rows), f"validation {', '.join(one.log for one in fresh)}", True)
+        judged_on = f"validation {', '.join(one.log for one in fresh)}"
+        return replace(NOT_JUDGED, judged_on=judged_on, joints=tuple(rows))
     errors = left_out_errors(fit)
     rows = []
     for name, unit, peak in _peaks(fitted, fit):
         if name in errors:
-            rows.append(RowError(name, unit, errors[name], float("nan"), peak, floors.get(name, 0.0)))
-    return Unseen(tuple(rows), f"{PARTS} parts of the logs, each left out of the fit in turn", False)
+            rows.append(joint_error(name, unit, errors[name], None, peak, floors.get(name, 0.0)))
+    judged_on = f"{PARTS} parts of the logs, each left out of the fit in turn"
+    return replace(NOT_JUDGED, judged_on=judged_on, joints=tuple(rows))
 
 
-def _of_signals(name: str, k: int, signals: Sequence[Signals], floor: float) -> RowError:
+def _of_signals(name: str, k: int, signals: Sequence[Signals], floor: float) -> JointVerdict:
     measured = np.concatenate([one.measured[:, k] for one in signals])
     error = measured - np.concatenate([one.predicted[:, k] for one in signals])
     known = np.isfinite(error)
     if not known.any():
-        return RowError(name, signals[0].units[k], 0.0, 0.0, 0.0, floor)
+        return joint_error(name, signals[0].units[k], 0.0, 0.0, 0.0, floor)
     rms = float(np.sqrt(np.mean(error[known] ** 2)))
     peak = float(np.abs(measured[known]).max())
-    return RowError(name, signals[0].units[k], rms, float(np.mean(error[known])), peak, floor)
+    return joint_error(name, signals[0].units[k], rms, float(np.mean(error[known])), peak, floor)
 
 
 def _peaks(signals: Sequence[Signals], fit: Fit) -> Iterator[tuple[str, str, float]]:

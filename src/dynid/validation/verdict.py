@@ -10,13 +10,11 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
-from dynid.common.catalogue import Severity
-from dynid.common.notices import Notice, notice
+from dynid.common.notices import LEVELS, Notice, at_level, notice
 from dynid.fit import Fit
 from dynid.statistics.estimate import Estimate
-from dynid.statistics.verdict import LEVELS, JointVerdict, Reason, Verdict, worst
+from dynid.statistics.verdict import JointVerdict, Verdict, worst
 from dynid.validation.purpose import LIMITS, missing_for
-from dynid.validation.unseen import RowError, Unseen
 
 HEADLINES = {"good": "Usable", "care": "Usable with care", "bad": "Do not use these parameters yet"}
 # What explains most comes first. Codes that are not listed come after these, in the order of the warnings.
@@ -53,11 +51,10 @@ _ORDER: tuple[tuple[str, ...], ...] = (
     # Symptoms.
     ("joint-error",),
     ("poor-fit", "poor-prediction", "not-physical", "negative-parameter"),
-    ("purpose-not-met", "weak-parameters", "told-once", "one-block"),
+    ("purpose-not-met", "weak-parameters", "from-one-block", "one-block"),
 )
 _RANK = {code: rank for rank, codes in enumerate(_ORDER) for code in codes}
 _LAST = len(_ORDER)
-_LEVEL = {Severity.NOTE: "good", Severity.CARE: "care", Severity.STOP: "bad"}
 _MOST_SHOWN = 3
 _NOTHING = "no parameter could be determined"
 # Warnings about the input itself: where predictions are poor too, they explain them.
@@ -74,44 +71,44 @@ _WRONG_INPUT = frozenset(
 )
 
 
-def judge_result(fit: Fit, estimate: Estimate, unseen: Unseen, failure: str = "") -> Verdict:
+def judge_result(fit: Fit, estimate: Estimate, failure: str = "") -> Verdict:
     """Level, reasons and joints of a finished estimate.
 
     Args:
         fit: Where it comes from.
-        estimate: With all its warnings.
-        unseen: Its errors on unseen data.
+        estimate: With all its warnings, and its errors on unseen data, not yet judged.
         failure: Why it must not be published (gate, no convergence); empty if it may.
     """
     purpose = fit.experiment.purpose or ""
-    joints = tuple(_joint(one, purpose) for one in unseen.rows)
+    judged_on = estimate.verdict.judged_on
+    joints = tuple(_judged(one, purpose) for one in estimate.verdict.joints)
     poor = any(one.level != "good" for one in joints)
     found = [
         *_failed(failure or ("" if any(p.essential for p in estimate.parameters) else _NOTHING)),
-        *(_reason(one, poor) for one in gathered(estimate.warnings) if not _refuted(one, unseen, poor)),
-        *_poor_joints(unseen, joints),
-        *missing_for(purpose, estimate, unseen),
+        *(_reason(one, poor) for one in gathered(estimate.warnings) if not _refuted(one, estimate, poor)),
+        *_poor_joints(judged_on, joints),
+        *missing_for(purpose, estimate),
     ]
     level = worst([*(one.level for one in found), *(one.level for one in joints)])
     reasons = tuple(sorted((one for one in found if one.level != "good"), key=_weight))
-    return Verdict(level, _headline(level, purpose, joints), purpose, unseen.judged_on, reasons, joints)
+    return Verdict(level, _headline(level, purpose, joints), purpose, judged_on, reasons, joints)
 
 
-def _joint(row: RowError, purpose: str) -> JointVerdict:
+def _judged(joint: JointVerdict, purpose: str) -> JointVerdict:
     good, bad = LIMITS[purpose]
-    level = "good" if row.percent <= good else "care" if row.percent <= bad else "bad"
-    return JointVerdict(row.name, level, row.error, row.unit, row.percent, row.floor)
+    level = "good" if joint.error_percent <= good else "care" if joint.error_percent <= bad else "bad"
+    return replace(joint, level=level)
 
 
-def _reason(one: Notice, poor: bool = False) -> Reason:
+def _reason(one: Notice, poor: bool) -> Notice:
     """A warning as a reason; a wrong input that also makes predictions poor is not only a care."""
-    level = "bad" if poor and one.code in _WRONG_INPUT else _LEVEL[one.severity]
-    return Reason(one.code, one.text, one.remedy, level)
+    return at_level(one, "bad") if poor and one.code in _WRONG_INPUT else one
 
 
-def _refuted(one: Notice, unseen: Unseen, poor: bool) -> bool:
+def _refuted(one: Notice, estimate: Estimate, poor: bool) -> bool:
     """Weak parameters would spoil other motions: a validation log is one, and is predicted well."""
-    return one.code == "weak-parameters" and unseen.independent and not poor
+    independent = any(validation.independent for validation in estimate.validation)
+    return one.code == "weak-parameters" and independent and not poor
 
 
 def gathered(notices: Sequence[Notice]) -> list[Notice]:
@@ -122,12 +119,12 @@ def gathered(notices: Sequence[Notice]) -> list[Notice]:
     return [replace(own[0], text="; ".join(dict.fromkeys(one.text for one in own))) for own in found.values()]
 
 
-def _failed(failure: str) -> Iterator[Reason]:
+def _failed(failure: str) -> Iterator[Notice]:
     if failure:
-        yield _reason(notice("no-result", failure=failure))
+        yield notice("no-result", failure=failure)
 
 
-def _poor_joints(unseen: Unseen, joints: Sequence[JointVerdict]) -> Iterator[Reason]:
+def _poor_joints(judged_on: str, joints: Sequence[JointVerdict]) -> Iterator[Notice]:
     """Joints whose error on unseen motion is too large, in one reason."""
     poor = sorted((one for one in joints if one.level != "good"), key=lambda one: -one.error_percent)
     if not poor:
@@ -137,11 +134,11 @@ def _poor_joints(unseen: Unseen, joints: Sequence[JointVerdict]) -> Iterator[Rea
         for one in poor[:_MOST_SHOWN]
     )
     more = f" and {len(poor) - _MOST_SHOWN} more" if len(poor) > _MOST_SHOWN else ""
-    found = notice("joint-error", judged_on=unseen.judged_on, shown=shown, more=more)
-    yield replace(_reason(found), level=worst(one.level for one in poor))
+    found = notice("joint-error", judged_on=judged_on, shown=shown, more=more)
+    yield at_level(found, worst(one.level for one in poor))
 
 
-def _weight(reason: Reason) -> tuple[int, int]:
+def _weight(reason: Notice) -> tuple[int, int]:
     """Causes before symptoms; within them, the worse first; equal ones stay in the order of the warnings."""
     return _RANK.get(reason.code, _LAST), -LEVELS.index(reason.level)
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
 
@@ -11,7 +11,7 @@ import numpy as np
 from jaxtyping import Bool, Float
 
 from dynid.base.system import BaseSystem
-from dynid.case import Case, LogInput, Ready, read_source, row_filters, whole_kernels
+from dynid.case import Case, LogInput, read_source, row_filters, whole_kernels
 from dynid.cases.free_motion.cable_lengths import CABLE_LENGTHS
 from dynid.cases.free_motion.checks import energy_grows
 from dynid.cases.free_motion.defaults import free_motion_defaults
@@ -131,22 +131,16 @@ class _OnCables(Case):
         """Parameters of free motion have none."""
         return False
 
-    def ready(
-        self,
-        robot: Mechanism,
-        parameters: Sequence[Parameter],
-        directions: Directions,
-        logs: Sequence[Log],
-        experiment: Experiment,
-    ) -> Ready:
+    def ready(self, problem: Problem, logs: Sequence[Log]) -> Problem:
         """Without any effort, one mass takes the measured side."""
-        if not is_homogeneous(directions):
-            return super().ready(robot, parameters, directions, logs, experiment)
-        unit = referred(robot, parameters, [log.payloads for log in logs])
+        if not is_homogeneous(problem.directions):
+            return problem
+        unit = referred(problem.mechanism, problem.parameters, [log.payloads for log in logs])
+        problem = replace(problem, mechanism=unit.robot, notices=unit.notices)
         if unit.reference is None:
-            return Ready(self, unit.robot, directions, unit.notices)
-        rows = per_mass_rows(directions, unit.reference)
-        return Ready(FreeMotion(unit.reference), unit.robot, rows, unit.notices)
+            return problem
+        rows = per_mass_rows(problem.directions, unit.reference)
+        return replace(problem, directions=rows, case=FreeMotion(unit.reference))
 
 
 @dataclass(frozen=True, eq=False)

@@ -15,7 +15,7 @@ from dynid.cases.wrench_table.noise import column_noise, untold
 from dynid.cases.wrench_table.reader import read_wrench_table
 from dynid.cases.wrench_table.tables import refuse_options, table_robot
 from dynid.cases.wrench_table.uncertainty import with_rounding
-from dynid.checks.check import Found
+from dynid.checks.check import Answer
 from dynid.common.arrays import Array
 from dynid.common.errors import InputError
 from dynid.common.notices import Notice
@@ -126,7 +126,7 @@ class WrenchTable(Case):
         """Deviations that rounding explains."""
         return with_rounding(parts, fit)
 
-    def residual_tests(self, fit: Fit) -> Found:
+    def residual_tests(self, fit: Fit) -> list[Answer]:
         """Tests of balances."""
         return table_checks(fit.problem, fit.chi)
 

@@ -7,7 +7,7 @@ from jaxtyping import Float
 from dynid.cases.wrench_table.balance_tests import check_signs, direction_masses, mass_tests, mass_words
 from dynid.cases.wrench_table.motion_checks import motion_notices
 from dynid.cases.wrench_table.readings import check_reading
-from dynid.checks.check import Found
+from dynid.checks.check import Answer
 from dynid.common.arrays import Array
 from dynid.common.notices import Notice, notice
 from dynid.problem import Problem
@@ -16,7 +16,7 @@ from dynid.projection.wrench import WrenchRows
 _BALANCED = 0.05  # of the wrenches, that measured data may leave too
 
 
-def table_checks(problem: Problem, chi: Float[Array, "p"]) -> Found:
+def table_checks(problem: Problem, chi: Float[Array, "p"]) -> list[Answer]:
     """Tests, warnings and words about a fit to tables; a table that was misread is refused.
 
     Args:
@@ -31,11 +31,11 @@ def table_checks(problem: Problem, chi: Float[Array, "p"]) -> Found:
     if masses:
         check_signs(sources, masses)
     tests, notices = mass_tests(directions, masses)
-    words = {"mass by direction": mass_words(directions, masses)} if directions else {}
+    words = [("mass by direction", mass_words(directions, masses))] if directions else []
     motion = [notice for source in sources for notice in motion_notices(source)]
     if max(left) > _BALANCED:
         motion.insert(0, _unbalanced(max(left)))
-    return Found((*notices, *motion), words, tests)
+    return [*notices, *motion, *words, *tests]
 
 
 def _unbalanced(left: float) -> Notice:

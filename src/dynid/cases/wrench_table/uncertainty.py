@@ -16,13 +16,13 @@ from dynid.problem import Problem
 from dynid.projection.projection import System
 from dynid.projection.wrench import WrenchRows
 from dynid.statistics.assemble import EstimateParts
-from dynid.statistics.covariance import Spread
 from dynid.statistics.essential import restrict
+from dynid.statistics.sandwich import Spread
 from dynid.statistics.widen import with_spread
 
 _METHOD = "rounding"
 _EXPLAINED = 2.0  # times: residuals below this many of what rounding leaves are rounding
-_FEW = ("few-blocks", "told-once")  # warnings of a jackknife that do not apply to rounding
+_FEW = ("few-blocks", "from-one-block")  # warnings of a jackknife that do not apply to rounding
 
 
 def with_rounding(parts: EstimateParts, fit: Fit) -> EstimateParts:

@@ -86,7 +86,7 @@ PHYSICS = {
 }
 
 RESIDUALS = {
-    "told-once": care(
+    "from-one-block": care(
         f"only one block of the log determines a parameter: {_BLOCKS}",
         "only one {part} determines {names}: their errors cannot be estimated from these data, and the"
         " intervals of these parameters are a lower bound",

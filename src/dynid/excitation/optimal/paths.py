@@ -119,7 +119,7 @@ class TreePath:
 
     def states(self, moved: Moved) -> RobotStates:
         """The whole robot from measured positions and rates."""
-        found = self._map.states(*moved)
+        found = self._map.tree_states(*moved)
         n, G = len(found[0]), self._map.positions
         N = None if self.pick is not None else np.broadcast_to(self._N, (n, *self._N.shape))
         return RobotStates(*found, N, np.broadcast_to(G, (n, *G.shape)), moved)

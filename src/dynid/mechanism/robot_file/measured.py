@@ -2,20 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
 
 import numpy as np
 
 from dynid.common.entry import Entry
 from dynid.common.errors import nearest
-from dynid.mechanism.cable import Cable, Swivel, swivel_joint
+from dynid.mechanism.cable import Swivel, swivel_joint
 from dynid.mechanism.frame import Frame, angles_of, identity_frame, quaternion_of, rotation_of
-from dynid.mechanism.joint import Joint, JointKind, Loop
+from dynid.mechanism.joint import Joint, JointKind
 from dynid.mechanism.measured_pose import ANGLE_ORDERS, POSE, TURNS, MeasuredPose, chain_of
-from dynid.mechanism.mechanism import BASE, Mechanism
+from dynid.mechanism.mechanism import BASE, Body, Mechanism
 from dynid.mechanism.mjcf.pose import axis_rotation
-from dynid.mechanism.parts import coordinate_clash
+from dynid.mechanism.parts import Parts, coordinate_clash
 from dynid.mechanism.robot_file.bodies import FRAME_KEYS, read_frame
 from dynid.mechanism.robot_file.scope import Scope
 
@@ -23,27 +23,6 @@ _JOINT_KEYS = ("joint", "sigma")
 _POSE_KEYS = ("pose", "name", "of", "angles", "sigma", *FRAME_KEYS)
 _SWIVEL_KEYS = ("swivel", "name", "sigma")
 _DEFAULT_NAME = "pose"
-
-
-@dataclass
-class Measured:
-    """What is measured, and what measured poses add to the mechanism.
-
-    Attributes:
-        joints: Names of the measured joints, in the order of q_1.. of a log.
-        sigma: Position coordinate -> standard deviation, in [rad] or [m].
-        chains: Massless joints of measured poses.
-        welds: Their loops.
-        poses: The sensors themselves.
-        swivels: Encoders of pulleys; their joints are among the chains.
-    """
-
-    joints: tuple[str, ...] = ()
-    sigma: dict[str, float] = field(default_factory=dict)
-    chains: tuple[Joint, ...] = ()
-    welds: tuple[Loop, ...] = ()
-    poses: tuple[MeasuredPose, ...] = ()
-    swivels: tuple[Swivel, ...] = ()
 
 
 def measured_joints(entry: Entry) -> Iterator[tuple[str, Entry]]:
@@ -56,43 +35,34 @@ def measured_joints(entry: Entry) -> Iterator[tuple[str, Entry]]:
             yield joint.text(), joint
 
 
-def read_measured(
-    entry: Entry,
-    scope: Scope,
-    joints: Sequence[Joint],
-    bodies: Collection[str],
-    loops: Collection[str],
-    cables: Sequence[Cable] = (),
-) -> Measured:
-    """`measured:`, each a joint's name, `{joint, sigma}`, `{pose, name, xyz, rpy, of, angles, sigma}`, or
-    `{swivel, name, sigma}`.
+def read_measured(entry: Entry, scope: Scope, parts: Parts) -> Parts:
+    """The parts with what `measured:` adds.
 
-    Args:
-        joints: Of the robot.
-        bodies: Of the robot.
-        loops: Names of its loops.
-        cables: Whose pulleys may have encoders.
+    Its items are a joint's name, `{joint, sigma}`, `{pose, name, xyz, rpy, of, angles, sigma}`, or
+    `{swivel, name, sigma}`.
     """
-    found = Measured()
+    whole = replace(parts, joints=[*parts.joints], bodies={**parts.bodies}, measured_sigma={})
     places: dict[str, Entry] = {}
     for item in entry.items():
         fields = _fields(item)
         if "pose" in fields:
-            names = _add_pose(found, item, fields, scope, joints, bodies, loops)
+            names = _add_pose(whole, item, fields, scope, parts)
         elif "swivel" in fields:
-            names = _add_swivel(found, item, fields, joints, bodies, loops, cables)
+            names = _add_swivel(whole, item, fields, parts)
         else:
-            names = (_joint(fields["joint"], joints, bodies),)
+            names = (_joint(fields["joint"], parts.joints, parts.bodies),)
         for name in names:
             if name in places:
                 raise item.error(f"'{name}' is listed twice", "list it once")
             places[name] = item
-        own = [joint for joint in (*joints, *found.chains) if joint.name in names]
+        own = sorted(
+            (one for one in whole.joints if one.name in names), key=lambda one: names.index(one.name)
+        )
         if "sigma" in fields:
-            found.sigma |= _sigmas(fields["sigma"], scope, sorted(own, key=lambda one: names.index(one.name)))
-        found.joints += names
-    _check_all_or_none(found, (*joints, *found.chains), places)
-    return found
+            whole.measured_sigma |= _sigmas(fields["sigma"], scope, own)
+        whole.measured += names
+    _check_all_or_none(whole, places)
+    return whole
 
 
 def _fields(item: Entry) -> Mapping[str, Entry]:
@@ -124,18 +94,13 @@ def _joint(entry: Entry, joints: Sequence[Joint], bodies: Collection[str]) -> st
 
 
 def _add_pose(
-    found: Measured,
-    item: Entry,
-    fields: Mapping[str, Entry],
-    scope: Scope,
-    joints: Sequence[Joint],
-    bodies: Collection[str],
-    loops: Collection[str],
+    whole: Parts, item: Entry, fields: Mapping[str, Entry], scope: Scope, parts: Parts
 ) -> tuple[str, ...]:
     """Read one measured pose with its chain; returns its measured joints."""
     body = fields["pose"].text()
-    if body not in bodies:
-        raise fields["pose"].error(f"unknown body '{body}'" + nearest(body, sorted(bodies)), "name a body")
+    if body not in parts.bodies:
+        near = nearest(body, sorted(parts.bodies))
+        raise fields["pose"].error(f"unknown body '{body}'" + near, "name a body")
     name = fields["name"].text() if "name" in fields else _DEFAULT_NAME
     of = _coordinates(fields.get("of"))
     angles = fields["angles"].choice(ANGLE_ORDERS) if "angles" in fields else "xyz"
@@ -145,29 +110,28 @@ def _add_pose(
             "'angles' is only used where one or two angles are measured",
             "remove it; for a full attitude, 'angles' of the experiment states the convention",
         )
-    links = [joint.child for joint in found.chains]
-    pose, chain, weld = chain_of(pose, BASE, {BASE, *bodies, *links})
-    _check_names(item, pose, chain, (*joints, *found.chains), {*loops, *(one.name for one in found.poses)})
-    found.chains += chain
-    found.welds += (weld,)
-    found.poses += (pose,)
+    pose, chain, weld = chain_of(pose, BASE, {BASE, *whole.bodies})
+    taken = {*(loop.name for loop in parts.loops), *(other.name for other in whole.poses)}
+    _check_names(item, pose, chain, whole.joints, taken)
+    _add_joints(whole, chain)
+    whole.loops += (weld,)
+    whole.poses += (pose,)
     return pose.measured
 
 
-def _add_swivel(
-    found: Measured,
-    item: Entry,
-    fields: Mapping[str, Entry],
-    joints: Sequence[Joint],
-    bodies: Collection[str],
-    loops: Collection[str],
-    cables: Sequence[Cable],
-) -> tuple[str, ...]:
+def _add_joints(whole: Parts, joints: Iterable[Joint]) -> None:
+    """Add massless joints."""
+    for joint in joints:
+        whole.joints.append(joint)
+        whole.bodies[joint.child] = Body(joint.child, parameters=())
+
+
+def _add_swivel(whole: Parts, item: Entry, fields: Mapping[str, Entry], parts: Parts) -> tuple[str, ...]:
     """Read the encoder of a pulley about its swivel axis, with its joint; returns that joint."""
     wanted = fields["swivel"].text()
-    cable = next((one for one in cables if one.name == wanted), None)
+    cable = next((one for one in parts.cables if one.name == wanted), None)
     if cable is None:
-        names = [one.name for one in cables]
+        names = [one.name for one in parts.cables]
         raise fields["swivel"].error(f"unknown cable '{wanted}'" + nearest(wanted, names), "name a cable")
     if cable.axis is None:
         raise fields["swivel"].error(f"cable '{wanted}' has no swivelling pulley", "give it a `pulley:`")
@@ -177,13 +141,13 @@ def _add_swivel(
             "give the direction from the swivel axis: pulley: {radius: ..., axis: ..., x: [1, 0, 0]}",
         )
     name = fields["name"].text() if "name" in fields else f"swivel_{wanted}"
-    taken = {one for joint in (*joints, *found.chains) for one in (joint.name, *joint.positions)}
-    if name in taken | set(loops):
+    taken = {one for joint in whole.joints for one in (joint.name, *joint.positions)}
+    if name in taken | {loop.name for loop in parts.loops}:
         raise item.error(
             f"the swivel encoder needs the name '{name}', which is taken", "give it another name"
         )
-    found.chains += (swivel_joint(name, {*bodies, *(joint.child for joint in found.chains)}),)
-    found.swivels += (Swivel(name, wanted),)
+    _add_joints(whole, [swivel_joint(name, set(whole.bodies))])
+    whole.swivels += (Swivel(name, wanted),)
     return (name,)
 
 
@@ -257,14 +221,14 @@ def _positive(entry: Entry, scope: Scope) -> float:
     return sigma
 
 
-def _check_all_or_none(found: Measured, joints: Sequence[Joint], places: Mapping[str, Entry]) -> None:
+def _check_all_or_none(whole: Parts, places: Mapping[str, Entry]) -> None:
     """Weights are relative: either all coordinates have a standard deviation or none."""
     without = [
         joint.name
-        for joint in joints
-        if joint.name in places and not any(name in found.sigma for name in joint.positions)
+        for joint in whole.joints
+        if joint.name in places and not any(name in whole.measured_sigma for name in joint.positions)
     ]
-    if found.sigma and without:
+    if whole.measured_sigma and without:
         raise places[without[0]].error(
             f"'{without[0]}' has no standard deviation, but others do",
             "give 'sigma' for all measured quantities, or for none",

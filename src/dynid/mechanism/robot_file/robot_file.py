@@ -12,7 +12,7 @@ import numpy as np
 
 from dynid.common.entry import Entry, root_entry
 from dynid.common.errors import nearest
-from dynid.common.strict_yaml import BYTE_LIMIT, Document, PathLike, read_yaml
+from dynid.common.strict_yaml import BYTE_LIMIT, PathLike, read_yaml
 from dynid.mechanism.mechanism import Actuator, Body, Capsule, Mechanism, model_names
 from dynid.mechanism.mjcf.mjcf import mjcf_parts
 from dynid.mechanism.mjcf.tree import MjcfModel, mjcf_model
@@ -28,7 +28,7 @@ from dynid.mechanism.robot_file.loops import (
     start_lengths,
     winches,
 )
-from dynid.mechanism.robot_file.measured import Measured, chain_starts, read_measured
+from dynid.mechanism.robot_file.measured import chain_starts, read_measured
 from dynid.mechanism.robot_file.scope import Scope
 from dynid.mechanism.robot_file.sections import (
     check_term_names,
@@ -87,8 +87,8 @@ SUFFIXES = (".urdf", ".xml", ".mjcf", ".sdf", ".par")
 
 def load_robotfile(file: PathLike, *, link_limit: int = 1000, byte_limit: int = BYTE_LIMIT) -> Mechanism:
     """The mechanism that a robot file describes; errors are reported with their line."""
-    document = read_yaml(file, byte_limit=byte_limit)
-    fields = root_entry(document).fields(_KEYS)
+    root = root_entry(read_yaml(file, byte_limit=byte_limit))
+    fields = root.fields(_KEYS)
     source = None
     if "source" in fields:
         path = Path(file).parent / fields["source"].text()
@@ -101,14 +101,13 @@ def load_robotfile(file: PathLike, *, link_limit: int = 1000, byte_limit: int = 
             raise fields["source"].error(f"'{path}' does not exist", "the path is relative to this file")
         source = read_source(path, link_limit=link_limit, byte_limit=byte_limit)
     elif "joints" not in fields:
-        raise root_entry(document).error("'joints' is missing", "list the joints, or give 'source: arm.urdf'")
-    robot = build(document, source, {})
+        raise root.error("'joints' is missing", "list the joints, or give 'source: arm.urdf'")
+    robot = build(root, source, {})
     return robot if source is None else replace(robot, sources=source_files(source))
 
 
-def build(document: Document, source: Source | None, values: Mapping[str, float]) -> Mechanism:
+def build(root: Entry, source: Source | None, values: Mapping[str, float]) -> Mechanism:
     """The mechanism as a function of what was read and of the values of named dimensions."""
-    root = root_entry(document)
     fields = root.fields(_KEYS)
     if "schema" in fields:
         fields["schema"].choice((SCHEMA,))
@@ -119,23 +118,23 @@ def build(document: Document, source: Source | None, values: Mapping[str, float]
         scope.declare(fields["symbols"])
     parts = _tree(root, fields, scope, source)
     actuators = _actuators(root, fields, scope, parts)
-    measured = _measured(fields, scope, parts, actuators)
+    whole = _with_measured(fields, scope, parts, actuators)
     drive = _drive(fields, parts, actuators, over_source=source is not None)
     robot = Mechanism(
         name=parts.name,
         gravity=_gravity(fields, scope, parts),
-        joints=(*parts.joints, *measured.chains),
-        bodies=parts.bodies | {one.child: Body(one.child, parameters=()) for one in measured.chains},
+        joints=tuple(whole.joints),
+        bodies=whole.bodies,
         actuators=actuators,
-        measured=measured.joints,
-        measured_sigma=measured.sigma,
-        poses=measured.poses,
+        measured=whole.measured,
+        measured_sigma=whole.measured_sigma,
+        poses=whole.poses,
         drive={owner: own for owner, symbols in drive.items() if (own := own_symbols(symbols))},
         stribeck=read_stribeck(fields["stribeck"], scope, drive) if "stribeck" in fields else {},
         couplings=parts.couplings,
-        loops=(*parts.loops, *measured.welds),
+        loops=whole.loops,
         cables=parts.cables,
-        swivels=measured.swivels,
+        swivels=whole.swivels,
         terms=read_terms(fields["terms"], scope, parts.joints) if "terms" in fields else (),
         payloads=read_payloads(fields["payloads"], scope, parts.bodies) if "payloads" in fields else {},
         limits=read_limits(fields.get("limits"), scope, parts, [a.name for a in actuators]),
@@ -144,8 +143,8 @@ def build(document: Document, source: Source | None, values: Mapping[str, float]
         prior=parts.prior,
         model=fields["model"].choice(model_names()) if "model" in fields else "inverse",
         geometry=scope.geometry,
-        rebuild=partial(build, document, source) if scope.geometry else None,
-        file=document.file,
+        rebuild=partial(build, root, source) if scope.geometry else None,
+        file=root.file,
     )
     robot = with_friction(robot, drive)
     robot = replace(robot, **_named_later(fields, scope, robot), uncertain=read_uncertain(fields, scope))
@@ -155,7 +154,7 @@ def build(document: Document, source: Source | None, values: Mapping[str, float]
 
 def _tree(root: Entry, fields: Mapping[str, Entry], scope: Scope, source: Source | None) -> Parts:
     """Joints, bodies and couplings of the source and of the file together."""
-    stem = Path(root.document.file or "robot").stem
+    stem = Path(root.file or "robot").stem
     parts = source_parts(source, scope) if source else Parts(stem)
     parts.name = fields["name"].text() if "name" in fields else parts.name
     if "joints" in fields:
@@ -207,14 +206,14 @@ def _gravity(fields: Mapping[str, Entry], scope: Scope, parts: Parts) -> Any:
     return np.array(fields["gravity"].vector(scope.number) if "gravity" in fields else parts.gravity)
 
 
-def _measured(
+def _with_measured(
     fields: Mapping[str, Entry], scope: Scope, parts: Parts, actuators: tuple[Actuator, ...]
-) -> Measured:
+) -> Parts:
     if "measured" in fields:
-        loops = {loop.name for loop in parts.loops}
-        return read_measured(fields["measured"], scope, parts.joints, parts.bodies, loops, parts.cables)
+        return read_measured(fields["measured"], scope, parts)
     closed = bool(parts.loops or parts.cables)
-    return Measured(default_measured(parts.joints, parts.couplings, actuators, closed=closed))
+    joints = default_measured(parts.joints, parts.couplings, actuators, closed=closed)
+    return replace(parts, measured=joints)
 
 
 def _drive(

@@ -164,7 +164,7 @@ def read_terms(entry: Entry, scope: Scope, joints: Sequence[Joint]) -> tuple[Ter
         fields = item.fields(("name", "joint", "expression"), required=("name", "joint", "expression"))
         joint = check_coordinate(fields["joint"], fields["joint"].text(), joints)
         where = fields["expression"]
-        expression = parse(where.node.text, file=entry.document.file, place=where.place).bound(scope.symbols)
+        expression = parse(where.node.text, file=entry.file, place=where.place).bound(scope.symbols)
         for kind, name in sorted(expression.signals):
             if name not in coordinates and not (kind == "q" and name in positions):
                 raise where.error(f"{kind}({name}): unknown joint '{name}'" + nearest(name, coordinates))

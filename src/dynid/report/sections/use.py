@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from dynid.common.notices import by_severity
+from dynid.common.notices import LEVELS, by_severity
 from dynid.report.page import Section, render
 from dynid.report.quality import Quality, coverage, evidence, first_reasons, quality
 from dynid.report.robot_view import robot_view
 from dynid.statistics.estimate import Estimate
-from dynid.statistics.verdict import LEVELS
 
 _USES = {
     "": "general use: predicting torques, feedforward",

@@ -92,7 +92,7 @@ def reference_along(
         strain = np.zeros_like(foreseen) if found is None else found
     else:
         measured = motion.q(t), motion.dq(t), motion.ddq(t)
-        q, dq, ddq = coordinate_map(mechanism).states(*measured)
+        q, dq, ddq = coordinate_map(mechanism).tree_states(*measured)
         foreseen = inverse_efforts(mechanism, without, *measured, payloads)
         strain = tree_tension(mechanism, t, tension) if tension else np.zeros_like(foreseen)
     C = mechanism.actuator_map
