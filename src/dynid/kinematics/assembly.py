@@ -34,7 +34,15 @@ _WALKED = 0.03  # of the start pose's distance to singular poses: minimum along 
 _CLEAR = 1e-4  # of the largest singular value: poses within 1e-4 rad of a singular one count as singular
 _LOST = 1e-9  # of |A| |dq|: where the fixed pivots leave a larger residual, QR is used
 Measured = Sensors | Int[Array, "m"]
+# q, dq, ddq and N of feasible states, as of `Assembly.random_rates`.
+RandomStates = tuple[Float[Array, "n q"], Float[Array, "n v"], Float[Array, "n v"], Float[Array, "n v d"]]
 _KNOWN: WeakKeyDictionary[Mechanism, Assembly] = WeakKeyDictionary()
+# Robots that share these parts share an assembly: poses do not depend on drives, payloads or gravity.
+_MOTION = (
+    *("name", "joints", "bodies", "actuators", "measured", "measured_sigma", "couplings", "loops", "cables"),
+    *("swivels", "start", "limits", "poses", "uncertain"),
+)
+_ALIKE: dict[tuple[int, ...], Assembly] = {}
 
 
 @dataclass(frozen=True)
@@ -68,25 +76,38 @@ class Rates:
     condition: Float[Array, "n"]
 
 
-def assembly_of(mechanism: Mechanism) -> Assembly:
-    """The assembly of a mechanism, computed once."""
+def assembly_of(mechanism: Mechanism, near: Mechanism | None = None) -> Assembly:
+    """The assembly of a mechanism, computed once for all drive terms, known values and directions of gravity.
+
+    Args:
+        mechanism: The robot.
+        near: The same robot with other dimensions, whose poses are a start for poses of this one: this only
+            saves time.
+    """
     if mechanism not in _KNOWN:
-        _KNOWN[mechanism] = Assembly(mechanism)
+        # Parts of the description are alive as long as the assembly: no other object has their identities.
+        parts = tuple(id(getattr(mechanism, name)) for name in _MOTION)
+        if parts not in _ALIKE:
+            beside = assembly_of(near) if near is not None and near.is_closed else None
+            _ALIKE[parts] = Assembly(mechanism, beside)
+        _KNOWN[mechanism] = _ALIKE[parts]
     return _KNOWN[mechanism]
 
 
 class Assembly:
     """A closed mechanism at its start pose, with methods to move it."""
 
-    def __init__(self, mechanism: Mechanism) -> None:
+    def __init__(self, mechanism: Mechanism, near: Assembly | None = None) -> None:
         self.mechanism = mechanism
+        self._beside = near
+        self._drawn: dict[tuple[float, ...], list[RandomStates]] = {}
         self.closure = Closure(mechanism)
         self.units = coordinate_units(mechanism)
         self.start = first_pose(mechanism, self.closure)
         self.kept = np.arange(self.closure.count)
         self.rank = self._rank(self._near(self.start, 0.05))
         self.notices = self._leave_singular_start()
-        states = self.walk(np.random.default_rng(_SEED), _STATES)
+        states = self._walked = self._poses(np.random.default_rng(_SEED), _STATES, near and near._walked)
         self.rank = max(self.rank, self._rank(states))
         self.kept = self._independent_equations(states)
         regular = self._regular(states)
@@ -273,15 +294,41 @@ class Assembly:
         undone: there rounding errors grow until they look like motion, and branches meet.
         """
         q = np.repeat(self.start[None], n, axis=0)
-        least = _WALKED * self.margin(self.start[None])[0]
         for _ in range(steps):
             N = self.tangent(self.closure.values(q).A)
             size = reach / steps * 3.0
             stride = np.einsum("nvd,nd->nv", N, rng.normal(size=(n, N.shape[2])) * size)
             tried = self.close(moved(self.mechanism, q, stride))
-            fine = (self.gaps(tried) < CLOSED) & (self.margin(tried) > least)
-            q = np.where(fine[:, None], tried, q)
+            q = np.where(self._usable(tried)[:, None], tried, q)
         return q
+
+    def random_states(self, seed: int, n: int, reach: float = 1.0, draws: int = 1) -> list[RandomStates]:
+        """Feasible random states, `draws` times n of them; the same ones at every call."""
+        key = (seed, n, reach, draws)
+        if key not in self._drawn:
+            rng = np.random.default_rng(seed)
+            near = [None] * draws if self._beside is None else self._beside.random_states(seed, n, reach, draws)
+            self._drawn[key] = []
+            for beside in near:
+                q = self._poses(rng, n, beside and beside[0], reach)
+                self._drawn[key].append((q, *self.random_rates(q, rng)))
+        return self._drawn[key]
+
+    def _poses(
+        self, rng: np.random.Generator, n: int, near: Float[Array, "n q"] | None, reach: float = 1.0
+    ) -> Float[Array, "n q"]:
+        """Feasible poses: those of a robot with other dimensions as far as they close, else by `walk`."""
+        if near is None:
+            return self.walk(rng, n, reach)
+        tried = self.close(near)
+        tried = tried[self._usable(tried)]
+        more = n - len(tried)
+        return np.concatenate([tried, self.walk(rng, more, reach)]) if more else tried
+
+    def _usable(self, q: Float[Array, "n q"]) -> Bool[Array, "n"]:
+        """Poses that are closed to rounding, and not near a singular one."""
+        least = _WALKED * self.margin(self.start[None])[0]
+        return np.asarray((self.gaps(q) < CLOSED) & (self.margin(q) > least))
 
     def rates(
         self,

@@ -22,6 +22,7 @@ _SEED = 20130501
 # Rows per column: two are enough for the rank; more raise the weakest columns above the noise.
 ROWS_PER_COLUMN = 4.0
 _FEWEST_STATES = 40  # so that small robots are seen in all kinds of states
+_STATES_STEP = 40
 _ROUNDING = 1e-14  # of the largest entry, at poses far from singular ones
 
 
@@ -70,14 +71,15 @@ def _closed_factor(
     seed: int,
 ) -> Factor:
     """Rows N^T W at poses that the loops allow, N orthonormal: no choice of coordinates is needed."""
-    rng = np.random.default_rng(seed)
     assembly = assembly_of(mechanism)
-    # Poses cost more than rows here, and twice as many rows as columns are enough for the rank.
+    # Poses cost more than rows here, and twice as many rows as columns are enough for the rank. Their number
+    # is rounded up, so that robots with other drive terms have the same states.
     n = max(_FEWEST_STATES, -(-2 * len(parameters) // assembly.dof))
+    n = -(-n // _STATES_STEP) * _STATES_STEP
+    mounts = tuple(dict.fromkeys(loads))
     factors = []
-    for mounted in dict.fromkeys(loads):
-        q = assembly.walk(rng, n, reach=stretch)
-        dq, ddq, N = assembly.random_rates(q, rng)
+    drawn = assembly.random_states(seed, n, stretch, len(mounts))
+    for mounted, (q, dq, ddq, N) in zip(mounts, drawn, strict=True):
         W = tree_matrix(mechanism, q, dq, ddq, mounted=mounted, load=_random_loads(mechanism, n, seed))
         rows = np.einsum("nvd,nvp->ndp", N, W).reshape(-1, len(parameters))
         # Near singular poses rounding of velocities grows: a column of that size is zero by design.
