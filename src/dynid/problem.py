@@ -125,6 +125,7 @@ def prepare(
     logs: Sequence[Log],
     experiment: Experiment,
     plans: Sequence[MotionPlan] | None = None,
+    like: Problem | None = None,
 ) -> Problem:
     """Choose rows and filters, and join mechanism and motion; nothing is computed yet.
 
@@ -133,6 +134,8 @@ def prepare(
         logs: To identify from.
         experiment: Settings.
         plans: Filters and masks of each log where they are chosen already; default: from the data.
+        like: The problem of nearly the same robot along the same logs: directions that a motion chooses are
+            taken from it, and its loops are known to close.
     """
     if not logs:
         raise InputError("no log to identify from", file=experiment.file, remedy="list files under `logs:`")
@@ -155,7 +158,9 @@ def prepare(
         )
     plans = case.plans(logs, robot, experiment) if plans is None else plans
     ready = case.ready(robot, parameters, directions, logs, experiment)
-    problem = join(ready.robot, model, parameters, ready.directions, plans, logs, experiment, ready.case)
+    problem = join(
+        ready.robot, model, parameters, ready.directions, plans, logs, experiment, ready.case, like
+    )
     return replace(problem, notices=(*ready.notices, *ready.case.log_notices(robot, logs, experiment)))
 
 
@@ -168,13 +173,16 @@ def join(
     logs: Sequence[Log],
     experiment: Experiment,
     case: Case,
+    like: Problem | None = None,
 ) -> Problem:
     """A problem whose every choice has been made."""
     logs = [nearest_turns(robot, log) for log in logs] if case.is_series else logs
     motions = [Motion(log, plan) for log, plan in zip(logs, plans, strict=True)]
     filters, options = case.filters(plans, experiment), case.row_options(experiment)
     problem = Problem(robot, model, parameters, directions, tuple(plans), (), filters, None, options, case)
-    return replace(problem, sources=tuple(problem.rows_along(motion) for motion in motions))
+    near = [None] * len(motions) if like is None or directions.moving is None else like.sources
+    rows = (problem.rows_along(motion, source) for motion, source in zip(motions, near, strict=True))
+    return replace(problem, sources=tuple(rows))
 
 
 def build_system(problem: Problem, progress: Progress | None = None, threads: int | None = None) -> System:

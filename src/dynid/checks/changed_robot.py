@@ -44,9 +44,10 @@ def changed_problem(task: Task, problem: Problem, values: Mapping[str, float]) -
     robot = at_values(task.mechanism, values)
     if robot.is_closed:
         assembly_of(robot, near=task.mechanism)
-    other = prepare(robot, task.logs, task.experiment, problem.plans)
-    if problem.load_parameters is not None:
-        other = other.with_load_parameters(problem.load_parameters)
+    other = prepare(robot, task.logs, task.experiment, problem.plans, like=problem)
+    if problem.load_parameters is None:
+        return other
+    other = other.with_load_parameters(problem.load_parameters)
     if other.directions.moving is None:
         return other
     # Directions that a motion chooses itself must be those of the problem, not another basis.

@@ -22,7 +22,7 @@ from dynid.kinematics.coordinates import coordinate_units
 from dynid.kinematics.elimination import best_coordinates, eliminate
 from dynid.kinematics.first_pose import CLOSED, damped, first_pose, singular_start, straightest
 from dynid.kinematics.sensors import Sensors, Split, least_squares, sensors_of, split
-from dynid.kinematics.tracking import Tracker
+from dynid.kinematics.tracking import Rates, Tracker
 from dynid.mechanism.mechanism import Mechanism
 
 _RANK_RTOL = 1e-7
@@ -34,8 +34,6 @@ _WALKED = 0.03  # of the start pose's distance to singular poses: minimum along 
 _CLEAR = 1e-4  # of the largest singular value: poses within 1e-4 rad of a singular one count as singular
 _LOST = 1e-9  # of |A| |dq|: where the fixed pivots leave a larger residual, QR is used
 Measured = Sensors | Int[Array, "m"]
-# q, dq, ddq and N of feasible states, as of `Assembly.random_rates`.
-RandomStates = tuple[Float[Array, "n q"], Float[Array, "n v"], Float[Array, "n v"], Float[Array, "n v d"]]
 _KNOWN: WeakKeyDictionary[Mechanism, Assembly] = WeakKeyDictionary()
 # Robots that share these parts share an assembly: poses do not depend on drives, payloads or gravity.
 _MOTION = (
@@ -59,30 +57,12 @@ class Mobility:
         return self.n_equations - self.rank
 
 
-@dataclass(frozen=True, eq=False)
-class Rates:
-    """Motion at closed poses.
-
-    Attributes:
-        dq, ddq: Of all tree coordinates, shape (n, v), per s and per s^2.
-        N: A basis of the tangent space, A N = 0, shape (n, v, d).
-        condition: Approximate condition number of the map from the motion to the measured coordinates,
-            shape (n,): large near a singular pose.
-    """
-
-    dq: Float[Array, "n v"]
-    ddq: Float[Array, "n v"]
-    N: Float[Array, "n v d"]
-    condition: Float[Array, "n"]
-
-
 def assembly_of(mechanism: Mechanism, near: Mechanism | None = None) -> Assembly:
     """The assembly of a mechanism, computed once for all drive terms, known values and directions of gravity.
 
     Args:
         mechanism: The robot.
-        near: The same robot with other dimensions, whose poses are a start for poses of this one: this only
-            saves time.
+        near: The same robot with other dimensions: its poses are a start for poses of this one.
     """
     if mechanism not in _KNOWN:
         # Parts of the description are alive as long as the assembly: no other object has their identities.
@@ -99,15 +79,15 @@ class Assembly:
 
     def __init__(self, mechanism: Mechanism, near: Assembly | None = None) -> None:
         self.mechanism = mechanism
-        self._beside = near
-        self._drawn: dict[tuple[float, ...], list[RandomStates]] = {}
+        self.near = near
         self.closure = Closure(mechanism)
         self.units = coordinate_units(mechanism)
         self.start = first_pose(mechanism, self.closure)
         self.kept = np.arange(self.closure.count)
         self.rank = self._rank(self._near(self.start, 0.05))
         self.notices = self._leave_singular_start()
-        states = self._walked = self._poses(np.random.default_rng(_SEED), _STATES, near and near._walked)
+        states = self.poses(np.random.default_rng(_SEED), _STATES, None if near is None else near._walked)
+        self._walked = states
         self.rank = max(self.rank, self._rank(states))
         self.kept = self._independent_equations(states)
         regular = self._regular(states)
@@ -302,19 +282,7 @@ class Assembly:
             q = np.where(self._usable(tried)[:, None], tried, q)
         return q
 
-    def random_states(self, seed: int, n: int, reach: float = 1.0, draws: int = 1) -> list[RandomStates]:
-        """Feasible random states, `draws` times n of them; the same ones at every call."""
-        key = (seed, n, reach, draws)
-        if key not in self._drawn:
-            rng = np.random.default_rng(seed)
-            near = [None] * draws if self._beside is None else self._beside.random_states(seed, n, reach, draws)
-            self._drawn[key] = []
-            for beside in near:
-                q = self._poses(rng, n, beside and beside[0], reach)
-                self._drawn[key].append((q, *self.random_rates(q, rng)))
-        return self._drawn[key]
-
-    def _poses(
+    def poses(
         self, rng: np.random.Generator, n: int, near: Float[Array, "n q"] | None, reach: float = 1.0
     ) -> Float[Array, "n q"]:
         """Feasible poses: those of a robot with other dimensions as far as they close, else by `walk`."""
