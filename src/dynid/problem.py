@@ -110,14 +110,22 @@ class Problem:
                     )
         return replace(self, load_parameters=None, notices=()).along(logs, plans, experiment)
 
-    def along(self, logs: Sequence[Log], plans: Sequence[MotionPlan], experiment: Experiment) -> Problem:
-        """The equations along logs whose filters have been chosen."""
+    def along(
+        self,
+        logs: Sequence[Log],
+        plans: Sequence[MotionPlan],
+        experiment: Experiment,
+        like: Problem | None = None,
+    ) -> Problem:
+        """The equations along logs whose filters have been chosen; `like`: see `prepare`."""
         case = self.case
         logs = [nearest_turns(self.mechanism, log) for log in logs] if case.is_series else logs
         motions = [Motion(log, plan) for log, plan in zip(logs, plans, strict=True)]
         filters, options = case.filters(plans, experiment), case.row_options(experiment)
         problem = replace(self, plans=tuple(plans), sources=(), filters=filters, row_options=options)
-        return replace(problem, sources=tuple(problem.rows_along(motion) for motion in motions))
+        near = [None] * len(motions) if like is None or self.directions.moving is None else like.sources
+        rows = (problem.rows_along(motion, source) for motion, source in zip(motions, near, strict=True))
+        return replace(problem, sources=tuple(rows))
 
 
 def prepare(
@@ -125,6 +133,7 @@ def prepare(
     logs: Sequence[Log],
     experiment: Experiment,
     plans: Sequence[MotionPlan] | None = None,
+    like: Problem | None = None,
 ) -> Problem:
     """Choose rows and filters, and join mechanism and motion; nothing is computed yet.
 
@@ -133,6 +142,8 @@ def prepare(
         logs: To identify from.
         experiment: Settings.
         plans: Filters and masks of each log where they are chosen already; default: from the data.
+        like: The problem of nearly the same robot along the same logs: directions that a motion chooses are
+            taken from it, and its loops are known to close.
     """
     if not logs:
         raise InputError("no log to identify from", file=experiment.file, remedy="list files under `logs:`")
@@ -155,7 +166,7 @@ def prepare(
         )
     plans = case.plans(logs, robot, experiment) if plans is None else plans
     problem = case.ready(Problem(robot, model, parameters, directions, case=case), logs)
-    problem = problem.along(logs, plans, experiment)
+    problem = problem.along(logs, plans, experiment, like)
     notices = problem.case.log_notices(robot, logs, experiment)
     return replace(problem, notices=problem.notices + notices)
 

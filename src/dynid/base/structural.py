@@ -12,6 +12,7 @@ from dynid.base.rounding import allowing_rounding, clear_of_rounding, rounding_o
 from dynid.base.symbols import recover_symbols
 from dynid.base.ties import tied_columns
 from dynid.common.errors import InputError, nearest
+from dynid.kinematics.assembly import assembly_of
 from dynid.mechanism.mechanism import Mechanism
 from dynid.mechanism.parameters import Parameter, considered_order, known_columns, parameter_table
 from dynid.projection.contract import Model
@@ -121,6 +122,8 @@ def grouping_symbols(
     nominal = base or base_of(mechanism)
 
     def coefficients(robot: Mechanism) -> Mapping[tuple[str, str], float]:
+        if robot.is_closed:
+            assembly_of(robot, near=mechanism)
         return (nominal if robot is mechanism else base_of(robot, nominal)).coefficients()
 
     units = {parameter.name: parameter.unit for parameter in parameter_table(mechanism)}

@@ -21,6 +21,7 @@ from dynid.common.errors import InputError
 from dynid.estimator.estimator import estimator_named, solve_weighted
 from dynid.estimator.wls import Weights
 from dynid.fit import Fit
+from dynid.kinematics.assembly import assembly_of
 from dynid.log_pass import LogPass
 from dynid.mechanism.description import at_values, current
 from dynid.problem import Problem, build_system, prepare
@@ -41,9 +42,12 @@ def changed_problem(task: Task, problem: Problem, values: Mapping[str, float]) -
         values: Quantity -> value, see `dynid.mechanism.description`.
     """
     robot = at_values(task.mechanism, values)
-    other = prepare(robot, task.logs, task.experiment, problem.plans)
-    if problem.load_parameters is not None:
-        other = other.with_load_parameters(problem.load_parameters)
+    if robot.is_closed:
+        assembly_of(robot, near=task.mechanism)
+    other = prepare(robot, task.logs, task.experiment, problem.plans, like=problem)
+    if problem.load_parameters is None:
+        return other
+    other = other.with_load_parameters(problem.load_parameters)
     if other.directions.moving is None:
         return other
     # Directions that a motion chooses itself must be those of the problem, not another basis.

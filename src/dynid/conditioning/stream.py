@@ -58,16 +58,49 @@ def stream(
     """
     per_block = max(1, round(BLOCK_SECONDS / (source.dt * row_filter.decimate)))
     tasks = list(_tasks(source.pieces(), row_filter, per_block))
+    first = _first_span(tasks, per_block)
+    blocks, span = _streamed(source, row_filter, tasks, per_block, first, threads, progress)
+    if span == first > 1:  # so few blocks have a valid row that shorter ones are not too many
+        blocks, span = _streamed(source, row_filter, tasks, per_block, 1, threads, progress)
+    renumbered = [[(run, number // span, factor) for run, number, factor in row] for row in blocks]
+    return renumbered, span * per_block * row_filter.decimate * source.dt
+
+
+def _streamed(
+    source: PackedRows,
+    row_filter: RowFilter,
+    tasks: Sequence[_Task],
+    per_block: int,
+    span: int,
+    threads: int | None,
+    progress: Progress | None,
+) -> tuple[list[list[Block]], int]:
+    """Blocks of every row, and how many of the shortest ones each spans: `span` of them at first."""
     blocks: list[list[Block]] = [[] for _ in range(len(source.layout.start) - 1)]
-    span = 1
-    done = in_order(lambda task: _condense(source, row_filter, task, per_block), tasks, threads)
+    begin = span
+    done = in_order(lambda task: _condense(source, row_filter, task, per_block, begin), tasks, threads)
     for i, result in enumerate(done):
         blocks = [_extended(old, new, span) for old, new in zip(blocks, result, strict=True)]
         blocks, span = _bounded(blocks, span)
         if progress:
             progress((i + 1) / len(tasks))
-    renumbered = [[(run, number // span, factor) for run, number, factor in row] for row in blocks]
-    return renumbered, span * per_block * row_filter.decimate * source.dt
+    return blocks, span
+
+
+def _first_span(tasks: Sequence[_Task], per_block: int) -> int:
+    """Blocks that are joined at once: a quarter of those joined at the end, if all have valid rows."""
+    runs: dict[int, tuple[int, int]] = {}
+    for task in tasks:
+        begin = runs.get(task.run, (task.block, 0))[0]
+        runs[task.run] = (begin, task.block + -(-task.count // per_block))
+
+    def count(span: int) -> int:
+        return sum((stop - 1) // span - start // span + 1 for start, stop in runs.values())
+
+    span = 1
+    while count(span) > MOST_BLOCKS and count(2 * span) < count(span):
+        span *= 2
+    return max(1, span // 4)
 
 
 def run_begins(source: PackedRows, row_filter: RowFilter) -> list[float]:
@@ -138,8 +171,10 @@ def _tasks(pieces: Sequence[tuple[int, int]], row_filter: RowFilter, per_block: 
             block += -(-count // per_block)
 
 
-def _condense(source: PackedRows, row_filter: RowFilter, task: _Task, per_block: int) -> list[list[Block]]:
-    """Factors per row of one task, one per block that has a valid row there."""
+def _condense(
+    source: PackedRows, row_filter: RowFilter, task: _Task, per_block: int, span: int
+) -> list[list[Block]]:
+    """Factors per row of one task, one per `span` blocks that have a valid row there."""
     filtered, valid = _filtered(source, row_filter, task)
     layout, result = source.layout, []
     for row in range(len(layout.start) - 1):
@@ -147,12 +182,15 @@ def _condense(source: PackedRows, row_filter: RowFilter, task: _Task, per_block:
         wanted = entries[(layout.columns[entries] != ABSENT) | (entries == entries[-1])]
         rows = np.ascontiguousarray(filtered[wanted].T)
         factors = []
-        for k, at in enumerate(range(0, task.count, per_block)):
-            use = valid[row, at : at + per_block]
-            part = rows[at : at + per_block]
+        number = task.block // span
+        while (at := max(0, (number * span - task.block) * per_block)) < task.count:
+            stop = ((number + 1) * span - task.block) * per_block
+            use = valid[row, at:stop]
+            part = rows[at:stop]
             part = part if use.all() else part[use]
             if len(part):
-                factors.append((task.run, task.block + k, Factor(compact(part), len(part))))
+                factors.append((task.run, number * span, Factor(compact(part), len(part))))
+            number += 1
         result.append(factors)
     return result
 

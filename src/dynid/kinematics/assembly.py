@@ -22,7 +22,7 @@ from dynid.kinematics.coordinates import coordinate_units
 from dynid.kinematics.elimination import best_coordinates, eliminate
 from dynid.kinematics.first_pose import CLOSED, damped, first_pose, singular_start, straightest
 from dynid.kinematics.sensors import Sensors, Split, least_squares, sensors_of, split
-from dynid.kinematics.tracking import Tracker
+from dynid.kinematics.tracking import Rates, Tracker
 from dynid.mechanism.mechanism import Mechanism
 
 _RANK_RTOL = 1e-7
@@ -35,6 +35,12 @@ _CLEAR = 1e-4  # of the largest singular value: poses within 1e-4 rad of a singu
 _LOST = 1e-9  # of |A| |dq|: where the fixed pivots leave a larger residual, QR is used
 Measured = Sensors | Int[Array, "m"]
 _KNOWN: WeakKeyDictionary[Mechanism, Assembly] = WeakKeyDictionary()
+# Robots that share these parts share an assembly: poses do not depend on drives, payloads or gravity.
+_MOTION = (
+    *("name", "joints", "bodies", "actuators", "measured", "measured_sigma", "couplings", "loops", "cables"),
+    *("swivels", "start", "limits", "poses", "uncertain"),
+)
+_ALIKE: dict[tuple[int, ...], Assembly] = {}
 
 
 @dataclass(frozen=True)
@@ -51,42 +57,37 @@ class Mobility:
         return self.n_equations - self.rank
 
 
-@dataclass(frozen=True, eq=False)
-class Rates:
-    """Motion at closed poses.
+def assembly_of(mechanism: Mechanism, near: Mechanism | None = None) -> Assembly:
+    """The assembly of a mechanism, computed once for all drive terms, known values and directions of gravity.
 
-    Attributes:
-        dq, ddq: Of all tree coordinates, shape (n, v), per s and per s^2.
-        N: A basis of the tangent space, A N = 0, shape (n, v, d).
-        condition: Approximate condition number of the map from the motion to the measured coordinates,
-            shape (n,): large near a singular pose.
+    Args:
+        mechanism: The robot.
+        near: The same robot with other dimensions: its poses are a start for poses of this one.
     """
-
-    dq: Float[Array, "n v"]
-    ddq: Float[Array, "n v"]
-    N: Float[Array, "n v d"]
-    condition: Float[Array, "n"]
-
-
-def assembly_of(mechanism: Mechanism) -> Assembly:
-    """The assembly of a mechanism, computed once."""
     if mechanism not in _KNOWN:
-        _KNOWN[mechanism] = Assembly(mechanism)
+        # Parts of the description are alive as long as the assembly: no other object has their identities.
+        parts = tuple(id(getattr(mechanism, name)) for name in _MOTION)
+        if parts not in _ALIKE:
+            beside = assembly_of(near) if near is not None and near.is_closed else None
+            _ALIKE[parts] = Assembly(mechanism, beside)
+        _KNOWN[mechanism] = _ALIKE[parts]
     return _KNOWN[mechanism]
 
 
 class Assembly:
     """A closed mechanism at its start pose, with methods to move it."""
 
-    def __init__(self, mechanism: Mechanism) -> None:
+    def __init__(self, mechanism: Mechanism, near: Assembly | None = None) -> None:
         self.mechanism = mechanism
+        self.near = near
         self.closure = Closure(mechanism)
         self.units = coordinate_units(mechanism)
         self.start = first_pose(mechanism, self.closure)
         self.kept = np.arange(self.closure.count)
         self.rank = self._rank(self._near(self.start, 0.05))
         self.notices = self._leave_singular_start()
-        states = self.walk(np.random.default_rng(_SEED), _STATES)
+        states = self.poses(np.random.default_rng(_SEED), _STATES, None if near is None else near._walked)
+        self._walked = states
         self.rank = max(self.rank, self._rank(states))
         self.kept = self._independent_equations(states)
         regular = self._regular(states)
@@ -273,15 +274,29 @@ class Assembly:
         undone: there rounding errors grow until they look like motion, and branches meet.
         """
         q = np.repeat(self.start[None], n, axis=0)
-        least = _WALKED * self.margin(self.start[None])[0]
         for _ in range(steps):
             N = self.tangent(self.closure.values(q).A)
             size = reach / steps * 3.0
             stride = np.einsum("nvd,nd->nv", N, rng.normal(size=(n, N.shape[2])) * size)
             tried = self.close(moved(self.mechanism, q, stride))
-            fine = (self.gaps(tried) < CLOSED) & (self.margin(tried) > least)
-            q = np.where(fine[:, None], tried, q)
+            q = np.where(self._usable(tried)[:, None], tried, q)
         return q
+
+    def poses(
+        self, rng: np.random.Generator, n: int, near: Float[Array, "n q"] | None, reach: float = 1.0
+    ) -> Float[Array, "n q"]:
+        """Feasible poses: those of a robot with other dimensions as far as they close, else by `walk`."""
+        if near is None:
+            return self.walk(rng, n, reach)
+        tried = self.close(near)
+        tried = tried[self._usable(tried)]
+        more = n - len(tried)
+        return np.concatenate([tried, self.walk(rng, more, reach)]) if more else tried
+
+    def _usable(self, q: Float[Array, "n q"]) -> Bool[Array, "n"]:
+        """Poses that are closed to rounding, and not near a singular one."""
+        least = _WALKED * self.margin(self.start[None])[0]
+        return np.asarray((self.gaps(q) < CLOSED) & (self.margin(q) > least))
 
     def rates(
         self,

@@ -7,6 +7,7 @@ marked, and solved by the slower methods of `Assembly`.
 from __future__ import annotations
 
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
 
 import numpy as np
 from jaxtyping import Bool, Float, Int
@@ -22,6 +23,23 @@ _PATIENCE = 10  # maximum number of Newton steps per sample; more than one or tw
 _LEAST_STRETCH = 8
 _SAME = 1e-6
 _TURN = 2.0 * np.pi
+
+
+@dataclass(frozen=True, eq=False)
+class Rates:
+    """Motion at closed poses.
+
+    Attributes:
+        dq, ddq: Of all tree coordinates, shape (n, v), per s and per s^2.
+        N: A basis of the tangent space, A N = 0, shape (n, v, d).
+        condition: Approximate condition number of the map from the motion to the measured coordinates,
+            shape (n,): large near a singular pose.
+    """
+
+    dq: Float[Array, "n v"]
+    ddq: Float[Array, "n v"]
+    N: Float[Array, "n v d"]
+    condition: Float[Array, "n"]
 
 
 class Tracker:

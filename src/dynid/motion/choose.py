@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from weakref import WeakKeyDictionary
+from weakref import WeakKeyDictionary, ref
 
 import numpy as np
 from jaxtyping import Float
@@ -59,22 +59,30 @@ def rate_spectrum(log: Log, dq: Float[Array, "n m"]) -> Spectrum:
     return _RATES[log]
 
 
-_EXTENTS: WeakKeyDictionary[Log, tuple[Array, Array]] = WeakKeyDictionary()
+# By the arrays, which excerpts of a log share with it; an entry ends with the first of them.
+_EXTENTS: dict[tuple[int, ...], tuple[tuple[ref[Array], ...], tuple[Array, Array]]] = {}
 
 
 def extents(log: Log) -> tuple[Float[Array, "2 m"], Float[Array, "2 a"]]:
     """Smallest and largest valid value of every position and effort; infinite where there is none."""
-    if log not in _EXTENTS:
-        _EXTENTS[log] = _extent(log, log.q), _extent(log, log.tau)
-    return _EXTENTS[log]
+    arrays = (log.q, log.tau, log.valid)
+    key = tuple(id(x) for x in arrays)
+    if key not in _EXTENTS:
+        refs = tuple(ref(x, lambda _: _EXTENTS.pop(key, None)) for x in arrays)
+        _EXTENTS[key] = refs, (_extent(log, log.q), _extent(log, log.tau))
+    return _EXTENTS[key][1]
 
 
 def _extent(log: Log, x: Float[Array, "n c"]) -> Float[Array, "2 c"]:
     found = np.array([[np.inf], [-np.inf]]) * np.ones(x.shape[1])
     for a, b in ranges(len(x)):
-        use = log.valid[a:b, None] & np.isfinite(x[a:b])
-        found[0] = np.minimum(found[0], np.min(np.where(use, x[a:b], np.inf), axis=0))
-        found[1] = np.maximum(found[1], np.max(np.where(use, x[a:b], -np.inf), axis=0))
+        valid = log.valid[a:b]
+        for k, column in enumerate(x[a:b].T):
+            part = np.ascontiguousarray(column)
+            use = valid & np.isfinite(part)
+            part = part if use.all() else part[use]
+            found[0, k] = np.min(part, initial=found[0, k])
+            found[1, k] = np.max(part, initial=found[1, k])
     return found
 
 

@@ -35,6 +35,8 @@ _ABRUPT = 0.1
 _COARSE, _SILENT = 0.02, 0.25  # step of a signal relative to its standard deviation
 _MOST_SPIKES = 0.1
 _BESIDE = 0.4
+_Extremes = tuple[float, float, int]
+_Signal = tuple[str, Float[Array, "n"], _Extremes]
 
 
 @dataclass(frozen=True, eq=False)
@@ -69,9 +71,10 @@ def signal_faults(
     spiked: dict[str, int] = {}
     flat: dict[str, float] = {}
     moving = _moving(record, positions)
+    in_q, in_tau = ([_extremes(x) for x in values.T] for values in (record.q, record.tau))
     for i, name in enumerate(positions):
         if name:
-            bad = spikes(record.q[:, i], record.breaks, _POSITION_PART)
+            bad = spikes(record.q[:, i], record.breaks, _POSITION_PART, in_q[i])
             good[bad] = False
             jumped |= {name: int(bad.sum())} if bad.any() else {}
     present = any_finite(record.tau)
@@ -80,7 +83,7 @@ def signal_faults(
         if not present[i]:
             continue
         # At standstill dry friction takes any value between its two: a jump there is not a fault.
-        bad, top = spikes(x, record.breaks, _EFFORT_PART), flat_tops(x)
+        bad, top = spikes(x, record.breaks, _EFFORT_PART, in_tau[i]), flat_tops(x, in_tau[i])
         if any(positions):
             bad &= moving
         usable[bad] = usable[top] = False
@@ -88,7 +91,11 @@ def signal_faults(
         flat |= {name: float(np.max(np.abs(x[top])))} if top.any() else {}
     notices += _spike_notices(jumped, spiked, n)
     notices += _flat_notices(flat)
-    hanging = _stuck(record, positions, efforts, moving, step)
+    signals = (
+        [*zip(positions, record.q.T, in_q, strict=True)],
+        [*zip(efforts, record.tau.T, in_tau, strict=True)],
+    )
+    hanging = _stuck(*signals, moving, step)
     good &= ~hanging.positions
     usable &= ~hanging.efforts
     notices += hanging.notices
@@ -97,7 +104,10 @@ def signal_faults(
 
 
 def spikes(
-    x: Float[Array, "n"], breaks: Bool[Array, "n"] | None = None, least: float = 0.0
+    x: Float[Array, "n"],
+    breaks: Bool[Array, "n"] | None = None,
+    least: float = 0.0,
+    extremes: _Extremes | None = None,
 ) -> Bool[Array, "n"]:
     """Samples far from their neighbours, by Hampel's test; only candidates are tested.
 
@@ -105,14 +115,15 @@ def spikes(
         x: One signal; NaN is not a spike.
         breaks: Where a new run begins.
         least: Smallest relevant spike, relative to the signal's range.
+        extremes: Of the signal, where they are known.
     """
     found = np.zeros(len(x), bool)
-    start = _filled(x[: 1 << 15])
-    if len(x) < 4 * _HALF or not any_finite(x[:, None])[0]:
+    low, high, count = extremes or _extremes(x)
+    if len(x) < 4 * _HALF or not count:
         return found
+    start = _filled(x[: 1 << 15])
     usual = float(np.median(np.concatenate([_bend(part) for part in _known(x)])))
     level = _resolution(start)
-    low, high, _ = _extremes(x)
     threshold = _SPIKE * max(_USUAL * usual * 0.5, 0.5 * level, 1e-12 * max(abs(low), abs(high)))
     limits = _SPIKE * max(_USUAL * usual, level), least * _range(x)
     for a, b in ranges(len(x)):
@@ -170,10 +181,10 @@ def _range(x: Float[Array, "n"]) -> float:
     return float(high - low)
 
 
-def flat_tops(x: Float[Array, "n"]) -> Bool[Array, "n"]:
+def flat_tops(x: Float[Array, "n"], extremes: _Extremes | None = None) -> Bool[Array, "n"]:
     """Samples at the largest or smallest value of a signal that repeatedly stays there."""
     found = np.zeros(len(x), bool)
-    low, high, count = _extremes(x)
+    low, high, count = extremes or _extremes(x)
     if not count or low == high:
         return found
     if _resolution(_filled(x[: 1 << 15])) > 0.02 * _deviation(x):
@@ -188,11 +199,11 @@ def flat_tops(x: Float[Array, "n"]) -> Bool[Array, "n"]:
     return found
 
 
-def _extremes(x: Float[Array, "n"]) -> tuple[float, float, int]:
-    """Smallest and largest finite value, and how many there are."""
+def _extremes(x: Float[Array, "n"]) -> _Extremes:
+    """Smallest and largest finite value, and how many finite ones there are."""
     low, high, count = np.inf, -np.inf, 0
     for a, b in ranges(len(x)):
-        part = x[a:b]
+        part = np.ascontiguousarray(x[a:b])
         finite = np.isfinite(part)
         part = part if finite.all() else part[finite]
         low, high = float(np.min(part, initial=low)), float(np.max(part, initial=high))
@@ -235,11 +246,12 @@ def _run_lengths(mask: Bool[Array, "n"]) -> Array:
 
 def _filled(x: Float[Array, "n"]) -> Float[Array, "n"]:
     """NaN replaced by the value before (or the first one)."""
+    x = np.ascontiguousarray(x, dtype=float)
     finite = np.isfinite(x)
     if finite.all():
-        return np.asarray(x, float)
+        return x
     index = np.maximum.accumulate(np.where(finite, np.arange(len(x)), -1))
-    return np.asarray(x[np.where(index >= 0, index, int(np.argmax(finite)))], float)
+    return np.asarray(x[np.where(index >= 0, index, int(np.argmax(finite)))])
 
 
 def _resolution(x: Float[Array, "n"]) -> float:
@@ -298,17 +310,15 @@ class _Hanging:
 
 
 def _stuck(
-    record: Record, positions: Sequence[str], efforts: Sequence[str], moving: Array, step: float
+    positions: Sequence[_Signal], efforts: Sequence[_Signal], moving: Bool[Array, "n"], step: float
 ) -> _Hanging:
     least = max(8, round(_STUCK_SECONDS / step))
-    masks = [np.zeros(len(record.t), bool) for _ in range(2)]
+    masks = [np.zeros(len(moving), bool) for _ in range(2)]
     masked: list[str] = []
     resting: list[str] = []
-    for which, names, values in ((0, positions, record.q), (1, efforts, record.tau)):
-        for i, name in enumerate(names):
-            x = values[:, i]
-            low, high, count = _extremes(x) if name else (0.0, 0.0, 0)
-            if not count or low == high or _resolution(_filled(x[: 1 << 15])):
+    for which, signals in enumerate((positions, efforts)):
+        for name, x, (low, high, count) in signals:
+            if not name or not count or low == high or _resolution(_filled(x[: 1 << 15])):
                 continue
             found = stuck(x, moving, least)
             if not found.any():

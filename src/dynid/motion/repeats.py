@@ -27,6 +27,8 @@ _INSTANTS = 8
 _PART, _FINEST = 0.1, 0.02
 # Joints that move less than this part of the one that moves most are not compared.
 _STANDING = 1e-2
+_ROUNDING = 1e-9  # of squares
+_PIECE = 8192  # times of the table that are compared at once
 
 # Log, run, first and last instant in [s] from the beginning of the run.
 Stretch = tuple[str, int, float, float]
@@ -49,8 +51,10 @@ class Path:
     def at(self, run: int, t: Float[Array, "k"]) -> Float[Array, "k m"]:
         """Positions at times in [s] from the beginning of a run, shape (k, m)."""
         q = self.runs[run]
-        grid = self.step * np.arange(len(q))
-        return np.stack([np.interp(t, grid, column) for column in q.T], axis=1)
+        rows = np.clip(t / self.step, 0.0, len(q) - 1.0)
+        low = rows.astype(int)
+        high = np.minimum(low + 1, len(q) - 1)
+        return np.asarray(q[low] + (rows - low)[:, None] * (q[high] - q[low]))
 
 
 def path_along(
@@ -99,13 +103,12 @@ def first_alike(paths: Mapping[str, Path], stretches: Sequence[Stretch]) -> Int[
     n = len(stretches)
     length = float(np.median([stop - start for _, _, start, stop in stretches]))
     middles = np.array([0.5 * (start + stop) for _, _, start, stop in stretches])
-    windows = _Windows(paths, stretches, length)
+    found = _Windows(paths, stretches, length).earlier([one[:2] for one in stretches], middles)
     first = np.arange(n)
-    for c, (log, run, *_) in enumerate(stretches):
-        found = windows.nearest(log, run, float(middles[c]))
-        if found is None:
+    for c, one in enumerate(found):
+        if one is None:
             continue
-        place, t = found
+        place, t = one
         same = [k for k in range(c) if stretches[k][:2] == place]
         if same:
             first[c] = first[same[int(np.argmin(np.abs(middles[same] - t)))]]
@@ -117,41 +120,74 @@ class _Windows:
 
     def __init__(self, paths: Mapping[str, Path], stretches: Sequence[Stretch], length: float) -> None:
         self.paths, self.length = paths, length
-        whole = np.concatenate([q for path in paths.values() for q in path.runs])
-        size = np.std(whole, axis=0)
+        size = _spread([q for path in paths.values() for q in path.runs])
         self.used = np.flatnonzero(size > _STANDING * size.max(initial=0.0))
         self.size = size[self.used]
         self.places = list(dict.fromkeys((log, run) for log, run, *_ in stretches))
-        self.times, rows = [], []
+        self.times = []
         for log, run in self.places:
             path = paths[log]
             last = path.step * (len(path.runs[run]) - 1)
             t = np.arange(0.5 * length, max(last - 0.5 * length, 0.5 * length) + 1e-9, path.step)
             self.times.append(t)
-            rows.append(self._around(path, run, t))
         self.starts = np.cumsum([0, *(len(t) for t in self.times)])
-        self.rows = np.concatenate(rows)
-        self.squares = np.einsum("ij,ij->i", self.rows, self.rows)
 
-    def _around(self, path: Path, run: int, t: Float[Array, "k"]) -> Float[Array, "k w"]:
+    def _around(self, place: tuple[str, int], t: Float[Array, "k"]) -> Float[Array, "k w"]:
         shifts = self.length * np.linspace(-0.5, 0.5, _INSTANTS)
+        path, run = self.paths[place[0]], place[1]
         return np.concatenate([path.at(run, t + one)[:, self.used] / self.size for one in shifts], axis=1)
 
-    def nearest(self, log: str, run: int, t: float) -> tuple[tuple[str, int], float] | None:
-        """Run and time of the same earlier motion; None where there is none."""
-        k = self.places.index((log, run))
-        t = float(np.clip(t, self.times[k][0], self.times[k][-1]))
-        before = int(np.searchsorted(self.times[k], t - self.length, side="right"))
-        stop = self.starts[k] + before
-        if stop == 0 or not len(self.used):
-            return None
-        own = self._around(self.paths[log], run, np.array([t]))[0]
-        i = int(np.argmin(self.squares[:stop] - 2.0 * (self.rows[:stop] @ own)))
-        place = int(np.searchsorted(self.starts, i, side="right")) - 1
-        low, high = max(i - 1, int(self.starts[place])), min(i + 1, int(self.starts[place + 1]) - 1)
-        off, along = own - self.rows[i], 0.5 * (self.rows[high] - self.rows[low])
+    def earlier(
+        self, places: Sequence[tuple[str, int]], middles: Float[Array, "n"]
+    ) -> list[tuple[tuple[str, int], float] | None]:
+        """Log, run and time of the same earlier motion of each part; None where there is none.
+
+        All parts are compared with one piece of the table after the other: it is never stored.
+        """
+        if not len(self.used):
+            return [None] * len(places)
+        at = [self.places.index(place) for place in places]
+        t = [float(np.clip(x, self.times[k][0], self.times[k][-1])) for k, x in zip(at, middles, strict=True)]
+        before = [
+            np.searchsorted(self.times[k], x - self.length, "right") for k, x in zip(at, t, strict=True)
+        ]
+        stop = np.array([self.starts[k] + b for k, b in zip(at, before, strict=True)])
+        own = np.array([self._around(self.places[k], np.array([x]))[0] for k, x in zip(at, t, strict=True)])
+        # A periodic motion comes back exactly: the earliest time counts, not the one that rounding prefers.
+        same = _ROUNDING * np.einsum("ij,ij->i", own, own)
+        least, nearest = np.full(len(at), np.inf), np.zeros(len(at), dtype=int)
+        for k, place in enumerate(self.places):
+            for low in range(0, len(self.times[k]), _PIECE):
+                first = int(self.starts[k]) + low
+                open_ = np.flatnonzero(stop > first)
+                if not len(open_):
+                    continue
+                rows = self._around(place, self.times[k][low : low + _PIECE])
+                far = np.einsum("ij,ij->i", rows, rows)[:, None] - 2.0 * (rows @ own[open_].T)
+                far[first + np.arange(len(rows))[:, None] >= stop[open_]] = np.inf
+                now = far.min(axis=0)
+                i = np.argmax(far <= now + same[open_], axis=0)
+                better = now < least[open_] - same[open_]
+                least[open_[better]], nearest[open_[better]] = now[better], first + i[better]
+        return [self._same(own[c], int(nearest[c])) if stop[c] else None for c in range(len(at))]
+
+    def _same(self, own: Float[Array, "w"], i: int) -> tuple[tuple[str, int], float] | None:
+        """Log, run and time of row i of the table, where the motion is that of a part."""
+        k = int(np.searchsorted(self.starts, i, side="right")) - 1
+        times, i = self.times[k], i - int(self.starts[k])
+        low, middle, high = self._around(
+            self.places[k], times[[max(i - 1, 0), i, min(i + 1, len(times) - 1)]]
+        )
+        off, along = own - middle, 0.5 * (high - low)
         # Between two times of the table the motion is interpolated linearly.
         shift = np.clip(off @ along / max(float(along @ along), np.finfo(float).tiny), -1.0, 1.0)
         if np.sqrt(np.mean((off - shift * along) ** 2)) > _ALIKE:
             return None
-        return self.places[place], float(self.times[place][i - self.starts[place]])
+        return self.places[k], float(times[i])
+
+
+def _spread(runs: Sequence[Float[Array, "_ m"]]) -> Float[Array, "m"]:
+    """Standard deviation of the positions of all runs."""
+    count = sum(len(q) for q in runs)
+    mean = sum(q.sum(axis=0) for q in runs) / count
+    return np.sqrt(sum(np.sum((q - mean) ** 2, axis=0) for q in runs) / count)

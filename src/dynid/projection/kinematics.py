@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from copy import copy
 from typing import TYPE_CHECKING
 from weakref import WeakKeyDictionary
 
@@ -38,6 +39,8 @@ MISFIT_UNCERTAIN = 0.1
 _SIGMAS = 5.0  # a sensor with a larger standard deviation may differ by so many of them
 
 _KNOWN: WeakKeyDictionary[Motion, tuple[Mechanism, CoordinateMap | ClosedKinematics]] = WeakKeyDictionary()
+_ALONG: WeakKeyDictionary[Log, dict[tuple[object, ...], ClosedKinematics]] = WeakKeyDictionary()
+_MOST_KEPT = 8  # of a log: as many as there are filters to compare
 
 
 class ClosedKinematics:
@@ -185,13 +188,25 @@ def kinematics_along(
     known = _KNOWN.get(motion)
     if known is None or known[0] is not mechanism:
         if mechanism.is_closed:
-            known = _KNOWN[motion] = (mechanism, ClosedKinematics(mechanism, motion, checked))
+            known = _KNOWN[motion] = (mechanism, _closed_along(mechanism, motion, checked))
         else:
             known = _KNOWN[motion] = (
                 mechanism,
                 coordinate_map(mechanism, motion.log.position_names),
             )
     return known[1]
+
+
+def _closed_along(mechanism: Mechanism, motion: Motion, checked: bool) -> ClosedKinematics:
+    """Surveyed once per log and filter: masks, drive terms and gravity do not move the robot."""
+    plan, along = motion.plan, _ALONG.setdefault(motion.log, {})
+    filtered = (plan.kind, plan.cutoff, plan.order, plan.derivative, plan.velocity, plan.edge, plan.dt)
+    key = (assembly_of(mechanism), checked, *filtered)
+    if key not in along:
+        while len(along) >= _MOST_KEPT:
+            along.pop(next(iter(along)))
+        along[key] = ClosedKinematics(mechanism, motion, checked)
+    return copy(along[key])  # what one model excludes stays its own
 
 
 def _tracker(assembly: Assembly, sensors: Sensors, mechanism: Mechanism) -> Tracker:

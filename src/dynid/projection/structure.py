@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from weakref import WeakKeyDictionary
 
 import numpy as np
 from jaxtyping import Float
 
 from dynid.common.arrays import Array
-from dynid.kinematics.assembly import assembly_of
+from dynid.kinematics.assembly import Assembly, assembly_of
 from dynid.kinematics.coordinates import CoordinateMap, coordinate_map
 from dynid.mechanism.mechanism import Mechanism
 from dynid.mechanism.parameters import Parameter, owners_of, source_loads
@@ -22,6 +23,9 @@ _SEED = 20130501
 # Rows per column: two are enough for the rank; more raise the weakest columns above the noise.
 ROWS_PER_COLUMN = 4.0
 _FEWEST_STATES = 40  # so that small robots are seen in all kinds of states
+# q, dq, ddq and N, as of `Assembly.random_rates`.
+_States = tuple[Float[Array, "n q"], Float[Array, "n v"], Float[Array, "n v"], Float[Array, "n v d"]]
+_DRAWN: WeakKeyDictionary[Assembly, dict[tuple[int, int, float, int], list[_States]]] = WeakKeyDictionary()
 _ROUNDING = 1e-14  # of the largest entry, at poses far from singular ones
 
 
@@ -46,7 +50,7 @@ def structural_factor(
         second squared times three.
     """
     if mechanism.is_closed:
-        return _closed_factor(mechanism, parameters, loads, stretch, seed)
+        return _closed_factor(mechanism, parameters, loads, stretch, seed, rows_per_column)
     rng = np.random.default_rng(seed)
     coordinates = coordinate_map(mechanism)
     N = coordinates.velocities if directions is None or directions.N is None else directions.N
@@ -68,16 +72,17 @@ def _closed_factor(
     loads: Sequence[tuple[str, ...]],
     stretch: float,
     seed: int,
+    rows_per_column: float,
 ) -> Factor:
     """Rows N^T W at poses that the loops allow, N orthonormal: no choice of coordinates is needed."""
-    rng = np.random.default_rng(seed)
     assembly = assembly_of(mechanism)
     # Poses cost more than rows here, and twice as many rows as columns are enough for the rank.
-    n = max(_FEWEST_STATES, -(-2 * len(parameters) // assembly.dof))
+    n = math.ceil(min(rows_per_column, 2.0) * len(parameters) / assembly.dof)
+    n = max(_FEWEST_STATES, n) if rows_per_column >= ROWS_PER_COLUMN else n
+    mounts = tuple(dict.fromkeys(loads))
     factors = []
-    for mounted in dict.fromkeys(loads):
-        q = assembly.walk(rng, n, reach=stretch)
-        dq, ddq, N = assembly.random_rates(q, rng)
+    drawn = _drawn(assembly, (seed, n, stretch, len(mounts)))
+    for mounted, (q, dq, ddq, N) in zip(mounts, drawn, strict=True):
         W = tree_matrix(mechanism, q, dq, ddq, mounted=mounted, load=_random_loads(mechanism, n, seed))
         rows = np.einsum("nvd,nvp->ndp", N, W).reshape(-1, len(parameters))
         # Near singular poses rounding of velocities grows: a column of that size is zero by design.
@@ -85,6 +90,21 @@ def _closed_factor(
         rows[:, size < _ROUNDING / assembly.margin(q).min() * size.max()] = 0.0
         factors.append(factor_rows(rows, np.zeros(len(rows))))
     return merge(factors)
+
+
+def _drawn(assembly: Assembly, how: tuple[int, int, float, int]) -> list[_States]:
+    """Feasible random states by seed, their number, range and number of draws; each is drawn once.
+
+    Those of a robot with other dimensions begin at those of the nominal one.
+    """
+    known = _DRAWN.setdefault(assembly, {})
+    if how not in known:
+        seed, n, stretch, draws = how
+        rng = np.random.default_rng(seed)
+        near = [None] * draws if assembly.near is None else [one[0] for one in _drawn(assembly.near, how)]
+        poses = (assembly.poses(rng, n, q, stretch) for q in near)
+        known[how] = [(q, *assembly.random_rates(q, rng)) for q in poses]
+    return known[how]
 
 
 def _random_loads(mechanism: Mechanism, n: int, seed: int) -> Float[Array, "n s"] | None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import io
 from collections.abc import Iterable, Sequence
+from math import isfinite
 
 import numpy as np
 from jaxtyping import Float
@@ -77,7 +78,7 @@ def signals_csv(signals: Sequence[Signals]) -> str:
         absent = np.full(len(one.t), np.nan)
         columns = [one.t, *(table.get(name, absent) for name in names)]
         for row in np.column_stack(columns).tolist():
-            writer.writerow(head + [_cell(x) for x in row])
+            writer.writerow(head + [f"{x:.10g}" if isfinite(x) else "" for x in row])
     return text.getvalue()
 
 
@@ -119,7 +120,7 @@ def _signal_columns(one: Signals) -> dict[str, Float[Array, "n"]]:
 
 def _cell(x: float) -> str:
     """Ten digits: more than any sensor, and small enough to open."""
-    return f"{x:.10g}" if np.isfinite(x) else ""
+    return f"{x:.10g}" if isfinite(x) else ""
 
 
 def harmless(text: str) -> str:
