@@ -74,7 +74,7 @@ def redundant(tmp_path_factory: pytest.TempPathFactory):
     text = Path(str(load_robot("fivebar").file)).read_text(encoding="utf-8")
     file = tmp_path_factory.mktemp("redundant") / "fivebar.yaml"
     file.write_text(text.replace("measured: [motor1, motor2]", "measured: [motor1, motor2, elbow1]"))
-    return recorded(load_robot(file), "fivebar", 3, 250.0, 2.0, 1.0)
+    return recorded(load_robot(file), "fivebar", 3, 100.0, 2.0, 1.0)
 
 
 @pytest.fixture(scope="module")
@@ -137,7 +137,7 @@ def test_one_millimetre_is_seen_by_redundant_encoders(dualv) -> None:
     dimension_is_found(*dualv, "d3")
 
 
-@pytest.mark.parametrize(("robot", "name"), [("fivebar", "l2"), ("dualv", "d2")])
+@pytest.mark.parametrize(("robot", "name"), [("fivebar", "l1"), ("dualv", "d2")])
 def test_a_length_in_millimetres_that_opens_the_loops_is_named(robot: str, name: str, request) -> None:
     mechanism, log = request.getfixturevalue(robot)
     wrong = mechanism.rebuild({name: 1000.0 * mechanism.geometry[name]})
@@ -183,7 +183,7 @@ def test_other_branches_close_with_the_same_measured_joints(fivebar) -> None:
 def test_the_distance_from_dead_points_is_a_signal(clean) -> None:
     distance = clean.signals[0].closure["singularity_distance"]
     known = distance[np.isfinite(distance)]
-    assert len(known) > 100
+    assert len(known) > 50  # rows of two seconds
     assert np.all((known > 0.0) & (known <= 1.0))
     assert "distance to singular poses" in clean.choices
 
