@@ -12,7 +12,7 @@ from jaxtyping import Bool, Float
 from dynid.case import Case, LogInput
 from dynid.cases.wrench_table.balance_tests import check_signs, direction_masses, mass_tests, mass_words
 from dynid.cases.wrench_table.motion_checks import motion_notices
-from dynid.cases.wrench_table.noise import column_noise, untold
+from dynid.cases.wrench_table.noise import column_noise, hidden_parameters
 from dynid.cases.wrench_table.reader import read_wrench_table
 from dynid.cases.wrench_table.readings import check_reading
 from dynid.cases.wrench_table.tables import refuse_options, table_robot
@@ -109,7 +109,7 @@ class WrenchTable(Case):
     def system(self, problem: Problem, groups: tuple[Group, ...], known: dict[int, float]) -> System:
         """With what rounding does to each column."""
         tables = _tables(problem)
-        return System(problem.parameters, groups, known, column_noise(tables), untold(tables))
+        return System(problem.parameters, groups, known, column_noise(tables), hidden_parameters(tables))
 
     @property
     def has_motors(self) -> bool:
