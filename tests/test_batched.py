@@ -53,7 +53,7 @@ SINGLE = {
     "estimator:_total",
     "estimator:data_share",
     "estimator:less_sure",
-    "estimator:told_alone",
+    "estimator:determined_alone",
     "excitation:__init__",
     "excitation:_complement",
     "excitation:_information",

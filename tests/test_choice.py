@@ -10,8 +10,7 @@ import pytest
 
 from dynid import load_robot
 from dynid.choice.candidate import Candidate, friction_sets, open_settings
-from dynid.choice.choose import _estimator, _started, choose
-from dynid.choice.reference import bandwidth, spectra_of
+from dynid.choice.choose import _estimator, _started, bandwidth, choose, spectra_of
 from dynid.choice.search import Search
 from dynid.excitation.random_motion import random_motion
 from dynid.experiment.experiment import Experiment, FilterSettings, MaskSettings, read_experiment

@@ -16,8 +16,7 @@ from rich.console import Console
 from dynid.base.system import NotIdentifiable
 from dynid.common.catalogue import Severity
 from dynid.common.notices import Notice
-from dynid.report.downloads import escaped, parameters_tex
-from dynid.report.html import report_html
+from dynid.report.html import escaped, parameters_tex, report_html
 from dynid.report.panels import _since_start
 from dynid.report.plots import packed
 from dynid.report.quality import Quality, coverage, owner_of, quality

@@ -117,7 +117,7 @@ def standard_space(
     before, after = (tuple(t.name for t in ties if t.apply == how) for how in ("standard", "regrouped"))
     known = known_columns(problem.mechanism, problem.parameters)
     T, c = tying(problem.parameters, tie_groups(problem.mechanism, problem.parameters, before), known)
-    masses = _told_masses(problem, term)
+    masses = _estimated_masses(problem, term)
     # In a table every body has its own mass; elsewhere a mass includes those grouped into it.
     weighed = masses if problem.case.weighs_bodies else {}
     bodies = rigid_bodies(
@@ -132,7 +132,7 @@ def standard_space(
     return StandardSpace(problem.parameters, T, c, bodies, E)
 
 
-def _told_masses(problem: Problem, term: DataTerm) -> dict[str, float]:
+def _estimated_masses(problem: Problem, term: DataTerm) -> dict[str, float]:
     """Body or payload -> its mass [kg] by the linear estimate, if determined."""
     first = (problem.parameters[int(np.argmax(row != 0))] for row in term.G)
     return {

@@ -181,8 +181,9 @@ def _first(T: Float[Array, "p t"]) -> list[int]:
 
 def _members(parameters: Sequence[Parameter], T: Float[Array, "p t"]) -> dict[str, tuple[str, ...]]:
     """Name -> names of all members, for parameters with more than one."""
-    every = [[parameters[i].name for i in np.flatnonzero(column).tolist()] for column in T.T]
-    return {names[0]: tuple(names) for names in every if len(names) > 1}
+    several = T.T[T.sum(axis=0) > 1]
+    every = [[parameters[i].name for i in np.flatnonzero(column).tolist()] for column in several]
+    return {names[0]: tuple(names) for names in every}
 
 
 def tie_regrouped(base: BaseSet, ties: Sequence[Sequence[int]]) -> BaseSet:
@@ -211,10 +212,11 @@ def relations(
     standard: Sequence[Parameter], indices: Sequence[int], G: Float[Array, "b p"]
 ) -> tuple[dict[str, float], ...]:
     """Rows of G by name, the kept parameter first."""
-    rows = []
-    for i, row in zip(indices, G, strict=True):
-        others = {standard[j].name: float(row[j]) for j in np.flatnonzero(row).tolist() if j != i}
-        rows.append({standard[i].name: 1.0, **others})
+    rows = [{standard[i].name: 1.0} for i in indices]
+    places = zip(*(place.tolist() for place in np.nonzero(G)), strict=True)
+    for (k, j), value in zip(places, G[G != 0].tolist(), strict=True):
+        if j != indices[k]:
+            rows[k][standard[j].name] = value
     return tuple(rows)
 
 

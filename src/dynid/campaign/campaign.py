@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import hashlib
+import json
+import os
 import time
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -12,7 +15,6 @@ from typing import Any
 from dynid.campaign.engine import completed
 from dynid.campaign.file import Run, read_campaign, runs_of
 from dynid.campaign.fleet import Fleet, Sample, fleet_of
-from dynid.campaign.journal import digest, read_journal, write_entry
 from dynid.campaign.work import Made, Outcome, make
 from dynid.common.errors import InputError
 from dynid.report.lock import locked
@@ -20,6 +22,7 @@ from dynid.report.output import real_path, replace_folder
 
 RUNS = "runs"
 _DIED = "its process died three times: probably too little memory"
+FILE = "journal.jsonl"
 
 
 @dataclass(frozen=True)
@@ -221,3 +224,63 @@ def _write(done: Campaign) -> None:
         new = done.folder / f".{name}.new"
         new.write_text(text, encoding="utf-8")
         new.replace(done.folder / name)
+
+
+# The journal of a campaign: one line per finished run, so that an interrupted campaign can go on.
+
+
+def digest(run: Run) -> str:
+    """Of what a run is made from: robot, logs (by size and time of change) and settings."""
+    content = {
+        "robot": [run.robot, _stamp(run.robot)],
+        "logs": [[log, _stamp(log)] for log in run.logs],
+        "settings": run.settings,
+        "unit": [run.unit, run.date],
+    }
+    text = json.dumps(content, sort_keys=True, default=str)
+    return hashlib.sha256(text.encode()).hexdigest()
+
+
+def _stamp(place: str) -> Any:
+    path = Path(place)
+    if path.is_dir():
+        return sorted((one.name, one.stat().st_size, one.stat().st_mtime_ns) for one in path.iterdir())
+    return (path.stat().st_size, path.stat().st_mtime_ns) if path.is_file() else None
+
+
+def read_journal(folder: Path) -> dict[str, tuple[str, Outcome]]:
+    """Name of a run -> digest of its inputs, and its outcome; a last line that was cut off is ignored."""
+    found: dict[str, tuple[str, Outcome]] = {}
+    file = folder / FILE
+    if not file.is_file():
+        return found
+    for line in file.read_text(encoding="utf-8", errors="replace").splitlines():
+        try:
+            entry = json.loads(line)
+            outcome = _outcome(entry["outcome"])
+            found[outcome.name] = (str(entry["digest"]), outcome)
+        except (ValueError, KeyError, TypeError):
+            continue
+    return found
+
+
+def _outcome(entry: Mapping[str, Any]) -> Outcome:
+    parameters = tuple((str(n), str(u), float(v), s) for n, u, v, s in entry["parameters"])
+    return Outcome(**{**entry, "parameters": parameters})
+
+
+def write_entry(folder: Path, run_digest: str, outcome: Outcome) -> None:
+    """Add a finished run; it is on the disk when this returns."""
+    line = json.dumps({"digest": run_digest, "outcome": asdict(outcome)}, allow_nan=False)
+    with (folder / FILE).open("a", encoding="utf-8") as stream:
+        if stream.tell() and not _ends_a_line(folder / FILE):
+            stream.write("\n")
+        stream.write(line + "\n")
+        stream.flush()
+        os.fsync(stream.fileno())
+
+
+def _ends_a_line(file: Path) -> bool:
+    with file.open("rb") as stream:
+        stream.seek(-1, os.SEEK_END)
+        return stream.read(1) == b"\n"

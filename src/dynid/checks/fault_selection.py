@@ -56,7 +56,7 @@ _RTOL = 1e-9
 _MOST_FLAGGED = 8
 _LEAST = 2  # clusters
 # A direction of which the other clusters hold less than this part counts as if they held so much.
-_TOLD_ONCE = 1e-3
+_LEAST_ELSEWHERE = 1e-3
 
 
 @dataclass(frozen=True, eq=False)
@@ -241,7 +241,7 @@ class _Rows:
         plain, own = fit.root.T @ K[:, :, index][..., index] @ fit.root
         pull = K[1][:, index, -1] @ fit.root - own @ np.linalg.solve(fit.root, size)
         values, vectors = eigh(np.eye(c) - own)
-        inverse = 1.0 / np.maximum(values, _TOLD_ONCE)
+        inverse = 1.0 / np.maximum(values, _LEAST_ELSEWHERE)
         moves = -np.einsum("nij,nj,nkj,nk->ni", vectors, inverse, vectors, pull)
         covariance = (n - 1) / n * moves.T @ moves
         leverage = np.einsum("nii->ni", plain)
@@ -290,13 +290,13 @@ def _by_cluster(
 
 
 def _bounded_solve(M: Float[Array, "a a"], X: Float[Array, "a t"]) -> Float[Array, "a t"]:
-    """M^-1 X, with the eigenvalues of M at least `_TOLD_ONCE`."""
+    """M^-1 X, with the eigenvalues of M at least `_LEAST_ELSEWHERE`."""
     from scipy.linalg.lapack import dpotrf, dpotrs
 
-    if dpotrf(M - _TOLD_ONCE * np.eye(len(M)))[1] == 0:  # all of them are larger
+    if dpotrf(M - _LEAST_ELSEWHERE * np.eye(len(M)))[1] == 0:  # all of them are larger
         return np.asarray(dpotrs(dpotrf(M)[0], X)[0])
     values, vectors = eigh(M)
-    return np.asarray(vectors @ ((vectors.T @ X) / np.maximum(values, _TOLD_ONCE)[:, None]))
+    return np.asarray(vectors @ ((vectors.T @ X) / np.maximum(values, _LEAST_ELSEWHERE)[:, None]))
 
 
 def _beyond(size: Float[Array, "c"], bias: float) -> Float[Array, "c"]:

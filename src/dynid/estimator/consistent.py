@@ -19,15 +19,15 @@ from jaxtyping import Float
 from dynid.common.arrays import Array
 from dynid.common.errors import InputError, nearest
 from dynid.estimator.consistency import TOTAL, Consistency
-from dynid.estimator.posterior import at_bound, at_edge, data_share, pull, told_alone
+from dynid.estimator.posterior import at_bound, at_edge, data_share, determined_alone, pull
 from dynid.estimator.semidefinite import INFEASIBLE, SOLVED, UNBOUNDED, Program, packed
 from dynid.estimator.standard_space import DataTerm, Pencil, StandardSpace, Variables
 
 # Keeps rounding from leaving the cone: a ten-millionth of the body's mass and size.
 _SMALLEST_EIGENVALUE = 1e-7
 # Bounds bodies without a prior of their size, in units of the assumed mass and length.
-_LARGEST_UNTOLD = 1e4
-_UNTOLD = 1e-12  # of the largest singular value: below this the data give no information
+_LARGEST_UNSEEN = 1e4
+_UNSEEN = 1e-12  # of the largest singular value: below this the data give no information
 _FAINT = 1e-2  # of the pull of one deviation, at the size of the parameter
 _HARDLY = 100.0  # a spread so large that the prior has almost no effect
 _TRULY_UNBOUNDED = 1e-6  # growth per unit size that is no rounding
@@ -147,7 +147,7 @@ def _outcome(
         status=status,
         reason=reason,
         iterations=found.iterations,
-        at_bound=tuple(variables.name(int(k)) for k in bound[told_alone(variables)[bound]]),
+        at_bound=tuple(variables.name(int(k)) for k in bound[determined_alone(variables)[bound]]),
         at_edge=at_edge(variables, x),
         distance=variables.data.distance(chi),
         share=share,
@@ -180,7 +180,7 @@ def _data(program: Program, variables: Variables) -> None:
     Friction, offsets and terms have no prior: a very weak pull sets them to zero if no row determines them.
     """
     Q, s, Vt = np.linalg.svd(variables.A, full_matrices=False)
-    seen = s > _UNTOLD * s.max(initial=0.0)
+    seen = s > _UNSEEN * s.max(initial=0.0)
     Q, s, Vt = Q[:, seen], s[seen], Vt[seen]
     d = program.variables(len(s))
     columns = np.concatenate([np.arange(variables.n_x), d])
@@ -264,7 +264,7 @@ def _body(program: Program, pencil: Pencil, options: Consistency) -> None:
         program.semidefinite(columns, F, g - least * np.eye(len(g)))
     if P0 is None and pencil.is_free:
         size = -np.trace(F, axis1=1, axis2=2)[None, :]
-        program.require("nonnegative", columns, size, np.array([_LARGEST_UNTOLD]))
+        program.require("nonnegative", columns, size, np.array([_LARGEST_UNSEEN]))
 
 
 def _euclidean(program: Program, variables: Variables, options: Consistency) -> None:

@@ -20,7 +20,7 @@ _GENERIC_SPREAD = 10.0
 _VAGUE = 1e-6  # one over the standard deviation of variables without prior, in scaled variables
 _ZERO = 1e-3  # standard deviations within which a parameter counts as zero
 _FLAT, _FLAT_WITHOUT_PRIOR = 0.01, 1e-5
-_UNTOLD, _ROUNDING = 1e-9, 1e-6  # of the largest singular value of unit columns; of a unit vector's square
+_UNSEEN, _ROUNDING = 1e-9, 1e-6  # of the largest singular value of unit columns; of a unit vector's square
 
 
 def pull(pencil: Pencil, options: Consistency) -> float:
@@ -52,7 +52,7 @@ def at_bound(variables: Variables, x: Float[Array, "n"]) -> Int[Array, "z"]:
     return np.asarray(variables.signed[(felt & small)[variables.signed]])
 
 
-def told_alone(variables: Variables) -> Bool[Array, "m"]:
+def determined_alone(variables: Variables) -> Bool[Array, "m"]:
     """Variables that the rows determine individually, not only in sums with others, shape (n_x,).
 
     x_k is such a variable if no x with A x = 0 changes it: e_k is in the row space of A.
@@ -60,7 +60,7 @@ def told_alone(variables: Variables) -> Bool[Array, "m"]:
     size = np.linalg.norm(variables.A, axis=0)
     scaled = variables.A / np.where(size > 0, size, 1.0)
     _, s, Vt = np.linalg.svd(scaled, full_matrices=False)
-    seen = Vt[s > _UNTOLD * s.max(initial=0.0)]
+    seen = Vt[s > _UNSEEN * s.max(initial=0.0)]
     return np.asarray(np.sum(seen**2, axis=0) > 1.0 - _ROUNDING)
 
 

@@ -65,7 +65,7 @@ def rigid_bodies(
     parameters: Sequence[Parameter],
     caps: Mapping[str, float],
     fallback_mass: float = 1.0,
-    told: Mapping[str, float] | None = None,
+    masses: Mapping[str, float] | None = None,
 ) -> tuple[RigidBody, ...]:
     """Bodies and payloads with parameters, each with its prior or a generic one.
 
@@ -76,13 +76,13 @@ def rigid_bodies(
     Args:
         caps: Largest masses [kg] by name, `total` for all bodies.
         fallback_mass: Scale [kg] if neither prior nor limit gives a mass.
-        told: Masses [kg] of single bodies from the data.
+        masses: Masses [kg] of single bodies from the data.
     """
-    told = told or {}
+    masses = masses or {}
     table = _columns(parameters)
     owners: list[Body | Payload] = [*mechanism.bodies.values(), *mechanism.payloads.values()]
     owners = [one for one in owners if one.name in table]
-    typical = _typical_mass(owners, caps) or (float(np.mean(list(told.values()))) if told else None)
+    typical = _typical_mass(owners, caps) or (float(np.mean(list(masses.values()))) if masses else None)
     sizes = {one.name: _points(mechanism, one) for one in owners}
     lengths = [float(np.ptp(p, axis=0).max()) for p in sizes.values()]
     usual = float(np.median([x for x in lengths if x > 0] or [_FALLBACK_LENGTH]))
@@ -90,9 +90,9 @@ def rigid_bodies(
     for owner, length in zip(owners, lengths, strict=True):
         size = length if length > 0 else usual
         centre = sizes[owner.name].mean(axis=0)
-        if owner.name in told:  # without first moments its centre of mass is assumed at the origin
+        if owner.name in masses:  # without first moments its centre of mass is assumed at the origin
             centre = np.where(np.array(table[owner.name][6:9]) < 0, 0.0, centre)
-        prior, given = _prior(owner, told.get(owner.name, typical), centre, size)
+        prior, given = _prior(owner, masses.get(owner.name, typical), centre, size)
         made.append(_scaled(owner, table[owner.name], prior, given, fallback_mass, size))
     return tuple(made)
 

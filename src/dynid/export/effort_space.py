@@ -70,7 +70,7 @@ class EffortSpace:
 
 
 def always_mounted(estimate: Estimate) -> set[str]:
-    """Payloads that every log of the fit carried: they cannot be told from their carriers."""
+    """Payloads that every log of the fit carried: they cannot be distinguished from their carriers."""
     loads = recorded_loads(estimate.provenance)
     return set.intersection(*(set(load) for load in loads)) if loads else set()
 

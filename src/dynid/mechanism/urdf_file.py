@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from functools import partial
+from weakref import WeakKeyDictionary
 
 import numpy as np
 
@@ -34,6 +35,8 @@ _KINDS = {
 _ENTRIES = ("ixx", "ixy", "ixz", "iyy", "iyz", "izz")
 # Inertias are written with a few digits; a thin rod or plate may violate the triangle inequality by rounding.
 _TRIANGLE_RTOL = 1e-6
+_Priors = tuple[dict[str, dict[str, float] | None], list[Notice]]
+_PRIORS: WeakKeyDictionary[UrdfModel, _Priors] = WeakKeyDictionary()
 
 
 def load_urdf(
@@ -54,13 +57,16 @@ def urdf_parts(model: UrdfModel, scope: Scope) -> Parts:
     """Joints, bodies, couplings and limits, with the dimensions in `scope`."""
     scope.notices += model.notices
     joints = [_joint(element, model, scope) for element in model.joints]
-    priors = read_priors(model.joints, model.links, scope)
+    if model not in _PRIORS:  # they do not depend on the dimensions, of which many are tried
+        _PRIORS[model] = read_priors(model.joints, model.links)
+    priors, notices = _PRIORS[model]
+    scope.notices += notices
     bodies = {}
     for joint, element in zip(joints, model.joints, strict=True):
         prior = priors[joint_end(element, "child")]
         massless = prior is None and joint.kind is JointKind.FIXED
         bodies[joint.child] = (
-            Body(joint.child, parameters=()) if massless else Body(joint.child, prior=prior or {})
+            Body(joint.child, parameters=()) if massless else Body(joint.child, prior={**(prior or {})})
         )
     by_name = {joint.name: joint for joint in joints}
     clash = coordinate_clash(joints)
@@ -179,13 +185,12 @@ def _mimics(model: UrdfModel, joints: Mapping[str, Joint]) -> tuple[Coupling, ..
     )
 
 
-def read_priors(
-    joints: Sequence[Element], links: Mapping[str, Element], scope: Scope
-) -> dict[str, dict[str, float] | None]:
-    """Prior of every link that a joint carries: ten values, {} when excluded, None when massless.
+def read_priors(joints: Sequence[Element], links: Mapping[str, Element]) -> _Priors:
+    """Prior of every link on a joint (ten values, {} when excluded, None when massless), and notices.
 
     None is given only to links on fixed joints without mass: they are frames, not bodies.
     """
+    notices: list[Notice] = []
     priors: dict[str, dict[str, float] | None] = {}
     frames: list[str] = []
     missing: list[str] = []
@@ -195,7 +200,7 @@ def read_priors(
         fixed = joint.attributes.get("type") == "fixed"
         chi, fault = _ten_parameters(links[name], name)
         if fault:
-            scope.notices.append(excluded_notice(links[name], f"link '{name}'", fault))
+            notices.append(excluded_notice(links[name], f"link '{name}'", fault))
         if chi is not None and (fault or (fixed and not np.any(chi))):
             priors[name] = {} if fault else None
         elif chi is not None:
@@ -206,8 +211,7 @@ def read_priors(
             frames.append(name)
         elif chi is None:
             missing.append(name)
-    scope.notices += absent_notices(frames, missing, "link")
-    return priors
+    return priors, [*notices, *absent_notices(frames, missing, "link")]
 
 
 def _ten_parameters(link: Element, name: str) -> tuple[np.ndarray | None, str]:

@@ -132,3 +132,22 @@ class Model:
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "key", self.key or self.name)
+
+
+def rows_of(
+    mechanism: Mechanism,
+    parameters: Sequence[Parameter],
+    directions: Directions,
+    motion: Motion,
+    load_parameters: Float[Array, "p"] | None = None,
+) -> LogRows:
+    """Rows along a motion: fast where the directions are constant, else pose by pose.
+
+    Args:
+        load_parameters: Parameters that predict the loads of load-dependent friction; None: loads are one.
+    """
+    from dynid.projection.constant_rows import TreeRows  # without a log none of them is needed
+    from dynid.projection.pose_rows import MovingRows
+
+    kind = TreeRows if directions.N is not None else MovingRows
+    return kind(mechanism, parameters, directions, motion, load_parameters)

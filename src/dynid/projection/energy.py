@@ -19,11 +19,12 @@ from dynid.common.arrays import Array
 from dynid.mechanism.inertia import SYMBOLS
 from dynid.mechanism.mechanism import Mechanism
 from dynid.mechanism.parameters import Parameter, source_index, speed_map
-from dynid.projection.contract import LogRows
+from dynid.projection.contract import LogRows, Model
 from dynid.projection.kinematics import kinematics_along
 from dynid.projection.load import load_along
 from dynid.projection.projection import Directions
 from dynid.projection.quadrature import DEFAULT, quadrature_named
+from dynid.projection.structure import structural_factor
 from dynid.regressor.few_states import drive_column, term_rows
 from dynid.regressor.layout import ABSENT, Layout
 from dynid.regressor.regressor import energy_row
@@ -149,3 +150,13 @@ def _inertial_columns(
         if p.kind == "inertial" and (p.owner not in mechanism.payloads or p.owner in mounted)
     ]
     return [i for i, _ in found], np.array([place for _, place in found], dtype=np.int64)
+
+
+ENERGY = Model(
+    "energy",
+    "power over windows, no acceleration",
+    energy_directions,
+    EnergyRows,
+    structural_factor,
+    case="energy",
+)

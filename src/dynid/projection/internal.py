@@ -25,6 +25,7 @@ from dynid.kinematics.sensors import sensors_of
 from dynid.mechanism.cable import cable_coordinates
 from dynid.mechanism.mechanism import Mechanism
 from dynid.mechanism.parameters import Parameter, effort_unit
+from dynid.projection.contract import Model
 from dynid.projection.factor import Factor, factor_rows, merge
 from dynid.projection.kinematics import ClosedKinematics
 from dynid.projection.pose_rows import TURNED, MovingRows, turned_notices
@@ -213,3 +214,13 @@ def locked_rates(
     gamma = np.concatenate([closure.bias(q, dq), np.zeros((len(q), len(motion.cables)))], axis=1)
     drift = -np.einsum("nvc,nc->nv", pinv(np.concatenate([A, still], axis=1)), gamma)
     return dq, drift + 3.0 * np.einsum("nvk,nk->nv", B, u[1]), B
+
+
+INTERNAL = Model(
+    "internal",
+    "free motion on locked cables, no effort; parameters per unit mass",
+    internal_directions,
+    InternalRows,
+    internal_structure,
+    case="free_motion",
+)

@@ -27,7 +27,9 @@ from dynid.kinematics.elimination import best_coordinates
 from dynid.kinematics.locked_motion import LockedMotion
 from dynid.mechanism.mechanism import Mechanism
 from dynid.mechanism.parameters import effort_unit
+from dynid.projection.contract import Model, rows_of
 from dynid.projection.projection import Directions, Moving
+from dynid.projection.structure import structural_factor
 
 _SEED = 20150713
 _STILL = 1e-9  # of a unit step along the loops' tangent: rounding
@@ -153,3 +155,13 @@ def _passive(CG: Float[Array, "a u"], names: Sequence[str]) -> tuple[tuple[str, 
     directions = np.linalg.svd(CG)[2][CG.shape[0] :].T
     owner = [names[int(np.argmax(np.abs(column)))] for column in directions.T]
     return tuple(f"{name} (free {k + 1})" for k, name in enumerate(owner)), directions
+
+
+INVERSE = Model(
+    "inverse",
+    "one equation per degree of freedom",
+    inverse_directions,
+    rows_of,
+    structural_factor,
+    effort_rows=True,
+)

@@ -1,7 +1,7 @@
 """The registry of identification models (`contract.py` has their contract).
 
-To add a model, write one file, its entry in `models.py`, and a line in `MODELS`; everything after `System`
-stays unchanged.
+To add a model, write one file that ends in its `Model`, and a line in `MODELS`; everything after `System`
+stays unchanged. A model is loaded when it is used.
 """
 
 from __future__ import annotations
@@ -14,12 +14,12 @@ from dynid.projection.contract import Model
 MODELS: Registry[Model] = Registry(
     "dynid.models",
     {
-        "inverse": "dynid.projection.models:INVERSE",
-        "power": "dynid.projection.models:POWER",
-        "energy": "dynid.projection.models:ENERGY",
-        "internal": "dynid.projection.models:INTERNAL",
-        "wrench": "dynid.projection.models:WRENCH",
-        "force_sensor": "dynid.projection.models:FORCE_SENSOR",
+        "inverse": "dynid.projection.inverse:INVERSE",
+        "power": "dynid.projection.power:POWER",
+        "energy": "dynid.projection.energy:ENERGY",
+        "internal": "dynid.projection.internal:INTERNAL",
+        "wrench": "dynid.projection.wrench:WRENCH",
+        "force_sensor": "dynid.projection.sensor:FORCE_SENSOR",
     },
     gives=("dynid.projection.contract:Model",),
 )

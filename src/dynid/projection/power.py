@@ -12,7 +12,9 @@ from jaxtyping import Float
 
 from dynid.common.arrays import Array
 from dynid.mechanism.mechanism import Mechanism
+from dynid.projection.contract import Model, rows_of
 from dynid.projection.projection import Directions
+from dynid.projection.structure import structural_factor
 
 
 def power_directions(mechanism: Mechanism) -> Directions:
@@ -22,3 +24,12 @@ def power_directions(mechanism: Mechanism) -> Directions:
         return dq[:, :, None]
 
     return Directions(("power",), ("W",), None, np.ones((1, len(mechanism.actuators))), moving, jumps=False)
+
+
+POWER = Model(
+    "power",
+    "one equation per sample, unaffected by internal tension",
+    power_directions,
+    rows_of,
+    structural_factor,
+)

@@ -12,7 +12,7 @@ from dynid.mechanism.force_sensor import COMPONENTS, UNITS, Run
 from dynid.mechanism.mechanism import Mechanism
 from dynid.mechanism.parameters import Parameter
 from dynid.motion.motion import Motion
-from dynid.projection.contract import LogRows
+from dynid.projection.contract import LogRows, Model
 from dynid.projection.factor import Factor, factor_rows, merge
 from dynid.projection.projection import Directions
 from dynid.projection.sensor_columns import SensorColumns, SensorMotion, random_motion, sensor_frames
@@ -99,3 +99,16 @@ def sensor_structure(
         W = columns.layout.dense(packed, len(parameters)).reshape(-1, len(parameters))
         factors.append(factor_rows(W, np.zeros(len(W))))
     return merge(factors)
+
+
+# Chosen by a force sensor, not by name: its file key is that of wrenches.
+FORCE_SENSOR = Model(
+    "force_sensor",
+    "six equations per sample, for the load on a force sensor",
+    sensor_directions,
+    SensorRows,
+    sensor_structure,
+    case="force_sensor",
+    key="wrench",
+    effort_rows=True,
+)

@@ -5,9 +5,14 @@ To add a section: a function `Estimate -> Section` in `sections/`, a template, a
 
 from __future__ import annotations
 
+import json
+import re
 from collections.abc import Callable
+from typing import Any
 
-from dynid.report.downloads import downloads
+from dynid.report.csv_file import parameters_csv
+from dynid.report.json_file import json_text, result_document
+from dynid.report.numbers import percent, sigma_text, value_text
 from dynid.report.page import Section, render, script_json, scripted_page
 from dynid.report.quality import evidence
 from dynid.report.sections import description, found, log_quality, predicts, provenance, unknown, use
@@ -22,6 +27,13 @@ SECTIONS: tuple[Callable[[Estimate], Section | None], ...] = (
     log_quality.section,
     provenance.section,
 )
+_MOST_JSON = 250_000  # characters: of a larger result the covariance is left out
+_LATEX = {c: f"\\{c}" for c in "&%$#_{}"} | {
+    "\\": r"\textbackslash{}",
+    "~": r"\textasciitilde{}",
+    "^": r"\textasciicircum{}",
+    "+": "+",
+}
 
 
 def report_html(estimate: Estimate) -> str:
@@ -38,3 +50,54 @@ def report_html(estimate: Estimate) -> str:
 def notebook_html(estimate: Estimate) -> str:
     """Notebook view of a result: verdict, warnings and parameters, all text escaped."""
     return str(render("notebook.html", estimate=estimate, evidence=evidence(estimate)))
+
+
+# Files that a page carries inside, for its download buttons: CSV, JSON and a LaTeX table.
+
+
+def downloads(estimate: Estimate) -> dict[str, dict[str, str]]:
+    """Name -> text and type of each file."""
+    return {
+        "parameters.csv": {"text": parameters_csv(estimate), "type": "text/csv"},
+        "result.json": {"text": _json(estimate), "type": "application/json"},
+        "parameters.tex": {"text": parameters_tex(estimate), "type": "application/x-tex"},
+    }
+
+
+def _json(estimate: Estimate) -> str:
+    document: dict[str, Any] = result_document(estimate)
+    text = json.dumps(document, separators=(",", ":"), ensure_ascii=False)
+    if len(text) > _MOST_JSON:
+        del document["covariance"]
+        return json_text(document)
+    return text
+
+
+def parameters_tex(estimate: Estimate) -> str:
+    """The parameters as a LaTeX table (package booktabs): value, sigma and unit."""
+    lines = [
+        r"% \usepackage{booktabs}",
+        r"\begin{tabular}{lrrrl}",
+        r"\toprule",
+        r"parameter & value & $\sigma$ & $\sigma$ [\%] & unit \\",
+        r"\midrule",
+    ]
+    for p in estimate.parameters:
+        cells = [value_text(p.value, p.sigma), sigma_text(p.sigma), percent(p.sigma_rel_percent)]
+        numbers = " & ".join(f"${_number(cell)}$" if cell != "-" else "--" for cell in cells)
+        lines.append(rf"{escaped(p.name)} & {numbers} & {_unit(p.unit)} \\")
+    return "\n".join([*lines, r"\bottomrule", r"\end{tabular}", ""])
+
+
+def escaped(text: str) -> str:
+    """Text in which no character is a command of LaTeX."""
+    return "".join(_LATEX.get(character, character) for character in text)
+
+
+def _number(cell: str) -> str:
+    mantissa, exponent, power = cell.partition("e")
+    return rf"{mantissa} \cdot 10^{{{int(power)}}}" if exponent else cell.replace(">", "{>}")
+
+
+def _unit(unit: str) -> str:
+    return re.sub(r"\\textasciicircum\{\}(\d)", r"$^\1$", escaped(unit))

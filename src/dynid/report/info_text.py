@@ -7,7 +7,6 @@ import textwrap
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
-from dynid.report.json_file import plain
 from dynid.report.numbers import grouping_text
 from dynid.report.terminal import COLOURS, standard_console, verbatim
 
@@ -23,6 +22,8 @@ _FIELDS = ("name", *_COUNTS, "base", "eliminated", "grouped")
 
 def info_document(info: Info) -> dict[str, Any]:
     """The content of `info --json`."""
+    from dynid.report.json_file import plain
+
     base = [{"name": e.name, "unit": e.unit, "grouping": e.grouping} for e in info.base]
     shown = {field: base if field == "base" else plain(getattr(info, field)) for field in _FIELDS}
     return {**shown, "notices": [vars(notice) for notice in info.notices]}

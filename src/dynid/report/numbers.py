@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import math
+from typing import TYPE_CHECKING
 
 from dynid.base.grouping import readable
-from dynid.statistics.estimate import ParameterEstimate
+
+if TYPE_CHECKING:
+    from dynid.statistics.estimate import ParameterEstimate
 
 _MOST_DIGITS = 5  # decimals in scientific notation: exact data would fill the line with noise
 _MOST_FIGURES = 8  # of a plain number, for the same reason

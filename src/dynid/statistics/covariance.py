@@ -15,10 +15,9 @@ from jaxtyping import Bool, Float
 
 from dynid.common.arrays import Array
 from dynid.common.errors import InputError
-from dynid.common.notices import notice
+from dynid.common.notices import Notice, notice
 from dynid.estimator.solution import Solution
 from dynid.projection.projection import System
-from dynid.statistics.block_notices import few_blocks, from_one_block
 from dynid.statistics.bootstrap import moving_blocks
 from dynid.statistics.calibration import calibrated
 from dynid.statistics.clusters import Clusters, clusters_of, duration
@@ -34,6 +33,10 @@ _WANTED_BLOCKS = 16
 _SHORTEST_SECONDS = 0.5
 # Runs from which their spread is a second opinion worth having.
 ENOUGH_RUNS = 4
+# Below this number of degrees of freedom the 95 % quantile is more than twice the normal one.
+_FEW_FREEDOMS = 2.0
+# The warning is given for relative sigmas between these limits, in percent.
+_SURE_PERCENT, _WEAK_PERCENT = 3.0, 100.0
 
 
 def covariance_of(
@@ -290,3 +293,41 @@ def _overstated_words(overstated: Float[Array, "p"]) -> str:
     """By what the variances were divided, where that is worth a word."""
     middle = float(np.median(overstated))
     return f"; variances divided by {middle:.2g} (median) for small-sample bias" if middle > 1.05 else ""
+
+
+# Warnings about standard deviations estimated from few blocks of time.
+
+
+def _named(names: Sequence[str], chosen: Bool[Array, "p"]) -> str:
+    found = [name for name, one in zip(names, chosen, strict=True) if one]
+    return ", ".join(found[:6]) + (f" and {len(found) - 6} more" if len(found) > 6 else "")
+
+
+def from_one_block(names: Sequence[str], alone: Bool[Array, "p"], part: str) -> tuple[Notice, ...]:
+    """Parameters that one block or run alone determines."""
+    if not np.any(alone):
+        return ()
+    return (notice("from-one-block", part=part, names=_named(names, alone)),)
+
+
+def few_blocks(
+    solution: Solution, covariance: Float[Array, "p p"], dof: Float[Array, "p"], parts: str
+) -> tuple[Notice, ...]:
+    """Standard deviations that are themselves uncertain, where that matters.
+
+    Well-determined parameters are left out, and so are those indistinguishable from zero (see
+    `weak-parameters`): an error of their sigma does not matter.
+
+    Args:
+        solution: The estimate.
+        covariance: C_chi, shape (p, p), SI.
+        dof: Degrees of freedom of each standard deviation, shape (p,).
+        parts: The blocks or runs used, in words.
+    """
+    sigma = np.sqrt(np.diag(covariance))
+    size = np.abs(solution.chi)
+    relative = 100.0 * np.divide(sigma, size, out=np.full(len(size), np.inf), where=size > 1e-200)
+    few = (dof < _FEW_FREEDOMS) & (relative > _SURE_PERCENT) & (relative < _WEAK_PERCENT)
+    if not np.any(few):
+        return ()
+    return (notice("few-blocks", names=_named(solution.names, few), parts=parts),)

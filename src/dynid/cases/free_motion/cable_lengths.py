@@ -151,11 +151,11 @@ def refined_lengths(
         progress and (lambda done: progress("locked lengths", done)),
     )
     at, runs = found.point, found.linearised.runs
-    told = (
-        _told(with_lengths(log, mechanism, own), own - given, own_runs, found.gain)
+    refined = (
+        _refined(with_lengths(log, mechanism, own), own - given, own_runs, found.gain)
         for log, own, given, own_runs in zip(logs, at.lengths, first, runs, strict=True)
     )
-    return RefinedLengths(tuple(told), tuple(run for own_runs in runs for run in own_runs.values()))
+    return RefinedLengths(tuple(refined), tuple(run for own_runs in runs for run in own_runs.values()))
 
 
 @dataclass(frozen=True, eq=False)
@@ -301,7 +301,7 @@ def _deviation(error: Float[Array, "r"], measured: Float[Array, "r"], n: int) ->
     return float(max(np.linalg.norm(error), _ROUNDING * np.linalg.norm(measured)) / np.sqrt(max(n, 1)))
 
 
-def _told(log: Log, shift: Float[Array, "s c"], runs: Mapping[int, _Run], gain: float) -> Log:
+def _refined(log: Log, shift: Float[Array, "s c"], runs: Mapping[int, _Run], gain: float) -> Log:
     """The log with what was done to its lengths, and how sure it is."""
     sigma = 1e3 * max((float(run.sigma.max()) for run in runs.values()), default=0.0)
     words = f"refined with the parameters, by up to {1e3 * np.abs(shift).max():.2g} mm; sigma up to"

@@ -60,8 +60,8 @@ def reading_robot(
         present = _present(robot, found)
         if set(replace(mechanism, measured=measured).measured_positions) <= present:
             _check_lengths_present(lengths, present)
-            told = [one for one in lengths if one in present and one not in measured]
-            return replace(robot, measured=(*measured, *told))
+            more = [one for one in lengths if one in present and one not in measured]
+            return replace(robot, measured=(*measured, *more))
     return mechanism
 
 
@@ -280,9 +280,9 @@ def _best_columns(log: Log, mechanism: Mechanism, own: Sequence[str]) -> tuple[s
 
 
 def _words(way: str, own: Sequence[str]) -> str:
-    told = {
+    words = {
         MEASURED: "as measured",
         BY_FREE: f"solved from {', '.join(own)} and the locked lengths",
         PROJECTED: "the measured pose projected onto the locked lengths",
     }
-    return told[way]
+    return words[way]

@@ -10,15 +10,17 @@ import numpy as np
 from jaxtyping import Bool, Float
 
 from dynid.case import Case, LogInput
-from dynid.cases.wrench_table.checks import table_checks
-from dynid.cases.wrench_table.noise import column_noise, untold
+from dynid.cases.wrench_table.balance_tests import check_signs, direction_masses, mass_tests, mass_words
+from dynid.cases.wrench_table.motion_checks import motion_notices
+from dynid.cases.wrench_table.noise import column_noise, hidden_parameters
 from dynid.cases.wrench_table.reader import read_wrench_table
+from dynid.cases.wrench_table.readings import check_reading
 from dynid.cases.wrench_table.tables import refuse_options, table_robot
 from dynid.cases.wrench_table.uncertainty import with_rounding
 from dynid.checks.check import Answer
 from dynid.common.arrays import Array
 from dynid.common.errors import InputError
-from dynid.common.notices import Notice
+from dynid.common.notices import Notice, notice
 from dynid.experiment.experiment import Experiment
 from dynid.fit import Fit
 from dynid.mechanism.mechanism import Mechanism
@@ -31,6 +33,8 @@ from dynid.projection.contract import Model, RowSource
 from dynid.projection.projection import Directions, Group, System
 from dynid.projection.wrench import WrenchRows
 from dynid.statistics.assemble import EstimateParts
+
+_BALANCED = 0.05  # of the wrenches, that measured data may leave too
 
 
 class WrenchTable(Case):
@@ -105,7 +109,7 @@ class WrenchTable(Case):
     def system(self, problem: Problem, groups: tuple[Group, ...], known: dict[int, float]) -> System:
         """With what rounding does to each column."""
         tables = _tables(problem)
-        return System(problem.parameters, groups, known, column_noise(tables), untold(tables))
+        return System(problem.parameters, groups, known, column_noise(tables), hidden_parameters(tables))
 
     @property
     def has_motors(self) -> bool:
@@ -140,3 +144,32 @@ def _tables(problem: Problem) -> list[WrenchRows]:
 
 
 WRENCH_TABLE = WrenchTable()
+
+
+# Checks of a fitted table: right conventions, one mass in all directions, motion that fits the joints.
+
+
+def table_checks(problem: Problem, chi: Float[Array, "p"]) -> list[Answer]:
+    """Tests, warnings and words about a fit to tables; a table that was misread is refused.
+
+    Args:
+        problem: Of the model `wrench`.
+        chi: Standard parameters that give the same wrenches, shape (p,), SI.
+    """
+    sources = [source for source in problem.sources if isinstance(source, WrenchRows)]
+    left = [check_reading(source) for source in sources]
+    index = {parameter.name: i for i, parameter in enumerate(problem.parameters)}
+    directions = direction_masses(sources, chi)
+    masses = {one.body: float(chi[index[f"M_{one.body}"]]) for one in directions}
+    if masses:
+        check_signs(sources, masses)
+    tests, notices = mass_tests(directions, masses)
+    words = [("mass by direction", mass_words(directions, masses))] if directions else []
+    motion = [notice for source in sources for notice in motion_notices(source)]
+    if max(left) > _BALANCED:
+        motion.insert(0, _unbalanced(max(left)))
+    return [*notices, *motion, *words, *tests]
+
+
+def _unbalanced(left: float) -> Notice:
+    return notice("no-balance", percent=100 * left)

@@ -57,7 +57,7 @@ def changes(
             yield slice(first, first + d), own, moved.reshape(len(own), stop - at, d) - own[:, :, None]
 
 
-def untold(sources: Sequence[WrenchRows]) -> dict[str, str]:
+def hidden_parameters(sources: Sequence[WrenchRows]) -> dict[str, str]:
     """Parameter -> why the motion of its body hides it, for bodies that do not turn about all directions."""
     found: dict[str, str] = {}
     for parameter in sources[0].parameters:

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -14,9 +14,6 @@ from dynid.common.entry import Entry, root_entry
 from dynid.common.errors import nearest
 from dynid.common.strict_yaml import BYTE_LIMIT, PathLike, read_yaml
 from dynid.mechanism.mechanism import Actuator, Body, Capsule, Mechanism, model_names
-from dynid.mechanism.mjcf.mjcf import mjcf_parts
-from dynid.mechanism.mjcf.tree import MjcfModel, mjcf_model
-from dynid.mechanism.par_file import ParModel, par_parts, read_par
 from dynid.mechanism.parts import Parts, default_measured, mechanism_of, source_actuators, source_drive
 from dynid.mechanism.plugin_friction import own_symbols, with_friction
 from dynid.mechanism.robot_file.bodies import read_bodies, read_capsules, read_joints, read_payloads
@@ -44,11 +41,16 @@ from dynid.mechanism.robot_file.sections import (
     read_ties,
 )
 from dynid.mechanism.robot_file.uncertain import given_dimensions, read_uncertain, read_zeros
-from dynid.mechanism.sdf_file import sdf_parts
-from dynid.mechanism.sdf_tree import SdfModel, sdf_model
 from dynid.mechanism.urdf_file import urdf_parts
 from dynid.mechanism.urdf_tree import LINK_LIMIT, UrdfModel, urdf_model
 from dynid.mechanism.xml_elements import read_elements
+
+if TYPE_CHECKING:
+    from dynid.mechanism.mjcf.tree import MjcfModel
+    from dynid.mechanism.par_file import ParModel
+    from dynid.mechanism.sdf_tree import SdfModel
+
+    Source = UrdfModel | MjcfModel | SdfModel | ParModel
 
 SCHEMA = "dynid.robot/1"
 _KEYS = (
@@ -81,7 +83,6 @@ _KEYS = (
     "capsules",
     "model",
 )
-Source = UrdfModel | MjcfModel | SdfModel | ParModel
 SUFFIXES = (".urdf", ".xml", ".mjcf", ".sdf", ".par")
 
 
@@ -263,24 +264,42 @@ def _named_later(fields: Mapping[str, Entry], scope: Scope, robot: Mechanism) ->
 def read_source(file: PathLike, *, link_limit: int = LINK_LIMIT, byte_limit: int = BYTE_LIMIT) -> Source:
     """Read and check the tree of a URDF, MJCF, SDF or .par file."""
     if Path(file).suffix.lower() == ".par":
+        from dynid.mechanism.par_file import read_par
+
         return read_par(file, byte_limit=byte_limit)
     root = read_elements(file, byte_limit=byte_limit, count_limit=link_limit)
     if root.tag == "mujoco":
+        from dynid.mechanism.mjcf.tree import mjcf_model
+
         return mjcf_model(root, link_limit=link_limit, byte_limit=byte_limit)
-    return sdf_model(root) if root.tag == "sdf" else urdf_model(root)
+    if root.tag == "sdf":
+        from dynid.mechanism.sdf_tree import sdf_model
+
+        return sdf_model(root)
+    return urdf_model(root)
 
 
 def source_parts(source: Source, scope: Scope) -> Parts:
     """Content of the source, with its dimensions in `scope`."""
+    if isinstance(source, UrdfModel):
+        return urdf_parts(source, scope)
+    # Few robots have one of the other formats: their readers are loaded with them.
+    from dynid.mechanism.mjcf.mjcf import mjcf_parts
+    from dynid.mechanism.mjcf.tree import MjcfModel
+    from dynid.mechanism.par_file import ParModel, par_parts
+    from dynid.mechanism.sdf_file import sdf_parts
+
     if isinstance(source, MjcfModel):
         return mjcf_parts(source, scope)
-    if isinstance(source, SdfModel):
-        return sdf_parts(source, scope)
-    return par_parts(source, scope) if isinstance(source, ParModel) else urdf_parts(source, scope)
+    return par_parts(source, scope) if isinstance(source, ParModel) else sdf_parts(source, scope)
 
 
 def source_files(source: Source) -> tuple[str, ...]:
     """The file of a source, and those that it includes."""
+    if isinstance(source, UrdfModel):
+        return (source.file,)
+    from dynid.mechanism.mjcf.tree import MjcfModel
+
     inside = (one.file for one in source.root.walk()) if isinstance(source, MjcfModel) else ()
     return tuple(dict.fromkeys([source.file, *inside]))
 

@@ -153,7 +153,7 @@ def _recorded(
         stage = 2 * n_steps * (k % _BLOCK)
         if stage == 0:
             plant.prepare(t[k], n_steps * _BLOCK)
-        plant.begin(stage, told=True)
+        plant.begin(stage, recorded=True)
         q[k], dq[k], ddq[k] = data.qpos[built.at_q], data.qvel[built.at_v], data.qacc[built.at_v]
         tau[k], energy[k] = plant.tau, data.energy
         gap[k] = np.abs(data.efc_pos).max(initial=0.0)

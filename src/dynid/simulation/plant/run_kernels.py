@@ -67,12 +67,12 @@ def _recorded(robot, memory, state, parts, tau, out, at):
 
     At a tick the recorded efforts are the mean of those before and after it.
     """
-    counters, held, told = memory.counters, memory.held, out.tau[at]
-    told[:] = tau
+    counters, held, recorded = memory.counters, memory.held, out.tau[at]
+    recorded[:] = tau
     if counters[LAST_TICK] == counters[STEPS]:
-        told[:] = 0.5 * (held[NOW] + held[BEFORE])
+        recorded[:] = 0.5 * (held[NOW] + held[BEFORE])
     out.q[at], out.dq[at], out.work[at] = state.q[0], state.dq[0], state.work[0]
-    _, fine = _accelerated(robot, state, parts, told, out.ddq[at])
+    _, fine = _accelerated(robot, state, parts, recorded, out.ddq[at])
     return fine
 
 

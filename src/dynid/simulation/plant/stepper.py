@@ -98,12 +98,12 @@ class Stepper:
             times = t + 0.5 * self.step * np.arange(2 * n_steps + 1)
             self._controller.load(times)
 
-    def begin(self, stage: int, told: bool = False) -> None:
-        """Evaluate the state at the start of a step. With `told`, the accelerations are those of the
+    def begin(self, stage: int, recorded: bool = False) -> None:
+        """Evaluate the state at the start of a step. With `recorded`, the accelerations are those of the
         recorded efforts: at a tick, the mean of the previous and the new ones."""
         control = self._controller
         fresh = control is not None and control.tick(self._freedoms, stage, self.step)
-        if told and fresh and control is not None and control.memory is not None:
+        if recorded and fresh and control is not None and control.memory is not None:
             self.evaluate(stage, control.memory.held.mean(axis=0))
             return
         self.evaluate(stage)
