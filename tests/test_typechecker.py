@@ -5,14 +5,21 @@ from __future__ import annotations
 import jaxtyping
 import numpy as np
 import pytest
+from jaxtyping import Float
 
-from dynid.common.batched import solve
+from dynid.common.arrays import Array
 from dynid.pipeline import identify_logs
+from tests.typechecker import check
 
 
 def test_wrong_shapes_are_refused() -> None:
+    @jaxtyping.jaxtyped(typechecker=check)
+    def first(M: Float[Array, "d d"], y: Float[Array, "d"]) -> Float[Array, "d"]:
+        return np.asarray(M[0] * y[0])
+
+    first(np.eye(2), np.zeros(2))
     with pytest.raises(jaxtyping.TypeCheckError):
-        solve(np.eye(2), np.zeros((3, 1), dtype=np.float64))
+        first(np.eye(2), np.zeros(3))
 
 
 def test_modules_that_conftest_imports_are_sampled_too() -> None:

@@ -30,6 +30,7 @@ from dynid.motion.sources import each_log
 from dynid.motion.table import DataFrame
 from dynid.problem_checks import refuse_passive, refuse_single_motors, refuse_unknown
 from dynid.projection.contract import Model, PackedRows, RowSource
+from dynid.projection.kinematics import kinematics_along
 from dynid.projection.model import model_for
 from dynid.projection.projection import Directions, Group, System, choose_rows
 from dynid.projection.turns import nearest_turns
@@ -123,6 +124,8 @@ class Problem:
         motions = [Motion(log, plan) for log, plan in zip(logs, plans, strict=True)]
         filters, options = case.filters(plans, experiment), case.row_options(experiment)
         problem = replace(self, plans=tuple(plans), sources=(), filters=filters, row_options=options)
+        for motion in motions if like is not None else ():
+            kinematics_along(self.mechanism, motion, checked=True)
         near = [None] * len(motions) if like is None or self.directions.moving is None else like.sources
         rows = (problem.rows_along(motion, source) for motion, source in zip(motions, near, strict=True))
         return replace(problem, sources=tuple(rows))

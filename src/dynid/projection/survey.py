@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
@@ -28,6 +29,7 @@ if TYPE_CHECKING:
 _BLOCK = 16384
 _ANCHOR = 256
 _THINNED = 16
+_FEW_PROBES, _SURELY_LOST = 25, 0.1
 _PROBES = 400
 _MOST_LOST = 0.01
 _SHOWN = 3000
@@ -314,15 +316,13 @@ def _refuse_open(kinematics: ClosedKinematics, motion: Motion) -> list[Notice]:
     pieces = motion.usable()
     # Where every run has its own initial pose, each is probed from there.
     alike = [pieces] if not log.origins else [[piece] for piece in pieces]
-    found: list[tuple[Int[Array, "p"], Float[Array, "p"], list[str]]] = []
-    for some in alike if pieces else []:
-        probes = [np.linspace(a, b - 1, min(_PROBES, b - a)).astype(int) for a, b in some]
-        at = np.unique(np.concatenate(probes))
-        found.append((at, *kinematics.gaps(log.q[at], kinematics.origin(log, some[0][0]))))
-    at = np.concatenate([one[0] for one in found]) if found else np.zeros(0, dtype=int)
-    gaps = np.concatenate([one[1] for one in found]) if found else np.zeros(0)
-    names = [name for one in found for name in one[2]]
-    lost = np.flatnonzero(~(gaps < kinematics.open))
+    alike = alike if pieces else []
+    # Poses that do not close are tried again slowly: where a tenth of a few are such, no more are needed.
+    for most in (_FEW_PROBES, _PROBES):
+        at, gaps, names = _probed(kinematics, log, alike, most)
+        lost = np.flatnonzero(~(gaps < kinematics.open))
+        if len(lost) > _SURELY_LOST * len(gaps):
+            break
     if not len(lost) or len(lost) <= _MOST_LOST * len(gaps):
         return []
     first = int(lost[0])
@@ -335,6 +335,20 @@ def _refuse_open(kinematics: ClosedKinematics, motion: Motion) -> list[Notice]:
     units = {one.unit for one in wide_ranges(log, kinematics.assembly.mechanism)}
     cause = f". Likely cause: positions in {' and '.join(sorted(units))}" if units else cause
     return [doubt(InputError(f"{text}{cause}", file=log.file, remedy=_REMEDY))]
+
+
+def _probed(
+    kinematics: ClosedKinematics, log: Log, alike: Sequence[Sequence[Span]], most: int
+) -> tuple[Int[Array, "p"], Float[Array, "p"], list[str]]:
+    """Samples spread over the pieces of a log, at most so many of each; closure errors there, and of what."""
+    at, gaps, names = [np.zeros(0, dtype=int)], [np.zeros(0)], list[str]()
+    for some in alike:
+        probes = [np.linspace(a, b - 1, min(most, b - a)).astype(int) for a, b in some]
+        at.append(np.unique(np.concatenate(probes)))
+        off, of = kinematics.gaps(log.q[at[-1]], kinematics.origin(log, some[0][0]))
+        gaps.append(off)
+        names += of
+    return np.concatenate(at), np.concatenate(gaps), names
 
 
 def _cause(kinematics: ClosedKinematics, motion: Motion, at: Int[Array, "p"]) -> str:

@@ -24,6 +24,7 @@ from dynid.common.catalogue import Severity
 from dynid.common.errors import DynidError
 from dynid.common.notices import Notice, notice
 from dynid.fit import Fit
+from dynid.kinematics.assembly import assembly_of
 from dynid.linear import LinearFit, linear_fit
 from dynid.mechanism.mechanism import Mechanism
 from dynid.motion.log import Log
@@ -61,7 +62,9 @@ _SURELY, _CERTAINLY = 0.25, 0.1
 # Hypotheses are tried where an effort is off by so many times its noise floor and percent of its peak.
 _BEYOND, _PERCENT = 1.5, 1.0
 _TIMES = 3.0  # times its noise floor: an effort that is off by more without a cause is a warning
-_SHARE, _SECONDS = 0.4, 10.0  # part of each log, and the least of it: on less the parameters follow any error
+# Part of each run, and the least of it: on less the parameters follow any error. More samples than so many
+# change nothing.
+_SHARE, _SECONDS, _MOST_SAMPLES = 0.4, 10.0, 100_000
 # Corrections that negative masses can absorb, and what may be left with them if they are right.
 _ABSORBED, _NO_WORSE = ("gravity-off", "position-unit"), 1.05
 _POOR = 10.0  # percent of the peak: wrong columns leave more
@@ -327,7 +330,8 @@ def _part(log: Log, plan: MotionPlan) -> Log:
     least = round(_SECONDS / log.dt) + 4 * plan.edge
     parts = []
     for start, stop in log.segments:
-        parts.append((start, min(stop, start + max(least, round(_SHARE * (stop - start))))))
+        share = min(round(_SHARE * (stop - start)), _MOST_SAMPLES)
+        parts.append((start, min(stop, start + max(least, share))))
     return replace(log, segments=tuple(parts))
 
 
@@ -335,6 +339,8 @@ def _fitted(fit: Fit, mechanism: Mechanism, logs: tuple[Log, ...]) -> LinearFit 
     """The linear fit of other logs or another description; None where there is no such."""
     experiment = fit.experiment.changed(model=fit.problem.model.key)
     try:
+        if mechanism.is_closed:
+            assembly_of(mechanism, near=fit.task.mechanism)
         problem = prepare(mechanism, logs, experiment, [fit.problem.plans[0]] * len(logs))
         return linear_fit(problem, experiment)
     except (DynidError, np.linalg.LinAlgError):
