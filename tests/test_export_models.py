@@ -318,6 +318,31 @@ def test_files_that_an_mjcf_includes_are_edited_too(tmp_path: Path) -> None:
     assert source.read_text() in file.read_text()
 
 
+def test_values_that_mujoco_adds_or_puts_in_place_of_the_written_ones_are_switched_off(tmp_path: Path) -> None:
+    source = tmp_path / "tail.xml"
+    source.write_text(
+        """<mujoco model="tail">
+  <default><joint damping="3" stiffness="1"/><general armature="0.2"/><tendon armature="0.1"/>
+    <default class="tail"><joint springdamper="0.001 50"/></default></default>
+  <worldbody><body name="a" childclass="tail"><geom size=".1"/><joint name="j1" axis="0 1 0"/>
+    <body name="b" pos="0.3 0 0"><geom size=".1"/><joint name="j2" axis="0 1 0"/></body></body></worldbody>
+  <tendon><fixed name="t"><joint joint="j1" coef="1"/><joint joint="j2" coef="0.5"/></fixed></tendon>
+  <actuator><motor joint="j1" gear="4" damping="0.3"/><general tendon="t"/></actuator>
+</mujoco>
+"""
+    )
+    robot = load_robot(source)
+    (unused,) = [one for one in robot.notices if one.code == "unused-values"]
+    for text in ("springdamper 0.001 50 of j1", "armature 0.2 of actuator", "armature 0.1 of tendon t"):
+        assert text in unused.text
+    assert "Fv_j1" not in robot.prior  # MuJoCo does not use the written damping
+    file, mechanism, estimate = edited(source, "mjcf")
+    assert file.read_text().count('springdamper="0 0"') == 2
+    missing = "\n".join(EXPORTERS["mjcf"](estimate, mechanism, tmp_path / "out").not_representable)
+    assert "springdamper of j1, j2 is set to 0 0" in missing
+    assert "armature of tendon t" in missing
+
+
 HOSTILE = ('"; rm -rf ~', "*/ //", "a'b\"c", "<script>&amp;", "]]> -- -->", "x\ny", "${jndi}", "-- x --")
 
 

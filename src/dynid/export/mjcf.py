@@ -30,6 +30,7 @@ from dynid.mechanism.frame import quaternion_of
 from dynid.mechanism.inertia import SYMBOLS
 from dynid.mechanism.mechanism import Mechanism
 from dynid.mechanism.mjcf.file import ORIENTATIONS, entries, sections
+from dynid.mechanism.mjcf.joint import spring_damper
 from dynid.mechanism.mjcf.pose import read_rotation
 from dynid.mechanism.mjcf.tree import MjcfModel, read_mjcf, unique
 from dynid.mechanism.robot_file.scope import Scope
@@ -114,6 +115,7 @@ class _Edit:
         self.texts = {path: XmlText.read(Path(path)) for path in paths}
         self._bodies()
         self._joints()
+        self._added()
         self._servos()
         self._payloads()
         self._settings()
@@ -175,11 +177,15 @@ class _Edit:
 
     def _joints(self) -> None:
         zeroed: dict[str, list[str]] = {}
+        springs: list[str] = []
         for body in self.model.bodies:
             for joint in body.joints:
                 element = joint.placed.element
                 if element.tag == "freejoint":
                     continue
+                if spring_damper(element, joint.name):
+                    self.texts[element.file].set(element.offset, "springdamper", "0 0")
+                    springs.append(joint.name)
                 terms = self.split.joints.get(joint.name, {})
                 for symbol, key in _TERMS.items():
                     value = terms.get(symbol, 0.0)
@@ -193,6 +199,31 @@ class _Edit:
             f"{key} of {', '.join(names)} is set to 0: the estimate has no such term there"
             for key, names in zeroed.items()
         ]
+        if springs:
+            self.notes.append(
+                f"springdamper of {', '.join(springs)} is set to 0 0: MuJoCo would replace the written damping"
+                " by it (give a spring as stiffness)"
+            )
+
+    def _added(self) -> None:
+        """Inertia and damping of actuators and tendons, which MuJoCo adds to those of the joints."""
+        defaults, zeroed = self.model.defaults, []
+        for section, kind, keys in (
+            ("actuator", None, ("armature", "damping")),
+            ("tendon", "tendon", ("armature",)),
+        ):
+            for element in entries(self.model.root, section):
+                applied = defaults.applied(element, kind=kind)
+                for key in keys:
+                    before = applied.numbers(key, section, range(1, 10)) or []
+                    if any(value != 0.0 for value, _ in before):
+                        self.texts[element.file].set(element.offset, key, "0")
+                        zeroed.append(f"{key} of {section} {applied.attributes.get('name', element.tag)}")
+        if zeroed:
+            self.notes.append(
+                f"set to 0: {', '.join(zeroed)} (the estimate has such terms at its joints and motors, and"
+                " MuJoCo adds both)"
+            )
 
     def _servos(self) -> None:
         """PD laws in position actuators that the file has."""

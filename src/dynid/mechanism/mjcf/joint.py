@@ -204,3 +204,9 @@ def read_range(
 def effort_limit(span: tuple[float, float] | None) -> Mapping[str, float]:
     """{tau}: the bound of an effort in both directions; none if the range is on one side of zero."""
     return {"tau": min(-span[0], span[1])} if span and span[0] < 0.0 < span[1] else {}
+
+
+def spring_damper(element: Element, owner: str) -> bool:
+    """Whether MuJoCo replaces stiffness and damping by those of `springdamper` (both numbers positive)."""
+    numbers = element.numbers("springdamper", owner, _PAIR) or []
+    return bool(numbers) and all(value > 0.0 for value, _ in numbers)

@@ -20,7 +20,7 @@ from dynid.mechanism.mechanism import Body, Capsule, Mechanism
 from dynid.mechanism.mjcf.actuator import read_actuators
 from dynid.mechanism.mjcf.equality import read_equalities
 from dynid.mechanism.mjcf.file import entries, sections
-from dynid.mechanism.mjcf.joint import Placer, Tree, read_limits, read_tree
+from dynid.mechanism.mjcf.joint import Placer, Tree, read_limits, read_tree, spring_damper
 from dynid.mechanism.mjcf.pose import read_pose
 from dynid.mechanism.mjcf.tree import WORLD, MjcfBody, MjcfModel, Placed, read_mjcf
 from dynid.mechanism.parts import GRAVITY, Parts, coordinate_clash, mechanism_of
@@ -106,8 +106,10 @@ def _drive_priors(tree: Tree) -> dict[str, float]:
         element = tree.elements.get(joint.name)
         for symbol, key in _PRIORS.items():
             # More than one number is a polynomial, which a single parameter cannot represent.
-            numbers = element.numbers(key, f"joint '{joint.name}'", range(1, 10)) if element else None
-            if numbers and len(numbers) == 1:
+            owner = f"joint '{joint.name}'"
+            numbers = element.numbers(key, owner, range(1, 10)) if element else None
+            replaced = key == "damping" and element is not None and spring_damper(element, owner)
+            if numbers and len(numbers) == 1 and not replaced:
                 priors |= {f"{symbol}_{name}": numbers[0][0] for name in joint.coordinates}
     return priors
 
@@ -141,12 +143,17 @@ def _unused_values(model: MjcfModel, tree: Tree) -> list[Notice]:
     """Notices about effects that MuJoCo adds to the efforts and that are not read here."""
     found: list[str] = []
     for name, element in tree.elements.items():
-        if _counts(element, "stiffness", f"joint '{name}'"):
-            found.append(f"stiffness {element.attributes['stiffness']} of {name}")
+        owner = f"joint '{name}'"
+        given = ["springdamper"] if spring_damper(element, owner) else ["stiffness"]
+        found += [f"{key} {element.attributes[key]} of {name}" for key in given if _counts(element, key, owner)]
     for element in map(model.defaults.applied, entries(model.root, "actuator")):
         name = element.attributes.get("name", element.tag)
         given = [key for key in ("armature", "damping") if _counts(element, key, f"actuator '{name}'")]
         found += [f"{key} {element.attributes[key]} of actuator {name}" for key in given]
+    for element in (model.defaults.applied(one, kind="tendon") for one in entries(model.root, "tendon")):
+        name = element.attributes.get("name", element.tag)
+        if _counts(element, "armature", f"tendon '{name}'"):
+            found.append(f"armature {element.attributes['armature']} of tendon {name}")
     notices = []
     if found:
         shown = "; ".join(found[:8]) + (f"; and {len(found) - 8} more" if len(found) > 8 else "")
