@@ -162,7 +162,7 @@ def test_a_tilted_base_and_a_turned_force_sensor_are_told_apart(tilt: float, tur
 
 def without_causes(patch: pytest.MonkeyPatch) -> None:
     """Corrections of the description are not searched: sixty fits for a log that does not fit."""
-    patch.setattr("dynid.pipeline.with_causes", lambda fit, unseen, estimate: estimate)
+    patch.setattr("dynid.pipeline.with_causes", lambda fit, estimate: estimate)
 
 
 @pytest.mark.parametrize("searched", [False, True])

@@ -161,7 +161,7 @@ def test_the_verdict_is_read_back(tmp_path) -> None:
 def test_bad_exits_3_and_writes_the_result(tmp_path, monkeypatch) -> None:
     """Angles are suspected by their size; slower cases search for the correction that explains them."""
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr("dynid.pipeline.with_causes", lambda fit, unseen, estimate: estimate)
+    monkeypatch.setattr("dynid.pipeline.with_causes", lambda fit, estimate: estimate)
     log = bench.degrees(bench.clean("scara", 1, validated=False)).logs[0]
     columns = np.column_stack([log.t, log.q, log.tau])
     head = ",".join(["t", *(f"{x}_{k + 1}" for x in ("q", "tau") for k in range(4))])
