@@ -74,7 +74,7 @@ def redundant(tmp_path_factory: pytest.TempPathFactory):
     text = Path(str(load_robot("fivebar").file)).read_text(encoding="utf-8")
     file = tmp_path_factory.mktemp("redundant") / "fivebar.yaml"
     file.write_text(text.replace("measured: [motor1, motor2]", "measured: [motor1, motor2, elbow1]"))
-    return recorded(load_robot(file), "fivebar", 3, 100.0, 2.0, 1.0)
+    return recorded(load_robot(file), "fivebar", 3, 250.0, 2.0, 1.0)
 
 
 @pytest.fixture(scope="module")
