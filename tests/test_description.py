@@ -10,9 +10,12 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from dynid.checks import CHECKS
+from dynid.checks.check import Finished, run_checks
 from dynid.common.errors import InputError
 from dynid.excitation.random_motion import random_motion
 from dynid.experiment.experiment import Experiment
+from dynid.fit import fit_task
 from dynid.kinematics.assembly import assembly_of
 from dynid.mechanism.load import load_robot
 from dynid.mechanism.variant import resized
@@ -21,7 +24,9 @@ from dynid.pipeline import identify_logs
 from dynid.report.json_file import read_result, result_document
 from dynid.robots.demo_file import demo_file, read_demo
 from dynid.simulation.prescribed import simulate_log
+from dynid.unknown import Task
 from dynid.validation.branches import other_poses
+from dynid.validation.closure_causes import closure_cause
 from dynid.validation.dimensions import dimension_units
 
 
@@ -115,26 +120,31 @@ def test_gravity_upside_down_is_not_reported_as_a_joint_zero(fivebar) -> None:
     assert "zero-offset" not in codes
 
 
-def changed(robot, name: str, change: float):
-    return robot.rebuild({name: robot.geometry[name] + change})
-
-
-def dimension_is_found(robot, log, name: str) -> None:
-    """One millimetre too short in the description."""
-    found = identified(changed(robot, name, -0.001), log)
-    first = found.hypotheses[0]
-    assert first.name.startswith(f"dimension {name} changed by +0.00")
+def is_one_millimetre(correction: str, dimension: str) -> None:
+    assert correction.startswith(f"dimension {dimension} changed by +0.00")
     # Encoder steps of 6e-6 rad: the size is known to some micrometres; the linear model adds 1 % of 1 mm.
-    assert float(first.name.split()[-1]) == pytest.approx(1e-3, rel=0.05)
-    assert {"dimension-off", "loop-misfit"} <= {one.code for one in found.warnings}
+    assert float(correction.split()[-1]) == pytest.approx(1e-3, rel=0.05)
 
 
 def test_one_millimetre_is_seen_by_a_redundant_encoder(redundant) -> None:
-    dimension_is_found(*redundant, "l2")
+    """By the stage that finds it; whole identifications of a larger robot take longer."""
+    robot, log = redundant
+    wrong = robot.rebuild({"l2": robot.geometry["l2"] - 0.001})
+    fit = fit_task(Task(wrong, (log,), Experiment(robot=wrong, auto="off")))
+    notices = run_checks(Finished(fit), CHECKS.values()).notices
+    assert "loop-misfit" in [one.code for one in notices]
+    cause = closure_cause(fit, notices)
+    assert cause is not None
+    is_one_millimetre(cause.test.name, "l2")
+    assert [one.code for one in cause.notices] == ["dimension-off"]
 
 
 def test_one_millimetre_is_seen_by_redundant_encoders(dualv) -> None:
-    dimension_is_found(*dualv, "d3")
+    mechanism, log = dualv
+    wrong = mechanism.rebuild({"d3": mechanism.geometry["d3"] - 0.001})
+    found = identified(wrong, log)
+    is_one_millimetre(found.hypotheses[0].name, "d3")
+    assert {"dimension-off", "loop-misfit"} <= {one.code for one in found.warnings}
 
 
 @pytest.mark.parametrize(("robot", "name"), [("fivebar", "l1"), ("dualv", "d2")])
@@ -188,17 +198,10 @@ def test_the_distance_from_dead_points_is_a_signal(clean) -> None:
     assert "distance to singular poses" in clean.choices
 
 
-def turn_is_removed(mechanism, log) -> None:
-    shift = 2.0 * np.pi * (np.arange(log.q.shape[1]) == 1)
+def test_a_turn_of_a_redundant_encoder_is_removed_and_named(dualv) -> None:
+    mechanism, log = dualv
+    shift = np.array([0.0, 2.0 * np.pi, 0.0, 0.0])
     turned = log_from_arrays(mechanism, log.t, log.q + shift, log.tau, name="turned")
     found = identified(mechanism, turned)
     assert "whole-turns" in [one.code for one in found.warnings]
     assert found.hypotheses[0].name == "as described"
-
-
-def test_a_turn_of_one_encoder_more_is_removed_and_named(redundant) -> None:
-    turn_is_removed(*redundant)
-
-
-def test_a_turn_of_a_redundant_encoder_is_removed_and_named(dualv) -> None:
-    turn_is_removed(*dualv)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Iterator
 from dataclasses import replace
 from functools import cache
 from pathlib import Path
@@ -34,6 +35,14 @@ SHORT = {"rate": 100.0, "duration": 0.1, "motion": MotionChoice(frequency=0.5, d
 @cache
 def robot_of(name: str):
     return load_robot(name)
+
+
+@pytest.fixture(autouse=True, scope="module")
+def _defaults_once() -> Iterator[None]:
+    """Settings that a file lacks are read once for each robot, not once for each file."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("dynid.simulation.simulation_file.default_simulation", cache(default_simulation))
+        yield
 
 
 def sine_course(n: int = 2001, rate: float = 1000.0) -> Course:
