@@ -86,8 +86,8 @@ class Assembly:
         self.kept = np.arange(self.closure.count)
         self.rank = self._rank(self._near(self.start, 0.05))
         self.notices = self._leave_singular_start()
-        walked: Float[Array, "k q"] | None = None if near is None else near._walked
-        self._walked = states = self.poses(np.random.default_rng(_SEED), _STATES, walked)
+        states = self.poses(np.random.default_rng(_SEED), _STATES, None if near is None else near._walked)
+        self._walked: Float[Array, "k q"] = states
         self.rank = max(self.rank, self._rank(states))
         self.kept = self._independent_equations(states)
         regular = self._regular(states)
