@@ -60,9 +60,7 @@ class Mobility:
 def assembly_of(mechanism: Mechanism, near: Mechanism | None = None) -> Assembly:
     """The assembly of a mechanism, computed once for all drive terms, known values and directions of gravity.
 
-    Args:
-        mechanism: The robot.
-        near: The same robot with other dimensions: its poses are a start for poses of this one.
+    Poses of `near`, the same robot with other dimensions, are a start for its poses.
     """
     if mechanism not in _KNOWN:
         # Parts of the description are alive as long as the assembly: no other object has their identities.
@@ -86,8 +84,9 @@ class Assembly:
         self.kept = np.arange(self.closure.count)
         self.rank = self._rank(self._near(self.start, 0.05))
         self.notices = self._leave_singular_start()
-        states = self.poses(np.random.default_rng(_SEED), _STATES, None if near is None else near._walked)
-        self._walked = states
+        known: Float[Array, "n q"] | None = None if near is None else near._walked
+        states: Float[Array, "n q"] = self.poses(np.random.default_rng(_SEED), _STATES, known)
+        self._walked: Float[Array, "n q"] = states
         self.rank = max(self.rank, self._rank(states))
         self.kept = self._independent_equations(states)
         regular = self._regular(states)
