@@ -318,7 +318,9 @@ def test_files_that_an_mjcf_includes_are_edited_too(tmp_path: Path) -> None:
     assert source.read_text() in file.read_text()
 
 
-def test_values_that_mujoco_adds_or_puts_in_place_of_the_written_ones_are_switched_off(tmp_path: Path) -> None:
+def test_values_that_mujoco_adds_or_puts_in_place_of_the_written_ones_are_switched_off(
+    tmp_path: Path,
+) -> None:
     source = tmp_path / "tail.xml"
     source.write_text(
         """<mujoco model="tail">

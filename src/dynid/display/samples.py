@@ -6,6 +6,7 @@ import numpy as np
 from jaxtyping import Float, Int
 
 from dynid.common.arrays import Array
+from dynid.common.paged import release
 from dynid.kinematics.coordinates import CoordinateMap, States
 from dynid.motion.motion import Motion
 from dynid.problem import Problem
@@ -49,6 +50,7 @@ def states_at(problem: Problem, motion: Motion, samples: Int[Array, "m"]) -> Sta
             else:
                 stop = int(own[-1]) + 1
                 found.append(_some(kinematics.states(start, motion.states(start, stop)), own - start))
+            release()
     return _joined(found) if found else None
 
 

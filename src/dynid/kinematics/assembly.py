@@ -60,9 +60,7 @@ class Mobility:
 def assembly_of(mechanism: Mechanism, near: Mechanism | None = None) -> Assembly:
     """The assembly of a mechanism, computed once for all drive terms, known values and directions of gravity.
 
-    Args:
-        mechanism: The robot.
-        near: The same robot with other dimensions: its poses are a start for poses of this one.
+    Poses of `near`, the same robot with other dimensions, are a start for its poses.
     """
     if mechanism not in _KNOWN:
         # Parts of the description are alive as long as the assembly: no other object has their identities.

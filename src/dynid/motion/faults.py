@@ -177,7 +177,9 @@ def _known(x: Float[Array, "n"]) -> list[Float[Array, "k"]]:
 
 def _range(x: Float[Array, "n"]) -> float:
     """Between the 1 % and the 99 % quantile: a spike does not widen it."""
-    low, high = np.quantile(_filled(x[:: max(1, len(x) >> 15)]), [0.01, 0.99])
+    every = max(1, len(x) >> 15)
+    parts = [np.array(x[-(-a // every) * every : b : every]) for a, b in ranges(len(x))]
+    low, high = np.quantile(_filled(np.concatenate(parts)), [0.01, 0.99])
     return float(high - low)
 
 

@@ -90,7 +90,13 @@ def path_along(
     swift = size > _STANDING * size.max(initial=0.0)
     step = _PART * float(np.min(size[swift] / speed[swift])) if np.any(speed[swift] > 0) else _FINEST
     every = max(1, int(max(step, _FINEST) / dt))
-    return Path(tuple(np.array(one[::every]) for one in own), every * dt, tuple(begins))
+    return Path(tuple(_thinned(one, every) for one in own), every * dt, tuple(begins))
+
+
+def _thinned(q: Float[Array, "n m"], every: int) -> Float[Array, "k m"]:
+    """One row in so many, from the first on."""
+    parts = [np.array(q[-(-low // every) * every : high : every]) for low, high in ranges(len(q))]
+    return np.concatenate(parts) if parts else np.array(q)
 
 
 def first_alike(paths: Mapping[str, Path], stretches: Sequence[Stretch]) -> Int[Array, "n"]:
