@@ -15,7 +15,7 @@ from beartype import BeartypeConf, beartype
 
 check = beartype(conf=BeartypeConf(is_pep484_tower=True))
 
-_FIRST = 24
+_FIRST = 8
 _every_call = jaxtyping.jaxtyped
 
 
