@@ -145,7 +145,9 @@ def _unused_values(model: MjcfModel, tree: Tree) -> list[Notice]:
     for name, element in tree.elements.items():
         owner = f"joint '{name}'"
         given = ["springdamper"] if spring_damper(element, owner) else ["stiffness"]
-        found += [f"{key} {element.attributes[key]} of {name}" for key in given if _counts(element, key, owner)]
+        found += [
+            f"{key} {element.attributes[key]} of {name}" for key in given if _counts(element, key, owner)
+        ]
     for element in map(model.defaults.applied, entries(model.root, "actuator")):
         name = element.attributes.get("name", element.tag)
         given = [key for key in ("armature", "damping") if _counts(element, key, f"actuator '{name}'")]
