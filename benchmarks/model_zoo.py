@@ -8,8 +8,8 @@ chance; an experiment is identified with `auto: off`, and the nearest physically
 Files are edited in their own format, other robots get a new URDF, MJCF and SDF. Printed are the largest
 difference of an effort at 200 random states, relative to the largest effort, between the file and the
 estimate (of an experiment: the set that was written), and how many lines of an edited file changed beside
-those of inertials, joints and settings of the compiler. `rounded` marks a description with rounded angles or dimensions, which other programs read as
-written: see `snapped-angle` and `rounded-geometry` of the warnings.
+those of inertials, joints and settings of the compiler. `rounded` marks a description with rounded angles or
+dimensions, which other programs read as written: see `snapped-angle` and `rounded-geometry` of the warnings.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ from dynid.pipeline import run_experiment
 from dynid.prediction.result_values import saved
 
 _NUMBERS = re.compile(
-    r"<(inertial|inertia|mass|origin|joint|dynamics|compiler|body|freejoint|!--|/?link)|certificate|dynid"
+    r"<(inertial|inertia|mass|origin|joint|dynamics|compiler|body|freejoint|!--|/?link)|certificate|dynid|estimator"
 )
 _FORMATS = {".urdf": "urdf", ".xml": "mjcf", ".sdf": "sdf"}
 
