@@ -103,7 +103,7 @@ STRICT = ("-std=c99", "-O1", "-Wall", "-Wextra", "-Wpedantic", "-Werror")
 SANITISED = ("-fsanitize=address,undefined", "-fno-sanitize-recover=all")
 RNEA = """
 #include <pinocchio/algorithm/rnea.hpp>
-#include <pinocchio/multibody/joint/joint-revolute.hpp>
+#include <pinocchio/multibody.hpp>
 #include <cstdio>
 #include <ctime>
 #include <vector>

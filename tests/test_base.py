@@ -34,17 +34,6 @@ def structural_base(rng, known=None, ties=()):
     return table, base_set(table, factor_rows(W, np.zeros(len(W))), range(6), known, ties=ties)
 
 
-def test_small_columns_of_drives_are_not_taken_for_rounding_of_dimensions():
-    rng = np.random.default_rng(3)
-    bodies = parameters(4, symbols=NAMES[:4])
-    drives = [Parameter(f"Fs_j{k}", "Fs", f"j{k}", "N m", "drive") for k in range(2)]
-    W = np.hstack([1e5 * rng.standard_normal((300, 4)), np.sign(rng.standard_normal((300, 2)))])
-    W[:, 3] = W[:, 0] + 1e-2 * rng.standard_normal(300)  # independent by a rounding of 1e-7
-    base = base_set([*bodies, *drives], factor_rows(W, np.zeros(300)), range(6), rounding=1e-4)
-    assert base.names == ("XX_link0_R", "YY_link1", "ZZ_link2", "Fs_j0", "Fs_j1")
-    assert base.grouped == ("MX_link3",)
-
-
 def test_names_groupings_eliminated():
     _, base = structural_base(np.random.default_rng(0))
     assert base.names == ("XX_link0_R", "YY_link1_R", "MX_link3", "M_link4")

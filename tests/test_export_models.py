@@ -267,6 +267,26 @@ def test_only_numbers_of_inertials_and_dynamics_change_in_a_urdf(tmp_path: Path)
     assert '-    <inertial><mass value="2"/>' in diff
 
 
+REAL = Path(__file__).parents[2] / "shared" / "data"
+
+
+def skeleton(text: str) -> str:
+    """A URDF without inertials, dynamics, header and spaces."""
+    text = re.sub(r"<!-- Written by dynid.*?-->", "", text, flags=re.DOTALL)
+    text = re.sub(r"<inertial\b.*?</inertial>|<dynamics\b[^>]*/>", "", text, flags=re.DOTALL)
+    return re.sub(r"\s+", "", text).replace("></link>", "/>")
+
+
+@pytest.mark.parametrize("name", ["ur10_unisa", "panda_gaz", "staubli_tx40", "kuka_kr300"])
+def test_files_of_real_robots_are_edited_and_read_back(name: str, tmp_path: Path) -> None:
+    if not (REAL / name / "model.urdf").is_file():
+        pytest.skip("no real data")
+    source = tmp_path / "model.urdf"
+    source.write_bytes((REAL / name / "model.urdf").read_bytes())
+    file, *_ = edited(source, "urdf")
+    assert skeleton(file.read_text()) == skeleton(source.read_text())
+
+
 MJCF = """<mujoco model="odd">
   <compiler angle="degree" inertiafromgeom="true" settotalmass="7" eulerseq="zyx"/>
   <default><joint damping="0.5" armature="0.01"/>

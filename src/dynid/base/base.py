@@ -7,7 +7,6 @@ W_tied = W_base [I K] P: columns that depend on others are grouped into them,
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
@@ -15,21 +14,13 @@ import numpy as np
 from jaxtyping import Float
 
 from dynid.base.grouping import Symbols, grouped_terms, grouping_text
-from dynid.base.rank import (
-    STRUCTURAL_RTOL,
-    ColumnRank,
-    column_norms,
-    confirmed_columns,
-    independent_columns,
-)
+from dynid.base.rank import STRUCTURAL_RTOL, ColumnRank, confirmed_columns, independent_columns
 from dynid.base.ties import tying
 from dynid.common.arrays import Array
 from dynid.common.errors import InputError
 from dynid.common.notices import Notice, notice
 from dynid.mechanism.parameters import Parameter
 from dynid.projection.factor import Factor
-
-_NOTHING, _SMALL = 1e-9, 2.0**-8  # of the largest column: a term that moves nothing; a small one
 
 
 @dataclass(frozen=True, eq=False)
@@ -180,24 +171,7 @@ def _considered(
     column = {i: k for k, i in enumerate(first)}
     tied = W @ T if np.any(T.sum(axis=0) > 1) else W[:, first]
     scale = unit ** np.array([parameters[i].length_power for i in first])
-    scale = scale * _drive_scale([parameters[i] for i in first], tied * scale)
     return tied * scale, [column[i] for i in order if i in column], scale, T, c
-
-
-def _drive_scale(parameters: Sequence[Parameter], W: Float[Array, "k t"]) -> Float[Array, "t"]:
-    """Powers of two by which columns of drive terms are enlarged where all of a term are very small.
-
-    A rounded dimension changes columns of drives in proportion to themselves, not to those of bodies: without
-    this, friction of a large, fast robot would be taken for rounding.
-    """
-    norms = column_norms(W)
-    scale, largest = np.ones(len(parameters)), norms.max(initial=0.0)
-    for symbol in {p.symbol for p in parameters if p.kind == "drive"}:
-        of = [i for i, p in enumerate(parameters) if p.kind == "drive" and p.symbol == symbol]
-        size = norms[of].max() / largest if largest > 0.0 else 0.0
-        if _NOTHING < size < _SMALL:
-            scale[of] = 2.0 ** round(math.log2(_SMALL / size))
-    return scale
 
 
 def _first(T: Float[Array, "p t"]) -> list[int]:

@@ -86,7 +86,7 @@ def independent_columns(
             of the geometry changes large and small columns by the same amount.
     """
     columns = np.asarray(order, dtype=int)
-    norms = column_norms(R)
+    norms = _column_norms(R)
     largest = max(norms.max(initial=0.0), np.finfo(float).tiny)
     live = norms[columns] > (rtol if common_scale else ZERO_RTOL) * largest
     if common_scale:
@@ -117,7 +117,7 @@ def confirmed_columns(
         like: Decided for another matrix, with the same order.
     """
     kept, dependent, zero = (list(some) for some in (like.kept, like.dependent, like.zero))
-    norms = column_norms(R)
+    norms = _column_norms(R)
     live = norms > ZERO_RTOL * max(norms.max(initial=0.0), np.finfo(float).tiny)
     if not live[kept + dependent].all() or live[zero].any() or not kept or len(R) < len(kept):
         return None
@@ -160,7 +160,7 @@ def _decision(
     )
 
 
-def column_norms(R: Float[Array, "k p"]) -> Float[Array, "p"]:
+def _column_norms(R: Float[Array, "k p"]) -> Float[Array, "p"]:
     """Norms that neither overflow nor underflow: columns are scaled to size one first."""
     peak = np.abs(R).max(axis=0, initial=0.0)
     safe = np.where(peak > 0, peak, 1.0)
