@@ -133,6 +133,14 @@ int main(int, char **argv)
 }
 """
 
+# As in the CMake files of Pinocchio.
+BOOST = (
+    "BOOST_MPL_LIMIT_LIST_SIZE=30",
+    "BOOST_MPL_LIMIT_VECTOR_SIZE=30",
+    "BOOST_MPL_CFG_NO_PREPROCESSED_HEADERS",
+    "BOOST_FUSION_INVOKE_MAX_ARITY=12",
+)
+
 
 def exact(robot: Mechanism, name: str) -> Estimate:
     """An estimate that knows the base parameters of the simulated robot."""
@@ -243,6 +251,7 @@ def rnea_from_c(rounds: int, eigen: str | None) -> float | None:
         text = RNEA.replace("STATES", str(STATES)).replace("CALLS", str(CALLS)).replace("JOINTS", joints)
         (folder / "rnea.cpp").write_text(text)
         command = ["c++", "-std=c++17", "-O2", "-DNDEBUG", f"-I{prefix / 'include'}", f"-I{headers}"]
+        command += [f"-D{one}" for one in BOOST]
         command += [str(folder / "rnea.cpp"), "-o", str(folder / "rnea"), f"-L{prefix / 'lib'}"]
         subprocess.run([*command, "-lpinocchio_default", f"-Wl,-rpath,{prefix / 'lib'}"], check=True)
         run = [str(folder / "rnea"), str(folder / "states.bin")]
