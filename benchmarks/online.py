@@ -1,6 +1,6 @@
 """`dynid.Online` on simulated logs of a ur5: a payload of 1 kg is mounted during the motion.
 
-`python benchmarks/online.py [--draws 12]`. Each draw has another motion, other noise, and other errors of the
+`python -m benchmarks.online [--draws 12]`. Each draw has another motion, other noise, and other errors of the
 result: its base parameters are the true ones plus an error of the covariance of an identification of the
 demo. Printed are the time until the change is found, the error of the mass 0.3 s after it and at the end, how
 many of mass and centre of mass lie within 1.96 sigma at the end, and CPU time per sample at 1 kHz (100 %:
