@@ -131,6 +131,8 @@ def _free_notes(space: EffortSpace) -> list[str]:
     gains = [one.name for one in space.estimate.parameters if one.name.startswith(f"{GAIN}_")]
     if gains:
         found.append(f"Efforts are in N m or N: drive gains ({', '.join(gains)}) are part of no model.")
+    if any(one.code == "rounded-geometry" for one in space.base.notices):
+        found.append("Dimensions of the description are rounded: efforts change by as much.")
     if space.always:
         names = ", ".join(sorted(space.always))
         found.append(f"Payload {names} was in every log: only its sum with its carrier is determined.")

@@ -201,8 +201,8 @@ class _Edit:
         ]
         if springs:
             self.notes.append(
-                f"springdamper of {', '.join(springs)} is set to 0 0: MuJoCo would replace the written damping"
-                " by it (give a spring as stiffness)"
+                f"springdamper of {', '.join(springs)} is set to 0 0: MuJoCo would replace the written"
+                " damping by it (give a spring as stiffness)"
             )
 
     def _added(self) -> None:

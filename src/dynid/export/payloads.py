@@ -2,6 +2,9 @@
 
     mass [kg], centre of mass c [m], inertia about the centre of mass [kg m^2], in axes of the carrying body
 
+    URScript    set_target_payload(m, cog, inertia), inertia = [Ixx, Iyy, Izz, Ixy, Ixz, Iyz]
+    libfranka   Robot::setLoad(load_mass, F_x_Cload, load_inertia), load_inertia column by column
+
 The carrying body is the flange: its frame must be that of the controller's flange.
 """
 
@@ -15,10 +18,10 @@ from jaxtyping import Float
 
 from dynid.common.arrays import Array
 from dynid.common.errors import InputError
+from dynid.export.code.names import parameter_names
 from dynid.export.contract import Exported
-from dynid.export.described import Described, file_stem, header_lines, named_file
+from dynid.export.described import Described, header_lines, named_file
 from dynid.export.link_tree import at_centre
-from dynid.export.xml_text import number, numbers
 from dynid.mechanism.inertia import SYMBOLS
 from dynid.mechanism.mechanism import Mechanism, Payload
 from dynid.statistics.estimate import Estimate
@@ -40,16 +43,13 @@ def flange_values(payload: Payload) -> tuple[float, Float[Array, "3"], Float[Arr
 def export_ur(estimate: Estimate, mechanism: Mechanism, folder: Path) -> Exported:
     """NAME.payload.script: one URScript function for each payload, with `set_target_payload`."""
     lines = [f"# {' '.join(line.split())}" for line in header_lines(Described(estimate, mechanism))]
-    for payload in _payloads(mechanism):
+    payloads = _payloads(mechanism)
+    names = parameter_names(f"payload_{one.name}" for one in payloads)
+    for name, payload in zip(names, payloads, strict=True):
         mass, com, inertia = flange_values(payload)
         tensor = inertia[[0, 1, 2, 0, 0, 1], [0, 1, 2, 1, 2, 2]]
-        listed = [", ".join(numbers([x]) for x in values) for values in (com, tensor)]
-        name = "".join(c if c.isascii() and c.isalnum() else "_" for c in file_stem(payload.name))
-        lines += [
-            f"def payload_{name}():",
-            f"  set_target_payload({number(mass)}, [{listed[0]}], [{listed[1]}])",
-            "end",
-        ]
+        m, c, J = (", ".join(map(_decimal, values)) for values in ([mass], com, tensor))
+        lines += [f"def {name}():", f"  set_target_payload({m}, [{c}], [{J}])", "end"]
     file = named_file(folder, mechanism, ".payload.script")
     file.write_text("\n".join([*lines, ""]), encoding="utf-8")
     return Exported((file,), not_representable=(_AXES,), payloads=tuple(mechanism.payloads))
@@ -69,6 +69,11 @@ def export_franka(estimate: Estimate, mechanism: Mechanism, folder: Path) -> Exp
     document = {"about": header_lines(Described(estimate, mechanism)), "setLoad": loads}
     file.write_text(json.dumps(document, indent=2) + "\n", encoding="utf-8")
     return Exported((file,), not_representable=(_AXES,), payloads=tuple(mechanism.payloads))
+
+
+def _decimal(value: float) -> str:
+    """A number without exponent."""
+    return np.format_float_positional(float(value), trim="0")
 
 
 def _payloads(mechanism: Mechanism) -> list[Payload]:
