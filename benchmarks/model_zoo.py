@@ -19,9 +19,9 @@ from tests.test_export_models import estimate_of, random_values
 
 from dynid.common.errors import InputError
 from dynid.experiment.provenance import experiment_of
-from dynid.export import EXPORTERS
-from dynid.export.certificate import certify
-from dynid.export.full_set import full_set
+from dynid.exporters import EXPORTERS
+from dynid.exporters.certificate import certify
+from dynid.exporters.full_set import full_set
 from dynid.mechanism.load import load_robot
 
 _NUMBERS = re.compile(

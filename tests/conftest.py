@@ -45,7 +45,9 @@ def _rules_only(request: pytest.FixtureRequest) -> Iterator[None]:
     """
     with pytest.MonkeyPatch.context() as patch:
         if request.node.get_closest_marker("auto") is None:
-            from dynid.choice.choose import Chosen  # not before `sample_checks`: its calls would all be checked
+            from dynid.choice.choose import (
+                Chosen,  # not before `sample_checks`: its calls would all be checked
+            )
 
             patch.setattr("dynid.pipeline.choose", Chosen)
         if request.node.name.rpartition("/")[2] != "test_uncertain_description.py":

@@ -1,4 +1,4 @@
-"""Shapes of calls are checked while tests run, and not all of them: that would double the time of the suite."""
+"""Shapes of calls are checked while tests run, not of all calls: that would double the time of the suite."""
 
 from __future__ import annotations
 

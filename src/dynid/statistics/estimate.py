@@ -24,6 +24,7 @@ from dynid.statistics.verdict import NOT_JUDGED, Verdict
 
 if TYPE_CHECKING:
     from dynid.prediction.predict import EffortPrediction
+    from dynid.report.result_plots import Plots
     from dynid.report.summary import Summary
 
 # A prediction is poor above both: times the residual of the fit, and percent of the measured norm.
@@ -352,6 +353,13 @@ class Estimate:
         from dynid.report.summary import Summary
 
         return Summary(self, full)
+
+    @property
+    def plot(self) -> Plots:
+        """The plots `friction()`, `efforts()`, `parameters()`, `correlation()`: to show, or to `save`."""
+        from dynid.report.result_plots import Plots
+
+        return Plots(self)
 
     def predict(self, trajectory: Any, **options: Any) -> EffortPrediction:
         """Efforts for a desired trajectory; options as of `predict_efforts`.

@@ -12,7 +12,7 @@ from dynid.report.intervals import interval_figure
 from dynid.report.numbers import sigma_text, unit_text, value_text
 from dynid.report.page import Section, render
 from dynid.report.panels import history_figure
-from dynid.report.plots import band, figure, line, panel, points
+from dynid.report.plots import Figure, band, figure, line, panel, points
 from dynid.report.quality import MEANING, Quality, holds_truth, loads, owner_of, quality
 from dynid.statistics.estimate import Estimate
 
@@ -83,7 +83,7 @@ def _millimetres(place: Sequence[float] | None) -> str:
     return "-" if place is None else ", ".join(f"{1e3 * x:.1f}" for x in place).replace("-0.0", "0.0")
 
 
-def friction_figure(estimate: Estimate) -> Markup | None:
+def friction_figure(estimate: Estimate) -> Figure | None:
     """Friction of every drive over its speed, with band and measured points; None without friction."""
     drawn = [one for one in estimate.drawing.get("logs", ()) if one["friction"]]
     if not drawn:

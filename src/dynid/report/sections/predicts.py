@@ -23,6 +23,8 @@ from dynid.statistics.signals import Signals, Tension, worst_signals
 if TYPE_CHECKING:
     from markupsafe import Markup
 
+    from dynid.report.plots import Figure
+
 _WORST = 3  # logs of each use that are plotted
 _NOT_WHITE = 0.01  # probability of the test below which residuals count as correlated
 _MEMORIES = 8  # efforts of which spectra are shown
@@ -81,7 +83,7 @@ def _curves(
     }
 
 
-def _runs(estimate: Estimate) -> list[Markup]:
+def _runs(estimate: Estimate) -> list[Figure]:
     found = [run_figure(item, estimate.fit, f"runs-{i}") for i, item in enumerate(estimate.validation)]
     return [one for one in found if one is not None]
 
@@ -92,7 +94,7 @@ def not_white(estimate: Estimate) -> dict[str, str]:
     return {one.about: "not white" for one in tests}
 
 
-def _memory(used: Sequence[Signals], flagged: Mapping[str, str]) -> Markup | None:
+def _memory(used: Sequence[Signals], flagged: Mapping[str, str]) -> Figure | None:
     """Spectra of the worst log; of many efforts those that are not white."""
     if not used:
         return None
