@@ -309,3 +309,17 @@ def test_a_result_in_memory_is_exported(made, from_file, tmp_path):
     assert texts[0] == texts[1]
     with pytest.raises(InputError, match="unknown format 'numpi'"):
         dynid.export(from_file, to="numpi", out=tmp_path / "none")
+
+
+def test_efforts_of_validation_logs_are_split(made, arrays):
+    """Gravity, inertia, Coriolis and friction add up to the predicted effort."""
+    found = identify(made / "arm.yaml", made / "log.csv", validate=[arrays], filter=FILTER)
+    [drawn], unseen = found.drawing["unseen"], found.signals[-1]
+    assert unseen.validation
+    predicted = unseen.predicted[drawn["rows"]]
+    off = sum(drawn["terms"].values()) - predicted  # NaN at masked samples
+    # Parts are at samples as logged, predictions behind the row filter: a few percent of the norm apart.
+    assert np.nansum(off**2) < 0.05**2 * np.nansum(predicted**2)
+    series = found.plot.efforts(unseen.log).spec["panels"][0]["series"]
+    [parts] = [one["parts"] for one in series if one["kind"] == "stack"]
+    assert [part["name"] for part in parts] == ["gravity", "inertia", "Coriolis", "friction"]

@@ -190,4 +190,4 @@ def _spread(runs: Sequence[Float[Array, "_ m"]]) -> Float[Array, "m"]:
     """Standard deviation of the positions of all runs."""
     count = sum(len(q) for q in runs)
     mean = sum(q.sum(axis=0) for q in runs) / count
-    return np.sqrt(sum(np.sum((q - mean) ** 2, axis=0) for q in runs) / count)
+    return np.asarray(np.sqrt(sum(np.sum((q - mean) ** 2, axis=0) for q in runs) / count))

@@ -12,7 +12,7 @@ from dynid.common.arrays import Array
 from dynid.estimator.history import History
 from dynid.report.numbers import number, unit_text
 from dynid.report.plots import band, bars, figure, line, packed, panel, stack
-from dynid.statistics.estimate import Fit, Validation
+from dynid.statistics.estimate import Estimate, Fit, Validation
 from dynid.statistics.signals import SINGULARITY_DISTANCE, Signals, Tension
 
 if TYPE_CHECKING:
@@ -77,6 +77,12 @@ def effort_figure(
         link=link or anchor,
         shared=shared,
     )
+
+
+def drawn_log(estimate: Estimate, signals: Signals) -> Mapping[str, Any] | None:
+    """What `dynid.display` gives of a log of a result; None: nothing."""
+    drawn = estimate.drawing.get("unseen" if signals.validation else "logs", ())
+    return next((one for one in drawn if one["log"] == signals.log), None)
 
 
 def residual_figure(

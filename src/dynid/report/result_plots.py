@@ -9,7 +9,7 @@ import numpy as np
 
 from dynid.common.errors import InputError
 from dynid.report.intervals import interval_figure
-from dynid.report.panels import effort_figure, points_per_panel
+from dynid.report.panels import drawn_log, effort_figure, points_per_panel
 from dynid.report.plots import Figure
 from dynid.report.sections.found import friction_figure
 from dynid.report.sections.unknown import correlation_figure
@@ -37,9 +37,6 @@ class Plots:
             log: Name of a log of the result (default: the one predicted worst), or another log: a file, a
                 `Log`, a data frame or a mapping of columns, which is predicted.
         """
-        from dynid.problem import several
-        from dynid.validation.held_out import validate_result
-
         estimate, known = self.estimate, self.estimate.signals
         names = [one.log for one in known]
         if log is None:
@@ -52,9 +49,8 @@ class Plots:
         elif isinstance(log, str) and log in names:
             signals = known[names.index(log)]
         else:
-            signals = validate_result(estimate, several(log))[1][0]
-        drawn = {one["log"]: one for one in estimate.drawing.get("logs", ())}
-        mine = drawn.get(signals.log) if any(signals is one for one in known) else None
+            signals = estimate._predicted(log)[1][0]
+        mine = drawn_log(estimate, signals) if any(signals is one for one in known) else None
         return effort_figure(signals, "efforts", points_per_panel([signals]), mine)
 
     def parameters(self) -> Figure:

@@ -22,7 +22,7 @@ from dynid.report.axes import Tree, labelled, range_x, range_y, unpacked
 from dynid.report.page import source
 
 _WIDTH = 940  # of a picture
-_CHAR, _FONT = 6.3, 11.5  # width of a letter, and its height
+_CHAR, _FONT = 6.9, 11.5  # width of a letter, and its height
 _GAP, _TITLE, _LEGEND = 14, 22, 26  # between panels, above a panel, above all
 
 
@@ -136,7 +136,8 @@ class _Panel:
                 turn = f' transform="rotate(-55 {at + 3:.1f} {base + 9:.1f})"'
                 yield _text(at + 3, base + 9, _fitted(label, 14 * _CHAR), "muted", "end", more=turn)
             else:
-                yield _text(at, base + 15, label, "muted", "middle")
+                inside = min(at, self.width - len(label) * _CHAR / 2)
+                yield _text(inside, base + 15, label, "muted", "middle")
         if x.get("title"):
             yield _text(self.left + self.inner_x / 2, self.height - 4, x["title"], "muted", "middle")
         if y.get("title"):

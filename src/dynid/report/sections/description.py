@@ -14,7 +14,7 @@ from dynid.statistics.estimate import Estimate
 from dynid.statistics.signals import SINGULARITY_DISTANCE
 
 if TYPE_CHECKING:
-    pass
+    from dynid.report.plots import Figure
 
 _MOST = 12
 _WORST = 3  # logs that are plotted

@@ -10,6 +10,7 @@ import numpy as np
 
 from dynid.report.page import Section, render
 from dynid.report.panels import (
+    drawn_log,
     effort_figure,
     memory_figure,
     points_per_panel,
@@ -36,12 +37,8 @@ def section(estimate: Estimate) -> Section:
     unseen = [one for one in estimate.signals if one.validation]
     shown = [*_worst(unseen), *_worst(used)]
     most = points_per_panel(shown)
-    drawn = {one["log"]: one for one in estimate.drawing.get("logs", ())}
     flagged = not_white(estimate)
-    curves = [
-        _curves(one, i, most, None if one.validation else drawn.get(one.log), flagged)
-        for i, one in enumerate(shown)
-    ]
+    curves = [_curves(one, i, most, drawn_log(estimate, one), flagged) for i, one in enumerate(shown)]
     kind = "free" if estimate.fit.cost_C is not None else estimate.model
     body = render(
         "predicts.html",
