@@ -200,7 +200,7 @@ def _drift_figure(shown: list[ParameterLine], labels: list[str], found: set[str]
         "drift",
         panels,
         "parameters that differ most, result by result",
-        "The parameters that differ most, with 95 % intervals; results from top to bottom as they were given. "
+        "The parameters that differ most, with 95 % intervals; results from top to bottom as given. "
         "Results given from old to new show drift: marks that move in one direction.",
         columns=3,
         fixed=True,
