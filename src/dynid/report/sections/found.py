@@ -6,7 +6,9 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from jaxtyping import Float
 
+from dynid.common.arrays import Array
 from dynid.estimator.history import History
 from dynid.report.intervals import interval_figure
 from dynid.report.numbers import sigma_text, unit_text, value_text
@@ -39,6 +41,7 @@ Entry = Mapping[str, Any]
 _PANELS = 12
 _LISTED = 8
 _CURVES = 12
+_WIDE = 1.5  # times the span of a friction curve: half of a band that hides it
 
 
 def section(estimate: Estimate) -> Section:
@@ -89,7 +92,7 @@ def friction_figure(estimate: Estimate) -> Figure | None:
     if not drawn:
         return None
     curves = drawn[0]["friction"]
-    panels = []
+    panels, wide = [], False
     for one in curves[:_CURVES]:
         v, f, half = one["speed"], one["effort"], one["half"]
         per = "rad/s" if one["unit"] == "N m" else "m/s"
@@ -101,21 +104,31 @@ def friction_figure(estimate: Estimate) -> Figure | None:
             seen = points("samples of the log", one["at"], one["points"], "blue", size=1.6, opacity=0.45)
             series.insert(0, seen)
         title = f"{one['owner']} [{unit_text(one['unit'])}]"
-        panels.append(panel(series, title, f"speed [{per}]", height=180))
+        near = _near(np.concatenate([f, one.get("points", [])]), half)
+        wide |= bool(near)
+        panels.append(panel(series, title, f"speed [{per}]", near, height=180))
     cloud = (
         f" A point is friction plus residual at a sample of log {drawn[0]['log']}; "
         "points away from the curve show friction that the model lacks."
         if any("points" in one for one in curves)
         else ""
     )
+    cut = " A band that fills a panel is wider than shown: that friction is hardly known." if wide else ""
     left = f" The first {_CURVES} of {len(curves)} drives." if len(curves) > _CURVES else ""
     return figure(
         "friction",
         panels,
         "friction of every drive over its speed",
-        f"Friction over speed.{cloud}{left}",
+        f"Friction over speed.{cloud}{cut}{left}",
         columns=3,
     )
+
+
+def _near(seen: Float[Array, "n"], half: Float[Array, "m"]) -> dict[str, Any]:
+    """Range of an axis that keeps curve and points readable beside a band far wider than they are."""
+    low, high = float(np.nanmin(seen)), float(np.nanmax(seen))
+    span = (high - low) or 1.0
+    return {"range": [low - span, high + span]} if np.nanmax(half) > _WIDE * span else {}
 
 
 def parameters(estimate: Estimate) -> Markup:
