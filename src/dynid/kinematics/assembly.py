@@ -87,7 +87,7 @@ class Assembly:
         self.rank = self._rank(self._near(self.start, 0.05))
         self.notices = self._leave_singular_start()
         states = self.poses(np.random.default_rng(_SEED), _STATES, None if near is None else near._walked)
-        self._walked = states
+        self._walked: Float[Array, "n q"] = states
         self.rank = max(self.rank, self._rank(states))
         self.kept = self._independent_equations(states)
         regular = self._regular(states)
