@@ -25,8 +25,8 @@ import numpy as np
 
 from dynid.base.structural import structural_base
 from dynid.excitation.random_motion import random_motion
-from dynid.export.code import export_c
-from dynid.export.code.compiled import compiler
+from dynid.exporters.code import export_c
+from dynid.exporters.code.compiled import compiler
 from dynid.mechanism.load import load_robot
 from dynid.mechanism.mechanism import Mechanism
 from dynid.mechanism.parameters import parameter_table

@@ -27,9 +27,9 @@ from tests.test_export_models import estimate_of, random_values
 from dynid.common.errors import InputError
 from dynid.experiment.experiment import read_experiment
 from dynid.experiment.provenance import experiment_of
-from dynid.export import EXPORTERS
-from dynid.export.certificate import certify
-from dynid.export.full_set import FullSet, full_set
+from dynid.exporters import EXPORTERS
+from dynid.exporters.certificate import certify
+from dynid.exporters.full_set import FullSet, full_set
 from dynid.mechanism.load import builtin_robots, load_robot
 from dynid.pipeline import run_experiment
 from dynid.prediction.result_values import saved

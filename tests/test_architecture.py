@@ -47,7 +47,7 @@ ORDER = [
     "cases",
     "validation",
     "display",
-    "export",
+    "exporters",
     "choice",
     "pipeline",
     "payload",

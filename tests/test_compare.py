@@ -10,6 +10,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 from click.testing import CliRunner
+from scipy import stats
 
 from dynid import compare_friction, load_robot
 from dynid.cli import main
@@ -275,7 +276,37 @@ def test_files_of_a_comparison() -> None:
     page = comparison_html(found)
     assert "=SUM(1)&lt;b&gt;" in page
     assert "arm &amp; co" in page
-    assert "<script" not in page
+    assert "<b>" not in page.split("</header>")[0].split("<h1>")[1]
+    assert "Use b" in page
+
+
+def test_significant_differences_are_named() -> None:
+    """Of 20 equal parameters and one that moved by 6 sigma, only that one is named."""
+    from dynid.statistics.estimate import ParameterEstimate
+    from dynid.validation.results import side_by_side
+    from tests.fabricated import estimate
+
+    rng = np.random.default_rng(0)
+
+    def result(shift: float):
+        values = [float(x) for x in rng.normal(1.0, 0.1, 20)] + [1.0 + shift * 0.1 * np.sqrt(2.0)]
+        own = tuple(
+            ParameterEstimate(f"p{k}", "kg", x, 0.1, 10.0, (x - 0.2, x + 0.2), dof=200.0)
+            for k, x in enumerate(values)
+        )
+        return replace(estimate(), parameters=own)
+
+    lines = side_by_side([result(0.0), result(6.0)])
+    found = Comparison("arm", "logs", (Line("old"), Line("new")), parameters=lines)
+    assert [one.name for one in found.different] == ["p20"]
+    assert found.different[0].z == pytest.approx(6.0)
+    assert found.different[0].p == pytest.approx(2.0 * stats.t.sf(6.0, 200.0))
+    page = comparison_html(found)
+    assert "1 of 21 parameters differs significantly: p20." in page
+    assert page.count(">differs<") == 1
+    few = [replace(one, dof=2.0) for one in result(0.0).parameters]  # sigmas that are hardly known themselves
+    vague = side_by_side([replace(estimate(), parameters=tuple(few)), result(6.0)])
+    assert not Comparison("arm", "logs", (), parameters=vague).different
 
 
 def test_the_command_writes_its_table(file, tmp_path, monkeypatch) -> None:

@@ -227,6 +227,16 @@ def test_pages_are_all_in_the_navigation() -> None:
         assert str(page.relative_to(ROOT / "docs")) in navigation
 
 
+GENERATED = ("reference/api.md", "reference/warnings.md")  # lists of names and codes, to look things up
+
+
+def test_long_pages_have_a_picture() -> None:
+    for page in (ROOT / "docs").rglob("*.md"):
+        text = page.read_text(encoding="utf-8")
+        long = len(text.split()) > 1500 and str(page.relative_to(ROOT / "docs")) not in GENERATED
+        assert not long or "![" in text, page
+
+
 def test_documentation_loads_nothing_from_elsewhere() -> None:
     settings = (ROOT / "mkdocs.yml").read_text()
     assert "font: false" in settings

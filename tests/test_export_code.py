@@ -12,13 +12,13 @@ import pytest
 
 from dynid.common.errors import InputError
 from dynid.common.expression import parse
-from dynid.export import EXPORTERS
-from dynid.export.code import compiled, export_c, export_numpy
-from dynid.export.code.compiled import c_efforts, compiler, imported
-from dynid.export.code.graph import Graph
-from dynid.export.code.model import controller_model
-from dynid.export.code.names import comment, identifier, parameter_names
-from dynid.export.code.values import kept_values
+from dynid.exporters import EXPORTERS
+from dynid.exporters.code import compiled, export_c, export_numpy
+from dynid.exporters.code.compiled import c_efforts, compiler, imported
+from dynid.exporters.code.graph import Graph
+from dynid.exporters.code.model import controller_model
+from dynid.exporters.code.names import comment, identifier, parameter_names
+from dynid.exporters.code.values import kept_values
 from dynid.kinematics.assembly import assembly_of
 from dynid.kinematics.sensors import sensors_of
 from dynid.mechanism.joint import Joint, JointKind

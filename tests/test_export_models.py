@@ -16,11 +16,11 @@ from dynid.base.structural import structural_base
 from dynid.cli import main
 from dynid.common.errors import InputError
 from dynid.experiment.provenance import IDENTIFIED, experiment_of
-from dynid.export import EXPORTERS, export_result
-from dynid.export.certificate import certify
-from dynid.export.full_set import full_set
-from dynid.export.states import drawn_states, model_efforts, tree_states
-from dynid.export.xml_text import XmlText, attribute, comment
+from dynid.exporters import EXPORTERS, export
+from dynid.exporters.certificate import certify
+from dynid.exporters.full_set import full_set
+from dynid.exporters.states import drawn_states, model_efforts, tree_states
+from dynid.exporters.xml_text import XmlText, attribute, comment
 from dynid.mechanism.frame import Frame, rpy_matrix
 from dynid.mechanism.inertia import SYMBOLS, from_centre_of_mass, is_physical
 from dynid.mechanism.load import load_robot
@@ -582,5 +582,5 @@ def test_nothing_is_left_behind_when_an_export_is_refused(tmp_path: Path) -> Non
     estimate = estimate_of(robot, {**random_values(robot), "Fs_joint_1": -1.0})
     write_results(estimate, tmp_path / "result")
     with pytest.raises(InputError, match="Fs_joint_1"):
-        export_result(tmp_path / "result", ["urdf"], tmp_path / "out")
+        export(tmp_path / "result", ["urdf"], tmp_path / "out")
     assert sorted(path.name for path in tmp_path.iterdir() if not path.name.endswith(".lock")) == ["result"]

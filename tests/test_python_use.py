@@ -223,3 +223,103 @@ def test_a_result_is_equal_to_its_copies(made, from_file, tmp_path):
     assert pickle.loads(pickle.dumps(from_file)) == from_file  # noqa: S301
     assert replace(from_file, model="power") != from_file
     assert from_file != 1
+
+
+def elements(picture: str) -> list[str]:
+    """Kinds of the elements of a picture, which is well-formed XML."""
+    from defusedxml.ElementTree import fromstring
+
+    return [one.tag.rpartition("}")[2] for one in fromstring(picture).iter()]
+
+
+def test_a_result_plots_itself(made, from_file, tmp_path):
+    """Each plot is a picture in a notebook, and a file of either kind."""
+    plot = from_file.plot
+    for name in ("friction", "efforts", "parameters", "correlation"):
+        figure = getattr(plot, name)()
+        assert "svg" in elements(figure.svg)
+        assert figure.svg in figure._repr_html_()
+        figure.save(tmp_path / f"{name}.svg")
+        assert "svg" in elements((tmp_path / f"{name}.svg").read_text(encoding="utf-8"))
+        figure.save(tmp_path / f"{name}.html")
+        page = (tmp_path / f"{name}.html").read_text(encoding="utf-8")
+        assert page.startswith("<!doctype html>")
+        assert "http://" not in page.replace("http://www.w3.org/2000/svg", "")
+        assert name[:6] in repr(figure) or name == "parameters"
+    with pytest.raises(InputError, match=r"use \.svg or \.html"):
+        figure.save(tmp_path / "x.png")
+    with pytest.raises(InputError, match="cannot be written"):
+        figure.save(tmp_path / "none" / "x.svg")
+
+
+def test_efforts_of_other_logs_are_plotted(made, arrays, from_file):
+    own = from_file.plot.efforts(from_file.signals[0].log)
+    assert own.spec == from_file.plot.efforts().spec
+    assert "stack" in {one["kind"] for one in own.spec["panels"][0]["series"]}  # gravity, inertia, ...
+    other = from_file.plot.efforts(arrays)
+    assert len(other.spec["panels"]) == len(own.spec["panels"])
+    bare = replace(from_file, signals=(), drawing={})  # as read from a file
+    assert len(bare.plot.efforts(made / "log.csv").spec["panels"]) == len(own.spec["panels"])
+    with pytest.raises(InputError, match="name a log"):
+        bare.plot.efforts()
+    with pytest.raises(InputError, match=r"report\.html"):
+        bare.plot.friction()
+
+
+def test_pictures_escape_hostile_names():
+    whole = estimate(
+        joints=(
+            "a<b&c>",
+            '"quoted"',
+            "</svg><script>",
+            *("abc"),
+        )
+    )
+    for figure in (whole.plot.parameters(), whole.plot.efforts(), whole.plot.correlation()):
+        assert "script" not in elements(figure.svg)
+        assert "<script>" not in figure._repr_html_()
+
+
+def test_pictures_show_the_values(tmp_path):
+    """Places of points are affine in their values, up to a tenth of a pixel."""
+    from dynid.report.plots import figure, line, panel, points
+
+    x = np.linspace(-2.0, 3.0, 40)
+    made = figure("f", [panel([line("a", x, 2.0 * x), points("b", x, 1.0 - x)])], "two lines", "")
+    d = re.search(r'<path d="(M[^"]*)"', made.svg)[1]
+    places = np.array([one.split() for one in re.split("[ML]", d)[1:]], float)
+    marks = np.array(re.findall(r'cx="([-0-9.]+)" cy="([-0-9.]+)"', made.svg), float)
+    for own, y in ((places, 2.0 * x), (marks, 1.0 - x)):
+        for pixels, values in ((own[:, 0], x), (own[:, 1], y)):
+            fit = np.polyval(np.polyfit(values, pixels, 1), values)
+            assert np.abs(pixels - fit).max() < 0.1  # pixels are rounded to 0.05
+    up = np.polyfit(2.0 * x, places[:, 1], 1)
+    assert np.allclose(up, np.polyfit(1.0 - x, marks[:, 1], 1), rtol=0.01)
+
+
+def test_a_result_in_memory_is_exported(made, from_file, tmp_path):
+    import dynid
+
+    done = dynid.export(from_file, to="numpy", out=tmp_path / "code")
+    from_file.save(tmp_path / "saved")
+    again = dynid.export(str(tmp_path / "saved"), to=["numpy"], out=str(tmp_path / "again"))
+    assert [one.format for one in done.written] == ["numpy"]
+    assert not done.written[0].certificate.failure
+    texts = [one.written[0].files[0].read_text(encoding="utf-8") for one in (done, again)]
+    assert texts[0] == texts[1]
+    with pytest.raises(InputError, match="unknown format 'numpi'"):
+        dynid.export(from_file, to="numpi", out=tmp_path / "none")
+
+
+def test_efforts_of_validation_logs_are_split(made, arrays):
+    """Gravity, inertia, Coriolis and friction add up to the predicted effort."""
+    found = identify(made / "arm.yaml", made / "log.csv", validate=[arrays], filter=FILTER)
+    [drawn], unseen = found.drawing["unseen"], found.signals[-1]
+    assert unseen.validation
+    predicted = unseen.predicted[drawn["rows"]]
+    off = sum(drawn["terms"].values()) - predicted  # NaN at masked samples
+    # Parts are at samples as logged, predictions behind the row filter: a few percent of the norm apart.
+    assert np.nansum(off**2) < 0.05**2 * np.nansum(predicted**2)
+    series = found.plot.efforts(unseen.log).spec["panels"][0]["series"]
+    [parts] = [one["parts"] for one in series if one["kind"] == "stack"]
+    assert [part["name"] for part in parts] == ["gravity", "inertia", "Coriolis", "friction"]

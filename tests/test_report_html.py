@@ -320,3 +320,20 @@ def test_runs_whose_clock_begins_anew_are_drawn_one_after_the_other():
     np.testing.assert_allclose(_since_start(t), [0.0, 1.0, 2.0, np.nan, 2.1, 3.1, 4.1])
     np.testing.assert_allclose(_since_start(t[:3]), [0.0, 1.0, 2.0])
     assert np.isnan(_since_start(t[3:4])).all()
+
+
+def test_friction_stays_readable_beside_a_band_that_is_far_wider():
+    """Axes follow curve and points, and the caption says that a band is cut."""
+    from dynid.report.sections.found import friction_figure
+
+    v = np.linspace(-1.0, 1.0, 20)
+    whole = estimate()
+
+    def drawn(half):
+        curve = {"owner": "elbow", "unit": "N m", "speed": v, "effort": 2.0 * v, "half": np.full(20, half)}
+        return friction_figure(replace(whole, drawing={"logs": [{"log": "a", "friction": [curve]}]}))
+
+    assert "range" not in drawn(0.5).spec["panels"][0]["y"]
+    assert drawn(50.0).spec["panels"][0]["y"]["range"] == [-6.0, 6.0]
+    assert "hardly known" in drawn(50.0).caption
+    assert "hardly known" not in drawn(0.5).caption

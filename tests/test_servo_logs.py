@@ -11,8 +11,8 @@ import yaml
 
 from dynid.common.errors import InputError
 from dynid.experiment.experiment import experiment_from
-from dynid.export import export_result
-from dynid.export.actuators import ActuatorModel, position_actuators
+from dynid.exporters import export
+from dynid.exporters.actuators import ActuatorModel, position_actuators
 from dynid.mechanism.load import load_robot
 from dynid.motion.log import Log, Servo
 from dynid.motion.servo import Law, PdSettings, servo_log, speeds
@@ -154,7 +154,7 @@ def test_exports_have_the_law_and_replays_judge_them(found, leg_file, runs, tmp_
         header=",".join(columns),
         comments="",
     )
-    done = export_result(tmp_path / "result", ["mjcf", "actuators"], tmp_path / "out", replay=[held_out])
+    done = export(tmp_path / "result", ["mjcf", "actuators"], tmp_path / "out", replay=[held_out])
     document = json.loads((tmp_path / "out" / "export.json").read_text())
     replay = document["files"][0]["certificate"]["replays"][0]
     # The description has no armature, friction, delay or bias.

@@ -20,7 +20,7 @@ TOPICS: dict[str, tuple[str, ...]] = {
     ),
     "Use and judge results": (
         *("read_result", "write_results", "validate_result", "verify", "predict_efforts", "PoseTrajectory"),
-        *("export_result", "payload_from_torques", "Online", "compare_experiment", "compare_friction"),
+        *("export", "payload_from_torques", "Online", "compare_experiment", "compare_friction"),
         *("compare_results", "agreement"),
     ),
     "Before the robot moves": (

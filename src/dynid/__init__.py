@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from dynid.excitation.excite import excite
     from dynid.excitation.random_motion import random_motion
     from dynid.experiment.experiment import Experiment, read_experiment
-    from dynid.export import export_result
+    from dynid.exporters import export
     from dynid.info import describe
     from dynid.kinematics.assembly import assembly_of
     from dynid.kinematics.cable_states import cable_jacobian, cable_shapes
@@ -96,7 +96,7 @@ __all__ = [
     "equilibria",
     "estimator_named",
     "excite",
-    "export_result",
+    "export",
     "free_motions",
     "identify",
     "interval95",
@@ -163,7 +163,7 @@ _HOME = {
     "equilibria": "dynid.dynamics.statics",
     "estimator_named": "dynid.estimator.estimator",
     "excite": "dynid.excitation.excite",
-    "export_result": "dynid.export",
+    "export": "dynid.exporters",
     "free_motions": "dynid.dynamics.free_motion",
     "identify": "dynid.pipeline",
     "interval95": "dynid.statistics.uncertainty",

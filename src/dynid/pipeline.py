@@ -41,7 +41,7 @@ from dynid.validation.causes import with_causes
 from dynid.validation.closing import explained
 from dynid.validation.crossvalidation import judge
 from dynid.validation.folds import held_back
-from dynid.validation.held_out import fitted_signals, predict_held_out, validate_result
+from dynid.validation.held_out import fitted_signals, held_out_problem, predict_held_out, validate_result
 from dynid.validation.unseen import unseen_errors
 from dynid.validation.verdict import judge_result
 
@@ -154,7 +154,8 @@ def _identified(task: Task, truth: Mapping[str, float] | None) -> Estimate:
             raise explained(error, task) from error
         problem, parts, chi = fit.problem, fit.parts, fit.chi
         fitted = fitted_signals(problem, chi)
-        predicted = cache(lambda: predict_held_out(problem, chi, fit.task.held_out, fit.experiment))
+        held = cache(lambda: held_out_problem(problem, fit.task.held_out, fit.experiment))
+        predicted = cache(lambda: predict_held_out(problem, held(), chi, fit.experiment))
         checked = run_checks(Finished(fit, lambda: predicted()[0]), CHECKS.values())
         validation, unseen = predicted()
         judged, refused = judge(fit)
@@ -185,7 +186,7 @@ def _identified(task: Task, truth: Mapping[str, float] | None) -> Estimate:
         history=recorded(fit.linear, parts.parameters),
         files={**problem.case.files(fit), **description_files(fit)},
         mechanism=robot,
-        drawing=drawing_of(fit, fitted),
+        drawing=drawing_of(fit, fitted, held(), unseen),
         description=described(fit),
     )
     failure = fit.no_set or refused or _not_converged(fit)

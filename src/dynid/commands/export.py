@@ -11,7 +11,7 @@ from dynid.commands.shared import shown
 from dynid.report.terminal import printable
 
 if TYPE_CHECKING:
-    from dynid.export import Written
+    from dynid.exporters import Written
 
 _SHOWN_LINES = 12  # of a difference
 _NO_RESULT = 3
@@ -61,11 +61,11 @@ def export(
 
     Each file is read back by such a program, and its efforts are compared with those of the result.
     """
-    from dynid.export import export_result
+    from dynid.exporters import export as written
 
     wanted = [name for given in formats for name in given.split(",") if name]
     folder = out or _default(result)
-    done = export_result(
+    done = written(
         result,
         wanted,
         folder,

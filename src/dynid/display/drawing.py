@@ -6,57 +6,84 @@ from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
+from jaxtyping import Int
 
+from dynid.common.arrays import Array
 from dynid.display.bodies import drawn_bodies
 from dynid.display.samples import drawn_rows, inside, samples_at, states_at
 from dynid.display.scene import poses_along, robot_shapes
 from dynid.display.terms import effort_terms, friction_curves
 from dynid.fit import Fit
+from dynid.kinematics.coordinates import States
 from dynid.problem import Problem
 from dynid.statistics.signals import Signals, worst_signals
 
 POSES = 200  # of the animation
 
 
-def drawing_of(fit: Fit, signals: Sequence[Signals]) -> dict[str, Any]:
-    """Shapes and bodies of the robot, and the worst log of the fit along its motion.
+def drawing_of(
+    fit: Fit, fitted: Sequence[Signals], held: Problem | None = None, unseen: Sequence[Signals] = ()
+) -> dict[str, Any]:
+    """Shapes and bodies of the robot, its worst logs along their motion, and parts of the efforts of others.
 
     Args:
-        signals: Of all logs, those of the fit first, in the order of the problem.
+        fitted: Of the logs of the fit, in the order of its problem.
+        held: Logs that were not used.
+        unseen: Of these logs, in their order.
     """
     problem = fit.problem
     if not problem.case.is_series or problem.mechanism.force_sensor is not None:
         return {}
     bodies = drawn_bodies(fit)
     drawing: dict[str, Any] = {"robot": robot_shapes(problem.mechanism, bodies), "bodies": bodies}
-    fitted = [one for one in signals if not one.validation]
-    shown = worst_signals(fitted)
-    drawing["logs"] = [_log(fit, problem, fitted, k) for k in shown]
-    drawing["logs"] = [one for one in drawing["logs"] if one]
+    logs = [_log(fit, problem, fitted[k], k) for k in worst_signals(fitted)]
+    others = [] if held is None else [_split(fit, held, unseen[k], k) for k in worst_signals(unseen)]
+    drawing["logs"] = [one for one in logs if one]
+    drawing["unseen"] = [one for one in others if one]
     return drawing
 
 
-def _log(fit: Fit, problem: Problem, fitted: Sequence[Signals], k: int) -> dict[str, Any]:
-    """Poses, parts of the efforts and friction of one log; empty where they cannot be drawn."""
-    signals, motion = fitted[k], problem.sources[k].motion
-    rows = drawn_rows(signals)
-    samples = samples_at(motion, signals.t[rows])
-    if not len(samples):
+def _log(fit: Fit, problem: Problem, signals: Signals, k: int) -> dict[str, Any]:
+    """Poses, parts of the efforts and friction of the k-th log; empty where they cannot be drawn."""
+    found = _states(problem, signals, k)
+    if found is None:
         return {}
-    kept = inside(motion, samples)
-    rows, samples = rows[kept], samples[kept]
-    states = states_at(problem, motion, samples)
-    if states is None:
-        return {}
+    rows, states = found
     some = np.unique(np.linspace(0, len(rows) - 1, min(POSES, len(rows))).astype(int))
-    drawn: dict[str, Any] = {
+    return {
         "log": signals.log,
         "rows": rows,
         "pose_rows": rows[some],
         **poses_along(problem.mechanism, states.q[some]),
         "friction": friction_curves(fit, states, signals, rows),
+        "terms": _terms(fit, problem, signals, k, rows, states),
     }
-    terms = effort_terms(problem, fit.chi, states, motion.log.payloads)
+
+
+def _split(fit: Fit, problem: Problem, signals: Signals, k: int) -> dict[str, Any]:
+    """Parts of the efforts of the k-th log; empty where they are not known."""
+    found = _states(problem, signals, k)
+    terms = {} if found is None else _terms(fit, problem, signals, k, *found)
+    return {"log": signals.log, "rows": found[0], "terms": terms} if found and terms else {}
+
+
+def _states(problem: Problem, signals: Signals, k: int) -> tuple[Int[Array, "m"], States] | None:
+    """Samples drawn of the k-th log, as places in its signals, and the motion of all joints there."""
+    motion = problem.sources[k].motion
+    rows = drawn_rows(signals)
+    samples = samples_at(motion, signals.t[rows])
+    if not len(samples):
+        return None
+    kept = inside(motion, samples)
+    states = states_at(problem, motion, samples[kept])
+    return None if states is None else (rows[kept], states)
+
+
+def _terms(
+    fit: Fit, problem: Problem, signals: Signals, k: int, rows: Int[Array, "m"], states: States
+) -> dict[str, Any]:
+    payloads = problem.sources[k].motion.log.payloads
+    terms: dict[str, Any] = effort_terms(problem, fit.chi, states, payloads)
     if terms and "friction" not in terms:
         terms["friction"] = signals.predicted[rows] - sum(terms.values())
-    return drawn | {"terms": terms}
+    return terms

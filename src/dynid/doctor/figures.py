@@ -16,7 +16,7 @@ from dynid.motion.plan import MotionPlan
 from dynid.report.plots import PALETTE, figure, line, packed, panel, points
 
 if TYPE_CHECKING:
-    from markupsafe import Markup
+    from dynid.report.plots import Figure
 
 _POINTS = 1500  # per panel
 _SPECTRUM_SECONDS = 4.0  # window of Welch's method
@@ -25,7 +25,7 @@ _SIGMAS = 4.0  # half width of a delay curve
 _MOST_COST = 12.0
 
 
-def spectrum_figure(log: Log, plan: MotionPlan, anchor: str) -> Markup:
+def spectrum_figure(log: Log, plan: MotionPlan, anchor: str) -> Figure:
     """Power of each velocity over frequency; a line marks the cutoff of the low-pass on coordinates."""
     from scipy.signal import welch
 
@@ -55,7 +55,7 @@ def spectrum_figure(log: Log, plan: MotionPlan, anchor: str) -> Markup:
     )
 
 
-def delay_figure(found: Diagnosis) -> Markup | None:
+def delay_figure(found: Diagnosis) -> Figure | None:
     """How well each delay of the efforts fits, as the distance from the best in standard deviations."""
     tests = [one for one in found.tests if one.test == "delay" and one.ci95 is not None]
     if not tests:
@@ -78,7 +78,7 @@ def delay_figure(found: Diagnosis) -> Markup | None:
     )
 
 
-def coverage_figure(log: Log, plan: MotionPlan, anchor: str) -> Markup:
+def coverage_figure(log: Log, plan: MotionPlan, anchor: str) -> Figure:
     """Positions and velocities that occur, joint by joint."""
     names = log.position_names[:_MOST_PANELS]
     motion = Motion(log, plan)

@@ -31,9 +31,8 @@ from dynid.report.page import script_json, scripted_page
 from dynid.report.plots import PALETTE, figure, line, packed, panel, points
 
 if TYPE_CHECKING:
-    from markupsafe import Markup
-
     from dynid.excitation.free import FreeExcitation
+    from dynid.report.plots import Figure
 
 FREE_FILES = ("releases.csv", "motions.csv", "excitation.json", "report.html")
 _ANIMATED = 3.0  # s of each motion in the animation
@@ -236,7 +235,7 @@ def _shown_positions(found: FreeExcitation) -> tuple[list[int], list[str]]:
 
 def tension_figure(
     cables: Sequence[str], pulls: Float[Array, "n k c"], limits: Float[Array, "c 2"]
-) -> Markup:
+) -> Figure:
     """Range of the tension of every cable in every motion, with the limits as lines."""
     series = []
     k = pulls.shape[1]
@@ -259,7 +258,7 @@ def swing_figure(
     rest: Float[Array, "k q"],
     positions: Sequence[int],
     names: Sequence[str],
-) -> Markup:
+) -> Figure:
     """Displacement of some positions from equilibrium, one line per motion, one plot per position."""
     rows = np.linspace(0, len(t) - 1, min(_POINTS, len(t))).astype(int)
     panels = []

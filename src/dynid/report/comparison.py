@@ -6,12 +6,12 @@ import io
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
+from dynid.report.comparison_page import TITLES, cell, comparison_html, difference_text, shown_columns
 from dynid.report.csv_file import RowWriter, harmless
 from dynid.report.json_file import json_text, plain
-from dynid.report.numbers import number, percent, unit_text, value_text
-from dynid.report.page import page_style, render, static_policy
+from dynid.report.numbers import number, unit_text, value_text
 from dynid.report.terminal import plain_table, print_titled, print_warnings, standard_console, verbatim
-from dynid.statistics.comparison import Comparison, Line
+from dynid.statistics.comparison import Comparison
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -25,17 +25,6 @@ _MOTIONS = (
     "held-out %: error of simulated free motions against motions that were not used for the fit, in percent"
     " of the measured motion (positions and attitudes each); change: relative to the first line"
 )
-TITLES = {
-    "label": "fit",
-    "n_parameters": "parameters",
-    "fit_percent": "fit %",
-    "held_out_percent": "held-out %",
-    "effort_percent": "as logged %",
-    "change_percent": "change %",
-    "F": "F",
-    "p": "p",
-    "bic": "BIC",
-}
 SCHEMA = "dynid.comparison/1"
 FILES = ("comparison.json", "comparison.csv", "comparison.html")
 _COLUMNS = (
@@ -63,7 +52,7 @@ def print_comparison(comparison: Comparison, *, console: Console | None = None) 
         out.print(verbatim(comparison.words, "bold green"))
     elif comparison.words:
         out.print(verbatim(comparison.words))
-    shown = [name for name in TITLES if any(getattr(line, name) is not None for line in comparison.lines)]
+    shown = shown_columns(comparison)
     table = plain_table(*(TITLES[name] for name in shown))
     for line in comparison.lines:
         style = "bold green" if line.label == comparison.recommended else "dim" if line.failed else ""
@@ -73,6 +62,7 @@ def print_comparison(comparison: Comparison, *, console: Console | None = None) 
     efforts = any(line.effort_percent is not None for line in comparison.lines)
     out.print(verbatim(_EFFORTS if efforts else _MOTIONS, "dim"))
     if comparison.parameters:
+        out.print(verbatim(difference_text(comparison), "bold" if comparison.different else ""))
         _print_parameters(out, comparison)
 
 
@@ -92,22 +82,6 @@ def _print_parameters(out: Console, comparison: Comparison) -> None:
         "Parameters" if count <= len(worst) else f"The {len(worst)} of {count} parameters that differ most"
     )
     print_titled(out, title, table)
-
-
-def cell(line: Line, name: str) -> str:
-    """One value of a line as text."""
-    value = getattr(line, name)
-    if name == "label":
-        return f"{value} (failed)" if line.failed else str(value)
-    if value is None:
-        return "-"
-    if name == "n_parameters":
-        return str(value)
-    if name == "change_percent":
-        return f"{value:+.1f}"
-    if name in ("bic",):
-        return f"{value:.1f}"
-    return number(value, 3) if name in ("F", "p") or value < 10 else percent(value)
 
 
 def comparison_document(comparison: Comparison) -> dict[str, Any]:
@@ -130,30 +104,6 @@ def comparison_csv(comparison: Comparison) -> str:
         folds = [*line.folds, *[None] * (n_folds - len(line.folds))]
         writer.writerow([*own, *(plain(line.by_effort.get(name)) for name in efforts), *map(plain, folds)])
     return text.getvalue()
-
-
-def comparison_html(comparison: Comparison) -> str:
-    """One self-contained page without scripts."""
-    shown = [name for name in TITLES if any(getattr(line, name) is not None for line in comparison.lines)]
-    rows = [
-        {
-            "line": line,
-            "cells": [cell(line, name) for name in shown],
-            "best": line.label == comparison.recommended,
-        }
-        for line in comparison.lines
-    ]
-    efforts = list(dict.fromkeys(name for line in comparison.lines for name in line.by_effort))
-    page = render(
-        "comparison.html",
-        comparison=comparison,
-        titles=[TITLES[name] for name in shown],
-        rows=rows,
-        efforts=efforts,
-        style=page_style(),
-        policy=static_policy(),
-    )
-    return str(page)
 
 
 def comparison_files(comparison: Comparison) -> dict[str, str]:

@@ -11,7 +11,7 @@ from dynid.report.quality import MEANING, Quality, quality
 from dynid.statistics.estimate import Estimate, ParameterEstimate
 
 if TYPE_CHECKING:
-    from markupsafe import Markup
+    from dynid.report.plots import Figure
 
 _LIMIT = 100.0  # percent: an interval this wide reaches zero; larger values give no more information
 _STYLE = {
@@ -22,7 +22,7 @@ _STYLE = {
 }
 
 
-def interval_figure(estimate: Estimate) -> Markup | None:
+def interval_figure(estimate: Estimate) -> Figure | None:
     """Intervals coloured by quality, with prior and true values; None without parameters."""
     shown = [p for p in estimate.parameters if p.ci95 is not None and p.value != 0.0]
     if not shown:

@@ -52,6 +52,7 @@ def _environment() -> Environment:
         "unit": unit_text,
         "ticked": ticked,
         "opening": opening,
+        "drawn": _verbatim,  # pictures of svg.py, which escapes all text
     }
     environment.globals |= {"meaning": MEANING}
     return environment
@@ -136,7 +137,7 @@ def _policy(scripts: tuple[str, ...]) -> str:
 
 
 def _verbatim(text: str) -> Markup:
-    """Our own style sheet and scripts; never used for text of a result."""
+    """Our own style sheet, scripts and pictures; never used for text of a result."""
     from markupsafe import Markup
 
     return Markup(text)  # noqa: S704

@@ -12,11 +12,11 @@ from dynid.common.arrays import Array
 from dynid.estimator.history import History
 from dynid.report.numbers import number, unit_text
 from dynid.report.plots import band, bars, figure, line, packed, panel, stack
-from dynid.statistics.estimate import Fit, Validation
+from dynid.statistics.estimate import Estimate, Fit, Validation
 from dynid.statistics.signals import SINGULARITY_DISTANCE, Signals, Tension
 
 if TYPE_CHECKING:
-    from markupsafe import Markup
+    from dynid.report.plots import Figure
 
 _MOST_NUMBERS = 300_000  # in all figures together: 2.7 bytes each keep the page below 1.5 MB
 _MOST_POINTS = 1500  # a panel is about 500 pixels wide
@@ -37,7 +37,7 @@ def points_per_panel(logs: Sequence[Signals]) -> int:
 
 def effort_figure(
     signals: Signals, anchor: str, most: int, drawn: Mapping[str, Any] | None = None, link: str = ""
-) -> Markup:
+) -> Figure:
     """Measured and predicted effort of one log, with the parts of the prediction where they are known.
 
     Args:
@@ -79,9 +79,15 @@ def effort_figure(
     )
 
 
+def drawn_log(estimate: Estimate, signals: Signals) -> Mapping[str, Any] | None:
+    """What `dynid.display` gives of a log of a result; None: nothing."""
+    drawn = estimate.drawing.get("unseen" if signals.validation else "logs", ())
+    return next((one for one in drawn if one["log"] == signals.log), None)
+
+
 def residual_figure(
     signals: Signals, anchor: str, shared_by: str, flagged: Mapping[str, str], link: str = ""
-) -> Markup:
+) -> Figure:
     """Measured minus predicted effort of one log, with a band of two rms.
 
     Args:
@@ -116,7 +122,7 @@ def residual_figure(
     )
 
 
-def memory_figure(signals: Signals, anchor: str, flagged: Mapping[str, str]) -> Markup | None:
+def memory_figure(signals: Signals, anchor: str, flagged: Mapping[str, str]) -> Figure | None:
     """Spectrum and autocorrelation of the residuals of each effort; None where they are not known."""
     if signals.memory is None or signals.memory.shape[1] < 8:
         return None
@@ -164,7 +170,7 @@ def memory_figure(signals: Signals, anchor: str, flagged: Mapping[str, str]) -> 
     )
 
 
-def tension_figure(signals: Signals, motors: Tension, anchor: str, most: int) -> Markup:
+def tension_figure(signals: Signals, motors: Tension, anchor: str, most: int) -> Figure:
     """Measured and rebuilt effort of each motor, then the internal tension, of one log."""
     rows = _thinned(signals.t, most)
     panels = []
@@ -190,7 +196,7 @@ def tension_figure(signals: Signals, motors: Tension, anchor: str, most: int) ->
     )
 
 
-def singularity_figure(signals: Signals, anchor: str, most: int) -> Markup:
+def singularity_figure(signals: Signals, anchor: str, most: int) -> Figure:
     """Distance from singular poses along one log."""
     rows = _thinned(signals.t, most)
     t, distance = _since_start(signals.t)[rows], signals.closure[SINGULARITY_DISTANCE][rows]
@@ -248,7 +254,7 @@ def _columns(signals: Signals) -> int:
     return 3 if vectors else 2
 
 
-def history_figure(history: History, names: Sequence[str], units: Mapping[str, str]) -> Markup:
+def history_figure(history: History, names: Sequence[str], units: Mapping[str, str]) -> Figure:
     """The named parameters over time; a line marks each change."""
     panels = []
     marks = [{"x": change.seconds, "colour": "red"} for change in history.changes]
@@ -280,7 +286,7 @@ def _first_seen(chi: Any, half: Any) -> tuple[Any, Any]:
     return chi - shown, chi + shown
 
 
-def run_figure(validation: Validation, fit: Fit, anchor: str) -> Markup | None:
+def run_figure(validation: Validation, fit: Fit, anchor: str) -> Figure | None:
     """One bar per run; None for robots with motor efforts."""
     if not validation.runs:
         return None

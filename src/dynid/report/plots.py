@@ -1,4 +1,4 @@
-"""Plots of pages as plain trees, which `templates/plots.js` draws: series, panels and figures.
+"""Plots as plain trees: series, panels, figures. `templates/plots.js` draws them in pages, `svg.py` pictures.
 
 A figure has panels side by side; panels with one `link` are zoomed together. Colours are names of the page's
 palette (Okabe and Ito's: distinguishable with any colour vision), so that a page can be light or dark.
@@ -8,17 +8,18 @@ from __future__ import annotations
 
 import base64
 import math
+import os
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
 
 import numpy as np
 from jaxtyping import Float
 
 from dynid.common.arrays import Array
-from dynid.report.page import render, script_json
-
-if TYPE_CHECKING:
-    from markupsafe import Markup
+from dynid.common.errors import InputError
+from dynid.report.page import render, script_json, scripted_page
 
 PALETTE = ("blue", "orange", "green", "red", "purple", "sky", "grey", "ink")
 _LEVELS = 32767  # of a packed number on each side of the middle; -32768 is NaN
@@ -90,6 +91,57 @@ def panel(
     return {"title": title, **axes, "series": list(series), **more}
 
 
+@dataclass(frozen=True, eq=False)
+class Figure:
+    """One figure: pages include it with zoom and downloads, a notebook shows it as a picture.
+
+    Attributes:
+        anchor: Its id in a page; that of its data is `ANCHOR-spec`.
+        spec: Panels and series as a tree of names and numbers.
+        label: Description for screen readers.
+        caption: What is shown, and how to read it.
+        table: Whether a page has a table of its numbers.
+    """
+
+    anchor: str
+    spec: Mapping[str, Any]
+    label: str
+    caption: str
+    table: bool = True
+
+    def __html__(self) -> str:
+        """As part of a page, all text escaped."""
+        return str(render("figure.html", figure=self, spec=script_json(self.spec)))
+
+    @property
+    def svg(self) -> str:
+        """The picture as SVG, in the colours of the light page."""
+        from dynid.report.svg import svg_text
+
+        return svg_text(self.spec, self.label)
+
+    def _repr_html_(self) -> str:
+        """What a notebook shows: the picture and its caption."""
+        return str(render("picture.html", figure=self))
+
+    def __repr__(self) -> str:
+        """One line."""
+        return f"Figure({self.label!r}, {len(self.spec['panels'])} panels)"
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Write the figure: `.svg` a picture, `.html` a page of its own with zoom and downloads."""
+        file = Path(path)
+        if file.suffix not in (".svg", ".html"):
+            raise InputError(
+                f"'{file.suffix}' is no ending of a figure", file=file, remedy="use .svg or .html"
+            )
+        text = self.svg if file.suffix == ".svg" else scripted_page("figure_page.html", (), figure=self)
+        try:
+            file.write_text(text, encoding="utf-8")
+        except OSError as error:
+            raise InputError(f"cannot be written: {error.strerror or error}", file=file) from error
+
+
 def figure(
     anchor: str,
     panels: Sequence[Mapping[str, Any]],
@@ -99,19 +151,14 @@ def figure(
     columns: int = 1,
     table: bool = True,
     **more: Any,
-) -> Markup:
-    """The figure as HTML.
+) -> Figure:
+    """A figure of panels.
 
     Args:
-        anchor: Its id; that of its data is `ANCHOR-spec`.
-        label: Description for screen readers.
-        caption: What is shown, and how to read it.
+        anchor, label, caption, table: Attributes of `Figure`.
         columns: Panels side by side, if there is room.
-        table: Whether a table of its numbers is behind it.
         more: `link` (panels zoomed together), `shared` (series by name), `borrows` (id of the data that
             has them), `fixed` (no zoom).
     """
     spec = {"columns": min(columns, len(panels)), "panels": list(panels), **more}
-    return render(
-        "figure.html", anchor=anchor, spec=script_json(spec), label=label, caption=caption, table=table
-    )
+    return Figure(anchor, spec, label, caption, table)

@@ -18,8 +18,9 @@ from dynid.report.terminal import plain_table, print_titled, print_warnings, sta
 from dynid.statistics.rehearsal import Rehearsal, RehearsedParameter
 
 if TYPE_CHECKING:
-    from markupsafe import Markup
     from rich.console import Console
+
+    from dynid.report.plots import Figure
 
 TITLES = ("parameter", "unit", "truth", "sigma", "%", "rms", "ratio", "bias", "in 95 %")
 _MOST = 60
@@ -112,7 +113,7 @@ def write_rehearsal(found: Rehearsal, folder: Path) -> None:
         replace_folder(path, rehearsal_files(found))
 
 
-def promise_figure(found: Rehearsal) -> Markup | None:
+def promise_figure(found: Rehearsal) -> Figure | None:
     """Ratio of rms error to reported sigma, against the relative sigma of the parameter."""
     shown = [one for one in found.parameters if one.sigma > 0.0 and one.rms > 0.0]
     if not shown:

@@ -73,6 +73,8 @@ class ParameterLine:
     Attributes:
         values, sigmas: Per result; None where it has no such parameter.
         z: Largest difference between two results in units of its own deviation.
+        p: Probability of a difference as large between any two of the results if the parameter is the same
+            in all of them (Student's t, times the number of pairs).
     """
 
     name: str
@@ -80,6 +82,7 @@ class ParameterLine:
     values: tuple[float | None, ...]
     sigmas: tuple[float | None, ...]
     z: float | None
+    p: float | None = None
 
 
 @dataclass(frozen=True)
@@ -110,6 +113,13 @@ class Comparison:
             if line.label == label:
                 return line
         raise InputError(f"no line '{label}'" + nearest(label, [line.label for line in self.lines]))
+
+    @property
+    def different(self) -> tuple[ParameterLine, ...]:
+        """Parameters that differ significantly, the most significant first; all tests together err in 1 %."""
+        tested = [one for one in self.parameters if one.p is not None]
+        found = [one for one in tested if (one.p or 0.0) * len(tested) < SIGNIFICANT]
+        return tuple(sorted(found, key=lambda one: -(one.z or 0.0)))
 
     def summary(self) -> None:
         """Print the table, warnings first."""

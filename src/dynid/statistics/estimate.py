@@ -11,7 +11,7 @@ from jaxtyping import Float
 
 from dynid.base.system import NotIdentifiable
 from dynid.common.arrays import Array
-from dynid.common.errors import InputError
+from dynid.common.errors import DynidError, InputError, nearest
 from dynid.common.notices import Notice
 from dynid.estimator.history import History
 from dynid.mechanism.mechanism import Mechanism
@@ -24,6 +24,7 @@ from dynid.statistics.verdict import NOT_JUDGED, Verdict
 
 if TYPE_CHECKING:
     from dynid.prediction.predict import EffortPrediction
+    from dynid.report.result_plots import Plots
     from dynid.report.summary import Summary
 
 # A prediction is poor above both: times the residual of the fit, and percent of the measured norm.
@@ -304,8 +305,6 @@ class Estimate:
 
     def __getitem__(self, name: str) -> ParameterEstimate:
         """The parameter called `name`."""
-        from dynid.common.errors import DynidError, nearest
-
         for parameter in self.parameters:
             if parameter.name == name:
                 return parameter
@@ -353,6 +352,13 @@ class Estimate:
 
         return Summary(self, full)
 
+    @property
+    def plot(self) -> Plots:
+        """The plots `friction()`, `efforts()`, `parameters()`, `correlation()`: to show, or to `save`."""
+        from dynid.report.result_plots import Plots
+
+        return Plots(self)
+
     def predict(self, trajectory: Any, **options: Any) -> EffortPrediction:
         """Efforts for a desired trajectory; options as of `predict_efforts`.
 
@@ -370,10 +376,13 @@ class Estimate:
             log: One or several: files, `Log` objects, data frames or mappings of columns.
             robot: Default: the robot of the identification.
         """
+        return self._predicted(log, robot)[0]
+
+    def _predicted(self, log: Any, robot: Any = None) -> tuple[tuple[Validation, ...], tuple[Signals, ...]]:
         from dynid.problem import several
         from dynid.validation.held_out import validate_result
 
-        return validate_result(self, several(log), robot)[0]
+        return validate_result(self, several(log), robot)
 
     def save(self, folder: Any) -> None:
         """Write `result.json`, `parameters.csv`, `signals.csv` and `report.html` into a folder."""

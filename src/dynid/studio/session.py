@@ -151,7 +151,7 @@ class Session:
 
     def export(self, result: int, formats: Sequence[str]) -> None:
         """Write a result in formats of other programs, beside its folder."""
-        from dynid.export import EXPORTERS
+        from dynid.exporters import EXPORTERS
 
         with self._lock:
             self._idle()
@@ -177,7 +177,7 @@ class Session:
 
     def state(self) -> dict[str, Any]:
         """All that the page shows, as plain values."""
-        from dynid.export import EXPORTERS
+        from dynid.exporters import EXPORTERS
 
         with self._lock:
             asked, mechanism = self._experiment, self._mechanism

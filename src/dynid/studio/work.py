@@ -62,10 +62,10 @@ def compared(results: list[str], out: str, progress: Progress) -> dict[str, Any]
 
 def exported(result: str, formats: list[str], out: str, progress: Progress) -> dict[str, Any]:
     """As `dynid export RESULT --to FORMAT --out OUT`."""
-    from dynid.export import export_result
+    from dynid.exporters import export
 
     progress("export", 0.0)
-    made = export_result(Path(result), formats, Path(out))
+    made = export(result, formats, out)
     return {
         "folder": str(out),
         "notes": list(made.notes),

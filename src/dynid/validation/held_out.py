@@ -82,29 +82,40 @@ def _judged(found: Validation, fitted: float) -> Validation:
     return replace(found, warnings=(*found.warnings, poor))
 
 
+def held_out_problem(problem: Problem, held_out: Sequence[Log], experiment: Experiment) -> Problem | None:
+    """The same equations along other logs, with the filters of the identification; None without logs.
+
+    Args:
+        problem: The identification.
+        held_out: Logs to predict.
+        experiment: Its settings.
+    """
+    if not held_out:
+        return None
+    for log in held_out if experiment.unloaded is None else ():
+        refuse_unloaded(problem.loads, problem.mechanism.payloads, log.payloads, f"log '{log.name}'")
+    return problem.on(held_out, held_out_plans(problem, held_out, experiment), experiment)
+
+
 def predict_held_out(
-    problem: Problem, chi: Float[Array, "p"], held_out: Sequence[Log], experiment: Experiment
+    problem: Problem, held: Problem | None, chi: Float[Array, "p"], experiment: Experiment
 ) -> Predicted:
     """Predict logs with the filters that the identification used.
 
     Args:
         problem: The identification.
+        held: The logs to predict (`held_out_problem`).
         chi: Standard parameters that give the same efforts as its estimate, shape (p,), SI.
-        held_out: Logs to predict.
         experiment: Its settings.
     """
-    if not held_out:
+    if held is None:
         return (), ()
-    for log in held_out if experiment.unloaded is None else ():
-        refuse_unloaded(problem.loads, problem.mechanism.payloads, log.payloads, f"log '{log.name}'")
-    plans = held_out_plans(problem, held_out, experiment)
     # Parts of one file without a common sample are independent.
     used = {
         log.sha256
         for log in problem.logs
-        if log.sha256 and any(log.sha256 == one.sha256 and not disjoint(log, one) for one in held_out)
+        if log.sha256 and any(log.sha256 == one.sha256 and not disjoint(log, one) for one in held.logs)
     }
-    held = problem.on(held_out, plans, experiment)
     found, shown = predict(held, chi, used | unloaded_logs(experiment))
     fresh = [not any(same_samples(log, other) for other in problem.logs) for log in held.logs]
     return tuple(

@@ -94,15 +94,23 @@ def side_by_side(found: Sequence[Estimate]) -> tuple[ParameterLine, ...]:
     for name in names:
         own = [one.get(name) for one in listed]
         known = [one for one in own if one is not None and one.sigma]
-        differences = [
-            abs(a.value - b.value) / float(np.hypot(a.sigma or 0.0, b.sigma or 0.0))
-            for a, b in combinations(known, 2)
-        ]
+        pairs = list(combinations(known, 2))
+        differences = [_compared(a, b).distance for a, b in pairs]
+        chances = [_chance(z, a, b) for z, (a, b) in zip(differences, pairs, strict=True)]
         unit = next(one.unit for one in own if one is not None)
         values = tuple(None if one is None else one.value for one in own)
         sigmas = tuple(None if one is None else one.sigma for one in own)
-        lines.append(ParameterLine(name, unit, values, sigmas, max(differences, default=None)))
+        p = min(1.0, len(pairs) * min(chances)) if pairs else None
+        lines.append(ParameterLine(name, unit, values, sigmas, max(differences, default=None), p))
     return tuple(lines)
+
+
+def _chance(z: float, one: ParameterEstimate, other: ParameterEstimate) -> float:
+    """Probability of a larger difference of equal parameters; the less well known sigma counts."""
+    from scipy.special import stdtr
+
+    dof = min(np.inf if a.dof is None else a.dof for a in (one, other))
+    return float(2.0 * stdtr(dof, -z))
 
 
 def mass_by_payload(found: Sequence[Estimate]) -> tuple[ParameterLine, ...]:

@@ -80,7 +80,7 @@ def unseen_errors(fit: Fit, signals: Sequence[Signals], validation: Sequence[Val
     )
     if fresh:
         rows = [_of_signals(name, k, fresh, floors.get(name, 0.0)) for k, name in enumerate(fresh[0].names)]
-        judged_on = f"validation {', '.join(one.log for one in fresh)}"
+        judged_on = f"validation log{'s' if len(fresh) > 1 else ''} {', '.join(one.log for one in fresh)}"
         return replace(NOT_JUDGED, judged_on=judged_on, joints=tuple(rows))
     errors = left_out_errors(fit)
     rows = []

@@ -16,7 +16,7 @@ from dynid.mechanism.mechanism import BASE, Body, Mechanism
 from dynid.report.plots import PALETTE, bars, figure, line, packed, panel
 
 if TYPE_CHECKING:
-    from markupsafe import Markup
+    from dynid.report.plots import Figure
 
 _FRAMES = 160
 _POINTS = 800
@@ -24,7 +24,7 @@ _POINTS = 800
 
 def spectrum_figure(
     before: Float[Array, "b"], after: Float[Array, "b"], caption: str = "Singular values, unit columns"
-) -> Markup:
+) -> Figure:
     """Singular values of the rows."""
     series = [
         line(name, np.arange(1.0, len(values) + 1), np.maximum(values, 1e-16), colour, dots=True)
@@ -34,7 +34,7 @@ def spectrum_figure(
     return figure("spectrum", [one], "singular values before and after", caption)
 
 
-def gain_figure(names: Sequence[str], before: Float[Array, "b"], after: Float[Array, "b"]) -> Markup:
+def gain_figure(names: Sequence[str], before: Float[Array, "b"], after: Float[Array, "b"]) -> Figure:
     """Improvement factor of every parameter, largest first."""
     gain = before / after
     gain = np.where(np.isfinite(gain), gain, np.nanmax(np.where(np.isfinite(gain), gain, 1.0)))
@@ -46,7 +46,7 @@ def gain_figure(names: Sequence[str], before: Float[Array, "b"], after: Float[Ar
     return figure("gains", [one], "gain of every parameter", "Improvement of each parameter", fixed=True)
 
 
-def use_figure(names: Sequence[str], left: Float[Array, "l"]) -> Markup:
+def use_figure(names: Sequence[str], left: Float[Array, "l"]) -> Figure:
     """Use of every limit."""
     order = np.argsort(left)
     colours = ["orange" if left[i] < 5.0 else "green" for i in order]
@@ -61,7 +61,7 @@ def use_figure(names: Sequence[str], left: Float[Array, "l"]) -> Markup:
     return figure("uses", [one], "use of every limit", caption, fixed=True)
 
 
-def spread_figure(values: Float[Array, "s"]) -> Markup:
+def spread_figure(values: Float[Array, "s"]) -> Figure:
     """Values of all starts, sorted."""
     series = [line("start", np.arange(1.0, len(values) + 1), np.sort(values), "blue", dots=True)]
     one = panel(series, "", "start, sorted", "criterion", height=230)
@@ -74,7 +74,7 @@ def joint_figure(
     rates: Sequence[Float[Array, "n m"]],
     unit: str,
     efforts: tuple[Sequence[str], Float[Array, "n a"]] | None = None,
-) -> Markup:
+) -> Figure:
     """Positions, velocities and accelerations of the measured joints, and efforts, one plot each.
 
     Args:
@@ -104,7 +104,7 @@ def joint_figure(
     return figure("joints", panels, label, caption, columns=2, link="joints", shared=shared)
 
 
-def path_figure(body: str, p: Float[Array, "n 3"]) -> Markup:
+def path_figure(body: str, p: Float[Array, "n 3"]) -> Figure:
     """Path of the origin of a body, seen along the three axes."""
     rows = np.linspace(0, len(p) - 1, min(_POINTS, len(p))).astype(int)
     panels = [

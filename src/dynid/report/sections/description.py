@@ -14,7 +14,7 @@ from dynid.statistics.estimate import Estimate
 from dynid.statistics.signals import SINGULARITY_DISTANCE
 
 if TYPE_CHECKING:
-    from markupsafe import Markup
+    from dynid.report.plots import Figure
 
 _MOST = 12
 _WORST = 3  # logs that are plotted
@@ -40,7 +40,7 @@ def section(estimate: Estimate) -> Section | None:
     return Section("description", "Is the description right?", body, folded=True)
 
 
-def _figures(estimate: Estimate) -> list[Markup]:
+def _figures(estimate: Estimate) -> list[Figure]:
     """Of the logs that come nearest to a singular pose."""
     nearest = []
     for one in estimate.signals:

@@ -6,13 +6,15 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from jaxtyping import Float
 
+from dynid.common.arrays import Array
 from dynid.estimator.history import History
 from dynid.report.intervals import interval_figure
 from dynid.report.numbers import sigma_text, unit_text, value_text
 from dynid.report.page import Section, render
 from dynid.report.panels import history_figure
-from dynid.report.plots import band, figure, line, panel, points
+from dynid.report.plots import Figure, band, figure, line, panel, points
 from dynid.report.quality import MEANING, Quality, holds_truth, loads, owner_of, quality
 from dynid.statistics.estimate import Estimate
 
@@ -39,6 +41,7 @@ Entry = Mapping[str, Any]
 _PANELS = 12
 _LISTED = 8
 _CURVES = 12
+_WIDE = 1.5  # times the span of a friction curve: half of a band that hides it
 
 
 def section(estimate: Estimate) -> Section:
@@ -83,13 +86,13 @@ def _millimetres(place: Sequence[float] | None) -> str:
     return "-" if place is None else ", ".join(f"{1e3 * x:.1f}" for x in place).replace("-0.0", "0.0")
 
 
-def friction_figure(estimate: Estimate) -> Markup | None:
+def friction_figure(estimate: Estimate) -> Figure | None:
     """Friction of every drive over its speed, with band and measured points; None without friction."""
     drawn = [one for one in estimate.drawing.get("logs", ()) if one["friction"]]
     if not drawn:
         return None
     curves = drawn[0]["friction"]
-    panels = []
+    panels, wide = [], False
     for one in curves[:_CURVES]:
         v, f, half = one["speed"], one["effort"], one["half"]
         per = "rad/s" if one["unit"] == "N m" else "m/s"
@@ -101,21 +104,31 @@ def friction_figure(estimate: Estimate) -> Markup | None:
             seen = points("samples of the log", one["at"], one["points"], "blue", size=1.6, opacity=0.45)
             series.insert(0, seen)
         title = f"{one['owner']} [{unit_text(one['unit'])}]"
-        panels.append(panel(series, title, f"speed [{per}]", height=180))
+        near = _near(np.concatenate([f, one.get("points", [])]), half)
+        wide |= bool(near)
+        panels.append(panel(series, title, f"speed [{per}]", near, height=180))
     cloud = (
         f" A point is friction plus residual at a sample of log {drawn[0]['log']}; "
         "points away from the curve show friction that the model lacks."
         if any("points" in one for one in curves)
         else ""
     )
+    cut = " A band that fills a panel is wider than shown: that friction is hardly known." if wide else ""
     left = f" The first {_CURVES} of {len(curves)} drives." if len(curves) > _CURVES else ""
     return figure(
         "friction",
         panels,
         "friction of every drive over its speed",
-        f"Friction over speed.{cloud}{left}",
+        f"Friction over speed.{cloud}{cut}{left}",
         columns=3,
     )
+
+
+def _near(seen: Float[Array, "n"], half: Float[Array, "m"]) -> dict[str, Any]:
+    """Range of an axis that keeps curve and points readable beside a band far wider than they are."""
+    low, high = float(np.nanmin(seen)), float(np.nanmax(seen))
+    span = (high - low) or 1.0
+    return {"range": [low - span, high + span]} if np.nanmax(half) > _WIDE * span else {}
 
 
 def parameters(estimate: Estimate) -> Markup:

@@ -10,6 +10,7 @@ import numpy as np
 
 from dynid.report.page import Section, render
 from dynid.report.panels import (
+    drawn_log,
     effort_figure,
     memory_figure,
     points_per_panel,
@@ -23,6 +24,8 @@ from dynid.statistics.signals import Signals, Tension, worst_signals
 if TYPE_CHECKING:
     from markupsafe import Markup
 
+    from dynid.report.plots import Figure
+
 _WORST = 3  # logs of each use that are plotted
 _NOT_WHITE = 0.01  # probability of the test below which residuals count as correlated
 _MEMORIES = 8  # efforts of which spectra are shown
@@ -34,12 +37,8 @@ def section(estimate: Estimate) -> Section:
     unseen = [one for one in estimate.signals if one.validation]
     shown = [*_worst(unseen), *_worst(used)]
     most = points_per_panel(shown)
-    drawn = {one["log"]: one for one in estimate.drawing.get("logs", ())}
     flagged = not_white(estimate)
-    curves = [
-        _curves(one, i, most, None if one.validation else drawn.get(one.log), flagged)
-        for i, one in enumerate(shown)
-    ]
+    curves = [_curves(one, i, most, drawn_log(estimate, one), flagged) for i, one in enumerate(shown)]
     kind = "free" if estimate.fit.cost_C is not None else estimate.model
     body = render(
         "predicts.html",
@@ -81,7 +80,7 @@ def _curves(
     }
 
 
-def _runs(estimate: Estimate) -> list[Markup]:
+def _runs(estimate: Estimate) -> list[Figure]:
     found = [run_figure(item, estimate.fit, f"runs-{i}") for i, item in enumerate(estimate.validation)]
     return [one for one in found if one is not None]
 
@@ -92,7 +91,7 @@ def not_white(estimate: Estimate) -> dict[str, str]:
     return {one.about: "not white" for one in tests}
 
 
-def _memory(used: Sequence[Signals], flagged: Mapping[str, str]) -> Markup | None:
+def _memory(used: Sequence[Signals], flagged: Mapping[str, str]) -> Figure | None:
     """Spectra of the worst log; of many efforts those that are not white."""
     if not used:
         return None

@@ -16,7 +16,7 @@ from dynid.report.quality import Quality, owner_of, quality
 from dynid.statistics.estimate import Estimate, ParameterEstimate
 
 if TYPE_CHECKING:
-    from markupsafe import Markup
+    from dynid.report.plots import Figure
 
 _MAPPED = 60  # parameters of the map
 _LISTED = 10
@@ -74,7 +74,7 @@ def _moves(estimate: Estimate, poor: list[ParameterEstimate]) -> list[tuple[str,
     return sorted(count.items(), key=lambda one: -one[1])[:4]
 
 
-def correlation_figure(estimate: Estimate) -> Markup | None:
+def correlation_figure(estimate: Estimate) -> Figure | None:
     """Correlation of every pair of parameters; of many, those with the strongest."""
     names = [p.name for p in estimate.parameters if p.sigma is not None]
     C = np.asarray(estimate.covariance)

@@ -158,7 +158,7 @@ window.dynid = window.dynid || {};
         if (inner / x.names.length < 9 && v % Math.ceil(10 / (inner / x.names.length))) { return; }
         const at = px(v) + 3, made = node("text", { x: at, y: top + innerY + 9, "text-anchor": "end", transform: "rotate(-55 " + at + " " + (top + innerY + 9) + ")" }, labels, fitted(label, 14 * CHAR));
         node("title", {}, made, label);
-      } else { node("text", { x: px(v), y: top + innerY + 15, "text-anchor": "middle" }, labels, label); }
+      } else { node("text", { x: Math.min(px(v), width - label.length * CHAR / 2), y: top + innerY + 15, "text-anchor": "middle" }, labels, label); }
     });
     if (x.title) { node("text", { x: left + inner / 2, y: whole - 4, "text-anchor": "middle" }, labels, x.title); }
     if (y.title) { node("text", { transform: "translate(12 " + (top + innerY / 2) + ") rotate(-90)", "text-anchor": "middle" }, labels, fitted(y.title, innerY + 40)); }

@@ -1,0 +1,235 @@
+"""A result in the formats of other programs.
+
+An exporter (`contract.py`) writes into an existing folder and returns what it wrote. To add one: a file here,
+and one line in EXPORTERS. `full_set` makes a full set of parameters of the base parameters first; every
+export is read back and compared with the estimate (`certificate.py`).
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import tempfile
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from dynid.common.batched import single_threaded_blas
+from dynid.common.errors import InputError, nearest
+from dynid.common.registry import Registry
+from dynid.experiment.experiment import Experiment
+from dynid.exporters.actuators import law_of
+from dynid.exporters.certificate import Along, Certificate, LogFigure, certify, logs_of
+from dynid.exporters.contract import Exported, Exporter
+from dynid.exporters.described import fill_certificate
+from dynid.exporters.full_set import FullSet, NotPhysical, PayloadUse, full_set
+from dynid.exporters.replay import Replay
+from dynid.mechanism.mechanism import Mechanism
+from dynid.motion.servo import LIMIT
+from dynid.motion.settings import LogEntry
+from dynid.prediction.result_values import saved
+from dynid.problem import as_log
+from dynid.statistics.estimate import Estimate
+
+EXPORTERS: Registry[Exporter] = Registry(
+    "dynid.exporters",
+    {
+        "urdf": "dynid.exporters.urdf:export_urdf",
+        "mjcf": "dynid.exporters.mjcf:export_mjcf",
+        "sdf": "dynid.exporters.sdf:export_sdf",
+        "yaml": "dynid.exporters.sidecar:export_yaml",
+        "ros2": "dynid.exporters.ros2:export_ros2",
+        "actuators": "dynid.exporters.actuators:export_actuators",
+        "ur": "dynid.exporters.payloads:export_ur",
+        "franka": "dynid.exporters.payloads:export_franka",
+        "c": "dynid.exporters.code:export_c",
+        "numpy": "dynid.exporters.code:export_numpy",
+    },
+    gives=("dynid.exporters.contract:Exported", "builtins:list", "builtins:tuple"),
+)
+FULL = ("urdf", "mjcf", "sdf", "yaml", "ros2", "actuators", "ur", "franka")  # write values for every body
+SUMMARY = "export.json"
+
+
+@dataclass(frozen=True)
+class Written:
+    """One export.
+
+    Attributes:
+        files: The main file first.
+        not_representable: What the format cannot hold.
+    """
+
+    format: str
+    files: tuple[Path, ...]
+    certificate: Certificate
+    not_representable: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class Export:
+    """All that `dynid export` wrote.
+
+    Attributes:
+        summary: The file export.json.
+        notes: About the set of parameters, one sentence each.
+    """
+
+    written: tuple[Written, ...]
+    summary: Path
+    physical: bool
+    notes: tuple[str, ...]
+
+
+def export(
+    result: str | os.PathLike[str] | Estimate,
+    to: str | Sequence[str],
+    out: str | os.PathLike[str],
+    robot: str | os.PathLike[str] | Mechanism | None = None,
+    *,
+    not_physical: NotPhysical = "noise",
+    payload: PayloadUse = "link",
+    replay: Sequence[str | os.PathLike[str]] = (),
+) -> Export:
+    """Write a result in one or several formats, read each back, and compare it with the estimate.
+
+    Args:
+        result: An estimate, a result.json or its folder.
+        to: One format or several: `urdf`, `mjcf`, `sdf`, `yaml`, `ros2`, `actuators`, `ur`, `franka`, `c`,
+            `numpy`, or those of installed packages.
+        out: Folder, made if it does not exist; files of the same names are replaced.
+        robot: Instead of the robot of the result.
+        not_physical: What to do if no physically consistent robot has the base parameters (`full_set`).
+        payload: Identified payloads as links of their own, merged into their carriers, or left out.
+        replay: Logs that the written MJCF is to be simulated with, beside the description.
+    """
+    formats, folder = [to] if isinstance(to, str) else list(to), Path(out)
+    for name in formats:
+        if name not in EXPORTERS:
+            raise InputError(
+                f"unknown format '{name}'" + nearest(name, EXPORTERS),
+                remedy=f"formats: {', '.join(EXPORTERS)}",
+            )
+    if replay and "mjcf" not in formats:
+        raise InputError("only an MJCF is simulated", place="--replay", remedy="add --to mjcf")
+    estimate, experiment, mechanism = saved(result, robot)
+    exporters = {name: EXPORTERS[name] for name in dict.fromkeys(formats)}
+    with single_threaded_blas(), _staged(folder) as staging:
+        # Formats of base parameters need no real bodies.
+        strict = any(name in FULL for name in exporters)
+        full = full_set(estimate, experiment, mechanism, not_physical if strict else "mark", payload)
+        choices = {**full.estimate.choices, "export": " ".join(full.notes)}
+        full = replace(full, estimate=replace(full.estimate, choices=choices))
+        logs = logs_of(full, experiment)
+        judge = _judge(full, experiment, mechanism, replay) if replay else None
+        written = [_written(name, make, full, logs, staging, judge) for name, make in exporters.items()]
+        summary = json.dumps(_document(full, written), indent=2, allow_nan=False)
+        (staging / SUMMARY).write_text(f"{summary}\n", encoding="utf-8")
+        _move(staging, folder)
+    placed = tuple(
+        replace(one, files=tuple(folder / file.relative_to(staging) for file in one.files)) for one in written
+    )
+    return Export(placed, folder / SUMMARY, full.physical, full.notes)
+
+
+Judge = Callable[[Path], tuple[Replay, ...]]
+
+
+def _judge(
+    full: FullSet, experiment: Experiment, mechanism: Mechanism, files: Sequence[str | os.PathLike[str]]
+) -> Judge:
+    """Simulates logs with a written MJCF and with the description."""
+    from dynid.exporters.readers import spec_for
+    from dynid.exporters.replay import described_spec, replayed
+
+    law, motors = law_of(full.estimate, mechanism), [one.name for one in mechanism.actuators]
+    found = {one.name: one.value for one in full.estimate.parameters}
+    limits = np.array([found.get(f"{LIMIT}_{name}", np.inf) for name in motors])
+    plain = replace(mechanism, payloads={})
+    described = described_spec(full.estimate, plain)
+    logs = [as_log(LogEntry(os.fspath(file)), plain, experiment) for file in files]
+    source = Path(mechanism.sources[0]).parent if mechanism.sources else None
+
+    def judge(file: Path) -> tuple[Replay, ...]:
+        spec = spec_for(file, source)
+        return tuple(replayed(spec, described, plain, log, law, limits) for log in logs)
+
+    return judge
+
+
+def _written(
+    name: str,
+    exporter: Exporter,
+    full: FullSet,
+    logs: list[Along | LogFigure],
+    folder: Path,
+    judge: Judge | None,
+) -> Written:
+    made = exporter(full.estimate, full.mechanism, folder)
+    if not isinstance(made, Exported):
+        made = Exported(tuple(Path(file) for file in made))
+    certificate = certify(made, full, logs)
+    if judge is not None and name == "mjcf":
+        certificate = replace(certificate, replays=judge(made.files[0]))
+    differences = [file.with_name(f"{file.name}.diff") for file in made.files]
+    files = (*made.files, *(file for file in differences if file.is_file()))
+    for file in files:
+        fill_certificate(file, certificate.text)
+    return Written(name, files, certificate, made.not_representable)
+
+
+def _document(full: FullSet, written: Sequence[Written]) -> dict[str, Any]:
+    """export.json."""
+    lost = dict.fromkeys(f"{one.format}: {text}" for one in written for text in one.not_representable)
+    return {
+        "schema": "dynid.export/1",
+        "robot": full.estimate.robot,
+        "physical": full.physical,
+        "notes": list(full.notes),
+        "files": [
+            {
+                "file": one.files[0].name,
+                "format": one.format,
+                "also": [file.name for file in one.files[1:]],
+                "certificate": one.certificate.document(),
+            }
+            for one in written
+        ],
+        "not_representable": list(lost),
+    }
+
+
+@contextmanager
+def _staged(folder: Path) -> Iterator[Path]:
+    """A new folder beside `folder`, removed at the end: what fails leaves nothing behind."""
+    try:
+        folder = folder.resolve()
+        folder.parent.mkdir(parents=True, exist_ok=True)
+        staging = Path(tempfile.mkdtemp(prefix=f".{folder.name}.new-", dir=folder.parent))
+    except OSError as error:
+        raise _unwritable(folder, error) from error
+    try:
+        yield staging
+    finally:
+        shutil.rmtree(staging, ignore_errors=True)
+
+
+def _move(staging: Path, folder: Path) -> None:
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        for file in sorted(one for one in staging.rglob("*") if one.is_file()):
+            target = folder / file.relative_to(staging)
+            target.parent.mkdir(parents=True, exist_ok=True)
+            file.replace(target)
+    except OSError as error:
+        raise _unwritable(folder, error) from error
+
+
+def _unwritable(folder: Path, error: OSError) -> InputError:
+    text = f"cannot be written: {error.strerror or error}"
+    return InputError(text, file=folder, remedy="choose another --out")

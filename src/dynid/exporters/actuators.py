@@ -1,0 +1,246 @@
+"""Actuator models for simulators: what each joint's drive does, with the names of other programs' fields.
+
+    effort = stiffness (q_ref(t - delay) - q - bias) - damping dq,    |effort| <= effort_limit
+    joint:  armature ddq + viscous_friction dq + friction sign(dq)
+
+NAME.actuators.yaml has the values with their sigma, and again as fields of configurations of Isaac Lab and
+mjlab; NAME.actuators.xml has position actuators for an MJCF.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from dynid.common.entry import plain_entry
+from dynid.common.errors import InputError
+from dynid.common.settings import read
+from dynid.exporters.contract import Exported
+from dynid.exporters.described import Described, header_lines, named_file
+from dynid.exporters.drives import split_drives
+from dynid.exporters.link_tree import link_tree
+from dynid.exporters.xml_text import attribute, comment, number
+from dynid.mechanism.mechanism import Mechanism
+from dynid.motion.servo import LIMIT, Law, PdSettings
+from dynid.statistics.estimate import Estimate, ParameterEstimate
+
+PHYSICS_DT = 0.001  # s: steps in which delays are counted
+_TERMS = ("Ia", "Fv", "Fs")
+
+
+@dataclass(frozen=True)
+class ActuatorModel:
+    """The drive of one joint, SI units of the joint.
+
+    Attributes:
+        motor, joint: Names.
+        ratio: Velocity of the motor per velocity of the joint.
+        stiffness, damping: Of the PD law; None: efforts were logged, there is no law.
+        delay: Its value and 95 % interval, in [s].
+        bias: What the encoder shows too much, in [rad] or [m].
+        effort_limit: Largest effort; None: not reached in the logs.
+    """
+
+    motor: str
+    joint: str
+    ratio: float
+    stiffness: float | None
+    damping: float | None
+    delay: tuple[float, float, float]
+    bias: float
+    armature: float
+    viscous_friction: float
+    friction: float
+    effort_limit: float | None
+
+
+def law_of(estimate: Estimate, mechanism: Mechanism) -> Law | None:
+    """The PD law of a result; None: its logs had efforts."""
+    options = estimate.provenance.get("options", {}).get("pd")
+    if options is None:
+        return None
+    settings = read(PdSettings, plain_entry(options))
+    motors = tuple(actuator.name for actuator in mechanism.actuators)
+    return Law.of(settings, motors, {one.name: one.value for one in estimate.parameters})
+
+
+def actuator_models(described: Described) -> list[ActuatorModel]:
+    """Drives of all motors that are on one joint."""
+    estimate, mechanism = described.estimate, described.mechanism
+    assert estimate is not None  # noqa: S101  (only results are exported)
+    law = law_of(estimate, mechanism)
+    links = link_tree(mechanism)
+    groups = [one.coordinates for one in links if len(one.coordinates) == 1]
+    joints = split_drives(mechanism, described.parameters, described.chi, _TERMS, groups).joints
+    found = {one.name: one for one in estimate.parameters}
+    models = []
+    for k, actuator in enumerate(mechanism.actuators):
+        if len(actuator.on) != 1:
+            continue
+        ((joint, ratio),) = actuator.on.items()
+        terms = joints.get(joint, {})
+        most = found.get(f"{LIMIT}_{actuator.name}")
+        models.append(
+            ActuatorModel(
+                actuator.name,
+                joint,
+                float(ratio),
+                None if law is None else float(law.kp[k]) * ratio**2,
+                None if law is None else float(law.kd[k]) * ratio**2,
+                _interval(found.get(f"Delay_{actuator.name}"), 0.0 if law is None else float(law.delay[k])),
+                0.0 if law is None else float(law.bias[k]),
+                terms.get("Ia", 0.0),
+                terms.get("Fv", 0.0),
+                terms.get("Fs", 0.0),
+                None if most is None else most.value * abs(ratio),
+            )
+        )
+    return models
+
+
+def _interval(one: ParameterEstimate | None, given: float) -> tuple[float, float, float]:
+    if one is None or one.ci95 is None:
+        return given, given, given
+    return one.value, max(0.0, one.ci95[0]), max(0.0, one.ci95[1])
+
+
+def export_actuators(estimate: Estimate, mechanism: Mechanism, folder: Path) -> Exported:
+    """NAME.actuators.yaml, and NAME.actuators.xml if there is a PD law."""
+    described = Described(estimate, mechanism)
+    models = actuator_models(described)
+    if not models:
+        raise InputError("the robot has no motor on a joint of its own", remedy="choose another format")
+    file = named_file(folder, mechanism, ".actuators.yaml")
+    document = {
+        "physics_dt": PHYSICS_DT,
+        "joints": {one.joint: _joint(one, estimate) for one in models},
+        "isaac_lab": _isaac_lab(models),
+        "mjlab": _mjlab(models),
+    }
+    lines = [f"# {' '.join(line.split())}" for line in header_lines(described)]
+    lines += [f"# {line}" for line in _NOTES]
+    lines += _yaml(document)
+    file.write_text("\n".join([*lines, ""]), encoding="utf-8")
+    files, missing = [file], []
+    if all(one.stiffness is not None for one in models):
+        fragment = named_file(folder, mechanism, ".actuators.xml")
+        inner = [f"    {line}" for line in position_actuators(models)]
+        text = ["<mujoco>", "  <actuator>", *inner, "  </actuator>", "</mujoco>", ""]
+        fragment.write_text("\n".join([comment(header_lines(described)), *text]), encoding="utf-8")
+        files.append(fragment)
+    else:
+        missing.append("stiffness and damping: the logs of the result had efforts, not a PD law")
+    if any(abs(one.bias) > 0.0 for one in models):
+        missing.append("encoder bias: no configuration has such a field; subtract it from measured positions")
+    return Exported(tuple(files), not_representable=tuple(missing), payloads=tuple(mechanism.payloads))
+
+
+_NOTES = (
+    "joints: values in SI units of the joint, sigma beside them. Delays of the configurations are counted in",
+    "steps of physics_dt and span the 95 % interval: change them with your own step. damping includes",
+    "viscous friction if kd was unknown (then viscous_friction is 0).",
+)
+
+
+def position_actuators(models: list[ActuatorModel]) -> list[str]:
+    """Lines of <position> elements; delays are not part of MJCF."""
+    lines = []
+    for one in models:
+        most = one.effort_limit
+        force = "" if most is None else f' forcerange="{number(-most)} {number(most)}"'
+        gains = f'kp="{number(one.stiffness or 0.0)}" kv="{number(one.damping or 0.0)}"'
+        names = f'name="{attribute(one.motor)}" joint="{attribute(one.joint)}"'
+        lines.append(f"<position {names} {gains}{force}/>")
+    return lines
+
+
+def servo_lines(described: Described) -> dict[str, str]:
+    """Motor -> its <position> element; empty if the result has no PD law."""
+    models = [one for one in actuator_models(described) if one.stiffness is not None]
+    return dict(zip((one.motor for one in models), position_actuators(models), strict=True))
+
+
+def _joint(one: ActuatorModel, estimate: Estimate) -> dict[str, Any]:
+    """Values with sigma where the result has one."""
+    sigma = {p.name: p.sigma for p in estimate.parameters}
+    r = abs(one.ratio)
+    fields: dict[str, tuple[float | None, list[str], float]] = {
+        "stiffness": (one.stiffness, [f"Kp_{one.motor}"], r**2),
+        "damping": (one.damping, [f"Kd_{one.motor}"], r**2),
+        "armature": (one.armature, [f"Ia_{one.motor}", f"Ia_{one.joint}"], 1.0),
+        "viscous_friction": (one.viscous_friction, [f"Fv_{one.motor}", f"Fv_{one.joint}"], 1.0),
+        "friction": (one.friction, [f"Fs_{one.motor}", f"Fs_{one.joint}"], 1.0),
+        "delay": (one.delay[0], [f"Delay_{one.motor}"], 1.0),
+        "bias": (one.bias, [f"Bias_{one.motor}"], 1.0),
+        "effort_limit": (one.effort_limit, [f"{LIMIT}_{one.motor}"], r),
+    }
+    found: dict[str, Any] = {}
+    for key, (value, names, scale) in fields.items():
+        if value is None:
+            continue
+        own = next((sigma[name] for name in names if sigma.get(name) is not None), None)
+        found[key] = {"value": float(value)} | ({} if own is None else {"sigma": float(own) * scale})
+    return found
+
+
+def _isaac_lab(models: list[ActuatorModel]) -> dict[str, Any]:
+    """Fields of ImplicitActuatorCfg and DelayedPDActuatorCfg of Isaac Lab."""
+    fields: dict[str, Any] = {"joint_names_expr": [_literal(one.joint) for one in models]}
+    fields |= _gains(models)
+    fields["friction"] = {_literal(one.joint): one.friction for one in models}
+    fields["dynamic_friction"] = {_literal(one.joint): one.friction for one in models}
+    fields["viscous_friction"] = {_literal(one.joint): one.viscous_friction for one in models}
+    low, high = _steps(models)
+    delayed = {**fields, "min_delay": low, "max_delay": high}
+    return {"ImplicitActuatorCfg": fields, "DelayedPDActuatorCfg": delayed}
+
+
+def _mjlab(models: list[ActuatorModel]) -> dict[str, Any]:
+    """Fields of BuiltinPositionActuatorCfg of mjlab, one for each joint; joint damping is in the MJCF."""
+    low, high = _steps(models)
+    found = []
+    for one in models:
+        fields: dict[str, Any] = {"target_names_expr": [_literal(one.joint)]}
+        fields |= {key: next(iter(values.values())) for key, values in _gains([one]).items()}
+        found.append({**fields, "frictionloss": one.friction, "delay_min_lag": low, "delay_max_lag": high})
+    return {"BuiltinPositionActuatorCfg": found}
+
+
+def _gains(models: list[ActuatorModel]) -> dict[str, dict[str, float]]:
+    keys = ("stiffness", "damping", "armature", "effort_limit")
+    found = {}
+    for key in keys:
+        values = {_literal(one.joint): getattr(one, key) for one in models if getattr(one, key) is not None}
+        if values:
+            found[key] = values
+    return found
+
+
+def _steps(models: list[ActuatorModel]) -> tuple[int, int]:
+    """Fewest and most steps of delay of any joint."""
+    low = min(one.delay[1] for one in models)
+    high = max(one.delay[2] for one in models)
+    return int(np.floor(low / PHYSICS_DT + 1e-9)), int(np.ceil(high / PHYSICS_DT - 1e-9))
+
+
+def _literal(name: str) -> str:
+    """A regular expression that matches this name alone."""
+    return re.escape(name).replace("\\-", "-")
+
+
+def _yaml(document: Mapping[str, Any], indent: str = "") -> list[str]:
+    """Plain trees of names, numbers and lists; JSON of names and leaves is YAML too."""
+    lines = []
+    for key, value in document.items():
+        name = json.dumps(str(key))
+        if isinstance(value, Mapping) and not all(isinstance(x, float) for x in value.values()):
+            lines += [f"{indent}{name}:", *_yaml(value, indent + "  ")]
+        else:
+            lines.append(f"{indent}{name}: {json.dumps(value)}")
+    return lines

@@ -1,0 +1,261 @@
+"""Certificate of an export: it is read back, and its efforts are compared with those of the estimate.
+
+    random_states    max |tau_export - tau_estimate| / max |tau_estimate|      over random states
+    logs             100 |tau_logged - tau| / |tau_logged|                     along the logs of the result
+
+Efforts of the estimate are those of its base parameters. Closed robots are compared at closed poses, and
+redundant actuation by the least efforts (logs: by J^T tau), as loops and tensions are not part of a model.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from jaxtyping import Float
+
+from dynid.common.arrays import Array
+from dynid.common.errors import InputError
+from dynid.experiment.experiment import Experiment
+from dynid.experiment.provenance import IDENTIFIED, VALIDATED
+from dynid.exporters.contract import EffortsOf, Exported
+from dynid.exporters.full_set import FullSet
+from dynid.exporters.replay import Replay
+from dynid.exporters.states import TreeStates, drawn_states, model_efforts, model_rows, tree_states
+from dynid.kinematics.tension import motor_jacobian
+from dynid.mechanism.mechanism import Mechanism
+from dynid.motion.motion import Motion
+from dynid.motion.settings import LogEntry
+from dynid.prediction.result_values import with_result_gains
+from dynid.problem import as_log, prepare
+
+_STATES, _SEED = 200, 20261116
+_SAMPLES = 1000  # of a log
+
+
+@dataclass(frozen=True)
+class LogFigure:
+    """Prediction of one log, in percent of the norm of its efforts.
+
+    Attributes:
+        estimate_percent, export_percent: By the estimate and by the export; None: not compared.
+        alone_percent: By the main file without the terms beside it; None: it holds all.
+        reason: Why it was not compared.
+    """
+
+    log: str
+    estimate_percent: float | None = None
+    export_percent: float | None = None
+    alone_percent: float | None = None
+    reason: str = ""
+
+
+@dataclass(frozen=True)
+class Certificate:
+    """How well the files of an export give the efforts of the estimate.
+
+    Attributes:
+        random_states: Largest difference of an effort, relative to the largest effort; None: not read back.
+        alone: The same of the main file without the terms beside it; None: it holds all.
+        program: What has read the files.
+        states: Number of random states.
+        failure: Why the files could not be read back.
+        replays: Logs simulated by the written model, where that was asked.
+    """
+
+    random_states: float | None
+    alone: float | None
+    program: str
+    states: int
+    logs: tuple[LogFigure, ...] = ()
+    failure: str = ""
+    replays: tuple[Replay, ...] = ()
+
+    @property
+    def text(self) -> str:
+        """In one line, for the header of a file and the terminal."""
+        if self.random_states is None:
+            return self.failure or "not read back: the exporter has no reader"
+        parts = [
+            f"efforts differ from the estimate by {self.random_states:.1e} of the largest"
+            f" ({self.states} random states, {self.program})"
+        ]
+        if self.alone is not None and self.alone > 10.0 * max(self.random_states, 1e-12):
+            parts.append(f"without the terms of the .yaml file beside it by {self.alone:.1e}")
+        for one in self.logs:
+            if one.export_percent is not None:
+                percents = f"{one.export_percent:.3g} % (estimate {one.estimate_percent:.3g} %)"
+                parts.append(f"{one.log} predicted to {percents}")
+        return "; ".join([*parts, *(one.text for one in self.replays)])
+
+    def document(self) -> dict[str, Any]:
+        """As in export.json."""
+        return {
+            "random_states": self.random_states,
+            "random_states_alone": self.alone,
+            "states": self.states,
+            "program": self.program,
+            "failure": self.failure,
+            "replays": [one.document() for one in self.replays],
+            "logs": [
+                {
+                    "log": one.log,
+                    "estimate_percent": one.estimate_percent,
+                    "export_percent": one.export_percent,
+                    "alone_percent": one.alone_percent,
+                    "reason": one.reason,
+                }
+                for one in self.logs
+            ],
+        }
+
+
+@dataclass(frozen=True, eq=False)
+class Along:
+    """States of a log, and its efforts.
+
+    Attributes:
+        states: Filtered positions and rates of the measured coordinates, each of shape (n, m).
+        tau: As logged, gains applied, shape (n, a).
+        payloads: Mounted.
+    """
+
+    log: str
+    states: tuple[Float[Array, "n m"], Float[Array, "n m"], Float[Array, "n m"]]
+    tau: Float[Array, "n a"]
+    payloads: tuple[str, ...]
+
+
+def certify(exported: Exported, full: FullSet, logs: list[Along | LogFigure]) -> Certificate:
+    """Read an export back and compare it.
+
+    Args:
+        exported: Files that were written.
+        full: The set that they hold.
+        logs: Of the result, or why they cannot be compared.
+    """
+    if exported.read_back is None:
+        return Certificate(None, None, exported.program, 0)
+    full = _carrying(full, exported.payloads)
+    try:
+        efforts = exported.read_back()
+        alone = exported.alone() if exported.alone is not None else None
+        states = drawn_states(full.mechanism, _STATES, _SEED)
+        program = exported.program or getattr(efforts, "program", "")
+        here = tree_states(full.mechanism, *states)
+        wanted = model_efforts(full.mechanism, full.parameters, full.reference, here)
+        figures = [None if one is None else _difference(one(*states), wanted) for one in (efforts, alone)]
+        rows = getattr(efforts, "rows", None)
+        if rows is not None and figures[0] is not None:  # also what no motor balances
+            own = model_rows(full.mechanism, full.parameters, full.reference, here)
+            figures[0] = max(figures[0], _difference(rows(here), own))
+        compared = tuple(_log(one, full, efforts, alone) for one in logs)
+    except InputError as error:
+        return Certificate(None, None, exported.program, 0, (), f"not read back: {error.text}")
+    return Certificate(figures[0], figures[1], program, len(states[0]), compared)
+
+
+def _difference(found: Float[Array, "n a"], wanted: Float[Array, "n a"]) -> float:
+    largest = float(np.abs(wanted).max(initial=0.0))
+    return float(np.abs(found - wanted).max(initial=0.0)) / (largest if largest > 0.0 else 1.0)
+
+
+def _carrying(full: FullSet, payloads: tuple[str, ...]) -> FullSet:
+    """The set with other payloads mounted."""
+    if set(payloads) == set(full.mechanism.payloads):
+        return full
+    gone = set(full.mechanism.payloads) - set(payloads)
+    kept = [i for i, p in enumerate(full.parameters) if p.owner not in gone]
+    loads = {name: one for name, one in full.mechanism.payloads.items() if name in payloads}
+    return replace(
+        full,
+        mechanism=replace(full.mechanism, payloads=loads),
+        parameters=tuple(full.parameters[i] for i in kept),
+        chi=full.chi[kept],
+        reference=full.reference[kept],
+    )
+
+
+# Logs of the result
+
+
+def logs_of(full: FullSet, experiment: Experiment) -> list[Along | LogFigure]:
+    """States and efforts of the logs that a result names, if their files are there and have not changed."""
+    found: list[Along | LogFigure] = []
+    for one in full.estimate.provenance.get("inputs", ()):
+        if one.get("use") not in (IDENTIFIED, VALIDATED):
+            continue
+        name = Path(str(one["file"])).stem
+        try:
+            found.append(_along(one, name, full, experiment))
+        except InputError as error:
+            found.append(LogFigure(name, reason=error.text))
+    return found
+
+
+def _along(one: Mapping[str, Any], name: str, full: FullSet, experiment: Experiment) -> Along | LogFigure:
+    path = Path(str(one["file"]))
+    if not path.is_file():
+        return LogFigure(name, reason="the file is not there")
+    if one.get("sha256") and hashlib.sha256(path.read_bytes()).hexdigest() != one["sha256"]:
+        return LogFigure(name, reason="the file has changed")
+    entry = LogEntry(
+        str(path),
+        start=one.get("from"),
+        stop=one.get("to"),
+        exclude=tuple(tuple(span) for span in one.get("exclude", ())),
+        runs=tuple(one["runs"]) if one.get("runs") else None,
+    )
+    mechanism = replace(full.mechanism, payloads={})
+    log = with_result_gains([as_log(entry, mechanism, experiment)], full.estimate, experiment)[0]
+    problem = prepare(mechanism, [log], experiment.changed(model=None, essential=None, keep=None, ties=()))
+    motion = problem.sources[0].motion
+    states, tau = _samples(motion)
+    if not np.isfinite(tau).all():
+        return LogFigure(name, reason="not all efforts were logged")
+    return Along(name, states, tau, tuple(one.get("payloads", ())))
+
+
+def _samples(motion: Motion) -> tuple[tuple[Any, Any, Any], Float[Array, "n a"]]:
+    """Some samples of all segments, without their edges."""
+    parts, efforts = [], []
+    total = sum(stop - start for start, stop in motion.usable())
+    step = max(1, -(-total // _SAMPLES))
+    for start, stop in motion.usable():
+        states = motion.states(start, stop)
+        parts.append([array[::step] for array in states[:3]])
+        efforts.append(np.asarray(motion.log.tau[start:stop:step], float))
+    q, dq, ddq = (np.concatenate([part[k] for part in parts]) for k in range(3))
+    return (q, dq, ddq), np.concatenate(efforts)
+
+
+def _log(one: Along | LogFigure, full: FullSet, efforts: EffortsOf, alone: EffortsOf | None) -> LogFigure:
+    if isinstance(one, LogFigure):
+        return one
+    if set(one.payloads) != set(full.mechanism.payloads):
+        return LogFigure(one.log, reason="recorded with another payload than that of the export")
+    robot = full.mechanism
+    here = tree_states(robot, *one.states)
+    known = model_efforts(robot, full.parameters, full.reference, here)
+    figures = [
+        _percent(robot, here, one.tau, tau)
+        for tau in (known, efforts(*one.states), None if alone is None else alone(*one.states))
+    ]
+    return LogFigure(one.log, figures[0], figures[1], figures[2])
+
+
+def _percent(
+    robot: Mechanism, states: TreeStates, logged: Float[Array, "n a"], tau: Float[Array, "n a"] | None
+) -> float | None:
+    """Of the norm of J^T tau, which tensions do not change; of trees that of tau itself."""
+    if tau is None:
+        return None
+    J = motor_jacobian(robot, states.N)
+    rows = [np.einsum("nad,na->nd", J, one) for one in (logged - tau, logged)]
+    if J.shape[1] == J.shape[2]:
+        rows = [logged - tau, logged]
+    return 100.0 * float(np.linalg.norm(rows[0]) / max(float(np.linalg.norm(rows[1])), 1e-300))

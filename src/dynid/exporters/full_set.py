@@ -1,0 +1,242 @@
+"""From base parameters to values for every body and drive, with the same efforts.
+
+    chi = chi_0 + [N U] y,      W chi_0 = W_base x,      W N = 0
+
+chi_0 has each base value at the parameter that it is named after. N are the changes that no motion shows, U
+the base parameters that the data did not determine. y minimises the entropic distance of all bodies to
+the description, so that bodies are physically consistent and drives dissipate. Efforts do not depend on y.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Literal
+
+import numpy as np
+from jaxtyping import Float, Int
+
+from dynid.common.arrays import Array
+from dynid.common.errors import InputError
+from dynid.estimator.gain_settings import GAIN
+from dynid.experiment.experiment import Experiment
+from dynid.exporters.effort_space import (
+    REMEDY,
+    EffortSpace,
+    all_motions,
+    always_mounted,
+    consistent_set,
+    faults,
+    nearest_set,
+    negative_values,
+    with_free_values,
+    written_as_found,
+)
+from dynid.mechanism.inertia import SYMBOLS, in_parent_frame
+from dynid.mechanism.mechanism import Body, Mechanism, Payload
+from dynid.mechanism.parameters import Parameter, parameter_table
+from dynid.prediction.predict import refuse_per_mass
+from dynid.statistics.estimate import Estimate, ParameterEstimate
+
+NotPhysical = Literal["noise", "refuse", "nearest", "mark"]
+_NOISE = 5.0  # standard deviations that noise may put a set outside of what is physical
+PayloadUse = Literal["link", "merge", "leave-out"]
+
+
+@dataclass(frozen=True, eq=False)
+class FullSet:
+    """Values for every standard parameter, and the robot that has them.
+
+    Attributes:
+        estimate: Fits `mechanism`: without the parameters of payloads that were merged or left out.
+        mechanism: The robot; the values are its priors.
+        parameters: Its standard parameters, payloads mounted.
+        chi: Their values, shape (p,), SI.
+        reference: Values whose efforts are those of the base parameters, shape (p,), SI.
+        physical: Whether all bodies are physically consistent and no drive brakes backwards.
+        notes: What a user of the values should know, one sentence each.
+    """
+
+    estimate: Estimate
+    mechanism: Mechanism
+    parameters: tuple[Parameter, ...]
+    chi: Float[Array, "p"]
+    reference: Float[Array, "p"]
+    physical: bool
+    notes: tuple[str, ...]
+
+
+def full_set(
+    estimate: Estimate,
+    experiment: Experiment,
+    mechanism: Mechanism,
+    not_physical: NotPhysical = "noise",
+    payload: PayloadUse = "link",
+) -> FullSet:
+    """All parameters of the robot of a result, near its description.
+
+    Args:
+        estimate: The result.
+        experiment: Its settings.
+        mechanism: Its robot, with all payloads that it can carry.
+        not_physical: If no physically consistent bodies have these base parameters: take the nearest
+            consistent set if noise explains the difference, refuse, take the nearest set however far it is,
+            or write the values as they are.
+        payload: Identified payloads as bodies of their own, merged into their carriers, or left out.
+    """
+    if mechanism.force_sensor is not None:
+        raise InputError(
+            "a result of a force sensor contains the load on the sensor, not a model of the robot",
+            remedy="use its compensation.py",
+        )
+    refuse_per_mass(estimate)
+    mechanism = _carrying(estimate, mechanism)
+    space = EffortSpace(estimate, experiment, mechanism)
+    chi, notes, physical = _chosen(space, not_physical)
+    notes = (*_free_notes(space), *notes)
+    return _mounted(space, chi, with_free_values(space, chi), physical, notes, payload)
+
+
+def _chosen(space: EffortSpace, not_physical: NotPhysical) -> tuple[Float[Array, "p"], tuple[str, ...], bool]:
+    """Values, what to say about them, and whether they are physical."""
+    own = space.values.chi
+    if space.estimate.estimator == "consistent" and not faults(space, own):
+        return own, (), True
+    chi, reason = consistent_set(space)
+    if chi is not None:
+        return chi, (), True
+    negative = negative_values(space, own, fixed=True)
+    reason = ", ".join(negative) or reason
+    near = None if negative and not_physical != "nearest" else nearest_set(space)
+    if not_physical == "refuse" or (not_physical == "noise" and (near is None or near[1] > _NOISE)):
+        far = "" if near is None else f"; the nearest that is real is {near[1]:.2g} sigma away"
+        text = f"no physically consistent robot has these base parameters: {reason}{far}"
+        raise InputError(text, remedy=REMEDY)
+    if not_physical == "mark":
+        note = f"NOT PHYSICAL: {reason}. The values are written as they are; simulators may refuse them."
+        return written_as_found(space), (note,), False
+    values, distance = near or nearest_set(space)
+    note = (
+        f"The base parameters are not physical ({reason}). The nearest physically consistent set is written,"
+        f" {distance:.2g} standard deviations away: its efforts differ from those of the estimate."
+    )
+    return values, (note,), True
+
+
+def _free_notes(space: EffortSpace) -> list[str]:
+    found = []
+    if space.free:
+        names = ", ".join(space.parameters[i].name for i in space.free)
+        found.append(f"Not determined by the data, near the values of the description: {names}.")
+    gains = [one.name for one in space.estimate.parameters if one.name.startswith(f"{GAIN}_")]
+    if gains:
+        found.append(f"Efforts are in N m or N: drive gains ({', '.join(gains)}) are part of no model.")
+    if any(one.code == "rounded-geometry" for one in space.base.notices):
+        found.append("Dimensions of the description are rounded: efforts change by as much.")
+    if space.always:
+        names = ", ".join(sorted(space.always))
+        found.append(f"Payload {names} was in every log: only its sum with its carrier is determined.")
+    return found
+
+
+# Payloads: bodies of their own, part of their carriers, or left out.
+
+
+def _carrying(estimate: Estimate, mechanism: Mechanism) -> Mechanism:
+    """The robot with the payloads that the result knows or contains, and no others."""
+    known = {}
+    for name, one in mechanism.payloads.items():
+        identified = any(p.name.removesuffix("_R").endswith(f"_{name}") for p in estimate.parameters)
+        if identified or name in always_mounted(estimate) or len(one.known) == len(SYMBOLS):
+            known[name] = one
+    return replace(mechanism, payloads=known)
+
+
+def _mounted(
+    space: EffortSpace,
+    chi: Float[Array, "p"],
+    reference: Float[Array, "p"],
+    physical: bool,
+    notes: tuple[str, ...],
+    use: PayloadUse,
+) -> FullSet:
+    """The robot with the values as priors, its payloads treated as asked."""
+    table, mechanism = space.parameters, space.mechanism
+    if use == "link" or not mechanism.payloads:
+        robot = with_values(mechanism, dict(zip((p.name for p in table), chi.tolist(), strict=True)))
+        return FullSet(space.estimate, robot, table, chi, reference, physical, notes)
+    index = {p.name: i for i, p in enumerate(table)}
+    loads = list(mechanism.payloads)
+    chi, reference = chi.copy(), reference.copy()
+    if use == "merge":
+        for payload in mechanism.payloads.values():
+            _refuse_partial(mechanism.bodies[payload.body])
+            own, carrier = (_places(index, name) for name in (payload.name, payload.body))
+            for values in (chi, reference):
+                values[carrier] += in_parent_frame(values[own], payload.frame.R, payload.frame.p)
+        notes = (*notes, f"Payload {', '.join(loads)} is part of its carrier.")
+    else:
+        _refuse_always(space)
+        notes = (*notes, f"Payload {', '.join(loads)} is left out.")
+    kept = [i for i, p in enumerate(table) if p.owner not in loads]
+    bare = replace(mechanism, payloads={})
+    table, chi, reference = tuple(table[i] for i in kept), chi[kept], reference[kept]
+    robot = with_values(bare, dict(zip((p.name for p in table), chi.tolist(), strict=True)))
+    estimate = _regrouped(space.estimate, bare, table, reference)
+    return FullSet(estimate, robot, table, chi, reference, physical, notes)
+
+
+def _refuse_always(space: EffortSpace) -> None:
+    if space.always:
+        raise InputError(
+            f"payload {', '.join(sorted(space.always))} was mounted in every log of the fit: it is part of"
+            " its carrier, and cannot be left out",
+            remedy="use --payload merge, or identify from a log without it as well",
+        )
+
+
+def _places(index: Mapping[str, int], owner: str) -> Int[Array, "10"]:
+    return np.array([index[f"{symbol}_{owner}"] for symbol in SYMBOLS])
+
+
+def _refuse_partial(body: Body) -> None:
+    if len(body.parameters) < len(SYMBOLS):
+        raise InputError(
+            f"a payload cannot be merged into '{body.name}', which has only {', '.join(body.parameters)}",
+            remedy="use --payload link",
+        )
+
+
+def _regrouped(
+    estimate: Estimate, mechanism: Mechanism, table: Sequence[Parameter], chi: Float[Array, "p"]
+) -> Estimate:
+    """The estimate over the base parameters of another load; uncertainty is not carried over."""
+    base = all_motions(mechanism, table)
+    found = tuple(
+        ParameterEstimate(name, unit, float(value), None, None, None)
+        for name, unit, value in zip(base.names, base.units, base.G @ chi, strict=True)
+    )
+    return replace(
+        estimate,
+        parameters=found,
+        covariance=np.zeros((0, 0)),
+        shared=None,
+        provenance={
+            **estimate.provenance,
+            "inputs": [{**one, "payloads": []} for one in estimate.provenance.get("inputs", ())],
+        },
+    )
+
+
+def with_values(mechanism: Mechanism, values: Mapping[str, float]) -> Mechanism:
+    """The mechanism with these values of standard parameters as its priors."""
+
+    def own(one: Body | Payload, symbols: Sequence[str]) -> dict[str, float]:
+        return {s: values[f"{s}_{one.name}"] for s in symbols if f"{s}_{one.name}" in values}
+
+    bodies = {
+        name: replace(body, prior=own(body, body.parameters)) for name, body in mechanism.bodies.items()
+    }
+    loads = {name: replace(load, prior=own(load, SYMBOLS)) for name, load in mechanism.payloads.items()}
+    rest = {p.name: values[p.name] for p in parameter_table(mechanism) if p.kind != "inertial"}
+    return replace(mechanism, bodies=bodies, payloads=loads, prior=rest, rebuild=None)

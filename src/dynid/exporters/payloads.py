@@ -1,0 +1,85 @@
+"""Identified payloads as robot controllers take them: Universal Robots and Franka.
+
+    mass [kg], centre of mass c [m], inertia about the centre of mass [kg m^2], in axes of the carrying body
+
+    URScript    set_target_payload(m, cog, inertia), inertia = [Ixx, Iyy, Izz, Ixy, Ixz, Iyz]
+    libfranka   Robot::setLoad(load_mass, F_x_Cload, load_inertia), load_inertia column by column
+
+The carrying body is the flange: its frame must be that of the controller's flange.
+"""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import numpy as np
+from jaxtyping import Float
+
+from dynid.common.arrays import Array
+from dynid.common.errors import InputError
+from dynid.exporters.code.names import parameter_names
+from dynid.exporters.contract import Exported
+from dynid.exporters.described import Described, header_lines, named_file
+from dynid.exporters.link_tree import at_centre
+from dynid.mechanism.inertia import SYMBOLS
+from dynid.mechanism.mechanism import Mechanism, Payload
+from dynid.statistics.estimate import Estimate
+
+_AXES = (
+    "axes and origin: they are those of the body that carries the payload; the controller takes those of its"
+    " flange"
+)
+
+
+def flange_values(payload: Payload) -> tuple[float, Float[Array, "3"], Float[Array, "3 3"]]:
+    """Mass, centre of mass and inertia about it, in axes of the carrying body, SI."""
+    chi = np.array([payload.prior.get(symbol, payload.known.get(symbol, 0.0)) for symbol in SYMBOLS])
+    mass, com, inertia = at_centre(chi)
+    R = payload.frame.R
+    return float(mass), np.asarray(payload.frame.p + R @ com), np.asarray(R @ inertia @ R.T)
+
+
+def export_ur(estimate: Estimate, mechanism: Mechanism, folder: Path) -> Exported:
+    """NAME.payload.script: one URScript function for each payload, with `set_target_payload`."""
+    lines = [f"# {' '.join(line.split())}" for line in header_lines(Described(estimate, mechanism))]
+    payloads = _payloads(mechanism)
+    names = parameter_names(f"payload_{one.name}" for one in payloads)
+    for name, payload in zip(names, payloads, strict=True):
+        mass, com, inertia = flange_values(payload)
+        tensor = inertia[[0, 1, 2, 0, 0, 1], [0, 1, 2, 1, 2, 2]]
+        m, c, J = (", ".join(map(_decimal, values)) for values in ([mass], com, tensor))
+        lines += [f"def {name}():", f"  set_target_payload({m}, [{c}], [{J}])", "end"]
+    file = named_file(folder, mechanism, ".payload.script")
+    file.write_text("\n".join([*lines, ""]), encoding="utf-8")
+    return Exported((file,), not_representable=(_AXES,), payloads=tuple(mechanism.payloads))
+
+
+def export_franka(estimate: Estimate, mechanism: Mechanism, folder: Path) -> Exported:
+    """NAME.payload.json: arguments of `setLoad` of libfranka for each payload (inertia column by column)."""
+    loads = {}
+    for payload in _payloads(mechanism):
+        mass, com, inertia = flange_values(payload)
+        loads[payload.name] = {
+            "load_mass": mass,
+            "F_x_Cload": com.tolist(),
+            "load_inertia": inertia.T.ravel().tolist(),
+        }
+    file = named_file(folder, mechanism, ".payload.json")
+    document = {"about": header_lines(Described(estimate, mechanism)), "setLoad": loads}
+    file.write_text(json.dumps(document, indent=2) + "\n", encoding="utf-8")
+    return Exported((file,), not_representable=(_AXES,), payloads=tuple(mechanism.payloads))
+
+
+def _decimal(value: float) -> str:
+    """A number without exponent."""
+    return np.format_float_positional(float(value), trim="0")
+
+
+def _payloads(mechanism: Mechanism) -> list[Payload]:
+    if not mechanism.payloads:
+        raise InputError(
+            "the result has no payload",
+            remedy="identify one: dynid payload, or `payloads:` in the experiment; --payload link",
+        )
+    return list(mechanism.payloads.values())

@@ -1,0 +1,241 @@
+"""URDF: the original file with its inertials and joint dynamics changed, or a new file.
+
+<inertial>  mass, centre of mass, inertia about it in the axes of its origin
+<dynamics>  damping Fv, friction Fs; rotor inertia, offsets and other terms are in NAME.urdf.yaml
+"""
+
+from __future__ import annotations
+
+from functools import partial
+from pathlib import Path
+
+import numpy as np
+from jaxtyping import Float
+
+from dynid.common.arrays import Array
+from dynid.common.errors import InputError
+from dynid.exporters.contract import Exported
+from dynid.exporters.described import Described, header_lines, named_file, static_bodies
+from dynid.exporters.drives import DriveSplit, rest_sentences, split_drives
+from dynid.exporters.link_tree import Link, at_centre, link_tree, rpy_of
+from dynid.exporters.readers import Loaded, available, load_dynid, load_pinocchio, read_back
+from dynid.exporters.sidecar import write_sidecar
+from dynid.exporters.xml_text import XmlText, attribute, comment, number, numbers
+from dynid.mechanism.frame import Frame, rpy_matrix
+from dynid.mechanism.joint import JointKind
+from dynid.mechanism.mechanism import BASE, Mechanism
+from dynid.mechanism.robot_file.scope import Scope
+from dynid.mechanism.urdf_file import urdf_parts
+from dynid.mechanism.urdf_tree import UrdfModel, joint_end, read_urdf
+from dynid.mechanism.xml_elements import Element
+from dynid.statistics.estimate import Estimate
+
+_ENTRIES = ("ixx", "ixy", "ixz", "iyy", "iyz", "izz")
+_TYPES = {
+    JointKind.REVOLUTE: "revolute",
+    JointKind.PRISMATIC: "prismatic",
+    JointKind.FIXED: "fixed",
+    JointKind.FREE: "floating",
+}
+_SAME = 1e-12  # of the size of a value: nothing to write
+
+
+def export_urdf(estimate: Estimate, mechanism: Mechanism, folder: Path) -> Exported:
+    """NAME.urdf, and NAME.urdf.yaml with loops and what a URDF cannot hold."""
+    described = Described(estimate, mechanism)
+    source = described.source(".urdf")
+    links = link_tree(mechanism)
+    split = split_drives(
+        mechanism,
+        described.parameters,
+        described.chi,
+        ("Fv", "Fs"),
+        [one.coordinates for one in links if one.coordinates],
+    )
+    file = named_file(folder, mechanism, ".urdf")
+    missing = rest_sentences(mechanism, described.parameters, split, "URDF has no such attribute")
+    missing += [f"loop '{loop.name}' (URDF is a tree; it is in {file.name}.yaml)" for loop in mechanism.loops]
+    missing += [f"cable '{one.name}' (URDF has no cables)" for one in mechanism.cables]
+    if source is None:
+        file.write_text(_generated(described, links, split), encoding="utf-8")
+    else:
+        model = read_urdf(source, confine_meshes=False)
+        file.write_bytes(_edited(described, model, split))
+        described.difference(source, file)
+        missing += described.rounded_angles()
+    mimics = [one.joint for one in mechanism.couplings if len(one.of) == 1]
+    side = write_sidecar(described, file, generated=source is None, held=mimics)
+    load = partial(_load, file, mechanism)
+    return Exported(
+        (file, side),
+        partial(read_back, load, mechanism, side, split),
+        "",
+        tuple(missing),
+        partial(read_back, load, mechanism, None, split),
+        tuple(mechanism.payloads),
+    )
+
+
+def _load(file: Path, mechanism: Mechanism) -> Loaded:
+    """By Pinocchio; without it by dynid itself."""
+    if available("pinocchio"):
+        return load_pinocchio(file, mechanism)
+    return load_dynid(file, mechanism)
+
+
+def _edited(described: Described, model: UrdfModel, split: DriveSplit) -> bytes:
+    """The source with other numbers."""
+    text = XmlText.read(Path(model.file))
+    mechanism = described.mechanism
+    parts = urdf_parts(model, Scope({}))
+    static = static_bodies(mechanism)
+    for joint, element in zip(parts.joints, model.joints, strict=True):
+        if joint.child not in mechanism.bodies:
+            continue
+        link = model.links[joint_end(element, "child")]
+        chi = described.body(joint.child)
+        if chi is not None and joint.child not in static:
+            _edit_link(text, link, chi)
+        if joint.axes:
+            _edit_dynamics(text, element, split.joints.get(joint.name, {}))
+    _add_payloads(text, model, mechanism)
+    text.header(comment(header_lines(described)))
+    return text.result()
+
+
+def _edit_link(text: XmlText, link: Element, chi: Float[Array, "10"]) -> None:
+    inertial = link.child("inertial")
+    if inertial is None or inertial.child("mass") is None or inertial.child("inertia") is None:
+        if inertial is None:
+            text.insert(link.offset, _inertial(chi), first=True)
+            return
+        raise link.error("its <inertial> has no <mass> or <inertia>", "complete it or remove it")
+    origin = inertial.child("origin")
+    owner = f"link '{link.attributes.get('name', '')}'"
+    rpy = origin.numbers("rpy", owner) if origin is not None else None
+    R = rpy_matrix(tuple(x for x, _ in rpy)) if rpy else np.eye(3)  # type: ignore[arg-type]
+    mass, com, inertia = at_centre(chi)
+    inertia = R.T @ inertia @ R
+    xyz = [x for x, _ in origin.numbers("xyz", owner) or ()] if origin is not None else []
+    if origin is not None:
+        if not _alike(xyz or [0.0] * 3, com):
+            text.set(origin.offset, "xyz", numbers(com))
+    elif np.any(com != 0.0):
+        text.insert(inertial.offset, [f'<origin xyz="{numbers(com)}"/>'], first=True)
+    masses, tensor = inertial.child("mass"), inertial.child("inertia")
+    assert masses is not None and tensor is not None  # noqa: S101, PT018  (checked above)
+    if not _alike([masses.number("value")], [mass]):
+        text.set(masses.offset, "value", number(mass))
+    entries = inertia[np.triu_indices(3)]
+    before = [tensor.number(key, 0.0) for key in _ENTRIES]
+    if not _alike(before, entries):
+        for key, value in zip(_ENTRIES, entries, strict=True):
+            if key in tensor.attributes or value != 0.0:
+                text.set(tensor.offset, key, number(value))
+
+
+def _edit_dynamics(text: XmlText, joint: Element, terms: object) -> None:
+    """Damping and friction of a joint: zero where the estimate has none."""
+    values = dict(terms)  # type: ignore[call-overload]
+    wanted = {"damping": values.get("Fv", 0.0), "friction": values.get("Fs", 0.0)}
+    dynamics = joint.child("dynamics")
+    if dynamics is not None:
+        for key, value in wanted.items():
+            if dynamics.number(key, 0.0) != value:
+                text.set(dynamics.offset, key, number(value))
+    elif any(wanted.values()):
+        text.insert(joint.offset, [_dynamics(values)], first=False)
+
+
+def _dynamics(values: dict[str, float]) -> str:
+    damping, friction = number(values.get("Fv", 0.0)), number(values.get("Fs", 0.0))
+    return f'<dynamics damping="{damping}" friction="{friction}"/>'
+
+
+def _alike(before: object, after: object) -> bool:
+    old, new = np.asarray(before, float), np.asarray(after, float)
+    return bool(np.all(np.abs(old - new) <= _SAME * np.abs(new).max(initial=0.0)))
+
+
+def _add_payloads(text: XmlText, model: UrdfModel, mechanism: Mechanism) -> None:
+    names = {new: old for old, new in model.rename.items()}
+    root = min(text._ends)
+    for link in link_tree(mechanism):
+        if link.payload:
+            text.insert(root, _link(link) + _joint(link, names.get(link.parent, link.parent)), first=False)
+
+
+# New files.
+
+
+def _generated(described: Described, links: list[Link], split: DriveSplit) -> str:
+    mechanism = described.mechanism
+    _refuse_balls(links)
+    lines = ['<?xml version="1.0"?>', comment(header_lines(described))]
+    lines += [f'<robot name="{attribute(mechanism.name)}">', f'  <link name="{BASE}"/>']
+    for link in links:
+        lines += [f"  {line}" for line in _link(link)]
+    for link in links:
+        terms = {} if not link.coordinates else dict(split.joints.get(link.coordinates[0], {}))
+        lines += [f"  {line}" for line in _joint(link, link.parent, mechanism, terms)]
+    return "\n".join([*lines, "</robot>", ""])
+
+
+def _refuse_balls(links: list[Link]) -> None:
+    balls = [one.joint for one in links if one.kind is JointKind.SPHERICAL]
+    if balls:
+        raise InputError(
+            f"URDF has no spherical joint: {', '.join(balls)}", remedy="export to mjcf or sdf instead"
+        )
+
+
+def _inertial(chi: Float[Array, "10"]) -> list[str]:
+    mass, com, inertia = at_centre(chi)
+    pairs = zip(_ENTRIES, inertia[np.triu_indices(3)], strict=True)
+    entries = " ".join(f'{key}="{number(value)}"' for key, value in pairs)
+    return [
+        "<inertial>",
+        f'  <origin xyz="{numbers(com)}"/>',
+        f'  <mass value="{number(mass)}"/>',
+        f"  <inertia {entries}/>",
+        "</inertial>",
+    ]
+
+
+def _link(link: Link) -> list[str]:
+    name = attribute(link.name)
+    if link.chi is None:
+        return [f'<link name="{name}"/>']
+    return [f'<link name="{name}">', *(f"  {line}" for line in _inertial(link.chi)), "</link>"]
+
+
+def origin_line(frame: Frame) -> str:
+    """The place of a frame."""
+    return f'<origin xyz="{numbers(frame.p)}" rpy="{numbers(rpy_of(frame.R))}"/>'
+
+
+def _joint(
+    link: Link, parent: str, mechanism: Mechanism | None = None, terms: dict[str, float] | None = None
+) -> list[str]:
+    limit = mechanism.limits.get(link.joint, {}) if mechanism is not None else {}
+    kind = _TYPES[link.kind]
+    if link.kind is JointKind.REVOLUTE and "q" not in limit:
+        kind = "continuous"
+    lines = [f'<joint name="{attribute(link.joint)}" type="{kind}">', f"  {origin_line(link.placement)}"]
+    lines += [f'  <parent link="{attribute(parent)}"/>', f'  <child link="{attribute(link.name)}"/>']
+    if link.kind in (JointKind.REVOLUTE, JointKind.PRISMATIC):
+        lines.append(f'  <axis xyz="{numbers(link.axis)}"/>')
+        low, high = limit.get("q", (-1e3, 1e3) if kind == "prismatic" else (0.0, 0.0))
+        bounds = f'lower="{number(low)}" upper="{number(high)}" ' if kind != "continuous" else ""
+        dq, tau = (number(limit.get(key, 1e3)) for key in ("dq", "tau"))
+        lines.append(f'  <limit {bounds}velocity="{dq}" effort="{tau}"/>')
+        if terms:
+            lines.append(f"  {_dynamics(terms)}")
+        coupling = (
+            next((c for c in mechanism.couplings if c.joint == link.joint), None) if mechanism else None
+        )
+        if coupling is not None and len(coupling.of) == 1:
+            ((other, ratio),) = coupling.of.items()
+            values = f'multiplier="{number(ratio)}" offset="{number(coupling.offset)}"'
+            lines.append(f'  <mimic joint="{attribute(other)}" {values}/>')
+    return [*lines, "</joint>"]

@@ -1,0 +1,68 @@
+"""`Estimate.plot`: the plots of the report one by one, each a `Figure`."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from dynid.common.errors import InputError
+from dynid.report.intervals import interval_figure
+from dynid.report.panels import drawn_log, effort_figure, points_per_panel
+from dynid.report.plots import Figure
+from dynid.report.sections.found import friction_figure
+from dynid.report.sections.unknown import correlation_figure
+
+if TYPE_CHECKING:
+    from dynid.statistics.estimate import Estimate
+
+
+@dataclass(frozen=True, eq=False)
+class Plots:
+    """Plots of a result; a notebook shows them, `save` writes them."""
+
+    estimate: Estimate
+
+    def friction(self) -> Figure:
+        """Friction of every drive over its speed, with its 95 % band and the samples of a log."""
+        remedy = "plot the estimate that identify() returned; report.html of its folder has the plot"
+        found = friction_figure(self.estimate)
+        return _made(found, "there are no friction curves in this result", remedy)
+
+    def efforts(self, log: Any = None) -> Figure:
+        """Measured and predicted efforts of one log over time.
+
+        Args:
+            log: Name of a log of the result (default: the one predicted worst), or another log: a file, a
+                `Log`, a data frame or a mapping of columns, which is predicted.
+        """
+        estimate, known = self.estimate, self.estimate.signals
+        names = [one.log for one in known]
+        if log is None:
+            if not known:
+                raise InputError(
+                    "a result that was read from a file has no efforts",
+                    remedy="name a log: plot.efforts('log.csv')",
+                )
+            signals = max(known, key=lambda one: float(np.nan_to_num(one.error)))
+        elif isinstance(log, str) and log in names:
+            signals = known[names.index(log)]
+        else:
+            signals = estimate._predicted(log)[1][0]
+        mine = drawn_log(estimate, signals) if any(signals is one for one in known) else None
+        return effort_figure(signals, "efforts", points_per_panel([signals]), mine)
+
+    def parameters(self) -> Figure:
+        """Every parameter with its 95 % interval, in percent of its value."""
+        return _made(interval_figure(self.estimate), "no parameter of this result has an interval", "")
+
+    def correlation(self) -> Figure:
+        """Correlation of the errors of every pair of parameters."""
+        return _made(correlation_figure(self.estimate), "this result has no covariance", "")
+
+
+def _made(found: Figure | None, text: str, remedy: str) -> Figure:
+    if found is None:
+        raise InputError(text, remedy=remedy or None)
+    return found
