@@ -6,6 +6,7 @@ import subprocess
 import sys
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 from hypothesis import settings
@@ -27,6 +28,14 @@ def pytest_configure(config: pytest.Config) -> None:
     first = not hasattr(config, "workerinput") and getattr(config.option, "numprocesses", None)
     if first and not any((SOURCES / "regressor" / "__pycache__").glob("kernels.fill_rows*.nbc")):
         subprocess.run([sys.executable, "-c", "import dynid.cli; dynid.cli.main(['warm'])"], check=True)
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
+    """Whole files to each worker: what the tests of a file share is made once."""
+    from xdist.scheduler import LoadFileScheduling
+
+    return LoadFileScheduling(config, log)
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
