@@ -498,7 +498,7 @@ def bad_cases() -> Iterator[Case]:
     # Parameters absorb most of 5 mm: what is left needs longer logs to be significant.
     parallel = ("fivebar", "rrr3", "delta")
     yield from _bad("geometry", GEOMETRY, longer("motor1", 0.005), parallel, 111, seconds=8.0)
-    # Redundant sensors show 1 mm. Elsewhere the parameters absorb it. Those of fivebar and ur5 move by 1 sigma
+    # Redundant sensors show 1 mm. Elsewhere parameters absorb it. Those of fivebar and ur5 move by 1 sigma
     # at most: a good verdict is right there. The platform mass of delta moves by 3.5 sigma: a miss.
     for robot, joint, seed in (
         ("fivebar", "motor1", 114),
