@@ -22,10 +22,10 @@ from dynid import (
     built_in_experiment,
     covariance_of,
     estimator_named,
+    interval95,
     prepare,
     simulate_log,
     structural_base,
-    uncertainty,
 )
 from dynid.excitation.random_motion import random_fourier
 
@@ -73,7 +73,7 @@ def coverage(
         true_values = np.array([truth[name] for name in data.names], dtype=float)
         for method in METHODS:
             spread = covariance_of(data.blocked(), solution, UncertaintySettings(method))
-            low, high = uncertainty(solution.chi, spread.covariance, spread.dof).ci95.T
+            low, high = interval95(solution.chi, spread.covariance, spread.dof).T
             held[method] += int(np.sum((low <= true_values) & (true_values <= high)))
         total += len(true_values)
     return {method: count / total for method, count in held.items()}, total
