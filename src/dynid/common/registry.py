@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterator, Mapping, MutableMapping
 from dataclasses import dataclass, fields, is_dataclass, replace
 from functools import cache, wraps
 from importlib import import_module
-from importlib.metadata import EntryPoint, distributions
+from importlib.metadata import distributions
 from typing import Any, TypeVar
 
 from dynid.common.errors import DynidError, InputError
@@ -21,9 +21,9 @@ T = TypeVar("T")
 
 
 @cache
-def _installed(path: tuple[str, ...]) -> tuple[EntryPoint, ...]:
-    """Entry points for dynid of all packages on `path`."""
-    found: dict[str, list[EntryPoint]] = {}
+def _installed(path: tuple[str, ...]) -> tuple[Any, ...]:
+    """Entry points for dynid of all packages on `path`; of a class that the backport may replace."""
+    found: dict[str, list[Any]] = {}
     for package in distributions():
         points = [point for point in package.entry_points if point.group.startswith("dynid.")]
         if points:
@@ -35,7 +35,7 @@ def _installed(path: tuple[str, ...]) -> tuple[EntryPoint, ...]:
 class _Plugin:
     """One entry point: an object of another package; `gives` are types that it is or returns."""
 
-    point: EntryPoint
+    point: Any
     gives: tuple[str, ...]
 
     @property
@@ -116,7 +116,7 @@ class Registry(MutableMapping[str, T]):
     def __init__(self, group: str, own: Mapping[str, T | str], gives: tuple[str, ...] = ()) -> None:
         self.group, self.gives = group, gives
         self.own: dict[str, T | str] = dict(own)
-        self._loaded: dict[EntryPoint, T] = {}
+        self._loaded: dict[Any, T] = {}
 
     @property
     def _plugins(self) -> dict[str, list[_Plugin]]:
