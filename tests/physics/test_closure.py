@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import gc
+import weakref
 from dataclasses import replace
 
 import numpy as np
@@ -10,13 +12,16 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 from dynid.common.errors import InputError
+from dynid.kinematics import assembly
 from dynid.kinematics.assembly import Assembly
 from dynid.kinematics.closure import Closure, moved
 from dynid.kinematics.first_pose import CLOSED
 from dynid.kinematics.tree import body_motion, tree_of
 from dynid.mechanism.frame import Frame
 from dynid.mechanism.joint import DIRECTIONS, FIXED_BY, JointKind, Loop
+from dynid.mechanism.load import load_robot
 from dynid.mechanism.mechanism import Coupling
+from dynid.mechanism.variant import resized
 from tests.random_mechanisms import random_frame, random_states, random_tree
 
 KINDS = (JointKind.REVOLUTE, JointKind.PRISMATIC, JointKind.UNIVERSAL, JointKind.SPHERICAL, JointKind.FREE)
@@ -219,3 +224,21 @@ def test_frames_held_half_a_turn_off_are_not_taken_for_closed(kind: str) -> None
         Assembly(robot)
     upright = Assembly(replace(robot, start={"pose_qw": 0.8, "pose_qx": 0.6}))
     assert not upright.closure.turned_over(upright.start[None]).any()
+
+
+def test_assemblies_of_many_robots_are_not_kept_for_ever(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A process that identifies a thousand robots must not hold a thousand of them."""
+    monkeypatch.setattr(assembly, "_MOST_KEPT", 2)
+    monkeypatch.setattr(assembly, "_KEPT", {})
+    nominal = load_robot("fivebar")
+    first = assembly.assembly_of(nominal)
+    assert assembly.assembly_of(replace(nominal, gravity=np.zeros(3))) is first
+    seen = []
+    for length in (0.251, 0.252, 0.253):
+        robot = resized(nominal, {"l1": length})
+        assert robot is not None
+        seen.append(weakref.ref(assembly.assembly_of(robot, near=nominal)))
+        assert assembly.assembly_of(nominal) is first
+    del robot
+    gc.collect()
+    assert [one() is None for one in seen] == [True, True, False]

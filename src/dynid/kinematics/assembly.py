@@ -7,8 +7,7 @@ others imply them everywhere they are removed once.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
-from weakref import WeakKeyDictionary
+from dataclasses import dataclass, fields, replace
 
 import numpy as np
 from jaxtyping import Bool, Float, Int
@@ -34,13 +33,11 @@ _WALKED = 0.03  # of the start pose's distance to singular poses: minimum along 
 _CLEAR = 1e-4  # of the largest singular value: poses within 1e-4 rad of a singular one count as singular
 _LOST = 1e-9  # of |A| |dq|: where the fixed pivots leave a larger residual, QR is used
 Measured = Sensors | Int[Array, "m"]
-_KNOWN: WeakKeyDictionary[Mechanism, Assembly] = WeakKeyDictionary()
-# Robots that share these parts share an assembly: poses do not depend on drives, payloads or gravity.
-_MOTION = (
-    *("name", "joints", "bodies", "actuators", "measured", "measured_sigma", "couplings", "loops", "cables"),
-    *("swivels", "start", "limits", "poses", "uncertain"),
-)
-_ALIKE: dict[tuple[int, ...], Assembly] = {}
+# Robots that differ only in these share an assembly: poses do not depend on them.
+_UNMOVED = {"gravity", "drive", "terms", "known", "prior", "ties", "payloads", "order", "stribeck", "notices"}
+_MOTION = [one.name for one in fields(Mechanism) if one.name not in _UNMOVED]
+_KEPT: dict[tuple[int, ...], Assembly] = {}  # by the identities of `_MOTION`, the last used at the end
+_MOST_KEPT = 64  # an identification changes the dimensions of its robot some 25 times
 
 
 @dataclass(frozen=True)
@@ -62,14 +59,16 @@ def assembly_of(mechanism: Mechanism, near: Mechanism | None = None) -> Assembly
 
     Poses of `near`, the same robot with other dimensions, are a start for its poses.
     """
-    if mechanism not in _KNOWN:
-        # Parts of the description are alive as long as the assembly: no other object has their identities.
-        parts = tuple(id(getattr(mechanism, name)) for name in _MOTION)
-        if parts not in _ALIKE:
-            beside = assembly_of(near) if near is not None and near.is_closed else None
-            _ALIKE[parts] = Assembly(mechanism, beside)
-        _KNOWN[mechanism] = _ALIKE[parts]
-    return _KNOWN[mechanism]
+    # An assembly keeps these parts alive: no other object has their identities while it is here.
+    parts = tuple(id(getattr(mechanism, name)) for name in _MOTION)
+    found = _KEPT.pop(parts, None)
+    if found is None:
+        beside = assembly_of(near) if near is not None and near.is_closed else None
+        found = Assembly(mechanism, beside)
+        while len(_KEPT) >= _MOST_KEPT:
+            _KEPT.pop(next(iter(_KEPT)), None)
+    _KEPT[parts] = found
+    return found
 
 
 class Assembly:
