@@ -14,7 +14,13 @@ import numpy as np
 from jaxtyping import Float
 
 from dynid.base.grouping import Symbols, grouped_terms, grouping_text
-from dynid.base.rank import STRUCTURAL_RTOL, ColumnRank, confirmed_columns, independent_columns
+from dynid.base.rank import (
+    STRUCTURAL_RTOL,
+    ZERO_RTOL,
+    ColumnRank,
+    confirmed_columns,
+    independent_columns,
+)
 from dynid.base.ties import tying
 from dynid.common.arrays import Array
 from dynid.common.errors import InputError
@@ -160,7 +166,11 @@ def _considered(
     ties: Sequence[Sequence[int]],
     unit: float,
 ) -> tuple[Float[Array, "k t"], list[int], Float[Array, "t"], Float[Array, "p t"], Float[Array, "p"]]:
-    """Tied columns in metres, their order, and the scale of each; T and c of `tying`."""
+    """Tied columns, their order, and the scale of each; T and c of `tying`.
+
+    Inertial columns are in metres; those of drives have the size of these, so that a friction column is not
+    small beside the efforts of a large robot.
+    """
     W = structural_factor.W
     if W.ndim != 2 or W.shape[1] != len(parameters):
         raise InputError(f"a factor of shape {W.shape} does not match {len(parameters)} parameters")
@@ -171,6 +181,11 @@ def _considered(
     column = {i: k for k, i in enumerate(first)}
     tied = W @ T if np.any(T.sum(axis=0) > 1) else W[:, first]
     scale = unit ** np.array([parameters[i].length_power for i in first])
+    drive = np.array([parameters[i].kind != "inertial" for i in first], dtype=bool)
+    sizes = np.linalg.norm(tied * scale, axis=0)
+    largest = sizes.max(initial=0.0)
+    if sizes[drive].max(initial=0.0) > ZERO_RTOL * largest:
+        scale[drive] *= largest / sizes[drive].max()
     return tied * scale, [column[i] for i in order if i in column], scale, T, c
 
 

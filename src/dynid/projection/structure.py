@@ -26,7 +26,7 @@ _FEWEST_STATES = 40  # so that small robots are seen in all kinds of states
 # q, dq, ddq and N, as of `Assembly.random_rates`.
 _States = tuple[Float[Array, "n q"], Float[Array, "n v"], Float[Array, "n v"], Float[Array, "n v d"]]
 _DRAWN: WeakKeyDictionary[Assembly, dict[tuple[int, int, float, int], list[_States]]] = WeakKeyDictionary()
-_ROUNDING = 1e-14  # of the largest entry, at poses far from singular ones
+_ROUNDING = 1e-14  # of the largest entry: a column of that size is zero by design
 
 
 def structural_factor(
@@ -84,10 +84,13 @@ def _closed_factor(
     drawn = _drawn(assembly, (seed, n, stretch, len(mounts)))
     for mounted, (q, dq, ddq, N) in zip(mounts, drawn, strict=True):
         W = tree_matrix(mechanism, q, dq, ddq, mounted=mounted, load=_random_loads(mechanism, n, seed))
-        rows = np.einsum("nvd,nvp->ndp", N, W).reshape(-1, len(parameters))
-        # Near singular poses rounding of velocities grows: a column of that size is zero by design.
+        # Rounding of dimensions changes velocities by 1/margin, accelerations by its square: near singular
+        # poses it would look like geometry. Weights of rows change no dependence between columns.
+        margin = assembly.margin(q)
+        weight = (margin / margin.max()) ** 2
+        rows = np.einsum("n,nvd,nvp->ndp", weight, N, W).reshape(-1, len(parameters))
         size = np.abs(rows).max(axis=0)
-        rows[:, size < _ROUNDING / assembly.margin(q).min() * size.max()] = 0.0
+        rows[:, size < _ROUNDING * size.max()] = 0.0
         factors.append(factor_rows(rows, np.zeros(len(rows))))
     return merge(factors)
 
