@@ -112,8 +112,8 @@ def base_set(
         ties: Groups of standard indices that are one parameter (see `tied_columns`).
         rtol: Residual below which a column is dependent, relative to its norm.
         rounding: If given, residual below which it is dependent, relative to the largest norm of all columns.
-        unit: Numbers of the description per metre: columns are compared in metres, so that decisions do not
-            depend on the unit of the description.
+        unit: Size of the robot, in the unit of the description: columns are compared in this unit of length,
+            so that decisions do not depend on the size.
     """
     tied, considered, scale, T, c = _considered(parameters, structural_factor, order, known, ties, unit)
     rank = independent_columns(tied, considered, rtol=rounding or rtol, common_scale=rounding > 0.0)
@@ -168,8 +168,8 @@ def _considered(
 ) -> tuple[Float[Array, "k t"], list[int], Float[Array, "t"], Float[Array, "p t"], Float[Array, "p"]]:
     """Tied columns, their order, and the scale of each; T and c of `tying`.
 
-    Inertial columns are in metres; those of drives have the size of these, so that a friction column is not
-    small beside the efforts of a large robot.
+    The largest column of a drive gets the norm of the largest inertial one: dimensions change each relative
+    to columns of its kind.
     """
     W = structural_factor.W
     if W.ndim != 2 or W.shape[1] != len(parameters):

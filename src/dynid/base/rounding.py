@@ -1,8 +1,9 @@
 """Rank of a description whose numbers are rounded.
 
-With six digits per dimension, parallel axes and equal lengths differ by 5e-7. Columns that are dependent or
-zero by design then have a residual of about that, relative to the largest column: the largest of them is 0.1
-to 20 roundings on serial arms, hexapods and Sarrus linkages in random frames. Geometry leaves 1e-5 to 1.
+With six digits per dimension, parallel axes and equal lengths differ by 5e-7 of the size of the robot.
+Columns that are dependent or zero by design then have a residual of about that, relative to the largest
+column of their kind: the largest of them is 0.1 to 20 roundings on serial arms, hexapods and Sarrus linkages
+in random frames, far from singular poses. Geometry leaves 1e-5 to 1.
 Columns below the gap between the two count as dependent, and a notice reports it.
 """
 
@@ -34,7 +35,7 @@ def rounding_of(values: Iterable[float]) -> float:
     One in ten rounded numbers ends in zero and looks coarser than it is: the coarsest quarter is left out.
 
     Args:
-        values: Dimensions of a description, in [m].
+        values: Dimensions of a description, in its unit.
     """
     halves = sorted(filter(None, map(_half_digit, values)), reverse=True)
     return halves[len(halves) // 4] if halves else 0.0
@@ -50,7 +51,7 @@ def _half_digit(value: float) -> float:
 
 
 def clear_of_rounding(base: BaseSet, rounding: float) -> bool:
-    """Whether every kept column is independent by more than `rounding` [m] can cause."""
+    """Whether every kept column is independent by more than `rounding`, in units of the size, can cause."""
     return bool(base.rank.effects.min(initial=1.0) > _GROWTH * rounding)
 
 
@@ -65,7 +66,7 @@ def allowing_rounding(
 
     Args:
         base: Decided as if every number were exact.
-        rounding: Of the description's dimensions, in [m].
+        rounding: Of the description's dimensions, in units of its size.
         again: The base set for another `rounding`, see `base_set`.
         singular: Singular values of all columns over their largest norm, descending.
     """

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping, Sequence
 from functools import partial
 
@@ -74,9 +73,8 @@ def structural_base(
 
 
 def _unit(mechanism: Mechanism) -> float:
-    """Numbers of the description per metre, by its largest dimension: 1, 1000 of one in millimetres."""
-    largest = max(map(abs, mechanism.geometry.values()), default=0.0) or 1.0
-    return float(1000.0 ** round(math.log(largest, 1000.0)))
+    """Largest dimension of the description, in its unit: no decision depends on the size of a robot."""
+    return max(map(abs, mechanism.geometry.values()), default=0.0) or 1.0
 
 
 def _has(base: BaseSet, code: str) -> bool:

@@ -20,9 +20,9 @@ FIT = {
         " {kept:.1e}, the largest of the dropped columns {dropped:.1e}{gap}",
         "use a more exciting motion; parameters near the threshold may be unreliable",
         rounding=(
-            "the dimensions of the robot description are rounded to {rounding:.0e} m, and {count} columns of"
-            " the structural regressor may be independent only because of this rounding: the number of base"
-            " parameters is undecided between {new} and {old}",
+            "the dimensions of the robot description are rounded to {rounding:.0e} of the largest one, and"
+            " {count} columns of the structural regressor may be independent only because of this rounding:"
+            " the number of base parameters is undecided between {new} and {old}",
             "write dimensions and axes with full precision (12 digits), as arithmetic over `symbols:`",
         ),
     ),

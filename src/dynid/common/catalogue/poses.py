@@ -53,9 +53,9 @@ POSES = {
     "rounded-geometry": care(
         "dimensions are written with four to nine digits, and columns are independent only because of that"
         " rounding: they are treated as dependent. `rank-undecided` if there is no clear gap",
-        "the dimensions of the robot description are rounded to {rounding:.0e} m, and {count} columns of the"
-        " structural regressor may be independent only because of this rounding. They are treated as"
-        " dependent: {new} base parameters, not {old}",
+        "the dimensions of the robot description are rounded to {rounding:.0e} of the largest one, and"
+        " {count} columns of the structural regressor may be independent only because of this rounding. They"
+        " are treated as dependent: {new} base parameters, not {old}",
         "write dimensions and axes with full precision (12 digits), as arithmetic over `symbols:`",
     ),
     "loop-misfit": stop(
