@@ -33,12 +33,14 @@ def _trajectory() -> None:
 
 
 def _plant() -> None:
-    """Forward simulation with a controller."""
+    """Forward simulation with both kinds of controllers: without and with a model of the robot."""
     from dynid.mechanism.load import load_robot
+    from dynid.simulation.plant.settings import ControllerSettings, PlantSettings
     from dynid.simulation.simulation import Simulation, simulate
 
-    for robot in ("scara", "fivebar"):
-        simulate(load_robot(robot), Simulation(engine="dynid", duration=0.05))
+    for robot, kind in (("scara", "feedforward"), ("fivebar", "feedforward"), ("fivebar", "computed_torque")):
+        plant = PlantSettings(controller=ControllerSettings(kind=kind))
+        simulate(load_robot(robot), Simulation(engine="dynid", duration=0.05, plant=plant))
 
 
 def _closed_trajectory() -> None:
@@ -75,10 +77,10 @@ def _identified(name: str) -> None:
 
 
 TASKS: dict[str, Callable[[], None]] = {
+    "simulation": _plant,
     "closed loops": _closed,
     "identification": _identify,
     "trajectories": _trajectory,
-    "simulation": _plant,
     "trajectories of closed robots": _closed_trajectory,
     "free motion on cables": _free_motion,
     "identification of closed robots": _identify_closed,
