@@ -2,6 +2,7 @@
 
 import json
 import os
+import time
 from pathlib import Path
 
 import numpy as np
@@ -12,6 +13,7 @@ from dynid.campaign.campaign import run_campaign
 from dynid.campaign.engine import completed
 from dynid.campaign.file import read_campaign, runs_of
 from dynid.campaign.fleet import ALARM, Sample, fleet_of, number_of
+from dynid.campaign.remote import remote_paths, remote_stamp
 from dynid.cli import main
 from dynid.common.errors import InputError
 from tests.workspace import make_workspace
@@ -129,6 +131,50 @@ def test_only_the_run_that_kills_its_process_is_lost():
     found = dict(completed(_square_or_die, [1, 2, 3, 4, 5, 6], jobs=2))
     assert {task: x for task, x in found.items() if task != 3} == {1: 1, 2: 4, 4: 16, 5: 25, 6: 36}
     assert isinstance(found[3], BaseException)
+
+
+@pytest.fixture
+def scheduler():
+    """A Dask scheduler with two workers, in threads of this process."""
+    distributed = pytest.importorskip("distributed")
+    made = {"processes": False, "n_workers": 2, "threads_per_worker": 1, "dashboard_address": None}
+    with distributed.LocalCluster(protocol="tcp://", **made) as cluster:
+        yield cluster
+
+
+def _square(task):
+    return task * task
+
+
+def test_workers_of_a_dask_scheduler_compute_the_runs(scheduler):
+    found = dict(completed(_square, [1, 2, 3, 4, 5], cluster=scheduler.scheduler_address))
+    assert found == {1: 1, 2: 4, 3: 9, 4: 16, 5: 25}
+
+
+def test_a_scheduler_that_is_lost_is_named_and_its_address_refused(scheduler):
+    address = scheduler.scheduler_address
+    results = completed(_square_slowly, [0.05, *(3.0 + k for k in range(9))], cluster=address)
+    assert next(results) == (0.05, pytest.approx(0.0025))
+    scheduler.close()
+    with pytest.raises(InputError, match=r"connection to the Dask scheduler .* was lost"):
+        list(results)
+
+
+def _square_slowly(task):
+    time.sleep(task)
+    return task * task
+
+
+def test_a_log_in_an_object_store_is_read_again_when_it_has_changed(tmp_path):
+    place = (tmp_path / "log.csv").as_uri()
+    (tmp_path / "log.csv").write_text("t,q_1\n")
+    assert remote_paths(f"{tmp_path.as_uri()}/*.csv") == [place]
+    before = remote_stamp(place)
+    assert remote_stamp(place) == before
+    (tmp_path / "log.csv").write_text("t,q_1\n0,0\n")
+    assert remote_stamp(place) != before
+    with pytest.raises(InputError, match="cannot be read"):
+        remote_stamp((tmp_path / "none.csv").as_uri())
 
 
 def _fleet(seed, growth, months=6, robots=50):

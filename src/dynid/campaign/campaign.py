@@ -15,6 +15,7 @@ from typing import Any
 from dynid.campaign.engine import completed
 from dynid.campaign.file import Run, read_campaign, runs_of
 from dynid.campaign.fleet import Fleet, Sample, fleet_of
+from dynid.campaign.remote import remote_stamp
 from dynid.campaign.work import Made, Outcome, make
 from dynid.common.errors import InputError
 from dynid.report.lock import locked
@@ -242,6 +243,8 @@ def digest(run: Run) -> str:
 
 
 def _stamp(place: str) -> Any:
+    if "://" in place:
+        return remote_stamp(place)
     path = Path(place)
     if path.is_dir():
         return sorted((one.name, one.stat().st_size, one.stat().st_mtime_ns) for one in path.iterdir())

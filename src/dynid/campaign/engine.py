@@ -7,6 +7,7 @@ Only a few runs are handed over at a time: memory of this process does not grow 
 from __future__ import annotations
 
 import contextlib
+import logging
 import os
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import FIRST_COMPLETED, Executor, Future, wait
@@ -48,6 +49,8 @@ def _dask(address: str) -> Iterator[tuple[Executor, int]]:
         raise InputError(
             "a Dask scheduler needs the package distributed", remedy="pip install 'dynid[cluster]'"
         ) from None
+    # A lost scheduler is reported once, by the error below.
+    logging.getLogger("distributed").setLevel(logging.CRITICAL)
     connect: Any = distributed.Client
     try:
         client = connect(address, timeout="20s")
@@ -116,6 +119,11 @@ def _pass(
                 return
             done, _ = wait(waiting, return_when=FIRST_COMPLETED)
             for future in done:
+                if future.cancelled():
+                    raise InputError(
+                        f"the connection to the Dask scheduler at '{cluster}' was lost",
+                        remedy="start it, and run the same command again: finished runs are not repeated",
+                    )
                 error = future.exception()
                 broken = broken or isinstance(error, BrokenProcessPool)
                 yield waiting.pop(future), future.result() if error is None else error

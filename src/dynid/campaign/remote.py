@@ -29,6 +29,14 @@ def remote_paths(pattern: str) -> list[str]:
         return sorted(system.unstrip_protocol(one) for one in system.glob(path))
 
 
+def remote_stamp(place: str) -> list[str]:
+    """Size and version of a log in an object store, as far as the store knows them."""
+    with _refusing(place):
+        system, path = _fsspec().core.url_to_fs(place)
+        known = system.info(path)
+    return [str(known[key]) for key in ("size", "ETag", "LastModified", "mtime", "created") if key in known]
+
+
 @contextlib.contextmanager
 def local_copies(places: Sequence[str]) -> Iterator[tuple[str, ...]]:
     """Paths of the logs on this machine; copies of remote ones exist during the block."""
@@ -56,6 +64,8 @@ def _refusing(place: str) -> Iterator[None]:
         yield
     except InputError:
         raise
+    except ImportError as error:  # fsspec has a package for each store
+        raise InputError(f"cannot be read: {error}", file=place, remedy="install the package") from error
     except Exception as error:  # each store has error classes of its own
         raise InputError(
             f"cannot be read: {type(error).__name__}: {error}", file=place, remedy="check address and access"
