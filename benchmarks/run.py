@@ -1,7 +1,7 @@
 """Compare dynid with other tools on the same robot and trajectory, in one interleaved run; prints ratios.
 
-`python benchmarks/run.py [--rounds 3]`. Needs `pip install -e '.[dev]' example-robot-data`; a peer
-that is not installed (figaroh, ...) is skipped and listed. CPU time of one thread
+`python benchmarks/run.py [--rounds 3] [--json FILE] [--allow-missing]`. Needs `pip install -e '.[dev]'
+example-robot-data` and the peers; one that fails is an error unless `--allow-missing`. CPU time of one thread
 (BENCH_CPU=0 for wall time): the machine may be shared, so compare only ratios of one run.
 """
 
@@ -41,6 +41,8 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--robot", default="ur5")
+    parser.add_argument("--json", type=Path, help="write the times of all tools")
+    parser.add_argument("--allow-missing", action="store_true", help="peers may be missing")
     options = parser.parse_args()
     best: dict[str, dict[str, float]] = {bench: {} for bench in WORK}
     missing = set()
@@ -55,10 +57,14 @@ def main() -> None:
             seconds = record.get("cpu_seconds", record["seconds"])
             known = best[record["bench"]]
             known[label] = min(seconds, known.get(label, float("inf")))
-    for name in sorted(missing):
-        print(f"left out (failed or not installed): {name}")
     for bench, times in best.items():
         show(bench, times)
+    if options.json is not None:
+        options.json.write_text(json.dumps(best, indent=1), encoding="utf-8")
+    for name in sorted(missing):
+        print(f"left out (failed or not installed): {name}")
+    if missing and not options.allow_missing:
+        raise SystemExit("peers are missing: install them, or give --allow-missing")
 
 
 def run(folder: Path, command: list[str]) -> dict | None:

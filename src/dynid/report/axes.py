@@ -124,6 +124,8 @@ def number_text(x: float, digits: int = 4) -> str:
     """A number beside an axis."""
     if x == 0.0:
         return "0"
-    small = not 1e-3 <= abs(x) < 1e5
-    shown = f"{x:.{max(0, digits - 1)}e}" if small else f"{x:.{digits}g}"
+    shown = f"{x:.{digits}g}"
+    if "e" in shown:
+        mantissa, _, power = shown.partition("e")
+        shown = f"{float(shown):.0f}" if 1.0 <= abs(x) < 1e6 else f"{mantissa}e{int(power)}"
     return shown.replace("-", "\N{MINUS SIGN}")
