@@ -77,8 +77,8 @@ def test_the_noise_floor_is_that_of_the_simulated_noise(scara) -> None:
     _, _, demo = bench.plant("scara")
     passed = np.linalg.norm(fit.problem.filters[0].kernel)
     for name, sigma in zip(setup.logs[0].effort_names, demo.torque_sigma, strict=True):
-        # Some thousand samples of noise in a band of a few percent: the median is known to about 10 %.
-        assert found[name] == pytest.approx(sigma * passed, rel=0.25)
+        # The median of 4096 differences is known to about 3 %; masked rows made it 10 to 30 % too small.
+        assert found[name] == pytest.approx(sigma * passed, rel=0.1)
 
 
 def test_parts_left_out_are_predicted_worse_than_fitted_but_near_noise(scara) -> None:

@@ -10,8 +10,8 @@ The noise floor is what noise of the measured side leaves behind the row filter 
     sigma_floor = sigma |h|,     sigma = median |k * Y| / (0.6745 |k|)
 
 with a kernel k that removes the motion: the third difference from sample to sample (white noise), or a band
-just above that of the rows, of Y - W chi instead of Y (coloured noise); the larger counts. The median
-ignores reversals.
+just above that of the rows, of Y - W chi instead of Y (coloured noise); the latter counts
+where it is clearly larger. The median ignores reversals.
 """
 
 from __future__ import annotations
@@ -44,6 +44,9 @@ _DETERMINED = 1e-8  # of the largest singular value
 _NORMAL = 0.6745  # median of |x| of a normal x, in parts of its deviation
 _DIFFERENCE = np.array([1.0, -3.0, 3.0, -1.0])
 _BAND = (1.3, 2.6)  # times the cutoff of the rows
+_COLOURED = 1.25  # times white noise: smaller differences are scatter of the two estimates
+_WHOLE = 1.0 - 1e-9  # of a kernel that a gap would let motion through
+_PART = 0.25  # of a kernel for residuals, which have little motion
 
 
 def joint_error(
@@ -185,11 +188,11 @@ def noise_floors(
     found: dict[str, list[float]] = {}
     for source, rows in zip(sources, filters, strict=True):
         passed = float(np.linalg.norm(np.convolve(rows.kernel, rows.within)))
-        measured, residual = _as_logged(source, chi)
-        white, band = _density(measured, _DIFFERENCE), _above(rows, source.dt)
+        measured, residual, used = _as_logged(source, chi)
+        white, band = _density(measured, used, _DIFFERENCE, _WHOLE), _above(rows, source.dt)
         # A model that is wrong may leave anything: never more than the measured side itself has there.
-        coloured = np.minimum(_density(measured, band), _density(residual, band))
-        sigmas = np.maximum(white, coloured).tolist()
+        coloured = np.minimum(*(_density(one, used, band, _PART) for one in (measured, residual)))
+        sigmas = np.where(coloured > _COLOURED * white, coloured, white).tolist()
         for name, sigma in zip(source.directions.group_names, sigmas, strict=True):
             found.setdefault(name, []).append(sigma * passed)
     return {name: float(np.sqrt(np.mean(np.square(own)))) for name, own in found.items()}
@@ -198,11 +201,15 @@ def noise_floors(
 _Parts = list[Float[Array, "k _"]]  # of different lengths
 
 
-def _as_logged(source: RowSource, chi: Float[Array, "p"]) -> tuple[_Parts, _Parts]:
-    """The measured side of every row and its residual, not filtered, in some windows."""
+def _as_logged(source: RowSource, chi: Float[Array, "p"]) -> tuple[_Parts, _Parts, _Parts]:
+    """The measured side of every row, its residual, and 1 where it is used, not filtered, in some windows.
+
+    Rows that the mask excludes are zero.
+    """
     every = series(_Some(source), unfiltered(source.dt), predictor(source.layout, chi))
-    both = [(np.asarray(measured), np.asarray(predicted)) for _, (measured, predicted), _ in every]
-    return [measured for measured, _ in both], [measured - predicted for measured, predicted in both]
+    found = [(np.asarray(m), np.asarray(m) - np.asarray(p), np.asarray(v, float)) for _, (m, p), v in every]
+    measured, residual, used = zip(*found, strict=True) if found else ((), (), ())
+    return list(measured), list(residual), list(used)
 
 
 def _above(rows: RowFilter, dt: float) -> Float[Array, "h"]:
@@ -216,14 +223,28 @@ def _above(rows: RowFilter, dt: float) -> Float[Array, "h"]:
     return band
 
 
-def _density(parts: Sequence[Float[Array, "k _"]], kernel: Float[Array, "h"]) -> Float[Array, "k"]:
-    """Deviation of white noise with the same density as the signals have in the band of a kernel."""
-    found = [
-        np.stack([np.convolve(own, kernel, mode="valid") for own in one])
-        for one in parts
-        if one.shape[1] >= len(kernel)
-    ]
+def _density(parts: _Parts, used: _Parts, kernel: Float[Array, "h"], least: float) -> Float[Array, "k"]:
+    """Deviation of white noise with the same density as the signals have in the band of a kernel.
+
+    Args:
+        used: 1 for samples that count; the others are zero in `parts`.
+        least: Of the squared kernel: an output that uses less is left out, others are scaled to the whole.
+    """
+    found = []
+    for one, own in zip(parts, used, strict=True):
+        if one.shape[1] < len(kernel):
+            continue
+        share = _along(own, kernel**2) / float(kernel @ kernel)
+        seen = share >= least
+        found.append(
+            np.where(seen, np.abs(_along(one, kernel)), np.nan) / np.sqrt(np.where(seen, share, 1.0))
+        )
     if not found:
         return np.zeros(len(parts[0]) if parts else 0)
-    size = np.abs(np.concatenate(found, axis=1))
+    size = np.concatenate(found, axis=1)
+    size[np.isnan(size).all(axis=1)] = 0.0
     return np.asarray(np.nanmedian(size, axis=1) / (_NORMAL * np.linalg.norm(kernel)))
+
+
+def _along(rows: Float[Array, "k _"], kernel: Float[Array, "h"]) -> Float[Array, "k _"]:
+    return np.stack([np.convolve(row, kernel, mode="valid") for row in rows])
