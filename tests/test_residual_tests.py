@@ -255,7 +255,7 @@ def test_tests_are_part_of_the_result_file(tmp_path) -> None:
 def test_parameters_of_tests_have_no_unit_trouble() -> None:
     """A system without any test column left (all hidden) is judged without complaint."""
     from dynid.checks.fault_columns import Suspect
-    from dynid.checks.fault_selection import flagged_verdicts
+    from dynid.checks.fault_selection import flagged_suspects
 
     rng = np.random.default_rng(1)
     W = rng.standard_normal((300, 2))
@@ -263,7 +263,7 @@ def test_parameters_of_tests_have_no_unit_trouble() -> None:
     Y = W @ np.array([1.0, 2.0]) + 0.1 * rng.standard_normal(300)
     names = (*parameters(2), Parameter("t", "test", "", "", "test"))
     system = System(names, (group(np.column_stack([W, hidden]), Y, blocks=30),))
-    flagged, first = flagged_verdicts(
+    flagged, first = flagged_suspects(
         system, np.ones(1), [Suspect("gain", "x", (0,), "1")], 1, lambda one: True, 1.0
     )
     assert flagged == []

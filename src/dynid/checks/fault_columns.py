@@ -20,7 +20,7 @@ columns of W is removed.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import numpy as np
 from jaxtyping import Float
@@ -43,16 +43,26 @@ MOST_SAMPLES = 65_536
 _WINDOW = 4096
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Suspect:
-    """One thing that may be wrong, and the test columns that show it.
+    """One thing that may be wrong, the test columns that show it, and the result once it is tested.
 
     Attributes:
         test: `delay`, `gain`, `zero`, `gravity`, `mounting`, `speed` or `load`.
         about: The effort or joint.
-        columns: Numbers of its columns.
+        columns: Numbers of its columns; no other suspect has the same.
         unit: Of its size.
         measured: Whether its column is a measured effort, whose noise is in the residuals too.
+        size: Estimate of its columns' coefficients, shape (c,), in `unit`.
+        sigma: Their deviations, shape (c,).
+        dof: Degrees of freedom of these.
+        p_value: Of the hypothesis that there is no such fault.
+        explains: Part of the residual sum of squares of the rows concerned, 0 to 1.
+        gain: The same as a number of weighted squares.
+        share: Norm of what it explains, relative to the measured norm of these rows.
+        places: Columns to which `size` belongs: those that these data determine, from 0.
+        bias: Largest size caused by noise of the column alone, in `unit`.
+        alike: Suspects that these data do not separate from this one.
     """
 
     test: str
@@ -60,11 +70,26 @@ class Suspect:
     columns: tuple[int, ...]
     unit: str
     measured: bool = False
+    size: Float[Array, "c"] = field(default_factory=lambda: np.zeros(0))
+    sigma: Float[Array, "c"] = field(default_factory=lambda: np.zeros(0))
+    dof: float = 0.0
+    p_value: float = 1.0
+    explains: float = 0.0
+    gain: float = 0.0
+    share: float = 0.0
+    places: tuple[int, ...] = ()
+    bias: float = 0.0
+    alike: tuple[Suspect, ...] = ()
 
     @property
     def words(self) -> str:
         """Test and effort or joint."""
         return f"{self.test} of {self.about}"
+
+    @property
+    def beyond(self) -> Float[Array, "c"]:
+        """Sizes less what noise of the column may make of them: between 0 and `bias`."""
+        return np.asarray(self.size - np.clip(self.size, 0.0, self.bias))
 
 
 class SuspectRows:
