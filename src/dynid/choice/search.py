@@ -16,7 +16,6 @@ from dynid.common.arrays import Array
 from dynid.common.errors import InputError, NoResultError
 from dynid.estimator.consistent import nearest_consistent
 from dynid.estimator.estimator import estimator_named, solve_weighted
-from dynid.estimator.physical import data_term
 from dynid.estimator.semidefinite import SOLVED
 from dynid.estimator.standard_space import StandardSpace
 from dynid.estimator.wls import Weights
@@ -114,11 +113,10 @@ class Search:
             return None  # some parameter is not determined without this fold
         if constraint is None:
             return np.asarray(data.S @ linear.chi + data.base.c)
+        own = replace(data, system=system)
         key = (candidate.rows, candidate.friction)
         if key not in self._spaces:
-            term = data_term(system, linear, data.G)
-            self._spaces[key] = standard_space(problem, experiment, term, constraint)
-        own = replace(data, system=system)
+            self._spaces[key] = standard_space(problem, experiment, own, linear, constraint)
         return consistent_values(problem, experiment, own, linear, constraint, self._spaces[key])
 
     def bodies(self, candidate: Candidate) -> tuple[bool, bool]:
@@ -131,11 +129,11 @@ class Search:
         problem, data = self._seen(candidate)
         system = without(data.blocked(), None)
         linear = solve_weighted(system, Weights(self._weights_of(candidate, data, system)))
-        term = data_term(system, linear, data.G)
-        space = standard_space(problem, candidate.of(self.task.experiment), term, options)
-        if nearest_consistent(space, term, options).status != SOLVED:
+        own = replace(data, system=system)
+        space = standard_space(problem, candidate.of(self.task.experiment), own, linear, options)
+        if nearest_consistent(space, options).status != SOLVED:
             return False, True
-        return True, not physical_test(space, term)
+        return True, not physical_test(space)
 
     def _seen(self, candidate: Candidate) -> tuple[Problem, BaseSystem]:
         """Equations of a candidate, and its rows by folds over the base parameters that they determine."""
