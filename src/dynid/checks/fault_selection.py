@@ -199,12 +199,11 @@ class _Rows:
 
         concerned = np.flatnonzero(np.any(self.touched[:, index], axis=1))
         z, rho = self.Z[np.ix_(concerned, index)], self.Z[concerned, -1]
-        fit = least_squares(Factor(triangle(self.freed[:, [*index, -1]]), len(self.Z)))
-        size = fit.chi
+        size, root, _ = least_squares(Factor(triangle(self.freed[:, [*index, -1]]), len(self.Z)))
         n, c = self.n, len(index)
         # In the coordinates where the products of all clusters together are the unit matrix.
-        plain, own = fit.root.T @ K[:, :, index][..., index] @ fit.root
-        pull = K[1][:, index, -1] @ fit.root - own @ np.linalg.solve(fit.root, size)
+        plain, own = root.T @ K[:, :, index][..., index] @ root
+        pull = K[1][:, index, -1] @ root - own @ np.linalg.solve(root, size)
         values, vectors = eigh(np.eye(c) - own)
         inverse = 1.0 / np.maximum(values, _LEAST_ELSEWHERE)
         moves = -np.einsum("nij,nj,nkj,nk->ni", vectors, inverse, vectors, pull)
@@ -218,9 +217,9 @@ class _Rows:
             squares = float(np.sum(self.freed[:, index[0]] ** 2))
             bias = min(before * float(units[0]) ** 2 / squares, 1.0)
         places = tuple((index - suspect.columns[0]).tolist())
-        sigma = np.sqrt(np.maximum(np.diag(fit.root @ covariance @ fit.root.T), 0.0))
+        sigma = np.sqrt(np.maximum(np.diag(root @ covariance @ root.T), 0.0))
         found = replace(suspect, size=size * units, sigma=sigma * units, bias=bias, places=places)
-        y = np.linalg.solve(fit.root, found.beyond / units)
+        y = np.linalg.solve(root, found.beyond / units)
         wald = float(y @ np.linalg.pinv(covariance, hermitian=True) @ y)
         # Hotelling's correction: c directions estimated from `dof` clusters.
         free = max(dof - c + 1.0, 1.0)

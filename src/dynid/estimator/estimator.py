@@ -25,7 +25,7 @@ from dynid.estimator.covariance_weights import Whitened
 from dynid.estimator.forgetting import Forgetting
 from dynid.estimator.gtls import GeneralisedTotal
 from dynid.estimator.iv import Instruments
-from dynid.estimator.ols import LeastSquares, conditions, least_squares
+from dynid.estimator.ols import conditions, least_squares
 from dynid.estimator.rework import Rework, SecondPass, check_option, check_positive
 from dynid.estimator.robust import EFFICIENT, Winsorised
 from dynid.estimator.solution import Solution, check_system
@@ -114,24 +114,24 @@ def solve_weighted(
     """
     factors = group_factors(system)
     factor = weighted(factors, weights.values)
-    fit = solver(factor)
+    chi, root, residual_norm = solver(factor)
     condition, condition_scaled = conditions(factor.W)
-    dof = max(1, factor.n_rows - len(fit.chi) - spent)
-    sigma_rho = fit.residual_norm / float(np.sqrt(dof))
+    dof = max(1, factor.n_rows - len(chi) - spent)
+    sigma_rho = residual_norm / float(np.sqrt(dof))
     return Solution(
         names=tuple(parameter.name for parameter in system.parameters),
-        chi=fit.chi,
-        covariance=sigma_rho**2 * _inflated(system, factors, weights, fit),
+        chi=chi,
+        covariance=sigma_rho**2 * _inflated(system, factors, weights, root),
         weights=weights.values,
         sigma_rho=sigma_rho,
         dof=_effective_dof(system, dof),
-        rank=len(fit.chi),
+        rank=len(chi),
         condition=condition,
         condition_scaled=condition_scaled,
-        residual_norms=residual_norms(factors, fit.chi),
-        residual_norm=fit.residual_norm,
+        residual_norms=residual_norms(factors, chi),
+        residual_norm=residual_norm,
         measured_norm=float(np.linalg.norm(factor.Y)),
-        normal_residual=_normal_residual(factor, fit.chi),
+        normal_residual=_normal_residual(factor, chi),
         iterations=weights.iterations,
         status=weights.status,
         notices=weights.notices + _conditioning(condition_scaled),
@@ -139,14 +139,14 @@ def solve_weighted(
 
 
 def _inflated(
-    system: System, factors: list[Factor], weights: Weights, fit: LeastSquares
+    system: System, factors: list[Factor], weights: Weights, root: Float[Array, "p p"]
 ) -> Float[Array, "p p"]:
     """(W^T W)^-1, each group counted with the correlation its row filter brought."""
-    spread = np.zeros_like(fit.root)
+    spread = np.zeros_like(root)
     for group, one, weight in zip(system.groups, factors, weights.values, strict=True):
-        seen = weight * (one.W @ fit.root)
+        seen = weight * (one.W @ root)
         spread += group.inflation * (seen.T @ seen)
-    return np.asarray(fit.root @ spread @ fit.root.T)
+    return np.asarray(root @ spread @ root.T)
 
 
 def _effective_dof(system: System, dof: int) -> int:

@@ -85,7 +85,7 @@ def solve_instruments(joined: Factor) -> tuple[Float[Array, "p"], Float[Array, "
     R_ZZ, R_ZW, R_ZY = R[:p, :p], R[:p, p : 2 * p], R[:p, -1]
     least_squares(Factor(joined.W[:, p:], joined.n_rows))  # refuses dependent columns of W
     _check_strength(R_ZW, triangle(R[:, p : 2 * p]))
-    chi = least_squares(Factor(np.column_stack([R_ZW, R_ZY]), joined.n_rows)).chi
+    chi = least_squares(Factor(np.column_stack([R_ZW, R_ZY]), joined.n_rows))[0]
     first = scipy.linalg.solve_triangular(R_ZZ, R_ZW, check_finite=False)
     # Back to the units of the columns.
     chi = chi / scale[p : 2 * p] * scale[-1]
@@ -114,7 +114,7 @@ def _differs(system: System, plain: Fitted, new: Fitted, chi: Float[Array, "p"])
     covariances = []
     for one in (plain, new):
         n = sum(factor.n_rows for factor in one.factors)
-        root = one.fit.root / size[:, None]
+        root = one.root / size[:, None]
         covariances.append(inflation * one.fit.residual_norm**2 / max(1, n - len(chi)) * (root @ root.T))
     values, vectors = np.linalg.eigh(covariances[1] - covariances[0])
     use = values > _TOLD_APART * inflation

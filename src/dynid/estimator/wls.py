@@ -24,7 +24,7 @@ from jaxtyping import Float, Int
 
 from dynid.common.arrays import Array
 from dynid.common.notices import Notice, notice
-from dynid.estimator.ols import LeastSquares
+from dynid.estimator.ols import Solved
 from dynid.estimator.solution import CONVERGED, RTOL, status_after, step_in_sigma
 from dynid.projection.factor import Factor, merge
 from dynid.projection.projection import System
@@ -36,7 +36,7 @@ _SMALLEST_PART = 1e-6
 _SMALLEST_OF_TABLES = 1e-10
 
 
-Solver = Callable[[Factor], LeastSquares]
+Solver = Callable[[Factor], Solved]
 
 
 @dataclass(frozen=True, eq=False)
@@ -77,11 +77,11 @@ def group_weights(
     smallest = smallest_sigmas(factors, shared, smallest_part(system))
     weights, chi, step, iteration = np.ones(len(factors)), None, np.inf, 0
     while iteration < max_iterations and step > rtol:
-        fit = solver(weighted(factors, weights))
+        new, root, _ = solver(weighted(factors, weights))
         # Rows over their own deviation have a deviation of one.
-        step = step_in_sigma(fit.chi, chi, np.linalg.norm(fit.root, axis=1))
-        weights = 1.0 / np.maximum(_sigmas(system, factors, weights, fit, shared), smallest)
-        chi, iteration = fit.chi, iteration + 1
+        step = step_in_sigma(new, chi, np.linalg.norm(root, axis=1))
+        weights = 1.0 / np.maximum(_sigmas(system, factors, weights, new, root, shared), smallest)
+        chi, iteration = new, iteration + 1
     status = status_after(step)
     slow = notice("weights-not-converged", passes=max_iterations, step=step)
     return Weights(weights, iteration, status, () if status == CONVERGED else (slow,))
@@ -93,22 +93,19 @@ class Fitted:
 
     Attributes:
         factors: One a group, over all parameters.
+        chi, root: The solution, shape (p,), SI, and the root of its covariance, shape (p, p).
         sigma: Deviation of each parameter by white noise, shape (p,), SI.
     """
 
     factors: list[Factor]
     weights: Weights
-    fit: LeastSquares
+    chi: Float[Array, "p"]
+    root: Float[Array, "p p"]
     sigma: Float[Array, "p"]
-
-    @property
-    def chi(self) -> Float[Array, "p"]:
-        """The solution, shape (p,), SI."""
-        return self.fit.chi
 
     def shares(self) -> Float[Array, "g"]:
         """h_g, the number of parameters determined by each group, shape (g,)."""
-        return _paid(self.factors, self.weights.values, self.fit)
+        return _paid(self.factors, self.weights.values, self.root)
 
 
 def fitted(system: System, weighting: Weighting, solver: Solver) -> Fitted:
@@ -116,9 +113,9 @@ def fitted(system: System, weighting: Weighting, solver: Solver) -> Fitted:
     factors = group_factors(system)
     weights = weighting(system, factors, solver)
     whole = weighted(factors, weights.values)
-    fit = solver(whole)
-    sigma_rho = fit.residual_norm / np.sqrt(max(1, whole.n_rows - len(fit.chi)))
-    return Fitted(factors, weights, fit, sigma_rho * np.linalg.norm(fit.root, axis=1))
+    chi, root, residual_norm = solver(whole)
+    sigma_rho = residual_norm / np.sqrt(max(1, whole.n_rows - len(chi)))
+    return Fitted(factors, weights, chi, root, sigma_rho * np.linalg.norm(root, axis=1))
 
 
 def group_factors(system: System) -> list[Factor]:
@@ -169,20 +166,21 @@ def _sigmas(
     system: System,
     factors: list[Factor],
     weights: Float[Array, "g"],
-    fit: LeastSquares,
+    chi: Float[Array, "p"],
+    root: Float[Array, "p p"],
     shared: Int[Array, "g"],
 ) -> Float[Array, "g"]:
     """Deviation of each group, pooled over groups that share it, corrected for parameters."""
-    squares = judged_residuals(system, factors, weights, fit.chi) ** 2
-    paid = _paid(factors, weights, fit)
+    squares = judged_residuals(system, factors, weights, chi) ** 2
+    paid = _paid(factors, weights, root)
     rows = np.array([one.n_rows for one in factors])
     dof = np.bincount(shared, rows - paid)
     pooled = np.sqrt(np.bincount(shared, squares) / np.maximum(dof, 1.0))
     return np.asarray(pooled[shared])
 
 
-def _paid(factors: list[Factor], weights: Float[Array, "g"], fit: LeastSquares) -> Float[Array, "g"]:
-    parts = [np.sum((w * (one.W @ fit.root)) ** 2) for one, w in zip(factors, weights, strict=True)]
+def _paid(factors: list[Factor], weights: Float[Array, "g"], root: Float[Array, "p p"]) -> Float[Array, "g"]:
+    parts = [np.sum((w * (one.W @ root)) ** 2) for one, w in zip(factors, weights, strict=True)]
     return np.array(parts)
 
 

@@ -132,7 +132,7 @@ def clusters_of(
     """
     p = len(chi)
     labels, runs, length = stretches(system, seconds)
-    root = least_squares((whole or system).factor(weights)).root
+    _, root, _ = least_squares((whole or system).factor(weights))
     n = len(runs)
     M, s, rows = np.zeros((n, p, p)), np.zeros((n, p)), np.zeros(n, dtype=int)
     for group, weight in zip(system.groups, weights, strict=True):

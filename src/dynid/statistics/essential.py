@@ -75,7 +75,7 @@ def essential_parameters(
             break
         worst = kept[int(np.argmax(relative))]
         rest = [i for i in kept if i != worst]
-        if least_squares(_select(factor, rest)).residual_norm > limit:
+        if least_squares(_select(factor, rest))[2] > limit:
             stopped = "guard"
             break
         kept = rest
@@ -128,13 +128,12 @@ def _relative_sigmas(
     influence_percent: float | None = None,
 ) -> Float[Array, "kept"]:
     part = _select(factor, kept)
-    fit = least_squares(part)
-    covariance = fit.residual_norm**2 / (part.n_rows - len(kept)) * (fit.root @ fit.root.T)
+    chi, root, residual_norm = least_squares(part)
+    covariance = residual_norm**2 / (part.n_rows - len(kept)) * (root @ root.T)
     if clusters is not None:
         found, _ = calibrated(clusters.restricted(kept, full)[0])
         white, own = np.diag(covariance), np.diag(found.covariance)
         covariance = np.diag(np.where(found.alone, np.maximum(own, white), own))
-    chi = fit.chi
     if influence_percent is not None:
         columns = np.maximum(np.linalg.norm(part.W, axis=0), np.finfo(float).tiny)
         least = influence_percent / 100.0 * np.linalg.norm(part.Y) / columns
