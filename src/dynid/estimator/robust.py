@@ -125,7 +125,7 @@ class Winsorised:
                 break
             size = np.where(new.sigma > 0, new.sigma, np.maximum(np.abs(new.chi), 1.0))
             chi = acceleration.next(state.chi, new.chi, size)
-            state = replace(new, fit=replace(new.fit, chi=chi))
+            state = replace(new, chi=chi)
         return changed, new, limits, iteration, status_after(step)
 
 

@@ -61,7 +61,7 @@ class StandardSpace:
     @property
     def n_x(self) -> int:
         """Number of the x."""
-        return self.T.shape[1]
+        return int(self.T.shape[1])
 
     @cached_property
     def b(self) -> Float[Array, "v"]:

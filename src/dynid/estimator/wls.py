@@ -93,7 +93,7 @@ class Fitted:
 
     Attributes:
         factors: One a group, over all parameters.
-        chi, root: The solution, shape (p,), SI, and the root of its covariance, shape (p, p).
+        chi, root, residual_norm: The solution (see `Solved`).
         sigma: Deviation of each parameter by white noise, shape (p,), SI.
     """
 
@@ -101,6 +101,7 @@ class Fitted:
     weights: Weights
     chi: Float[Array, "p"]
     root: Float[Array, "p p"]
+    residual_norm: float
     sigma: Float[Array, "p"]
 
     def shares(self) -> Float[Array, "g"]:
@@ -115,7 +116,7 @@ def fitted(system: System, weighting: Weighting, solver: Solver) -> Fitted:
     whole = weighted(factors, weights.values)
     chi, root, residual_norm = solver(whole)
     sigma_rho = residual_norm / np.sqrt(max(1, whole.n_rows - len(chi)))
-    return Fitted(factors, weights, chi, root, sigma_rho * np.linalg.norm(root, axis=1))
+    return Fitted(factors, weights, chi, root, residual_norm, sigma_rho * np.linalg.norm(root, axis=1))
 
 
 def group_factors(system: System) -> list[Factor]:
