@@ -59,7 +59,7 @@ class EffortSpace:
 
     def _undetermined(self) -> list[int]:
         """Columns of base parameters that the data did not determine; the description decides."""
-        names = {one.name.removesuffix("_R") for one in self.estimate.not_identifiable}
+        names = {name.removesuffix("_R") for name in self.estimate.not_identifiable}
         taken = np.any(self.values.M != 0, axis=1)
         return [i for i in self.base.indices if self.parameters[i].name in names and not taken[i]]
 

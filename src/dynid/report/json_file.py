@@ -14,7 +14,6 @@ from typing import Any, TypeVar
 import numpy as np
 from jaxtyping import Float
 
-from dynid.base.system import NotIdentifiable
 from dynid.common.arrays import Array
 from dynid.common.catalogue import Severity
 from dynid.common.errors import InputError, NoResultError
@@ -47,8 +46,8 @@ def result_document(estimate: Estimate) -> dict[str, Any]:
         "estimator": estimate.estimator,
         "verdict": _verdict_document(estimate.verdict),
         "parameters": [asdict(p) for p in estimate.parameters],
-        "not_identifiable": [asdict(item) for item in estimate.not_identifiable],
-        "invisible": [asdict(item) for item in estimate.invisible],
+        "not_identifiable": _reason_list(estimate.not_identifiable),
+        "invisible": _reason_list(estimate.invisible),
         "standard": [dict(entry) for entry in estimate.standard],
         "fit": {k: v for k, v in asdict(estimate.fit).items() if v is not None or k not in _OPTIONAL},
         "validation": [asdict(item) for item in estimate.validation],
@@ -149,7 +148,7 @@ def _estimate(document: Mapping[str, Any]) -> Estimate:
         model=_shaped(document["model"], str),
         estimator=_shaped(document["estimator"], str),
         parameters=_shaped(document["parameters"], tuple[ParameterEstimate, ...]),
-        not_identifiable=_shaped(document["not_identifiable"], tuple[NotIdentifiable, ...]),
+        not_identifiable=_reasons(document["not_identifiable"]),
         fit=_shaped(_restored(document["fit"]), Fit),
         covariance=_covariance(document),
         validation=_shaped(_restored(document["validation"]), tuple[Validation, ...]),
@@ -161,7 +160,7 @@ def _estimate(document: Mapping[str, Any]) -> Estimate:
         standard=_standard(document),
         uncertainty=_shaped(document.get("uncertainty", {}), dict[str, Any]),
         correlations=_shaped(document.get("correlations", []), tuple[Correlation, ...]),
-        invisible=_shaped(document.get("invisible", []), tuple[NotIdentifiable, ...]),
+        invisible=_reasons(document.get("invisible", [])),
         residual_tests=_shaped(document.get("residual_tests", []), tuple[ResidualTest, ...]),
         hypotheses=_shaped(
             document.get("description", {}).get("hypotheses", []), tuple[DescriptionTest, ...]
@@ -172,6 +171,16 @@ def _estimate(document: Mapping[str, Any]) -> Estimate:
         if "symbols" in document.get("description", {})
         else None,
     )
+
+
+def _reason_list(reasons: Mapping[str, str]) -> list[dict[str, str]]:
+    return [{"name": name, "reason": reason} for name, reason in reasons.items()]
+
+
+def _reasons(listed: Any) -> dict[str, str]:
+    """Names and reasons of a list of parameters that have no value."""
+    found: tuple[dict[str, Any], ...] = _shaped(listed, tuple[dict[str, Any], ...])
+    return {_shaped(one["name"], str): _shaped(one["reason"], str) for one in found}
 
 
 def _verdict_document(verdict: Verdict) -> dict[str, Any]:

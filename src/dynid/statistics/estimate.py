@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from jaxtyping import Float
 
-from dynid.base.system import NotIdentifiable
 from dynid.common.arrays import Array
 from dynid.common.errors import DynidError, InputError, nearest
 from dynid.common.notices import Notice
@@ -232,7 +231,8 @@ class Estimate:
         shared: Of payloads by difference, covariance of the same parameters with those of the result without
             load, in the order of its own covariance, SI units.
         uncertainty: How sigma was found: method, blocks and their length, runs.
-        invisible: Standard parameters that no motion can show on their own, and what acts instead.
+        not_identifiable: Base parameters that these data do not determine -> why.
+        invisible: Standard parameters that no motion can show on their own -> what acts instead.
         correlations: The most correlated pairs of parameters, strongest first.
         residual_tests: Tests of the residuals: delay, gain, joint zeros, friction left over, memory.
         choices: Every choice made from the data (filter, decimation, mask ...): name -> text.
@@ -251,7 +251,7 @@ class Estimate:
     model: str
     estimator: str
     parameters: tuple[ParameterEstimate, ...]
-    not_identifiable: tuple[NotIdentifiable, ...]
+    not_identifiable: Mapping[str, str]
     fit: Fit
     covariance: Float[Array, "p p"]
     validation: tuple[Validation, ...] = ()
@@ -263,7 +263,7 @@ class Estimate:
     standard: tuple[Mapping[str, Any], ...] = ()
     uncertainty: Mapping[str, Any] = field(default_factory=dict)
     correlations: tuple[Correlation, ...] = ()
-    invisible: tuple[NotIdentifiable, ...] = ()
+    invisible: Mapping[str, str] = field(default_factory=dict)
     residual_tests: tuple[ResidualTest, ...] = ()
     tried: tuple[Tried, ...] = ()
     hypotheses: tuple[DescriptionTest, ...] = ()
