@@ -52,23 +52,8 @@ class Candidate:
         )
 
 
-@dataclass(frozen=True)
-class Open:
-    """Which settings the user has left open."""
-
-    cutoff: bool
-    mask: bool
-    velocity: bool
-    friction: tuple[tuple[str, ...], ...]
-    estimator: bool
-
-    def __bool__(self) -> bool:
-        """Whether there is anything to choose."""
-        return self.cutoff or self.mask or self.velocity or len(self.friction) > 1 or self.estimator
-
-
-def open_settings(robot: Mechanism, experiment: Experiment) -> Open:
-    """What an experiment leaves open: each key that is given fixes its part.
+def open_settings(robot: Mechanism, experiment: Experiment) -> frozenset[str]:
+    """Settings of a candidate that an experiment leaves open: each key that is given fixes its part.
 
     Args:
         robot: With the drive terms of the description.
@@ -78,13 +63,14 @@ def open_settings(robot: Mechanism, experiment: Experiment) -> Open:
     others = experiment.standard is not None or experiment.refine is not None
     own = experiment.estimator
     filtered = experiment.filter.kind != "none"
-    return Open(
-        cutoff=experiment.filter.cutoff is None and experiment.filter.decimate is None and filtered,
-        mask=experiment.mask.speed is None,
-        velocity=experiment.filter.velocity == "auto",
-        friction=friction_sets(robot) if experiment.drive is None else (),
-        estimator=isinstance(own, LeftOpen) and own == "wls" and not fewer and not others,
-    )
+    left = {
+        "cutoff": experiment.filter.cutoff is None and experiment.filter.decimate is None and filtered,
+        "mask": experiment.mask.speed is None,
+        "velocity": experiment.filter.velocity == "auto",
+        "friction": experiment.drive is None and bool(friction_sets(robot)),
+        "estimator": isinstance(own, LeftOpen) and own == "wls" and not fewer and not others,
+    }
+    return frozenset(name for name, is_open in left.items() if is_open)
 
 
 def friction_sets(robot: Mechanism) -> tuple[tuple[str, ...], ...]:

@@ -14,7 +14,7 @@ from typing import NamedTuple
 import numpy as np
 
 from dynid.case import case_of
-from dynid.choice.candidate import Candidate, Open, open_settings, with_terms
+from dynid.choice.candidate import Candidate, friction_sets, open_settings, with_terms
 from dynid.choice.excerpt import excerpts
 from dynid.choice.search import Search
 from dynid.common.errors import InputError
@@ -66,16 +66,17 @@ def choose(task: Task) -> Chosen:
         return Chosen(task)
     given = case.defaults(asked, model, robot)
     open_ = open_settings(robot, given)
+    sets = friction_sets(robot) if "friction" in open_ else ()
     # Rows without effort have settings of their own: a low-pass on coordinates would bias them.
     if not open_ or rows_without_effort(given, model, robot):
         return Chosen(task)
     try:
-        search = _started(replace(task, logs=excerpts(task.logs), experiment=given), open_)
+        search = _started(replace(task, logs=excerpts(task.logs), experiment=given), sets)
     except InputError as error:  # logs that are too short, or refused later with the reason
         return Chosen(task, notices=(notice("nothing-chosen", why=str(error)),))
     if search is None:
         return Chosen(task, notices=(notice("nothing-chosen", why=_too_short(task.logs)),))
-    best = _searched(search, open_)
+    best = _searched(search, open_, sets)
     chosen = best.of(given)
     return Chosen(replace(task, mechanism=with_terms(robot, best), experiment=chosen), _table(search, best))
 
@@ -92,14 +93,14 @@ def _too_short(logs: Sequence[Log]) -> str:
     )
 
 
-def _started(task: Task, open_: Open) -> Search | None:
+def _started(task: Task, sets: tuple[tuple[str, ...], ...]) -> Search | None:
     """Folds and reference rows; None where the logs are too short for folds."""
     robot, experiment = task.mechanism, task.experiment
     spectra = spectra_of(task.logs)
     parts = _parts(task, bandwidth(spectra))
     if not parts:
         return None
-    search = Search(task, robot, parts, spectra, open_.friction[:1])
+    search = Search(task, robot, parts, spectra, sets[:1])
     _, problem = search.rows(Candidate())
     search.plans = problem.plans
     search.judged_by(reference(experiment, spectra, problem.plans))
@@ -117,20 +118,20 @@ def _parts(task: Task, band: float) -> tuple[Fold, ...]:
     return folds(task.logs, count) if count >= _FEWEST else ()
 
 
-def _searched(search: Search, open_: Open) -> Candidate:
+def _searched(search: Search, open_: frozenset[str], sets: tuple[tuple[str, ...], ...]) -> Candidate:
     """One setting after the other, each with the best of those before."""
-    best = Candidate(friction=open_.friction[0] if open_.friction else None)
-    if open_.estimator:
+    best = Candidate(friction=sets[0] if sets else None)
+    if "estimator" in open_:
         best = _estimator(search, best)
-    if open_.velocity:
+    if "velocity" in open_:
         best = _velocity(search, best)
-    if open_.cutoff:
+    if "cutoff" in open_:
         best = _cutoff(search, best)
-    if len(open_.friction) > 1:
-        best = _friction(search, best, open_.friction)
-    if open_.mask:
+    if "friction" in open_:
+        best = _friction(search, best, sets)
+    if "mask" in open_:
         best = _simplest(search, [best, replace(best, mask=False)])
-    if open_.estimator:
+    if "estimator" in open_:
         best = _estimator(search, best)
     return best
 
