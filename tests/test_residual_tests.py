@@ -14,7 +14,7 @@ import numpy as np
 import pytest
 
 from dynid.checks.check import Finished
-from dynid.checks.fault_columns import ALL, Suspect, SuspectRows
+from dynid.checks.fault_columns import ALL, Suspect, suspect_rows
 from dynid.checks.residual_tests import (
     _filter_correlation,
     _portmanteau,
@@ -132,21 +132,21 @@ def test_test_columns_are_the_derivatives_they_claim_to_be() -> None:
     """Against differences of rows of shifted logs."""
     problem, fit, _ = job_of("none", 0, 0)
     source = problem.sources[0]
-    rows = SuspectRows(problem.mechanism, source, problem.parameters, fit.chi, 1)
+    rows, suspects, _ = suspect_rows(problem.mechanism, source, problem.parameters, fit.chi, 1)
     start, stop = source.pieces()[0][0], source.pieces()[0][0] + 900
     p = len(problem.parameters)
     blocks = list(rows.rows(start, stop, 256))
     packed = np.concatenate([block for _, block, _ in blocks], axis=1)
-    W = rows.layout.dense(packed, p + rows.n_tests)
+    W = rows.layout.dense(packed, p + rows.n_added)
     predicted = W[:, :, :p] @ fit.chi
-    names = [s for s in rows.suspects() if s.test == "delay" and s.about != "all efforts"]
+    names = [s for s in suspects if s.test == "delay" and s.about != "all efforts"]
     for k, suspect in enumerate(names):
         slope = np.gradient(predicted[:, k], source.dt)
         # Tiles must not show: the same central difference over the whole range.
         np.testing.assert_allclose(
             W[1:-1, k, p + suspect.columns[0]], -slope[1:-1], atol=1e-8 * np.abs(slope).max()
         )
-    zero = next(s for s in rows.suspects() if s.test == "zero" and s.about == "elbow")
+    zero = next(s for s in suspects if s.test == "zero" and s.about == "elbow")
     step = 1e-5
     moved = []
     for sign in (-1.0, 1.0):

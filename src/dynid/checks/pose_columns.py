@@ -69,20 +69,8 @@ class Columns:
     turns: Float[Array, "k t n"]
 
 
-class PoseColumns:
-    """Test columns of one log.
-
-    Args:
-        source: Rows of the log.
-        parameters: Standard parameters, one per column.
-        chi: Their values, shape (p,), SI.
-        thin: Zeros are computed at one sample in so many and interpolated.
-
-    Attributes:
-        joints: Measured joints whose zeros are tested.
-        motors: Motors whose gains are tested one by one: those of rows with several motors.
-        turns: What may be turned (`gravity`, `mounting`), with three columns each.
-    """
+class _PoseColumns:
+    """Test columns of one log; see `pose_columns`."""
 
     def __init__(
         self,
@@ -242,6 +230,29 @@ class PoseColumns:
             return predicted - measured_side, fine & there.fine
 
         return error
+
+
+def pose_columns(
+    mechanism: Mechanism,
+    source: RowSource,
+    parameters: tuple[Parameter, ...],
+    chi: Float[Array, "p"],
+    thin: int,
+) -> tuple[tuple[str, ...], tuple[str, ...], tuple[str, ...], Callable[[int, int], Columns]]:
+    """What is tested along a log, and the columns of its rows between two samples.
+
+    Args:
+        source: Rows of the log.
+        parameters: Standard parameters, one per column.
+        chi: Their values, shape (p,), SI.
+        thin: Zeros are computed at one sample in so many and interpolated.
+
+    Returns:
+        Measured joints whose zeros are tested; motors whose gains are tested one by one: those of rows with
+        several motors; what may be turned (`gravity`, `mounting`), with three columns each; and the columns.
+    """
+    found = _PoseColumns(mechanism, source, parameters, chi, thin)
+    return found.joints, found.motors, found.turns, found.between
 
 
 def gravity_axes(gravity: Float[Array, "3"]) -> tuple[Float[Array, "3"], ...]:

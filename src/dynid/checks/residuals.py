@@ -17,7 +17,7 @@ from jaxtyping import Float
 from dynid.base.system import BaseSystem, mapped_blocks
 from dynid.base.words import listed
 from dynid.checks.check import Answer, Finished
-from dynid.checks.fault_columns import ALL, MOST_SAMPLES, TURNED, Suspect, SuspectRows
+from dynid.checks.fault_columns import ALL, MOST_SAMPLES, TURNED, Suspect, suspect_rows
 from dynid.checks.fault_selection import flagged_suspects
 from dynid.checks.residual_tests import (
     CORRELATED,
@@ -34,6 +34,7 @@ from dynid.checks.total_mass import weigh
 from dynid.checks.turned_gravity import TurnedGravity, find_gravity
 from dynid.common.arrays import Array
 from dynid.common.notices import Notice, notice
+from dynid.conditioning.rewritten import WiderRows
 from dynid.experiment.experiment import Experiment
 from dynid.linear import LinearFit
 from dynid.log_pass import LogPass
@@ -187,8 +188,8 @@ def _judged(
     without: str = "",
 ) -> _Judged:
     """Forward selection among the suspects of a fit, without one test, and without the blocks of a burst."""
-    sources = [
-        SuspectRows(
+    tested = [
+        suspect_rows(
             problem.mechanism,
             source,
             problem.parameters,
@@ -198,6 +199,7 @@ def _judged(
         )
         for source, rows in zip(problem.sources, problem.filters, strict=True)
     ]
+    sources, (_, suspects, untested) = [rows for rows, _, _ in tested], tested[0]
     S, c, seen, notices = _held(problem, data, experiment)
     system, solved = _tested_system(problem, S, c, seen, sources), data.source
     # A very long log is tested on other windows: their blocks have other numbers.
@@ -206,14 +208,14 @@ def _judged(
         near = {(log, name, run, k + d) for log, name, run, k in burst for d in (-1, 0, 1)}
         system, solved = without_blocks(system, near), without_blocks(solved, near)
     weights = _weights(system, solved, chi)
-    suspects = [one for one in sources[0].suspects() if one.test != without]
+    suspects = tuple(one for one in suspects if one.test != without)
     total = duration(system)
     seconds = max(block_seconds(total), total / _MOST_CLUSTERS)
     flagged, first = flagged_suspects(
-        system, weights, suspects, sources[0].n_tests, _Relevance(problem), seconds
+        system, weights, suspects, sources[0].n_added, _Relevance(problem), seconds
     )
     hidden = tuple(one.words for one in suspects if one.columns not in first)
-    return _Judged(tuple(flagged), first, hidden, sources[0].untested(), notices)
+    return _Judged(tuple(flagged), first, hidden, untested, notices)
 
 
 def _turned_gravity(
@@ -249,10 +251,10 @@ def _tested_system(
     own: Float[Array, "p v"],
     c: Float[Array, "p"],
     seen: tuple[Parameter, ...],
-    sources: Sequence[SuspectRows],
+    sources: Sequence[WiderRows],
 ) -> System:
     """The fit's equations with test columns behind its parameters."""
-    p, v, t = len(problem.parameters), own.shape[1], sources[0].n_tests
+    p, v, t = len(problem.parameters), own.shape[1], sources[0].n_added
     tests = tuple(Parameter(f"test {i + 1}", "test", "", "", "test") for i in range(t))
     wide = System((*problem.parameters, *tests), row_groups(problem, sources))
     S = np.zeros((p + t, v + t))
