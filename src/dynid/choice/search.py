@@ -18,7 +18,6 @@ from dynid.estimator.consistent import nearest_consistent
 from dynid.estimator.estimator import estimator_named, solve_weighted
 from dynid.estimator.semidefinite import SOLVED
 from dynid.estimator.standard_space import StandardSpace
-from dynid.estimator.wls import Weights
 from dynid.experiment.experiment import Experiment
 from dynid.linear import base_of, speed_bounds, vector
 from dynid.mechanism.mechanism import Mechanism
@@ -108,7 +107,7 @@ class Search:
         experiment = candidate.of(self.task.experiment)
         system = without(data.blocked(), fold)
         constraint = estimator_named(candidate.estimator).constraint
-        linear = solve_weighted(system, Weights(self._weights_of(candidate, data, system)))
+        linear = solve_weighted(system, self._weights_of(candidate, data, system))
         if not linear.condition_scaled < _SINGULAR:
             return None  # some parameter is not determined without this fold
         if constraint is None:
@@ -128,7 +127,7 @@ class Search:
         assert options is not None  # noqa: S101 (this estimator is its constraint)
         problem, data = self._seen(candidate)
         system = without(data.blocked(), None)
-        linear = solve_weighted(system, Weights(self._weights_of(candidate, data, system)))
+        linear = solve_weighted(system, self._weights_of(candidate, data, system))
         own = replace(data, system=system)
         space = standard_space(problem, candidate.of(self.task.experiment), own, linear, options)
         if nearest_consistent(space, options).status != SOLVED:
@@ -161,7 +160,7 @@ class Search:
         """Of the weighted rows of all folds, with unit columns."""
         _, data = self._seen(candidate)
         weights = self._weights_of(candidate, data, data.system)
-        return solve_weighted(data.system, Weights(weights)).condition_scaled
+        return solve_weighted(data.system, weights).condition_scaled
 
     def parameters(self, candidate: Candidate) -> tuple[Parameter, ...]:
         """Standard parameters of a candidate."""

@@ -29,7 +29,7 @@ from dynid.common.errors import NoResultError
 from dynid.estimator.estimator import solve_weighted
 from dynid.estimator.ols import Solved, least_squares
 from dynid.estimator.solution import RTOL, Solution, check_system, status_after, step_in_sigma
-from dynid.estimator.wls import Weights, group_factors, smallest_sigmas, weighted
+from dynid.estimator.wls import group_factors, smallest_sigmas, weighted
 from dynid.projection.factor import Factor, triangle
 from dynid.projection.projection import System
 
@@ -90,7 +90,7 @@ def solve_gains(system: System, noise: Sequence[GroupNoise]) -> GainSolution:
     _check_separate(problem, theta)
     theta, iterations, status = _descend(problem, theta)
     equations = problem.equations(theta)
-    solution = solve_weighted(equations, Weights(problem.weights(theta), iterations, status))
+    solution = solve_weighted(equations, problem.weights(theta), iterations=iterations, status=status)
     return GainSolution(replace(solution, chi=theta, equations=equations), theta[-u:])
 
 

@@ -20,7 +20,7 @@ from dynid.common.notices import Notice, notice
 from dynid.estimator.ols import column_scale, least_squares
 from dynid.estimator.rework import Reworked, SecondPass, mapped_columns, needed
 from dynid.estimator.solution import RTOL, status_after, step_in_sigma
-from dynid.estimator.wls import Fitted, Solver, Weighting, Weights, fitted, group_factors, weighted
+from dynid.estimator.wls import Fitted, Solver, Weighting, fitted, group_factors, weighted
 from dynid.projection.factor import Factor, triangle
 from dynid.projection.projection import System
 
@@ -56,17 +56,17 @@ class Instruments:
                 remedy="use longer runs, or a larger cutoff of the instruments",
             )
         plain = fitted(system, weighting, solver)
-        factors, weights, before = group_factors(joined), plain.weights, None
+        factors, used, before = group_factors(joined), plain, None
         for iteration in range(1, self.max_iterations + 1):  # noqa: B007
-            chi, columns = solve_instruments(weighted(factors, weights.values))
+            chi, columns = solve_instruments(weighted(factors, used.weights))
             equations = mapped_columns(joined, columns, system.parameters)
             new = fitted(equations, weighting, solver)
             step = step_in_sigma(chi, before, new.sigma)
             if step <= self.rtol:
                 break
-            weights, before = new.weights, chi
-        notices = weights.notices + _differs(system, plain, new, chi)
-        return Reworked(equations, Weights(weights.values, iteration, status_after(step), notices), chi)
+            used, before = new, chi
+        notices = used.notices + _differs(system, plain, new, chi)
+        return Reworked(equations, used.weights, iteration, status_after(step), notices, chi)
 
 
 def solve_instruments(joined: Factor) -> tuple[Float[Array, "p"], Float[Array, "q1 p1"]]:

@@ -19,7 +19,6 @@ from dynid.common.notices import Notice, notice
 from dynid.estimator.estimator import solve_weighted
 from dynid.estimator.ols import least_squares
 from dynid.estimator.solution import Solution
-from dynid.estimator.wls import Weights
 from dynid.projection.factor import Factor
 from dynid.projection.projection import System
 from dynid.statistics.calibration import calibrated
@@ -155,8 +154,13 @@ def _reduced(
     if not removed:
         return Reduced(tuple(kept), (), full, stopped, 0.0)
     on_weights = tuple(one for one in full.notices if one.code == "weights-not-converged")
-    weights = Weights(full.weights, full.iterations, full.status, on_weights)
-    solution = solve_weighted(restrict(system, kept), weights)
+    solution = solve_weighted(
+        restrict(system, kept),
+        full.weights,
+        iterations=full.iterations,
+        status=full.status,
+        notices=on_weights,
+    )
     growth = 100.0 * (solution.residual_norm / max(_floor(full), np.finfo(float).tiny) - 1.0)
     notice = _bias_notice([system.parameters[i].name for i in removed], growth)
     return Reduced(tuple(kept), tuple(removed), solution, stopped, growth, (notice,))
