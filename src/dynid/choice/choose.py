@@ -14,7 +14,7 @@ from typing import NamedTuple
 import numpy as np
 
 from dynid.case import case_of
-from dynid.choice.candidate import Candidate, friction_sets, open_settings, with_terms
+from dynid.choice.candidate import applied, friction_sets, open_settings, with_terms
 from dynid.choice.excerpt import excerpts
 from dynid.choice.search import Search
 from dynid.common.errors import InputError
@@ -26,7 +26,7 @@ from dynid.motion.log import Log
 from dynid.motion.plan import MotionPlan
 from dynid.motion.spectrum import Spectrum
 from dynid.projection.model import model_for
-from dynid.statistics.estimate import Tried
+from dynid.statistics.estimate import Candidate
 from dynid.unknown import Task
 from dynid.validation.folds import Fold, folds
 
@@ -53,7 +53,7 @@ class Chosen(NamedTuple):
     """The task with its open settings chosen, what was tried, and notices about the choice."""
 
     task: Task
-    tried: tuple[Tried, ...] = ()
+    tried: tuple[Candidate, ...] = ()
     notices: tuple[Notice, ...] = ()
 
 
@@ -77,7 +77,7 @@ def choose(task: Task) -> Chosen:
     if search is None:
         return Chosen(task, notices=(notice("nothing-chosen", why=_too_short(task.logs)),))
     best = _searched(search, open_, sets)
-    chosen = best.of(given)
+    chosen = applied(best, given)
     return Chosen(replace(task, mechanism=with_terms(robot, best), experiment=chosen), _table(search, best))
 
 
@@ -120,7 +120,7 @@ def _parts(task: Task, band: float) -> tuple[Fold, ...]:
 
 def _searched(search: Search, open_: frozenset[str], sets: tuple[tuple[str, ...], ...]) -> Candidate:
     """One setting after the other, each with the best of those before."""
-    best = Candidate(friction=sets[0] if sets else None)
+    best = Candidate(friction=" ".join(sets[0]) if sets else "")
     if "estimator" in open_:
         best = _estimator(search, best)
     if "velocity" in open_:
@@ -130,7 +130,7 @@ def _searched(search: Search, open_: frozenset[str], sets: tuple[tuple[str, ...]
     if "friction" in open_:
         best = _friction(search, best, sets)
     if "mask" in open_:
-        best = _simplest(search, [best, replace(best, mask=False)])
+        best = _simplest(search, [best, replace(best, mask="none")])
     if "estimator" in open_:
         best = _estimator(search, best)
     return best
@@ -161,8 +161,8 @@ def _friction(search: Search, best: Candidate, sets: tuple[tuple[str, ...], ...]
     tried = [one for one in tried if "Fl" not in one or search.condition(best) < _WEAK]
     names = (parameter.name for parameter in search.parameters(best))
     search.extended(tuple(tried), dict(zip(names, chi.tolist(), strict=True)))
-    best = _simplest(search, [replace(best, friction=one) for one in tried])
-    search.narrowed(best.friction or ())
+    best = _simplest(search, [replace(best, friction=" ".join(one)) for one in tried])
+    search.narrowed(tuple(best.friction.split()))
     return best
 
 
@@ -219,15 +219,14 @@ def _simplest(search: Search, candidates: Sequence[Candidate], doubts: float = 1
     return candidates[0]
 
 
-def _table(search: Search, best: Candidate) -> tuple[Tried, ...]:
+def _table(search: Search, best: Candidate) -> tuple[Candidate, ...]:
     """What was tried, in the order in which it was."""
     return tuple(
-        Tried(
+        replace(
+            one,
             cutoff=search.plans[0].cutoff if one.cutoff is None else one.cutoff,
-            mask="reversals" if one.mask else "none",
             velocity=search.plans[0].velocity if one.velocity == "auto" else one.velocity,
-            friction=" ".join(one.friction or next(iter(search.robot.drive.values()), ())),
-            estimator=one.estimator,
+            friction=one.friction or " ".join(next(iter(search.robot.drive.values()), ())),
             held_out_percent=None if not np.isfinite(error).all() else search.percent(one),
             chosen=one == best,
         )

@@ -10,7 +10,7 @@ from jaxtyping import Float
 
 from dynid.base.base import BaseSet
 from dynid.base.system import BaseSystem, base_system
-from dynid.choice.candidate import Candidate, with_all_terms, with_terms
+from dynid.choice.candidate import applied, rows_of, with_all_terms, with_terms
 from dynid.choice.fold_rows import fold_rows, selected, squares, without
 from dynid.common.arrays import Array
 from dynid.common.errors import InputError, NoResultError
@@ -27,6 +27,7 @@ from dynid.motion.spectrum import Spectrum
 from dynid.problem import Problem, prepare
 from dynid.projection.projection import System
 from dynid.realise import consistent_values, standard_space
+from dynid.statistics.estimate import Candidate
 from dynid.statistics.physical import physical_test
 from dynid.unknown import Task
 from dynid.validation.folds import Fold
@@ -59,11 +60,11 @@ class Search:
         self.loads: dict[str, float] = {}
         self.error: dict[Candidate, Float[Array, "c"]] = {}
         self.size = np.zeros((len(parts), 0))
-        self._passes: dict[tuple[float | None, bool, str], tuple[System, Problem]] = {}
+        self._passes: dict[tuple[float | None, str, str], tuple[System, Problem]] = {}
         self._data: dict[tuple[object, ...], tuple[Problem, BaseSystem]] = {}
         self._spaces: dict[tuple[object, ...], StandardSpace] = {}
-        self._bases: dict[tuple[str, ...] | None, BaseSet] = {}
-        self._weights: dict[tuple[float | None, bool, str], dict[tuple[str, str], float]] = {}
+        self._bases: dict[str, BaseSet] = {}
+        self._weights: dict[tuple[float | None, str, str], dict[tuple[str, str], float]] = {}
         self._judge: System | None = None
         self._problem: Problem | None = None
         self._reference: Experiment | None = None
@@ -89,9 +90,9 @@ class Search:
 
     def rows(self, candidate: Candidate) -> tuple[System, Problem]:
         """The rows that a candidate is fitted to, by folds, with the columns of all sets."""
-        if candidate.rows not in self._passes:
-            self._passes[candidate.rows] = self._pass(candidate.of(self.task.experiment))
-        return self._passes[candidate.rows]
+        if rows_of(candidate) not in self._passes:
+            self._passes[rows_of(candidate)] = self._pass(applied(candidate, self.task.experiment))
+        return self._passes[rows_of(candidate)]
 
     def _pass(self, experiment: Experiment) -> tuple[System, Problem]:
         every = with_all_terms(self.robot, self.sets, _speeds(self.robot, self.sets, self._problem))
@@ -104,7 +105,7 @@ class Search:
     def fitted(self, candidate: Candidate, fold: int | None) -> Float[Array, "p"] | None:
         """Standard parameters of a candidate, fitted without a fold, shape (p,), SI; None if that failed."""
         problem, data = self._seen(candidate)
-        experiment = candidate.of(self.task.experiment)
+        experiment = applied(candidate, self.task.experiment)
         system = without(data.blocked(), fold)
         constraint = estimator_named(candidate.estimator).constraint
         linear = solve_weighted(system, self._weights_of(candidate, data, system))
@@ -113,7 +114,7 @@ class Search:
         if constraint is None:
             return np.asarray(data.S @ linear.chi + data.base.c)
         own = replace(data, system=system)
-        key = (candidate.rows, candidate.friction)
+        key = (rows_of(candidate), candidate.friction)
         if key not in self._spaces:
             self._spaces[key] = standard_space(problem, experiment, own, linear, constraint)
         return consistent_values(problem, experiment, own, linear, constraint, self._spaces[key])
@@ -129,31 +130,31 @@ class Search:
         system = without(data.blocked(), None)
         linear = solve_weighted(system, self._weights_of(candidate, data, system))
         own = replace(data, system=system)
-        space = standard_space(problem, candidate.of(self.task.experiment), own, linear, options)
+        space = standard_space(problem, applied(candidate, self.task.experiment), own, linear, options)
         if nearest_consistent(space, options).status != SOLVED:
             return False, True
         return True, not physical_test(space)
 
     def _seen(self, candidate: Candidate) -> tuple[Problem, BaseSystem]:
         """Equations of a candidate, and its rows by folds over the base parameters that they determine."""
-        key = (candidate.rows, candidate.friction)
+        key = (rows_of(candidate), candidate.friction)
         if key not in self._data:
             system, every = self.rows(candidate)
             robot = with_terms(every.mechanism, candidate)
             problem = replace(every, mechanism=robot, parameters=parameter_table(robot))
             if candidate.friction not in self._bases:
-                self._bases[candidate.friction] = base_of(problem, candidate.of(self.task.experiment))
+                self._bases[candidate.friction] = base_of(problem, applied(candidate, self.task.experiment))
             data = base_system(selected(system, problem), self._bases[candidate.friction])
             self._data[key] = problem, replace(data, equations=data.blocked())
         return self._data[key]
 
     def _weights_of(self, candidate: Candidate, data: BaseSystem, system: System) -> Float[Array, "g"]:
         """Weights of groups of rows: those of the first fit to all folds of the same rows."""
-        if candidate.rows not in self._weights:
+        if rows_of(candidate) not in self._weights:
             found = estimator_named("wls")(data.system).weights
             names = ((group.log, group.name) for group in data.system.groups)
-            self._weights[candidate.rows] = dict(zip(names, found.tolist(), strict=True))
-        known = self._weights[candidate.rows]
+            self._weights[rows_of(candidate)] = dict(zip(names, found.tolist(), strict=True))
+        known = self._weights[rows_of(candidate)]
         return np.array([known[group.log, group.name] for group in system.groups])
 
     def condition(self, candidate: Candidate) -> float:

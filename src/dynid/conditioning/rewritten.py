@@ -199,8 +199,7 @@ class WiderRows:
         self.source, self.dt, self._tiles, self._pieces = source, source.dt, tiles, pieces
         self.n_added = len(np.unique(columns))
         inner = source.layout
-        found: list[int] = []
-        starts, own, added = [0], [], []
+        starts, found, own, added = [0], list[int](), list[int](), list[int]()
         for first, stop, more in zip(inner.start[:-1], inner.start[1:], columns.tolist(), strict=True):
             found += [*inner.columns[first : stop - 1].tolist(), *more, ABSENT]
             begin, end = starts[-1], len(found) - 1

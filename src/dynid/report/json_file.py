@@ -21,7 +21,7 @@ from dynid.common.notices import SEVERITIES, Notice, severity_of
 from dynid.common.strict_json import read_json
 from dynid.statistics.correlation import Correlation
 from dynid.statistics.description import Description, DescriptionTest, Quantity
-from dynid.statistics.estimate import Estimate, Fit, ParameterEstimate, ResidualTest, Tried, Validation
+from dynid.statistics.estimate import Candidate, Estimate, Fit, ParameterEstimate, ResidualTest, Validation
 from dynid.statistics.verdict import NOT_JUDGED, Verdict
 
 SCHEMA = "dynid.result/1"
@@ -154,7 +154,7 @@ def _estimate(document: Mapping[str, Any]) -> Estimate:
         validation=_shaped(_restored(document["validation"]), tuple[Validation, ...]),
         warnings=_shaped(_rated(document["warnings"]), tuple[Notice, ...]),
         choices=_shaped(document.get("choices", {}), dict[str, str]),
-        tried=_shaped(document.get("choices_tried", []), tuple[Tried, ...]),
+        tried=_shaped(document.get("choices_tried", []), tuple[Candidate, ...]),
         provenance=_provenance(document),
         truth=_shaped(document.get("truth"), dict[str, float] | None),
         standard=_standard(document),

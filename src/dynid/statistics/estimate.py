@@ -202,8 +202,8 @@ class ResidualTest:
 
 
 @dataclass(frozen=True)
-class Tried:
-    """One set of settings that was tried, and its error on samples that its fits have not seen.
+class Candidate:
+    """Settings to choose from, by default those of the rules, and their error on samples not seen by the fits.
 
     Attributes:
         cutoff: Low-pass on coordinates, in [Hz]; None: no filter.
@@ -213,13 +213,13 @@ class Tried:
         held_out_percent: Over the folds, on the same reference rows for all; None: a fit failed.
     """
 
-    cutoff: float | None
-    mask: str
-    velocity: str
-    friction: str
-    estimator: str
-    held_out_percent: float | None
-    chosen: bool
+    cutoff: float | None = None
+    mask: str = "reversals"
+    velocity: str = "auto"
+    friction: str = ""
+    estimator: str = "wls"
+    held_out_percent: float | None = None
+    chosen: bool = False
 
 
 @dataclass(frozen=True, eq=False)
@@ -265,7 +265,7 @@ class Estimate:
     correlations: tuple[Correlation, ...] = ()
     invisible: Mapping[str, str] = field(default_factory=dict)
     residual_tests: tuple[ResidualTest, ...] = ()
-    tried: tuple[Tried, ...] = ()
+    tried: tuple[Candidate, ...] = ()
     hypotheses: tuple[DescriptionTest, ...] = ()
     history: History | None = None
     files: Mapping[str, str] = field(default_factory=dict)
