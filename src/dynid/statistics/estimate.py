@@ -203,7 +203,7 @@ class ResidualTest:
 
 @dataclass(frozen=True)
 class Candidate:
-    """Settings to choose from, by default those of the rules, and their error on samples not seen by the fits.
+    """Settings to choose from, by default those of the rules, and their error on unseen samples.
 
     Attributes:
         cutoff: Low-pass on coordinates, in [Hz]; None: no filter.
