@@ -119,12 +119,12 @@ def suspect_rows(
     felt = ~source.directions.homogeneous[:, None]
 
     def tiles(start: int, stop: int, tile: int) -> Tiles:
-        dq, poses = source.motion.states(start, stop)[1], between(start, stop)
+        dq, (poses, drift) = source.motion.states(start, stop)[1], between(start, stop)
         for at, packed, weights, predicted, slope in _with_slopes(source, compare, start, stop, tile):
             n = packed.shape[1]
             part = slice(at - start, at - start + n)
             tests = np.zeros((k, _PER_ROW + n_shared, n))
-            tests[:, 0] = tests[:, -2] = -(slope - poses.drift[:, part]) * felt
+            tests[:, 0] = tests[:, -2] = -(slope - drift[:, part]) * felt
             # A factor on all efforts is one on all parameters, which rows without effort do not contradict.
             tests[:, 1], tests[:, -1] = predicted * felt, predicted
             for row, measured in enumerate(speeds):
@@ -133,7 +133,7 @@ def suspect_rows(
                     tests[row, 2 : 2 + SPEEDS] = _frictions(v)
                     tests[row, 2 + SPEEDS] = np.abs(predicted[row]) * np.sign(v)
             first = _PER_ROW
-            for shared in (poses.zeros, poses.motors, poses.turns):
+            for shared in poses:
                 tests[:, first : first + shared.shape[1]] = shared[:, :, part]
                 first += shared.shape[1]
             yield at, packed, weights, tests

@@ -14,9 +14,8 @@ from dynid.choice.candidate import applied, rows_of, with_all_terms, with_terms
 from dynid.choice.fold_rows import fold_rows, selected, squares, without
 from dynid.common.arrays import Array
 from dynid.common.errors import InputError, NoResultError
-from dynid.estimator.consistent import nearest_consistent
+from dynid.estimator.consistent import consistent_exists
 from dynid.estimator.estimator import estimator_named, solve_weighted
-from dynid.estimator.semidefinite import SOLVED
 from dynid.estimator.standard_space import StandardSpace
 from dynid.experiment.experiment import Experiment
 from dynid.linear import base_of, speed_bounds, vector
@@ -131,7 +130,7 @@ class Search:
         linear = solve_weighted(system, self._weights_of(candidate, data, system))
         own = replace(data, system=system)
         space = standard_space(problem, applied(candidate, self.task.experiment), own, linear, options)
-        if nearest_consistent(space, options).status != SOLVED:
+        if not consistent_exists(space, options):
             return False, True
         return True, not physical_test(space)
 

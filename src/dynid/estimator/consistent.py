@@ -61,14 +61,24 @@ class Consistent:
 
 def nearest_consistent(space: StandardSpace, options: Consistency) -> Consistent:
     """The consistent standard parameters that explain the data best, near the prior elsewhere."""
-    _check_names(space, options)
-    sized = options.mass or any(body.prior is not None for body in space.bodies)
-    growing = [] if sized else unbounded_bodies(space)
+    growing = _growing(space, options)
     if growing:
         text = "bodies can grow without limit and without effect on the efforts: " + ", ".join(growing)
         return _outcome(space, options, None, UNBOUNDED, text)
     found = consistent_program(space, options).solve()
     return _outcome(space, options, found, found.status, _why(found))
+
+
+def consistent_exists(space: StandardSpace, options: Consistency) -> bool:
+    """Whether `nearest_consistent` finds a set."""
+    return not _growing(space, options) and consistent_program(space, options).solve().status == SOLVED
+
+
+def _growing(space: StandardSpace, options: Consistency) -> list[str]:
+    """Bodies that can grow without limit; none if a prior or a largest mass bounds them."""
+    _check_names(space, options)
+    sized = options.mass or any(body.prior is not None for body in space.bodies)
+    return [] if sized else unbounded_bodies(space)
 
 
 def physical_distance(space: StandardSpace) -> float | None:
