@@ -53,8 +53,8 @@ Measured = tuple[Float[Array, "n m"], Float[Array, "n m"], Float[Array, "n m"]]
 
 
 # Columns at consecutive rows, unit of the row: d(W chi - Y)/dq_j, (k, m, n), per rad or m; the part of each
-# motor in rows with several, (k, a, n); gravity, per m/s^2, and force sensor, per rad, (k, t, n). And the drift
-# of the directions, (dN/dt)^T B tau, (k, n).
+# motor in rows with several, (k, a, n); gravity, per m/s^2, and force sensor, per rad, (k, t, n). And the
+# drift of the directions, (dN/dt)^T B tau, (k, n).
 Columns = tuple[tuple[Array, Array, Array], Float[Array, "k n"]]
 
 
