@@ -58,19 +58,16 @@ def _rules_only(request: pytest.FixtureRequest) -> Iterator[None]:
             from dynid.choice.choose import Chosen
 
             patch.setattr("dynid.pipeline.choose", Chosen)
-        if request.node.name.rpartition("/")[2] not in DESCRIBED:
+        if request.node.name.rpartition("/")[2] != "test_uncertain_description.py":
             patch.setattr("dynid.pipeline.described", lambda fit: fit.description)
         if request.node.name.rpartition("/")[2] not in CAUSES:
             patch.setattr("dynid.pipeline.with_causes", lambda fit, estimate: estimate)
         yield
 
 
-# Modules in which the effect of the description on the estimate is found.
-DESCRIBED = {"test_architecture.py", "test_uncertain_description.py"}
 # Modules in which likely causes are searched: up to sixty fits for a log that does not fit.
 CAUSES = {
     "test_alarms.py",
-    "test_architecture.py",
     "test_description.py",
     "test_faults_cli.py",
     "test_faults_signals.py",
