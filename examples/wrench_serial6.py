@@ -39,8 +39,8 @@ def main() -> None:
         error = 100.0 * (one.value / truth[one.name] - 1.0)
         sigma = one.sigma_rel_percent or 0.0
         print(f"{one.name:<10}{one.value:12.4f}{truth[one.name]:12.4f}{error:10.5f}{sigma:10.5f}  {one.unit}")
-    for hidden in estimate.not_identifiable:
-        print(f"{hidden.name}: not identifiable. {hidden.reason}")
+    for hidden, reason in estimate.not_identifiable.items():
+        print(f"{hidden}: not identifiable. {reason}")
     print(estimate.choices["mass by direction"])
 
 

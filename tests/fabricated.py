@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import numpy as np
 
-from dynid.base.system import NotIdentifiable
 from dynid.common.notices import Notice
 from dynid.statistics.estimate import Estimate, Fit, GroupFit, ParameterEstimate, Validation
 from dynid.statistics.signals import Signals
@@ -38,12 +37,10 @@ def estimate(*, truth: bool = True, seed: int = 4, joints: tuple[str, ...] = JOI
         model="inverse",
         estimator="wls",
         parameters=tuple(parameters),
-        not_identifiable=(
-            NotIdentifiable("MZ_link6", "no motion of these logs tilts link6: its column is zero"),
-            NotIdentifiable(
-                "Ia_joint_1", "moves only together with ZZ_link1_R (ratio of columns constant to 1e-13)"
-            ),
-        ),
+        not_identifiable={
+            "MZ_link6": "no motion of these logs tilts link6: its column is zero",
+            "Ia_joint_1": "moves only together with ZZ_link1_R (ratio of columns constant to 1e-13)",
+        },
         fit=_fit(rng, joints, len(parameters)),
         covariance=np.diag(np.square(with_sigma)),
         validation=(_validation(rng, joints),),

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from dynid import load_robot
-from dynid.choice.candidate import Candidate, friction_sets, open_settings
+from dynid.choice.candidate import applied, friction_sets, open_settings
 from dynid.choice.choose import _estimator, _started, bandwidth, choose, spectra_of
 from dynid.choice.search import Search
 from dynid.excitation.random_motion import random_motion
@@ -21,6 +21,7 @@ from dynid.problem import as_asked
 from dynid.report.json_file import json_text, read_result, result_document
 from dynid.robots.demo_file import demo_file, read_demo
 from dynid.simulation.prescribed import simulate_log
+from dynid.statistics.estimate import Candidate
 from dynid.unknown import Task
 from tests.test_rows_without_effort import noisy_log
 
@@ -115,10 +116,7 @@ def test_a_given_key_fixes_its_part(tmp_path) -> None:
     free = replace(task, experiment=Experiment(robot=robot, auto="off"))
     assert choose(free) == (free, (), ())
     part = open_settings(robot, Experiment(robot=robot, estimator="ols", mask=MaskSettings(speed=0.1)))
-    assert not part.estimator
-    assert not part.mask
-    assert part.cutoff
-    assert len(part.friction) > 1
+    assert part == {"cutoff", "velocity", "friction"}
 
 
 def test_logs_that_are_too_short_to_choose_from_are_reported(tmp_path) -> None:
@@ -186,9 +184,9 @@ def test_only_plain_friction_is_extended(tmp_path) -> None:
 
 def test_a_candidate_changes_only_what_it_names(tmp_path) -> None:
     experiment = Experiment(robot=made(tmp_path))
-    assert Candidate().of(experiment) == experiment
-    other = Candidate(cutoff=5.0, mask=False, velocity="derived", friction=("Fv",), estimator="consistent")
-    found = other.of(experiment)
+    assert applied(Candidate(), experiment) == experiment
+    other = Candidate(5.0, "none", "derived", "Fv", "consistent")
+    found = applied(other, experiment)
     assert found.filter == FilterSettings(cutoff=5.0, velocity="derived")
     assert found.mask == MaskSettings(speed=0.0)
     assert (found.drive, found.estimator) == (("Fv",), "consistent")
@@ -226,6 +224,6 @@ def test_bodies_that_can_grow_without_effect_are_not_chosen() -> None:
     motion = random_motion(robot, seed=1, harmonics=demo.harmonics, frequency=demo.frequency)
     log = simulate_log(robot, demo.truth, motion, rate=200.0, duration=6.0, torque_sigma=0.1, seed=1)
     task = Task(robot, (log,), Experiment(robot=robot, model="power", drive=("Fv", "Fs")))
-    search = _started(task, open_settings(robot, task.experiment))
+    search = _started(task, ())
     assert search is not None
     assert not search.bodies(Candidate())[0]

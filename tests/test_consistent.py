@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 import numpy as np
 import pytest
@@ -11,12 +11,12 @@ from hypothesis import strategies as st
 from scipy.optimize import minimize
 
 from dynid.common.errors import InputError
+from dynid.estimator import consistent
 from dynid.estimator.consistency import Consistency, Ellipsoid, consistency_from
-from dynid.estimator.consistent import nearest_consistent, physical_distance
 from dynid.estimator.estimator import ESTIMATORS, estimator_named
 from dynid.estimator.rigid_bodies import RigidBody
 from dynid.estimator.semidefinite import Program
-from dynid.estimator.standard_space import DataTerm, StandardSpace
+from dynid.estimator.standard_space import StandardSpace
 from dynid.mechanism.inertia import SYMBOLS, UNITS, is_physical, pack, pseudo_inertia
 from dynid.mechanism.parameters import Parameter
 from dynid.statistics.uncertainty import interval95
@@ -43,7 +43,33 @@ def space(prior=None, mass=1.0, length=0.3, given_prior=True, table=None, T=None
     body = RigidBody(
         "link", columns or tuple(range(10)), mass, length, prior, given_prior and prior is not None
     )
-    return StandardSpace(table, np.eye(p) if T is None else T, np.zeros(p) if c is None else c, (body,))
+    T, c = np.eye(p) if T is None else T, np.zeros(p) if c is None else c
+    return StandardSpace(table, T, c, (body,), *no_data(p))
+
+
+def no_data(p):
+    return np.zeros((0, 0)), np.zeros((0, p)), np.zeros(0)
+
+
+@dataclass
+class Data:
+    """What `StandardSpace` knows of the data: |U (G chi - estimate)|^2."""
+
+    U: np.ndarray
+    G: np.ndarray
+    chi: np.ndarray
+
+
+def given_data(robot, data):
+    return replace(robot, U=data.U, G=data.G, estimate=data.chi)
+
+
+def nearest_consistent(robot, data, options):
+    return consistent.nearest_consistent(given_data(robot, data), options)
+
+
+def physical_distance(robot, data):
+    return consistent.physical_distance(given_data(robot, data))
 
 
 def data_of(chi, seed=0, rows=40, sigma=0.02):
@@ -51,7 +77,7 @@ def data_of(chi, seed=0, rows=40, sigma=0.02):
     rng = np.random.default_rng(seed)
     scale = np.array([0.3] * 6 + [0.5] * 3 + [1.0] + [1.0] * (len(chi) - 10))
     U = np.linalg.qr(rng.standard_normal((rows, len(chi))), mode="r") / (sigma * scale)
-    return DataTerm(U, np.eye(len(chi)), np.asarray(chi, float))
+    return Data(U, np.eye(len(chi)), np.asarray(chi, float))
 
 
 # ---------------------------------------------------------------- pseudo-inertia
@@ -261,7 +287,7 @@ def test_a_margin_keeps_bodies_off_the_edge():
 def test_known_values_are_kept_and_a_point_mass_is_a_body():
     """Six zeros known: the pseudo-inertia has no interior, but its mass is free."""
     T, c = np.eye(10)[:, 9:], np.zeros(10)
-    data = DataTerm(np.array([[50.0]]), np.eye(10)[9:], np.array([2.5]))
+    data = Data(np.array([[50.0]]), np.eye(10)[9:], np.array([2.5]))
     found = nearest_consistent(space(BALL, 2.0, 0.3, T=T, c=c), data, Consistency(spread=100.0))
     assert found.status == "solved"
     assert found.chi[9] == pytest.approx(2.5, abs=1e-3)  # 1 over 50 deviations, hardly any pull
@@ -275,7 +301,7 @@ def test_a_body_with_some_parameters_may_be_any_body_that_has_them():
     table = tuple(p for p in ten() if p.symbol in ("ZZ", "MX", "M"))
     columns = tuple([-1] * 5 + [0, 1, -1, -1, 2])
     robot = space(None, table=table, columns=columns)
-    data = DataTerm(100.0 * np.eye(3), np.eye(3), np.array([0.01, 0.5, 1.0]))  # ZZ M = 0.01 < 0.25
+    data = Data(100.0 * np.eye(3), np.eye(3), np.array([0.01, 0.5, 1.0]))  # ZZ M = 0.01 < 0.25
     found = nearest_consistent(robot, data, Consistency(mass={"total": 5.0}))
     assert found.status == "solved"
     ZZ, MX, M = found.chi
@@ -296,8 +322,10 @@ def test_tied_bodies_are_one_body():
         for name, k in (("left", 0), ("right", 10))
     )
     once = data_of(FLAT)
-    data = DataTerm(once.U, np.hstack([np.eye(10), np.zeros((10, 10))]), once.chi)
-    found = nearest_consistent(StandardSpace(table, T, np.zeros(20), bodies), data, Consistency())
+    data = Data(once.U, np.hstack([np.eye(10), np.zeros((10, 10))]), once.chi)
+    found = nearest_consistent(
+        StandardSpace(table, T, np.zeros(20), bodies, *no_data(20)), data, Consistency()
+    )
     single = nearest_consistent(space(BALL, 2.0, 0.3), once, Consistency())
     np.testing.assert_array_equal(found.chi[:10], found.chi[10:])
     np.testing.assert_allclose(found.chi[:10], single.chi, atol=1e-7)  # the solver's tolerance
@@ -318,7 +346,7 @@ def test_friction_that_no_row_tells_is_zero():
     G[:10, :10] = np.eye(10)
     G[10, 11:] = 1.0
     once = data_of(np.concatenate([BALL, [0.8]]))
-    data = DataTerm(once.U, G, once.chi)
+    data = Data(once.U, G, once.chi)
     found = nearest_consistent(space(BALL, 2.0, 0.3, table=table), data, Consistency())
     assert found.chi[10] == 0.0
     assert found.share[10] < 1e-6
@@ -334,7 +362,7 @@ def test_what_contradicts_itself_is_called_infeasible():
     c = np.zeros(10)
     c[[0, 3, 5, 6, 9]] = 0.1, 0.1, 0.1, 1.0, 1.0
     T = np.eye(10)[:, [1]]
-    data = DataTerm(np.array([[10.0]]), np.eye(10)[[1]], np.array([0.0]))
+    data = Data(np.array([[10.0]]), np.eye(10)[[1]], np.array([0.0]))
     found = nearest_consistent(space(BALL, 1.0, 0.3, T=T, c=c), data, Consistency())
     assert found.status == "infeasible"
     assert "known values" in found.reason
@@ -345,7 +373,7 @@ def test_masses_that_nothing_holds_are_called_unbounded():
     """Rows that feel only XX - YY: a body can grow for ever."""
     G = np.zeros((1, 10))
     G[0, [0, 3]] = 1.0, -1.0
-    data = DataTerm(np.array([[10.0]]), G, np.array([0.1]))
+    data = Data(np.array([[10.0]]), G, np.array([0.1]))
     found = nearest_consistent(space(), data, Consistency())
     assert found.status == "unbounded"
     assert "link" in found.reason
@@ -418,7 +446,7 @@ def test_load_and_root_friction_brake_and_stribeck_friction_may_be_negative_besi
     ):
         chi = ball.copy()
         chi[-4:] = drive
-        found = nearest_consistent(robot, DataTerm(U, np.eye(n), chi), Consistency())
+        found = nearest_consistent(robot, Data(U, np.eye(n), chi), Consistency())
         assert found.status == "solved"
         # Solved to 1e-8 in scaled variables of order one; the body itself does not feel friction.
         np.testing.assert_allclose(found.chi[-4:], expected, atol=1e-5)

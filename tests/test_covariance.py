@@ -10,7 +10,6 @@ import pytest
 
 from dynid.common.errors import InputError
 from dynid.estimator.estimator import ESTIMATORS, solve_weighted
-from dynid.estimator.wls import Weights
 from dynid.projection.factor import factor_rows
 from dynid.projection.projection import Group, System
 from dynid.statistics import bootstrap
@@ -58,7 +57,7 @@ class Dense:
                 )
             )
         self.system = System(parameters(P), tuple(groups))
-        self.solution = solve_weighted(self.system, Weights(WEIGHTS))
+        self.solution = solve_weighted(self.system, WEIGHTS)
 
     def weighted(self, use=lambda joint, run, k: True):
         """Dense weighted rows of the blocks that `use` admits."""
@@ -229,7 +228,7 @@ def test_a_parameter_of_one_run_keeps_the_spread_of_its_blocks():
         blocks = [replace(b, R=b.R * own) for b, own in zip(group.blocks, scale, strict=True)]
         groups.append(replace(group, blocks=tuple(blocks)))
     system = System(data.system.parameters, tuple(groups))
-    solution = solve_weighted(system, Weights(WEIGHTS))
+    solution = solve_weighted(system, WEIGHTS)
     spread = covariance_of(system, solution)
     assert spread.methods[2] == "cluster"
     assert "leave-one-out" in spread.methods  # the others have four runs to compare
@@ -281,7 +280,7 @@ def test_every_method_is_deterministic_and_scales_with_the_columns(method):
         for group in data.system.groups
     ]
     other = System(data.system.parameters, tuple(groups))
-    scaled = covariance_of(other, solve_weighted(other, Weights(WEIGHTS)), settings)
+    scaled = covariance_of(other, solve_weighted(other, WEIGHTS), settings)
     sigma = np.sqrt(np.diag(first.covariance))
     np.testing.assert_allclose(np.sqrt(np.diag(scaled.covariance)) * scale, sigma, rtol=1e-8)
     np.testing.assert_allclose(scaled.dof, first.dof, rtol=1e-8)

@@ -368,7 +368,7 @@ def test_standing_still_leaves_everything_to_the_bias() -> None:
     """One pose: nothing tells the weight from the bias, and the result says so."""
     robot, log = wrist_log(rate=RATE, motion=wrist_motion(size=0.0), encoder=0.0)
     found = identified(robot, log, estimator="wls")
-    lost = {one.name.removesuffix("_R") for one in found.not_identifiable}
+    lost = {name.removesuffix("_R") for name in found.not_identifiable}
     assert {"M_tool", "MX_tool", "MZ_tool", "ZZ_tool"} <= lost
 
 

@@ -251,7 +251,7 @@ def test_a_joint_that_stands_still_is_named_not_numbered() -> None:
     tau = inverse_efforts(robot, truth, q, dq, ddq)
     log = log_from_arrays(robot, t, q, tau, dq, ddq)
     estimate = identify_logs(robot, [log], (), EXACT)
-    unseen = {one.name: one.reason for one in estimate.not_identifiable}
+    unseen = estimate.not_identifiable
     assert f"Fv_{robot.coordinates[2]}" in unseen
     assert "does not move" in unseen[f"Fv_{robot.coordinates[2]}"]
     assert not set(unseen) & {p.name for p in estimate.parameters}

@@ -11,7 +11,7 @@ from dynid.cases.free_motion import cable_lengths as length_refinement
 from dynid.cases.free_motion.cable_lengths import CABLE_LENGTHS, STEP, refined_lengths
 from dynid.cases.free_motion.defaults import free_motion_defaults
 from dynid.cases.free_motion.log import free_motion_log, given_lengths, with_lengths
-from dynid.conditioning.slope_rows import SlopeRows
+from dynid.conditioning.slope_rows import slope_rows
 from dynid.dynamics.forward import named_values
 from dynid.excitation.free_motion import simulate_free_motions
 from dynid.experiment.experiment import Experiment
@@ -56,7 +56,7 @@ def test_columns_are_the_slopes_of_the_rows(swing) -> None:
         return problem.rows_along(Motion(moved, problem.plans[0]), like=source)
 
     changed = [along(STEP * step) for step in np.eye(4)]
-    rows = SlopeRows(source, [(one, None) for one in changed], [STEP] * 4, chi)
+    rows = slope_rows(source, [(one, None) for one in changed], [STEP] * 4, chi)
     start, stop = source.pieces()[0]
     _, packed, _ = next(rows.rows(start, stop, 64))
     W = rows.layout.dense(packed, 14)

@@ -11,14 +11,14 @@ import pytest
 
 from dynid import payload_from_torques
 from dynid.common.errors import InputError
-from dynid.estimator.standard_space import DataTerm
+from dynid.estimator.standard_space import StandardSpace
 from dynid.excitation.random_motion import random_motion
 from dynid.experiment.experiment import Experiment, UnloadedModel, read_experiment
 from dynid.fit import fit_task
 from dynid.mechanism.frame import Frame
 from dynid.mechanism.load import load_robot
 from dynid.mechanism.mechanism import Mechanism, Payload
-from dynid.mechanism.parameters import prior_values
+from dynid.mechanism.parameters import Parameter, prior_values
 from dynid.motion.log import Log
 from dynid.pipeline import identify_logs, validate_result
 from dynid.prediction.predict import predict_efforts
@@ -247,13 +247,14 @@ def test_a_closed_robot_weighs_what_its_platform_carries(robot: str, tmp_path) -
     assert prior_values(closed.loaded) == {} or found.standard
 
 
-def test_a_data_term_less_sure_has_both_covariances() -> None:
+def test_data_less_sure_have_both_covariances() -> None:
     rng = np.random.default_rng(8)
     U, root = np.triu(rng.normal(size=(5, 5))) + 3 * np.eye(5), rng.normal(size=(5, 9))
-    term = DataTerm(U, np.eye(5), np.zeros(5)).less_sure(root)
+    table = tuple(Parameter(name, name, "", "", "drive") for name in "abcde")
+    space = StandardSpace(table, np.eye(5), np.zeros(5), (), U, np.eye(5), np.zeros(5)).less_sure(root)
     expected = np.linalg.inv(U.T @ U) + root @ root.T
     # Rounding of two inversions of well-conditioned matrices.
-    np.testing.assert_allclose(np.linalg.inv(term.U.T @ term.U), expected, rtol=1e-9)
+    np.testing.assert_allclose(np.linalg.inv(space.U.T @ space.U), expected, rtol=1e-9)
 
 
 SMALL = """

@@ -7,7 +7,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from dynid.checks.fault_columns import ALL, SuspectRows
+from dynid.checks.fault_columns import ALL, suspect_rows
 from dynid.excitation.random_motion import random_motion
 from dynid.experiment.experiment import Experiment
 from dynid.linear import vector
@@ -45,9 +45,9 @@ def test_columns_are_what_the_faults_add_to_the_rows(name: str, model: str) -> N
     source = problem.sources[0]
     first = source.pieces()[0][0] + 60
     span = first, first + 600
-    tests = SuspectRows(robot, source, problem.parameters, chi, 1)
-    found = dense(tests, *span, p + tests.n_tests)[0]
-    by = {(one.test, one.about): found[:, :, p + one.columns[0]] for one in tests.suspects()}
+    tests, suspects, _ = suspect_rows(robot, source, problem.parameters, chi, 1)
+    found = dense(tests, *span, p + tests.n_added)[0]
+    by = {(one.test, one.about): found[:, :, p + one.columns[0]] for one in suspects}
 
     def error(changed):
         """Y - W chi of the same rows, from another log."""
@@ -75,7 +75,7 @@ def test_columns_are_what_the_faults_add_to_the_rows(name: str, model: str) -> N
     # shift: away from them.
     z = by["delay", ALL]
     assert np.median(np.abs(z - expected)) < 0.02 * np.sqrt(np.mean(expected**2))
-    shared = [one for one in tests.suspects() if one.test == "gain" and one.about in log.effort_names]
+    shared = [one for one in suspects if one.test == "gain" and one.about in log.effort_names]
     if name == "dualv" or model == "energy":
         assert len(shared) == len(robot.actuators)
         for i, one in enumerate(shared):

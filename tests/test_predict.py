@@ -11,7 +11,7 @@ from click.testing import CliRunner
 
 import dynid
 from dynid.base.structural import structural_base
-from dynid.base.system import NotIdentifiable, base_system
+from dynid.base.system import base_system
 from dynid.cli import main
 from dynid.common.errors import InputError
 from dynid.excitation.random_motion import random_motion
@@ -386,13 +386,13 @@ def test_unidentified_and_removed_parameters_are_told() -> None:
         known,
         parameters=tuple(others),
         covariance=np.zeros((len(others), len(others))),
-        not_identifiable=(NotIdentifiable(first.name, "its joint does not move"),),
+        not_identifiable={first.name: "its joint does not move"},
     )
     (notice,) = predict_efforts(lacking, trajectory("scara"), robot=robot).notices
     assert notice.code == "not-identified"
     assert first.name in notice.text
     gone = replace(first, value=0.0, sigma=None, essential=False)
-    reduced = replace(lacking, parameters=(gone, *others), not_identifiable=())
+    reduced = replace(lacking, parameters=(gone, *others), not_identifiable={})
     assert [one.code for one in predict_efforts(reduced, trajectory("scara"), robot=robot).notices] == [
         "essential-bias"
     ]

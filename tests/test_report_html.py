@@ -13,7 +13,6 @@ import numpy as np
 import pytest
 from rich.console import Console
 
-from dynid.base.system import NotIdentifiable
 from dynid.common.catalogue import Severity
 from dynid.common.notices import Notice
 from dynid.report.html import escaped, parameters_tex, report_html
@@ -198,7 +197,7 @@ def test_hostile_names_do_nothing():
         robot=_HOSTILE,
         warnings=(Notice(_HOSTILE, _HOSTILE, _HOSTILE),),
         verdict=replace(whole.verdict, reasons=(Notice(_HOSTILE, _HOSTILE, _HOSTILE),)),
-        not_identifiable=(NotIdentifiable(_HOSTILE, _HOSTILE),),
+        not_identifiable={_HOSTILE: _HOSTILE},
         choices={_HOSTILE: _HOSTILE},
         provenance={"inputs": [{"file": _HOSTILE, "sha256": _HOSTILE}], "options": {_HOSTILE: _HOSTILE}},
     )
@@ -237,7 +236,7 @@ def test_standard_bodies_stand_one_to_a_row_without_rounding_dust():
 
 def test_without_warnings_signals_truth_or_validation():
     bare = replace(
-        estimate(truth=False), warnings=(), signals=(), validation=(), not_identifiable=(), choices={}
+        estimate(truth=False), warnings=(), signals=(), validation=(), not_identifiable={}, choices={}
     )
     page = _Page(report_html(bare))
     anchors = [attributes["id"] for tag, attributes in page.tags if tag == "section"]

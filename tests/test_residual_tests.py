@@ -14,7 +14,7 @@ import numpy as np
 import pytest
 
 from dynid.checks.check import Finished
-from dynid.checks.fault_columns import ALL, Suspect, SuspectRows
+from dynid.checks.fault_columns import ALL, Suspect, suspect_rows
 from dynid.checks.residual_tests import (
     _filter_correlation,
     _portmanteau,
@@ -132,21 +132,21 @@ def test_test_columns_are_the_derivatives_they_claim_to_be() -> None:
     """Against differences of rows of shifted logs."""
     problem, fit, _ = job_of("none", 0, 0)
     source = problem.sources[0]
-    rows = SuspectRows(problem.mechanism, source, problem.parameters, fit.chi, 1)
+    rows, suspects, _ = suspect_rows(problem.mechanism, source, problem.parameters, fit.chi, 1)
     start, stop = source.pieces()[0][0], source.pieces()[0][0] + 900
     p = len(problem.parameters)
     blocks = list(rows.rows(start, stop, 256))
     packed = np.concatenate([block for _, block, _ in blocks], axis=1)
-    W = rows.layout.dense(packed, p + rows.n_tests)
+    W = rows.layout.dense(packed, p + rows.n_added)
     predicted = W[:, :, :p] @ fit.chi
-    names = [s for s in rows.suspects() if s.test == "delay" and s.about != "all efforts"]
+    names = [s for s in suspects if s.test == "delay" and s.about != "all efforts"]
     for k, suspect in enumerate(names):
         slope = np.gradient(predicted[:, k], source.dt)
         # Tiles must not show: the same central difference over the whole range.
         np.testing.assert_allclose(
             W[1:-1, k, p + suspect.columns[0]], -slope[1:-1], atol=1e-8 * np.abs(slope).max()
         )
-    zero = next(s for s in rows.suspects() if s.test == "zero" and s.about == "elbow")
+    zero = next(s for s in suspects if s.test == "zero" and s.about == "elbow")
     step = 1e-5
     moved = []
     for sign in (-1.0, 1.0):
@@ -255,7 +255,7 @@ def test_tests_are_part_of_the_result_file(tmp_path) -> None:
 def test_parameters_of_tests_have_no_unit_trouble() -> None:
     """A system without any test column left (all hidden) is judged without complaint."""
     from dynid.checks.fault_columns import Suspect
-    from dynid.checks.fault_selection import flagged_verdicts
+    from dynid.checks.fault_selection import flagged_suspects
 
     rng = np.random.default_rng(1)
     W = rng.standard_normal((300, 2))
@@ -263,7 +263,7 @@ def test_parameters_of_tests_have_no_unit_trouble() -> None:
     Y = W @ np.array([1.0, 2.0]) + 0.1 * rng.standard_normal(300)
     names = (*parameters(2), Parameter("t", "test", "", "", "test"))
     system = System(names, (group(np.column_stack([W, hidden]), Y, blocks=30),))
-    flagged, first = flagged_verdicts(
+    flagged, first = flagged_suspects(
         system, np.ones(1), [Suspect("gain", "x", (0,), "1")], 1, lambda one: True, 1.0
     )
     assert flagged == []

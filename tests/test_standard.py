@@ -277,7 +277,8 @@ def test_the_same_body_everywhere_is_a_placeholder() -> None:
 
     same = np.array([0.01, 0, 0, 0.01, 0, 0.01, 0, 0, 0, 1.0])
     bodies = tuple(RigidBody(f"b{i}", tuple(range(10)), 1.0, 0.1, same, True) for i in range(3))
-    told = _priors(StandardSpace(parameters(10), np.eye(10), np.zeros(10), bodies))
+    none = np.zeros((0, 0)), np.zeros((0, 10)), np.zeros(0)
+    told = _priors(StandardSpace(parameters(10), np.eye(10), np.zeros(10), bodies, *none))
     assert [one.code for one in told] == ["placeholder-prior"]
 
 

@@ -163,7 +163,7 @@ def test_parts_of_an_estimate():
     assert (removed.value, removed.sigma, removed.ci95) == (0.0, None, None)
     assert parts.covariance.shape == (2, 2)
     assert parts.covariance[0, 0] == pytest.approx(first.sigma**2)
-    assert [one.name for one in parts.not_identifiable] == ["P3_link3"]
+    assert list(parts.not_identifiable) == ["P3_link3"]
     assert {notice.code for notice in parts.warnings} == {"not-excited", "essential-bias"}
     assert parts.fit.n_parameters == 2
     assert parts.fit.rank_gap > 1e6

@@ -19,11 +19,11 @@ from dynid.common.errors import InputError
 from dynid.common.notices import Notice, notice
 from dynid.estimator.consistency import Consistency
 from dynid.estimator.consistent import consistent_program, nearest_consistent
-from dynid.estimator.physical import consistent_solution, data_term
+from dynid.estimator.physical import consistent_solution, information_root
 from dynid.estimator.rigid_bodies import RigidBody, rigid_bodies
 from dynid.estimator.semidefinite import SOLVED
 from dynid.estimator.solution import CONVERGED, Solution
-from dynid.estimator.standard_space import DataTerm, StandardSpace, Variables
+from dynid.estimator.standard_space import StandardSpace
 from dynid.experiment.experiment import Experiment
 from dynid.mechanism.inertia import SYMBOLS
 from dynid.mechanism.parameters import known_columns
@@ -58,18 +58,16 @@ def realise(
     if not problem.case.has_scale:
         _refuse_per_mass(options, experiment, problem.model.key)
         return linear, None, ()
-    system = linear.equations or data.system
-    term = data_term(system, linear, data.G)
-    term = term if carried is None else term.less_sure(carried)
-    space = standard_space(problem, experiment, term, options or Consistency())
+    space = standard_space(problem, experiment, data, linear, options or Consistency())
+    space = space if carried is None else space.less_sure(carried)
     if options is None:
-        notices = physical_test(space, term) if linear.status == CONVERGED else ()
+        notices = physical_test(space) if linear.status == CONVERGED else ()
         return linear, None, (*notices, *rotor_test(data.system, linear))
-    found = nearest_consistent(space, term, options)
+    found = nearest_consistent(space, options)
     # Values known by full name come from a result without load, which reports them already.
     standard = standard_set(space, found, options, problem.mechanism.known if experiment.unloaded else ())
     if constraint is None:
-        notices = (*physical_test(space, term), *rotor_test(data.system, linear))
+        notices = (*physical_test(space), *rotor_test(data.system, linear))
         return linear, standard, (*notices, *standard.notices, *_failed(standard))
     solution = consistent_solution(data.blocked(), linear, found, data.G @ found.chi)
     if carried is not None:
@@ -93,11 +91,12 @@ def consistent_values(
     Args:
         space: Where it is known already, e.g. from a fit to more rows.
     """
-    term = data_term(data.system, linear, data.G)
-    space = standard_space(problem, experiment, term, options) if space is None else space
-    variables = Variables(space, term)
-    found = consistent_program(variables, options).solve()
-    return np.asarray(variables.chi(found.x)) if found.status == SOLVED else None
+    if space is None:
+        space = standard_space(problem, experiment, data, linear, options)
+    else:
+        space = replace(space, U=information_root(data.system, linear), estimate=linear.chi)
+    found = consistent_program(space, options).solve()
+    return np.asarray(space.chi(found.x)) if found.status == SOLVED else None
 
 
 def _refuse_per_mass(options: Consistency | None, experiment: Experiment, model: str) -> None:
@@ -110,18 +109,18 @@ def _refuse_per_mass(options: Consistency | None, experiment: Experiment, model:
 
 
 def standard_space(
-    problem: Problem, experiment: Experiment, term: DataTerm, options: Consistency
+    problem: Problem, experiment: Experiment, data: BaseSystem, linear: Solution, options: Consistency
 ) -> StandardSpace:
-    """Ties, known values and bodies of the standard parameters of a problem."""
+    """Ties, known values, bodies and data of the standard parameters of a problem."""
     ties = experiment.ties
     before, after = (tuple(t.name for t in ties if t.apply == how) for how in ("standard", "regrouped"))
     known = known_columns(problem.mechanism, problem.parameters)
     T, c = tying(problem.parameters, tie_groups(problem.mechanism, problem.parameters, before), known)
-    masses = _estimated_masses(problem, term)
+    masses = _estimated_masses(problem, data.G, linear.chi)
     # In a table every body has its own mass; elsewhere a mass includes those grouped into it.
     weighed = masses if problem.case.weighs_bodies else {}
     bodies = rigid_bodies(
-        problem.mechanism, problem.parameters, options.mass, _mass_scale(problem, term), weighed
+        problem.mechanism, problem.parameters, options.mass, _mass_scale(problem, data.G, linear.chi), weighed
     )
     # Values known by full name come from a result: they are sums over bodies, not single bodies.
     given = {i for i, parameter in enumerate(problem.parameters) if parameter.name in problem.mechanism.known}
@@ -129,15 +128,16 @@ def standard_space(
     if problem.mechanism.force_sensor is not None or experiment.unloaded is not None:
         bodies = tuple(_generic(body, masses) if body.prior is None else body for body in bodies)
     E = _regrouped(problem, before, after)
-    return StandardSpace(problem.parameters, T, c, bodies, E)
+    U = information_root(linear.equations or data.system, linear)
+    return StandardSpace(problem.parameters, T, c, bodies, U, data.G, linear.chi, E)
 
 
-def _estimated_masses(problem: Problem, term: DataTerm) -> dict[str, float]:
+def _estimated_masses(problem: Problem, G: Float[Array, "v p"], chi: Float[Array, "v"]) -> dict[str, float]:
     """Body or payload -> its mass [kg] by the linear estimate, if determined."""
-    first = (problem.parameters[int(np.argmax(row != 0))] for row in term.G)
+    first = (problem.parameters[int(np.argmax(row != 0))] for row in G)
     return {
         one.owner: mass
-        for one, value in zip(first, term.chi.tolist(), strict=True)
+        for one, value in zip(first, chi.tolist(), strict=True)
         if one.symbol == "M" and (mass := abs(value)) > 0.0
     }
 
@@ -158,13 +158,13 @@ def check_reduction(experiment: Experiment, constraint: Consistency | None) -> N
         )
 
 
-def _mass_scale(problem: Problem, term: DataTerm) -> float:
+def _mass_scale(problem: Problem, G: Float[Array, "v p"], chi: Float[Array, "v"]) -> float:
     """A typical mass [kg] of the estimates: only a scale."""
     inertial = np.array([p.symbol in SYMBOLS and p.kind == "inertial" for p in problem.parameters])
     power = {"kg m^2": 2, "kg m": 1, "kg": 0}
     lengths = np.array([_LENGTH ** power.get(p.unit, 0) for p in problem.parameters])
-    kept = np.argmax(term.G != 0, axis=1)
-    sizes = np.abs(term.chi[inertial[kept]]) / lengths[kept][inertial[kept]]
+    kept = np.argmax(G != 0, axis=1)
+    sizes = np.abs(chi[inertial[kept]]) / lengths[kept][inertial[kept]]
     return float(np.median(sizes)) if np.any(sizes > 0) else 1.0
 
 

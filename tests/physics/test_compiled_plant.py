@@ -13,7 +13,7 @@ from dynid.kinematics.assembly import assembly_of
 from dynid.kinematics.elimination import eliminate
 from dynid.mechanism.load import load_robot
 from dynid.mechanism.parameters import parameter_table
-from dynid.projection.load import LoadModel
+from dynid.projection.load import load_model
 from dynid.regressor.regressor import tree_matrix
 from dynid.robots.demo_file import demo_file, read_demo
 from dynid.simulation.plant.control import Controller
@@ -96,7 +96,7 @@ def test_declared_columns_act_as_the_regressor_says(tmp_path: Path) -> None:
     plant = ForwardPlant(robot, values, *start, PlantSettings(), 5e-4)
     plant.drive(Controller(robot, (none, none), pushed))
     run = recorded_run(plant, np.arange(41) / 100.0, 20)
-    load = LoadModel(robot, table, chi).values(run.q, run.dq, run.ddq, np.eye(2), None)
+    load = load_model(robot, table, chi)(run.q, run.dq, run.ddq, np.eye(2), None)
     tree = tree_matrix(robot, run.q, run.dq, run.ddq, load=load) @ chi
     sliding = (np.abs(run.dq) > 20.0 * np.array(list(run.width.values()))).all(axis=1)
     assert sliding.sum() > 20

@@ -17,7 +17,7 @@ from dynid.excitation.random_motion import random_motion
 from dynid.kinematics.tension import motor_jacobian
 from dynid.mechanism.load import load_robot
 from dynid.mechanism.parameters import parameter_table, speed_map
-from dynid.projection.load import LoadModel
+from dynid.projection.load import load_model
 from dynid.regressor.regressor import tree_matrix
 from dynid.robots.demo_file import demo_file, read_demo
 from dynid.simulation.plant.forward_run import run_forward
@@ -64,7 +64,7 @@ def test_the_regressor_explains_the_motion(name: str, at_motors: bool, tension: 
     )
     chi = np.array(list(truth.values()))
     N = freedoms_of(robot).tangent(run.q)
-    load = LoadModel(robot, parameter_table(robot), chi).values(run.q, run.dq, run.ddq, N, run.tau)
+    load = load_model(robot, parameter_table(robot), chi)(run.q, run.dq, run.ddq, N, run.tau)
     tree = tree_matrix(robot, run.q, run.dq, run.ddq, load=load) @ chi
     rows = np.einsum("nvd,nv->nd", N, tree)
     pushed = np.einsum("nad,na->nd", motor_jacobian(robot, N), run.tau)

@@ -27,14 +27,6 @@ _NOISE = 10.0
 _MOTION_TERMS = ("Ia", "Fv", "Fs", "Fv+", "Fv-", "Fs+", "Fs-", "Fr", "Fl", "Fk")
 
 
-@dataclass(frozen=True)
-class NotIdentifiable:
-    """A parameter that is not identifiable, and why."""
-
-    name: str
-    reason: str
-
-
 @dataclass(frozen=True, eq=False)
 class BaseSystem:
     """W chi = Y over the base parameters identifiable from these data.
@@ -46,7 +38,7 @@ class BaseSystem:
         indices: Standard index that each of these parameters keeps.
         S: Standard column combination of each of their columns, shape (p, v).
         G: chi = G chi_standard, what is grouped by structure and by these data, shape (v, p).
-        unseen: Base parameters these data do not determine.
+        unseen: Base parameters these data do not determine -> why.
         rank: The decision on the data.
         measured_norms: ||Y|| and ||Y - mean(Y)|| of each group before known values were moved to Y, shape
             (g, 2), unit of Y. The second is NaN without a constant column: a factor lacks the sum of Y then.
@@ -60,7 +52,7 @@ class BaseSystem:
     indices: tuple[int, ...]
     S: Float[Array, "p v"]
     G: Float[Array, "v p"]
-    unseen: tuple[NotIdentifiable, ...]
+    unseen: Mapping[str, str]
     rank: ColumnRank
     measured_norms: Float[Array, "g 2"]
     notices: tuple[Notice, ...] = ()
@@ -85,15 +77,12 @@ class BaseSystem:
         rows = self.relations()
         return tuple(grouping_text(row, _still_valid(row, structural, symbols or {})) for row in rows)
 
-    def invisible(self) -> tuple[NotIdentifiable, ...]:
-        """Standard parameters that no motion identifies separately, and the sums in which they act."""
+    def invisible(self) -> dict[str, str]:
+        """Standard parameters that no motion identifies separately -> the sums in which they act."""
         base, rows = self.base, self.base.relations()
-        without = [
-            NotIdentifiable(name, "it has no effect on the efforts used, for any motion")
-            for name in base.eliminated
-        ]
         grouped = (base.standard[i] for i in base.dependent)
-        return (*(NotIdentifiable(one.name, invisible(one, rows)) for one in grouped), *without)
+        found = {one.name: invisible(one, rows) for one in grouped}
+        return found | dict.fromkeys(base.eliminated, "it has no effect on the efforts used, for any motion")
 
     def values_of(self, standard: Mapping[str, float]) -> dict[str, float | None]:
         """Base values from standard ones (priors, truth); None where a required one is missing."""
@@ -239,13 +228,13 @@ def _norms(group: Group, parameters: Sequence[Parameter]) -> tuple[float, float]
 
 def _unseen(
     base: BaseSet, rank: ColumnRank, rows: Sequence[Mapping[str, float]], why: Mapping[str, str]
-) -> tuple[NotIdentifiable, ...]:
+) -> dict[str, str]:
     own = {k: base.standard[base.indices[k]] for k in (*rank.zero, *rank.dependent)}
     found = {k: why.get(own[k].name) or _why_zero(own[k]) for k in rank.zero}
     for k in rank.dependent:
         found[k] = invisible(own[k], rows, " in these data")
         found[k] += f"; {why[own[k].name]}" if own[k].name in why else ""
-    return tuple(NotIdentifiable(base.names[k], found[k]) for k in sorted(found))
+    return {base.names[k]: found[k] for k in sorted(found)}
 
 
 def _why_zero(parameter: Parameter) -> str:
@@ -255,10 +244,10 @@ def _why_zero(parameter: Parameter) -> str:
     return text + f"the motion of {parameter.owner} does not make it act on an effort used"
 
 
-def _missing(unseen: Sequence[NotIdentifiable], n_base: int) -> tuple[Notice, ...]:
+def _missing(unseen: Mapping[str, str], n_base: int) -> tuple[Notice, ...]:
     if not unseen:
         return ()
-    names = listed([one.name for one in unseen])
+    names = listed(list(unseen))
     return (notice("not-excited", found=n_base - len(unseen), total=n_base, names=names),)
 
 

@@ -98,8 +98,8 @@ def read_campaign(file: PathLike) -> CampaignFile:
     fields = root.fields(("schema", "description", *keys_of(CampaignFile)), required=("runs",))
     if "schema" in fields:
         fields["schema"].choice((SCHEMA,))
-    known = {key: fields[key].node for key in keys_of(CampaignFile) if key in fields}
-    campaign = read(CampaignFile, replace(root, node=replace(root.node, value=known)))
+    known = {key: fields[key] for key in keys_of(CampaignFile) if key in fields}
+    campaign = read(CampaignFile, replace(root, value=known))
     if not campaign.runs:
         raise fields["runs"].error("no run is given", "e.g. runs: [{robot: ur5, logs: 'data/*.parquet'}]")
     return campaign if campaign.name else campaign.changed(name=Path(file).stem)

@@ -19,7 +19,6 @@ from jaxtyping import Float
 from dynid.common.arrays import Array
 from dynid.common.errors import InputError
 from dynid.estimator.estimator import estimator_named, solve_weighted
-from dynid.estimator.wls import Weights
 from dynid.fit import Fit
 from dynid.kinematics.assembly import assembly_of
 from dynid.log_pass import LogPass
@@ -94,5 +93,5 @@ def _estimate_at(fit: Fit, values: Mapping[str, float]) -> Float[Array, "v"]:
     equations = seen if linear.equations is None else seen.with_equations(linear.equations)
     kept = list(fit.reduced.kept)
     chi = np.zeros(len(linear.chi))
-    chi[kept] = solve_weighted(restrict(equations.system, kept), Weights(linear.weights)).chi
+    chi[kept] = solve_weighted(restrict(equations.system, kept), linear.weights).chi
     return chi

@@ -15,7 +15,7 @@ from jaxtyping import Float
 from dynid.checks.changed_robot import STEP, changed_problem
 from dynid.common.arrays import Array
 from dynid.common.errors import InputError
-from dynid.conditioning.slope_rows import SlopeRows
+from dynid.conditioning.slope_rows import slope_rows
 from dynid.fit import Fit
 from dynid.mechanism.description import ZERO, current, zero_names
 from dynid.motion.log import Log
@@ -83,7 +83,7 @@ def part_slopes(fit: Fit, names: tuple[str, ...]) -> Float[Array, "v k"]:
         above = current(task.mechanism, name) + STEP
         changed.append(changed_problem(short, part, {name: above}))
     sources = [
-        SlopeRows(source, [(one.sources[i], None) for one in changed], [STEP] * len(names), fit.chi)
+        slope_rows(source, [(one.sources[i], None) for one in changed], [STEP] * len(names), fit.chi)
         for i, source in enumerate(part.sources)
     ]
     weights = {

@@ -23,7 +23,7 @@ beyond counts.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -59,80 +59,45 @@ _LEAST = 2  # clusters
 _LEAST_ELSEWHERE = 1e-3
 
 
-@dataclass(frozen=True, eq=False)
-class Verdict:
-    """Result of the test of one suspect.
-
-    Attributes:
-        size: Estimate of its columns' coefficients, shape (c,), units of the suspect.
-        sigma: Their deviations, shape (c,).
-        dof: Degrees of freedom of these.
-        p_value: Of the hypothesis that there is no such fault.
-        explains: Part of the residual sum of squares of the rows concerned, 0 to 1.
-        gain: The same as a number of weighted squares.
-        share: Norm of what it explains, relative to the measured norm of these rows.
-        places: Columns of the suspect to which `size` belongs: those that these data determine.
-        bias: Largest size caused by noise of the column alone, unit of the suspect.
-        alike: Suspects that these data do not separate from this one.
-    """
-
-    suspect: Suspect
-    size: Float[Array, "c"]
-    sigma: Float[Array, "c"]
-    dof: float
-    p_value: float
-    explains: float
-    gain: float
-    share: float
-    places: tuple[int, ...] = (0,)
-    bias: float = 0.0
-    alike: tuple[Suspect, ...] = ()
-
-    @property
-    def beyond(self) -> float:
-        """The largest coefficient, less what noise of the column may make of it."""
-        return float(np.max(np.abs(_beyond(self.size, self.bias))))
+Relevant = Callable[["Suspect"], bool]
 
 
-Relevant = Callable[[Verdict], bool]
-
-
-def flagged_verdicts(
+def flagged_suspects(
     system: System,
     weights: Float[Array, "g"],
     suspects: Sequence[Suspect],
     n_tests: int,
     relevant: Relevant,
     seconds: float,
-) -> tuple[list[Verdict], dict[Suspect, Verdict]]:
-    """Flagged suspects in the order found, and the first verdict on every suspect.
+) -> tuple[list[Suspect], dict[tuple[int, ...], Suspect]]:
+    """Flagged suspects in the order found, and the first result of every suspect by its columns.
 
     Args:
         system: Over the parameters, then the test columns, with its blocks.
         weights: Of the groups, shape (g,).
         suspects: Columns numbered from the first test column.
         n_tests: Number of test columns.
-        relevant: Whether a verdict is large enough to matter.
+        relevant: Whether a result is large enough to matter.
         seconds: Length of a cluster in [s]; with one cluster alone nothing can be tested.
     """
     data = _Rows(system, weights, len(system.parameters) - n_tests, seconds)
     if data.n < _LEAST:
         return [], {}
     left = list(suspects)
-    flagged: list[Verdict] = []
-    first: dict[Suspect, Verdict] = {}
+    flagged: list[Suspect] = []
+    first: dict[tuple[int, ...], Suspect] = {}
     while left and len(flagged) < _MOST_FLAGGED:
-        verdicts = data.judge(left)
-        first = first or {one.suspect: one for one in verdicts}
-        serious = [one for one in verdicts if one.p_value < SIGNIFICANT and relevant(one)]
+        tested = data.judge(left)
+        first = first or {one.columns: one for one in tested}
+        serious = [one for one in tested if one.p_value < SIGNIFICANT and relevant(one)]
         if not serious:
             break
         most = max(one.gain for one in serious)
         close = [one for one in serious if one.gain >= _AS_GOOD * most]
         worst = min(close, key=lambda one: (len(one.places), -one.gain))
         flagged.append(worst)
-        data.join(worst.suspect.columns)
-        left.remove(worst.suspect)
+        data.join(worst.columns)
+        left = [one for one in left if one.columns != worst.columns]
     return flagged, first
 
 
@@ -194,8 +159,8 @@ class _Rows:
         self.Z -= (self.Z[:, own] @ M) @ B
         self.freed = self.freed - q @ B
 
-    def judge(self, suspects: Sequence[Suspect]) -> list[Verdict]:
-        """Verdicts given the parameters and the columns that have joined them."""
+    def judge(self, suspects: Sequence[Suspect]) -> list[Suspect]:
+        """Results of suspects, given the parameters and the columns that have joined them."""
         K = self._refitted()
         found, bases = [], []
         for one in suspects:
@@ -206,11 +171,10 @@ class _Rows:
             index = own[~hidden]
             if not len(index):
                 continue
-            verdict = self._verdict(one, K, index)
-            drowned = verdict.bias > _DROWNED and 0.0 <= verdict.size[0] <= 1.1 * verdict.bias
+            tested = self._tested(one, K, index)
+            drowned = tested.bias > _DROWNED and 0.0 <= tested.size[0] <= 1.1 * tested.bias
             if not drowned:
-                places = tuple((index - own[0]).tolist())
-                found.append(replace(verdict, places=places))
+                found.append(tested)
                 bases.append(np.linalg.qr(self.freed[:, index])[0])
         return _compared(found, bases)
 
@@ -229,17 +193,17 @@ class _Rows:
             K[1, c] += X[c].T @ _bounded_solve(left, X[c])
         return K
 
-    def _verdict(self, suspect: Suspect, K: Float[Array, "2 n t t"], index: Array) -> Verdict:
+    def _tested(self, suspect: Suspect, K: Float[Array, "2 n t t"], index: Array) -> Suspect:
+        """A suspect with the result over its columns `index`."""
         from scipy.special import fdtrc
 
         concerned = np.flatnonzero(np.any(self.touched[:, index], axis=1))
         z, rho = self.Z[np.ix_(concerned, index)], self.Z[concerned, -1]
-        fit = least_squares(Factor(triangle(self.freed[:, [*index, -1]]), len(self.Z)))
-        size = fit.chi
+        size, root, _ = least_squares(Factor(triangle(self.freed[:, [*index, -1]]), len(self.Z)))
         n, c = self.n, len(index)
         # In the coordinates where the products of all clusters together are the unit matrix.
-        plain, own = fit.root.T @ K[:, :, index][..., index] @ fit.root
-        pull = K[1][:, index, -1] @ fit.root - own @ np.linalg.solve(fit.root, size)
+        plain, own = root.T @ K[:, :, index][..., index] @ root
+        pull = K[1][:, index, -1] @ root - own @ np.linalg.solve(root, size)
         values, vectors = eigh(np.eye(c) - own)
         inverse = 1.0 / np.maximum(values, _LEAST_ELSEWHERE)
         moves = -np.einsum("nij,nj,nkj,nk->ni", vectors, inverse, vectors, pull)
@@ -252,19 +216,21 @@ class _Rows:
         if suspect.measured:
             squares = float(np.sum(self.freed[:, index[0]] ** 2))
             bias = min(before * float(units[0]) ** 2 / squares, 1.0)
-        y = np.linalg.solve(fit.root, _beyond(size * units, bias) / units)
+        places = tuple((index - suspect.columns[0]).tolist())
+        sigma = np.sqrt(np.maximum(np.diag(root @ covariance @ root.T), 0.0))
+        found = replace(suspect, size=size * units, sigma=sigma * units, bias=bias, places=places)
+        y = np.linalg.solve(root, found.beyond / units)
         wald = float(y @ np.linalg.pinv(covariance, hermitian=True) @ y)
         # Hotelling's correction: c directions estimated from `dof` clusters.
         free = max(dof - c + 1.0, 1.0)
         p_value = float(fdtrc(c, free, wald * free / (dof * c)))
         after = float(np.sum((rho - z @ size) ** 2))
-        sigma = np.sqrt(np.maximum(np.diag(fit.root @ covariance @ fit.root.T), 0.0))
         explains = 1.0 - after / before if before > 0 else 0.0
         gain = max(before - after, 0.0) * self.scale[-1] ** 2
         norm = float(np.linalg.norm(self.measured[concerned]))
         share = float(np.sqrt(gain)) / norm if norm > 0.0 else 0.0
         explains = max(explains, 0.0)
-        return Verdict(suspect, size * units, sigma * units, dof, p_value, explains, gain, share, bias=bias)
+        return replace(found, dof=dof, p_value=p_value, explains=explains, gain=gain, share=share)
 
 
 def _placed(R: Float[Array, "k c1"], group: Group, system: System) -> Float[Array, "k p1"]:
@@ -299,14 +265,9 @@ def _bounded_solve(M: Float[Array, "a a"], X: Float[Array, "a t"]) -> Float[Arra
     return np.asarray(vectors @ ((vectors.T @ X) / np.maximum(values, _LEAST_ELSEWHERE)[:, None]))
 
 
-def _beyond(size: Float[Array, "c"], bias: float) -> Float[Array, "c"]:
-    """Sizes less what noise of the column may make of them: between 0 and `bias`."""
-    return np.asarray(size - np.clip(size, 0.0, bias))
-
-
-def _compared(verdicts: list[Verdict], bases: Sequence[Array]) -> list[Verdict]:
-    """Each verdict with the suspects whose columns, orthogonal to W, equal or contain its own."""
-    if not verdicts:
+def _compared(tested: list[Suspect], bases: Sequence[Array]) -> list[Suspect]:
+    """Each suspect with those whose columns, orthogonal to W, equal or contain its own."""
+    if not tested:
         return []
     starts = np.cumsum([0, *(basis.shape[1] for basis in bases[:-1])])
     every = np.hstack(bases)
@@ -314,12 +275,12 @@ def _compared(verdicts: list[Verdict], bases: Sequence[Array]) -> list[Verdict]:
     # No singular value of a pair is larger than the length that a basis keeps of each direction.
     bound = np.minimum.reduceat(cosines, starts, axis=1)
     found = []
-    for i, one in enumerate(verdicts):
+    for i, one in enumerate(tested):
         alike = [
-            verdicts[k].suspect
+            tested[k]
             for k in np.flatnonzero(bound[:, i] > _ALIKE).tolist()
             if k != i
-            and len(verdicts[k].places) >= len(one.places)
+            and len(tested[k].places) >= len(one.places)
             and float(np.linalg.svd(bases[k].T @ bases[i], compute_uv=False)[-1]) > _ALIKE
         ]
         found.append(replace(one, alike=tuple(alike)))

@@ -20,7 +20,7 @@ and the readings f of a force sensor rotated by a small vector s change by z = -
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 import numpy as np
 from jaxtyping import Bool, Float, Int
@@ -52,37 +52,14 @@ _Error = Callable[[int, float], tuple[Float[Array, "k s"], Bool[Array, "s"]]]
 Measured = tuple[Float[Array, "n m"], Float[Array, "n m"], Float[Array, "n m"]]
 
 
-@dataclass(frozen=True, eq=False)
-class Columns:
-    """Columns at consecutive rows.
-
-    Attributes:
-        zeros: d(W chi - Y)/dq_j, shape (k, m, n), unit of the row per rad or m.
-        motors: Contribution of each motor to rows with several motors, shape (k, a, n).
-        drift: (dN/dt)^T B tau, shape (k, n).
-        turns: Of gravity, per m/s^2, and of a force sensor, per rad, shape (k, t, n).
-    """
-
-    zeros: Float[Array, "k m n"]
-    motors: Float[Array, "k a n"]
-    drift: Float[Array, "k n"]
-    turns: Float[Array, "k t n"]
+# Columns at consecutive rows, unit of the row: d(W chi - Y)/dq_j, (k, m, n), per rad or m; the part of each
+# motor in rows with several, (k, a, n); gravity, per m/s^2, and force sensor, per rad, (k, t, n). And the
+# drift of the directions, (dN/dt)^T B tau, (k, n).
+Columns = tuple[tuple[Array, Array, Array], Float[Array, "k n"]]
 
 
-class PoseColumns:
-    """Test columns of one log.
-
-    Args:
-        source: Rows of the log.
-        parameters: Standard parameters, one per column.
-        chi: Their values, shape (p,), SI.
-        thin: Zeros are computed at one sample in so many and interpolated.
-
-    Attributes:
-        joints: Measured joints whose zeros are tested.
-        motors: Motors whose gains are tested one by one: those of rows with several motors.
-        turns: What may be turned (`gravity`, `mounting`), with three columns each.
-    """
+class _PoseColumns:
+    """Test columns of one log; see `pose_columns`."""
 
     def __init__(
         self,
@@ -123,15 +100,13 @@ class PoseColumns:
         if self._rows is None:
             none = np.zeros((self._k, 0, n))
             turns = none if self._sensor is None else self._sensor_turns(self._sensor, start, stop)
-            return Columns(none, none, np.zeros((self._k, n)), turns)
+            return (none, none, turns), np.zeros((self._k, n))
         if not isinstance(self.source, EnergyRows):
             return self._samples(start, stop)
         rule = self.source.quadrature
-        found = self._samples(start - rule.before, stop + rule.after)
-        drift = _means(rule, found.drift[:, None])[:, 0]
-        return Columns(
-            _means(rule, found.zeros), _means(rule, found.motors), drift, _means(rule, found.turns)
-        )
+        (zeros, motors, turns), drift = self._samples(start - rule.before, stop + rule.after)
+        means = _means(rule, zeros), _means(rule, motors), _means(rule, turns)
+        return means, _means(rule, drift[:, None])[:, 0]
 
     def _sensor_turns(self, columns: SensorColumns, start: int, stop: int) -> Float[Array, "k t n"]:
         """Columns of gravity (if joints give the orientation) and of the orientation of the sensor."""
@@ -156,7 +131,7 @@ class PoseColumns:
         if isinstance(self._rows, TreeRows):
             zeros = self._zeros(at, self._tree_error(self._rows, at, measured))
             turns = self._tree_turns(self._rows, at, measured)
-            return Columns(zeros, np.zeros((self._k, 0, n)), np.zeros((self._k, n)), turns)
+            return (zeros, np.zeros((self._k, 0, n)), turns), np.zeros((self._k, n))
         assert isinstance(self._rows, MovingRows)  # noqa: S101 (one of two kinds)
         states = self._rows.kinematics.states(start, measured)
         N = self._directions(self._rows, start, states)
@@ -164,7 +139,7 @@ class PoseColumns:
         rate = np.gradient(N, self.source.dt, axis=0) if n > 1 else np.zeros_like(N)
         drift = np.einsum("nvk,nv->kn", rate, tau @ self._B)
         zeros = self._zeros(at, self._closed_error(self._rows, start, at, measured, states, tau))
-        return Columns(zeros, motors, drift, self._closed_turns(self._rows, at, states, N))
+        return (zeros, motors, self._closed_turns(self._rows, at, states, N)), drift
 
     def _tree_turns(self, rows: TreeRows, at: Int[Array, "s"], measured: Measured) -> Float[Array, "k t n"]:
         """What a unit of gravity along each axis adds to the rows of a tree."""
@@ -242,6 +217,29 @@ class PoseColumns:
             return predicted - measured_side, fine & there.fine
 
         return error
+
+
+def pose_columns(
+    mechanism: Mechanism,
+    source: RowSource,
+    parameters: tuple[Parameter, ...],
+    chi: Float[Array, "p"],
+    thin: int,
+) -> tuple[tuple[str, ...], tuple[str, ...], tuple[str, ...], Callable[[int, int], Columns]]:
+    """What is tested along a log, and the columns of its rows between two samples.
+
+    Args:
+        source: Rows of the log.
+        parameters: Standard parameters, one per column.
+        chi: Their values, shape (p,), SI.
+        thin: Zeros are computed at one sample in so many and interpolated.
+
+    Returns:
+        Measured joints whose zeros are tested; motors whose gains are tested one by one: those of rows with
+        several motors; what may be turned (`gravity`, `mounting`), with three columns each; and the columns.
+    """
+    found = _PoseColumns(mechanism, source, parameters, chi, thin)
+    return found.joints, found.motors, found.turns, found.between
 
 
 def gravity_axes(gravity: Float[Array, "3"]) -> tuple[Float[Array, "3"], ...]:

@@ -1,4 +1,4 @@
-"""Verdicts of residual tests in words: what is off, by how much, and what to do."""
+"""Results of residual tests in words: what is off, by how much, and what to do."""
 
 from __future__ import annotations
 
@@ -8,7 +8,6 @@ import numpy as np
 
 from dynid.base.words import listed
 from dynid.checks.fault_columns import ALL, TURNED, Suspect
-from dynid.checks.fault_selection import Verdict
 from dynid.common.notices import Notice, notice
 from dynid.mechanism.force_sensor import COMPONENTS
 from dynid.problem import Problem
@@ -17,15 +16,15 @@ from dynid.statistics.uncertainty import student_t95
 _NONSENSE = 0.5
 
 
-def verdict_notice(verdict: Verdict, problem: Problem, shared: bool) -> Notice:
+def suspect_notice(suspect: Suspect, problem: Problem, shared: bool) -> Notice:
     """The warning about one flagged suspect, with those that cannot be separated from it."""
-    said = _plain_notice(verdict, problem, shared)
-    return replace(said, text=said.text + confounded(verdict))
+    said = _plain_notice(suspect, problem, shared)
+    return replace(said, text=said.text + confounded(suspect))
 
 
-def _plain_notice(verdict: Verdict, problem: Problem, shared: bool) -> Notice:
-    suspect, size = verdict.suspect, float(verdict.size[0])
-    half = float(student_t95(np.array([verdict.dof]))[0] * verdict.sigma[0])
+def _plain_notice(suspect: Suspect, problem: Problem, shared: bool) -> Notice:
+    size = float(suspect.size[0])
+    half = float(student_t95(np.array([suspect.dof]))[0] * suspect.sigma[0])
     if suspect.test == "delay":
         return _delay(suspect, size, half, min(source.dt for source in problem.sources), shared)
     if suspect.test == "gain":
@@ -40,16 +39,16 @@ def _plain_notice(verdict: Verdict, problem: Problem, shared: bool) -> Notice:
         )
         return notice("zero-offset", joint=suspect.about, shown=shown, size=size)
     if suspect.test in TURNED:
-        return _turned(verdict)
-    percent = 100.0 * (1.0 - np.sqrt(1.0 - min(verdict.explains, 1.0)))
+        return _turned(suspect)
+    percent = 100.0 * (1.0 - np.sqrt(1.0 - min(suspect.explains, 1.0)))
     if suspect.test == "load":
         return notice("friction-load", joint=suspect.about, size=size, percent=percent)
     return notice("friction-speed", joint=suspect.about, percent=percent)
 
 
-def _turned(verdict: Verdict) -> Notice:
+def _turned(suspect: Suspect) -> Notice:
     """Warning about the mounting of a force sensor; that about gravity needs a fit of its own."""
-    return notice("mounting-off", "residual", degrees=np.rad2deg(float(np.linalg.norm(verdict.size))))
+    return notice("mounting-off", "residual", degrees=np.rad2deg(float(np.linalg.norm(suspect.size))))
 
 
 def _delay(suspect: Suspect, size: float, half: float, dt: float, shared: bool) -> Notice:
@@ -82,7 +81,7 @@ def gain_notice(suspect: Suspect, size: float, half: float) -> Notice:
     return notice("gain", found=text)
 
 
-def confounded(verdict: Verdict) -> str:
+def confounded(suspect: Suspect) -> str:
     """Suspects that these data do not separate from this one, as the end of a text."""
-    alike = [one.words for one in verdict.alike]
+    alike = [one.words for one in suspect.alike]
     return f"; cannot be separated with this motion from {listed(alike)}" if alike else ""

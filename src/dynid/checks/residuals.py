@@ -17,8 +17,8 @@ from jaxtyping import Float
 from dynid.base.system import BaseSystem, mapped_blocks
 from dynid.base.words import listed
 from dynid.checks.check import Answer, Finished
-from dynid.checks.fault_columns import ALL, MOST_SAMPLES, TURNED, Suspect, SuspectRows
-from dynid.checks.fault_selection import Verdict, flagged_verdicts
+from dynid.checks.fault_columns import ALL, MOST_SAMPLES, TURNED, Suspect, suspect_rows
+from dynid.checks.fault_selection import flagged_suspects
 from dynid.checks.residual_tests import (
     CORRELATED,
     BlockPlace,
@@ -29,11 +29,12 @@ from dynid.checks.residual_tests import (
     whiteness,
     without_blocks,
 )
-from dynid.checks.residual_texts import confounded, verdict_notice
+from dynid.checks.residual_texts import confounded, suspect_notice
 from dynid.checks.total_mass import weigh
 from dynid.checks.turned_gravity import TurnedGravity, find_gravity
 from dynid.common.arrays import Array
 from dynid.common.notices import Notice, notice
+from dynid.conditioning.rewritten import WiderRows
 from dynid.experiment.experiment import Experiment
 from dynid.linear import LinearFit
 from dynid.log_pass import LogPass
@@ -107,21 +108,21 @@ def check_residuals(
 
 @dataclass(frozen=True, eq=False)
 class _Asked:
-    """Results for the suspects: tests, warnings, untested suspects, verdicts, a corrected fit."""
+    """Results for the suspects: tests, warnings, what is untested, each suspect, a corrected fit."""
 
     tests: tuple[ResidualTest, ...] = ()
     notices: tuple[Notice, ...] = ()
     untested: tuple[str, ...] = ()
-    verdicts: tuple[Verdict, ...] = ()
+    suspects: tuple[Suspect, ...] = ()
     corrected: LinearFit | None = None
 
 
 @dataclass(frozen=True, eq=False)
 class _Judged:
-    """Flagged suspects in the order found, the first verdict on each suspect, and what was not testable."""
+    """Flagged suspects in the order found, the first result of each by its columns, and what was hidden."""
 
-    flagged: tuple[Verdict, ...]
-    first: Mapping[Suspect, Verdict]
+    flagged: tuple[Suspect, ...]
+    first: Mapping[tuple[int, ...], Suspect]
     hidden: tuple[str, ...]
     untested: tuple[str, ...]
     notices: tuple[Notice, ...]
@@ -142,29 +143,27 @@ def _suspects(
     judged = _judged(problem, data, chi, experiment, burst)
     turned = _turned_gravity(problem, data, chi, experiment, judged)
     notices = []
-    if turned is None and any(one.suspect.test == "gravity" for one in judged.flagged):
+    if turned is None and any(one.test == "gravity" for one in judged.flagged):
         # Something else, which resembles gravity to first order only.
         judged = _judged(problem, data, chi, experiment, burst, without="gravity")
         notices.append(notice("model-misfit", "gravity"))
     flagged = judged.flagged
     if turned is not None:
-        tilt = next(one for one in flagged if one.suspect.test == "gravity")
+        tilt = next(one for one in flagged if one.test == "gravity")
         described, sensor = (
             np.asarray(problem.mechanism.gravity, float),
             problem.mechanism.force_sensor is not None,
         )
         notices.append(turned.notice(described, confounded(tilt), sensor))
         flagged = (tilt, *turned.others)
-    final = {**judged.first, **{one.suspect: one for one in flagged}}
-    flagged_suspects = {one.suspect for one in flagged}
-    tests = tuple(_row(one, one.suspect in flagged_suspects) for one in final.values())
+    warned_of = {one.columns: one for one in flagged}
+    final = {**judged.first, **warned_of}
+    tests = tuple(_row(one, one.columns in warned_of) for one in final.values())
     if turned is not None:
         tests = tuple(turned.confirmed(one) if one.test == "gravity" else one for one in tests)
-    shared = any(one.suspect.test == "delay" and one.suspect.about == ALL for one in flagged)
+    shared = any(one.test == "delay" and one.about == ALL for one in flagged)
     named = [
-        verdict_notice(one, problem, shared)
-        for one in flagged
-        if turned is None or one.suspect.test != "gravity"
+        suspect_notice(one, problem, shared) for one in flagged if turned is None or one.test != "gravity"
     ]
     warned = (*judged.notices, *_gathered([*notices, *named]))
     short = not judged.first
@@ -189,8 +188,8 @@ def _judged(
     without: str = "",
 ) -> _Judged:
     """Forward selection among the suspects of a fit, without one test, and without the blocks of a burst."""
-    sources = [
-        SuspectRows(
+    tested = [
+        suspect_rows(
             problem.mechanism,
             source,
             problem.parameters,
@@ -200,6 +199,7 @@ def _judged(
         )
         for source, rows in zip(problem.sources, problem.filters, strict=True)
     ]
+    sources, (_, suspects, untested) = [rows for rows, _, _ in tested], tested[0]
     S, c, seen, notices = _held(problem, data, experiment)
     system, solved = _tested_system(problem, S, c, seen, sources), data.source
     # A very long log is tested on other windows: their blocks have other numbers.
@@ -208,25 +208,25 @@ def _judged(
         near = {(log, name, run, k + d) for log, name, run, k in burst for d in (-1, 0, 1)}
         system, solved = without_blocks(system, near), without_blocks(solved, near)
     weights = _weights(system, solved, chi)
-    suspects = [one for one in sources[0].suspects() if one.test != without]
+    suspects = tuple(one for one in suspects if one.test != without)
     total = duration(system)
     seconds = max(block_seconds(total), total / _MOST_CLUSTERS)
-    flagged, first = flagged_verdicts(
-        system, weights, suspects, sources[0].n_tests, _Relevance(problem), seconds
+    flagged, first = flagged_suspects(
+        system, weights, suspects, sources[0].n_added, _Relevance(problem), seconds
     )
-    hidden = tuple(one.words for one in suspects if one not in first)
-    return _Judged(tuple(flagged), first, hidden, sources[0].untested(), notices)
+    hidden = tuple(one.words for one in suspects if one.columns not in first)
+    return _Judged(tuple(flagged), first, hidden, untested, notices)
 
 
 def _turned_gravity(
     problem: Problem, data: BaseSystem, chi: Float[Array, "p"], experiment: Experiment, judged: _Judged
 ) -> TurnedGravity | None:
     """The gravity estimated from the data, if the gravity of the description is flagged."""
-    tilt = next((one for one in judged.flagged if one.suspect.test == "gravity"), None)
+    tilt = next((one for one in judged.flagged if one.test == "gravity"), None)
     if tilt is None:
         return None
 
-    def again(fit: LinearFit) -> tuple[list[Verdict], list[Verdict]]:
+    def again(fit: LinearFit) -> tuple[list[Suspect], list[Suspect]]:
         found = _judged(fit.problem, fit.data, fit.chi, experiment)
         return list(found.flagged), list(found.first.values())
 
@@ -251,10 +251,10 @@ def _tested_system(
     own: Float[Array, "p v"],
     c: Float[Array, "p"],
     seen: tuple[Parameter, ...],
-    sources: Sequence[SuspectRows],
+    sources: Sequence[WiderRows],
 ) -> System:
     """The fit's equations with test columns behind its parameters."""
-    p, v, t = len(problem.parameters), own.shape[1], sources[0].n_tests
+    p, v, t = len(problem.parameters), own.shape[1], sources[0].n_added
     tests = tuple(Parameter(f"test {i + 1}", "test", "", "", "test") for i in range(t))
     wide = System((*problem.parameters, *tests), row_groups(problem, sources))
     S = np.zeros((p + t, v + t))
@@ -277,7 +277,7 @@ def _weights(system: System, solved: System, chi: Float[Array, "p"]) -> Float[Ar
 
 
 class _Relevance:
-    """Whether a verdict is large enough to matter for this problem."""
+    """Whether a fault is large enough to matter for this problem."""
 
     def __init__(self, problem: Problem) -> None:
         self.dt = min(source.dt for source in problem.sources)
@@ -285,34 +285,34 @@ class _Relevance:
         names = problem.logs[0].position_names
         self.zero = {n: _ZERO_RAD if n in joints and joints[n].is_angle(n) else _ZERO_METRES for n in names}
 
-    def __call__(self, verdict: Verdict) -> bool:
-        test, size = verdict.suspect.test, verdict.beyond
+    def __call__(self, suspect: Suspect) -> bool:
+        test, size = suspect.test, float(np.max(np.abs(suspect.beyond)))
         if test == "delay":
             return size > _DELAY_SAMPLES * self.dt
         if test == "gain":
             return size > _GAIN
         if test == "zero":
-            return bool(self.zero[verdict.suspect.about] < size < _ZERO_MOST)
+            return bool(self.zero[suspect.about] < size < _ZERO_MOST)
         if test in TURNED:
-            return bool(np.linalg.norm(verdict.size) > _TURNED[test])
-        return verdict.explains > _EXPLAINED and verdict.share > _NOTICEABLE
+            return bool(np.linalg.norm(suspect.size) > _TURNED[test])
+        return suspect.explains > _EXPLAINED and suspect.share > _NOTICEABLE
 
 
-def _row(verdict: Verdict, warned: bool) -> ResidualTest:
-    one = len(verdict.size) == 1
-    half = float(student_t95(np.array([verdict.dof]))[0] * verdict.sigma[0])
-    turned = verdict.suspect.test in TURNED
-    value = float(np.linalg.norm(verdict.size)) if turned else float(verdict.size[0])
+def _row(suspect: Suspect, warned: bool) -> ResidualTest:
+    one = len(suspect.size) == 1
+    half = float(student_t95(np.array([suspect.dof]))[0] * suspect.sigma[0])
+    turned = suspect.test in TURNED
+    value = float(np.linalg.norm(suspect.size)) if turned else float(suspect.size[0])
     return ResidualTest(
-        test=verdict.suspect.test,
-        about=verdict.suspect.about,
-        value=value if one or turned else float(verdict.explains),
-        unit=verdict.suspect.unit if one or turned else "1",
+        test=suspect.test,
+        about=suspect.about,
+        value=value if one or turned else float(suspect.explains),
+        unit=suspect.unit if one or turned else "1",
         ci95=(value - half, value + half) if one and not turned else None,
-        p_value=verdict.p_value,
+        p_value=suspect.p_value,
         warned=warned,
-        note=confounded(verdict).removeprefix("; "),
-        explains=min(verdict.explains, 1.0),
+        note=confounded(suspect).removeprefix("; "),
+        explains=min(suspect.explains, 1.0),
     )
 
 
@@ -338,12 +338,12 @@ def _words(tests: Sequence[ResidualTest], asked: _Asked) -> dict[str, str]:
     warned = [f"{one.test} of {one.about}" for one in tests if one.warned]
     said = f"flagged: {', '.join(warned)}" if warned else "none flagged"
     rest = f"; not tested: {'; '.join(asked.untested)}" if asked.untested else ""
-    return {"residual tests": f"{len(tests)} tests, {said}{_pairs(asked.verdicts)}{rest}"}
+    return {"residual tests": f"{len(tests)} tests, {said}{_pairs(asked.suspects)}{rest}"}
 
 
-def _pairs(verdicts: Iterable[Verdict]) -> str:
+def _pairs(suspects: Iterable[Suspect]) -> str:
     """Pairs of suspects that these data do not separate, each once."""
-    pairs = {frozenset((one.suspect, other)): (one.suspect, other) for one in verdicts for other in one.alike}
+    pairs = {frozenset((one.columns, two.columns)): (one, two) for one in suspects for two in one.alike}
     shown = [f"{one.words} and {other.words}" for one, other in pairs.values()]
     return f"; cannot be separated with this motion: {'; '.join(shown)}" if shown else ""
 

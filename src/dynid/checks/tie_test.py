@@ -19,7 +19,6 @@ from dynid.common.arrays import Array
 from dynid.common.notices import Notice, notice
 from dynid.estimator.estimator import estimator_named, solve_weighted
 from dynid.estimator.solution import Solution
-from dynid.estimator.wls import Weights
 from dynid.linear import base_of
 from dynid.statistics.comparison import f_test
 from dynid.statistics.covariance import blocks_of
@@ -82,7 +81,7 @@ def tie_test(
         free: The same rows over the parameters without the tie.
         settings: How deviations are found; None takes the noise as white.
     """
-    loose = solve_weighted(free.system, Weights(tied.weights))
+    loose = solve_weighted(free.system, tied.weights)
     saved = len(loose.chi) - len(tied.chi)
     if saved <= 0:
         return None

@@ -26,7 +26,7 @@ from dynid.problem import Problem
 from dynid.statistics.estimate import ResidualTest
 
 if TYPE_CHECKING:
-    from dynid.checks.fault_selection import Verdict
+    from dynid.checks.fault_columns import Suspect
 
 _ROUNDS = 3
 _STEP = 0.01  # [m/s^2]: 0.06 degrees
@@ -52,7 +52,7 @@ class TurnedGravity:
     g: Float[Array, "3"]
     fit: LinearFit
     left: float
-    others: tuple[Verdict, ...]
+    others: tuple[Suspect, ...]
 
     def confirmed(self, test: ResidualTest) -> ResidualTest:
         """The linear test of gravity, with what the fit at this gravity explains."""
@@ -96,8 +96,8 @@ def find_gravity(
     data: BaseSystem,
     chi: Float[Array, "p"],
     experiment: Experiment,
-    verdict: Verdict,
-    judge: Callable[[LinearFit], tuple[list[Verdict], list[Verdict]]],
+    suspect: Suspect,
+    judge: Callable[[LinearFit], tuple[list[Suspect], list[Suspect]]],
 ) -> TurnedGravity | None:
     """The gravity with the smallest residuals; None if none is much better than that of the description.
 
@@ -106,18 +106,18 @@ def find_gravity(
         data: What was solved.
         chi: Standard parameters of the estimate, shape (p,), SI.
         experiment: The settings.
-        verdict: On `gravity`, with the description's.
-        judge: Flagged suspects of a fit, and first verdicts on all.
+        suspect: `gravity`, tested with the description's.
+        judge: Flagged suspects of a fit, and first results of all.
     """
     before = _squares(data, chi)
     g = np.asarray(problem.mechanism.gravity, float)
-    starts = [_moved(g, verdict), -g] if np.any(g) else [_moved(g, verdict)]
+    starts = [_moved(g, suspect), -g] if np.any(g) else [_moved(g, suspect)]
     fits = [(one, fit_under(problem, one, experiment)) for one in starts]
     g, fit = min(fits, key=lambda item: _left(item[1].data, item[1].chi, before))
     left = _left(fit.data, fit.chi, before)
     flagged, every = judge(fit)
     for _ in range(_ROUNDS):
-        step = next((one for one in every if one.suspect.test == "gravity"), None)
+        step = next((one for one in every if one.test == "gravity"), None)
         if step is None or float(np.linalg.norm(step.size)) < _STEP:
             break
         further = _moved(g, step)
@@ -126,18 +126,18 @@ def find_gravity(
             break
         g, fit, left = further, again, _left(again.data, again.chi, before)
         flagged, every = judge(fit)
-    others = tuple(one for one in flagged if one.suspect.test != "gravity")
+    others = tuple(one for one in flagged if one.test != "gravity")
     size, before_size = float(np.linalg.norm(g)), float(np.linalg.norm(problem.mechanism.gravity))
     heavier = before_size > 0.0 and abs(size / before_size - 1.0) > _LARGER
     return TurnedGravity(g, fit, left, others) if left < (_SCALED if heavier else _CONFIRMED) else None
 
 
-def _moved(g: Float[Array, "3"], verdict: Verdict) -> Float[Array, "3"]:
+def _moved(g: Float[Array, "3"], suspect: Suspect) -> Float[Array, "3"]:
     """Gravity after a step; of unchanged size where only its direction is identifiable."""
     axes = np.array(gravity_axes(g))
-    moved = g + verdict.size @ axes[list(verdict.places)]
+    moved = g + suspect.size @ axes[list(suspect.places)]
     size = float(np.linalg.norm(g))
-    return np.asarray(moved if 2 in verdict.places or size == 0.0 else moved * size / np.linalg.norm(moved))
+    return np.asarray(moved if 2 in suspect.places or size == 0.0 else moved * size / np.linalg.norm(moved))
 
 
 def fit_under(problem: Problem, g: Float[Array, "3"], experiment: Experiment) -> LinearFit:

@@ -1,12 +1,13 @@
-"""Candidate: one set of the settings that are chosen, and how it becomes an experiment."""
+"""Candidates: sets of the settings that are chosen, and how they become experiments."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from dynid.experiment.experiment import Experiment, LeftOpen
 from dynid.mechanism.mechanism import DRIVE_SYMBOLS, Mechanism
+from dynid.statistics.estimate import Candidate
 
 # Terms beyond viscous and Coulomb friction that real drives need, from simple to complex.
 _MORE = (("Fr",), ("Fl",), ("Fk",), ("Fr", "Fl"), ("Fr", "Fl", "Fk"))
@@ -14,61 +15,27 @@ _PLAIN = ("Fv", "Fs")
 _DIRECTED = ("Fv+", "Fv-", "Fs+", "Fs-")
 
 
-@dataclass(frozen=True)
-class Candidate:
-    """Settings of a fit; None: the rule for a single setting (see `plan_motions`), or the robot's own terms.
-
-    Attributes:
-        cutoff: Low-pass on coordinates, in [Hz].
-        mask: Whether rows near reversals are dropped.
-        velocity: auto, measured or derived.
-        friction: Drive terms of every owner.
-        estimator: wls or consistent.
-    """
-
-    cutoff: float | None = None
-    mask: bool = True
-    velocity: str = "auto"
-    friction: tuple[str, ...] | None = None
-    estimator: str = "wls"
-
-    @property
-    def rows(self) -> tuple[float | None, bool, str]:
-        """What the rows of the fit depend on; drive terms only select columns of them."""
-        return self.cutoff, self.mask, self.velocity
-
-    def of(self, experiment: Experiment) -> Experiment:
-        """The experiment with these settings in place of those that are open."""
-        own, mask = experiment.filter, experiment.mask
-        own = own if self.cutoff is None else own.changed(cutoff=self.cutoff)
-        own = own if self.velocity == "auto" else own.changed(velocity=self.velocity)
-        drive = experiment.drive if self.friction is None else self.friction
-        estimator = experiment.estimator if self.estimator == experiment.estimator else self.estimator
-        return experiment.changed(
-            filter=own,
-            mask=mask if self.mask else mask.changed(speed=0.0),
-            drive=drive,
-            estimator=estimator,
-        )
+def rows_of(candidate: Candidate) -> tuple[float | None, str, str]:
+    """What the rows of its fit depend on; drive terms only select columns of them."""
+    return candidate.cutoff, candidate.mask, candidate.velocity
 
 
-@dataclass(frozen=True)
-class Open:
-    """Which settings the user has left open."""
+def applied(candidate: Candidate, experiment: Experiment) -> Experiment:
+    """The experiment with the settings of a candidate in place of those that are open."""
+    own, mask = experiment.filter, experiment.mask
+    own = own if candidate.cutoff is None else own.changed(cutoff=candidate.cutoff)
+    own = own if candidate.velocity == "auto" else own.changed(velocity=candidate.velocity)
+    same = candidate.estimator == experiment.estimator
+    return experiment.changed(
+        filter=own,
+        mask=mask if candidate.mask == "reversals" else mask.changed(speed=0.0),
+        drive=tuple(candidate.friction.split()) if candidate.friction else experiment.drive,
+        estimator=experiment.estimator if same else candidate.estimator,
+    )
 
-    cutoff: bool
-    mask: bool
-    velocity: bool
-    friction: tuple[tuple[str, ...], ...]
-    estimator: bool
 
-    def __bool__(self) -> bool:
-        """Whether there is anything to choose."""
-        return self.cutoff or self.mask or self.velocity or len(self.friction) > 1 or self.estimator
-
-
-def open_settings(robot: Mechanism, experiment: Experiment) -> Open:
-    """What an experiment leaves open: each key that is given fixes its part.
+def open_settings(robot: Mechanism, experiment: Experiment) -> frozenset[str]:
+    """Settings of a candidate that an experiment leaves open: each key that is given fixes its part.
 
     Args:
         robot: With the drive terms of the description.
@@ -78,13 +45,14 @@ def open_settings(robot: Mechanism, experiment: Experiment) -> Open:
     others = experiment.standard is not None or experiment.refine is not None
     own = experiment.estimator
     filtered = experiment.filter.kind != "none"
-    return Open(
-        cutoff=experiment.filter.cutoff is None and experiment.filter.decimate is None and filtered,
-        mask=experiment.mask.speed is None,
-        velocity=experiment.filter.velocity == "auto",
-        friction=friction_sets(robot) if experiment.drive is None else (),
-        estimator=isinstance(own, LeftOpen) and own == "wls" and not fewer and not others,
-    )
+    left = {
+        "cutoff": experiment.filter.cutoff is None and experiment.filter.decimate is None and filtered,
+        "mask": experiment.mask.speed is None,
+        "velocity": experiment.filter.velocity == "auto",
+        "friction": experiment.drive is None and bool(friction_sets(robot)),
+        "estimator": isinstance(own, LeftOpen) and own == "wls" and not fewer and not others,
+    }
+    return frozenset(name for name, is_open in left.items() if is_open)
 
 
 def friction_sets(robot: Mechanism) -> tuple[tuple[str, ...], ...]:
@@ -122,6 +90,6 @@ def with_all_terms(
 
 def with_terms(robot: Mechanism, candidate: Candidate) -> Mechanism:
     """The robot with the drive terms of a candidate."""
-    if candidate.friction is None:
+    if not candidate.friction:
         return robot
-    return replace(robot, drive=dict.fromkeys(robot.drive, candidate.friction))
+    return replace(robot, drive=dict.fromkeys(robot.drive, tuple(candidate.friction.split())))

@@ -14,7 +14,7 @@ from typing import NamedTuple
 import numpy as np
 
 from dynid.case import case_of
-from dynid.choice.candidate import Candidate, Open, open_settings, with_terms
+from dynid.choice.candidate import applied, friction_sets, open_settings, with_terms
 from dynid.choice.excerpt import excerpts
 from dynid.choice.search import Search
 from dynid.common.errors import InputError
@@ -26,7 +26,7 @@ from dynid.motion.log import Log
 from dynid.motion.plan import MotionPlan
 from dynid.motion.spectrum import Spectrum
 from dynid.projection.model import model_for
-from dynid.statistics.estimate import Tried
+from dynid.statistics.estimate import Candidate
 from dynid.unknown import Task
 from dynid.validation.folds import Fold, folds
 
@@ -53,7 +53,7 @@ class Chosen(NamedTuple):
     """The task with its open settings chosen, what was tried, and notices about the choice."""
 
     task: Task
-    tried: tuple[Tried, ...] = ()
+    tried: tuple[Candidate, ...] = ()
     notices: tuple[Notice, ...] = ()
 
 
@@ -66,17 +66,18 @@ def choose(task: Task) -> Chosen:
         return Chosen(task)
     given = case.defaults(asked, model, robot)
     open_ = open_settings(robot, given)
+    sets = friction_sets(robot) if "friction" in open_ else ()
     # Rows without effort have settings of their own: a low-pass on coordinates would bias them.
     if not open_ or rows_without_effort(given, model, robot):
         return Chosen(task)
     try:
-        search = _started(replace(task, logs=excerpts(task.logs), experiment=given), open_)
+        search = _started(replace(task, logs=excerpts(task.logs), experiment=given), sets)
     except InputError as error:  # logs that are too short, or refused later with the reason
         return Chosen(task, notices=(notice("nothing-chosen", why=str(error)),))
     if search is None:
         return Chosen(task, notices=(notice("nothing-chosen", why=_too_short(task.logs)),))
-    best = _searched(search, open_)
-    chosen = best.of(given)
+    best = _searched(search, open_, sets)
+    chosen = applied(best, given)
     return Chosen(replace(task, mechanism=with_terms(robot, best), experiment=chosen), _table(search, best))
 
 
@@ -92,14 +93,14 @@ def _too_short(logs: Sequence[Log]) -> str:
     )
 
 
-def _started(task: Task, open_: Open) -> Search | None:
+def _started(task: Task, sets: tuple[tuple[str, ...], ...]) -> Search | None:
     """Folds and reference rows; None where the logs are too short for folds."""
     robot, experiment = task.mechanism, task.experiment
     spectra = spectra_of(task.logs)
     parts = _parts(task, bandwidth(spectra))
     if not parts:
         return None
-    search = Search(task, robot, parts, spectra, open_.friction[:1])
+    search = Search(task, robot, parts, spectra, sets[:1])
     _, problem = search.rows(Candidate())
     search.plans = problem.plans
     search.judged_by(reference(experiment, spectra, problem.plans))
@@ -117,20 +118,20 @@ def _parts(task: Task, band: float) -> tuple[Fold, ...]:
     return folds(task.logs, count) if count >= _FEWEST else ()
 
 
-def _searched(search: Search, open_: Open) -> Candidate:
+def _searched(search: Search, open_: frozenset[str], sets: tuple[tuple[str, ...], ...]) -> Candidate:
     """One setting after the other, each with the best of those before."""
-    best = Candidate(friction=open_.friction[0] if open_.friction else None)
-    if open_.estimator:
+    best = Candidate(friction=" ".join(sets[0]) if sets else "")
+    if "estimator" in open_:
         best = _estimator(search, best)
-    if open_.velocity:
+    if "velocity" in open_:
         best = _velocity(search, best)
-    if open_.cutoff:
+    if "cutoff" in open_:
         best = _cutoff(search, best)
-    if len(open_.friction) > 1:
-        best = _friction(search, best, open_.friction)
-    if open_.mask:
-        best = _simplest(search, [best, replace(best, mask=False)])
-    if open_.estimator:
+    if "friction" in open_:
+        best = _friction(search, best, sets)
+    if "mask" in open_:
+        best = _simplest(search, [best, replace(best, mask="none")])
+    if "estimator" in open_:
         best = _estimator(search, best)
     return best
 
@@ -160,8 +161,8 @@ def _friction(search: Search, best: Candidate, sets: tuple[tuple[str, ...], ...]
     tried = [one for one in tried if "Fl" not in one or search.condition(best) < _WEAK]
     names = (parameter.name for parameter in search.parameters(best))
     search.extended(tuple(tried), dict(zip(names, chi.tolist(), strict=True)))
-    best = _simplest(search, [replace(best, friction=one) for one in tried])
-    search.narrowed(best.friction or ())
+    best = _simplest(search, [replace(best, friction=" ".join(one)) for one in tried])
+    search.narrowed(tuple(best.friction.split()))
     return best
 
 
@@ -218,15 +219,14 @@ def _simplest(search: Search, candidates: Sequence[Candidate], doubts: float = 1
     return candidates[0]
 
 
-def _table(search: Search, best: Candidate) -> tuple[Tried, ...]:
+def _table(search: Search, best: Candidate) -> tuple[Candidate, ...]:
     """What was tried, in the order in which it was."""
     return tuple(
-        Tried(
+        replace(
+            one,
             cutoff=search.plans[0].cutoff if one.cutoff is None else one.cutoff,
-            mask="reversals" if one.mask else "none",
             velocity=search.plans[0].velocity if one.velocity == "auto" else one.velocity,
-            friction=" ".join(one.friction or next(iter(search.robot.drive.values()), ())),
-            estimator=one.estimator,
+            friction=one.friction or " ".join(next(iter(search.robot.drive.values()), ())),
             held_out_percent=None if not np.isfinite(error).all() else search.percent(one),
             chosen=one == best,
         )

@@ -10,16 +10,13 @@ from jaxtyping import Float
 
 from dynid.base.base import BaseSet
 from dynid.base.system import BaseSystem, base_system
-from dynid.choice.candidate import Candidate, with_all_terms, with_terms
+from dynid.choice.candidate import applied, rows_of, with_all_terms, with_terms
 from dynid.choice.fold_rows import fold_rows, selected, squares, without
 from dynid.common.arrays import Array
 from dynid.common.errors import InputError, NoResultError
-from dynid.estimator.consistent import nearest_consistent
+from dynid.estimator.consistent import consistent_exists
 from dynid.estimator.estimator import estimator_named, solve_weighted
-from dynid.estimator.physical import data_term
-from dynid.estimator.semidefinite import SOLVED
 from dynid.estimator.standard_space import StandardSpace
-from dynid.estimator.wls import Weights
 from dynid.experiment.experiment import Experiment
 from dynid.linear import base_of, speed_bounds, vector
 from dynid.mechanism.mechanism import Mechanism
@@ -29,6 +26,7 @@ from dynid.motion.spectrum import Spectrum
 from dynid.problem import Problem, prepare
 from dynid.projection.projection import System
 from dynid.realise import consistent_values, standard_space
+from dynid.statistics.estimate import Candidate
 from dynid.statistics.physical import physical_test
 from dynid.unknown import Task
 from dynid.validation.folds import Fold
@@ -61,11 +59,11 @@ class Search:
         self.loads: dict[str, float] = {}
         self.error: dict[Candidate, Float[Array, "c"]] = {}
         self.size = np.zeros((len(parts), 0))
-        self._passes: dict[tuple[float | None, bool, str], tuple[System, Problem]] = {}
+        self._passes: dict[tuple[float | None, str, str], tuple[System, Problem]] = {}
         self._data: dict[tuple[object, ...], tuple[Problem, BaseSystem]] = {}
         self._spaces: dict[tuple[object, ...], StandardSpace] = {}
-        self._bases: dict[tuple[str, ...] | None, BaseSet] = {}
-        self._weights: dict[tuple[float | None, bool, str], dict[tuple[str, str], float]] = {}
+        self._bases: dict[str, BaseSet] = {}
+        self._weights: dict[tuple[float | None, str, str], dict[tuple[str, str], float]] = {}
         self._judge: System | None = None
         self._problem: Problem | None = None
         self._reference: Experiment | None = None
@@ -91,9 +89,9 @@ class Search:
 
     def rows(self, candidate: Candidate) -> tuple[System, Problem]:
         """The rows that a candidate is fitted to, by folds, with the columns of all sets."""
-        if candidate.rows not in self._passes:
-            self._passes[candidate.rows] = self._pass(candidate.of(self.task.experiment))
-        return self._passes[candidate.rows]
+        if rows_of(candidate) not in self._passes:
+            self._passes[rows_of(candidate)] = self._pass(applied(candidate, self.task.experiment))
+        return self._passes[rows_of(candidate)]
 
     def _pass(self, experiment: Experiment) -> tuple[System, Problem]:
         every = with_all_terms(self.robot, self.sets, _speeds(self.robot, self.sets, self._problem))
@@ -106,19 +104,18 @@ class Search:
     def fitted(self, candidate: Candidate, fold: int | None) -> Float[Array, "p"] | None:
         """Standard parameters of a candidate, fitted without a fold, shape (p,), SI; None if that failed."""
         problem, data = self._seen(candidate)
-        experiment = candidate.of(self.task.experiment)
+        experiment = applied(candidate, self.task.experiment)
         system = without(data.blocked(), fold)
         constraint = estimator_named(candidate.estimator).constraint
-        linear = solve_weighted(system, Weights(self._weights_of(candidate, data, system)))
+        linear = solve_weighted(system, self._weights_of(candidate, data, system))
         if not linear.condition_scaled < _SINGULAR:
             return None  # some parameter is not determined without this fold
         if constraint is None:
             return np.asarray(data.S @ linear.chi + data.base.c)
-        key = (candidate.rows, candidate.friction)
-        if key not in self._spaces:
-            term = data_term(system, linear, data.G)
-            self._spaces[key] = standard_space(problem, experiment, term, constraint)
         own = replace(data, system=system)
+        key = (rows_of(candidate), candidate.friction)
+        if key not in self._spaces:
+            self._spaces[key] = standard_space(problem, experiment, own, linear, constraint)
         return consistent_values(problem, experiment, own, linear, constraint, self._spaces[key])
 
     def bodies(self, candidate: Candidate) -> tuple[bool, bool]:
@@ -130,40 +127,40 @@ class Search:
         assert options is not None  # noqa: S101 (this estimator is its constraint)
         problem, data = self._seen(candidate)
         system = without(data.blocked(), None)
-        linear = solve_weighted(system, Weights(self._weights_of(candidate, data, system)))
-        term = data_term(system, linear, data.G)
-        space = standard_space(problem, candidate.of(self.task.experiment), term, options)
-        if nearest_consistent(space, term, options).status != SOLVED:
+        linear = solve_weighted(system, self._weights_of(candidate, data, system))
+        own = replace(data, system=system)
+        space = standard_space(problem, applied(candidate, self.task.experiment), own, linear, options)
+        if not consistent_exists(space, options):
             return False, True
-        return True, not physical_test(space, term)
+        return True, not physical_test(space)
 
     def _seen(self, candidate: Candidate) -> tuple[Problem, BaseSystem]:
         """Equations of a candidate, and its rows by folds over the base parameters that they determine."""
-        key = (candidate.rows, candidate.friction)
+        key = (rows_of(candidate), candidate.friction)
         if key not in self._data:
             system, every = self.rows(candidate)
             robot = with_terms(every.mechanism, candidate)
             problem = replace(every, mechanism=robot, parameters=parameter_table(robot))
             if candidate.friction not in self._bases:
-                self._bases[candidate.friction] = base_of(problem, candidate.of(self.task.experiment))
+                self._bases[candidate.friction] = base_of(problem, applied(candidate, self.task.experiment))
             data = base_system(selected(system, problem), self._bases[candidate.friction])
             self._data[key] = problem, replace(data, equations=data.blocked())
         return self._data[key]
 
     def _weights_of(self, candidate: Candidate, data: BaseSystem, system: System) -> Float[Array, "g"]:
         """Weights of groups of rows: those of the first fit to all folds of the same rows."""
-        if candidate.rows not in self._weights:
+        if rows_of(candidate) not in self._weights:
             found = estimator_named("wls")(data.system).weights
             names = ((group.log, group.name) for group in data.system.groups)
-            self._weights[candidate.rows] = dict(zip(names, found.tolist(), strict=True))
-        known = self._weights[candidate.rows]
+            self._weights[rows_of(candidate)] = dict(zip(names, found.tolist(), strict=True))
+        known = self._weights[rows_of(candidate)]
         return np.array([known[group.log, group.name] for group in system.groups])
 
     def condition(self, candidate: Candidate) -> float:
         """Of the weighted rows of all folds, with unit columns."""
         _, data = self._seen(candidate)
         weights = self._weights_of(candidate, data, data.system)
-        return solve_weighted(data.system, Weights(weights)).condition_scaled
+        return solve_weighted(data.system, weights).condition_scaled
 
     def parameters(self, candidate: Candidate) -> tuple[Parameter, ...]:
         """Standard parameters of a candidate."""

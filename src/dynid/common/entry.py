@@ -1,31 +1,46 @@
-"""Entry: a node of a YAML file with methods that read its value and report errors with its place."""
+"""Entry: one place of a YAML file, with methods that read its value and report errors with that place."""
 
 from __future__ import annotations
 
 import math
 import os
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any, TypeVar
 
 import numpy as np
 
 from dynid.common.errors import InputError, nearest
 from dynid.common.expression import parse
-from dynid.common.strict_yaml import Node
 
 T = TypeVar("T")
+Scalar = str | int | float | bool | None
 
 LARGEST = 1e15  # beyond it products overflow; no robot has such dimensions
 _SHOWN = 60  # characters of a value in a message
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(eq=False, slots=True)
 class Entry:
-    """One node with its file and its path, e.g. `joints[3].mdh`; reading it checks its kind."""
+    """One place of a file; reading it checks its kind.
 
-    file: str | None
-    node: Node
+    Attributes:
+        value: A scalar, a list of entries, or a mapping of names to entries.
+        written: The scalar as written; empty for lists and mappings.
+        line: Where it begins, counted from 1; 0: in no file.
+        size: Number of entries, aliases expanded.
+        key_lines: Lines of the keys of a mapping.
+        file, path: The file, and the place in it, e.g. `joints[3].mdh`: of the root, and of entries that were
+            reached from it by `mapping` and `items` (an alias has several places).
+        key_line, name: Of the key of a named entry.
+    """
+
+    value: Scalar | list[Entry] | dict[str, Entry]
+    written: str
+    line: int
+    size: int = 1
+    key_lines: dict[str, int] = field(default_factory=dict)
+    file: str | None = None
     path: str = ""
     key_line: int | None = None
     name: str = ""
@@ -33,7 +48,7 @@ class Entry:
     @property
     def place(self) -> str:
         """`line 12, joints[3].mdh`: for messages."""
-        line = self.key_line or self.node.line
+        line = self.key_line or self.line
         return ", ".join(part for part in (f"line {line}" if line else "", self.path) if part)
 
     def error(self, text: str, remedy: str = "") -> InputError:
@@ -48,21 +63,21 @@ class Entry:
     @property
     def is_mapping(self) -> bool:
         """Whether it has named entries."""
-        return isinstance(self.node.value, dict)
+        return isinstance(self.value, dict)
 
     @property
     def is_list(self) -> bool:
         """Whether it has numbered entries."""
-        return isinstance(self.node.value, list)
+        return isinstance(self.value, list)
 
     def mapping(self) -> dict[str, Entry]:
         """Named entries; refused when it is anything else."""
-        if not isinstance(self.node.value, dict):
+        if not isinstance(self.value, dict):
             raise self.error(f"expected named entries (name: value), found {self.shown}", "write a mapping")
-        lines = self.node.key_lines
+        below, lines = f"{self.path}." if self.path else "", self.key_lines
         return {
-            name: Entry(self.file, node, f"{self.path}.{name}" if self.path else name, lines[name], name)
-            for name, node in self.node.value.items()
+            name: replace(one, file=self.file, path=below + name, key_line=lines[name], name=name)
+            for name, one in self.value.items()
         }
 
     def fields(self, valid: Iterable[str], required: Iterable[str] = ()) -> dict[str, Entry]:
@@ -79,24 +94,24 @@ class Entry:
                 raise self.error(f"'{name}' is missing", f"add '{name}:'")
         # A name without a value is more often a forgotten value than a request for the default.
         for name, entry in entries.items():
-            if entry.node.value is None and entry.node.text == "":
+            if entry.value is None and entry.written == "":
                 raise entry.error(f"'{name}' has no value", "give a value or remove the line")
         return entries
 
     def items(self) -> Iterator[Entry]:
         """Numbered entries; refused when it is anything else."""
-        if not isinstance(self.node.value, list):
+        if not isinstance(self.value, list):
             raise self.error(f"expected a list, found {self.shown}", "write [a, b, ...]")
-        for i, node in enumerate(self.node.value):
-            yield Entry(self.file, node, f"{self.path}[{i}]")
+        for i, one in enumerate(self.value):
+            yield replace(one, file=self.file, path=f"{self.path}[{i}]", key_line=None, name="")
 
     def text(self) -> str:
         """A non-empty string."""
-        if not isinstance(self.node.value, str) or not self.node.value.strip():
+        if not isinstance(self.value, str) or not self.value.strip():
             raise self.error(
                 f"expected a string, found {self.shown}", "put it in quotes if it looks like a number"
             )
-        return self.node.value
+        return self.value
 
     def texts(self) -> tuple[str, ...]:
         """A list of strings without duplicates."""
@@ -119,20 +134,20 @@ class Entry:
 
     def flag(self) -> bool:
         """True or false."""
-        if not isinstance(self.node.value, bool):
+        if not isinstance(self.value, bool):
             raise self.error(f"expected true or false, found {self.shown}")
-        return self.node.value
+        return self.value
 
     def count(self, least: int = 1) -> int:
         """An integer, at least `least`."""
-        value = self.node.value
+        value = self.value
         if isinstance(value, bool) or not isinstance(value, int) or value < least:
             raise self.error(f"expected an integer of at least {least}, found {self.shown}")
         return value
 
     def number(self, symbols: Mapping[str, float] | None = None) -> float:
         """A finite number, or arithmetic over `symbols`."""
-        value = self.node.value
+        value = self.value
         if isinstance(value, str):
             number = parse(value, file=self.file, place=self.place).value(symbols or {})
         elif isinstance(value, (int, float)) and not isinstance(value, bool) and math.isfinite(value):
@@ -151,10 +166,10 @@ class Entry:
         return tuple(number(entry) for entry in entries)
 
     def plain(self) -> Any:
-        """The value as plain Python data, nested values included."""
-        if self.is_mapping:
-            return {name: entry.plain() for name, entry in self.mapping().items()}
-        return [entry.plain() for entry in self.items()] if self.is_list else self.node.value
+        """The value as plain Python data, nested values included (depth is limited when read)."""
+        if isinstance(self.value, dict):
+            return {name: one.plain() for name, one in self.value.items()}
+        return [one.plain() for one in self.value] if isinstance(self.value, list) else self.value
 
     @property
     def shown(self) -> str:
@@ -163,21 +178,20 @@ class Entry:
             return "named entries"
         if self.is_list:
             return "a list"
-        text = self.node.text
+        text = self.written
         if len(text) > _SHOWN:
             return f"'{text[:_SHOWN]}' ..."
         return f"'{text}'" if text else "nothing"
 
 
-def root_entry(root: Node) -> Entry:
+def root_entry(root: Entry) -> Entry:
     """The whole file, which must have named entries."""
-    entry = Entry(root.file, root)
-    if not entry.is_mapping:
-        raise entry.error(
-            f"expected named entries (name: value), found {entry.shown}",
+    if not root.is_mapping:
+        raise root.error(
+            f"expected named entries (name: value), found {root.shown}",
             "write a mapping; a log belongs under `logs:`, or after --log",
         )
-    return entry
+    return root
 
 
 def plain_entry(value: Any, path: str = "", like: Entry | None = None) -> Entry:
@@ -189,22 +203,23 @@ def plain_entry(value: Any, path: str = "", like: Entry | None = None) -> Entry:
         like: An entry of a file that the value replaces; it has its place.
     """
     if like is not None:
-        return replace(like, node=_node(value, like.key_line or like.node.line))
-    return Entry(None, _node(value), path)
+        made = _entry(value, like.key_line or like.line)
+        return replace(made, file=like.file, path=like.path, key_line=like.key_line, name=like.name)
+    return replace(_entry(value), path=path)
 
 
-def _node(value: Any, line: int = 0) -> Node:
+def _entry(value: Any, line: int = 0) -> Entry:
     if isinstance(value, Mapping):
-        named = {str(name): _node(one, line) for name, one in value.items()}
-        return Node(named, "", line, 0, key_lines=dict.fromkeys(named, line))
+        named = {str(name): _entry(one, line) for name, one in value.items()}
+        return Entry(named, "", line, key_lines=dict.fromkeys(named, line))
     if isinstance(value, Sequence) and not isinstance(value, str | bytes):
-        return Node([_node(one, line) for one in value], "", line, 0)
+        return Entry([_entry(one, line) for one in value], "", line)
     if isinstance(value, np.ndarray | np.generic):
-        return _node(value.tolist(), line)
+        return _entry(value.tolist(), line)
     if isinstance(value, os.PathLike):
         value = os.fspath(value)
     scalar = value is None or isinstance(value, str | bool | int | float)
-    return Node(value, str(value) if scalar else type(value).__name__, line, 0)
+    return Entry(value, str(value) if scalar else type(value).__name__, line)
 
 
 def placed(entry: Entry, settings: Callable[..., T], options: dict[str, Any]) -> T:

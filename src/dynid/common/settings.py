@@ -96,7 +96,7 @@ def keys_of(kind: type[Settings]) -> tuple[str, ...]:
 
 def read(kind: type[T], entry: Entry) -> T:
     """Settings from an entry of a file or of a plain tree; unknown names and wrong values are refused."""
-    value: Any = entry.node.value
+    value: Any = entry.value
     if isinstance(value, kind):
         return value
     if value is True and kind._switch:
@@ -120,7 +120,7 @@ def _named(kind: type[Settings], entry: Entry) -> dict[str, Entry]:
             what = entry.path or kind._title or "an experiment"
             raise one.error(f"{what} has no '{key}'" + nearest(key, valid), f"use {', '.join(valid)}")
         # A name without a value is more often a forgotten value than a request for the default.
-        if one.node.value is None and one.node.text == "":
+        if one.value is None and one.written == "":
             raise one.error(f"'{key}' has no value", "give a value or remove the line")
     for field in _keys(kind):
         if field.required and field.encode_name not in given:
@@ -153,7 +153,7 @@ def read_value(entry: Entry, kind: Any) -> Any:
     }
     if kind in scalars:
         return scalars[kind]()
-    return entry.node.value if isinstance(entry.node.value, kind) else FORMS[kind].read(entry)
+    return entry.value if isinstance(entry.value, kind) else FORMS[kind].read(entry)
 
 
 def _bounded(entry: Entry, kind: Any, bounds: msgspec.Meta) -> Any:
@@ -169,10 +169,10 @@ def _bounded(entry: Entry, kind: Any, bounds: msgspec.Meta) -> Any:
 
 def _one_of(entry: Entry, kinds: tuple[Any, ...]) -> Any:
     """The first type that the value has; the error is that of the first type of its shape."""
-    value: Any = entry.node.value
+    value: Any = entry.value
     if type(None) in kinds:
         off = value is False and any(getattr(kind, "_switch", False) for kind in kinds)
-        if off or (value is None and entry.node.text != ""):
+        if off or (value is None and entry.written != ""):
             return None
     possible = [kind for kind in kinds if kind is not type(None)]
     possible = [kind for kind in possible if _named_entries(kind) == entry.is_mapping] or possible

@@ -1,7 +1,7 @@
-"""Strict YAML 1.2: plain data with a line number for every node; no code runs, and sizes are limited.
+"""Strict YAML 1.2: plain data with a line number for every entry; no code runs, and sizes are limited.
 
-The parser's events are turned into nodes here, without recursion and without constructors. So tags
-have no effect, an alias counts as many nodes as it expands to, and every scalar keeps its text as
+The parser's events are turned into entries here, without recursion and without constructors. So tags
+have no effect, an alias counts as many entries as it expands to, and every scalar keeps its text as
 written (the digits of an angle matter).
 """
 
@@ -11,18 +11,17 @@ import math
 import os
 import re
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 from dynid.common import limits
+from dynid.common.entry import Entry, Scalar
 from dynid.common.errors import InputError
 
 NODE_BUDGET = 100_000
 BYTE_LIMIT = 64 * 2**20
 DEPTH_LIMIT = 100
 
-Scalar = str | int | float | bool | None
 PathLike = str | os.PathLike[str]
 
 # The core schema of YAML 1.2: 1e-3 is a number, `yes`, `on` and `012` have no special meaning.
@@ -36,37 +35,7 @@ _WORDS: dict[str, Scalar] = {
 }
 
 
-@dataclass(eq=False, slots=True)
-class Node:
-    """One place of the file.
-
-    Attributes:
-        value: A scalar, a list of nodes, or a mapping of names to nodes.
-        text: The scalar as written; empty for lists and mappings.
-        line, column: Where it begins, counted from 1.
-        size: Number of nodes, aliases expanded.
-        key_lines: Lines of the keys of a mapping.
-        file: The file that was read, of its root only.
-    """
-
-    value: Scalar | list[Node] | dict[str, Node]
-    text: str
-    line: int
-    column: int
-    size: int = 1
-    key_lines: dict[str, int] = field(default_factory=dict)
-    file: str | None = None
-
-    def plain(self) -> Any:
-        """The same as plain lists, dicts and scalars (depth is limited when read)."""
-        if isinstance(self.value, list):
-            return [node.plain() for node in self.value]
-        if isinstance(self.value, dict):
-            return {name: node.plain() for name, node in self.value.items()}
-        return self.value
-
-
-def read_yaml(file: PathLike, *, node_budget: int = NODE_BUDGET, byte_limit: int = BYTE_LIMIT) -> Node:
+def read_yaml(file: PathLike, *, node_budget: int = NODE_BUDGET, byte_limit: int = BYTE_LIMIT) -> Entry:
     """Root of a YAML file, read strictly; every error becomes an `InputError` with its place."""
     path = Path(file)
     try:
@@ -93,12 +62,12 @@ def read_yaml(file: PathLike, *, node_budget: int = NODE_BUDGET, byte_limit: int
     return parse_yaml(text, file=str(path), node_budget=node_budget)
 
 
-def parse_yaml(text: str, *, file: str | None = None, node_budget: int = NODE_BUDGET) -> Node:
+def parse_yaml(text: str, *, file: str | None = None, node_budget: int = NODE_BUDGET) -> Entry:
     """The same for a given text."""
     builder = _Builder(file, node_budget)
     for event in _events(text, file):
         builder.take(event)
-    root = builder.root or Node(None, "", 1, 1)
+    root = builder.root or Entry(None, "", 1)
     root.file = file
     return root
 
@@ -123,14 +92,14 @@ def _events(text: str, file: str | None) -> Iterator[Any]:
 
 
 class _Builder:
-    """Nodes from events, with an explicit stack of the lists and mappings that are open."""
+    """Entries from events, with an explicit stack of the lists and mappings that are open."""
 
     def __init__(self, file: str | None, node_budget: int) -> None:
         self.file = file
         self.node_budget = node_budget
-        self.root: Node | None = None
-        self.open: list[tuple[Node, str | None, list[str]]] = []
-        self.anchors: dict[str, Node] = {}
+        self.root: Entry | None = None
+        self.open: list[tuple[Entry, str | None, list[str]]] = []
+        self.anchors: dict[str, Entry] = {}
         self.total = 0
 
     def take(self, event: Any) -> None:
@@ -156,17 +125,17 @@ class _Builder:
             raise self.refuse(
                 f"tag '{tag}' is not allowed", event, "write plain text, numbers, lists and mappings"
             )
-        line, column = event.start_mark.line + 1, event.start_mark.column + 1
+        line = event.start_mark.line + 1
         if kind == "ScalarEvent":
             plain = event.style is None or event.style == ""
             value = self.scalar(event.value, event) if plain and not self.expects_key else event.value
-            self.place(Node(value, event.value, line, column), event)
+            self.place(Entry(value, event.value, line), event)
             return
         if len(self.open) >= DEPTH_LIMIT:
             raise self.refuse(f"nested deeper than {DEPTH_LIMIT}", event, "use fewer levels of nesting")
         if self.expects_key:
             raise self.refuse("a list or mapping cannot be a key", event, "use plain text as the key")
-        opened = Node([] if kind == "SequenceStartEvent" else {}, "", line, column)
+        opened = Entry([] if kind == "SequenceStartEvent" else {}, "", line)
         self.spend(1, event)
         self.open.append((opened, event.anchor, []))
 
@@ -197,23 +166,23 @@ class _Builder:
         self.spend(node.size, event)
         self.attach(node)
 
-    def place(self, node: Node, event: Any) -> None:
+    def place(self, node: Entry, event: Any) -> None:
         self.spend(1, event)
         if event.anchor:
             self.anchors[event.anchor] = node
         if self.expects_key:
             mapping, _, pending = self.open[-1]
-            if isinstance(mapping.value, dict) and node.text in mapping.value:
-                first = mapping.key_lines[node.text]
+            if isinstance(mapping.value, dict) and node.written in mapping.value:
+                first = mapping.key_lines[node.written]
                 raise self.refuse(
-                    f"'{node.text}' is given twice (first in line {first})", event, "keep one of them"
+                    f"'{node.written}' is given twice (first in line {first})", event, "keep one of them"
                 )
-            mapping.key_lines[node.text] = node.line
-            pending.append(node.text)
+            mapping.key_lines[node.written] = node.line
+            pending.append(node.written)
         else:
             self.attach(node)
 
-    def attach(self, node: Node) -> None:
+    def attach(self, node: Entry) -> None:
         if not self.open:
             self.root = node
             return

@@ -172,6 +172,56 @@ class JoinedRows:
             yield at, np.concatenate([packed, other])[self._take], weights
 
 
+# First sample, entries (e, n), weights (k, n) and added columns (k, c, n) of consecutive tiles.
+Tiles = Iterator[tuple[int, Array, Array, Array]]
+
+
+class WiderRows:
+    """Rows with more columns before the measured side.
+
+    Args:
+        source: The rows.
+        columns: Numbers of the columns added to each row, shape (k, c).
+        tiles: From a range of samples and the size of a tile to the source's tiles, with the added columns.
+        pieces: Ranges of samples; None: those of the source.
+
+    Attributes:
+        n_added: Number of columns added to all rows together.
+    """
+
+    def __init__(
+        self,
+        source: PackedRows,
+        columns: Int[Array, "k c"],
+        tiles: Callable[[int, int, int], Tiles],
+        pieces: Sequence[tuple[int, int]] | None = None,
+    ) -> None:
+        self.source, self.dt, self._tiles, self._pieces = source, source.dt, tiles, pieces
+        self.n_added = len(np.unique(columns))
+        inner = source.layout
+        starts, found, own, added = [0], list[int](), list[int](), list[int]()
+        for first, stop, more in zip(inner.start[:-1], inner.start[1:], columns.tolist(), strict=True):
+            found += [*inner.columns[first : stop - 1].tolist(), *more, ABSENT]
+            begin, end = starts[-1], len(found) - 1
+            own += [*range(begin, end - len(more)), end]
+            added += range(end - len(more), end)
+            starts.append(len(found))
+        self.layout = Layout(np.array(starts, dtype=np.int64), np.array(found, dtype=np.int64))
+        self._places = np.array(own, dtype=int), np.array(added, dtype=int)
+
+    def pieces(self) -> Sequence[tuple[int, int]]:
+        """Those of the source, or as given."""
+        return self.source.pieces() if self._pieces is None else self._pieces
+
+    def rows(self, start: int, stop: int, tile: int) -> Iterator[tuple[int, Array, Array]]:
+        """Entries with the added columns before each measured side."""
+        own, added = self._places
+        for at, packed, weights, more in self._tiles(start, stop, tile):
+            joined = np.empty((self.layout.n_entries, packed.shape[1]))
+            joined[own], joined[added] = packed, more.reshape(-1, packed.shape[1])
+            yield at, joined, weights
+
+
 class DifferenceRows:
     """Rows of one trajectory minus those of another: the effect of coordinate noise on [W Y].
 

@@ -14,12 +14,17 @@ import numpy as np
 from jaxtyping import Float
 
 from dynid.common.arrays import Array
+from dynid.conditioning.rewritten import Tiles, WiderRows
 from dynid.projection.contract import RowSource
-from dynid.regressor.layout import ABSENT, Layout
 
 
-class SlopeRows:
-    """Rows with the columns D before the measured side (a `PackedRows`).
+def slope_rows(
+    source: RowSource,
+    changed: Sequence[tuple[RowSource, RowSource | None]],
+    steps: Sequence[float],
+    chi: Float[Array, "p"],
+) -> WiderRows:
+    """Rows with the columns D before the measured side.
 
     Args:
         source: Rows at the values at hand.
@@ -27,59 +32,30 @@ class SlopeRows:
         steps: Distance between the two values of each quantity.
         chi: Parameters at hand, shape (p,), SI.
     """
+    layout, c = source.layout, len(changed)
+    coefficients = layout.coefficients(chi)
+    coefficients[layout.start[1:] - 1] = -1.0
 
-    def __init__(
-        self,
-        source: RowSource,
-        changed: Sequence[tuple[RowSource, RowSource | None]],
-        steps: Sequence[float],
-        chi: Float[Array, "p"],
-    ) -> None:
-        self.source, self.changed, self.steps = source, changed, steps
-        self.dt = source.dt
-        inner, c = source.layout, len(changed)
-        weights = np.where(inner.columns == ABSENT, 0.0, chi[np.maximum(inner.columns, 0)])
-        weights[inner.start[1:] - 1] = -1.0
-        self._weights = weights
-        columns: list[int] = []
-        starts = [0]
-        for start, stop in zip(inner.start[:-1], inner.start[1:], strict=True):
-            columns += [*inner.columns[start : stop - 1].tolist(), *range(len(chi), len(chi) + c), ABSENT]
-            starts.append(len(columns))
-        self.layout = Layout(np.array(starts, dtype=np.int64), np.array(columns, dtype=np.int64))
-
-    def pieces(self) -> Sequence[tuple[int, int]]:
-        """Those of the source."""
-        return self.source.pieces()
-
-    def rows(self, start: int, stop: int, tile: int) -> Iterator[tuple[int, Array, Array]]:
-        """Packed entries with the columns D before the measured side."""
-        inner = self.source.layout
-        ends = inner.start[1:] - 1
-        pairs = [
-            (after.rows(start, stop, tile), None if before is None else before.rows(start, stop, tile))
-            for after, before in self.changed
-        ]
-        for at, packed, weights in self.source.rows(start, stop, tile):
-            error = inner.sums(packed, self._weights)
-            out = np.empty((self.layout.n_entries, packed.shape[1]))
-            slopes = []
-            for (after, before), step in zip(pairs, self.steps, strict=True):
-                high, low = self._error(after), error if before is None else self._error(before)
-                slopes.append((high - low) / step)
-            for k, end in enumerate(ends):
-                first, last = int(self.layout.start[k]), int(self.layout.start[k + 1]) - 1
-                own = end - int(inner.start[k])
-                out[first : first + own] = packed[inner.start[k] : end]
-                for j, slope in enumerate(slopes):
-                    out[first + own + j] = slope[k]
-                out[last] = packed[end]
-            # A pose that does not exist at a changed value has no slope; it keeps no row.
-            fine = np.all([np.isfinite(slope) for slope in slopes], axis=0) if slopes else True
-            out[~np.isfinite(out)] = 0.0
-            yield at, out, np.where(fine, weights, 0.0)
-
-    def _error(self, rows: Iterator[tuple[int, Array, Array]]) -> Float[Array, "k n"]:
+    def error(rows: Iterator[tuple[int, Array, Array]]) -> Float[Array, "k n"]:
         """W chi - Y of the next tile; NaN where the row is not usable."""
         _, packed, fine = next(rows)
-        return np.where(fine > 0.0, self.source.layout.sums(packed, self._weights), np.nan)
+        return np.where(fine > 0.0, layout.sums(packed, coefficients), np.nan)
+
+    def tiles(start: int, stop: int, tile: int) -> Tiles:
+        pairs = [
+            (after.rows(start, stop, tile), None if before is None else before.rows(start, stop, tile))
+            for after, before in changed
+        ]
+        for at, packed, weights in source.rows(start, stop, tile):
+            here = layout.sums(packed, coefficients)
+            slopes = np.zeros((len(here), c, packed.shape[1]))
+            for j, ((after, before), step) in enumerate(zip(pairs, steps, strict=True)):
+                high, low = error(after), here if before is None else error(before)
+                slopes[:, j] = (high - low) / step
+            # A pose that does not exist at a changed value has no slope; it keeps no row.
+            fine = np.isfinite(slopes).all(axis=1)
+            packed, slopes = (np.where(np.isfinite(x), x, 0.0) for x in (packed, slopes))
+            yield at, packed, np.where(fine, weights, 0.0), slopes
+
+    k = len(layout.start) - 1
+    return WiderRows(source, np.tile(len(chi) + np.arange(c), (k, 1)), tiles)

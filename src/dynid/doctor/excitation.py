@@ -24,7 +24,7 @@ _SLOW = {"rad": 0.1, "m": 0.02}  # per second, where no limit is known
 
 def excitation_of(estimate: Estimate) -> Excitation:
     """Counts and names of base parameters that the logs do and do not determine."""
-    unseen = tuple(one.name for one in estimate.not_identifiable)
+    unseen = tuple(estimate.not_identifiable)
     weak = tuple(
         one.name
         for one in estimate.parameters

@@ -47,7 +47,7 @@ class Consistency(Settings, frozen=True):
     def spelled(cls, entries: dict[str, Entry]) -> dict[str, Entry]:
         """One number of `mass` is the total."""
         for name in ("mass", "com"):
-            if name in entries and entries[name].node.value is None:
+            if name in entries and entries[name].value is None:
                 entries[name] = plain_entry({}, like=entries[name])
         mass = entries.get("mass")
         if mass is not None and not mass.is_mapping:

@@ -20,8 +20,9 @@ from dynid.common.arrays import Array
 from dynid.common.errors import InputError, nearest
 from dynid.estimator.consistency import TOTAL, Consistency
 from dynid.estimator.posterior import at_bound, at_edge, data_share, determined_alone, pull
+from dynid.estimator.rigid_bodies import WHOLE, RigidBody
 from dynid.estimator.semidefinite import INFEASIBLE, SOLVED, UNBOUNDED, Program, packed
-from dynid.estimator.standard_space import DataTerm, Pencil, StandardSpace, Variables
+from dynid.estimator.standard_space import StandardSpace
 
 # Keeps rounding from leaving the cone: a ten-millionth of the body's mass and size.
 _SMALLEST_EIGENVALUE = 1e-7
@@ -58,98 +59,107 @@ class Consistent:
     share: Float[Array, "p"]
 
 
-def nearest_consistent(space: StandardSpace, data: DataTerm, options: Consistency) -> Consistent:
+def nearest_consistent(space: StandardSpace, options: Consistency) -> Consistent:
     """The consistent standard parameters that explain the data best, near the prior elsewhere."""
-    _check_names(space, options)
-    variables = Variables(space, data)
-    sized = options.mass or any(body.prior is not None for body in space.bodies)
-    growing = [] if sized else unbounded_bodies(variables)
+    growing = _growing(space, options)
     if growing:
         text = "bodies can grow without limit and without effect on the efforts: " + ", ".join(growing)
-        return _outcome(variables, options, None, UNBOUNDED, text)
-    found = consistent_program(variables, options).solve()
-    return _outcome(variables, options, found, found.status, _why(found))
+        return _outcome(space, options, None, UNBOUNDED, text)
+    found = consistent_program(space, options).solve()
+    return _outcome(space, options, found, found.status, _why(found))
 
 
-def physical_distance(space: StandardSpace, data: DataTerm) -> float | None:
+def consistent_exists(space: StandardSpace, options: Consistency) -> bool:
+    """Whether `nearest_consistent` finds a set."""
+    return not _growing(space, options) and consistent_program(space, options).solve().status == SOLVED
+
+
+def _growing(space: StandardSpace, options: Consistency) -> list[str]:
+    """Bodies that can grow without limit; none if a prior or a largest mass bounds them."""
+    _check_names(space, options)
+    sized = options.mass or any(body.prior is not None for body in space.bodies)
+    return [] if sized else unbounded_bodies(space)
+
+
+def physical_distance(space: StandardSpace) -> float | None:
     """Distance in sigma from the linear estimate to the closest consistent set, almost without prior.
 
     The weak prior only bounds parameters that the data do not determine. None if the solver finds no
     solution.
     """
     bodies = tuple(replace(body, prior=body.ball) if body.prior is None else body for body in space.bodies)
-    variables = Variables(replace(space, bodies=bodies), data)
+    space = replace(space, bodies=bodies)
     weak = Consistency(prior="euclidean", spread=_HARDLY)
-    found = consistent_program(variables, weak).solve()
-    return data.distance(variables.chi(found.x)) if found.status == SOLVED else None
+    found = consistent_program(space, weak).solve()
+    return space.distance(space.chi(found.x)) if found.status == SOLVED else None
 
 
-def consistent_program(variables: Variables, options: Consistency) -> Program:
+def consistent_program(space: StandardSpace, options: Consistency) -> Program:
     """The whole problem."""
-    program = Program(variables.n)
-    _data(program, variables)
-    _signs(program, variables)
-    _equalities(program, variables)
-    _bounds(program, variables, options)
-    _dry_sums(program, variables)
-    for pencil in variables.pencils:
-        _body(program, pencil, options)
+    program = Program(space.n)
+    _data(program, space)
+    _signs(program, space)
+    _equalities(program, space)
+    _bounds(program, space, options)
+    _dry_sums(program, space)
+    for body in space.distinct:
+        _body(program, body, options)
     if options.prior == "euclidean":
-        _euclidean(program, variables, options)
+        _euclidean(program, space, options)
     return program
 
 
-def unbounded_bodies(variables: Variables) -> list[str]:
+def unbounded_bodies(space: StandardSpace) -> list[str]:
     """Bodies that can grow along some direction that no row sees.
 
     A direction x with A x = 0 along which every body stays one: what grows is bounded to one,
     and the largest growth is zero or not.
     """
-    program = Program(variables.n)
-    size = np.maximum(np.linalg.norm(variables.A, axis=1, keepdims=True), np.finfo(float).tiny)
-    program.require("zero", np.arange(variables.n_x), variables.A / size, np.zeros(len(size)))
-    _signs(program, variables)
-    _equalities(program, variables, homogeneous=True)
-    growth = np.zeros(variables.n)
-    for pencil in (one for one in variables.pencils if one.is_free):
-        program.semidefinite(pencil.columns, pencil.F, np.zeros_like(pencil.g))
-        np.add.at(growth, pencil.columns, np.trace(pencil.F, axis1=1, axis2=2))
+    program = Program(space.n)
+    size = np.maximum(np.linalg.norm(space.A, axis=1, keepdims=True), np.finfo(float).tiny)
+    program.require("zero", np.arange(space.n_x), space.A / size, np.zeros(len(size)))
+    _signs(program, space)
+    _equalities(program, space, homogeneous=True)
+    growth = np.zeros(space.n)
+    for body in (one for one in space.distinct if one.is_free):
+        program.semidefinite(body.variables, body.F, np.zeros_like(body.g))
+        np.add.at(growth, body.variables, np.trace(body.F, axis1=1, axis2=2))
         # Entries that a body does not have are nobody's growth.
-        lacking = pencil.columns[pencil.columns >= variables.n_x]
+        lacking = body.variables[body.variables >= space.n_x]
         program.require("zero", lacking, np.eye(len(lacking)), np.zeros(len(lacking)))
-    everything = np.arange(variables.n)
+    everything = np.arange(space.n)
     program.require("nonnegative", everything, -growth[None, :], np.ones(1))
     program.minimise(everything, -growth)
     found = program.solve()
     if found.status == SOLVED and -found.objective < _TRULY_UNBOUNDED:
         return []
-    sizes = {one.body.name: float(np.trace(one.value(found.x) - one.g)) for one in variables.pencils}
+    sizes = {one.name: float(np.trace(one.value(found.x) - one.g)) for one in space.distinct}
     largest = max(sizes.values(), default=0.0)
     return [name for name, size in sizes.items() if size > 0.01 * largest]
 
 
 def _outcome(
-    variables: Variables, options: Consistency, found: Program | None, status: str, reason: str
+    space: StandardSpace, options: Consistency, found: Program | None, status: str, reason: str
 ) -> Consistent:
     """What the solver found, as parameters of the robot."""
-    share = data_share(variables, options)
+    share = data_share(space, options)
     if found is None or status != SOLVED:
         iterations = 0 if found is None else found.iterations
         return Consistent(np.zeros(len(share)), status, reason, iterations, (), (), np.inf, share)
     x = found.x.copy()
-    x[variables.signed] = np.maximum(x[variables.signed], 0.0)
-    x[variables.unfelt] = 0.0
-    bound = at_bound(variables, x)
+    x[space.signed] = np.maximum(x[space.signed], 0.0)
+    x[space.unfelt] = 0.0
+    bound = at_bound(space, x)
     x[bound] = 0.0  # rounding of the solver, far below a deviation
-    chi = variables.chi(x)
+    chi = space.chi(x)
     return Consistent(
         chi=chi,
         status=status,
         reason=reason,
         iterations=found.iterations,
-        at_bound=tuple(variables.name(int(k)) for k in bound[determined_alone(variables)[bound]]),
-        at_edge=at_edge(variables, x),
-        distance=variables.data.distance(chi),
+        at_bound=tuple(space.name(int(k)) for k in bound[determined_alone(space)[bound]]),
+        at_edge=at_edge(space, x),
+        distance=space.distance(chi),
         share=share,
     )
 
@@ -173,110 +183,109 @@ def _check_names(space: StandardSpace, options: Consistency) -> None:
                 )
 
 
-def _data(program: Program, variables: Variables) -> None:
+def _data(program: Program, space: StandardSpace) -> None:
     """1/2 |A x - b|^2 = 1/2 |d|^2 with V^T x - d / s = Q^T b / s, where A = Q s V^T.
 
     Rows of V^T are orthonormal, so accurate data (large s) and weak data do not disturb each other.
     Friction, offsets and terms have no prior: a very weak pull sets them to zero if no row determines them.
     """
-    Q, s, Vt = np.linalg.svd(variables.A, full_matrices=False)
+    Q, s, Vt = np.linalg.svd(space.A, full_matrices=False)
     seen = s > _UNSEEN * s.max(initial=0.0)
     Q, s, Vt = Q[:, seen], s[seen], Vt[seen]
     d = program.variables(len(s))
-    columns = np.concatenate([np.arange(variables.n_x), d])
-    program.require("zero", columns, np.hstack([Vt, -np.diag(1.0 / s)]), -(Q.T @ variables.b) / s)
+    columns = np.concatenate([np.arange(space.n_x), d])
+    program.require("zero", columns, np.hstack([Vt, -np.diag(1.0 / s)]), -(Q.T @ space.b) / s)
     program.minimise_norm(d, np.eye(len(s)), np.zeros(len(s)))
-    rest = variables.bodiless
+    rest = space.bodiless
     program.minimise_norm(rest, _FAINT * np.eye(len(rest)), np.zeros(len(rest)))
 
 
-def _signs(program: Program, variables: Variables) -> None:
-    signed = variables.signed
+def _signs(program: Program, space: StandardSpace) -> None:
+    signed = space.signed
     program.require("nonnegative", signed, np.eye(len(signed)), np.zeros(len(signed)))
 
 
-def _equalities(program: Program, variables: Variables, *, homogeneous: bool = False) -> None:
+def _equalities(program: Program, space: StandardSpace, *, homogeneous: bool = False) -> None:
     """Ties after regrouping; where a diagonal entry of P is zero, its row and column are zero too."""
-    space = variables.space
     if space.E is not None and len(space.E):
-        rows = space.E @ space.T * variables.scale
+        rows = space.E @ space.T * space.scale
         size = np.maximum(np.linalg.norm(rows, axis=1), np.finfo(float).tiny)
         right = space.E @ space.c / size * (0.0 if homogeneous else 1.0)
-        program.require("zero", np.arange(variables.n_x), rows / size[:, None], right)
-    for pencil in variables.pencils:
-        whole = pencil.whole
-        pairs = [(i, j) for i in range(4) if i not in pencil.faces for j in range(4) if i != j]
-        F = np.array([whole.F[:, i, j] for i, j in pairs]).reshape(len(pairs), len(pencil.columns))
+        program.require("zero", np.arange(space.n_x), rows / size[:, None], right)
+    for body in space.distinct:
+        whole = replace(body, faces=WHOLE)
+        pairs = [(i, j) for i in range(4) if i not in body.faces for j in range(4) if i != j]
+        F = np.array([whole.F[:, i, j] for i, j in pairs]).reshape(len(pairs), len(body.variables))
         g = np.array([whole.g[i, j] for i, j in pairs]) * (0.0 if homogeneous else 1.0)
         real = np.any(F != 0, axis=1) | (g != 0)
-        program.require("zero", pencil.columns, F[real], g[real])
+        program.require("zero", body.variables, F[real], g[real])
 
 
-def _dry_sums(program: Program, variables: Variables) -> None:
+def _dry_sums(program: Program, space: StandardSpace) -> None:
     """Dry friction at standstill is not negative: Fs + Fk, of each direction where they differ."""
-    rows, right = variables.dry
+    rows, right = space.dry
     if len(rows):
-        program.require("nonnegative", np.arange(variables.n), rows, right)
+        program.require("nonnegative", np.arange(space.n), rows, right)
 
 
-def _bounds(program: Program, variables: Variables, options: Consistency) -> None:
+def _bounds(program: Program, space: StandardSpace, options: Consistency) -> None:
     """Largest masses, of bodies and in all; ellipsoids of centres of mass."""
-    total, known = np.zeros(variables.n), 0.0
-    for name, pencil in variables.every.items():
-        m0 = pencil.body.mass
-        if not pencil.body.payload:
-            np.add.at(total, pencil.columns, m0 * pencil.u[9])
-            known += m0 * pencil.u0[9]
+    total, known = np.zeros(space.n), 0.0
+    for name, body in space.every.items():
+        m0 = body.mass
+        if not body.payload:
+            np.add.at(total, body.variables, m0 * body.u[9])
+            known += m0 * body.u0[9]
         if name in options.mass:
-            right = np.array([options.mass[name] / m0 - pencil.u0[9]])
-            program.require("nonnegative", pencil.columns, -pencil.u[9:10], right)
+            right = np.array([options.mass[name] / m0 - body.u0[9]])
+            program.require("nonnegative", body.variables, -body.u[9:10], right)
         if name in options.com:
-            _ellipsoid(program, pencil, options)
+            _ellipsoid(program, body, options)
     if TOTAL in options.mass:
         cap = options.mass[TOTAL]
         right = np.array([1.0 - known / cap])
-        program.require("nonnegative", np.arange(variables.n), -total[None] / cap, right)
+        program.require("nonnegative", np.arange(space.n), -total[None] / cap, right)
 
 
-def _ellipsoid(program: Program, pencil: Pencil, options: Consistency) -> None:
+def _ellipsoid(program: Program, body: RigidBody, options: Consistency) -> None:
     """|(h - m centre) / radii| <= m."""
-    where, L = options.com[pencil.body.name], pencil.body.length
+    where, L = options.com[body.name], body.length
     R = np.zeros((4, 10))
     R[0, 9] = 1.0
     R[1:, 6:9] = np.diag(L / np.array(where.radii))
     R[1:, 9] = -np.array(where.centre) / np.array(where.radii)
-    program.require("norm", pencil.columns, R @ pencil.u, R @ pencil.u0)
+    program.require("norm", body.variables, R @ body.u, R @ body.u0)
 
 
-def _body(program: Program, pencil: Pencil, options: Consistency) -> None:
+def _body(program: Program, body: RigidBody, options: Consistency) -> None:
     """P' is positive semidefinite, and near the prior by the entropic distance."""
-    if not pencil.faces:
+    if not body.faces:
         return
-    columns, F, g, P0 = pencil.columns, pencil.F, pencil.g, pencil.P0
-    entropic = options.prior == "entropic" and P0 is not None and pencil.is_free
+    columns, F, g, P0 = body.variables, body.F, body.g, body.P0
+    entropic = options.prior == "entropic" and P0 is not None and body.is_free
     if entropic and P0 is not None:
-        weight = pull(pencil, options)
+        weight = pull(body, options)
         logs = program.log_det(columns, F, g)
         program.minimise(columns, weight * np.einsum("ab,kab->k", np.linalg.inv(P0), F))
         program.minimise(logs, np.full(len(logs), -weight))
     if not entropic or options.margin > 0:
-        least = max(options.margin, _SMALLEST_EIGENVALUE) if pencil.is_free else -_SMALLEST_EIGENVALUE
+        least = max(options.margin, _SMALLEST_EIGENVALUE) if body.is_free else -_SMALLEST_EIGENVALUE
         program.semidefinite(columns, F, g - least * np.eye(len(g)))
-    if P0 is None and pencil.is_free:
+    if P0 is None and body.is_free:
         size = -np.trace(F, axis1=1, axis2=2)[None, :]
         program.require("nonnegative", columns, size, np.array([_LARGEST_UNSEEN]))
 
 
-def _euclidean(program: Program, variables: Variables, options: Consistency) -> None:
+def _euclidean(program: Program, space: StandardSpace, options: Consistency) -> None:
     """1/2 sum pull |P' - P0'|^2, as one norm."""
     rows, right = [], []
-    for pencil in variables.pencils:
-        if pencil.P0 is None or not pencil.is_free:
+    for body in space.distinct:
+        if body.P0 is None or not body.is_free:
             continue
-        root = np.sqrt(pull(pencil, options))
-        right.append(root * packed(pencil.g - pencil.P0))
-        F = np.zeros((len(right[-1]), variables.n))
-        F[:, pencil.columns] = root * packed(pencil.F).T
+        root = np.sqrt(pull(body, options))
+        right.append(root * packed(body.g - body.P0))
+        F = np.zeros((len(right[-1]), space.n))
+        F[:, body.variables] = root * packed(body.F).T
         rows.append(F)
     if rows:
-        program.minimise_norm(np.arange(variables.n), np.vstack(rows), np.concatenate(right))
+        program.minimise_norm(np.arange(space.n), np.vstack(rows), np.concatenate(right))

@@ -20,7 +20,6 @@ from dynid.estimator.solution import CONVERGED, RTOL_OF_PASSES, status_after, st
 from dynid.estimator.wls import (
     Solver,
     Weighting,
-    Weights,
     fitted,
     residual_sizes,
     smallest_sigmas,
@@ -51,7 +50,7 @@ class Whitened:
         state = fitted(system, weighting, solver)
         floors = smallest_sigmas(state.factors, np.arange(len(state.factors)))
         paid = state.shares() / np.array([one.n_rows for one in state.factors])
-        factors, weights = state.factors, state.weights.values
+        factors, weights = state.factors, state.weights
         step, iteration = np.inf, 0
         while iteration < self.max_iterations and step > self.rtol:
             sizes = residual_sizes(system, factors, weights, state.chi)
@@ -60,7 +59,7 @@ class Whitened:
             step, iteration = step_in_sigma(state.chi, before, state.sigma), iteration + 1
         status = status_after(step)
         notices = () if status == CONVERGED else (_not_converged(iteration),)
-        return Reworked(changed, Weights(state.weights.values, iteration, status, notices))
+        return Reworked(changed, state.weights, iteration, status, notices)
 
 
 def _covariance(

@@ -25,18 +25,18 @@ from dynid.estimator.covariance_weights import Whitened
 from dynid.estimator.forgetting import Forgetting
 from dynid.estimator.gtls import GeneralisedTotal
 from dynid.estimator.iv import Instruments
-from dynid.estimator.ols import LeastSquares, conditions, least_squares
+from dynid.estimator.ols import conditions, least_squares
 from dynid.estimator.rework import Rework, SecondPass, check_option, check_positive
 from dynid.estimator.robust import EFFICIENT, Winsorised
-from dynid.estimator.solution import Solution, check_system
+from dynid.estimator.solution import CONVERGED, Solution, check_system, status_after
 from dynid.estimator.tls import PlainTotal
 from dynid.estimator.wls import (
     Solver,
     Weighting,
-    Weights,
     group_factors,
     group_weights,
     unit_weights,
+    unsettled,
     weighted,
 )
 from dynid.projection.factor import Factor
@@ -87,10 +87,26 @@ class Estimator:
         """
         check_system(system)
         if self.rework is None:
-            weights = self.weighting(system, group_factors(system), self.solver)
-            return solve_weighted(system, weights, self.solver)
+            weights, iterations, step = self.weighting(system, group_factors(system), self.solver)
+            slow = unsettled(iterations, step)
+            return solve_weighted(
+                system,
+                weights,
+                self.solver,
+                iterations=iterations,
+                status=status_after(step),
+                notices=slow,
+            )
         found = self.rework(system, self.weighting, self.solver, again)
-        solution = solve_weighted(found.system, found.weights, self.solver, found.spent)
+        solution = solve_weighted(
+            found.system,
+            found.weights,
+            self.solver,
+            found.spent,
+            iterations=found.iterations,
+            status=found.status,
+            notices=found.notices,
+        )
         chi = solution.chi if found.chi is None else found.chi
         return replace(
             solution,
@@ -102,51 +118,59 @@ class Estimator:
 
 
 def solve_weighted(
-    system: System, weights: Weights, solver: Solver = least_squares, spent: int = 0
+    system: System,
+    weights: Float[Array, "g"],
+    solver: Solver = least_squares,
+    spent: int = 0,
+    *,
+    iterations: int = 1,
+    status: str = CONVERGED,
+    notices: tuple[Notice, ...] = (),
 ) -> Solution:
     """The solution for given weights, with everything needed to judge it.
 
     Args:
         system: Equations of full column rank.
-        weights: Of its groups.
+        weights: Of its groups, shape (g,).
         solver: Of the weighted rows.
         spent: Degrees of freedom used in addition to one for each parameter.
+        iterations, status, notices: How the weights were reached.
     """
     factors = group_factors(system)
-    factor = weighted(factors, weights.values)
-    fit = solver(factor)
+    factor = weighted(factors, weights)
+    chi, root, residual_norm = solver(factor)
     condition, condition_scaled = conditions(factor.W)
-    dof = max(1, factor.n_rows - len(fit.chi) - spent)
-    sigma_rho = fit.residual_norm / float(np.sqrt(dof))
+    dof = max(1, factor.n_rows - len(chi) - spent)
+    sigma_rho = residual_norm / float(np.sqrt(dof))
     return Solution(
         names=tuple(parameter.name for parameter in system.parameters),
-        chi=fit.chi,
-        covariance=sigma_rho**2 * _inflated(system, factors, weights, fit),
-        weights=weights.values,
+        chi=chi,
+        covariance=sigma_rho**2 * _inflated(system, factors, weights, root),
+        weights=weights,
         sigma_rho=sigma_rho,
         dof=_effective_dof(system, dof),
-        rank=len(fit.chi),
+        rank=len(chi),
         condition=condition,
         condition_scaled=condition_scaled,
-        residual_norms=residual_norms(factors, fit.chi),
-        residual_norm=fit.residual_norm,
+        residual_norms=residual_norms(factors, chi),
+        residual_norm=residual_norm,
         measured_norm=float(np.linalg.norm(factor.Y)),
-        normal_residual=_normal_residual(factor, fit.chi),
-        iterations=weights.iterations,
-        status=weights.status,
-        notices=weights.notices + _conditioning(condition_scaled),
+        normal_residual=_normal_residual(factor, chi),
+        iterations=iterations,
+        status=status,
+        notices=notices + _conditioning(condition_scaled),
     )
 
 
 def _inflated(
-    system: System, factors: list[Factor], weights: Weights, fit: LeastSquares
+    system: System, factors: list[Factor], weights: Float[Array, "g"], root: Float[Array, "p p"]
 ) -> Float[Array, "p p"]:
     """(W^T W)^-1, each group counted with the correlation its row filter brought."""
-    spread = np.zeros_like(fit.root)
-    for group, one, weight in zip(system.groups, factors, weights.values, strict=True):
-        seen = weight * (one.W @ fit.root)
+    spread = np.zeros_like(root)
+    for group, one, weight in zip(system.groups, factors, weights, strict=True):
+        seen = weight * (one.W @ root)
         spread += group.inflation * (seen.T @ seen)
-    return np.asarray(fit.root @ spread @ fit.root.T)
+    return np.asarray(root @ spread @ root.T)
 
 
 def _effective_dof(system: System, dof: int) -> int:

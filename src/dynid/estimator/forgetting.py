@@ -42,13 +42,13 @@ class Forgetting:
         inflation = max(group.inflation for group in system.groups)
         filter = RecursiveEstimator(p, half_life=self.half_life, inflation=inflation)
         recorder = Recorder([parameter.name for parameter in system.parameters], filter)
-        for place, seconds, factor in in_time_order(rows, state.weights.values):
+        for place, seconds, factor in in_time_order(rows, state.weights):
             recorder.update(place[0], factor, seconds)
         history = recorder.history()
-        notices = state.weights.notices + _changed(history.changes)
-        weights = replace(state.weights, notices=notices)
+        notices = state.notices + _changed(history.changes)
         counted = rows if self.half_life is None else self._aged(rows, filter.seconds)
-        return Reworked(counted, weights, filter.chi, history)
+        reached = state.iterations, state.status, notices
+        return Reworked(counted, state.weights, *reached, chi=filter.chi, history=history)
 
     def _aged(self, rows: System, total: float) -> System:
         """The equations as they count at the end; the inflation keeps the variance honest.

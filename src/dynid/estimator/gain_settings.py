@@ -61,7 +61,7 @@ class GainSettings(Settings, frozen=True):
     def spelled(cls, entries: dict[str, Entry]) -> dict[str, Entry]:
         """`unknown: all` and `unknown: none`."""
         unknown = entries.get("unknown")
-        if unknown is not None and isinstance(unknown.node.value, str):
+        if unknown is not None and isinstance(unknown.value, str):
             word = unknown.choice(("all", "none"))
             entries["unknown"] = plain_entry(None if word == "all" else (), like=unknown)
         return entries

@@ -27,9 +27,9 @@ from dynid.base.rank import independent_columns
 from dynid.common.arrays import Array
 from dynid.common.errors import NoResultError
 from dynid.estimator.estimator import solve_weighted
-from dynid.estimator.ols import LeastSquares, least_squares
+from dynid.estimator.ols import Solved, least_squares
 from dynid.estimator.solution import RTOL, Solution, check_system, status_after, step_in_sigma
-from dynid.estimator.wls import Weights, group_factors, smallest_sigmas, weighted
+from dynid.estimator.wls import group_factors, smallest_sigmas, weighted
 from dynid.projection.factor import Factor, triangle
 from dynid.projection.projection import System
 
@@ -90,7 +90,7 @@ def solve_gains(system: System, noise: Sequence[GroupNoise]) -> GainSolution:
     _check_separate(problem, theta)
     theta, iterations, status = _descend(problem, theta)
     equations = problem.equations(theta)
-    solution = solve_weighted(equations, Weights(problem.weights(theta), iterations, status))
+    solution = solve_weighted(equations, problem.weights(theta), iterations=iterations, status=status)
     return GainSolution(replace(solution, chi=theta, equations=equations), theta[-u:])
 
 
@@ -142,7 +142,7 @@ class _Problem:
             groups.append(replace(group, columns=columns, blocks=blocks))
         return replace(self.system, groups=tuple(groups))
 
-    def step(self, theta: Float[Array, "p"]) -> LeastSquares:
+    def step(self, theta: Float[Array, "p"]) -> Solved:
         """Where the linearised likelihood has its minimum."""
         cleaned = []
         for one, noise, size in zip(self.factors, self.noise, self.sizes(theta), strict=True):
@@ -163,7 +163,7 @@ class _Problem:
             Factor(np.column_stack([one.W[:, : -self.u], one.Y - one.W[:, -self.u :] @ g]), one.n_rows)
             for one in self.factors
         ]
-        return least_squares(weighted(parts, 1.0 / sigma)).chi
+        return least_squares(weighted(parts, 1.0 / sigma))[0]
 
     def _total(self, sigma: Float[Array, "g"]) -> Float[Array, "p"] | None:
         """Min |W x + w m - C y|^2 / (y^T D y): closed form for any gains; scaled by 1 / m."""
@@ -179,7 +179,7 @@ class _Problem:
         R = triangle(np.column_stack([clean, *noisy]))
         left = R[clean.shape[1] :, clean.shape[1] :] / np.sqrt(sizes)
         y = np.linalg.svd(left)[2][-1] / np.sqrt(sizes)
-        m = -y[0] if f > 0 else least_squares(Factor(np.column_stack([clean, -C @ y]), 1)).chi[-1] * -1.0
+        m = -y[0] if f > 0 else least_squares(Factor(np.column_stack([clean, -C @ y]), 1))[0][-1] * -1.0
         g = y[-self.u :] / m if m else np.full(self.u, np.nan)
         sane = np.all(np.isfinite(g)) and np.all((np.abs(g) > _SMALLEST) & (np.abs(g) < 1.0 / _SMALLEST))
         return np.append(self._dynamics(g, sigma), g) if sane else None
@@ -189,10 +189,10 @@ def _descend(problem: _Problem, theta: Float[Array, "p"]) -> tuple[Float[Array, 
     """Gauss-Newton with the step halved until the likelihood grows and no gain jumps."""
     cost = problem.cost(theta)
     for iteration in range(1, _ITERATIONS + 1):  # noqa: B007
-        best = problem.step(theta)
+        best, root, _ = problem.step(theta)
         # Rows over their own deviation have a deviation of one.
-        step = step_in_sigma(best.chi, theta, np.linalg.norm(best.root, axis=1))
-        move, part = best.chi - theta, _part(theta[-problem.u :], best.chi[-problem.u :])
+        step = step_in_sigma(best, theta, np.linalg.norm(root, axis=1))
+        move, part = best - theta, _part(theta[-problem.u :], best[-problem.u :])
         while (new := problem.cost(theta + part * move)) > cost and part > 1e-6:
             part *= 0.5
         if part <= 1e-6:

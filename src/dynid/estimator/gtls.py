@@ -30,7 +30,6 @@ from dynid.estimator.wls import (
     Fitted,
     Solver,
     Weighting,
-    Weights,
     fitted,
     judged_residuals,
     smallest_sigmas,
@@ -87,7 +86,7 @@ class GeneralisedTotal:
         floors = smallest_sigmas(state.factors, np.arange(len(state.factors)))
         chance = self._chances(rows, state.chi)
         paid = state.shares() / np.array([one.n_rows for one in state.factors])
-        weights, chi = state.weights.values, state.chi
+        weights, chi = state.weights, state.chi
         share, before = 1.0, np.inf
         for iteration in range(1, self.max_iterations + 1):  # noqa: B007
             beyond = _beyond(system, state.factors, weights, chi)
@@ -102,10 +101,13 @@ class GeneralisedTotal:
             chi = chi + share * (found.chi - chi)
             weights = _weights(system, state, weights, chi, paid, floors)
         status = status_after(step)
-        notices = state.weights.notices + _excess(state.factors, noise, found.chi, system)
+        notices = state.notices + _excess(state.factors, noise, found.chi, system)
         return Reworked(
             _equations(rows, state.factors, whole, used, found),
-            Weights(used, iteration, status, notices + (() if status == CONVERGED else (_unsettled(),))),
+            used,
+            iteration,
+            status,
+            notices + (() if status == CONVERGED else (_unsettled(),)),
             found.chi,
         )
 

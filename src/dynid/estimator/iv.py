@@ -20,7 +20,7 @@ from dynid.common.notices import Notice, notice
 from dynid.estimator.ols import column_scale, least_squares
 from dynid.estimator.rework import Reworked, SecondPass, mapped_columns, needed
 from dynid.estimator.solution import RTOL, status_after, step_in_sigma
-from dynid.estimator.wls import Fitted, Solver, Weighting, Weights, fitted, group_factors, weighted
+from dynid.estimator.wls import Fitted, Solver, Weighting, fitted, group_factors, weighted
 from dynid.projection.factor import Factor, triangle
 from dynid.projection.projection import System
 
@@ -56,17 +56,17 @@ class Instruments:
                 remedy="use longer runs, or a larger cutoff of the instruments",
             )
         plain = fitted(system, weighting, solver)
-        factors, weights, before = group_factors(joined), plain.weights, None
+        factors, used, before = group_factors(joined), plain, None
         for iteration in range(1, self.max_iterations + 1):  # noqa: B007
-            chi, columns = solve_instruments(weighted(factors, weights.values))
+            chi, columns = solve_instruments(weighted(factors, used.weights))
             equations = mapped_columns(joined, columns, system.parameters)
             new = fitted(equations, weighting, solver)
             step = step_in_sigma(chi, before, new.sigma)
             if step <= self.rtol:
                 break
-            weights, before = new.weights, chi
-        notices = weights.notices + _differs(system, plain, new, chi)
-        return Reworked(equations, Weights(weights.values, iteration, status_after(step), notices), chi)
+            used, before = new, chi
+        notices = used.notices + _differs(system, plain, new, chi)
+        return Reworked(equations, used.weights, iteration, status_after(step), notices, chi)
 
 
 def solve_instruments(joined: Factor) -> tuple[Float[Array, "p"], Float[Array, "q1 p1"]]:
@@ -85,7 +85,7 @@ def solve_instruments(joined: Factor) -> tuple[Float[Array, "p"], Float[Array, "
     R_ZZ, R_ZW, R_ZY = R[:p, :p], R[:p, p : 2 * p], R[:p, -1]
     least_squares(Factor(joined.W[:, p:], joined.n_rows))  # refuses dependent columns of W
     _check_strength(R_ZW, triangle(R[:, p : 2 * p]))
-    chi = least_squares(Factor(np.column_stack([R_ZW, R_ZY]), joined.n_rows)).chi
+    chi = least_squares(Factor(np.column_stack([R_ZW, R_ZY]), joined.n_rows))[0]
     first = scipy.linalg.solve_triangular(R_ZZ, R_ZW, check_finite=False)
     # Back to the units of the columns.
     chi = chi / scale[p : 2 * p] * scale[-1]
@@ -114,8 +114,8 @@ def _differs(system: System, plain: Fitted, new: Fitted, chi: Float[Array, "p"])
     covariances = []
     for one in (plain, new):
         n = sum(factor.n_rows for factor in one.factors)
-        root = one.fit.root / size[:, None]
-        covariances.append(inflation * one.fit.residual_norm**2 / max(1, n - len(chi)) * (root @ root.T))
+        root = one.root / size[:, None]
+        covariances.append(inflation * one.residual_norm**2 / max(1, n - len(chi)) * (root @ root.T))
     values, vectors = np.linalg.eigh(covariances[1] - covariances[0])
     use = values > _TOLD_APART * inflation
     if not use.any() or not np.all(new.sigma > 0):

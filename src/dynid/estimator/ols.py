@@ -5,8 +5,6 @@ W D^-1 P = Q R_s:   chi = D^-1 P R_s^-1 Q^T Y        never through W^T W
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import numpy as np
 from jaxtyping import Float, Int
 
@@ -18,23 +16,16 @@ from dynid.projection.factor import Factor
 _RANK_RTOL = 1e-14
 
 
-@dataclass(frozen=True, eq=False)
-class LeastSquares:
-    """Solution of one factor.
+# chi; a root of its covariance, sigma_rho^2 root @ root.T; and ||Y - W chi||.
+Solved = tuple[Float[Array, "p"], Float[Array, "p p"], float]
 
-    Attributes:
-        chi: Shape (p,), SI.
-        root: chi's covariance is sigma_rho^2 root @ root.T, shape (p, p).
-        residual_norm: ||Y - W chi||.
+
+def least_squares(factor: Factor) -> Solved:
+    """The chi that minimises ||Y - W chi||; refuses columns that are not independent.
+
+    Returns:
+        chi, shape (p,), SI; the root of (W^T W)^-1, shape (p, p); and the norm of the residual.
     """
-
-    chi: Float[Array, "p"]
-    root: Float[Array, "p p"]
-    residual_norm: float
-
-
-def least_squares(factor: Factor) -> LeastSquares:
-    """The chi that minimises ||Y - W chi||; refuses columns that are not independent."""
     import scipy.linalg
     import scipy.linalg.blas
 
@@ -47,11 +38,8 @@ def least_squares(factor: Factor) -> LeastSquares:
     solved = np.empty((p, p + 1))
     solved[pivot] = scipy.linalg.blas.dtrsm(1.0, R, right)
     solved /= scale[:, None]
-    return LeastSquares(
-        chi=solved[:, -1].copy(),
-        root=solved[:, :-1],
-        residual_norm=float(np.linalg.norm(factor.Y - Q @ (Q.T @ factor.Y))),
-    )
+    residual = factor.Y - Q @ (Q.T @ factor.Y)
+    return solved[:, -1].copy(), solved[:, :-1], float(np.linalg.norm(residual))
 
 
 def conditions(W: Float[Array, "k p"]) -> tuple[float, float]:

@@ -1,4 +1,4 @@
-"""From a linear solution to a physically consistent one: the data term, and what changes.
+"""From a linear solution to a physically consistent one: the data in their deviations, and what changes.
 
 Y = W chi + rho is condensed to |U (chi_base - chi_hat)|^2 by the triangle U of the weighted rows.
 """
@@ -18,7 +18,7 @@ from dynid.estimator.rework import mapped_columns
 from dynid.estimator.rigid_bodies import plain_bodies
 from dynid.estimator.semidefinite import SOLVED
 from dynid.estimator.solution import CONVERGED, Solution
-from dynid.estimator.standard_space import NON_NEGATIVE, DataTerm, StandardSpace
+from dynid.estimator.standard_space import NON_NEGATIVE, StandardSpace
 from dynid.mechanism.inertia import is_physical
 from dynid.projection.factor import triangle
 from dynid.projection.projection import System
@@ -29,19 +29,18 @@ _UNMOVED = 1e-6  # deviations: the solver's own accuracy
 _COSTLY_PERCENT = 8.0
 
 
-def data_term(system: System, solution: Solution, G: Float[Array, "v p"]) -> DataTerm:
-    """The rows as a quadratic term in the base parameters, in standard deviations.
+def information_root(system: System, solution: Solution) -> Float[Array, "v v"]:
+    """Triangle U with U^T U the inverse covariance of a linear solution, one over the parameters' units.
 
     Args:
         system: Over the base parameters.
         solution: Its linear solution, whose weights and deviation count.
-        G: chi_base = G chi_standard.
     """
     inflation = np.array([group.inflation for group in system.groups])
     factor = system.factor(solution.weights / np.sqrt(inflation))
     smallest = _SMALLEST_PART * solution.measured_norm / np.sqrt(factor.n_rows)
     sigma = max(solution.sigma_rho, smallest) or 1.0
-    return DataTerm(triangle(factor.W) / sigma, G, solution.chi)
+    return np.asarray(triangle(factor.W) / sigma)
 
 
 def consistent_solution(
@@ -103,8 +102,9 @@ def constrain(system: System, linear: Solution, options: Consistency) -> Solutio
     ):
         return linear
     p = len(parameters)
-    space = StandardSpace(parameters, np.eye(p), np.zeros(p), bodies)
-    found = nearest_consistent(space, data_term(system, linear, np.eye(p)), options)
+    U = information_root(system, linear)
+    space = StandardSpace(parameters, np.eye(p), np.zeros(p), bodies, U, np.eye(p), linear.chi)
+    found = nearest_consistent(space, options)
     if found.status == SOLVED and found.distance < _UNMOVED:
         return linear
     return consistent_solution(system, linear, found, found.chi)

@@ -115,11 +115,11 @@ def _growing(rows: Sequence[Factor]) -> Float[Array, "n"]:
 def _state(filter: RecursiveEstimator) -> tuple[Float[Array, "p"], Float[Array, "p"]]:
     """Parameters and deviations now; NaN while they are not determined."""
     try:
-        fit = filter.solution()
+        chi, root, _ = filter.solution()
     except NoResultError:
         p = filter.factor.W.shape[1]
         return np.full(p, np.nan), np.full(p, np.nan)
-    return fit.chi, np.sqrt(np.diag(filter.covariance_of(fit)))
+    return chi, np.sqrt(np.diag(filter.covariance_of(root)))
 
 
 def _jumps(
@@ -139,9 +139,9 @@ def _jumps(
     dof = first.n_rows + second.n_rows - len(kept)
     if dof <= 0:
         return ()
-    fit = least_squares(Factor(rows[:, [*kept, -1]], first.n_rows + second.n_rows))
-    sigma = np.sqrt(inflation * fit.residual_norm**2 / dof * np.sum(fit.root**2, axis=1))
-    value = dict(zip(kept, fit.chi.tolist(), strict=True))
+    chi, root, residual_norm = least_squares(Factor(rows[:, [*kept, -1]], first.n_rows + second.n_rows))
+    sigma = np.sqrt(inflation * residual_norm**2 / dof * np.sum(root**2, axis=1))
+    value = dict(zip(kept, chi.tolist(), strict=True))
     found = [
         Jump(names[k - p], value.get(k - p, 0.0), value.get(k - p, 0.0) + value[k], float(s))
         for k, s in zip(kept, sigma, strict=True)

@@ -16,7 +16,7 @@ from jaxtyping import Float
 
 from dynid.common.arrays import Array
 from dynid.common.errors import InputError, NoResultError
-from dynid.estimator.ols import LeastSquares, least_squares
+from dynid.estimator.ols import Solved, least_squares
 from dynid.estimator.solution import check_factor
 from dynid.projection.factor import Factor, factor_rows, triangle
 
@@ -86,7 +86,7 @@ class RecursiveEstimator:
         """The triangle of all rows so far, as they count now."""
         return Factor(self._state.R.copy(), max(1, round(self.n_rows)))
 
-    def solution(self) -> LeastSquares:
+    def solution(self) -> Solved:
         """The estimate now; refused while the rows do not determine it."""
         p = len(self._state.R) - 1
         if self.n_rows < p:
@@ -96,16 +96,16 @@ class RecursiveEstimator:
     @property
     def chi(self) -> Float[Array, "p"]:
         """The parameters now, shape (p,), SI."""
-        return self.solution().chi
+        return self.solution()[0]
 
     @property
     def covariance(self) -> Float[Array, "p p"]:
         """C_chi of white noise now, shape (p, p), SI."""
-        return self.covariance_of(self.solution())
+        return self.covariance_of(self.solution()[1])
 
-    def covariance_of(self, fit: LeastSquares) -> Float[Array, "p p"]:
-        """C_chi of white noise for the solution now, where it is at hand."""
-        return np.asarray(self.inflation * self._state.variance * (fit.root @ fit.root.T))
+    def covariance_of(self, root: Float[Array, "p p"]) -> Float[Array, "p p"]:
+        """C_chi of white noise for the solution now, where its root is at hand."""
+        return np.asarray(self.inflation * self._state.variance * (root @ root.T))
 
     def update(self, rows: Factor, seconds: float = 0.0) -> Innovation:
         """Take in the rows of the last `seconds`, after forgetting as much of the older ones.

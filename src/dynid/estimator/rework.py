@@ -15,8 +15,10 @@ from jaxtyping import Bool, Float, Int
 
 from dynid.common.arrays import Array
 from dynid.common.errors import InputError, nearest
+from dynid.common.notices import Notice
 from dynid.estimator.history import History
-from dynid.estimator.wls import Solver, Weighting, Weights
+from dynid.estimator.solution import CONVERGED
+from dynid.estimator.wls import Solver, Weighting
 from dynid.mechanism.parameters import Parameter
 from dynid.projection.factor import Factor
 from dynid.projection.projection import System
@@ -92,13 +94,18 @@ class Reworked:
 
     Attributes:
         system: Same parameters and groups as the system given, with blocks.
+        weights: Of its groups, shape (g,).
+        iterations, status, notices: How equations and weights were reached.
         chi: The estimate, if it is more accurate than the solution of `system`.
         history: How it came about, of recursive estimators.
         spent: Degrees of freedom used in addition to one for each parameter.
     """
 
     system: System
-    weights: Weights
+    weights: Float[Array, "g"]
+    iterations: int = 1
+    status: str = CONVERGED
+    notices: tuple[Notice, ...] = ()
     chi: Float[Array, "p"] | None = None
     history: History | None = None
     spent: int = 0

@@ -9,10 +9,11 @@ size L has a P' of order one, whether it weighs a gram or a ton.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from functools import cached_property
 
 import numpy as np
-from jaxtyping import Float
+from jaxtyping import Float, Int
 
 from dynid.common.arrays import Array
 from dynid.estimator.consistency import TOTAL
@@ -20,6 +21,8 @@ from dynid.mechanism.inertia import SYMBOLS, is_physical, pack, pseudo_inertia
 from dynid.mechanism.mechanism import Body, Mechanism, Payload
 from dynid.mechanism.parameters import Parameter
 
+WHOLE = (0, 1, 2, 3)
+_BASIS = np.array([pseudo_inertia(one) for one in np.eye(10)])  # P' = sum u_k _BASIS[k]
 _FIRST = ("MX", "MY", "MZ")
 # A body as thick as a tenth of its size in each direction is the thinnest that an entropic
 # distance should accept: rods, plates and point masses of a description are idealised.
@@ -31,13 +34,16 @@ _FALLBACK_LENGTH = 0.2  # [m], for a robot without any dimension
 
 @dataclass(frozen=True, eq=False)
 class RigidBody:
-    """A body or payload with at least one inertial parameter.
+    """A body or payload with at least one inertial parameter: P' = sum x_i F_i + g over variables x.
 
     Attributes:
         columns: Standard index of each of the ten; -1 where the body does not have it.
         mass, length: m0 [kg] and L [m] of the scaling.
         prior: Ten parameters of a consistent body, shape (10,), SI; None if no mass is known.
         given: Whether the description gives the prior (else it is a generic body).
+        variables: Numbers of the scaled variables that it depends on (see `StandardSpace`).
+        u, u0: Scaled ten = u x[variables] + u0, shapes (10, k) and (10,).
+        faces: Rows of P' that are not zero by what is known.
     """
 
     name: str
@@ -47,6 +53,10 @@ class RigidBody:
     prior: Float[Array, "10"] | None = None
     given: bool = False
     payload: bool = False
+    variables: Int[Array, "k"] = field(default_factory=lambda: np.zeros(0, dtype=int))
+    u: Float[Array, "10 k"] = field(default_factory=lambda: np.zeros((10, 0)))
+    u0: Float[Array, "10"] = field(default_factory=lambda: np.zeros(10))
+    faces: tuple[int, ...] = WHOLE
 
     @property
     def unit(self) -> Float[Array, "10"]:
@@ -58,6 +68,34 @@ class RigidBody:
     def ball(self) -> Float[Array, "10"]:
         """A ball of mass m0 and size L about the body origin, shape (10,), SI."""
         return _from_moments(self.mass, np.zeros(3), self.mass * self.length**2 / 3.0 * np.eye(3))
+
+    @cached_property
+    def F(self) -> Float[Array, "k f f"]:
+        """Coefficients on the faces."""
+        return self._on_faces(np.einsum("ik,iab->kab", self.u, _BASIS))
+
+    @cached_property
+    def g(self) -> Float[Array, "f f"]:
+        """Constant part on the faces."""
+        return self._on_faces(np.einsum("i,iab->ab", self.u0, _BASIS))
+
+    @cached_property
+    def P0(self) -> Float[Array, "f f"] | None:
+        """Scaled prior on the faces."""
+        return None if self.prior is None else self._on_faces(pseudo_inertia(self.prior / self.unit))
+
+    @property
+    def is_free(self) -> bool:
+        """Whether anything about the body is unknown."""
+        return bool(self.faces) and len(self.variables) > 0
+
+    def value(self, x: Float[Array, "n"]) -> Float[Array, "f f"]:
+        """P' on the faces."""
+        return np.asarray(np.einsum("k,kab->ab", x[self.variables], self.F) + self.g)
+
+    def _on_faces(self, matrices: Float[Array, "*k m m"]) -> Float[Array, "*k f f"]:
+        faces = list(self.faces)
+        return np.asarray(matrices[..., faces, :][..., :, faces])
 
 
 def rigid_bodies(

@@ -25,7 +25,6 @@ from dynid.estimator.wls import (
     Fitted,
     Solver,
     Weighting,
-    Weights,
     fitted,
     residual_sizes,
     smallest_sigmas,
@@ -96,11 +95,10 @@ class Winsorised:
                 rows, system, state, (weighting, solver), _FUNCTIONS[name](tuning)
             )
             iterations += used
-        notices = state.weights.notices + last.notices(system)
+        notices = state.notices + last.notices(system)
         if status != CONVERGED:
             notices += (_not_converged(iterations),)
-        weights = Weights(state.weights.values, iterations, status, notices)
-        return Reworked(changed, weights)
+        return Reworked(changed, state.weights, iterations, status, notices)
 
     def _stage(
         self,
@@ -113,7 +111,7 @@ class Winsorised:
         floors = smallest_sigmas(state.factors, np.arange(len(state.factors)))
         acceleration, scale = Acceleration(), None
         for iteration in range(1, self.max_iterations + 1):
-            sizes = residual_sizes(system, state.factors, state.weights.values, state.chi)
+            sizes = residual_sizes(system, state.factors, state.weights, state.chi)
             limits = _limits(rows, state, floors, functions, scale, sizes)
             # A median moves by jumps, one sample at a time: near the end the parameters would follow it for
             # ever. It has settled by then, and stays (as the scale of MM-estimates does).
@@ -125,7 +123,7 @@ class Winsorised:
                 break
             size = np.where(new.sigma > 0, new.sigma, np.maximum(np.abs(new.chi), 1.0))
             chi = acceleration.next(state.chi, new.chi, size)
-            state = replace(new, fit=replace(new.fit, chi=chi))
+            state = replace(new, chi=chi)
         return changed, new, limits, iteration, status_after(step)
 
 

@@ -36,7 +36,7 @@ class PlainTotal:
     ) -> Reworked:
         """Solve by SVD; the equations of least squares with the same solution are those of (32)."""
         state = fitted(system, weighting, solver)
-        A = weighted(state.factors, state.weights.values).R
+        A = weighted(state.factors, state.weights).R
         D = np.diag(np.linalg.norm(A, axis=0)) if self.unit_columns else np.eye(A.shape[1])
         found = total_least_squares(A, D)
         noise = D.T @ (D @ found.v)
@@ -44,7 +44,15 @@ class PlainTotal:
         d = found.ratio * noise[:-1] / rho if rho > 0 else np.zeros(len(found.chi))
         rows = system if again is None else again.blocked()
         equations = mapped_columns(rows, corrected(found.chi, d))
-        return Reworked(equations, state.weights, found.chi, spent=1)  # (31): Y is one of the columns
+        return Reworked(
+            equations,
+            state.weights,
+            state.iterations,
+            state.status,
+            state.notices,
+            chi=found.chi,
+            spent=1,  # (31): Y is one of the columns
+        )
 
 
 @dataclass(frozen=True)

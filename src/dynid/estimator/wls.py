@@ -24,7 +24,7 @@ from jaxtyping import Float, Int
 
 from dynid.common.arrays import Array
 from dynid.common.notices import Notice, notice
-from dynid.estimator.ols import LeastSquares
+from dynid.estimator.ols import Solved
 from dynid.estimator.solution import CONVERGED, RTOL, status_after, step_in_sigma
 from dynid.projection.factor import Factor, merge
 from dynid.projection.projection import System
@@ -36,20 +36,11 @@ _SMALLEST_PART = 1e-6
 _SMALLEST_OF_TABLES = 1e-10
 
 
-Solver = Callable[[Factor], LeastSquares]
+Solver = Callable[[Factor], Solved]
 
 
-@dataclass(frozen=True, eq=False)
-class Weights:
-    """Weights of the groups, and how they were reached."""
-
-    values: Float[Array, "g"]
-    iterations: int = 1
-    status: str = CONVERGED
-    notices: tuple[Notice, ...] = ()
-
-
-Weighting = Callable[[System, list[Factor], Solver], Weights]
+# Weights of the groups, shape (g,); iterations; and the last step of the parameters, in their sigma.
+Weighting = Callable[[System, list[Factor], Solver], tuple[Float[Array, "g"], int, float]]
 
 
 def group_weights(
@@ -60,8 +51,8 @@ def group_weights(
     per_log: bool = False,
     rtol: float = RTOL,
     max_iterations: int = 100,
-) -> Weights:
-    """Iterated weights by row groups.
+) -> tuple[Float[Array, "g"], int, float]:
+    """Iterated weights by row groups (a `Weighting`).
 
     Args:
         system: Its groups are weighted.
@@ -69,7 +60,7 @@ def group_weights(
         solver: Of the weighted rows.
         per_log: A weight for each group; otherwise groups of one name share it in all logs.
         rtol: Largest change of a parameter at the end, in its sigma.
-        max_iterations: Limit; a warning is given if the parameters have not converged.
+        max_iterations: Limit.
     """
     keys = [(group.name, group.log if per_log else "") for group in system.groups]
     number = {key: i for i, key in enumerate(dict.fromkeys(keys))}
@@ -77,14 +68,19 @@ def group_weights(
     smallest = smallest_sigmas(factors, shared, smallest_part(system))
     weights, chi, step, iteration = np.ones(len(factors)), None, np.inf, 0
     while iteration < max_iterations and step > rtol:
-        fit = solver(weighted(factors, weights))
+        new, root, _ = solver(weighted(factors, weights))
         # Rows over their own deviation have a deviation of one.
-        step = step_in_sigma(fit.chi, chi, np.linalg.norm(fit.root, axis=1))
-        weights = 1.0 / np.maximum(_sigmas(system, factors, weights, fit, shared), smallest)
-        chi, iteration = fit.chi, iteration + 1
-    status = status_after(step)
-    slow = notice("weights-not-converged", passes=max_iterations, step=step)
-    return Weights(weights, iteration, status, () if status == CONVERGED else (slow,))
+        step = step_in_sigma(new, chi, np.linalg.norm(root, axis=1))
+        weights = 1.0 / np.maximum(_sigmas(system, factors, weights, new, root, shared), smallest)
+        chi, iteration = new, iteration + 1
+    return weights, iteration, float(step)
+
+
+def unsettled(iterations: int, step: float) -> tuple[Notice, ...]:
+    """A warning if the parameters have not converged with the weights."""
+    if status_after(step) == CONVERGED:
+        return ()
+    return (notice("weights-not-converged", passes=iterations, step=step),)
 
 
 @dataclass(frozen=True, eq=False)
@@ -93,32 +89,44 @@ class Fitted:
 
     Attributes:
         factors: One a group, over all parameters.
+        weights, iterations, step: As of a `Weighting`.
+        chi, root, residual_norm: The solution (see `Solved`).
         sigma: Deviation of each parameter by white noise, shape (p,), SI.
     """
 
     factors: list[Factor]
-    weights: Weights
-    fit: LeastSquares
+    weights: Float[Array, "g"]
+    iterations: int
+    step: float
+    chi: Float[Array, "p"]
+    root: Float[Array, "p p"]
+    residual_norm: float
     sigma: Float[Array, "p"]
 
     @property
-    def chi(self) -> Float[Array, "p"]:
-        """The solution, shape (p,), SI."""
-        return self.fit.chi
+    def status(self) -> str:
+        """Whether the weights have converged."""
+        return status_after(self.step)
+
+    @property
+    def notices(self) -> tuple[Notice, ...]:
+        """A warning if the weights have not converged."""
+        return unsettled(self.iterations, self.step)
 
     def shares(self) -> Float[Array, "g"]:
         """h_g, the number of parameters determined by each group, shape (g,)."""
-        return _paid(self.factors, self.weights.values, self.fit)
+        return _paid(self.factors, self.weights, self.root)
 
 
 def fitted(system: System, weighting: Weighting, solver: Solver) -> Fitted:
     """Weights first, then the solution with these weights."""
     factors = group_factors(system)
-    weights = weighting(system, factors, solver)
-    whole = weighted(factors, weights.values)
-    fit = solver(whole)
-    sigma_rho = fit.residual_norm / np.sqrt(max(1, whole.n_rows - len(fit.chi)))
-    return Fitted(factors, weights, fit, sigma_rho * np.linalg.norm(fit.root, axis=1))
+    weights, iterations, step = weighting(system, factors, solver)
+    whole = weighted(factors, weights)
+    chi, root, residual_norm = solver(whole)
+    sigma_rho = residual_norm / np.sqrt(max(1, whole.n_rows - len(chi)))
+    sigma = sigma_rho * np.linalg.norm(root, axis=1)
+    return Fitted(factors, weights, iterations, step, chi, root, residual_norm, sigma)
 
 
 def group_factors(system: System) -> list[Factor]:
@@ -126,9 +134,11 @@ def group_factors(system: System) -> list[Factor]:
     return [group.factor(len(system.parameters)) for group in system.groups]
 
 
-def unit_weights(system: System, factors: list[Factor], solver: Solver) -> Weights:
-    """Every row counts alike."""
-    return Weights(np.ones(len(factors)))
+def unit_weights(
+    system: System, factors: list[Factor], solver: Solver
+) -> tuple[Float[Array, "g"], int, float]:
+    """Every row counts alike (a `Weighting`)."""
+    return np.ones(len(factors)), 1, 0.0
 
 
 def weighted(factors: list[Factor], weights: Float[Array, "g"]) -> Factor:
@@ -169,20 +179,21 @@ def _sigmas(
     system: System,
     factors: list[Factor],
     weights: Float[Array, "g"],
-    fit: LeastSquares,
+    chi: Float[Array, "p"],
+    root: Float[Array, "p p"],
     shared: Int[Array, "g"],
 ) -> Float[Array, "g"]:
     """Deviation of each group, pooled over groups that share it, corrected for parameters."""
-    squares = judged_residuals(system, factors, weights, fit.chi) ** 2
-    paid = _paid(factors, weights, fit)
+    squares = judged_residuals(system, factors, weights, chi) ** 2
+    paid = _paid(factors, weights, root)
     rows = np.array([one.n_rows for one in factors])
     dof = np.bincount(shared, rows - paid)
     pooled = np.sqrt(np.bincount(shared, squares) / np.maximum(dof, 1.0))
     return np.asarray(pooled[shared])
 
 
-def _paid(factors: list[Factor], weights: Float[Array, "g"], fit: LeastSquares) -> Float[Array, "g"]:
-    parts = [np.sum((w * (one.W @ fit.root)) ** 2) for one, w in zip(factors, weights, strict=True)]
+def _paid(factors: list[Factor], weights: Float[Array, "g"], root: Float[Array, "p p"]) -> Float[Array, "g"]:
+    parts = [np.sum((w * (one.W @ root)) ** 2) for one, w in zip(factors, weights, strict=True)]
     return np.array(parts)
 
 

@@ -212,7 +212,7 @@ def _format(target: Path, asked: str | None) -> str:
 
 
 def _number(entry: Entry) -> float:
-    value = entry.node.value
+    value = entry.value
     if isinstance(value, bool) or not isinstance(value, int | float):
         raise entry.error(f"expected a number, found {entry.shown}")
     return float(value)

@@ -60,7 +60,7 @@ DEFAULT_ESTIMATOR = LeftOpen("wls")
 FORMS[Payload] = Form(read_payload, payload_document)
 FORMS[ForceSensor] = Form(read_force_sensor, sensor_document)
 # Without a name where the robot is given in another way.
-FORMS[Mechanism] = Form(lambda entry: "" if entry.node.value == "" else entry.text(), reference)
+FORMS[Mechanism] = Form(lambda entry: "" if entry.value == "" else entry.text(), reference)
 
 
 class Experiment(Settings, frozen=True):
@@ -170,15 +170,15 @@ class Experiment(Settings, frozen=True):
             entries["estimator_options"] = plain_entry({**options, **more}, like=own)
         if "estimator" in entries:
             entries["estimator"].choice(tuple(MAKERS))
-        if "model" in entries and entries["model"].node.value is not None:
+        if "model" in entries and entries["model"].value is not None:
             entries["model"].choice(model_names())
-        if "drive" in entries and entries["drive"].node.value == "none":
+        if "drive" in entries and entries["drive"].value == "none":
             entries["drive"] = plain_entry((), like=entries["drive"])
         for term in entries["drive"].items() if "drive" in entries and entries["drive"].is_list else ():
             term.choice(drive_names())
         for one in (one for key in ("logs", "validate") if key in entries for one in entries[key].items()):
             if not one.is_mapping:
-                entry_of(one.node.value)
+                entry_of(one.value)
         return entries
 
     def check(self) -> None:

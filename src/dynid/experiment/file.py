@@ -27,10 +27,10 @@ def load_experiment(file: PathLike, *, need_logs: bool = True) -> Experiment:
     fields["robot"].text()
     if "schema" in fields:
         fields["schema"].choice((SCHEMA,))
-    if "drive" in fields and fields["drive"].node.value is None:
+    if "drive" in fields and fields["drive"].value is None:
         fields["drive"] = plain_entry("none", like=fields["drive"])
-    known = {key: fields[key].node for key in keys_of(Experiment) if key in fields}
-    experiment = read(Experiment, replace(root, node=replace(root.node, value=known)))
+    known = {key: fields[key] for key in keys_of(Experiment) if key in fields}
+    experiment = read(Experiment, replace(root, value=known))
     if need_logs and not experiment.logs:
         raise fields["logs"].error("no log is given", "e.g. logs: [{file: run.csv}]")
     return _beside(experiment, Path(file).resolve().parent).changed(

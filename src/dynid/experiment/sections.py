@@ -91,7 +91,7 @@ class InternalSettings(Settings, frozen=True):
     def spelled(cls, entries: dict[str, Entry]) -> dict[str, Entry]:
         """`free: auto`, or one coordinate without a list."""
         free = entries.get("free")
-        if free is not None and isinstance(free.node.value, str):
+        if free is not None and isinstance(free.value, str):
             entries["free"] = plain_entry([free.text()], like=free)
         return entries
 
@@ -126,7 +126,7 @@ class UnknownDescription(Settings, frozen=True):
         """One name without a list."""
         for key in ("symbols", "zeros"):
             own = entries.get(key)
-            if own is not None and isinstance(own.node.value, str):
+            if own is not None and isinstance(own.value, str):
                 entries[key] = plain_entry([own.text()], like=own)
         return entries
 

@@ -16,7 +16,7 @@ from dynid.estimator.consistency import Consistency
 from dynid.estimator.consistent import nearest_consistent
 from dynid.estimator.rigid_bodies import RigidBody, rigid_bodies
 from dynid.estimator.semidefinite import SOLVED, Program
-from dynid.estimator.standard_space import NON_NEGATIVE, DataTerm, Pencil, StandardSpace, Variables
+from dynid.estimator.standard_space import NON_NEGATIVE, StandardSpace
 from dynid.experiment.experiment import Experiment
 from dynid.experiment.provenance import recorded_loads
 from dynid.mechanism.inertia import is_physical, pseudo_inertia
@@ -59,7 +59,7 @@ class EffortSpace:
 
     def _undetermined(self) -> list[int]:
         """Columns of base parameters that the data did not determine; the description decides."""
-        names = {one.name.removesuffix("_R") for one in self.estimate.not_identifiable}
+        names = {name.removesuffix("_R") for name in self.estimate.not_identifiable}
         taken = np.any(self.values.M != 0, axis=1)
         return [i for i in self.base.indices if self.parameters[i].name in names and not taken[i]]
 
@@ -123,7 +123,7 @@ def consistent_set(space: EffortSpace) -> tuple[Float[Array, "p"] | None, str]:
     return None, "no masses, centres of mass and inertias of real bodies add up to them"
 
 
-def _constrained(space: EffortSpace, variables: Variables) -> Program:
+def _constrained(space: EffortSpace, variables: StandardSpace) -> Program:
     """Drives that dissipate, dry friction that is not negative, and known values."""
     program = Program(variables.n)
     _drives(program, space, variables)
@@ -135,23 +135,23 @@ def _constrained(space: EffortSpace, variables: Variables) -> Program:
     return program
 
 
-def _near_description(space: EffortSpace, variables: Variables) -> Program:
+def _near_description(space: EffortSpace, variables: StandardSpace) -> Program:
     """Least sum of the entropic distances of all bodies to the description."""
     program = _constrained(space, variables)
-    for pencil, P0 in _free_bodies(variables):
-        logs = program.log_det(pencil.columns, pencil.F, pencil.g)
-        program.minimise(pencil.columns, np.einsum("ab,kab->k", np.linalg.inv(P0), pencil.F))
+    for body, P0 in _free_bodies(variables):
+        logs = program.log_det(body.variables, body.F, body.g)
+        program.minimise(body.variables, np.einsum("ab,kab->k", np.linalg.inv(P0), body.F))
         program.minimise(logs, -np.ones(len(logs)))
     return program
 
 
-def _thickest(space: EffortSpace, variables: Variables) -> Program:
+def _thickest(space: EffortSpace, variables: StandardSpace) -> Program:
     """Largest t <= 1 with P - t P0 >= 0 for all bodies: a simpler question for robots with many bodies."""
     program = _constrained(space, variables)
     t = program.variables(1)
-    for pencil, P0 in _free_bodies(variables):
-        columns = np.concatenate([pencil.columns, t])
-        program.semidefinite(columns, np.concatenate([pencil.F, -P0[None]]), pencil.g)
+    for body, P0 in _free_bodies(variables):
+        columns = np.concatenate([body.variables, t])
+        program.semidefinite(columns, np.concatenate([body.F, -P0[None]]), body.g)
     program.require("nonnegative", t, np.array([[-1.0]]), np.ones(1))
     program.minimise(t, -np.ones(1))
     everything = np.arange(variables.n_x)
@@ -159,17 +159,17 @@ def _thickest(space: EffortSpace, variables: Variables) -> Program:
     return program
 
 
-def _free_bodies(variables: Variables) -> Iterator[tuple[Pencil, Float[Array, "4 4"]]]:
+def _free_bodies(variables: StandardSpace) -> Iterator[tuple[RigidBody, Float[Array, "4 4"]]]:
     """Bodies with all ten parameters that y can change, and their scaled priors."""
-    for pencil in variables.every.values():
-        if pencil.is_free and pencil.P0 is not None and len(pencil.faces) == len(pencil.P0) == 4:
-            yield pencil, pencil.P0
+    for body in variables.every.values():
+        if body.is_free and body.P0 is not None and len(body.faces) == len(body.P0) == 4:
+            yield body, body.P0
 
 
-def _variables(space: EffortSpace) -> Variables:
-    """Scaled coordinates y of the space, and the bodies as functions of them."""
-    none = DataTerm(np.zeros((0, 0)), np.zeros((0, len(space.parameters))), np.zeros(0))
-    return Variables(StandardSpace(space.parameters, space.T, space.values.chi, _bodies(space)), none)
+def _variables(space: EffortSpace) -> StandardSpace:
+    """Scaled coordinates y of the space, and the bodies as functions of them; without data."""
+    none = np.zeros((0, 0)), np.zeros((0, len(space.parameters))), np.zeros(0)
+    return StandardSpace(space.parameters, space.T, space.values.chi, _bodies(space), *none)
 
 
 def _bodies(space: EffortSpace) -> tuple[RigidBody, ...]:
@@ -184,7 +184,7 @@ def _bodies(space: EffortSpace) -> tuple[RigidBody, ...]:
     return tuple(replace(one, prior=one.ball) if one.prior is None else one for one in made)
 
 
-def _drives(program: Program, space: EffortSpace, variables: Variables) -> None:
+def _drives(program: Program, space: EffortSpace, variables: StandardSpace) -> None:
     """Drive parameters that y moves: not negative, and near the description."""
     rows = [i for i, p in enumerate(space.parameters) if p.kind != "inertial" and np.any(space.T[i] != 0)]
     if not rows:
@@ -228,10 +228,10 @@ def nearest_set(space: EffortSpace) -> tuple[Float[Array, "p"], float]:
     free = [i for i in range(p) if i not in space.fixed]
     c = np.zeros(p)
     c[space.fixed] = space.values.chi[space.fixed]
-    every = StandardSpace(space.parameters, np.eye(p)[:, free], c, _bodies(space))
     inverse = np.asarray(np.linalg.inv(U).T)
+    every = StandardSpace(space.parameters, np.eye(p)[:, free], c, _bodies(space), inverse, G, target)
     for wider in _WIDER:  # a set that is very far away is found with weaker data only
-        found = nearest_consistent(every, DataTerm(inverse / wider, G, target), Consistency())
+        found = nearest_consistent(replace(every, U=inverse / wider), Consistency())
         if found.status == SOLVED:
             return _inside(space, found.chi), found.distance * wider
     raise InputError(f"no physically consistent robot was found: {found.reason}", remedy=REMEDY)

@@ -188,7 +188,7 @@ def _compared(filter: FilterSettings, log: Log, cutoff: float, derivative: str) 
 def _low_pass(filter: FilterSettings, log: Log, cutoff: float) -> LowPass:
     # Without a filter the comparison still needs one: raw differences are dominated by noise.
     kind = "butterworth" if filter.kind == "none" else filter.kind
-    return low_pass(kind, cutoff, filter.order, log.dt)
+    return low_pass(kind, cutoff, filter.order, log.dt)[0]
 
 
 def check_velocity(

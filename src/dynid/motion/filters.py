@@ -6,7 +6,7 @@ FIR: symmetric Kaiser-windowed sinc, half amplitude at fc.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Callable
 from math import ceil, log
 from typing import Literal, get_args
 
@@ -23,41 +23,21 @@ _FORGOTTEN = 1e-14  # remaining part of a chunk's start-up transient: below roun
 _KAISER_BETA = 8.0  # stop band 80 dB down
 
 
-@dataclass(frozen=True, eq=False)
-class LowPass:
-    """A zero-phase low-pass for one sampling rate.
+# Filters along the samples; the ends of a segment are extended oddly, which keeps value and slope.
+LowPass = Callable[[Float[Array, "n m"]], Float[Array, "n m"]]
 
-    Attributes:
-        kind: `butterworth`, `fir` or `none`.
-        coefficients: Second-order sections (k, 6), or symmetric taps (2 half + 1,).
-        reach: Samples further away than this do not change an output beyond rounding.
-        extension: Samples of odd extension at the ends of a segment.
+
+def low_pass(kind: str, cutoff: float | None, order: int, dt: float) -> tuple[LowPass, int]:
+    """Design a zero-phase filter with half amplitude at `cutoff` [Hz] for samples `dt` [s] apart.
+
+    Returns:
+        The filter, and its reach: samples further away do not change an output beyond rounding.
     """
-
-    kind: str
-    coefficients: Float[Array, "..."]
-    reach: int
-    extension: int
-
-    def __call__(self, x: Float[Array, "n m"]) -> Float[Array, "n m"]:
-        """Filter along the samples; the ends are extended oddly, which keeps value and slope."""
-        if self.kind == "none":
-            return x
-        if self.kind == "butterworth":
-            return both_ways(x, self.coefficients, min(self.extension, len(x) - 1))
-        from scipy.signal import oaconvolve
-
-        extended = extend_odd(x, self.extension)
-        return np.asarray(oaconvolve(extended, self.coefficients[:, None], mode="valid", axes=0))
-
-
-def low_pass(kind: str, cutoff: float | None, order: int, dt: float) -> LowPass:
-    """Design a filter with half amplitude at `cutoff` [Hz] for samples `dt` [s] apart."""
     if kind not in get_args(FilterKind):
         tail = nearest(kind, get_args(FilterKind))
         raise InputError(f"unknown filter kind '{kind}'" + tail, place="filter.kind")
     if kind == "none" or cutoff is None:
-        return LowPass("none", np.zeros(0), 0, 0)
+        return (lambda x: x), 0
     check_cutoff(cutoff, dt)
     if order < 1 or order > 12:
         raise InputError(f"filter order {order} is outside 1 to 12", place="filter.order")
@@ -92,18 +72,23 @@ def extend_odd(x: Float[Array, "n m"], width: int) -> Float[Array, "n2 m"]:
     return np.pad(extended, ((missing, missing), (0, 0)), mode="edge") if missing else extended
 
 
-def _butterworth(cutoff: float, order: int, dt: float) -> LowPass:
+def _butterworth(cutoff: float, order: int, dt: float) -> tuple[LowPass, int]:
     sections, poles = design(cutoff, order, dt)
     slowest = float(np.max(np.abs(poles)))
     # Forwards and backwards the tail decays like k r^k: a tenth more than r^k alone needs.
     reach = ceil(1.1 * log(_FORGOTTEN) / log(slowest)) + 8 if slowest > 0.0 else 8
-    return LowPass("butterworth", sections, reach, samples(1.0 / cutoff, dt))
+    extension = samples(1.0 / cutoff, dt)
+    return (lambda x: both_ways(x, sections, min(extension, len(x) - 1))), reach
 
 
-def _fir(cutoff: float, order: int, dt: float) -> LowPass:
-    from scipy.signal import firwin
+def _fir(cutoff: float, order: int, dt: float) -> tuple[LowPass, int]:
+    from scipy.signal import firwin, oaconvolve
 
     # At order 4 two periods of the cutoff on either side: transition band about 1.2 cutoff wide.
     half = max(1, samples(0.5 * order / cutoff, dt))
     taps = firwin(2 * half + 1, cutoff, window=("kaiser", _KAISER_BETA), fs=1.0 / dt)
-    return LowPass("fir", taps, half, half)
+
+    def smooth(x: Float[Array, "n m"]) -> Float[Array, "n m"]:
+        return np.asarray(oaconvolve(extend_odd(x, half), taps[:, None], mode="valid", axes=0))
+
+    return smooth, half

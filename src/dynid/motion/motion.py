@@ -41,8 +41,8 @@ class Motion:
             )
 
     @cached_property
-    def low_pass(self) -> LowPass:
-        """The filter on coordinates."""
+    def low_pass(self) -> tuple[LowPass, int]:
+        """The filter on coordinates, and its reach in samples."""
         return low_pass(self.plan.kind, self.plan.cutoff, self.plan.order, self.log.dt)
 
     def usable(self) -> tuple[tuple[int, int], ...]:
@@ -57,7 +57,7 @@ class Motion:
             Three arrays of shape (stop - start, m), SI; equal to those of the whole segment.
         """
         low, high = self._segment(start, stop)
-        pad = self.low_pass.reach + reach(self.plan.derivative)
+        pad = self.low_pass[1] + reach(self.plan.derivative)
         first, last = max(low, start - pad), min(high, stop + pad)
         inner = slice(start - first, stop - first)
         q, dq, ddq = self._whole(first, last)
@@ -73,9 +73,10 @@ class Motion:
             In the order of the actuators, shape (stop - start, a), in [N m] or [N].
         """
         low, high = self._segment(start, stop)
-        first, last = max(low, start - self.low_pass.reach), min(high, stop + self.low_pass.reach)
+        smooth, pad = self.low_pass
+        first, last = max(low, start - pad), min(high, stop + pad)
         tau = np.nan_to_num(np.asarray(self.log.tau[first:last], dtype=float))
-        return self.low_pass(tau)[start - first : stop - first]
+        return smooth(tau)[start - first : stop - first]
 
     def weights(self, start: int, stop: int, dq: Float[Array, "n m"]) -> Float[Array, "n m"]:
         """1 for the rows to use, 0 for those of invalid, resting or reversing samples.
@@ -115,13 +116,14 @@ class Motion:
     def _whole(self, first: int, last: int) -> _States:
         """Filter and differentiate the samples [first, last) as if they were a segment."""
         log, kind, dt = self.log, self.plan.derivative, self.log.dt
-        q = self.low_pass(np.asarray(log.q[first:last], dtype=float))
+        smooth, _ = self.low_pass
+        q = smooth(np.asarray(log.q[first:last], dtype=float))
         if self.plan.velocity == "derived" or log.dq is None:
             return q, differentiate(q, dt, kind), differentiate(q, dt, kind, order=2)
-        dq = self.low_pass(np.asarray(log.dq[first:last], dtype=float))
+        dq = smooth(np.asarray(log.dq[first:last], dtype=float))
         if log.ddq is None:
             return q, dq, differentiate(dq, dt, kind)
-        return q, dq, self.low_pass(np.asarray(log.ddq[first:last], dtype=float))
+        return q, dq, smooth(np.asarray(log.ddq[first:last], dtype=float))
 
 
 def near_reversal(dq: Float[Array, "n m"], speed: Float[Array, "m"], around: int) -> Bool[Array, "n m"]:

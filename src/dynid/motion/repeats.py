@@ -10,7 +10,6 @@ deviation, is less than `_ALIKE` at some time shift.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 
 import numpy as np
 from jaxtyping import Float, Int
@@ -34,27 +33,9 @@ _PIECE = 8192  # times of the table that are compared at once
 Stretch = tuple[str, int, float, float]
 
 
-@dataclass(frozen=True, eq=False)
-class Path:
-    """Positions along the runs of a log in steps that are short compared with the motion.
-
-    Attributes:
-        runs: Positions of each run, each shape (n, m), in [rad] or [m].
-        step: From one row to the next, in [s].
-        begins: Time of block number 0 of the log before the beginning of each run, counted in blocks, in [s].
-    """
-
-    runs: tuple[Float[Array, "_ m"], ...]
-    step: float
-    begins: tuple[float, ...]
-
-    def at(self, run: int, t: Float[Array, "k"]) -> Float[Array, "k m"]:
-        """Positions at times in [s] from the beginning of a run, shape (k, m)."""
-        q = self.runs[run]
-        rows = np.clip(t / self.step, 0.0, len(q) - 1.0)
-        low = rows.astype(int)
-        high = np.minimum(low + 1, len(q) - 1)
-        return np.asarray(q[low] + (rows - low)[:, None] * (q[high] - q[low]))
+# Each run of a log: positions in steps that are short compared with the motion, shape (n, m), [rad] or [m];
+# the step, in [s]; time of block number 0 of the log before the run begins, counted in blocks, in [s].
+Path = tuple[tuple[Float[Array, "_ m"], float, float], ...]
 
 
 def path_along(
@@ -66,7 +47,7 @@ def path_along(
         q: Measured positions, shape (n, m), in [rad] or [m].
         pieces: Ranges of samples of its runs.
         dt: Of the samples, in [s].
-        begins: See `Path`.
+        begins: Time of block number 0 before the beginning of each run, as in `Path`, in [s].
     """
     own = [q[start:stop] for start, stop in pieces]
     lag = max(1, round(_FINEST / dt))
@@ -90,7 +71,7 @@ def path_along(
     swift = size > _STANDING * size.max(initial=0.0)
     step = _PART * float(np.min(size[swift] / speed[swift])) if np.any(speed[swift] > 0) else _FINEST
     every = max(1, int(max(step, _FINEST) / dt))
-    return Path(tuple(_thinned(one, every) for one in own), every * dt, tuple(begins))
+    return tuple((_thinned(one, every), every * dt, at) for one, at in zip(own, begins, strict=True))
 
 
 def _thinned(q: Float[Array, "n m"], every: int) -> Float[Array, "k m"]:
@@ -126,22 +107,23 @@ class _Windows:
 
     def __init__(self, paths: Mapping[str, Path], stretches: Sequence[Stretch], length: float) -> None:
         self.paths, self.length = paths, length
-        size = _spread([q for path in paths.values() for q in path.runs])
+        size = _spread([q for path in paths.values() for q, _, _ in path])
         self.used = np.flatnonzero(size > _STANDING * size.max(initial=0.0))
         self.size = size[self.used]
         self.places = list(dict.fromkeys((log, run) for log, run, *_ in stretches))
         self.times = []
         for log, run in self.places:
-            path = paths[log]
-            last = path.step * (len(path.runs[run]) - 1)
-            t = np.arange(0.5 * length, max(last - 0.5 * length, 0.5 * length) + 1e-9, path.step)
+            q, step, _ = paths[log][run]
+            last = step * (len(q) - 1)
+            t = np.arange(0.5 * length, max(last - 0.5 * length, 0.5 * length) + 1e-9, step)
             self.times.append(t)
         self.starts = np.cumsum([0, *(len(t) for t in self.times)])
 
     def _around(self, place: tuple[str, int], t: Float[Array, "k"]) -> Float[Array, "k w"]:
         shifts = self.length * np.linspace(-0.5, 0.5, _INSTANTS)
-        path, run = self.paths[place[0]], place[1]
-        return np.concatenate([path.at(run, t + one)[:, self.used] / self.size for one in shifts], axis=1)
+        q, step, _ = self.paths[place[0]][place[1]]
+        parts = [_positions(q, (t + one) / step)[:, self.used] / self.size for one in shifts]
+        return np.concatenate(parts, axis=1)
 
     def earlier(
         self, places: Sequence[tuple[str, int]], middles: Float[Array, "n"]
@@ -190,6 +172,14 @@ class _Windows:
         if np.sqrt(np.mean((off - shift * along) ** 2)) > _ALIKE:
             return None
         return self.places[k], float(times[i])
+
+
+def _positions(q: Float[Array, "n m"], rows: Float[Array, "k"]) -> Float[Array, "k m"]:
+    """Positions between the rows of a run, shape (k, m)."""
+    rows = np.clip(rows, 0.0, len(q) - 1.0)
+    low = rows.astype(int)
+    high = np.minimum(low + 1, len(q) - 1)
+    return np.asarray(q[low] + (rows - low)[:, None] * (q[high] - q[low]))
 
 
 def _spread(runs: Sequence[Float[Array, "_ m"]]) -> Float[Array, "m"]:

@@ -117,7 +117,7 @@ class LogEntry(Settings, frozen=True):
     def spelled(cls, entries: dict[str, Entry]) -> dict[str, Entry]:
         """One payload may be given without a list."""
         one = entries.get("payloads")
-        if one is not None and isinstance(one.node.value, str):
+        if one is not None and isinstance(one.value, str):
             entries["payloads"] = plain_entry([one.text()], like=one)
         return entries
 

@@ -184,7 +184,7 @@ def _unknown(estimate: Estimate, parameters: Sequence[Parameter], found: Efforts
     """Parameters that act in this trajectory but were not determined by the data, or were set to zero."""
     index = {parameter.name: i for i, parameter in enumerate(parameters)}
     notices = []
-    asked = [(one.name, index.get(one.name.removesuffix("_R"))) for one in estimate.not_identifiable]
+    asked = [(name, index.get(name.removesuffix("_R"))) for name in estimate.not_identifiable]
     felt = [(name, i) for name, i in asked if i is not None and found.felt[i] > 0.0]
     if felt:
         shown = ", ".join(

@@ -191,7 +191,7 @@ def _rough(log: Log, ddq: Float[Array, "n m"]) -> tuple[Notice, ...]:
     if stop - start < _LONG_ENOUGH:
         return ()
     part = ddq[start:stop]
-    smooth = low_pass("butterworth", _FAST / log.dt, 4, log.dt)(part)
+    smooth = low_pass("butterworth", _FAST / log.dt, 4, log.dt)[0](part)
     inner = slice(_LONG_ENOUGH // 4, -_LONG_ENOUGH // 4)
     size, fast = (np.sqrt(np.mean(x[inner] ** 2, axis=0)) for x in (part, part - smooth))
     # The accelerations of a joint at rest are rounding errors of its positions.

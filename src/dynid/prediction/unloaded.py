@@ -191,7 +191,7 @@ def _free(names: Sequence[str], settings: UnloadedModel) -> list[str]:
 
 
 def _unknown(estimate: Estimate) -> tuple[Notice, ...]:
-    names = [one.name for one in estimate.not_identifiable]
+    names = list(estimate.not_identifiable)
     if not names:
         return ()
     more = f" and {len(names) - 6} more" if len(names) > 6 else ""

@@ -21,7 +21,7 @@ from dynid.common.batched import pinv
 from dynid.kinematics.tension import motor_jacobian, redundancy
 from dynid.mechanism.mechanism import Mechanism
 from dynid.mechanism.parameters import Parameter, owners_of, source_loads
-from dynid.regressor.layout import tree_regressor
+from dynid.regressor.layout import TreeRegressor, tree_regressor
 
 if TYPE_CHECKING:
     from dynid.motion.motion import Motion
@@ -29,8 +29,14 @@ if TYPE_CHECKING:
 _TILE = 2048
 
 
-class LoadModel:
-    """Loads along a motion, from standard parameters.
+# Input: q, dq, ddq and N of some states, and efforts whose tension counts. Output: loads of all sources.
+Loads = Callable[..., Float[Array, "n s"]]
+
+
+def load_model(
+    mechanism: Mechanism, parameters: Sequence[Parameter], chi: Float[Array, "p"], mounted: Sequence[str] = ()
+) -> Loads:
+    """The function from states to loads, for given standard parameters.
 
     Args:
         mechanism: The robot.
@@ -38,22 +44,12 @@ class LoadModel:
         chi: Standard parameters that predict the loads, shape (p,), SI.
         mounted: Payloads on the robot.
     """
+    kept = np.flatnonzero(loading(mechanism, parameters)).tolist()
+    some = [parameters[i] for i in kept]
+    regressor = tree_regressor(mechanism, some, np.eye(len(mechanism.coordinates)), mounted)
+    coefficients = regressor.layout.coefficients(chi[kept])
 
-    def __init__(
-        self,
-        mechanism: Mechanism,
-        parameters: Sequence[Parameter],
-        chi: Float[Array, "p"],
-        mounted: Sequence[str] = (),
-    ) -> None:
-        self._mechanism = mechanism
-        kept = np.flatnonzero(loading(mechanism, parameters)).tolist()
-        some = [parameters[i] for i in kept]
-        self._regressor = tree_regressor(mechanism, some, np.eye(len(mechanism.coordinates)), mounted)
-        self._value = self._regressor.layout.coefficients(chi[kept])
-
-    def values(
-        self,
+    def loads(
         q: Float[Array, "n q"],
         dq: Float[Array, "n v"],
         ddq: Float[Array, "n v"],
@@ -71,33 +67,40 @@ class LoadModel:
         Returns:
             Shape (n, v + a), in [N m] or [N].
         """
-        JT = np.swapaxes(motor_jacobian(self._mechanism, N), -1, -2)
+        JT = np.swapaxes(motor_jacobian(mechanism, N), -1, -2)
         up = pinv(JT)
-        rows = np.einsum("...vd,...v->...d", N, self._joint_efforts(q, dq, ddq))
+        rows = np.einsum("...vd,...v->...d", N, _joint_efforts(regressor, coefficients, q, dq, ddq))
         found = np.einsum("...ad,...d->...a", up, rows)
         if tau is not None:
             found = found + tau - np.einsum("...ad,...db,...b->...a", up, JT, tau)
-        return source_loads(self._mechanism, found)
+        return source_loads(mechanism, found)
 
-    def _joint_efforts(
-        self, q: Float[Array, "n q"], dq: Float[Array, "n v"], ddq: Float[Array, "n v"]
-    ) -> Float[Array, "n v"]:
-        """W_tree chi without friction and offsets."""
-        parts = []
-        for at in range(0, len(q), _TILE):
-            part = slice(at, at + _TILE)
-            packed = self._regressor.packed(q[part], dq[part], ddq[part], np.zeros_like(dq[part]))
-            parts.append(self._regressor.layout.sums(packed, self._value).T)
-        return np.concatenate(parts) if parts else np.zeros_like(dq)
+    return loads
+
+
+def _joint_efforts(
+    regressor: TreeRegressor,
+    coefficients: Float[Array, "e"],
+    q: Float[Array, "n q"],
+    dq: Float[Array, "n v"],
+    ddq: Float[Array, "n v"],
+) -> Float[Array, "n v"]:
+    """W_tree chi without friction and offsets."""
+    parts = []
+    for at in range(0, len(q), _TILE):
+        part = slice(at, at + _TILE)
+        packed = regressor.packed(q[part], dq[part], ddq[part], np.zeros_like(dq[part]))
+        parts.append(regressor.layout.sums(packed, coefficients).T)
+    return np.concatenate(parts) if parts else np.zeros_like(dq)
 
 
 def simulated_loads(
     mechanism: Mechanism, parameters: Sequence[Parameter], chi: Float[Array, "p"], mounted: Sequence[str] = ()
 ) -> Callable[..., Float[Array, "n s"] | None]:
-    """A function from states, as `LoadModel.values` takes them, to loads; None where they are not needed."""
+    """A function from states, as that of `load_model`, to loads; None where they are not needed."""
     if not owners_of(mechanism, "Fl"):
         return lambda *states: None
-    return LoadModel(mechanism, parameters, chi, mounted).values
+    return load_model(mechanism, parameters, chi, mounted)
 
 
 # Input: first sample, q, dq, ddq and N of consecutive samples. Output: loads of all sources (n, v + a).
@@ -113,12 +116,12 @@ def load_along(
     """Loads along a log by parameters; None where no friction needs them, or no parameters are given."""
     if load_parameters is None or not owners_of(mechanism, "Fl"):
         return None
-    model = LoadModel(mechanism, parameters, load_parameters, motion.log.payloads)
+    model = load_model(mechanism, parameters, load_parameters, motion.log.payloads)
     strained = redundancy(mechanism) > 0
 
     def loads(start: int, q: Array, dq: Array, ddq: Array, N: Array) -> Float[Array, "n s"]:
         tau = motion.efforts(start, start + len(q)) if strained else None
-        return model.values(q, dq, ddq, N, tau)
+        return model(q, dq, ddq, N, tau)
 
     return loads
 

@@ -187,8 +187,9 @@ def _window(problem: Problem, i: int, start: int, length: int, per_step: int) ->
     states = kinematics.states(start, first)
     if not states.fine.all():
         return None
-    low, high = max(start - motion.low_pass.reach, 0), min(stop + motion.low_pass.reach, len(log.t))
-    tau = motion.low_pass(np.nan_to_num(log.tau[low:high]))[start - low : stop - low]
+    smooth, pad = motion.low_pass
+    low, high = max(start - pad, 0), min(stop + pad, len(log.t))
+    tau = smooth(np.nan_to_num(log.tau[low:high]))[start - low : stop - low]
     return Windows(
         states.q,
         states.dq,

@@ -14,7 +14,6 @@ from typing import Any, TypeVar
 import numpy as np
 from jaxtyping import Float
 
-from dynid.base.system import NotIdentifiable
 from dynid.common.arrays import Array
 from dynid.common.catalogue import Severity
 from dynid.common.errors import InputError, NoResultError
@@ -22,7 +21,7 @@ from dynid.common.notices import SEVERITIES, Notice, severity_of
 from dynid.common.strict_json import read_json
 from dynid.statistics.correlation import Correlation
 from dynid.statistics.description import Description, DescriptionTest, Quantity
-from dynid.statistics.estimate import Estimate, Fit, ParameterEstimate, ResidualTest, Tried, Validation
+from dynid.statistics.estimate import Candidate, Estimate, Fit, ParameterEstimate, ResidualTest, Validation
 from dynid.statistics.verdict import NOT_JUDGED, Verdict
 
 SCHEMA = "dynid.result/1"
@@ -47,8 +46,8 @@ def result_document(estimate: Estimate) -> dict[str, Any]:
         "estimator": estimate.estimator,
         "verdict": _verdict_document(estimate.verdict),
         "parameters": [asdict(p) for p in estimate.parameters],
-        "not_identifiable": [asdict(item) for item in estimate.not_identifiable],
-        "invisible": [asdict(item) for item in estimate.invisible],
+        "not_identifiable": _reason_list(estimate.not_identifiable),
+        "invisible": _reason_list(estimate.invisible),
         "standard": [dict(entry) for entry in estimate.standard],
         "fit": {k: v for k, v in asdict(estimate.fit).items() if v is not None or k not in _OPTIONAL},
         "validation": [asdict(item) for item in estimate.validation],
@@ -149,19 +148,19 @@ def _estimate(document: Mapping[str, Any]) -> Estimate:
         model=_shaped(document["model"], str),
         estimator=_shaped(document["estimator"], str),
         parameters=_shaped(document["parameters"], tuple[ParameterEstimate, ...]),
-        not_identifiable=_shaped(document["not_identifiable"], tuple[NotIdentifiable, ...]),
+        not_identifiable=_reasons(document["not_identifiable"]),
         fit=_shaped(_restored(document["fit"]), Fit),
         covariance=_covariance(document),
         validation=_shaped(_restored(document["validation"]), tuple[Validation, ...]),
         warnings=_shaped(_rated(document["warnings"]), tuple[Notice, ...]),
         choices=_shaped(document.get("choices", {}), dict[str, str]),
-        tried=_shaped(document.get("choices_tried", []), tuple[Tried, ...]),
+        tried=_shaped(document.get("choices_tried", []), tuple[Candidate, ...]),
         provenance=_provenance(document),
         truth=_shaped(document.get("truth"), dict[str, float] | None),
         standard=_standard(document),
         uncertainty=_shaped(document.get("uncertainty", {}), dict[str, Any]),
         correlations=_shaped(document.get("correlations", []), tuple[Correlation, ...]),
-        invisible=_shaped(document.get("invisible", []), tuple[NotIdentifiable, ...]),
+        invisible=_reasons(document.get("invisible", [])),
         residual_tests=_shaped(document.get("residual_tests", []), tuple[ResidualTest, ...]),
         hypotheses=_shaped(
             document.get("description", {}).get("hypotheses", []), tuple[DescriptionTest, ...]
@@ -172,6 +171,16 @@ def _estimate(document: Mapping[str, Any]) -> Estimate:
         if "symbols" in document.get("description", {})
         else None,
     )
+
+
+def _reason_list(reasons: Mapping[str, str]) -> list[dict[str, str]]:
+    return [{"name": name, "reason": reason} for name, reason in reasons.items()]
+
+
+def _reasons(listed: Any) -> dict[str, str]:
+    """Names and reasons of a list of parameters that have no value."""
+    found: tuple[dict[str, Any], ...] = _shaped(listed, tuple[dict[str, Any], ...])
+    return {_shaped(one["name"], str): _shaped(one["reason"], str) for one in found}
 
 
 def _verdict_document(verdict: Verdict) -> dict[str, Any]:

@@ -268,8 +268,8 @@ def _badness(parameter: ParameterEstimate) -> float:
 def _print_unknown(out: Console, estimate: Estimate) -> None:
     if estimate.not_identifiable:
         table = _table("not identifiable", "reason", left=("not identifiable", "reason"))
-        for item in estimate.not_identifiable:
-            table.add_row(_text(item.name), _text(item.reason))
+        for name, reason in estimate.not_identifiable.items():
+            table.add_row(_text(name), _text(reason))
         _titled(out, "", table)
 
 

@@ -9,7 +9,7 @@ import numpy as np
 from jaxtyping import Float
 
 from dynid.base.grouping import Symbols
-from dynid.base.system import BaseSystem, NotIdentifiable
+from dynid.base.system import BaseSystem
 from dynid.common.arrays import Array
 from dynid.common.notices import Notice
 from dynid.estimator.history import History
@@ -29,7 +29,8 @@ class EstimateParts:
     """What an Estimate takes from the triangular factors.
 
     Attributes:
-        invisible: Standard parameters that act only within sums, by structure.
+        not_identifiable: Base parameters that these data do not determine -> why.
+        invisible: Standard parameters that act only within sums, by structure -> these sums.
         spread: Covariance of the parameters with a sigma, in the order listed, and its method.
         correlations: The strongest pairs.
         solution: The one behind the parameters.
@@ -38,8 +39,8 @@ class EstimateParts:
     """
 
     parameters: tuple[ParameterEstimate, ...]
-    not_identifiable: tuple[NotIdentifiable, ...]
-    invisible: tuple[NotIdentifiable, ...]
+    not_identifiable: Mapping[str, str]
+    invisible: Mapping[str, str]
     fit: Fit
     spread: Spread
     correlations: tuple[Correlation, ...]

@@ -132,7 +132,7 @@ def clusters_of(
     """
     p = len(chi)
     labels, runs, length = stretches(system, seconds)
-    root = least_squares((whole or system).factor(weights)).root
+    _, root, _ = least_squares((whole or system).factor(weights))
     n = len(runs)
     M, s, rows = np.zeros((n, p, p)), np.zeros((n, p)), np.zeros(n, dtype=int)
     for group, weight in zip(system.groups, weights, strict=True):
@@ -166,7 +166,7 @@ def repeated(system: System, labels: dict[tuple[str, int, int], int]) -> Int[Arr
     lengths = {group.log: group.seconds for group in system.groups}
     found: dict[int, Stretch] = {}
     for (log, run, number), c in labels.items():
-        start = number * lengths[log] - paths[log].begins[run]
+        start = number * lengths[log] - paths[log][run][2]
         low, high = found[c][2:] if c in found else (start, start)
         found[c] = (log, run, min(low, start), max(high, start + lengths[log]))
     first = first_alike(paths, [found[c] for c in range(len(found))])

@@ -19,7 +19,6 @@ from dynid.common.notices import Notice, notice
 from dynid.estimator.estimator import solve_weighted
 from dynid.estimator.ols import least_squares
 from dynid.estimator.solution import Solution
-from dynid.estimator.wls import Weights
 from dynid.projection.factor import Factor
 from dynid.projection.projection import System
 from dynid.statistics.calibration import calibrated
@@ -75,7 +74,7 @@ def essential_parameters(
             break
         worst = kept[int(np.argmax(relative))]
         rest = [i for i in kept if i != worst]
-        if least_squares(_select(factor, rest)).residual_norm > limit:
+        if least_squares(_select(factor, rest))[2] > limit:
             stopped = "guard"
             break
         kept = rest
@@ -128,13 +127,12 @@ def _relative_sigmas(
     influence_percent: float | None = None,
 ) -> Float[Array, "kept"]:
     part = _select(factor, kept)
-    fit = least_squares(part)
-    covariance = fit.residual_norm**2 / (part.n_rows - len(kept)) * (fit.root @ fit.root.T)
+    chi, root, residual_norm = least_squares(part)
+    covariance = residual_norm**2 / (part.n_rows - len(kept)) * (root @ root.T)
     if clusters is not None:
         found, _ = calibrated(clusters.restricted(kept, full)[0])
         white, own = np.diag(covariance), np.diag(found.covariance)
         covariance = np.diag(np.where(found.alone, np.maximum(own, white), own))
-    chi = fit.chi
     if influence_percent is not None:
         columns = np.maximum(np.linalg.norm(part.W, axis=0), np.finfo(float).tiny)
         least = influence_percent / 100.0 * np.linalg.norm(part.Y) / columns
@@ -156,8 +154,13 @@ def _reduced(
     if not removed:
         return Reduced(tuple(kept), (), full, stopped, 0.0)
     on_weights = tuple(one for one in full.notices if one.code == "weights-not-converged")
-    weights = Weights(full.weights, full.iterations, full.status, on_weights)
-    solution = solve_weighted(restrict(system, kept), weights)
+    solution = solve_weighted(
+        restrict(system, kept),
+        full.weights,
+        iterations=full.iterations,
+        status=full.status,
+        notices=on_weights,
+    )
     growth = 100.0 * (solution.residual_norm / max(_floor(full), np.finfo(float).tiny) - 1.0)
     notice = _bias_notice([system.parameters[i].name for i in removed], growth)
     return Reduced(tuple(kept), tuple(removed), solution, stopped, growth, (notice,))

@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from jaxtyping import Float
 
-from dynid.base.system import NotIdentifiable
 from dynid.common.arrays import Array
 from dynid.common.errors import DynidError, InputError, nearest
 from dynid.common.notices import Notice
@@ -203,8 +202,8 @@ class ResidualTest:
 
 
 @dataclass(frozen=True)
-class Tried:
-    """One set of settings that was tried, and its error on samples that its fits have not seen.
+class Candidate:
+    """Settings to choose from, by default those of the rules, and their error on unseen samples.
 
     Attributes:
         cutoff: Low-pass on coordinates, in [Hz]; None: no filter.
@@ -214,13 +213,13 @@ class Tried:
         held_out_percent: Over the folds, on the same reference rows for all; None: a fit failed.
     """
 
-    cutoff: float | None
-    mask: str
-    velocity: str
-    friction: str
-    estimator: str
-    held_out_percent: float | None
-    chosen: bool
+    cutoff: float | None = None
+    mask: str = "reversals"
+    velocity: str = "auto"
+    friction: str = ""
+    estimator: str = "wls"
+    held_out_percent: float | None = None
+    chosen: bool = False
 
 
 @dataclass(frozen=True, eq=False)
@@ -232,7 +231,8 @@ class Estimate:
         shared: Of payloads by difference, covariance of the same parameters with those of the result without
             load, in the order of its own covariance, SI units.
         uncertainty: How sigma was found: method, blocks and their length, runs.
-        invisible: Standard parameters that no motion can show on their own, and what acts instead.
+        not_identifiable: Base parameters that these data do not determine -> why.
+        invisible: Standard parameters that no motion can show on their own -> what acts instead.
         correlations: The most correlated pairs of parameters, strongest first.
         residual_tests: Tests of the residuals: delay, gain, joint zeros, friction left over, memory.
         choices: Every choice made from the data (filter, decimation, mask ...): name -> text.
@@ -251,7 +251,7 @@ class Estimate:
     model: str
     estimator: str
     parameters: tuple[ParameterEstimate, ...]
-    not_identifiable: tuple[NotIdentifiable, ...]
+    not_identifiable: Mapping[str, str]
     fit: Fit
     covariance: Float[Array, "p p"]
     validation: tuple[Validation, ...] = ()
@@ -263,9 +263,9 @@ class Estimate:
     standard: tuple[Mapping[str, Any], ...] = ()
     uncertainty: Mapping[str, Any] = field(default_factory=dict)
     correlations: tuple[Correlation, ...] = ()
-    invisible: tuple[NotIdentifiable, ...] = ()
+    invisible: Mapping[str, str] = field(default_factory=dict)
     residual_tests: tuple[ResidualTest, ...] = ()
-    tried: tuple[Tried, ...] = ()
+    tried: tuple[Candidate, ...] = ()
     hypotheses: tuple[DescriptionTest, ...] = ()
     history: History | None = None
     files: Mapping[str, str] = field(default_factory=dict)

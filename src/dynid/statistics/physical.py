@@ -7,7 +7,7 @@ import numpy as np
 from dynid.common.notices import Notice, eased, notice
 from dynid.estimator.consistent import physical_distance
 from dynid.estimator.solution import Solution
-from dynid.estimator.standard_space import DataTerm, StandardSpace
+from dynid.estimator.standard_space import StandardSpace
 from dynid.projection.projection import System
 from dynid.statistics.uncertainty import interval95
 
@@ -18,7 +18,7 @@ _MOST_PARAMETERS = 1000  # beyond, the test would outlast the identification
 _FEWEST_ROTORS = 2
 
 
-def physical_test(space: StandardSpace, data: DataTerm) -> tuple[Notice, ...]:
+def physical_test(space: StandardSpace) -> tuple[Notice, ...]:
     """A warning if these base parameters are significantly inconsistent physically.
 
     The distance |U (chi_physical - chi_hat)| squared to the nearest physical set is at most
@@ -28,11 +28,11 @@ def physical_test(space: StandardSpace, data: DataTerm) -> tuple[Notice, ...]:
 
     if not space.bodies or len(space.parameters) > _MOST_PARAMETERS:
         return ()
-    distance = physical_distance(space, data)
-    if distance is None or chdtrc(len(data.chi), distance**2) > _UNLIKELY:
+    distance = physical_distance(space)
+    if distance is None or chdtrc(len(space.estimate), distance**2) > _UNLIKELY:
         return ()
-    rms = distance / np.sqrt(len(data.chi))
-    found = notice("not-physical", rms=rms, count=len(data.chi))
+    rms = distance / np.sqrt(len(space.estimate))
+    found = notice("not-physical", rms=rms, count=len(space.estimate))
     return (found if rms > _IMPOSSIBLE else eased(found),)
 
 

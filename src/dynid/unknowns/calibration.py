@@ -27,7 +27,7 @@ from dynid.checks.changed_robot import changed_problem
 from dynid.common.arrays import Array
 from dynid.common.errors import InputError
 from dynid.common.notices import Notice, notice
-from dynid.conditioning.slope_rows import SlopeRows
+from dynid.conditioning.slope_rows import slope_rows
 from dynid.linear import LinearFit, base_of, linear_fit
 from dynid.mechanism.description import TILTS, ZERO, at_values, current
 from dynid.mechanism.mechanism import Mechanism
@@ -218,7 +218,7 @@ class _Search:
         values = dict(zip(self.names, x.tolist(), strict=True))
         pairs = [self._pair(problem, values, name) for name in (*self.names, *self.uncertain)]
         sources = [
-            SlopeRows(
+            slope_rows(
                 source,
                 [(high.sources[i], low.sources[i]) for high, low in pairs],
                 [2.0 * STEP] * len(pairs),

@@ -20,7 +20,6 @@ from dynid.common.arrays import Array
 from dynid.common.expression import parse
 from dynid.common.notices import Notice, notice
 from dynid.estimator.estimator import estimator_named, solve_weighted
-from dynid.estimator.wls import Weights
 from dynid.experiment.experiment import Experiment
 from dynid.fit import Fit
 from dynid.linear import LinearFit, base_of, linear_fit, speed_bounds, vector, with_mechanism
@@ -313,7 +312,7 @@ def _refined(
     known_fit = linear_fit(with_mechanism(fit.problem, robot, fit.values), experiment)
     problem = _with_slopes(known_fit.problem, dict(zip(owners, speeds, strict=True)), known_fit.values)
     data = base_system(build_system(problem), base_of(problem, experiment))
-    solution = solve_weighted(data.system, Weights(fit.solution.weights))
+    solution = solve_weighted(data.system, fit.solution.weights)
     parts = estimate_parameters(data, solution, settings=experiment.uncertainty)
     steps = {one.name: one for one in parts.parameters}
     fitted = [one.name for one in parts.parameters if one.sigma is not None]

@@ -14,7 +14,7 @@ branches of closed robots are tried.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 
 import numpy as np
@@ -49,7 +49,7 @@ from dynid.validation.hypotheses import (
     position_units,
     shifted_zero,
 )
-from dynid.validation.ranking import SIGNIFICANT, Reference, Trial, ranked, reference_of, trial_of
+from dynid.validation.ranking import SIGNIFICANT, comparison_with, ranked, residual_percent
 
 # A correction that leaves more of the residual than this is not the cause: one more payload, 10 parameters,
 # leaves 0.9 of the residual of a clean log, and a wrong branch of one loop of several about 0.7.
@@ -97,7 +97,7 @@ def with_causes(fit: Fit, estimate: Estimate) -> Estimate:
     if not _testable(fit):
         return estimate
     notices, percent = estimate.warnings, estimate.fit.residual_percent
-    trials: list[Trial] = []
+    trials: list[Hypothesis] = []
     suspicious = not labels and (_suspicious(estimate, notices) or _odd(fit.task.mechanism, notices))
     if suspicious or fit.task.mechanism.is_closed:
         trials, percent = _trials(fit, estimate, suspicious)
@@ -173,7 +173,7 @@ def _negative_loads(fit: Fit) -> Iterator[Notice]:
             yield notice("payload-label", "negative", body=body, mass=mass.value)
 
 
-def _trials(fit: Fit, estimate: Estimate, suspicious: bool) -> tuple[list[Trial], float]:
+def _trials(fit: Fit, estimate: Estimate, suspicious: bool) -> tuple[list[Hypothesis], float]:
     """Corrections that were fitted, and the residual as described, in percent."""
     plan, mechanism, tests = fit.problem.plans[0], fit.task.mechanism, estimate.residual_tests
     logs = tuple(_part(log, plan) for log in (*fit.task.logs, *fit.task.held_out))
@@ -182,19 +182,19 @@ def _trials(fit: Fit, estimate: Estimate, suspicious: bool) -> tuple[list[Trial]
     before = _fitted(fit, mechanism, logs)
     if before is None:
         return [], estimate.fit.residual_percent
-    known = reference_of(before)
-    trials: list[Trial] = []
+    tried, percent = _trial(fit, before), residual_percent(before)
+    trials: list[Hypothesis] = []
     poor = any(row.error_percent > _POOR for row in estimate.verdict.joints)
     for one in _candidates(mechanism, logs, tests, poor) if suspicious else others:
         # Nothing but the cause explains so much; others of its kind are compared with it.
-        if _least(trials) < _CERTAINLY and one.code != trials[-1].hypothesis.code:
-            return trials, known.percent
-        trials += _tried(fit, one, known)
+        if _least(trials) < _CERTAINLY and one.code != trials[-1].code:
+            return trials, percent
+        trials += tried(one)
     if suspicious and _least(trials) > _SURELY:
         for joint in _doubtful_zeros(logs, tests):
-            trials += _best_zero(fit, mechanism, logs, joint, known)
-        trials += _best_sizes(fit, mechanism, logs, known)
-    return trials, known.percent
+            trials += _best_zero(mechanism, logs, joint, tried)
+        trials += _best_sizes(mechanism, logs, tried)
+    return trials, percent
 
 
 def _candidates(
@@ -223,32 +223,41 @@ def _candidates(
         yield from position_orders(mechanism, logs)
 
 
-def _physical(fit: Fit, trials: Sequence[Trial]) -> tuple[Trial, Notice] | None:
+def _physical(fit: Fit, trials: Sequence[Hypothesis]) -> tuple[Hypothesis, Notice] | None:
     """A correction that fits as well, with physical parameters where the description needs impossible ones.
 
     On slow motion gravity upside down is absorbed by negative masses.
     """
     plain = fit.experiment.changed(standard=None)
     for one in trials:
-        if one.hypothesis.code in _ABSORBED and one.left < _NO_WORSE:
+        if one.fit is not None and one.code in _ABSORBED and one.left < _NO_WORSE:
             *_, physics = realise(one.fit.problem, plain, one.fit.data, one.fit.solution, None)
             if not any(found.code == "not-physical" for found in physics):
-                text = f"{one.hypothesis.notice.text}: so corrected, the parameters are physically consistent"
-                return one, replace(one.hypothesis.notice, text=text)
+                text = f"{one.notice.text}: so corrected, the parameters are physically consistent"
+                return one, replace(one.notice, text=text)
     return None
 
 
-def _tried(fit: Fit, hypothesis: Hypothesis, before: Reference) -> list[Trial]:
-    """The fit of one correction; none where it cannot be fitted."""
-    turned = np.asarray(hypothesis.mechanism.gravity, float) if hypothesis.code == "gravity-off" else None
-    if turned is not None:
-        fitted: LinearFit | None = fit_under(before.fit.problem, turned, fit.experiment)
-    else:
-        fitted = _fitted(fit, hypothesis.mechanism, hypothesis.logs)
-    return [] if fitted is None else [trial_of(hypothesis, fitted, before)]
+# A correction with its fit; empty where it cannot be fitted.
+_Tried = Callable[[Hypothesis], list[Hypothesis]]
 
 
-def _least(trials: Sequence[Trial]) -> float:
+def _trial(fit: Fit, before: LinearFit) -> _Tried:
+    """The function that fits a correction and compares it with the description, whose fit is `before`."""
+    compared = comparison_with(before)
+
+    def tried(hypothesis: Hypothesis) -> list[Hypothesis]:
+        if hypothesis.code == "gravity-off":
+            turned = np.asarray(hypothesis.mechanism.gravity, float)
+            fitted: LinearFit | None = fit_under(before.problem, turned, fit.experiment)
+        else:
+            fitted = _fitted(fit, hypothesis.mechanism, hypothesis.logs)
+        return [] if fitted is None else [compared(hypothesis, fitted)]
+
+    return tried
+
+
+def _least(trials: Sequence[Hypothesis]) -> float:
     return min((one.left for one in trials), default=1.0)
 
 
@@ -258,17 +267,15 @@ def _doubtful_zeros(logs: Sequence[Log], tests: Sequence[ResidualTest]) -> list[
     return [logs[0].position_names.index(one.about) for one in zeros[:_MOST_ZEROS]]
 
 
-def _best_zero(
-    fit: Fit, mechanism: Mechanism, logs: tuple[Log, ...], joint: int, before: Reference
-) -> list[Trial]:
+def _best_zero(mechanism: Mechanism, logs: tuple[Log, ...], joint: int, tried: _Tried) -> list[Hypothesis]:
     """The zero of one joint with the least residual: two steps of a parabola through three values."""
-    trials: dict[float, Trial] = {}
+    trials: dict[float, Hypothesis] = {}
     step, middle = _ZERO_STEP, 0.0
     for _ in range(_ZERO_ROUNDS):
         sizes = [middle - step, middle, middle + step]
         for size in sizes:
             if size not in trials:
-                found = _tried(fit, shifted_zero(mechanism, logs, joint, size), before)
+                found = tried(shifted_zero(mechanism, logs, joint, size))
                 if not found:
                     return list(trials.values())
                 trials[size] = found[0]
@@ -279,11 +286,11 @@ def _best_zero(
             continue
         middle += float(np.clip(0.5 * (a - c) / bend, -3.0, 3.0)) * step
         step *= 0.4
-    last = _tried(fit, shifted_zero(mechanism, logs, joint, middle), before)
+    last = tried(shifted_zero(mechanism, logs, joint, middle))
     return [min([*trials.values(), *last], key=lambda one: one.left)]
 
 
-def _best_sizes(fit: Fit, mechanism: Mechanism, logs: tuple[Log, ...], before: Reference) -> list[Trial]:
+def _best_sizes(mechanism: Mechanism, logs: tuple[Log, ...], tried: _Tried) -> list[Hypothesis]:
     """Dimensions at their values of least residual, by a parabola through three; the best ones only."""
     promising: list[tuple[float, str, float]] = []
     for name, value in list(mechanism.geometry.items())[:MOST_SIZES]:
@@ -291,17 +298,17 @@ def _best_sizes(fit: Fit, mechanism: Mechanism, logs: tuple[Log, ...], before: R
         sides = []
         for size in (value - step, value + step):
             one = other_size(mechanism, logs, name, size)
-            sides += [] if one is None else _tried(fit, one, before)
+            sides += [] if one is None else tried(one)
         if len(sides) < 2:
             continue
         a, b, c = sides[0].left ** 2, 1.0, sides[1].left ** 2
         bend = a - 2.0 * b + c
         move = float(np.clip(0.5 * (a - c) / bend, -5.0, 5.0)) if bend > 0.0 else 5.0 * np.sign(a - c)
         promising.append((b + 0.5 * (c - a) * move + 0.5 * bend * move**2, name, value + float(move) * step))
-    trials: list[Trial] = []
+    trials: list[Hypothesis] = []
     for _, name, value in sorted(promising)[:_SIZES_REFINED]:
         best = other_size(mechanism, logs, name, value)
-        trials += [] if best is None else _tried(fit, best, before)
+        trials += [] if best is None else tried(best)
     return trials
 
 
@@ -348,8 +355,8 @@ def _fitted(fit: Fit, mechanism: Mechanism, logs: tuple[Log, ...]) -> LinearFit 
 
 
 def _named(
-    trials: Sequence[Trial], percent: float, floors: Mapping[str, float]
-) -> tuple[Trial, Notice] | None:
+    trials: Sequence[Hypothesis], percent: float, floors: Mapping[str, float]
+) -> tuple[Hypothesis, Notice] | None:
     """The correction that explains the residuals, and its warning; None if none does.
 
     Args:
@@ -358,7 +365,7 @@ def _named(
         floors: Noise floor of each effort, in its unit.
     """
 
-    def explains(one: Trial) -> bool:
+    def explains(one: Hypothesis) -> bool:
         if one.p < SIGNIFICANT and one.left < _EXPLAINS:
             return True
         noise = all(rms < _NOISE * floors.get(name, 0.0) for name, rms in one.rms.items())
@@ -369,9 +376,8 @@ def _named(
         return None
     best = explaining[0]
     beside = [one for one in explaining[1:] if one.left < _AS_GOOD * best.left]
-    others = (
-        f"; as well explained by: {', or '.join(one.hypothesis.name for one in beside[:2])}" if beside else ""
+    others = f"; as well explained by: {', or '.join(one.name for one in beside[:2])}" if beside else ""
+    text = (
+        f"{best.notice.text}: so corrected, the residual is {best.percent:.2g} % instead of {percent:.2g} %"
     )
-    one = best.hypothesis
-    text = f"{one.notice.text}: so corrected, the residual is {best.percent:.2g} % instead of {percent:.2g} %"
-    return best, replace(one.notice, text=text + others)
+    return best, replace(best.notice, text=text + others)

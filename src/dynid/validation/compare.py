@@ -19,7 +19,6 @@ from dynid.common.catalogue import CATALOGUE
 from dynid.common.errors import DynidError, InputError, NoResultError
 from dynid.common.notices import Notice, notice
 from dynid.estimator.estimator import estimator_named, solve_weighted
-from dynid.estimator.wls import Weights
 from dynid.experiment.experiment import Experiment, experiment_from
 from dynid.fit import Fit, fit_task
 from dynid.mechanism.load import load_robot
@@ -329,7 +328,7 @@ def _nested(small: Fit, large: Fit, worth: float) -> FTest | None:
     if not within or small is large or small.problem.mechanism.terms != large.problem.mechanism.terms:
         return None
     one = estimator_named("wls")(small.seen.system)
-    other = solve_weighted(large.seen.system, Weights(one.weights))
+    other = solve_weighted(large.seen.system, one.weights)
     n_rows = sum(group.n_rows for group in large.seen.system.groups)
     more = len(other.chi) - len(one.chi)
     return f_test(one.residual_norm, other.residual_norm, more, n_rows, len(other.chi), worth)

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from itertools import combinations
 
 import numpy as np
@@ -12,6 +12,7 @@ from jaxtyping import Float
 from dynid.checks.fault_columns import ALL
 from dynid.common.arrays import Array
 from dynid.common.notices import Notice, notice
+from dynid.linear import LinearFit
 from dynid.mechanism.joint import JointKind
 from dynid.mechanism.mechanism import Mechanism, Payload
 from dynid.motion.log import Log
@@ -25,18 +26,28 @@ _FRICTION = (("Fv", "Fr"), ("Fs", "Fl", "Fk"))  # viscous and dry; the first is 
 
 @dataclass(frozen=True, eq=False)
 class Hypothesis:
-    """One correction.
+    """One correction, and what is left of the residuals once it is fitted.
 
     Attributes:
         notice: The warning, if it is the cause.
         mechanism, logs: As they would be without the fault.
         name: The correction in a few words.
+        fit: With it; None: not fitted yet.
+        left: Part of the residual that remains, every effort alike.
+        rms: Residual of each effort, in its unit.
+        percent: 100 |Y - W chi| / |Y|.
+        p: Of the hypothesis that the description is as good.
     """
 
     notice: Notice
     mechanism: Mechanism
     logs: tuple[Log, ...]
     name: str
+    fit: LinearFit | None = None
+    left: float = 1.0
+    rms: Mapping[str, float] = field(default_factory=dict)
+    percent: float = 0.0
+    p: float = 1.0
 
     @property
     def code(self) -> str:

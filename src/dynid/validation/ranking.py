@@ -12,8 +12,8 @@ fitted (a joint zero), which makes the test conservative.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 
 import numpy as np
 from jaxtyping import Float
@@ -34,61 +34,32 @@ _NAMES = {"zero": "zero of '{}'", "gravity": "gravity tilted", "mounting": "moun
 _Place = tuple[str, int, int]
 
 
-@dataclass(frozen=True, eq=False)
-class Reference:
-    """The fit of the description as it is.
+def comparison_with(before: LinearFit) -> Callable[[Hypothesis, LinearFit], Hypothesis]:
+    """A function that gives a correction its fit and compares it with the description as it is.
 
-    Attributes:
-        rms, norm: Residual of each effort and what was measured, rms, in its unit.
-        percent: 100 |Y - W chi| / |Y|.
-        parts: Log, run and number of each block -> the part to which it belongs.
-        errors: Mean square of each part, in units of `rms`, shape (c,).
+    Args:
+        before: The fit of the description as it is. The blocks of its rows are the parts of the test.
     """
-
-    fit: LinearFit
-    rms: Mapping[str, float]
-    norm: Mapping[str, float]
-    percent: float
-    parts: Mapping[_Place, int]
-    errors: Float[Array, "c"]
-
-
-@dataclass(frozen=True, eq=False)
-class Trial:
-    """One correction and its fit.
-
-    Attributes:
-        left: Part of the residual that remains, every effort alike.
-        rms: Residual of each effort, in its unit.
-        percent: 100 |Y - W chi| / |Y|.
-        p: Of the hypothesis that the description is as good.
-    """
-
-    hypothesis: Hypothesis
-    fit: LinearFit
-    left: float
-    rms: Mapping[str, float]
-    percent: float
-    p: float
-
-
-def reference_of(fit: LinearFit) -> Reference:
-    """What all corrections are compared with."""
-    places = sorted({(one.log, *place) for one in fit.data.source.groups for place in one.places})
+    places = sorted({(one.log, *place) for one in before.data.source.groups for place in one.places})
     count = min(PARTS, len(places))
     parts = {place: k * count // len(places) for k, place in enumerate(places)}
-    rms, norm, percent = _residuals(fit)
-    return Reference(fit, rms, norm, percent, parts, _by_part(fit, rms, parts))
+    described, norm, _ = _residuals(before)
+    errors = _by_part(before, described, parts)
+
+    def compared(hypothesis: Hypothesis, fit: LinearFit) -> Hypothesis:
+        rms, _, percent = _residuals(fit)
+        shared = [name for name in described if name in rms and norm[name] > 0.0]
+        now, then = (sum((x[name] / norm[name]) ** 2 for name in shared) for x in (rms, described))
+        left = float(np.sqrt(now / then)) if then > 0.0 else 1.0
+        p = _p_value(errors, _by_part(fit, described, parts))
+        return replace(hypothesis, fit=fit, left=left, rms=rms, percent=percent, p=p)
+
+    return compared
 
 
-def trial_of(hypothesis: Hypothesis, fit: LinearFit, before: Reference) -> Trial:
-    """A corrected fit, compared with the description."""
-    rms, _, percent = _residuals(fit)
-    shared = [name for name in before.rms if name in rms and before.norm[name] > 0.0]
-    now, then = (sum((x[name] / before.norm[name]) ** 2 for name in shared) for x in (rms, before.rms))
-    left = float(np.sqrt(now / then)) if then > 0.0 else 1.0
-    p = _p_value(before.errors, _by_part(fit, before.rms, before.parts))
-    return Trial(hypothesis, fit, left, rms, percent, p)
+def residual_percent(fit: LinearFit) -> float:
+    """100 |Y - W chi| / |Y| over all rows."""
+    return _residuals(fit)[2]
 
 
 def _residuals(fit: LinearFit) -> tuple[dict[str, float], dict[str, float], float]:
@@ -137,7 +108,10 @@ def _p_value(before: Float[Array, "c"], after: Float[Array, "c"]) -> float:
 
 
 def ranked(
-    trials: Sequence[Trial], described: float, tests: Sequence[ResidualTest], named: Trial | None = None
+    trials: Sequence[Hypothesis],
+    described: float,
+    tests: Sequence[ResidualTest],
+    named: Hypothesis | None = None,
 ) -> tuple[DescriptionTest, ...]:
     """Significant corrections with the least residual first, then the description, then the others.
 
@@ -150,11 +124,11 @@ def ranked(
     best: list[tuple[float, DescriptionTest]] = []
     other: list[tuple[float, DescriptionTest]] = []
     for one in trials:
-        entry = DescriptionTest(one.hypothesis.name, one.percent, one.p)
+        entry = DescriptionTest(one.name, one.percent, one.p)
         first = one is named or one.p < _CERTAIN or (one.p < SIGNIFICANT and one.left < _BETTER)
         first &= one is named or one.left < 1.0
         (best if first else other).append((-1.0 if one is named else one.left, entry))
-    tried = {one.hypothesis.code for one in trials}
+    tried = {one.code for one in trials}
     for test in tests:
         if test.test not in _NAMES or (test.test == "gravity" and "gravity-off" in tried and not test.warned):
             continue

@@ -93,7 +93,7 @@ class ForceSensorCase(Case):
 
     def files(self, fit: Fit) -> dict[str, str]:
         """The program that takes the tool out of the readings."""
-        unseen = [one.name for one in fit.parts.not_identifiable]
+        unseen = list(fit.parts.not_identifiable)
         return compensation_files(fit.problem, fit.chi, unseen)
 
     def hides(self, choice: str) -> bool:

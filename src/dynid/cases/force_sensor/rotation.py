@@ -21,7 +21,7 @@ _FAST = 2.0, 5.0  # rad/s, rad/s^2
 def rotation(finished: Finished) -> tuple[Notice, ...]:
     """Which of mass, centre of mass and inertia the motion did not excite enough, and why."""
     parts = finished.fit.parts
-    unseen = [one.name for one in parts.not_identifiable]
+    unseen = list(parts.not_identifiable)
     return check_rotation(finished.fit.problem, parts.parameters, unseen)
 
 

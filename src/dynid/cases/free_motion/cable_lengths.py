@@ -19,7 +19,7 @@ from dynid.common.arrays import Array
 from dynid.common.errors import InputError
 from dynid.common.levenberg import Schedule, least_squares
 from dynid.common.notices import notice
-from dynid.conditioning.slope_rows import SlopeRows
+from dynid.conditioning.slope_rows import slope_rows
 from dynid.experiment.experiment import Experiment
 from dynid.experiment.sections import REFINE
 from dynid.mechanism.cable import driven_cables
@@ -267,7 +267,7 @@ def _runs_of(
         motion = Motion(with_lengths(log, problem.mechanism, lengths + step), plan)
         changed.append((problem.rows_along(motion, like=source), None))
     alone = replace(problem, sources=(source,), filters=(problem.filters[i],))
-    groups = row_groups(alone, [SlopeRows(source, changed, [STEP] * c, chi)])
+    groups = row_groups(alone, [slope_rows(source, changed, [STEP] * c, chi)])
     found = {}
     for piece, (low, _) in enumerate(source.pieces()):
         place = next(k for k, (a, b) in enumerate(log.segments) if a <= low < b)

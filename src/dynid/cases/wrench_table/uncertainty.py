@@ -42,7 +42,7 @@ def with_rounding(parts: EstimateParts, fit: Fit) -> EstimateParts:
     data, used = fit.data, parts.solution
     kept = [k for k, one in enumerate(parts.parameters) if one.essential]
     system = data.system if len(kept) == len(parts.parameters) else restrict(data.system, kept)
-    root = least_squares(system.factor(used.weights)).root
+    _, root, _ = least_squares(system.factor(used.weights))
     found = rounding(sources, _places(problem, system), data.S[:, kept], fit.linear_chi, root, used.weights)
     spread = _spread(parts, found, system, used.residual_norms)
     dropped = set(parts.spread.notices) - set(spread.notices)

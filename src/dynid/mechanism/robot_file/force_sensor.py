@@ -19,7 +19,7 @@ _RANGE = ("force", "moment")
 def read_force_sensor(entry: Entry) -> ForceSensor:
     """The mapping `force_sensor:` of an experiment."""
     scope = Scope()
-    fields = {name: one for name, one in entry.fields(_KEYS).items() if one.node.value is not None}
+    fields = {name: one for name, one in entry.fields(_KEYS).items() if one.value is not None}
     options: dict[str, Any] = {
         name: fields[name].choice(valid) for name, valid in _CHOICES.items() if name in fields
     }

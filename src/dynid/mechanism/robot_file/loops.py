@@ -211,7 +211,7 @@ def _of_equation(fields: Mapping[str, Entry]) -> Iterator[tuple[str, Entry]]:
         yield from fields["of"].mapping().items()
     if "expression" in fields:
         where = fields["expression"]
-        expression = parse(where.node.text, file=where.file, place=where.place)
+        expression = parse(where.written, file=where.file, place=where.place)
         yield from ((name, where) for _, name in sorted(expression.signals))
 
 

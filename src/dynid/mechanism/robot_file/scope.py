@@ -56,7 +56,7 @@ class Scope:
             self.symbols[name] = self._named(name, declared)
             # A value given from outside is exact: only what the file wrote can be rounded.
             if self.symbols[name] == declared:
-                self._literals[name] = given.node.text.strip()
+                self._literals[name] = given.written.strip()
 
     def number(self, entry: Entry) -> float:
         """A number, or arithmetic over the symbols."""
@@ -65,8 +65,8 @@ class Scope:
     def length(self, entry: Entry, name: str) -> float:
         """A length [m]; a bare non-zero number gets the name `name`."""
         value = _without_rounding(self.number(entry))
-        text = entry.node.text
-        bare = not isinstance(entry.node.value, str) or not parse(text).symbols
+        text = entry.written
+        bare = not isinstance(entry.value, str) or not parse(text).symbols
         return self.bare_length(value, name) if bare else value
 
     def bare_length(self, value: float, name: str) -> float:
@@ -80,9 +80,9 @@ class Scope:
 
     def angle(self, entry: Entry) -> float:
         """An angle [rad], exact when it was written as a rounded multiple of pi/12."""
-        text = entry.node.text.strip()
-        plain = not isinstance(entry.node.value, str) or not parse(text).symbols
-        if isinstance(entry.node.value, str):
+        text = entry.written.strip()
+        plain = not isinstance(entry.value, str) or not parse(text).symbols
+        if isinstance(entry.value, str):
             bare = text.lstrip("+-").strip()
             text = self._literals.get(bare, text)
         return self.written_angle(self.number(entry), text, entry.path, plain)

@@ -122,7 +122,7 @@ def _terms(entry: Entry) -> tuple[str, ...]:
 
 def is_none(entry: Entry) -> bool:
     """Whether drive terms are switched off here: `none` or nothing."""
-    return entry.node.value is None or entry.node.value == "none"
+    return entry.value is None or entry.value == "none"
 
 
 def read_couplings(
@@ -164,7 +164,7 @@ def read_terms(entry: Entry, scope: Scope, joints: Sequence[Joint]) -> tuple[Ter
         fields = item.fields(("name", "joint", "expression"), required=("name", "joint", "expression"))
         joint = check_coordinate(fields["joint"], fields["joint"].text(), joints)
         where = fields["expression"]
-        expression = parse(where.node.text, file=entry.file, place=where.place).bound(scope.symbols)
+        expression = parse(where.written, file=entry.file, place=where.place).bound(scope.symbols)
         for kind, name in sorted(expression.signals):
             if name not in coordinates and not (kind == "q" and name in positions):
                 raise where.error(f"{kind}({name}): unknown joint '{name}'" + nearest(name, coordinates))

@@ -31,7 +31,7 @@ def section(estimate: Estimate) -> Section:
     unknown = len(estimate.not_identifiable)
     body = render(
         "unknown.html",
-        items=estimate.not_identifiable,
+        reasons=estimate.not_identifiable,
         invisible=estimate.invisible,
         weak=[_words(p) for p in sorted(weak, key=_uncertainty)[:_LISTED]],
         n_weak=len(weak),
@@ -67,7 +67,7 @@ def _zero(p: ParameterEstimate) -> str:
 
 def _moves(estimate: Estimate, poor: list[ParameterEstimate]) -> list[tuple[str, int]]:
     """Bodies and joints with the most parameters that are not known well, and how many."""
-    names = [p.name for p in poor] + [one.name for one in estimate.not_identifiable]
+    names = [p.name for p in poor] + list(estimate.not_identifiable)
     count: dict[str, int] = {}
     for name in names:
         count[owner_of(name)] = count.get(owner_of(name), 0) + 1
