@@ -37,7 +37,7 @@ PHYSICS = {
         " bodies and these drive terms do not explain all of the data",
         "compare friction models, check delay and effort scale, or give a larger `spread`",
     ),
-    "at-bound": care(
+    "at-bound": note(
         f"parameters at the lower bound zero: {_READ}",
         "{names}: at the lower bound zero; sigma does not account for the bound",
         "check for a missing friction term, a delay, or efforts measured on the link side",
