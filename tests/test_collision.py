@@ -143,6 +143,22 @@ def test_bodies_fixed_to_a_neighbour_are_neighbours(tmp_path: Path) -> None:
     assert frozenset(("base", "lower")) not in near
 
 
+@pytest.mark.parametrize("known", [True, False])
+def test_the_last_link_is_checked_to_twice_its_centre_of_mass_or_named(tmp_path: Path, known: bool) -> None:
+    """A link without shape and next joint was not checked, and nothing said so."""
+    text = "\n".join(line for line in PENDULUM.splitlines() if "tool" not in line)
+    file = tmp_path / "pendulum.yaml"
+    file.write_text(
+        text if known else text.replace("  lower: {prior: {M: 2, com: [0.2, 0, 0], YY: 0.15}}", "")
+    )
+    found = excite(str(file), ExciteSettings(floor=0.3, **QUICK))  # type: ignore[arg-type]
+    codes = [one.code for one in found.notices]
+    assert ("bodies-unchecked" in codes) == (not known)
+    if known:
+        assert isinstance(found, Excitation)
+        assert lowest(found) > 0.3
+
+
 def test_a_motion_keeps_above_the_floor_that_it_would_hit(tmp_path: Path) -> None:
     """Heights by plane trigonometry, not by capsules; the approach and the way back count too."""
     free = pendulum(tmp_path)

@@ -1,8 +1,8 @@
 """What the collision check of an exciting motion uses: capsules, the floor, and pairs that always touch.
 
 Capsules come from the robot file or from the collision shapes of the description. Bodies of a tree without
-any get slender capsules along their links; the links of a closed robot often pass each other in planes that
-the description does not have, so it is not checked without capsules.
+any get slender capsules along their links, the last one to twice its centre of mass. The links of a closed
+robot often pass each other in planes that the description does not have: without capsules it is not checked.
 """
 
 from __future__ import annotations
@@ -35,6 +35,7 @@ class CollisionCheck:
         on: Whether the check was asked for.
         floor: Height of the floor, base frame, in [m]; None: unknown.
         assumed: Bodies with capsules along their links.
+        bare: Bodies without any capsule: not checked.
         touching: Pairs of bodies that always touch, and bodies mounted on the base that always touch the
             floor: not checked.
         pairs, ground: The limits; None if there is nothing to check.
@@ -43,6 +44,7 @@ class CollisionCheck:
     on: bool
     floor: float | None
     assumed: tuple[str, ...] = ()
+    bare: tuple[str, ...] = ()
     touching: frozenset[str] = frozenset()
     pairs: Collisions | None = None
     ground: Floor | None = None
@@ -67,6 +69,8 @@ class CollisionCheck:
         if not self.on:
             return (notice("collisions-off"),)
         found = [] if self.pairs else [notice("collisions-unchecked")]
+        if self.bare:
+            found.append(notice("bodies-unchecked", names=", ".join(self.bare)))
         if self.assumed:
             found.append(notice("capsules-assumed", names=", ".join(self.assumed)))
         if self.touching:
@@ -88,11 +92,23 @@ def with_capsules(robot: Mechanism, settings: ExciteSettings) -> tuple[Mechanism
     radius = max(_SLENDER * length, _LEAST_RADIUS)
     found, assumed = dict(robot.capsules), []
     for i, body in enumerate(shapes["bodies"]):
-        own = tuple(Capsule(a, b, radius) for k, a, b in segments if k == i)
+        own = tuple(Capsule(a, b, radius) for k, a, b in segments if k == i) or _last_link(
+            robot, body, radius
+        )
         if body not in found and own:
             found[body] = own
             assumed.append(body)
     return replace(robot, capsules=found), tuple(assumed)
+
+
+def _last_link(robot: Mechanism, name: str, radius: float) -> tuple[Capsule, ...]:
+    """A body without a next joint ends twice as far as its centre of mass; none if that is not known."""
+    body = robot.bodies.get(name)
+    values = {} if body is None else {**body.prior, **body.known}
+    if values.get("M", 0.0) <= 0.0 or not all(moment in values for moment in ("MX", "MY", "MZ")):
+        return ()
+    centre = np.array([values[moment] for moment in ("MX", "MY", "MZ")]) / values["M"]
+    return (Capsule(np.zeros(3), 2.0 * centre, radius),)
 
 
 def collision_check(
@@ -124,7 +140,10 @@ def collision_check(
     )
     pairs = Collisions(path, touching)
     ground = None if floor is None else Floor(path, floor, touching)
-    return CollisionCheck(True, floor, assumed, touching, pairs or None, ground or None)
+    robot = path.mechanism
+    moved = [joint.child for joint in robot.joints if joint.coordinates] if robot.capsules else []
+    bare = tuple(body for body in moved if body not in robot.capsules)
+    return CollisionCheck(True, floor, assumed, bare, touching, pairs or None, ground or None)
 
 
 def _poses(path: Path, low: Float[Array, "j"], high: Float[Array, "j"]) -> RobotStates | None:

@@ -131,12 +131,17 @@ SIMULATION = {
     "collisions-unchecked": care(
         "the description of a closed robot has no capsules and no collision shapes, or no two bodies that"
         " could meet",
-        "collisions between bodies are not checked: there are no capsules of bodies that could meet",
+        "collisions between bodies are not checked: no two bodies with capsules could meet",
+        "give `capsules:` in the robot file, or watch the motion before you run the robot",
+    ),
+    "bodies-unchecked": care(
+        "bodies have no capsules, no collision shapes and no centre of mass to assume a capsule from",
+        "collisions of {names} with other bodies and the floor are not checked: they have no capsules",
         "give `capsules:` in the robot file, or watch the motion before you run the robot",
     ),
     "capsules-assumed": note(
         "bodies without readable collision shapes (meshes are not opened) are checked as slender capsules"
-        " along their links",
+        " along their links, the last one to twice its centre of mass",
         "capsules along the links are assumed for the collision check of {names}",
         "give `capsules:` in the robot file",
     ),
