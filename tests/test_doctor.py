@@ -118,8 +118,8 @@ def test_several_faults_are_found_at_once(here: Path) -> None:
     wrong["t"][400:] += 1.0
     write("wrong.csv", wrong)
     found = package.check("arm.yaml", "wrong.csv")
-    assert {"forced", "effort-spikes", "gap"} <= set(found.codes())
-    (speed_finding,) = [one for one in found.findings if one.code == "forced"]
+    assert {"refused", "effort-spikes", "gap"} <= set(found.codes())
+    (speed_finding,) = [one for one in found.findings if one.code == "refused"]
     assert "velocity in degrees" in speed_finding.text
     assert speed_finding.channel == "dq_2, joint_2"
 

@@ -165,8 +165,9 @@ def finding_of(one: Notice, names: Sequence[str], log: str = "") -> Finding:
         names: Joints and efforts that texts may name.
         log: That it belongs to; empty: all.
     """
-    refused = one.code == "forced"
-    return _line(one.severity, one.code, one.text, one.remedy, names, (log,), refused)
+    if one.code == "forced":  # by the diagnosis itself, not by the user
+        return _line(one.severity, "refused", one.text.partition(": ")[2], one.remedy, names, (log,), True)
+    return _line(one.severity, one.code, one.text, one.remedy, names, (log,), False)
 
 
 def refusal(error: InputError, names: Sequence[str] = (), log: str = "") -> Finding:

@@ -197,7 +197,9 @@ def _plan_one(log: Log, filter: FilterSettings, mask: MaskSettings, common: _Com
         + ("" if filter.decimate else ", chosen: about 4 samples per period of the cutoff"),
         "low-pass on rows": f"{rows:.4g} Hz" + ("" if filter.rows else ", 0.8 of half the kept rate"),
         "reversals": f"rows dropped below {_shown(reversal)} {common.unit} and {around} samples around"
-        + (chosen if mask.speed is None else ""),
+        + (chosen if mask.speed is None else "")
+        if np.any(reversal) or around
+        else "no rows dropped",
         "rest": f"samples dropped where all coordinates stay below {_shown(rest)} {common.unit}"
         + (f" for {_REST_SECONDS} s{chosen}" if mask.rest is None else ""),
     }

@@ -233,7 +233,7 @@ def _physical(fit: Fit, trials: Sequence[Hypothesis]) -> tuple[Hypothesis, Notic
         if one.fit is not None and one.code in _ABSORBED and one.left < _NO_WORSE:
             *_, physics = realise(one.fit.problem, plain, one.fit.data, one.fit.solution, None)
             if not any(found.code == "not-physical" for found in physics):
-                text = f"{one.notice.text}: so corrected, the parameters are physically consistent"
+                text = f"{one.notice.text}: with this correction the parameters are physically consistent"
                 return one, replace(one.notice, text=text)
     return None
 
@@ -378,6 +378,7 @@ def _named(
     beside = [one for one in explaining[1:] if one.left < _AS_GOOD * best.left]
     others = f"; as well explained by: {', or '.join(one.name for one in beside[:2])}" if beside else ""
     text = (
-        f"{best.notice.text}: so corrected, the residual is {best.percent:.2g} % instead of {percent:.2g} %"
+        f"{best.notice.text}: with this correction the residual is {best.percent:.2g} % instead of"
+        f" {percent:.2g} %"
     )
     return best, replace(best.notice, text=text + others)

@@ -185,7 +185,7 @@ RESIDUALS = {
         "dimension '{name}' seems to be {value:.5g} instead of {described:.5g} (m or rad)",
         "measure it, or estimate it with the parameters",
         closure=(
-            "the redundant encoders fit {name} changed by {size:+.2g} m or rad: so corrected, {percent:.2g} %"
+            "the redundant encoders fit {name} changed by {size:+.2g} m or rad: then {percent:.2g} %"
             " of their closure misfit remains{beside}",
             "measure this dimension",
         ),

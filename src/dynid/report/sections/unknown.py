@@ -41,11 +41,16 @@ def section(estimate: Estimate) -> Section:
         close=_CLOSE,
         map=correlation_figure(estimate),
         moves=_moves(estimate, [*weak, *zero]),
-        robot=estimate.robot,
+        robot=_named(estimate),
         free=estimate.fit.cost_C is not None,
     )
     note = f"{unknown} not identifiable, {len(weak)} weak, {len(zero)} indistinguishable from zero"
     return Section("unknown", "What don't we know?", body, note=note)
+
+
+def _named(estimate: Estimate) -> str:
+    """The robot as a command names it: its file beside the result, or a built-in one."""
+    return str(estimate.provenance.get("options", {}).get("robot", estimate.robot))
 
 
 def _uncertainty(p: ParameterEstimate) -> float:
