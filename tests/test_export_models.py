@@ -57,7 +57,7 @@ def estimate_of(robot: Mechanism, values: dict[str, float], loads=((),)) -> Esti
         "inverse",
         "ols",
         found,
-        (),
+        {},
         fit,
         np.diag(sigma**2),
         provenance={"options": {"robot": robot_file}},

@@ -67,7 +67,7 @@ def estimate(name: str, names, units, x, covariance=None) -> Estimate:
         for one in zip(names, units, map(float, x), map(float, sigma), strict=True)
     )
     fit = Fit(100, len(x), len(x), 1e9, 1.0, 1.0, 1.0, 1.0)
-    return Estimate(name, "inverse", "ols", found, (), fit, covariance)
+    return Estimate(name, "inverse", "ols", found, {}, fit, covariance)
 
 
 @cache
