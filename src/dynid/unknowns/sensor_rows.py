@@ -50,19 +50,20 @@ def sensor_rows(problem: Problem, pairs: Sequence[tuple[Problem, Problem]], step
         step: Distance between the two values, in [m] or [rad].
     """
     parts = []
-    for i, start, stop in _parts(problem):
-        own = problem.case.contradictions(problem, i, start, stop)
+    for i, places in _parts(problem).items():
+        own = problem.case.contradictions(problem, i, places)
         if own is None:
             return None
         slopes = []
         for high, low in pairs:
-            above = high.case.contradictions(high, i, start, stop)
-            below = low.case.contradictions(low, i, start, stop)
-            slopes.append((np.asarray(above) - np.asarray(below)) / step)
-        S = np.stack(slopes, axis=2).reshape(-1, len(pairs))
-        r = own.reshape(-1)
-        fine = np.isfinite(r) & np.all(np.isfinite(S), axis=1)
-        parts.append((S[fine], r[fine]))
+            above = high.case.contradictions(high, i, places) or []
+            below = low.case.contradictions(low, i, places) or []
+            slopes.append([(a - b) / step for a, b in zip(above, below, strict=True)])
+        for k, one in enumerate(own):
+            S = np.stack([slope[k] for slope in slopes], axis=2).reshape(-1, len(pairs))
+            r = one.reshape(-1)
+            fine = np.isfinite(r) & np.all(np.isfinite(S), axis=1)
+            parts.append((S[fine], r[fine]))
     S, r = np.concatenate([one for one, _ in parts]), np.concatenate([one for _, one in parts])
     if not len(r) or not np.any(S):
         return None
@@ -78,13 +79,13 @@ def sensor_rows(problem: Problem, pairs: Sequence[tuple[Problem, Problem]], step
     )
 
 
-def _parts(problem: Problem) -> list[tuple[int, int, int]]:
-    """Source, first and last sample of the parts, spread over all logs."""
+def _parts(problem: Problem) -> dict[int, list[tuple[int, int]]]:
+    """First sample and one after the last of the parts of each source, spread over all logs."""
     pieces = [(i, a, b) for i, source in enumerate(problem.sources) for a, b in source.pieces()]
     total = sum(b - a for _, a, b in pieces)
-    found = []
+    found: dict[int, list[tuple[int, int]]] = {}
     for i, a, b in pieces:
         count = max(1, round(_PARTS * (b - a) / max(total, 1)))
-        for start in np.linspace(a, max(a, b - _SAMPLES), count).astype(int).tolist():
-            found.append((i, start, min(start + _SAMPLES, b)))
+        starts = np.linspace(a, max(a, b - _SAMPLES), count).astype(int).tolist()
+        found.setdefault(i, []).extend((start, min(start + _SAMPLES, b)) for start in starts)
     return found
