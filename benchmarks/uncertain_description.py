@@ -1,6 +1,6 @@
 """Descriptions that are off by 1 mm or 5 mrad: do intervals contain the truth, and is the error found?
 
-    python benchmarks/uncertain_description.py [--cases C ...] [--modes M ...] [--seeds A B] [--out FILE] [--table]
+    python benchmarks/uncertain_description.py [--cases C ...] [--modes M ...] [--seeds A B] [--out FILE]
 
 Each draw moves some quantities of a robot by normal errors, simulates short logs of the moved robot and
 identifies them with the description that is off:
@@ -96,10 +96,10 @@ def trials() -> dict[str, Trial]:
 
 def logs_of(trial: Trial, robot: Mechanism, seed: int) -> tuple[tuple[Log, ...], dict[str, float]]:
     """Logs of a robot along motions of its own, and its true parameters."""
-    if robot.cables:
-        free = read_free_demo(demo_file(trial.robot), robot)
-        assert free is not None
-        return free_logs(robot, replace(free, motions=trial.motions, validation=1, rate=50.0, duration=trial.seconds), seed)[:1], dict(free.truth)
+    free = read_free_demo(demo_file(trial.robot), robot)
+    if free is not None:
+        short = replace(free, motions=trial.motions, validation=1, rate=50.0, duration=trial.seconds)
+        return free_logs(robot, short, seed)[:1], dict(free.truth)
     own = read_demo(demo_file(trial.robot), robot)
     logs = []
     for i, payload in enumerate(own.runs):
@@ -187,7 +187,8 @@ def draw(case: str, seed: int, modes: list[str]) -> Iterator[dict[str, Any]]:
 
 def table(draws: list[dict[str, Any]], each: bool) -> Iterator[str]:
     """Shares of truths inside their interval by case and mode, and what was found."""
-    yield f"{'':18}{'mode':9}{'draws':>6}{'inside':>9}{'worst parameter':>40}{'CPU':>8}  quantities: within 3 sigma"
+    head = f"{'':18}{'mode':9}{'draws':>6}{'inside':>9}{'worst parameter':>40}{'CPU':>8}"
+    yield head + "  quantities: within 3 sigma"
     keys = dict.fromkeys((one["case"], one["mode"]) for one in draws)
     for case, mode in keys:
         own = [one for one in draws if (one["case"], one["mode"]) == (case, mode)]

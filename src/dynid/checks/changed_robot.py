@@ -5,7 +5,8 @@ Estimates at two values of a quantity x give the total derivative of the estimat
     d chi / dx  =  (chi(x + h) - chi(x - h)) / 2h
 
 with everything that depends on x: W, Y, weights, and what an estimator does with its rows; only the noise
-that an estimator draws for its columns stays that of x. For least squares it is -(W^T W)^-1 (W^T D - dW^T rho), D = d(W chi - Y)/dx at fixed chi.
+that an estimator draws for its columns stays that of x. For least squares it is
+-(W^T W)^-1 (W^T D - dW^T rho), D = d(W chi - Y)/dx at fixed chi.
 """
 
 from __future__ import annotations

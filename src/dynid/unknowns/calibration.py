@@ -9,7 +9,8 @@ the prior of the description: s_0 is its `sigma:`, else 10 mm or 10 mrad. One Ga
     D = d(W chi - Y)/dx,   D~ = D - W W^+ D,      dx = H^-1 (D~^T r - S^T r_s / s^2 + P (x_0 - x))
     H = D~^T D~ + S^T S / s^2 + P,                S = d r_s / dx,     P = diag(1 / s_0^2)
 
-and the covariance counts errors that last through a block of the log (scores g of blocks):
+and the covariance counts errors that last through a block of the log or come back with a repeated motion
+(scores g of blocks, summed over repeats):
 
     C_x = H^-1 (sum g_e g_e^T + sum g_s g_s^T + P) H^-1
 """
@@ -33,7 +34,8 @@ from dynid.mechanism.description import TILTS, ZERO, at_values, current
 from dynid.mechanism.mechanism import Mechanism
 from dynid.motion.plan import MotionPlan
 from dynid.problem import Problem, prepare, row_groups
-from dynid.projection.projection import Group
+from dynid.projection.projection import Group, System
+from dynid.statistics.clusters import duration, repeated, stretches
 from dynid.unknown import Task
 from dynid.unknowns.sensor_rows import SensorRows, sensor_rows
 
@@ -45,8 +47,6 @@ _STILL = 0.05  # of sigma: a smaller step changes nothing
 _LONGEST = 3.0  # of the prior deviation: a longer step leaves the region where it is linear
 _HALVINGS = 4
 _BLOCKS = 40
-# m or rad: rounding of encoders repeats with a motion, and no robot is as rigid and round as its description.
-_FINEST = 1e-6
 _SEEN = 0.5  # of the prior deviation: data that leave more than this do not determine a quantity
 
 
@@ -226,8 +226,7 @@ class _Search:
             )
             for i, source in enumerate(problem.sources)
         ]
-        groups = row_groups(problem, sources)
-        efforts = _effort_blocks(groups, fit, len(pairs))
+        efforts = _effort_blocks(row_groups(problem, sources), fit, len(pairs))
         sensors = sensor_rows(problem, pairs, 2.0 * STEP)
         return _combined(efforts, sensors, len(self.names))
 
@@ -243,12 +242,16 @@ class _Search:
 
 @dataclass(frozen=True, eq=False)
 class _Blocks:
-    """Weighted rows of efforts: W, D and residual of every block, and where they are in time."""
+    """Weighted rows of efforts: W, D and residual of every block.
+
+    Attributes:
+        labels: Part of the motion that each block belongs to; repeats of a motion are one part.
+    """
 
     W: list[Float[Array, "r p"]]
     D: list[Float[Array, "r k"]]
     rho: list[Float[Array, "r"]]
-    places: list[tuple[str, int, int]]
+    labels: list[int]
 
 
 def _effort_blocks(groups: Sequence[Group], fit: LinearFit, k: int) -> _Blocks:
@@ -256,6 +259,9 @@ def _effort_blocks(groups: Sequence[Group], fit: LinearFit, k: int) -> _Blocks:
     data, solution = fit.data, fit.solution
     p = len(data.S)
     found = _Blocks([], [], [], [])
+    system = System(data.source.parameters, tuple(groups))
+    parts, _, _ = stretches(system, duration(system) / _BLOCKS)
+    first = repeated(system, parts)
     weights = {
         (group.log, group.name): float(w)
         for group, w in zip(data.source.groups, solution.weights, strict=True)
@@ -273,7 +279,8 @@ def _effort_blocks(groups: Sequence[Group], fit: LinearFit, k: int) -> _Blocks:
             found.W.append(weight * W)
             found.D.append(weight * D)
             found.rho.append(weight * rho)
-            found.places.append((group.log, run, time))
+            part = parts[group.log, run, time]
+            found.labels.append(part if first is None else int(first[part]))
     return found
 
 
@@ -286,13 +293,11 @@ def _combined(efforts: _Blocks, sensors: SensorRows | None, k: int) -> _Linearis
     bare = D + W @ J
     info = bare.T @ bare
     gradient = bare.T @ rho
-    places = sorted(set(efforts.places))
-    width = max(1, -(-len(places) // _BLOCKS))
-    label = {place: i // width for i, place in enumerate(places)}
-    n = max(label.values()) + 1
+    names, labels = np.unique(efforts.labels, return_inverse=True)
+    n = len(names)
     scores = np.zeros((n, D.shape[1]))
-    for Wb, Db, rb, place in zip(efforts.W, efforts.D, efforts.rho, efforts.places, strict=True):
-        scores[label[place]] += (Db + Wb @ J).T @ rb
+    for Wb, Db, rb, label in zip(efforts.W, efforts.D, efforts.rho, labels, strict=True):
+        scores[label] += (Db + Wb @ J).T @ rb
     centred = scores - scores.mean(axis=0)
     meat = centred.T @ centred * n / max(n - 1, 1)
     cost = float(rho @ rho)
@@ -310,7 +315,7 @@ def _covariance(at: _Linearised, P: Float[Array, "k k"]) -> Float[Array, "k k"]:
     C = inverse @ (at.meat + P) @ inverse
     own, white = np.diag(C), np.diag(inverse)
     factor = np.sqrt(np.maximum(white, own) / own)
-    return np.asarray(0.5 * (C + C.T) * np.outer(factor, factor) + _FINEST**2 * np.eye(len(C)))
+    return np.asarray(0.5 * (C + C.T) * np.outer(factor, factor))
 
 
 def _unseen(

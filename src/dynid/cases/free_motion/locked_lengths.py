@@ -82,9 +82,7 @@ def estimated(log: Log, mechanism: Mechanism, positions: Sequence[str]) -> Sprea
     return Spread(means, sigmas, below, above, worst, first, tuple(by_cable.values()))
 
 
-def length_changes(
-    problem: Problem, i: int, parts: Sequence[tuple[int, int]]
-) -> list[Float[Array, "n c"]]:
+def length_changes(problem: Problem, i: int, parts: Sequence[tuple[int, int]]) -> list[Float[Array, "n c"]]:
     """Lengths of the cables at parts of log i less their mean over the run, in [m]."""
     motion, robot = problem.sources[i].motion, problem.mechanism
     found: list[Array] = [np.zeros(0)] * len(parts)
