@@ -27,16 +27,17 @@ class SensorRows:
     """Sums over all parts, weighted by the noise that is left.
 
     Attributes:
-        information: S^T S / s^2, shape (k, k).
+        information: S^T S / s^2 of each part, shape (n, k, k).
+        scores: S^T rho / s^2 of each part, rho the residual that no value of the quantities explains,
+            shape (n, k).
         gradient: -S^T r / s^2, shape (k,).
-        meat: Outer products of the scores of parts, shape (k, k).
         cost: |r|^2 / s^2.
         rms: s, in [m] or [rad].
     """
 
-    information: Float[Array, "k k"]
+    information: Float[Array, "n k k"]
+    scores: Float[Array, "n k"]
     gradient: Float[Array, "k"]
-    meat: Float[Array, "k k"]
     cost: float
     rms: float
 
@@ -72,10 +73,13 @@ def sensor_rows(problem: Problem, pairs: Sequence[tuple[Problem, Problem]], step
     left = r - S @ (np.linalg.lstsq(S / size, r, rcond=1e-10)[0] / size)
     rms = max(float(np.sqrt(np.mean(left**2))), _LEAST)
     at = np.cumsum([0, *(len(one) for _, one in parts)])
-    scores = np.array([S[a:b].T @ left[a:b] for a, b in pairwise(at)]) / rms**2
-    n = len(scores)
+    ranges = list(pairwise(at))
     return SensorRows(
-        S.T @ S / rms**2, -S.T @ r / rms**2, scores.T @ scores * n / max(n - 1, 1), float(r @ r) / rms**2, rms
+        np.array([S[a:b].T @ S[a:b] for a, b in ranges]) / rms**2,
+        np.array([S[a:b].T @ left[a:b] for a, b in ranges]) / rms**2,
+        -S.T @ r / rms**2,
+        float(r @ r) / rms**2,
+        rms,
     )
 
 
