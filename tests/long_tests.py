@@ -43,6 +43,7 @@ LONG = frozenset(
         "physics/test_shows.py::test_orthoglide_motors_and_friction_on_point_to_point_motion",
         "test_calibration.py::test_intervals_hold_the_truth_with_more_parameters_than_blocks",
         "test_consistent_real.py::test_real_bodies_fit_almost_as_well",
+        "test_uncertain_description.py::test_a_pulley_is_found_with_the_parameters",
         "test_coverage.py::test_default_intervals_cover_noise_that_remembers",
         "test_coverage.py::test_default_intervals_cover_with_few_blocks",
         "test_coverage.py::test_default_intervals_of_wls_cover_noise_that_remembers",

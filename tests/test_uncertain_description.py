@@ -10,23 +10,29 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from dynid.checks import changed_robot
 from dynid.checks.changed_robot import estimate_slopes
 from dynid.checks.description_effects import part_slopes
 from dynid.common.errors import InputError
 from dynid.excitation.random_motion import random_motion
 from dynid.experiment.experiment import Experiment
 from dynid.fit import Fit, fit_task
+from dynid.log_pass import LogPass
 from dynid.mechanism.description import at_values, current, with_zeros
 from dynid.mechanism.load import load_robot
 from dynid.mechanism.mechanism import Mechanism
 from dynid.motion.log import Log
 from dynid.pipeline import identify_logs
 from dynid.prediction.predict import EffortPrediction, predict_efforts
+from dynid.problem import as_logs
 from dynid.report.json_file import read_result
 from dynid.report.output import write_results
+from dynid.robots.demo_file import demo_file, read_free_demo
+from dynid.simulation.free_demo import free_logs
 from dynid.simulation.prescribed import simulate_log
 from dynid.statistics.estimate import Estimate
 from dynid.unknown import Task
+from dynid.unknowns.calibration import _Blocks, _covariance, _Linearised
 
 # Two bars in a vertical plane: small, so that every fit takes a fraction of a second.
 ARM = """
@@ -276,3 +282,79 @@ def test_what_the_data_do_not_see_is_named_and_counted(arm: Mechanism) -> None:
 def test_names_of_unknowns_are_checked(arm: Mechanism) -> None:
     with pytest.raises(InputError, match="a2"):
         fitted(arm, logs_of(arm, count=1), unknown={"symbols": ["a2"]})
+
+
+def test_a_motion_that_repeats_does_not_sharpen_what_is_found(arm: Mechanism) -> None:
+    """The same log twice has the same errors twice."""
+    plain = replace(arm, uncertain={})
+    [log] = logs_of(plain, noise=0.01, count=1)
+    again = replace(log, name="again")
+    sigma = []
+    for logs in ((log,), (log, again)):
+        found = fitted(plain, logs, unknown={"zeros": ["joint_1"]}).description
+        assert found is not None
+        sigma.append(found.zeros["joint_1"].sigma)
+    # Blocks of two logs are twice as long, so that other errors are joined; independent ones would give 0.71.
+    assert sigma[1] > 0.85 * sigma[0]
+
+
+def test_the_covariance_is_that_of_estimates_without_one_block() -> None:
+    """Refits of (chi, x) without each block: their scatter is the covariance of x."""
+    rng = np.random.default_rng(3)
+    n, rows, p, k = 12, 9, 5, 2
+    X = rng.standard_normal((n, rows, p + k))
+    rho = rng.standard_normal((n, rows))
+    P = 1e-6 * np.eye(k)
+    whole = X.reshape(-1, p + k)
+    rho = (rho.reshape(-1) - whole @ np.linalg.lstsq(whole, rho.reshape(-1), rcond=None)[0]).reshape(n, rows)
+    blocks = _Blocks(list(X[:, :, :p]), list(X[:, :, p:]), list(rho), list(range(n)))
+    found = _covariance(_Linearised(P, np.zeros(k), np.zeros((k, 0)), 0.0, blocks, None), P)
+    moved = []
+    for b in range(n):
+        kept = np.arange(n) != b
+        moved.append(np.linalg.lstsq(X[kept].reshape(-1, p + k), rho[kept].reshape(-1), rcond=None)[0][p:])
+    off = np.array(moved) - np.mean(moved, axis=0)
+    white = np.linalg.inv(whole.T @ whole)[p:, p:]
+    expected = np.maximum(np.diag(off.T @ off) * n / (n - 1), np.diag(white))
+    # The prior, which the refits do not have, is a part in a million of the information.
+    np.testing.assert_allclose(np.diag(found), expected, rtol=1e-4)
+
+
+def test_noise_of_columns_is_kept_while_a_length_changes(
+    arm: Mechanism, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Slopes with the noise of the estimate, against noise drawn again at every value."""
+    fit = fitted(
+        replace(arm, uncertain={}), logs_of(arm, count=1), estimator={"name": "gtls", "centred": True}
+    )
+    kept = estimate_slopes(fit, ("a1",))[0]
+    monkeypatch.setattr(changed_robot, "NearPass", lambda problem, seen, _: LogPass(problem, seen))
+    drawn = estimate_slopes(fit, ("a1",))[0]
+    sigma = np.array([p.sigma for p in fit.parts.parameters])[:, None]
+    # Of the sigma of each parameter, for 1 mm.
+    assert np.max(np.abs(kept - drawn) / sigma) * 1e-3 < 0.02
+
+
+def test_a_pulley_is_found_with_the_parameters() -> None:
+    """One coordinate of a pulley 5 mm off: found, and the platform within its intervals."""
+    nominal = replace(load_robot("cable3"), uncertain={})
+    true = at_values(nominal, {"fromz_cable3": current(nominal, "fromz_cable3") + 5e-3})
+    demo = read_free_demo(demo_file("cable3"), true)
+    assert demo is not None
+    short = replace(demo, motions=4, validation=1, rate=50.0, duration=4.0)
+    log = free_logs(true, short, 1)[0]
+    options = {"unknown": {"symbols": ["fromz_cable3"]}}
+    experiment = Experiment(robot=nominal, auto="off", **options)
+    estimate = identify_logs(nominal, as_logs([log], nominal, experiment), experiment=experiment)
+    assert estimate.description is not None
+    own = estimate.description.symbols["fromz_cable3"]
+    assert abs(own.value - true.geometry["fromz_cable3"]) < 3.0 * own.sigma < 6e-3
+    for p in estimate.parameters:
+        exact = shown(true, demo.truth)[p.name]
+        assert abs(p.value - exact) < 4.0 * p.sigma
+
+
+def shown(robot: Mechanism, truth: dict[str, float]) -> dict[str, float]:
+    """Parameters per unit mass of one platform."""
+    mass = truth["M_platform"]
+    return {f"{name[:2]}/M_platform": value / mass for name, value in truth.items() if name != "M_platform"}

@@ -201,16 +201,24 @@ class Case:
             for motion in motions
         )
 
-    def contradictions(self, problem: Problem, i: int, start: int, stop: int) -> Float[Array, "n m"] | None:
-        """What redundant sensors miss at some samples of log i, weighted, in [rad] or [m]; None: nothing."""
+    def contradictions(
+        self, problem: Problem, i: int, parts: Sequence[tuple[int, int]]
+    ) -> list[Float[Array, "n m"]] | None:
+        """What redundant sensors miss at parts (first sample, one after the last) of log i; None: nothing.
+
+        Weighted, in [rad] or [m], one array for each part.
+        """
         source = problem.sources[i]
         kinematics = kinematics_along(problem.mechanism, source.motion)
         if not isinstance(kinematics, ClosedKinematics) or not kinematics.redundant:
             return None
-        measured = source.motion.states(start, stop)
-        states = kinematics.states(start, measured)
-        miss = kinematics.sensors.miss(states.q, measured[0]) * kinematics.sensors.weight
-        return np.asarray(np.where(states.fine[:, None], miss, np.nan))
+        found = []
+        for start, stop in parts:
+            measured = source.motion.states(start, stop)
+            states = kinematics.states(start, measured)
+            miss = kinematics.sensors.miss(states.q, measured[0]) * kinematics.sensors.weight
+            found.append(np.asarray(np.where(states.fine[:, None], miss, np.nan)))
+        return found
 
     def without_effort(self, directions: Directions) -> Bool[Array, "k"]:
         """Rows in which no effort acts: 0 = W chi."""

@@ -32,7 +32,7 @@ from dynid.motion.plan import MotionPlan
 from dynid.motion.spectrum import spectrum
 from dynid.problem import Problem, row_groups
 from dynid.projection.contract import PackedRows, RowSource
-from dynid.projection.factor import Factor, triangle
+from dynid.projection.factor import Factor, merge, triangle
 from dynid.projection.projection import Group, System
 
 T = TypeVar("T")
@@ -40,6 +40,7 @@ T = TypeVar("T")
 _TASK_SAMPLES = 16384
 _TILE = 1024
 _SEED = 20240229
+_NOTHING = 1e-9  # of a column: what is left of it beside the others is rounding
 
 
 class LogPass:
@@ -136,7 +137,7 @@ class LogPass:
         self, position: Float[Array, "m"] | float | None, sign: float = 1.0, draw: int = 0
     ) -> list[RowSource]:
         """Rows of every log with noise added to its positions, the same at every call."""
-        key = (sign, draw, None if position is None else np.asarray(position, dtype=float).tobytes())
+        key = (sign, draw, _bytes(position))
         if key in self._drawn:  # centring and the noise of the columns share their draws
             return self._drawn[key]
         rng = np.random.default_rng([_SEED, draw] if draw else _SEED)
@@ -184,6 +185,85 @@ class LogPass:
 
             for _, rho, valid in series(source, rows, residual):
                 yield reduce(rho, valid, numbers)
+
+
+class KeptNoise:
+    """What noise does to the rows of a problem, computed once for many `NearPass` beside it."""
+
+    def __init__(self, near: LogPass) -> None:
+        self._near = near
+        self._noise: dict[tuple[int, bytes | None], tuple[Factor, ...]] = {}
+        self._maps: dict[tuple[int, bytes | None], list[Float[Array, "q q"]]] = {}
+
+    def noise(self, position: Float[Array, "m"] | float | None, draws: int) -> tuple[Factor, ...]:
+        """See `LogPass.noise`."""
+        key = (draws, _bytes(position))
+        if key not in self._noise:
+            self._noise[key] = self._near.noise(position, draws)
+        return self._noise[key]
+
+    def maps(self, position: Float[Array, "m"] | float | None, draws: int) -> list[Float[Array, "q q"]]:
+        """Column map of each group from its rows to its centred rows."""
+        key = (draws, _bytes(position))
+        if key not in self._maps:
+            plain, centred = self._near.blocked(), self._near.centred(position, draws)
+            pairs = zip(plain.groups, centred.groups, strict=True)
+            self._maps[key] = [_column_map(*pair) for pair in pairs]
+        return self._maps[key]
+
+
+class NearPass(LogPass):
+    """The pass of a slightly different robot: what noise does to its rows is taken from the other pass.
+
+    Noise of the positions changes with the robot far less than the rows do. Centred rows A_c of the other
+    pass are A M for its rows A, group by group, M = R^-1 R_c near the identity; here they are A' M. The
+    estimate differs by products of the two small changes, and no noise is drawn again.
+
+    Args:
+        problem: Of the changed robot.
+        data: Its system, over the same parameters.
+        near: Of the robot as it is.
+    """
+
+    def __init__(self, problem: Problem, data: BaseSystem, near: KeptNoise) -> None:
+        super().__init__(problem, data)
+        self.near = near
+
+    def noise(self, position: Float[Array, "m"] | float | None, draws: int = 1) -> tuple[Factor, ...]:
+        """Those of the other pass."""
+        return self.near.noise(position, draws)
+
+    def centred(self, position: Float[Array, "m"] | float | None, draws: int = 1) -> System:
+        """The equations, centred as those of the other pass are."""
+        own, groups = self.blocked(), []
+        for group, columns in zip(own.groups, self.near.maps(position, draws), strict=True):
+            blocks = tuple(Factor(block.R @ columns, block.n_rows) for block in group.blocks)
+            groups.append(replace(group, blocks=blocks))
+        return replace(own, groups=tuple(groups))
+
+
+def _bytes(position: Float[Array, "m"] | float | None) -> bytes | None:
+    return None if position is None else np.asarray(position, dtype=float).tobytes()
+
+
+def _column_map(plain: Group, centred: Group) -> Float[Array, "q q"]:
+    """M with R M = R_c: triangles with positive diagonals, columns of nothing unchanged."""
+    import scipy.linalg
+
+    R, R_c = (_positive(merge(group.blocks).R) for group in (plain, centred))
+    size = np.linalg.norm(R, axis=0)
+    seen = np.flatnonzero(np.abs(np.diag(R)) > _NOTHING * size)
+    M = np.eye(R.shape[1])
+    inner = _positive(triangle(R[:, seen])), _positive(triangle(R_c[:, seen]))
+    M[np.ix_(seen, seen)] = scipy.linalg.solve_triangular(*inner)
+    return M
+
+
+def _positive(R: Float[Array, "q q"]) -> Float[Array, "q q"]:
+    """A square triangle with the same products of columns and no negative diagonal."""
+    q = R.shape[1]
+    R = triangle(np.concatenate([R, np.zeros((max(0, q - len(R)), q))]))
+    return np.asarray(np.where(np.diag(R) < 0.0, -1.0, 1.0)[:, None] * R)
 
 
 def _mean(factors: Sequence[Factor]) -> Factor:

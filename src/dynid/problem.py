@@ -145,8 +145,8 @@ def prepare(
         logs: To identify from.
         experiment: Settings.
         plans: Filters and masks of each log where they are chosen already; default: from the data.
-        like: The problem of nearly the same robot along the same logs: directions that a motion chooses are
-            taken from it, and its loops are known to close.
+        like: The problem of nearly the same robot along the same logs: directions of closed robots are taken
+            from it, and its loops are known to close.
     """
     if not logs:
         raise InputError("no log to identify from", file=experiment.file, remedy="list files under `logs:`")
@@ -156,22 +156,32 @@ def prepare(
     robot = variant(mechanism, payloads=tuple(dict.fromkeys(p for log in logs for p in log.payloads)))
     robot = case.robot(robot, logs, experiment)
     parameters = parameter_table(robot)
-    present = np.all([log.effort_present for log in logs], axis=0)
-    directions = model.directions(robot)
-    refuse_passive(robot, directions, experiment)
-    refuse_single_motors(robot, directions, experiment)
-    directions = choose_rows(directions, experiment.efforts, present)
-    if not directions.names:
-        raise InputError(
-            "no equation can be used: the logs share no effort",
-            file=experiment.file,
-            remedy="map the effort columns under `columns:`",
-        )
+    if like is not None and like.case is case and like.directions.moving is not None:
+        # Of a closed robot: its motion gives N, and the choice of rows must be the same for all values.
+        directions = like.directions
+    else:
+        directions = _directions(robot, model, logs, experiment)
     plans = case.plans(logs, robot, experiment) if plans is None else plans
     problem = case.ready(Problem(robot, model, parameters, directions, case=case), logs)
     problem = problem.along(logs, plans, experiment, like)
     notices = problem.case.log_notices(robot, logs, experiment)
     return replace(problem, notices=problem.notices + notices)
+
+
+def _directions(robot: Mechanism, model: Model, logs: Sequence[Log], experiment: Experiment) -> Directions:
+    """Rows of a model that the logs have the efforts for."""
+    directions = model.directions(robot)
+    refuse_passive(robot, directions, experiment)
+    refuse_single_motors(robot, directions, experiment)
+    present = np.all([log.effort_present for log in logs], axis=0)
+    directions = choose_rows(directions, experiment.efforts, present)
+    if directions.names:
+        return directions
+    raise InputError(
+        "no equation can be used: the logs share no effort",
+        file=experiment.file,
+        remedy="map the effort columns under `columns:`",
+    )
 
 
 def build_system(problem: Problem, progress: Progress | None = None, threads: int | None = None) -> System:

@@ -4,8 +4,9 @@ Estimates at two values of a quantity x give the total derivative of the estimat
 
     d chi / dx  =  (chi(x + h) - chi(x - h)) / 2h
 
-with everything that depends on x: W, Y, weights, and what an estimator does with its rows. For least squares
-it is -(W^T W)^-1 (W^T D - dW^T rho), D = d(W chi - Y)/dx at fixed chi.
+with everything that depends on x: W, Y, weights, and what an estimator does with its rows; only the noise
+that an estimator draws for its columns stays that of x. For least squares it is
+-(W^T W)^-1 (W^T D - dW^T rho), D = d(W chi - Y)/dx at fixed chi.
 """
 
 from __future__ import annotations
@@ -21,7 +22,7 @@ from dynid.common.errors import InputError
 from dynid.estimator.estimator import estimator_named, solve_weighted
 from dynid.fit import Fit
 from dynid.kinematics.assembly import assembly_of
-from dynid.log_pass import LogPass
+from dynid.log_pass import KeptNoise, LogPass, NearPass
 from dynid.mechanism.description import at_values, current
 from dynid.problem import Problem, build_system, prepare
 from dynid.statistics.essential import restrict
@@ -69,11 +70,12 @@ def estimate_slopes(
         values the robot cannot be built or does not close, whose slopes are zero.
     """
     slopes = np.zeros((len(fit.data.system.parameters), len(names)))
+    noise = KeptNoise(LogPass(fit.problem, fit.seen))
     failed = []
     for k, name in enumerate(names):
         middle = current(fit.task.mechanism, name)
         try:
-            high, low = (_estimate_at(fit, {name: middle + sign * step}) for sign in (1.0, -1.0))
+            high, low = (_estimate_at(fit, {name: middle + sign * step}, noise) for sign in (1.0, -1.0))
         except InputError:
             failed.append(name)
             continue
@@ -81,13 +83,13 @@ def estimate_slopes(
     return slopes, tuple(failed)
 
 
-def _estimate_at(fit: Fit, values: Mapping[str, float]) -> Float[Array, "v"]:
+def _estimate_at(fit: Fit, values: Mapping[str, float], noise: KeptNoise) -> Float[Array, "v"]:
     """The estimate of the parameters listed for the robot at other values, by the estimator of the fit."""
     problem = changed_problem(fit.task, fit.problem, values)
     seen = fit.seen.of(build_system(problem))
     experiment = fit.experiment
     estimator = estimator_named(experiment.estimator, experiment.estimator_options)
-    linear = estimator.linear(seen.system, LogPass(problem, seen) if estimator.rework else None)
+    linear = estimator.linear(seen.system, NearPass(problem, seen, noise) if estimator.rework else None)
     if fit.reduced is None:
         return linear.chi
     equations = seen if linear.equations is None else seen.with_equations(linear.equations)

@@ -9,9 +9,10 @@ the prior of the description: s_0 is its `sigma:`, else 10 mm or 10 mrad. One Ga
     D = d(W chi - Y)/dx,   D~ = D - W W^+ D,      dx = H^-1 (D~^T r - S^T r_s / s^2 + P (x_0 - x))
     H = D~^T D~ + S^T S / s^2 + P,                S = d r_s / dx,     P = diag(1 / s_0^2)
 
-and the covariance counts errors that last through a block of the log (scores g of blocks):
+The covariance is a jackknife (CR3) over blocks b of the log, repeats of a motion as one block, and over parts
+of the sensors. With A the information of (chi, x) together, A_b and g_b information and score of one block:
 
-    C_x = H^-1 (sum g_e g_e^T + sum g_s g_s^T + P) H^-1
+    C = A^-1 (sum u_b u_b^T + P) A^-1,      u_b = (1 - A_b A^-1)^-1 g_b
 """
 
 from __future__ import annotations
@@ -33,7 +34,8 @@ from dynid.mechanism.description import TILTS, ZERO, at_values, current
 from dynid.mechanism.mechanism import Mechanism
 from dynid.motion.plan import MotionPlan
 from dynid.problem import Problem, prepare, row_groups
-from dynid.projection.projection import Group
+from dynid.projection.projection import Group, System
+from dynid.statistics.clusters import duration, repeated, stretches
 from dynid.unknown import Task
 from dynid.unknowns.sensor_rows import SensorRows, sensor_rows
 
@@ -45,8 +47,7 @@ _STILL = 0.05  # of sigma: a smaller step changes nothing
 _LONGEST = 3.0  # of the prior deviation: a longer step leaves the region where it is linear
 _HALVINGS = 4
 _BLOCKS = 40
-# m or rad: rounding of encoders repeats with a motion, and no robot is as rigid and round as its description.
-_FINEST = 1e-6
+_MOST_OF_ONE = 0.9  # of the information about a combination: one block has no more
 _SEEN = 0.5  # of the prior deviation: data that leave more than this do not determine a quantity
 
 
@@ -114,18 +115,17 @@ class _Linearised:
     Attributes:
         H: Information of the rows alone (without prior), shape (k, k).
         gradient: Of half the cost, negative, without prior, shape (k,).
-        meat: Outer products of the scores of blocks, shape (k, k).
         cross: Information between the quantities searched and those only uncertain, shape (k, u).
         cost: Of the rows, dimensionless.
-        blocks: How many there are.
+        efforts, sensors: The rows themselves.
     """
 
     H: Float[Array, "k k"]
     gradient: Float[Array, "k"]
-    meat: Float[Array, "k k"]
     cross: Float[Array, "k u"]
     cost: float
-    blocks: int
+    efforts: _Blocks
+    sensors: SensorRows | None
 
 
 def calibrate(task: Task, names: tuple[str, ...], uncertain: tuple[str, ...] = ()) -> Calibrated:
@@ -168,7 +168,7 @@ def calibrate(task: Task, names: tuple[str, ...], uncertain: tuple[str, ...] = (
         covariance=covariance,
         moved=-np.linalg.solve(H, at.cross),
         unseen=_unseen(names, covariance, at.H, sigma0),
-        dof=float(max(at.blocks - len(names), 2)),
+        dof=float(max(len(set(at.efforts.labels)) - len(names), 2)),
         converged=converged,
     )
 
@@ -226,8 +226,7 @@ class _Search:
             )
             for i, source in enumerate(problem.sources)
         ]
-        groups = row_groups(problem, sources)
-        efforts = _effort_blocks(groups, fit, len(pairs))
+        efforts = _effort_blocks(row_groups(problem, sources), fit, len(pairs))
         sensors = sensor_rows(problem, pairs, 2.0 * STEP)
         return _combined(efforts, sensors, len(self.names))
 
@@ -243,12 +242,16 @@ class _Search:
 
 @dataclass(frozen=True, eq=False)
 class _Blocks:
-    """Weighted rows of efforts: W, D and residual of every block, and where they are in time."""
+    """Weighted rows of efforts: W, D and residual of every block.
+
+    Attributes:
+        labels: Part of the motion that each block belongs to; repeats of a motion are one part.
+    """
 
     W: list[Float[Array, "r p"]]
     D: list[Float[Array, "r k"]]
     rho: list[Float[Array, "r"]]
-    places: list[tuple[str, int, int]]
+    labels: list[int]
 
 
 def _effort_blocks(groups: Sequence[Group], fit: LinearFit, k: int) -> _Blocks:
@@ -256,6 +259,9 @@ def _effort_blocks(groups: Sequence[Group], fit: LinearFit, k: int) -> _Blocks:
     data, solution = fit.data, fit.solution
     p = len(data.S)
     found = _Blocks([], [], [], [])
+    system = System(data.source.parameters, tuple(groups))
+    parts, _, _ = stretches(system, duration(system) / _BLOCKS)
+    first = repeated(system, parts)
     weights = {
         (group.log, group.name): float(w)
         for group, w in zip(data.source.groups, solution.weights, strict=True)
@@ -273,7 +279,8 @@ def _effort_blocks(groups: Sequence[Group], fit: LinearFit, k: int) -> _Blocks:
             found.W.append(weight * W)
             found.D.append(weight * D)
             found.rho.append(weight * rho)
-            found.places.append((group.log, run, time))
+            part = parts[group.log, run, time]
+            found.labels.append(part if first is None else int(first[part]))
     return found
 
 
@@ -286,31 +293,48 @@ def _combined(efforts: _Blocks, sensors: SensorRows | None, k: int) -> _Linearis
     bare = D + W @ J
     info = bare.T @ bare
     gradient = bare.T @ rho
-    places = sorted(set(efforts.places))
-    width = max(1, -(-len(places) // _BLOCKS))
-    label = {place: i // width for i, place in enumerate(places)}
-    n = max(label.values()) + 1
-    scores = np.zeros((n, D.shape[1]))
-    for Wb, Db, rb, place in zip(efforts.W, efforts.D, efforts.rho, efforts.places, strict=True):
-        scores[label[place]] += (Db + Wb @ J).T @ rb
-    centred = scores - scores.mean(axis=0)
-    meat = centred.T @ centred * n / max(n - 1, 1)
     cost = float(rho @ rho)
     if sensors is not None:
-        info = info + sensors.information
+        info = info + sensors.information.sum(axis=0)
         gradient = gradient + sensors.gradient
-        meat = meat + sensors.meat
         cost += sensors.cost
-    return _Linearised(info[:k, :k], gradient[:k], meat[:k, :k], info[:k, k:], cost, n)
+    return _Linearised(info[:k, :k], gradient[:k], info[:k, k:], cost, efforts, sensors)
 
 
 def _covariance(at: _Linearised, P: Float[Array, "k k"]) -> Float[Array, "k k"]:
-    """Sandwich of the scores of blocks, never below the covariance for white noise."""
-    inverse = np.linalg.inv(at.H + P)
-    C = inverse @ (at.meat + P) @ inverse
-    own, white = np.diag(C), np.diag(inverse)
-    factor = np.sqrt(np.maximum(white, own) / own)
-    return np.asarray(0.5 * (C + C.T) * np.outer(factor, factor) + _FINEST**2 * np.eye(len(C)))
+    """Of the quantities searched: the jackknife, never below the covariance for white noise."""
+    k, p = len(P), at.efforts.W[0].shape[1]
+    rows = [np.column_stack([W, D[:, :k]]) for W, D in zip(at.efforts.W, at.efforts.D, strict=True)]
+    own = P if at.sensors is None else P + at.sensors.information.sum(axis=0)[:k, :k]
+    below = np.column_stack([np.zeros((k, p)), np.linalg.cholesky(own).T])
+    every = np.concatenate([*rows, below])
+    size = np.linalg.norm(every, axis=0)
+    size[size == 0.0] = 1.0
+    root = np.linalg.pinv(np.linalg.qr(every / size, mode="r")) / size[:, None]
+    _, labels = np.unique(at.efforts.labels, return_inverse=True)
+    M = np.zeros((labels.max() + 1, p + k, p + k))
+    g = np.zeros(M.shape[:2])
+    for X, rho, label in zip(rows, at.efforts.rho, labels, strict=True):
+        Z = X @ root
+        M[label] += Z.T @ Z
+        g[label] += Z.T @ rho
+    u = _left_out(M, g)
+    u = (u - u.mean(axis=0)) * np.sqrt(len(u) / max(len(u) - 1, 1))
+    x = root[p:]
+    meat = u.T @ u + x.T @ P @ x
+    if at.sensors is not None:
+        v = _left_out(x.T @ at.sensors.information[:, :k, :k] @ x, at.sensors.scores[:, :k] @ x)
+        meat = meat + v.T @ v
+    C = x @ meat @ x.T
+    factor = np.sqrt(np.maximum(np.sum(x**2, axis=1), np.diag(C)) / np.diag(C))
+    return np.asarray(0.5 * (C + C.T) * np.outer(factor, factor))
+
+
+def _left_out(M: Float[Array, "n q q"], g: Float[Array, "n q"]) -> Float[Array, "n q"]:
+    """(1 - M)^-1 g of each block: the change of the estimate, in roots of its information, without it."""
+    values, vectors = np.linalg.eigh(M)
+    along = np.einsum("nij,ni->nj", vectors, g) / (1.0 - np.clip(values, 0.0, _MOST_OF_ONE))
+    return np.asarray(np.einsum("nij,nj->ni", vectors, along))
 
 
 def _unseen(

@@ -27,16 +27,17 @@ class SensorRows:
     """Sums over all parts, weighted by the noise that is left.
 
     Attributes:
-        information: S^T S / s^2, shape (k, k).
+        information: S^T S / s^2 of each part, shape (n, k, k).
+        scores: S^T rho / s^2 of each part, rho the residual that no value of the quantities explains,
+            shape (n, k).
         gradient: -S^T r / s^2, shape (k,).
-        meat: Outer products of the scores of parts, shape (k, k).
         cost: |r|^2 / s^2.
         rms: s, in [m] or [rad].
     """
 
-    information: Float[Array, "k k"]
+    information: Float[Array, "n k k"]
+    scores: Float[Array, "n k"]
     gradient: Float[Array, "k"]
-    meat: Float[Array, "k k"]
     cost: float
     rms: float
 
@@ -50,19 +51,20 @@ def sensor_rows(problem: Problem, pairs: Sequence[tuple[Problem, Problem]], step
         step: Distance between the two values, in [m] or [rad].
     """
     parts = []
-    for i, start, stop in _parts(problem):
-        own = problem.case.contradictions(problem, i, start, stop)
+    for i, places in _parts(problem).items():
+        own = problem.case.contradictions(problem, i, places)
         if own is None:
             return None
         slopes = []
         for high, low in pairs:
-            above = high.case.contradictions(high, i, start, stop)
-            below = low.case.contradictions(low, i, start, stop)
-            slopes.append((np.asarray(above) - np.asarray(below)) / step)
-        S = np.stack(slopes, axis=2).reshape(-1, len(pairs))
-        r = own.reshape(-1)
-        fine = np.isfinite(r) & np.all(np.isfinite(S), axis=1)
-        parts.append((S[fine], r[fine]))
+            above = high.case.contradictions(high, i, places) or []
+            below = low.case.contradictions(low, i, places) or []
+            slopes.append([(a - b) / step for a, b in zip(above, below, strict=True)])
+        for k, one in enumerate(own):
+            S = np.stack([slope[k] for slope in slopes], axis=2).reshape(-1, len(pairs))
+            r = one.reshape(-1)
+            fine = np.isfinite(r) & np.all(np.isfinite(S), axis=1)
+            parts.append((S[fine], r[fine]))
     S, r = np.concatenate([one for one, _ in parts]), np.concatenate([one for _, one in parts])
     if not len(r) or not np.any(S):
         return None
@@ -71,20 +73,23 @@ def sensor_rows(problem: Problem, pairs: Sequence[tuple[Problem, Problem]], step
     left = r - S @ (np.linalg.lstsq(S / size, r, rcond=1e-10)[0] / size)
     rms = max(float(np.sqrt(np.mean(left**2))), _LEAST)
     at = np.cumsum([0, *(len(one) for _, one in parts)])
-    scores = np.array([S[a:b].T @ left[a:b] for a, b in pairwise(at)]) / rms**2
-    n = len(scores)
+    ranges = list(pairwise(at))
     return SensorRows(
-        S.T @ S / rms**2, -S.T @ r / rms**2, scores.T @ scores * n / max(n - 1, 1), float(r @ r) / rms**2, rms
+        np.array([S[a:b].T @ S[a:b] for a, b in ranges]) / rms**2,
+        np.array([S[a:b].T @ left[a:b] for a, b in ranges]) / rms**2,
+        -S.T @ r / rms**2,
+        float(r @ r) / rms**2,
+        rms,
     )
 
 
-def _parts(problem: Problem) -> list[tuple[int, int, int]]:
-    """Source, first and last sample of the parts, spread over all logs."""
+def _parts(problem: Problem) -> dict[int, list[tuple[int, int]]]:
+    """First sample and one after the last of the parts of each source, spread over all logs."""
     pieces = [(i, a, b) for i, source in enumerate(problem.sources) for a, b in source.pieces()]
     total = sum(b - a for _, a, b in pieces)
-    found = []
+    found: dict[int, list[tuple[int, int]]] = {}
     for i, a, b in pieces:
         count = max(1, round(_PARTS * (b - a) / max(total, 1)))
-        for start in np.linspace(a, max(a, b - _SAMPLES), count).astype(int).tolist():
-            found.append((i, start, min(start + _SAMPLES, b)))
+        starts = np.linspace(a, max(a, b - _SAMPLES), count).astype(int).tolist()
+        found.setdefault(i, []).extend((start, min(start + _SAMPLES, b)) for start in starts)
     return found

@@ -116,10 +116,12 @@ class _OnCables(Case):
         """Whole kernels only: all columns are noisy."""
         return whole_kernels(row_filters(plans, experiment))
 
-    def contradictions(self, problem: Problem, i: int, start: int, stop: int) -> Float[Array, "n m"] | None:
+    def contradictions(
+        self, problem: Problem, i: int, parts: Sequence[tuple[int, int]]
+    ) -> list[Float[Array, "n m"]] | None:
         """What locked lengths change within a run, in [m], where the pose is used as measured."""
-        found = super().contradictions(problem, i, start, stop)
-        return length_changes(problem, i, start, stop) if found is None else found
+        found = super().contradictions(problem, i, parts)
+        return length_changes(problem, i, parts) if found is None else found
 
     @property
     def repeats(self) -> bool:

@@ -25,7 +25,7 @@ from dynid.regressor.regressor import energy_row
 if TYPE_CHECKING:
     from dynid.problem import Problem
 
-_MEAN_OF = 200  # poses of a run whose mean length is the locked one
+_MEAN_OF = 100  # poses of a run whose mean length is the locked one
 _MOST = 2000  # poses of a run at which lengths are computed
 # Of the length: markers and pulleys leave 1e-4, a slack cable or a moving winch far more.
 _DOUBTFUL, _REFUSED = 1e-3, 1e-2
@@ -82,15 +82,23 @@ def estimated(log: Log, mechanism: Mechanism, positions: Sequence[str]) -> Sprea
     return Spread(means, sigmas, below, above, worst, first, tuple(by_cable.values()))
 
 
-def length_changes(problem: Problem, i: int, start: int, stop: int) -> Float[Array, "n c"]:
-    """Lengths of the cables at samples of log i less their mean over the run, in [m]."""
+def length_changes(problem: Problem, i: int, parts: Sequence[tuple[int, int]]) -> list[Float[Array, "n c"]]:
+    """Lengths of the cables at parts of log i less their mean over the run, in [m]."""
     motion, robot = problem.sources[i].motion, problem.mechanism
-    low, high = next((a, b) for a, b in motion.usable() if a <= start < b)
-    q = motion.states(low, high)[0]
-    some = np.unique(np.linspace(0, len(q) - 1, _MEAN_OF).astype(int))
-    wanted = np.concatenate([q[some], q[start - low : stop - low]])
-    lengths = _seen(robot, wanted, motion.log.position_names)[1]
-    return np.asarray(lengths[len(some) :] - lengths[: len(some)].mean(axis=0))
+    found: list[Array] = [np.zeros(0)] * len(parts)
+    for low, high in motion.usable():
+        own = [k for k, (start, _) in enumerate(parts) if low <= start < high]
+        if not own:
+            continue
+        q = motion.states(low, high)[0]
+        some = np.unique(np.linspace(0, len(q) - 1, _MEAN_OF).astype(int))
+        at = [np.arange(*parts[k]) - low for k in own]
+        every, places = np.unique(np.concatenate([some, *at]), return_inverse=True)
+        lengths = _seen(robot, q[every], motion.log.position_names)[1][places]
+        rows = np.split(lengths, np.cumsum([len(some), *(len(one) for one in at)])[:-1])
+        for k, part in zip(own, rows[1:], strict=True):
+            found[k] = np.asarray(part - rows[0].mean(axis=0))
+    return found
 
 
 def check_spread(log: Log, spread: Spread, cables: Sequence[str]) -> list[Notice]:
