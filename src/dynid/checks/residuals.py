@@ -48,8 +48,9 @@ from dynid.statistics.uncertainty import student_t95
 
 # Relevant sizes: smaller faults occur in every careful recording.
 _DELAY_SAMPLES = 0.2
-_ZERO_RAD, _ZERO_METRES = np.deg2rad(0.5), 5e-4
-_TURNED = {"gravity": 9.81 * _ZERO_RAD, "mounting": _ZERO_RAD}
+_ZERO_RAD, _ZERO_METRES = np.deg2rad(0.2), 5e-4
+_TURN_RAD = np.deg2rad(0.5)
+_TURNED = {"gravity": 9.81 * _TURN_RAD, "mounting": _TURN_RAD}
 _EXPLAINED = 0.1
 # Above this the derivative at the logged pose is not valid.
 _ZERO_MOST = np.deg2rad(30.0)

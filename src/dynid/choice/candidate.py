@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 
 from dynid.experiment.experiment import Experiment, LeftOpen
@@ -23,6 +23,7 @@ class Candidate:
         mask: Whether rows near reversals are dropped.
         velocity: auto, measured or derived.
         friction: Drive terms of every owner.
+        single: Owners with other drive terms, and these.
         estimator: wls or consistent.
     """
 
@@ -31,18 +32,40 @@ class Candidate:
     velocity: str = "auto"
     friction: tuple[str, ...] | None = None
     estimator: str = "wls"
+    single: tuple[tuple[str, tuple[str, ...]], ...] = ()
+
+    @property
+    def columns(self) -> tuple[object, ...]:
+        """What the columns of the fit depend on."""
+        return self.friction, self.single
+
+    @property
+    def sets(self) -> tuple[tuple[str, ...], ...]:
+        """All sets of drive terms that some owner has."""
+        return tuple(dict.fromkeys([self.friction or (), *(terms for _, terms in self.single)]))
+
+    def drive(self, owners: Iterable[str]) -> dict[str, tuple[str, ...]]:
+        """Owner -> its drive terms."""
+        return dict.fromkeys(owners, self.friction or ()) | dict(self.single)
 
     @property
     def rows(self) -> tuple[float | None, bool, str]:
         """What the rows of the fit depend on; drive terms only select columns of them."""
         return self.cutoff, self.mask, self.velocity
 
-    def of(self, experiment: Experiment) -> Experiment:
-        """The experiment with these settings in place of those that are open."""
+    def of(self, experiment: Experiment, owners: Iterable[str] = ()) -> Experiment:
+        """The experiment with these settings in place of those that are open.
+
+        Args:
+            experiment: As the user gave it.
+            owners: All joints and motors with drive terms.
+        """
         own, mask = experiment.filter, experiment.mask
         own = own if self.cutoff is None else own.changed(cutoff=self.cutoff)
         own = own if self.velocity == "auto" else own.changed(velocity=self.velocity)
         drive = experiment.drive if self.friction is None else self.friction
+        if self.single:
+            drive = self.drive(owners)
         estimator = experiment.estimator if self.estimator == experiment.estimator else self.estimator
         return experiment.changed(
             filter=own,
@@ -124,4 +147,4 @@ def with_terms(robot: Mechanism, candidate: Candidate) -> Mechanism:
     """The robot with the drive terms of a candidate."""
     if candidate.friction is None:
         return robot
-    return replace(robot, drive=dict.fromkeys(robot.drive, candidate.friction))
+    return replace(robot, drive=candidate.drive(robot.drive))

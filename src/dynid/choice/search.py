@@ -64,7 +64,7 @@ class Search:
         self._passes: dict[tuple[float | None, bool, str], tuple[System, Problem]] = {}
         self._data: dict[tuple[object, ...], tuple[Problem, BaseSystem]] = {}
         self._spaces: dict[tuple[object, ...], StandardSpace] = {}
-        self._bases: dict[tuple[str, ...] | None, BaseSet] = {}
+        self._bases: dict[tuple[object, ...], BaseSet] = {}
         self._weights: dict[tuple[float | None, bool, str], dict[tuple[str, str], float]] = {}
         self._judge: System | None = None
         self._problem: Problem | None = None
@@ -84,10 +84,10 @@ class Search:
         assert self._reference is not None  # noqa: S101 (set at the start)
         self._judge = self._pass(self._reference)[0]
 
-    def narrowed(self, friction: tuple[str, ...]) -> None:
-        """Only these columns are needed in further passes."""
-        self.sets = (friction,)
-        self.loads = self.loads if "Fl" in friction else {}
+    def narrowed(self, sets: tuple[tuple[str, ...], ...]) -> None:
+        """Only the columns of these sets are needed in further passes."""
+        self.sets = sets
+        self.loads = self.loads if any("Fl" in one for one in sets) else {}
 
     def rows(self, candidate: Candidate) -> tuple[System, Problem]:
         """The rows that a candidate is fitted to, by folds, with the columns of all sets."""
@@ -114,7 +114,7 @@ class Search:
             return None  # some parameter is not determined without this fold
         if constraint is None:
             return np.asarray(data.S @ linear.chi + data.base.c)
-        key = (candidate.rows, candidate.friction)
+        key = (candidate.rows, candidate.columns)
         if key not in self._spaces:
             term = data_term(system, linear, data.G)
             self._spaces[key] = standard_space(problem, experiment, term, constraint)
@@ -139,14 +139,14 @@ class Search:
 
     def _seen(self, candidate: Candidate) -> tuple[Problem, BaseSystem]:
         """Equations of a candidate, and its rows by folds over the base parameters that they determine."""
-        key = (candidate.rows, candidate.friction)
+        key = (candidate.rows, candidate.columns)
         if key not in self._data:
             system, every = self.rows(candidate)
             robot = with_terms(every.mechanism, candidate)
             problem = replace(every, mechanism=robot, parameters=parameter_table(robot))
-            if candidate.friction not in self._bases:
-                self._bases[candidate.friction] = base_of(problem, candidate.of(self.task.experiment))
-            data = base_system(selected(system, problem), self._bases[candidate.friction])
+            if candidate.columns not in self._bases:
+                self._bases[candidate.columns] = base_of(problem, candidate.of(self.task.experiment))
+            data = base_system(selected(system, problem), self._bases[candidate.columns])
             self._data[key] = problem, replace(data, equations=data.blocked())
         return self._data[key]
 
@@ -193,6 +193,12 @@ class Search:
             moved = size > 0.0
             errors.append(0.5 * np.log(left[moved] / size[moved] + _NEGLIGIBLE**2))
         return np.concatenate(errors)
+
+    @property
+    def efforts(self) -> tuple[str, ...]:
+        """Names of the efforts, in the order of `size`."""
+        assert self._judge is not None  # noqa: S101 (set at the start)
+        return tuple(dict.fromkeys(group.name for group in self._judge.groups))
 
     def percent(self, candidate: Candidate) -> float:
         """Held-out error of a candidate, geometric mean over efforts and folds."""
