@@ -14,6 +14,7 @@ LONG = frozenset(
         "test_studio.py::test_the_whole_way_and_the_same_on_the_command_line",
         "test_studio_browser.py::test_the_studio_is_used_in_a_browser",
         "physics/test_plant.py::test_identification_recovers_what_the_plant_is_made_of[stewart]",
+        "test_choice.py::test_intervals_cover_the_truth_after_the_choice",
         "test_docs.py::test_example_runs[online_payload.py-change found]",
         "test_real_logs.py::test_counts_and_residuals[tiago]",
         "test_export_models.py::test_large_robots_are_read_back_too",

@@ -10,8 +10,9 @@ import pytest
 
 from dynid import load_robot
 from dynid.choice.candidate import applied, friction_sets, open_settings
-from dynid.choice.choose import _estimator, _started, bandwidth, choose, spectra_of
+from dynid.choice.choose import _estimator, _single_drives, _started, bandwidth, choose, spectra_of
 from dynid.choice.search import Search
+from dynid.common.errors import InputError
 from dynid.excitation.random_motion import random_motion
 from dynid.experiment.experiment import Experiment, FilterSettings, MaskSettings, read_experiment
 from dynid.experiment.provenance import experiment_of
@@ -143,6 +144,71 @@ def test_velocities_much_noisier_than_the_positions_are_derived(tmp_path) -> Non
     _, tried, _ = choose(Task(robot, (noisy,), Experiment(robot=robot, drive=("Fv", "Fs"), estimator="wls")))
     (chosen,) = (one for one in tried if one.chosen)
     assert chosen.velocity == "derived"
+
+
+def test_a_vibration_that_the_efforts_do_not_show_is_filtered_out(tmp_path) -> None:
+    """At 1 kHz, 0.1 mrad at 20 to 40 Hz: cutoffs of 50 Hz and more are all equally bad."""
+    from scipy.signal import butter, sosfiltfilt
+
+    robot = made(tmp_path)
+    truth = {p.name: SIZE.get(p.symbol, 0.0) for p in parameter_table(robot)}
+    motion = random_motion(robot, seed=3, draws=3, frequency=0.8, harmonics=5)
+    log = simulate_log(robot, truth, motion, rate=1000.0, duration=8.0, torque_sigma=0.1, seed=3)
+    noise = np.random.default_rng(4).standard_normal(log.q.shape)
+    band = butter(2, [20.0, 40.0], btype="band", fs=1000.0, output="sos")
+    shake = sosfiltfilt(band, noise, axis=0)
+    shaken = replace(log, q=log.q + 1e-4 * shake / shake.std(axis=0) + 1e-7 * noise)
+    asked = Experiment(robot=robot, drive=("Fv", "Fs"), estimator="wls")
+    _, tried, _ = choose(Task(robot, (shaken,), asked))
+    (chosen,) = (one for one in tried if one.chosen)
+    assert tried[0].cutoff > 50.0
+    assert chosen.cutoff < 20.0
+    assert chosen.held_out_percent < 0.2 * tried[0].held_out_percent
+
+
+def test_a_drive_alone_gets_the_terms_that_it_needs(tmp_path) -> None:
+    robot = made(tmp_path)
+    true_robot = replace(robot, drive={"a": ("Fv", "Fs"), "b": ("Fv", "Fs", "Fr")})
+    truth = {p.name: SIZE.get(p.symbol, 0.0) for p in parameter_table(true_robot)}
+    motion = random_motion(robot, seed=1, draws=3)
+    log = simulate_log(true_robot, truth, motion, rate=200.0, duration=10.0, torque_sigma=0.1, seed=1)
+    asked = Experiment(robot=robot)
+    search = _started(Task(robot, (log,), asked), friction_sets(robot))
+    assert search is not None
+    plain, more = Candidate(friction="Fv Fs"), Candidate(friction="Fv Fs Fr")
+    search.extended((("Fv", "Fs"), ("Fv", "Fs", "Fr")), {})
+    (single,) = _single_drives(search, plain, [plain, more])
+    assert single.friction == "Fv Fs; b: Fv Fs Fr"
+    given = applied(single, asked, robot.drive)
+    assert as_asked(robot, given).drive == true_robot.drive
+    read = experiment_of({"robot": "scara", "drive": {"b": ["Fv", "Fs", "Fr"]}})
+    assert as_asked(robot, read).drive == true_robot.drive
+    with pytest.raises(InputError, match="'c' has no drive terms"):
+        as_asked(robot, Experiment(robot=robot, drive={"c": ("Fv",)}))
+
+
+@pytest.mark.parametrize("what", ["more friction", "consistent bodies"])
+def test_intervals_cover_the_truth_after_the_choice(tmp_path, what) -> None:
+    """30 logs: a friction term that the description lacks is added, or the consistent estimate is chosen."""
+    robot, more = made(tmp_path), what == "more friction"
+    terms, sigma, seconds = (("Fv", "Fs", "Fr"), 0.1, 10.0) if more else (("Fv", "Fs"), 0.5, 4.0)
+    # Bodies that differ from their prior: the intervals must hold what the prior pulls.
+    other = {} if more else {"MX": 1.2, "YY": 0.42, "ZZ": 0.42, "M": 3.3}
+    true_robot = replace(robot, drive=dict.fromkeys(robot.drive, terms))
+    truth = {p.name: {**SIZE, **other}.get(p.symbol, 0.0) for p in parameter_table(true_robot)}
+    inside = []
+    for seed in range(10, 40):
+        motion = random_motion(robot, seed=seed, draws=3)
+        how = {"rate": 200.0, "duration": seconds, "torque_sigma": sigma, "velocity": True}
+        log = simulate_log(true_robot, truth, motion, seed=seed, **how)
+        estimate = identify_logs(robot, [log], (), Experiment(robot=robot), truth=truth)
+        (chosen,) = (one for one in estimate.tried if one.chosen)
+        if ("Fr" in chosen.friction) if more else chosen.estimator == "consistent":
+            held = [p.ci95[0] <= estimate.truth[p.name] <= p.ci95[1] for p in estimate.parameters]
+            inside.append(held)
+    assert len(inside) > 15
+    # Parameters of one log are correlated, as if it had three: 0.95 -+ 3 sqrt(0.95 0.05 / 45).
+    assert 0.85 <= np.mean(inside) <= 0.995
 
 
 class Judged(Search):

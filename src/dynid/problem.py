@@ -12,7 +12,7 @@ from jaxtyping import Float
 
 from dynid.case import PLAIN, Case, case_of, task_case, with_mounted
 from dynid.common.arrays import Array
-from dynid.common.errors import InputError
+from dynid.common.errors import InputError, nearest
 from dynid.common.notices import Notice
 from dynid.conditioning.lowpass import RowFilter
 from dynid.conditioning.stream import grouped, run_begins, stream
@@ -243,16 +243,40 @@ def as_asked(mechanism: Mechanism, experiment: Experiment) -> Mechanism:
     if experiment.payloads:
         changes["payloads"] = {**mechanism.payloads, **experiment.payloads}
     if experiment.drive is not None:
-        symbols = own_symbols(experiment.drive)
-        owners = mechanism.drive or [actuator.name for actuator in mechanism.actuators]
-        changes["drive"] = dict.fromkeys(owners, symbols) if symbols else {}
-        mechanism = with_friction(mechanism, dict.fromkeys(owners, experiment.drive))
+        drive = _asked_drive(mechanism, experiment.drive)
+        own = {owner: own_symbols(symbols) for owner, symbols in drive.items()}
+        changes["drive"] = {owner: symbols for owner, symbols in own.items() if symbols}
+        mechanism = with_friction(mechanism, drive)
     if experiment.stribeck:
         changes["stribeck"] = {**mechanism.stribeck, **experiment.stribeck}
     mechanism = replace(mechanism, **changes) if changes else mechanism
     if experiment.pd is not None:
         mechanism = with_servos(mechanism, experiment.pd)
     return with_known(mechanism, experiment.known) if experiment.known else mechanism
+
+
+def _asked_drive(
+    mechanism: Mechanism, asked: Sequence[str] | Mapping[str, Sequence[str]]
+) -> dict[str, Sequence[str]]:
+    """Owner -> its drive terms: those asked of all owners, or of single ones, others as they are."""
+    owners = tuple(mechanism.drive) or tuple(actuator.name for actuator in mechanism.actuators)
+    if not isinstance(asked, Mapping):
+        return dict.fromkeys(owners, asked)
+    for name in asked:
+        if name not in owners:
+            raise InputError(
+                f"'{name}' has no drive terms" + nearest(name, owners),
+                place=f"drive.{name}",
+                remedy=f"use {', '.join(owners)}",
+            )
+    left = [owner for owner in owners if owner not in asked]
+    if left and any(term.friction for term in mechanism.terms):
+        raise InputError(
+            f"{', '.join(left)}: no drive terms are given, and the robot has friction of other packages",
+            place="drive",
+            remedy="list all terms of every joint or motor",
+        )
+    return {**mechanism.drive, **asked}
 
 
 def several(logs: LogSource | Sequence[LogSource]) -> Sequence[LogSource]:

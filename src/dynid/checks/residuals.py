@@ -9,7 +9,6 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import TYPE_CHECKING
 
 import numpy as np
 from jaxtyping import Float
@@ -33,12 +32,14 @@ from dynid.checks.residual_texts import confounded, suspect_notice
 from dynid.checks.total_mass import weigh
 from dynid.checks.turned_gravity import TurnedGravity, find_gravity
 from dynid.common.arrays import Array
+from dynid.common.errors import InputError
 from dynid.common.notices import Notice, notice
 from dynid.conditioning.rewritten import WiderRows
 from dynid.experiment.experiment import Experiment
-from dynid.linear import LinearFit
+from dynid.linear import LinearFit, linear_fit
 from dynid.log_pass import LogPass
 from dynid.mechanism.parameters import Parameter
+from dynid.motion.log import Log
 from dynid.problem import Problem, row_groups
 from dynid.projection.projection import System
 from dynid.statistics.clusters import duration
@@ -46,16 +47,11 @@ from dynid.statistics.covariance import block_seconds
 from dynid.statistics.estimate import ResidualTest
 from dynid.statistics.uncertainty import student_t95
 
-if TYPE_CHECKING:
-    from dynid.common.arrays import Array
-    from dynid.common.notices import Notice
-    from dynid.experiment.experiment import Experiment
-    from dynid.linear import LinearFit
-
 # Relevant sizes: smaller faults occur in every careful recording.
 _DELAY_SAMPLES = 0.2
-_ZERO_RAD, _ZERO_METRES = np.deg2rad(0.5), 5e-4
-_TURNED = {"gravity": 9.81 * _ZERO_RAD, "mounting": _ZERO_RAD}
+_ZERO_RAD, _ZERO_METRES = np.deg2rad(0.2), 5e-4
+_TURN_RAD = np.deg2rad(0.5)
+_TURNED = {"gravity": 9.81 * _TURN_RAD, "mounting": _TURN_RAD}
 _EXPLAINED = 0.1
 # Above this the derivative at the logged pose is not valid.
 _ZERO_MOST = np.deg2rad(30.0)
@@ -63,6 +59,8 @@ _NOTICEABLE = 3e-3
 _PERFECT = 1e-6
 _GAIN = 0.02
 _MOST_CLUSTERS = 64
+# A zero that is doubted at this level is tested again with the validation logs, on clusters of this length.
+_DOUBTED, _SHORT_SECONDS = 0.02, 0.5
 
 
 def residuals(finished: Finished) -> list[Answer]:
@@ -70,14 +68,18 @@ def residuals(finished: Finished) -> list[Answer]:
     fit = finished.fit
     found = fit.problem.case.residual_tests(fit)
     if found is None:
-        found = check_residuals(fit.problem, fit.data, fit.chi, fit.experiment)
+        found = check_residuals(fit.problem, fit.data, fit.chi, fit.experiment, fit.task.held_out)
     # The wrong attitude of a force sensor may be known.
     known = {one.code for one in fit.notices}
     return [one for one in found if not isinstance(one, Notice) or one.code not in known]
 
 
 def check_residuals(
-    problem: Problem, data: BaseSystem, chi: Float[Array, "p"], experiment: Experiment
+    problem: Problem,
+    data: BaseSystem,
+    chi: Float[Array, "p"],
+    experiment: Experiment,
+    held_out: Sequence[Log] = (),
 ) -> list[Answer]:
     """Test residuals in time.
 
@@ -86,12 +88,15 @@ def check_residuals(
         data: What was solved.
         chi: Standard parameters that give the same efforts, shape (p,), SI.
         experiment: What was asked.
+        held_out: Logs of the same robot that were not used for the fit.
     """
     # Without an effort nothing could be late, scaled or of the wrong sign.
     free = not problem.case.has_motors
     # A contact biases the parameters; the other tests are done without it.
     calm, burst = _bursts(data, chi)
-    asked = _Asked() if free else _suspects(problem, data, calm if burst else chi, experiment, burst)
+    asked = (
+        _Asked() if free else _suspects(problem, data, calm if burst else chi, experiment, burst, held_out)
+    )
     white, coloured = whiteness(problem.sources, problem.filters, chi, experiment.uncertainty.method)
     if asked.corrected is not None:
         # Residuals of a wrong gravity vary in time: they are not a burst.
@@ -139,8 +144,11 @@ def _suspects(
     chi: Float[Array, "p"],
     experiment: Experiment,
     burst: Collection[BlockPlace],
+    held_out: Sequence[Log],
 ) -> _Asked:
     judged = _judged(problem, data, chi, experiment, burst)
+    if held_out and not burst and not judged.flagged:
+        judged = _with_more_data(problem, experiment, held_out, judged)
     turned = _turned_gravity(problem, data, chi, experiment, judged)
     notices = []
     if turned is None and any(one.test == "gravity" for one in judged.flagged):
@@ -186,6 +194,7 @@ def _judged(
     experiment: Experiment,
     burst: Collection[BlockPlace] = (),
     without: str = "",
+    shortest: float | None = None,
 ) -> _Judged:
     """Forward selection among the suspects of a fit, without one test, and without the blocks of a burst."""
     tested = [
@@ -210,12 +219,40 @@ def _judged(
     weights = _weights(system, solved, chi)
     suspects = tuple(one for one in suspects if one.test != without)
     total = duration(system)
-    seconds = max(block_seconds(total), total / _MOST_CLUSTERS)
+    seconds = max(block_seconds(total) if shortest is None else shortest, total / _MOST_CLUSTERS)
     flagged, first = flagged_suspects(
         system, weights, suspects, sources[0].n_added, _Relevance(problem), seconds
     )
     hidden = tuple(one.words for one in suspects if one.columns not in first)
     return _Judged(tuple(flagged), first, hidden, untested, notices)
+
+
+def _with_more_data(
+    problem: Problem, experiment: Experiment, held_out: Sequence[Log], judged: _Judged
+) -> _Judged:
+    """Doubted joint zeros tested again with the validation logs, which the wrong zero is in too.
+
+    First moments compensate a wrong zero: what is left is small, while these parameters are wrong by many
+    sigma. The logs of the fit alone may not show it.
+    """
+    relevant = _Relevance(problem)
+    doubted = {
+        one.columns
+        for one in judged.first.values()
+        if one.test == "zero" and one.p_value < _DOUBTED and relevant(one)
+    }
+    if not doubted or not problem.case.is_series or experiment.gains is not None:
+        return judged
+    plans = [*problem.plans, *problem.plans[:1] * len(held_out)]
+    try:
+        more = problem.on((*problem.logs, *held_out), plans, experiment)
+    except InputError:  # a validation log that cannot be used: reported when it is predicted
+        return judged
+    if problem.load_parameters is not None:
+        more = more.with_load_parameters(problem.load_parameters)
+    fit = linear_fit(more, experiment)
+    again = _judged(more, fit.data, fit.chi, experiment, shortest=_SHORT_SECONDS)
+    return again if any(one.columns in doubted for one in again.flagged) else judged
 
 
 def _turned_gravity(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import replace
 
 from dynid.experiment.experiment import Experiment, LeftOpen
@@ -12,6 +12,7 @@ from dynid.statistics.estimate import Candidate
 # Terms beyond viscous and Coulomb friction that real drives need, from simple to complex.
 _MORE = (("Fr",), ("Fl",), ("Fk",), ("Fr", "Fl"), ("Fr", "Fl", "Fk"))
 _PLAIN = ("Fv", "Fs")
+_SINGLE, _OWNER = "; ", ": "  # between terms of all drives and those of single ones, and behind their names
 _DIRECTED = ("Fv+", "Fv-", "Fs+", "Fs-")
 
 
@@ -20,16 +21,42 @@ def rows_of(candidate: Candidate) -> tuple[float | None, str, str]:
     return candidate.cutoff, candidate.mask, candidate.velocity
 
 
-def applied(candidate: Candidate, experiment: Experiment) -> Experiment:
-    """The experiment with the settings of a candidate in place of those that are open."""
+def drive_of(candidate: Candidate, owners: Iterable[str]) -> dict[str, tuple[str, ...]]:
+    """Owner -> its drive terms: those of all drives, and those of single ones."""
+    common, *single = candidate.friction.split(_SINGLE)
+    others = (one.rpartition(_OWNER) for one in single)
+    return dict.fromkeys(owners, tuple(common.split())) | {
+        name: tuple(terms.split()) for name, _, terms in others
+    }
+
+
+def with_single(candidate: Candidate, single: Mapping[str, tuple[str, ...]]) -> Candidate:
+    """The candidate with other terms of some drives; unchanged if their names cannot be written."""
+    if any(_SINGLE in name for name in single):
+        return candidate
+    texts = (f"{name}{_OWNER}{' '.join(terms)}" for name, terms in single.items())
+    return replace(candidate, friction=_SINGLE.join([candidate.friction, *texts]))
+
+
+def applied(candidate: Candidate, experiment: Experiment, owners: Iterable[str] = ()) -> Experiment:
+    """The experiment with the settings of a candidate in place of those that are open.
+
+    Args:
+        candidate: Settings.
+        experiment: As the user gave it.
+        owners: All joints and motors with drive terms.
+    """
     own, mask = experiment.filter, experiment.mask
     own = own if candidate.cutoff is None else own.changed(cutoff=candidate.cutoff)
     own = own if candidate.velocity == "auto" else own.changed(velocity=candidate.velocity)
     same = candidate.estimator == experiment.estimator
+    drive = tuple(candidate.friction.split()) if candidate.friction else experiment.drive
+    if _SINGLE in candidate.friction:
+        drive = drive_of(candidate, owners)
     return experiment.changed(
         filter=own,
         mask=mask if candidate.mask == "reversals" else mask.changed(speed=0.0),
-        drive=tuple(candidate.friction.split()) if candidate.friction else experiment.drive,
+        drive=drive,
         estimator=experiment.estimator if same else candidate.estimator,
     )
 
@@ -92,4 +119,4 @@ def with_terms(robot: Mechanism, candidate: Candidate) -> Mechanism:
     """The robot with the drive terms of a candidate."""
     if not candidate.friction:
         return robot
-    return replace(robot, drive=dict.fromkeys(robot.drive, tuple(candidate.friction.split())))
+    return replace(robot, drive=drive_of(candidate, robot.drive))

@@ -1,22 +1,24 @@
 """Choose the settings that an experiment leaves open, by held-out error; the simplest of equals wins.
 
 One setting after the other, each with the best of those before: estimator, velocities, cutoff,
-friction, mask, and the estimator again. A pass over the logs serves all
-friction terms and estimators.
+friction (of all drives, then of each by its own effort), mask, and the estimator again. A pass over the logs
+serves all friction terms and estimators.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from typing import NamedTuple
 
 import numpy as np
+from jaxtyping import Float
 
 from dynid.case import case_of
-from dynid.choice.candidate import applied, friction_sets, open_settings, with_terms
+from dynid.choice.candidate import applied, drive_of, friction_sets, open_settings, with_single, with_terms
 from dynid.choice.excerpt import excerpts
 from dynid.choice.search import Search
+from dynid.common.arrays import Array
 from dynid.common.errors import InputError
 from dynid.common.notices import Notice, notice
 from dynid.experiment.estimator_choice import rows_without_effort
@@ -46,6 +48,7 @@ _NOISIER = 3.0  # times the noise of derived velocities: measured ones must pay 
 _WEAK = 1e4  # condition (scaled columns) above which loads of friction are not predicted
 # Of the motion's bandwidth: the zero-phase Butterworth of order 4 leaves the motion unchanged to 1e-6.
 _COORDINATES = 8.0
+_VIBRATION = 3.0  # times the frequency below which 99 % of the motion is: 99.9 % are found here by vibration
 _ROWS = 4.0
 
 
@@ -77,7 +80,7 @@ def choose(task: Task) -> Chosen:
     if search is None:
         return Chosen(task, notices=(notice("nothing-chosen", why=_too_short(task.logs)),))
     best = _searched(search, open_, sets)
-    chosen = applied(best, given)
+    chosen = applied(best, given, robot.drive)
     return Chosen(replace(task, mechanism=with_terms(robot, best), experiment=chosen), _table(search, best))
 
 
@@ -161,9 +164,32 @@ def _friction(search: Search, best: Candidate, sets: tuple[tuple[str, ...], ...]
     tried = [one for one in tried if "Fl" not in one or search.condition(best) < _WEAK]
     names = (parameter.name for parameter in search.parameters(best))
     search.extended(tuple(tried), dict(zip(names, chi.tolist(), strict=True)))
-    best = _simplest(search, [replace(best, friction=" ".join(one)) for one in tried])
-    search.narrowed(tuple(best.friction.split()))
+    candidates = [replace(best, friction=" ".join(one)) for one in tried]
+    best = _simplest(search, candidates)
+    best = _simplest(search, [best, *_single_drives(search, best, candidates)])
+    search.narrowed(tuple(dict.fromkeys(drive_of(best, search.robot.drive).values())))
     return best
+
+
+def _single_drives(search: Search, best: Candidate, candidates: Sequence[Candidate]) -> Iterator[Candidate]:
+    """The candidate in which each drive has the set that predicts its own effort best, if they differ.
+
+    Terms of a drive hardly change the other efforts, so that no further fit is needed to select them.
+    """
+    names = search.efforts
+    if not set(names) <= set(search.robot.drive) or not search.size.all():
+        return
+    fitted = [(one, search.tried(one).reshape(search.size.shape)) for one in candidates]
+    fitted = [(one, error) for one, error in fitted if np.isfinite(error).all()]
+    if not fitted:
+        return
+    own = {
+        name: fitted[_first_as_good([error[:, j] for _, error in fitted])][0].friction
+        for j, name in enumerate(names)
+    }
+    single = {name: tuple(terms.split()) for name, terms in own.items() if terms != best.friction}
+    if single:
+        yield with_single(best, single)
 
 
 def _velocity(search: Search, best: Candidate) -> Candidate:
@@ -188,16 +214,20 @@ def _velocity(search: Search, best: Candidate) -> Candidate:
 
 
 def _cutoff(search: Search, best: Candidate) -> Candidate:
-    """Lower cutoffs as long as they help; then one that is higher than the rule's."""
-    start = search.plans[0].cutoff
-    least = _LEAST_BAND * max(float(np.max(one.core[one.moving], initial=0.0)) for one in search.spectra)
-    cutoff = start
-    while cutoff is not None and cutoff * _LOWER > least:
+    """Lower cutoffs as long as they help, and as long as they are far above the motion.
+
+    A vibration that the efforts do not show spoils all cutoffs above it alike: only one below it helps.
+    """
+    core = max(float(np.max(one.core[one.moving], initial=0.0)) for one in search.spectra)
+    cutoff = search.plans[0].cutoff
+    while cutoff is not None and cutoff * _LOWER > _LEAST_BAND * core:
+        far = cutoff * _LOWER > _COORDINATES * core
         cutoff = float(f"{cutoff * _LOWER:.2g}")
         lower = replace(best, cutoff=cutoff)
-        if _simplest(search, [best, lower], _DOUBTS) is best:
+        if _simplest(search, [best, lower], _DOUBTS) is lower:
+            best = lower
+        elif not far:
             break
-        best = lower
     return best
 
 
@@ -206,17 +236,21 @@ def _simplest(search: Search, candidates: Sequence[Candidate], doubts: float = 1
 
     The standard error is that of the difference to the best, over all efforts in all folds.
     """
-    errors = [search.tried(one) for one in candidates]
+    return candidates[_first_as_good([search.tried(one) for one in candidates], doubts)]
+
+
+def _first_as_good(errors: Sequence[Float[Array, "c"]], doubts: float = 1.0) -> int:
+    """Number of the first candidate that is as good as the best; 0 where none could be fitted."""
     best = errors[int(np.argmin([one.mean() for one in errors]))]
     if not np.isfinite(best).all():
-        return candidates[0]
-    for candidate, error in zip(candidates, errors, strict=True):
+        return 0
+    for i, error in enumerate(errors):
         worse = error - best
         if np.isfinite(worse).all():
             spread = float(np.std(worse, ddof=1) / np.sqrt(len(worse)))
             if worse.mean() <= max(doubts * spread, _MARGIN):
-                return candidate
-    return candidates[0]
+                return i
+    return 0
 
 
 def _table(search: Search, best: Candidate) -> tuple[Candidate, ...]:
@@ -246,6 +280,13 @@ def bandwidth(spectra: Sequence[Spectrum]) -> float:
     return max((one.motion_bandwidth for one in spectra if one.moving.any()), default=float("nan"))
 
 
+def _moved_band(spectra: Sequence[Spectrum]) -> float:
+    """Bandwidth of the motion without a vibration far above it, in [Hz]; NaN where nothing moves."""
+    core = max((float(np.max(one.core[one.moving])) for one in spectra if one.moving.any()), default=0.0)
+    band = bandwidth(spectra)
+    return core if band > _VIBRATION * core else band
+
+
 def spectra_of(logs: Sequence[Log]) -> list[Spectrum]:
     """Of the positions of each log."""
     return [position_spectrum(log) for log in logs]
@@ -259,7 +300,7 @@ def reference(experiment: Experiment, spectra: Sequence[Spectrum], plans: Sequen
         spectra: Of the positions of each log.
         plans: Chosen by the rules for single settings.
     """
-    band, cutoff = bandwidth(spectra), plans[0].cutoff
+    band, cutoff = _moved_band(spectra), plans[0].cutoff
     own = experiment.filter
     if cutoff is not None and own.cutoff is None and np.isfinite(band):
         own = own.changed(cutoff=min(cutoff, _COORDINATES * band))

@@ -82,10 +82,10 @@ class Search:
         assert self._reference is not None  # noqa: S101 (set at the start)
         self._judge = self._pass(self._reference)[0]
 
-    def narrowed(self, friction: tuple[str, ...]) -> None:
-        """Only these columns are needed in further passes."""
-        self.sets = (friction,)
-        self.loads = self.loads if "Fl" in friction else {}
+    def narrowed(self, sets: tuple[tuple[str, ...], ...]) -> None:
+        """Only the columns of these sets are needed in further passes."""
+        self.sets = sets
+        self.loads = self.loads if any("Fl" in one for one in sets) else {}
 
     def rows(self, candidate: Candidate) -> tuple[System, Problem]:
         """The rows that a candidate is fitted to, by folds, with the columns of all sets."""
@@ -142,7 +142,8 @@ class Search:
             robot = with_terms(every.mechanism, candidate)
             problem = replace(every, mechanism=robot, parameters=parameter_table(robot))
             if candidate.friction not in self._bases:
-                self._bases[candidate.friction] = base_of(problem, applied(candidate, self.task.experiment))
+                asked = applied(candidate, self.task.experiment, robot.drive)
+                self._bases[candidate.friction] = base_of(problem, asked)
             data = base_system(selected(system, problem), self._bases[candidate.friction])
             self._data[key] = problem, replace(data, equations=data.blocked())
         return self._data[key]
@@ -190,6 +191,12 @@ class Search:
             moved = size > 0.0
             errors.append(0.5 * np.log(left[moved] / size[moved] + _NEGLIGIBLE**2))
         return np.concatenate(errors)
+
+    @property
+    def efforts(self) -> tuple[str, ...]:
+        """Names of the efforts, in the order of `size`."""
+        assert self._judge is not None  # noqa: S101 (set at the start)
+        return tuple(dict.fromkeys(group.name for group in self._judge.groups))
 
     def percent(self, candidate: Candidate) -> float:
         """Held-out error of a candidate, geometric mean over efforts and folds."""

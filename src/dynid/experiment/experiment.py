@@ -82,7 +82,8 @@ class Experiment(Settings, frozen=True):
         keep: Base parameters (or globs) to fit and no others; None fits all.
         payloads: Bodies mounted in some logs, in addition to those of the robot.
         known: Parameter by full name, e.g. M_payload -> value taken as exact, in addition to the robot's.
-        drive: Drive terms of every joint or motor that has any, instead of the robot's own; None keeps those.
+        drive: Drive terms of every joint or motor that has any, or of single ones by name, instead of the
+            robot's own; None keeps those.
         stribeck: Owner of a term Fk -> its Stribeck speed in [rad/s] or [m/s]; others are searched.
         cross_validate: Folds of a cross-validation in addition to the fit; None: none.
         gate: `prior`: no result is published that predicts held-out efforts worse than the description's
@@ -125,7 +126,7 @@ class Experiment(Settings, frozen=True):
     keep: tuple[str, ...] | None = None
     payloads: Mapping[str, Payload] = {}
     known: Mapping[str, float] = {}
-    drive: tuple[str, ...] | None = None
+    drive: tuple[str, ...] | Mapping[str, tuple[str, ...]] | None = None
     stribeck: Mapping[str, Positive] = {}
     cross_validate: Annotated[int, msgspec.Meta(ge=2)] | None = None
     gate: Literal["prior"] | None = None
@@ -174,7 +175,7 @@ class Experiment(Settings, frozen=True):
             entries["model"].choice(model_names())
         if "drive" in entries and entries["drive"].value == "none":
             entries["drive"] = plain_entry((), like=entries["drive"])
-        for term in entries["drive"].items() if "drive" in entries and entries["drive"].is_list else ():
+        for term in _listed_terms(entries["drive"]) if "drive" in entries else ():
             term.choice(drive_names())
         for one in (one for key in ("logs", "validate") if key in entries for one in entries[key].items()):
             if not one.is_mapping:
@@ -237,6 +238,12 @@ _EXCLUDED = (
     ("refine", ("essential", "keep", "gains", "pd", "standard"), "refine cannot be combined with '{}'"),
     ("pd", ("gains",), "'{}' cannot be combined with 'pd', whose kp is the gain"),
 )
+
+
+def _listed_terms(drive: Entry) -> list[Entry]:
+    """Entries of all drive terms in `drive`: of all joints and motors, or by name."""
+    lists = drive.mapping().values() if drive.is_mapping else [drive]
+    return [term for one in lists if one.is_list for term in one.items()]
 
 
 def _asked(experiment: Experiment, name: str) -> bool:

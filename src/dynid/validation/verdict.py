@@ -55,6 +55,7 @@ _ORDER: tuple[tuple[str, ...], ...] = (
 )
 _RANK = {code: rank for rank, codes in enumerate(_ORDER) for code in codes}
 _LAST = len(_ORDER)
+_SYMPTOMS = _RANK["joint-error"], _RANK["poor-fit"]
 _MOST_SHOWN = 3
 _NOTHING = "no parameter could be determined"
 # Warnings about the input itself: where predictions are poor too, they explain them.
@@ -90,7 +91,7 @@ def judge_result(fit: Fit, estimate: Estimate, failure: str = "") -> Verdict:
         *missing_for(purpose, estimate),
     ]
     level = worst([*(one.level for one in found), *(one.level for one in joints)])
-    reasons = tuple(sorted((one for one in found if one.level != "good"), key=_weight))
+    reasons = _ordered([one for one in found if one.level != "good"])
     return Verdict(level, _headline(level, purpose, joints), purpose, judged_on, reasons, joints)
 
 
@@ -138,9 +139,20 @@ def _poor_joints(judged_on: str, joints: Sequence[JointVerdict]) -> Iterator[Not
     yield at_level(found, worst(one.level for one in poor))
 
 
-def _weight(reason: Notice) -> tuple[int, int]:
-    """Causes before symptoms; within them, the worse first; equal ones stay in the order of the warnings."""
-    return _RANK.get(reason.code, _LAST), -LEVELS.index(reason.level)
+def _ordered(reasons: Sequence[Notice]) -> tuple[Notice, ...]:
+    """The worse first; of one level, causes before symptoms, then the order of the warnings.
+
+    The first cause is as bad as the worst symptom: it explains it.
+    """
+    ranked = sorted(reasons, key=_rank)
+    symptoms = [one.level for one in ranked if _rank(one) in _SYMPTOMS]
+    if symptoms and _rank(ranked[0]) < min(_SYMPTOMS):
+        ranked[0] = at_level(ranked[0], worst([ranked[0].level, *symptoms]))
+    return tuple(sorted(ranked, key=lambda one: -LEVELS.index(one.level)))
+
+
+def _rank(reason: Notice) -> int:
+    return _RANK.get(reason.code, _LAST)
 
 
 def _headline(level: str, purpose: str, joints: Sequence[JointVerdict]) -> str:
