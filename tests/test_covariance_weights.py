@@ -81,7 +81,7 @@ def test_options_in_a_file_are_checked_at_their_place(tmp_path):
 
 def filtered(source, rows):
     """Entries behind the filter and their validity, all pieces together."""
-    parts = list(series(source, rows, lambda entries: entries))
+    parts = list(series(source, rows))
     return np.concatenate([p[1] for p in parts], axis=1), np.concatenate([p[2] for p in parts], axis=1)
 
 

@@ -57,7 +57,7 @@ def dense(source: RandomRows, rows, piece: tuple[int, int]) -> tuple[np.ndarray,
 def test_filtered_rows_equal_the_definition(decimate: int, masked: slice | None) -> None:
     source = RandomRows(1000, [(5, 400), (450, 990)], masked)
     rows = row_filter(source.dt, decimate, None if decimate > 1 else 12.0)
-    parts = list(series(source, rows, lambda entries: entries))
+    parts = list(series(source, rows))
     found = np.concatenate([entries for _, entries, _ in parts], axis=1)
     valid = np.concatenate([ok for _, _, ok in parts], axis=1)
     expected = [dense(source, rows, piece) for piece in source.pieces()]
@@ -74,7 +74,7 @@ def test_factors_hold_all_inner_products_of_the_rows() -> None:
     rows = row_filter(source.dt, 5)
     blocks, seconds = stream(source, rows)
     assert seconds == pytest.approx(0.25)
-    parts = list(series(source, rows, lambda entries: entries))
+    parts = list(series(source, rows))
     entries = np.concatenate([one for _, one, _ in parts], axis=1)
     valid = np.concatenate([ok for _, _, ok in parts], axis=1)
     for row, (lo, hi) in enumerate(((0, 3), (3, 5))):

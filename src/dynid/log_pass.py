@@ -22,7 +22,7 @@ from dynid.conditioning.rewritten import (
     ReplacedRows,
     predictor,
 )
-from dynid.conditioning.stream import series
+from dynid.conditioning.stream import compared
 from dynid.estimator.rework import Change, Reduce
 from dynid.motion.choose import longest
 from dynid.motion.disturb import disturbed
@@ -174,17 +174,8 @@ class LogPass:
         for source, rows, numbers in zip(
             self.problem.sources, self.problem.filters, self._groups, strict=True
         ):
-            compare = predictor(source.layout, standard)
-
-            def residual(
-                entries: Float[Array, "e n"],
-                compare: Callable[..., Array] = compare,
-            ) -> Float[Array, "k n"]:
-                measured, predicted = compare(entries)
-                return np.asarray(measured - predicted)
-
-            for _, rho, valid in series(source, rows, residual):
-                yield reduce(rho, valid, numbers)
+            for _, measured, predicted, valid in compared(source, rows, standard):
+                yield reduce(measured - predicted, valid, numbers)
 
 
 class KeptNoise:

@@ -14,8 +14,7 @@ from jaxtyping import Float
 from dynid.common.arrays import Array
 from dynid.common.notices import Notice, notice
 from dynid.conditioning.lowpass import RowFilter
-from dynid.conditioning.rewritten import predictor
-from dynid.conditioning.stream import series
+from dynid.conditioning.stream import compared
 from dynid.projection.contract import RowSource
 from dynid.projection.factor import merge, triangle
 from dynid.projection.projection import Group, System
@@ -249,14 +248,9 @@ def _with_note(one: ResidualTest) -> ResidualTest:
 
 
 def _residuals(source: RowSource, rows: RowFilter, chi: Float[Array, "p"]) -> Iterator[tuple[Array, Array]]:
-    compare, seen = predictor(source.layout, chi), 0
-
-    def residual(entries: Float[Array, "e n"]) -> Float[Array, "k n"]:
-        measured, predicted = compare(entries)
-        return np.asarray(measured - predicted)
-
-    for at, rho, valid in series(source, rows, residual):
-        yield rho, valid
+    seen = 0
+    for at, measured, predicted, valid in compared(source, rows, chi):
+        yield measured - predicted, valid
         seen += len(at) * rows.decimate
         if seen > _MOST_SAMPLES:
             return

@@ -30,6 +30,32 @@ def predictor(
     return compare
 
 
+class ComparedRows:
+    """Rows of two entries: W chi and the measured side.
+
+    The row filter is linear: a comparison needs none of the other entries behind it.
+
+    Args:
+        source: The rows.
+        chi: Standard parameters, shape (p,), SI.
+    """
+
+    def __init__(self, source: PackedRows, chi: Float[Array, "p"]) -> None:
+        self.source, self.dt = source, source.dt
+        self._compare, k = predictor(source.layout, chi), len(source.layout.start) - 1
+        self.layout = Layout(2 * np.arange(k + 1), np.full(2 * k, ABSENT))
+
+    def pieces(self) -> Sequence[tuple[int, int]]:
+        """Those of the source."""
+        return self.source.pieces()
+
+    def rows(self, start: int, stop: int, tile: int) -> Iterator[tuple[int, Array, Array]]:
+        """W chi and Y of every row, in tiles that the entries of the source allow."""
+        for at, packed, weights in self.source.rows(start, stop, min(tile, self.source.layout.tile)):
+            measured, predicted = self._compare(packed)
+            yield at, np.stack([predicted, measured], axis=1).reshape(-1, packed.shape[1]), weights
+
+
 class ReplacedRows:
     """Rows whose measured side is W chi + change(Y - W chi), sample by sample.
 

@@ -17,6 +17,7 @@ from jaxtyping import Float
 from dynid.common.arrays import Array
 from dynid.common.threads import in_order
 from dynid.conditioning.lowpass import RowFilter
+from dynid.conditioning.rewritten import ComparedRows
 from dynid.projection.contract import PackedRows
 from dynid.projection.factor import Factor, compact, merge
 from dynid.regressor.layout import ABSENT
@@ -25,7 +26,6 @@ from dynid.regressor.layout import ABSENT
 BLOCK_SECONDS = 0.25
 MOST_BLOCKS = 384
 _TASK_SAMPLES = 16384
-_TILE_BYTES = 1 << 20
 
 Progress = Callable[[float], None]
 
@@ -139,21 +139,34 @@ def _together(rows: Sequence[list[Block]]) -> list[Block]:
     return [(*moment, merge(moments[moment])) for moment in sorted(moments)]
 
 
-def series(
-    source: PackedRows, row_filter: RowFilter, reduce: Callable[[Array], Array]
-) -> Iterator[tuple[Array, Array, Array]]:
-    """A second pass: filtered rows of each task reduced (by `reduce`) as soon as they exist.
+def series(source: PackedRows, row_filter: RowFilter) -> Iterator[tuple[Array, Array, Array]]:
+    """A second pass: filtered rows of each task as soon as they exist.
 
     Yields:
-        Sample indices of the outputs (k,), `reduce(entries (e, k))`, and validity (rows, k).
+        Sample indices of the outputs (k,), entries (e, k), and validity (rows, k).
     """
     per_block = max(1, round(BLOCK_SECONDS / (source.dt * row_filter.decimate)))
 
-    def reduced(task: _Task) -> tuple[Array, Array, Array]:
-        filtered, valid = _filtered(source, row_filter, task)
-        return task.first + row_filter.decimate * np.arange(task.count), reduce(filtered), valid
+    def filtered(task: _Task) -> tuple[Array, Array, Array]:
+        at = task.first + row_filter.decimate * np.arange(task.count)
+        return at, *_filtered(source, row_filter, task)
 
-    yield from in_order(reduced, _tasks(source.pieces(), row_filter, per_block))
+    yield from in_order(filtered, _tasks(source.pieces(), row_filter, per_block))
+
+
+def compared(
+    source: PackedRows, row_filter: RowFilter, chi: Float[Array, "p"]
+) -> Iterator[tuple[Array, Array, Array, Array]]:
+    """A second pass that compares filtered rows with their prediction.
+
+    Args:
+        chi: Standard parameters, shape (p,), SI.
+
+    Yields:
+        Sample indices of the outputs (k,), measured side, W chi and validity (rows, k).
+    """
+    for at, entries, valid in series(ComparedRows(source, chi), row_filter):
+        yield at, entries[1::2], entries[::2], valid
 
 
 def _tasks(pieces: Sequence[tuple[int, int]], row_filter: RowFilter, per_block: int) -> Iterator[_Task]:
@@ -208,8 +221,7 @@ def _filtered(source: PackedRows, row_filter: RowFilter, task: _Task) -> tuple[F
     start, stop = max(task.piece[0], task.first - half), min(task.piece[1], last + half + 1)
     sums = np.zeros((layout.n_entries, task.count))
     weight = np.zeros((len(layout.start) - 1, task.count))
-    tile = max(256, _TILE_BYTES // (8 * layout.n_entries) // 64 * 64)
-    for at, packed, weights in source.rows(start, stop, tile):
+    for at, packed, weights in source.rows(start, stop, layout.tile):
         for row in np.flatnonzero(~np.all(weights == 1.0, axis=1)):
             packed[layout.start[row] : layout.start[row + 1]] *= weights[row]
         decimate(packed, row_filter.kernel, at, task.first, step, sums)

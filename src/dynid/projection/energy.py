@@ -61,17 +61,20 @@ class EnergyRows(LogRows):
         measured = self.motion.states(first, last)
         moved = self.kinematics.states(first, measured)
         q, dq, ddq = moved.q, moved.dq, moved.ddq
-        states = np.concatenate([self._energies(q, dq), self._rotors(dq)], axis=1)
+        rotors = self._rotors(dq)
         loads = self._load and self._load(first, q, dq, ddq, moved.N)
         powers = np.column_stack([*self._powers(q, dq, ddq, loads), self._effort_power(dq, first, last)])
         usable = moved.fine & self.motion.log.valid[first:last]
-        states[~usable], powers[~usable] = 0.0, 0.0
-        computed = np.concatenate([rule.changes(states) / self.dt, rule.means(powers)], axis=1)
-        packed = np.ascontiguousarray(computed.T[self._order()])
+        powers[~usable] = 0.0
+        means, order = rule.means(powers), self._order()
         weights = self._weights(first, last, measured[1], usable)[None]
         for at in range(0, stop - start, tile):
             part = slice(at, min(at + tile, stop - start))
-            yield start + at, packed[:, part].copy(), np.ascontiguousarray(weights[:, part])
+            spanned = slice(at, part.stop + rule.before + rule.after)
+            stored = np.concatenate([self._energies(q[spanned], dq[spanned]), rotors[spanned]], axis=1)
+            stored[~usable[spanned]] = 0.0
+            computed = np.concatenate([rule.changes(stored) / self.dt, means[part]], axis=1)
+            yield start + at, computed.T[order], np.ascontiguousarray(weights[:, part])
 
     def _weights(
         self, first: int, last: int, dq: Float[Array, "n m"], usable: Bool[Array, "n"]

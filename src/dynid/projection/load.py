@@ -26,8 +26,6 @@ from dynid.regressor.layout import TreeRegressor, tree_regressor
 if TYPE_CHECKING:
     from dynid.motion.motion import Motion
 
-_TILE = 2048
-
 
 # Input: q, dq, ddq and N of some states, and efforts whose tension counts. Output: loads of all sources.
 Loads = Callable[..., Float[Array, "n s"]]
@@ -86,9 +84,9 @@ def _joint_efforts(
     ddq: Float[Array, "n v"],
 ) -> Float[Array, "n v"]:
     """W_tree chi without friction and offsets."""
-    parts = []
-    for at in range(0, len(q), _TILE):
-        part = slice(at, at + _TILE)
+    parts, tile = [], regressor.layout.tile
+    for at in range(0, len(q), tile):
+        part = slice(at, at + tile)
         packed = regressor.packed(q[part], dq[part], ddq[part], np.zeros_like(dq[part]))
         parts.append(regressor.layout.sums(packed, coefficients).T)
     return np.concatenate(parts) if parts else np.zeros_like(dq)

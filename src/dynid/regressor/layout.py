@@ -20,6 +20,7 @@ from dynid.mechanism.mechanism import DRIVE_SYMBOLS, Mechanism, Term
 from dynid.mechanism.parameters import STRIBECK_SPEED, Parameter
 
 ABSENT = -1
+_TILE_BYTES = 1 << 19  # of all entries: they stay in the cache of a core between the kernels
 Batch = tuple[Any, ...]  # states of some samples: the first arguments of `kernels.fill_rows`
 
 
@@ -40,13 +41,19 @@ class Layout:
         """Entries of all rows together."""
         return int(self.columns.size)
 
+    @property
+    def tile(self) -> int:
+        """Samples of all entries that are computed at a time."""
+        return max(256, _TILE_BYTES // (8 * self.n_entries) // 64 * 64)
+
     def coefficients(self, chi: Float[Array, "p"]) -> Float[Array, "e"]:
         """Coefficient of each entry in W chi: zero for Y and for entries that are not requested."""
         return np.where(self.columns == ABSENT, 0.0, chi[np.maximum(self.columns, 0)])
 
     def sums(self, packed: Inexact[Array, "e n"], coefficients: Float[Array, "e"]) -> Inexact[Array, "k n"]:
         """W chi of every row, from its entries and their coefficients."""
-        return np.asarray(np.add.reduceat(packed * coefficients[:, None], self.start[:-1], axis=0))
+        ranges = zip(self.start[:-1].tolist(), self.start[1:].tolist(), strict=True)
+        return np.stack([coefficients[first:last] @ packed[first:last] for first, last in ranges])
 
     def dense(self, packed: Inexact[Array, "e n"], n_parameters: int) -> Inexact[Array, "n k p"]:
         """W with its zeros, samples first."""

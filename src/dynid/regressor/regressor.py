@@ -73,11 +73,9 @@ def energy_regressor(
     Returns:
         Shape (n, b, 10); times chi gives [J].
     """
-    v, w = V[..., :3], V[..., 3:]
-    x, y, z = w[..., 0], w[..., 1], w[..., 2]
-    h = np.empty((*V.shape[:-1], 10), V.dtype)
-    h[..., 0], h[..., 1], h[..., 2] = 0.5 * x * x, x * y, x * z
-    h[..., 3], h[..., 4], h[..., 5] = 0.5 * y * y, y * z, 0.5 * z * z
-    h[..., 6:9] = np.cross(v, w) - np.einsum("nbij,i->nbj", R, gravity)
-    h[..., 9] = 0.5 * np.sum(v * v, axis=-1) - p @ gravity
-    return h
+    u, v, w, x, y, z = np.moveaxis(V, -1, 0)
+    down = np.moveaxis(gravity @ R, -1, 0)
+    moments = v * z - w * y, w * x - u * z, u * y - v * x  # linear x angular velocity
+    entries = [0.5 * x * x, x * y, x * z, 0.5 * y * y, y * z, 0.5 * z * z]
+    entries += [moment - g for moment, g in zip(moments, down, strict=True)]
+    return np.stack([*entries, 0.5 * (u * u + v * v + w * w) - p @ gravity], axis=-1)

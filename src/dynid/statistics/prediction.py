@@ -10,8 +10,7 @@ from jaxtyping import Float
 
 from dynid.common.arrays import Array
 from dynid.conditioning.lowpass import RowFilter, row_filter
-from dynid.conditioning.rewritten import predictor
-from dynid.conditioning.stream import series
+from dynid.conditioning.stream import compared
 from dynid.projection.contract import PackedRows, RowSource
 from dynid.statistics.estimate import GroupFit, RunFit
 from dynid.statistics.fit import percent
@@ -108,7 +107,7 @@ def predict_rows(
     firsts = np.array([start for start, _ in source.pieces()], dtype=int)
     by_run = np.zeros((len(firsts), 3))
     memory = np.zeros((2, k, _LAGS))
-    for at, (measured, predicted), valid in series(source, rows, predictor(source.layout, chi)):
+    for at, measured, predicted, valid in compared(source, rows, chi):
         use = valid.astype(float)
         left, whole = use * (measured - predicted) ** 2, use * measured**2
         run = int(np.searchsorted(firsts, at[0], side="right")) - 1 if len(at) else 0

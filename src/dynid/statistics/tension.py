@@ -29,8 +29,6 @@ from dynid.regressor.layout import ABSENT, Layout
 from dynid.statistics.prediction import joined, plot_step
 from dynid.statistics.signals import Tension
 
-_TILE_BYTES = 1 << 20
-
 
 def motor_directions(mechanism: Mechanism) -> Directions:
     """Rows whose right side is the part of each motor's effort that is no tension, N_m = N J^+."""
@@ -74,8 +72,7 @@ class MotorEfforts:
 
     def rows(self, start: int, stop: int, tile: int) -> Iterator[tuple[int, Array, Array]]:
         """First sample, entries (2 a, n) and weights (1, n) of consecutive tiles."""
-        own = max(64, _TILE_BYTES // (8 * self._rows.layout.n_entries))
-        for at, packed, weights in self._rows.rows(start, stop, min(tile, own)):
+        for at, packed, weights in self._rows.rows(start, stop, min(tile, self._rows.layout.tile)):
             tau = self.motion.log.tau[at : at + packed.shape[1]].T
             yield at, np.concatenate([np.nan_to_num(tau), self._sides(packed)[1]]), weights[:1]
 
@@ -113,7 +110,7 @@ def tension_of(
     shown: list[tuple[Array, Array]] = []
     step = plot_step(source, rows)
     before: Float[Array, "a z"] | None = None
-    for at, both, valid in series(efforts, rows, lambda entries: entries):
+    for at, both, valid in series(efforts, rows):
         measured, min_norm = both[:a], both[a:]
         N, fine = efforts.tangent(at)
         Z = tension_directions(mechanism, N, before)

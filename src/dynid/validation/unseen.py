@@ -26,8 +26,7 @@ from jaxtyping import Float
 from dynid.checks.fault_columns import spread_windows
 from dynid.common.arrays import Array
 from dynid.conditioning.lowpass import RowFilter, row_filter
-from dynid.conditioning.rewritten import predictor
-from dynid.conditioning.stream import series
+from dynid.conditioning.stream import compared
 from dynid.projection.contract import PackedRows, RowSource
 from dynid.projection.factor import triangle
 from dynid.statistics.estimate import Validation
@@ -206,8 +205,8 @@ def _as_logged(source: RowSource, chi: Float[Array, "p"]) -> tuple[_Parts, _Part
 
     Rows that the mask excludes are zero.
     """
-    every = series(_Some(source), unfiltered(source.dt), predictor(source.layout, chi))
-    found = [(np.asarray(m), np.asarray(m) - np.asarray(p), np.asarray(v, float)) for _, (m, p), v in every]
+    every = compared(_Some(source), unfiltered(source.dt), chi)
+    found = [(Y, Y - W_chi, np.asarray(valid, float)) for _, Y, W_chi, valid in every]
     measured, residual, used = zip(*found, strict=True) if found else ((), (), ())
     return list(measured), list(residual), list(used)
 
