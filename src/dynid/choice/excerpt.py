@@ -7,7 +7,7 @@ from dataclasses import replace
 
 from dynid.motion.log import Log
 
-MOST_SAMPLES = 250_000  # of all logs together: held-out errors of minutes of motion do not depend on more
+MOST_SAMPLES = 100_000  # of all logs together: held-out errors of minutes of motion do not depend on more
 _STRETCHES = 10
 
 
