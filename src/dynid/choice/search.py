@@ -64,6 +64,7 @@ class Search:
         self._spaces: dict[tuple[object, ...], StandardSpace] = {}
         self._bases: dict[str, BaseSet] = {}
         self._weights: dict[tuple[float | None, str, str], dict[tuple[str, str], float]] = {}
+        self._bodies: dict[Candidate, tuple[bool, bool]] = {}
         self._judge: System | None = None
         self._problem: Problem | None = None
         self._reference: Experiment | None = None
@@ -123,6 +124,11 @@ class Search:
 
         Bodies may grow without effect on the efforts: then there is no consistent estimate.
         """
+        if candidate not in self._bodies:
+            self._bodies[candidate] = self._new_bodies(candidate)
+        return self._bodies[candidate]
+
+    def _new_bodies(self, candidate: Candidate) -> tuple[bool, bool]:
         options = estimator_named("consistent").constraint
         assert options is not None  # noqa: S101 (this estimator is its constraint)
         problem, data = self._seen(candidate)

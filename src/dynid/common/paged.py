@@ -73,6 +73,8 @@ def windows(x: Array) -> list[Array]:
     if len(x) <= LONG:
         return [x]
     starts = np.linspace(0, len(x) - _WINDOW, LONG // _WINDOW).astype(int)
-    found = [np.array(x[start : start + _WINDOW]) for start in starts]
-    release()
+    found = []
+    for start in starts:
+        found.append(np.array(x[start : start + _WINDOW]))
+        release()
     return found

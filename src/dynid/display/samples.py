@@ -6,7 +6,7 @@ import numpy as np
 from jaxtyping import Float, Int
 
 from dynid.common.arrays import Array
-from dynid.common.paged import release
+from dynid.common.paged import ranges, release
 from dynid.kinematics.coordinates import CoordinateMap, States
 from dynid.motion.motion import Motion
 from dynid.problem import Problem
@@ -26,7 +26,7 @@ def drawn_rows(signals: Signals, most: int = MOST) -> Int[Array, "m"]:
 def samples_at(motion: Motion, t: Float[Array, "m"]) -> Int[Array, "m"]:
     """Samples of a log at these times; empty where the times of the log do not increase."""
     times = motion.log.t
-    if len(times) < 2 or not np.all(np.diff(times) > 0.0):
+    if len(times) < 2 or not all(np.all(np.diff(times[a : b + 1]) > 0.0) for a, b in ranges(len(times))):
         return np.zeros(0, dtype=np.int64)
     return np.clip(np.searchsorted(times, t - 0.5 * motion.log.dt), 0, len(times) - 1).astype(np.int64)
 
@@ -45,8 +45,9 @@ def states_at(problem: Problem, motion: Motion, samples: Int[Array, "m"]) -> Sta
             if not len(own):
                 continue
             if isinstance(kinematics, CoordinateMap):
-                some = tuple(x[own - start] for x in motion.states(start, stop))
-                found.append(kinematics.states(start, some))
+                first, last = int(own[0]), int(own[-1])
+                some = tuple(x[own - first] for x in motion.states(first, last + 1))
+                found.append(kinematics.states(first, some))
             else:
                 stop = int(own[-1]) + 1
                 found.append(_some(kinematics.states(start, motion.states(start, stop)), own - start))

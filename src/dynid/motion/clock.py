@@ -11,7 +11,7 @@ from jaxtyping import Bool, Float, Int, Shaped
 from dynid.common.arrays import Array
 from dynid.common.errors import InputError
 from dynid.common.notices import Notice, notice
-from dynid.common.paged import LONG, ranges
+from dynid.common.paged import LONG, empty, ranges
 from dynid.motion.table import Record
 
 JUMP_STEPS = 10.0  # a step so many times the median is a clock jump, for any cutoff
@@ -184,7 +184,8 @@ def understand(t: Float[Array, "n"], segments: Int[Array, "s 2"], step: float) -
     The clock is uniform when every step is a whole number of dt within 1 % of dt or the
     resolution with which t was written, whichever is larger.
     """
-    inside = np.zeros(len(t) - 1, dtype=bool)
+    inside = empty(len(t) - 1, bool)
+    inside[:] = False
     for start, stop in segments:
         inside[start : stop - 1] = True
     total = whole = 0.0

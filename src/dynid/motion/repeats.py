@@ -15,7 +15,7 @@ import numpy as np
 from jaxtyping import Float, Int
 
 from dynid.common.arrays import Array
-from dynid.common.paged import ranges
+from dynid.common.paged import empty, ranges, release
 
 # Robots repeat a motion to about 1 % of its size, also with another load; random
 # motions differ by about one.
@@ -76,8 +76,11 @@ def path_along(
 
 def _thinned(q: Float[Array, "n m"], every: int) -> Float[Array, "k m"]:
     """One row in so many, from the first on."""
-    parts = [np.array(q[-(-low // every) * every : high : every]) for low, high in ranges(len(q))]
-    return np.concatenate(parts) if parts else np.array(q)
+    found = empty((-(-len(q) // every), q.shape[1]))
+    for low, high in ranges(len(q)):
+        first, last = -(-low // every), -(-high // every)
+        found[first:last] = q[first * every : high : every]
+    return found
 
 
 def first_alike(paths: Mapping[str, Path], stretches: Sequence[Stretch]) -> Int[Array, "n"]:
@@ -157,6 +160,7 @@ class _Windows:
                 i = np.argmax(far <= now + same[open_], axis=0)
                 better = now < least[open_] - same[open_]
                 least[open_[better]], nearest[open_[better]] = now[better], first + i[better]
+                release()
         return [self._same(own[c], int(nearest[c])) if stop[c] else None for c in range(len(at))]
 
     def _same(self, own: Float[Array, "w"], i: int) -> tuple[tuple[str, int], float] | None:
@@ -185,5 +189,6 @@ def _positions(q: Float[Array, "n m"], rows: Float[Array, "k"]) -> Float[Array, 
 def _spread(runs: Sequence[Float[Array, "_ m"]]) -> Float[Array, "m"]:
     """Standard deviation of the positions of all runs."""
     count = sum(len(q) for q in runs)
-    mean = sum(q.sum(axis=0) for q in runs) / count
-    return np.asarray(np.sqrt(sum(np.sum((q - mean) ** 2, axis=0) for q in runs) / count))
+    mean = sum(q[a:b].sum(axis=0) for q in runs for a, b in ranges(len(q))) / count
+    squares = (np.sum((q[a:b] - mean) ** 2, axis=0) for q in runs for a, b in ranges(len(q)))
+    return np.asarray(np.sqrt(sum(squares) / count))
