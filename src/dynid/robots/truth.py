@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from fnmatch import fnmatchcase
+from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -104,7 +105,7 @@ def _numbers(given: object, path: Path) -> dict[str, float]:
 
 
 def _source(mechanism: Mechanism, truth: Truth) -> dict[str, float]:
-    from dynid.robots.demo_file import demo_file, read_demo
+    from dynid.robots.demo_file import read_demo
 
     source = truth.source
     if source is None:
@@ -114,7 +115,7 @@ def _source(mechanism: Mechanism, truth: Truth) -> dict[str, float]:
     if source == "demo":
         # Of the built-in robot: an experiment may have given it other payloads or drive terms.
         free = built_in_free(mechanism)
-        return dict((free or read_demo(demo_file(mechanism.name), load_robot(mechanism.name))).truth)
+        return dict((free or _read_demo(mechanism.name)).truth)
     path = Path(source)
     if path.name.endswith(".demo.yaml"):
         return dict(read_demo(path, mechanism).truth)
@@ -130,19 +131,29 @@ def _source(mechanism: Mechanism, truth: Truth) -> dict[str, float]:
 
 def built_in_free(mechanism: Mechanism) -> FreeDemo | None:
     """The experiment of a built-in robot that swings on locked cables; None for any other."""
-    from dynid.robots.demo_file import demo_file, read_free_demo
-
-    name = mechanism.name
-    return read_free_demo(demo_file(name), load_robot(name)) if has_demo(mechanism) else None
+    return _read_free_demo(mechanism.name) if has_demo(mechanism) else None
 
 
 def built_in_demo(mechanism: Mechanism) -> Demo | None:
     """The experiment of an actuated built-in robot; None for any other."""
-    from dynid.robots.demo_file import demo_file, read_demo
-
     if not has_demo(mechanism) or built_in_free(mechanism) is not None:
         return None
-    return read_demo(demo_file(mechanism.name), load_robot(mechanism.name))
+    return _read_demo(mechanism.name)
+
+
+@cache
+def _read_free_demo(name: str) -> FreeDemo | None:
+    """Files of the package do not change: each is read once."""
+    from dynid.robots.demo_file import demo_file, read_free_demo
+
+    return read_free_demo(demo_file(name), load_robot(name))
+
+
+@cache
+def _read_demo(name: str) -> Demo:
+    from dynid.robots.demo_file import demo_file, read_demo
+
+    return read_demo(demo_file(name), load_robot(name))
 
 
 def has_demo(mechanism: Mechanism) -> bool:
