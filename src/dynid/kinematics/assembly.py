@@ -32,13 +32,11 @@ _BESIDE = (0.2, 0.5, 1.0)  # rad or m: distances from a singular start pose at w
 _WALKED = 0.03  # of the start pose's distance to singular poses: minimum along a random walk
 _CLEAR = 1e-4  # of the largest singular value: poses within 1e-4 rad of a singular one count as singular
 _LOST = 1e-9  # of |A| |dq|: where the fixed pivots leave a larger residual, QR is used
-_TILE = 512  # poses
+_TILE = 512  # poses whose Jacobians stay in the cache
 Measured = Sensors | Int[Array, "m"]
 # Robots that differ only in these share an assembly: poses do not depend on them.
-_UNMOVED = {
-    *("gravity", "drive", "terms", "known", "prior", "ties", "payloads", "order", "stribeck", "notices"),
-    "rebuild",  # of other dimensions, which are another robot
-}
+_UNMOVED = {"gravity", "drive", "terms", "known", "prior", "ties", "payloads", "order", "stribeck", "notices"}
+_UNMOVED |= {"rebuild"}  # gives robots of other dimensions
 _MOTION = [one.name for one in fields(Mechanism) if one.name not in _UNMOVED]
 _KEPT: dict[tuple[int, ...], Assembly] = {}  # by the identities of `_MOTION`, the last used at the end
 _MOST_KEPT = 64  # an identification changes the dimensions of its robot some 25 times
@@ -264,11 +262,9 @@ class Assembly:
 
     def gaps(self, q: Float[Array, "n q"]) -> Float[Array, "n"]:
         """Largest closure residual of each pose, in [m] or [rad]."""
-        found = np.empty(len(q))
-        for at in range(0, len(q), _TILE):  # Jacobians of all poses at once would leave the cache
-            part = slice(at, at + _TILE)
-            found[part] = np.abs(self.closure.values(q[part]).f).max(axis=1, initial=0.0)
-        return found
+        parts = (q[at : at + _TILE] for at in range(0, len(q), _TILE))
+        found = [np.abs(self.closure.values(part).f).max(axis=1, initial=0.0) for part in parts]
+        return np.concatenate([np.zeros(0), *found])
 
     def walk(
         self, rng: np.random.Generator, n: int, reach: float = 1.0, steps: int = 6
