@@ -14,10 +14,9 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from jaxtyping import Bool, Float
 
 from dynid.base.system import BaseSystem
-from dynid.common.arrays import Array
+from dynid.common.arrays import Array, Bool, Float
 from dynid.common.notices import Notice
 from dynid.common.registry import Registry
 from dynid.conditioning.lowpass import RowFilter, row_filter

@@ -7,12 +7,11 @@ from dataclasses import dataclass, replace
 from functools import cached_property, partial
 
 import numpy as np
-from jaxtyping import Float
 
 from dynid.base.grouping import Symbols
 from dynid.base.system import BaseSystem, base_system
 from dynid.case import case_of
-from dynid.common.arrays import Array
+from dynid.common.arrays import Array, Float
 from dynid.common.notices import Notice
 from dynid.estimator.estimator import estimator_named, residual_norms
 from dynid.estimator.solution import CONVERGED, Solution

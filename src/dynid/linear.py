@@ -6,12 +6,11 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
-from jaxtyping import Float
 
 from dynid.base.base import BaseSet, tie_regrouped
 from dynid.base.structural import structural_base, tie_groups
 from dynid.base.system import BaseSystem, base_system
-from dynid.common.arrays import Array
+from dynid.common.arrays import Array, Float
 from dynid.estimator.estimator import estimator_named
 from dynid.estimator.solution import Solution
 from dynid.experiment.experiment import Experiment

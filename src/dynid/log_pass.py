@@ -8,10 +8,9 @@ from itertools import groupby
 from typing import TypeVar
 
 import numpy as np
-from jaxtyping import Float, Int
 
 from dynid.base.system import BaseSystem, mapped_blocks
-from dynid.common.arrays import Array
+from dynid.common.arrays import Array, Float, Int
 from dynid.common.errors import InputError
 from dynid.common.threads import in_order
 from dynid.conditioning.rewritten import (

@@ -8,10 +8,9 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
-from jaxtyping import Float
 
 from dynid.case import PLAIN, Case, case_of, task_case, with_mounted
-from dynid.common.arrays import Array
+from dynid.common.arrays import Array, Float
 from dynid.common.errors import InputError, nearest
 from dynid.common.notices import Notice
 from dynid.conditioning.lowpass import RowFilter

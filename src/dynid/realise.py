@@ -9,12 +9,11 @@ from collections.abc import Mapping
 from dataclasses import replace
 
 import numpy as np
-from jaxtyping import Float
 
 from dynid.base.structural import structural_base, tie_groups
 from dynid.base.system import BaseSystem
 from dynid.base.ties import tying
-from dynid.common.arrays import Array
+from dynid.common.arrays import Array, Float
 from dynid.common.errors import InputError
 from dynid.common.notices import Notice, notice
 from dynid.estimator.consistency import Consistency

@@ -15,10 +15,8 @@ from functools import cached_property
 from importlib import import_module
 from typing import TYPE_CHECKING, Protocol, runtime_checkable
 
-from jaxtyping import Float
-
 from dynid.case import task_case
-from dynid.common.arrays import Array
+from dynid.common.arrays import Array, Float
 from dynid.common.notices import Notice
 from dynid.experiment.experiment import Experiment
 from dynid.mechanism.mechanism import Mechanism

@@ -11,7 +11,6 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
-from jaxtyping import Float
 
 from dynid.base.grouping import Symbols, grouped_terms, grouping_text
 from dynid.base.rank import (
@@ -22,7 +21,7 @@ from dynid.base.rank import (
     independent_columns,
 )
 from dynid.base.ties import tying
-from dynid.common.arrays import Array
+from dynid.common.arrays import Array, Float
 from dynid.common.errors import InputError
 from dynid.common.notices import Notice, notice
 from dynid.mechanism.parameters import Parameter

@@ -12,9 +12,8 @@ from fractions import Fraction
 from itertools import combinations_with_replacement
 
 import numpy as np
-from jaxtyping import Float
 
-from dynid.common.arrays import Array
+from dynid.common.arrays import Array, Float
 
 _HOLDS = 1e-8  # relative; structural factors give coefficients to about 1e-12
 _INTEGER = 1e-5  # exponents and fractions must be this close to their values before they are tested

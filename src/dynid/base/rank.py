@@ -10,9 +10,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from jaxtyping import Bool, Float, Int
 
-from dynid.common.arrays import Array
+from dynid.common.arrays import Array, Bool, Float, Int
 
 STRUCTURAL_RTOL = 1e-8  # residuals are 1e-15..1e-12 for a dependent column, far more than 1e-6 by geometry
 DATA_RTOL = 1e-7

@@ -14,11 +14,10 @@ from collections.abc import Callable, Iterable
 from dataclasses import replace
 
 import numpy as np
-from jaxtyping import Float
 
 from dynid.base.base import BaseSet
 from dynid.base.rank import DECIDED_GAP
-from dynid.common.arrays import Array
+from dynid.common.arrays import Array, Float
 from dynid.common.notices import notice
 
 # Numbers with fewer digits are exact as written (0.31 m), numbers with more digits too. With four digits

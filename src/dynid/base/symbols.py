@@ -12,11 +12,10 @@ from itertools import combinations
 from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
-from jaxtyping import Bool, Float
 
 from dynid.base.formula import find_formula
 from dynid.base.grouping import exact_text
-from dynid.common.arrays import Array
+from dynid.common.arrays import Array, Bool, Float
 from dynid.common.errors import DynidError
 
 Coefficients = Mapping[tuple[str, str], float]

@@ -9,13 +9,12 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
-from jaxtyping import Float, Int
 
 from dynid.base.base import BaseSet, regrouped_name, relations, undecided
 from dynid.base.grouping import Symbols, grouping_text
 from dynid.base.rank import DATA_RTOL, ColumnRank, independent_columns
 from dynid.base.words import invisible, listed
-from dynid.common.arrays import Array
+from dynid.common.arrays import Array, Float, Int
 from dynid.common.errors import InputError
 from dynid.common.notices import Notice, notice
 from dynid.mechanism.parameters import Parameter

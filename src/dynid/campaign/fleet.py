@@ -20,9 +20,8 @@ from datetime import datetime
 from typing import Any
 
 import numpy as np
-from jaxtyping import Float
 
-from dynid.common.arrays import Array
+from dynid.common.arrays import Array, Float
 
 ALARM = 0.05  # probability of any false alarm
 _LEAST = 4  # dates of a robot: a line through fewer says little of its own scatter

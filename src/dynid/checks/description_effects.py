@@ -10,10 +10,9 @@ from __future__ import annotations
 from dataclasses import replace
 
 import numpy as np
-from jaxtyping import Float
 
 from dynid.checks.changed_robot import STEP, changed_problem
-from dynid.common.arrays import Array
+from dynid.common.arrays import Array, Float
 from dynid.common.errors import InputError
 from dynid.conditioning.slope_rows import slope_rows
 from dynid.fit import Fit

@@ -14,12 +14,11 @@ from dataclasses import dataclass, replace
 from itertools import combinations, product
 
 import numpy as np
-from jaxtyping import Float
 
 from dynid.base.system import BaseSystem, mapped_blocks
 from dynid.checks.check import Finished
 from dynid.checks.fault_columns import MOST_SAMPLES, spread_windows
-from dynid.common.arrays import Array
+from dynid.common.arrays import Array, Float
 from dynid.common.errors import InputError
 from dynid.common.forced import doubt
 from dynid.common.notices import Notice

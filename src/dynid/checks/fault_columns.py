@@ -23,10 +23,9 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
-from jaxtyping import Float
 
 from dynid.checks.pose_columns import pose_columns
-from dynid.common.arrays import Array
+from dynid.common.arrays import Array, Float
 from dynid.conditioning.rewritten import Tiles, WiderRows, predictor
 from dynid.mechanism.mechanism import Mechanism
 from dynid.mechanism.parameters import Parameter

@@ -27,9 +27,8 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import numpy as np
-from jaxtyping import Float, Int
 
-from dynid.common.arrays import Array
+from dynid.common.arrays import Array, Float, Int
 from dynid.common.batched import eigh
 from dynid.estimator.ols import column_scale, least_squares
 from dynid.projection.factor import Factor, merge, triangle

@@ -23,9 +23,8 @@ from collections.abc import Callable
 from dataclasses import replace
 
 import numpy as np
-from jaxtyping import Bool, Float, Int
 
-from dynid.common.arrays import Array
+from dynid.common.arrays import Array, Bool, Float, Int
 from dynid.conditioning.rewritten import predictor
 from dynid.kinematics.coordinates import States
 from dynid.mechanism.force_sensor import level_axes

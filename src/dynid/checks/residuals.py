@@ -11,7 +11,6 @@ from dataclasses import dataclass, replace
 from functools import partial
 
 import numpy as np
-from jaxtyping import Float
 
 from dynid.base.system import BaseSystem, mapped_blocks
 from dynid.base.words import listed
@@ -31,7 +30,7 @@ from dynid.checks.residual_tests import (
 from dynid.checks.residual_texts import confounded, suspect_notice
 from dynid.checks.total_mass import weigh
 from dynid.checks.turned_gravity import TurnedGravity, find_gravity
-from dynid.common.arrays import Array
+from dynid.common.arrays import Array, Float
 from dynid.common.errors import InputError
 from dynid.common.notices import Notice, notice
 from dynid.conditioning.rewritten import WiderRows

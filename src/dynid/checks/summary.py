@@ -6,9 +6,8 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
 import numpy as np
-from jaxtyping import Float
 
-from dynid.common.arrays import Array
+from dynid.common.arrays import Array, Float
 from dynid.experiment.estimator_choice import estimator_words
 from dynid.problem import Problem
 from dynid.report.numbers import sigma_text, value_text

@@ -11,11 +11,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-from jaxtyping import Float
 
 from dynid.base.system import BaseSystem, base_system
 from dynid.checks.check import Answer, Finished
-from dynid.common.arrays import Array
+from dynid.common.arrays import Array, Float
 from dynid.common.notices import Notice, notice
 from dynid.estimator.estimator import estimator_named, solve_weighted
 from dynid.estimator.solution import Solution

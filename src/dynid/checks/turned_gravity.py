@@ -14,11 +14,10 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 import numpy as np
-from jaxtyping import Float
 
 from dynid.base.system import BaseSystem
 from dynid.checks.pose_columns import gravity_axes
-from dynid.common.arrays import Array
+from dynid.common.arrays import Array, Float
 from dynid.common.notices import Notice, eased, notice
 from dynid.experiment.experiment import Experiment
 from dynid.linear import LinearFit, linear_fit

@@ -12,13 +12,12 @@ from dataclasses import replace
 from typing import NamedTuple
 
 import numpy as np
-from jaxtyping import Float
 
 from dynid.case import case_of
 from dynid.choice.candidate import applied, drive_of, friction_sets, open_settings, with_single, with_terms
 from dynid.choice.excerpt import excerpts
 from dynid.choice.search import Search
-from dynid.common.arrays import Array
+from dynid.common.arrays import Array, Float
 from dynid.common.errors import InputError
 from dynid.common.notices import Notice, notice
 from dynid.experiment.estimator_choice import rows_without_effort

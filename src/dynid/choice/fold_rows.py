@@ -10,9 +10,8 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import numpy as np
-from jaxtyping import Float
 
-from dynid.common.arrays import Array
+from dynid.common.arrays import Array, Float
 from dynid.conditioning.stream import run_begins
 from dynid.mechanism.parameters import Parameter, known_columns
 from dynid.problem import Problem, row_groups

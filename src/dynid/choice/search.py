@@ -6,13 +6,12 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 import numpy as np
-from jaxtyping import Float
 
 from dynid.base.base import BaseSet
 from dynid.base.system import BaseSystem, base_system
 from dynid.choice.candidate import applied, rows_of, with_all_terms, with_terms
 from dynid.choice.fold_rows import fold_rows, selected, squares, without
-from dynid.common.arrays import Array
+from dynid.common.arrays import Array, Float
 from dynid.common.errors import InputError, NoResultError
 from dynid.estimator.consistent import consistent_exists
 from dynid.estimator.estimator import estimator_named, solve_weighted

@@ -1,7 +1,12 @@
-"""The array type of annotations: `Float[Array, "n 3"]` names axes, and tests check them."""
+"""The types of array annotations: `Float[Array, "n 3"]` names axes, and tests check them.
+
+Annotations are text while nobody checks them. jaxtyping, which takes as long to import as numpy, is then
+not needed: tests import it before dynid.
+"""
 
 from __future__ import annotations
 
+import sys
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -13,4 +18,16 @@ if TYPE_CHECKING:
 else:
     Array = np.ndarray
 
-__all__ = ["Array"]
+if TYPE_CHECKING or "jaxtyping" in sys.modules:
+    from jaxtyping import Bool, Complex, Float, Inexact, Int, Shaped
+else:
+
+    class Shaped:
+        """An array whose axes nobody checks."""
+
+        def __class_getitem__(cls, item: Any) -> Any:
+            return Array
+
+    Bool = Complex = Float = Inexact = Int = Shaped
+
+__all__ = ["Array", "Bool", "Complex", "Float", "Inexact", "Int", "Shaped"]

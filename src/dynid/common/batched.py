@@ -13,9 +13,8 @@ from contextlib import contextmanager
 from typing import Any
 
 import numpy as np
-from jaxtyping import Float, Inexact
 
-from dynid.common.arrays import Array
+from dynid.common.arrays import Array, Float, Inexact
 
 Work = Callable[..., Any]
 

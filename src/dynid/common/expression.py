@@ -14,9 +14,8 @@ from functools import cached_property, partial
 from typing import Any
 
 import numpy as np
-from jaxtyping import Shaped
 
-from dynid.common.arrays import Array
+from dynid.common.arrays import Array, Shaped
 from dynid.common.errors import InputError, nearest
 from dynid.common.registry import Registry
 from dynid.common.strict_number import UNSIGNED

@@ -5,9 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 import numpy as np
-from jaxtyping import Float
 
-from dynid.common.arrays import Array
+from dynid.common.arrays import Array, Float
 from dynid.projection.quadrature import DEFAULT, QUADRATURES, Quadrature
 
 # Half length in periods of the cutoff: a Hamming window of this length falls from pass to stop

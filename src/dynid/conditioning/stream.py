@@ -13,9 +13,8 @@ from itertools import groupby
 from weakref import WeakKeyDictionary
 
 import numpy as np
-from jaxtyping import Float
 
-from dynid.common.arrays import Array
+from dynid.common.arrays import Array, Float
 from dynid.common.threads import in_order
 from dynid.conditioning.lowpass import RowFilter
 from dynid.conditioning.rewritten import ComparedRows

@@ -6,9 +6,8 @@ from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
-from jaxtyping import Int
 
-from dynid.common.arrays import Array
+from dynid.common.arrays import Array, Int
 from dynid.display.bodies import drawn_bodies
 from dynid.display.samples import drawn_rows, inside, samples_at, states_at
 from dynid.display.scene import poses_along, robot_shapes

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import numpy as np
-from jaxtyping import Float, Int
 
-from dynid.common.arrays import Array
+from dynid.common.arrays import Array, Float, Int
 from dynid.common.paged import ranges, release
 from dynid.kinematics.coordinates import CoordinateMap, States
 from dynid.motion.motion import Motion

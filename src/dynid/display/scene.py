@@ -5,9 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from jaxtyping import Float
 
-from dynid.common.arrays import Array
+from dynid.common.arrays import Array, Float
 from dynid.kinematics.tree import body_poses, tree_of
 from dynid.mechanism.cable import cable_coordinates, held_body
 from dynid.mechanism.frame import quaternion_of

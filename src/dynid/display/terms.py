@@ -5,9 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from jaxtyping import Float, Int
 
-from dynid.common.arrays import Array
+from dynid.common.arrays import Array, Float, Int
 from dynid.conditioning.rewritten import predictor
 from dynid.fit import Fit
 from dynid.kinematics.coordinates import States

@@ -5,9 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 import numpy as np
-from jaxtyping import Int
 
-from dynid.common.arrays import Array
+from dynid.common.arrays import Array, Int
 from dynid.doctor.diagnosis import Diagnosis
 from dynid.motion.choose import longest
 from dynid.motion.log import Log

@@ -12,9 +12,8 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
-from jaxtyping import Bool, Float, Inexact, Int
 
-from dynid.common.arrays import Array
+from dynid.common.arrays import Array, Bool, Float, Inexact, Int
 from dynid.common.batched import solve
 from dynid.common.errors import NoResultError
 from dynid.dynamics.freedoms import Freedoms, OrthonormalFreedoms, freedoms_of, position_rates

@@ -7,9 +7,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from jaxtyping import Bool, Float, Int
 
-from dynid.common.arrays import Array
+from dynid.common.arrays import Array, Bool, Float, Int
 from dynid.common.batched import eigvals, solve
 from dynid.common.errors import InputError
 from dynid.dynamics.forward import ForwardDynamics

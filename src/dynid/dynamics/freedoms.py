@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import numpy as np
-from jaxtyping import Bool, Float, Inexact
 
-from dynid.common.arrays import Array
+from dynid.common.arrays import Array, Bool, Float, Inexact
 from dynid.common.batched import singular_values
 from dynid.common.errors import InputError
 from dynid.kinematics.assembly import assembly_of

@@ -12,9 +12,8 @@ from dataclasses import dataclass
 from functools import cache
 
 import numpy as np
-from jaxtyping import Float, Int
 
-from dynid.common.arrays import Array
+from dynid.common.arrays import Array, Float, Int
 from dynid.dynamics.forward import ForwardDynamics
 from dynid.dynamics.freedoms import position_rates
 from dynid.kinematics.tree import SPHERICAL, tree_of

@@ -11,9 +11,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 import numpy as np
-from jaxtyping import Bool, Float
 
-from dynid.common.arrays import Array
+from dynid.common.arrays import Array, Bool, Float
 from dynid.common.batched import inv, pinv, solve
 from dynid.common.errors import InputError, nearest
 from dynid.dynamics.forward import ForwardDynamics

@@ -11,9 +11,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from jaxtyping import Bool, Float
 
-from dynid.common.arrays import Array
+from dynid.common.arrays import Array, Bool, Float
 from dynid.common.batched import cholesky, eigh, inv
 from dynid.common.errors import InputError, NoResultError
 from dynid.dynamics.locked import LockedCables

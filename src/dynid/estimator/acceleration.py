@@ -10,9 +10,8 @@ history is cleared and plain steps start again.
 from __future__ import annotations
 
 import numpy as np
-from jaxtyping import Float
 
-from dynid.common.arrays import Array
+from dynid.common.arrays import Array, Float
 
 _DEPTH = 8
 _GROWTH = 3.0  # a step so much larger than the smallest so far is no progress

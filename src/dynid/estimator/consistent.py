@@ -14,9 +14,8 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 
 import numpy as np
-from jaxtyping import Float
 
-from dynid.common.arrays import Array
+from dynid.common.arrays import Array, Float
 from dynid.common.errors import InputError, nearest
 from dynid.estimator.consistency import TOTAL, Consistency
 from dynid.estimator.posterior import at_bound, at_edge, data_share, determined_alone, pull

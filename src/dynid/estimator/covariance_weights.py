@@ -11,9 +11,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-from jaxtyping import Bool, Float, Int
 
-from dynid.common.arrays import Array
+from dynid.common.arrays import Array, Bool, Float, Int
 from dynid.common.notices import Notice, notice
 from dynid.estimator.rework import Reworked, SecondPass, needed
 from dynid.estimator.solution import CONVERGED, RTOL_OF_PASSES, status_after, step_in_sigma

@@ -6,9 +6,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
-from jaxtyping import Float
 
-from dynid.common.arrays import Array
+from dynid.common.arrays import Array, Float
 from dynid.common.notices import Notice, notice
 from dynid.estimator.history import ChangeFound
 from dynid.estimator.recorder import Recorder

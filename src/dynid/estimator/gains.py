@@ -21,10 +21,9 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 
 import numpy as np
-from jaxtyping import Float, Int
 
 from dynid.base.rank import independent_columns
-from dynid.common.arrays import Array
+from dynid.common.arrays import Array, Float, Int
 from dynid.common.errors import NoResultError
 from dynid.estimator.estimator import solve_weighted
 from dynid.estimator.ols import Solved, least_squares

@@ -12,9 +12,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
-from jaxtyping import Float
 
-from dynid.common.arrays import Array
+from dynid.common.arrays import Array, Float
 
 # Smaller jumps, in standard deviations, are not significant among some tens of parameters.
 SIGNIFICANT = 5.0

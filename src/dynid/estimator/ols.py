@@ -6,9 +6,8 @@ W D^-1 P = Q R_s:   chi = D^-1 P R_s^-1 Q^T Y        never through W^T W
 from __future__ import annotations
 
 import numpy as np
-from jaxtyping import Float, Int
 
-from dynid.common.arrays import Array
+from dynid.common.arrays import Array, Float, Int
 from dynid.common.errors import NoResultError
 from dynid.projection.factor import Factor
 

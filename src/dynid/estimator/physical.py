@@ -8,9 +8,8 @@ from __future__ import annotations
 from dataclasses import replace
 
 import numpy as np
-from jaxtyping import Float
 
-from dynid.common.arrays import Array
+from dynid.common.arrays import Array, Float
 from dynid.common.notices import Notice, notice
 from dynid.estimator.consistency import Consistency
 from dynid.estimator.consistent import Consistent, nearest_consistent

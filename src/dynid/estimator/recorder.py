@@ -5,10 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import numpy as np
-from jaxtyping import Float
 
 from dynid.base.rank import independent_columns
-from dynid.common.arrays import Array
+from dynid.common.arrays import Array, Float
 from dynid.common.errors import NoResultError
 from dynid.estimator.history import ChangeFound, History, Jump, surest_first
 from dynid.estimator.ols import least_squares

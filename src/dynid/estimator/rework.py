@@ -11,9 +11,8 @@ from dataclasses import dataclass, replace
 from typing import Protocol, TypeVar, runtime_checkable
 
 import numpy as np
-from jaxtyping import Bool, Float, Int
 
-from dynid.common.arrays import Array
+from dynid.common.arrays import Array, Bool, Float, Int
 from dynid.common.errors import InputError, nearest
 from dynid.common.notices import Notice
 from dynid.estimator.history import History

@@ -13,9 +13,8 @@ from dataclasses import dataclass, field
 from functools import cached_property
 
 import numpy as np
-from jaxtyping import Float, Int
 
-from dynid.common.arrays import Array
+from dynid.common.arrays import Array, Float, Int
 from dynid.estimator.consistency import TOTAL
 from dynid.mechanism.inertia import SYMBOLS, is_physical, pack, pseudo_inertia
 from dynid.mechanism.mechanism import Body, Mechanism, Payload

@@ -14,9 +14,8 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 
 import numpy as np
-from jaxtyping import Bool, Float, Int
 
-from dynid.common.arrays import Array
+from dynid.common.arrays import Array, Bool, Float, Int
 from dynid.common.notices import Notice, notice
 from dynid.estimator.acceleration import Acceleration
 from dynid.estimator.rework import Reworked, SecondPass, needed

@@ -14,9 +14,8 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
-from jaxtyping import Float, Int
 
-from dynid.common.arrays import Array
+from dynid.common.arrays import Array, Float, Int
 
 TOLERANCE = 1e-8
 _MOST_ITERATIONS = 100

@@ -10,9 +10,8 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 
 import numpy as np
-from jaxtyping import Float, Int
 
-from dynid.common.arrays import Array
+from dynid.common.arrays import Array, Float, Int
 from dynid.estimator.rigid_bodies import WHOLE, RigidBody
 from dynid.mechanism.parameters import Parameter
 

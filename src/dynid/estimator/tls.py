@@ -11,9 +11,8 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 
 import numpy as np
-from jaxtyping import Float
 
-from dynid.common.arrays import Array
+from dynid.common.arrays import Array, Float
 from dynid.estimator.rework import Reworked, SecondPass, mapped_columns
 from dynid.estimator.total import corrected, total_least_squares
 from dynid.estimator.wls import Solver, Weighting, fitted, weighted

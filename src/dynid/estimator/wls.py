@@ -20,9 +20,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
-from jaxtyping import Float, Int
 
-from dynid.common.arrays import Array
+from dynid.common.arrays import Array, Float, Int
 from dynid.common.notices import Notice, notice
 from dynid.estimator.ols import Solved
 from dynid.estimator.solution import CONVERGED, RTOL, status_after, step_in_sigma

@@ -6,10 +6,9 @@ from collections.abc import Sequence
 from pathlib import Path
 
 import numpy as np
-from jaxtyping import Float
 
 from dynid.base.base import BaseSet
-from dynid.common.arrays import Array
+from dynid.common.arrays import Array, Float
 from dynid.common.errors import InputError, nearest
 from dynid.experiment.experiment import Experiment, LogEntry, TieChoice
 from dynid.mechanism.mechanism import Mechanism

@@ -6,10 +6,9 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from jaxtyping import Float, Int
 
 from dynid.base.rank import independent_columns
-from dynid.common.arrays import Array
+from dynid.common.arrays import Array, Float, Int
 from dynid.common.batched import qr, singular_values
 from dynid.common.errors import InputError
 from dynid.excitation.series import (

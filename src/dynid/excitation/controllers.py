@@ -12,9 +12,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
-from jaxtyping import Bool, Float
 
-from dynid.common.arrays import Array
+from dynid.common.arrays import Array, Bool, Float
 from dynid.common.errors import InputError, nearest
 from dynid.excitation.export import SampledTrajectory, trajectory_csv, trajectory_ros2
 from dynid.mechanism.joint import JointKind

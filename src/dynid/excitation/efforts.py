@@ -9,9 +9,8 @@ Cables only pull: Z Z^T m, the internal part of the middle m of their range, is 
 from __future__ import annotations
 
 import numpy as np
-from jaxtyping import Float
 
-from dynid.common.arrays import Array
+from dynid.common.arrays import Array, Float
 from dynid.common.errors import InputError
 from dynid.excitation.closed import ClosedStates
 from dynid.excitation.series import symmetric_range

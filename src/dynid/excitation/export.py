@@ -13,9 +13,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
-from jaxtyping import Float
 
-from dynid.common.arrays import Array
+from dynid.common.arrays import Array, Float
 from dynid.common.entry import Entry, root_entry
 from dynid.common.errors import InputError, nearest
 from dynid.common.strict_yaml import BYTE_LIMIT, read_yaml

@@ -9,10 +9,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from jaxtyping import Float
 from msgspec import to_builtins
 
-from dynid.common.arrays import Array
+from dynid.common.arrays import Array, Float
 from dynid.display.scene import tip_of
 from dynid.excitation.controllers import CONTROLLERS, controller_file, run_csv
 from dynid.excitation.export import SampledTrajectory, trajectory_csv, trajectory_ros2

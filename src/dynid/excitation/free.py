@@ -13,11 +13,10 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from jaxtyping import Float
 from msgspec import to_builtins
 
 from dynid.cases.free_motion.unit_mass import shown_name
-from dynid.common.arrays import Array
+from dynid.common.arrays import Array, Float
 from dynid.common.batched import single_threaded_blas
 from dynid.common.errors import InputError
 from dynid.dynamics.statics import reduced_modes

@@ -10,10 +10,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from jaxtyping import Float
 from msgspec import to_builtins
 
-from dynid.common.arrays import Array
+from dynid.common.arrays import Array, Float
 from dynid.excitation.files import SCHEMA
 from dynid.excitation.free_motion import reached
 from dynid.excitation.optimal.figures import (

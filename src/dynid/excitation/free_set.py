@@ -15,10 +15,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import numpy as np
-from jaxtyping import Float, Int
 
 from dynid.cases.free_motion.defaults import free_motion_defaults
-from dynid.common.arrays import Array
+from dynid.common.arrays import Array, Float, Int
 from dynid.common.errors import InputError, NoResultError
 from dynid.dynamics.free_motion import FreeMotions
 from dynid.excitation.optimal.criteria import Criterion

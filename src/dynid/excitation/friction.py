@@ -15,9 +15,8 @@ from dataclasses import dataclass
 from fnmatch import fnmatchcase
 
 import numpy as np
-from jaxtyping import Float
 
-from dynid.common.arrays import Array
+from dynid.common.arrays import Array, Float
 from dynid.common.errors import InputError, nearest
 from dynid.mechanism.mechanism import Mechanism
 from dynid.mechanism.parameters import STRIBECK_SPEED, speed_map

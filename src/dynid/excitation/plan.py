@@ -6,11 +6,10 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
-from jaxtyping import Float
 
 from dynid.base.base import BaseSet
 from dynid.base.structural import structural_base
-from dynid.common.arrays import Array
+from dynid.common.arrays import Array, Float
 from dynid.common.errors import InputError
 from dynid.excitation.closed import check_start, joint_bounds
 from dynid.excitation.collision import CollisionCheck, collision_check, with_capsules

@@ -6,10 +6,9 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
-from jaxtyping import Float, Inexact
 
 from dynid.base.rank import independent_columns
-from dynid.common.arrays import Array
+from dynid.common.arrays import Array, Float, Inexact
 from dynid.common.errors import InputError
 from dynid.excitation.closed import (
     ClosedMotion,

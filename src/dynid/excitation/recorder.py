@@ -9,9 +9,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-from jaxtyping import Float
 
-from dynid.common.arrays import Array
+from dynid.common.arrays import Array, Float
 from dynid.excitation.efforts import effort_range
 from dynid.mechanism.load import load_robot
 from dynid.mechanism.mechanism import Mechanism

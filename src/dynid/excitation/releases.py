@@ -17,9 +17,8 @@ from functools import cached_property
 from typing import TYPE_CHECKING
 
 import numpy as np
-from jaxtyping import Bool, Float, Int
 
-from dynid.common.arrays import Array
+from dynid.common.arrays import Array, Bool, Float, Int
 from dynid.common.batched import eigvalsh, pinv
 from dynid.common.errors import NoResultError
 from dynid.dynamics.free_motion import FreeMotions, free_motions

@@ -9,10 +9,9 @@ from functools import cached_property
 from pathlib import Path
 
 import numpy as np
-from jaxtyping import Float
 
 from dynid import __version__
-from dynid.common.arrays import Array
+from dynid.common.arrays import Array, Float
 from dynid.exporters.link_tree import body_values
 from dynid.mechanism.frame import identity_frame
 from dynid.mechanism.joint import JointKind

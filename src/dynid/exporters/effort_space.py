@@ -6,11 +6,10 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
 import numpy as np
-from jaxtyping import Float
 
 from dynid.base.base import BaseSet
 from dynid.base.structural import structural_base
-from dynid.common.arrays import Array
+from dynid.common.arrays import Array, Float
 from dynid.common.errors import InputError
 from dynid.estimator.consistency import Consistency
 from dynid.estimator.consistent import nearest_consistent

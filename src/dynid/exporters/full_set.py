@@ -14,9 +14,8 @@ from dataclasses import dataclass, replace
 from typing import Literal
 
 import numpy as np
-from jaxtyping import Float, Int
 
-from dynid.common.arrays import Array
+from dynid.common.arrays import Array, Float, Int
 from dynid.common.errors import InputError
 from dynid.estimator.gain_settings import GAIN
 from dynid.experiment.experiment import Experiment

@@ -14,9 +14,8 @@ from functools import partial
 from pathlib import Path
 
 import numpy as np
-from jaxtyping import Float
 
-from dynid.common.arrays import Array
+from dynid.common.arrays import Array, Float
 from dynid.exporters.actuators import actuator_models
 from dynid.exporters.contract import Exported
 from dynid.exporters.described import Described, header_lines, named_file, static_bodies

@@ -7,9 +7,8 @@ from dataclasses import dataclass, field
 from itertools import permutations
 
 import numpy as np
-from jaxtyping import Float
 
-from dynid.common.arrays import Array
+from dynid.common.arrays import Array, Float
 from dynid.exporters.actuators import servo_lines
 from dynid.exporters.described import Described, header_lines
 from dynid.exporters.drives import DriveSplit

@@ -14,9 +14,8 @@ import json
 from pathlib import Path
 
 import numpy as np
-from jaxtyping import Float
 
-from dynid.common.arrays import Array
+from dynid.common.arrays import Array, Float
 from dynid.common.errors import InputError
 from dynid.exporters.code.names import parameter_names
 from dynid.exporters.contract import Exported

@@ -10,9 +10,8 @@ from functools import partial
 from pathlib import Path
 
 import numpy as np
-from jaxtyping import Float
 
-from dynid.common.arrays import Array
+from dynid.common.arrays import Array, Float
 from dynid.common.errors import InputError
 from dynid.exporters.contract import Exported
 from dynid.exporters.described import Described, header_lines, named_file, static_bodies

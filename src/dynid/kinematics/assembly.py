@@ -10,9 +10,8 @@ from __future__ import annotations
 from dataclasses import dataclass, fields, replace
 
 import numpy as np
-from jaxtyping import Bool, Float, Int
 
-from dynid.common.arrays import Array
+from dynid.common.arrays import Array, Bool, Float, Int
 from dynid.common.batched import singular_values
 from dynid.common.errors import InputError
 from dynid.common.notices import Notice

@@ -5,9 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 import numpy as np
-from jaxtyping import Float
 
-from dynid.common.arrays import Array
+from dynid.common.arrays import Array, Float
 from dynid.common.notices import Notice, notice
 from dynid.kinematics.tree import body_poses, tree_of
 from dynid.mechanism.cable import Cable, CableShape, shape_of

@@ -23,9 +23,8 @@ from functools import cached_property
 from weakref import WeakKeyDictionary
 
 import numpy as np
-from jaxtyping import Bool, Float, Inexact
 
-from dynid.common.arrays import Array
+from dynid.common.arrays import Array, Bool, Float, Inexact
 from dynid.kinematics.tile import ALONG, CABLE, NORMAL, ROD, SWIVEL
 from dynid.kinematics.tree import Tree, tree_of
 from dynid.mechanism.frame import Frame

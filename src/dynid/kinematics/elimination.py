@@ -12,9 +12,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from jaxtyping import Bool, Float, Int
 
-from dynid.common.arrays import Array
+from dynid.common.arrays import Array, Bool, Float, Int
 from dynid.kinematics.tile import INVERT, SCALE, SUBTRACT
 
 # A pivot may be this much smaller than the largest number of its column: the loss of one digit is

@@ -12,9 +12,8 @@ from collections.abc import Sequence
 from weakref import WeakKeyDictionary
 
 import numpy as np
-from jaxtyping import Float
 
-from dynid.common.arrays import Array
+from dynid.common.arrays import Array, Float
 from dynid.common.batched import inv, pinv, qr, singular_values, svd
 from dynid.common.errors import InputError, nearest
 from dynid.kinematics.assembly import assembly_of

@@ -6,9 +6,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from jaxtyping import Float, Int
 
-from dynid.common.arrays import Array
+from dynid.common.arrays import Array, Float, Int
 from dynid.common.batched import pinv, qr, solve_or_nearest, svd
 from dynid.common.errors import InputError, nearest
 from dynid.kinematics.tree import quaternion_rates, times_pure

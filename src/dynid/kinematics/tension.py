@@ -9,9 +9,8 @@ least-norm efforts are orthogonal to Z, so c = Z^T tau for any parameters.
 from __future__ import annotations
 
 import numpy as np
-from jaxtyping import Float
 
-from dynid.common.arrays import Array
+from dynid.common.arrays import Array, Float
 from dynid.common.batched import pinv, singular_values, svd
 from dynid.kinematics.assembly import assembly_of
 from dynid.kinematics.coordinates import coordinate_map

@@ -10,9 +10,8 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 
 import numpy as np
-from jaxtyping import Bool, Float, Int
 
-from dynid.common.arrays import Array
+from dynid.common.arrays import Array, Bool, Float, Int
 from dynid.kinematics.closure import Closure
 from dynid.kinematics.elimination import Elimination
 from dynid.kinematics.sensors import Sensors, turning_positions

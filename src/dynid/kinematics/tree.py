@@ -12,9 +12,8 @@ from dataclasses import dataclass
 from weakref import WeakKeyDictionary
 
 import numpy as np
-from jaxtyping import Float, Inexact, Int
 
-from dynid.common.arrays import Array
+from dynid.common.arrays import Array, Float, Inexact, Int
 from dynid.mechanism.frame import Frame, align_z, identity_frame
 from dynid.mechanism.joint import Joint, JointKind
 from dynid.mechanism.mechanism import BASE, Mechanism

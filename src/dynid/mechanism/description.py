@@ -17,9 +17,8 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 import numpy as np
-from jaxtyping import Float
 
-from dynid.common.arrays import Array
+from dynid.common.arrays import Array, Float
 from dynid.common.errors import InputError, nearest
 from dynid.mechanism.frame import Frame
 from dynid.mechanism.joint import Joint, JointKind

@@ -12,9 +12,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 import numpy as np
-from jaxtyping import Float, Inexact
 
-from dynid.common.arrays import Array
+from dynid.common.arrays import Array, Float, Inexact
 from dynid.common.errors import InputError, nearest
 from dynid.mechanism.frame import Frame, identity_frame
 from dynid.mechanism.mechanism import BASE

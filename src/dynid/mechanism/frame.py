@@ -5,9 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-from jaxtyping import Float
 
-from dynid.common.arrays import Array
+from dynid.common.arrays import Array, Float
 from dynid.common.strict_number import is_number
 
 ROUNDING = 1e-12  # [m], or dimensionless for directions: below any dimension of a description

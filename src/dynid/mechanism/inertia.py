@@ -7,9 +7,8 @@ frame, in the body frame; XY is the entry of the tensor (minus the integral of x
 from __future__ import annotations
 
 import numpy as np
-from jaxtyping import Float
 
-from dynid.common.arrays import Array
+from dynid.common.arrays import Array, Float
 
 SYMBOLS = ("XX", "XY", "XZ", "YY", "YZ", "ZZ", "MX", "MY", "MZ", "M")
 UNITS = ("kg m^2",) * 6 + ("kg m",) * 3 + ("kg",)

@@ -17,9 +17,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from enum import StrEnum
 
-from jaxtyping import Float
-
-from dynid.common.arrays import Array
+from dynid.common.arrays import Array, Float
 from dynid.mechanism.frame import Frame, identity_frame
 
 DIRECTIONS = ("x", "y", "z", "rx", "ry", "rz")

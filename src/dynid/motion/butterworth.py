@@ -10,9 +10,8 @@ from __future__ import annotations
 from math import pi, tan
 
 import numpy as np
-from jaxtyping import Complex, Float
 
-from dynid.common.arrays import Array
+from dynid.common.arrays import Array, Complex, Float
 
 
 def design(

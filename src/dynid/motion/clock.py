@@ -6,9 +6,8 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
-from jaxtyping import Bool, Float, Int, Shaped
 
-from dynid.common.arrays import Array
+from dynid.common.arrays import Array, Bool, Float, Int, Shaped
 from dynid.common.errors import InputError
 from dynid.common.notices import Notice, notice
 from dynid.common.paged import LONG, empty, ranges

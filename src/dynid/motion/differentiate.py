@@ -6,9 +6,8 @@ from dataclasses import dataclass
 from typing import Literal, get_args
 
 import numpy as np
-from jaxtyping import Bool, Float
 
-from dynid.common.arrays import Array
+from dynid.common.arrays import Array, Bool, Float
 from dynid.common.batched import solve
 from dynid.common.errors import InputError, nearest
 from dynid.motion.filters import extend_odd

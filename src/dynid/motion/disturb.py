@@ -11,9 +11,8 @@ whose gain on white noise is 924, and which leave 4e-6 of an oscillation at a fi
 from __future__ import annotations
 
 import numpy as np
-from jaxtyping import Float
 
-from dynid.common.arrays import Array
+from dynid.common.arrays import Array, Float
 from dynid.common.errors import InputError
 from dynid.mechanism.frame import rotation_of
 from dynid.motion.choose import longest

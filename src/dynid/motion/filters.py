@@ -11,9 +11,8 @@ from math import ceil, log
 from typing import Literal, get_args
 
 import numpy as np
-from jaxtyping import Float
 
-from dynid.common.arrays import Array
+from dynid.common.arrays import Array, Float
 from dynid.common.errors import InputError, nearest
 from dynid.motion.butterworth import both_ways, design
 

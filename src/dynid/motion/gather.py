@@ -6,9 +6,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from jaxtyping import Bool, Float, Shaped
 
-from dynid.common.arrays import Array
+from dynid.common.arrays import Array, Bool, Float, Shaped
 from dynid.common.errors import InputError, nearest
 from dynid.common.notices import Notice, notice
 from dynid.common.paged import RANGE, empty, ranges, release

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-from jaxtyping import Float
-
-from dynid.common.arrays import Array
+from dynid.common.arrays import Array, Float
 from dynid.common.compiled import exact
 
 

@@ -11,9 +11,8 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
-from jaxtyping import Bool, Int
 
-from dynid.common.arrays import Array
+from dynid.common.arrays import Array, Bool, Int
 from dynid.common.errors import InputError
 from dynid.common.notices import Notice, notice
 from dynid.motion.ros_layout import Layout, MessageError, Types, Walk, types_for

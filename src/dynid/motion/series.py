@@ -12,9 +12,8 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from jaxtyping import Bool, Float, Shaped
 
-from dynid.common.arrays import Array
+from dynid.common.arrays import Array, Bool, Float, Shaped
 from dynid.common.errors import InputError
 from dynid.motion.table import Table, as_text, check_names, time_name
 

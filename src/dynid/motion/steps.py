@@ -6,9 +6,8 @@ from collections.abc import Iterable, Sequence
 from weakref import WeakKeyDictionary
 
 import numpy as np
-from jaxtyping import Float
 
-from dynid.common.arrays import Array
+from dynid.common.arrays import Array, Float
 from dynid.common.errors import InputError
 from dynid.common.forced import doubt
 from dynid.common.notices import Notice, notice

@@ -7,9 +7,8 @@ from dataclasses import dataclass, field, replace
 from typing import Any, Protocol, TypeVar, runtime_checkable
 
 import numpy as np
-from jaxtyping import Bool, Float, Int, Shaped
 
-from dynid.common.arrays import Array
+from dynid.common.arrays import Array, Bool, Float, Int, Shaped
 from dynid.common.errors import InputError
 from dynid.common.notices import Notice
 from dynid.common.paged import empty, ranges

@@ -5,9 +5,8 @@ from __future__ import annotations
 from math import pi
 
 import numpy as np
-from jaxtyping import Float
 
-from dynid.common.arrays import Array
+from dynid.common.arrays import Array, Float
 from dynid.common.errors import InputError, nearest
 
 _DEGREE = pi / 180.0

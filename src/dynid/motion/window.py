@@ -6,9 +6,8 @@ from dataclasses import replace
 from typing import Any
 
 import numpy as np
-from jaxtyping import Bool
 
-from dynid.common.arrays import Array
+from dynid.common.arrays import Array, Bool
 from dynid.common.errors import InputError
 from dynid.motion.log import Log
 from dynid.motion.settings import LogEntry

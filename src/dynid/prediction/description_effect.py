@@ -14,9 +14,8 @@ from collections.abc import Callable
 from dataclasses import replace
 
 import numpy as np
-from jaxtyping import Float
 
-from dynid.common.arrays import Array
+from dynid.common.arrays import Array, Float
 from dynid.mechanism.description import at_values, current
 from dynid.mechanism.mechanism import Mechanism
 from dynid.prediction.result_values import StandardValues

@@ -17,10 +17,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
-from jaxtyping import Float
 from scipy.linalg import expm
 
-from dynid.common.arrays import Array
+from dynid.common.arrays import Array, Float
 from dynid.common.errors import InputError, nearest
 from dynid.mechanism.frame import Frame
 from dynid.mechanism.inertia import SYMBOLS

@@ -13,11 +13,10 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
-from jaxtyping import Float
 
 from dynid.base.structural import structural_base, tie_groups
 from dynid.base.ties import tying
-from dynid.common.arrays import Array
+from dynid.common.arrays import Array, Float
 from dynid.common.errors import InputError
 from dynid.estimator.gain_settings import GAIN, GainSettings
 from dynid.experiment.experiment import Experiment

@@ -10,9 +10,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
 
-from jaxtyping import Float
-
-from dynid.common.arrays import Array
+from dynid.common.arrays import Array, Float
 from dynid.common.notices import Notice
 from dynid.mechanism.mechanism import Mechanism
 from dynid.mechanism.parameters import Parameter

@@ -7,9 +7,8 @@ from typing import TYPE_CHECKING
 from weakref import WeakKeyDictionary
 
 import numpy as np
-from jaxtyping import Bool, Float
 
-from dynid.common.arrays import Array
+from dynid.common.arrays import Array, Bool, Float
 from dynid.common.errors import InputError
 from dynid.kinematics.assembly import Assembly, assembly_of
 from dynid.kinematics.coordinates import CoordinateMap, Measured, States, coordinate_map

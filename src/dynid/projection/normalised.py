@@ -13,9 +13,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 import numpy as np
-from jaxtyping import Int
 
-from dynid.common.arrays import Array
+from dynid.common.arrays import Array, Int
 from dynid.mechanism.mechanism import Mechanism
 from dynid.projection.contract import RowSource
 from dynid.projection.projection import Directions

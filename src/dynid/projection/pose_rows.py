@@ -7,9 +7,8 @@ from copy import copy
 from typing import Any
 
 import numpy as np
-from jaxtyping import Float
 
-from dynid.common.arrays import Array
+from dynid.common.arrays import Array, Float
 from dynid.common.notices import Notice, notice
 from dynid.mechanism.mechanism import Mechanism
 from dynid.projection.contract import LogRows

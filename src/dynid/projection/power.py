@@ -8,9 +8,8 @@ Unique for any internal tension of a redundantly actuated robot: tension does no
 from __future__ import annotations
 
 import numpy as np
-from jaxtyping import Float
 
-from dynid.common.arrays import Array
+from dynid.common.arrays import Array, Float
 from dynid.mechanism.mechanism import Mechanism
 from dynid.projection.contract import Model, rows_of
 from dynid.projection.projection import Directions

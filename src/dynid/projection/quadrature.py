@@ -14,9 +14,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-from jaxtyping import Float
 
-from dynid.common.arrays import Array
+from dynid.common.arrays import Array, Float
 from dynid.motion.settings import check_choice
 
 # The prefilter of the cubic spline decays by 2 - sqrt(3) per sample: at this distance it is 1e-7.

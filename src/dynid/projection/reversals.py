@@ -13,7 +13,6 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 import numpy as np
-from jaxtyping import Float
 
 from dynid.common.batched import pinv
 from dynid.kinematics.coordinates import CoordinateMap
@@ -23,7 +22,7 @@ from dynid.motion.plan import reversal_speeds
 from dynid.projection.kinematics import ClosedKinematics
 
 if TYPE_CHECKING:
-    from dynid.common.arrays import Array
+    from dynid.common.arrays import Array, Float
     from dynid.kinematics.sensors import Sensors
     from dynid.mechanism.mechanism import Mechanism
     from dynid.projection.projection import Directions

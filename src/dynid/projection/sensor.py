@@ -5,9 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 import numpy as np
-from jaxtyping import Int
 
-from dynid.common.arrays import Array
+from dynid.common.arrays import Array, Int
 from dynid.mechanism.force_sensor import COMPONENTS, UNITS, Run
 from dynid.mechanism.mechanism import Mechanism
 from dynid.mechanism.parameters import Parameter

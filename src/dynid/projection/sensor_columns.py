@@ -12,9 +12,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from jaxtyping import Bool, Float, Inexact, Int
 
-from dynid.common.arrays import Array
+from dynid.common.arrays import Array, Bool, Float, Inexact, Int
 from dynid.common.notices import Notice
 from dynid.kinematics.assembly import assembly_of
 from dynid.kinematics.coordinates import Measured, coordinate_map

@@ -7,9 +7,8 @@ from collections.abc import Sequence
 from weakref import WeakKeyDictionary
 
 import numpy as np
-from jaxtyping import Float
 
-from dynid.common.arrays import Array
+from dynid.common.arrays import Array, Float
 from dynid.kinematics.assembly import Assembly, assembly_of
 from dynid.kinematics.coordinates import CoordinateMap, coordinate_map
 from dynid.mechanism.mechanism import Mechanism

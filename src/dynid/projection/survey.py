@@ -7,9 +7,8 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 import numpy as np
-from jaxtyping import Bool, Float, Int
 
-from dynid.common.arrays import Array
+from dynid.common.arrays import Array, Bool, Float, Int
 from dynid.common.errors import InputError
 from dynid.common.forced import doubt
 from dynid.common.notices import Notice, notice

@@ -12,9 +12,8 @@ from dataclasses import dataclass, replace
 from itertools import product
 
 import numpy as np
-from jaxtyping import Float, Int
 
-from dynid.common.arrays import Array
+from dynid.common.arrays import Array, Float, Int
 from dynid.common.notices import Notice, notice
 from dynid.kinematics.assembly import Assembly, assembly_of
 from dynid.kinematics.sensors import Sensors, sensors_of, turning_positions

@@ -12,9 +12,8 @@ from dataclasses import dataclass, replace
 from typing import Any, Generic, Protocol, TypeVar, runtime_checkable
 
 import numpy as np
-from jaxtyping import Float, Int
 
-from dynid.common.arrays import Array
+from dynid.common.arrays import Array, Float, Int
 from dynid.common.batched import qr, solve
 from dynid.common.levenberg import Schedule, least_squares
 from dynid.dynamics.forward import ForwardDynamics

@@ -6,9 +6,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from jaxtyping import Float
 
-from dynid.common.arrays import Array
+from dynid.common.arrays import Array, Float
 from dynid.mechanism.mechanism import Mechanism, Term
 from dynid.mechanism.parameters import Parameter
 from dynid.regressor.layout import TreeRegressor, tree_regressor

@@ -11,9 +11,8 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from jaxtyping import Float, Inexact, Int
 
-from dynid.common.arrays import Array
+from dynid.common.arrays import Array, Float, Inexact, Int
 from dynid.kinematics.tree import Tree, tree_of
 from dynid.mechanism.inertia import SYMBOLS
 from dynid.mechanism.mechanism import DRIVE_SYMBOLS, Mechanism, Term

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import numpy as np
-from jaxtyping import Float, Inexact
 
-from dynid.common.arrays import Array
+from dynid.common.arrays import Array, Float, Inexact
 from dynid.kinematics.tree import body_motion, tree_of
 from dynid.mechanism.mechanism import Mechanism
 from dynid.mechanism.parameters import parameter_table

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import numpy as np
-from jaxtyping import Float, Inexact
 
-from dynid.common.arrays import Array
+from dynid.common.arrays import Array, Float, Inexact
 from dynid.mechanism.frame import Frame
 
 

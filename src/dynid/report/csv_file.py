@@ -8,10 +8,9 @@ from collections.abc import Iterable, Sequence
 from math import isfinite
 
 import numpy as np
-from jaxtyping import Float
 
 from dynid.base.grouping import readable
-from dynid.common.arrays import Array
+from dynid.common.arrays import Array, Float
 from dynid.estimator.history import History
 from dynid.report.json_file import plain
 from dynid.statistics.estimate import Estimate

@@ -12,9 +12,8 @@ from pathlib import Path, PurePath
 from typing import Any, TypeVar
 
 import numpy as np
-from jaxtyping import Float
 
-from dynid.common.arrays import Array
+from dynid.common.arrays import Array, Float
 from dynid.common.catalogue import Severity
 from dynid.common.errors import InputError, NoResultError
 from dynid.common.notices import SEVERITIES, Notice, severity_of

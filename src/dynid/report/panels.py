@@ -6,9 +6,8 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from jaxtyping import Float, Int
 
-from dynid.common.arrays import Array
+from dynid.common.arrays import Array, Float, Int
 from dynid.estimator.history import History
 from dynid.report.numbers import number, unit_text
 from dynid.report.plots import band, bars, figure, line, packed, panel, stack

@@ -15,9 +15,8 @@ from typing import Any
 from xml.sax.saxutils import escape, quoteattr
 
 import numpy as np
-from jaxtyping import Float
 
-from dynid.common.arrays import Array
+from dynid.common.arrays import Array, Float
 from dynid.report.axes import Tree, labelled, range_x, range_y, unpacked
 from dynid.report.page import source
 

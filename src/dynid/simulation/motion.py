@@ -6,9 +6,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
-from jaxtyping import Float
 
-from dynid.common.arrays import Array
+from dynid.common.arrays import Array, Float
 from dynid.common.errors import InputError, nearest
 from dynid.excitation.closed import ClosedMotion, closed_states
 from dynid.excitation.export import SampledTrajectory, read_trajectory

@@ -11,9 +11,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 import numpy as np
-from jaxtyping import Float
 
-from dynid.common.arrays import Array
+from dynid.common.arrays import Array, Float
 from dynid.common.errors import InputError, nearest
 from dynid.excitation.closed import ClosedMotion, ClosedStates, closed_states
 from dynid.excitation.efforts import closed_efforts, internal_tension, strain_along

@@ -6,11 +6,10 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
-from jaxtyping import Float
 
 from dynid.cases.free_motion.defaults import free_motion_defaults
 from dynid.cases.free_motion.runs import run_lengths, start_state
-from dynid.common.arrays import Array
+from dynid.common.arrays import Array, Float
 from dynid.common.errors import InputError
 from dynid.dynamics.locked import LockedCables
 from dynid.experiment.experiment import Experiment, LogEntry

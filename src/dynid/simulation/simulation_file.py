@@ -8,9 +8,8 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from jaxtyping import Float
 
-from dynid.common.arrays import Array
+from dynid.common.arrays import Array, Float
 from dynid.common.entry import Entry, placed, root_entry
 from dynid.common.strict_yaml import PathLike, read_yaml
 from dynid.excitation.friction import FrictionLaw

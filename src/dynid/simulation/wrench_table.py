@@ -13,9 +13,8 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 import numpy as np
-from jaxtyping import Float, Shaped
 
-from dynid.common.arrays import Array
+from dynid.common.arrays import Array, Float, Shaped
 from dynid.common.errors import InputError
 from dynid.excitation.series import Trajectory
 from dynid.kinematics.coordinates import coordinate_map

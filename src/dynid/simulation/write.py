@@ -7,9 +7,8 @@ from collections.abc import Mapping
 from pathlib import Path
 
 import numpy as np
-from jaxtyping import Shaped
 
-from dynid.common.arrays import Array
+from dynid.common.arrays import Array, Shaped
 from dynid.common.errors import InputError
 from dynid.motion.log import Log
 

@@ -6,11 +6,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from jaxtyping import Float
 
 from dynid.base.grouping import Symbols
 from dynid.base.system import BaseSystem
-from dynid.common.arrays import Array
+from dynid.common.arrays import Array, Float
 from dynid.common.notices import Notice
 from dynid.estimator.history import History
 from dynid.estimator.solution import Solution

@@ -9,9 +9,8 @@ than a block keeps its correlation.
 from __future__ import annotations
 
 import numpy as np
-from jaxtyping import Float, Int
 
-from dynid.common.arrays import Array
+from dynid.common.arrays import Array, Float, Int
 from dynid.common.batched import eigvalsh, solve
 from dynid.statistics.clusters import Clusters
 

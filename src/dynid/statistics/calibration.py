@@ -22,9 +22,8 @@ from __future__ import annotations
 from dataclasses import replace
 
 import numpy as np
-from jaxtyping import Float, Int
 
-from dynid.common.arrays import Array
+from dynid.common.arrays import Array, Float, Int
 from dynid.statistics.clusters import Clusters
 from dynid.statistics.sandwich import Spread, jackknife
 

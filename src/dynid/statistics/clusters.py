@@ -17,9 +17,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
-from jaxtyping import Float, Int
 
-from dynid.common.arrays import Array
+from dynid.common.arrays import Array, Float, Int
 from dynid.estimator.ols import least_squares
 from dynid.motion.repeats import Stretch, first_alike
 from dynid.projection.projection import System

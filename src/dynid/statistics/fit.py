@@ -12,10 +12,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import numpy as np
-from jaxtyping import Float
 
 from dynid.base.system import BaseSystem
-from dynid.common.arrays import Array
+from dynid.common.arrays import Array, Float
 from dynid.estimator.solution import Solution
 from dynid.projection.projection import Group
 from dynid.statistics.estimate import Fit, GroupFit

@@ -6,9 +6,8 @@ from typing import Annotated, ClassVar, Literal, cast
 
 import msgspec
 import numpy as np
-from jaxtyping import Float
 
-from dynid.common.arrays import Array
+from dynid.common.arrays import Array, Float
 from dynid.common.errors import InputError
 from dynid.common.settings import LeftOpen, NotNegative, Positive, Settings, Whole
 

@@ -6,9 +6,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from jaxtyping import Float
 
-from dynid.common.arrays import Array
+from dynid.common.arrays import Array, Float
 from dynid.conditioning.lowpass import RowFilter, row_filter
 from dynid.conditioning.stream import compared
 from dynid.projection.contract import PackedRows, RowSource

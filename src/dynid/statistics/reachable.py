@@ -5,9 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 import numpy as np
-from jaxtyping import Float, Int
 
-from dynid.common.arrays import Array
+from dynid.common.arrays import Array, Float, Int
 from dynid.common.batched import singular_values
 from dynid.common.errors import InputError
 from dynid.kinematics.coordinates import States

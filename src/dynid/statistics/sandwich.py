@@ -16,9 +16,8 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
-from jaxtyping import Bool, Float
 
-from dynid.common.arrays import Array
+from dynid.common.arrays import Array, Bool, Float
 from dynid.common.batched import cholesky, eigh, inv
 from dynid.common.notices import Notice
 from dynid.statistics.clusters import Clusters

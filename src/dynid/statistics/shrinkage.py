@@ -13,9 +13,8 @@ Var(r) = (1 - r^2)^2 / (n - 1). The standard deviations do not change.
 from __future__ import annotations
 
 import numpy as np
-from jaxtyping import Float
 
-from dynid.common.arrays import Array
+from dynid.common.arrays import Array, Float
 
 # Some of the target always stays: it alone has full rank.
 _LEAST = 0.05

@@ -13,9 +13,8 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 
 import numpy as np
-from jaxtyping import Float
 
-from dynid.common.arrays import Array
+from dynid.common.arrays import Array, Float
 from dynid.statistics.clusters import Clusters
 from dynid.statistics.sandwich import jackknife
 

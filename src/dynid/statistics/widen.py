@@ -5,9 +5,8 @@ from __future__ import annotations
 from dataclasses import replace
 
 import numpy as np
-from jaxtyping import Float
 
-from dynid.common.arrays import Array
+from dynid.common.arrays import Array, Float
 from dynid.statistics.assemble import EstimateParts
 from dynid.statistics.sandwich import Spread
 from dynid.statistics.uncertainty import with_uncertainty

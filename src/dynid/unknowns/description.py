@@ -15,9 +15,8 @@ from functools import cached_property
 from typing import TYPE_CHECKING
 
 import numpy as np
-from jaxtyping import Float
 
-from dynid.common.arrays import Array
+from dynid.common.arrays import Array, Float
 from dynid.common.errors import InputError, nearest
 from dynid.common.notices import Notice, notice
 from dynid.experiment.experiment import Experiment

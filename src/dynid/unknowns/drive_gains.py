@@ -6,10 +6,9 @@ from dataclasses import replace
 from functools import partial
 
 import numpy as np
-from jaxtyping import Float
 
 from dynid.case import task_case
-from dynid.common.arrays import Array
+from dynid.common.arrays import Array, Float
 from dynid.linear import base_of
 from dynid.prediction.result_values import applied, nominal_factors
 from dynid.problem import prepare

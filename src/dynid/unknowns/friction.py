@@ -13,10 +13,9 @@ from dataclasses import dataclass, replace
 from functools import partial
 
 import numpy as np
-from jaxtyping import Float
 
 from dynid.base.system import base_system
-from dynid.common.arrays import Array
+from dynid.common.arrays import Array, Float
 from dynid.common.expression import parse
 from dynid.common.notices import Notice, notice
 from dynid.estimator.estimator import estimator_named, solve_weighted

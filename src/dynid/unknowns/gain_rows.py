@@ -11,12 +11,11 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
-from jaxtyping import Float
 
 from dynid.base.base import BaseSet
 from dynid.base.system import BaseSystem, base_system
 from dynid.checks.total_mass import Weighed, weigh
-from dynid.common.arrays import Array
+from dynid.common.arrays import Array, Float
 from dynid.common.errors import InputError, NoResultError
 from dynid.common.notices import Notice, notice
 from dynid.estimator.gain_settings import GAIN, GainSettings

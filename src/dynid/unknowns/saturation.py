@@ -11,9 +11,8 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 
 import numpy as np
-from jaxtyping import Bool, Float
 
-from dynid.common.arrays import Array
+from dynid.common.arrays import Array, Bool, Float
 from dynid.mechanism.mechanism import Mechanism
 from dynid.mechanism.parameters import effort_unit
 from dynid.motion.log import Log

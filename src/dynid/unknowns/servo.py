@@ -11,12 +11,11 @@ from dataclasses import dataclass, replace
 from functools import partial
 
 import numpy as np
-from jaxtyping import Float
 
 from dynid.base.rank import independent_columns
 from dynid.base.system import BaseSystem, base_system
 from dynid.case import task_case
-from dynid.common.arrays import Array
+from dynid.common.arrays import Array, Float
 from dynid.common.errors import InputError, NoResultError
 from dynid.common.notices import Notice, notice
 from dynid.estimator.estimator import estimator_named

@@ -6,9 +6,8 @@ from collections.abc import Iterator
 from dataclasses import replace
 
 import numpy as np
-from jaxtyping import Float
 
-from dynid.common.arrays import Array
+from dynid.common.arrays import Array, Float
 from dynid.common.errors import DynidError
 from dynid.common.notices import notice
 from dynid.kinematics.assembly import Assembly, assembly_of

@@ -9,9 +9,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 import numpy as np
-from jaxtyping import Float
 
-from dynid.common.arrays import Array
+from dynid.common.arrays import Array, Float
 from dynid.common.errors import DynidError, InputError
 from dynid.kinematics.assembly import assembly_of
 from dynid.kinematics.sensors import sensors_of

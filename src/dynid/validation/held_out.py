@@ -7,10 +7,9 @@ from collections.abc import Collection, Sequence
 from dataclasses import replace
 
 import numpy as np
-from jaxtyping import Float
 
 from dynid.checks.logs import same_samples
-from dynid.common.arrays import Array
+from dynid.common.arrays import Array, Float
 from dynid.common.batched import single_threaded_blas
 from dynid.common.errors import InputError
 from dynid.common.notices import notice

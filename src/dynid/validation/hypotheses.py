@@ -7,10 +7,9 @@ from dataclasses import dataclass, field, replace
 from itertools import combinations
 
 import numpy as np
-from jaxtyping import Float
 
 from dynid.checks.fault_columns import ALL
-from dynid.common.arrays import Array
+from dynid.common.arrays import Array, Float
 from dynid.common.notices import Notice, notice
 from dynid.linear import LinearFit
 from dynid.mechanism.joint import JointKind

@@ -16,9 +16,8 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 
 import numpy as np
-from jaxtyping import Float
 
-from dynid.common.arrays import Array
+from dynid.common.arrays import Array, Float
 from dynid.linear import LinearFit
 from dynid.statistics.description import DescriptionTest
 from dynid.statistics.estimate import ResidualTest

@@ -9,9 +9,8 @@ from itertools import combinations
 from pathlib import Path
 
 import numpy as np
-from jaxtyping import Float
 
-from dynid.common.arrays import Array
+from dynid.common.arrays import Array, Float
 from dynid.common.errors import InputError
 from dynid.common.notices import Notice, notice
 from dynid.experiment.experiment import LogEntry

@@ -21,10 +21,9 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import numpy as np
-from jaxtyping import Float
 
 from dynid.checks.fault_columns import spread_windows
-from dynid.common.arrays import Array
+from dynid.common.arrays import Array, Float
 from dynid.conditioning.lowpass import RowFilter, row_filter
 from dynid.conditioning.stream import compared
 from dynid.projection.contract import PackedRows, RowSource

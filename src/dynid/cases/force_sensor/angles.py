@@ -7,9 +7,8 @@ from dataclasses import replace
 from typing import Any
 
 import numpy as np
-from jaxtyping import Float
 
-from dynid.common.arrays import Array
+from dynid.common.arrays import Array, Float
 from dynid.mechanism.force_sensor import ForceSensor
 from dynid.problem import Problem
 from dynid.statistics.assemble import EstimateParts

@@ -7,7 +7,6 @@ from dataclasses import replace
 from typing import Any
 
 import numpy as np
-from jaxtyping import Bool, Float
 
 from dynid.case import Case
 from dynid.cases.force_sensor.angles import settled_sensor, shown_entries, shown_parts
@@ -16,7 +15,7 @@ from dynid.cases.force_sensor.mounting import MOUNTING
 from dynid.cases.force_sensor.robot import check_loads, with_force_sensor, with_runs
 from dynid.cases.force_sensor.rotation import rotation
 from dynid.checks.check import Check
-from dynid.common.arrays import Array
+from dynid.common.arrays import Array, Bool, Float
 from dynid.experiment.experiment import Experiment
 from dynid.fit import Fit
 from dynid.mechanism.force_sensor import Run

@@ -10,7 +10,6 @@ from collections.abc import Iterable
 from dataclasses import replace
 
 import numpy as np
-from jaxtyping import Float
 
 from dynid.cases.force_sensor.samples import (
     DenseFit,
@@ -21,7 +20,7 @@ from dynid.cases.force_sensor.samples import (
     per_load,
     turned_forces,
 )
-from dynid.common.arrays import Array
+from dynid.common.arrays import Array, Float
 from dynid.common.errors import InputError
 from dynid.common.notices import Notice, notice
 from dynid.mechanism.force_sensor import COMPONENTS, UNITS, ForceSensor

@@ -9,11 +9,10 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
-from jaxtyping import Float
 
 from dynid.cases.force_sensor import compensation
 from dynid.cases.force_sensor.angles import settled_sensor
-from dynid.common.arrays import Array
+from dynid.common.arrays import Array, Float
 from dynid.common.errors import InputError
 from dynid.kinematics.coordinates import coordinate_map
 from dynid.mechanism.force_sensor import COMPONENTS, ForceSensor, run_bias

@@ -10,11 +10,10 @@ from __future__ import annotations
 from dataclasses import replace
 
 import numpy as np
-from jaxtyping import Float
 
 from dynid.cases.force_sensor.checks import HEAVY, check_wrench_log, wrong_sign
 from dynid.cases.force_sensor.samples import SensorSamples, nearest_rotation, sensor_samples, turned_forces
-from dynid.common.arrays import Array
+from dynid.common.arrays import Array, Float
 from dynid.common.notices import Notice, notice
 from dynid.experiment.experiment import Experiment
 from dynid.linear import LinearFit, base_of, linear_fit

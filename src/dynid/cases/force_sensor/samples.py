@@ -11,9 +11,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from jaxtyping import Float, Int
 
-from dynid.common.arrays import Array
+from dynid.common.arrays import Array, Float, Int
 from dynid.problem import Problem
 from dynid.projection.sensor import SensorRows
 from dynid.projection.sensor_columns import SensorMotion

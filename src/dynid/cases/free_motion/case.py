@@ -8,7 +8,6 @@ from functools import partial
 from typing import Any
 
 import numpy as np
-from jaxtyping import Bool, Float
 
 from dynid.base.system import BaseSystem
 from dynid.case import Case, LogInput, read_source, row_filters, whole_kernels
@@ -24,7 +23,7 @@ from dynid.cases.free_motion.unit_mass import named, shown_values, with_mass
 from dynid.cases.free_motion.unit_values import predicting
 from dynid.cases.free_motion.validation import simulated_squares, with_simulations
 from dynid.checks.check import Check
-from dynid.common.arrays import Array
+from dynid.common.arrays import Array, Bool, Float
 from dynid.common.errors import InputError
 from dynid.common.notices import Notice
 from dynid.conditioning.lowpass import RowFilter

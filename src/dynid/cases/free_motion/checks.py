@@ -11,12 +11,11 @@ parameters make it oscillate between potential and kinetic energy.
 from __future__ import annotations
 
 import numpy as np
-from jaxtyping import Float
 from scipy.special import ndtri
 
 from dynid.cases.free_motion.reference import reference_of
 from dynid.checks.check import Finished
-from dynid.common.arrays import Array
+from dynid.common.arrays import Array, Float
 from dynid.common.notices import Notice, notice
 from dynid.mechanism.inertia import SYMBOLS
 from dynid.problem import Problem

@@ -8,9 +8,8 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 import numpy as np
-from jaxtyping import Float, Int
 
-from dynid.common.arrays import Array
+from dynid.common.arrays import Array, Float, Int
 from dynid.common.errors import InputError
 from dynid.common.notices import Notice, notice
 from dynid.kinematics.assembly import assembly_of

@@ -11,10 +11,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 import numpy as np
-from jaxtyping import Float
 
 from dynid.cases.free_motion.locked_lengths import check_given, check_spread, estimated
-from dynid.common.arrays import Array
+from dynid.common.arrays import Array, Float
 from dynid.common.errors import InputError
 from dynid.common.strict_number import is_count
 from dynid.experiment.sections import (

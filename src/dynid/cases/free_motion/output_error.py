@@ -10,9 +10,8 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 
 import numpy as np
-from jaxtyping import Float, Int
 
-from dynid.common.arrays import Array
+from dynid.common.arrays import Array, Float, Int
 from dynid.dynamics.forward import ForwardDynamics
 from dynid.dynamics.integrate import Runs, integrate
 from dynid.dynamics.locked import LockedCables

@@ -9,10 +9,9 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 
 import numpy as np
-from jaxtyping import Float
 
 from dynid.cases.free_motion.output_error import FreeOutputError, FreeWindows
-from dynid.common.arrays import Array
+from dynid.common.arrays import Array, Float
 from dynid.dynamics.free_motion import integrated
 from dynid.refinement.output_error import settled, started
 

@@ -6,12 +6,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
-from jaxtyping import Float
 
 from dynid.cases.free_motion.output_error import FreeOutputError, FreeWindows
 from dynid.cases.free_motion.reference import reference_of
 from dynid.cases.free_motion.runs import free_windows
-from dynid.common.arrays import Array
+from dynid.common.arrays import Array, Float
 from dynid.common.errors import NoResultError
 from dynid.common.notices import notice
 from dynid.dynamics.locked import LockedCables

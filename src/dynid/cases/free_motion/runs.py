@@ -5,10 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import numpy as np
-from jaxtyping import Float
 
 from dynid.cases.free_motion.output_error import FreeWindows
-from dynid.common.arrays import Array
+from dynid.common.arrays import Array, Float
 from dynid.common.errors import InputError
 from dynid.dynamics.free_motion import frequencies
 from dynid.dynamics.locked import LockedCables

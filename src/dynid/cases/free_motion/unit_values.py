@@ -5,10 +5,9 @@ from __future__ import annotations
 from dataclasses import replace
 
 import numpy as np
-from jaxtyping import Float
 
 from dynid.cases.free_motion.reference import reference_of, with_reference
-from dynid.common.arrays import Array
+from dynid.common.arrays import Array, Float
 from dynid.common.errors import InputError
 from dynid.mechanism.mechanism import Mechanism
 from dynid.mechanism.parameters import known_columns

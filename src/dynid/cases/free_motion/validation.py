@@ -10,7 +10,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
-from jaxtyping import Float
 
 from dynid.cases.free_motion.output_error import FreeOutputError, FreeWindows
 from dynid.cases.free_motion.prediction import predicted
@@ -25,7 +24,7 @@ from dynid.cases.free_motion.runs import (
     start_state,
     stretch,
 )
-from dynid.common.arrays import Array
+from dynid.common.arrays import Array, Float
 from dynid.common.errors import DynidError, NoResultError
 from dynid.dynamics.locked import LockedCables
 from dynid.experiment.sections import TURNING

@@ -7,7 +7,6 @@ from dataclasses import replace
 from typing import Any
 
 import numpy as np
-from jaxtyping import Bool, Float
 
 from dynid.case import Case, LogInput
 from dynid.cases.wrench_table.balance_tests import check_signs, direction_masses, mass_tests, mass_words
@@ -18,7 +17,7 @@ from dynid.cases.wrench_table.readings import check_reading
 from dynid.cases.wrench_table.tables import refuse_options, table_robot
 from dynid.cases.wrench_table.uncertainty import with_rounding
 from dynid.checks.check import Answer
-from dynid.common.arrays import Array
+from dynid.common.arrays import Array, Bool, Float
 from dynid.common.errors import InputError
 from dynid.common.notices import Notice, notice
 from dynid.experiment.experiment import Experiment

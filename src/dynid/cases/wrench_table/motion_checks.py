@@ -10,9 +10,8 @@ from collections.abc import Callable, Iterator
 from dataclasses import replace
 
 import numpy as np
-from jaxtyping import Bool, Float
 
-from dynid.common.arrays import Array
+from dynid.common.arrays import Array, Bool, Float
 from dynid.common.notices import Notice, notice
 from dynid.kinematics.tree import quaternion_rates
 from dynid.mechanism.joint import Joint, JointKind

@@ -7,9 +7,8 @@ from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
-from jaxtyping import Float, Int
 
-from dynid.common.arrays import Array
+from dynid.common.arrays import Array, Float, Int
 from dynid.common.errors import InputError, nearest
 from dynid.common.notices import Notice, notice
 from dynid.common.strict_number import is_count

@@ -12,9 +12,8 @@ from dataclasses import dataclass
 from itertools import product
 
 import numpy as np
-from jaxtyping import Float
 
-from dynid.common.arrays import Array
+from dynid.common.arrays import Array, Float
 from dynid.common.errors import InputError
 from dynid.motion.body_table import BodyTable
 from dynid.motion.wrench_settings import BODY, COM, JOINT, KINEMATIC, POINTS, PROPER, WORLD, WrenchSettings

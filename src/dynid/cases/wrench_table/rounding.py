@@ -15,10 +15,9 @@ from dataclasses import dataclass
 from itertools import pairwise
 
 import numpy as np
-from jaxtyping import Float
 
 from dynid.cases.wrench_table.noise import changes
-from dynid.common.arrays import Array
+from dynid.common.arrays import Array, Float
 from dynid.projection.wrench import WrenchRows
 
 _SEED = 20200311

@@ -6,10 +6,9 @@ from collections.abc import Mapping
 from dataclasses import replace
 
 import numpy as np
-from jaxtyping import Float
 
 from dynid.cases.wrench_table.rounding import Rounding, rounding
-from dynid.common.arrays import Array
+from dynid.common.arrays import Array, Float
 from dynid.estimator.ols import least_squares
 from dynid.fit import Fit
 from dynid.problem import Problem

@@ -6,10 +6,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from jaxtyping import Float
 
 from dynid.base.base import BaseSet
-from dynid.common.arrays import Array
+from dynid.common.arrays import Array, Float
 from dynid.common.batched import eigh
 from dynid.excitation.optimal.box import RATES, Box
 from dynid.excitation.optimal.families import Family

@@ -13,9 +13,8 @@ from dataclasses import dataclass
 from typing import Protocol, runtime_checkable
 
 import numpy as np
-from jaxtyping import Float
 
-from dynid.common.arrays import Array
+from dynid.common.arrays import Array, Float
 from dynid.common.errors import InputError, nearest
 from dynid.excitation.random_motion import PointToPoint
 from dynid.excitation.series import FourierMotion, Series

@@ -6,9 +6,8 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from jaxtyping import Float
 
-from dynid.common.arrays import Array
+from dynid.common.arrays import Array, Float
 from dynid.display.scene import tip_of
 from dynid.kinematics.tree import body_motion, tree_of
 from dynid.mechanism.cable import cable_coordinates

@@ -8,9 +8,8 @@ from typing import Protocol, runtime_checkable
 from weakref import WeakKeyDictionary
 
 import numpy as np
-from jaxtyping import Complex, Float
 
-from dynid.common.arrays import Array
+from dynid.common.arrays import Array, Complex, Float
 from dynid.common.batched import inv, pinv
 from dynid.excitation.closed import independent_joints, places
 from dynid.excitation.random_motion import check_joints

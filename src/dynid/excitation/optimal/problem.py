@@ -7,10 +7,9 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
-from jaxtyping import Float, Int
 
 from dynid.base.base import BaseSet
-from dynid.common.arrays import Array
+from dynid.common.arrays import Array, Float, Int
 from dynid.excitation.optimal.criteria import Criterion
 from dynid.excitation.optimal.paths import Moved, Path, RobotStates, states_along
 from dynid.mechanism.parameters import Parameter

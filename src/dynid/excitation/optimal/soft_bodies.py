@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import numpy as np
-from jaxtyping import Float
 
-from dynid.common.arrays import Array
+from dynid.common.arrays import Array, Float
 from dynid.excitation.optimal.paths import Path, RobotStates
 from dynid.excitation.optimal.soft import Ranged, Side, both_sides, shares
 from dynid.excitation.series import symmetric_range

@@ -5,9 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import numpy as np
-from jaxtyping import Float
 
-from dynid.common.arrays import Array
+from dynid.common.arrays import Array, Float
 from dynid.common.batched import cholesky, eigvalsh, inv
 from dynid.excitation.closed import places
 from dynid.excitation.efforts import effort_range

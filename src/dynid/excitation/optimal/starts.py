@@ -6,9 +6,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
-from jaxtyping import Float
 
-from dynid.common.arrays import Array
+from dynid.common.arrays import Array, Float
 from dynid.excitation.optimal.problem import Information, Point, Problem
 from dynid.excitation.optimal.search import descend, hop
 from dynid.excitation.optimal.soft import SoftLimits, fine_motion, worst_between

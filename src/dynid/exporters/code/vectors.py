@@ -4,9 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from jaxtyping import Float
-
-from dynid.common.arrays import Array
+from dynid.common.arrays import Array, Float
 from dynid.exporters.code.graph import Graph, Node
 
 Vector = tuple[Node, ...]

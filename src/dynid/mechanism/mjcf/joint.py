@@ -16,9 +16,8 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
 import numpy as np
-from jaxtyping import Float
 
-from dynid.common.arrays import Array
+from dynid.common.arrays import Array, Float
 from dynid.mechanism.frame import Frame, identity_frame, quaternion_of, unit_vector
 from dynid.mechanism.joint import Joint, JointKind
 from dynid.mechanism.mechanism import BASE

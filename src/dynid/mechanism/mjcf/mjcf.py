@@ -9,9 +9,8 @@ from collections.abc import Mapping
 from functools import partial
 
 import numpy as np
-from jaxtyping import Float
 
-from dynid.common.arrays import Array
+from dynid.common.arrays import Array, Float
 from dynid.common.errors import InputError
 from dynid.common.notices import Notice, notice
 from dynid.common.strict_yaml import BYTE_LIMIT, PathLike

@@ -5,9 +5,8 @@ from __future__ import annotations
 import math
 
 import numpy as np
-from jaxtyping import Float
 
-from dynid.common.arrays import Array
+from dynid.common.arrays import Array, Float
 from dynid.common.notices import notice
 from dynid.mechanism.frame import (
     ROUNDING,

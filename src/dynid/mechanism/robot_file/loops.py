@@ -7,9 +7,8 @@ from dataclasses import dataclass, replace
 from fnmatch import fnmatchcase
 
 import numpy as np
-from jaxtyping import Float
 
-from dynid.common.arrays import Array
+from dynid.common.arrays import Array, Float
 from dynid.common.entry import Entry
 from dynid.common.errors import InputError, nearest
 from dynid.common.expression import parse

@@ -6,9 +6,8 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from jaxtyping import Float
 
-from dynid.common.arrays import Array
+from dynid.common.arrays import Array, Float
 from dynid.estimator.history import History
 from dynid.report.intervals import interval_figure
 from dynid.report.numbers import sigma_text, unit_text, value_text

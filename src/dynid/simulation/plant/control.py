@@ -14,9 +14,8 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 
 import numpy as np
-from jaxtyping import Float
 
-from dynid.common.arrays import Array
+from dynid.common.arrays import Array, Float
 from dynid.common.errors import InputError
 from dynid.dynamics.freedoms import Freedoms
 from dynid.kinematics.sensors import sensors_of

@@ -14,9 +14,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 import numpy as np
-from jaxtyping import Float
 
-from dynid.common.arrays import Array
+from dynid.common.arrays import Array, Float
 from dynid.common.errors import InputError
 from dynid.excitation.friction import ExtraFriction, FrictionLaw
 from dynid.mechanism.mechanism import Mechanism

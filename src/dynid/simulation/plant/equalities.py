@@ -20,9 +20,8 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from jaxtyping import Float
 
-from dynid.common.arrays import Array
+from dynid.common.arrays import Array, Float
 from dynid.mechanism.frame import Frame
 from dynid.mechanism.joint import DIRECTIONS, FIXED_BY, Loop
 from dynid.mechanism.mechanism import Mechanism

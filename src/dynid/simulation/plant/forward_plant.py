@@ -12,9 +12,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 import numpy as np
-from jaxtyping import Float
 
-from dynid.common.arrays import Array
+from dynid.common.arrays import Array, Float
 from dynid.common.errors import InputError
 from dynid.dynamics.forward import SINGULAR, ForwardDynamics
 from dynid.dynamics.freedoms import ClosedFreedoms, Freedoms, freedoms_of

@@ -8,9 +8,7 @@ from __future__ import annotations
 
 from typing import Any, NamedTuple
 
-from jaxtyping import Float, Int
-
-from dynid.common.arrays import Array
+from dynid.common.arrays import Array, Float, Int
 from dynid.dynamics.forward import Masses
 
 # Columns of `Friction.terms`.

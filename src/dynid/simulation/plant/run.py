@@ -6,9 +6,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from jaxtyping import Float
 
-from dynid.common.arrays import Array
+from dynid.common.arrays import Array, Float
 from dynid.kinematics.sensors import measured_motion
 from dynid.mechanism.mechanism import Mechanism
 from dynid.simulation.plant.controller_sensors import Sight
