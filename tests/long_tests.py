@@ -15,6 +15,11 @@ LONG = frozenset(
         "test_studio_browser.py::test_the_studio_is_used_in_a_browser",
         "physics/test_plant.py::test_identification_recovers_what_the_plant_is_made_of[stewart]",
         "test_choice.py::test_intervals_cover_the_truth_after_the_choice",
+        # Controllers with a model: their kernels take a minute to compile.
+        "test_sight.py::test_engines_read_the_same_encoders[computed_torque]",
+        "test_sight.py::test_computed_torque_believes_what_the_encoders_say",
+        "test_simulation.py::test_a_controller_that_knows_less_strays[computed_torque]",
+        "test_simulation.py::test_a_model_that_is_thirty_times_too_heavy_is_as_unstable_as_its_gains",
         "test_docs.py::test_example_runs[online_payload.py-change found]",
         "test_real_logs.py::test_counts_and_residuals[tiago]",
         "test_export_models.py::test_large_robots_are_read_back_too",

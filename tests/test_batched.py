@@ -34,7 +34,7 @@ SINGLE = {
     "checks:_alone",
     "checks:_compared",
     "checks:_restrictions",
-    "checks:_verdict",
+    "checks:_tested",
     "checks:join",
     "checks:judge",
     "checks:part_slopes",

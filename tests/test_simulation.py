@@ -323,7 +323,9 @@ def test_gains_too_high_are_refused() -> None:
     wild = PlantSettings(step=1e-3, controller=ControllerSettings(bandwidth=2000.0))
     with pytest.raises(InputError, match="controller gains too high: a bandwidth of 2000 Hz"):
         simulate(robot, Simulation("dynid", plant=wild, beliefs="truth", **SHORT))
-    # Computed torque by a model thirty times too heavy: thirty times the gains.
+
+
+def test_a_model_that_is_thirty_times_too_heavy_is_as_unstable_as_its_gains() -> None:
     heavy = PlantSettings(step=1e-3, controller=ControllerSettings("computed_torque", 50.0))
     robot = robot_of("ur5")
     light = Truth("prior", {name: x / 30.0 for name, x in true_values(robot, Truth("prior"))[0].items()})

@@ -1,4 +1,4 @@
-"""Compile all kernels ahead of their first use, several processes at a time.
+"""Compile the kernels of all commands ahead of their first use, several processes at a time.
 
 Each task runs a small job whose kernels the others hardly need; what is compiled already is read from Numba's
 cache. The longest tasks come first.
@@ -33,14 +33,12 @@ def _trajectory() -> None:
 
 
 def _plant() -> None:
-    """Forward simulation with both kinds of controllers: without and with a model of the robot."""
+    """Forward simulation with a controller that needs no model; others are compiled when they are used."""
     from dynid.mechanism.load import load_robot
-    from dynid.simulation.plant.settings import ControllerSettings, PlantSettings
     from dynid.simulation.simulation import Simulation, simulate
 
-    for robot, kind in (("scara", "feedforward"), ("fivebar", "feedforward"), ("fivebar", "computed_torque")):
-        plant = PlantSettings(controller=ControllerSettings(kind=kind))
-        simulate(load_robot(robot), Simulation(engine="dynid", duration=0.05, plant=plant))
+    for robot in ("scara", "fivebar"):
+        simulate(load_robot(robot), Simulation(engine="dynid", duration=0.05))
 
 
 def _closed_trajectory() -> None:
@@ -88,7 +86,7 @@ TASKS: dict[str, Callable[[], None]] = {
 
 
 def warm(jobs: int) -> Iterator[str]:
-    """Compile every kernel that is not in the cache yet; gives the name of each finished task.
+    """Compile what is not in the cache yet; gives the name of each finished task.
 
     Args:
         jobs: Number of processes.

@@ -25,6 +25,7 @@ import numpy as np
 from dynid.base.base import BaseSet
 from dynid.checks.changed_robot import changed_problem
 from dynid.common.arrays import Array, Float
+from dynid.common.batched import eigh
 from dynid.common.errors import InputError
 from dynid.common.notices import Notice, notice
 from dynid.conditioning.slope_rows import slope_rows
@@ -331,7 +332,7 @@ def _covariance(at: _Linearised, P: Float[Array, "k k"]) -> Float[Array, "k k"]:
 
 def _left_out(M: Float[Array, "n q q"], g: Float[Array, "n q"]) -> Float[Array, "n q"]:
     """(1 - M)^-1 g of each block: the change of the estimate, in roots of its information, without it."""
-    values, vectors = np.linalg.eigh(M)
+    values, vectors = eigh(M)
     along = np.einsum("nij,ni->nj", vectors, g) / (1.0 - np.clip(values, 0.0, _MOST_OF_ONE))
     return np.asarray(np.einsum("nij,nj->ni", vectors, along))
 
