@@ -147,7 +147,7 @@ def test_a_tie_is_called_a_tie() -> None:
     gtls = Line("gtls", n_parameters=9, held_out_percent=2.38, folds=(2.4, 2.3, 2.45))
     chosen, words = recommend([ols, gtls])
     assert chosen == "ols"  # of equals the first one
-    assert "folds gtls is as good: these data do not decide" in words
+    assert "folds: gtls. These data do not decide" in words
     clear = replace(gtls, held_out_percent=1.2, folds=(1.0, 1.3, 1.25))
     assert "do not decide" not in recommend([ols, clear])[1]
 

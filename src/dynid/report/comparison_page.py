@@ -53,7 +53,10 @@ def difference_text(comparison: Comparison) -> str:
     if not tested:
         return "No parameter has a sigma in two of the results: differences cannot be judged."
     if not found:
-        return f"No significant difference: the {tested} parameters of all results agree within their sigmas."
+        chance = "by chance some differ by 2 or 3 sigma"
+        return (
+            f"No significant difference between the results; {tested} parameters were tested, and {chance}."
+        )
     names = ", ".join(one.name for one in found[:3]) + (", ..." if len(found) > 3 else "")
     verb = "differs" if len(found) == 1 else "differ"
     return f"{len(found)} of {tested} parameters {verb} significantly: {names}."

@@ -171,7 +171,7 @@ def _print_joints(out: Console, estimate: Estimate) -> None:
     for one in shown:
         figures = (number(one.error_rms, 3), number(one.noise_floor, 2), one.unit, percent(one.error_percent))
         table.add_row(_text(one.name), _text(one.level, _LEVELS[one.level]), *map(_text, figures))
-    _titled(out, "Unseen motion: error, and what is beyond noise in percent of the peak effort", table)
+    _titled(out, "Unseen motion: error, and its part above the noise in percent of the peak effort", table)
 
 
 def _print_fit(out: Console, estimate: Estimate) -> None:

@@ -11,6 +11,7 @@ import numpy as np
 
 from dynid.common.errors import InputError
 from dynid.excitation.recorder import recording_words
+from dynid.mechanism.parameters import effort_unit
 from dynid.report.json_file import json_text, plain
 from dynid.report.numbers import number
 from dynid.report.output import real_path, write_file
@@ -89,7 +90,10 @@ def described(simulated: Simulated) -> dict[str, str]:
         "motion": settings.motion.file or f"random ({settings.motion.kind})",
         "log": f"{len(course.t)} samples, {course.t[-1]:g} s at {settings.rate:g} Hz",
         "recording": recording_words(settings.rate, settings.sensing.effort_sigma),
-        "largest efforts": ", ".join(number(float(size), 3) for size in sizes),
+        "largest efforts": ", ".join(
+            f"{number(float(size), 3)} {effort_unit(simulated.mechanism, one.name)}"
+            for size, one in zip(sizes, simulated.mechanism.actuators, strict=True)
+        ),
     }
     if settings.payloads or settings.changes:
         phases = [(0.0, settings.payloads), *settings.changes]

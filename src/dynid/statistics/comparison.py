@@ -208,7 +208,7 @@ def recommend(lines: Sequence[Line]) -> tuple[str, str]:
         text += f". Its additional terms are {verdict} (F = {chosen.F:.3g}, p = {chosen.p:.2g})"
     tied = [line.label for line in known if line is not chosen and _tied(line, chosen)]
     if tied:
-        text += f". Within the scatter of the folds {', '.join(tied)} is as good: these data do not decide"
+        text += f". As good within the scatter of the folds: {'; '.join(tied)}. These data do not decide"
     return chosen.label, text
 
 
