@@ -15,6 +15,8 @@ LONG = frozenset(
         "test_studio_browser.py::test_the_studio_is_used_in_a_browser",
         "physics/test_plant.py::test_identification_recovers_what_the_plant_is_made_of[stewart]",
         "test_choice.py::test_intervals_cover_the_truth_after_the_choice",
+        "physics/test_plant.py::test_identification_recovers_what_the_plant_is_made_of[dualv]",
+        "test_pose_columns.py::test_31_late_efforts_of_a_redundant_robot_are_found_with_their_size",
         # Controllers with a model: their kernels take a minute to compile.
         "test_sight.py::test_engines_read_the_same_encoders[computed_torque]",
         "test_sight.py::test_computed_torque_believes_what_the_encoders_say",
