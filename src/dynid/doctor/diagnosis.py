@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 
 from dynid.common.catalogue import Severity
 from dynid.common.errors import InputError
+from dynid.common.forced import refusal_text
 from dynid.common.notices import Notice
 from dynid.motion.log import Log
 from dynid.motion.plan import MotionPlan
@@ -166,7 +167,7 @@ def finding_of(one: Notice, names: Sequence[str], log: str = "") -> Finding:
         log: That it belongs to; empty: all.
     """
     if one.code == "forced":  # by the diagnosis itself, not by the user
-        return _line(one.severity, "refused", one.text.partition(": ")[2], one.remedy, names, (log,), True)
+        return _line(one.severity, "refused", refusal_text(one), one.remedy, names, (log,), True)
     return _line(one.severity, one.code, one.text, one.remedy, names, (log,), False)
 
 

@@ -34,8 +34,8 @@ _LOST = 1e-9  # of |A| |dq|: where the fixed pivots leave a larger residual, QR 
 _TILE = 512  # poses whose Jacobians stay in the cache
 Measured = Sensors | Int[Array, "m"]
 # Robots that differ only in these share an assembly: poses do not depend on them.
-_UNMOVED = {"gravity", "drive", "terms", "known", "prior", "ties", "payloads", "order", "stribeck", "notices"}
-_UNMOVED |= {"rebuild"}  # gives robots of other dimensions
+_UNMOVED = {"gravity", "drive", "terms", "known", "prior", "ties", "payloads", "order", "stribeck"}
+_UNMOVED |= {"notices", "rebuild"}
 _MOTION = [one.name for one in fields(Mechanism) if one.name not in _UNMOVED]
 _KEPT: dict[tuple[int, ...], Assembly] = {}  # by the identities of `_MOTION`, the last used at the end
 _MOST_KEPT = 64  # an identification changes the dimensions of its robot some 25 times
