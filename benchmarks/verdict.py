@@ -520,10 +520,11 @@ def bad_cases() -> Iterator[Case]:
     yield from _bad("geometry", GEOMETRY, longer("motor1", 0.005), parallel, 111, seconds=8.0)
     # Redundant sensors show 1 mm; elsewhere parameters absorb it. On delta it changes the sum of squares by 7
     # in units of the noise, which no test at the level of 0.1 % sees, and the platform mass by 0.3 %, 1.3
-    # times the half of its interval. 2 mm (37, and 0.5 %) can be seen.
+    # times the half of its interval: a known miss. 2 mm (37, and 0.5 %) can be seen.
     for robot, joint, size, seed in (
         ("fivebar", "motor1", 1, 114),
         ("rrr3", "motor1", 1, 115),
+        ("delta", "motor1", 1, 116),
         ("delta", "motor1", 2, 116),
         ("dualv", "motor1", 1, 117),
         ("ur5", "elbow_joint", 1, 118),
