@@ -105,6 +105,26 @@ def test_prior_equals_pinocchio(load, tmp_path):
     np.testing.assert_allclose(ours, theirs, rtol=1e-12, atol=1e-14)  # one frame change of numbers near 1
 
 
+def test_damping_and_friction_are_priors(load):
+    """Positive values only: generators of URDFs write zeros where nothing is known."""
+    text = ARM.replace('<dynamics damping="0.1"/>', '<dynamics damping="0.1" friction="0.3"/>').replace(
+        '<limit effort="100" velocity="0"/>',
+        '<limit effort="100" velocity="0"/><dynamics damping="0" friction="0.0"/>',
+    )
+    robot = load(text)
+    assert robot.prior == {"Fv_elbow": 0.1, "Fs_elbow": 0.3}
+    assert robot.rebuild is not None
+    assert robot.rebuild(robot.geometry).prior == robot.prior
+
+
+def test_negative_damping_is_excluded(load):
+    robot = load(ARM.replace('damping="0.1"', 'damping="-0.1" friction="0.3"'))
+    assert robot.prior == {"Fs_elbow": 0.3}
+    (warned,) = [one for one in robot.notices if one.code == "impossible-prior"]
+    assert "damping -0.1" in warned.text
+    assert "elbow" in warned.text
+
+
 def test_named_dimensions_rebuild(load):
     robot = load(ARM)
     assert robot.geometry == {"z_elbow": 0.4, "x_flange": 0.2}

@@ -1,4 +1,4 @@
-"""Reader of URDF files: joints, links as bodies, inertials as priors, mimics as couplings.
+"""Reader of URDF files: joints, links as bodies, inertials and friction as priors, mimics as couplings.
 
 Values missing in a URDF stay unknown: nothing is guessed or repaired, and no other file is opened.
 """
@@ -77,6 +77,7 @@ def urdf_parts(model: UrdfModel, scope: Scope) -> Parts:
     limits = {
         joint.name: _limits(element, joint) for joint, element in zip(joints, model.joints, strict=True)
     }
+    friction = [_friction(element, joint, scope) for joint, element in zip(joints, model.joints, strict=True)]
     return Parts(
         name=model.name,
         joints=joints,
@@ -84,6 +85,7 @@ def urdf_parts(model: UrdfModel, scope: Scope) -> Parts:
         couplings=_mimics(model, by_name),
         limits={name: values for name, values in limits.items() if values},
         root=model.root,
+        prior={name: value for priors in friction for name, value in priors.items()},
         capsules=urdf_capsules(model.links, model.rename),
     )
 
@@ -140,11 +142,7 @@ def _axis(joint: Element, name: str, scope: Scope) -> np.ndarray:
 def _limits(element: Element, joint: Joint) -> dict[str, float | tuple[float, float]]:
     """{q: (low, high), dq, tau}; zero speed or effort means that none was given."""
     limit = element.child("limit")
-    dynamics = element.child("dynamics")
     owner = f"joint '{joint.name}'"
-    if dynamics is not None:
-        for name in ("damping", "friction"):
-            dynamics.number(name, 0.0, owner)  # a typing error is refused; friction is identified, not read
     if limit is None or not joint.coordinates:
         return {}
     low, high = limit.number("lower", 0.0, owner), limit.number("upper", 0.0, owner)
@@ -160,6 +158,22 @@ def _limits(element: Element, joint: Joint) -> dict[str, float | tuple[float, fl
         if bound > 0:
             limits[ours] = bound
     return limits
+
+
+def _friction(element: Element, joint: Joint, scope: Scope) -> dict[str, float]:
+    """Damping and friction as priors of Fv and Fs; zero means that none was given."""
+    dynamics = element.child("dynamics")
+    priors: dict[str, float] = {}
+    if dynamics is None:
+        return priors
+    for symbol, key in (("Fv", "damping"), ("Fs", "friction")):
+        value = dynamics.number(key, 0.0, f"joint '{joint.name}'")
+        if value < 0.0:
+            owner = f"{key} {value:g} of joint '{joint.name}'"
+            scope.notices.append(excluded_notice(dynamics, owner, "it is negative"))
+        elif value > 0.0 and joint.axes:
+            priors[f"{symbol}_{joint.name}"] = value
+    return priors
 
 
 def _mimics(model: UrdfModel, joints: Mapping[str, Joint]) -> tuple[Coupling, ...]:
@@ -257,7 +271,7 @@ def inertial_fault(mass: float, inertia: np.ndarray) -> str:
 
 
 def excluded_notice(element: Element, owner: str, fault: str) -> Notice:
-    """The notice about a physically inconsistent inertial."""
+    """The notice about a physically inconsistent inertial, or a friction that drives."""
     return notice("impossible-prior", place=element.place, owner=owner, fault=fault)
 
 

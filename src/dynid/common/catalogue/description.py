@@ -36,9 +36,9 @@ DESCRIPTION = {
         "give two orthogonal vectors",
     ),
     "impossible-prior": care(
-        "a physically impossible inertial is not used as prior",
+        "a physically impossible inertial, or negative friction, is not used as prior",
         "{place}: {owner} is excluded from the priors: {fault}",
-        "correct the inertial to compare it with the estimate",
+        "correct it to compare it with the estimate",
     ),
     "missing-inertial": note(
         "links without inertial are unknown and have no prior",
