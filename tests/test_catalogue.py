@@ -11,7 +11,7 @@ import pytest
 
 from dynid.common.catalogue import CATALOGUE, STAGES, Severity, Template
 from dynid.common.catalogue.__main__ import page
-from dynid.common.notices import Notice, by_severity, notice
+from dynid.common.notices import Notice, by_severity, follows, notice
 
 ROOT = Path(__file__).resolve().parents[1]
 SOURCES = sorted((ROOT / "src/dynid").rglob("*.py"))
@@ -98,6 +98,30 @@ def test_severities_follow_the_consequence() -> None:
 def test_notices_are_listed_by_severity() -> None:
     several = [notice("quaternion-sign", count=1), notice("logs-differ"), Notice("x", "", "", Severity.STOP)]
     assert [one.code for one in by_severity(several)] == ["x", "logs-differ", "quaternion-sign"]
+
+
+def test_causes_are_listed_before_symptoms_of_the_same_severity() -> None:
+    codes = ["joint-error", "not-excited", "zero-offset", "gravity-off"]
+    several = [Notice(code, "", "", Severity.CARE) for code in codes]
+    assert [one.code for one in by_severity(several)] == codes[::-1]
+
+
+@pytest.mark.parametrize(
+    ("cause", "severity", "folded"),
+    [
+        # Nothing that a fit in degrees shows is worth reading, but what was asked is.
+        ("angles-large", Severity.STOP, {"scale-implausible", "joint-error", "poor-fit", "zero-offset"}),
+        # A wheel may turn so far: no reason to hide the rest.
+        ("angles-large", Severity.CARE, {"poor-fit"}),
+        ("delay", Severity.STOP, {"poor-fit"}),
+        ("joint-error", Severity.STOP, set()),
+        ("weak-parameters", Severity.CARE, set()),
+    ],
+)
+def test_consequences_of_a_cause_are_known(cause: str, severity: Severity, folded: set[str]) -> None:
+    others = ["gravity-off", "scale-implausible", "zero-offset", "joint-error", "poor-fit", "purpose-not-met"]
+    reasons = [Notice(code, "", "", Severity.STOP) for code in others]
+    assert {one.code for one in reasons if follows(one, Notice(cause, "", "", severity))} == folded
 
 
 def test_the_reference_page_is_the_catalogue() -> None:

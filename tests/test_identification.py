@@ -449,9 +449,11 @@ def test_angles_in_degrees_are_suspected() -> None:
     log = exact_log(robot, true_parameters(robot))
     assert check_logs([log], robot) == ()
     degrees = replace(log, q=np.degrees(log.q))
-    told = check_logs([degrees], robot)
-    assert [notice.code for notice in told] == ["angles-large"] * log.q.shape[1]
-    assert "unit: deg" in told[0].remedy
+    (suspected,) = check_logs([degrees, replace(degrees, name="again", q=degrees.q + 0.1)], robot)
+    assert suspected.code == "angles-large"
+    assert f"({2 * log.q.shape[1]} such ranges in all)" in suspected.text
+    assert "unit: deg" in suspected.remedy
+    assert all(f"q_{k + 1}" in suspected.remedy for k in range(log.q.shape[1]))
     limited = replace(robot, limits={log.position_names[0]: {"q": (-0.1, 0.1)}})
     (one,) = check_logs([log], limited)
     assert "times the range of its limits" in one.text

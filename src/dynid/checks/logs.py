@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterator, Sequence
 
 import numpy as np
 
 from dynid.common.notices import Notice, eased, notice
 from dynid.mechanism.mechanism import Mechanism
 from dynid.motion.log import Log
-from dynid.motion.ranges import wide_ranges
+from dynid.motion.ranges import WideRange, wide_ranges
 from dynid.motion.steps import position_steps
 from dynid.motion.window import disjoint
 
@@ -18,31 +18,37 @@ def check_logs(logs: Sequence[Log], mechanism: Mechanism) -> tuple[Notice, ...]:
     """What makes the logs of a fit doubtful before anything is computed."""
     return (
         *_repeated(logs),
-        *(one for log in logs for one in (*_units(log, mechanism), *position_steps(log))),
+        *_units(logs, mechanism),
+        *(one for log in logs for one in position_steps(log)),
     )
 
 
-def _units(log: Log, mechanism: Mechanism) -> Iterable[Notice]:
+def _units(logs: Sequence[Log], mechanism: Mechanism) -> Iterator[Notice]:
     """Positions that sweep far more than the joint can: most likely they are not in radians or metres."""
-    for one in wide_ranges(log, mechanism):
-        times, number = one.sweep / one.room, one.column + 1
-        if not one.angle:
-            yield notice(
-                "lengths-large", name=one.name, log=log.name, sweep=one.sweep, times=times, number=number
+    wide = [(one, log.name) for log in logs for one in wide_ranges(log, mechanism)]
+    for angle, bounded in ((True, True), (True, False), (False, True)):
+        alike = [
+            (one, log) for one, log in wide if (one.angle, bool(np.isfinite(one.room))) == (angle, bounded)
+        ]
+        if alike:
+            shown, columns, number = _shown(alike)
+            found = notice(
+                "angles-large" if angle else "lengths-large", shown=shown, columns=columns, number=number
             )
-            continue
-        bounded = bool(np.isfinite(one.room))
-        limits = f", {times:.0f} times the range of its limits" if bounded else ""
-        found = notice(
-            "angles-large",
-            name=one.name,
-            log=log.name,
-            sweep=one.sweep,
-            turns=one.sweep / (2 * np.pi),
-            limits=limits,
-            number=number,
-        )
-        yield found if bounded else eased(found)  # a wheel may turn so far
+            yield found if bounded else eased(found)  # a wheel may turn so far
+
+
+def _shown(wide: Sequence[tuple[WideRange, str]]) -> tuple[str, str, int]:
+    """The widest range with its log, the columns of all ranges, and the number of the first column."""
+    widest, log = max(wide, key=lambda pair: (pair[0].sweep / pair[0].room, pair[0].sweep))
+    size = f"{widest.sweep:.4g} rad ({widest.sweep / (2 * np.pi):.3g} turns)"
+    size = size if widest.angle else f"{widest.sweep:.4g} m"
+    times = f", {widest.sweep / widest.room:.0f} times the range of its limits"
+    limits = times if widest.bounded else ""
+    more = f" ({len(wide)} such ranges in all)" if len(wide) > 1 else ""
+    numbers = sorted({one.column + 1 for one, _ in wide})
+    columns = ", ".join(f"q_{number}" for number in numbers)
+    return f"'{widest.name}' of log '{log}' moves over {size}{limits}{more}", columns, numbers[0]
 
 
 def _repeated(logs: Sequence[Log]) -> tuple[Notice, ...]:

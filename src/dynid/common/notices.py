@@ -10,6 +10,46 @@ from dynid.common.catalogue import CATALOGUE, Severity
 _ORDER = (Severity.NOTE, Severity.CARE, Severity.STOP)
 LEVELS = ("good", "care", "bad")  # of a result with warnings of these severities
 SEVERITIES = dict(zip(LEVELS, _ORDER, strict=True))
+# What explains most comes first. Codes that are not listed come after these, in the order of the warnings.
+_CAUSES: tuple[tuple[str, ...], ...] = (
+    # No result, or one that contradicts what is asked.
+    ("no-result",),
+    # The input is not what the description or the file says.
+    (
+        "angles-large",
+        "lengths-large",
+        "moment-unit",
+        "constant-effort",
+        "wrong-branch",
+        "position-order",
+        "effort-sign",
+        "position-unit",
+        "gravity-off",
+        "dimension-unit",
+    ),
+    ("payload-label", "wrench-frame", "mounting-off", "imu-gravity", "not-free-motion"),
+    (
+        "scale-implausible",
+        "scale-differs",
+        "dimension-off",
+        "loop-misfit",
+        "position-step",
+        "burst",
+        "outlying-run",
+    ),
+    ("friction-missing", "model-misfit"),
+    ("delay", "zero-offset", "gain", "gain-sign", "friction-speed", "friction-load", "tie-rejected"),
+    # What the data cannot show.
+    ("not-general", "not-excited", "rank-undecided", "ill-conditioned"),
+    # Symptoms.
+    ("joint-error",),
+    ("poor-fit", "poor-prediction", "not-physical", "negative-parameter"),
+    ("purpose-not-met", "weak-parameters", "from-one-block", "one-block"),
+)
+_RANK = {code: rank for rank, codes in enumerate(_CAUSES) for code in codes}
+_INPUT, _LABELS = _RANK["angles-large"], _RANK["payload-label"]
+SYMPTOMS = frozenset({"joint-error", "poor-fit", "poor-prediction", "not-physical", "negative-parameter"})
+_ASKED = "purpose-not-met"  # by the user: never a mere consequence
 
 
 @dataclass(frozen=True)
@@ -50,9 +90,27 @@ def at_level(one: Notice, level: str) -> Notice:
     return replace(one, severity=SEVERITIES[level])
 
 
+def cause_rank(code: str) -> int:
+    """Where a code stands among the others: causes before what they cause."""
+    return _RANK.get(code, len(_CAUSES))
+
+
 def by_severity(notices: Iterable[Notice]) -> list[Notice]:
-    """The most severe first, otherwise in their order."""
-    return sorted(notices, key=lambda one: -_ORDER.index(one.severity))
+    """The most severe first; of one severity causes before symptoms, otherwise in their order."""
+    return sorted(notices, key=lambda one: (-_ORDER.index(one.severity), cause_rank(one.code)))
+
+
+def follows(one: Notice, cause: Notice) -> bool:
+    """Whether a finding is likely a consequence of another one, so that it needs no remedy of its own.
+
+    A fit with wrong units, columns, gravity or branch says nothing about anything else.
+    """
+    if one.code in (cause.code, _ASKED):
+        return False
+    if cause.severity is Severity.STOP and cause_rank(cause.code) <= _INPUT:
+        return cause_rank(one.code) > _LABELS
+    caused = SYMPTOMS - {"joint-error"}
+    return cause.code not in SYMPTOMS and cause_rank(cause.code) < _RANK[_ASKED] and one.code in caused
 
 
 def severity_of(code: str) -> Severity:

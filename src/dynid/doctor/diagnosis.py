@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from dynid.common.catalogue import Severity
 from dynid.common.errors import InputError
 from dynid.common.forced import refusal_text
-from dynid.common.notices import Notice
+from dynid.common.notices import Notice, cause_rank
 from dynid.motion.log import Log
 from dynid.motion.plan import MotionPlan
 from dynid.statistics.estimate import Estimate, ResidualTest
@@ -194,10 +194,12 @@ def _line(
 
 
 def worst_first(findings: Iterable[Finding]) -> tuple[Finding, ...]:
-    """Each finding once; refusals first, then by severity, otherwise in their order."""
-    return tuple(
-        sorted(dict.fromkeys(findings), key=lambda one: (not one.refused, _ORDER.index(one.severity)))
-    )
+    """Each finding once; refusals first, then by severity, causes before symptoms."""
+
+    def place(one: Finding) -> tuple[bool, int, int]:
+        return not one.refused, _ORDER.index(one.severity), cause_rank(one.code)
+
+    return tuple(sorted(dict.fromkeys(findings), key=place))
 
 
 def _channels(text: str, names: Sequence[str]) -> str:

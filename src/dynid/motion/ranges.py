@@ -35,6 +35,11 @@ class WideRange:
     angle: bool
 
     @property
+    def bounded(self) -> bool:
+        """Whether its joint has limits."""
+        return bool(np.isfinite(self.room))
+
+    @property
     def unit(self) -> str:
         """What it is probably in."""
         return "degrees" if self.angle else "millimetres"

@@ -8,7 +8,7 @@ from __future__ import annotations
 import math
 from enum import StrEnum
 
-from dynid.common.notices import Notice
+from dynid.common.notices import Notice, follows
 from dynid.report.numbers import percent, plural
 from dynid.statistics.estimate import Estimate, ParameterEstimate
 
@@ -104,6 +104,7 @@ def evidence(estimate: Estimate) -> str:
 
 
 def first_reasons(estimate: Estimate) -> tuple[tuple[Notice, ...], tuple[Notice, ...]]:
-    """The reasons to read first, and the others."""
+    """The reasons to read first, and the others: consequences of the first one, and those beyond three."""
     reasons = estimate.verdict.reasons
-    return reasons[:_FIRST], reasons[_FIRST:]
+    first = [one for one in reasons if not follows(one, reasons[0])][:_FIRST]
+    return tuple(first), tuple(one for one in reasons if one not in first)

@@ -10,52 +10,13 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
-from dynid.common.notices import LEVELS, Notice, at_level, notice
+from dynid.common.notices import SYMPTOMS, Notice, at_level, by_severity, cause_rank, notice
 from dynid.fit import Fit
 from dynid.statistics.estimate import Estimate
 from dynid.statistics.verdict import JointVerdict, Verdict, worst
 from dynid.validation.purpose import LIMITS, missing_for
 
 HEADLINES = {"good": "Usable", "care": "Usable with care", "bad": "Do not use these parameters yet"}
-# What explains most comes first. Codes that are not listed come after these, in the order of the warnings.
-_ORDER: tuple[tuple[str, ...], ...] = (
-    # No result, or one that contradicts what is asked.
-    ("no-result",),
-    # The input is not what the description or the file says.
-    (
-        "angles-large",
-        "lengths-large",
-        "moment-unit",
-        "constant-effort",
-        "wrong-branch",
-        "position-order",
-        "effort-sign",
-        "position-unit",
-        "gravity-off",
-        "dimension-unit",
-    ),
-    ("payload-label", "wrench-frame", "mounting-off", "imu-gravity", "not-free-motion"),
-    (
-        "scale-implausible",
-        "scale-differs",
-        "dimension-off",
-        "loop-misfit",
-        "position-step",
-        "burst",
-        "outlying-run",
-    ),
-    ("friction-missing", "model-misfit"),
-    ("delay", "zero-offset", "gain", "gain-sign", "friction-speed", "friction-load", "tie-rejected"),
-    # What the data cannot show.
-    ("not-general", "not-excited", "rank-undecided", "ill-conditioned"),
-    # Symptoms.
-    ("joint-error",),
-    ("poor-fit", "poor-prediction", "not-physical", "negative-parameter"),
-    ("purpose-not-met", "weak-parameters", "from-one-block", "one-block"),
-)
-_RANK = {code: rank for rank, codes in enumerate(_ORDER) for code in codes}
-_LAST = len(_ORDER)
-_SYMPTOMS = _RANK["joint-error"], _RANK["poor-fit"]
 _MOST_SHOWN = 3
 _NOTHING = "no parameter could be determined"
 # Warnings about the input itself: where predictions are poor too, they explain them.
@@ -117,7 +78,9 @@ def gathered(notices: Sequence[Notice]) -> list[Notice]:
     found: dict[str, list[Notice]] = {}
     for one in notices:
         found.setdefault(one.code, []).append(one)
-    return [replace(own[0], text="; ".join(dict.fromkeys(one.text for one in own))) for own in found.values()]
+    return [
+        replace(same[0], text="; ".join(dict.fromkeys(one.text for one in same))) for same in found.values()
+    ]
 
 
 def _failed(failure: str) -> Iterator[Notice]:
@@ -144,15 +107,11 @@ def _ordered(reasons: Sequence[Notice]) -> tuple[Notice, ...]:
 
     The first cause is as bad as the worst symptom: it explains it.
     """
-    ranked = sorted(reasons, key=_rank)
-    symptoms = [one.level for one in ranked if _rank(one) in _SYMPTOMS]
-    if symptoms and _rank(ranked[0]) < min(_SYMPTOMS):
+    ranked = sorted(reasons, key=lambda one: cause_rank(one.code))
+    symptoms = [one.level for one in ranked if one.code in SYMPTOMS]
+    if symptoms and cause_rank(ranked[0].code) < cause_rank("joint-error"):
         ranked[0] = at_level(ranked[0], worst([ranked[0].level, *symptoms]))
-    return tuple(sorted(ranked, key=lambda one: -LEVELS.index(one.level)))
-
-
-def _rank(reason: Notice) -> int:
-    return _RANK.get(reason.code, _LAST)
+    return tuple(by_severity(ranked))
 
 
 def _headline(level: str, purpose: str, joints: Sequence[JointVerdict]) -> str:

@@ -89,13 +89,15 @@ LOGS = {
     ),
     "angles-large": stop(
         "the range of an angle is too large for a joint: check whether the unit is degrees",
-        "'{name}' of log '{log}' moves over {sweep:.4g} rad ({turns:.3g} turns){limits}",
-        "if the log is in degrees, set the unit: columns: {{q_{number}: {{name: ..., unit: deg}}}}",
+        "{shown}",
+        "if the log is in degrees, set the unit of {columns}: columns: {{q_{number}: {{name: ..., unit:"
+        " deg}}}}",
     ),
     "lengths-large": stop(
         "the range of a linear position is too large for its joint: check whether the unit is millimetres",
-        "'{name}' of log '{log}' moves over {sweep:.4g} m, {times:.0f} times the range of its limits",
-        "if the log is in millimetres, set the unit: columns: {{q_{number}: {{name: ..., unit: mm}}}}",
+        "{shown}",
+        "if the log is in millimetres, set the unit of {columns}: columns: {{q_{number}: {{name: ..., unit:"
+        " mm}}}}",
     ),
     "velocity-differs": care(
         "measured velocities differ from the derivative of the positions (filters or delays inside the"

@@ -45,8 +45,7 @@ def section(estimate: Estimate) -> Section:
 
 def _steps(estimate: Estimate) -> list[str]:
     """What to do next, most urgent first."""
-    found = [one.remedy for one in estimate.verdict.reasons if one.remedy]
-    steps = list(dict.fromkeys(found))[:3]
+    steps = list(dict.fromkeys(one.remedy for one in first_reasons(estimate)[0] if one.remedy))
     if estimate.verdict.level == "bad":
         return [*steps, "identify again, and compare with `dynid compare`"]
     if not any(one.independent for one in estimate.validation):
