@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 
 from dynid.common.errors import InputError
+from dynid.experiment.experiment import experiment_from
 from dynid.motion.gather import quaternion
 from dynid.motion.logs import READERS, log_from_arrays, read_log
 from dynid.motion.settings import ColumnMap as Column
@@ -217,3 +218,50 @@ def test_a_long_csv_is_read_whole(tmp_path):
     assert len(log.t) == 50_000
     # 12 digits in the file.
     np.testing.assert_allclose(log.q[-1], [columns["q_1"][-1], columns["q_2"][-1]], atol=1e-9)
+
+
+@pytest.mark.parametrize("delay", [0.003, -0.0101, 0.004])
+def test_a_delay_of_a_column_is_removed(tmp_path, delay):
+    """x(t) = logged(t + delay), for the columns that have one, on the samples that remain."""
+    columns = recording()
+    t = columns["t"]
+    _, dq, ddq = motion(t - delay)
+    columns["tau_1"] = 2.0 * ddq[:, 0] + 0.5 * dq[:, 0]
+    path = write_csv(tmp_path / "late.csv", columns)
+    log = read_log(path, arm(), columns={"tau_1": Column(delay=delay, name="tau_1")})
+    lost = int(np.ceil(abs(delay) / 0.004 - 1e-6))
+    assert log.segments == ((lost, 1000) if delay < 0 else (0, 1000 - lost),)
+    # A cubic spline of a motion below 1 Hz at 250 Hz; the first and last steps have one cubic less.
+    truth = recording()
+    np.testing.assert_allclose(log.tau[log.valid, 0], truth["tau_1"][log.valid], atol=1e-5)
+    np.testing.assert_allclose(log.tau[log.valid, 1], truth["tau_2"][log.valid], atol=1e-10)
+    assert log.valid.sum() == 1000 - lost
+    assert log.choices["delays removed"] == f"tau_1 {1e3 * delay:.4g} ms (cubic spline)"
+
+
+def test_a_delay_does_not_carry_masked_samples_into_others(tmp_path):
+    columns = recording()
+    columns["tau_1"][500] = np.nan
+    path = write_csv(tmp_path / "late.csv", columns)
+    log = read_log(path, arm(), columns={"tau_1": Column("tau_1", delay=0.006)})
+    assert log.segments == ((0, 498), (501, 998))
+
+
+def test_a_delay_of_a_column_with_another_name(tmp_path):
+    """An entry without a column's name changes the column that is found by its words, of all motors too."""
+    columns = {name.replace("tau_", "effort_motor"): x for name, x in recording().items()}
+    path = write_csv(tmp_path / "late.csv", columns)
+    one = experiment_from({"robot": "a", "logs": [path], "columns": {"tau_{i}": {"delay": 0.004}}})
+    log = read_log(path, arm(), columns=one.columns)
+    assert log.choices["delays removed"] == "tau_1 4 ms, tau_2 4 ms (cubic spline)"
+    np.testing.assert_allclose(log.tau[:999, 0], columns["effort_motor1"][1:], rtol=0, atol=1e-9)
+    with pytest.raises(InputError, match=r"column 'dq_1' \(for dq_1\) is not in the file"):
+        read_log(path, arm(), columns={"dq_1": Column("dq_1", delay=0.004)})
+
+
+def test_a_delay_of_time_or_attitude_is_refused(tmp_path):
+    path = write_csv(tmp_path / "a.csv", recording())
+    with pytest.raises(InputError, match="delay of time is not supported"):
+        read_log(path, arm(), columns={"t": Column("t", delay=0.004)})
+    with pytest.raises(InputError, match="no run is longer than the delays"):
+        read_log(path, arm(), columns={"tau_1": Column("tau_1", delay=4.0)})

@@ -6,12 +6,14 @@ The rates over many runs are in `benchmarks/silent_errors.py`; here a few seeded
 from __future__ import annotations
 
 import importlib.util
+import re
 import sys
 from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 import pytest
+from ruamel.yaml import YAML
 
 from dynid.checks.check import Finished
 from dynid.checks.fault_columns import ALL, Suspect, suspect_rows
@@ -25,9 +27,10 @@ from dynid.checks.residual_tests import (
 from dynid.checks.residual_texts import gain_notice
 from dynid.checks.residuals import check_residuals
 from dynid.conditioning.lowpass import row_filter
-from dynid.experiment.experiment import Experiment
+from dynid.experiment.experiment import Experiment, experiment_from
 from dynid.linear import linear_fit
 from dynid.mechanism.parameters import Parameter
+from dynid.motion.logs import log_from_columns
 from dynid.problem import prepare
 from dynid.projection.projection import System
 from dynid.report.json_file import json_text, read_result, result_document
@@ -56,6 +59,24 @@ def checks_of(fault: str, seed: int, victim: int = 1, loaded: bool = False):
 
 def codes(found) -> list[str]:
     return [notice.code for notice in found.notices]
+
+
+def test_31_the_remedy_of_a_delay_removes_it() -> None:
+    """The key that the warning gives, applied to the same columns: nothing is found any more."""
+    robot, logs = silent.clean_logs(0, False)
+    rng = np.random.default_rng([0, 5])
+    logs = [silent.spoiled(log, "delay", 1, rng) for log in logs]
+    (found,) = checks_of("delay", 0).notices
+    key = re.search(r"columns: (\{.*\}); or log", found.remedy)
+    columns = YAML(typ="safe").load(key[1])
+    corrected = experiment_from({"robot": robot, "logs": ["a"], "columns": columns}).columns
+    logs = [
+        log_from_columns({"t": log.t, "q": log.q, "tau": log.tau}, robot, columns=corrected) for log in logs
+    ]
+    experiment = Experiment(robot=robot)
+    problem = prepare(robot, logs, experiment)
+    fit = linear_fit(problem, experiment)
+    assert codes(Finished(fit).answered(check_residuals(problem, fit.data, fit.chi, experiment))) == []
 
 
 @pytest.mark.parametrize("seed", range(4))

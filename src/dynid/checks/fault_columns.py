@@ -255,3 +255,9 @@ def _motor_speeds(mechanism: Mechanism, source: RowSource) -> list[Float[Array, 
             continue
         found.append(np.array([float(on.get(name, 0.0)) for name in measured]))
     return found
+
+
+def delay_entry(about: str, seconds: float) -> str:
+    """The key that removes the delay of an effort, or of all."""
+    key = '"tau_{i}"' if about == ALL else f"tau_{about}"
+    return f"columns: {{{key}: {{delay: {seconds:.3g}}}}}"

@@ -7,7 +7,7 @@ from dataclasses import replace
 import numpy as np
 
 from dynid.base.words import listed
-from dynid.checks.fault_columns import ALL, TURNED, Suspect
+from dynid.checks.fault_columns import ALL, TURNED, Suspect, delay_entry
 from dynid.common.notices import Notice, notice
 from dynid.mechanism.force_sensor import COMPONENTS
 from dynid.problem import Problem
@@ -16,13 +16,13 @@ from dynid.statistics.uncertainty import student_t95
 _NONSENSE = 0.5
 
 
-def suspect_notice(suspect: Suspect, problem: Problem, shared: bool) -> Notice:
+def suspect_notice(suspect: Suspect, problem: Problem, shared: float) -> Notice:
     """The warning about one flagged suspect, with those that cannot be separated from it."""
     said = _plain_notice(suspect, problem, shared)
     return replace(said, text=said.text + confounded(suspect))
 
 
-def _plain_notice(suspect: Suspect, problem: Problem, shared: bool) -> Notice:
+def _plain_notice(suspect: Suspect, problem: Problem, shared: float) -> Notice:
     size = float(suspect.size[0])
     half = float(student_t95(np.array([suspect.dof]))[0] * suspect.sigma[0])
     if suspect.test == "delay":
@@ -51,8 +51,9 @@ def _turned(suspect: Suspect) -> Notice:
     return notice("mounting-off", "residual", degrees=np.rad2deg(float(np.linalg.norm(suspect.size))))
 
 
-def _delay(suspect: Suspect, size: float, half: float, dt: float, shared: bool) -> Notice:
-    who = "the efforts are" if suspect.about == ALL else f"the effort of '{suspect.about}' is"
+def _delay(suspect: Suspect, size: float, half: float, dt: float, shared: float) -> Notice:
+    single = suspect.about != ALL
+    who = f"the effort of '{suspect.about}' is" if single else "the efforts are"
     return notice(
         "delay",
         who=who,
@@ -60,7 +61,8 @@ def _delay(suspect: Suspect, size: float, half: float, dt: float, shared: bool) 
         half=1e3 * half,
         samples=abs(size) / dt,
         late="later" if size > 0 else "earlier",
-        reference="the other efforts" if shared and suspect.about != ALL else "the positions",
+        reference="the other efforts" if shared and single else "the positions",
+        entry=delay_entry(suspect.about, size + (shared if single else 0.0)),
     )
 
 

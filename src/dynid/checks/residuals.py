@@ -168,7 +168,8 @@ def _suspects(
     tests = tuple(_row(one, one.columns in warned_of) for one in final.values())
     if turned is not None:
         tests = tuple(turned.confirmed(one) if one.test == "gravity" else one for one in tests)
-    shared = any(one.test == "delay" and one.about == ALL for one in flagged)
+    common = [float(one.size[0]) for one in flagged if one.test == "delay" and one.about == ALL]
+    shared = sum(common)  # of all efforts, in [s]; zero: none
     named = [
         suspect_notice(one, problem, shared) for one in flagged if turned is None or one.test != "gravity"
     ]

@@ -297,7 +297,7 @@ def _piece(record: Record, start: int, stop: int, grid: Float[Array, "k"]) -> Re
     t = record.t[start:stop]
 
     def smooth(x: Float[Array, "n m"] | None) -> Float[Array, "k m"] | None:
-        return None if x is None else _cubic(t, x[start:stop], grid)
+        return None if x is None else cubic(t, x[start:stop], grid)
 
     q = smooth(record.q)
     if q is None:  # never: a record has positions
@@ -311,7 +311,7 @@ def _piece(record: Record, start: int, stop: int, grid: Float[Array, "k"]) -> Re
     return replace(record, t=grid, q=q, dq=dq, ddq=ddq, tau=tau, breaks=breaks, q_ref=q_ref)
 
 
-def _cubic(t: Float[Array, "n"], x: Float[Array, "n m"], at: Float[Array, "k"]) -> Float[Array, "k m"]:
+def cubic(t: Float[Array, "n"], x: Float[Array, "n m"], at: Float[Array, "k"]) -> Float[Array, "k m"]:
     """Cubic spline through samples, one cubic over the first and the last three of them.
 
     The same as that of SciPy's `interpolate`, which takes a second to import. From continuous slopes follow

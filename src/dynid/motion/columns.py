@@ -100,11 +100,13 @@ def matched(
 ) -> Matching:
     """The same, then other names by their words, with their units; and the scales of the drives.
 
-    A quantity of which some columns are mapped or canonical is not searched further.
+    A quantity of which some columns are mapped or canonical is not searched further. An entry without a name
+    (`tau_1: {delay: 0.003}`) changes the column that is found for its quantity.
 
     Raises:
         InputError: As `match`, or two readings of the header are about equally likely.
     """
+    columns, changes = _nameless(columns, names, known)
     chosen = match(names, known, columns, file)
     _drop_zero_based(chosen, names, known, _mapped(names, known, columns, file))
     quantities = dict.fromkeys(slot.quantity for slot in known)
@@ -119,11 +121,35 @@ def matched(
         one_based=any(is_count(key.rpartition("_")[2]) and key == chosen[key].name for key in chosen),
     )
     chosen |= {one.key: ColumnMap(one.column, one.unit) for one in guesses}
+    chosen |= {key: _changed(chosen[key], one) for key, one in changes.items() if key in chosen}
+    _mapped(names, known, {key: one for key, one in changes.items() if key not in chosen}, file)
     return Matching(
         with_drives(chosen, known, drives or {}),
         tuple(sorted(guesses, key=lambda one: list(chosen).index(one.key))),
         _notices(chosen, names, known, guesses, drives or {}),
     )
+
+
+def _nameless(
+    columns: Mapping[str, ColumnMap | str], names: Sequence[str], known: Sequence[Slot]
+) -> tuple[dict[str, ColumnMap | str], dict[str, ColumnMap]]:
+    """Entries that name a column, and by key those that only change one with another name than their own."""
+    named: dict[str, ColumnMap | str] = {}
+    changes: dict[str, ColumnMap] = {}
+    for key, entry in columns.items():
+        meant = [slot for slot in known if key in (*slot.spellings, *_patterns(slot.quantity))]
+        present = any(spelling in names for slot in meant for spelling in slot.spellings)
+        if isinstance(entry, str) or entry.name != key or present or not meant:
+            named[key] = entry
+        else:
+            changes |= {slot.key: entry.changed(name=slot.key) for slot in meant}
+    return named, changes
+
+
+def _changed(column: ColumnMap, change: ColumnMap) -> ColumnMap:
+    """A column that was found by its name, with what an entry says about it."""
+    unit = column.unit if change.unit is None else change.unit
+    return change.changed(name=column.name, unit=unit)
 
 
 def _drop_zero_based(

@@ -24,6 +24,7 @@ from dynid.motion.clean import Cleaned, clean
 from dynid.motion.columns import Matching, matched, quaternion_starts, slots
 from dynid.motion.csv_dialect import decode, sniff, split
 from dynid.motion.csv_file import content, read_csv
+from dynid.motion.delays import aligned
 from dynid.motion.gather import Gathered, check_order, gather
 from dynid.motion.log import Log
 from dynid.motion.parquet_file import parquet_texts, read_parquet
@@ -165,10 +166,11 @@ def _log_of_table(
     cleaned = clean(
         gathered.record,
         angles=_turning(mechanism),
-        quaternions=tuple(quaternion_starts(mechanism).values()),
+        quaternions=(quaternions := tuple(quaternion_starts(mechanism).values())),
         cutoff=cutoff,
         time_unit_given=time_given,
     )
+    cleaned = aligned(cleaned, known, chosen, quaternions)
     log = _log(mechanism, cleaned, gathered, name=str(path), notices=table.notices, choices=table.choices)
     return _with_guesses(log, matching)
 

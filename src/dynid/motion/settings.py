@@ -17,9 +17,9 @@ from dynid.motion.filters import FilterKind
 
 
 class ColumnMap(Settings, frozen=True):
-    """Where a signal is found: SI value = scale * (column `name` in `unit`) + offset.
+    """Where a signal is found: SI value at t = scale * (column `name` in `unit` at t + delay) + offset.
 
-    An empty name is that of the signal.
+    An empty name is that of the signal. `delay` in [s] is positive if the column is late.
     """
 
     _alone: ClassVar[str] = "name"
@@ -28,6 +28,7 @@ class ColumnMap(Settings, frozen=True):
     unit: str | None = None
     scale: float = 1.0
     offset: float = 0.0
+    delay: float = 0.0
 
     def check(self) -> None:
         """A scale of zero."""

@@ -8,7 +8,7 @@ from itertools import combinations
 
 import numpy as np
 
-from dynid.checks.fault_columns import ALL
+from dynid.checks.fault_columns import ALL, delay_entry
 from dynid.common.arrays import Array, Float
 from dynid.common.notices import Notice, notice
 from dynid.linear import LinearFit
@@ -202,8 +202,9 @@ def delays(
         columns = _efforts(mechanism, test.about)
         who = "the efforts are" if test.about == ALL else f"the effort of '{test.about}' is"
         late = "later" if test.value > 0 else "earlier"
+        entry = delay_entry(test.about, test.value)
         yield Hypothesis(
-            notice("delay", "confirmed", who=who, size=1e3 * abs(test.value), late=late),
+            notice("delay", "confirmed", who=who, size=1e3 * abs(test.value), late=late, entry=entry),
             mechanism,
             tuple(_shifted(log, columns, test.value) for log in logs),
             f"delay of {test.about}",

@@ -82,7 +82,12 @@ def _slots(mechanism: Mechanism) -> Iterator[Slot]:
 
 
 def _check_columns(chosen: Mapping[str, ColumnMap], names: Sequence[str], path: Path) -> None:
-    """Refuse a table without time, bodies or wrenches, or with a part of a vector."""
+    """Refuse a table without time, bodies or wrenches, with a part of a vector, or with delays."""
+    late = next((key for key, column in chosen.items() if column.delay != 0.0), None)
+    if late is not None:
+        raise InputError(
+            "a table of instants has no delays", place=f"columns.{late}.delay", remedy="remove the key"
+        )
     for key, what in (("t", "time"), ("body", "body")):
         if key not in chosen:
             raise InputError(

@@ -107,11 +107,11 @@ RESIDUALS = {
     "delay": care(
         f"efforts are late or early, which biases inertias: {_TESTS}",
         "{who} {size:.2g} +- {half:.2g} ms ({samples:.2g} samples) {late} than {reference}",
-        "align the columns in time (shift them by this delay), or log both with one clock; a delay biases"
-        " inertias without any other sign",
+        "remove the delay: {entry}; or log both with one clock. A delay biases inertias without any other"
+        " sign",
         confirmed=(
             "{who} {size:.2g} ms {late} than the positions",
-            "align the columns in time (shift them by this delay), or log both with one clock",
+            "remove the delay: {entry}; or log both with one clock",
         ),
     ),
     "gain": care(
