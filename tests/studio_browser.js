@@ -19,6 +19,18 @@ async function main(address, picture) {
 
   await page.goto(address);
   await page.fill("#robot-name", "arm.yaml");
+  await page.click("#files button");
+  await page.waitForFunction(() => document.getElementById("design-name").value !== "");
+  await page.fill("#design-period", "4");
+  await page.fill("#design-starts", "1");
+  await page.fill("#design-floor", "-3");
+  await page.click("#design button");
+  await ended("excite");
+  const planned = await (await page.waitForSelector("#planned:not([hidden])")).contentFrame();
+  await planned.waitForSelector("#robot");
+  seen.motion = await page.textContent("#motions strong");
+  seen.planned = await planned.$eval("#robot", (c) => c.getContext("2d").getImageData(0, 0, c.width, c.height).data.some((v, i) => i % 4 === 3 && v > 0));
+  seen.distances = await planned.textContent("#robot-read");
   await page.fill("#logs", "odd.csv");
   await page.click("#files button");
   await page.waitForSelector("#loaded .warning");

@@ -9,7 +9,7 @@ import pytest
 
 from dynid.common.errors import InputError
 from dynid.excitation.excite import Excitation, excite, plan_inputs
-from dynid.excitation.files import excitation_document
+from dynid.excitation.files import excitation_document, report_page
 from dynid.excitation.optimal.paths import RobotStates
 from dynid.excitation.optimal.soft_bodies import Collisions, nearest_points, neighbours
 from dynid.excitation.plan import make_plan
@@ -203,3 +203,16 @@ def test_slopes_of_distances_and_heights_are_derivatives(tmp_path: Path) -> None
             # Where the nearest point changes from one end to another, the difference has a kink: rare.
             assert np.quantile(np.abs(slopes[..., j] - numeric), 0.98) < 1e-6 * np.abs(numeric).max() + 1e-7
     assert isinstance(plan.check.pairs, Collisions)
+
+
+def test_bodies_keep_the_clearance_and_the_page_shows_it(tmp_path: Path) -> None:
+    found = pendulum(tmp_path, floor=-0.2, clearance=0.05)
+    near = found.plan.check.along(found.run.states(found.run.times(200.0)))
+    # limits hold between samples; the assumed capsules of the links are those that are drawn
+    assert near["floor"].distance.min() > 0.05 - 1e-9
+    assert excitation_document(found)["collision"]["smallest"]["floor"]["distance"] > 0.05 - 1e-9
+    page = report_page(found)
+    assert '"floor":-0.2' in page
+    assert "smallest distance to the floor" in page
+    with pytest.raises(InputError, match="clearance"):
+        ExciteSettings(clearance=-0.01).check()

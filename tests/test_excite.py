@@ -483,7 +483,7 @@ def test_files_and_text_of_the_command(tmp_path: Path) -> None:
     assert {"name", "unit", "sigma_before", "sigma_after", "gain"} == set(document["parameters"][0])
     page = (out / "report.html").read_text()
     assert "http://" not in page.split("<main>")[1].split("</main>")[0]
-    assert 'id="animation"' in page
+    assert 'id="robot-data"' in page
     log = np.genfromtxt(out / "trajectory.csv", delimiter=",", names=True)
     assert log.dtype.names[:3] == ("t", "q_shoulder", "q_elbow")
     assert len(log) == 801

@@ -294,3 +294,27 @@ def test_a_cancelled_task_leaves_nothing(browser: Browser) -> None:
     assert "cancelled" in state["job"]["error"]
     assert state["results"]["list"] == []
     assert not (folder / "results" / "run-1").exists()
+
+
+def test_a_motion_is_designed_and_the_command_line_repeats_it(browser: Browser) -> None:
+    folder = browser.studio.session.folder
+    browser.post("load", robot="arm.yaml")
+    asked = {"name": "swing", "period": 4, "starts": 1, "floor": -3, "controllers": ["csv"]}
+    (motion,) = browser.finished("excite", **asked)["results"]["motions"]
+    assert motion["name"] == "swing"
+    assert motion["level"] in ("good", "care")
+    status, headers, page = browser.read("motion/0/report.html")
+    assert status == 200
+    assert headers["Content-Security-Policy"].startswith("sandbox allow-scripts")
+    assert b'id="robot-data"' in page
+    assert b"Can I run it?" in page
+    assert "exists already" in browser.post("excite", name="swing")["error"]
+    assert "not a name for a file" in browser.post("excite", name="../x")["error"]
+    assert "no setting" in browser.post("excite", name="x", prior="/etc/passwd")["error"]
+
+    command = browser.studio.session.state()["commands"][-1]
+    assert command.startswith("dynid excite arm.yaml --period=4 --starts=1 --floor=-3 --for-controller csv")
+    words = command.replace("--out results/swing", "--out again").split()
+    subprocess.run([sys.executable, "-m", *words], cwd=folder, check=True, capture_output=True, timeout=300)
+    for name in ("trajectory.csv", "run.csv"):
+        assert (folder / "again" / name).read_bytes() == (folder / "results/swing" / name).read_bytes()

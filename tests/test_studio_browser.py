@@ -1,4 +1,4 @@
-"""The studio in a real browser: load, map, doctor, identify, report, export; skipped without a browser."""
+"""The studio in a real browser: design, load, map, doctor, identify, export; skipped without one."""
 
 from __future__ import annotations
 
@@ -41,6 +41,10 @@ def test_the_studio_is_used_in_a_browser(tmp_path: Path, monkeypatch: pytest.Mon
     seen = json.loads(found.stdout)
     assert seen["errors"] == []
     assert seen["elsewhere"] == []
+    assert seen["motion"].startswith("arm-motion-1: The motion keeps its limits")
+    assert seen["planned"]
+    assert "tightest limit now" in seen["distances"]
+    assert "the floor" in seen["distances"]
     assert "effort" in seen["refusal"]
     assert ["tau_1", "a"] in seen["columns"]
     assert ["q_2", "J2_pos"] in seen["columns"]
@@ -50,7 +54,8 @@ def test_the_studio_is_used_in_a_browser(tmp_path: Path, monkeypatch: pytest.Mon
     assert "arm" in seen["report"]
     assert "efforts differ from the estimate" in seen["exported"]
     assert all(needed <= int(width) for width, needed in seen["widths"].items())
-    assert seen["commands"][0] == "dynid identify arm-1.yaml"
+    assert seen["commands"][0].startswith("dynid excite arm.yaml --period=4 --floor=-3 --starts=1")
+    assert seen["commands"][1] == "dynid identify arm-1.yaml"
 
     again = [sys.executable, "-m", "dynid", "identify", "arm-1.yaml", "--out", "again"]
     subprocess.run(again, cwd=tmp_path, check=True, capture_output=True, timeout=600)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import os
 from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -16,8 +15,6 @@ from dynid.report.terminal import printable
 
 if TYPE_CHECKING:
     from dynid.excitation.excite import Excitation
-
-_FEW = 4  # starts that one process runs
 
 
 @click.command(short_help="Design an exciting trajectory.")
@@ -60,6 +57,9 @@ _FEW = 4  # starts that one process runs
 @click.option("--prior", default="", metavar="FILE", help="Parameter values used to predict efforts.")
 @click.option("--home", metavar="Q[,Q...]", help="Pose of rest at begin and end [default: start pose].")
 @click.option("--floor", type=NUMBER, metavar="Z", help="Height of the floor, base frame [default: unknown].")
+@click.option(
+    "--clearance", type=NUMBER, metavar="M", help="Least distance of bodies and floor [default: 0.01]."
+)
 @click.option("--no-collisions", is_flag=True, help="Do not keep bodies apart or above the floor.")
 @click.option(
     "--for-controller",
@@ -98,15 +98,12 @@ def excite(
     """
     from dynid.common.entry import plain_entry
     from dynid.common.settings import read
-    from dynid.excitation.controllers import check_controllers
-    from dynid.excitation.excite import excite as run
-    from dynid.excitation.files import FILES, OTHERS, excitation_files
+    from dynid.excitation.design import designing
     from dynid.excitation.free import FreeExcitation
-    from dynid.excitation.free_files import FREE_FILES, free_files, free_summary
+    from dynid.excitation.free_files import free_summary
     from dynid.excitation.settings import DRIVEN, FREE, OF_FREE_MOTION, OF_SERIES, ExciteSettings
     from dynid.mechanism.cable import swings_freely
     from dynid.mechanism.load import load_robot
-    from dynid.report.output import claimed_folder, replace_folder
     from dynid.report.terminal import ProgressBar
 
     given = {name: value for name, value in options.items() if value not in (None, "", ())}
@@ -117,22 +114,13 @@ def excite(
         ),
     )
     folder = out or Path("results") / f"{Path(robot).stem}_excitation"
-    count = jobs or (1 if settings.starts <= _FEW else os.cpu_count() or 1)
-    mechanism = load_robot(robot)
-    free = swings_freely(mechanism)
+    free = swings_freely(load_robot(robot))
     more = ("controllers", "controller_rate", "no_collisions")
     refuse_given((*OF_SERIES, *more) if free else OF_FREE_MOTION, FREE if free else DRIVEN)
-    check_controllers(controllers, controller_rate, mechanism)
-    with claimed_folder(folder, FREE_FILES if free else (*FILES, *OTHERS)) as path:
-        journal = path.parent / f"{path.name}.journal.jsonl"
-        with _resumable(journal, settings.starts), ProgressBar() as progress:
-            found = run(robot, settings, journal=journal, jobs=count, progress=progress)
-        if isinstance(found, FreeExcitation):
-            written = free_files(found)
-        else:
-            written = excitation_files(found, controllers, controller_rate)
-        replace_folder(path, written)
-        journal.unlink(missing_ok=True)
+    with designing(robot, settings, folder, controllers, controller_rate) as design:
+        with _resumable(design.journal, settings.starts), ProgressBar() as progress:
+            found = design.search(jobs, progress)
+        written = design.write(found)
     if isinstance(found, FreeExcitation):
         click.echo(printable(free_summary(found)))
     else:

@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from dynid.common.arrays import Array, Float
+from dynid.common.arrays import Array, Float, Int
 from dynid.common.notices import Notice, notice
 from dynid.display.scene import robot_shapes
 from dynid.excitation.optimal.paths import Path, RobotStates
@@ -24,6 +24,21 @@ _SLENDER = 0.02  # of the length of all links together: radius of assumed capsul
 _LEAST_RADIUS = 0.005  # m
 _POSES = 64
 _SEED = 20240229
+
+
+@dataclass(frozen=True, eq=False)
+class Nearness:
+    """What is nearest to what along a motion.
+
+    Attributes:
+        bodies: Pairs of bodies, or single bodies above the floor, that are checked.
+        which: The nearest of them at every sample, shape (n,).
+        distance: Between its surfaces, shape (n,), in [m]; negative: they overlap.
+    """
+
+    bodies: tuple[tuple[str, ...], ...]
+    which: Int[Array, "n"]
+    distance: Float[Array, "n"]
 
 
 @dataclass(frozen=True, eq=False)
@@ -53,14 +68,23 @@ class CollisionCheck:
         """Limits of the motion."""
         return tuple(one for one in (self.pairs, self.ground) if one)
 
+    def along(self, states: RobotStates) -> dict[str, Nearness]:
+        """Smallest distance of `bodies` and to the `floor` at every sample of a motion."""
+        found: dict[str, Nearness] = {}
+        for key, limit in (("bodies", self.pairs), ("floor", self.ground)):
+            if limit:
+                gaps = limit.gaps(states)
+                which = np.argmin(gaps, axis=0)
+                found[key] = Nearness(limit.bodies, which, gaps[which, np.arange(gaps.shape[1])])
+        return found
+
     def nearest(self, states: RobotStates) -> dict[str, dict[str, float | str]]:
         """Smallest distance of `bodies` and of the `floor` along a motion, in [m], and between what."""
         found: dict[str, dict[str, float | str]] = {}
-        for key, limit in (("bodies", self.pairs), ("floor", self.ground)):
-            if limit:
-                gaps = limit.gaps(states).min(axis=1)
-                k = int(np.argmin(gaps))
-                found[key] = {"distance": float(gaps[k]), "between": limit.sides[k].name}
+        for key, near in self.along(states).items():
+            k = int(np.argmin(near.distance))
+            between = " and ".join(near.bodies[near.which[k]])
+            found[key] = {"distance": float(near.distance[k]), "between": between}
         return found
 
     def notices(self) -> tuple[Notice, ...]:
@@ -135,10 +159,11 @@ def collision_check(
         if limit and states is not None
         for side, gap in zip(limit.sides, limit.gaps(states).max(axis=1), strict=True)
         # Only what is mounted on the base may stand in the floor.
-        if gap < 0.0 and (isinstance(limit, Collisions) or frozenset((BASE, side.name)) in near)
+        if gap < settings.clearance
+        and (isinstance(limit, Collisions) or frozenset((BASE, side.name)) in near)
     )
-    pairs = Collisions(path, touching)
-    ground = None if floor is None else Floor(path, floor, touching)
+    pairs = Collisions(path, touching, settings.clearance)
+    ground = None if floor is None else Floor(path, floor, touching, settings.clearance)
     robot = path.mechanism
     moved = [joint.child for joint in robot.joints if joint.coordinates] if robot.capsules else []
     bare = tuple(body for body in moved if body not in robot.capsules)

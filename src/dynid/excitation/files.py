@@ -12,13 +12,13 @@ import numpy as np
 from msgspec import to_builtins
 
 from dynid.common.arrays import Array, Float
+from dynid.common.notices import LEVELS, by_severity
 from dynid.display.scene import tip_of
 from dynid.excitation.controllers import CONTROLLERS, controller_file, run_csv
 from dynid.excitation.export import SampledTrajectory, trajectory_csv, trajectory_ros2
 from dynid.excitation.optimal.checked import DENSER, PROMISED_BY
 from dynid.excitation.optimal.families import SplineMotion
 from dynid.excitation.optimal.figures import (
-    animation_of,
     body_path,
     gain_figure,
     joint_figure,
@@ -30,10 +30,11 @@ from dynid.excitation.optimal.figures import (
 from dynid.excitation.optimal.paths import RobotStates
 from dynid.excitation.random_motion import PointToPoint
 from dynid.excitation.series import FourierMotion
+from dynid.excitation.view import run_view
 from dynid.report.json_file import json_text, plain
 from dynid.report.numbers import number
 from dynid.report.output import claimed_folder, replace_folder
-from dynid.report.page import script_json, scripted_page
+from dynid.report.page import scripted_page
 
 if TYPE_CHECKING:
     from dynid.excitation.excite import Excitation
@@ -228,6 +229,7 @@ def _gain(found: Excitation) -> str:
 def report_page(found: Excitation) -> str:
     """One self-contained page."""
     plan = found.plan
+    level, headline = motion_words(found)
     t = np.linspace(0.0, plan.family.period, 801)
     states = plan.states(np.array(found.starts[found.best].z), t)
     q = plan.own(states)[0] if states is not None else np.zeros((0, len(plan.mechanism.positions)))
@@ -244,11 +246,15 @@ def report_page(found: Excitation) -> str:
     model = f", identified by the model {promised}" if promised != "inverse" else ""
     return scripted_page(
         "excitation.html",
-        ("animation.js",),
+        ("robot.js",),
         found=found,
         name=found.robot,
-        warnings=found.notices,
+        warnings=by_severity(found.notices),
         words=summary(found),
+        level=level,
+        headline=headline,
+        facts=_facts(found),
+        gain=f"the median sigma {_gain(found)}",
         spectrum=spectrum_figure(found.before.singular, found.after.singular),
         gains=gain_figure(found.base_names, found.before.sigma, found.after.sigma),
         uses=use_figure(limits, np.array([one.margin_percent for one in found.limits])),
@@ -257,7 +263,7 @@ def report_page(found: Excitation) -> str:
             found.names, found.t, (found.q, found.dq, found.ddq), _unit(found), _efforts(found)
         ),
         path=path_figure(tip, body_path(plan.mechanism, q, tip)),
-        animation=script_json(animation_of(plan.mechanism, q, plan.family.period)),
+        robot=run_view(found),
         rows=rows,
         denser=DENSER,
         noise=", ".join(
@@ -265,6 +271,35 @@ def report_page(found: Excitation) -> str:
         ),
         model=model,
     )
+
+
+def motion_words(found: Excitation) -> tuple[str, str]:
+    """`good`, `care` or `bad`, and whether the motion may run, in one sentence."""
+    level = max((one.level for one in found.notices), key=LEVELS.index, default="good")
+    if level == "good":
+        return level, "The motion keeps all limits"
+    count = sum(one.level != "good" for one in found.notices)
+    warnings = f"{count} warning{'s' * (count > 1)}"
+    return level, f"The motion keeps its limits, but read {warnings} before it runs"
+
+
+def _facts(found: Excitation) -> list[tuple[str, str, str]]:
+    """Label, value and remark of what a reader wants to know before the robot moves."""
+    tight = min(found.limits, key=lambda one: one.margin_percent)
+    run = found.run
+    facts = [
+        ("duration of the run", f"{number(run.duration, 3)} s", ", ".join(part.mark for part in run.parts)),
+        ("tightest limit", f"{number(tight.margin_percent, 2)} % margin", f"{tight.kind} of {tight.name}"),
+    ]
+    titles = {"bodies": "smallest distance of two bodies", "floor": "smallest distance to the floor"}
+    near = found.plan.check.nearest(_whole(found))
+    for key, title in titles.items():
+        if key in near:
+            distance = f"{number(1e3 * float(near[key]['distance']), 3)} mm"
+            facts.append((title, distance, str(near[key]["between"])))
+        else:
+            facts.append((title, "not checked", ""))
+    return facts
 
 
 def _unit(found: Excitation) -> str:

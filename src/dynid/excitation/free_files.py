@@ -16,17 +16,17 @@ from dynid.common.arrays import Array, Float
 from dynid.excitation.files import SCHEMA
 from dynid.excitation.free_motion import reached
 from dynid.excitation.optimal.figures import (
-    animation_of,
     gain_figure,
     spectrum_figure,
     spread_figure,
     use_figure,
 )
+from dynid.excitation.view import releases_view
 from dynid.mechanism.frame import angles_of, rotation_of
 from dynid.report.json_file import json_text, plain
 from dynid.report.numbers import number
 from dynid.report.output import claimed_folder, replace_folder
-from dynid.report.page import script_json, scripted_page
+from dynid.report.page import scripted_page
 from dynid.report.plots import PALETTE, figure, line, packed, panel, points
 
 if TYPE_CHECKING:
@@ -34,7 +34,6 @@ if TYPE_CHECKING:
     from dynid.report.plots import Figure
 
 FREE_FILES = ("releases.csv", "motions.csv", "excitation.json", "report.html")
-_ANIMATED = 3.0  # s of each motion in the animation
 _POINTS = 500
 
 
@@ -192,36 +191,59 @@ def free_summary(found: FreeExcitation) -> str:
 def report_page(found: FreeExcitation) -> str:
     """One self-contained page."""
     own = found.found
-    every = max(1, round(found.settings.search.rate / 25.0))
-    n = min(len(own.motions.t), round(_ANIMATED * found.settings.search.rate) + 1)
-    shown = np.swapaxes(own.motions.q[:n:every], 0, 1).reshape(-1, own.motions.q.shape[2])
+    level, headline = free_words()
     limits = [f"{one.name}: {one.kind}" for one in found.limits]
     releases = release_columns(found)
     return scripted_page(
         "free_excitation.html",
-        ("animation.js",),
+        ("robot.js",),
         found=found,
         name=found.robot.name,
         warnings=(),
         words=free_summary(found),
+        level=level,
+        headline=headline,
+        facts=_facts(found),
         spectrum=spectrum_figure(found.before, found.after, "Singular values of W"),
         gains=gain_figure(found.names, found.gain, np.ones(len(found.gain))),
         uses=use_figure(limits, np.array([one.margin_percent for one in found.limits])),
         spread=spread_figure(found.spread),
         tensions=tension_figure(own.motions.cables, own.motions.tensions, found.releasing.limits.tension),
         swings=swing_figure(own.motions.t, own.motions.q, own.releases.rest, *_shown_positions(found)),
-        animation=script_json(
-            animation_of(
-                found.releasing.robot.robot,
-                shown,
-                len(own.releases) * _ANIMATED,
-                len(shown),
-                runs=len(own.releases),
-            )
-        ),
+        robot=releases_view(found),
         header=list(releases),
         rows=np.column_stack(list(releases.values())).tolist(),
     )
+
+
+def free_words() -> tuple[str, str]:
+    """As `motion_words`: only motions that keep the limits are kept in a set."""
+    return "good", "All motions keep their limits"
+
+
+def _facts(found: FreeExcitation) -> list[tuple[str, str, str]]:
+    """Label, value and remark of what a reader wants to know before the platform is released."""
+    least, most = reached(found.found.motions.tensions)
+    limits = found.releasing.limits.tension
+    frequencies = found.frequencies
+    return [
+        ("motions", str(len(found.found.releases)), f"{number(found.settings.search.whole, 3)} s simulated"),
+        (
+            "lowest tension",
+            f"{number(float(least.min()), 3)} N",
+            f"limit {number(float(limits[:, 0].max()), 3)} N",
+        ),
+        (
+            "highest tension",
+            f"{number(float(most.max()), 3)} N",
+            f"limit {number(float(limits[:, 1].min()), 3)} N",
+        ),
+        (
+            "frequencies of small motions",
+            f"{number(float(frequencies.min()), 2)} to {number(float(frequencies.max()), 2)} Hz",
+            "",
+        ),
+    ]
 
 
 def _shown_positions(found: FreeExcitation) -> tuple[list[int], list[str]]:

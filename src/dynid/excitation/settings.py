@@ -12,7 +12,7 @@ from dynid.common.settings import Count, Positive, Settings, Whole
 # Options without meaning for free motions on locked cables, and for a robot with motors.
 OF_SERIES = (
     *("family", "terms", "period", "hops", "noise", "rate", "repeats", "margin", "ties", "along"),
-    *("prior", "home", "floor", "collisions"),
+    *("prior", "home", "floor", "collisions", "clearance"),
 )
 OF_FREE_MOTION = ("search",)
 FREE = "free motions on locked cables, which have no series and no efforts"
@@ -68,6 +68,7 @@ class ExciteSettings(Settings, frozen=True):
             empty: the start pose of the description.
         floor: Height of the floor in the base frame, in [m]; None: unknown.
         collisions: Whether bodies keep apart from each other and from the floor.
+        clearance: Smallest distance between their surfaces, and to the floor, in [m].
         after: Existing results or logs: the new motion complements their information.
         search: Of free motions: settings of each start; a number is the count of motions.
     """
@@ -93,6 +94,7 @@ class ExciteSettings(Settings, frozen=True):
     home: tuple[float, ...] = ()
     floor: float | None = None
     collisions: bool = True
+    clearance: Annotated[float, msgspec.Meta(ge=0)] = 0.01
     after: tuple[str, ...] = ()
     search: FreeSetSettings = FreeSetSettings()
 

@@ -1,4 +1,4 @@
-"""Data of the moving robot: shapes, poses along logs, and the residual of every effort in % of its peak."""
+"""Data of the moving robot: shapes, poses, and a share per joint: of the peak effort, or of its limits."""
 
 from __future__ import annotations
 
@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from markupsafe import Markup
 
 _FULL = 10.0  # percent of the peak effort that are drawn in red
+_BEYOND = 200.0  # percent of a limit that are drawn in red: 100 % is half way, amber
 _THICK = 0.02  # radius of a link relative to the size of the robot
 _DIGITS = 5
 
@@ -38,26 +39,62 @@ def robot_view(estimate: Estimate) -> Markup | None:
     return _canvas(scene, [one["log"] for one in drawn])
 
 
-def motion_view(robot: Mapping[str, Any], drawn: Sequence[Mapping[str, Any]]) -> Markup | None:
+def motion_view(
+    robot: Mapping[str, Any],
+    drawn: Sequence[Mapping[str, Any]],
+    *,
+    what: str = "log",
+    floor: float | None = None,
+) -> Markup | None:
     """The canvas of a motion alone, before anything is identified; None where the robot has no bodies.
 
     Args:
         robot: Of `robot_shapes`.
-        drawn: Of each log its name `log`, times `t` (n,) in [s], and the poses of `poses_along`.
+        drawn: Of each motion its name `log`, times `t` (n,) in [s], and the poses of `poses_along`. Optional:
+            `use`, in percent of the tightest limit by name of a joint or cable, each (n,); `extra`, numbers
+            shown beside the picture as (name, unit, values); `phases`, as (name, end in [s]); `near`, the
+            smallest distances as (bodies of each pair, pair at each sample, distance in [m]); a single body
+            is near the floor.
+        what: Kind of the motions, for the caption.
+        floor: Height of the floor in the base frame, in [m]; None: unknown.
     """
     if not robot["bodies"]:
         return None
     places = np.concatenate([one["p"].reshape(-1, 3) for one in drawn])
-    empty: dict[str, Any] = {"residual": [], "extra": []}
-    scene = _scene(robot, (), places) | {
+    names = tuple(dict.fromkeys(name for one in drawn for name in one.get("use", {})))
+    index = {name: i for i, name in enumerate(robot["bodies"])}
+    scene = _scene(robot, names, places) | {
         "ellipsoids": [],
-        "logs": [
-            {"n": len(one["t"]), "t": packed(one["t"]), "p": packed(one["p"].reshape(-1))}
-            | {"R": packed(one["R"].reshape(-1)), **empty}
-            for one in drawn
+        "logs": [_planned(one, names, index) for one in drawn],
+        "full": _BEYOND,
+        "words": ["tightest limit now: ", " % used"],
+        "floor": floor,
+    }
+    return _canvas(scene, [str(one["log"]) for one in drawn], what)
+
+
+def _planned(one: Mapping[str, Any], names: tuple[str, ...], index: Mapping[str, int]) -> dict[str, Any]:
+    none = np.full(len(one["t"]), np.nan)
+    return {
+        "n": len(one["t"]),
+        "t": packed(one["t"]),
+        "p": packed(one["p"].reshape(-1)),
+        "R": packed(one["R"].reshape(-1)),
+        "share": [packed(one["use"].get(name, none)) for name in names],
+        "extra": [
+            {"name": name, "unit": unit, "v": packed(values)} for name, unit, values in one.get("extra", ())
+        ],
+        "phases": [list(phase) for phase in one.get("phases", ())],
+        "near": [
+            {
+                "bodies": [[index.get(name, -1) for name in pair] for pair in pairs],
+                "names": [" and ".join(pair if len(pair) > 1 else (*pair, "the floor")) for pair in pairs],
+                "which": which.tolist(),
+                "v": packed(distance),
+            }
+            for pairs, which, distance in one.get("near", ())
         ],
     }
-    return _canvas(scene, [str(one["log"]) for one in drawn])
 
 
 def _scene(robot: Mapping[str, Any], names: tuple[str, ...], places: Float[Array, "n 3"]) -> dict[str, Any]:
@@ -77,18 +114,23 @@ def _scene(robot: Mapping[str, Any], names: tuple[str, ...], places: Float[Array
         "tip": robot["tip"],
         "tip_at": [0.0, 0.0, 0.0],
         "full": _FULL,
+        "words": ["largest residual now: ", " % of its peak"],
+        "floor": None,
     }
 
 
-def _canvas(scene: Mapping[str, Any], logs: Sequence[str]) -> Markup:
+def _canvas(scene: Mapping[str, Any], logs: Sequence[str], what: str = "log") -> Markup:
     coloured = any(one["effort"] >= 0 for one in [*scene["joints"], *scene["cables"]])
     return render(
         "robot.html",
         scene=script_json(scene),
         logs=list(logs),
+        what=what,
         masses=bool(scene["ellipsoids"]),
         coloured=coloured,
         full=_FULL,
+        planned=scene["full"] == _BEYOND,
+        near=any(one["near"] for one in scene["logs"]),
         cables=bool(scene["cables"]),
     )
 
@@ -125,8 +167,10 @@ def _log(drawn: Mapping[str, Any], signals: Signals) -> dict[str, Any]:
         "t": packed(signals.t[rows]),
         "p": packed(drawn["p"].reshape(-1)),
         "R": packed(drawn["R"].reshape(-1)),
-        "residual": [packed(column) for column in residual.T],
+        "share": [packed(column) for column in residual.T],
         "extra": _tension(signals, rows),
+        "phases": [],
+        "near": [],
     }
 
 

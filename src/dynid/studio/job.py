@@ -21,7 +21,7 @@ class Job:
     """A worker process that is running or has ended.
 
     Attributes:
-        task: `check`, `identify`, `compare` or `export`.
+        task: A name in `TASKS` of the worker.
         stage, share: What it does, and how much of it is done, 0 to 1.
         done: What it returned; None while it runs, and after an error.
         error: Why it ended without a result; empty: it did not.

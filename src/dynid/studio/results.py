@@ -1,4 +1,4 @@
-"""Results that the page lists, and the files of them that may be shown: no path comes from an address."""
+"""Results and motions of the page, and their files that may be shown: no path comes from an address."""
 
 from __future__ import annotations
 
@@ -19,13 +19,14 @@ _TYPES = {
 
 
 class Results:
-    """Folders of results in the order in which they were added, and those of comparisons."""
+    """Folders of results in the order in which they were added, of comparisons and of designed motions."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
         self._folders: list[Path] = []
         self._texts: list[dict[str, Any]] = []
         self._compared: list[Path] = []
+        self._motions: list[dict[str, Any]] = []
 
     def add(self, path: Path, refusal: str = "") -> None:
         """Read a result, a folder or its result.json; one that is listed already is read again.
@@ -68,6 +69,11 @@ class Results:
         with self._lock:
             self._compared = [one for one in self._compared if one != folder] + [folder]
 
+    def designed(self, motion: dict[str, Any]) -> None:
+        """Add a motion: its `folder`, and what the page says about it."""
+        with self._lock:
+            self._motions.append({**motion, "name": Path(motion["folder"]).name})
+
     def path(self, index: int) -> Path:
         """Folder of a result of the list."""
         with self._lock:
@@ -80,16 +86,19 @@ class Results:
     def state(self) -> dict[str, Any]:
         """For the page."""
         with self._lock:
-            return {"list": list(self._texts), "compared": [one.name for one in self._compared]}
+            compared = [one.name for one in self._compared]
+            return {"list": list(self._texts), "compared": compared, "motions": list(self._motions)}
 
     def file(self, kind: str, index: str, name: str) -> tuple[bytes, str] | None:
-        """Content and type of a file of a result (`result`) or of a comparison (`compared`); None: no such.
+        """Content and type of a file of a `result`, of a comparison (`compared`) or of a `motion`; or None.
 
         Args:
             kind, index, name: Parts of an address; only known names and numbers of the lists are valid.
         """
         with self._lock:
-            folders = {"result": self._folders, "compared": self._compared}.get(kind, [])
+            motions = [Path(one["folder"]) for one in self._motions]
+            lists = {"result": self._folders, "compared": self._compared, "motion": motions}
+            folders = lists.get(kind, [])
             if not (index.isascii() and index.isdecimal() and len(index) < 6) or name not in _TYPES:
                 return None
             folder = folders[int(index)] if int(index) < len(folders) else None

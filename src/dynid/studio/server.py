@@ -148,6 +148,7 @@ class _Handler(BaseHTTPRequestHandler):
             "map": session.map,
             "settings": session.settings,
             "check": session.check,
+            "excite": session.excite,
             "identify": session.identify,
             "cancel": session.cancel,
             "open": session.open_result,

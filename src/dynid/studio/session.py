@@ -12,7 +12,7 @@ import re
 import shlex
 import tempfile
 import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -20,6 +20,7 @@ from dynid.common.errors import InputError
 from dynid.estimator.estimator import MAKERS
 from dynid.experiment.experiment import Experiment, LogEntry, read_experiment
 from dynid.experiment.written import write_experiment
+from dynid.mechanism.cable import swings_freely
 from dynid.mechanism.load import builtin_robots, load_robot
 from dynid.mechanism.mechanism import Mechanism, model_names
 from dynid.motion.log import Log
@@ -33,6 +34,14 @@ from dynid.studio.mapping import Columns, column_rows, columns_of, remapped
 from dynid.studio.results import Results
 
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,60}")
+DESIGN_OPTIONS = {
+    "period": "--period",
+    "starts": "--starts",
+    "floor": "--floor",
+    "clearance": "--clearance",
+    "home": "--home",
+    "search": "--motions",
+}
 _OPTIONS = ("model", "estimator", "auto", "hold_out", "purpose")
 
 
@@ -125,6 +134,34 @@ class Session:
             self._commands.append(f"dynid identify {shlex.quote(file.name)}")
             self._start("identify", {"experiment": str(file), "out": str(out)}, self._identified)
 
+    def excite(
+        self, name: str, controllers: Sequence[str] = (), after: int | None = None, **options: Any
+    ) -> None:
+        """Start to design an exciting motion, or releases of a cable robot; it is written to results/NAME.
+
+        Args:
+            name: Of the motion.
+            controllers: Formats in which the run is written too.
+            after: Result of the list that the motion complements; None: none.
+            options: Of `dynid excite`, those of `DESIGN_OPTIONS`.
+        """
+        with self._lock:
+            self._idle()
+            asked, _ = self._loaded()
+            out = self.folder / "results" / _plain(name)
+            if out.exists():
+                raise InputError("this folder exists already", file=out, remedy="choose another name")
+            settings, words = design_options(options)
+            if after is not None:
+                settings["after"] = [str(self.results.path(after))]
+                words += ["--after", self._shown(self.results.path(after))]
+            words += [part for one in controllers for part in ("--for-controller", str(one))]
+            self._commands.append(
+                shlex.join(["dynid", "excite", self._robot(asked), *words, "--out", self._shown(out)])
+            )
+            work = {"robot": str(asked.robot), "settings": settings, "out": str(out)}
+            self._start("excite", {**work, "controllers": list(controllers)}, self.results.designed)
+
     def cancel(self) -> None:
         """Stop the task that runs."""
         job = self.job
@@ -177,6 +214,7 @@ class Session:
 
     def state(self) -> dict[str, Any]:
         """All that the page shows, as plain values."""
+        from dynid.excitation.controllers import CONTROLLERS
         from dynid.exporters import EXPORTERS
 
         with self._lock:
@@ -187,6 +225,7 @@ class Session:
                 "models": list(model_names()),
                 "estimators": list(MAKERS),
                 "formats": list(EXPORTERS),
+                "controllers": list(CONTROLLERS),
                 "units": list(FACTORS),
                 "job": None if self.job is None else self.job.state(),
                 "check": self._check,
@@ -199,11 +238,11 @@ class Session:
             if asked is None or mechanism is None:
                 return known
             loaded = {
-                "robot": self._shown(Path(str(asked.robot)))
-                if Path(str(asked.robot)).exists()
-                else asked.robot,
+                "robot": self._robot(asked),
+                "swings": swings_freely(mechanism),
                 "name": asked.name,
                 "free": self._free(asked.name),
+                "motion": self._free(f"{asked.name}-motion"),
                 "bodies": len(mechanism.bodies),
                 "joints": [joint.name for joint in mechanism.joints],
                 "given": [self._shown(Path(one.file)) for one in asked.logs],
@@ -288,9 +327,28 @@ class Session:
             and not (self.folder / "results" / f"{stem}-{k}").exists()
         )
 
+    def _robot(self, asked: Experiment) -> str:
+        """As it is typed in a command."""
+        path = Path(str(asked.robot))
+        return self._shown(path) if path.exists() else str(asked.robot)
+
     def _shown(self, path: Path) -> str:
         inside = path.resolve().is_relative_to(self.folder)
         return str(path.resolve().relative_to(self.folder)) if inside else str(path)
+
+
+def design_options(options: Mapping[str, Any]) -> tuple[dict[str, Any], list[str]]:
+    """Settings of `excite`, and the same as words of its command; what is None or empty is the default."""
+    settings: dict[str, Any] = {}
+    words: list[str] = []
+    for key, value in options.items():
+        if key not in DESIGN_OPTIONS:
+            raise InputError(f"no setting '{key}'", remedy=f"settings: {', '.join(DESIGN_OPTIONS)}")
+        if value is None or value == "":
+            continue
+        settings[key] = [float(part) for part in str(value).split(",")] if key == "home" else value
+        words.append(f"{DESIGN_OPTIONS[key]}={value}")
+    return settings, words
 
 
 def _plain(name: str) -> str:

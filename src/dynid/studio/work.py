@@ -81,11 +81,32 @@ def exported(result: str, formats: list[str], out: str, progress: Progress) -> d
     }
 
 
+def designed(
+    robot: str, settings: dict[str, Any], controllers: list[str], out: str, progress: Progress
+) -> dict[str, Any]:
+    """As `dynid excite ROBOT ... --out OUT`."""
+    from dynid.common.entry import plain_entry
+    from dynid.common.settings import read
+    from dynid.excitation.design import designing
+    from dynid.excitation.files import motion_words
+    from dynid.excitation.free import FreeExcitation
+    from dynid.excitation.free_files import free_words
+    from dynid.excitation.settings import ExciteSettings
+
+    asked = read(ExciteSettings, plain_entry(settings))
+    with designing(robot, asked, Path(out), controllers) as design:
+        found = design.search(progress=progress)
+        files = design.write(found)
+    level, headline = free_words() if isinstance(found, FreeExcitation) else motion_words(found)
+    return {"folder": out, "files": list(files), "level": level, "headline": headline}
+
+
 TASKS: dict[str, Callable[..., dict[str, Any]]] = {
     "check": checked,
     "identify": identified,
     "compare": compared,
     "export": exported,
+    "excite": designed,
 }
 
 

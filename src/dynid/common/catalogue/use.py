@@ -146,8 +146,8 @@ SIMULATION = {
         "give `capsules:` in the robot file",
     ),
     "always-touching": note(
-        "capsules of bodies that overlap in all poses: they contain more than the bodies themselves",
-        "not checked for collisions, because their capsules always touch: {names}",
+        "capsules of bodies that are closer than the clearance in all poses",
+        "not checked for collisions, because their capsules are always closer than the clearance: {names}",
         "give smaller `capsules:` in the robot file",
     ),
     "floor-unchecked": care(

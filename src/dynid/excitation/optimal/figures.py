@@ -1,23 +1,20 @@
-"""Figures of an exciting motion: spectrum, gains, limits, starts, paths and an animation."""
+"""Figures of an exciting motion: spectrum, gains, limits, starts, and paths."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from dynid.common.arrays import Array, Float
-from dynid.display.scene import tip_of
 from dynid.kinematics.tree import body_motion, tree_of
-from dynid.mechanism.cable import cable_coordinates
-from dynid.mechanism.mechanism import BASE, Body, Mechanism
+from dynid.mechanism.mechanism import Mechanism
 from dynid.report.plots import PALETTE, bars, figure, line, packed, panel
 
 if TYPE_CHECKING:
     from dynid.report.plots import Figure
 
-_FRAMES = 160
 _POINTS = 800
 
 
@@ -117,76 +114,6 @@ def path_figure(body: str, p: Float[Array, "n 3"]) -> Figure:
         for a, b in ((0, 1), (0, 2), (1, 2))
     ]
     return figure("path", panels, f"path of {body}", f"Path of body {body}, base frame", columns=3)
-
-
-def animation_of(
-    mechanism: Mechanism, q: Float[Array, "n q"], period: float, frames_shown: int = _FRAMES, runs: int = 1
-) -> dict[str, Any]:
-    """Points of the bodies in some frames, and which of them are connected.
-
-    Args:
-        runs: Number of consecutive motions of equal length: their paths are not connected.
-    """
-    rows = np.linspace(0, len(q) - 1, min(frames_shown, len(q))).astype(int)
-    tree, poses = tree_of(mechanism), q[rows]
-    still = np.zeros((len(poses), tree.n_v))
-    motion = body_motion(tree, poses, still, still)
-    index = {name: i + 1 for i, name in enumerate(tree.body_names)} | {BASE: 0}
-    massless = {joint.child for joint in mechanism.joints if joint.name in cable_coordinates(mechanism)}
-    points = [
-        np.zeros((len(poses), 3)),
-        *(motion.p[:, i] * (name not in massless) for i, name in enumerate(tree.body_names)),
-    ]
-    edges: list[list[int]] = []
-    ground: list[list[int]] = []
-
-    def point(body: str, place: Float[Array, "3"]) -> int:
-        """A point of a body, connected to its frame."""
-        i = index[body] - 1
-        points.append(np.tile(place, (len(poses), 1)) if i < 0 else motion.p[:, i] + motion.R[:, i] @ place)
-        (ground if i < 0 else edges).append([index[body], len(points) - 1])
-        return len(points) - 1
-
-    for joint in mechanism.joints:
-        if joint.kind != "free" and joint.child not in massless:
-            begin = point(BASE, joint.placement.p) if joint.parent == BASE else index[joint.parent]
-            edges.append([begin, index[joint.child]])
-    for loop in mechanism.loops:
-        point(loop.body_a, loop.a.p)
-        point(loop.body_b, loop.b.p)
-    for cable in mechanism.cables:
-        edges.append([point(cable.body_from, cable.D), point(cable.body_to, cable.A)])
-    for body, capsules in mechanism.capsules.items():
-        for one in capsules:
-            (ground if body == BASE else edges).append([point(body, one.start), point(body, one.end)])
-    for body in _bare(mechanism):
-        point(body, 2.0 * _centre(mechanism.bodies[body]))
-    frames = np.round(np.stack(points, axis=1), 4)
-    return {
-        "period": period,
-        "frames": frames.tolist(),
-        "edges": edges,
-        "ground": ground,
-        "run": -(-len(poses) // runs),
-        "tip": index[tip_of(mechanism)],
-    }
-
-
-def _bare(mechanism: Mechanism) -> list[str]:
-    """Bodies of which only the frame is known, if they have a centre of mass."""
-    joined = {joint.parent for joint in mechanism.joints} | set(mechanism.capsules)
-    joined |= {body for loop in mechanism.loops for body in (loop.body_a, loop.body_b)}
-    joined |= {body for cable in mechanism.cables for body in (cable.body_from, cable.body_to)}
-    return [name for name, body in mechanism.bodies.items() if name not in joined and _centre(body).any()]
-
-
-def _centre(body: Body) -> Float[Array, "3"]:
-    """Centre of mass of the description, body frame, in [m]; zero if unknown."""
-    values = {**body.prior, **body.known}
-    mass = float(values.get("M", 0.0))
-    return (
-        np.array([values.get(name, 0.0) for name in ("MX", "MY", "MZ")]) / mass if mass > 0 else np.zeros(3)
-    )
 
 
 def body_path(mechanism: Mechanism, q: Float[Array, "n q"], body: str) -> Float[Array, "n 3"]:

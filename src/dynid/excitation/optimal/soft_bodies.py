@@ -105,17 +105,18 @@ class _Capsules(_Bodies):
 
 
 class Collisions:
-    """Capsules of bodies that no joint connects stay apart: 1 - distance / clearance <= 0.
+    """Capsules of bodies that no joint connects stay apart: 1 - distance / least <= 0.
 
-    The distance is between the axes, the clearance the sum of the radii.
+    The distance is between the axes, the least one the sum of the radii and the clearance.
 
     Args:
         ignored: Pairs of bodies (`pair_name`) that are not checked.
+        clearance: Between the surfaces, in [m].
     """
 
     jumps = False
 
-    def __init__(self, path: Path, ignored: frozenset[str] = frozenset()) -> None:
+    def __init__(self, path: Path, ignored: frozenset[str] = frozenset(), clearance: float = 0.0) -> None:
         self._own = own = _Capsules(path)
         near = neighbours(path.mechanism)
         pairs = [
@@ -126,10 +127,12 @@ class Collisions:
         ]
         self._a = np.array([j for _, j in pairs], dtype=np.int64)
         self._b = np.array([i for i, _ in pairs], dtype=np.int64)
-        self._clearance = own.radii[self._a] + own.radii[self._b]
+        self._clearance, radii = clearance, own.radii[self._a] + own.radii[self._b]
+        self._least = radii + clearance
+        self.bodies = tuple((own.bodies[j], own.bodies[i]) for i, j in pairs)
         self.sides = tuple(
-            Side("distance", pair_name(own.bodies[j], own.bodies[i]), float(least), None, False)
-            for (i, j), least in zip(pairs, self._clearance, strict=True)
+            Side("distance", pair_name(*pair), float(least), None, False)
+            for pair, least in zip(self.bodies, self._least, strict=True)
         )
 
     def __bool__(self) -> bool:
@@ -142,11 +145,11 @@ class Collisions:
     def excess(self, states: RobotStates) -> Float[Array, "s n"]:
         """One row per pair."""
         on_a, on_b = self._nearest(states)
-        return np.asarray(1.0 - np.linalg.norm(on_b - on_a, axis=2) / self._clearance[:, None])
+        return np.asarray(1.0 - np.linalg.norm(on_b - on_a, axis=2) / self._least[:, None])
 
     def gaps(self, states: RobotStates) -> Float[Array, "s n"]:
         """Distance between the surfaces of every pair, in [m]; negative: they overlap."""
-        return np.asarray(-self._clearance[:, None] * self.excess(states))
+        return np.asarray(self._clearance - self._least[:, None] * self.excess(states))
 
     def slopes(self, states: RobotStates) -> Float[Array, "3 s n d"]:
         """Approach speed of the nearest points."""
@@ -158,7 +161,7 @@ class Collisions:
             distance = np.maximum(np.linalg.norm(gap, axis=1, keepdims=True), 1e-9)
             a, b = own.bodies[self._a[k]], own.bodies[self._b[k]]
             speed = own.speed(motion, V, b, on_b) - own.speed(motion, V, a, on_a)
-            out[0, k] = -np.einsum("ni,dni->nd", gap / distance, speed) / self._clearance[k]
+            out[0, k] = -np.einsum("ni,dni->nd", gap / distance, speed) / self._least[k]
         return out
 
     def _nearest(self, states: RobotStates) -> tuple[Float[Array, "s n 3"], Float[Array, "s n 3"]]:
@@ -173,30 +176,34 @@ class Collisions:
 class Floor:
     """Capsules of moving bodies stay above the plane z = floor of the base frame.
 
-    Both ends of every capsule: (floor - (z - radius)) / 0.1 m <= 0.
+    Both ends of every capsule: (floor + clearance - (z - radius)) / 0.1 m <= 0.
 
     Args:
         ignored: Bodies that are not checked.
+        clearance: Above the floor, in [m].
     """
 
     jumps = False
 
-    def __init__(self, path: Path, floor: float, ignored: frozenset[str] = frozenset()) -> None:
-        self._own, self._floor = _Capsules(path), floor
+    def __init__(
+        self, path: Path, floor: float, ignored: frozenset[str] = frozenset(), clearance: float = 0.0
+    ) -> None:
+        self._own, self._floor, self._clearance = _Capsules(path), floor, clearance
         moving = [c for c, body in enumerate(self._own.bodies) if body != BASE and body not in ignored]
         self._rows = [(c, e) for c in moving for e in (0, 1)]
-        self.sides = tuple(Side("height", self._own.bodies[c], floor, None, False) for c, _ in self._rows)
+        self.bodies = tuple((self._own.bodies[c],) for c, _ in self._rows)
+        self.sides = tuple(Side("height", name, floor + clearance, None, False) for (name,) in self.bodies)
 
     def __bool__(self) -> bool:
         return bool(self.sides)
 
     def reached(self, side: Side, h: float) -> float:
         """The lowest height, in [m]."""
-        return self._floor - h * _FLOOR_SIZE
+        return self._floor + self._clearance - h * _FLOOR_SIZE
 
     def excess(self, states: RobotStates) -> Float[Array, "s n"]:
         """One row per end of a capsule."""
-        return np.asarray(-self.gaps(states) / _FLOOR_SIZE)
+        return np.asarray((self._clearance - self.gaps(states)) / _FLOOR_SIZE)
 
     def gaps(self, states: RobotStates) -> Float[Array, "s n"]:
         """Height of every end above the floor, in [m]."""

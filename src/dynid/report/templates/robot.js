@@ -1,5 +1,5 @@
 "use strict";
-// The robot along a log: capsules, cables, joints coloured by residual, ellipsoids; orbit by mouse, touch and keys.
+// The robot along a motion: capsules, cables, joints coloured by a share, ellipsoids, floor; orbit by mouse, touch and keys.
 (function (dynid) {
   const holder = document.getElementById("robot-data");
   if (!holder) { return; }
@@ -10,7 +10,7 @@
 
   function load(k) {
     const one = data.logs[k];
-    log = { n: one.n, t: dynid.unpack(one.t), p: dynid.unpack(one.p), R: dynid.unpack(one.R), residual: one.residual.map(dynid.unpack), extra: one.extra.map(function (e) { return { name: e.name, unit: e.unit, v: dynid.unpack(e.v) }; }) };
+    log = { n: one.n, t: dynid.unpack(one.t), p: dynid.unpack(one.p), R: dynid.unpack(one.R), share: one.share.map(dynid.unpack), phases: one.phases, extra: one.extra.map(function (e) { return { name: e.name, unit: e.unit, v: dynid.unpack(e.v) }; }), near: one.near.map(function (e) { return { bodies: e.bodies, names: e.names, which: e.which, v: dynid.unpack(e.v) }; }) };
     slider.max = log.n - 1; frame = Math.min(frame, log.n - 1);
     const low = [1e9, 1e9, 1e9], high = [-1e9, -1e9, -1e9];
     function see(w) { for (let c = 0; c < 3; c++) { low[c] = Math.min(low[c], w[c]); high[c] = Math.max(high[c], w[c]); } }
@@ -18,7 +18,7 @@
     if (low[0] > high[0]) { see([-0.5, -0.5, 0]); see([0.5, 0.5, 1]); }
     middle = [0, 1, 2].map(function (c) { return 0.5 * (low[c] + high[c]); });
     size = Math.max(1e-3, Math.hypot(high[0] - low[0], high[1] - low[1], high[2] - low[2]));
-    floor = Math.min(0, low[2]);
+    floor = data.floor === null ? Math.min(0, low[2]) : data.floor;
     aim(high[2] - low[2] < 0.02 * size);
   }
   // Look across the direction in which the robot is widest, from slightly above; the whole motion fits.
@@ -45,8 +45,8 @@
   }
   function pieces(f) {
     const found = [];
-    data.links.forEach(function (l) { found.push({ kind: "link", a: world(f, l.body, l.a), b: world(f, l.body, l.b), r: data.thick }); });
-    data.capsules.forEach(function (l) { found.push({ kind: l.body < 0 ? "ground" : "link", a: world(f, l.body, l.a), b: world(f, l.body, l.b), r: l.r }); });
+    data.links.forEach(function (l) { found.push({ kind: "link", body: l.body, a: world(f, l.body, l.a), b: world(f, l.body, l.b), r: data.thick }); });
+    data.capsules.forEach(function (l) { found.push({ kind: l.body < 0 ? "ground" : "link", body: l.body, a: world(f, l.body, l.a), b: world(f, l.body, l.b), r: l.r }); });
     data.rods.forEach(function (l) { found.push({ kind: "rod", a: world(f, l.from, l.a), b: world(f, l.to, l.b), r: 0.4 * data.thick }); });
     data.cables.forEach(function (l, k) { found.push({ kind: "cable", cable: k, a: world(f, l.from, l.a), b: world(f, l.to, l.b), r: 0 }); });
     return found;
@@ -96,8 +96,21 @@
     pen.ellipse(c[0], c[1], Math.sqrt(Math.max(1, mean + off)), Math.sqrt(Math.max(1, mean - off)), 0.5 * Math.atan2(2 * m[1], m[0] - m[2]), 0, 7);
     pen.fillStyle = "rgba(204,121,167,0.35)"; pen.strokeStyle = "rgba(170,70,130,0.9)"; pen.lineWidth = 1.2 * ratio(); pen.fill(); pen.stroke();
   }
+  // Bodies whose distance is small now: amber, and red where they touch.
+  function tight() {
+    const found = {};
+    log.near.forEach(function (e) {
+      if (e.v[frame] < 0.015 * size) { e.bodies[e.which[frame]].forEach(function (body) { found[body] = found[body] === "red" || e.v[frame] < 0 ? "red" : "orange"; }); }
+    });
+    return found;
+  }
   function grid() {
     const raw = size / 8, power = Math.pow(10, Math.floor(Math.log10(raw))), step = power * (raw / power < 2 ? 1 : raw / power < 5 ? 2 : 5), n = Math.ceil(0.6 * size / step);
+    if (data.floor !== null) {
+      pen.fillStyle = css("--p-grid"); pen.globalAlpha = 0.45; pen.beginPath();
+      [[-1, -1], [1, -1], [1, 1], [-1, 1]].forEach(function (c) { const v = project([c[0] * n * step + middle[0], c[1] * n * step + middle[1], floor]); pen.lineTo(v[0], v[1]); });
+      pen.fill(); pen.globalAlpha = 1;
+    }
     pen.strokeStyle = css("--p-grid"); pen.lineWidth = ratio();
     for (let k = -n; k <= n; k++) {
       [[[k * step, -n * step], [k * step, n * step]], [[-n * step, k * step], [n * step, k * step]]].forEach(function (l) {
@@ -108,7 +121,7 @@
     return step;
   }
   function draw() {
-    const shapes = pieces(frame), link = css("--robot"), edge = css("--robot-edge");
+    const shapes = pieces(frame), link = css("--robot"), edge = css("--robot-edge"), close = tight();
     pen.clearRect(0, 0, canvas.width, canvas.height);
     const step = grid();
     if (data.tip >= 0) {
@@ -117,31 +130,34 @@
       pen.stroke();
     }
     const list = shapes.map(function (s) {
-      const a = project(s.a), b = project(s.b), fill = s.kind === "ground" ? css("--p-grey") : link;
+      const a = project(s.a), b = project(s.b), fill = close[s.body] ? css("--p-" + close[s.body]) : s.kind === "ground" ? css("--p-grey") : link;
       return { z: 0.5 * (a[2] + b[2]), go: function () {
         if (s.kind === "cable") {
-          const k = data.cables[s.cable].effort, v = k >= 0 ? log.residual[k][frame] : NaN;
+          const k = data.cables[s.cable].effort, v = k >= 0 ? log.share[k][frame] : NaN;
           pen.strokeStyle = v === v ? heat(v) : css("--muted"); pen.lineWidth = 2 * ratio(); pen.beginPath(); pen.moveTo(a[0], a[1]); pen.lineTo(b[0], b[1]); pen.stroke();
           if (data.cables[s.cable].r > 0) { pen.strokeStyle = css("--muted"); pen.beginPath(); pen.arc(a[0], a[1], Math.max(4 * ratio(), data.cables[s.cable].r * a[3]), 0, 7); pen.stroke(); } else { ball(a, 3.5 * ratio(), "#8a94a0"); }
         } else { capsule(a, b, s.r, fill, edge); }
       } };
     });
     data.joints.forEach(function (j) {
-      const c = project(world(frame, j.body, j.at)), v = j.effort >= 0 ? log.residual[j.effort][frame] : NaN;
+      const c = project(world(frame, j.body, j.at)), v = j.effort >= 0 ? log.share[j.effort][frame] : NaN;
       const r = (j.effort >= 0 ? 1.45 : 0.8) * data.thick * c[3];
       list.push({ z: c[2] - data.thick, go: function () { ball(c, Math.max((j.effort >= 0 ? 5 : 2.5) * ratio(), r), v === v ? heat(v) : j.effort >= 0 ? "#6b7785" : "#9aa5b1"); } });
     });
     list.sort(function (a, b) { return b.z - a.z; }).forEach(function (one) { one.go(); });
     if (massBox && massBox.checked) { data.ellipsoids.forEach(ellipsoid); }
     pen.fillStyle = css("--muted"); pen.font = 12 * ratio() + "px system-ui, sans-serif";
-    pen.fillText("grid " + dynid.text(step >= 1 ? step : 1000 * step, 2) + (step >= 1 ? " m" : " mm"), 8 * ratio(), canvas.height - 8 * ratio());
+    pen.fillText("grid " + dynid.text(step >= 1 ? step : 1000 * step, 2) + (step >= 1 ? " m" : " mm") + (data.floor === null ? "" : ", floor at z = " + dynid.text(data.floor, 3) + " m"), 8 * ratio(), canvas.height - 8 * ratio());
     slider.value = frame;
-    clock.textContent = (log.t[frame] - log.t[0]).toFixed(2) + " s";
+    const now = log.t[frame] - log.t[0], phase = log.phases.find(function (one) { return now <= one[1] + 1e-9; });
+    clock.textContent = now.toFixed(2) + " s" + (phase ? ", " + phase[0] : "");
     slider.setAttribute("aria-valuetext", clock.textContent);
     let worst = -1, most = -1;
-    data.joints.forEach(function (j, k) { const v = j.effort >= 0 ? log.residual[j.effort][frame] : NaN; if (v > most) { most = v; worst = k; } });
-    const parts = worst >= 0 ? ["largest residual now: " + data.joints[worst].name + ", " + dynid.text(most, 2) + " % of its peak"] : [];
+    const driven = data.joints.concat(data.cables);
+    driven.forEach(function (j, k) { const v = j.effort >= 0 ? log.share[j.effort][frame] : NaN; if (v > most) { most = v; worst = k; } });
+    const parts = worst >= 0 ? [data.words[0] + driven[worst].name + ", " + dynid.text(most, 2) + data.words[1]] : [];
     log.extra.forEach(function (e) { parts.push(e.name + " " + dynid.text(e.v[frame], 3) + " " + e.unit); });
+    log.near.forEach(function (e) { parts.push("smallest distance " + dynid.text(1000 * e.v[frame], 3) + " mm, " + e.names[e.which[frame]]); });
     readout.textContent = parts.join("; ");
   }
   function fit() {

@@ -2,7 +2,7 @@
 // The page of `dynid studio`: shows the state of the session and sends what was asked. Texts are never parsed as HTML.
 (function () {
   const base = location.pathname.replace(/[^/]*$/, ""), reading = "/" + id("load").dataset.reading + "/";
-  let state = null, drawn = -1, shownResults = "", free = "", timer = 0;
+  let state = null, drawn = -1, shownResults = "", shownMotions = "", suggested = {}, timer = 0;
 
   function id(name) { return document.getElementById(name); }
   function make(tag, text, more) {
@@ -38,6 +38,7 @@
     showJob();
     showLoaded(!before || before.revision !== state.revision);
     showCheck();
+    showMotions();
     showResults();
     id("lines").textContent = state.commands.join("\n");
     window.clearTimeout(timer);
@@ -47,11 +48,13 @@
     fill(id("robots"), state.robots.map(function (name) { return make("option", null, { value: name }); }));
     fill(id("model"), [option("", "of the robot", true)].concat(state.models.map(function (name) { return option(name, name, false); })));
     fill(id("estimator"), state.estimators.map(function (name) { return option(name, name, false); }));
-    fill(id("formats"), state.formats.map(function (name) {
-      const label = make("label", " " + name), box = make("input", null, { type: "checkbox", value: name });
-      label.prepend(box);
-      return label;
-    }));
+    [["formats", state.formats], ["controllers", state.controllers]].forEach(function (one) {
+      fill(id(one[0]), one[1].map(function (name) {
+        const label = make("label", " " + name), box = make("input", null, { type: "checkbox", value: name });
+        label.prepend(box);
+        return label;
+      }));
+    });
   }
   function showJob() {
     const job = state.job, box = id("job");
@@ -62,13 +65,13 @@
     bar.hidden = !job.running; bar.value = job.share;
     id("cancel").hidden = !job.running;
     box.querySelector("span").textContent = job.running ? job.stage : job.error || "done";
-    ["check", "run", "pair", "export"].forEach(function (name) {
+    ["check", "run", "pair", "export", "design"].forEach(function (name) {
       (name === "check" ? [id(name)] : id(name).querySelectorAll("button")).forEach(function (one) { one.disabled = job.running; });
     });
   }
   function showLoaded(changed) {
     const loaded = state.loaded;
-    if (loaded && !(state.job && state.job.running) && (!id("name").value || id("name").value === free)) { id("name").value = free = loaded.free; }
+    if (loaded && !(state.job && state.job.running)) { suggest("name", loaded.free); suggest("design-name", loaded.motion); }
     if (!loaded || !changed) { return; }
     id("robot-name").value = loaded.robot;
     id("logs").value = loaded.given.join("\n");
@@ -78,9 +81,15 @@
     loaded.logs.forEach(function (log) { said.push(make("p", log.name + ": " + log.samples + " samples, " + number(log.seconds) + " s, " + number(log.rate) + " Hz")); });
     if (loaded.refusal) { const box = make("div", null, { "class": "warning stop" }); box.append(make("p", loaded.refusal, { "class": "text" })); said.push(box); }
     fill(id("loaded"), said);
+    document.querySelectorAll("#design .driven").forEach(function (one) { one.hidden = loaded.swings; });
+    document.querySelectorAll("#design .swinging").forEach(function (one) { one.hidden = !loaded.swings; });
     fill(id("rows"), loaded.columns.rows.map(function (row) { return columnRow(row, loaded.columns.names); }));
     if (drawn !== state.revision) { drawn = state.revision; id("view").hidden = false; id("view").src = base + "view?" + drawn; }
   }
+  function suggest(name, value) {
+    if (!id(name).value || id(name).value === suggested[name]) { id(name).value = suggested[name] = value; }
+  }
+  function ticked(name) { return Array.from(id(name).querySelectorAll("input:checked")).map(function (one) { return one.value; }); }
   function columnRow(row, names) {
     const line = make("tr"), column = make("select", null, { "aria-label": "column of " + row.key, "data-key": row.key });
     const unit = make("select", null, { "aria-label": "unit of " + row.key });
@@ -114,6 +123,21 @@
       return box;
     })));
   }
+  function showMotions() {
+    const all = state.results.motions, text = JSON.stringify(all);
+    if (text === shownMotions) { return; }
+    shownMotions = text;
+    fill(id("motions"), all.map(function (one, k) {
+      const box = make("div", null, { "class": "verdict " + one.level }), line = make("div", null, { "class": "row" }), button = make("button", "Watch in 3-D", { type: "button" });
+      box.append(make("strong", one.name + ": " + one.headline));
+      button.addEventListener("click", function () { watch(k); });
+      line.append(button, make("span", one.files.join(", "), { "class": "muted" }));
+      box.append(line);
+      return box;
+    }));
+    if (all.length) { watch(all.length - 1); }
+  }
+  function watch(k) { id("planned").hidden = false; id("planned").src = reading + "motion/" + k + "/report.html"; }
   function showResults() {
     const text = JSON.stringify([state.results, state.exported]);
     if (text === shownResults) { return; }
@@ -128,6 +152,8 @@
     });
     id("pair").hidden = all.length < 2;
     id("export").hidden = !all.length;
+    const kept = id("design-after").value;
+    fill(id("design-after"), [option("", "nothing", kept === "")].concat(all.map(function (one, k) { return option(k, "result " + one.name, String(k) === kept); })));
     ["first", "second", "which"].forEach(function (name, place) {
       const kept = id(name).value, usual = name === "first" ? Math.max(0, all.length - 2) : all.length - 1;
       fill(id(name), all.map(function (one, k) { return option(k, one.name, kept === "" ? k === usual : String(k) === kept); }));
@@ -165,18 +191,28 @@
   }
   function open(place) { id("shown").hidden = false; id("shown").src = reading + place; id("shown").scrollIntoView(); }
 
-  id("files").addEventListener("submit", function (e) { e.preventDefault(); id("name").value = ""; ask("load", { robot: id("robot-name").value, logs: lines("logs"), validate: lines("unseen") }); });
+  id("files").addEventListener("submit", function (e) { e.preventDefault(); id("name").value = id("design-name").value = ""; ask("load", { robot: id("robot-name").value, logs: lines("logs"), validate: lines("unseen") }); });
   id("check").addEventListener("click", function () { ask("check", {}); });
   id("cancel").addEventListener("click", function () { ask("cancel", {}); });
   ["model", "estimator", "auto", "hold_out", "purpose"].forEach(function (key) {
     id(key).addEventListener("change", function () { const value = id(key).value.trim(); ask("settings", { [key]: value === "" ? null : key === "hold_out" ? Number(value) : value }); });
+  });
+  id("design").addEventListener("submit", function (e) {
+    e.preventDefault();
+    const asked = { name: id("design-name").value, controllers: state.loaded && state.loaded.swings ? [] : ticked("controllers") }, after = id("design-after").value;
+    if (after !== "") { asked.after = Number(after); }
+    ["period", "floor", "clearance", "home", "search", "starts"].forEach(function (key) {
+      const box = id("design-" + key), value = box.value.trim();
+      if (value !== "" && !box.closest("[hidden]")) { asked[key] = key !== "home" && Number.isFinite(Number(value)) ? Number(value) : value; }
+    });
+    ask("excite", asked);
   });
   id("run").addEventListener("submit", function (e) { e.preventDefault(); ask("identify", { name: id("name").value }); });
   id("open").addEventListener("submit", function (e) { e.preventDefault(); ask("open", { path: id("earlier").value }); });
   id("pair").addEventListener("submit", function (e) { e.preventDefault(); ask("compare", { a: Number(id("first").value), b: Number(id("second").value) }); });
   id("export").addEventListener("submit", function (e) {
     e.preventDefault();
-    ask("export", { result: Number(id("which").value), formats: Array.from(id("formats").querySelectorAll("input:checked")).map(function (one) { return one.value; }) });
+    ask("export", { result: Number(id("which").value), formats: ticked("formats") });
   });
   id("view").addEventListener("load", function () {
     const page = id("view").contentDocument, theme = document.documentElement.dataset.theme;

@@ -1,0 +1,81 @@
+"""A designed motion as a folder: search, files, and the journal of an interrupted search."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from dynid.excitation.controllers import check_controllers
+from dynid.excitation.excite import Excitation, Progress, excite
+from dynid.excitation.files import FILES, OTHERS, excitation_files
+from dynid.excitation.free import FreeExcitation
+from dynid.excitation.free_files import FREE_FILES, free_files
+from dynid.excitation.settings import ExciteSettings
+from dynid.mechanism.cable import swings_freely
+from dynid.mechanism.load import load_robot
+from dynid.report.output import claimed_folder, replace_folder
+
+_FEW = 4  # starts that one process runs
+
+
+@dataclass(frozen=True)
+class Design:
+    """A folder that is locked for one motion.
+
+    Attributes:
+        path: The folder; journal: file of finished starts beside it.
+    """
+
+    robot: str
+    settings: ExciteSettings
+    path: Path
+    controllers: Sequence[str] = ()
+    controller_rate: float | None = None
+
+    @property
+    def journal(self) -> Path:
+        """Removed once the motion is written."""
+        return self.path.parent / f"{self.path.name}.journal.jsonl"
+
+    def search(
+        self, jobs: int | None = None, progress: Progress | None = None
+    ) -> Excitation | FreeExcitation:
+        """The best motion; `jobs` processes (None: one for few starts, else all cores)."""
+        count = jobs or (1 if self.settings.starts <= _FEW else os.cpu_count() or 1)
+        return excite(self.robot, self.settings, journal=self.journal, jobs=count, progress=progress)
+
+    def write(self, found: Excitation | FreeExcitation) -> tuple[str, ...]:
+        """Replace the folder by the files of the motion; their names."""
+        if isinstance(found, FreeExcitation):
+            written = free_files(found)
+        else:
+            written = excitation_files(found, self.controllers, self.controller_rate)
+        replace_folder(self.path, written)
+        self.journal.unlink(missing_ok=True)
+        return tuple(written)
+
+
+@contextlib.contextmanager
+def designing(
+    robot: str,
+    settings: ExciteSettings,
+    folder: Path,
+    controllers: Sequence[str] = (),
+    controller_rate: float | None = None,
+) -> Iterator[Design]:
+    """Check the request and lock the folder, before a long search.
+
+    Args:
+        robot: Built-in name or file.
+        settings: Of the motion.
+        folder: To write; only an older motion is replaced.
+        controllers, controller_rate: Formats of the run, and their rate in [Hz].
+    """
+    mechanism = load_robot(robot)
+    check_controllers(controllers, controller_rate, mechanism)
+    names = FREE_FILES if swings_freely(mechanism) else (*FILES, *OTHERS)
+    with claimed_folder(folder, names) as path:
+        yield Design(robot, settings, path, controllers, controller_rate)

@@ -1,0 +1,87 @@
+"""A planned motion in 3-D before it runs: the whole run, with limits, floor and distances between bodies."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from dynid.common.arrays import Array, Float
+from dynid.display.drawing import POSES
+from dynid.display.scene import poses_along, robot_shapes
+from dynid.excitation.optimal.paths import RobotStates
+from dynid.report.robot_view import motion_view
+
+if TYPE_CHECKING:
+    from markupsafe import Markup
+
+    from dynid.excitation.excite import Excitation
+    from dynid.excitation.free import FreeExcitation
+    from dynid.excitation.plan import Plan
+
+
+def run_view(found: Excitation) -> Markup | None:
+    """The run from rest to rest. Capsules are those that the collision check uses."""
+    plan, run = found.plan, found.run
+    t = np.linspace(0.0, run.duration, 2 * POSES)
+    states = run.states(t)
+    robot = replace(plan.mechanism, capsules=plan.path.mechanism.capsules)
+    shapes = robot_shapes(robot)
+    ends = np.cumsum([part.duration for part in run.parts])
+    drawn = {
+        "log": plan.mechanism.name,
+        "t": t,
+        **poses_along(robot, plan.own(states)[0]),
+        "use": _use(plan, states, shapes["joints"]),
+        "phases": [(part.mark, float(end)) for part, end in zip(run.parts, ends, strict=True)],
+        "near": [(one.bodies, one.which, one.distance) for one in plan.check.along(states).values()],
+    }
+    return motion_view(shapes, [drawn], what="planned run of", floor=plan.check.floor)
+
+
+def _use(plan: Plan, states: RobotStates, joints: list[dict[str, Any]]) -> dict[str, Float[Array, "n"]]:
+    """Used share of the tightest limit of each joint, its drive included, in percent."""
+    own: dict[str, list[Float[Array, "n"]]] = {}
+    rates = states.moved if states.third is None else (*states.moved, states.third)
+    for order, values in enumerate(rates):
+        low, high = plan.box.low[order], plan.box.high[order]
+        for j, name in enumerate(plan.path.names):
+            if np.isfinite(high[j] - low[j]) and high[j] > low[j]:
+                share = (2.0 * values[:, j] - high[j] - low[j]) / (high[j] - low[j])
+                own.setdefault(name, []).append(np.abs(share))
+    if plan.exact is not None:
+        for side, excess in zip(plan.exact.sides, plan.exact.excess(states), strict=True):
+            own.setdefault(side.name, []).append(1.0 + excess)
+    found = {}
+    for joint in joints:
+        names = [*joint["efforts"], *joint["coordinates"]]
+        shares = [share for name in names for share in own.get(name, ())]
+        if shares:
+            found[names[0]] = 100.0 * np.max(shares, axis=0)
+    return found
+
+
+def releases_view(found: FreeExcitation) -> Markup | None:
+    """Every free motion from its release, with the tensions of its cables."""
+    robot, motions = found.releasing.robot.robot, found.found.motions
+    limits = found.releasing.limits.tension
+    rows = np.unique(np.linspace(0, len(motions.t) - 1, POSES).astype(int))
+    bounded = [i for i, bounds in enumerate(limits) if np.isfinite(bounds).all()]
+    drawn = []
+    for k in range(motions.q.shape[1]):
+        pull = motions.tensions[rows, k]
+        share = np.abs(2.0 * pull - limits.sum(axis=1)) / np.diff(limits, axis=1)[:, 0]
+        drawn.append(
+            {
+                "log": str(k + 1),
+                "t": motions.t[rows],
+                **poses_along(robot, motions.q[rows, k]),
+                "use": {motions.cables[i]: 100.0 * share[:, i] for i in bounded},
+                "extra": [
+                    ("lowest tension", "N", pull.min(axis=1)),
+                    ("highest tension", "N", pull.max(axis=1)),
+                ],
+            }
+        )
+    return motion_view(robot_shapes(robot), drawn, what="free motion")
