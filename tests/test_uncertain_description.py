@@ -13,6 +13,7 @@ import pytest
 from dynid.checks import changed_robot
 from dynid.checks.changed_robot import estimate_slopes
 from dynid.checks.description_effects import part_slopes
+from dynid.common.catalogue import Severity
 from dynid.common.errors import InputError
 from dynid.excitation.random_motion import random_motion
 from dynid.experiment.experiment import Experiment
@@ -189,6 +190,9 @@ def test_shares_and_files_of_a_result(arm: Mechanism, tmp_path: Path) -> None:
     # Without a sigma the effect of a millimetre is listed instead.
     assert exact.description is not None
     assert any("a1" in own for own in exact.description.per_thousandth.values())
+    (note,) = (one for one in exact.warnings if one.code == "description-sensitive")
+    assert (note.severity, "(a1)" in note.text) == (Severity.NOTE, True)
+    assert not any(one.code == note.code for one in estimate.warnings)  # there the intervals contain it
     share = 1.0 - (exact[name].sigma / estimate[name].sigma) ** 2
     assert own["a1"] == pytest.approx(share, abs=0.01)
     write_results(estimate, tmp_path / "out")

@@ -16,7 +16,7 @@ from dynid.base.grouping import Symbols
 from dynid.base.structural import grouping_symbols
 from dynid.checks import CHECKS
 from dynid.checks.check import Finished, run_checks
-from dynid.checks.description_effects import described
+from dynid.checks.description_effects import described, sensitive
 from dynid.checks.summary import choices_of
 from dynid.checks.written import description_files
 from dynid.choice.choose import choose
@@ -159,6 +159,7 @@ def _identified(task: Task, truth: Mapping[str, float] | None) -> Estimate:
         checked = run_checks(Finished(fit, lambda: predicted()[0]), CHECKS.values())
         validation, unseen = predicted()
         judged, refused = judge(fit)
+    description = described(fit)
     recorded_as = problem.case.recorded(fit.experiment, problem, chi)
     estimate = Estimate(
         robot=fit.task.mechanism.name,
@@ -170,7 +171,7 @@ def _identified(task: Task, truth: Mapping[str, float] | None) -> Estimate:
         covariance=parts.covariance,
         shared=parts.shared,
         validation=validation,
-        warnings=(*said, *checked.notices),
+        warnings=(*said, *checked.notices, *sensitive(description, parts.parameters)),
         uncertainty=parts.spread.facts,
         correlations=parts.correlations,
         invisible=parts.invisible,
@@ -187,7 +188,7 @@ def _identified(task: Task, truth: Mapping[str, float] | None) -> Estimate:
         files={**problem.case.files(fit), **description_files(fit)},
         mechanism=robot,
         drawing=drawing_of(fit, fitted, held(), unseen),
-        description=described(fit),
+        description=description,
     )
     failure = fit.no_set or refused or _not_converged(fit)
     with single_threaded_blas():

@@ -7,6 +7,7 @@ A part of bounded length is enough: the figures are there so that nobody is surp
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
 import numpy as np
@@ -14,18 +15,22 @@ import numpy as np
 from dynid.checks.changed_robot import STEP, changed_problem
 from dynid.common.arrays import Array, Float
 from dynid.common.errors import InputError
+from dynid.common.notices import Notice, notice
 from dynid.conditioning.slope_rows import slope_rows
 from dynid.fit import Fit
 from dynid.mechanism.description import ZERO, current, zero_names
 from dynid.motion.log import Log
 from dynid.problem import Problem, prepare, row_groups
 from dynid.statistics.description import Description
+from dynid.statistics.estimate import ParameterEstimate
 
 _SAMPLES = 800  # of every log
 _LOGS = 4
 _QUANTITIES = 12
 THOUSANDTH = 1e-3  # m or rad
 _SHOWN = 0.2  # of sigma: smaller changes are not listed
+_KNOWN_PERCENT = 20.0  # sigma of a parameter that a user may rely on
+_MOST_NAMED = 3
 
 
 def described(fit: Fit) -> Description | None:
@@ -44,6 +49,24 @@ def described(fit: Fit) -> Description | None:
     except InputError:  # a part of a log may be too short, or a changed robot may not close
         return None
     return Description(gravity=tuple(float(x) for x in robot.gravity), per_thousandth=found)
+
+
+def sensitive(found: Description | None, parameters: Sequence[ParameterEstimate]) -> Iterator[Notice]:
+    """That a thousandth of the description moves well-determined parameters by more than their sigma.
+
+    No residual shows such an error: the parameters absorb it, and their intervals do not contain it.
+    """
+    effects = {} if found is None else found.per_thousandth
+    known = {
+        one.name
+        for one in parameters
+        if one.essential and one.sigma_rel_percent is not None and one.sigma_rel_percent < _KNOWN_PERCENT
+    }
+    largest = {name: next(iter(own.items())) for name, own in effects.items() if name in known}
+    moved = [(name, *effect) for name, effect in largest.items() if abs(effect[1]) > 1.0]
+    if moved:
+        shown = ", ".join(f"{name} by {abs(x):.2g} sigma ({about})" for name, about, x in moved[:_MOST_NAMED])
+        yield notice("description-sensitive", count=len(moved), total=len(known), shown=shown)
 
 
 def _spread(names: tuple[str, ...]) -> tuple[str, ...]:

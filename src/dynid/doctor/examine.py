@@ -36,6 +36,7 @@ _OF_PARAMETERS = frozenset(
         "not-excited",  # said joint by joint
         "not-white",
         "weak-parameters",
+        "description-sensitive",
     }
 )
 _NOT_TESTED = "not tested: "

@@ -61,6 +61,15 @@ DESCRIPTION = {
         "the effect of {names} on the parameters could not be computed: their sigma is not counted",
         "check the description: its loops must close for values beside the described ones too",
     ),
+    "description-sensitive": note(
+        "an error of 1 mm or 1 mrad of the description moves well-determined parameters by more than their"
+        " sigma. No residual shows it, and the intervals do not contain it: see [uncertain"
+        " descriptions](../howto/description.md)",
+        "an error of 1 mm or 1 mrad of the description moves {count} of {total} well-determined parameters by"
+        " more than their standard deviation: {shown}; the intervals do not contain this",
+        "if dimensions and joint zeros are not known that well, give their `sigma:` in the robot file, or"
+        " find them: `unknown:`",
+    ),
     "description-unseen": care(
         "quantities under `unknown:` that these data do not determine: they stay near the description, and"
         " their prior deviation (`sigma:`, else 10 mm or 10 mrad) is counted in the intervals",
