@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from dynid.motion.faults import flat_tops, spikes
+from dynid.motion.fault_scan import facts, flat_tops, spikes
 from dynid.motion.logs import log_from_arrays
 from tests.arms import arm, motion
 
@@ -141,9 +141,10 @@ def test_what_lasts_is_no_spike(shape: str) -> None:
         x[1000:1050] += 5.0 * np.exp(-np.arange(50) / 10)
     else:
         x[1000:1040] += 5.0
-    assert not spikes(x).any()
+    (known,) = facts(x[:, None], ["x"])
+    assert not len(spikes(x[:, None], [known], 0.0)[0])
 
 
 def test_a_signal_that_touches_its_extreme_once_is_not_flat() -> None:
     x = np.sin(np.arange(5000) / 200) + 0.01 * np.random.default_rng(5).standard_normal(5000)
-    assert not flat_tops(x).any()
+    assert not flat_tops(x[:, None], facts(x[:, None], ["x"])[0]).any()

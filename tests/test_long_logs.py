@@ -9,7 +9,7 @@ from dynid import load_robot
 from dynid.choice import excerpt
 from dynid.common import paged, threads
 from dynid.motion import parquet_file
-from dynid.motion.faults import flat_tops, spikes, stuck
+from dynid.motion.fault_scan import facts, flat_tops, spikes, stuck
 from dynid.motion.logs import log_from_arrays, read_log
 from dynid.motion.steps import position_steps
 from dynid.simulation.write import write_columns
@@ -54,12 +54,13 @@ def test_blocks_change_nothing(tmp_path, request) -> None:
 
 def test_faults_at_the_borders_of_ranges(short_ranges) -> None:
     columns = recording()
-    assert np.flatnonzero(spikes(columns["q_1"], None, 2e-3)).tolist() == [127, 700]
-    assert np.flatnonzero(spikes(columns["tau_2"], None, 2e-2)).tolist() == [63, 1500]
+    values = np.column_stack([columns["q_1"], columns["tau_2"]])
+    known = facts(values, ["q_1", "tau_2"])
+    assert [at.tolist() for at in spikes(values, known, 2e-3)] == [[127, 700], [63, 1500]]
     moving = np.ones(3000, bool)
     assert np.flatnonzero(stuck(columns["tau_1"], moving, 100)).tolist() == list(range(200, 700))
     x = np.clip(columns["tau_2"], -0.9, 5.0)
-    assert np.array_equal(flat_tops(x), x == -0.9)
+    assert np.array_equal(flat_tops(x[:, None], facts(x[:, None], ["x"])[0]), x == -0.9)
 
 
 def test_steps_at_the_borders_of_ranges(short_ranges) -> None:

@@ -13,7 +13,9 @@ from multiprocessing import parent_process
 from typing import Any
 
 from numba import njit
+from numba.core.caching import FunctionCache
 from numba.core.event import Event, Listener, register
+from numba.core.runtime.nrt import rtsys
 
 Kernel = Callable[..., Any]
 COMPILING = "Compiling kernels for this machine (first run only, 10 s or more) ..."
@@ -48,12 +50,22 @@ def _compiled(function: Kernel, **special: Any) -> Kernel:
     options: dict[str, Any] = {"nogil": True, "error_model": "numpy", "fastmath": {"contract"}}
     compiled: Kernel = njit(**(options | special))(unwrap(function))
     try:
-        compiled.enable_caching()  # type: ignore[attr-defined]
+        compiled._cache = _Cache(unwrap(function))  # type: ignore[attr-defined,no-untyped-call]
     except RuntimeError as error:
         if "no locator available" not in str(error):
             raise
         _say_uncached()  # a read-only install and home: it still runs
     return compiled
+
+
+class _Cache(FunctionCache):
+    """Loads compiled code without what only compilation needs: importing that takes 0.3 s in every run."""
+
+    def load_overload(self, sig: Any, target_context: Any) -> Any:
+        """Compiled code for these argument types, None if it must be compiled."""
+        rtsys.initialize(target_context)
+        with self._guard_against_spurious_io_errors():
+            return self._load_overload(sig, target_context)  # type: ignore[no-untyped-call]
 
 
 class _Announcement(Listener):

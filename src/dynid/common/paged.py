@@ -15,17 +15,18 @@ import os
 import tempfile
 import weakref
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
 if TYPE_CHECKING:
-    from dynid.common.arrays import Array
+    from dynid.common.arrays import Array, Float, Int
 
 LARGE = 1 << 25  # bytes; smaller arrays stay in memory
 RANGE = 1 << 18  # samples that are processed at once
-LONG = 1 << 20  # samples: of longer signals windows are enough for medians and quantiles
-_WINDOW = 1 << 16
+CACHED = 1 << 14  # samples of a few signals that fit the cache of a core
+LONG = 1 << 18  # samples: of longer signals windows are enough for medians and quantiles
+_WINDOW = 1 << 14
 _maps: list[weakref.ref[mmap.mmap]] = []
 
 
@@ -60,11 +61,12 @@ def trim() -> None:
             ctypes.CDLL(None).malloc_trim(0)  # GNU C library only
 
 
-def ranges(n: int) -> Iterator[tuple[int, int]]:
-    """Ranges [start, stop) that cover n samples; pages are released after each."""
-    for start in range(0, n, RANGE):
-        yield start, min(start + RANGE, n)
-        if n > RANGE:
+def ranges(n: int, cached: bool = False) -> Iterator[tuple[int, int]]:
+    """Ranges [start, stop) that cover n samples, short ones if `cached`; pages are released now and then."""
+    step = min(RANGE, CACHED) if cached else RANGE
+    for start in range(0, n, step):
+        yield start, min(start + step, n)
+        if n > RANGE and (start + step) % RANGE == 0:
             release()
 
 
@@ -78,3 +80,40 @@ def windows(x: Array) -> list[Array]:
         found.append(np.array(x[start : start + _WINDOW]))
         release()
     return found
+
+
+class Part(NamedTuple):
+    """Samples [start, stop) of several signals, with some before and after them.
+
+    Attributes:
+        first: Number of the first sample in `rows`.
+        rows: One row per signal, shape (m, k).
+    """
+
+    start: int
+    stop: int
+    first: int
+    rows: Float[Array, "m k"]
+
+
+def parts(x: Float[Array, "n m"], reach: int = 0) -> Iterator[Part]:
+    """All samples, in parts that stay in the cache, with `reach` more samples on either side."""
+    for start, stop in ranges(len(x), cached=True):
+        first = max(0, start - reach)
+        yield Part(start, stop, first, np.ascontiguousarray(x[first : stop + reach].T, dtype=float))
+
+
+def extremes(x: Float[Array, "n m"]) -> tuple[Float[Array, "m"], Float[Array, "m"], Int[Array, "m"]]:
+    """Smallest and largest finite value of each signal, and how many finite ones there are."""
+    m = x.shape[1]
+    low, high, count = np.full(m, np.inf), np.full(m, -np.inf), np.zeros(m, int)
+    for part in parts(x):
+        least, most = part.rows.min(axis=1), part.rows.max(axis=1)
+        count += part.rows.shape[1]
+        if not np.isfinite(least + most).all():
+            finite = np.isfinite(part.rows)
+            least = np.min(part.rows, axis=1, initial=np.inf, where=finite)
+            most = np.max(part.rows, axis=1, initial=-np.inf, where=finite)
+            count -= np.sum(~finite, axis=1)
+        low, high = np.minimum(low, least), np.maximum(high, most)
+    return low, high, count

@@ -12,7 +12,7 @@ from dynid.doctor.diagnosis import Channel, Recording
 from dynid.mechanism.mechanism import Mechanism
 from dynid.mechanism.parameters import effort_unit, position_unit
 from dynid.motion.choose import longest, position_spectrum, rate_spectrum
-from dynid.motion.faults import resolution
+from dynid.motion.fault_scan import resolution
 from dynid.motion.log import Log
 from dynid.motion.motion import Motion, at_rest
 from dynid.motion.plan import MotionPlan

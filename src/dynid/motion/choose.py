@@ -11,7 +11,7 @@ from dynid.common.arrays import Array, Float
 from dynid.common.errors import InputError
 from dynid.common.forced import doubt
 from dynid.common.notices import Notice, notice
-from dynid.common.paged import ranges
+from dynid.common.paged import extremes, ranges
 from dynid.motion.differentiate import differentiate
 from dynid.motion.filters import LowPass, check_cutoff, low_pass
 from dynid.motion.log import Log
@@ -73,6 +73,8 @@ def extents(log: Log) -> tuple[Float[Array, "2 m"], Float[Array, "2 a"]]:
 
 
 def _extent(log: Log, x: Float[Array, "n c"]) -> Float[Array, "2 c"]:
+    if log.valid.all():
+        return np.array(extremes(x)[:2])
     found = np.array([[np.inf], [-np.inf]]) * np.ones(x.shape[1])
     for a, b in ranges(len(x)):
         valid = log.valid[a:b]

@@ -65,7 +65,7 @@ def clean(
     step = median_step(record)
     record, added = in_order(record, step)
     notices += added
-    step = median_step(record)
+    step = median_step(record) if added else step
     faults = signal_faults(record, *_names(record, quaternions), step)
     notices += faults.notices
     good = _finite(record, notices) & faults.good
@@ -127,7 +127,8 @@ def _finite(record: Record, notices: list[Notice]) -> Bool[Array, "n"]:
     for signal in record.signals():
         present = any_finite(signal)
         for a, b in ranges(len(signal)):
-            good[a:b] &= np.all(np.isfinite(signal[a:b]) | ~present, axis=1)
+            if not np.isfinite(np.sum(signal[a:b])):  # the sum is finite if all values are
+                good[a:b] &= np.all(np.isfinite(signal[a:b]) | ~present, axis=1)
     bad = int((~good).sum())
     if bad:
         first = float(record.t[np.flatnonzero(~good)[0]])

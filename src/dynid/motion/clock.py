@@ -10,7 +10,7 @@ import numpy as np
 from dynid.common.arrays import Array, Bool, Float, Int, Shaped
 from dynid.common.errors import InputError
 from dynid.common.notices import Notice, notice
-from dynid.common.paged import LONG, empty, ranges
+from dynid.common.paged import LONG, empty, extremes, ranges
 from dynid.motion.table import Record
 
 JUMP_STEPS = 10.0  # a step so many times the median is a clock jump, for any cutoff
@@ -23,6 +23,7 @@ _EPOCH = 1e8  # s; later than this is a date, not a duration
 _PER_SECOND = {"s": 1, "ms": 10**3, "us": 10**6, "ns": 10**9}
 _DATES = (10**9, 4.2 * 10**9)  # s
 _MOST_UNSORTED = 0.01
+_NEAR_TURN = 0.3  # rad
 METHOD = "positions and velocities by cubic spline, efforts linearly"
 
 
@@ -261,8 +262,11 @@ def continuous(
         asked, _ = continuous(replace(record, q=record.q_ref, q_ref=None), segments, angles, quaternions)
         record = replace(record, q_ref=asked.q)
     q = record.q
+    low, high, _ = extremes(q)
+    # Only angles that cover a full turn can jump by it.
+    angles = angles & (high - low > 2 * np.pi - _NEAR_TURN)
     turned, flips = np.zeros(len(angles), dtype=bool), False
-    for a, b in ranges(len(q) - 1):
+    for a, b in ranges(len(q) - 1 if angles.any() or quaternions else 0):
         part = q[a : b + 1]
         turned |= angles & _turns(part).any(axis=0)
         for w in quaternions:
@@ -283,14 +287,14 @@ def continuous(
 
 
 def _unwrap(q: Float[Array, "n k"]) -> Float[Array, "n k"]:
-    """Remove steps within 0.3 rad of a full turn; no joint moves so far in one sample."""
+    """Remove steps that are nearly a full turn; no joint moves so far in one sample."""
     q[1:] -= 2 * np.pi * np.cumsum(np.where(_turns(q), np.sign(np.diff(q, axis=0)), 0.0), axis=0)
     return q
 
 
 def _turns(q: Float[Array, "n k"]) -> Bool[Array, "n1 k"]:
     """Steps that are a full turn."""
-    return np.asarray(np.abs(np.abs(np.diff(q, axis=0)) - 2 * np.pi) < 0.3)
+    return np.asarray(np.abs(np.abs(np.diff(q, axis=0)) - 2 * np.pi) < _NEAR_TURN)
 
 
 def _piece(record: Record, start: int, stop: int, grid: Float[Array, "k"]) -> Record:

@@ -50,23 +50,16 @@ def path_along(
     """
     own = [q[start:stop] for start, stop in pieces]
     lag = max(1, round(_FINEST / dt))
-    count, moves = 0, 0
-    total, squares, strides = (np.zeros(q.shape[1]) for _ in range(3))
-    for one in own:
-        for low, high in ranges(len(one)):
-            part = one[low:high]
-            if not np.all(np.isfinite(part)):
-                return None
-            moved = one[low + lag : high + lag] - part[: max(len(one) - low - lag, 0)]
-            count, moves = count + len(part), moves + len(moved)
-            total += part.sum(axis=0)
-            squares += np.sum((part - own[0][0]) ** 2, axis=0)
-            strides += np.sum(moved**2, axis=0)
-    if not count:
+    # So many positions, and those one finest step later, show how far and how fast the robot moves.
+    apart = max(lag, sum(len(one) for one in own) // _PIECE)
+    now = [_thinned(one, apart) for one in own]
+    later = [_thinned(one[lag:], apart) for one in own]
+    seen = np.concatenate([np.zeros((0, q.shape[1])), *now])
+    if not len(seen) or not np.isfinite(seen).all():
         return None
-    speed = np.sqrt(strides / max(moves, 1)) / (lag * dt)
-    # About the first sample: a joint that moves little must not lose digits.
-    size = np.sqrt(np.maximum(squares / count - (total / count - own[0][0]) ** 2, 0.0))
+    moved = np.concatenate([b - a[: len(b)] for a, b in zip(now, later, strict=True)])
+    speed = np.sqrt(np.sum(moved**2, axis=0) / max(len(moved), 1)) / (lag * dt)
+    size = np.std(seen, axis=0)
     swift = size > _STANDING * size.max(initial=0.0)
     step = _PART * float(np.min(size[swift] / speed[swift])) if np.any(speed[swift] > 0) else _FINEST
     every = max(1, int(max(step, _FINEST) / dt))

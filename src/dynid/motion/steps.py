@@ -11,7 +11,7 @@ from dynid.common.arrays import Array, Float
 from dynid.common.errors import InputError
 from dynid.common.forced import doubt
 from dynid.common.notices import Notice, notice
-from dynid.common.paged import ranges, windows
+from dynid.common.paged import extremes, parts, windows
 from dynid.motion.log import Log
 
 # Relative to the usual change of the signal's increments from sample to sample (99 % quantile): the
@@ -57,37 +57,31 @@ def _shown(found: Sequence[_Step]) -> str:
 def _steps_of(log: Log) -> list[tuple[_Step, bool]]:
     """Every step of every coordinate, and whether no motor can make it; searched once."""
     if log not in _FOUND:
-        _FOUND[log] = [one for i in range(log.q.shape[1]) for one in _steps(log, i)]
+        _FOUND[log] = [one for a, b in log.segments if b - a >= _FEWEST for one in _steps(log, a, b)]
     return _FOUND[log]
 
 
-def _steps(log: Log, column: int) -> Iterable[tuple[_Step, bool]]:
-    """The steps of one coordinate: an increment of a smooth motion is close to the mean of its neighbours."""
-    for a, b in log.segments:
-        if b - a < _FEWEST:
-            continue
-        q = log.q[a:b, column]
-        some = np.concatenate([np.abs(_excess(part)) for part in windows(q)])
-        usual = float(np.quantile(some, 0.99))
-        low, high = np.inf, -np.inf
-        for c, d in ranges(len(q)):
-            part = np.ascontiguousarray(q[c:d])
-            low, high = min(low, float(np.min(part))), max(high, float(np.max(part)))
-        # The neighbours of a step show half of it, with the other sign.
-        least = max(_UNUSUAL * usual, _LEAST * (high - low), 1e-9)
-        impossible = max(_IMPOSSIBLE * usual, _LARGE * (high - low), 1e-9)
-        for c, d in ranges(len(q)):
-            first = max(c - 1, 0)
-            excess = _excess(q[first : d + 4])
-            for i in np.flatnonzero(np.abs(excess[: d - first]) > least).tolist():
-                size = float(excess[i])
-                inside = first + i >= c
-                if inside and abs(size) >= np.abs(excess[max(0, i - 1) : i + 2]).max():
-                    step = log.position_names[column], size, float(log.t[a + first + i + 2])
-                    yield step, abs(size) > impossible
+def _steps(log: Log, a: int, b: int) -> Iterable[tuple[_Step, bool]]:
+    """The steps in a segment: an increment of a smooth motion is close to the mean of its neighbours."""
+    q = log.q[a:b]
+    some = [np.abs(_excess(np.ascontiguousarray(part.T, dtype=float))) for part in windows(q)]
+    usual = np.quantile(np.concatenate(some, axis=1), 0.99, axis=1)
+    low, high, _ = extremes(q)
+    # The neighbours of a step show half of it, with the other sign.
+    least = np.maximum(np.maximum(_UNUSUAL * usual, _LEAST * (high - low)), 1e-9)
+    impossible = np.maximum(np.maximum(_IMPOSSIBLE * usual, _LARGE * (high - low)), 1e-9)
+    for part in parts(q, 4):
+        excess = _excess(part.rows)
+        for i, k in np.argwhere(np.abs(excess) > least[:, None]).tolist():
+            size = float(excess[i, k])
+            # Each entry belongs to one part only: its increment begins there.
+            inside = part.start <= part.first + k < part.stop
+            if inside and abs(size) >= np.abs(excess[i, max(0, k - 1) : k + 2]).max():
+                step = log.position_names[i], size, float(log.t[a + part.first + k + 2])
+                yield step, abs(size) > float(impossible[i])
 
 
-def _excess(q: Float[Array, "n"]) -> Float[Array, "k"]:
+def _excess(q: Float[Array, "m n"]) -> Float[Array, "m k"]:
     """Increments less the mean of their two neighbours; entry i leads to sample i + 2."""
-    moved = np.diff(np.ascontiguousarray(q, dtype=float))
-    return np.asarray(moved[1:-1] - 0.5 * (moved[2:] + moved[:-2]))
+    moved = np.diff(q, axis=1)
+    return np.asarray(moved[:, 1:-1] - 0.5 * (moved[:, 2:] + moved[:, :-2]))

@@ -207,12 +207,12 @@ def _numbers(values: Any) -> Any:
 
 def any_finite(values: Float[Array, "n k"]) -> Bool[Array, "k"]:
     """Columns with at least one finite value."""
-    found = np.zeros(values.shape[1], dtype=bool)
-    for start, stop in ranges(len(values)):
+    found = np.isfinite(values[:1]).any(axis=0)
+    for start, stop in ranges(0 if found.all() else len(values)):
         found |= np.isfinite(values[start:stop]).any(axis=0)
         if found.all():
             break
-    return found
+    return np.asarray(found)
 
 
 @dataclass(frozen=True, eq=False)

@@ -1,0 +1,259 @@
+"""Search signals for spikes, flat tops and frozen readings.
+
+Hampel's test: a sample is a spike where its distance from the median of its neighbours is too large for
+their spread,
+
+|x_i - med_i| > k max(1.4826 med |x_j - med_i|, s, step)
+
+with s the usual size of |x_i - med_i| in this signal. A lasting jump is not a spike: the median follows it.
+All signals of a range of samples are searched together, while they are in the cache.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import numpy as np
+
+from dynid.common.arrays import Array, Bool, Float, Int
+from dynid.common.paged import extremes, parts, ranges, windows
+
+_HALF = 5  # samples on either side
+_REACH = _HALF + 1
+_SPIKE = 10.0  # Gaussian noise stays below this in a million samples; a contact lasts longer than one sample
+_USUAL = 1.4826
+_BESIDE = 0.4
+# Samples in a row at the very largest value: no signal with noise stays there.
+_FLAT_RUN, _FLAT_PART = 8, 0.002
+_START = 1 << 15  # samples that show the resolution of a signal
+_TOP = 0.95  # quantile
+
+
+class Facts(NamedTuple):
+    """What the search must know of one signal.
+
+    Attributes:
+        name: For messages.
+        column: Of the signal among those searched together.
+        low: Smallest finite value.
+        high: Largest finite value.
+        size: Number of finite values.
+        level: Smallest step between values where the signal takes few of them; 0 for a fine one.
+        usual: Usual distance of a sample from the middle of its neighbours.
+        stride: Half the distance between the neighbours of a sample where the signal changes fast.
+    """
+
+    name: str
+    column: int
+    low: float
+    high: float
+    size: int
+    level: float
+    usual: float
+    stride: float
+
+
+def facts(values: Float[Array, "n m"], names: Sequence[str]) -> list[Facts]:
+    """Of all signals with a name and a finite value; of long ones, windows give the typical sizes."""
+    low, high, count = extremes(values)
+    some = [np.ascontiguousarray(part.T) for part in windows(values)]
+    found = []
+    for i, name in enumerate(names):
+        if name and count[i]:
+            known = [filled(part[i]) for part in some if np.isfinite(part[i]).any()]
+            usual = np.median(np.concatenate([_bend(part) for part in known])) if len(values) > 2 else 0.0
+            strides = np.concatenate([_strides(part) for part in known])
+            stride = np.quantile(strides, _TOP) if len(strides) else 0.0
+            level = resolution(filled(values[:_START, i]))
+            one = Facts(name, i, low[i], high[i], int(count[i]), level, float(usual), float(stride))
+            found.append(one)
+    return found
+
+
+def spikes(
+    values: Float[Array, "n m"],
+    known: Sequence[Facts],
+    least: float,
+    breaks: Bool[Array, "n"] | None = None,
+) -> list[Int[Array, "k"]]:
+    """Samples far from their neighbours, by Hampel's test, of each signal; only candidates are tested.
+
+    Args:
+        values: Signals; NaN is not a spike.
+        known: Of the signals to search.
+        least: Smallest relevant spike, relative to the range of a signal.
+        breaks: Where a new run begins.
+    """
+    n = len(values)
+    found: list[list[Int[Array, "k"]]] = [[np.zeros(0, int)] for _ in known]
+    smallest: dict[int, float] = {}
+    for part in parts(values[: n if n >= 4 * _HALF else 0], _REACH):
+        for k, one in enumerate(known):
+            x = filled(part.rows[one.column])
+            bent = np.flatnonzero(_bend(x) > _least_bend(one))
+            if len(bent):
+                if k not in smallest:
+                    usual = _SPIKE * max(_USUAL * one.usual, one.level)
+                    smallest[k] = max(usual, least * _spread(values[:, one.column]))
+                at = _tested(x, bent, smallest[k]) + part.first
+                at = at[(at >= part.start) & (at < part.stop)]
+                found[k].append(at[np.isfinite(values[at, one.column])])
+    begins = np.zeros(0, int) if breaks is None else np.flatnonzero(breaks)
+    return [_inside(np.concatenate(own), begins) for own in found]
+
+
+def _least_bend(one: Facts) -> float:
+    """Distance from the middle of its neighbours that makes a sample a candidate."""
+    return _SPIKE * max(0.5 * _USUAL * one.usual, 0.5 * one.level, 1e-12 * max(abs(one.low), abs(one.high)))
+
+
+def _tested(x: Float[Array, "n"], bent: Int[Array, "k"], least: float) -> Int[Array, "s"]:
+    """Samples beside or at a bend that pass Hampel's test.
+
+    Args:
+        x: A signal without NaN.
+        bent: Entries of `_bend` beyond its threshold.
+        least: Smallest distance from the median.
+    """
+    candidates = np.unique(bent[:, None] + np.arange(3))  # a spike bends its neighbours too
+    # Neighbours of a single sample that is `away` are closer to the median than `_BESIDE` of that.
+    for d in (-3, -2, 2, 3):
+        beside = x[np.clip(candidates + d, 0, len(x) - 1)]
+        candidates = candidates[np.abs(x[candidates] - beside) > 0.99 * (1.0 - _BESIDE) * least]
+    if not len(candidates):
+        return candidates
+    around = np.clip(candidates[:, None] + np.arange(-_HALF, _HALF + 1), 0, len(x) - 1)
+    near = x[around]
+    middle = np.median(near, axis=1)
+    spread = _USUAL * np.median(np.abs(near - middle[:, None]), axis=1)
+    away = np.abs(x[candidates] - middle)
+    limit = np.maximum(_SPIKE * spread, least)
+    # A spike is a single sample: lasting, decaying or vibrating deviations are motion, contact or noise.
+    beside = np.abs(near[:, _HALF + np.array([-3, -2, 2, 3])] - middle[:, None])
+    alone = np.all(beside < _BESIDE * away[:, None], axis=1)
+    return np.asarray(candidates[(away > limit) & alone])
+
+
+def _inside(at: Int[Array, "k"], begins: Int[Array, "b"]) -> Int[Array, "l"]:
+    """Samples that are not near the beginning of a run: samples across a break are not neighbours."""
+    if not len(at) or not len(begins):
+        return at
+    after = np.searchsorted(begins, at - _HALF)
+    nearest = begins[np.minimum(after, len(begins) - 1)]
+    return np.asarray(at[np.abs(nearest - at) > _HALF])
+
+
+def _bend(x: Float[Array, "n"]) -> Float[Array, "k"]:
+    """Distance of each inner sample from the middle of its neighbours."""
+    return np.asarray(np.abs(x[1:-1] - 0.5 * (x[2:] + x[:-2])))
+
+
+def _strides(x: Float[Array, "n"]) -> Float[Array, "k"]:
+    """Half the distance between the neighbours of each inner sample."""
+    return np.asarray(0.5 * np.abs(x[2:] - x[:-2]))
+
+
+def _spread(x: Float[Array, "n"]) -> float:
+    """Between the 1 % and the 99 % quantile: a spike does not widen it."""
+    low, high = np.quantile(filled(_thinned(x, max(1, len(x) >> 15))), [0.01, 0.99])
+    return float(high - low)
+
+
+def _thinned(x: Float[Array, "n"], every: int) -> Float[Array, "k"]:
+    """Every so many samples."""
+    own = [np.array(x[-(-a // every) * every : b : every]) for a, b in ranges(len(x))]
+    return np.concatenate([np.zeros(0), *own])
+
+
+def moving(values: Float[Array, "n m"], known: Sequence[Facts]) -> Bool[Array, "n"]:
+    """Samples at which some signal changes faster than a hundredth of its usual top speed."""
+    found = np.zeros(len(values), bool)
+    for part in parts(values if known else values[:0], 1):
+        inner = found[part.first + 1 : part.first + part.rows.shape[1] - 1]
+        for one in known:
+            if one.stride > 0.0:
+                inner |= _strides(filled(part.rows[one.column])) > 1e-2 * one.stride
+    return found
+
+
+def flat_tops(values: Float[Array, "n m"], one: Facts) -> Bool[Array, "n"]:
+    """Samples at the largest or smallest value of a signal that repeatedly stays there."""
+    x = values[:, one.column]
+    found = np.zeros(len(x), bool)
+    if one.low == one.high or (one.level and one.level > 0.02 * deviation(x)):
+        return found  # a coarse signal reaches its extremes by chance
+    for limit in (one.high, one.low):
+        near = 1e-9 * max(abs(limit), one.high - one.low)
+        if not _may_stay(x, limit, near):
+            continue
+        at = np.zeros(len(x), bool)
+        for a, b in ranges(len(x)):
+            at[a:b] = np.abs(x[a:b] - limit) <= near
+        if at.sum() > _FLAT_PART * one.size and max((b - a for a, b in runs(at)), default=0) >= _FLAT_RUN:
+            found |= at
+    return found
+
+
+def _may_stay(x: Float[Array, "n"], limit: float, near: float) -> bool:
+    """Whether two of every few samples in a row are at a limit, as a run of `_FLAT_RUN` has them."""
+    for a, b in ranges(len(x)):
+        at = np.abs(x[a : b + _FLAT_RUN : _FLAT_RUN // 2] - limit) <= near
+        if np.any(at[1:] & at[:-1]):
+            return True
+    return False
+
+
+def stuck(x: Float[Array, "n"], moves: Bool[Array, "n"], least: int) -> Bool[Array, "n"]:
+    """Samples of all runs in which a signal does not change while the robot moves for `least` or more."""
+    found = np.zeros(len(x), bool)
+    # A run of that length covers two neighbours among every so many samples.
+    some = _thinned(x, max(1, least // 2))
+    if not np.any((some[1:] == some[:-1]) | ~np.isfinite(some[1:]) | ~np.isfinite(some[:-1])):
+        return found
+    still = np.zeros(len(x), bool)
+    for a, b in ranges(len(x)):
+        part = filled(x[max(a - 1, 0) : b])
+        still[max(a, 1) : b] = part[1:] == part[:-1]
+    for start, stop in runs(still):
+        if stop - start >= least and np.sum(moves[start:stop]) >= least:
+            found[start - 1 : stop] = True  # the sample before has the same value
+    return found
+
+
+def runs(mask: Bool[Array, "n"]) -> list[tuple[int, int]]:
+    """First index and one past the last of every run of True."""
+    edges = [np.flatnonzero(mask[:1])]
+    edges += [
+        a + 1 + np.flatnonzero(mask[a + 1 : b + 1] != mask[a : b + 1][:-1]) for a, b in ranges(len(mask))
+    ]
+    ends = np.concatenate([*edges, [len(mask)] if len(mask) and mask[-1] else []]).astype(int)
+    return list(zip(ends[::2].tolist(), ends[1::2].tolist(), strict=True))
+
+
+def filled(x: Float[Array, "n"]) -> Float[Array, "n"]:
+    """NaN replaced by the value before (or the first one)."""
+    x = np.ascontiguousarray(x, dtype=float)
+    if np.isfinite(np.sum(x)):
+        return x
+    finite = np.isfinite(x)
+    if finite.all():
+        return x
+    index = np.maximum.accumulate(np.where(finite, np.arange(len(x)), -1))
+    return np.asarray(x[np.where(index >= 0, index, int(np.argmax(finite)))])
+
+
+def deviation(x: Float[Array, "n"]) -> float:
+    """Standard deviation of the finite values."""
+    some = np.concatenate(windows(x))
+    return float(np.std(some[np.isfinite(some)]))
+
+
+def resolution(x: Float[Array, "n"]) -> float:
+    """Smallest step between values where the signal takes few of them; 0 for a fine one. NaN is left out."""
+    part = x[:_START]
+    part = part if np.isfinite(np.sum(part)) else part[np.isfinite(part)]
+    values = np.unique(part)
+    if len(values) < 2 or len(values) > 0.2 * len(part):
+        return 0.0
+    return float(np.median(np.diff(values)))
