@@ -213,6 +213,7 @@ def test_outlying_runs_and_bursts_are_named() -> None:
     assert [one.code for one in burst] == ["burst"]
     # Block 20 of one second each, in a run that begins at 100 s.
     assert "run1 at t = 120.00 s" in burst[0].text
+    assert "exclude: [[119.70, 120.60]]" in burst[0].remedy
     quiet = System(parameters(2), tuple(groups[:1] + groups[3:]))
     assert not list(outlying_runs(quiet, chi))
     assert not burst_blocks(quiet, chi)

@@ -25,6 +25,7 @@ _RUNS = 3
 # A quarter of a second this many times the usual residual is a contact, not noise.
 _BURST = 8.0
 _ABOVE_OTHERS = 3.0
+_AROUND = 0.3  # [s]: a block of a quarter of a second, and what the filters smear of a burst
 _MOST_SHOWN = 4
 _LAGS = 10
 # Rows are correlated by their filter up to here; further lags are independent of each other.
@@ -151,7 +152,20 @@ def bursts(blocks: Mapping[BlockPlace, float], starts: Mapping[str, Sequence[flo
     if found:
         shown = [f"{log} at t = {t:.2f} s ({', '.join(names)})" for (log, t), names in sorted(found.items())]
         more = f" and {len(shown) - _MOST_SHOWN} more" if len(shown) > _MOST_SHOWN else ""
-        yield notice("burst", times=_BURST, shown=", ".join(shown[:_MOST_SHOWN]) + more)
+        text = ", ".join(shown[:_MOST_SHOWN]) + more
+        log, start = min(found)
+        stop = _until([t for name, t in sorted(found) if name == log])
+        yield notice("burst", times=_BURST, shown=text, log=log, start=max(start - _AROUND, 0.0), stop=stop)
+
+
+def _until(times: Sequence[float]) -> float:
+    """End of the first stretch of disturbed blocks that begin at these times, in [s]."""
+    last = times[0]
+    for t in times[1:]:
+        if t - last > 2.0 * _AROUND:
+            break
+        last = t
+    return last + 2.0 * _AROUND
 
 
 def undisturbed(

@@ -159,7 +159,7 @@ LOGS = {
         resting=(
             "positions that are constant while other joints move: {names}; they stop and start smoothly, and"
             " are used",
-            "if the sensor is frozen, exclude these parts with a `segment` column",
+            "if the sensor is frozen, leave these parts out: `exclude: [[t0, t1]]` in the log's entry",
         ),
     ),
     "coarse-effort": care(
@@ -176,7 +176,8 @@ LOGS = {
         "a position jumps between two samples and stays shifted: a lost encoder count, or a zero that was set"
         " during the log. Steps above 5 % of the range are refused",
         "positions of log '{log}' jump between two samples and keep the offset: {shown}",
-        "check for lost encoder counts or a zero set during the log; split the log there",
+        "check for lost encoder counts or a zero set during the log; use one side of the step: `to:` or"
+        " `from:` in the log's entry",
     ),
     "rest": note(
         "the robot stands still for a part of the log; these samples are not used",

@@ -265,8 +265,8 @@ RESIDUALS = {
     "burst": care(
         f"the residual is large for a fraction of a second: {_TESTS}",
         "the residual rises above {times:.0f} times its usual size: {shown}",
-        "check for a contact or collision there, and remove it with a `segment` column; `estimator: robust`"
-        " ignores such samples",
+        "check for a contact or collision there, and leave it out: `exclude: [[{start:.2f}, {stop:.2f}]]` in"
+        " the entry of log '{log}' under `logs:`; `estimator: robust` ignores such samples",
     ),
     "not-white": care(
         f"residuals are correlated in time, and classical intervals are too small: {_TESTS}",

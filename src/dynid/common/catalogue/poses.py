@@ -116,7 +116,8 @@ POSES = {
         "the energy of a run increases: an external force acts",
         "log '{log}' is not free motion in run {runs}: the energy grows by {percent:.0f} % of the largest"
         " kinetic energy (run {run}). An external force acts, a winch moves, or a cable is slack",
-        "start the log after the platform was released, or leave these runs out",
+        "start the log after the platform was released (`from:` in its entry), or leave these runs out:"
+        " `runs:` lists those to use",
     ),
     "lengths-not-converged": care(
         "refined lengths did not converge: give them, or estimate them from the pose",
