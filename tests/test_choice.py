@@ -17,11 +17,12 @@ from dynid.excitation.random_motion import random_motion
 from dynid.experiment.experiment import Experiment, FilterSettings, MaskSettings, read_experiment
 from dynid.experiment.provenance import experiment_of
 from dynid.mechanism.parameters import parameter_table
+from dynid.motion.logs import log_from_arrays
 from dynid.pipeline import identify_logs
 from dynid.problem import as_asked
 from dynid.report.json_file import json_text, read_result, result_document
 from dynid.robots.demo_file import demo_file, read_demo
-from dynid.simulation.prescribed import simulate_log
+from dynid.simulation.prescribed import inverse_efforts, simulate_log
 from dynid.statistics.estimate import Candidate
 from dynid.unknown import Task
 from tests.test_rows_without_effort import noisy_log
@@ -132,6 +133,29 @@ def test_logs_that_are_too_short_to_choose_from_are_reported(tmp_path) -> None:
     assert not tried
     assert said.code == "nothing-chosen"
     assert "periods of the fastest motion" in said.text
+
+
+def test_a_part_that_alone_determines_a_parameter_does_not_judge(tmp_path) -> None:
+    """Joint b is fast in the first fifth only; elsewhere the mask at reversals leaves none of its rows.
+
+    Without that part the plain settings cannot be fitted. This was held against them, and settings that
+    predict worse were chosen.
+    """
+    robot = made(tmp_path)
+    t = np.arange(0.0, 10.0, 0.005)
+    ending = 1.0 / (1.0 + np.exp((t - 1.7) / 0.05))
+    q = np.column_stack([np.sin(3.0 * t) + 0.4 * np.sin(5.1 * t), np.sin(7.0 * t) * (1e-3 + ending)])
+    rates = [np.gradient(q, t, axis=0)]
+    rates.append(np.gradient(rates[0], t, axis=0))
+    truth = {p.name: SIZE.get(p.symbol, 0.0) for p in parameter_table(robot)}
+    tau = inverse_efforts(robot, truth, q, *rates)
+    tau += 0.1 * np.random.default_rng(1).standard_normal(tau.shape)
+    log = log_from_arrays(robot, t, q, tau)
+    _, tried, _ = choose(Task(robot, (log,), Experiment(robot=robot)))
+    plain = tried[0]
+    assert plain.held_out_percent is not None
+    (chosen,) = (one for one in tried if one.chosen)
+    assert (chosen.cutoff, chosen.friction) == (plain.cutoff, plain.friction)
 
 
 def test_velocities_much_noisier_than_the_positions_are_derived(tmp_path) -> None:

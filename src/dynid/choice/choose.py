@@ -106,6 +106,9 @@ def _started(task: Task, sets: tuple[tuple[str, ...], ...]) -> Search | None:
     _, problem = search.rows(Candidate())
     search.plans = problem.plans
     search.judged_by(reference(experiment, spectra, problem.plans))
+    search.keep_judges(_plain(sets))
+    if len(search.folds) < _FEWEST:
+        raise InputError("some parameters are determined by a single part of the logs")
     return search
 
 
@@ -120,9 +123,14 @@ def _parts(task: Task, band: float) -> tuple[Fold, ...]:
     return folds(task.logs, count) if count >= _FEWEST else ()
 
 
+def _plain(sets: tuple[tuple[str, ...], ...]) -> Candidate:
+    """The candidate that follows the rules for single settings."""
+    return Candidate(friction=" ".join(sets[0]) if sets else "")
+
+
 def _searched(search: Search, open_: frozenset[str], sets: tuple[tuple[str, ...], ...]) -> Candidate:
     """One setting after the other, each with the best of those before."""
-    best = Candidate(friction=" ".join(sets[0]) if sets else "")
+    best = _plain(sets)
     if "estimator" in open_:
         best = _estimator(search, best)
     if "velocity" in open_:

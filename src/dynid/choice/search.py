@@ -42,7 +42,8 @@ class Search:
         loads: Standard parameters by name that predict loads of friction; empty: not yet.
         error: Logarithm of the relative error of every candidate tried, of each effort in each fold, shape
             (c,); infinite where a fit failed.
-        size: Squares of the measured side per fold and effort, shape (k, j).
+        folds: Numbers of the folds that judge: without each of them the plain candidate is determined.
+        size: Squares of the measured side per judging fold and effort, shape (k, j).
     """
 
     def __init__(
@@ -57,6 +58,7 @@ class Search:
         self.plans: Sequence[MotionPlan] = ()
         self.loads: dict[str, float] = {}
         self.error: dict[Candidate, Float[Array, "c"]] = {}
+        self.folds = tuple(range(len(parts)))
         self.size = np.zeros((len(parts), 0))
         self._passes: dict[tuple[float | None, str, str], tuple[System, Problem]] = {}
         self._data: dict[tuple[object, ...], tuple[Problem, BaseSystem]] = {}
@@ -75,6 +77,11 @@ class Search:
         none = np.zeros(len(self._judge.parameters))
         pairs = [squares(self._judge, self._judge.parameters, none, k) for k in range(len(self.parts))]
         self.size = np.array([size for _, size in pairs])
+
+    def keep_judges(self, plain: Candidate) -> None:
+        """Only folds without which the plain candidate is determined judge: the others can judge nobody."""
+        self.folds = tuple(k for k in self.folds if self.fitted(plain, k) is not None)
+        self.size = self.size[list(self.folds)]
 
     def extended(self, sets: tuple[tuple[str, ...], ...], loads: dict[str, float]) -> None:
         """Loads of friction are known from here on: passes are streamed again."""
@@ -102,14 +109,20 @@ class Search:
         return fold_rows(problem, self.parts), problem
 
     def fitted(self, candidate: Candidate, fold: int | None) -> Float[Array, "p"] | None:
-        """Standard parameters of a candidate, fitted without a fold, shape (p,), SI; None if that failed."""
+        """Standard parameters of a candidate, fitted without a fold, shape (p,), SI.
+
+        None if some parameter is not determined without this fold.
+        """
         problem, data = self._seen(candidate)
         experiment = applied(candidate, self.task.experiment)
         system = without(data.blocked(), fold)
         constraint = estimator_named(candidate.estimator).constraint
-        linear = solve_weighted(system, self._weights_of(candidate, data, system))
+        try:
+            linear = solve_weighted(system, self._weights_of(candidate, data, system))
+        except NoResultError:
+            return None
         if not linear.condition_scaled < _SINGULAR:
-            return None  # some parameter is not determined without this fold
+            return None
         if constraint is None:
             return np.asarray(data.S @ linear.chi + data.base.c)
         own = replace(data, system=system)
@@ -188,7 +201,7 @@ class Search:
         assert self._judge is not None  # noqa: S101 (set at the start)
         errors = []
         parameters = self.parameters(candidate)
-        for k, size in enumerate(self.size):
+        for k, size in zip(self.folds, self.size, strict=True):
             chi = self.fitted(candidate, k)
             if chi is None:
                 return np.full(np.count_nonzero(self.size), np.inf)
