@@ -187,6 +187,26 @@ def test_a_friction_term_is_the_column_that_it_computes(toys: Path, tmp_path: Pa
         assert found[name] == pytest.approx(value, rel=1e-9, abs=1e-12), name
 
 
+def test_code_without_the_function_of_another_package_does_not_list_its_parameters(
+    toys: Path, tmp_path: Path
+) -> None:
+    (toys / "toy.yaml").write_text((toys / "arm.yaml").read_text().replace("[Fv, Fs, Off]", "[Fv, Ft, Off]"))
+    found = values(result("--robot", "toy.yaml", "--log", "log.csv", out=tmp_path / "b"))
+    done = dynid("export", str(tmp_path / "b"), "--to", "c", "numpy", "--out", str(tmp_path / "code"))
+    assert done.exit_code == 0, done.output
+    lost = json.loads((tmp_path / "code" / "export.json").read_text())["not_representable"]
+    said = "calls a function of another package: it is left out"
+    for code in ("c", "numpy"):
+        told = [one for one in lost if one.startswith(f"{code}: term")]
+        assert told == [f"{code}: term 'Ft_joint_{i}' {said}" for i in (1, 2)]
+    for file in ("arm.c", "arm.h", "arm.py"):
+        text = (tmp_path / "code" / file).read_text()
+        assert "Left out: Ft_joint_1, Ft_joint_2" in text or file == "arm.h"
+        body = text.replace("Left out: Ft_joint_1, Ft_joint_2", "")
+        assert "Ft_" not in body
+        assert all(name in body for name in found if not name.startswith("Ft_")) or file == "arm.c"
+
+
 def test_friction_of_an_experiment_replaces_that_of_the_robot(toys: Path) -> None:
     from dynid.experiment.experiment import Experiment
 

@@ -19,8 +19,14 @@ _NO_RESULT = 3
 
 @click.command(short_help="Write a result in the format of another program.")
 @click.argument("result", type=click.Path(path_type=Path))
+@click.argument("others", nargs=-1, metavar="")
 @click.option(
-    "--to", "formats", multiple=True, required=True, metavar="FORMAT", help="urdf, mjcf, ...; repeatable."
+    "--to",
+    "formats",
+    multiple=True,
+    required=True,
+    metavar="FORMAT...",
+    help="One or several of urdf, mjcf, sdf, yaml, ros2, actuators, ur, franka, c, numpy.",
 )
 @click.option(
     "--out", type=click.Path(file_okay=False, path_type=Path), help="Folder [default: RESULT-export]."
@@ -50,6 +56,7 @@ _NO_RESULT = 3
 )
 def export(
     result: Path,
+    others: tuple[str, ...],
     formats: tuple[str, ...],
     out: Path | None,
     robot: str | None,
@@ -63,7 +70,7 @@ def export(
     """
     from dynid.exporters import export as written
 
-    wanted = [name for given in formats for name in given.split(",") if name]
+    wanted = [name for given in (*formats, *others) for name in given.split(",") if name]
     folder = out or _default(result)
     done = written(
         result,

@@ -38,6 +38,8 @@ def kept_values(estimate: Estimate, mechanism: Mechanism) -> tuple[Mechanism, tu
         values = _bodies(made, parameters)
     else:
         values = _base(estimate, made, parameters)
+    lost = {term.name for term in robot.terms if term.expression.friction}  # no code can be written for them
+    values = tuple(one for one in values if not lost.issuperset(one.standard))
     for one in values:
         if not abs(one.value) < float("inf"):
             raise InputError(f"parameter '{one.name}' is {one.value}: no code can be written")
