@@ -1,6 +1,8 @@
 """Share of 95 % intervals that hold the truth, for every parameter, with fresh noise in every draw.
 
     tensions  cable4, model `inverse`: force cells 0.5 N, platform 0.2 mm and 0.4 mrad; four motions of 5 s
+    tensions3 the same with cable3
+    cells     as tensions, gains and biases of the force cells unknown, the mass of the platform known
     whole     cable4, free motion, whole pose seen by markers of 0.2 mm; eight motions of 5 s
     partial   the same with `pose: free`: x and y alone, lengths of the cables estimated
     gains     gains of a two-joint arm whose friction the model lacks, nine runs of three motions
@@ -27,16 +29,19 @@ from tests.test_rows_without_effort import CHI, fitted
 from dynid import Experiment
 from dynid.choice.choose import choose
 from dynid.common.errors import InputError
+from dynid.estimator.gain_settings import GainSettings, TotalMass
 from dynid.fit import fit_task
 from dynid.mechanism.load import load_robot
 from dynid.problem import as_asked
 from dynid.problem import as_log as prepared
+from dynid.robots.truth import built_in_free
 from dynid.simulation.demo import built_in_experiment
 from dynid.statistics.estimate import ParameterEstimate
 from dynid.unknown import Task
 
 Held = dict[str, tuple[bool, float]]
 MARKER_NOISE = 2e-4
+CELL_GAINS, CELL_BIAS = np.array([0.8, 1.1, 1.25, 0.9]), np.array([3.0, -2.0, 1.0, 4.0])
 
 
 def _held(parameters: Sequence[ParameterEstimate], truth: Mapping[str, float]) -> Held:
@@ -50,6 +55,22 @@ def _held(parameters: Sequence[ParameterEstimate], truth: Mapping[str, float]) -
 def tensions(seed: int) -> Held:
     """Measured tensions on fewer cables than freedoms."""
     return _held(fitted(seed).parts.parameters, CHI)
+
+
+def tensions3(seed: int) -> Held:
+    """The same with three cables."""
+    truth = built_in_free(load_robot("cable3")).truth
+    return _held(fitted(seed, robot="cable3").parts.parameters, truth)
+
+
+def cells(seed: int) -> Held:
+    """Tensions of force cells with unknown gain and bias; the platform was weighed."""
+    settings = GainSettings(total_mass=TotalMass(CHI["M_platform"]))
+    fit = fitted(seed, bias=CELL_BIAS / CELL_GAINS, gain=CELL_GAINS, gains=settings, drive=("Off",))
+    truth = dict(CHI)
+    for k, (gain, bias) in enumerate(zip(CELL_GAINS, CELL_BIAS, strict=True)):
+        truth |= {f"gain_cable{k + 1}": gain, f"Off_cable{k + 1}": -bias}
+    return _held([p for p in fit.parts.parameters if p.sigma], truth)
 
 
 def _free(seed: int, **options: object) -> Held:
@@ -90,6 +111,8 @@ def chosen_settings(robot: str, seed: int) -> Held:
 
 STUDIES: dict[str, Callable[[int], Held]] = {
     "tensions": tensions,
+    "tensions3": tensions3,
+    "cells": cells,
     "whole": whole,
     "partial": partial,
     "gains": gains,

@@ -28,6 +28,7 @@ LONG = frozenset(
         "test_payload.py::test_a_closed_robot_weighs_what_its_platform_carries[delta]",
         "test_free_judging.py::test_runs_that_x_and_y_do_not_describe_are_excluded_and_named",
         "test_rows_without_effort.py::test_bias_of_force_cells_is_a_parameter",
+        "test_rows_without_effort.py::test_gains_of_force_cells_are_parameters",
         "test_rows_without_effort.py::test_no_weighting_rewards_small_parameters",
         "test_rows_without_effort.py::test_noise_in_the_columns_does_not_bias_by_default",
         "test_consistent_real.py::test_scarce_data_predict_better_with_a_prior",

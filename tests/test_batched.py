@@ -46,7 +46,7 @@ SINGLE = {
     "estimator:_differs",
     "estimator:_given",
     "estimator:_is_flat",
-    "estimator:_own_sigmas",
+    "estimator:own_sigmas",
     "estimator:_positive",
     "estimator:_prior_roots",
     "estimator:_thickened",

@@ -12,11 +12,12 @@ from dynid.common.errors import InputError
 from dynid.dynamics.free_motion import free_motions
 from dynid.dynamics.locked import LockedCables
 from dynid.estimator.estimator import estimator_named
-from dynid.estimator.gain_settings import GainSettings
+from dynid.estimator.gain_settings import GainSettings, TotalMass
 from dynid.experiment.experiment import Experiment
 from dynid.fit import fit_task
 from dynid.kinematics.assembly import assembly_of
 from dynid.mechanism.load import load_robot
+from dynid.mechanism.mechanism import Payload
 from dynid.motion.disturb import _turned
 from dynid.motion.logs import log_from_arrays
 from dynid.motion.settings import FilterSettings
@@ -26,6 +27,8 @@ from dynid.projection.inverse import inverse_directions
 from dynid.projection.projection import System
 from dynid.report.json_file import result_document
 from dynid.report.text import _group_table
+from dynid.robots.truth import built_in_free
+from dynid.simulation.free_demo import random_releases
 from dynid.unknown import Task
 from tests.free_oscillations import STARTS, TRUTH
 from tests.systems import group, parameters
@@ -38,34 +41,49 @@ RATE = 100.0
 FORCE, PLACE, TURN = 0.5, 2e-4, 4e-4
 
 
-@lru_cache(maxsize=2)
-def swings(runs: int, duration: float) -> tuple[np.ndarray, np.ndarray]:
-    """Poses (runs, n, 7) and tensions (runs, n, 4) of free motions of cable4."""
-    cables = LockedCables(load_robot("cable4"), CHI)
-    starts = STARTS[:runs].copy()
-    starts[:, 3:] /= np.linalg.norm(starts[:, 3:], axis=1, keepdims=True)
-    lengths = np.array([cables.lengths(one[None])[0] for one in starts])
-    found = free_motions(cables, CHI, lengths, starts, duration, RATE)
+@lru_cache(maxsize=4)
+def swings(
+    robot: str, runs: int, duration: float, ballast: tuple[tuple[str, float], ...] = ()
+) -> tuple[np.ndarray, np.ndarray]:
+    """Poses (runs, n, 7) and tensions (runs, n, c) of free motions of cable3 or cable4."""
+    if robot == "cable3":
+        mechanism = load_robot(robot)
+        demo = built_in_free(mechanism)
+        release = random_releases(mechanism, demo, 0)
+        found = free_motions(
+            mechanism, demo.truth, release.lengths[:runs], release.starts[:runs], duration, RATE
+        )
+    else:
+        chi = CHI | {f"{s}_platform": CHI[f"{s}_platform"] + value for s, value in ballast}
+        cables = LockedCables(load_robot(robot), chi)
+        starts = STARTS[:runs].copy()
+        starts[:, 3:] /= np.linalg.norm(starts[:, 3:], axis=1, keepdims=True)
+        lengths = np.array([cables.lengths(one[None])[0] for one in starts])
+        found = free_motions(cables, chi, lengths, starts, duration, RATE)
     return found.q.transpose(1, 0, 2)[:, :, :7], found.tensions.transpose(1, 0, 2)
 
 
-def noisy_log(robot, seed: int, runs: int = 4, duration: float = 5.0, bias=0.0, noise: float = 1.0):
-    q, tau = swings(runs, duration)
+def noisy_log(
+    robot, seed: int, runs: int = 4, duration: float = 5.0, bias=0.0, noise: float = 1.0, gain=1.0, ballast=()
+):
+    """Poses and tensions / gain + bias with the noise of the experiment."""
+    q, tau = swings(robot.name, runs, duration, ballast)
     rng = np.random.default_rng(seed)
     n = q.shape[1]
     place = q[:, :, :3] + noise * PLACE * rng.standard_normal((runs, n, 3))
     turned = [_turned(one[:, 3:], noise * TURN * rng.standard_normal((n, 3))) for one in q]
     poses = np.concatenate([place, np.array(turned)], axis=2).reshape(-1, 7)
-    tau = (tau + bias + noise * FORCE * rng.standard_normal(tau.shape)).reshape(-1, 4)
+    tau = tau / gain + bias + noise * FORCE * rng.standard_normal(tau.shape)
     t = np.concatenate([np.arange(n) / RATE + 100.0 * i for i in range(runs)])
     segments = [(i * n, (i + 1) * n) for i in range(runs)]
-    return log_from_arrays(robot, t, poses, tau, name="tensions", segments=segments)
+    return log_from_arrays(robot, t, poses, tau.reshape(runs * n, -1), name="tensions", segments=segments)
 
 
-def fitted(seed: int, bias=0.0, noise: float = 1.0, **options):
-    experiment = Experiment(robot="cable4", model="inverse", **options)
-    robot = as_asked(load_robot("cable4"), experiment)
-    return fit_task(Task(robot, (noisy_log(robot, seed, bias=bias, noise=noise),), experiment))
+def fitted(seed: int, bias=0.0, noise: float = 1.0, *, robot: str = "cable4", gain=1.0, **options):
+    experiment = Experiment(robot=robot, model="inverse", **options)
+    mechanism = as_asked(load_robot(robot), experiment)
+    log = noisy_log(mechanism, seed, bias=bias, noise=noise, gain=gain)
+    return fit_task(Task(mechanism, (log,), experiment))
 
 
 def missed(fit, truth=CHI) -> dict[str, float]:
@@ -194,13 +212,35 @@ def test_no_weighting_rewards_small_parameters(estimator: str) -> None:
     assert values["M_platform"] > 0.05
 
 
-def test_gains_of_force_cells_are_refused() -> None:
-    asked = Experiment(robot="cable4", model="inverse", gains=GainSettings())
-    robot = load_robot("cable4")
-    with pytest.raises(InputError, match="gains cannot be estimated together with rows") as error:
-        fit_task(Task(robot, (noisy_log(robot, 0, runs=1, duration=3.0),), asked))
-    assert "free1, free2" in str(error.value)
-    assert "efforts:" in (error.value.remedy or "")
+CELL_GAINS = np.array([0.8, 1.1, 1.25, 0.9])
+
+
+@pytest.mark.parametrize("known", ["mass", "payload", "gain"])
+def test_gains_of_force_cells_are_parameters(known: str) -> None:
+    """The scale is given by a weighed platform, by a payload in some logs, or by one known cell."""
+    gain, robot, logs = CELL_GAINS, load_robot("cable4"), None
+    settings = GainSettings(total_mass=TotalMass(MASS))
+    if known == "gain":
+        gain = np.append(1.0, CELL_GAINS[1:])
+        settings = GainSettings(unknown=("cable2", "cable3", "cable4"))
+    if known == "payload":
+        settings = GainSettings()
+        ballast = {"M": 3.0, "MX": 0.0, "MY": 0.0, "MZ": 0.3}
+        robot = replace(robot, payloads={"ballast": Payload("ballast", "platform", known=ballast)})
+        loaded = noisy_log(robot, 1, gain=gain, ballast=tuple(ballast.items()))
+        logs = (noisy_log(robot, 0, gain=gain), replace(loaded, name="loaded", payloads=("ballast",)))
+    experiment = Experiment(robot=robot, model="inverse", gains=settings)
+    fit = fit_task(Task(robot, logs or (noisy_log(robot, 0, gain=gain),), experiment))
+    truth = {**CHI, **{f"gain_cable{k + 1}": value for k, value in enumerate(gain)}}
+    listed = {one.name: one for one in fit.parts.parameters}
+    shown = [one for name, one in listed.items() if name in truth and one.sigma]
+    z = [(one.value - truth[one.name]) / one.sigma for one in shown]
+    # Thirteen errors over their deviations, which are correlated.
+    assert np.abs(z).max() < 4.0
+    # A payload of unknown inertia, a third of the platform's mass, tells less than the platform's own mass.
+    assert all(one.sigma < 5e-3 for name, one in listed.items() if name.startswith("gain"))
+    if known == "mass":
+        assert listed["M_platform"].value == pytest.approx(MASS, rel=1e-6)  # where weights stop iterating
 
 
 def test_bias_of_force_cells_is_a_parameter() -> None:
@@ -275,10 +315,14 @@ def cart_log(robot, seed: int):
     return log_from_arrays(robot, t, q, tau[:, None], name="cart")
 
 
+def _cart(folder, text: str = CART):
+    file = folder / "cart.yaml"
+    file.write_text(text)
+    return load_robot(file)
+
+
 def test_a_joint_without_motor_is_such_a_row(tmp_path) -> None:
-    file = tmp_path / "cart.yaml"
-    file.write_text(CART)
-    robot = load_robot(file)
+    robot = _cart(tmp_path)
     assert inverse_directions(robot).homogeneous.tolist() == [False, True]
     log = cart_log(robot, 0)
     fit = fit_task(Task(robot, (log,), Experiment(robot=robot)))
@@ -298,6 +342,39 @@ def test_a_joint_without_motor_is_such_a_row(tmp_path) -> None:
     plain = fit_task(Task(robot, (log,), Experiment(robot=robot, estimator="wls")))
     biased = max(abs(one.value - true[one.name]) / one.sigma for one in plain.parts.parameters)
     assert biased > max(3.0, *map(abs, z.values()))
+
+
+def test_the_gain_of_a_motor_beside_a_joint_without_motor(tmp_path) -> None:
+    """The weighed cart sets the scale; noise of the columns and of the force must not shrink the gain."""
+    robot = _cart(tmp_path)
+    log = cart_log(robot, 0)
+    log = replace(log, tau=log.tau / 1.7)
+    settings = GainSettings(total_mass=TotalMass(CART_MASS + POLE_MASS))
+    fit = fit_task(Task(robot, (log,), Experiment(robot=robot, gains=settings)))
+    assert fit.experiment.estimator == "gtls"
+    assert "gtls" in fit.choices["drive gains"]
+    gain = {one.name: one for one in fit.parts.parameters}["gain_rail"]
+    assert abs(gain.value - 1.7) < 3.5 * gain.sigma
+    assert gain.sigma < 0.02
+    with pytest.raises(InputError, match=r"rows in which no effort acts \(pivot\) need estimator 'gtls'"):
+        fit_task(Task(robot, (log,), Experiment(robot=robot, gains=settings, estimator="wls")))
+
+
+def test_a_gain_that_nothing_ties_to_the_scale_is_named(tmp_path) -> None:
+    """A second slide on the base shares no parameter with the weighed cart."""
+    slide = "  - {name: slide, kind: prismatic, parent: base, child: block, axis: [0, 1, 0]}\n"
+    text = CART.replace("actuators: [rail]", slide + "actuators: [rail, slide]").replace(
+        "measured: [rail, pivot]", "measured: [rail, pivot, slide]"
+    )
+    log = cart_log(_cart(tmp_path), 0)
+    robot = _cart(tmp_path, text)
+    t = log.t
+    moved = 0.2 * np.sin(3.0 * t)
+    tau = np.column_stack([log.tau, -9.0 * moved * 1.5])
+    both = log_from_arrays(robot, t, np.column_stack([log.q, moved]), tau, name="two")
+    settings = GainSettings(total_mass=TotalMass(CART_MASS + POLE_MASS, ("cart", "pole")))
+    with pytest.raises(InputError, match="drive gain of slide is not identifiable"):
+        fit_task(Task(robot, (both,), Experiment(robot=robot, gains=settings)))
 
 
 def test_a_platform_on_cables_with_a_free_hinge_has_a_row_for_each_freedom(tmp_path) -> None:

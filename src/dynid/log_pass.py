@@ -23,6 +23,7 @@ from dynid.conditioning.rewritten import (
 )
 from dynid.conditioning.stream import compared
 from dynid.estimator.rework import Change, Reduce
+from dynid.estimator.wls import group_factors
 from dynid.motion.choose import longest
 from dynid.motion.disturb import disturbed
 from dynid.motion.log import Log
@@ -53,7 +54,7 @@ class LogPass:
     def __init__(self, problem: Problem, data: BaseSystem) -> None:
         self.problem, self.data = problem, data
         self._groups = _group_numbers(problem, data.source.groups)
-        self._drawn: dict[tuple[float, int, bytes | None], list[RowSource]] = {}
+        self._drawn: dict[tuple[float, int, bytes | None], list[PackedRows]] = {}
 
     def blocked(self) -> System:
         """The equations with their blocks in time order."""
@@ -106,11 +107,9 @@ class LogPass:
         Half the difference of the rows with noise added and subtracted: to second order that is the noise
         of centred rows. The even part, products of noise, is in their mean.
         """
-        p = len(self.data.system.parameters)
         found: list[list[Factor]] = []
         for draw in range(draws):
-            halves = self.noise_rows(position, draw)
-            found.append([group.factor(p) for group in self._system(halves).groups])
+            found.append(group_factors(self._system(self.noise_rows(position, draw))))
         return tuple(_mean(own) for own in zip(*found, strict=True))
 
     def noise_rows(
@@ -128,13 +127,13 @@ class LogPass:
         return self._system(
             [
                 CentredRows(source, [(plus[i], minus[i]) for plus, minus in drawn])
-                for i, source in enumerate(self.problem.sources)
+                for i, source in enumerate(self._sources)
             ]
         )
 
     def _noisy(
         self, position: Float[Array, "m"] | float | None, sign: float = 1.0, draw: int = 0
-    ) -> list[RowSource]:
+    ) -> list[PackedRows]:
         """Rows of every log with noise added to its positions, the same at every call."""
         key = (sign, draw, _bytes(position))
         if key in self._drawn:  # centring and the noise of the columns share their draws
@@ -150,7 +149,12 @@ class LogPass:
         """Standard parameters that give the same rows."""
         return np.asarray(self.data.S @ chi + self.data.base.c)
 
-    def _rows(self, motion: Motion, like: RowSource | None = None) -> RowSource:
+    @property
+    def _sources(self) -> Sequence[PackedRows]:
+        """Rows of each log as they are."""
+        return self.problem.sources
+
+    def _rows(self, motion: Motion, like: RowSource | None = None) -> PackedRows:
         return self.problem.rows_along(motion, like)
 
     def _system(self, sources: Sequence[PackedRows]) -> System:

@@ -12,6 +12,9 @@ Least squares with w on the right assumes exact C and underestimates every gain.
 r is orthogonal to W and to C_hat = C - r (D g)^T / d, the currents with their noise taken out: so
 the estimate is the least-squares solution of rows [W, -C_hat], and everything computed from rows
 (jackknives over blocks) uses these. Only triangular factors are needed.
+
+Rows in which no effort acts, 0 = W chi, have all their noise in W. Their likelihood would grow without bound
+as chi -> 0, so they are solved by `gtls`, with the noise of the currents in the columns C.
 """
 
 from __future__ import annotations
@@ -23,12 +26,14 @@ from functools import cached_property
 import numpy as np
 
 from dynid.base.rank import independent_columns
-from dynid.common.arrays import Array, Float, Int
+from dynid.common.arrays import Array, Bool, Float, Int
 from dynid.common.errors import NoResultError
-from dynid.estimator.estimator import solve_weighted
+from dynid.estimator.estimator import Estimator, solve_weighted
+from dynid.estimator.gtls import GeneralisedTotal
 from dynid.estimator.ols import Solved, least_squares
+from dynid.estimator.rework import SecondPass
 from dynid.estimator.solution import RTOL, Solution, check_system, status_after, step_in_sigma
-from dynid.estimator.wls import group_factors, smallest_sigmas, weighted
+from dynid.estimator.wls import group_factors, group_weights, smallest_sigmas, weighted
 from dynid.projection.factor import Factor, triangle
 from dynid.projection.projection import System
 
@@ -71,12 +76,19 @@ class GainSolution:
     g: Float[Array, "u"]
 
 
-def solve_gains(system: System, noise: Sequence[GroupNoise]) -> GainSolution:
-    """Maximum-likelihood parameters and gains.
+def solve_gains(
+    system: System,
+    noise: Sequence[GroupNoise],
+    estimator: Estimator | None = None,
+    again: SecondPass | None = None,
+) -> GainSolution:
+    """Parameters and gains by maximum likelihood, or by `gtls` where W is noisy too.
 
     Args:
         system: W chi - C g = -w with its blocks; the last u parameters are the gains.
         noise: Of each group, with u entries each.
+        estimator: `gtls` with its options; None: W is exact.
+        again: The rows behind the system, for `gtls`.
 
     Raises:
         NoResultError: A gain, or the common scale, is not identifiable from these rows.
@@ -87,10 +99,31 @@ def solve_gains(system: System, noise: Sequence[GroupNoise]) -> GainSolution:
     _check_told(problem)
     theta = min(problem.starts(), key=problem.cost)
     _check_separate(problem, theta)
+    if estimator is not None:
+        solution = _total_solution(problem, estimator, again, theta)
+        return GainSolution(solution, solution.chi[-u:])
     theta, iterations, status = _descend(problem, theta)
     equations = problem.equations(theta)
     solution = solve_weighted(equations, problem.weights(theta), iterations=iterations, status=status)
     return GainSolution(replace(solution, chi=theta, equations=equations), theta[-u:])
+
+
+def _total_solution(
+    problem: _Problem, estimator: Estimator, again: SecondPass | None, theta: Float[Array, "p"]
+) -> Solution:
+    """`gtls` over parameters and gains, from the weights at a start."""
+    if not isinstance(estimator.rework, GeneralisedTotal):
+        raise TypeError(f"'{estimator.name}' does not take noise of W into account")
+    exact = np.zeros(len(theta) - problem.u)
+    measured = tuple(
+        np.concatenate([exact, 0.0 * one.D, [0.0]] if silent else [exact, one.D, [one.f]])
+        for one, silent in zip(problem.noise, problem.silent, strict=True)
+    )
+    rework = replace(estimator.rework, measured=measured)
+    weights = problem.weights(theta)
+    return replace(estimator, rework=rework, weighting=lambda *_: (weights, 1, 0.0)).linear(
+        problem.system, again
+    )
 
 
 @dataclass(frozen=True, eq=False)
@@ -120,9 +153,14 @@ class _Problem:
         sides = [Factor(np.column_stack([one.W, _torques(one, self.u)]), one.n_rows) for one in self.factors]
         return smallest_sigmas(sides, self.shared)
 
+    @property
+    def silent(self) -> Bool[Array, "g"]:
+        """Whether no effort acts in a group."""
+        return np.array([group.homogeneous for group in self.system.groups])
+
     def cost(self, theta: Float[Array, "p"]) -> float:
-        """-2 log of the likelihood, with the best deviations put in."""
-        rows = np.array([one.n_rows for one in self.factors])
+        """-2 log of the likelihood of rows with efforts, with the best deviations put in."""
+        rows = np.array([one.n_rows for one in self.factors]) * ~self.silent
         return float(np.sum(rows * np.log(self.sigmas(theta) ** 2)))
 
     def weights(self, theta: Float[Array, "p"]) -> Float[Array, "g"]:
@@ -151,17 +189,40 @@ class _Problem:
     def starts(self) -> list[Float[Array, "p"]]:
         """Two starts: total least squares of all rows at once, and the nominal gains."""
         ones = np.ones(self.u)
-        sigma = _own_sigmas(self.factors, self.u, self.shared)
+        sigma = self.own_sigmas
         nominal = np.append(self._dynamics(ones, sigma), ones)
         found = self._total(sigma)
         return [nominal] if found is None else [found, nominal]
 
+    @cached_property
+    def own_sigmas(self) -> Float[Array, "g"]:
+        """Residual of each group's currents after its own parameters: the noise, for any gains.
+
+        Of rows without effort the residual of `wls` at the nominal gains.
+        """
+        squares = []
+        for one in self.factors:
+            side = _torques(one, self.u)
+            clean = np.column_stack([one.W[:, : -self.u], one.Y])
+            Q = np.linalg.svd(clean[:, np.any(clean != 0, axis=0)], full_matrices=False)
+            kept = Q[0][:, Q[1] > _DEPENDENT * Q[1].max(initial=0.0)]
+            squares.append(float(np.sum((side - kept @ (kept.T @ side)) ** 2)))
+        rows = np.bincount(self.shared, [one.n_rows for one in self.factors])
+        sigma = np.sqrt(np.bincount(self.shared, squares) / rows)[self.shared]
+        if self.silent.any():
+            ones = np.ones(self.u)
+            nominal = [self._at_gains(one, ones) for one in self.factors]
+            sigma = np.where(self.silent, 1.0 / group_weights(self.system, nominal, least_squares)[0], sigma)
+        return np.maximum(sigma, self._floor)
+
+    def _at_gains(self, one: Factor, g: Float[Array, "u"]) -> Factor:
+        """Rows over the parameters alone, with given gains on the measured side."""
+        W, C = one.W[:, : -self.u], one.W[:, -self.u :]
+        return Factor(np.column_stack([W, one.Y - C @ g]), one.n_rows)
+
     def _dynamics(self, g: Float[Array, "u"], sigma: Float[Array, "g"]) -> Float[Array, "c"]:
         """Parameters for given gains."""
-        parts = [
-            Factor(np.column_stack([one.W[:, : -self.u], one.Y - one.W[:, -self.u :] @ g]), one.n_rows)
-            for one in self.factors
-        ]
+        parts = [self._at_gains(one, g) for one in self.factors]
         return least_squares(weighted(parts, 1.0 / sigma))[0]
 
     def _total(self, sigma: Float[Array, "g"]) -> Float[Array, "p"] | None:
@@ -240,24 +301,9 @@ def _torques(factor: Factor, u: int) -> Float[Array, "k"]:
     return np.asarray(-factor.W[:, -u:].sum(axis=1) + factor.Y)
 
 
-def _own_sigmas(factors: list[Factor], u: int, shared: Int[Array, "g"]) -> Float[Array, "g"]:
-    """Residual of each group's currents after its own parameters: the noise, for any gains."""
-    squares = []
-    for one in factors:
-        side = _torques(one, u)
-        clean = np.column_stack([one.W[:, :-u], one.Y])
-        Q = np.linalg.svd(clean[:, np.any(clean != 0, axis=0)], full_matrices=False)
-        kept = Q[0][:, Q[1] > _DEPENDENT * Q[1].max(initial=0.0)]
-        squares.append(float(np.sum((side - kept @ (kept.T @ side)) ** 2)))
-    rows = np.bincount(shared, [one.n_rows for one in factors])
-    pooled = np.sqrt(np.bincount(shared, squares) / rows)[shared]
-    sides = [Factor(np.column_stack([one.W, _torques(one, u)]), one.n_rows) for one in factors]
-    return np.maximum(pooled, smallest_sigmas(sides, shared))
-
-
 def _check_told(problem: _Problem) -> None:
     """Refuse gains that are not identifiable: w must not be a combination of columns of W and C."""
-    whole = weighted(problem.factors, 1.0 / _own_sigmas(problem.factors, problem.u, problem.shared))
+    whole = weighted(problem.factors, 1.0 / problem.own_sigmas)
     p = len(problem.system.parameters)
     W, w = whole.W[:, : p - problem.u], whole.Y
     left = w - W @ np.linalg.lstsq(W, w, rcond=None)[0]
@@ -278,6 +324,6 @@ def _check_separate(problem: _Problem, theta: Float[Array, "p"]) -> None:
     if lost:
         raise NoResultError(
             f"the drive gain of {', '.join(lost)} is not identifiable from these logs: its current depends"
-            " only on parameters that act on no other motor. Move the joints that carry the known mass,"
+            " only on parameters that act in no other equation. Move the joints that carry the known mass,"
             " or leave these motors out of `gains: {unknown: [...]}`"
         )

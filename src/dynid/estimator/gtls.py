@@ -7,7 +7,8 @@ the noise of the efforts, estimated per group by iteration. In rows without effo
 an error of the equations (of the geometry, for instance) proportional to chi, scaled to fit the efforts, so
 that no factor of chi is preferred. D_g is a random sample, and so is the residual: an excess that is not
 significant (`excess`) scales D_g to the residual instead. Otherwise each random excess would bias the
-solution towards least squares.
+solution towards least squares. Where efforts stand in columns, because their gains are unknown, their noise
+is in these columns (`measured`).
 Its covariance is that of errors in variables [Fuller 1987, (2.2.25)],
 
 C_chi = sigma_rho^2 M^-1 G M^-1,     M = W^T W - C_WW,   G = W_hat^T W_hat
@@ -60,6 +61,8 @@ class GeneralisedTotal:
         draws: How often noise is drawn for D and for the mean of the rows. The error of either adds at most
             1 / draws of the variance that products of noise make in the parameters. Each draw costs two
             passes over the log.
+        measured: Variance that noise of the efforts brings to a row of each group through each column of
+            [W Y], shape (p + 1,), any scale, zero in rows without effort; None: the efforts are Y.
         rtol: Largest change of a parameter at the end, in its sigma.
     """
 
@@ -69,6 +72,7 @@ class GeneralisedTotal:
     centred: bool = False
     draws: int = 1
     excess: float = 0.0
+    measured: tuple[Float[Array, "p1"], ...] | None = None
     rtol: float = RTOL
     max_iterations: int = 100
 
@@ -88,8 +92,8 @@ class GeneralisedTotal:
         weights, chi = state.weights, state.chi
         share, before = 1.0, np.inf
         for iteration in range(1, self.max_iterations + 1):  # noqa: B007
-            beyond = _beyond(system, state.factors, weights, chi)
-            whole = self._with_efforts(state.factors, noise, chi, paid, floors, chance, beyond)
+            beyond = _beyond(system, state.factors, weights, chi, self.measured)
+            whole = self._with_efforts(system, state.factors, noise, chi, paid, floors, chance, beyond)
             found = total_least_squares(weighted(state.factors, weights).R, weighted(whole, weights).R)
             step, used = step_in_sigma(found.chi, chi, state.sigma), weights
             if step <= self.rtol:
@@ -98,7 +102,7 @@ class GeneralisedTotal:
             share = max(0.5 * share, _LEAST_SHARE) if step > _HARDLY_LESS * before else share
             before = step
             chi = chi + share * (found.chi - chi)
-            weights = _weights(system, state, weights, chi, paid, floors)
+            weights = self._weights(system, state, weights, chi, paid, floors)
         status = status_after(step)
         notices = state.notices + _excess(state.factors, noise, found.chi, system)
         return Reworked(
@@ -136,30 +140,47 @@ class GeneralisedTotal:
         judged = np.where(silent | ~silent.any(), found, 0.0)
         return np.asarray(judged * float(self.excess * np.sqrt(1.0 + 1.0 / self.draws)))
 
+    def _weights(
+        self,
+        system: System,
+        state: Fitted,
+        weights: Float[Array, "g"],
+        chi: Float[Array, "p"],
+        paid: Float[Array, "g"],
+        floors: Float[Array, "g"],
+    ) -> Float[Array, "g"]:
+        """One over the deviation of each group, effort and position noise together."""
+        rows = np.array([one.n_rows for one in state.factors]) * (1.0 - np.minimum(paid, 0.5))
+        # Gains scale with chi, so that no factor of chi would fit the efforts better.
+        judged = judged_residuals if self.measured is None else _residuals
+        sigma = judged(system, state.factors, weights, chi) / np.sqrt(rows)
+        return np.asarray(1.0 / np.maximum(sigma, floors))
+
     @property
     def _position(self) -> Float[Array, "m"] | float | None:
         return np.asarray(self.position, float) if isinstance(self.position, tuple) else self.position
 
     def _with_efforts(
         self,
+        system: System,
         factors: list[Factor],
         noise: list[Factor],
         chi: Float[Array, "p"],
         paid: Float[Array, "g"],
         floors: Float[Array, "g"],
         chance: Float[Array, "g"],
-        beyond: list[Float[Array, "p1"]],
+        beyond: list[Float[Array, "m p1"]],
     ) -> list[Factor]:
-        """D_g with a row for the noise of the efforts, or of the equations where there is no effort."""
+        """D_g with rows for the noise of the efforts, or of the equations where there is no effort."""
         v = np.append(chi, -1.0)
         whole = []
-        groups = zip(factors, noise, paid, floors, chance, beyond, strict=True)
-        for A, D, share, floor, by_chance, unit in groups:
+        parts = zip(system.groups, factors, noise, paid, floors, chance, beyond, strict=True)
+        for group, A, D, share, floor, by_chance, unit in parts:
             if self.covariance is not None:
                 whole.append(D)
                 continue
             scale, size = 1.0, A.n_rows * (self.effort or 0.0) ** 2
-            if self.effort is None or not unit[-1]:
+            if self.effort is None or group.homogeneous:
                 left = float(np.sum((A.R @ v) ** 2)) / (1.0 - min(share, 0.5))
                 scale, size = _divided(left, float(np.sum((D.R @ v) ** 2)), by_chance * left)
                 size = max(size, A.n_rows * floor**2)
@@ -168,39 +189,42 @@ class GeneralisedTotal:
 
 
 def _beyond(
-    system: System, factors: list[Factor], weights: Float[Array, "g"], chi: Float[Array, "p"]
-) -> list[Float[Array, "p1"]]:
-    """Row u of each group with |u v| = 1: what noise beyond that of the positions is proportional to.
-
-    With efforts it is the measured side. In rows without any it is the size of chi: a^T chi / a^T chi_now,
-    a the gradient of the squared efforts W chi.
-    """
-    side = np.zeros(len(chi) + 1)
-    side[-1] = 1.0
-    a = np.zeros(len(chi))
-    for group, one, w in zip(system.groups, factors, weights, strict=True):
-        a += 0.0 if group.homogeneous else w**2 * (one.W.T @ (one.W @ chi))
-    whole = float(a @ chi)
-    size = np.append(a / whole, 0.0) if whole > 0.0 else side
-    # A known mass gives such rows a measured side, and with it a size of their own.
-    return [
-        size if group.homogeneous and not np.any(one.Y) else side
-        for group, one in zip(system.groups, factors, strict=True)
-    ]
-
-
-def _weights(
     system: System,
-    state: Fitted,
+    factors: list[Factor],
     weights: Float[Array, "g"],
     chi: Float[Array, "p"],
-    paid: Float[Array, "g"],
-    floors: Float[Array, "g"],
+    measured: tuple[Float[Array, "p1"], ...] | None,
+) -> list[Float[Array, "m p1"]]:
+    """Rows u of each group with |u v| = 1: what noise beyond that of the positions is proportional to.
+
+    With efforts it is the measured side. In rows without any it is the size of chi: a^T v / a^T v_now,
+    a the gradient of the squared efforts W chi.
+    """
+    side, v = np.zeros(len(chi) + 1), np.append(chi, -1.0)
+    side[-1] = 1.0
+    columns = [0.0 * side if group.homogeneous else side for group in system.groups]
+    columns = columns if measured is None else list(measured)
+    a = np.zeros(len(v))
+    for one, w, noise in zip(factors, weights, columns, strict=True):
+        model = one.R * (noise == 0.0)
+        a += w**2 * (model.T @ (model @ v)) if np.any(noise) else 0.0
+    whole = float(a @ v)
+    # Beside efforts on the same side, a known mass gives such rows a size of their own.
+    own = [measured is None and bool(np.any(one.Y)) for one in factors]
+    found = []
+    for noise, known in zip(columns, own, strict=True):
+        if np.any(noise):
+            found.append(np.diag(np.sqrt(noise / (noise @ v**2)))[noise > 0.0])
+        else:
+            found.append((side if known or whole <= 0.0 else a / whole)[None])
+    return found
+
+
+def _residuals(
+    system: System, factors: list[Factor], weights: Float[Array, "g"], chi: Float[Array, "p"]
 ) -> Float[Array, "g"]:
-    """One over the deviation of each group, effort and position noise together."""
-    rows = np.array([one.n_rows for one in state.factors]) * (1.0 - np.minimum(paid, 0.5))
-    sigma = judged_residuals(system, state.factors, weights, chi) / np.sqrt(rows)
-    return np.asarray(1.0 / np.maximum(sigma, floors))
+    """|Y - W chi| of each group."""
+    return np.array([np.linalg.norm(one.Y - one.W @ chi) for one in factors])
 
 
 def _divided(left: float, noise: float, limit: float) -> tuple[float, float]:

@@ -13,7 +13,6 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from dynid.common.errors import InputError
 from dynid.experiment.experiment import DEFAULT_ESTIMATOR, Experiment, LeftOpen, UncertaintySettings
 from dynid.mechanism.mechanism import Mechanism
 from dynid.mechanism.parameters import JUMPING, owners_of
@@ -35,18 +34,8 @@ _FEWEST = 8.0  # kept rows a second, so that a run of some seconds still has man
 
 def with_noisy_columns(experiment: Experiment, model: Model, mechanism: Mechanism) -> Experiment:
     """The experiment with the settings of noisy columns where rows have no effort and none are given."""
-    rows = rows_without_effort(experiment, model, mechanism)
-    if not rows:
+    if not rows_without_effort(experiment, model, mechanism):
         return experiment
-    gains = experiment.gains
-    if gains is not None and not gains.checks_only:
-        raise InputError(
-            f"gains cannot be estimated together with rows in which no effort acts ({', '.join(rows)}):"
-            " position noise in their columns would bias the gains",
-            file=experiment.file,
-            place="gains",
-            remedy="list only rows with efforts under `efforts:`, or calibrate the force cells first",
-        )
     return noisy_column_defaults(experiment)
 
 

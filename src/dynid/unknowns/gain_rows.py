@@ -1,8 +1,6 @@
-"""Drive gains of a problem: rows with a column per motor, their gains, and efforts with gains applied.
+"""Rows of drive gains: every motor's current has a column of its own beside those of the parameters.
 
-The gains are found first, from rows in which every motor's current has its own column. The rest of
-the identification then reads efforts with these gains applied; its parameters are the same as
-those found together with the gains, and their uncertainty is that of all of them together.
+W chi - C g = -w        C: what the current of each motor does in the rows, w: the known part
 """
 
 from __future__ import annotations
@@ -12,148 +10,22 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from dynid.base.base import BaseSet
-from dynid.base.system import BaseSystem, base_system
-from dynid.checks.total_mass import Weighed, weigh
+from dynid.base.system import BaseSystem
+from dynid.checks.total_mass import Weighed
 from dynid.common.arrays import Array, Float
-from dynid.common.errors import InputError, NoResultError
-from dynid.common.notices import Notice, notice
-from dynid.estimator.gain_settings import GAIN, GainSettings
-from dynid.estimator.gains import GainSolution, GroupNoise, solve_gains
-from dynid.experiment.experiment import Experiment
-from dynid.mechanism.parameters import Parameter, effort_unit, known_columns
+from dynid.estimator.gains import GroupNoise
+from dynid.log_pass import LogPass
+from dynid.mechanism.parameters import Parameter, known_columns
 from dynid.motion.choose import longest
 from dynid.motion.log import Log
 from dynid.motion.motion import Motion
 from dynid.motion.spectrum import spectrum
-from dynid.prediction.result_values import nominal_factors
 from dynid.problem import Problem, Progress, build_system, row_groups
 from dynid.projection.contract import PackedRows, RowSource
 from dynid.projection.factor import Factor
 from dynid.projection.projection import Group, System
 from dynid.regressor.layout import Layout
-from dynid.statistics.covariance import ENOUGH_RUNS, covariance_of
 from dynid.statistics.sandwich import Spread
-
-# A gain known worse than this is no gain to publish.
-_WEAK_PERCENT = 10.0
-_ESTIMATORS = ("ols", "wls")
-
-
-@dataclass(frozen=True, eq=False)
-class DriveGains:
-    """Gains, and the parameters found together with them.
-
-    Attributes:
-        parameters: Seen base parameters, then the gains.
-        chi: Their values, shape (p + u,), SI; gains in units of the nominal ones.
-        spread: Their covariance, gains in units of the nominal ones.
-        factors: What the effort column of each motor is multiplied by, shape (a,), effort per logged unit.
-        nominal: Nominal value of each gain parameter, shape (u,), in its unit.
-    """
-
-    parameters: tuple[Parameter, ...]
-    chi: Float[Array, "p"]
-    spread: Spread
-    factors: Float[Array, "a"]
-    nominal: Float[Array, "u"]
-    notices: tuple[Notice, ...]
-    choices: dict[str, str]
-
-
-def check_gains(experiment: Experiment) -> None:
-    """Refuse what the likelihood of gains does not go with."""
-    if experiment.estimator not in _ESTIMATORS:
-        raise InputError(
-            f"gains are estimated by maximum likelihood with one weight per joint, which"
-            f" '{experiment.estimator}' does not use",
-            file=experiment.file,
-            remedy="use estimator: wls; then set the estimated gains under `columns: {tau_1: {scale: ...}}`",
-        )
-    if experiment.essential is not None or experiment.keep is not None:
-        raise InputError(
-            "gains and a reduced set of parameters cannot be estimated together",
-            file=experiment.file,
-            remedy="estimate the gains first, then set them under `columns: {tau_1: {scale: ...}}`",
-        )
-
-
-def find_gains(
-    problem: Problem, base: BaseSet, experiment: Experiment, progress: Progress | None = None
-) -> DriveGains:
-    """Gains and parameters of a problem whose efforts have nominal gains applied."""
-    settings = experiment.gains
-    assert settings is not None  # noqa: S101 (asked for by the caller)
-    motors = tuple(actuator.name for actuator in problem.mechanism.actuators)
-    open_motors = settings.open_motors(motors)
-    if settings.scale is None:
-        _refuse_no_reference(base, len(open_motors) < len(motors))
-    rows = motor_system(problem, progress)
-    data = base_system(rows.system, base)
-    weighed = None if settings.scale is None else weigh(problem.mechanism, data, settings.scale)
-    held = _Held(data, weighed)
-    names = gain_parameters(problem, settings, open_motors)
-    T = np.zeros((len(motors), len(names)))
-    for k, motor in enumerate(open_motors):
-        T[motors.index(motor), 0 if settings.common else k] = 1.0
-    found = _solve(gain_equations(rows, held, T, names), rows.noise(T))
-    spread = covariance_of(found.solution.equations or data.blocked(), found.solution, experiment.uncertainty)
-    chi, spread = held.all_of(found.solution.chi, spread)
-    factors = nominal_factors(motors, settings)
-    nominal = np.array([factors[np.argmax(T[:, k])] if settings.currents else 1.0 for k in range(len(names))])
-    if settings.common:
-        nominal = np.ones(len(names))
-    fixed = 1.0 - T.sum(axis=1)
-    notices = (*found.solution.notices, *_judged(names, found, spread))
-    chosen = ", ".join(open_motors)
-    words = f"{'one common correction' if settings.common else 'one each'} of {chosen}; maximum likelihood"
-    if weighed is not None:
-        words += f"; reference: {weighed.words}"
-        notices = (*notices, *weighed.notices())
-    return DriveGains(
-        (*data.system.parameters, *names),
-        chi,
-        spread,
-        factors * (T @ found.g + fixed),
-        nominal,
-        notices,
-        {"drive gains": words},
-    )
-
-
-def _solve(system: System, noise: list[GroupNoise]) -> GainSolution:
-    try:
-        return solve_gains(system, noise)
-    except NoResultError as error:
-        raise InputError(str(error), remedy="check the known mass, and which logs have it") from error
-
-
-def _refuse_no_reference(base: BaseSet, has_fixed: bool) -> None:
-    if has_fixed or np.any(base.c != 0.0):
-        return
-    raise InputError(
-        "drive gains need a reference: no mass is known, so the common scale of efforts and parameters is"
-        " not identifiable",
-        remedy="mount a weighed payload in some logs: payloads: {ballast: {body: ..., known: {M: ...}}}, and"
-        " payload: ballast at these logs; weigh the robot: gains: {total_mass: ...}; or remove a motor whose"
-        " gain is known from `unknown:`",
-    )
-
-
-def gain_parameters(problem: Problem, settings: GainSettings, motors: Sequence[str]) -> tuple[Parameter, ...]:
-    """Names and units of the gains."""
-    if settings.common:
-        return (Parameter(f"{GAIN}_common", GAIN, "all open motors", "1", GAIN),)
-    return tuple(
-        Parameter(
-            f"{GAIN}_{motor}",
-            GAIN,
-            motor,
-            f"{effort_unit(problem.mechanism, motor)}/A" if settings.currents else "1",
-            GAIN,
-        )
-        for motor in motors
-    )
 
 
 @dataclass(frozen=True, eq=False)
@@ -182,11 +54,15 @@ class MotorSystem:
 
 def motor_system(problem: Problem, progress: Progress | None = None) -> MotorSystem:
     """Stream the problem; a row with several motors is computed once for each of them."""
-    several = np.any(np.count_nonzero(problem.directions.effort_map, axis=1) > 1)
-    if not several:
+    if not _several(problem):
         return motors_of(problem, build_system(problem, progress).groups)
     sources = [SplitRows(problem, source, len(problem.parameters)) for source in problem.sources]
     return motors_of(problem, row_groups(problem, sources, progress))
+
+
+def _several(problem: Problem) -> bool:
+    """Whether several motors act in a row."""
+    return bool(np.any(np.count_nonzero(problem.directions.effort_map, axis=1) > 1))
 
 
 def motors_of(problem: Problem, groups: Sequence[Group]) -> MotorSystem:
@@ -234,7 +110,7 @@ def _spread(group: Group, log: Log) -> Float[Array, "a"]:
     return np.asarray(lever * np.maximum(noise, 1e-12 * np.mean(tau**2, axis=0)))
 
 
-class _Held:
+class OpenParameters:
     """Parameters seen, less the one that a weighed mass gives by the others: chi = chi_0 + Z y.
 
     Attributes:
@@ -271,7 +147,7 @@ class _Held:
 
 
 def gain_equations(
-    rows: MotorSystem, data: _Held, T: Float[Array, "a u"], names: tuple[Parameter, ...]
+    rows: MotorSystem, data: OpenParameters, T: Float[Array, "a u"], names: tuple[Parameter, ...]
 ) -> System:
     """W chi - C g = -w over the parameters to find and the gains, block by block."""
     v, u = data.S.shape[1], T.shape[1]
@@ -291,22 +167,48 @@ def gain_equations(
     return System((*data.parameters, *names), tuple(groups))
 
 
-def _judged(names: Sequence[Parameter], found: GainSolution, spread: Spread) -> Iterator[Notice]:
-    sigma = np.sqrt(np.diag(spread.covariance))[-len(names) :]
-    weak = [
-        f"{one.owner} ({100 * s / abs(g):.0f} %)"
-        for one, g, s in zip(names, found.g, sigma, strict=True)
-        if 100 * s > _WEAK_PERCENT * abs(g)
-    ]
-    if weak:
-        yield notice("gain-weak", names=", ".join(weak))
-    motions = spread.facts.get("motions", ENOUGH_RUNS)
-    if motions < ENOUGH_RUNS:
-        several = f"{motions} different motion{'s' if motions > 1 else ''}"
-        yield notice("gain-motions", motions=several, enough=ENOUGH_RUNS)
-    wrong = [one.owner for one, g in zip(names, found.g, strict=True) if g <= 0]
-    if wrong:
-        yield notice("gain-sign", names=", ".join(wrong))
+class GainPass(LogPass):
+    """The rows once more, over the parameters to find and the gains.
+
+    Args:
+        problem: Mechanism, logs and filters.
+        data: The system that was condensed from them.
+        held: The parameters to find.
+        T: Gain of each motor, shape (a, u), ones and zeros.
+        names: Of the gains.
+    """
+
+    def __init__(
+        self,
+        problem: Problem,
+        data: BaseSystem,
+        held: OpenParameters,
+        T: Float[Array, "a u"],
+        names: tuple[Parameter, ...],
+    ) -> None:
+        super().__init__(problem, data)
+        self.T, self._held, self._names, self._split = T, held, names, _several(problem)
+
+    def equations(self, rows: MotorSystem) -> System:
+        """W chi - C g = -w over the parameters to find and the gains, block by block."""
+        return gain_equations(rows, self._held, self.T, self._names)
+
+    def blocked(self) -> System:
+        """The equations with their blocks in time order."""
+        return self._system(self._sources)
+
+    @property
+    def _sources(self) -> Sequence[PackedRows]:
+        return [self._with_motors(source) for source in self.problem.sources]
+
+    def _rows(self, motion: Motion, like: RowSource | None = None) -> PackedRows:
+        return self._with_motors(self.problem.rows_along(motion, like))
+
+    def _with_motors(self, source: RowSource) -> PackedRows:
+        return SplitRows(self.problem, source, len(self.problem.parameters)) if self._split else source
+
+    def _system(self, sources: Sequence[PackedRows]) -> System:
+        return self.equations(motors_of(self.problem, row_groups(self.problem, sources)))
 
 
 class SplitRows:

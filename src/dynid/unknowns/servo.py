@@ -35,7 +35,7 @@ from dynid.statistics.covariance import covariance_of
 from dynid.statistics.joined import joined
 from dynid.statistics.sandwich import Spread
 from dynid.unknown import Settled, Task
-from dynid.unknowns.gain_rows import check_gains
+from dynid.unknowns.drive_gains import check_gains
 from dynid.unknowns.saturation import Limits, find_limits, masked
 from dynid.unknowns.servo_filters import with_filters
 from dynid.unknowns.servo_rows import Column, ServoSystem, servo_system
