@@ -165,8 +165,12 @@ def time_to(problem: Problem, z: np.ndarray, target: float) -> tuple[float, bool
 def best_within(problem: Problem, z: np.ndarray, seconds: float, seed: int) -> np.ndarray:
     """The best motion that basin hopping finds in some CPU seconds."""
     end = clock() + seconds
-    found = hop(problem, z, np.random.default_rng([seed, 2]), hops=10_000, watch=lambda point: clock() > end)
-    return found.point.z
+
+    def late(point) -> bool:
+        return clock() > end
+
+    first = descend(problem, z, watch=late).point
+    return hop(problem, first, np.random.default_rng([seed, 2]), hops=10_000, watch=late).point.z
 
 
 def main() -> None:

@@ -98,3 +98,14 @@ def test_multipliers_prove_optimality() -> None:
     left = B @ found.p + g + (found.multipliers @ C).ravel() + A.T @ found.soft_multipliers
     np.testing.assert_allclose(left, 0.0, atol=1e-7 * np.abs(g).max())  # rtol asked for, with room
     assert np.all((found.soft_multipliers >= 0.0) & (found.soft_multipliers <= RHO))
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_wide_rows_do_not_end_the_search_early(seed: int) -> None:
+    """Rows of accelerations are a thousand times as wide as those of positions, as in every design."""
+    B, g, C, lower, upper, A, b = drawn(seed, 3, 6, 30, 12)
+    wide = np.repeat([1.0, 30.0, 1000.0], 10)
+    found = solve_quadratic(B, g, C * wide[:, None], lower * wide, upper * wide, A, b, RHO, rtol=1e-4)
+    best = cost(reference(B, g, C, lower, upper, A, b), B, g, A, b)
+    # The gap bounds the distance to the minimum: the tolerance itself.
+    assert cost(found.p, B, g, A, b) == pytest.approx(best, rel=1e-4)

@@ -25,15 +25,16 @@ def starter_with(monkeypatch: pytest.MonkeyPatch, regrown: float) -> tuple[Start
     """A starter whose descents from large motions fail; from a small one they reach `regrown`."""
     calls: list[tuple[Any, int]] = []
 
-    def descend(problem: Any, z: np.ndarray, *, iterations: int) -> Descent:
-        calls.append((problem, iterations))
+    def descend(problem: Any, z: np.ndarray, *, iterations: int, tolerance: float = 0.0) -> Descent:
+        calls.append((float(problem[0]), iterations))
         return Descent(point(float(z[0]) if z[0] > LIMIT else regrown), iterations, True)
 
     monkeypatch.setattr(starts, "descend", descend)
-    monkeypatch.setattr(Starter, "excess", lambda self, z: (max(float(z[0]) - LIMIT, 0.0), "position"))
+    monkeypatch.setattr(Starter, "_between", lambda self, z: np.array([max(float(z[0]) - LIMIT, 0.0)]))
     starter = object.__new__(Starter)
+    starter.exact = None
     starter.problem = SimpleNamespace(  # type: ignore[assignment]
-        soft=SimpleNamespace(),
+        soft=SimpleNamespace(sides=("position",)),
         narrowed=lambda spare: spare,
         blocks=SimpleNamespace(towards_rest=lambda z, part: part * z),
         evaluate=lambda z: point(float(z[0])),

@@ -147,7 +147,7 @@ def excite_series(
         inputs, notices = plan_inputs(robot, settings or ExciteSettings())
         plan = make_plan(inputs)
         book = Journal(journal, _asked(inputs, plan.mechanism))
-        starts = run_starts(
+        run_starts(
             make_starter,
             (inputs,),
             inputs.settings.starts,
@@ -155,8 +155,9 @@ def excite_series(
             jobs=jobs,
             progress=progress,
             starter=plan.starter,
+            then=plan.starter.promising,
         )
-        return _finished(plan, inputs, starts, notices)
+        return _finished(plan, inputs, plan.starter.results(book.done), notices)
 
 
 def plan_inputs(robot: str, settings: ExciteSettings) -> tuple[PlanInputs, tuple[Notice, ...]]:

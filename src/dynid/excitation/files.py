@@ -202,18 +202,28 @@ def coefficients_yaml(found: Excitation) -> str:
 
 def summary(found: Excitation) -> str:
     """The result in a few sentences."""
-    values = np.array([start.value for start in found.starts if np.isfinite(start.value)])
     random = found.starts[found.best].random
     gain = _gain(found)
     return (
         f"{found.settings.criterion} {number(found.criterion, 6)} (initial random motion:"
-        f" {number(random, 6)}). {len(values)} of {len(found.starts)} starts satisfy all limits, with values"
-        f" from {number(values.min(), 6)} to {number(values.max(), 6)}. Compared with the best of"
+        f" {number(random, 6)}). {_searched(found)} Compared with the best of"
         f" ten random motions, the median sigma {gain}, and the condition"
         f" number with unit columns changes from {number(found.before.condition_scaled, 3)} to"
         f" {number(found.after.condition_scaled, 3)}. Sigma assumes {found.assumed}."
         f"{collision_words(found)}"
     )
+
+
+def _searched(found: Excitation) -> str:
+    """How many starts were searched further, and what they reached."""
+    searched = [start for start in found.starts if not start.dropped]
+    values = [start.value for start in searched if np.isfinite(start.value)]
+    text = f"{len(found.starts)} starts"
+    if len(searched) < len(found.starts):
+        text += f", of which the best {len(searched)} after a first descent were searched further"
+    lost = len(searched) - len(values)
+    text += f" ({lost} without a motion that satisfies all limits)" if lost else ""
+    return f"{text}: values from {number(min(values), 6)} to {number(max(values), 6)}."
 
 
 def _gain(found: Excitation) -> str:
@@ -241,7 +251,6 @@ def report_page(found: Excitation) -> str:
         )
     ]
     limits = [f"{one.name}: {one.kind}" for one in found.limits]
-    values = np.array([start.value for start in found.starts if np.isfinite(start.value)])
     promised = PROMISED_BY.get(plan.mechanism.model, "inverse")
     model = f", identified by the model {promised}" if promised != "inverse" else ""
     return scripted_page(
@@ -258,7 +267,10 @@ def report_page(found: Excitation) -> str:
         spectrum=spectrum_figure(found.before.singular, found.after.singular),
         gains=gain_figure(found.base_names, found.before.sigma, found.after.sigma),
         uses=use_figure(limits, np.array([one.margin_percent for one in found.limits])),
-        spread=spread_figure(values),
+        spread=spread_figure(
+            np.array([start.value for start in found.starts]),
+            np.array([start.first for start in found.starts]),
+        ),
         joints=joint_figure(
             found.names, found.t, (found.q, found.dq, found.ddq), _unit(found), _efforts(found)
         ),

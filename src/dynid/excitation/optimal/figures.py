@@ -57,11 +57,15 @@ def use_figure(names: Sequence[str], left: Float[Array, "l"]) -> Figure:
     return figure("uses", [one], "use of every limit", caption, fixed=True)
 
 
-def spread_figure(values: Float[Array, "s"]) -> Figure:
-    """Values of all starts, sorted."""
-    series = [line("start", np.arange(1.0, len(values) + 1), np.sort(values), "blue", dots=True)]
-    one = panel(series, "", "start, sorted", "criterion", height=230)
-    return figure("spread", [one], "criterion of all starts", "Spread over the starts")
+def spread_figure(values: Float[Array, "s"], first: Float[Array, "s"] | None = None) -> Figure:
+    """Values of all starts, sorted; with those after the first descent, if only the best were searched."""
+    order = np.argsort(values if first is None else first)
+    place = np.arange(1.0, len(values) + 1)
+    series = [line("after the search", place, values[order], "blue", dots=True)]
+    if first is not None:
+        series.append(line("after the first descent", place, first[order], "grey", dots=True))
+    plot = panel(series, "", "start, sorted", "criterion", height=230)
+    return figure("spread", [plot], "criterion of all starts", "Spread over the starts")
 
 
 def joint_figure(

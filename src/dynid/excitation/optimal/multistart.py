@@ -15,9 +15,11 @@ from dynid.common.errors import InputError, NoResultError
 from dynid.common.processes import process_pool, quiet_worker
 from dynid.excitation.optimal.starts import Start
 
-Make = Callable[..., Any]  # something with `run(number)`
+Make = Callable[..., Any]  # something with `run(number, *more)`
+Task = tuple[Any, ...]  # arguments of `run`, the number first
+Then = Callable[[Mapping[int, Any]], Sequence[Task]]
 Progress = Callable[[str, float], None]
-_OWN: list[Any] = []
+_WORKER: list[Any] = []
 _TRIES = 3  # attempts: a process that dies is restarted twice
 SCHEMA = "dynid.journal/1"
 
@@ -32,6 +34,7 @@ def run_starts(
     progress: Progress | None = None,
     starter: Any | None = None,
     label: str = "start",
+    then: Then | None = None,
 ) -> tuple[Any, ...]:
     """Run all starts that are not yet in the journal.
 
@@ -42,35 +45,47 @@ def run_starts(
         jobs: Number of processes; 1: runs in this process.
         starter: Already built, for this process.
         label: Name of one start in the progress display.
+        then: Tasks that follow from the entries of the journal once all starts are done; it is asked again
+            until it returns none.
     """
-    missing = [number for number in range(count) if number not in journal.done]
-    for done, start in enumerate(_run(make, arguments, missing, jobs, starter), count - len(missing) + 1):
-        journal.add(start)
-        if progress is not None:
+
+    def tasks() -> Sequence[Task]:
+        missing = [(number,) for number in range(count) if number not in journal.done]
+        return missing or (() if then is None else then(journal.done))
+
+    done = len(journal.done)
+    for entry in _run(make, arguments, tasks, jobs, starter):
+        journal.add(entry)
+        done += 1
+        if progress is not None and done <= count:
             progress(f"{label} {done} of {count}", done / count)
     return tuple(journal.done[number] for number in range(count))
 
 
 def _run(
-    make: Make, arguments: Sequence[Any], numbers: Sequence[int], jobs: int, starter: Any | None
+    make: Make,
+    arguments: Sequence[Any],
+    tasks: Callable[[], Sequence[Task]],
+    jobs: int,
+    starter: Any | None,
 ) -> Iterator[Any]:
-    if not numbers:
+    """Entries in the order of completion; the tasks still to be done are asked for after each round."""
+    waiting = tasks()
+    if not waiting:
         return
-    if jobs <= 1 or len(numbers) == 1:
-        own = starter or make(*arguments)
-        for number in numbers:
-            yield own.run(number)
+    if jobs <= 1 or len(waiting) == 1:
+        local = starter or make(*arguments)
+        while waiting := tasks():
+            for task in waiting:
+                yield local.run(*task)
         return
-    left = list(numbers)
     for _ in range(_TRIES):
         try:
-            for number, found in _parallel(make, arguments, left, jobs):
-                left.remove(number)
-                yield found
+            yield from _parallel(make, arguments, tasks, min(jobs, len(waiting)))
             return
         except BrokenProcessPool:
             jobs = max(1, jobs // 2)  # usually the cause is too little memory
-    numbers_left = ", ".join(str(number) for number in left[:8])
+    numbers_left = ", ".join(str(task[0]) for task in tasks()[:8])
     raise NoResultError(
         f"worker processes were killed {_TRIES} times, the last time in one of number {numbers_left}:"
         " probably too little memory. Try --jobs 1; finished starts are kept"
@@ -78,23 +93,23 @@ def _run(
 
 
 def _parallel(
-    make: Make, arguments: Sequence[Any], numbers: Sequence[int], jobs: int
-) -> Iterator[tuple[int, Any]]:
-    """Numbers and results, in the order of completion."""
-    with process_pool(min(jobs, len(numbers)), _prepare, make, tuple(arguments)) as pool:
-        waiting = {pool.submit(_one, number): number for number in numbers}
-        for future in as_completed(waiting):
-            yield waiting[future], future.result()
+    make: Make, arguments: Sequence[Any], tasks: Callable[[], Sequence[Task]], jobs: int
+) -> Iterator[Any]:
+    """The same in processes that stay for all rounds."""
+    with process_pool(jobs, _prepare, make, tuple(arguments)) as pool:
+        while waiting := tasks():
+            for future in as_completed([pool.submit(_run_task, *task) for task in waiting]):
+                yield future.result()
 
 
 def _prepare(make: Make, arguments: tuple[Any, ...]) -> None:
     """Build the starter of a worker; Ctrl-C is handled by the parent."""
     quiet_worker()
-    _OWN[:] = [make(*arguments)]
+    _WORKER[:] = [make(*arguments)]
 
 
-def _one(number: int) -> Any:
-    return _OWN[0].run(number)
+def _run_task(*task: Any) -> Any:
+    return _WORKER[0].run(*task)
 
 
 # The journal of an optimisation: one line per start, so that an interrupted run can continue.

@@ -77,9 +77,9 @@ class Problem:
         """Whether every motion within the linear limits is feasible."""
         return self.soft is None and not self.information.path.mechanism.is_closed
 
-    def narrowed(self, share: float) -> Problem:
-        """The same with soft limits narrowed by a share."""
-        soft = None if self.soft is None else self.soft.narrowed(share)
+    def narrowed(self, shares: Float[Array, "s"]) -> Problem:
+        """The same with each soft limit narrowed by a share."""
+        soft = None if self.soft is None else self.soft.narrowed(shares)
         return Problem(self.blocks, self.information, self.criterion, len(self.t), soft)
 
     def states(self, z: Float[Array, "v"]) -> RobotStates | None:

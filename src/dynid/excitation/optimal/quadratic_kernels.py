@@ -17,6 +17,7 @@ import numpy as np
 from dynid.common.compiled import inner, kernel, summing
 
 _BACK = 0.995  # of the way to the boundary
+_ZERO = 1e-8  # of gradient times width: a minimum that is zero
 _S, _Z, _DS, _DZ = range(4)  # rows of `pairs`: slack, multiplier, and the steps of both
 _W, _R, _V = range(3)  # rows of `terms`: weight z / s, residual of the slack, step of z at a slack that stays
 
@@ -134,6 +135,17 @@ def _gap(s, z, cells):
     bounds = _dot(s, z, cells) + _dot(s[cells:], z[cells:], cells)
     soft = 2 * cells
     return bounds + (_dot(s[soft:], z[soft:], rows) + _dot(s[soft + rows :], z[soft + rows :], rows))
+
+
+@inner
+def _cost(B, g, p, rho, e):
+    """The minimised value at p, with the excess e of the rows of A."""
+    total = 0.0
+    for i in range(g.size):
+        total += p[i] * (g[i] + 0.5 * _dot(B[i], p, g.size))
+    for i in range(e.size):
+        total += rho * e[i]
+    return total
 
 
 @inner
@@ -327,7 +339,7 @@ def solve_blocks(B, g, C, lower, upper, A, b, rho, iterations, rtol, mean):
     """The solution p, multipliers of the blocks (upper less lower) and of A, gap, and iterations used.
 
     C: (m, r), one coefficient per row. lower, upper: (blocks, r), finite. A: (s, n), b: (s,). mean: width
-    of a typical pair of bounds, the scale of the gap.
+    of a typical pair of bounds. The gap bounds the error of the minimum: it ends as a share of the minimum.
     """
     n, m, cells = g.size, C.shape[0], lower.size
     size = max(_largest(g), 1e-300)
@@ -343,7 +355,8 @@ def solve_blocks(B, g, C, lower, upper, A, b, rho, iterations, rtol, mean):
         worst = _gradient(B, g, C, A, p, z, push, rd)
         open_by = _bound_residuals(lower.ravel(), upper.ravel(), Cp.ravel(), s, terms[_R])
         open_by = max(open_by, _soft_residuals(b, Ap, s[2 * cells :], terms[_R][2 * cells :]))
-        if worst < rtol * size and gap < rtol * size * mean * count and open_by < 1e-9 * mean:
+        least = max(abs(_cost(B, g, p, rho, s[2 * cells + b.size :])), _ZERO * size * mean * count)
+        if worst < rtol * size and gap < rtol * least and open_by < 1e-9 * mean:
             break
         _weigh(s, z, cells, terms[_W])
         _newton_matrix(B, C, A, terms[_W], push, L)

@@ -22,48 +22,47 @@ _NEAR = 0.3  # soft limits closer than this (in shares) enter the quadratic prog
 # Share of every limit's width that one step may use with nonlinear limits (trust region).
 _REACH, _LEAST_REACH = 0.15, 1e-3
 _ITERATIONS = 60
+COARSE = 0.03  # tolerance of descents that are compared: a change of all sigmas by parts in 1000
 _WIDEST = 1e6  # of a row's own size: means no bound
 
 
 @dataclass(frozen=True, eq=False)
 class Found:
-    """The best motion of one start.
+    """The best motion of several descents.
 
     Attributes:
         point: The motion.
-        first: The motion after the first descent, before any hop.
         hops: Hops tried.
         iterations: Steps of all descents.
     """
 
     point: Point
-    first: Point
     hops: int
     iterations: int
 
 
 def hop(
     problem: Problem,
-    z: Float[Array, "v"],
+    first: Point,
     rng: np.random.Generator,
     *,
     hops: int = 8,
     iterations: int = 120,
-    tolerance: float = 1e-3,
     watch: Callable[[Point], bool] | None = None,
-    keep: Callable[[Point], Point] | None = None,
+    keep: Callable[[Point], Point | None] | None = None,
 ) -> Found:
-    """Optimise a motion, then perturb it and optimise it again, keeping the best.
+    """Perturb an optimised motion and optimise it again, several times, keeping the best.
+
+    Descents of hops end early; only the last motion is optimised to the end.
 
     Args:
         problem: Minimised problem.
-        z: Initial variables.
+        first: The motion to begin with.
         rng: Of the perturbations.
         hops: Number of perturbations.
         iterations: Of each descent, at most.
-        tolerance: Of each descent.
         watch: Called with every motion; True ends the search.
-        keep: Makes a motion satisfy its limits also between samples, before it is compared.
+        keep: Makes a motion satisfy its limits also between samples before it is compared; None: impossible.
     """
     done = False
 
@@ -72,29 +71,30 @@ def hop(
         done = done or (watch is not None and watch(point))
         return done
 
-    first = descend(problem, z, iterations=iterations, tolerance=tolerance, watch=watched)
-    best, steps, count = first.point if keep is None else keep(first.point), first.iterations, 0
+    def best_of(point: Point, best: Point | None) -> Point | None:
+        # A motion that is already worse need not be repaired.
+        if best is not None and point.value >= best.value:
+            return best
+        kept = point if keep is None else keep(point)
+        return best if kept is None or (best is not None and kept.value >= best.value) else kept
+
+    best, steps, count = best_of(first, None), 0, 0
     for count in range(1, hops + 1):
         if done:
             break
-        share = _SHAKES[count % len(_SHAKES)]
-        shaken = (1.0 - share) * best.z + share * problem.blocks.random(rng, 0.95)
-        found = descend(problem, shaken, iterations=iterations, tolerance=tolerance, watch=watched)
-        steps += found.iterations
-        # A motion that is already worse need not be repaired.
-        if better(found.point, best):
-            kept = found.point if keep is None else keep(found.point)
-            best = kept if better(kept, best) else best
-    return Found(best, first.point, count, steps)
-
-
-def better(one: Point, other: Point, kept: float = 1e-6) -> bool:
-    """Whether a motion is better: limits first, then the value."""
-    if (one.violation > kept) != (other.violation > kept):
-        return one.violation <= kept
-    if one.violation > kept:
-        return one.violation < other.violation
-    return one.value < other.value
+        share, origin = _SHAKES[count % len(_SHAKES)], best or first
+        shaken = (1.0 - share) * origin.z + share * problem.blocks.random(rng, 0.95)
+        target = np.inf if best is None else best.value
+        descent = descend(
+            problem, shaken, iterations=iterations, tolerance=COARSE, target=target, watch=watched
+        )
+        steps += descent.iterations
+        best = best_of(descent.point, best)
+    if best is not None and not done:
+        last = descend(problem, best.z, iterations=iterations, watch=watched)
+        steps += last.iterations
+        best = best_of(last.point, best)
+    return Found(best or first, count, steps)
 
 
 # Sequential quadratic programming with damped BFGS: a few milliseconds per step.
@@ -125,6 +125,7 @@ def descend(
     iterations: int = 200,
     tolerance: float = 1e-3,
     price: float = 100.0,
+    target: float = np.inf,
     watch: Callable[[Point], bool] | None = None,
 ) -> Descent:
     """Optimise a motion within its limits.
@@ -135,6 +136,7 @@ def descend(
         iterations: Maximum number.
         tolerance: Ends when a step predicts a smaller gain than this (values are logarithms).
         price: Penalty of soft limits, per share and sample exceeded.
+        target: Value to be reached: the descent ends when ten steps like the next one would not reach it.
         watch: Called with every motion; True ends the descent.
     """
     here = problem.evaluate(problem.blocks.inside(z))
@@ -157,7 +159,7 @@ def descend(
         promised = -(slope @ p + 0.5 * p @ B @ p)
         left = price * np.maximum(A @ p - b, 0.0).sum() if len(b) else 0.0
         promised += price * here.violation - left
-        if not promised >= tolerance:
+        if not promised >= max(tolerance, 0.1 * (here.value - target)):
             return Descent(here, iteration, bool(promised < tolerance))
         tried, step = _search(problem, here, p, promised, price)
         reach = min(2.0 * reach, 1.0) if step == 1.0 and np.isfinite(reach) else reach * max(step, 0.25)
@@ -240,7 +242,7 @@ def solve_quadratic(
         C: Rows shared by all blocks.
         lower, upper: Infinite if there is no bound.
         A, b: Rows that may be violated with the penalty rho each.
-        rtol: Of the gradient, and of the gap relative to gradient times width.
+        rtol: Of the gradient, and of the gap relative to the minimum.
     """
     from dynid.excitation.optimal.quadratic_kernels import solve_blocks
 

@@ -74,25 +74,28 @@ class SoftLimit(Protocol):
 
 
 class SoftLimits:
-    """Several limits, stacked; `spare` is the unused share of each."""
+    """Several limits, stacked; `spare` is the unused share of all, `more` that of each in addition."""
 
-    def __init__(self, limits: tuple[SoftLimit, ...], spare: float = 0.0) -> None:
+    def __init__(
+        self, limits: tuple[SoftLimit, ...], spare: float = 0.0, more: Float[Array, "s"] | None = None
+    ) -> None:
         self.limits, self.spare = limits, spare
         self.sides = tuple(side for limit in limits for side in limit.sides)
+        self._unused = spare + (np.zeros(len(self.sides)) if more is None else more)
 
     @property
     def jumps(self) -> bool:
         """Whether one of them jumps where a joint reverses."""
         return any(limit.jumps for limit in self.limits)
 
-    def narrowed(self, share: float) -> SoftLimits:
-        """The same limits with a larger spare share."""
-        return SoftLimits(self.limits, self.spare + share)
+    def narrowed(self, shares: Float[Array, "s"]) -> SoftLimits:
+        """The same limits, each with a larger unused share."""
+        return SoftLimits(self.limits, self.spare, self._unused - self.spare + shares)
 
     def excess(self, states: RobotStates) -> Float[Array, "s n"]:
         """All values."""
         found = [limit.excess(states) for limit in self.limits]
-        return self.spare + np.concatenate(found) if found else np.zeros((0, len(states.q)))
+        return self._unused[:, None] + np.concatenate(found) if found else np.zeros((0, len(states.q)))
 
     def slopes(self, states: RobotStates, needed: Bool[Array, "s"]) -> Float[Array, "4 s n d"]:
         """Derivatives of the rows needed; others may be zero."""
@@ -110,7 +113,7 @@ class SoftLimits:
         found, at = [], 0
         for limit in self.limits:
             for side in limit.sides:
-                found.append(limit.reached(side, float(rows[at]) - self.spare))
+                found.append(limit.reached(side, float(rows[at] - self._unused[at])))
                 at += 1
         return found
 

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from dynid.common.arrays import Array, Float
-from dynid.common.batched import cholesky, eigvalsh, inv
+from dynid.common.batched import cholesky, eigh, eigvalsh, inv
 from dynid.excitation.closed import places
 from dynid.excitation.efforts import effort_range
 from dynid.excitation.optimal.box import RATES
@@ -20,7 +20,6 @@ from dynid.mechanism.parameters import parameter_table
 from dynid.regressor.adjoint import Slopes
 
 NEARNESS = "distance to singularity (condition number)"
-_DIFFERENCE = 1e-6
 
 
 class FollowingJoints(Ranged):
@@ -129,22 +128,33 @@ class Singularity:
         return self._values(states.tangent)
 
     def slopes(self, states: RobotStates) -> Float[Array, "3 s n d"]:
-        """From the exact derivative of N; finite differences only of the condition itself."""
+        """From the exact derivative of N.
+
+        Squares of singular values are eigenvalues of M x = lam S x, M = (C N)'(C N), S = (U^-1 N)'(U^-1 N).
+        A change dN moves them by 2 ((C N x)'(C dN x) - lam (U^-1 N x)'(U^-1 dN x)) with x' S x = 1.
+        """
         found = self.path.followed(states)
-        d = found.N.shape[2]
-        out = np.zeros((3, len(self._seen), len(states.q), d))
-        for i in range(d):
-            change = np.zeros_like(found.N)
-            change[:, self.path.rest] = -found.inverse @ (found.A_y[i] @ found.N)
-            ahead, behind = (self._values(found.N + sign * _DIFFERENCE * change) for sign in (1.0, -1.0))
-            out[0, :, :, i] = (ahead - behind) / (2.0 * _DIFFERENCE)
+        n, _, d = found.N.shape
+        out = np.zeros((3, len(self._seen), n, d))
+        scaled, back = self._scaled(found.N)
+        for row, (_, C) in enumerate(self._seen):
+            seen = C @ found.N @ back
+            squares, vectors = eigh(np.swapaxes(seen, 1, 2) @ seen)
+            for end, sign in ((-1, 1.0), (0, -1.0)):
+                x = back @ vectors[:, :, end, None]
+                along, across = (C @ (found.N @ x))[:, :, 0], (scaled @ x)[:, :, 0]
+                lam = np.maximum(squares[:, end], 1e-15 * squares[:, -1])
+                # Both products with dN, as one row vector: C and U do not move.
+                left = along @ C - lam[:, None] * across / self._units
+                pushed = np.einsum("nx,nxc->nc", left[:, self.path.rest], found.inverse)
+                moved = np.einsum("incv,nv->nic", found.A_y, (found.N @ x)[:, :, 0])
+                change = -2.0 * np.einsum("nc,nic->ni", pushed, moved)
+                out[0, row] += sign * 0.5 * change / lam[:, None] / self._most
         return out
 
     def _values(self, N: Float[Array, "n v d"]) -> Float[Array, "s n"]:
         # Singular values of C U Q with N / U = Q R: eigenvalues of R^-T (C N)' (C N) R^-1.
-        scaled = N / self._units[:, None]
-        L = cholesky(np.swapaxes(scaled, 1, 2) @ scaled)
-        back = np.swapaxes(inv(L), 1, 2)
+        back = self._scaled(N)[1]
         rows = []
         for _, C in self._seen:
             seen = C @ N @ back
@@ -152,6 +162,12 @@ class Singularity:
             ratio = squares[:, -1] / np.maximum(squares[:, 0], 1e-15 * squares[:, -1])
             rows.append(0.5 * np.log(ratio) / self._most - 1.0)
         return np.array(rows)
+
+    def _scaled(self, N: Float[Array, "n v d"]) -> tuple[Float[Array, "n v d"], Float[Array, "n d d"]]:
+        """U^-1 N, and R^-1 of its triangular factor."""
+        scaled = N / self._units[:, None]
+        L = cholesky(np.swapaxes(scaled, 1, 2) @ scaled)
+        return scaled, np.swapaxes(inv(L), 1, 2)
 
 
 def _different(used: Sequence[tuple[str, Array]]) -> list[tuple[str, Array]]:
