@@ -103,7 +103,7 @@ def write_inputs(folder: Path) -> None:
         "cross_validate: 3\n",
         "ties": "robot: dualv\nlogs: [dualv1.csv]\nties: [proximals]\n",
         "gains": "robot: dualv\nlogs: [dualv1.csv, dualv2.csv, {file: dualv_loaded.csv, payload: payload}]\n"
-        "payloads: {payload: {body: platform, known: {M: 1.0, com: [0, 0, 0]}}}\ngains: all\n",
+        "payloads: {payload: {body: platform, known: {M: 5.37, com: [0.012, -0.007, 0.05]}}}\ngains: all\n",
         "total_mass": "robot: scara\nlogs: [scara1.csv, scara2.csv]\ngains: {total_mass: 20}\n",
         "refine": "robot: scara\nlogs: [scara1.csv]\nrefine: true\n",
         "lengths": "robot: cable4\nlogs: [cable4.csv]\ninternal: {lengths: refine}\n",
