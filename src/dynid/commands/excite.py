@@ -34,7 +34,9 @@ if TYPE_CHECKING:
     "--period", default=10.0, type=NUMBER, show_default=True, metavar="S", help="Length of the motion."
 )
 @click.option("--starts", default=8, show_default=True, type=Whole(min=1), help="Random starting motions.")
-@click.option("--hops", default=6, show_default=True, type=Whole(min=0), help="Perturbed restarts of the best starts.")
+@click.option(
+    "--hops", default=6, show_default=True, type=Whole(min=0), help="Perturbed restarts of the best starts."
+)
 @click.option("--seed", default=0, show_default=True, type=Whole(min=0))
 @click.option("--after", multiple=True, metavar="RESULT|LOG", help="Existing data; repeatable.")
 @click.option("--noise", metavar="S[,S...]", help="Effort noise (sigma), common or per actuator, N m or N.")

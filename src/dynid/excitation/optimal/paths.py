@@ -153,11 +153,11 @@ class ClosedFollowed(Followed):
     """The same with intermediate results.
 
     Attributes:
-        A_y: Change of the closure Jacobian by y, (d, n, c, v).
+        A_y: Change of the closure Jacobian by y, shape (n, d, c, v).
         inverse: Of the dependent columns of A, shape (n, v - d, c).
     """
 
-    A_y: Float[Array, "d n c v"]
+    A_y: Float[Array, "n d c v"]
     inverse: Float[Array, "n x c"]
 
 
@@ -223,14 +223,18 @@ class ClosedPath:
     def back(self, states: RobotStates, slopes: Slopes, N_bar: Float[Array, "n v k"] | None) -> Moved:
         """Gradients with respect to y, dy and ddy."""
         found = self.followed(states)
-        y = np.einsum("nv,nvd->nd", slopes.q, found.N)
-        y += np.einsum("nv,nvd->nd", slopes.dq, found.dq_y) + np.einsum("nv,nvd->nd", slopes.ddq, found.ddq_y)
-        dy = np.einsum("nv,nvd->nd", slopes.dq, found.N) + np.einsum("nv,nvd->nd", slopes.ddq, found.ddq_dy)
-        ddy = np.einsum("nv,nvd->nd", slopes.ddq, found.N)
+        y = (
+            _combined(slopes.q, found.N)
+            + _combined(slopes.dq, found.dq_y)
+            + _combined(slopes.ddq, found.ddq_y)
+        )
+        dy = _combined(slopes.dq, found.N) + _combined(slopes.ddq, found.ddq_dy)
+        ddy = _combined(slopes.ddq, found.N)
         if N_bar is not None:
             turned = self._directions_back(found.N, N_bar)
-            push = np.einsum("nxc,nxd->ncd", found.inverse, turned[:, self.rest])
-            y -= np.einsum("incv,ncv->ni", found.A_y, np.einsum("ncd,nvd->ncv", push, found.N))
+            push = np.swapaxes(found.inverse, 1, 2) @ turned[:, self.rest] @ np.swapaxes(found.N, 1, 2)
+            n, d = y.shape
+            y -= (found.A_y.reshape(n, d, -1) @ push.reshape(n, -1, 1))[:, :, 0]
         return y, dy, ddy
 
     def followed(self, states: RobotStates) -> ClosedFollowed:
@@ -246,17 +250,16 @@ class ClosedPath:
         inverse = _left_inverse(closure.values(q).A[:, kept][:, :, self.rest])
         N = states.tangent
         dq_y, ddq_y, ddq_dy = np.zeros((3, n, v, d))
-        A_y = np.empty((d, n, len(kept), v))
+        A_y = np.empty((n, d, len(kept), v))
         for i in range(d):
             stepped = along(self.mechanism, q, N[:, :, i])
-            A_y[i] = closure.values(stepped).A[:, kept].imag / _STEP
-            dq_y[:, self.rest, i] = -_solved(inverse, np.einsum("ncv,nv->nc", A_y[i], dq))
+            A_y[:, i] = closure.values(stepped).A[:, kept].imag / _STEP
+            dq_y[:, self.rest, i] = -_applied(inverse, _applied(A_y[:, i], dq))
             gamma = closure.bias(stepped, dq + 1j * _STEP * dq_y[:, :, i])[:, kept].imag / _STEP
-            change = np.einsum("ncv,nv->nc", A_y[i], ddq) + gamma
-            ddq_y[:, self.rest, i] = -_solved(inverse, change)
+            ddq_y[:, self.rest, i] = -_applied(inverse, _applied(A_y[:, i], ddq) + gamma)
             # The bias is quadratic in the velocities: this difference is exact.
             ahead, behind = (closure.bias(q, dq + sign * N[:, :, i])[:, kept] for sign in (1.0, -1.0))
-            ddq_dy[:, self.rest, i] = -_solved(inverse, 0.5 * (ahead - behind))
+            ddq_dy[:, self.rest, i] = -_applied(inverse, 0.5 * (ahead - behind))
         return ClosedFollowed(N, dq_y, ddq_y, ddq_dy, A_y, inverse)
 
     def _tangent(self, N: Float[Array, "n v d"]) -> Float[Array, "n v d"]:
@@ -313,5 +316,11 @@ def _left_inverse(A: Float[Array, "n c x"]) -> Float[Array, "n x c"]:
     return found
 
 
-def _solved(inverse: Float[Array, "n x c"], side: Float[Array, "n c"]) -> Float[Array, "n x"]:
-    return np.asarray(np.einsum("nxc,nc->nx", inverse, side))
+def _applied(M: Float[Array, "n a b"], x: Float[Array, "n b"]) -> Float[Array, "n a"]:
+    """M x of every sample."""
+    return np.asarray((M @ x[:, :, None])[:, :, 0])
+
+
+def _combined(x: Float[Array, "n a"], M: Float[Array, "n a b"]) -> Float[Array, "n b"]:
+    """X' M of every sample."""
+    return np.asarray((x[:, None, :] @ M)[:, 0])

@@ -22,6 +22,7 @@ _NEAR = 0.3  # soft limits closer than this (in shares) enter the quadratic prog
 # Share of every limit's width that one step may use with nonlinear limits (trust region).
 _REACH, _LEAST_REACH = 0.15, 1e-3
 _ITERATIONS = 60
+_SOME, _MANY = 12, 30  # steps before a descent may be given up, and steps that would have to reach the target
 COARSE = 0.03  # tolerance of descents that are compared: a change of all sigmas by parts in 1000
 _WIDEST = 1e6  # of a row's own size: means no bound
 
@@ -136,7 +137,8 @@ def descend(
         iterations: Maximum number.
         tolerance: Ends when a step predicts a smaller gain than this (values are logarithms).
         price: Penalty of soft limits, per share and sample exceeded.
-        target: Value to be reached: the descent ends when ten steps like the next one would not reach it.
+        target: Value to be reached: after some steps, the descent ends if many like the next one would not
+            reach it.
         watch: Called with every motion; True ends the descent.
     """
     here = problem.evaluate(problem.blocks.inside(z))
@@ -159,7 +161,8 @@ def descend(
         promised = -(slope @ p + 0.5 * p @ B @ p)
         left = price * np.maximum(A @ p - b, 0.0).sum() if len(b) else 0.0
         promised += price * here.violation - left
-        if not promised >= max(tolerance, 0.1 * (here.value - target)):
+        hopeless = iteration >= _SOME and promised < (here.value - target) / _MANY
+        if hopeless or not promised >= tolerance:
             return Descent(here, iteration, bool(promised < tolerance))
         tried, step = _search(problem, here, p, promised, price)
         reach = min(2.0 * reach, 1.0) if step == 1.0 and np.isfinite(reach) else reach * max(step, 0.25)

@@ -66,8 +66,11 @@ class SoftLimit(Protocol):
     def excess(self, states: RobotStates) -> Float[Array, "s n"]:
         """Values h, shape (s, n): 0.1 means exceeded by a tenth."""
 
-    def slopes(self, states: RobotStates) -> Float[Array, "o s n d"]:
-        """Derivatives by position and first, second (for a jerk also third) rate of the moved coordinates."""
+    def slopes(self, states: RobotStates, needed: Bool[Array, "s"] | None = None) -> Float[Array, "o s n d"]:
+        """Derivatives by position and first, second (for a jerk also third) rate of the moved coordinates.
+
+        Rows that are not needed may be zero.
+        """
 
     def reached(self, side: Side, h: float) -> float:
         """The value in SI that corresponds to a row h of one side."""
@@ -103,7 +106,7 @@ class SoftLimits:
         for limit in self.limits:
             rows = slice(at, at + len(limit.sides))
             if needed[rows].any():
-                own = limit.slopes(states)
+                own = limit.slopes(states, needed[rows])
                 found[: len(own), rows] = own
             at = rows.stop
         return found

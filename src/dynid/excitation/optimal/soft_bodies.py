@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from dynid.common.arrays import Array, Float
+from dynid.common.arrays import Array, Bool, Float
 from dynid.excitation.optimal.paths import Path, RobotStates
 from dynid.excitation.optimal.soft import Ranged, Side, both_sides, shares
 from dynid.excitation.series import symmetric_range
@@ -64,7 +64,7 @@ class Workspace(Ranged):
             [row for body, axis, low, high in self._rows for row in shares(p[:, body, axis], low, high)]
         )
 
-    def slopes(self, states: RobotStates) -> Float[Array, "3 s n d"]:
+    def slopes(self, states: RobotStates, needed: Bool[Array, "s"] | None = None) -> Float[Array, "3 s n d"]:
         """Speeds of the origins."""
         V = self._bodies.twists(states)
         out = np.zeros((3, 2 * len(self._rows), len(states.q), len(V)))
@@ -151,7 +151,7 @@ class Collisions:
         """Distance between the surfaces of every pair, in [m]; negative: they overlap."""
         return np.asarray(self._clearance - self._least[:, None] * self.excess(states))
 
-    def slopes(self, states: RobotStates) -> Float[Array, "3 s n d"]:
+    def slopes(self, states: RobotStates, needed: Bool[Array, "s"] | None = None) -> Float[Array, "3 s n d"]:
         """Approach speed of the nearest points."""
         own, motion, V = self._own, self._own.poses(states), self._own.twists(states)
         out = np.zeros((3, len(self.sides), len(states.q), len(V)))
@@ -210,7 +210,7 @@ class Floor:
         ends, radii = self._own.ends(states), self._own.radii
         return np.array([ends[c, e, :, 2] - radii[c] - self._floor for c, e in self._rows])
 
-    def slopes(self, states: RobotStates) -> Float[Array, "3 s n d"]:
+    def slopes(self, states: RobotStates, needed: Bool[Array, "s"] | None = None) -> Float[Array, "3 s n d"]:
         """Falling speed of the ends."""
         own, ends = self._own, self._own.ends(states)
         motion, V = own.poses(states), own.twists(states)

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from dynid.common.arrays import Array, Float
+from dynid.common.arrays import Array, Bool, Float
 from dynid.common.batched import cholesky, eigh, eigvalsh, inv
 from dynid.excitation.closed import places
 from dynid.excitation.efforts import effort_range
@@ -55,7 +55,7 @@ class FollowingJoints(Ranged):
             rows += shares(signals[order] @ weights, low, high)
         return np.array(rows)
 
-    def slopes(self, states: RobotStates) -> Float[Array, "4 s n d"]:
+    def slopes(self, states: RobotStates, needed: Bool[Array, "s"] | None = None) -> Float[Array, "4 s n d"]:
         """From the sensitivities of the coordinates."""
         found = self.path.followed(states)
         none = np.zeros_like(found.N)
@@ -127,7 +127,7 @@ class Singularity:
         """One row for each of them."""
         return self._values(states.tangent)
 
-    def slopes(self, states: RobotStates) -> Float[Array, "3 s n d"]:
+    def slopes(self, states: RobotStates, needed: Bool[Array, "s"] | None = None) -> Float[Array, "3 s n d"]:
         """From the exact derivative of N.
 
         Squares of singular values are eigenvalues of M x = lam S x, M = (C N)'(C N), S = (U^-1 N)'(U^-1 N).
@@ -146,9 +146,9 @@ class Singularity:
                 lam = np.maximum(squares[:, end], 1e-15 * squares[:, -1])
                 # Both products with dN, as one row vector: C and U do not move.
                 left = along @ C - lam[:, None] * across / self._units
-                pushed = np.einsum("nx,nxc->nc", left[:, self.path.rest], found.inverse)
-                moved = np.einsum("incv,nv->nic", found.A_y, (found.N @ x)[:, :, 0])
-                change = -2.0 * np.einsum("nc,nic->ni", pushed, moved)
+                pushed = left[:, None, self.path.rest] @ found.inverse  # (n, 1, c)
+                moved = found.A_y @ (found.N @ x)[:, None]  # (n, d, c, 1)
+                change = -2.0 * (pushed[:, None] @ moved)[:, :, 0, 0]
                 out[0, row] += sign * 0.5 * change / lam[:, None] / self._most
         return out
 
@@ -233,11 +233,14 @@ class EffortLimits(Ranged):
         tau = self.efforts(states)
         return np.array([row for k, low, high in self._bounds for row in shares(tau[:, k], low, high)])
 
-    def slopes(self, states: RobotStates) -> Float[Array, "3 s n d"]:
-        """One adjoint pass per motor."""
+    def slopes(self, states: RobotStates, needed: Bool[Array, "s"] | None = None) -> Float[Array, "3 s n d"]:
+        """One adjoint pass per motor whose rows are needed."""
         entries = self._entries(states)
         rows = []
-        for k, low, high in self._bounds:
+        for i, (k, low, high) in enumerate(self._bounds):
+            if needed is not None and not needed[2 * i : 2 * i + 2].any():
+                rows += 2 * [np.zeros((3, *states.moved[0].shape))]
+                continue
             weights = np.zeros_like(entries.model)
             weights[self.rows.entries[k]] = (2.0 * self.chi[self.rows.columns[k]] / (high - low))[:, None]
             one = np.array(self.rows.back(entries, weights))
