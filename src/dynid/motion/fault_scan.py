@@ -77,7 +77,7 @@ def spikes(
     least: float,
     breaks: Bool[Array, "n"] | None = None,
 ) -> list[Int[Array, "k"]]:
-    """Samples far from their neighbours, by Hampel's test, of each signal; only candidates are tested.
+    """Samples far from their neighbours, by Hampel's test, of each signal.
 
     Args:
         values: Signals; NaN is not a spike.
@@ -87,40 +87,40 @@ def spikes(
     """
     n = len(values)
     found: list[list[Int[Array, "k"]]] = [[np.zeros(0, int)] for _ in known]
-    smallest: dict[int, float] = {}
-    for part in parts(values[: n if n >= 4 * _HALF else 0], _REACH):
-        for k, one in enumerate(known):
-            x = filled(part.rows[one.column])
-            bent = np.flatnonzero(_bend(x) > _least_bend(one))
-            if len(bent):
-                if k not in smallest:
-                    usual = _SPIKE * max(_USUAL * one.usual, one.level)
-                    smallest[k] = max(usual, least * _spread(values[:, one.column]))
-                at = _tested(x, bent, smallest[k]) + part.first
+    if n >= 4 * _HALF:
+        limits = [_limits(values[:, one.column], one, least) for one in known]
+        for part in parts(values, _REACH):
+            for own, one, limit in zip(found, known, limits, strict=True):
+                at = part.first + _spikes_of(filled(part.rows[one.column]), *limit)
                 at = at[(at >= part.start) & (at < part.stop)]
-                found[k].append(at[np.isfinite(values[at, one.column])])
+                own.append(at[np.isfinite(values[at, one.column])])
     begins = np.zeros(0, int) if breaks is None else np.flatnonzero(breaks)
     return [_inside(np.concatenate(own), begins) for own in found]
 
 
-def _least_bend(one: Facts) -> float:
-    """Distance from the middle of its neighbours that makes a sample a candidate."""
-    return _SPIKE * max(0.5 * _USUAL * one.usual, 0.5 * one.level, 1e-12 * max(abs(one.low), abs(one.high)))
+def _limits(x: Float[Array, "n"], one: Facts, least: float) -> tuple[float, float]:
+    """Smallest distance of a spike from the median, and of a candidate from the middle of its neighbours."""
+    away = _SPIKE * max(_USUAL * one.usual, one.level)
+    bend = 0.5 * _SPIKE * max(_USUAL * one.usual, one.level, 2e-12 * max(abs(one.low), abs(one.high)))
+    return max(away, least * _spread(x)), bend
 
 
-def _tested(x: Float[Array, "n"], bent: Int[Array, "k"], least: float) -> Int[Array, "s"]:
-    """Samples beside or at a bend that pass Hampel's test.
+def _spikes_of(x: Float[Array, "n"], least: float, bend: float) -> Int[Array, "s"]:
+    """Samples of a signal without NaN that pass Hampel's test.
 
     Args:
         x: A signal without NaN.
-        bent: Entries of `_bend` beyond its threshold.
         least: Smallest distance from the median.
+        bend: Smallest distance of the sample, or of one beside it, from the middle of its neighbours.
     """
-    candidates = np.unique(bent[:, None] + np.arange(3))  # a spike bends its neighbours too
     # Neighbours of a single sample that is `away` are closer to the median than `_BESIDE` of that.
-    for d in (-3, -2, 2, 3):
-        beside = x[np.clip(candidates + d, 0, len(x) - 1)]
-        candidates = candidates[np.abs(x[candidates] - beside) > 0.99 * (1.0 - _BESIDE) * least]
+    apart = 0.99 * (1.0 - _BESIDE) * least
+    rise = x[2:] - x[:-2]
+    up, down = rise > apart, rise < -apart
+    candidates = 2 + np.flatnonzero((up[:-2] & down[2:]) | (down[:-2] & up[2:]))
+    if len(candidates):
+        bent = np.pad(_bend(x) > bend, 2)
+        candidates = candidates[bent[candidates] | bent[candidates + 1] | bent[candidates + 2]]
     if not len(candidates):
         return candidates
     around = np.clip(candidates[:, None] + np.arange(-_HALF, _HALF + 1), 0, len(x) - 1)
