@@ -2,7 +2,8 @@
 
 One setting after the other, each with the best of those before: estimator, velocities, cutoff,
 friction (of all drives, then of each by its own effort), mask, and the estimator again. A pass over the logs
-serves all friction terms and estimators.
+serves all friction terms and estimators. What cannot be better by the margin is not tried: no settings
+predict the reference rows better than a fit to these rows themselves.
 """
 
 from __future__ import annotations
@@ -135,15 +136,20 @@ def _searched(search: Search, open_: frozenset[str], sets: tuple[tuple[str, ...]
         best = _estimator(search, best)
     if "velocity" in open_:
         best = _velocity(search, best)
-    if "cutoff" in open_:
+    if "cutoff" in open_ and _may_gain(search, best):
         best = _cutoff(search, best)
     if "friction" in open_:
-        best = _friction(search, best, sets)
-    if "mask" in open_:
+        search, best = _friction(search, best, sets)
+    if "mask" in open_ and _may_gain(search, best):
         best = _simplest(search, [best, replace(best, mask="none")])
     if "estimator" in open_:
         best = _estimator(search, best)
     return best
+
+
+def _may_gain(search: Search, best: Candidate) -> bool:
+    """Whether other settings may predict better by the margin, over all efforts in all folds."""
+    return not np.mean(search.tried(best) - search.least()) <= _MARGIN
 
 
 def _estimator(search: Search, best: Candidate) -> Candidate:
@@ -154,28 +160,31 @@ def _estimator(search: Search, best: Candidate) -> Candidate:
     """
     linear, consistent = (replace(best, estimator=name) for name in ("wls", "consistent"))
     exist, explained = search.bodies(linear)
+    search.tried(linear)
     if not exist:
-        return _simplest(search, [linear])
+        return linear
     if explained:
-        return _simplest(search, [linear, consistent])
+        return _simplest(search, [linear, consistent]) if _may_gain(search, linear) else linear
     return min((linear, consistent), key=lambda one: float(search.tried(one).mean()))
 
 
-def _friction(search: Search, best: Candidate, sets: tuple[tuple[str, ...], ...]) -> Candidate:
+def _friction(search: Search, best: Candidate, sets: tuple[tuple[str, ...], ...]) -> tuple[Search, Candidate]:
     """Friction terms; loads are predicted by the best fit so far."""
     chi = search.fitted(best, None)
     if chi is None:
-        return best
+        return search, best
     # Each fold of a consistent estimate is a semidefinite program: sets that seldom win are not tried.
     tried = [one for one in sets if "Fk" not in one or best.estimator == "wls"]
     tried = [one for one in tried if "Fl" not in one or search.condition(best) < _WEAK]
     names = (parameter.name for parameter in search.parameters(best))
-    search.extended(tuple(tried), dict(zip(names, chi.tolist(), strict=True)))
+    plain, search = search, search.extended(tuple(tried), dict(zip(names, chi.tolist(), strict=True)))
+    if not _may_gain(search, best):
+        return plain, best
     candidates = [replace(best, friction=" ".join(one)) for one in tried]
     best = _simplest(search, candidates)
     best = _simplest(search, [best, *_single_drives(search, best, candidates)])
     search.narrowed(tuple(dict.fromkeys(drive_of(best, search.robot.drive).values())))
-    return best
+    return search, best
 
 
 def _single_drives(search: Search, best: Candidate, candidates: Sequence[Candidate]) -> Iterator[Candidate]:
@@ -217,7 +226,7 @@ def _velocity(search: Search, best: Candidate) -> Candidate:
         )
         if np.median(of_measured) > _NOISIER * np.median(of_derived):
             return _simplest(search, [derived, best], 0.0)
-    return _simplest(search, [best, derived], _DOUBTS)
+    return _simplest(search, [best, derived], _DOUBTS) if _may_gain(search, best) else best
 
 
 def _cutoff(search: Search, best: Candidate) -> Candidate:

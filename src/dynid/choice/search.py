@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from copy import copy
 from dataclasses import replace
 
 import numpy as np
@@ -14,7 +15,7 @@ from dynid.choice.fold_rows import fold_rows, selected, squares, without
 from dynid.common.arrays import Array, Float
 from dynid.common.errors import InputError, NoResultError
 from dynid.estimator.consistent import consistent_exists
-from dynid.estimator.estimator import estimator_named, solve_weighted
+from dynid.estimator.estimator import estimator_named, solve_weighted, solved_within
 from dynid.estimator.standard_space import StandardSpace
 from dynid.experiment.experiment import Experiment
 from dynid.linear import base_of, speed_bounds, vector
@@ -31,6 +32,8 @@ from dynid.unknown import Task
 from dynid.validation.folds import Fold
 
 _SINGULAR = 1e10  # condition (scaled columns) above which a column is lost without a fold
+_DEPENDENT = 1e-12  # of the largest eigenvalue (unit columns): this combination of columns is zero
+_PASSES = 3  # of weights
 _NEGLIGIBLE = 5e-3  # of an effort: smaller errors are no reason to prefer a candidate
 
 
@@ -62,11 +65,13 @@ class Search:
         self.size = np.zeros((len(parts), 0))
         self._passes: dict[tuple[float | None, str, str], tuple[System, Problem]] = {}
         self._data: dict[tuple[object, ...], tuple[Problem, BaseSystem]] = {}
+        self._fits: dict[tuple[Candidate, int | None], Float[Array, "p"] | None] = {}
         self._spaces: dict[tuple[object, ...], StandardSpace] = {}
         self._bases: dict[str, BaseSet] = {}
         self._weights: dict[tuple[float | None, str, str], dict[tuple[str, str], float]] = {}
         self._bodies: dict[Candidate, tuple[bool, bool]] = {}
         self._judge: System | None = None
+        self._least: Float[Array, "c"] | None = None
         self._problem: Problem | None = None
         self._reference: Experiment | None = None
 
@@ -83,11 +88,41 @@ class Search:
         self.folds = tuple(k for k in self.folds if self.fitted(plain, k) is not None)
         self.size = self.size[list(self.folds)]
 
-    def extended(self, sets: tuple[tuple[str, ...], ...], loads: dict[str, float]) -> None:
-        """Loads of friction are known from here on: passes are streamed again."""
-        self.sets, self.loads, self._passes, self._data = sets, loads, {}, {}
+    def extended(self, sets: tuple[tuple[str, ...], ...], loads: dict[str, float]) -> Search:
+        """The same search with columns of more sets; loads of friction are predicted by these parameters."""
         assert self._reference is not None  # noqa: S101 (set at the start)
-        self._judge = self._pass(self._reference)[0]
+        other = copy(self)
+        other.sets, other.loads, other._passes, other._data = sets, loads, {}, {}
+        other._fits, other._least = {}, None
+        other._judge = other._pass(self._reference)[0]
+        return other
+
+    def least(self) -> Float[Array, "c"]:
+        """Smallest error that settings can reach, as in `tried`: of a fit to the reference rows themselves.
+
+        A fit to other rows, or within limits, is no better on these rows, except by chance.
+        """
+        assert self._judge is not None  # noqa: S101 (set at the start)
+        if self._least is not None:
+            return self._least
+        number = {name: j for j, name in enumerate(self.efforts)}
+        G = np.zeros((*self.size.shape, *2 * (len(self._judge.parameters) + 1,)))
+        for group in self._judge.groups:
+            assert group.times is not None  # noqa: S101 (made by `fold_rows`)
+            at = np.append(group.columns, -1)
+            for block, k in zip(group.blocks, group.times.tolist(), strict=True):
+                if k in self.folds:
+                    G[self.folds.index(k), number[group.name]][np.ix_(at, at)] += block.R.T @ block.R
+        moved = self.size > 0.0
+        share = np.ones_like(self.size)
+        for _ in range(_PASSES):  # each square divided by itself: the mean of logarithms is least
+            weights = np.where(moved, 1.0 / np.where(moved, self.size * share, 1.0), 0.0)
+            chi = _nearest(np.tensordot(weights, G, 2))
+            left = np.einsum("kjab,a,b->kj", G, chi, chi)
+            share = np.where(moved, np.maximum(left, 0.0) / np.where(moved, self.size, 1.0), 1.0)
+            share = share + _NEGLIGIBLE**2
+        self._least = np.asarray(0.5 * np.log(share[moved]))
+        return self._least
 
     def narrowed(self, sets: tuple[tuple[str, ...], ...]) -> None:
         """Only the columns of these sets are needed in further passes."""
@@ -113,18 +148,25 @@ class Search:
 
         None if some parameter is not determined without this fold.
         """
+        if (candidate, fold) not in self._fits:
+            try:
+                self._fits[candidate, fold] = self._new_fit(candidate, fold)
+            except NoResultError:
+                self._fits[candidate, fold] = None
+        return self._fits[candidate, fold]
+
+    def _new_fit(self, candidate: Candidate, fold: int | None) -> Float[Array, "p"] | None:
         problem, data = self._seen(candidate)
         experiment = applied(candidate, self.task.experiment)
         system = without(data.blocked(), fold)
         constraint = estimator_named(candidate.estimator).constraint
-        try:
-            linear = solve_weighted(system, self._weights_of(candidate, data, system))
-        except NoResultError:
-            return None
+        weights = self._weights_of(candidate, data, system)
+        if constraint is None:
+            chi = solved_within(system, weights, _SINGULAR)
+            return None if chi is None else np.asarray(data.S @ chi + data.base.c)
+        linear = solve_weighted(system, weights)
         if not linear.condition_scaled < _SINGULAR:
             return None
-        if constraint is None:
-            return np.asarray(data.S @ linear.chi + data.base.c)
         own = replace(data, system=system)
         key = (rows_of(candidate), candidate.friction)
         if key not in self._spaces:
@@ -219,6 +261,16 @@ class Search:
     def percent(self, candidate: Candidate) -> float:
         """Held-out error of a candidate, geometric mean over efforts and folds."""
         return 100.0 * float(np.exp(self.tried(candidate).mean()))
+
+
+def _nearest(G: Float[Array, "p1 p1"]) -> Float[Array, "p1"]:
+    """Parameters and -1 for the measured side, of the least squares G = [W Y]^T [W Y]; W may lack rank."""
+    scale = np.sqrt(np.maximum(np.diag(G), np.finfo(float).tiny))
+    unit = G / np.outer(scale, scale)
+    values, vectors = np.linalg.eigh(unit[:-1, :-1])
+    kept = values > _DEPENDENT * values[-1]
+    chi = vectors[:, kept] @ ((vectors[:, kept].T @ unit[:-1, -1]) / values[kept])
+    return np.append(chi * scale[-1] / scale[:-1], -1.0)
 
 
 def _speeds(robot: Mechanism, sets: tuple[tuple[str, ...], ...], problem: Problem | None) -> dict[str, float]:

@@ -161,6 +161,15 @@ def solve_weighted(
     )
 
 
+def solved_within(system: System, weights: Float[Array, "g"], condition: float) -> Float[Array, "p"] | None:
+    """Only the parameters for given weights, shape (p,), SI; None above a condition (unit columns)."""
+    factor = weighted(group_factors(system), weights)
+    chi, root, _ = least_squares(factor)
+    # Norms of Frobenius bound the singular values from above.
+    bound = np.sqrt(len(chi)) * np.linalg.norm(root * np.linalg.norm(factor.W, axis=0)[:, None])
+    return chi if bound < condition or conditions(factor.W)[1] < condition else None
+
+
 def _inflated(
     system: System, factors: list[Factor], weights: Float[Array, "g"], root: Float[Array, "p p"]
 ) -> Float[Array, "p p"]:
