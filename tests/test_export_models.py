@@ -368,8 +368,8 @@ def test_values_that_mujoco_adds_or_puts_in_place_of_the_written_ones_are_switch
 HOSTILE = ('"; rm -rf ~', "*/ //", "a'b\"c", "<script>&amp;", "]]> -- -->", "x\ny", "${jndi}", "-- x --")
 
 
-# `tests/test_export_code.py` has those of code.
-@pytest.mark.parametrize("form", [name for name in EXPORTERS if name not in ("c", "numpy")])
+# `tests/test_export_code.py` and `tests/test_export_fmu.py` have those of code.
+@pytest.mark.parametrize("form", [name for name in EXPORTERS if name not in ("c", "fmu", "numpy")])
 def test_hostile_names_break_no_export(form: str, tmp_path: Path) -> None:
     robot, truth = robot_of("serial6")
     joints, names = [], {"base": "base"}

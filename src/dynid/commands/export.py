@@ -26,7 +26,7 @@ _NO_RESULT = 3
     multiple=True,
     required=True,
     metavar="FORMAT...",
-    help="One or several of urdf, mjcf, sdf, yaml, ros2, actuators, ur, franka, c, numpy.",
+    help="One or several of urdf, mjcf, sdf, yaml, ros2, actuators, ur, franka, c, fmu, numpy.",
 )
 @click.option(
     "--out", type=click.Path(file_okay=False, path_type=Path), help="Folder [default: RESULT-export]."

@@ -48,6 +48,7 @@ EXPORTERS: Registry[Exporter] = Registry(
         "ur": "dynid.exporters.payloads:export_ur",
         "franka": "dynid.exporters.payloads:export_franka",
         "c": "dynid.exporters.code:export_c",
+        "fmu": "dynid.exporters.code:export_fmu",
         "numpy": "dynid.exporters.code:export_numpy",
     },
     gives=("dynid.exporters.contract:Exported", "builtins:list", "builtins:tuple"),
@@ -101,7 +102,7 @@ def export(
     Args:
         result: An estimate, a result.json or its folder.
         to: One format or several: `urdf`, `mjcf`, `sdf`, `yaml`, `ros2`, `actuators`, `ur`, `franka`, `c`,
-            `numpy`, or those of installed packages.
+            `fmu`, `numpy`, or those of installed packages.
         out: Folder, made if it does not exist; files of the same names are replaced.
         robot: Instead of the robot of the result.
         not_physical: What to do if no physically consistent robot has the base parameters (`full_set`).
@@ -122,7 +123,7 @@ def export(
     with single_threaded_blas(), _staged(folder) as staging:
         # Formats of base parameters need no real bodies.
         strict = any(name in FULL for name in exporters)
-        full = full_set(estimate, experiment, mechanism, not_physical if strict else "mark", payload)
+        full = full_set(estimate, experiment, mechanism, not_physical if strict else "ignore", payload)
         choices = {**full.estimate.choices, "export": " ".join(full.notes)}
         full = replace(full, estimate=replace(full.estimate, choices=choices))
         logs = logs_of(full, experiment)

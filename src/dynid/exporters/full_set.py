@@ -37,7 +37,7 @@ from dynid.mechanism.parameters import Parameter, parameter_table
 from dynid.prediction.predict import refuse_per_mass
 from dynid.statistics.estimate import Estimate, ParameterEstimate
 
-NotPhysical = Literal["noise", "refuse", "nearest", "mark"]
+NotPhysical = Literal["noise", "refuse", "nearest", "mark", "ignore"]
 _NOISE = 5.0  # standard deviations that noise may put a set outside of what is physical
 PayloadUse = Literal["link", "merge", "leave-out"]
 
@@ -80,7 +80,7 @@ def full_set(
         mechanism: Its robot, with all payloads that it can carry.
         not_physical: If no physically consistent bodies have these base parameters: take the nearest
             consistent set if noise explains the difference, refuse, take the nearest set however far it is,
-            or write the values as they are.
+            write the values as they are, or the same without a note, where no bodies are written.
         payload: Identified payloads as bodies of their own, merged into their carriers, or left out.
     """
     if mechanism.force_sensor is not None:
@@ -111,9 +111,9 @@ def _chosen(space: EffortSpace, not_physical: NotPhysical) -> tuple[Float[Array,
         far = "" if near is None else f"; the nearest that is real is {near[1]:.2g} sigma away"
         text = f"no physically consistent robot has these base parameters: {reason}{far}"
         raise InputError(text, remedy=REMEDY)
-    if not_physical == "mark":
+    if not_physical in ("mark", "ignore"):
         note = f"NOT PHYSICAL: {reason}. The values are written as they are; simulators may refuse them."
-        return written_as_found(space), (note,), False
+        return written_as_found(space), (note,) if not_physical == "mark" else (), False
     values, distance = near or nearest_set(space)
     note = (
         f"The base parameters are not physical ({reason}). The nearest physically consistent set is written,"

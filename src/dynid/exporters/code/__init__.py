@@ -16,6 +16,7 @@ import numpy as np
 from dynid.common.errors import InputError
 from dynid.exporters.code.c_file import CFile
 from dynid.exporters.code.compiled import c_efforts, compiler, compiler_version, module_efforts
+from dynid.exporters.code.fmu import fmu_efforts, write_fmu
 from dynid.exporters.code.model import ControllerModel, controller_model
 from dynid.exporters.code.numpy_file import NumpyFile
 from dynid.exporters.code.values import kept_values
@@ -37,6 +38,20 @@ def export_c(estimate: Estimate, mechanism: Mechanism, folder: Path) -> Exported
         files,
         lambda: c_efforts(files[0], made.name, count),  # refused where there is no compiler
         "" if program is None else compiler_version(program),
+        _left_out(mechanism, model),
+    )
+
+
+def export_fmu(estimate: Estimate, mechanism: Mechanism, folder: Path) -> Exported:
+    """Write NAME.fmu."""
+    model = _model(estimate, mechanism)
+    made = CFile(model, _about(estimate, model))
+    file, program = folder / f"{made.name}.fmu", compiler()
+    write_fmu(made, file)
+    return Exported(
+        (file,),
+        lambda: fmu_efforts(file, made.name, len(model.robot.actuators)),
+        "" if program is None else f"FMI 3.0, {compiler_version(program)}",
         _left_out(mechanism, model),
     )
 

@@ -38,17 +38,22 @@ def compiler_version(program: str) -> str:
 
 def library(source: Path, flags: Sequence[str] = _FLAGS) -> ctypes.CDLL:
     """A C file, compiled in a temporary folder and loaded; its header is beside it."""
+    with tempfile.TemporaryDirectory() as folder:
+        target = Path(folder) / "controller.so"
+        compiled([source], target, flags)
+        return ctypes.CDLL(str(target))  # stays loaded without its file
+
+
+def compiled(sources: Sequence[Path], target: Path, flags: Sequence[str] = _FLAGS) -> None:
+    """Compile C files into a shared library."""
     program = compiler()
     if program is None:
         raise InputError(NO_COMPILER, remedy="install a C compiler")
-    with tempfile.TemporaryDirectory() as folder:
-        target = Path(folder) / "controller.so"
-        command = [program, *flags, str(source.resolve()), "-o", str(target), "-lm"]
-        made = _run(command)
-        if made.returncode != 0:
-            text = [*made.stderr.strip().splitlines(), "no message"]
-            raise InputError(f"the compiler refuses the code: {text[0]}", file=source)
-        return ctypes.CDLL(str(target))  # stays loaded without its file
+    command = [program, *flags, *(str(one.resolve()) for one in sources), "-o", str(target), "-lm"]
+    made = _run(command)
+    if made.returncode != 0:
+        text = [*made.stderr.strip().splitlines(), "no message"]
+        raise InputError(f"the compiler refuses the code: {text[0]}", file=sources[0])
 
 
 def _run(command: list[str]) -> subprocess.CompletedProcess[str]:
