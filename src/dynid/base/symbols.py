@@ -21,8 +21,9 @@ from dynid.common.errors import DynidError
 Coefficients = Mapping[tuple[str, str], float]
 
 MAX_EVALUATIONS = 40
-_JOINT = 15  # geometries with all dimensions changed at once
-_HELD_OUT = 5  # of them, not used to fit
+# Geometries with all dimensions changed at once, and how many of them are not used to fit; more where few do
+# not give all formulas.
+_JOINT = ((7, 3), (15, 5))
 _MOVES = 1e-9  # relative change above which a coefficient depends on a dimension
 _SEED = 20240229
 
@@ -80,37 +81,43 @@ def recover_symbols(
     first = np.array([nominal[key] for key in keys])
     rng = np.random.default_rng(_SEED)
     evaluate = _evaluator(mechanism, mechanism.rebuild, coefficients, names, keys)
-    tests = _test_sets(len(names), MAX_EVALUATIONS - 1 - _JOINT)
+    tests = _test_sets(len(names), MAX_EVALUATIONS - 1 - _JOINT[-1][0])
     single = _run(evaluate, [values * _factors(rng, row) for row in tests])
     movable = _movable(tests, single.C)
-    joint = _run(evaluate, [values * _factors(rng, movable) for _ in range(_JOINT)])
-    X = np.vstack([values, single.X, joint.X])
-    C = np.vstack([first, single.C, joint.C])
-    found = {}
+    runs = _Runs(np.vstack([values, single.X]), np.vstack([first, single.C]))
+    matters = [_matters(tests, column, nominal) for column, nominal in zip(single.C.T, first, strict=True)]
+    done, found = 0, dict[tuple[str, str], str | None]()
+    for count, held in _JOINT:
+        joint = _run(evaluate, [values * _factors(rng, movable) for _ in range(done, count)])
+        runs, done = _Runs(np.vstack([runs.X, joint.X]), np.vstack([runs.C, joint.C])), count
+        for k, key in enumerate(keys):
+            if found.get(key) is None:
+                found[key] = _formula(names, runs, k, matters[k], held, _length_degree(key, units))
+        if all(found[key] is not None for key, own in zip(keys, matters, strict=True) if own.any()):
+            break
+    texts = {}
     for k, key in enumerate(keys):
-        matters = _matters(tests, single.C[:, k], first[k])
-        text = _text(names, X, C[:, k], matters, _length_degree(key, units))
+        labels = [names[i] for i in np.flatnonzero(matters[k]).tolist()]
+        text = found[key] or (f"{exact_text(float(first[k]))} ({', '.join(labels)})" if labels else None)
         if text is not None:
-            found[key] = text
-    return found
+            texts[key] = text
+    return texts
 
 
-def _text(
+def _formula(
     names: Sequence[str],
-    X: Float[Array, "runs constants"],
-    c: Float[Array, "runs"],
+    runs: _Runs,
+    k: int,
     matters: Bool[Array, "constants"],
+    held: int,
     degree: int | None,
 ) -> str | None:
-    own = np.flatnonzero(matters)
-    labels = [names[i] for i in own.tolist()]
+    """Formula of coefficient k in the dimensions that matter, if there is one."""
+    own, c = np.flatnonzero(matters), runs.C[:, k]
     # Where a dimension changed the groupings themselves there is no coefficient to compare.
     known = np.isfinite(c)
-    held = int(np.count_nonzero(known[-_HELD_OUT:]))
-    text = find_formula(labels, X[known][:, own], c[known], held, degree)
-    if text is None and labels:
-        return f"{exact_text(float(c[0]))} ({', '.join(labels)})"
-    return text
+    held = int(np.count_nonzero(known[-held:]))
+    return find_formula([names[i] for i in own.tolist()], runs.X[known][:, own], c[known], held, degree)
 
 
 def _evaluator(
