@@ -15,7 +15,7 @@ from dynid.excitation.optimal.soft import SoftLimits, fine_motion, worst_between
 _DRAWS = 12
 _SMALLER = 0.75
 _REPAIRS = 6
-_FIRST, _FIRST_TOLERANCE = 120, 0.1  # steps of a first descent, and its tolerance: starts differ by more
+_FIRST, _FIRST_TOLERANCE = 60, 0.3  # steps of a first descent, and its tolerance: starts differ by more
 _REGROWTH = 60  # steps of the descent from a motion that was made smaller
 _STEP = 0.08  # largest share by which limits are narrowed at a time
 _KEPT = 1e-9  # share of a limit: rounding
