@@ -150,6 +150,13 @@ def test_a_tie_is_called_a_tie() -> None:
     assert "folds: gtls. These data do not decide" in words
     clear = replace(gtls, held_out_percent=1.2, folds=(1.0, 1.3, 1.25))
     assert "do not decide" not in recommend([ols, clear])[1]
+    # The usual estimator stays where the folds do not decide, and gives way where they do.
+    named = [replace(ols, estimator="ols"), replace(gtls, estimator="gtls")]
+    chosen, words = recommend(named, "gtls")
+    assert chosen == "gtls"
+    assert words.endswith("These data do not decide, and gtls is the usual estimator here")
+    better = replace(named[0], held_out_percent=2.3, folds=(2.32, 2.21, 2.37))  # by 3 % in every fold
+    assert recommend([named[1], better], "gtls")[0] == "ols"
 
 
 def test_whole_and_partial_poses_are_identified_together() -> None:

@@ -333,6 +333,22 @@ def test_a_model_that_is_thirty_times_too_heavy_is_as_unstable_as_its_gains() ->
         simulate(robot, Simulation("dynid", plant=heavy, truth=light, **SHORT))
 
 
+def test_a_controller_that_oscillates_near_its_reference_is_reported() -> None:
+    """Efforts of 94 N m where the motion needs 0.1: tracking errors stay within the range of the motion."""
+    robot = robot_of("ur5")
+    slow = ControllerSettings(bandwidth=10.0, rate=250.0)
+    settings = {"rate": 500.0, "duration": 0.8, "plant": PlantSettings(step=1e-3, controller=slow)}
+    light = Truth("prior", {name: x / 30.0 for name, x in true_values(robot, Truth("prior"))[0].items()})
+    [wild] = [
+        one
+        for one in simulate(robot, Simulation("dynid", truth=light, **settings)).notices
+        if one.code == "controller-efforts"
+    ]
+    assert "the motion needs" in wild.text
+    calm = simulate(robot, Simulation("dynid", **settings)).notices
+    assert not [one for one in calm if one.code == "controller-efforts"]
+
+
 # Truth
 
 

@@ -44,7 +44,8 @@ def not_logged(robot: Mechanism, logs: Sequence[Log], experiment: Experiment) ->
         return (doubt(error),)
     some = sorted({log for names in missing.values() for log in names})
     where = "the logs have" if len(some) == len(logs) else f"{', '.join(some)} has"
-    return (notice("effort-missing", where=where, names=", ".join(missing)),)
+    first = next(iter(missing)).split(" ")[0]
+    return (notice("effort-missing", where=where, names=", ".join(missing), first=first),)
 
 
 def refuse_silent(logs: Sequence[Log], experiment: Experiment) -> tuple[Notice, ...]:

@@ -9,7 +9,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 
 import numpy as np
@@ -23,6 +23,7 @@ from dynid.excitation.friction import ExtraFriction
 from dynid.excitation.recorder import RATE
 from dynid.excitation.series import Trajectory
 from dynid.mechanism.mechanism import Mechanism
+from dynid.mechanism.parameters import effort_unit
 from dynid.motion.log import Log
 from dynid.robots.truth import Truth, believed_values, true_values
 from dynid.simulation.motion import MotionChoice, chosen_motion
@@ -173,7 +174,8 @@ def simulate(
             return Simulated(mechanism, settings, course, values, None, notices)
         doubts = believed_values(mechanism, values, settings.beliefs)[1]
         course, run = _course(mechanism, settings, values, chosen, float(t[-1]))
-    notices = (*notices, *doubts, *_loose(mechanism, course))
+        needed = _prescribed(mechanism, settings, values, chosen, course.t)
+    notices = (*notices, *doubts, *_loose(mechanism, course), *_corrections(mechanism, course, needed))
     return Simulated(mechanism, settings, course, values, run, notices, chosen)
 
 
@@ -197,6 +199,26 @@ def _loose(mechanism: Mechanism, course: Course) -> tuple[Notice, ...]:
                 worst = float(beyond)
                 found = [notice("loose-cables", cable=actuator.name, tension=value, low=low, high=high)]
     return tuple(found)
+
+
+def _corrections(mechanism: Mechanism, course: Course, needed: Course) -> Iterator[Notice]:
+    """Warn if a controller's corrections are larger than the efforts of its motion, motors of a unit together.
+
+    A loop that oscillates may follow its reference, within what `check_tracking` allows.
+    """
+    units = np.array([effort_unit(mechanism, actuator.name) for actuator in mechanism.actuators])
+    for unit in dict.fromkeys(units.tolist()):
+        motors = np.flatnonzero(units == unit)
+        off = course.tau[:, motors] - needed.tau[:, motors]
+        if np.linalg.norm(off) > np.linalg.norm(needed.tau[:, motors]):
+            worst = int(motors[np.argmax(np.abs(off).max(axis=0))])
+            yield notice(
+                "controller-efforts",
+                motor=mechanism.actuators[worst].name,
+                applied=np.abs(course.tau[:, worst]).max(),
+                needed=np.abs(needed.tau[:, worst]).max(),
+                unit=unit,
+            )
 
 
 def _prescribed(

@@ -181,14 +181,20 @@ def bic(norms: Float[Array, "g"], counts: Int[Array, "g"], n_parameters: int, wo
     return float(rows + n_parameters * np.log(counts.sum() / worth))
 
 
-def recommend(lines: Sequence[Line]) -> tuple[str, str]:
-    """The line to take and why: the simplest whose held-out error is hardly above the least."""
+def recommend(lines: Sequence[Line], usual: str = "") -> tuple[str, str]:
+    """The line to take and why: the simplest whose held-out error is hardly above the least.
+
+    Args:
+        lines: To choose from.
+        usual: The estimator that `identify` uses if none is given: the choice where the folds do not decide.
+    """
     known = [line for line in lines if line.error is not None]
     if len(known) < 2:
         return "", "only one variant: use --friction, --drive, --estimators or --models"
     best = min(known, key=lambda line: line.error or 0.0)
     good = [line for line in known if (line.error or 0.0) <= (best.error or 0.0) * (1.0 + WORTH)]
-    chosen = min(good, key=lambda line: line.n_parameters or 0)  # of equals the first one
+    least = min(line.n_parameters or 0 for line in good)
+    chosen = _of_equals([line for line in good if (line.n_parameters or 0) == least], usual)
     first = known[0]
     text = f"use {chosen.label}: held-out error {chosen.error:.3g} %"
     if chosen is first:
@@ -206,20 +212,31 @@ def recommend(lines: Sequence[Line]) -> tuple[str, str]:
     if chosen.p is not None:
         verdict = "significant" if chosen.p < SIGNIFICANT else "not significant"
         text += f". Its additional terms are {verdict} (F = {chosen.F:.3g}, p = {chosen.p:.2g})"
-    tied = [line.label for line in known if line is not chosen and _tied(line, chosen)]
+    tied = [line.label for line in known if line is not chosen and _apart(line, chosen) is False]
     if tied:
-        text += f". As good within the scatter of the folds: {'; '.join(tied)}. These data do not decide"
+        own = f", and {usual} is the usual estimator here" if usual and chosen.estimator == usual else ""
+        text += f". As good within the scatter of the folds: {'; '.join(tied)}. These data do not decide{own}"
     return chosen.label, text
 
 
-def _tied(line: Line, chosen: Line) -> bool:
-    """Whether two lines of equal size differ by less than their folds scatter (paired t-test, 95 %)."""
+def _of_equals(lines: Sequence[Line], usual: str) -> Line:
+    """Of lines of equal size the best, if the folds decide; else the usual estimator, or the first line."""
+    stays = next((line for line in lines if line.estimator == usual), lines[0])
+    best = min(lines, key=lambda line: line.error or 0.0)
+    return best if _apart(best, stays) else stays
+
+
+def _apart(line: Line, other: Line) -> bool | None:
+    """Whether two lines of equal size differ by more than their folds scatter (paired t-test, 95 %).
+
+    None: equal in every fold, or no folds to compare.
+    """
     from scipy.special import stdtrit
 
-    if line.n_parameters != chosen.n_parameters or len(line.folds) != len(chosen.folds):
-        return False
-    more = np.subtract(line.folds, chosen.folds)
-    if len(more) < 2:
-        return False
+    if line.n_parameters != other.n_parameters or len(line.folds) != len(other.folds):
+        return None
+    more = np.subtract(line.folds, other.folds)
+    if len(more) < 2 or not np.any(more):
+        return None
     deviation = float(np.std(more, ddof=1)) / np.sqrt(len(more))
-    return bool(0.0 < abs(np.mean(more)) <= stdtrit(len(more) - 1, 0.975) * deviation)
+    return bool(abs(np.mean(more)) > stdtrit(len(more) - 1, 0.975) * deviation)

@@ -27,6 +27,7 @@ from dynid.mechanism.plugin_friction import drive_names
 from dynid.motion.log import Log
 from dynid.motion.plan import MotionPlan
 from dynid.problem import LogSource, Progress, as_asked, as_logs
+from dynid.projection.model import model_for
 from dynid.statistics.comparison import Comparison, FTest, Line, bic, f_test, recommend
 from dynid.statistics.covariance import covariance_of
 from dynid.statistics.fit import fit_of
@@ -146,6 +147,7 @@ def compare_logs(
         task = Task(as_asked(mechanism, experiment), tuple(logs), experiment, progress=progress)
         logs = DRIVE_GAINS.settle(task).task.logs
     plain = experiment.changed(gains=None)
+    usual = _usual_estimator(task)
     candidates = _candidates(mechanism, plain, drives, estimators, models)
     parts = _parts(logs, folds, last)
     plans: dict[str, Sequence[MotionPlan]] = {}
@@ -160,7 +162,7 @@ def compare_logs(
             notices.append(notice("not-compared", label=line.label, reason=line.failed, remedy=remedy))
     with single_threaded_blas():
         lines = _judged(lines, solved)
-    label, words = recommend(lines)
+    label, words = recommend(lines, usual)
     how = f"{len(parts)} folds, every run or part held out once"
     if last is not None:
         how = f"the last {100 * last:.3g} % of every log held out"
@@ -168,6 +170,13 @@ def compare_logs(
     return Comparison(
         f"{mechanism.name}: {experiment.name}", how, tuple(lines), label, words, (), tuple(notices)
     )
+
+
+def _usual_estimator(task: Task) -> str:
+    """The estimator that `identify` uses for this experiment."""
+    experiment = task.experiment
+    model = model_for(task.mechanism, experiment.model, experiment.file)
+    return task_case(task.mechanism, experiment).defaults(experiment, model, task.mechanism).estimator
 
 
 def _candidates(

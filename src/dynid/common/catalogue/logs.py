@@ -129,7 +129,8 @@ LOGS = {
         "a log has no column for some efforts; the text lists them and the consequences",
         "{where} no column for {names}: the equations of these motors are not used, and parameters that act"
         " on no other effort are not identified",
-        "map the column under `columns:` (tau_3: {{name: ...}}), or list the efforts to use under `efforts:`",
+        "map the column under `columns:` ({first}: {{name: ...}}), or list the efforts to use under"
+        " `efforts:`",
     ),
     "constant-effort": care(
         "an effort never changes while the robot moves: a wrong column, or a disconnected sensor; if all are"

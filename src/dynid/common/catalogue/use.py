@@ -105,6 +105,13 @@ SIMULATION = {
         "engine 'inverse' follows the motion exactly: the controller is not simulated",
         "use engine `dynid` or `mujoco`",
     ),
+    "controller-efforts": care(
+        "the corrections of a simulated controller are larger than the efforts of the motion: it is unstable,"
+        " or its model of the robot is far off",
+        "the controller's corrections are larger than the efforts that the motion needs: '{motor}' applies up"
+        " to {applied:.3g} {unit}, the motion needs {needed:.3g} {unit}; the controller is probably unstable",
+        "lower the controller's `bandwidth`, raise its `rate`, use smaller steps, or give it a better model",
+    ),
     "loose-cables": care(
         "a simulated cable leaves its tension range, or would have to push: the motion is too large or too"
         " fast, or no range is given",
