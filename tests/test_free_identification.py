@@ -14,6 +14,7 @@ from dynid.mechanism.mechanism import Payload
 from dynid.pipeline import identify_logs
 from dynid.problem import as_log as prepared
 from dynid.problem import build_system, prepare
+from dynid.report.html import report_html
 from dynid.simulation.demo import built_in_experiment
 from dynid.validation.held_out import validate_result
 from dynid.validation.results import agreement, mass_by_payload, payload_mass
@@ -228,3 +229,23 @@ def test_little_data_settle_though_noise_and_parameters_chase_each_other() -> No
     for parameter in estimate.parameters:
         assert parameter.sigma is not None
         assert np.isfinite(parameter.sigma)
+
+
+def test_tensions_and_modes_are_drawn(exact) -> None:
+    """At rest the cables carry the weight, and the log swings with the frequencies of the model."""
+    swings = exact.drawing["swings"]
+    assert swings["unit"] == "N"  # the description gives a mass of 10 kg
+    assert len(swings["runs"]) == 5
+    for run in swings["runs"]:
+        for model, log in zip(run["frequencies"], run["measured"], strict=True):
+            # the main lobe of a Hann window over 4 s is 2 / 4 s = 0.5 Hz to each side
+            assert log == pytest.approx(model, abs=0.5)
+        at_rest, least, most = run["tensions"]
+        assert (least > 0.0).all()
+        assert (most > least).all()
+        # cables pull upwards at an angle: together more than the weight of 10 kg
+        assert at_rest.sum() > 98.1
+    assert [len(one["t"]) > 10 for one in swings["modes"]] == [True, True]
+    page = report_html(exact)
+    assert "free oscillation" in page
+    assert "rotation about" in page

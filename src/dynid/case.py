@@ -309,6 +309,10 @@ class Case:
         """Further files of the result's folder, name -> text."""
         return {}
 
+    def drawn(self, fit: Fit) -> dict[str, Any]:
+        """What pages draw of this case besides, as a tree (`dynid.display`)."""
+        return {}
+
     def hides(self, choice: str) -> bool:
         """Whether a choice of the filters means nothing here."""
         return False

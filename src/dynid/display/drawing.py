@@ -10,14 +10,12 @@ import numpy as np
 from dynid.common.arrays import Array, Int
 from dynid.display.bodies import drawn_bodies
 from dynid.display.samples import drawn_rows, inside, samples_at, states_at
-from dynid.display.scene import poses_along, robot_shapes
+from dynid.display.scene import POSES, poses_along, robot_shapes
 from dynid.display.terms import effort_terms, friction_curves
 from dynid.fit import Fit
 from dynid.kinematics.coordinates import States
 from dynid.problem import Problem
 from dynid.statistics.signals import Signals, worst_signals
-
-POSES = 200  # of the animation
 
 
 def drawing_of(
@@ -39,7 +37,7 @@ def drawing_of(
     others = [] if held is None else [_split(fit, held, unseen[k], k) for k in worst_signals(unseen)]
     drawing["logs"] = [one for one in logs if one]
     drawing["unseen"] = [one for one in others if one]
-    return drawing
+    return drawing | problem.case.drawn(fit)
 
 
 def _log(fit: Fit, problem: Problem, signals: Signals, k: int) -> dict[str, Any]:

@@ -13,6 +13,7 @@ from dynid.mechanism.frame import quaternion_of
 from dynid.mechanism.joint import JointKind
 from dynid.mechanism.mechanism import BASE, Mechanism
 
+POSES = 200  # of an animation
 _VISIBLE = 1e-6  # m: shorter links are not drawn
 
 

@@ -7,9 +7,9 @@ import os
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from dynid.excitation.controllers import check_controllers
-from dynid.excitation.excite import Excitation, Progress, excite
 from dynid.excitation.files import FILES, OTHERS, excitation_files
 from dynid.excitation.free import FreeExcitation
 from dynid.excitation.free_files import FREE_FILES, free_files
@@ -17,6 +17,9 @@ from dynid.excitation.settings import ExciteSettings
 from dynid.mechanism.cable import swings_freely
 from dynid.mechanism.load import load_robot
 from dynid.report.output import claimed_folder, replace_folder
+
+if TYPE_CHECKING:
+    from dynid.excitation.excite import Excitation, Progress
 
 _FEW = 4  # starts that one process runs
 
@@ -44,6 +47,8 @@ class Design:
         self, jobs: int | None = None, progress: Progress | None = None
     ) -> Excitation | FreeExcitation:
         """The best motion; `jobs` processes (None: one for few starts, else all cores)."""
+        from dynid.excitation.excite import excite
+
         count = jobs or (1 if self.settings.starts <= _FEW else os.cpu_count() or 1)
         return excite(self.robot, self.settings, journal=self.journal, jobs=count, progress=progress)
 

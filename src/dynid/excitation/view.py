@@ -8,8 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from dynid.common.arrays import Array, Float
-from dynid.display.drawing import POSES
-from dynid.display.scene import poses_along, robot_shapes
+from dynid.display.scene import POSES, poses_along, robot_shapes
 from dynid.excitation.optimal.paths import RobotStates
 from dynid.report.robot_view import motion_view
 

@@ -32,11 +32,15 @@ def robot_view(estimate: Estimate) -> Markup | None:
     by_name = {one.log: one for one in estimate.signals if not one.validation}
     names = _efforts(by_name[drawn[0]["log"]])[0]
     scene = _scene(drawing["robot"], names, np.concatenate([one["p"].reshape(-1, 3) for one in drawn]))
+    modes = drawing.get("swings", {}).get("modes", [])
     scene |= {
         "ellipsoids": _ellipsoids(drawing),
-        "logs": [_log(one, by_name[one["log"]]) for one in drawn],
+        "logs": [
+            *(_log(one, by_name[one["log"]]) for one in drawn),
+            *(_planned(one, names, {}) for one in modes),
+        ],
     }
-    return _canvas(scene, [one["log"] for one in drawn])
+    return _canvas(scene, [str(one["log"]) for one in (*drawn, *modes)])
 
 
 def motion_view(
@@ -80,7 +84,7 @@ def _planned(one: Mapping[str, Any], names: tuple[str, ...], index: Mapping[str,
         "t": packed(one["t"]),
         "p": packed(one["p"].reshape(-1)),
         "R": packed(one["R"].reshape(-1)),
-        "share": [packed(one["use"].get(name, none)) for name in names],
+        "share": [packed(one.get("use", {}).get(name, none)) for name in names],
         "extra": [
             {"name": name, "unit": unit, "v": packed(values)} for name, unit, values in one.get("extra", ())
         ],

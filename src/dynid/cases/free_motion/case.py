@@ -19,6 +19,7 @@ from dynid.cases.free_motion.log import free_motion_log, measuring, measuring_ro
 from dynid.cases.free_motion.reference_mass import referred, referred_values
 from dynid.cases.free_motion.refinement import refine_free
 from dynid.cases.free_motion.scale import FreeScale, free_scale
+from dynid.cases.free_motion.swings import drawn_swings
 from dynid.cases.free_motion.unit_mass import named, shown_values, with_mass
 from dynid.cases.free_motion.unit_values import predicting
 from dynid.cases.free_motion.validation import simulated_squares, with_simulations
@@ -212,6 +213,10 @@ class FreeMotion(_OnCables):
     def hides(self, choice: str) -> bool:
         """There is no friction whose sign would matter."""
         return choice in ("reversals", "rest")
+
+    def drawn(self, fit: Fit) -> dict[str, Any]:
+        """Modes and cable tensions of the runs."""
+        return drawn_swings(fit)
 
     def runs(
         self, problem: Problem, log: int, chi: Float[Array, "p"], runs: Callable[[], Sequence[RunFit]]

@@ -15,6 +15,7 @@ from dynid.report.page import Section, render
 from dynid.report.panels import history_figure
 from dynid.report.plots import Figure, band, figure, line, panel, points
 from dynid.report.quality import MEANING, Quality, holds_truth, loads, owner_of, quality
+from dynid.report.swings import swings_part
 from dynid.statistics.estimate import Estimate
 
 if TYPE_CHECKING:
@@ -54,9 +55,11 @@ def section(estimate: Estimate) -> Section:
         loads=[(name, text.replace("+-", "±")) for name, text in loads(estimate)],
         bodies=bodies,
         in_sums=len(drawn) - len(known),
+        sigmas=any(row["sigma"] for row in bodies),
         partly=any(row["origin"] == "both" for row in bodies),
         described=any(row["prior_mass"] != "-" for row in bodies),
         friction=friction_figure(estimate),
+        swings=swings_part(estimate),
         parts=[one for one in parts if one is not None],
     )
     return Section("found", "What did it find?", body)

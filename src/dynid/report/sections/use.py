@@ -15,6 +15,7 @@ _USES = {
     "payload": "knowing the payload",
     "collision": "detecting collisions",
 }
+_FREE = "describing free motion on the cables"
 _WORDS = {"good": "good", "care": "with care", "bad": "do not use"}
 
 
@@ -22,12 +23,14 @@ def section(estimate: Estimate) -> Section:
     """The verdict with its evidence, the robot, and the key values of the fit."""
     first, others = first_reasons(estimate)
     verdict = estimate.verdict
+    free = estimate.fit.cost_C is not None
     worst = max(verdict.joints, key=lambda one: (LEVELS.index(one.level), one.error_percent), default=None)
     body = render(
         "use.html",
         estimate=estimate,
         verdict=verdict,
-        purpose=_USES.get(verdict.purpose, verdict.purpose),
+        purpose=_FREE if free and not verdict.purpose else _USES.get(verdict.purpose, verdict.purpose),
+        free=free,
         words=_WORDS,
         worst=worst,
         evidence=evidence(estimate),
