@@ -420,3 +420,24 @@ def test_results_of_different_robots_are_told_apart(file, bare, robot) -> None:
     assert compared.recommended == ""
     assert "robots-differ" in [notice.code for notice in compared.warnings]
     assert all(line.change_percent is None for line in compared.lines)
+
+
+def test_drift_is_drawn_over_the_dates_of_the_logs(file, tmp_path) -> None:
+    """The date of the experiment counts; without it that of the file of the log."""
+    write_log(recorded(load_robot(file), seed=3), tmp_path / "log.csv")
+    plain = Experiment(robot=str(file), logs=(str(tmp_path / "log.csv"),), auto="off")
+    folders = []
+    for k, date in enumerate(("2026-01-10", "2026-03-01T12:00", "")):
+        experiment = plain.changed(date=date)
+        folders.append(tmp_path / f"run{k}")
+        write_results(run_experiment(experiment), folders[-1])
+    found = compare_results([str(one) for one in folders])
+    assert [line.date for line in found.lines][:2] == ["2026-01-10", "2026-03-01T12:00"]
+    assert found.lines[2].date.endswith("Z")  # when the log was written
+    page = comparison_html(found)
+    assert "days since 2026-01-10" in page
+    assert "recorded" in page
+    same = compare_results([str(folders[0]), str(folders[0])])
+    assert "days since" not in comparison_html(same)
+    with pytest.raises(InputError, match="not a date"):
+        plain.changed(date="yesterday")

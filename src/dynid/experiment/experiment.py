@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping
+from datetime import datetime
 from typing import Annotated, Any, ClassVar, Literal
 
 import msgspec
@@ -89,6 +90,7 @@ class Experiment(Settings, frozen=True):
         gate: `prior`: no result is published that predicts held-out efforts worse than the description's
             own values do. Held out are the logs to validate on, else folds.
         hold_out: Share of every log, its end, that is validated on instead; None: none.
+        date: When the logs were recorded (ISO 8601), for drift over time; empty: see `provenance`.
         purpose: Use of the result, which defines what is enough; None: none in particular.
         standard: Ask for a full, physically consistent set of standard parameters too; the estimator
             `consistent` gives it unasked.
@@ -132,6 +134,7 @@ class Experiment(Settings, frozen=True):
     gate: Literal["prior"] | None = None
     purpose: Literal["feedforward", "simulation", "payload", "collision"] | None = None
     hold_out: Positive | None = None
+    date: str = ""
     standard: Consistency | None = None
     gains: GainSettings | None = None
     pd: PdSettings | None = None
@@ -169,6 +172,8 @@ class Experiment(Settings, frozen=True):
             more = entries["estimator_options"].plain() if "estimator_options" in entries else {}
             entries["estimator"] = given["name"]
             entries["estimator_options"] = plain_entry({**options, **more}, like=own)
+        if "date" in entries:
+            entries["date"] = plain_entry(iso_date(entries["date"]), like=entries["date"])
         if "estimator" in entries:
             entries["estimator"].choice(tuple(MAKERS))
         if "model" in entries and entries["model"].value is not None:
@@ -244,6 +249,16 @@ def _listed_terms(drive: Entry) -> list[Entry]:
     """Entries of all drive terms in `drive`: of all joints and motors, or by name."""
     lists = drive.mapping().values() if drive.is_mapping else [drive]
     return [term for one in lists if one.is_list for term in one.items()]
+
+
+def iso_date(entry: Entry) -> str:
+    """A date as text; other text is refused."""
+    text = str(entry.plain())
+    try:
+        datetime.fromisoformat(text)
+    except ValueError:
+        raise entry.error(f"'{text}' is not a date", "e.g. 2026-03-01 or 2026-03-01T14:30") from None
+    return text
 
 
 def _asked(experiment: Experiment, name: str) -> bool:

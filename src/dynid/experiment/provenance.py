@@ -6,6 +6,7 @@ import hashlib
 import json
 import platform
 from collections.abc import Mapping, Sequence
+from datetime import UTC, datetime
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any
@@ -20,6 +21,7 @@ from dynid.motion.plan import MotionPlan
 ROBOT, IDENTIFIED, VALIDATED, UNLOADED = "robot", "identify", "validate", "unloaded"
 # Recorded as inputs, or of the folder of the result.
 _NOT_OPTIONS = ("logs", "validate", "out", "name")
+_CLOCK = (946684800.0, 4102444800.0)  # s since 1970: the years 2000 to 2100
 _PACKAGES = ("dynid", "numpy", "scipy", "numba")
 
 
@@ -41,6 +43,7 @@ def provenance(
                     "sha256": log.sha256,
                     "use": use,
                     "payloads": list(log.payloads),
+                    **_recorded(log),
                     **log.window,
                 }
                 for use, group in ((IDENTIFIED, logs), (VALIDATED, validate))
@@ -55,6 +58,25 @@ def provenance(
         "options": _options(mechanism, experiment, plan),
         "seed": None,
     }
+
+
+def _recorded(log: Log) -> dict[str, str]:
+    """When a log was recorded: by its clock if it counts from 1970, else when its file was last written."""
+    start = float(log.t[0]) if len(log.t) else 0.0
+    if not _CLOCK[0] < start < _CLOCK[1]:
+        path = Path(log.file) if log.file else None
+        if path is None or not path.exists():
+            return {}
+        start = path.stat().st_mtime
+    return {"date": datetime.fromtimestamp(start, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")}
+
+
+def date_of(recorded: Mapping[str, Any]) -> str:
+    """Date of a result, ISO 8601: as its experiment gives it, else of its first log; empty: not known."""
+    given = recorded.get("options", {}).get("date", "")
+    inputs = recorded.get("inputs", ())
+    dates = sorted(str(one["date"]) for one in inputs if one.get("use") == IDENTIFIED and "date" in one)
+    return str(given or (dates[0] if dates else ""))
 
 
 def _options(mechanism: Mechanism, experiment: Experiment, plan: MotionPlan) -> dict[str, Any]:

@@ -29,6 +29,7 @@ SCHEMA = "dynid.comparison/1"
 FILES = ("comparison.json", "comparison.csv", "comparison.html")
 _COLUMNS = (
     "label",
+    "date",
     "model",
     "estimator",
     "drive",

@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
+from datetime import UTC, datetime
 from typing import Any
 
 import numpy as np
 
+from dynid.common.arrays import Array, Float
 from dynid.report.numbers import number, percent, unit_text, value_text
 from dynid.report.page import Section, render, scripted_page
-from dynid.report.plots import PALETTE, Figure, bars, figure, panel, points
+from dynid.report.plots import PALETTE, Figure, bars, figure, line, panel, points
 from dynid.statistics.comparison import SIGNIFICANT, Comparison, Line, ParameterLine
 
 TITLES = {
     "label": "fit",
+    "date": "recorded",
     "n_parameters": "parameters",
     "fit_percent": "fit %",
     "held_out_percent": "held-out %",
@@ -23,12 +26,15 @@ TITLES = {
     "bic": "BIC",
 }
 _DRAWN = 12  # parameters that are drawn
+_SAME_DAY = 0.02  # days: results this close in time have no order
 _FEW = 12  # parameters whose table is not folded
 
 
 def shown_columns(comparison: Comparison) -> list[str]:
     """Columns of the table that have a value."""
-    return [name for name in TITLES if any(getattr(line, name) is not None for line in comparison.lines)]
+    return [
+        name for name in TITLES if any(getattr(line, name) not in (None, "") for line in comparison.lines)
+    ]
 
 
 def cell(line: Line, name: str) -> str:
@@ -36,8 +42,10 @@ def cell(line: Line, name: str) -> str:
     value = getattr(line, name)
     if name == "label":
         return f"{value} (failed)" if line.failed else str(value)
-    if value is None:
+    if value is None or value == "":
         return "-"
+    if name == "date":
+        return str(value)[:10]
     if name == "n_parameters":
         return str(value)
     if name == "change_percent":
@@ -127,11 +135,11 @@ def _efforts(comparison: Comparison) -> Section | None:
     if not names:
         return None
     series = []
-    for k, line in enumerate(lines[: len(PALETTE)]):
-        places = [float(i) for i, name in enumerate(names) if name in line.by_effort]
-        errors = [line.by_effort[name] for name in names if name in line.by_effort]
+    for k, fit in enumerate(lines[: len(PALETTE)]):
+        places = [float(i) for i, name in enumerate(names) if name in fit.by_effort]
+        errors = [fit.by_effort[name] for name in names if name in fit.by_effort]
         symbol = ("circle", "square", "diamond", "triangle")[k % 4]
-        series.append(points(line.label, errors, places, PALETTE[k], symbol=symbol, open=k > 3))
+        series.append(points(fit.label, errors, places, PALETTE[k], symbol=symbol, open=k > 3))
     high = max(x for line in lines for x in line.by_effort.values())
     axis = {"title": "error [% of the norm of the effort]", "range": [0.0, 1.06 * high or 1.0]}
     drawn = figure(
@@ -160,7 +168,7 @@ def _parameters(comparison: Comparison) -> Section | None:
         few=len(rows) <= _FEW,
         text=difference_text(comparison),
         significant=100.0 * SIGNIFICANT,
-        figure=_drift_figure(order[:_DRAWN], labels, found),
+        figure=_differences(order[:_DRAWN], comparison, found),
     )
     return Section("parameters", "Which parameters differ?", body)
 
@@ -169,7 +177,61 @@ def _chance(one: ParameterLine) -> str:
     return "-" if one.p is None else "< 0.0001" if one.p < 1e-4 else number(one.p, 2)
 
 
-def _drift_figure(shown: list[ParameterLine], labels: list[str], found: set[str]) -> Figure | None:
+def _differences(shown: list[ParameterLine], comparison: Comparison, found: set[str]) -> Figure | None:
+    """Values over the dates of the results if these differ; else one below the other."""
+    days = _days([line.date for line in comparison.lines])
+    if days is not None:
+        return _drift_figure(shown, comparison, found, days)
+    return _list_figure(shown, [line.label for line in comparison.lines], found)
+
+
+def _days(dates: list[str]) -> Float[Array, "n"] | None:
+    """Days since the first date; None where one is not known, or all are the same."""
+    if not all(dates):
+        return None
+    times = [datetime.fromisoformat(one) for one in dates]
+    seconds = [one.replace(tzinfo=one.tzinfo or UTC).timestamp() for one in times]
+    days = (np.array(seconds) - min(seconds)) / 86400.0
+    return days if np.ptp(days) > _SAME_DAY else None
+
+
+def _drift_figure(
+    shown: list[ParameterLine], comparison: Comparison, found: set[str], days: Float[Array, "n"]
+) -> Figure | None:
+    """Values with 95 % intervals over time."""
+    first = min(line.date for line in comparison.lines)[:10]
+    panels = []
+    for one in shown:
+        known = [k for k, value in enumerate(one.values) if value is not None]
+        if len(known) < 2:
+            continue
+        known.sort(key=lambda k: float(days[k]))
+        x = days[known]
+        value, sigma = (np.array([float(own[k] or 0.0) for k in known]) for own in (one.values, one.sigmas))
+        low, high = value - 1.96 * sigma, value + 1.96 * sigma
+        ends = np.column_stack([low, high, np.full(len(x), np.nan)]).ravel()
+        colour = "red" if one.name in found else "blue"
+        tips = [
+            f"{comparison.lines[k].label}: {value_text(one.values[k] or 0.0, one.sigmas[k])}" for k in known
+        ]
+        series = [
+            line("95 % interval", np.repeat(x, 3), ends, colour, width=1.5),
+            line("value", x, value, colour, width=1.0, dash=True, quiet=True),
+            points("value", x, value, colour, size=3, tips=tips),
+        ]
+        badge = {"badge": "differs", "level": "care"} if one.name in found else {}
+        title = f"{one.name} [{unit_text(one.unit)}]"
+        panels.append(panel(series, title, f"days since {first}", height=170, **badge))
+    if not panels:
+        return None
+    caption = (
+        "The parameters that differ most, over the dates of the logs, with 95 % intervals. "
+        "Values that move in one direction, by more than their intervals, show drift."
+    )
+    return figure("drift", panels, "parameters that differ most, over time", caption, columns=3, fixed=True)
+
+
+def _list_figure(shown: list[ParameterLine], labels: list[str], found: set[str]) -> Figure | None:
     """Values with 95 % intervals, results from top to bottom in the order given."""
     panels = []
     for one in shown:
@@ -204,7 +266,7 @@ def _drift_figure(shown: list[ParameterLine], labels: list[str], found: set[str]
         panels,
         "parameters that differ most, result by result",
         "The parameters that differ most, with 95 % intervals; results from top to bottom as given. "
-        "Results given from old to new show drift: marks that move in one direction.",
+        "The dates of the logs are not known, or equal: give `date:` in the experiments to see drift.",
         columns=3,
         fixed=True,
         table=False,

@@ -41,6 +41,7 @@ class Line:
         by_effort: Held-out error of each effort, in % of its own size.
         folds: Held-out error of each fold, in %.
         failed: Why there is no figure.
+        date: When the logs of a result were recorded, ISO 8601; empty: not known.
     """
 
     label: str
@@ -58,6 +59,7 @@ class Line:
     by_effort: Mapping[str, float] = field(default_factory=dict)
     folds: tuple[float, ...] = ()
     failed: str = ""
+    date: str = ""
 
     @property
     def error(self) -> float | None:

@@ -14,7 +14,7 @@ from dynid.common.arrays import Array, Float
 from dynid.common.errors import InputError
 from dynid.common.notices import Notice, notice
 from dynid.experiment.experiment import LogEntry
-from dynid.experiment.provenance import experiment_of, recorded_loads
+from dynid.experiment.provenance import date_of, experiment_of, recorded_loads
 from dynid.mechanism.mechanism import Mechanism
 from dynid.motion.log import Log
 from dynid.problem import LogSource
@@ -145,6 +145,7 @@ def _line(label: str, estimate: Estimate, checked: Sequence[Validation]) -> Line
         estimate.model,
         estimate.estimator,
         " ".join(drive) if drive else "",
+        date=date_of(estimate.provenance),
         n_parameters=estimate.fit.n_parameters,
         fit_percent=estimate.fit.residual_percent,
         held_out_percent=simulated,
