@@ -204,7 +204,8 @@ def _loose(mechanism: Mechanism, course: Course) -> tuple[Notice, ...]:
 def _corrections(mechanism: Mechanism, course: Course, needed: Course) -> Iterator[Notice]:
     """Warn if a controller's corrections are larger than the efforts of its motion.
 
-    Motors of one unit are taken together. A loop that oscillates may follow its reference, within what `check_tracking` allows.
+    Motors of one unit are taken together. A loop that oscillates may follow its reference, within what
+    `check_tracking` allows.
     """
     units = np.array([effort_unit(mechanism, actuator.name) for actuator in mechanism.actuators])
     for unit in dict.fromkeys(units.tolist()):
