@@ -60,7 +60,9 @@ def test_faults_at_the_borders_of_ranges(short_ranges) -> None:
     moving = np.ones(3000, bool)
     assert np.flatnonzero(stuck(columns["tau_1"], moving, 100)).tolist() == list(range(200, 700))
     x = np.clip(columns["tau_2"], -0.9, 5.0)
-    assert np.array_equal(flat_tops(x[:, None], facts(x[:, None], ["x"])[0]), x == -0.9)
+    (flat,) = flat_tops(x[:, None], facts(x[:, None], ["x"]))
+    assert flat is not None
+    assert np.array_equal(flat, x == -0.9)
 
 
 def test_steps_at_the_borders_of_ranges(short_ranges) -> None:

@@ -44,9 +44,11 @@ def states_at(problem: Problem, motion: Motion, samples: Int[Array, "m"]) -> Sta
             if not len(own):
                 continue
             if isinstance(kinematics, CoordinateMap):
-                first, last = int(own[0]), int(own[-1])
-                some = tuple(x[own - first] for x in motion.states(first, last + 1))
-                found.append(kinematics.states(first, some))
+                # Between samples that are far apart nothing is filtered.
+                for near in np.split(own, 1 + np.flatnonzero(np.diff(own) > 2 * motion.reach)):
+                    first, last = int(near[0]), int(near[-1])
+                    some = tuple(x[near - first] for x in motion.states(first, last + 1))
+                    found.append(kinematics.states(first, some))
             else:
                 stop = int(own[-1]) + 1
                 found.append(_some(kinematics.states(start, motion.states(start, stop)), own - start))

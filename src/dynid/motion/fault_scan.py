@@ -42,6 +42,7 @@ class Facts(NamedTuple):
         level: Smallest step between values where the signal takes few of them; 0 for a fine one.
         usual: Usual distance of a sample from the middle of its neighbours.
         stride: Half the distance between the neighbours of a sample where the signal changes fast.
+        spread: Between the 1 % and the 99 % quantile: a spike does not widen it.
     """
 
     name: str
@@ -52,6 +53,7 @@ class Facts(NamedTuple):
     level: float
     usual: float
     stride: float
+    spread: float
 
 
 def facts(values: Float[Array, "n m"], names: Sequence[str]) -> list[Facts]:
@@ -66,8 +68,10 @@ def facts(values: Float[Array, "n m"], names: Sequence[str]) -> list[Facts]:
             strides = np.concatenate([_strides(part) for part in known])
             stride = np.quantile(strides, _TOP) if len(strides) else 0.0
             level = resolution(filled(values[:_START, i]))
-            one = Facts(name, i, low[i], high[i], int(count[i]), level, float(usual), float(stride))
-            found.append(one)
+            every = np.concatenate(known)
+            ends = np.quantile(every[:: max(1, len(every) // _START)], [0.01, 0.99])
+            sizes = level, float(usual), float(stride), float(ends[1] - ends[0])
+            found.append(Facts(name, i, low[i], high[i], int(count[i]), *sizes))
     return found
 
 
@@ -88,7 +92,7 @@ def spikes(
     n = len(values)
     found: list[list[Int[Array, "k"]]] = [[np.zeros(0, int)] for _ in known]
     if n >= 4 * _HALF:
-        limits = [_limits(values[:, one.column], one, least) for one in known]
+        limits = [_limits(one, least) for one in known]
         for part in parts(values, _REACH):
             for own, one, limit in zip(found, known, limits, strict=True):
                 at = part.first + _spikes_of(filled(part.rows[one.column]), *limit)
@@ -98,11 +102,11 @@ def spikes(
     return [_inside(np.concatenate(own), begins) for own in found]
 
 
-def _limits(x: Float[Array, "n"], one: Facts, least: float) -> tuple[float, float]:
+def _limits(one: Facts, least: float) -> tuple[float, float]:
     """Smallest distance of a spike from the median, and of a candidate from the middle of its neighbours."""
     away = _SPIKE * max(_USUAL * one.usual, one.level)
     bend = 0.5 * _SPIKE * max(_USUAL * one.usual, one.level, 2e-12 * max(abs(one.low), abs(one.high)))
-    return max(away, least * _spread(x)), bend
+    return max(away, least * one.spread), bend
 
 
 def _spikes_of(x: Float[Array, "n"], least: float, bend: float) -> Int[Array, "s"]:
@@ -154,12 +158,6 @@ def _strides(x: Float[Array, "n"]) -> Float[Array, "k"]:
     return np.asarray(0.5 * np.abs(x[2:] - x[:-2]))
 
 
-def _spread(x: Float[Array, "n"]) -> float:
-    """Between the 1 % and the 99 % quantile: a spike does not widen it."""
-    low, high = np.quantile(filled(_thinned(x, max(1, len(x) >> 15))), [0.01, 0.99])
-    return float(high - low)
-
-
 def _thinned(x: Float[Array, "n"], every: int) -> Float[Array, "k"]:
     """Every so many samples."""
     own = [np.array(x[-(-a // every) * every : b : every]) for a, b in ranges(len(x))]
@@ -177,31 +175,39 @@ def moving(values: Float[Array, "n m"], known: Sequence[Facts]) -> Bool[Array, "
     return found
 
 
-def flat_tops(values: Float[Array, "n m"], one: Facts) -> Bool[Array, "n"]:
-    """Samples at the largest or smallest value of a signal that repeatedly stays there."""
-    x = values[:, one.column]
-    found = np.zeros(len(x), bool)
-    if one.low == one.high or (one.level and one.level > 0.02 * deviation(x)):
-        return found  # a coarse signal reaches its extremes by chance
-    for limit in (one.high, one.low):
-        near = 1e-9 * max(abs(limit), one.high - one.low)
-        if not _may_stay(x, limit, near):
-            continue
-        at = np.zeros(len(x), bool)
-        for a, b in ranges(len(x)):
-            at[a:b] = np.abs(x[a:b] - limit) <= near
-        if at.sum() > _FLAT_PART * one.size and max((b - a for a, b in runs(at)), default=0) >= _FLAT_RUN:
-            found |= at
-    return found
+def flat_tops(values: Float[Array, "n m"], known: Sequence[Facts]) -> list[Bool[Array, "n"] | None]:
+    """Samples at the largest or smallest value of each signal that repeatedly stays there; None: nowhere.
+
+    A coarse signal reaches its extremes by chance.
+    """
+    fine = [
+        one
+        for one in known
+        if one.low < one.high and not (one.level and one.level > 0.02 * deviation(values[:, one.column]))
+    ]
+    limits = [(one, limit) for one in fine for limit in (one.high, one.low)]
+    reached = [0] * len(limits)
+    for part in parts(values if fine else values[:0]):
+        for k, (one, limit) in enumerate(limits):
+            x = part.rows[one.column]
+            nearest = np.max(x) if limit == one.high else np.min(x)
+            if not abs(nearest - limit) > _rounding(one, limit):  # or NaN is among them
+                reached[k] += np.count_nonzero(np.abs(x - limit) <= _rounding(one, limit))
+    found: dict[str, Bool[Array, "n"]] = {}
+    for count, (one, limit) in zip(reached, limits, strict=True):
+        if count > _FLAT_PART * one.size:
+            x = values[:, one.column]
+            at = np.zeros(len(x), bool)
+            for a, b in ranges(len(x)):
+                at[a:b] = np.abs(x[a:b] - limit) <= _rounding(one, limit)
+            if max((b - a for a, b in runs(at)), default=0) >= _FLAT_RUN:
+                found[one.name] = found[one.name] | at if one.name in found else at
+    return [found.get(one.name) for one in known]
 
 
-def _may_stay(x: Float[Array, "n"], limit: float, near: float) -> bool:
-    """Whether two of every few samples in a row are at a limit, as a run of `_FLAT_RUN` has them."""
-    for a, b in ranges(len(x)):
-        at = np.abs(x[a : b + _FLAT_RUN : _FLAT_RUN // 2] - limit) <= near
-        if np.any(at[1:] & at[:-1]):
-            return True
-    return False
+def _rounding(one: Facts, limit: float) -> float:
+    """Distance at which a sample is at a limit of its signal."""
+    return 1e-9 * max(abs(limit), one.high - one.low)
 
 
 def stuck(x: Float[Array, "n"], moves: Bool[Array, "n"], least: int) -> Bool[Array, "n"]:

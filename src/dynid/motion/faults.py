@@ -58,13 +58,16 @@ def signal_faults(
     for one, bad in zip(in_q, spikes(record.q, in_q, _POSITION_PART, record.breaks), strict=True):
         good[bad] = False
         jumped |= {one.name: len(bad)} if len(bad) else {}
-    for one, at in zip(in_tau, spikes(record.tau, in_tau, _EFFORT_PART, record.breaks), strict=True):
+    tops = flat_tops(record.tau, in_tau)
+    found = spikes(record.tau, in_tau, _EFFORT_PART, record.breaks)
+    for one, at, top in zip(in_tau, found, tops, strict=True):
         # At standstill dry friction takes any value between its two: a jump there is not a fault.
         bad = at[moves[at]] if any(positions) else at
-        top = flat_tops(record.tau, one)
-        usable[bad] = usable[top] = False
+        usable[bad] = False
         spiked |= {one.name: len(bad)} if len(bad) else {}
-        flat |= {one.name: float(np.max(np.abs(record.tau[top, one.column])))} if top.any() else {}
+        if top is not None:
+            usable[top] = False
+            flat[one.name] = float(np.max(np.abs(record.tau[top, one.column])))
     hanging = _stuck((record.q, in_q), (record.tau, in_tau), moves, step)
     good &= ~hanging.positions
     usable &= ~hanging.efforts

@@ -44,6 +44,11 @@ class Motion:
         """The filter on coordinates, and its reach in samples."""
         return low_pass(self.plan.kind, self.plan.cutoff, self.plan.order, self.log.dt)
 
+    @property
+    def reach(self) -> int:
+        """Samples on either side that filter and derivatives need."""
+        return self.low_pass[1] + reach(self.plan.derivative)
+
     def usable(self) -> tuple[tuple[int, int], ...]:
         """Segments without their edges, as ranges [start, stop)."""
         edge = self.plan.edge
@@ -56,8 +61,7 @@ class Motion:
             Three arrays of shape (stop - start, m), SI; equal to those of the whole segment.
         """
         low, high = self._segment(start, stop)
-        pad = self.low_pass[1] + reach(self.plan.derivative)
-        first, last = max(low, start - pad), min(high, stop + pad)
+        first, last = max(low, start - self.reach), min(high, stop + self.reach)
         inner = slice(start - first, stop - first)
         q, dq, ddq = self._whole(first, last)
         return q[inner], dq[inner], ddq[inner]

@@ -71,6 +71,9 @@ def _steps(log: Log, a: int, b: int) -> Iterable[tuple[_Step, bool]]:
     least = np.maximum(np.maximum(_UNUSUAL * usual, _LEAST * (high - low)), 1e-9)
     impossible = np.maximum(np.maximum(_IMPOSSIBLE * usual, _LARGE * (high - low)), 1e-9)
     for part in parts(q, 4):
+        moved = np.diff(part.rows, axis=1)
+        if np.all(np.ptp(moved, axis=1) <= least):  # an increment differs from others by at most this
+            continue
         excess = _excess(part.rows)
         for i, k in np.argwhere(np.abs(excess) > least[:, None]).tolist():
             size = float(excess[i, k])
