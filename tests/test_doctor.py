@@ -13,8 +13,8 @@ import dynid as package
 from dynid.common.catalogue import Severity
 from dynid.common.errors import InputError
 from dynid.common.forced import doubt, forced
-from dynid.common.notices import notice
-from dynid.doctor.diagnosis import Diagnosis, finding_of
+from dynid.common.notices import eased, notice
+from dynid.doctor.diagnosis import Diagnosis, finding_of, worst_first
 from dynid.motion.log import Log
 from tests.workspace import dynid, make_workspace
 
@@ -68,6 +68,18 @@ def test_a_clean_log_is_left_alone(here: Path) -> None:
     assert noise["tau_1"].noise == pytest.approx(0.05, rel=0.2)
     assert noise["q_1"].noise < 1e-5
     assert found.recordings[0].rate == pytest.approx(200.0)
+
+
+def test_what_is_wrong_stands_before_what_it_causes() -> None:
+    """A finding about one joint names what to correct; that the model does not fit follows from it."""
+    joint = {"joint": "elbow", "shown": "20 degrees", "size": 0.3}
+    found = [
+        finding_of(eased(notice("not-physical", rms=5.0, count=12)), ()),
+        finding_of(notice("model-misfit", "gravity"), ()),
+        finding_of(notice("zero-offset", **joint), ()),
+        finding_of(notice("gap", count=1, limit=1.0, longest=2.0, jump=""), ()),
+    ]
+    assert [one.code for one in worst_first(found)][:2] == ["zero-offset", "model-misfit"]
 
 
 def test_files_and_exit_codes_of_the_command(here: Path) -> None:

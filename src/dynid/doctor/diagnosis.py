@@ -26,6 +26,7 @@ _FIGURE = re.compile(
 )
 _TIME = re.compile(r"t = (-?[\d.]+(?:e[+-]?\d+)?) s")
 _MOST_NAMES = 4
+_VAGUE, _TESTED = "model-misfit", "zero-offset"  # that something is wrong; one of the findings that say what
 
 
 @dataclass(frozen=True)
@@ -194,10 +195,15 @@ def _line(
 
 
 def worst_first(findings: Iterable[Finding]) -> tuple[Finding, ...]:
-    """Each finding once; refusals first, then by severity, causes before symptoms."""
+    """Each finding once; refusals first, then by severity, causes before symptoms.
 
-    def place(one: Finding) -> tuple[bool, int, int]:
-        return not one.refused, _ORDER.index(one.severity), cause_rank(one.code)
+    A delay, zero or gain that was found is what to look at first, even if it does not explain everything.
+    """
+
+    def place(one: Finding) -> tuple[bool, int, int, bool]:
+        vague = one.code == _VAGUE
+        rank = cause_rank(_TESTED if vague else one.code)
+        return not one.refused, _ORDER.index(one.severity), rank, vague
 
     return tuple(sorted(dict.fromkeys(findings), key=place))
 

@@ -40,7 +40,7 @@ _OF_PARAMETERS = frozenset(
     }
 )
 _NOT_TESTED = "not tested: "
-_LIKELY = 0.01  # probability of such a delay without one
+_LIKELY = 0.03  # probability of such a delay without one; a half sample at 500 Hz is mostly below it
 _RELEVANT = 0.2  # samples: smaller delays are in every careful recording
 
 
