@@ -12,9 +12,10 @@ import argparse
 import json
 import resource
 import time
+from collections.abc import Callable
 from functools import partial
 
-from dynid.campaign.engine import completed
+from dynid.common.engine import completed
 
 _RESULT = 600_000  # bytes: files of a result, with its report
 _DAY = 86_400.0
@@ -33,9 +34,9 @@ def measured(runs: int, workers: int, seconds: float, size: int) -> dict[str, fl
     shape = {"n_workers": workers, "threads_per_worker": 1, "processes": False}
     with distributed.LocalCluster(protocol="tcp://", dashboard_address=None, **shape) as cluster:
         work = partial(simulated_run, seconds, size)
-        list(completed(work, list(range(workers)), cluster=cluster.scheduler_address))
+        _count(work, workers, cluster.scheduler_address)
         begin, cpu, memory = time.perf_counter(), time.process_time(), _peak()
-        count = sum(1 for _ in completed(work, list(range(runs)), cluster=cluster.scheduler_address))
+        count = _count(work, runs, cluster.scheduler_address)
         wall, cpu = time.perf_counter() - begin, time.process_time() - cpu
     ideal = runs * seconds / workers
     return {
@@ -49,6 +50,14 @@ def measured(runs: int, workers: int, seconds: float, size: int) -> dict[str, fl
         "cpu_ms_per_run": round(1e3 * cpu / runs, 3),
         "memory_growth_mb": round(_peak() - memory, 1),
     }
+
+
+def _count(work: Callable[[int], bytes], runs: int, address: str) -> int:
+    """Runs that came back."""
+    done: set[int] = set()
+    for number, _ in completed(work, lambda: sorted(set(range(runs)) - done), cluster=address):
+        done.add(number)
+    return len(done)
 
 
 def needed(

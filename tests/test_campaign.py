@@ -7,16 +7,26 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+import yaml
 from click.testing import CliRunner
 
+from dynid import identify
+from dynid.base.base import BaseSet
+from dynid.base.rank import independent_columns
 from dynid.campaign.campaign import run_campaign
-from dynid.campaign.engine import completed
+from dynid.campaign.factors import MOST_BLOCKS, Leaf, merged
 from dynid.campaign.file import read_campaign, runs_of
 from dynid.campaign.fleet import ALARM, Sample, fleet_of, number_of
 from dynid.campaign.remote import remote_paths, remote_stamp
 from dynid.cli import main
+from dynid.common.engine import Died, completed
 from dynid.common.errors import InputError
-from tests.workspace import make_workspace
+from dynid.mechanism.parameters import Parameter
+from dynid.projection.factor import factor_rows
+from dynid.projection.projection import Group
+from dynid.report.json_file import read_result
+from dynid.statistics.clusters import duration
+from tests.workspace import dynid, make_workspace
 
 FILE = """schema: dynid.campaign/1
 settings: {auto: 'off', filter: {cutoff: 20, decimate: 4}}
@@ -112,6 +122,95 @@ def test_a_campaign_sets_aside_what_fails_and_goes_on(made, tmp_path):
     assert again.outcomes[:3] == done.outcomes[:3]
 
 
+SETTINGS = "{auto: 'off', filter: {cutoff: 20, decimate: 4}, mask: {speed: 0.05, rest: 0.01}}"
+
+
+@pytest.fixture(scope="module")
+def year(made):
+    """Five logs of one robot and two of another, with different motions."""
+    settings = ("--truth", str(made / "truth.yaml"), "--config", str(made / "simulation.yaml"))
+    for k, name in enumerate(("a/1", "a/2", "a/3", "a/4", "a/5", "b/1", "b/2")):
+        target = made / "year" / f"{name}.csv"
+        target.parent.mkdir(parents=True, exist_ok=True)
+        dynid("simulate", str(made / "arm.yaml"), *settings, "--seed", str(k), "--out", str(target))
+    (made / "year" / "a" / "6.csv").write_text("t,q_1\n0,broken\n")
+    return made
+
+
+def test_all_logs_of_a_robot_give_the_answer_of_one_pass(year, tmp_path):
+    file = year / "year.yaml"
+    file.write_text(
+        f"joined: true\nsettings: {SETTINGS}\n"
+        "runs: [{robot: arm.yaml, logs: 'year/{unit}/{date}.csv'}]\n"
+    )
+    made_now = []
+    done = run_campaign(file, tmp_path / "out", jobs=1, finished=made_now.append)
+    first, second = json.loads((tmp_path / "out" / "summary.json").read_text())["joined"]
+    assert [run[-1] for run in first["runs"]] == ["1", "2", "3", "4", "5"]
+    assert "broken" in first["left_out"][0]["reason"]
+    assert (second["unit"], len(second["runs"]), second["left_out"]) == ("b", 2, [])
+    merged = read_result(tmp_path / "out" / first["folder"])
+    logs = [str(year / "year" / "a" / f"{k}.csv") for k in range(1, 6)]
+    once = identify(year / "arm.yaml", logs, **yaml.safe_load(SETTINGS))
+    assert [one.name for one in merged.parameters] == [one.name for one in once.parameters]
+    assert [one.grouping for one in merged.parameters] == [one.grouping for one in once.parameters]
+    for one, other in zip(merged.parameters, once.parameters, strict=True):
+        # The same rows in another order: rounding times the condition of the unit columns, below 100.
+        assert one.value == pytest.approx(other.value, rel=1e-10, abs=1e-10 * other.sigma)
+        # Blocks of a second are cut at the same times in these short logs.
+        assert one.sigma == pytest.approx(other.sigma, rel=1e-6)
+    assert merged.fit.residual_percent == pytest.approx(once.fit.residual_percent, rel=1e-10)
+    table = (tmp_path / "out" / first["folder"] / "runs.csv").read_text().splitlines()
+    assert len(table) == 6
+    assert [row["use"] for row in merged.provenance["inputs"]].count("identify") == 5
+    # What is there is neither identified nor joined again; a log that arrives makes one run.
+    before = (tmp_path / "out" / second["folder"] / "result.json").stat().st_mtime_ns
+    made_now.clear()
+    os.utime(year / "year" / "a" / "5.csv", (1.0, 1.0))
+    again = run_campaign(file, tmp_path / "out", jobs=1, finished=made_now.append)
+    assert [one.name[-1] for one in made_now] == ["5"]
+    assert (tmp_path / "out" / second["folder"] / "result.json").stat().st_mtime_ns == before
+    assert again.joined == done.joined
+
+
+def test_runs_whose_factors_do_not_serve_are_left_out_with_the_reason(year, tmp_path):
+    file = year / "robust.yaml"
+    file.write_text(
+        f"joined: true\nsettings: {SETTINGS[:-1]}, estimator: robust}}\n"
+        "runs: [{robot: arm.yaml, logs: 'year/b/{date}.csv', unit: b}]\n"
+    )
+    (joined,) = run_campaign(file, tmp_path / "out", jobs=1).joined
+    assert joined.reason == "0 of its runs can be used"
+    assert all("'robust' needs more than factors" in reason for reason in joined.left_out.values())
+
+
+@pytest.mark.parametrize("count", [3, 100, 401, 1100])  # all blocks kept, fewer, logs in pairs and in fours
+def test_a_tree_of_many_logs_keeps_its_size_and_its_answer(count):
+    rng = np.random.default_rng(3)
+    n = 41 * count
+    W, Y = rng.normal(size=(n, 3)), rng.normal(size=n)
+    leaves = []
+    for rows in np.split(np.arange(n), count):
+        blocks = tuple(factor_rows(W[part], Y[part]) for part in np.array_split(rows, 8))
+        group = Group("j", "log", "N m", np.arange(3), blocks, times=np.arange(8), seconds=0.5)
+        leaves.append(Leaf(_plain_base(3), (group,), "wls", {}))
+    system = merged(leaves)
+    assert sum(len(group.blocks) for group in system.groups) <= MOST_BLOCKS
+    assert sum(group.n_rows for group in system.groups) == n
+    assert duration(system) == pytest.approx(4.0 * count)
+    expected = np.column_stack([W, Y]).T @ np.column_stack([W, Y])
+    R = system.factor().R
+    assert np.max(np.abs(R.T @ R - expected)) < 1e-9  # sums of some 10 000 products of size one
+
+
+def _plain_base(p):
+    standard = tuple(Parameter(f"x{i}", "M", "body", "kg", "inertial") for i in range(p))
+    rank = independent_columns(np.eye(p), range(p))
+    return BaseSet(
+        standard, tuple(range(p)), np.eye(p), np.zeros(p), np.zeros((p, 0)), np.eye(p), (), (), {}, rank
+    )
+
+
 def test_the_command_refuses_foreign_folders_and_two_engines(made, tmp_path):
     (tmp_path / "notes.txt").write_text("mine")
     result = CliRunner().invoke(main, ["campaign", str(made / "fleet.yaml"), "--out", str(tmp_path)])
@@ -121,6 +220,14 @@ def test_the_command_refuses_foreign_folders_and_two_engines(made, tmp_path):
     assert CliRunner().invoke(main, both).exit_code == 2
 
 
+def _all(work, tasks, **where):
+    """Results of all tasks."""
+    found = {}
+    for task, result in completed(work, lambda: [one for one in tasks if one not in found], **where):
+        found[task] = result
+    return found
+
+
 def _square_or_die(task):
     if task == 3:
         os._exit(1)
@@ -128,9 +235,9 @@ def _square_or_die(task):
 
 
 def test_only_the_run_that_kills_its_process_is_lost():
-    found = dict(completed(_square_or_die, [1, 2, 3, 4, 5, 6], jobs=2))
+    found = _all(_square_or_die, [1, 2, 3, 4, 5, 6], jobs=2)
     assert {task: x for task, x in found.items() if task != 3} == {1: 1, 2: 4, 4: 16, 5: 25, 6: 36}
-    assert isinstance(found[3], BaseException)
+    assert isinstance(found[3], Died)
 
 
 @pytest.fixture
@@ -147,13 +254,14 @@ def _square(task):
 
 
 def test_workers_of_a_dask_scheduler_compute_the_runs(scheduler):
-    found = dict(completed(_square, [1, 2, 3, 4, 5], cluster=scheduler.scheduler_address))
+    found = _all(_square, [1, 2, 3, 4, 5], cluster=scheduler.scheduler_address)
     assert found == {1: 1, 2: 4, 3: 9, 4: 16, 5: 25}
 
 
 def test_a_scheduler_that_is_lost_is_named_and_its_address_refused(scheduler):
     address = scheduler.scheduler_address
-    results = completed(_square_slowly, [0.05, *(1.0 + 0.1 * k for k in range(9))], cluster=address)
+    tasks = [0.05, *(1.0 + 0.1 * k for k in range(9))]
+    results = completed(_square_slowly, lambda: tasks, cluster=address)
     assert next(results) == (0.05, pytest.approx(0.0025))
     scheduler.close()
     with pytest.raises(InputError, match=r"connection to the Dask scheduler .* was lost"):

@@ -83,6 +83,7 @@ def run_experiment(
     experiment: Experiment,
     progress: Progress | None = None,
     show: Callable[[Sequence[Log]], None] | None = None,
+    fitted: Callable[[Fit], None] | None = None,
 ) -> Estimate:
     """Identify with all settings of an experiment file.
 
@@ -90,9 +91,11 @@ def run_experiment(
         experiment: What to identify, from which logs.
         progress: Called with a stage and the fraction of it done.
         show: Called with all logs when they are read, before anything is computed.
+        fitted: Called with the fit, before it is checked and judged.
     """
     mechanism = load_robot(experiment.robot)
-    return _identify_sources(mechanism, experiment.logs, experiment.validate, experiment, progress, show)
+    sources = experiment.logs, experiment.validate
+    return _identify_sources(mechanism, *sources, experiment, progress, show, fitted)
 
 
 def read_logs(experiment: Experiment) -> list[Log]:
@@ -108,6 +111,7 @@ def _identify_sources(
     experiment: Experiment,
     progress: Progress | None,
     show: Callable[[Sequence[Log]], None] | None = None,
+    fitted: Callable[[Fit], None] | None = None,
 ) -> Estimate:
     mechanism = as_asked(mechanism, experiment)
     with forced(experiment.force):
@@ -116,7 +120,7 @@ def _identify_sources(
     if show is not None:
         show([*read, *unseen])
     read, unseen = held_back(read, unseen, experiment.hold_out)
-    return identify_logs(mechanism, read, unseen, experiment, progress)
+    return identify_logs(mechanism, read, unseen, experiment, progress, fitted=fitted)
 
 
 def identify_logs(
@@ -126,6 +130,7 @@ def identify_logs(
     experiment: Experiment | None = None,
     progress: Progress | None = None,
     truth: Mapping[str, float] | None = None,
+    fitted: Callable[[Fit], None] | None = None,
 ) -> Estimate:
     """Identify from logs already read; the other entrances end here.
 
@@ -136,14 +141,17 @@ def identify_logs(
         experiment: Settings; default all chosen from the data.
         progress: Called with a stage and the fraction of it done.
         truth: True standard parameters by name, where a simulation knows them.
+        fitted: Called with the fit, before it is checked and judged.
     """
     asked = experiment or Experiment(robot=mechanism)
     task = Task(mechanism, tuple(logs), asked, tuple(validate), progress=progress)
     with forced(asked.force):
-        return _identified(task, truth)
+        return _identified(task, truth, fitted)
 
 
-def _identified(task: Task, truth: Mapping[str, float] | None) -> Estimate:
+def _identified(
+    task: Task, truth: Mapping[str, float] | None, fitted: Callable[[Fit], None] | None
+) -> Estimate:
     """The flow from a task to an estimate with its verdict."""
     robot = task.mechanism
     with single_threaded_blas():
@@ -152,8 +160,10 @@ def _identified(task: Task, truth: Mapping[str, float] | None) -> Estimate:
             fit = fit_task(task, symbols=_symbols)
         except InputError as error:
             raise explained(error, task) from error
+        if fitted is not None:
+            fitted(fit)
         problem, parts, chi = fit.problem, fit.parts, fit.chi
-        fitted = fitted_signals(problem, chi)
+        signals = fitted_signals(problem, chi)
         held = cache(lambda: held_out_problem(problem, fit.task.held_out, fit.experiment))
         predicted = cache(lambda: predict_held_out(problem, held(), chi, fit.experiment))
         checked = run_checks(Finished(fit, lambda: predicted()[0]), CHECKS.values())
@@ -179,7 +189,7 @@ def _identified(task: Task, truth: Mapping[str, float] | None) -> Estimate:
         provenance=provenance(
             fit.task.mechanism, fit.task.logs, fit.task.held_out, recorded_as, problem.plans[0]
         ),
-        signals=(*fitted, *unseen),
+        signals=(*signals, *unseen),
         truth=None if truth is None else fit.true_values(truth),
         standard=problem.case.entries(problem, () if fit.standard is None else fit.standard.entries),
         residual_tests=checked.tests,
@@ -187,7 +197,7 @@ def _identified(task: Task, truth: Mapping[str, float] | None) -> Estimate:
         history=recorded(fit.linear, parts.parameters),
         files={**problem.case.files(fit), **description_files(fit)},
         mechanism=robot,
-        drawing=drawing_of(fit, fitted, held(), unseen),
+        drawing=drawing_of(fit, signals, held(), unseen),
         description=description,
     )
     failure = fit.no_set or refused or _not_converged(fit)

@@ -12,18 +12,19 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from dynid.campaign.engine import completed
+from dynid.campaign.factors import FACTORS
 from dynid.campaign.file import Run, read_campaign, runs_of
 from dynid.campaign.fleet import Fleet, Sample, fleet_of
+from dynid.campaign.joined import JOINED, RUNS, Joined, joined_robots
 from dynid.campaign.remote import remote_stamp
 from dynid.campaign.work import Made, Outcome, make
+from dynid.common.engine import TRIES, Died, completed
 from dynid.common.errors import InputError
 from dynid.report.lock import locked
 from dynid.report.output import real_path, replace_folder
 
-RUNS = "runs"
-_DIED = "its process died three times: probably too little memory"
 FILE = "journal.jsonl"
+_WRITTEN = ("summary.json", "parameters.csv", "campaign.html")
 
 
 @dataclass(frozen=True)
@@ -34,6 +35,7 @@ class Campaign:
         folder: Where it is written.
         runs, outcomes: In the order of the file.
         fleet: What the results say together.
+        joined: Every robot with all its logs in one estimate, if requested.
     """
 
     name: str
@@ -41,6 +43,7 @@ class Campaign:
     runs: tuple[Run, ...]
     outcomes: tuple[Outcome, ...]
     fleet: Fleet
+    joined: tuple[Joined, ...] = ()
 
     @property
     def set_aside(self) -> tuple[Outcome, ...]:
@@ -76,18 +79,21 @@ def run_campaign(
     folder = real_path(out)
     _claim(folder)
     with locked(folder / ".lock"):
-        known = {name: outcome for name, (own, outcome) in _journal(folder, runs).items()}
+        known = _journal(folder, runs, campaign.joined)
         todo = [run for run in runs if run.name not in known]
-        known |= _computed(todo, folder, jobs, cluster, progress, finished)
-        outcomes = tuple(known[run.name] for run in runs)
-        done = Campaign(campaign.name, folder, runs, outcomes, fleet_of(_samples(runs, outcomes)))
+        work = partial(_work, str(folder / RUNS), campaign.joined)
+        new = _computed(work, todo, folder, jobs, cluster, progress, finished)
+        outcomes = tuple((known | new)[run.name] for run in runs)
+        joined = tuple(joined_robots(folder, runs, outcomes, set(new))) if campaign.joined else ()
+        fleet = fleet_of(_samples(runs, outcomes))
+        done = Campaign(campaign.name, folder, runs, outcomes, fleet, joined)
         _write(done)
     return done
 
 
 def _claim(folder: Path) -> None:
     """Make the folder; one with other files is refused."""
-    own = {"summary.json", "parameters.csv", "campaign.html", "journal.jsonl", RUNS, ".lock"}
+    own = {*_WRITTEN, FILE, RUNS, FACTORS, JOINED, ".lock"}
     try:
         folder.mkdir(parents=True, exist_ok=True)
         foreign = sorted(one.name for one in folder.iterdir() if one.name not in own)
@@ -104,21 +110,23 @@ def _claim(folder: Path) -> None:
         )
 
 
-def _journal(folder: Path, runs: Sequence[Run]) -> dict[str, tuple[str, Outcome]]:
+def _journal(folder: Path, runs: Sequence[Run], joined: bool) -> dict[str, Outcome]:
     """Finished runs whose inputs have not changed, and whose files are there."""
     kept = {}
     journal = read_journal(folder)
     for run in runs:
-        own, outcome = journal.get(run.name, ("", None))
-        complete = outcome is not None and (
-            outcome.reason or (folder / RUNS / run.name / "result.json").is_file()
-        )
-        if outcome is not None and complete and own == digest(run):
-            kept[run.name] = (own, outcome)
+        if run.name not in journal:
+            continue
+        own, outcome = journal[run.name]
+        files = [folder / RUNS / run.name / "result.json"]
+        files += [folder / FACTORS / f"{run.name}.npz"] if joined and not outcome.apart else []
+        if own == digest(run) and (outcome.reason or all(file.is_file() for file in files)):
+            kept[run.name] = outcome
     return kept
 
 
 def _computed(
+    work: Callable[[Run], Made],
     runs: Sequence[Run],
     folder: Path,
     jobs: int | None,
@@ -130,29 +138,35 @@ def _computed(
     began = time.monotonic()
     found: dict[str, Outcome] = {}
     digests = {run.name: digest(run) for run in runs}
-    work = partial(_work, str(folder / RUNS))
-    for run, result in completed(work, list(runs), jobs, cluster):
+
+    def left() -> list[Run]:
+        return [run for run in runs if run.name not in found]
+
+    for run, result in completed(work, left, jobs, cluster):
         made = result if isinstance(result, Made) else Made(Outcome(run.name, reason=_failure(result)))
         if made.files:
             replace_folder(folder / RUNS / run.name, made.files)
+        if made.factors:
+            (folder / FACTORS).mkdir(exist_ok=True)
+            _replace(folder / FACTORS / f"{run.name}.npz", made.factors)
         write_entry(folder, digests[run.name], made.outcome)
         found[run.name] = made.outcome
         if finished is not None:
             finished(made.outcome)
         if progress is not None:
             share = len(found) / len(runs)
-            left = (time.monotonic() - began) * (1.0 / share - 1.0)
-            progress(f"{len(found)} of {len(runs)} runs, about {_duration(left)} left", share)
+            seconds = (time.monotonic() - began) * (1.0 / share - 1.0)
+            progress(f"{len(found)} of {len(runs)} runs, about {_duration(seconds)} left", share)
     return found
 
 
-def _work(folder: str, run: Run) -> Made:
-    return make(run, f"{folder}/{run.name}")
+def _work(folder: str, joined: bool, run: Run) -> Made:
+    return make(run, f"{folder}/{run.name}", joined)
 
 
 def _failure(error: BaseException) -> str:
-    if type(error).__name__ in ("BrokenProcessPool", "KilledWorker"):
-        return _DIED
+    if isinstance(error, Died):
+        return f"its process died {TRIES} times: probably too little memory"
     return f"internal error, {type(error).__name__}: {error}"
 
 
@@ -201,6 +215,7 @@ def summary_document(done: Campaign) -> dict[str, Any]:
         "name": done.name,
         "results": results,
         "set_aside": aside,
+        "joined": [one.document() for one in done.joined],
         **done.fleet.document(),
     }
 
@@ -222,9 +237,14 @@ def _write(done: Campaign) -> None:
         "campaign.html": campaign_html(done),
     }
     for name, text in texts.items():
-        new = done.folder / f".{name}.new"
-        new.write_text(text, encoding="utf-8")
-        new.replace(done.folder / name)
+        _replace(done.folder / name, text.encode())
+
+
+def _replace(file: Path, content: bytes) -> None:
+    """Write a file: the old one stays until the new one is complete."""
+    new = file.with_name(f".{file.name}.new")
+    new.write_bytes(content)
+    new.replace(file)
 
 
 # The journal of a campaign: one line per finished run, so that an interrupted campaign can go on.

@@ -59,6 +59,7 @@ class CampaignFile(Settings, frozen=True):
         runs: What to identify.
         settings: Keys of an experiment, for all runs.
         variants: Name -> further settings; every run is made once with each.
+        joined: Whether each robot also gets one estimate from all its runs together.
     """
 
     _title: ClassVar[str] = "campaign"
@@ -67,6 +68,7 @@ class CampaignFile(Settings, frozen=True):
     name: str = ""
     settings: Mapping[str, Any] = {}
     variants: Mapping[str, Mapping[str, Any]] = {}
+    joined: bool = False
 
 
 @dataclass(frozen=True)
@@ -146,8 +148,13 @@ def _run(
     name = _filled(entry.name, fields) or "-".join(
         [plain, *(fields[key] for key in ("unit", "date", "run") if key in fields)]
     )
-    name = _NAME.sub("_", f"{name}-{variant}" if variant else name).strip(".") or "run"
+    name = folder_name(f"{name}-{variant}" if variant else name)
     return Run(name, unit, date, robot, logs, settings, variant)
+
+
+def folder_name(text: str) -> str:
+    """A text as the name of a folder."""
+    return _NAME.sub("_", text).strip(".") or "run"
 
 
 def _filled(text: str, fields: Mapping[str, str]) -> str:

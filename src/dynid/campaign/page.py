@@ -35,6 +35,7 @@ def campaign_html(done: Campaign) -> str:
         counts=[(level, counts[level]) for level in ("good", "care", "bad") if counts[level]],
         robots=len({run.unit for run, _ in pairs}),
         changes=done.fleet.changes[:_MOST_ROWS],
+        joined=done.joined[:_MOST_ROWS],
         charts=[_chart(one, done.fleet.samples) for one in done.fleet.changes[:_MOST_CHARTS]],
         alarm=ALARM,
         style=page_style(),

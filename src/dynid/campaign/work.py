@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping
-from dataclasses import dataclass, field
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 from dynid.campaign.file import Run
@@ -12,6 +12,7 @@ from dynid.campaign.remote import local_copies
 from dynid.common.errors import DynidError, NoResultError
 
 if TYPE_CHECKING:
+    from dynid.fit import Fit
     from dynid.statistics.estimate import Estimate
 
 
@@ -25,6 +26,7 @@ class Outcome:
         reason: Why the run was set aside; empty if it has a result.
         parameters: Name, unit, value and sigma (None: none) of each parameter, SI.
         seconds: Time that it took.
+        apart: Why its factors do not serve for an estimate from all logs of the robot; empty if they do.
     """
 
     name: str
@@ -33,26 +35,32 @@ class Outcome:
     reason: str = ""
     parameters: tuple[tuple[str, str, float, float | None], ...] = ()
     seconds: float = 0.0
+    apart: str = ""
 
 
 @dataclass(frozen=True)
 class Made:
-    """An outcome with the files of its result, name -> text."""
+    """An outcome with the files of its result, name -> text, and the factors of its log."""
 
     outcome: Outcome
     files: Mapping[str, str] = field(default_factory=dict)
+    factors: bytes = b""
 
 
-def make(run: Run, folder: str) -> Made:
+def make(run: Run, folder: str, joined: bool = False) -> Made:
     """Identify one run; a log that fails is an outcome too, never an exception.
 
     Args:
         run: What to identify.
         folder: Where its files will be: paths in the result are relative to it.
+        joined: Whether its factors are kept, for one estimate from all logs of the robot.
     """
+    from dynid.campaign.factors import factors_of
+
     began = time.monotonic()
+    kept: list[bytes | str] = []
     try:
-        estimate, failure = _identified(run)
+        estimate, failure = _identified(run, (lambda fit: kept.append(factors_of(fit))) if joined else None)
     except DynidError as error:
         return Made(Outcome(run.name, reason=str(error), seconds=time.monotonic() - began))
     except MemoryError:
@@ -60,10 +68,14 @@ def make(run: Run, folder: str) -> Made:
     except Exception as error:  # one broken run must not end a campaign of thousands
         text = f"internal error, {type(error).__name__}: {error}"
         return Made(Outcome(run.name, reason=text, seconds=time.monotonic() - began))
-    return _made(run, estimate, failure, folder, time.monotonic() - began)
+    made = _made(run, estimate, failure, folder, time.monotonic() - began)
+    factors = kept[0] if kept else b""
+    if isinstance(factors, str):
+        return replace(made, outcome=replace(made.outcome, apart=factors))
+    return replace(made, factors=factors)
 
 
-def _identified(run: Run) -> tuple[Estimate, str]:
+def _identified(run: Run, fitted: Callable[[Fit], None] | None) -> tuple[Estimate, str]:
     """The estimate, and why it is not reliable; empty if nothing failed."""
     from dynid.experiment.experiment import experiment_from
     from dynid.pipeline import run_experiment
@@ -71,7 +83,7 @@ def _identified(run: Run) -> tuple[Estimate, str]:
     with local_copies(run.logs) as logs:
         settings: dict[str, Any] = {"name": run.name, **run.settings, "robot": run.robot, "logs": list(logs)}
         try:
-            return run_experiment(experiment_from(settings)), ""
+            return run_experiment(experiment_from(settings), fitted=fitted), ""
         except NoResultError as error:
             if error.estimate is None:
                 raise

@@ -86,4 +86,7 @@ def _print(done: Campaign, new: list[Outcome]) -> None:
             f"  {change.kind}: {printable(change.parameter)} of {printable(change.robot)}"
             f" {change.percent:+.1f} % since {printable(change.since)} (p = {change.p:.1g})"
         )
+    if done.joined:
+        count = sum(not one.reason for one in done.joined)
+        click.echo(f"{count} of {len(done.joined)} robots have one estimate from all their logs (joined/)")
     click.echo(f"written: {shown(done.folder)} (summary.json, parameters.csv, campaign.html)")

@@ -74,6 +74,7 @@ if TYPE_CHECKING:
     "--controller-rate", type=NUMBER, metavar="HZ", help="Its rate [default: usual for the format]."
 )
 @click.option("--jobs", type=Whole(min=1), help="Processes [default: 1 for few starts, else all cores].")
+@click.option("--cluster", metavar="ADDRESS", help="Dask scheduler instead, e.g. tcp://host:8786.")
 @click.option(
     "--out",
     type=click.Path(file_okay=False, path_type=Path),
@@ -82,6 +83,7 @@ if TYPE_CHECKING:
 def excite(
     robot: str,
     jobs: int | None,
+    cluster: str | None,
     out: Path | None,
     noise: str | None,
     home: str | None,
@@ -121,7 +123,7 @@ def excite(
     refuse_given((*OF_SERIES, *more) if free else OF_FREE_MOTION, FREE if free else DRIVEN)
     with designing(robot, settings, folder, controllers, controller_rate) as design:
         with _resumable(design.journal, settings.starts), ProgressBar() as progress:
-            found = design.search(jobs, progress)
+            found = design.search(jobs, progress, cluster)
         written = design.write(found)
     if isinstance(found, FreeExcitation):
         click.echo(printable(free_summary(found)))

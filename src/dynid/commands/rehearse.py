@@ -23,6 +23,7 @@ _FILE = click.Path(dir_okay=False, path_type=Path)
 @click.option("--truth", metavar="prior|demo|FILE", help="True parameters [default: demo, else prior].")
 @click.option("--config", type=_FILE, help="Settings of the simulation (dynid.simulation/1).")
 @click.option("--jobs", type=Whole(min=1), default=1, show_default=True, help="Parallel processes.")
+@click.option("--cluster", metavar="ADDRESS", help="Dask scheduler instead, e.g. tcp://host:8786.")
 @click.option("--full", is_flag=True, help="Print all parameters.")
 @click.option(
     "--out",
@@ -36,6 +37,7 @@ def rehearse(
     seed: int,
     config: Path | None,
     jobs: int,
+    cluster: str | None,
     full: bool,
     out: Path | None,
     **flags: Any,
@@ -63,7 +65,7 @@ def rehearse(
         journal = path.parent / f".{path.name}.journal"
         with ProgressBar() as progress:
             plan = RehearsalPlan(asked, settings, motion, seed)
-            found = run(plan, runs, jobs=jobs, journal=journal, progress=progress)
+            found = run(plan, runs, jobs=jobs, cluster=cluster, journal=journal, progress=progress)
         replace_folder(path, rehearsal_files(found))
     print_rehearsal(found, full=full)
     click.echo(f"\nwritten: {shown(folder)} (rehearsal.json, rehearsal.csv, rehearsal.html)")

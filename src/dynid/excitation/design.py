@@ -44,13 +44,20 @@ class Design:
         return self.path.parent / f"{self.path.name}.journal.jsonl"
 
     def search(
-        self, jobs: int | None = None, progress: Progress | None = None
+        self, jobs: int | None = None, progress: Progress | None = None, cluster: str | None = None
     ) -> Excitation | FreeExcitation:
-        """The best motion; `jobs` processes (None: one for few starts, else all cores)."""
+        """The best motion; `jobs` processes (None: one for few starts, else all cores), or a Dask cluster."""
         from dynid.excitation.excite import excite
 
         count = jobs or (1 if self.settings.starts <= _FEW else os.cpu_count() or 1)
-        return excite(self.robot, self.settings, journal=self.journal, jobs=count, progress=progress)
+        return excite(
+            self.robot,
+            self.settings,
+            journal=self.journal,
+            jobs=count,
+            cluster=cluster,
+            progress=progress,
+        )
 
     def write(self, found: Excitation | FreeExcitation) -> tuple[str, ...]:
         """Replace the folder by the files of the motion; their names."""

@@ -113,6 +113,7 @@ def excite(
     *,
     journal: Path | None = None,
     jobs: int = 1,
+    cluster: str | None = None,
     progress: Progress | None = None,
 ) -> Excitation | FreeExcitation:
     """The best of many optimised motions of a robot within its limits.
@@ -124,6 +125,7 @@ def excite(
         settings: What kind of motion; also as a mapping.
         journal: File of finished starts; an interrupted run continues from there.
         jobs: Number of processes.
+        cluster: Address of a Dask scheduler instead.
         progress: Called with the stage and the fraction completed, 0 to 1.
 
     Raises:
@@ -131,7 +133,7 @@ def excite(
     """
     asked = read(ExciteSettings, plain_entry({} if settings is None else settings))
     run = excite_free if swings_freely(load_robot(robot)) else excite_series
-    return run(robot, asked, journal=journal, jobs=jobs, progress=progress)
+    return run(robot, asked, journal=journal, jobs=jobs, cluster=cluster, progress=progress)
 
 
 def excite_series(
@@ -140,6 +142,7 @@ def excite_series(
     *,
     journal: Path | None = None,
     jobs: int = 1,
+    cluster: str | None = None,
     progress: Progress | None = None,
 ) -> Excitation:
     """The best motion of a robot with motors; arguments as for `excite`."""
@@ -153,6 +156,7 @@ def excite_series(
             inputs.settings.starts,
             book,
             jobs=jobs,
+            cluster=cluster,
             progress=progress,
             starter=plan.starter,
             then=plan.starter.promising,

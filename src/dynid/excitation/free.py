@@ -162,6 +162,7 @@ def excite_free(
     *,
     journal: Path | None = None,
     jobs: int = 1,
+    cluster: str | None = None,
     progress: Progress | None = None,
 ) -> FreeExcitation:
     """The best of many sets of free motions within the limits.
@@ -171,6 +172,7 @@ def excite_free(
             needs a mass.
         journal: File of finished starts; an interrupted run continues from there.
         jobs: Number of processes.
+        cluster: Address of a Dask scheduler instead.
         progress: Called with the stage and the fraction completed, 0 to 1.
     """
     settings = (settings or ExciteSettings()).suited(free=True)
@@ -182,6 +184,7 @@ def excite_free(
         settings.starts,
         book,
         jobs=jobs,
+        cluster=cluster,
         progress=progress,
         starter=starter,
         label="set",

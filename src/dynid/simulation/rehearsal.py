@@ -198,6 +198,7 @@ def rehearse(
     runs: int = 50,
     *,
     jobs: int = 1,
+    cluster: str | None = None,
     journal: Path | None = None,
     progress: Progress | None = None,
 ) -> Rehearsal:
@@ -207,6 +208,7 @@ def rehearse(
         plan: Experiment, simulation, motion, seed.
         runs: Number of runs.
         jobs: Parallel processes; the robot must then be a name or a path.
+        cluster: Address of a Dask scheduler instead; its workers read the same files.
         journal: File of finished runs; an interrupted rehearsal continues from there.
         progress: Called with the stage and the fraction completed.
     """
@@ -214,12 +216,20 @@ def rehearse(
 
     if runs < 2:
         raise InputError(f"{runs} runs are too few", remedy="give 2 or more, better 50")
-    if jobs > 1 and isinstance(plan.experiment.robot, Mechanism):
+    if (jobs > 1 or cluster) and isinstance(plan.experiment.robot, Mechanism):
         raise InputError("several jobs need a robot given by a file", remedy="name the robot's file")
     book = Journal(journal, _asked(plan), _revived)
     here = Rehearser(plan)
     draws = run_starts(
-        Rehearser, (plan,), runs, book, jobs=jobs, progress=progress, starter=here, label="run"
+        Rehearser,
+        (plan,),
+        runs,
+        book,
+        jobs=jobs,
+        cluster=cluster,
+        progress=progress,
+        starter=here,
+        label="run",
     )
     about = _about(plan, here)
     found = summarise(draws, **about)

@@ -1,26 +1,28 @@
-"""Many starts in parallel processes; each finished start is written to the journal immediately."""
+"""Many starts in processes or on a cluster; each finished start is written to the journal immediately."""
 
 from __future__ import annotations
 
 import json
 import os
+import threading
+import uuid
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from concurrent.futures import as_completed
-from concurrent.futures.process import BrokenProcessPool
 from dataclasses import asdict
+from functools import partial
 from pathlib import Path
 from typing import Any
 
+from dynid.common.batched import single_threaded_blas
+from dynid.common.engine import TRIES, Died, completed
 from dynid.common.errors import InputError, NoResultError
-from dynid.common.processes import process_pool, quiet_worker
 from dynid.excitation.optimal.starts import Start
 
 Make = Callable[..., Any]  # something with `run(number, *more)`
 Task = tuple[Any, ...]  # arguments of `run`, the number first
 Then = Callable[[Mapping[int, Any]], Sequence[Task]]
 Progress = Callable[[str, float], None]
-_WORKER: list[Any] = []
-_TRIES = 3  # attempts: a process that dies is restarted twice
+_STARTERS: dict[str, Any] = {}  # of a worker: the one of the last call of `run_starts` that it works for
+_BUILDING = threading.Lock()
 SCHEMA = "dynid.journal/1"
 
 
@@ -31,6 +33,7 @@ def run_starts(
     journal: Journal,
     *,
     jobs: int = 1,
+    cluster: str | None = None,
     progress: Progress | None = None,
     starter: Any | None = None,
     label: str = "start",
@@ -39,10 +42,11 @@ def run_starts(
     """Run all starts that are not yet in the journal.
 
     Args:
-        make: Builds the starter from the arguments, in every process; importable by its name.
-        arguments: Small and serialisable: they are sent to the processes.
+        make: Builds the starter from the arguments, once in every worker; importable by its name.
+        arguments: Small and serialisable: they are sent with every task.
         count: Total number of starts.
         jobs: Number of processes; 1: runs in this process.
+        cluster: Address of a Dask scheduler instead.
         starter: Already built, for this process.
         label: Name of one start in the progress display.
         then: Tasks that follow from the entries of the journal once all starts are done; it is asked again
@@ -54,7 +58,7 @@ def run_starts(
         return missing or (() if then is None else then(journal.done))
 
     done = len(journal.done)
-    for entry in _run(make, arguments, tasks, jobs, starter):
+    for entry in _run(make, arguments, tasks, jobs, cluster, starter):
         journal.add(entry)
         done += 1
         if progress is not None and done <= count:
@@ -67,49 +71,39 @@ def _run(
     arguments: Sequence[Any],
     tasks: Callable[[], Sequence[Task]],
     jobs: int,
+    cluster: str | None,
     starter: Any | None,
 ) -> Iterator[Any]:
     """Entries in the order of completion; the tasks still to be done are asked for after each round."""
     waiting = tasks()
-    if not waiting:
-        return
-    if jobs <= 1 or len(waiting) == 1:
-        local = starter or make(*arguments)
+    if cluster is None and (jobs <= 1 or len(waiting) <= 1):
+        local = starter
         while waiting := tasks():
+            local = local or make(*arguments)
             for task in waiting:
                 yield local.run(*task)
         return
-    for _ in range(_TRIES):
-        try:
-            yield from _parallel(make, arguments, tasks, min(jobs, len(waiting)))
-            return
-        except BrokenProcessPool:
-            jobs = max(1, jobs // 2)  # usually the cause is too little memory
-    numbers_left = ", ".join(str(task[0]) for task in tasks()[:8])
-    raise NoResultError(
-        f"worker processes were killed {_TRIES} times, the last time in one of number {numbers_left}:"
-        " probably too little memory. Try --jobs 1; finished starts are kept"
-    )
+    work = partial(_run_task, uuid.uuid4().hex, make, tuple(arguments))
+    for task, entry in completed(work, tasks, min(jobs, len(waiting)), cluster):
+        if isinstance(entry, Died):
+            raise NoResultError(
+                f"worker processes were killed {TRIES} times, the last time in number {task[0]}:"
+                " probably too little memory. Try --jobs 1; finished starts are kept"
+            )
+        if isinstance(entry, BaseException):
+            raise entry
+        yield entry
 
 
-def _parallel(
-    make: Make, arguments: Sequence[Any], tasks: Callable[[], Sequence[Task]], jobs: int
-) -> Iterator[Any]:
-    """The same in processes that stay for all rounds."""
-    with process_pool(jobs, _prepare, make, tuple(arguments)) as pool:
-        while waiting := tasks():
-            for future in as_completed([pool.submit(_run_task, *task) for task in waiting]):
-                yield future.result()
-
-
-def _prepare(make: Make, arguments: tuple[Any, ...]) -> None:
-    """Build the starter of a worker; Ctrl-C is handled by the parent."""
-    quiet_worker()
-    _WORKER[:] = [make(*arguments)]
-
-
-def _run_task(*task: Any) -> Any:
-    return _WORKER[0].run(*task)
+def _run_task(call: str, make: Make, arguments: tuple[Any, ...], task: Task) -> Any:
+    """One task in a worker, which builds the starter of a call once."""
+    with single_threaded_blas():
+        with _BUILDING:
+            if call not in _STARTERS:
+                _STARTERS.clear()
+                _STARTERS[call] = make(*arguments)
+            starter = _STARTERS[call]
+        return starter.run(*task)
 
 
 # The journal of an optimisation: one line per start, so that an interrupted run can continue.
