@@ -22,7 +22,8 @@ _STUCK_SECONDS = 0.5
 _ABRUPT = 0.1
 _COARSE, _SILENT = 0.02, 0.25  # step of a signal relative to its standard deviation
 _MOST_SPIKES = 0.1
-_Signals = tuple[Float[Array, "n m"], Sequence[Facts]]
+_Positions = tuple[Float[Array, "n m"], Sequence[Facts]]
+_Efforts = tuple[Float[Array, "n a"], Sequence[Facts]]
 
 
 @dataclass(frozen=True, eq=False)
@@ -102,7 +103,7 @@ class _Hanging:
     notices: list[Notice]
 
 
-def _stuck(positions: _Signals, efforts: _Signals, moves: Bool[Array, "n"], step: float) -> _Hanging:
+def _stuck(positions: _Positions, efforts: _Efforts, moves: Bool[Array, "n"], step: float) -> _Hanging:
     least = max(8, round(_STUCK_SECONDS / step))
     masks = [np.zeros(len(moves), bool) for _ in range(2)]
     masked: list[str] = []
