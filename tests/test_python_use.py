@@ -262,8 +262,13 @@ def test_efforts_of_other_logs_are_plotted(made, arrays, from_file):
     assert len(bare.plot.efforts(made / "log.csv").spec["panels"]) == len(own.spec["panels"])
     with pytest.raises(InputError, match="name a log"):
         bare.plot.efforts()
-    with pytest.raises(InputError, match=r"report\.html"):
-        bare.plot.friction()
+    stored, drawn = bare.plot.friction(speed=2.0), from_file.plot.friction()
+    assert len(stored.spec["panels"]) == len(drawn.spec["panels"])
+    assert "points" not in {one["kind"] for one in stored.spec["panels"][0]["series"]}
+    assert len(from_file.plot.friction(speed=2.0).spec["panels"]) == len(drawn.spec["panels"])
+    frictionless = tuple(one for one in bare.parameters if not one.name.startswith("F"))
+    with pytest.raises(InputError, match="no friction"):
+        replace(bare, parameters=frictionless).plot.friction()
 
 
 def test_pictures_escape_hostile_names():

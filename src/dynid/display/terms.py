@@ -12,14 +12,12 @@ from dynid.fit import Fit
 from dynid.kinematics.coordinates import States
 from dynid.mechanism.parameters import effort_unit, owners_of, speed_map
 from dynid.problem import Problem
-from dynid.regressor.few_states import drive_column
 from dynid.regressor.layout import tree_regressor
+from dynid.statistics.friction import RESISTING, friction_columns, friction_curve
 from dynid.statistics.signals import Signals
 
-_GRID = 81  # points of a friction curve
 _CLOUD = 400  # points of a data cloud
 _SPLIT = ("inverse", "power")  # models whose rows are linear in the accelerations of one sample
-_RESISTING = ("Fv", "Fs", "Fv+", "Fv-", "Fs+", "Fs-", "Off", "Fr", "Fk")
 
 
 def effort_terms(
@@ -93,7 +91,7 @@ def friction_curves(
     curves = []
     for owner in mechanism.drive:
         symbols = [
-            s for s in mechanism.drive[owner] if s in _RESISTING and f"{s}_{owner}" in alone & set(values)
+            s for s in mechanism.drive[owner] if s in RESISTING and f"{s}_{owner}" in alone & set(values)
         ]
         if not symbols:
             continue
@@ -101,44 +99,28 @@ def friction_curves(
         reach = float(np.abs(speed).max(initial=0.0))
         if reach <= 0.0:
             continue
-        columns = _columns(fit, owner, symbols)
-        grid = _grid(reach)
-        A, chi = columns(grid), np.array([values[f"{s}_{owner}"] for s in symbols])
-        half = _half_width(fit, [f"{s}_{owner}" for s in symbols], A)
+        scale = mechanism.stribeck.get(owner)
+        chi = np.array([values[f"{s}_{owner}"] for s in symbols])
         curve: dict[str, Any] = {"owner": owner, "unit": effort_unit(mechanism, owner)}
-        curve |= {"terms": symbols, "speed": grid, "effort": A @ chi, "half": half}
+        curve |= friction_curve(symbols, chi, _covariance(fit, owner, symbols), reach, scale)
         row = _row_of(problem, owner)
         if row is not None:
             some = np.arange(0, len(speed), max(1, -(-len(speed) // _CLOUD)))
-            curve |= {"at": speed[some], "points": (columns(speed) @ chi + residual[:, row])[some]}
+            cloud = friction_columns(symbols, speed, scale) @ chi + residual[:, row]
+            curve |= {"at": speed[some], "points": cloud[some]}
         curves.append(curve)
     return curves
 
 
-def _grid(reach: float) -> Float[Array, "g"]:
-    """Speeds of a curve, with a break at zero, where dry friction jumps."""
-    positive = np.linspace(1e-6 * reach, reach, _GRID // 2)
-    return np.concatenate([-positive[::-1], [np.nan], positive])
-
-
-def _columns(fit: Fit, owner: str, symbols: list[str]) -> Any:
-    scale = fit.problem.mechanism.stribeck.get(owner)
-
-    def columns(v: Float[Array, "n"]) -> Float[Array, "n s"]:
-        rest = np.zeros_like(v)
-        return np.column_stack([drive_column(symbol, v, rest, rest, scale) for symbol in symbols])
-
-    return columns
-
-
-def _half_width(fit: Fit, names: list[str], A: Float[Array, "n s"]) -> Float[Array, "n"]:
-    """Half of the 95 % interval of a curve, from the covariance of the parameters."""
+def _covariance(fit: Fit, owner: str, symbols: list[str]) -> Float[Array, "s s"]:
+    """Of the terms of one drive; zero where a term has no sigma."""
     known = [one.name for one in fit.parts.parameters if one.sigma is not None]
+    names = [f"{symbol}_{owner}" for symbol in symbols]
     at = [k for k, name in enumerate(names) if name in known]
     places = [known.index(names[k]) for k in at]
-    C = fit.parts.covariance[np.ix_(places, places)]
-    some = A[:, at]
-    return np.asarray(1.96 * np.sqrt(np.maximum(np.einsum("ns,st,nt->n", some, C, some), 0.0)))
+    C = np.zeros((len(names), len(names)))
+    C[np.ix_(at, at)] = fit.parts.covariance[np.ix_(places, places)]
+    return C
 
 
 def _row_of(problem: Problem, owner: str) -> int | None:

@@ -24,11 +24,16 @@ class Plots:
 
     estimate: Estimate
 
-    def friction(self) -> Figure:
-        """Friction of every drive over its speed, with its 95 % band and the samples of a log."""
-        remedy = "plot the estimate that identify() returned; report.html of its folder has the plot"
-        found = friction_figure(self.estimate)
-        return _made(found, "there are no friction curves in this result", remedy)
+    def friction(self, speed: float | None = None) -> Figure:
+        """Friction of every drive over its speed, with its 95 % band and the samples of a log.
+
+        Args:
+            speed: Largest speed, in [rad/s] or [m/s]; curves without samples. Default: as far as the log
+                went; of a result that was read from a file, which holds no speeds, 1 rad/s or 1 m/s.
+        """
+        stored = not self.estimate.drawing.get("logs")
+        found = friction_figure(self.estimate, 1.0 if stored and speed is None else speed)
+        return _made(found, "this result has no friction terms", "add Fv and Fs with `drive:`")
 
     def efforts(self, log: Any = None) -> Figure:
         """Measured and predicted efforts of one log over time.

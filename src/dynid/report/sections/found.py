@@ -17,6 +17,7 @@ from dynid.report.plots import Figure, band, figure, line, panel, points
 from dynid.report.quality import MEANING, Quality, holds_truth, loads, owner_of, quality
 from dynid.report.swings import swings_part
 from dynid.statistics.estimate import Estimate
+from dynid.statistics.friction import curves_of
 
 if TYPE_CHECKING:
     from markupsafe import Markup
@@ -88,12 +89,16 @@ def _millimetres(place: Sequence[float] | None) -> str:
     return "-" if place is None else ", ".join(f"{1e3 * x:.1f}" for x in place).replace("-0.0", "0.0")
 
 
-def friction_figure(estimate: Estimate) -> Figure | None:
-    """Friction of every drive over its speed, with band and measured points; None without friction."""
+def friction_figure(estimate: Estimate, speed: float | None = None) -> Figure | None:
+    """Friction of every drive over its speed, with band and measured points; None without friction.
+
+    Args:
+        speed: Draw curves up to this speed, in [rad/s] or [m/s], without points; None: as far as the log.
+    """
     drawn = [one for one in estimate.drawing.get("logs", ()) if one["friction"]]
-    if not drawn:
+    curves = drawn[0]["friction"] if drawn and speed is None else curves_of(estimate, speed or 1.0)
+    if not curves or (not drawn and speed is None):
         return None
-    curves = drawn[0]["friction"]
     panels, wide = [], False
     for one in curves[:_CURVES]:
         v, f, half = one["speed"], one["effort"], one["half"]

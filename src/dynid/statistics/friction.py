@@ -1,0 +1,73 @@
+"""Friction over speed with its 95 % band: columns of drive terms times their values.
+
+f(v) = A(v) chi,      half width 1.96 sqrt(a C a^T) of every row a of A
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from dynid.common.arrays import Array, Float
+from dynid.regressor.few_states import drive_column
+from dynid.statistics.estimate import Estimate
+
+RESISTING = ("Fv", "Fs", "Fv+", "Fv-", "Fs+", "Fs-", "Off", "Fr", "Fk")
+_GRID = 81  # points of a curve
+
+
+def friction_columns(
+    symbols: Sequence[str], v: Float[Array, "n"], stribeck: float | None
+) -> Float[Array, "n s"]:
+    """Effort of each term of value one at the speeds v, in [rad/s] or [m/s]."""
+    rest = np.zeros_like(v)
+    return np.column_stack([drive_column(symbol, v, rest, rest, stribeck) for symbol in symbols])
+
+
+def friction_curve(
+    symbols: Sequence[str],
+    chi: Float[Array, "s"],
+    C: Float[Array, "s s"],
+    reach: float,
+    stribeck: float | None,
+) -> dict[str, Any]:
+    """Speeds up to `reach` on both sides, with a break at zero; friction, and half of its 95 % interval.
+
+    Args:
+        symbols: Drive terms.
+        chi, C: Their values and covariance, SI; zero for values that are not estimated.
+        reach: Largest speed, in [rad/s] or [m/s].
+        stribeck: Stribeck speed; None: the usual one.
+    """
+    positive = np.linspace(1e-6 * reach, reach, _GRID // 2)
+    grid = np.concatenate([-positive[::-1], [np.nan], positive])
+    A = friction_columns(symbols, grid, stribeck)
+    half = 1.96 * np.sqrt(np.maximum(np.einsum("ns,st,nt->n", A, C, A), 0.0))
+    return {"terms": list(symbols), "speed": grid, "effort": A @ chi, "half": half}
+
+
+def curves_of(estimate: Estimate, reach: float) -> list[dict[str, Any]]:
+    """Friction of every drive of a result up to a speed, from its parameters alone."""
+    stribeck: Mapping[str, float] = estimate.provenance.get("options", {}).get("stribeck", {})
+    known = [one.name for one in estimate.parameters if one.sigma is not None]
+    owners: dict[str, dict[str, Any]] = {}
+    for one in estimate.parameters:
+        symbol, _, owner = one.name.partition("_")
+        if symbol in RESISTING and owner:
+            owners.setdefault(owner, {})[symbol] = one
+    curves = []
+    for owner, terms in owners.items():
+        if set(terms) == {"Off"}:
+            continue
+        C = np.zeros((len(terms), len(terms)))
+        at = [k for k, one in enumerate(terms.values()) if one.name in known]
+        places = [known.index(one.name) for one in terms.values() if one.name in known]
+        C[np.ix_(at, at)] = estimate.covariance[np.ix_(places, places)]
+        chi = np.array([one.value for one in terms.values()])
+        unit = "N m" if any("N m" in one.unit for one in terms.values()) else "N"
+        curves.append(
+            {"owner": owner, "unit": unit} | friction_curve(list(terms), chi, C, reach, stribeck.get(owner))
+        )
+    return curves
