@@ -8,6 +8,7 @@ Y = W chi + z s,     s = 0 without the fault
   the parameters shared with other efforts) or of all (detected with a known mass); in rows with several
   motors z is the contribution of one motor;
 - zero: a joint whose zero is off by s has z = d(W chi - Y)/dq_j;
+- dimension: a dimension of the description that is off by s has z = d(W chi - Y)/ds;
 - gravity: gravity that is off by s along an axis has z = (W(g + e) - W(g)) chi;
 - mounting: a force sensor that is rotated by a small vector s reads z = -e x f more;
 - speed: friction that the drive terms do not model: sign(v), v, sqrt|v| sign(v), v |v|;
@@ -46,7 +47,7 @@ class Suspect:
     """One thing that may be wrong, the test columns that show it, and the result once it is tested.
 
     Attributes:
-        test: `delay`, `gain`, `zero`, `gravity`, `mounting`, `speed` or `load`.
+        test: `delay`, `gain`, `zero`, `dimension`, `gravity`, `mounting`, `speed` or `load`.
         about: The effort or joint.
         columns: Numbers of its columns; no other suspect has the same.
         unit: Of its size.
@@ -101,7 +102,7 @@ def suspect_rows(
     """Rows [W Z Y] with the columns of all suspects; these, numbered from zero; and what cannot be tested.
 
     Test columns are numbered behind the parameters: delay and gain of each row, its speed columns and
-    its load, then the zeros of the measured joints, gains of motors that share rows, directions of gravity
+    its load, then the zeros of the measured joints, dimensions, gains of motors that share rows, directions of gravity
     and of a force sensor, and delay and gain of all efforts.
 
     Args:
@@ -111,10 +112,10 @@ def suspect_rows(
         thin: Zeros are computed at one sample in so many and interpolated.
         most: Samples to look at; of a longer log some windows all over it are taken.
     """
-    joints, motors, turns, between = pose_columns(mechanism, source, parameters, chi, thin)
+    joints, sizes, motors, turns, between = pose_columns(mechanism, source, parameters, chi, thin)
     speeds, compare = _motor_speeds(mechanism, source), predictor(source.layout, chi)
     p, k = len(chi), len(source.directions.names)
-    n_shared = len(joints) + len(motors) + 3 * len(turns) + 2
+    n_shared = len(joints) + len(sizes) + len(motors) + 3 * len(turns) + 2
     felt = ~source.directions.homogeneous[:, None]
 
     def tiles(start: int, stop: int, tile: int) -> Tiles:
@@ -144,7 +145,7 @@ def suspect_rows(
     single = [bool(np.count_nonzero(efforts) == 1) for efforts in source.directions.effort_map]
     known = mechanism.joint_of_coordinate
     units = {name: "rad" if known[name].is_angle(name) else "m" for name in joints}
-    suspects = _suspects(source, single, speeds, units, motors, turns)
+    suspects = _suspects(source, single, speeds, units, sizes, motors, turns)
     return rows, suspects, _untested(source, single, speeds, joints)
 
 
@@ -153,6 +154,7 @@ def _suspects(
     single: Sequence[bool],
     speeds: Sequence[Array | None],
     zero_units: Mapping[str, str],
+    sizes: Sequence[str],
     motors: Sequence[str],
     turns: Sequence[str],
 ) -> tuple[Suspect, ...]:
@@ -173,6 +175,8 @@ def _suspects(
     for name, unit in zero_units.items():
         found.append(Suspect("zero", name, (last,), unit))
         last += 1
+    found += [Suspect("dimension", name, (last + i,), "m or rad") for i, name in enumerate(sizes)]
+    last += len(sizes)
     found += [Suspect("gain", name, (last + i,), "1", measured=True) for i, name in enumerate(motors)]
     last += len(motors)
     for test in turns:

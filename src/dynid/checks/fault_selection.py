@@ -11,7 +11,20 @@ With the rows U_c = A_c R^-1 of cluster c (A = Q R), the same without this clust
 The second part is the effect of fitting A again: in a short log A follows z~ closely, and a jackknife
 with fixed A is too optimistic (p below 0.05 in 12 % of clean tests of 10 s, measured).
 
-The suspect that explains most of the residuals is added to A. The others are tested again with it, so
+The covariance of s_hat over few clusters is itself uncertain. In units of the one for white noise, those of
+all suspects of a fit are alike where nothing but noise is left. As far as they are, they are averaged
+(moderated variances, Smyth 2004): f_0 and d_0 are fitted to the factors f of all suspects, each with d degrees
+of freedom, and
+
+f~ = (d_0 f_0 + d f) / (d_0 + d)      with d_0 + d degrees of freedom
+
+Residuals that are coloured differently for each suspect have d_0 near 0: then each has its own covariance.
+
+The suspect with the largest evidence is added to A: its log likelihood ratio less that of c free columns,
+
+evidence = -n/2 log(1 - gain / |rho|^2) - c/2 log n         (n rows; Schwarz)
+
+The others are tested again with it, so
 that a delay is not also reported as friction. The selection ends when no suspect is both significant and
 large enough to matter.
 
@@ -23,7 +36,7 @@ beyond counts.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -46,14 +59,13 @@ _HIDDEN = 1e-2
 _NOTHING = 1e-7
 # The noise of an effort that makes up more than this part of its own column hides its gain.
 _DROWNED = 0.25
-# Of the explained squares: as good as the best; with fewer columns it is the simpler explanation.
-_AS_GOOD = 0.98
 # Above this cosine between their parts orthogonal to W, two suspects are not separable.
 _ALIKE = 0.98
 # A column of which less than this part is left is a combination of the others.
 _RTOL = 1e-9
 _MOST_FLAGGED = 8
 _LEAST = 2  # clusters
+_LEAST_ALIKE = 3  # suspects from which their usual variance can be had
 # A direction of which the other clusters hold less than this part counts as if they held so much.
 _LEAST_ELSEWHERE = 1e-3
 
@@ -91,9 +103,7 @@ def flagged_suspects(
         serious = [one for one in tested if one.p_value < SIGNIFICANT and relevant(one)]
         if not serious:
             break
-        most = max(one.gain for one in serious)
-        close = [one for one in serious if one.gain >= _AS_GOOD * most]
-        worst = min(close, key=lambda one: (len(one.places), -one.gain))
+        worst = max(serious, key=data.evidence)
         flagged.append(worst)
         data.join(worst.columns)
         left = [one for one in left if one.columns != worst.columns]
@@ -107,6 +117,7 @@ class _Rows:
 
     Attributes:
         n: Number of clusters.
+        rows, free: Number of rows, and the same less columns of A.
         scale: Of each test column and of the measured side, shape (t + 1,).
         sides: Triangle of these columns, scaled, before anything was removed, shape (k, t + 1).
         freed: Their parts orthogonal to A, in the coordinates of that triangle, shape (k, t + 1).
@@ -139,6 +150,8 @@ class _Rows:
         self.Z = rows[:, p:] - U @ (Q.T @ self.sides)
         both = np.hstack([U, self.Z])
         self.products = np.array([part.T @ part for part in np.split(both, ends)])
+        self.rows = sum(group.n_rows for group in system.groups)
+        self.free = max(self.rows - len(kept), 1)
 
     def join(self, columns: Sequence[int]) -> None:
         """Add test columns to A: U gains their directions, which the others lose."""
@@ -158,6 +171,12 @@ class _Rows:
         self.Z -= (self.Z[:, own] @ M) @ B
         self.freed = self.freed - q @ B
 
+    def evidence(self, suspect: Suspect) -> float:
+        """For a tested suspect, as the logarithm of a likelihood ratio."""
+        whole = float(np.sum(self.freed[:, -1] ** 2)) * self.scale[-1] ** 2
+        left = max(1.0 - suspect.gain / max(whole, 1e-300), 1e-300)
+        return -0.5 * self.rows * float(np.log(left)) - 0.5 * len(suspect.places) * float(np.log(self.rows))
+
     def judge(self, suspects: Sequence[Suspect]) -> list[Suspect]:
         """Results of suspects, given the parameters and the columns that have joined them."""
         K = self._refitted()
@@ -170,12 +189,14 @@ class _Rows:
             index = own[~hidden]
             if not len(index):
                 continue
-            tested = self._tested(one, K, index)
+            estimated = self._estimated(one, K, index)
+            tested = estimated.suspect
             drowned = tested.bias > _DROWNED and 0.0 <= tested.size[0] <= 1.1 * tested.bias
             if not drowned:
-                found.append(tested)
+                found.append(estimated)
                 bases.append(np.linalg.qr(self.freed[:, index])[0])
-        return _compared(found, bases)
+        usual, free = _usual_factor([one.factor for one in found], [one.suspect.dof for one in found])
+        return _compared([_moderated(one, usual, free) for one in found], bases)
 
     def _alone(self, columns: Sequence[int]) -> tuple[Float[Array, "c"], Float[Array, "c"]]:
         """Norm of the part of each column orthogonal to A and to the columns before it, and of the column."""
@@ -192,10 +213,8 @@ class _Rows:
             K[1, c] += X[c].T @ _bounded_solve(left, X[c])
         return K
 
-    def _tested(self, suspect: Suspect, K: Float[Array, "2 n t t"], index: Array) -> Suspect:
-        """A suspect with the result over its columns `index`."""
-        from scipy.special import fdtrc
-
+    def _estimated(self, suspect: Suspect, K: Float[Array, "2 n t t"], index: Array) -> _Estimated:
+        """Size of a suspect over its columns `index`, and its covariance from its own clusters."""
         concerned = np.flatnonzero(np.any(self.touched[:, index], axis=1))
         z, rho = self.Z[np.ix_(concerned, index)], self.Z[concerned, -1]
         size, root, _ = least_squares(Factor(triangle(self.freed[:, [*index, -1]]), len(self.Z)))
@@ -206,7 +225,9 @@ class _Rows:
         values, vectors = eigh(np.eye(c) - own)
         inverse = 1.0 / np.maximum(values, _LEAST_ELSEWHERE)
         moves = -np.einsum("nij,nj,nkj,nk->ni", vectors, inverse, vectors, pull)
-        covariance = (n - 1) / n * moves.T @ moves
+        kept = np.clip(values, 0.0, 1.0)
+        expected = np.einsum("nij,nj,nkj->ik", vectors, inverse**2 * kept * (1.0 - kept), vectors)
+        moves = np.linalg.solve(np.linalg.cholesky(expected), moves.T).T
         leverage = np.einsum("nii->ni", plain)
         dof = float(np.clip(1.0 / np.max(np.sum(leverage**2, axis=0)), 1.0, n - 1.0))
         units = self.scale[-1] / self.scale[index]
@@ -215,21 +236,92 @@ class _Rows:
         if suspect.measured:
             squares = float(np.sum(self.freed[:, index[0]] ** 2))
             bias = min(before * float(units[0]) ** 2 / squares, 1.0)
-        places = tuple((index - suspect.columns[0]).tolist())
-        sigma = np.sqrt(np.maximum(np.diag(root @ covariance @ root.T), 0.0))
-        found = replace(suspect, size=size * units, sigma=sigma * units, bias=bias, places=places)
-        y = np.linalg.solve(root, found.beyond / units)
-        wald = float(y @ np.linalg.pinv(covariance, hermitian=True) @ y)
-        # Hotelling's correction: c directions estimated from `dof` clusters.
-        free = max(dof - c + 1.0, 1.0)
-        p_value = float(fdtrc(c, free, wald * free / (dof * c)))
         after = float(np.sum((rho - z @ size) ** 2))
-        explains = 1.0 - after / before if before > 0 else 0.0
         gain = max(before - after, 0.0) * self.scale[-1] ** 2
         norm = float(np.linalg.norm(self.measured[concerned]))
-        share = float(np.sqrt(gain)) / norm if norm > 0.0 else 0.0
-        explains = max(explains, 0.0)
-        return replace(found, dof=dof, p_value=p_value, explains=explains, gain=gain, share=share)
+        white = max(float(np.sum((self.freed[:, -1] - self.freed[:, index] @ size) ** 2)) / self.free, 1e-300)
+        found = replace(
+            suspect,
+            size=size * units,
+            sigma=np.sqrt(white) * np.linalg.norm(root, axis=1) * units,
+            bias=bias,
+            places=tuple((index - suspect.columns[0]).tolist()),
+            dof=dof,
+            explains=max(1.0 - after / before, 0.0) if before > 0 else 0.0,
+            gain=gain,
+            share=float(np.sqrt(gain)) / norm if norm > 0.0 else 0.0,
+        )
+        return _Estimated(found, moves.T @ moves, white, root, units)
+
+
+@dataclass(frozen=True, eq=False)
+class _Estimated:
+    """A suspect with its size, not yet judged.
+
+    Attributes:
+        covariance: From its clusters, in the coordinates `root`, shape (c, c).
+        white: Variance of a row, which is the covariance there for white noise.
+        root: Of the inverse of its products: sizes are root @ coordinates, shape (c, c).
+        units: Of sizes, shape (c,).
+    """
+
+    suspect: Suspect
+    covariance: Float[Array, "c c"]
+    white: float
+    root: Float[Array, "c c"]
+    units: Float[Array, "c"]
+
+    @property
+    def factor(self) -> float:
+        """Covariance over the one for white noise."""
+        return float(np.trace(self.covariance)) / (len(self.covariance) * self.white)
+
+
+def _moderated(one: _Estimated, usual: float, free: float) -> Suspect:
+    """A suspect judged by its covariance, averaged with the usual one that counts `free` degrees of freedom."""
+    from scipy.special import fdtrc
+
+    suspect, c = one.suspect, len(one.covariance)
+    total = suspect.dof + free
+    covariance = (suspect.dof * one.covariance + free * usual * one.white * np.eye(c)) / total
+    sigma = np.sqrt(np.maximum(np.diag(one.root @ covariance @ one.root.T), 0.0))
+    y = np.linalg.solve(one.root, suspect.beyond / one.units)
+    wald = float(y @ np.linalg.pinv(covariance, hermitian=True) @ y)
+    # Hotelling's correction: c directions estimated from `total` clusters.
+    left = max(total - c + 1.0, 1.0)
+    p_value = float(fdtrc(c, left, wald * left / (total * c)))
+    return replace(suspect, sigma=sigma * one.units, dof=total, p_value=p_value)
+
+
+def _usual_factor(factors: Sequence[float], dof: Sequence[float]) -> tuple[float, float]:
+    """Factor f_0 and degrees of freedom d_0 of what the factors of all suspects have in common.
+
+    The logarithm of a factor from d degrees of freedom has the mean log f_0 + psi(d/2) - log(d/2) and the
+    variance psi'(d/2) + psi'(d_0/2) (Smyth 2004). Together they count no more than all of them.
+    """
+    from scipy.special import polygamma, psi
+
+    f, half = np.asarray(factors, dtype=float), 0.5 * np.asarray(dof, dtype=float)
+    fine = f > 0.0
+    if np.count_nonzero(fine) < _LEAST_ALIKE:
+        return 1.0, 0.0
+    f, half = f[fine], half[fine]
+    e = np.log(f) - psi(half) + np.log(half)
+    more = float(np.var(e, ddof=1) - np.mean(polygamma(1, half)))
+    most = float(2.0 * np.sum(half))
+    half_free = 0.5 * most if more <= 0.0 else min(_inverse_trigamma(more), 0.5 * most)
+    return float(np.exp(np.mean(e) + psi(half_free) - np.log(half_free))), 2.0 * half_free
+
+
+def _inverse_trigamma(value: float) -> float:
+    """X with psi'(x) = value, by Newton on 1/psi', which is nearly straight."""
+    from scipy.special import polygamma
+
+    x = 0.5 + 1.0 / value
+    for _ in range(8):
+        slope = float(polygamma(1, x))
+        x += slope * (1.0 - slope / value) / float(polygamma(2, x))
+    return x
 
 
 def _placed(R: Float[Array, "k c1"], group: Group, system: System) -> Float[Array, "k p1"]:

@@ -4,7 +4,8 @@ Rows N(q)^T (B tau - W chi) = 0 hold at the true pose. A measured joint whose ze
 
 z = d/dq_j [ N^T W chi - N^T B tau ]
 
-which moves the whole robot through its loops. Directions N depend on the pose, which affects other
+which moves the whole robot through its loops. A dimension that is off by s has the same with d/ds of the robot
+instead of d/dq_j. Directions N depend on the pose, which affects other
 suspects too: delayed efforts are projected on the present directions,
 
 N^T B tau(t - s) = Y - s (dY/dt - (dN/dt)^T B tau)
@@ -25,8 +26,10 @@ from dataclasses import replace
 import numpy as np
 
 from dynid.common.arrays import Array, Bool, Float, Int
+from dynid.common.errors import DynidError
 from dynid.conditioning.rewritten import predictor
 from dynid.kinematics.coordinates import States
+from dynid.mechanism.description import at_values
 from dynid.mechanism.force_sensor import level_axes
 from dynid.mechanism.joint import JointKind
 from dynid.mechanism.mechanism import Mechanism
@@ -46,13 +49,16 @@ from dynid.projection.sensor_columns import SensorColumns, SensorMotion
 _STEP = 1e-6
 _JOINTS = (JointKind.REVOLUTE, JointKind.PRISMATIC, JointKind.UNIVERSAL)
 
-# Error W chi - Y with a joint moved by a step, and where its pose could be reached, shapes (k, s) and (s,).
-_Error = Callable[[int, float], tuple[Float[Array, "k s"], Bool[Array, "s"]]]
+_MOST_SIZES = 24  # dimensions that are tested; of more, some all over the robot
+
+# Error W chi - Y of some rows with a joint moved by a step, and where its pose could be reached, shapes (k, s)
+# and (s,).
+_Error = Callable[[TreeRows | MovingRows, int, float], tuple[Float[Array, "k s"], Bool[Array, "s"]]]
 Measured = tuple[Float[Array, "n m"], Float[Array, "n m"], Float[Array, "n m"]]
 
 
-# Columns at consecutive rows, unit of the row: d(W chi - Y)/dq_j, (k, m, n), per rad or m; the part of each
-# motor in rows with several, (k, a, n); gravity, per m/s^2, and force sensor, per rad, (k, t, n). And the
+# Columns at consecutive rows, unit of the row: d(W chi - Y) over joint zeros, then dimensions, (k, m + d, n), per
+# rad or m; the part of each motor in rows with several, (k, a, n); gravity, per m/s^2, and force sensor, per rad, (k, t, n). And the
 # drift of the directions, (dN/dt)^T B tau, (k, n).
 Columns = tuple[tuple[Array, Array, Array], Float[Array, "k n"]]
 
@@ -77,6 +83,8 @@ class _PoseColumns:
         self.joints = tuple(measured[i] for i in self._places)
         shared = np.any(np.count_nonzero(source.directions.effort_map, axis=1) > 1)
         moving = isinstance(self._rows, MovingRows)
+        self._resized = _resized_rows(mechanism, self._rows)
+        self.sizes = tuple(self._resized)
         self.motors = source.motion.log.effort_names if shared and moving else ()
         self._B = mechanism.actuator_map
         self.turns: tuple[str, ...] = ()
@@ -128,7 +136,7 @@ class _PoseColumns:
         n = stop - start
         at = np.unique(np.append(np.arange(0, n, self._thin), n - 1))
         if isinstance(self._rows, TreeRows):
-            zeros = self._zeros(at, self._tree_error(self._rows, at, measured))
+            zeros = self._slopes(at, self._rows, self._tree_error(at, measured))
             turns = self._tree_turns(self._rows, at, measured)
             return (zeros, np.zeros((self._k, 0, n)), turns), np.zeros((self._k, n))
         assert isinstance(self._rows, MovingRows)  # noqa: S101 (one of two kinds)
@@ -137,7 +145,7 @@ class _PoseColumns:
         motors = np.einsum("nvk,av,na->kan", N, self._B, tau)[:, : len(self.motors)]
         rate = np.gradient(N, self.source.dt, axis=0) if n > 1 else np.zeros_like(N)
         drift = np.einsum("nvk,nv->kn", rate, tau @ self._B)
-        zeros = self._zeros(at, self._closed_error(self._rows, start, at, measured, states, tau))
+        zeros = self._slopes(at, self._rows, self._closed_error(start, at, measured, states, tau))
         return (zeros, motors, self._closed_turns(self._rows, at, states, N)), drift
 
     def _tree_turns(self, rows: TreeRows, at: Int[Array, "s"], measured: Measured) -> Float[Array, "k t n"]:
@@ -165,12 +173,16 @@ class _PoseColumns:
         N[states.fine] = rows.tangents(start, states.N[states.fine], states.dq[states.fine])
         return N
 
-    def _zeros(self, at: Int[Array, "s"], error: _Error) -> Float[Array, "k m n"]:
-        """Slope of the error over each joint, thinned and interpolated."""
-        found = np.zeros((self._k, len(self._places), int(at[-1]) + 1))
-        here, known = error(0, 0.0)
-        for j, place in enumerate(self._places):
-            there, reached = error(place, _STEP)
+    def _slopes(
+        self, at: Int[Array, "s"], rows: TreeRows | MovingRows, error: _Error
+    ) -> Float[Array, "k m n"]:
+        """Slope of the error over each joint, then over each dimension, thinned and interpolated."""
+        changes = [(rows, place, _STEP) for place in self._places]
+        changes += [(other, 0, 0.0) for other in self._resized.values()]
+        found = np.zeros((self._k, len(changes), int(at[-1]) + 1))
+        here, known = error(rows, 0, 0.0)
+        for j, change in enumerate(changes):
+            there, reached = error(*change)
             fine = known & reached
             if not np.any(fine):
                 continue
@@ -179,12 +191,15 @@ class _PoseColumns:
                 found[k, j] = np.interp(np.arange(found.shape[2]), at[fine], values)
         return found
 
-    def _tree_error(self, rows: TreeRows, at: Int[Array, "s"], measured: Measured) -> _Error:
+    def _tree_error(self, at: Int[Array, "s"], measured: Measured) -> _Error:
         """W chi of a tree with a joint moved; the measured side does not depend on the pose."""
         q, dq, ddq = (x[at] for x in measured)
         none = np.zeros((len(at), self._k))
 
-        def error(joint: int, step: float) -> tuple[Float[Array, "k s"], Bool[Array, "s"]]:
+        def error(
+            rows: TreeRows | MovingRows, joint: int, step: float
+        ) -> tuple[Float[Array, "k s"], Bool[Array, "s"]]:
+            assert isinstance(rows, TreeRows)  # noqa: S101 (of a tree)
             tree = rows.coordinates.tree_states(_moved(q, joint, step), dq, ddq)
             predicted = self._compare(rows.regressor.packed(*tree, none))[1]
             return predicted, np.ones(len(at), dtype=bool)
@@ -193,7 +208,6 @@ class _PoseColumns:
 
     def _closed_error(
         self,
-        rows: MovingRows,
         start: int,
         at: Int[Array, "s"],
         measured: Measured,
@@ -205,7 +219,10 @@ class _PoseColumns:
         pose, force = states.q[at], tau[at] @ self._B
         fine = states.fine[at]
 
-        def error(joint: int, step: float) -> tuple[Float[Array, "k s"], Bool[Array, "s"]]:
+        def error(
+            rows: TreeRows | MovingRows, joint: int, step: float
+        ) -> tuple[Float[Array, "k s"], Bool[Array, "s"]]:
+            assert isinstance(rows, MovingRows)  # noqa: S101 (of a closed robot)
             moved = (_moved(q, joint, step), dq, ddq)
             there = _there(rows, pose, moved)
             N = self._directions(rows, start, there)
@@ -224,7 +241,7 @@ def pose_columns(
     parameters: tuple[Parameter, ...],
     chi: Float[Array, "p"],
     thin: int,
-) -> tuple[tuple[str, ...], tuple[str, ...], tuple[str, ...], Callable[[int, int], Columns]]:
+) -> tuple[tuple[str, ...], tuple[str, ...], tuple[str, ...], tuple[str, ...], Callable[[int, int], Columns]]:
     """What is tested along a log, and the columns of its rows between two samples.
 
     Args:
@@ -234,11 +251,11 @@ def pose_columns(
         thin: Zeros are computed at one sample in so many and interpolated.
 
     Returns:
-        Measured joints whose zeros are tested; motors whose gains are tested one by one: those of rows with
+        Measured joints whose zeros are tested; dimensions; motors whose gains are tested one by one: those of rows with
         several motors; what may be turned (`gravity`, `mounting`), with three columns each; and the columns.
     """
     found = _PoseColumns(mechanism, source, parameters, chi, thin)
-    return found.joints, found.motors, found.turns, found.between
+    return found.joints, found.sizes, found.motors, found.turns, found.between
 
 
 def gravity_axes(gravity: Float[Array, "3"]) -> tuple[Float[Array, "3"], ...]:
@@ -264,6 +281,24 @@ def _pose_rows(
     if type(source) is EnergyRows:
         return MovingRows(mechanism, parameters, power_directions(mechanism), source.motion)
     return None
+
+
+def _resized_rows(
+    mechanism: Mechanism, rows: TreeRows | MovingRows | None
+) -> dict[str, TreeRows | MovingRows]:
+    """Dimension -> the same rows of a robot in which it is a step larger; without those that it cannot have."""
+    found: dict[str, TreeRows | MovingRows] = {}
+    if rows is None or mechanism.rebuild is None or mechanism.cables:
+        return found
+    names = list(mechanism.geometry)
+    if len(names) > _MOST_SIZES:
+        names = [names[i] for i in np.linspace(0, len(names) - 1, _MOST_SIZES).astype(int)]
+    for name in names:
+        try:
+            found[name] = rows.resized(at_values(mechanism, {name: mechanism.geometry[name] + _STEP}))
+        except DynidError:
+            continue
+    return found
 
 
 def _there(rows: MovingRows, pose: Float[Array, "n q"], moved: Measured) -> States:

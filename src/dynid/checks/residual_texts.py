@@ -38,6 +38,16 @@ def _plain_notice(suspect: Suspect, problem: Problem, shared: float) -> Notice:
             else f"{1e3 * size:.2g} +- {1e3 * half:.2g} mm"
         )
         return notice("zero-offset", joint=suspect.about, shown=shown, size=size)
+    if suspect.test == "dimension":
+        described = problem.mechanism.geometry[suspect.about]
+        return notice(
+            "dimension-off",
+            "residual",
+            name=suspect.about,
+            value=described + size,
+            described=described,
+            half=half,
+        )
     if suspect.test in TURNED:
         return _turned(suspect)
     percent = 100.0 * (1.0 - np.sqrt(1.0 - min(suspect.explains, 1.0)))

@@ -49,6 +49,7 @@ from dynid.statistics.uncertainty import student_t95
 # Relevant sizes: smaller faults occur in every careful recording.
 _DELAY_SAMPLES = 0.2
 _ZERO_RAD, _ZERO_METRES = np.deg2rad(0.2), 5e-4
+_SIZE, _SIZE_MOST = 1e-3, 0.5  # m or rad; of the dimension
 _TURN_RAD = np.deg2rad(0.5)
 _TURNED = {"gravity": 9.81 * _TURN_RAD, "mounting": _TURN_RAD}
 _EXPLAINED = 0.1
@@ -230,7 +231,7 @@ def _judged(
 def _with_more_data(
     problem: Problem, experiment: Experiment, held_out: Sequence[Log], judged: _Judged
 ) -> _Judged:
-    """Doubted joint zeros tested again with the validation logs, which the wrong zero is in too.
+    """Doubted joint zeros and dimensions tested again with the validation logs, which the wrong zero is in too.
 
     First moments compensate a wrong zero: what is left is small, while these parameters are wrong by many
     sigma. The logs of the fit alone may not show it.
@@ -239,7 +240,7 @@ def _with_more_data(
     doubted = {
         one.columns
         for one in judged.first.values()
-        if one.test == "zero" and one.p_value < _DOUBTED and relevant(one)
+        if one.test in ("zero", "dimension") and one.p_value < _DOUBTED and relevant(one)
     }
     if not doubted or not problem.case.is_series or experiment.gains is not None:
         return judged
@@ -317,6 +318,7 @@ class _Relevance:
     """Whether a fault is large enough to matter for this problem."""
 
     def __init__(self, problem: Problem) -> None:
+        self.sizes = problem.mechanism.geometry
         self.dt = min(source.dt for source in problem.sources)
         joints = problem.mechanism.joint_of_coordinate
         names = problem.logs[0].position_names
@@ -330,6 +332,8 @@ class _Relevance:
             return size > _GAIN
         if test == "zero":
             return bool(self.zero[suspect.about] < size < _ZERO_MOST)
+        if test == "dimension":
+            return bool(_SIZE < size < _SIZE_MOST * abs(self.sizes[suspect.about]))
         if test in TURNED:
             return bool(np.linalg.norm(suspect.size) > _TURNED[test])
         return suspect.explains > _EXPLAINED and suspect.share > _NOTICEABLE

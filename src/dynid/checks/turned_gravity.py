@@ -55,9 +55,10 @@ class TurnedGravity:
 
     def confirmed(self, test: ResidualTest) -> ResidualTest:
         """The linear test of gravity, with what the fit at this gravity explains."""
-        vector = ", ".join(f"{x:.3g}" for x in self.g + 0.0)
-        note = f"gravity [{vector}]" + (f"; {test.note}" if test.note else "")
-        return replace(test, explains=max(1.0 - self.left**2, 0.0), note=note)
+        vector = tuple(float(x) for x in self.g + 0.0)
+        shown = ", ".join(f"{x:.3g}" for x in vector)
+        note = f"gravity [{shown}]" + (f"; {test.note}" if test.note else "")
+        return replace(test, explains=max(1.0 - self.left**2, 0.0), note=note, vector=vector)
 
     def notice(self, described: Float[Array, "3"], alike: str, sensor: bool) -> Notice:
         """The warning.

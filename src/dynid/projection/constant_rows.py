@@ -42,6 +42,10 @@ class TreeRows(LogRows):
         other.regressor = tree_regressor(mechanism, self.parameters, N, self.motion.log.payloads)
         return other
 
+    def resized(self, mechanism: Mechanism) -> TreeRows:
+        """The same rows of a robot whose dimensions differ: only its regressor depends on them."""
+        return self.under(mechanism)
+
     def measured(self, start: int, stop: int) -> Float[Array, "n k"]:
         """The measured side of every row, as logged."""
         return np.asarray(self.motion.log.tau[start:stop, self._used] @ self._effort_map.T)

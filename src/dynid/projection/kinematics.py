@@ -93,6 +93,13 @@ class ClosedKinematics:
         self.tangents = np.concatenate([none, *found.tangents])
         self.speeds = np.concatenate([none[:, :, 0], *found.speeds])
 
+    def near(self, mechanism: Mechanism) -> ClosedKinematics:
+        """The same of a robot whose dimensions differ by little: its poses are tracked from those of this one."""
+        other = copy(self)
+        other.assembly = assembly_of(mechanism, near=self.assembly.mechanism)
+        other.tracker = _tracker(other.assembly, self.sensors, mechanism)
+        return other
+
     @property
     def redundant(self) -> bool:
         """Whether there are more sensors than degrees of freedom: they can contradict each other."""

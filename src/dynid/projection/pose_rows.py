@@ -77,6 +77,13 @@ class MovingRows(LogRows):
         other.regressor = MovingRegressor(mechanism, self.parameters, k, self.motion.log.payloads)
         return other
 
+    def resized(self, mechanism: Mechanism) -> MovingRows:
+        """The same rows of a robot whose dimensions differ by little; poses are tracked from those at hand."""
+        other = self.under(mechanism)
+        if isinstance(self.kinematics, ClosedKinematics):
+            other.kinematics = self.kinematics.near(mechanism)
+        return other
+
     def tangents(
         self, start: int, N: Float[Array, "n v d"], dq: Float[Array, "n v"]
     ) -> Float[Array, "n v k"]:

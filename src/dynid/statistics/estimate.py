@@ -176,9 +176,9 @@ class ResidualTest:
     """One test: its figure, interval and probability.
 
     Attributes:
-        test: `delay`, `zero`, `gravity`, `mounting`, `speed`, `load`, `gain` or `white`; of tables `mass`.
+        test: `delay`, `zero`, `dimension`, `gravity`, `mounting`, `speed`, `load`, `gain` or `white`; of tables `mass`.
         about: The effort or joint.
-        value: Delay [s], zero [rad] or [m], gravity off by so much [m/s^2], mounting turned by so much [rad],
+        value: Delay [s], zero or dimension [rad] or [m], gravity off by so much [m/s^2], mounting turned by so much [rad],
             gain [1], load term [1]; speed: explained part of the squares;
             white: correlation of neighbours that the row filter does not explain; mass: that of a body by
             the forces along one direction [kg].
@@ -187,6 +187,7 @@ class ResidualTest:
         note: Remark for the reader: tests that cannot be separated from it with this motion, residuals
             that are correlated in time.
         explains: Part of the residual squares of the rows concerned, 0 to 1.
+        vector: Gravity with which the logs fit, in [m/s^2]; empty: not estimated.
     """
 
     test: str
@@ -198,6 +199,7 @@ class ResidualTest:
     warned: bool
     note: str = ""
     explains: float = 0.0
+    vector: tuple[float, ...] = ()
 
 
 @dataclass(frozen=True)

@@ -14,18 +14,20 @@ from dynid.kinematics.assembly import Assembly, assembly_of
 from dynid.kinematics.closure import moved
 from dynid.kinematics.sensors import sensors_of
 from dynid.kinematics.tracking import same_pose
+from dynid.kinematics.tree import body_poses
 from dynid.mechanism.joint import JointKind
 from dynid.mechanism.mechanism import Mechanism
 from dynid.motion.log import Log
 from dynid.validation.hypotheses import Hypothesis
 
 _SEED = 20131104
-_DRAWS = 48
+_DRAWS = 160
 _ITERATIONS = 40
 _CLOSED = 1e-9  # m or rad
 _AGREES = 0.02  # m or rad: redundant sensors may contradict a pose by so much
 _REACH = 0.3  # m: random displacement of slides
 _APART = 0.05  # rad or m: joints that differ by more are named
+_APART_METRES = 1e-3
 MOST = 6
 _MOST_FLIPPED = 12
 
@@ -119,7 +121,32 @@ def other_poses(assembly: Assembly, log: Log) -> tuple[Float[Array, "q"], list[F
         if not same_pose(assembly.closure, known, np.repeat(pose[None], len(known), axis=0)).any():
             found.append(pose)
     found.sort(key=lambda pose: float(np.abs(pose - here[0]).max()))
-    return here[0], found[:MOST]
+    return here[0], _elsewhere(assembly, here[0], found)[:MOST]
+
+
+def _elsewhere(
+    assembly: Assembly, here: Float[Array, "q"], poses: list[Float[Array, "q"]]
+) -> list[Float[Array, "q"]]:
+    """Poses whose joints and loops are at other places than those of `here` and of all before them.
+
+    A link that is turned about the line between its joints has other angles, but its parameters absorb it.
+    """
+    if not poses:
+        return []
+    mechanism = assembly.mechanism
+    R, p = body_poses(assembly.closure.tree, np.array([here, *poses]))
+    index = {name: k for k, name in enumerate(mechanism.bodies)}
+    ends = [(one.body_a, one.a.p) for one in mechanism.loops] + [
+        (one.body_b, one.b.p) for one in mechanism.loops
+    ]
+    points = [p[:, index[body]] + R[:, index[body]] @ at for body, at in ends if body in index]
+    places = np.stack([*p.transpose(1, 0, 2), *points], axis=1)
+    found, seen = [], [places[0]]
+    for pose, place in zip(poses, places[1:], strict=True):
+        if min(float(np.abs(place - other).max()) for other in seen) > _APART_METRES:
+            found.append(pose)
+            seen.append(place)
+    return found
 
 
 def _wound(assembly: Assembly, here: Float[Array, "q"], poses: Float[Array, "n q"]) -> Float[Array, "n q"]:

@@ -1,20 +1,20 @@
 """Is the description right? The same logs fitted with one thing corrected, and the corrections ranked.
 
-Each hypothesis corrects the description or the logs (gravity, branch of the loops, dimensions, friction,
-units, signs and order of positions, payload labels) and is fitted again on a part of each log. With rms_h(j)
-and rms_0(j) the residuals of effort j with and without the correction,
+Each hypothesis corrects the description or the logs (gravity, branch of the loops, joint zeros, dimensions,
+friction, units, signs and order of positions, payload labels) and is fitted again on a part of each log.
+`ranking.py` compares all of them by their likelihood. Faults that only shift the residual a little (delay,
+gain, joint zero, dimension, tilted gravity) are found by linear tests (`checks/fault_selection.py`), whose sizes
+are where the search for the best fit begins. The hypothesis with the most evidence is named first, others with
+about as much beside it. With rms_h(j) and rms_0(j) the residuals of effort j with and without the correction,
 
     left_h = sqrt( sum_j ( rms_h(j) / |Y_j| )^2 / sum_j ( rms_0(j) / |Y_j| )^2 )
 
-The hypothesis with the least left over is named first, others that leave about as little beside it. Faults
-that only shift the residual a little (delay, gain, joint zero, tilted gravity) have linear tests, which are
-ranked together with the refits. Logs that are fitted to the noise contradict nothing: then only other
-branches of closed robots are tried.
+Logs that are fitted to the noise contradict nothing: then only other branches of closed robots are tried.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import replace
 
 import numpy as np
@@ -34,7 +34,7 @@ from dynid.realise import realise
 from dynid.statistics.estimate import Estimate, ResidualTest
 from dynid.validation.branches import branch_hypotheses
 from dynid.validation.closure_causes import closure_cause
-from dynid.validation.dimensions import MOST_SIZES, dimension_units, large_dimensions, other_size
+from dynid.validation.dimensions import dimension_units, large_dimensions, other_size
 from dynid.validation.hypotheses import (
     Hypothesis,
     delays,
@@ -49,15 +49,15 @@ from dynid.validation.hypotheses import (
     position_units,
     shifted_zero,
 )
-from dynid.validation.ranking import SIGNIFICANT, comparison_with, ranked, residual_percent
+from dynid.validation.ranking import SIGNIFICANT, among_their_kind, comparison_with, ranked, residual_percent
 
 # A correction that leaves more of the residual than this is not the cause: one more payload, 10 parameters,
 # leaves 0.9 of the residual of a clean log, and a wrong branch of one loop of several about 0.7.
 _EXPLAINS = 0.5
-# A correction that leaves noise only (rms in parts of the noise floor) is the cause if it leaves less.
-_NOISE, _EXPLAINS_NOISE, _CERTAIN = 1.3, 0.9, 2e-3
-# Left over, relative to the best: named beside it.
-_AS_GOOD = 1.25
+_NOISE = 1.3  # rms in parts of the noise floor: less is noise only
+_AS_GOOD = (
+    5.0  # of the evidence (likelihood ratio 150): a correction with less than that much less is as good
+)
 _SURELY, _CERTAINLY = 0.25, 0.1
 # Hypotheses are tried where an effort is off by so many times its noise floor and percent of its peak.
 _BEYOND, _PERCENT = 1.5, 1.0
@@ -69,18 +69,22 @@ _SHARE, _SECONDS, _MOST_SAMPLES = 0.4, 10.0, 100_000
 _ABSORBED, _NO_WORSE = ("gravity-off", "position-unit"), 1.05
 _POOR = 10.0  # percent of the peak: wrong columns leave more
 _MISFIT = 2.0  # percent of the peak: a model that leaves more lacks something that matters
-_MOST_ZEROS = 3
-_ZERO_STEP, _ZERO_ROUNDS = 0.03, 2  # [rad] or [m]
-_SIZE_STEP, _SIZES_REFINED = 0.02, 2  # of a dimension; dimensions that are fitted at their best value
+# Zeros and dimensions that the linear tests doubt at this level are fitted at their best value.
+_DOUBTED, _MOST_DOUBTED = 1e-2, 5
+_LEAST_STEP, _LONGEST = 1e-3, 4.0  # rad or m: first step of a search; times the first step: the last
+_MOST_ZERO, _MOST_SIZE = 0.6, 0.5  # rad or m; of a dimension: what is off by more is another mistake
 # Warnings of the linear tests, and what they would be in words.
 _SUSPECTS = {
     "gravity-off": "a tilted base",
     "zero-offset": "a joint zero",
+    "dimension-off": "a dimension of the description",
     "gain": "a drive gain",
     "delay": "a delay",
     "friction-speed": "friction that depends on speed",
     "friction-load": "friction that depends on load",
 }
+# What one wrong quantity of the description is called by linear tests; refits decide between these.
+_OF_DESCRIPTION = frozenset({"gravity-off", "zero-offset", "dimension-off"})
 _LINEAR = frozenset({*_SUSPECTS, "outlying-run", "burst", "model-misfit"})
 
 
@@ -101,16 +105,13 @@ def with_causes(fit: Fit, estimate: Estimate) -> Estimate:
     suspicious = not labels and (_suspicious(estimate, notices) or _odd(fit.task.mechanism, notices))
     if suspicious or fit.task.mechanism.is_closed:
         trials, percent = _trials(fit, estimate, suspicious)
-    named = _named(trials, percent, {row.name: row.noise_floor for row in estimate.verdict.joints})
+    floors = {row.name: row.noise_floor for row in estimate.verdict.joints}
+    named = _named(trials, percent, floors, {one.code for one in notices} & _OF_DESCRIPTION)
     impossible = any(one.code == "not-physical" and one.severity is Severity.STOP for one in notices)
     if named is None and suspicious and impossible:
         named = _physical(fit, trials)
     if named is not None:
-        best, cause = named
-        # Linear tests see the effects of the cause as faults of their own.
-        vague = _LINEAR if best.left < _SURELY or cause.code not in _LINEAR else {"model-misfit"}
-        kept = (one for one in notices if one.code != cause.code and one.code not in vague)
-        notices = (*kept, cause)
+        notices = _with_cause(*named, notices)
     elif suspicious:
         notices = (*notices, *_misfit(estimate, notices))
     listed = ranked(trials, percent, estimate.residual_tests, None if named is None else named[0])
@@ -118,6 +119,16 @@ def with_causes(fit: Fit, estimate: Estimate) -> Estimate:
     if contradiction is not None:
         listed, notices = (contradiction.test, *listed), (*notices, *contradiction.notices)
     return replace(estimate, warnings=tuple(notices), hypotheses=listed)
+
+
+def _with_cause(best: Hypothesis, cause: Notice, notices: Sequence[Notice]) -> tuple[Notice, ...]:
+    """The warnings with the cause, without those of linear tests that see its effects as faults of their own."""
+    vague = {"model-misfit"}
+    if best.left < _SURELY or cause.code not in _LINEAR:
+        vague = set(_LINEAR)
+    elif cause.code in _OF_DESCRIPTION:
+        vague |= _OF_DESCRIPTION
+    return (*(one for one in notices if one.code != cause.code and one.code not in vague), cause)
 
 
 def _misfit(estimate: Estimate, notices: Sequence[Notice]) -> Iterator[Notice]:
@@ -188,13 +199,12 @@ def _trials(fit: Fit, estimate: Estimate, suspicious: bool) -> tuple[list[Hypoth
     for one in _candidates(mechanism, logs, tests, poor) if suspicious else others:
         # Nothing but the cause explains so much; others of its kind are compared with it.
         if _least(trials) < _CERTAINLY and one.code != trials[-1].code:
-            return trials, percent
+            return among_their_kind(trials, tests), percent
         trials += tried(one)
     if suspicious and _least(trials) > _SURELY:
-        for joint in _doubtful_zeros(logs, tests):
-            trials += _best_zero(mechanism, logs, joint, tried)
-        trials += _best_sizes(mechanism, logs, tried)
-    return trials, percent
+        for test in _doubted(mechanism, tests):
+            trials += _best_size(_at_size(mechanism, logs, test), test.value, tried)
+    return among_their_kind(trials, tests), percent
 
 
 def _candidates(
@@ -213,7 +223,7 @@ def _candidates(
     yield from drive_friction(mechanism, logs)
     yield from passive_friction(mechanism, logs)
     yield from dimension_units(mechanism, logs)
-    yield from other_gravity(mechanism, logs)
+    yield from other_gravity(mechanism, logs, tests)
     yield from payload_labels(mechanism, logs)
     yield from position_units(mechanism, logs)
     yield from branch_hypotheses(mechanism, logs)
@@ -261,55 +271,54 @@ def _least(trials: Sequence[Hypothesis]) -> float:
     return min((one.left for one in trials), default=1.0)
 
 
-def _doubtful_zeros(logs: Sequence[Log], tests: Sequence[ResidualTest]) -> list[int]:
-    """Joints whose zeros the residuals doubt most."""
-    zeros = sorted((one for one in tests if one.test == "zero"), key=lambda one: one.p_value)
-    return [logs[0].position_names.index(one.about) for one in zeros[:_MOST_ZEROS]]
+def _doubted(mechanism: Mechanism, tests: Sequence[ResidualTest]) -> list[ResidualTest]:
+    """Zeros and dimensions that the residuals doubt, those that explain most first.
+
+    Dimensions that are too large for SI units have another unit, not another size.
+    """
+    large = large_dimensions(mechanism)
+    doubted = [one for one in tests if one.test == "zero" and one.p_value < _DOUBTED]
+    doubted += [
+        one for one in tests if one.test == "dimension" and one.p_value < _DOUBTED and one.about not in large
+    ]
+    return sorted(doubted, key=lambda one: -one.explains)[:_MOST_DOUBTED]
 
 
-def _best_zero(mechanism: Mechanism, logs: tuple[Log, ...], joint: int, tried: _Tried) -> list[Hypothesis]:
-    """The zero of one joint with the least residual: two steps of a parabola through three values."""
-    trials: dict[float, Hypothesis] = {}
-    step, middle = _ZERO_STEP, 0.0
-    for _ in range(_ZERO_ROUNDS):
-        sizes = [middle - step, middle, middle + step]
-        for size in sizes:
-            if size not in trials:
-                found = tried(shifted_zero(mechanism, logs, joint, size))
-                if not found:
-                    return list(trials.values())
-                trials[size] = found[0]
-        a, b, c = (trials[size].left ** 2 for size in sizes)
-        bend = a - 2.0 * b + c
-        if bend <= 0.0:  # no minimum in between: go on downhill
-            middle += 2.0 * step * (1.0 if c < a else -1.0)
-            continue
-        middle += float(np.clip(0.5 * (a - c) / bend, -3.0, 3.0)) * step
-        step *= 0.4
-    last = tried(shifted_zero(mechanism, logs, joint, middle))
-    return [min([*trials.values(), *last], key=lambda one: one.left)]
+_AtSize = Callable[[float], Hypothesis | None]
 
 
-def _best_sizes(mechanism: Mechanism, logs: tuple[Log, ...], tried: _Tried) -> list[Hypothesis]:
-    """Dimensions at their values of least residual, by a parabola through three; the best ones only."""
-    promising: list[tuple[float, str, float]] = []
-    for name, value in list(mechanism.geometry.items())[:MOST_SIZES]:
-        step = _SIZE_STEP * abs(value)
-        sides = []
-        for size in (value - step, value + step):
-            one = other_size(mechanism, logs, name, size)
-            sides += [] if one is None else tried(one)
-        if len(sides) < 2:
-            continue
-        a, b, c = sides[0].left ** 2, 1.0, sides[1].left ** 2
-        bend = a - 2.0 * b + c
-        move = float(np.clip(0.5 * (a - c) / bend, -5.0, 5.0)) if bend > 0.0 else 5.0 * np.sign(a - c)
-        promising.append((b + 0.5 * (c - a) * move + 0.5 * bend * move**2, name, value + float(move) * step))
+def _at_size(mechanism: Mechanism, logs: tuple[Log, ...], test: ResidualTest) -> _AtSize:
+    """The correction of a zero or dimension by so much; None where it is too large, or no robot can be built."""
+    if test.test == "zero":
+        joint = logs[0].position_names.index(test.about)
+        return lambda size: shifted_zero(mechanism, logs, joint, size) if abs(size) < _MOST_ZERO else None
+    described = mechanism.geometry[test.about]
+    most = _MOST_SIZE * abs(described)
+    return lambda size: (
+        other_size(mechanism, logs, test.about, described + size) if abs(size) < most else None
+    )
+
+
+def _best_size(at_size: _AtSize, size: float, tried: _Tried) -> list[Hypothesis]:
+    """The most likely size of a correction: the linear one, twice it, and the top of a parabola through both."""
+    step = float(np.copysign(max(abs(size), _LEAST_STEP), size))
     trials: list[Hypothesis] = []
-    for _, name, value in sorted(promising)[:_SIZES_REFINED]:
-        best = other_size(mechanism, logs, name, value)
-        trials += [] if best is None else tried(best)
-    return trials
+
+    def likely(at: float) -> float:
+        one = at_size(at)
+        fitted = [] if one is None else tried(one)
+        trials.extend(fitted)
+        return fitted[0].likely if fitted else -np.inf
+
+    a, b = likely(step), likely(2.0 * step)
+    if not np.isfinite(b):
+        a, b, step = likely(0.5 * step), a, 0.5 * step
+    if not np.isfinite(a + b):
+        return trials
+    bend = 2.0 * a - b
+    top = 1.0 + 0.5 * b / bend if bend > 0.0 else _LONGEST
+    likely(step * float(np.clip(top, -_LONGEST, _LONGEST)))
+    return [max(trials, key=lambda one: one.likely)]
 
 
 def _testable(fit: Fit) -> bool:
@@ -319,7 +328,7 @@ def _testable(fit: Fit) -> bool:
 
 def _odd(mechanism: Mechanism, notices: Sequence[Notice]) -> bool:
     """Whether dimensions are too large for SI units, or a linear test doubts the description."""
-    doubts = ("zero-offset", "gravity-off", "model-misfit")
+    doubts = ("zero-offset", "dimension-off", "gravity-off", "model-misfit")
     return bool(large_dimensions(mechanism)) or any(one.code in doubts for one in notices)
 
 
@@ -355,7 +364,7 @@ def _fitted(fit: Fit, mechanism: Mechanism, logs: tuple[Log, ...]) -> LinearFit 
 
 
 def _named(
-    trials: Sequence[Hypothesis], percent: float, floors: Mapping[str, float]
+    trials: Sequence[Hypothesis], percent: float, floors: Mapping[str, float], doubts: Collection[str]
 ) -> tuple[Hypothesis, Notice] | None:
     """The correction that explains the residuals, and its warning; None if none does.
 
@@ -363,19 +372,20 @@ def _named(
         trials: What was fitted.
         percent: Residual as described.
         floors: Noise floor of each effort, in its unit.
+        doubts: Warnings of linear tests about the description: then some quantity of it is wrong.
     """
 
     def explains(one: Hypothesis) -> bool:
-        if one.p < SIGNIFICANT and one.left < _EXPLAINS:
-            return True
+        if one.p > SIGNIFICANT:
+            return False
         noise = all(rms < _NOISE * floors.get(name, 0.0) for name, rms in one.rms.items())
-        return noise and one.p < _CERTAIN and one.left < _EXPLAINS_NOISE
+        return noise or one.left < _EXPLAINS or bool(doubts and one.code in _OF_DESCRIPTION)
 
-    explaining = sorted((one for one in trials if explains(one)), key=lambda one: one.left)
+    explaining = sorted((one for one in trials if explains(one)), key=lambda one: -one.evidence)
     if not explaining:
         return None
     best = explaining[0]
-    beside = [one for one in explaining[1:] if one.left < _AS_GOOD * best.left]
+    beside = [one for one in explaining[1:] if one.evidence > best.evidence - _AS_GOOD]
     others = f"; as well explained by: {', or '.join(one.name for one in beside[:2])}" if beside else ""
     text = (
         f"{best.notice.text}: with this correction the residual is {best.percent:.2g} % instead of"

@@ -1,12 +1,15 @@
 """Logs that do not close the loops of a description: which correction closes them.
 
 No model can be fitted there, but kinematics alone decide: with a correction, the measured positions at some
-samples close the loops, and all encoders agree with the closed poses.
+samples close the loops, and all encoders agree with the closed poses. Where no unit, sign, order or branch
+does, another size of one dimension or joint zero may: of those that close the loops, the one with which the
+efforts fit best is named.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from functools import partial
 
 import numpy as np
 
@@ -14,15 +17,25 @@ from dynid.common.arrays import Array, Float
 from dynid.common.errors import DynidError, InputError
 from dynid.kinematics.assembly import assembly_of
 from dynid.kinematics.sensors import sensors_of
+from dynid.linear import linear_fit
 from dynid.mechanism.mechanism import Mechanism
 from dynid.motion.log import Log
+from dynid.problem import prepare
 from dynid.projection.kinematics import MISFIT, OPEN
 from dynid.unknown import Task
 from dynid.validation.branches import flipped_starts
-from dynid.validation.dimensions import dimension_units
-from dynid.validation.hypotheses import Hypothesis, position_orders, position_signs, position_units
+from dynid.validation.dimensions import dimension_units, other_size
+from dynid.validation.hypotheses import (
+    Hypothesis,
+    position_orders,
+    position_signs,
+    position_units,
+    shifted_zero,
+)
+from dynid.validation.ranking import residual_percent
 
-_PROBES = 40
+_PROBES = 240
+_PARTS = (-0.1, -0.05, -0.02, -0.01, 0.01, 0.02, 0.05, 0.1)  # of a dimension; m or rad of a zero
 _CLOSES = 0.99  # of the probes
 _ALIKE = 2.0  # times the misfit of the best: as good
 _OPEN = "do not close the loops"
@@ -37,11 +50,11 @@ def explained(error: InputError, task: Task) -> InputError:
     share, _ = closing(robot, logs)
     if share > _CLOSES:
         return _continued(error, _ELSEWHERE) if _OPEN in error.text else error
-    found = list(_closing_corrections(robot, logs))
+    found = list(_closing_corrections(robot, logs)) or list(_closing_sizes(task))
     if not found:
         return error
     least = min(miss for miss, _ in found)
-    names = [name for miss, name in found if miss <= _ALIKE * least + 1e-9]
+    names = [name for miss, name in sorted(found) if miss <= _ALIKE * least + 1e-9]
     return _continued(error, f"The loops close with: {', or '.join(names[:2])}")
 
 
@@ -55,6 +68,32 @@ def _closing_corrections(robot: Mechanism, logs: tuple[Log, ...]) -> Iterator[tu
         share, miss = closing(one.mechanism, one.logs)
         if share > _CLOSES:
             yield miss, one.name
+
+
+def _closing_sizes(task: Task) -> Iterator[tuple[float, str]]:
+    """Other sizes of a dimension or joint zero that close the loops: residual in percent, and the name."""
+    robot, logs = task.mechanism, tuple(task.logs)
+    at_size: list[tuple[Callable[[float], Hypothesis | None], float]] = [
+        (partial(_resized, robot, logs, name), abs(value)) for name, value in robot.geometry.items()
+    ]
+    at_size += [(partial(shifted_zero, robot, logs, k), 1.0) for k in range(len(logs[0].position_names))]
+    for correction, unit in at_size:
+        fitted = []
+        for part in _PARTS:
+            one = correction(part * unit)
+            if one is None or closing(one.mechanism, one.logs)[0] < _CLOSES:
+                continue
+            try:
+                problem = prepare(one.mechanism, one.logs, task.experiment)
+                fitted.append((residual_percent(linear_fit(problem, task.experiment)), one.name))
+            except (DynidError, np.linalg.LinAlgError):
+                continue
+        if fitted:
+            yield min(fitted)
+
+
+def _resized(robot: Mechanism, logs: tuple[Log, ...], name: str, change: float) -> Hypothesis | None:
+    return other_size(robot, logs, name, robot.geometry[name] + change)
 
 
 def _candidates(robot: Mechanism, logs: tuple[Log, ...]) -> Iterator[Hypothesis]:

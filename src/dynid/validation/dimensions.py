@@ -49,4 +49,4 @@ def other_size(mechanism: Mechanism, logs: tuple[Log, ...], name: str, value: fl
     if robot is None:
         return None
     found = notice("dimension-off", name=name, value=value, described=mechanism.geometry[name])
-    return Hypothesis(found, robot, logs, f"dimension {name} = {value:.4g} (length or angle)")
+    return Hypothesis(found, robot, logs, f"dimension {name} = {value:.4g} (length or angle)", fitted=1)

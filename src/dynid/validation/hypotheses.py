@@ -18,6 +18,7 @@ from dynid.motion.log import Log
 from dynid.statistics.estimate import ResidualTest
 
 _UNKNOWN = "unknown_load"
+_TAPS = 8  # samples to either side from which an effort between two samples is computed
 _MOST_PAIRS = 21  # exchanged positions of seven joints
 _LEAST_SWEEP = {"deg": 2.0 * np.pi, "mm": 1.0}  # of values in another unit, taken as rad or m
 _FRICTION = (("Fv", "Fr"), ("Fs", "Fl", "Fk"))  # viscous and dry; the first is added where there is none
@@ -35,7 +36,9 @@ class Hypothesis:
         left: Part of the residual that remains, every effort alike.
         rms: Residual of each effort, in its unit.
         percent: 100 |Y - W chi| / |Y|.
-        p: Of the hypothesis that the description is as good.
+        fitted: Values of the correction that were searched for the least residual.
+        likely: Logarithm of the likelihood ratio to the description.
+        evidence: -log p, where p is the probability of such an improvement if the description is right.
     """
 
     notice: Notice
@@ -46,29 +49,48 @@ class Hypothesis:
     left: float = 1.0
     rms: Mapping[str, float] = field(default_factory=dict)
     percent: float = 0.0
-    p: float = 1.0
+    fitted: int = 0
+    likely: float = 0.0
+    evidence: float = 0.0
 
     @property
     def code(self) -> str:
         """Of the warning."""
         return self.notice.code
 
+    @property
+    def p(self) -> float:
+        """Of such an improvement if the description is right."""
+        return float(np.exp(-self.evidence))
 
-def other_gravity(mechanism: Mechanism, logs: tuple[Log, ...]) -> Iterator[Hypothesis]:
-    """Gravity upside down, and along the other axes of the base."""
+
+def other_gravity(
+    mechanism: Mechanism, logs: tuple[Log, ...], tests: Sequence[ResidualTest]
+) -> Iterator[Hypothesis]:
+    """Gravity as a linear test found it, upside down, and along the other axes of the base."""
     g = np.asarray(mechanism.gravity, float)
     size = float(np.linalg.norm(g)) or 9.81
     axes = [sign * size * np.eye(3)[k] for k in range(3) for sign in (-1.0, 1.0)]
     other = [axis for axis in axes if not np.allclose(axis, g) and not np.allclose(axis, -g)]
-    for one in [-g, *other] if np.any(g) else other:
+    tilted = [np.array(test.vector) for test in tests if test.vector]
+    for one in [*tilted, -g, *other] if np.any(g) else [*tilted, *other]:
         vector = ", ".join(f"{x:.3g}" for x in one + 0.0)
         turned = "upside down" if np.allclose(one, -g) else "along another axis"
+        if any(one is found for found in tilted):
+            turned = f"rotated by {_degrees_between(g, one):.3g} degrees"
         yield Hypothesis(
             notice("gravity-off", "turned", turned=turned, vector=vector),
             replace(mechanism, gravity=one),
             logs,
             f"gravity [{vector}]",
+            fitted=3 if any(one is found for found in tilted) else 0,
         )
+
+
+def _degrees_between(a: Float[Array, "3"], b: Float[Array, "3"]) -> float:
+    """Angle between two vectors; 0 if one of them is zero."""
+    size = float(np.linalg.norm(a) * np.linalg.norm(b))
+    return float(np.rad2deg(np.arccos(np.clip(a @ b / size, -1.0, 1.0)))) if size > 0.0 else 0.0
 
 
 def payload_labels(mechanism: Mechanism, logs: tuple[Log, ...]) -> Iterator[Hypothesis]:
@@ -238,6 +260,7 @@ def shifted_zero(mechanism: Mechanism, logs: tuple[Log, ...], joint: int, size: 
         mechanism,
         tuple(replace(log, q=log.q + shift, origins={}) for log in logs),
         f"zero of '{name}' off by {shown}",
+        fitted=1,
     )
 
 
@@ -248,10 +271,19 @@ def _efforts(mechanism: Mechanism, about: str) -> list[int]:
 
 
 def _shifted(log: Log, columns: Sequence[int], seconds: float) -> Log:
-    """Efforts as if they had been logged earlier by so much."""
+    """Efforts as if they had been logged earlier by so much; their noise keeps its size.
+
+    Interpolation between two samples would average their noise, and look like a better fit.
+    """
     tau = log.tau.copy()
+    whole = int(np.floor(seconds / log.dt))
+    taps = np.arange(-_TAPS, _TAPS + 1)
+    at = seconds / log.dt - whole - taps
+    kernel = np.sinc(at) * np.cos(0.5 * np.pi * at / (_TAPS + 1)) ** 2
+    kernel /= kernel.sum()
+    places = np.clip(np.arange(len(tau))[:, None] + whole + taps, 0, len(tau) - 1)
     for k in columns:
-        tau[:, k] = np.interp(log.t + seconds, log.t, log.tau[:, k])
+        tau[:, k] = tau[places, k] @ kernel
     return replace(log, tau=tau)
 
 

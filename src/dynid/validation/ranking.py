@@ -1,13 +1,24 @@
-"""Which description explains the logs best: corrected descriptions, compared part by part.
+"""Which description explains the logs best: corrected descriptions, compared on one scale.
 
-With e_c the mean square of the residuals of part c, every effort in units of its residual as described,
+With rms_h(j) and rms_0(j) the residuals of effort j (n_j rows) with and without a correction, noise of unknown
+size in each effort has the logarithm of the likelihood ratio
 
-    d_c = e_c(as described) - e_c(corrected),       t = mean(d) / (std(d) / sqrt(C)),      p = P(T_(C-1) > t)
+    l = 1/f sum_j n_j log( rms_0(j) / rms_h(j) )
 
-Residuals count (n + v) / (n - v) times, n rows and v parameters: what a fit with v parameters leaves on fresh
-data, so that parameters which a correction adds do not count as evidence. If the description is right, every
-correction leaves more or as much: p is then above one half, or anywhere for a correction whose size was
-fitted (a joint zero), which makes the test conservative.
+c counts the values that a correction adds: parameters, and sizes that were searched. If the description is
+right,
+
+    p = P( chi2_c > 2 l )  for c > 0          p = exp(-l)  for c = 0: a likelihood ratio above k has p < 1/k
+
+and corrections are ranked by their evidence -log p. Of k corrections of one kind (k joints whose zero may be off)
+the best one must be k times as improbable: k p.
+
+f counts rows that are not independent. With U_c the orthonormalised rows and rho_c the residuals of part c of the
+log (all efforts), r_c^2 their mean square,
+
+    f = sum_c |U_c^T rho_c|^2 / sum_c r_c^2 ( |U_c|^2 - |U_c^T U_c|^2 ),     at least 1
+
+the expectation below being that of independent rows, whose noise may differ from part to part.
 """
 
 from __future__ import annotations
@@ -17,19 +28,25 @@ from dataclasses import replace
 
 import numpy as np
 
-from dynid.common.arrays import Array, Float
+from dynid.common.arrays import Array
 from dynid.linear import LinearFit
+from dynid.projection.factor import triangle
 from dynid.statistics.description import DescriptionTest
 from dynid.statistics.estimate import ResidualTest
 from dynid.validation.hypotheses import Hypothesis
 
 PARTS = 32  # or as many as there are blocks of a quarter of a second: noise is independent beyond that
 AS_DESCRIBED = "as described"
-SIGNIFICANT, _CERTAIN = 1e-2, 1e-3
-_BETTER = 0.9  # of the residual as described: a correction that leaves more is not named first
+SIGNIFICANT = 1e-3
 _MOST_LISTED = 12
 # Linear tests that are about the description, and the name of the correction.
-_NAMES = {"zero": "zero of '{}'", "gravity": "gravity tilted", "mounting": "mounting of the sensor"}
+_NAMES = {
+    "zero": "zero of '{}'",
+    "dimension": "dimension {}",
+    "gravity": "gravity tilted",
+    "mounting": "mounting of the sensor",
+}
+_RANK = 1e-9  # of the largest singular value: less is rounding
 _Place = tuple[str, int, int]
 
 
@@ -43,17 +60,42 @@ def comparison_with(before: LinearFit) -> Callable[[Hypothesis, LinearFit], Hypo
     count = min(PARTS, len(places))
     parts = {place: k * count // len(places) for k, place in enumerate(places)}
     described, norm, _ = _residuals(before)
-    errors = _by_part(before, described, parts)
+    rows: dict[str, int] = {}
+    for group in before.data.source.groups:
+        rows[group.name] = rows.get(group.name, 0) + group.n_rows
+    v = before.data.S.shape[1]
 
     def compared(hypothesis: Hypothesis, fit: LinearFit) -> Hypothesis:
         rms, _, percent = _residuals(fit)
         shared = [name for name in described if name in rms and norm[name] > 0.0]
         now, then = (sum((x[name] / norm[name]) ** 2 for name in shared) for x in (rms, described))
         left = float(np.sqrt(now / then)) if then > 0.0 else 1.0
-        p = _p_value(errors, _by_part(fit, described, parts))
-        return replace(hypothesis, fit=fit, left=left, rms=rms, percent=percent, p=p)
+        ratios = {name: max(described[name], 1e-300) / max(rms[name], 1e-300) for name in shared}
+        f = _dependence(fit, rms, parts)
+        likely = sum(rows[name] * float(np.log(ratio)) for name, ratio in ratios.items()) / f
+        c = max(fit.data.S.shape[1] - v + hypothesis.fitted, 0)
+        return replace(
+            hypothesis,
+            fit=fit,
+            left=left,
+            rms=rms,
+            percent=percent,
+            likely=likely,
+            evidence=_evidence(likely, c),
+        )
 
     return compared
+
+
+def among_their_kind(trials: Sequence[Hypothesis], tests: Sequence[ResidualTest]) -> list[Hypothesis]:
+    """Corrections with less evidence the more there are of their kind, linear tests included."""
+    counts = {code: sum(one.code == code for one in trials) for code in {one.code for one in trials}}
+    for test, code in (("zero", "zero-offset"), ("dimension", "dimension-off")):
+        counts[code] = max(counts.get(code, 0), sum(one.test == test for one in tests))
+    return [
+        replace(one, evidence=max(one.evidence - float(np.log(max(counts[one.code], 1))), 0.0))
+        for one in trials
+    ]
 
 
 def residual_percent(fit: LinearFit) -> float:
@@ -78,32 +120,47 @@ def _residuals(fit: LinearFit) -> tuple[dict[str, float], dict[str, float], floa
     return rms, {name: float(np.sqrt(whole / max(n, 1))) for name, (_, whole, n) in sums.items()}, percent
 
 
-def _by_part(fit: LinearFit, rms: Mapping[str, float], parts: Mapping[_Place, int]) -> Float[Array, "c"]:
-    """Mean square of the residuals of every part; NaN for parts without rows."""
-    squares, counts = np.zeros(PARTS), np.zeros(PARTS)
+def _dependence(fit: LinearFit, rms: Mapping[str, float], parts: Mapping[_Place, int]) -> float:
+    """How many rows count as one, from the scores of the parts of the log."""
+    rows: list[list[Array]] = [[] for _ in range(PARTS)]
+    counts = np.zeros(PARTS)
     for group in fit.data.source.groups:
-        scale = max(rms.get(group.name, 0.0), 1e-300)
-        own = fit.chi[group.columns]
+        scale = 1.0 / max(rms.get(group.name, 0.0), 1e-300)
+        own, S = fit.chi[group.columns], fit.data.S[group.columns]
         for place, block in zip(group.places, group.blocks, strict=True):
             part = parts.get((group.log, *place))
             if part is not None:
-                squares[part] += float(np.sum(((block.Y - block.W @ own) / scale) ** 2))
+                rows[part].append(scale * np.column_stack([block.W @ S, block.Y - block.W @ own]))
                 counts[part] += block.n_rows
-    n, v = float(counts.sum()), fit.data.S.shape[1]
-    squares *= (n + v) / (n - v) if n > v else np.inf
-    return np.where(counts > 0, squares / np.maximum(counts, 1.0), np.nan)
+    pieces = [triangle(np.concatenate(part)) for part in rows if part]
+    whole = triangle(np.concatenate(pieces))
+    size = np.linalg.norm(whole[:, :-1], axis=0)
+    size = np.where(size > 0.0, size, 1.0)
+    _, values, vectors = np.linalg.svd(whole[:, :-1] / size, full_matrices=False)
+    kept = values > _RANK * values[0]
+    root = vectors[kept].T / values[kept] / size[:, None]  # W root has orthonormal columns
+    seen = expected = 0.0
+    for piece, n in zip(pieces, counts[counts > 0], strict=True):
+        U, rho = piece[:, :-1] @ root, piece[:, -1]
+        M = U.T @ U
+        seen += float(np.sum((U.T @ rho) ** 2))
+        expected += float(rho @ rho) / n * float(np.trace(M) - np.sum(M**2))
+    return max(1.0, seen / expected) if expected > 0.0 else 1.0
 
 
-def _p_value(before: Float[Array, "c"], after: Float[Array, "c"]) -> float:
-    """One-sided paired t test over the parts."""
-    from scipy.special import stdtr
+def _evidence(likely: float, c: int) -> float:
+    """-log of the probability of such a likelihood ratio if the description is right."""
+    from scipy.special import chdtrc, gammaln
 
-    gain = before - after
-    gain = gain[np.isfinite(gain)]
-    if len(gain) < 2:
-        return 1.0
-    spread = float(np.std(gain, ddof=1)) / np.sqrt(len(gain))
-    return float(stdtr(len(gain) - 1, -np.mean(gain) / max(spread, 1e-300)))
+    if likely <= 0.0:
+        return 0.0
+    if c == 0:
+        return likely
+    p = float(chdtrc(c, 2.0 * likely))
+    # Where it underflows: the first term of its expansion.
+    return (
+        -float(np.log(p)) if p > 0.0 else likely - (0.5 * c - 1.0) * np.log(likely) + float(gammaln(0.5 * c))
+    )
 
 
 def ranked(
@@ -112,36 +169,35 @@ def ranked(
     tests: Sequence[ResidualTest],
     named: Hypothesis | None = None,
 ) -> tuple[DescriptionTest, ...]:
-    """Significant corrections with the least residual first, then the description, then the others.
+    """Significant corrections with the most evidence first, then the description, then the others.
 
     Args:
         trials: Corrections that were fitted.
         described: Residual of the description, in percent.
-        tests: Linear tests of the residuals; those of the description are listed too.
+        tests: Linear tests of the residuals; those of the description that were not fitted are listed too.
         named: The correction that is named as the cause: it is listed first.
     """
     best: list[tuple[float, DescriptionTest]] = []
     other: list[tuple[float, DescriptionTest]] = []
     for one in trials:
-        entry = DescriptionTest(one.name, one.percent, one.p)
-        first = one is named or one.p < _CERTAIN or (one.p < SIGNIFICANT and one.left < _BETTER)
-        first &= one is named or one.left < 1.0
-        (best if first else other).append((-1.0 if one is named else one.left, entry))
+        first = one is named or one.p < SIGNIFICANT
+        order = np.inf if one is named else one.evidence
+        (best if first else other).append((-order, DescriptionTest(one.name, one.percent, one.p)))
     tried = {one.code for one in trials}
     for test in tests:
-        if test.test not in _NAMES or (test.test == "gravity" and "gravity-off" in tried and not test.warned):
+        if test.test not in _NAMES or (test.test == "gravity" and "gravity-off" in tried):
             continue
         left = float(np.sqrt(max(1.0 - test.explains, 0.0)))
-        given = test.note.partition(";")[0] if test.note.startswith("gravity [") else ""
-        name = given or _NAMES[test.test].format(test.about)
-        entry = DescriptionTest(name, described * left, test.p_value)
-        same = [(k, listed) for k, listed in other if listed.name.partition(" off by")[0] == entry.name]
-        if test.warned and same:  # refitted, and flagged by the linear test
-            other = [one for one in other if one not in same]
-            best += [(k, replace(listed, p=min(listed.p, entry.p))) for k, listed in same]
-        elif not any(entry.name == listed.name.partition(" off by")[0] for _, listed in (*best, *other)):
-            (best if test.warned else other).append((left, entry))
+        name = _NAMES[test.test].format(test.about)
+        if not any(name == _bare(listed.name) for _, listed in (*best, *other)):
+            entry = DescriptionTest(name, described * left, test.p_value)
+            (best if test.warned else other).append((0.0, entry))
     plain = DescriptionTest(AS_DESCRIBED, described, 1.0)
     better = [entry for _, entry in sorted(best, key=lambda item: item[0])]
     rest = [entry for _, entry in sorted(other, key=lambda item: (item[1].p, item[0]))]
     return (*better, plain, *rest)[:_MOST_LISTED]
+
+
+def _bare(name: str) -> str:
+    """The correction without its size."""
+    return name.partition(" off by")[0].partition(" =")[0]
