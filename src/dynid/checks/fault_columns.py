@@ -102,8 +102,8 @@ def suspect_rows(
     """Rows [W Z Y] with the columns of all suspects; these, numbered from zero; and what cannot be tested.
 
     Test columns are numbered behind the parameters: delay and gain of each row, its speed columns and
-    its load, then the zeros of the measured joints, dimensions, gains of motors that share rows, directions of gravity
-    and of a force sensor, and delay and gain of all efforts.
+    its load, then the zeros of the measured joints, dimensions, gains of motors that share rows, directions
+    of gravity and of a force sensor, and delay and gain of all efforts.
 
     Args:
         source: Rows of one log.

@@ -13,8 +13,8 @@ with fixed A is too optimistic (p below 0.05 in 12 % of clean tests of 10 s, mea
 
 The covariance of s_hat over few clusters is itself uncertain. In units of the one for white noise, those of
 all suspects of a fit are alike where nothing but noise is left. As far as they are, they are averaged
-(moderated variances, Smyth 2004): f_0 and d_0 are fitted to the factors f of all suspects, each with d degrees
-of freedom, and
+(moderated variances, Smyth 2004): f_0 and d_0 are fitted to the factors f of all suspects, each with d
+degrees of freedom, and
 
 f~ = (d_0 f_0 + d f) / (d_0 + d)      with d_0 + d degrees of freedom
 
@@ -278,7 +278,7 @@ class _Estimated:
 
 
 def _moderated(one: _Estimated, usual: float, free: float) -> Suspect:
-    """A suspect judged by its covariance, averaged with the usual one that counts `free` degrees of freedom."""
+    """A suspect judged by its covariance, averaged with the usual one of `free` degrees of freedom."""
     from scipy.special import fdtrc
 
     suspect, c = one.suspect, len(one.covariance)

@@ -4,9 +4,9 @@ Rows N(q)^T (B tau - W chi) = 0 hold at the true pose. A measured joint whose ze
 
 z = d/dq_j [ N^T W chi - N^T B tau ]
 
-which moves the whole robot through its loops. A dimension that is off by s has the same with d/ds of the robot
-instead of d/dq_j. Directions N depend on the pose, which affects other
-suspects too: delayed efforts are projected on the present directions,
+which moves the whole robot through its loops. A dimension that is off by s has d/ds of the robot instead of
+d/dq_j. Directions N depend on the pose, which affects other suspects too: delayed efforts are projected on
+the present directions,
 
 N^T B tau(t - s) = Y - s (dY/dt - (dN/dt)^T B tau)
 
@@ -51,15 +51,15 @@ _JOINTS = (JointKind.REVOLUTE, JointKind.PRISMATIC, JointKind.UNIVERSAL)
 
 _MOST_SIZES = 24  # dimensions that are tested; of more, some all over the robot
 
-# Error W chi - Y of some rows with a joint moved by a step, and where its pose could be reached, shapes (k, s)
-# and (s,).
+# Error W chi - Y of some rows with a joint moved by a step, and where its pose could be reached, shapes
+# (k, s) and (s,).
 _Error = Callable[[TreeRows | MovingRows, int, float], tuple[Float[Array, "k s"], Bool[Array, "s"]]]
 Measured = tuple[Float[Array, "n m"], Float[Array, "n m"], Float[Array, "n m"]]
 
 
-# Columns at consecutive rows, unit of the row: d(W chi - Y) over joint zeros, then dimensions, (k, m + d, n), per
-# rad or m; the part of each motor in rows with several, (k, a, n); gravity, per m/s^2, and force sensor, per rad, (k, t, n). And the
-# drift of the directions, (dN/dt)^T B tau, (k, n).
+# Columns at consecutive rows, unit of the row: d(W chi - Y) over joint zeros, then dimensions, (k, m + d, n),
+# per rad or m; the part of each motor in rows with several, (k, a, n); gravity, per m/s^2, and force sensor,
+# per rad, (k, t, n). And the drift of the directions, (dN/dt)^T B tau, (k, n).
 Columns = tuple[tuple[Array, Array, Array], Float[Array, "k n"]]
 
 
@@ -251,8 +251,9 @@ def pose_columns(
         thin: Zeros are computed at one sample in so many and interpolated.
 
     Returns:
-        Measured joints whose zeros are tested; dimensions; motors whose gains are tested one by one: those of rows with
-        several motors; what may be turned (`gravity`, `mounting`), with three columns each; and the columns.
+        Measured joints whose zeros are tested; dimensions; motors whose gains are tested one by one: those of
+        rows with several motors; what may be turned (`gravity`, `mounting`), with three columns each; and the
+        columns.
     """
     found = _PoseColumns(mechanism, source, parameters, chi, thin)
     return found.joints, found.sizes, found.motors, found.turns, found.between
@@ -286,7 +287,7 @@ def _pose_rows(
 def _resized_rows(
     mechanism: Mechanism, rows: TreeRows | MovingRows | None
 ) -> dict[str, TreeRows | MovingRows]:
-    """Dimension -> the same rows of a robot in which it is a step larger; without those that it cannot have."""
+    """Dimension -> the same rows of a robot in which it is a step larger, where there is such a robot."""
     found: dict[str, TreeRows | MovingRows] = {}
     if rows is None or mechanism.rebuild is None or mechanism.cables:
         return found

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
 import numpy as np
@@ -97,3 +98,16 @@ def confounded(suspect: Suspect) -> str:
     """Suspects that these data do not separate from this one, as the end of a text."""
     alike = [one.words for one in suspect.alike]
     return f"; cannot be separated with this motion from {listed(alike)}" if alike else ""
+
+
+def inseparable(suspects: Iterable[Suspect]) -> str:
+    """Pairs of suspects that these data do not separate, each once."""
+    pairs = {frozenset((one.columns, two.columns)): (one, two) for one in suspects for two in one.alike}
+    shown = [f"{one.words} and {other.words}" for one, other in pairs.values()]
+    return f"; cannot be separated with this motion: {'; '.join(shown)}" if shown else ""
+
+
+def by_test(suspects: Sequence[Suspect]) -> str:
+    """Each test once, with what it is about."""
+    tests = dict.fromkeys(one.test for one in suspects)
+    return ", ".join(f"{t} of {listed([one.about for one in suspects if one.test == t])}" for t in tests)

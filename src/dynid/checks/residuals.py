@@ -6,7 +6,7 @@ whether the residuals contain the effect of one fault.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 
@@ -27,7 +27,7 @@ from dynid.checks.residual_tests import (
     whiteness,
     without_blocks,
 )
-from dynid.checks.residual_texts import confounded, suspect_notice
+from dynid.checks.residual_texts import by_test, confounded, inseparable, suspect_notice
 from dynid.checks.total_mass import weigh
 from dynid.checks.turned_gravity import TurnedGravity, find_gravity
 from dynid.common.arrays import Array, Float
@@ -128,7 +128,7 @@ class _Judged:
 
     flagged: tuple[Suspect, ...]
     first: Mapping[tuple[int, ...], Suspect]
-    hidden: tuple[str, ...]
+    hidden: tuple[Suspect, ...]
     untested: tuple[str, ...]
     notices: tuple[Notice, ...]
 
@@ -177,7 +177,7 @@ def _suspects(
     warned = (*judged.notices, *_gathered([*notices, *named]))
     short = not judged.first
     why = "the log is too short" if short else "not testable with this motion: confounded or noise"
-    untested = [f"{listed(judged.hidden)} ({why})"] if judged.hidden else []
+    untested = [f"{by_test(judged.hidden)} ({why})"] if judged.hidden else []
     corrected = None if turned is None else turned.fit
     return _Asked(tests, warned, (*judged.untested, *untested), tuple(judged.first.values()), corrected)
 
@@ -224,17 +224,16 @@ def _judged(
     flagged, first = flagged_suspects(
         system, weights, suspects, sources[0].n_added, _Relevance(problem), seconds
     )
-    hidden = tuple(one.words for one in suspects if one.columns not in first)
+    hidden = tuple(one for one in suspects if one.columns not in first)
     return _Judged(tuple(flagged), first, hidden, untested, notices)
 
 
 def _with_more_data(
     problem: Problem, experiment: Experiment, held_out: Sequence[Log], judged: _Judged
 ) -> _Judged:
-    """Doubted joint zeros and dimensions tested again with the validation logs, which the wrong zero is in too.
+    """Doubted joint zeros and dimensions tested again with the validation logs, which have the fault too.
 
-    First moments compensate a wrong zero: what is left is small, while these parameters are wrong by many
-    sigma. The logs of the fit alone may not show it.
+    First moments compensate it: what is left is small, while these parameters are wrong by many sigma.
     """
     relevant = _Relevance(problem)
     doubted = {
@@ -379,14 +378,7 @@ def _words(tests: Sequence[ResidualTest], asked: _Asked) -> dict[str, str]:
     warned = [f"{one.test} of {one.about}" for one in tests if one.warned]
     said = f"flagged: {', '.join(warned)}" if warned else "none flagged"
     rest = f"; not tested: {'; '.join(asked.untested)}" if asked.untested else ""
-    return {"residual tests": f"{len(tests)} tests, {said}{_pairs(asked.suspects)}{rest}"}
-
-
-def _pairs(suspects: Iterable[Suspect]) -> str:
-    """Pairs of suspects that these data do not separate, each once."""
-    pairs = {frozenset((one.columns, two.columns)): (one, two) for one in suspects for two in one.alike}
-    shown = [f"{one.words} and {other.words}" for one, other in pairs.values()]
-    return f"; cannot be separated with this motion: {'; '.join(shown)}" if shown else ""
+    return {"residual tests": f"{len(tests)} tests, {said}{inseparable(asked.suspects)}{rest}"}
 
 
 def _memory(white: Sequence[ResidualTest]) -> dict[str, str]:

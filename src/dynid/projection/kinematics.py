@@ -94,7 +94,7 @@ class ClosedKinematics:
         self.speeds = np.concatenate([none[:, :, 0], *found.speeds])
 
     def near(self, mechanism: Mechanism) -> ClosedKinematics:
-        """The same of a robot whose dimensions differ by little: its poses are tracked from those of this one."""
+        """The same of a robot whose dimensions differ by little: its poses are tracked from these."""
         other = copy(self)
         other.assembly = assembly_of(mechanism, near=self.assembly.mechanism)
         other.tracker = _tracker(other.assembly, self.sensors, mechanism)

@@ -78,7 +78,7 @@ class MovingRows(LogRows):
         return other
 
     def resized(self, mechanism: Mechanism) -> MovingRows:
-        """The same rows of a robot whose dimensions differ by little; poses are tracked from those at hand."""
+        """The same rows of a robot whose dimensions differ by little: its poses are tracked from these."""
         other = self.under(mechanism)
         if isinstance(self.kinematics, ClosedKinematics):
             other.kinematics = self.kinematics.near(mechanism)

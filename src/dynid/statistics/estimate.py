@@ -176,10 +176,11 @@ class ResidualTest:
     """One test: its figure, interval and probability.
 
     Attributes:
-        test: `delay`, `zero`, `dimension`, `gravity`, `mounting`, `speed`, `load`, `gain` or `white`; of tables `mass`.
+        test: `delay`, `zero`, `dimension`, `gravity`, `mounting`, `speed`, `load`, `gain` or `white`; of
+            tables `mass`.
         about: The effort or joint.
-        value: Delay [s], zero or dimension [rad] or [m], gravity off by so much [m/s^2], mounting turned by so much [rad],
-            gain [1], load term [1]; speed: explained part of the squares;
+        value: Delay [s], zero or dimension [rad] or [m], gravity off by so much [m/s^2], mounting turned by
+            so much [rad], gain [1], load term [1]; speed: explained part of the squares;
             white: correlation of neighbours that the row filter does not explain; mass: that of a body by
             the forces along one direction [kg].
         p_value: Probability of such a value without a fault.

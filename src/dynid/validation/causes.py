@@ -3,9 +3,10 @@
 Each hypothesis corrects the description or the logs (gravity, branch of the loops, joint zeros, dimensions,
 friction, units, signs and order of positions, payload labels) and is fitted again on a part of each log.
 `ranking.py` compares all of them by their likelihood. Faults that only shift the residual a little (delay,
-gain, joint zero, dimension, tilted gravity) are found by linear tests (`checks/fault_selection.py`), whose sizes
-are where the search for the best fit begins. The hypothesis with the most evidence is named first, others with
-about as much beside it. With rms_h(j) and rms_0(j) the residuals of effort j with and without the correction,
+gain, joint zero, dimension, tilted gravity) are found by linear tests (`checks/fault_selection.py`); the
+search for the best fit begins at their sizes. The hypothesis with the most evidence is named first, others
+with about as much beside it. With rms_h(j) and rms_0(j) the residuals of effort j with and without the
+correction,
 
     left_h = sqrt( sum_j ( rms_h(j) / |Y_j| )^2 / sum_j ( rms_0(j) / |Y_j| )^2 )
 
@@ -122,7 +123,7 @@ def with_causes(fit: Fit, estimate: Estimate) -> Estimate:
 
 
 def _with_cause(best: Hypothesis, cause: Notice, notices: Sequence[Notice]) -> tuple[Notice, ...]:
-    """The warnings with the cause, without those of linear tests that see its effects as faults of their own."""
+    """The warnings with the cause, without those of linear tests that see its effects as other faults."""
     vague = {"model-misfit"}
     if best.left < _SURELY or cause.code not in _LINEAR:
         vague = set(_LINEAR)
@@ -288,7 +289,7 @@ _AtSize = Callable[[float], Hypothesis | None]
 
 
 def _at_size(mechanism: Mechanism, logs: tuple[Log, ...], test: ResidualTest) -> _AtSize:
-    """The correction of a zero or dimension by so much; None where it is too large, or no robot can be built."""
+    """The correction of a zero or dimension by so much; None: too large, or no robot can be built."""
     if test.test == "zero":
         joint = logs[0].position_names.index(test.about)
         return lambda size: shifted_zero(mechanism, logs, joint, size) if abs(size) < _MOST_ZERO else None
@@ -300,7 +301,7 @@ def _at_size(mechanism: Mechanism, logs: tuple[Log, ...], test: ResidualTest) ->
 
 
 def _best_size(at_size: _AtSize, size: float, tried: _Tried) -> list[Hypothesis]:
-    """The most likely size of a correction: the linear one, twice it, and the top of a parabola through both."""
+    """The most likely size of a correction: the linear one, twice it, the top of a parabola through both."""
     step = float(np.copysign(max(abs(size), _LEAST_STEP), size))
     trials: list[Hypothesis] = []
 

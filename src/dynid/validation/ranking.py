@@ -1,7 +1,7 @@
 """Which description explains the logs best: corrected descriptions, compared on one scale.
 
-With rms_h(j) and rms_0(j) the residuals of effort j (n_j rows) with and without a correction, noise of unknown
-size in each effort has the logarithm of the likelihood ratio
+With rms_h(j) and rms_0(j) the residuals of effort j (n_j rows) with and without a correction, noise of
+unknown size in each effort has the logarithm of the likelihood ratio
 
     l = 1/f sum_j n_j log( rms_0(j) / rms_h(j) )
 
@@ -10,11 +10,11 @@ right,
 
     p = P( chi2_c > 2 l )  for c > 0          p = exp(-l)  for c = 0: a likelihood ratio above k has p < 1/k
 
-and corrections are ranked by their evidence -log p. Of k corrections of one kind (k joints whose zero may be off)
-the best one must be k times as improbable: k p.
+and corrections are ranked by their evidence -log p. Of k corrections of one kind (k joints whose zero may be
+off) the best one must be k times as improbable: k p.
 
-f counts rows that are not independent. With U_c the orthonormalised rows and rho_c the residuals of part c of the
-log (all efforts), r_c^2 their mean square,
+f counts rows that are not independent. With U_c the orthonormalised rows and rho_c the residuals of part c of
+the log (all efforts), r_c^2 their mean square,
 
     f = sum_c |U_c^T rho_c|^2 / sum_c r_c^2 ( |U_c|^2 - |U_c^T U_c|^2 ),     at least 1
 

@@ -185,8 +185,8 @@ RESIDUALS = {
         "dimension '{name}' seems to be {value:.5g} instead of {described:.5g} (m or rad)",
         "measure it, or estimate it with the parameters: `unknown: {{symbols: [{name}]}}`",
         residual=(
-            "dimension '{name}' seems to be {value:.4g} +- {half:.2g} instead of {described:.4g} (m or rad): the"
-            " residuals follow the derivative of the model with respect to it",
+            "dimension '{name}' seems to be {value:.4g} +- {half:.2g} instead of {described:.4g} (m or rad):"
+            " the residuals follow the derivative of the model with respect to it",
             "measure it, or estimate it with the parameters: `unknown: {{symbols: [{name}]}}`",
         ),
         closure=(
