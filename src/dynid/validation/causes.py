@@ -15,7 +15,7 @@ Logs that are fitted to the noise contradict nothing: then only other branches o
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import replace
 
 import numpy as np
@@ -35,7 +35,7 @@ from dynid.realise import realise
 from dynid.statistics.estimate import Estimate, ResidualTest
 from dynid.validation.branches import branch_hypotheses
 from dynid.validation.closure_causes import closure_cause
-from dynid.validation.dimensions import dimension_units, large_dimensions, other_size
+from dynid.validation.dimensions import Tried, best_size, dimension_units, doubted, large_dimensions
 from dynid.validation.hypotheses import (
     Hypothesis,
     delays,
@@ -48,7 +48,6 @@ from dynid.validation.hypotheses import (
     position_orders,
     position_signs,
     position_units,
-    shifted_zero,
 )
 from dynid.validation.ranking import SIGNIFICANT, among_their_kind, comparison_with, ranked, residual_percent
 
@@ -70,10 +69,6 @@ _SHARE, _SECONDS, _MOST_SAMPLES = 0.4, 10.0, 100_000
 _ABSORBED, _NO_WORSE = ("gravity-off", "position-unit"), 1.05
 _POOR = 10.0  # percent of the peak: wrong columns leave more
 _MISFIT = 2.0  # percent of the peak: a model that leaves more lacks something that matters
-# Zeros and dimensions that the linear tests doubt at this level are fitted at their best value.
-_DOUBTED, _MOST_DOUBTED = 1e-2, 5
-_LEAST_STEP, _LONGEST = 1e-3, 4.0  # rad or m: first step of a search; times the first step: the last
-_MOST_ZERO, _MOST_SIZE = 0.6, 0.5  # rad or m; of a dimension: what is off by more is another mistake
 # Warnings of the linear tests, and what they would be in words.
 _SUSPECTS = {
     "gravity-off": "a tilted base",
@@ -107,15 +102,17 @@ def with_causes(fit: Fit, estimate: Estimate) -> Estimate:
     if suspicious or fit.task.mechanism.is_closed:
         trials, percent = _trials(fit, estimate, suspicious)
     floors = {row.name: row.noise_floor for row in estimate.verdict.joints}
-    named = _named(trials, percent, floors, {one.code for one in notices} & _OF_DESCRIPTION)
+    explaining = _explaining(trials, floors, {one.code for one in notices} & _OF_DESCRIPTION)
+    named = _named(explaining, percent)
     impossible = any(one.code == "not-physical" and one.severity is Severity.STOP for one in notices)
     if named is None and suspicious and impossible:
         named = _physical(fit, trials)
+        explaining = explaining if named is None else [named[0]]
     if named is not None:
         notices = _with_cause(*named, notices)
-    elif suspicious:
+    if suspicious and (named is None or not _is_noise(named[0], floors)):
         notices = (*notices, *_misfit(estimate, notices))
-    listed = ranked(trials, percent, estimate.residual_tests, None if named is None else named[0])
+    listed = ranked(trials, percent, estimate.residual_tests, explaining)
     contradiction = closure_cause(fit, notices)
     if contradiction is not None:
         listed, notices = (contradiction.test, *listed), (*notices, *contradiction.notices)
@@ -203,8 +200,8 @@ def _trials(fit: Fit, estimate: Estimate, suspicious: bool) -> tuple[list[Hypoth
             return among_their_kind(trials, tests), percent
         trials += tried(one)
     if suspicious and _least(trials) > _SURELY:
-        for test in _doubted(mechanism, tests):
-            trials += _best_size(_at_size(mechanism, logs, test), test.value, tried)
+        for test in doubted(mechanism, tests):
+            trials += best_size(mechanism, logs, test, tried)
     return among_their_kind(trials, tests), percent
 
 
@@ -249,11 +246,7 @@ def _physical(fit: Fit, trials: Sequence[Hypothesis]) -> tuple[Hypothesis, Notic
     return None
 
 
-# A correction with its fit; empty where it cannot be fitted.
-_Tried = Callable[[Hypothesis], list[Hypothesis]]
-
-
-def _trial(fit: Fit, before: LinearFit) -> _Tried:
+def _trial(fit: Fit, before: LinearFit) -> Tried:
     """The function that fits a correction and compares it with the description, whose fit is `before`."""
     compared = comparison_with(before)
 
@@ -270,56 +263,6 @@ def _trial(fit: Fit, before: LinearFit) -> _Tried:
 
 def _least(trials: Sequence[Hypothesis]) -> float:
     return min((one.left for one in trials), default=1.0)
-
-
-def _doubted(mechanism: Mechanism, tests: Sequence[ResidualTest]) -> list[ResidualTest]:
-    """Zeros and dimensions that the residuals doubt, those that explain most first.
-
-    Dimensions that are too large for SI units have another unit, not another size.
-    """
-    large = large_dimensions(mechanism)
-    doubted = [one for one in tests if one.test == "zero" and one.p_value < _DOUBTED]
-    doubted += [
-        one for one in tests if one.test == "dimension" and one.p_value < _DOUBTED and one.about not in large
-    ]
-    return sorted(doubted, key=lambda one: -one.explains)[:_MOST_DOUBTED]
-
-
-_AtSize = Callable[[float], Hypothesis | None]
-
-
-def _at_size(mechanism: Mechanism, logs: tuple[Log, ...], test: ResidualTest) -> _AtSize:
-    """The correction of a zero or dimension by so much; None: too large, or no robot can be built."""
-    if test.test == "zero":
-        joint = logs[0].position_names.index(test.about)
-        return lambda size: shifted_zero(mechanism, logs, joint, size) if abs(size) < _MOST_ZERO else None
-    described = mechanism.geometry[test.about]
-    most = _MOST_SIZE * abs(described)
-    return lambda size: (
-        other_size(mechanism, logs, test.about, described + size) if abs(size) < most else None
-    )
-
-
-def _best_size(at_size: _AtSize, size: float, tried: _Tried) -> list[Hypothesis]:
-    """The most likely size of a correction: the linear one, twice it, the top of a parabola through both."""
-    step = float(np.copysign(max(abs(size), _LEAST_STEP), size))
-    trials: list[Hypothesis] = []
-
-    def likely(at: float) -> float:
-        one = at_size(at)
-        fitted = [] if one is None else tried(one)
-        trials.extend(fitted)
-        return fitted[0].likely if fitted else -np.inf
-
-    a, b = likely(step), likely(2.0 * step)
-    if not np.isfinite(b):
-        a, b, step = likely(0.5 * step), a, 0.5 * step
-    if not np.isfinite(a + b):
-        return trials
-    bend = 2.0 * a - b
-    top = 1.0 + 0.5 * b / bend if bend > 0.0 else _LONGEST
-    likely(step * float(np.clip(top, -_LONGEST, _LONGEST)))
-    return [max(trials, key=lambda one: one.likely)]
 
 
 def _testable(fit: Fit) -> bool:
@@ -364,32 +307,44 @@ def _fitted(fit: Fit, mechanism: Mechanism, logs: tuple[Log, ...]) -> LinearFit 
         return None
 
 
-def _named(
-    trials: Sequence[Hypothesis], percent: float, floors: Mapping[str, float], doubts: Collection[str]
-) -> tuple[Hypothesis, Notice] | None:
-    """The correction that explains the residuals, and its warning; None if none does.
+def _is_noise(one: Hypothesis, floors: Mapping[str, float]) -> bool:
+    """Whether a correction explains the residuals: little of them is left, or noise only."""
+    return one.left < _EXPLAINS or all(rms < _NOISE * floors.get(name, 0.0) for name, rms in one.rms.items())
+
+
+def _explaining(
+    trials: Sequence[Hypothesis], floors: Mapping[str, float], doubts: Collection[str]
+) -> list[Hypothesis]:
+    """Corrections that the logs need, those with the most evidence first.
 
     Args:
         trials: What was fitted.
-        percent: Residual as described.
         floors: Noise floor of each effort, in its unit.
-        doubts: Warnings of linear tests about the description: then some quantity of it is wrong.
+        doubts: Warnings of linear tests about the description: one quantity of it is wrong, and the refits
+            decide which.
     """
 
     def explains(one: Hypothesis) -> bool:
-        if one.p > SIGNIFICANT:
-            return False
-        noise = all(rms < _NOISE * floors.get(name, 0.0) for name, rms in one.rms.items())
-        return noise or one.left < _EXPLAINS or bool(doubts and one.code in _OF_DESCRIPTION)
+        doubted = bool(doubts) and one.code in _OF_DESCRIPTION
+        return one.p < SIGNIFICANT and (doubted or _is_noise(one, floors))
 
-    explaining = sorted((one for one in trials if explains(one)), key=lambda one: -one.evidence)
+    return sorted((one for one in trials if explains(one)), key=lambda one: -one.evidence)
+
+
+def _named(explaining: Sequence[Hypothesis], percent: float) -> tuple[Hypothesis, Notice] | None:
+    """The correction that explains the residuals best, and its warning; None if none does.
+
+    Args:
+        explaining: In the order of their evidence.
+        percent: Residual as described.
+    """
     if not explaining:
         return None
     best = explaining[0]
     beside = [one for one in explaining[1:] if one.evidence > best.evidence - _AS_GOOD]
     others = f"; as well explained by: {', or '.join(one.name for one in beside[:2])}" if beside else ""
     text = (
-        f"{best.notice.text}: with this correction the residual is {best.percent:.2g} % instead of"
-        f" {percent:.2g} %"
+        f"{best.notice.text}: with this correction the residual is {best.percent:.3g} % instead of"
+        f" {percent:.3g} %"
     )
     return best, replace(best.notice, text=text + others)

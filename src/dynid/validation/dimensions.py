@@ -1,8 +1,8 @@
-"""Corrections of the dimensions of a description: mm for m, degrees for radians, one length off."""
+"""Corrections of the dimensions of a description: mm for m, degrees for radians, one length or zero off."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
 
 import numpy as np
 
@@ -10,11 +10,19 @@ from dynid.common.notices import notice
 from dynid.mechanism.mechanism import Mechanism
 from dynid.mechanism.variant import resized
 from dynid.motion.log import Log
-from dynid.validation.hypotheses import Hypothesis
+from dynid.statistics.estimate import ResidualTest
+from dynid.validation.hypotheses import Hypothesis, shifted_zero
 
 _LARGE = 5.0  # m or rad: no usual dimension in SI units
 _UNITS = (("mm", 1e-3), ("degrees", np.pi / 180.0))
 MOST_SIZES = 10
+# Zeros and dimensions that the linear tests doubt at this level are fitted at their best value.
+_DOUBTED, _MOST_DOUBTED = 1e-2, 5
+_LEAST_STEP, _LONGEST = 1e-3, 4.0  # rad or m: first step of a search; times the first step: the last
+_MOST_ZERO, _MOST_SIZE = 0.6, 0.5  # rad or m; of a dimension: what is off by more is another mistake
+
+# Gives a correction its fit; empty where it cannot be fitted.
+Tried = Callable[[Hypothesis], list[Hypothesis]]
 
 
 def large_dimensions(mechanism: Mechanism) -> list[str]:
@@ -50,3 +58,56 @@ def other_size(mechanism: Mechanism, logs: tuple[Log, ...], name: str, value: fl
         return None
     found = notice("dimension-off", name=name, value=value, described=mechanism.geometry[name])
     return Hypothesis(found, robot, logs, f"dimension {name} = {value:.4g} (length or angle)", fitted=1)
+
+
+def doubted(mechanism: Mechanism, tests: Sequence[ResidualTest]) -> list[ResidualTest]:
+    """Zeros and dimensions that the residuals doubt, those that explain most first.
+
+    Dimensions that are too large for SI units have another unit, not another size.
+    """
+    large = large_dimensions(mechanism)
+    zeros = [one for one in tests if one.test == "zero" and one.p_value < _DOUBTED]
+    sizes = [
+        one for one in tests if one.test == "dimension" and one.p_value < _DOUBTED and one.about not in large
+    ]
+    return sorted([*zeros, *sizes], key=lambda one: -one.explains)[:_MOST_DOUBTED]
+
+
+_AtSize = Callable[[float], Hypothesis | None]
+
+
+def _at_size(mechanism: Mechanism, logs: tuple[Log, ...], test: ResidualTest) -> _AtSize:
+    """The correction of a zero or dimension by so much; None: too large, or no robot can be built."""
+    if test.test == "zero":
+        joint = logs[0].position_names.index(test.about)
+        return lambda size: shifted_zero(mechanism, logs, joint, size) if abs(size) < _MOST_ZERO else None
+    described = mechanism.geometry[test.about]
+    most = _MOST_SIZE * abs(described)
+    return lambda size: (
+        other_size(mechanism, logs, test.about, described + size) if abs(size) < most else None
+    )
+
+
+def best_size(
+    mechanism: Mechanism, logs: tuple[Log, ...], test: ResidualTest, tried: Tried
+) -> list[Hypothesis]:
+    """The most likely size of a correction: the linear one, twice it, the top of a parabola through both."""
+    at_size = _at_size(mechanism, logs, test)
+    step = float(np.copysign(max(abs(test.value), _LEAST_STEP), test.value))
+    trials: list[Hypothesis] = []
+
+    def likely(at: float) -> float:
+        one = at_size(at)
+        fitted = [] if one is None else tried(one)
+        trials.extend(fitted)
+        return fitted[0].likely if fitted else -np.inf
+
+    a, b = likely(step), likely(2.0 * step)
+    if not np.isfinite(b):
+        a, b, step = likely(0.5 * step), a, 0.5 * step
+    if not np.isfinite(a + b):
+        return trials
+    bend = 2.0 * a - b
+    top = 1.0 + 0.5 * b / bend if bend > 0.0 else _LONGEST
+    likely(step * float(np.clip(top, -_LONGEST, _LONGEST)))
+    return [max(trials, key=lambda one: one.likely)]

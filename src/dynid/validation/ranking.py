@@ -167,35 +167,33 @@ def ranked(
     trials: Sequence[Hypothesis],
     described: float,
     tests: Sequence[ResidualTest],
-    named: Hypothesis | None = None,
+    explaining: Sequence[Hypothesis],
 ) -> tuple[DescriptionTest, ...]:
-    """Significant corrections with the most evidence first, then the description, then the others.
+    """Corrections that the logs need, then the description, then the others by their probability.
 
     Args:
         trials: Corrections that were fitted.
         described: Residual of the description, in percent.
         tests: Linear tests of the residuals; those of the description that were not fitted are listed too.
-        named: The correction that is named as the cause: it is listed first.
+        explaining: Those of the trials that explain the residuals, in this order.
     """
-    best: list[tuple[float, DescriptionTest]] = []
-    other: list[tuple[float, DescriptionTest]] = []
-    for one in trials:
-        first = one is named or one.p < SIGNIFICANT
-        order = np.inf if one is named else one.evidence
-        (best if first else other).append((-order, DescriptionTest(one.name, one.percent, one.p)))
+    best = [DescriptionTest(one.name, one.percent, one.p) for one in explaining]
+    other = [
+        DescriptionTest(one.name, one.percent, one.p)
+        for one in trials
+        if not any(one is first for first in explaining)
+    ]
     tried = {one.code for one in trials}
     for test in tests:
         if test.test not in _NAMES or (test.test == "gravity" and "gravity-off" in tried):
             continue
         left = float(np.sqrt(max(1.0 - test.explains, 0.0)))
         name = _NAMES[test.test].format(test.about)
-        if not any(name == _bare(listed.name) for _, listed in (*best, *other)):
+        if not any(name == _bare(listed.name) for listed in (*best, *other)):
             entry = DescriptionTest(name, described * left, test.p_value)
-            (best if test.warned else other).append((0.0, entry))
+            (best if test.warned else other).append(entry)
     plain = DescriptionTest(AS_DESCRIBED, described, 1.0)
-    better = [entry for _, entry in sorted(best, key=lambda item: item[0])]
-    rest = [entry for _, entry in sorted(other, key=lambda item: (item[1].p, item[0]))]
-    return (*better, plain, *rest)[:_MOST_LISTED]
+    return (*best, plain, *sorted(other, key=lambda one: one.p))[:_MOST_LISTED]
 
 
 def _bare(name: str) -> str:
