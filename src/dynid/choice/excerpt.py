@@ -8,26 +8,27 @@ from dataclasses import replace
 from dynid.motion.log import Log
 
 MOST_SAMPLES = 100_000  # of all logs together: held-out errors of minutes of motion do not depend on more
+_SPARED = 0.2  # of the samples: to leave out less is not worth other logs, whose loops must be closed too
 _STRETCHES = 10
 
 
 def excerpts(logs: Sequence[Log]) -> tuple[Log, ...]:
-    """The logs, or stretches of them if they have more than `MOST_SAMPLES` samples together.
+    """The logs, or stretches of them if they have clearly more than `MOST_SAMPLES` samples together.
 
     Stretches are segments of the same arrays, spread evenly: nothing is copied.
     """
     total = samples(logs)
-    if total <= MOST_SAMPLES:
+    if (1.0 - _SPARED) * total <= MOST_SAMPLES:
         return tuple(logs)
     return tuple(_shortened(log, MOST_SAMPLES / total, total) for log in logs)
 
 
 def words(logs: Sequence[Log]) -> dict[str, str]:
     """That settings were compared on a part of the logs, as a choice; empty if they were not."""
-    total = samples(logs)
-    if total <= MOST_SAMPLES:
+    total, used = samples(logs), samples(excerpts(logs))
+    if used == total:
         return {}
-    return {"held-out errors": f"on {samples(excerpts(logs))} of {total} samples, spread over the logs"}
+    return {"held-out errors": f"on {used} of {total} samples, spread over the logs"}
 
 
 def samples(logs: Sequence[Log]) -> int:

@@ -29,6 +29,7 @@ class States:
         N: A basis of the tangent space, shape (n, v, d).
         fine: Whether the pose is closed and regular, shape (n,).
         condition: See `Rates`, shape (n,); None for a tree.
+        gaps: Largest closure error, shape (n,), in [m] or [rad]; None for a tree.
     """
 
     q: Float[Array, "n q"]
@@ -37,6 +38,7 @@ class States:
     N: Float[Array, "n v d"]
     fine: Bool[Array, "n"]
     condition: Float[Array, "n"] | None = None
+    gaps: Float[Array, "n"] | None = None
 
 
 @dataclass(frozen=True, eq=False)

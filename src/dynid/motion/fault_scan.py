@@ -186,7 +186,7 @@ def flat_tops(values: Float[Array, "n m"], known: Sequence[Facts]) -> list[Bool[
         if one.low < one.high and not (one.level and one.level > 0.02 * deviation(values[:, one.column]))
     ]
     limits = [(one, limit) for one in fine for limit in (one.high, one.low)]
-    reached = [0] * len(limits)
+    reached = np.zeros(len(limits), int)
     for part in parts(values if fine else values[:0]):
         for k, (one, limit) in enumerate(limits):
             x = part.rows[one.column]

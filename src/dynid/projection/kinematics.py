@@ -56,6 +56,7 @@ class ClosedKinematics:
         open: Closure error above which measured positions contradict the loops, in [m] or [rad].
         doubtful_at: Times of dead points, and of poses after which the branch is uncertain, in [s].
         excluded: Ranges of samples that are not used.
+        doubted: Whether a refusal of the log was overridden.
         anchors: Samples whose poses are kept, shape (s,).
         tangents: Tangent directions at the poses kept, shape (s, v, d).
         labels: Names of the measured coordinates.
@@ -82,6 +83,7 @@ class ClosedKinematics:
         # Beyond a dead point no pose has the measured positions: it misses them by their noise.
         self.open = max(OPEN, _SIGMAS * float(self.noise.max(initial=0.0)))
         found = survey(self, motion, checked)
+        self.doubted = bool(found.doubts)
         self.doubtful_at = np.array(found.doubtful_at)
         self.excluded: tuple[tuple[int, int], ...] = ()
         self.notices = (*self.assembly.notices, *found.notices(motion.log.name))
@@ -134,10 +136,11 @@ class ClosedKinematics:
             near = pose[int(np.argmax(done))] if self._has_origins and done.any() else None
             pose[missed] = self.assembly.follow(measured[0][missed], self.sensors, origin=near)
         rates = self.assembly.rates(pose, *self.sensors.rates(*measured), self.sensors)
-        fine = (self.assembly.gaps(pose) < OPEN) & (rates.condition < self.singular)
+        gaps = self.assembly.gaps(pose)
+        fine = (gaps < OPEN) & (rates.condition < self.singular)
         if self.redundant:
             fine &= ~beyond(self.sensors.miss(pose, measured[0]), self.most_missed)
-        return States(pose, rates.dq, rates.ddq, rates.N, fine, rates.condition)
+        return States(pose, rates.dq, rates.ddq, rates.N, fine, rates.condition, gaps)
 
     def residuals(self, t: Float[Array, "n"]) -> dict[str, Float[Array, "n"]]:
         """Closure errors near some times, in [m] or [rad], and errors of redundant sensors.
@@ -209,9 +212,11 @@ def _closed_along(mechanism: Mechanism, motion: Motion, checked: bool) -> Closed
     filtered = (plan.kind, plan.cutoff, plan.order, plan.derivative, plan.velocity, plan.edge, plan.dt)
     key = (assembly_of(mechanism), checked, *filtered)
     if key not in along:
+        # Another filter does not open loops that close.
+        closes = any(known[0] is key[0] and not one.doubted for known, one in along.items())
         while len(along) >= _MOST_KEPT:
             along.pop(next(iter(along)))
-        along[key] = ClosedKinematics(mechanism, motion, checked)
+        along[key] = ClosedKinematics(mechanism, motion, checked or closes)
     return copy(along[key])  # what one model excludes stays its own
 
 

@@ -191,12 +191,12 @@ def _judge(
     from dynid.projection.kinematics import OPEN
 
     t = motion.log.t[first : first + len(wanted)]
-    gaps = kinematics.assembly.gaps(states.q)
+    gaps = kinematics.assembly.gaps(states.q) if states.gaps is None else states.gaps
     closed = gaps < OPEN
     found.samples += len(t)
     found.open_at += t[~(gaps < kinematics.open)].tolist()
     _judge_sensors(found, kinematics, t, closed, wanted, states)
-    _judge_dead_points(found, kinematics, motion.log.t, t, closed, states)
+    _judge_dead_points(found, kinematics, motion.log.t, t, gaps, states)
     found.jumped_at += t[1:][_jumps(kinematics.assembly, motion.log.dt, states)].tolist()
     found.largest = max(found.largest, float(gaps[closed].max(initial=0.0)))
     every = max(1, len(motion.log.t) // _SHOWN)
@@ -254,17 +254,20 @@ def _judge_dead_points(
     kinematics: ClosedKinematics,
     times: Float[Array, "l"],
     t: Float[Array, "n"],
-    closed: Bool[Array, "n"],
+    gaps: Float[Array, "n"],
     states: States,
 ) -> None:
     """Singular poses, and passages through one between two samples; those close together are one."""
+    from dynid.projection.kinematics import OPEN
+
+    closed = gaps < OPEN
     condition = np.zeros(len(t)) if states.condition is None else states.condition
     singular = closed & ~(condition < kinematics.singular)
     for a, b in found.dead:
         singular |= (t >= times[a]) & (t <= times[b - 1])
     found.singular_at += t[singular].tolist()
     # Noise moves the measured positions beyond a dead point, where no pose has them.
-    beyond_it = ~closed & (kinematics.assembly.gaps(states.q) < kinematics.open)
+    beyond_it = ~closed & (gaps < kinematics.open)
     found.singular_at += t[beyond_it].tolist()
     singular = singular | beyond_it
     M = states.N[:, kinematics.sensors.velocity]
