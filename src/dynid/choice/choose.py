@@ -1,14 +1,14 @@
 """Choose the settings that an experiment leaves open, by held-out error; the simplest of equals wins.
 
-One setting after the other, each with the best of those before: estimator, velocities, cutoff,
-friction (of all drives, then of each by its own effort), mask, and the estimator again. A pass over the logs
+One setting after the other, each with the best of those before: estimator, velocities, cutoff, friction and
+mask together, friction of each drive by its own effort, and the estimator again. A pass over the logs
 serves all friction terms and estimators. What cannot be better by the margin is not tried: no settings
 predict the reference rows better than a fit to these rows themselves.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from typing import NamedTuple
 
@@ -73,13 +73,19 @@ def choose(task: Task) -> Chosen:
     # Rows without effort have settings of their own: a low-pass on coordinates would bias them.
     if not open_ or rows_without_effort(given, model, robot):
         return Chosen(task)
+    # Slow motion may be lost to the mask: without it more is determined.
+    plain = Candidate(friction=" ".join(sets[0]) if sets else "")
+    starts = [plain, replace(plain, mask="none")] if "mask" in open_ else [plain]
     try:
         search = _started(replace(task, logs=excerpts(task.logs), experiment=given), sets)
+        if search is None:
+            raise InputError(_too_short(task.logs))
+        start = search.started(starts)
+        if len(search.folds) < _FEWEST:
+            raise InputError("some parameters are determined by a single part of the logs")
     except InputError as error:  # logs that are too short, or refused later with the reason
         return Chosen(task, notices=(notice("nothing-chosen", why=str(error)),))
-    if search is None:
-        return Chosen(task, notices=(notice("nothing-chosen", why=_too_short(task.logs)),))
-    best = _searched(search, open_, sets)
+    best = _searched(search, start, open_, sets)
     chosen = applied(best, given, robot.drive)
     return Chosen(replace(task, mechanism=with_terms(robot, best), experiment=chosen), _table(search, best))
 
@@ -107,9 +113,6 @@ def _started(task: Task, sets: tuple[tuple[str, ...], ...]) -> Search | None:
     _, problem = search.rows(Candidate())
     search.plans = problem.plans
     search.judged_by(reference(experiment, spectra, problem.plans))
-    search.keep_judges(_plain(sets))
-    if len(search.folds) < _FEWEST:
-        raise InputError("some parameters are determined by a single part of the logs")
     return search
 
 
@@ -124,24 +127,21 @@ def _parts(task: Task, band: float) -> tuple[Fold, ...]:
     return folds(task.logs, count) if count >= _FEWEST else ()
 
 
-def _plain(sets: tuple[tuple[str, ...], ...]) -> Candidate:
-    """The candidate that follows the rules for single settings."""
-    return Candidate(friction=" ".join(sets[0]) if sets else "")
-
-
-def _searched(search: Search, open_: frozenset[str], sets: tuple[tuple[str, ...], ...]) -> Candidate:
+def _searched(
+    search: Search, best: Candidate, open_: frozenset[str], sets: tuple[tuple[str, ...], ...]
+) -> Candidate:
     """One setting after the other, each with the best of those before."""
-    best = _plain(sets)
     if "estimator" in open_:
         best = _estimator(search, best)
     if "velocity" in open_:
         best = _velocity(search, best)
     if "cutoff" in open_ and _may_gain(search, best):
         best = _cutoff(search, best)
+    masks = dict.fromkeys((best.mask, "none") if "mask" in open_ else (best.mask,))
     if "friction" in open_:
-        search, best = _friction(search, best, sets)
-    if "mask" in open_ and _may_gain(search, best):
-        best = _simplest(search, [best, replace(best, mask="none")])
+        search, best = _friction(search, best, sets, masks)
+    elif len(masks) > 1 and _may_gain(search, best):
+        best = _simplest(search, [replace(best, mask=mask) for mask in masks])
     if "estimator" in open_:
         best = _estimator(search, best)
     return best
@@ -168,8 +168,13 @@ def _estimator(search: Search, best: Candidate) -> Candidate:
     return min((linear, consistent), key=lambda one: float(search.tried(one).mean()))
 
 
-def _friction(search: Search, best: Candidate, sets: tuple[tuple[str, ...], ...]) -> tuple[Search, Candidate]:
-    """Friction terms; loads are predicted by the best fit so far."""
+def _friction(
+    search: Search, best: Candidate, sets: tuple[tuple[str, ...], ...], masks: Iterable[str]
+) -> tuple[Search, Candidate]:
+    """Friction terms together with the mask: rows at reversals are worth most with the terms that act there.
+
+    Loads are predicted by the best fit so far.
+    """
     chi = search.fitted(best, None)
     if chi is None:
         return search, best
@@ -180,9 +185,10 @@ def _friction(search: Search, best: Candidate, sets: tuple[tuple[str, ...], ...]
     plain, search = search, search.extended(tuple(tried), dict(zip(names, chi.tolist(), strict=True)))
     if not _may_gain(search, best):
         return plain, best
-    candidates = [replace(best, friction=" ".join(one)) for one in tried]
+    candidates = [replace(best, mask=mask, friction=" ".join(one)) for mask in masks for one in tried]
     best = _simplest(search, candidates)
-    best = _simplest(search, [best, *_single_drives(search, best, candidates)])
+    alike = [one for one in candidates if one.mask == best.mask]
+    best = _simplest(search, [best, *_single_drives(search, best, alike)])
     search.narrowed(tuple(dict.fromkeys(drive_of(best, search.robot.drive).values())))
     return search, best
 

@@ -45,7 +45,7 @@ class Search:
         loads: Standard parameters by name that predict loads of friction; empty: not yet.
         error: Logarithm of the relative error of every candidate tried, of each effort in each fold, shape
             (c,); infinite where a fit failed.
-        folds: Numbers of the folds that judge: without each of them the plain candidate is determined.
+        folds: Numbers of the folds that judge: without each of them the first candidate is determined.
         size: Squares of the measured side per judging fold and effort, shape (k, j).
     """
 
@@ -83,10 +83,19 @@ class Search:
         pairs = [squares(self._judge, self._judge.parameters, none, k) for k in range(len(self.parts))]
         self.size = np.array([size for _, size in pairs])
 
-    def keep_judges(self, plain: Candidate) -> None:
-        """Only folds without which the plain candidate is determined judge: the others can judge nobody."""
-        self.folds = tuple(k for k in self.folds if self.fitted(plain, k) is not None)
-        self.size = self.size[list(self.folds)]
+    def started(self, candidates: Sequence[Candidate]) -> Candidate:
+        """The first candidate that is determined without each fold, else the one that is without most.
+
+        Folds without which it is not determined judge no candidate.
+        """
+        judging: dict[Candidate, tuple[int, ...]] = {}
+        for one in candidates:
+            judging[one] = tuple(k for k in range(len(self.parts)) if self.fitted(one, k) is not None)
+            if len(judging[one]) == len(self.parts):
+                break
+        start = max(judging, key=lambda one: len(judging[one]))
+        self.folds, self.size = judging[start], self.size[list(judging[start])]
+        return start
 
     def extended(self, sets: tuple[tuple[str, ...], ...], loads: dict[str, float]) -> Search:
         """The same search with columns of more sets; loads of friction are predicted by these parameters."""

@@ -25,6 +25,8 @@ from dynid.projection.projection import System
 
 # More clusters do not improve the result, and each has a p x p matrix.
 MOST_CLUSTERS = 512
+# Standard deviations: a sixth of logs with independent errors is above, errors of a model far above.
+_RESEMBLING = 1.0
 
 
 @dataclass(frozen=True, eq=False)
@@ -82,6 +84,26 @@ class Clusters:
             return self
         origins, labels = np.unique(self.first, return_inverse=True)
         return replace(self.joined(labels), runs=_numbered(self.runs[origins]))
+
+    @property
+    def recurring(self) -> bool:
+        """Whether errors come again with a motion: scores of repeats resemble each other.
+
+        With x_cd = s_c^T s_d + sigma^2 tr(M_c M_d) over all pairs of repeats, whose second part undoes what
+        the fit takes from both, z = sum x / sqrt(sum x^2) has mean 0 and variance 1 for independent errors.
+        """
+        if self.first is None:
+            return False
+        p = self.M.shape[1]
+        leverage = np.trace(self.M, axis1=1, axis2=2).sum() - np.sum(self.M**2)
+        variance = np.sum(self.s**2) / max(float(leverage), np.finfo(float).tiny)
+        total = squares = 0.0
+        for origin in np.unique(self.first):
+            alike = self.first == origin
+            M, s = self.M[alike].reshape(-1, p * p), self.s[alike]
+            pairs = (s @ s.T + variance * (M @ M.T))[np.tril_indices(len(s), -1)]
+            total, squares = total + float(pairs.sum()), squares + float(pairs @ pairs)
+        return bool(total > _RESEMBLING * np.sqrt(squares))
 
     def by_motion(self) -> Clusters:
         """One cluster a motion: runs that repeat most of another run belong to it."""

@@ -143,7 +143,7 @@ def _cluster(
     distinct, motions, own = clusters.distinct(), clusters.by_motion(), blocks
     facts |= {"runs": clusters.n_runs, "motions": len(motions), "overstated": float(np.median(overstated))}
     longer = [(clusters.by_run(), blocks, "runs", "leave_one_out")]
-    if ENOUGH_RUNS <= len(distinct) < len(clusters):
+    if ENOUGH_RUNS <= len(distinct) < len(clusters) and clusters.recurring:
         own = _with_classical(_instead(blocks, calibrated(distinct)[0]), solution)
         longer.append((motions, own, "motions", "motions"))
         words += f"; repeats of a motion joined: {len(distinct)} different blocks"
