@@ -16,7 +16,7 @@ from rich.console import Console
 from dynid.common.catalogue import Severity
 from dynid.common.notices import Notice
 from dynid.report.html import escaped, parameters_tex, report_html
-from dynid.report.panels import _since_start
+from dynid.report.panels import since_start
 from dynid.report.plots import packed
 from dynid.report.quality import Quality, coverage, owner_of, quality
 from dynid.report.sections.found import standard
@@ -316,9 +316,9 @@ def test_components_of_wrenches_stand_side_by_side():
 def test_runs_whose_clock_begins_anew_are_drawn_one_after_the_other():
     t = np.array([5.0, 6.0, 7.0, np.nan, 5.0, 6.0, 7.0])
     # A twentieth of the longest run lies between them.
-    np.testing.assert_allclose(_since_start(t), [0.0, 1.0, 2.0, np.nan, 2.1, 3.1, 4.1])
-    np.testing.assert_allclose(_since_start(t[:3]), [0.0, 1.0, 2.0])
-    assert np.isnan(_since_start(t[3:4])).all()
+    np.testing.assert_allclose(since_start(t), [0.0, 1.0, 2.0, np.nan, 2.1, 3.1, 4.1])
+    np.testing.assert_allclose(since_start(t[:3]), [0.0, 1.0, 2.0])
+    assert np.isnan(since_start(t[3:4])).all()
 
 
 def test_friction_stays_readable_beside_a_band_that_is_far_wider():

@@ -23,11 +23,29 @@ def drawn_rows(signals: Signals, most: int = MOST) -> Int[Array, "m"]:
 
 
 def samples_at(motion: Motion, t: Float[Array, "m"]) -> Int[Array, "m"]:
-    """Samples of a log at these times; empty where the times of the log do not increase."""
-    times = motion.log.t
-    if len(times) < 2 or not all(np.all(np.diff(times[a : b + 1]) > 0.0) for a, b in ranges(len(times))):
-        return np.zeros(0, dtype=np.int64)
-    return np.clip(np.searchsorted(times, t - 0.5 * motion.log.dt), 0, len(times) - 1).astype(np.int64)
+    """Samples of a log at these times; empty where they cannot be assigned.
+
+    A clock that restarts in each run divides log and times into the same number of pieces.
+    """
+    times, none = motion.log.t, np.zeros(0, dtype=np.int64)
+    if len(times) < 2 or not len(t):
+        return none
+    own, asked = _pieces(times), _pieces(t)
+    if len(own) > 1 and len(own) != len(asked):
+        return none
+    found = []
+    for (a, b), (c, d) in zip(own if len(own) > 1 else [(0, len(times))], asked, strict=True):
+        places = a + np.searchsorted(times[a:b], t[c:d] - 0.5 * motion.log.dt)
+        found.append(np.clip(places, a, b - 1))
+    return np.concatenate(found).astype(np.int64)
+
+
+def _pieces(t: Float[Array, "n"]) -> list[tuple[int, int]]:
+    """Ranges in which times increase."""
+    breaks: list[int] = []
+    for a, b in ranges(len(t)):
+        breaks += (a + 1 + np.flatnonzero(np.diff(t[a : b + 1]) <= 0.0)).tolist()
+    return list(zip([0, *breaks], [*breaks, len(t)], strict=True))
 
 
 def states_at(problem: Problem, motion: Motion, samples: Int[Array, "m"]) -> States | None:

@@ -44,7 +44,7 @@ def effort_figure(
         link: Figures with the same time axis.
     """
     rows = _thinned(signals.t, most)
-    t = _since_start(signals.t)
+    t = since_start(signals.t)
     shared = {"t": packed(t[rows])}
     terms = (drawn or {}).get("terms") or {}
     if terms:
@@ -191,14 +191,14 @@ def tension_figure(signals: Signals, motors: Tension, anchor: str, most: int) ->
         f"Log {signals.log}, {use}{_thinning(len(rows), len(signals.t))}",
         columns=2,
         link=anchor,
-        shared={"t": packed(_since_start(signals.t)[rows])},
+        shared={"t": packed(since_start(signals.t)[rows])},
     )
 
 
 def singularity_figure(signals: Signals, anchor: str, most: int) -> Figure:
     """Distance from singular poses along one log."""
     rows = _thinned(signals.t, most)
-    t, distance = _since_start(signals.t)[rows], signals.closure[SINGULARITY_DISTANCE][rows]
+    t, distance = since_start(signals.t)[rows], signals.closure[SINGULARITY_DISTANCE][rows]
     name = "distance from singular poses"
     return figure(
         anchor,
@@ -208,7 +208,7 @@ def singularity_figure(signals: Signals, anchor: str, most: int) -> Figure:
     )
 
 
-def _since_start(t: Float[Array, "n"]) -> Float[Array, "n"]:
+def since_start(t: Float[Array, "n"]) -> Float[Array, "n"]:
     """Time from the first sample; runs whose clock restarts are placed one after another."""
     at = np.flatnonzero(np.isfinite(t))
     if not len(at):

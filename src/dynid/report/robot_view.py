@@ -10,6 +10,7 @@ import numpy as np
 from dynid.common.arrays import Array, Float, Int
 from dynid.report.numbers import unit_text
 from dynid.report.page import render, script_json
+from dynid.report.panels import since_start
 from dynid.report.plots import packed
 from dynid.statistics.estimate import Estimate
 from dynid.statistics.signals import Signals
@@ -168,7 +169,7 @@ def _log(drawn: Mapping[str, Any], signals: Signals) -> dict[str, Any]:
     residual = 100.0 * np.abs(measured - predicted)[rows] / peak
     return {
         "n": len(rows),
-        "t": packed(signals.t[rows]),
+        "t": packed(since_start(signals.t)[rows]),
         "p": packed(drawn["p"].reshape(-1)),
         "R": packed(drawn["R"].reshape(-1)),
         "share": [packed(column) for column in residual.T],
