@@ -264,6 +264,7 @@ def test_a_robot_on_locked_cables_is_rehearsed() -> None:
     plan = RehearsalPlan(Experiment(robot="cable4"), Simulation(rate=100.0, duration=2.0), seed=2)
     found = rehearse(plan, 2)
     assert found.runs == 2
+    assert found.estimator == "gtls"  # the one that is used, not the default of robots with efforts
     assert any(one.name == "MZ/M_platform" for one in found.parameters)
     assert "releases" in found.plan["log 1"]
 

@@ -25,6 +25,7 @@ from dynid.pipeline import identify
 from dynid.problem import as_asked
 from dynid.projection.inverse import inverse_directions
 from dynid.projection.projection import System
+from dynid.report.html import report_html
 from dynid.report.json_file import result_document
 from dynid.report.text import _group_table
 from dynid.robots.truth import built_in_free
@@ -271,6 +272,7 @@ def test_results_show_no_figure_that_needs_an_effort() -> None:
         assert by_name["free1"]["rms"] > 0.0
     cells = [list(column.cells) for column in _group_table(estimate.fit.groups).columns]
     assert [str(column[-1]) for column in cells][-2:] == ["-", "-"]
+    assert "free1" in report_html(estimate)  # a residual in percent of no effort is not drawn
 
 
 def test_only_rows_with_efforts_keep_least_squares() -> None:

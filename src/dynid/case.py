@@ -352,6 +352,12 @@ def task_case(mechanism: Mechanism, experiment: Experiment) -> Case:
     return case_of(model_for(mechanism, experiment.model, experiment.file))
 
 
+def with_defaults(mechanism: Mechanism, experiment: Experiment) -> Experiment:
+    """The experiment with what its case prefers where the user has chosen nothing."""
+    model = model_for(mechanism, experiment.model, experiment.file)
+    return case_of(model).defaults(experiment, model, mechanism)
+
+
 def with_mounted(mechanism: Mechanism, experiment: Experiment) -> Mechanism:
     """The robot with what special keys of the experiment add to it."""
     for key, name in _MOUNTED.items():

@@ -10,7 +10,7 @@ import numpy as np
 
 from dynid.base.grouping import Symbols
 from dynid.base.system import BaseSystem, base_system
-from dynid.case import case_of
+from dynid.case import with_defaults
 from dynid.common.arrays import Array, Float
 from dynid.common.notices import Notice
 from dynid.estimator.estimator import estimator_named, residual_norms
@@ -22,7 +22,6 @@ from dynid.linear import base_of
 from dynid.log_pass import LogPass
 from dynid.mechanism.parameters import prior_values
 from dynid.problem import Problem, build_system
-from dynid.projection.model import model_for
 from dynid.projection.projection import System
 from dynid.realise import check_reduction, realise
 from dynid.refinement.joints import Refinement, refine, refined_parts
@@ -171,8 +170,7 @@ def fit_task(
         refit: Robot and logs have their unknowns already, as in a fold or a comparison.
         symbols: Finds names of dimensions for the groupings; None: numbers only.
     """
-    model = model_for(task.mechanism, task.experiment.model, task.experiment.file)
-    task = replace(task, experiment=case_of(model).defaults(task.experiment, model, task.mechanism))
+    task = replace(task, experiment=with_defaults(task.mechanism, task.experiment))
     estimator = estimator_named(task.experiment.estimator, task.experiment.estimator_options)
     check_reduction(task.experiment, estimator.constraint)
     task, settled = settle(task, refit=refit)

@@ -13,7 +13,7 @@ from dynid.report.page import render, script_json
 from dynid.report.panels import since_start
 from dynid.report.plots import packed
 from dynid.statistics.estimate import Estimate
-from dynid.statistics.signals import Signals
+from dynid.statistics.signals import Signals, percent_of_peak
 
 if TYPE_CHECKING:
     from markupsafe import Markup
@@ -165,8 +165,7 @@ def _ellipsoids(drawing: Mapping[str, Any]) -> list[dict[str, Any]]:
 def _log(drawn: Mapping[str, Any], signals: Signals) -> dict[str, Any]:
     rows = drawn["pose_rows"]
     _, measured, predicted = _efforts(signals)
-    peak = np.nanmax(np.abs(measured), axis=0, initial=np.finfo(float).tiny)
-    residual = 100.0 * np.abs(measured - predicted)[rows] / peak
+    residual = percent_of_peak(np.abs(measured - predicted)[rows], measured)
     return {
         "n": len(rows),
         "t": packed(since_start(signals.t)[rows]),

@@ -14,6 +14,7 @@ from typing import Any
 
 import numpy as np
 
+from dynid.case import with_defaults
 from dynid.common.batched import single_threaded_blas
 from dynid.common.errors import DynidError, InputError
 from dynid.estimator.gain_settings import GAIN
@@ -261,7 +262,7 @@ def _about(plan: RehearsalPlan, here: Rehearser) -> dict[str, Any]:
     return {
         "robot": here.robot.name,
         "model": experiment.model or here.robot.model,
-        "estimator": experiment.estimator,
+        "estimator": with_defaults(here.robot, experiment).estimator,
         "seed": plan.seed,
         "plan": words,
         "warnings": notices,

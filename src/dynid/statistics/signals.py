@@ -12,6 +12,12 @@ from dynid.common.arrays import Array, Float
 SINGULARITY_DISTANCE = "singularity_distance"  # a signal of closed robots
 
 
+def percent_of_peak(values: Float[Array, "... k"], measured: Float[Array, "n k"]) -> Float[Array, "... k"]:
+    """Values in percent of the largest effort of their row; zero in rows without effort, which have none."""
+    peak = np.nanmax(np.abs(measured), axis=0, initial=0.0)
+    return np.asarray(100.0 * values / np.where(peak > 0.0, peak, np.inf))
+
+
 @dataclass(frozen=True, eq=False)
 class Tension:
     """Motor efforts of a redundantly actuated robot along one log, at the times of its signals.

@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from dynid.case import task_case
+from dynid.case import task_case, with_defaults
 from dynid.common.batched import single_threaded_blas
 from dynid.common.catalogue import CATALOGUE
 from dynid.common.errors import DynidError, InputError, NoResultError
@@ -27,7 +27,6 @@ from dynid.mechanism.plugin_friction import drive_names
 from dynid.motion.log import Log
 from dynid.motion.plan import MotionPlan
 from dynid.problem import LogSource, Progress, as_asked, as_logs
-from dynid.projection.model import model_for
 from dynid.statistics.comparison import Comparison, FTest, Line, bic, f_test, recommend
 from dynid.statistics.covariance import covariance_of
 from dynid.statistics.fit import fit_of
@@ -147,7 +146,7 @@ def compare_logs(
         task = Task(as_asked(mechanism, experiment), tuple(logs), experiment, progress=progress)
         logs = DRIVE_GAINS.settle(task).task.logs
     plain = experiment.changed(gains=None)
-    usual = _usual_estimator(task)
+    usual = with_defaults(task.mechanism, experiment).estimator
     candidates = _candidates(mechanism, plain, drives, estimators, models)
     parts = _parts(logs, folds, last)
     plans: dict[str, Sequence[MotionPlan]] = {}
@@ -170,13 +169,6 @@ def compare_logs(
     return Comparison(
         f"{mechanism.name}: {experiment.name}", how, tuple(lines), label, words, (), tuple(notices)
     )
-
-
-def _usual_estimator(task: Task) -> str:
-    """The estimator that `identify` uses for this experiment."""
-    experiment = task.experiment
-    model = model_for(task.mechanism, experiment.model, experiment.file)
-    return task_case(task.mechanism, experiment).defaults(experiment, model, task.mechanism).estimator
 
 
 def _candidates(

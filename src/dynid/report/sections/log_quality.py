@@ -10,7 +10,7 @@ from dynid.common.catalogue import STAGES
 from dynid.common.notices import by_severity
 from dynid.report.page import Section, render
 from dynid.statistics.estimate import Estimate
-from dynid.statistics.signals import Signals
+from dynid.statistics.signals import Signals, percent_of_peak
 
 _STAGES = ("Description", "Logs", "Poses of closed robots and cables", "Force sensors and multibody tables")
 _CODES = {code for stage in _STAGES for code in STAGES[stage]}
@@ -44,9 +44,8 @@ def section(estimate: Estimate) -> Section:
 
 def _row(signals: Signals) -> dict[str, Any]:
     left = signals.measured - signals.predicted
-    peak = np.nanmax(np.abs(signals.measured), axis=0, initial=np.finfo(float).tiny)
     rms = np.sqrt(np.nansum(left**2, axis=0) / np.maximum(1, np.isfinite(left).sum(axis=0)))
-    share = 100.0 * rms / peak
+    share = percent_of_peak(rms, signals.measured)
     worst = int(np.argmax(share)) if len(share) else 0
     t = signals.t[np.isfinite(signals.t)]
     return {
