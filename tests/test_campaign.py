@@ -2,6 +2,8 @@
 
 import json
 import os
+import subprocess
+import sys
 import time
 from pathlib import Path
 
@@ -238,6 +240,43 @@ def test_only_the_run_that_kills_its_process_is_lost():
     found = _all(_square_or_die, [1, 2, 3, 4, 5, 6], jobs=2)
     assert {task: x for task, x in found.items() if task != 3} == {1: 1, 2: 4, 4: 16, 5: 25, 6: 36}
     assert isinstance(found[3], Died)
+
+
+_CAMPAIGN = """
+import sys
+from dynid.common.engine import completed
+from tests.test_campaign import _say_and_wait
+if __name__ == "__main__":
+    list(completed(_say_and_wait, lambda: [sys.argv[1]], jobs=1))
+"""
+
+
+def _say_and_wait(file):
+    Path(file).write_text(str(os.getpid()))
+    time.sleep(60.0)
+
+
+def test_workers_end_with_a_process_that_is_killed(tmp_path):
+    (tmp_path / "campaign.py").write_text(_CAMPAIGN)
+    file = tmp_path / "worker.txt"
+    path = os.pathsep.join([str(Path(__file__).parents[1]), *sys.path])
+    command = [sys.executable, str(tmp_path / "campaign.py"), str(file)]
+    client = subprocess.Popen(command, env={**os.environ, "PYTHONPATH": path})
+    try:
+        assert _within(60.0, lambda: file.is_file() and file.read_text() != "")
+    finally:
+        client.kill()
+        client.wait()
+    worker = Path("/proc") / file.read_text()
+    assert _within(30.0, lambda: not worker.exists() or ") Z " in (worker / "stat").read_text())
+
+
+def _within(seconds, condition):
+    """Whether a condition becomes true in that time."""
+    end = time.monotonic() + seconds
+    while not condition() and time.monotonic() < end:
+        time.sleep(0.05)
+    return condition()
 
 
 @pytest.fixture

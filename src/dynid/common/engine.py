@@ -11,10 +11,11 @@ import contextlib
 import logging
 import os
 import signal
+import threading
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import FIRST_COMPLETED, Executor, Future, ProcessPoolExecutor, wait
 from concurrent.futures.process import BrokenProcessPool
-from multiprocessing import get_context
+from multiprocessing import get_context, parent_process
 from typing import Any, TypeVar
 
 from dynid.common.errors import InputError
@@ -126,11 +127,20 @@ def _process_pool(count: int) -> Iterator[ProcessPoolExecutor]:
 
 
 def _quiet_worker() -> None:
-    """A worker has one thread of BLAS; Ctrl-C is handled by the parent."""
+    """A worker has one thread of BLAS and ends with its parent, which also handles Ctrl-C."""
     from threadpoolctl import threadpool_limits
 
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     threadpool_limits(limits=1, user_api="blas")
+    threading.Thread(target=_end_with_parent, daemon=True).start()
+
+
+def _end_with_parent() -> None:
+    """Wait for a parent that is killed: its workers would wait for tasks for ever."""
+    parent = parent_process()
+    if parent is not None:
+        parent.join()
+        os._exit(1)
 
 
 @contextlib.contextmanager
