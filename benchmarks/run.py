@@ -1,8 +1,10 @@
-"""Compare dynid with other tools on the same robot and trajectory, in one interleaved run; prints ratios.
+"""All benchmarks by one command: ratios to other tools on the same robot and trajectory, and scaling curves.
 
-`python benchmarks/run.py [--rounds 3] [--json FILE] [--allow-missing]`. Needs `pip install -e '.[dev]'
-example-robot-data` and the peers; one that fails is an error unless `--allow-missing`. CPU time of one thread
-(BENCH_CPU=0 for wall time): the machine may be shared, so compare only ratios of one run.
+`python benchmarks/run.py [--rounds 3] [--json FILE] [--svg FILE] [--no-curves] [--allow-missing]`. Needs
+`pip install -e '.[dev]' example-robot-data` and the peers; one that fails is an error unless
+`--allow-missing`. Tools are interleaved. CPU time of one thread (BENCH_CPU=0 for wall time): the machine may
+be shared, so compare only ratios of one run. Curves are those of `benchmarks/scaling.py`, drawn into the
+documentation.
 """
 
 from __future__ import annotations
@@ -12,11 +14,13 @@ import json
 import os
 import subprocess
 import sys
+import tempfile
 from pathlib import Path
 
 import peers
 
 HERE = Path(__file__).resolve().parent
+CURVES = HERE.parent / "docs" / "images" / "scaling.svg"
 JOBS = [
     (HERE, ["regressor_dynid.py", "--mode", "discard"]),
     (peers.FOLDER, ["regressor_pinocchio.py", "--mode", "discard"]),
@@ -41,16 +45,20 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--robot", default="ur5")
-    parser.add_argument("--json", type=Path, help="write the times of all tools")
+    parser.add_argument("--json", type=Path, help="write times and ratios of all tools, and the curves")
+    parser.add_argument("--svg", type=Path, default=CURVES, help="where the curves are drawn")
+    parser.add_argument("--no-curves", action="store_true", help="only the comparison with other tools")
     parser.add_argument("--allow-missing", action="store_true", help="peers may be missing")
     options = parser.parse_args()
     best: dict[str, dict[str, float]] = {bench: {} for bench in WORK}
-    missing = set()
+    missing: dict[str, str] = {}
     for _ in range(options.rounds):
         for folder, problem in JOBS:
+            if problem[0] in missing:
+                continue
             record = run(folder, [*problem, "--robot", options.robot])
-            if record is None:
-                missing.add(problem[0])
+            if isinstance(record, str):
+                missing[problem[0]] = record
                 continue
             print(json.dumps(record), flush=True)
             label = " ".join(str(record.get(key, "")) for key in ("tool", "mode", "ftype")).strip()
@@ -59,30 +67,61 @@ def main() -> None:
             known[label] = min(seconds, known.get(label, float("inf")))
     for bench, times in best.items():
         show(bench, times)
+    for name, error in sorted(missing.items()):
+        print(f"left out: {name}: {error}")
+    curves = {} if options.no_curves else scaling(options.svg)
     if options.json is not None:
-        options.json.write_text(json.dumps(best, indent=1), encoding="utf-8")
-    for name in sorted(missing):
-        print(f"left out (failed or not installed): {name}")
+        ratios = {
+            bench: {label: ratio(bench, label, times) for label in times} for bench, times in best.items()
+        }
+        content = {"seconds": best, "times_dynid": ratios, "missing": missing, "curves": curves}
+        options.json.write_text(json.dumps(content, indent=1), encoding="utf-8")
     if missing and not options.allow_missing:
         raise SystemExit("peers are missing: install them, or give --allow-missing")
 
 
-def run(folder: Path, command: list[str]) -> dict | None:
+def run(folder: Path, command: list[str]) -> dict | str:
+    """The record that a script prints, or the last line of its error."""
     environment = {"BENCH_CPU": "1", **os.environ}
     done = subprocess.run(
         [sys.executable, *command], cwd=folder, env=environment, capture_output=True, text=True, check=False
     )
     lines = [line for line in done.stdout.splitlines() if line.startswith("{")]
-    return json.loads(lines[-1]) if lines else None
+    if lines and done.returncode == 0:
+        return json.loads(lines[-1])
+    return (done.stderr.strip().splitlines() or [f"exit code {done.returncode}"])[-1]
+
+
+def scaling(svg: Path) -> dict:
+    """Curves of `benchmarks/scaling.py`, which prints and draws them."""
+    with tempfile.TemporaryDirectory() as folder:
+        file = Path(folder) / "curves.json"
+        command = [
+            sys.executable,
+            "-m",
+            "benchmarks.scaling",
+            "--json",
+            str(file),
+            "--svg",
+            str(svg.resolve()),
+        ]
+        path = os.pathsep.join([str(HERE.parent), *filter(None, [os.environ.get("PYTHONPATH")])])
+        subprocess.run(command, cwd=HERE.parent, env={**os.environ, "PYTHONPATH": path}, check=True)
+        return json.loads(file.read_text(encoding="utf-8"))
+
+
+def ratio(bench: str, label: str, times: dict[str, float]) -> float | None:
+    """Times the seconds that dynid needs for the same."""
+    same = "dynid fresh" if "fresh" in label or "figaroh" in label else "dynid discard"
+    reference = times.get(same if bench == "regressor" else "dynid")
+    return times[label] / reference if reference else None
 
 
 def show(bench: str, times: dict[str, float]) -> None:
     print(f"\n{bench}: {WORK[bench]}, one thread, CPU seconds (best of all rounds), and times dynid's")
     for label, seconds in sorted(times.items(), key=lambda item: item[1]):
-        same = "dynid fresh" if "fresh" in label or "figaroh" in label else "dynid discard"
-        reference = times.get(same if bench == "regressor" else "dynid")
-        ratio = f"{seconds / reference:8.1f} x" if reference else ""
-        print(f"  {label:28s} {seconds:9.4f} s {ratio}")
+        times_dynid = ratio(bench, label, times)
+        print(f"  {label:28s} {seconds:9.4f} s" + (f" {times_dynid:8.1f} x" if times_dynid else ""))
 
 
 if __name__ == "__main__":

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import json
 import os
@@ -24,7 +25,7 @@ from dynid.report.lock import locked
 from dynid.report.output import real_path, replace_folder
 
 FILE = "journal.jsonl"
-_WRITTEN = ("summary.json", "parameters.csv", "campaign.html")
+_WRITTEN = ("summary.json", "parameters.csv", "parameters.parquet", "campaign.html")
 
 
 @dataclass(frozen=True)
@@ -238,6 +239,23 @@ def _write(done: Campaign) -> None:
     }
     for name, text in texts.items():
         _replace(done.folder / name, text.encode())
+    with contextlib.suppress(ImportError):  # the extra `parquet`
+        _replace(done.folder / "parameters.parquet", _parquet(head, rows))
+
+
+def _parquet(head: Sequence[str], rows: Sequence[Sequence[Any]]) -> bytes:
+    """A table as a Parquet file."""
+    import pyarrow
+    import pyarrow.parquet
+
+    kinds = {"value": pyarrow.float64(), "sigma": pyarrow.float64()}
+    arrays = [
+        pyarrow.array([row[i] for row in rows], kinds.get(name, pyarrow.string()))
+        for i, name in enumerate(head)
+    ]
+    buffer = pyarrow.BufferOutputStream()
+    pyarrow.parquet.write_table(pyarrow.table(dict(zip(head, arrays, strict=True))), buffer)
+    return bytes(buffer.getvalue())
 
 
 def _replace(file: Path, content: bytes) -> None:

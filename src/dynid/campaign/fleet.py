@@ -7,8 +7,10 @@ Of one parameter, y_ij is the value of robot i at the date t_ij, with the deviat
 w is what varies from log to log beyond the deviations (temperature, for instance). It is estimated from the
 scatter of all robots about their own lines, by the median over robots, so that the few robots that change do
 not hide themselves. Drift is b_i != 0; a step is a difference of the means before and after one date.
-p-values of all tests are corrected together by Holm's method: the probability of one or more false alarms in
-the whole table is below `ALARM`. Between robots, a_i = mu + u_i with Var(u_i) = between^2 (random effects).
+p-values of all tests are corrected together by Holm's method. A fleet is looked at again when logs arrive: at
+the k-th possible look p is also multiplied by k^2 pi^2 / 6, and as the sum of 6 / (pi k)^2 is one, the
+probability of one or more false alarms in all tables together is below `ALARM`. Between robots,
+a_i = mu + u_i with Var(u_i) = between^2 (random effects).
 """
 
 from __future__ import annotations
@@ -136,8 +138,10 @@ def fleet_of(samples: Iterable[Sample]) -> Fleet:
         groups.setdefault((one.variant, one.parameter, one.unit), []).append(one)
     changes: list[Change] = []
     pooled: list[Pooled] = []
+    most = 0  # dates of a robot
     for (variant, parameter, unit), members in groups.items():
         series = _series(members)
+        most = max(most, *(len(set(one.t.tolist())) for one in series))
         extra = _extra_variance(series)
         changes += [
             found
@@ -147,7 +151,7 @@ def fleet_of(samples: Iterable[Sample]) -> Fleet:
         ]
         if len(series) > 1:
             pooled.append(_pooled(series, extra, variant, parameter, unit))
-    return Fleet(kept, _alarms(changes), _with_unlike(pooled))
+    return Fleet(kept, _alarms(changes, most - _LEAST + 1), _with_unlike(pooled))
 
 
 def number_of(date: str) -> float | None:
@@ -291,8 +295,9 @@ def _holm(p: Sequence[float]) -> list[float]:
     return corrected.tolist()
 
 
-def _alarms(changes: Sequence[Change]) -> tuple[Change, ...]:
-    corrected = _holm([one.p for one in changes])
+def _alarms(changes: Sequence[Change], looks: int) -> tuple[Change, ...]:
+    """Changes that are not chance, at the look of that number."""
+    corrected = _holm([min(1.0, one.p * looks**2 * math.pi**2 / 6.0) for one in changes])
     found = [
         Change(**{**asdict(one), "p": p}) for one, p in zip(changes, corrected, strict=True) if p < ALARM
     ]
