@@ -16,7 +16,7 @@ import pytest
 from ruamel.yaml import YAML
 
 from dynid.checks.check import Finished
-from dynid.checks.fault_columns import ALL, Suspect, suspect_rows
+from dynid.checks.fault_columns import ALL, Suspect, delay_entry, suspect_rows
 from dynid.checks.residual_tests import (
     _filter_correlation,
     _portmanteau,
@@ -77,6 +77,14 @@ def test_31_the_remedy_of_a_delay_removes_it() -> None:
     problem = prepare(robot, logs, experiment)
     fit = linear_fit(problem, experiment)
     assert codes(Finished(fit).answered(check_residuals(problem, fit.data, fit.chi, experiment))) == []
+
+
+def test_the_key_of_several_delays_has_all_of_them() -> None:
+    """The delay of one effort is relative to the others: the key has its sum with the common one."""
+    assert delay_entry({ALL: 0.002, "elbow": -0.0005}) == (
+        'columns: {"tau_{i}": {delay: 0.002}, tau_elbow: {delay: 0.0015}}'
+    )
+    assert delay_entry({"elbow": 0.001}) == "columns: {tau_elbow: {delay: 0.001}}"
 
 
 @pytest.mark.parametrize("seed", range(4))

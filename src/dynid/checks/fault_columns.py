@@ -261,7 +261,10 @@ def _motor_speeds(mechanism: Mechanism, source: RowSource) -> list[Float[Array, 
     return found
 
 
-def delay_entry(about: str, seconds: float) -> str:
-    """The key that removes the delay of an effort, or of all."""
-    key = '"tau_{i}"' if about == ALL else f"tau_{about}"
-    return f"columns: {{{key}: {{delay: {seconds:.3g}}}}}"
+def delay_entry(delays: Mapping[str, float]) -> str:
+    """The key that removes delays of efforts, in [s]; that of a single one is added to that of all."""
+    common = delays.get(ALL, 0.0)
+    entries = [f'"tau_{{i}}": {{delay: {common:.3g}}}'] if ALL in delays else []
+    own = {name: common + delay for name, delay in delays.items() if name != ALL}
+    entries += [f"tau_{name}: {{delay: {delay:.3g}}}" for name, delay in own.items()]
+    return f"columns: {{{', '.join(entries)}}}"

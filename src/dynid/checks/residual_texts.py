@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 
 import numpy as np
@@ -17,17 +17,21 @@ from dynid.statistics.uncertainty import student_t95
 _NONSENSE = 0.5
 
 
-def suspect_notice(suspect: Suspect, problem: Problem, shared: float) -> Notice:
-    """The warning about one flagged suspect, with those that cannot be separated from it."""
-    said = _plain_notice(suspect, problem, shared)
+def suspect_notice(suspect: Suspect, problem: Problem, delays: Mapping[str, float]) -> Notice:
+    """The warning about one flagged suspect, with those that cannot be separated from it.
+
+    Args:
+        delays: Of all efforts that are flagged, in [s].
+    """
+    said = _plain_notice(suspect, problem, delays)
     return replace(said, text=said.text + confounded(suspect))
 
 
-def _plain_notice(suspect: Suspect, problem: Problem, shared: float) -> Notice:
+def _plain_notice(suspect: Suspect, problem: Problem, delays: Mapping[str, float]) -> Notice:
     size = float(suspect.size[0])
     half = float(student_t95(np.array([suspect.dof]))[0] * suspect.sigma[0])
     if suspect.test == "delay":
-        return _delay(suspect, size, half, min(source.dt for source in problem.sources), shared)
+        return _delay(suspect, size, half, min(source.dt for source in problem.sources), delays)
     if suspect.test == "gain":
         return gain_notice(suspect, size, half)
     if suspect.test == "zero":
@@ -62,9 +66,8 @@ def _turned(suspect: Suspect) -> Notice:
     return notice("mounting-off", "residual", degrees=np.rad2deg(float(np.linalg.norm(suspect.size))))
 
 
-def _delay(suspect: Suspect, size: float, half: float, dt: float, shared: float) -> Notice:
-    single = suspect.about != ALL
-    who = f"the effort of '{suspect.about}' is" if single else "the efforts are"
+def _delay(suspect: Suspect, size: float, half: float, dt: float, delays: Mapping[str, float]) -> Notice:
+    who = "the efforts are" if suspect.about == ALL else f"the effort of '{suspect.about}' is"
     return notice(
         "delay",
         who=who,
@@ -72,8 +75,8 @@ def _delay(suspect: Suspect, size: float, half: float, dt: float, shared: float)
         half=1e3 * half,
         samples=abs(size) / dt,
         late="later" if size > 0 else "earlier",
-        reference="the other efforts" if shared and single else "the positions",
-        entry=delay_entry(suspect.about, size + (shared if single else 0.0)),
+        reference="the other efforts" if ALL in delays and suspect.about != ALL else "the positions",
+        entry=delay_entry(delays),
     )
 
 

@@ -15,7 +15,7 @@ import numpy as np
 from dynid.base.system import BaseSystem, mapped_blocks
 from dynid.base.words import listed
 from dynid.checks.check import Answer, Finished
-from dynid.checks.fault_columns import ALL, MOST_SAMPLES, TURNED, Suspect, suspect_rows
+from dynid.checks.fault_columns import MOST_SAMPLES, TURNED, Suspect, suspect_rows
 from dynid.checks.fault_selection import flagged_suspects
 from dynid.checks.residual_tests import (
     CORRELATED,
@@ -169,10 +169,9 @@ def _suspects(
     tests = tuple(_row(one, one.columns in warned_of) for one in final.values())
     if turned is not None:
         tests = tuple(turned.confirmed(one) if one.test == "gravity" else one for one in tests)
-    common = [float(one.size[0]) for one in flagged if one.test == "delay" and one.about == ALL]
-    shared = sum(common)  # of all efforts, in [s]; zero: none
+    delays = {one.about: float(one.size[0]) for one in flagged if one.test == "delay"}
     named = [
-        suspect_notice(one, problem, shared) for one in flagged if turned is None or one.test != "gravity"
+        suspect_notice(one, problem, delays) for one in flagged if turned is None or one.test != "gravity"
     ]
     warned = (*judged.notices, *_gathered([*notices, *named]))
     short = not judged.first

@@ -224,7 +224,7 @@ def delays(
         columns = _efforts(mechanism, test.about)
         who = "the efforts are" if test.about == ALL else f"the effort of '{test.about}' is"
         late = "later" if test.value > 0 else "earlier"
-        entry = delay_entry(test.about, test.value)
+        entry = delay_entry({test.about: test.value})
         yield Hypothesis(
             notice("delay", "confirmed", who=who, size=1e3 * abs(test.value), late=late, entry=entry),
             mechanism,
