@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property, partial
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -24,7 +25,6 @@ from dynid.mechanism.parameters import prior_values
 from dynid.problem import Problem, build_system
 from dynid.projection.projection import System
 from dynid.realise import check_reduction, realise
-from dynid.refinement.joints import Refinement, refine, refined_parts
 from dynid.statistics.assemble import EstimateParts, estimate_parameters
 from dynid.statistics.covariance import blocks_of
 from dynid.statistics.description import Description
@@ -36,6 +36,9 @@ from dynid.statistics.essential import (
 )
 from dynid.statistics.standard import StandardSet
 from dynid.unknown import Settled, Task, settle
+
+if TYPE_CHECKING:
+    from dynid.refinement.joints import Refinement
 
 
 @dataclass(frozen=True, eq=False)
@@ -131,6 +134,8 @@ class Fit:
         settings, data = self.experiment.refine, self.data
         if not isinstance(settings, RefineSettings):
             return None
+        from dynid.refinement.joints import refine  # only few results are refined
+
         used = self.linear_parts.solution
         refined = self.problem.case.refine or refine
         return refined(self.problem, data.S, data.base.c, used.chi, used.covariance, settings)
@@ -138,7 +143,11 @@ class Fit:
     @cached_property
     def parts(self) -> EstimateParts:
         """Parameters, uncertainty and fit of the result."""
-        parts = self.linear_parts if self.refined is None else refined_parts(self.linear_parts, self.refined)
+        parts = self.linear_parts
+        if self.refined is not None:
+            from dynid.refinement.joints import refined_parts
+
+            parts = refined_parts(parts, self.refined)
         for one in self.settled:
             parts = parts if one.joins is None else one.joins(parts)
         return parts
