@@ -6,7 +6,9 @@ import base64
 import io
 import json
 import re
+import time
 from dataclasses import replace
+from datetime import UTC, datetime
 from html.parser import HTMLParser
 
 import numpy as np
@@ -55,6 +57,15 @@ class _Page(HTMLParser):
             self.scripts[-1] += data
         else:
             self.text.append(data)
+
+
+def test_a_report_written_later_has_the_same_bytes(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A result that is repeated, or resumed after a kill, is the same; the date is that of the file."""
+    first = report_html(estimate())
+    now = time.time()
+    monkeypatch.setattr(time, "time", lambda: now + 1e6)
+    assert datetime.now(UTC).strftime("%Y-%m-%d") not in first
+    assert report_html(estimate()) == first
 
 
 @pytest.fixture(scope="module")

@@ -5,7 +5,6 @@ from __future__ import annotations
 import shlex
 import sys
 from collections.abc import Mapping
-from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
@@ -15,13 +14,12 @@ from dynid.statistics.estimate import Estimate
 
 
 def section(estimate: Estimate) -> Section:
-    """Date, command line, choices made from the data, options, versions and hashes of the inputs."""
+    """Command line, choices made from the data, options, versions and hashes of the inputs."""
     provenance = dict(estimate.provenance)
     inputs = provenance.pop("inputs", [])
     body = render(
         "provenance.html",
         estimate=estimate,
-        date=datetime.now(UTC).strftime("%Y-%m-%d %H:%M UTC"),
         command=command_line(sys.argv),
         choices=other_choices(estimate),
         tried=estimate.tried,

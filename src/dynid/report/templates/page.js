@@ -21,6 +21,9 @@
     one.hidden = false;
     one.addEventListener("click", function () { const file = files[one.dataset.file]; dynid.save(one.dataset.file, file.text, file.type); });
   });
+  // The date of the file is not part of it: the same result has the same bytes.
+  const written = document.getElementById("written");
+  if (written) { written.textContent = document.lastModified; }
   const all = document.getElementById("unfold");
   if (all) {
     all.hidden = false;
