@@ -69,6 +69,7 @@ def _rules_only(request: pytest.FixtureRequest) -> Iterator[None]:
 CAUSES = {
     "test_alarms.py",
     "test_description.py",
+    "test_description_power.py",
     "test_faults_cli.py",
     "test_faults_signals.py",
     "test_pose_columns.py",

@@ -18,7 +18,7 @@ from dynid.motion.log import Log
 from dynid.statistics.estimate import ResidualTest
 
 _UNKNOWN = "unknown_load"
-_TAPS = 8  # samples to either side from which an effort between two samples is computed
+_TAPS = 32  # samples to either side from which an effort between two samples is computed
 _MOST_PAIRS = 21  # exchanged positions of seven joints
 _LEAST_SWEEP = {"deg": 2.0 * np.pi, "mm": 1.0}  # of values in another unit, taken as rad or m
 _FRICTION = (("Fv", "Fr"), ("Fs", "Fl", "Fk"))  # viscous and dry; the first is added where there is none
@@ -277,13 +277,12 @@ def _shifted(log: Log, columns: Sequence[int], seconds: float) -> Log:
     """
     tau = log.tau.copy()
     whole = int(np.floor(seconds / log.dt))
-    taps = np.arange(-_TAPS, _TAPS + 1)
-    at = seconds / log.dt - whole - taps
+    at = seconds / log.dt - whole - np.arange(-_TAPS, _TAPS + 1)
     kernel = np.sinc(at) * np.cos(0.5 * np.pi * at / (_TAPS + 1)) ** 2
     kernel /= kernel.sum()
-    places = np.clip(np.arange(len(tau))[:, None] + whole + taps, 0, len(tau) - 1)
+    places = np.clip(np.arange(-_TAPS, len(tau) + _TAPS) + whole, 0, len(tau) - 1)
     for k in columns:
-        tau[:, k] = tau[places, k] @ kernel
+        tau[:, k] = np.convolve(tau[places, k], kernel[::-1], mode="valid")
     return replace(log, tau=tau)
 
 
