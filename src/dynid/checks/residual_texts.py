@@ -104,9 +104,18 @@ def confounded(suspect: Suspect) -> str:
 
 
 def inseparable(suspects: Iterable[Suspect]) -> str:
-    """Pairs of suspects that these data do not separate, each once."""
-    pairs = {frozenset((one.columns, two.columns)): (one, two) for one in suspects for two in one.alike}
-    shown = [f"{one.words} and {other.words}" for one, other in pairs.values()]
+    """Suspects that these data do not separate, in groups."""
+    groups: list[dict[tuple[int, ...], Suspect]] = []
+    for one in suspects:
+        joined = {other.columns: other for other in (one, *one.alike)} if one.alike else {}
+        apart = []
+        for group in groups:
+            if joined.keys() & group.keys():
+                joined |= group
+            else:
+                apart.append(group)
+        groups = [*apart, joined] if joined else apart
+    shown = [by_test(tuple(group.values())) for group in groups]
     return f"; cannot be separated with this motion: {'; '.join(shown)}" if shown else ""
 
 

@@ -44,7 +44,7 @@ DOUBT = 0.01  # m or rad: standard deviation of a quantity whose description giv
 _DOUBT_TILT = 0.1  # rad
 _ROUNDS = 10
 _STILL = 0.05  # of sigma: a smaller step changes nothing
-_LONGEST = 3.0  # of the prior deviation: a longer step leaves the region where it is linear
+_LONGEST = 3.0  # of the usual prior deviation: a longer step leaves the region where it is linear
 _HALVINGS = 4
 _BLOCKS = 40
 _MOST_OF_ONE = 0.9  # of the information about a combination: one block has no more
@@ -144,6 +144,7 @@ def calibrate(task: Task, names: tuple[str, ...], uncertain: tuple[str, ...] = (
     search = _Search(task, names, uncertain, task.problem.plans)
     x0 = np.array([current(task.mechanism, name) for name in names])
     P = np.diag(1.0 / sigma0**2)
+    longest = _LONGEST * np.array([_doubt(name) for name in names])
     x, converged = x0.copy(), False
     for count in range(_ROUNDS):
         if task.progress:
@@ -151,7 +152,7 @@ def calibrate(task: Task, names: tuple[str, ...], uncertain: tuple[str, ...] = (
         at = search.linearised(x)
         H = at.H + P
         step = np.linalg.solve(H, at.gradient + P @ (x0 - x))
-        step *= min(1.0, _LONGEST / max(float(np.max(np.abs(step) / sigma0)), 1e-300))
+        step *= min(1.0, 1.0 / max(float(np.max(np.abs(step) / longest)), 1e-300))
         if float(np.max(np.abs(step) / np.sqrt(np.diag(np.linalg.inv(H))))) < _STILL:
             converged = True
             break
@@ -175,7 +176,12 @@ def calibrate(task: Task, names: tuple[str, ...], uncertain: tuple[str, ...] = (
 
 def _prior(robot: Mechanism, names: Sequence[str]) -> dict[str, float]:
     """Standard deviation of each quantity before the data, in [m] or [rad]."""
-    return {name: robot.uncertain.get(name, _DOUBT_TILT if name in TILTS else DOUBT) for name in names}
+    return {name: robot.uncertain.get(name, _doubt(name)) for name in names}
+
+
+def _doubt(name: str) -> float:
+    """Standard deviation of a quantity whose description gives none, in [m] or [rad]."""
+    return _DOUBT_TILT if name in TILTS else DOUBT
 
 
 @dataclass(eq=False)
