@@ -2,10 +2,13 @@
 
 import json
 import os
+import shutil
 import subprocess
 import sys
 import time
+from dataclasses import dataclass
 from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -23,6 +26,7 @@ from dynid.campaign.remote import remote_paths, remote_stamp
 from dynid.cli import main
 from dynid.common.engine import Died, completed
 from dynid.common.errors import InputError
+from dynid.excitation.optimal.multistart import Journal, run_starts
 from dynid.mechanism.parameters import Parameter
 from dynid.projection.factor import factor_rows
 from dynid.projection.projection import Group
@@ -222,6 +226,26 @@ def test_the_command_refuses_foreign_folders_and_two_engines(made, tmp_path):
     assert CliRunner().invoke(main, both).exit_code == 2
 
 
+def test_logs_that_arrive_in_a_watched_folder_are_added(made, tmp_path, monkeypatch):
+    arrived = tmp_path / "today"
+    first = arrived / "a" / "1.csv"
+    first.parent.mkdir(parents=True)
+    shutil.copy(made / "log.csv", first)
+    file = made / "watch.yaml"
+    file.write_text(FILE.replace("fleet/", ""))
+
+    def arrive(seconds):
+        assert seconds == 0.5
+        shutil.copy(made / "log.csv", arrived / "a" / "2.csv")
+
+    monkeypatch.setattr("dynid.commands.campaign.time", SimpleNamespace(sleep=arrive))
+    options = ("--watch", str(arrived), "--every", "0.5", "--looks", "2", "--jobs", "1")
+    result = dynid("campaign", str(file), "--out", str(tmp_path / "out"), *options)
+    assert result.exit_code == 0
+    assert "1 runs, 1 of them new" in result.output
+    assert "2 runs, 1 of them new" in result.output
+
+
 def _all(work, tasks, **where):
     """Results of all tasks."""
     found = {}
@@ -295,6 +319,29 @@ def _square(task):
 def test_workers_of_a_dask_scheduler_compute_the_runs(scheduler):
     found = _all(_square, [1, 2, 3, 4, 5], cluster=scheduler.scheduler_address)
     assert found == {1: 1, 2: 4, 3: 9, 4: 16, 5: 25}
+
+
+class _Squares:
+    """A starter: what `excite` and `rehearse` build once in every worker."""
+
+    def run(self, number, times=1):
+        return _Square(number, times * number * number)
+
+
+@dataclass(frozen=True)
+class _Square:
+    number: int
+    value: int
+
+
+def test_starts_and_draws_run_on_a_dask_scheduler_in_rounds(scheduler):
+    def then(done):  # a second round, for the largest of the first
+        return [(3, 10)] if done[3].value == 9 else []
+
+    book = Journal(None, {})
+    where = {"cluster": scheduler.scheduler_address, "then": then}
+    found = run_starts(_Squares, (), 4, book, **where)
+    assert [one.value for one in found] == [0, 1, 4, 90]
 
 
 def test_a_scheduler_that_is_lost_is_named_and_its_address_refused(scheduler):

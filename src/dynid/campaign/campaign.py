@@ -85,7 +85,7 @@ def run_campaign(
         work = partial(_work, str(folder / RUNS), campaign.joined)
         new = _computed(work, todo, folder, jobs, cluster, progress, finished)
         outcomes = tuple((known | new)[run.name] for run in runs)
-        joined = tuple(joined_robots(folder, runs, outcomes, set(new))) if campaign.joined else ()
+        joined = joined_robots(folder, runs, outcomes, set(new), jobs) if campaign.joined else ()
         fleet = fleet_of(_samples(runs, outcomes))
         done = Campaign(campaign.name, folder, runs, outcomes, fleet, joined)
         _write(done)

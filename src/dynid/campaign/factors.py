@@ -12,6 +12,7 @@ A factor serves only if nothing else was taken from the rows: `factors_of` says 
 
 from __future__ import annotations
 
+import hashlib
 import io
 import json
 from collections.abc import Iterable, Mapping, Sequence
@@ -51,19 +52,17 @@ class Leaf:
     estimator: str
     options: Mapping[str, Any]
 
-    def refuses(self, other: Leaf) -> str:
-        """Why the factors of another run cannot be merged with these; empty if they can."""
-        if (self.estimator, dict(self.options)) != (other.estimator, dict(other.options)):
-            return f"its estimator is '{other.estimator}', that of the first run '{self.estimator}'"
-        if self.base.standard != other.base.standard or self.base.names != other.base.names:
-            return "its parameters are not those of the first run: other drive terms, payloads or efforts"
-        if not np.array_equal(self.base.S, other.base.S) or not np.array_equal(self.base.c, other.base.c):
-            return "its known values or groupings are not those of the first run"
-        return ""
+    @property
+    def kind(self) -> str:
+        """A digest of what must be equal in all runs that are merged: parameters, groupings, estimator."""
+        base = self.base
+        words = repr((self.estimator, sorted(self.options.items()), base.standard, base.indices))
+        content = words.encode() + base.S.tobytes() + base.c.tobytes()
+        return hashlib.sha256(content).hexdigest()
 
 
-def factors_of(fit: Fit) -> bytes | str:
-    """The factors of a fit, as a file; a text instead: why they do not have all that its estimate needs."""
+def factors_of(fit: Fit) -> Leaf | str:
+    """The factors of a fit; a text instead: why they do not have all that its estimate needs."""
     from dynid.case import PLAIN
     from dynid.estimator.estimator import estimator_named
 
@@ -80,7 +79,7 @@ def factors_of(fit: Fit) -> bytes | str:
     if fit.problem.case is not PLAIN:
         return f"model '{fit.problem.model.key}' needs all logs in one run"
     groups = _coarse(fit.system.groups, _PARTS)
-    return _written(Leaf(fit.seen.base, groups, experiment.estimator, dict(experiment.estimator_options)))
+    return Leaf(fit.seen.base, groups, experiment.estimator, dict(experiment.estimator_options))
 
 
 def merged(leaves: Iterable[Leaf]) -> System:
@@ -170,7 +169,8 @@ def _one_log(logs: Sequence[tuple[Group, ...]]) -> tuple[Group, ...]:
 _TEXTS = ("name", "log", "unit", "inflation", "seconds", "homogeneous")  # of a group, as in its class
 
 
-def _written(leaf: Leaf) -> bytes:
+def leaf_file(leaf: Leaf) -> bytes:
+    """The content of a file of factors."""
     base = leaf.base
     header: dict[str, Any] = {
         "schema": SCHEMA,

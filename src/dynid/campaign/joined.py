@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -14,7 +15,9 @@ from dynid.campaign.file import Run, folder_name
 from dynid.campaign.fleet import number_of
 from dynid.campaign.work import Outcome
 from dynid.common.arrays import Array, Float
+from dynid.common.engine import completed
 from dynid.common.errors import DynidError
+from dynid.report.output import replace_folder, result_files
 
 if TYPE_CHECKING:
     from dynid.statistics.estimate import Estimate
@@ -54,74 +57,84 @@ class Joined:
 
 
 def joined_robots(
-    folder: Path, runs: Sequence[Run], outcomes: Sequence[Outcome], new: set[str]
-) -> Iterator[Joined]:
+    folder: Path, runs: Sequence[Run], outcomes: Sequence[Outcome], new: set[str], jobs: int | None
+) -> tuple[Joined, ...]:
     """Every robot with the runs that were merged; its result is written into `folder`.
 
     Args:
         folder: Of the campaign.
         runs, outcomes: All of them.
         new: Names of runs that were made now: robots without any are not computed again.
+        jobs: Processes on this machine: the factors are here.
     """
     robots: dict[tuple[str, str, str], list[tuple[Run, Outcome]]] = {}
     for run, outcome in zip(runs, outcomes, strict=True):
         robots.setdefault((run.unit, run.variant, run.robot), []).append((run, outcome))
-    taken: set[str] = set()
+    found: dict[str, Joined] = {}
+    todo: list[str] = []
     for (unit, variant, _), members in robots.items():
         name = folder_name("-".join(part for part in (unit, variant) if part))
-        while name in taken:
+        while name in found:
             name += "_"
-        taken.add(name)
         members.sort(key=lambda pair: number_of(pair[0].date) or 0.0)
-        used, left_out = _usable(members, folder)
-        found = Joined(name, unit, variant, tuple(used), left_out)
-        if len(used) < 2:
-            yield replace(found, reason=f"{len(used)} of its runs can be used")
-            continue
+        used, left_out = _usable([outcome for _, outcome in members])
+        few = f"{len(used)} of its runs can be used" if len(used) < 2 else ""
+        found[name] = Joined(name, unit, variant, tuple(used), left_out, few)
         changed = any(run.name in new for run, _ in members)
-        if changed or not (folder / JOINED / name / "result.json").is_file():
-            found = _written(folder, found)
-        yield found
+        if not few and (changed or not (folder / JOINED / name / "result.json").is_file()):
+            todo.append(name)
+    for one, files in _results(str(folder), [found[name] for name in todo], jobs):
+        if isinstance(files, str):
+            found[one.name] = replace(one, reason=files)
+            continue
+        (folder / JOINED).mkdir(exist_ok=True)
+        replace_folder(folder / JOINED / one.name, files)
+    return tuple(found.values())
 
 
-def _usable(members: Sequence[tuple[Run, Outcome]], folder: Path) -> tuple[list[str], dict[str, str]]:
+def _usable(outcomes: Sequence[Outcome]) -> tuple[list[str], dict[str, str]]:
     """Runs whose factors can be merged, and why others cannot."""
-    used: list[str] = []
-    left_out: dict[str, str] = {}
-    first: Leaf | None = None
-    for run, outcome in members:
-        reason = outcome.reason or outcome.apart or ("its verdict is bad" if outcome.verdict == "bad" else "")
+    left_out = {}
+    kinds: dict[str, None] = {}
+    for one in outcomes:
+        reason = one.reason or one.apart or ("its verdict is bad" if one.verdict == "bad" else "")
         if not reason:
-            leaf = read_leaf(_file(folder, run.name))
-            first = first or leaf
-            reason = first.refuses(leaf)
+            kinds[one.kind] = None
+            other = one.kind != next(iter(kinds))
+            reason = "parameters, known values or estimator are not those of the first run" if other else ""
         if reason:
-            left_out[run.name] = reason
-        else:
-            used.append(run.name)
-    return used, left_out
+            left_out[one.name] = reason
+    return [one.name for one in outcomes if one.name not in left_out], left_out
 
 
-def _file(folder: Path, run: str) -> Path:
-    return folder / FACTORS / f"{run}.npz"
+def _results(
+    folder: str, robots: Sequence[Joined], jobs: int | None
+) -> Iterator[tuple[Joined, Mapping[str, str] | str]]:
+    """Files of the result of each robot, or why there is none."""
+    work = partial(_result_files, folder)
+    if len(robots) == 1 or jobs == 1:
+        yield from ((one, work(one)) for one in robots)
+        return
+    done: set[str] = set()
+    for one, files in completed(work, lambda: [robot for robot in robots if robot.name not in done], jobs):
+        done.add(one.name)
+        yield one, str(files) or type(files).__name__ if isinstance(files, BaseException) else files
 
 
-def _written(folder: Path, joined: Joined) -> Joined:
-    """Write the result of a robot; where there is none, the reason."""
+def _result_files(folder: str, joined: Joined) -> Mapping[str, str] | str:
+    """Files of the result of a robot, name -> text; a text instead: why there is none."""
     from dynid.report.json_file import read_result
-    from dynid.report.output import replace_folder, result_files
 
-    target = folder / JOINED / joined.name
-    results = [read_result(folder / RUNS / run) for run in joined.runs]
+    target = Path(folder) / JOINED / joined.name
+    results = [read_result(Path(folder) / RUNS / run) for run in joined.runs]
     inputs = {str(one): one for result in results for one in result.provenance["inputs"]}
+    files = [Path(folder) / FACTORS / f"{run}.npz" for run in joined.runs]
     try:
-        estimate = joined_estimate([_file(folder, run) for run in joined.runs], results[-1], joined.runs)
+        estimate = joined_estimate(files, results[-1], joined.runs)
     except DynidError as error:
-        return replace(joined, reason=str(error))
+        return str(error)
     provenance = {**estimate.provenance, "inputs": list(inputs.values())}
-    target.parent.mkdir(exist_ok=True)
-    replace_folder(target, result_files(replace(estimate, provenance=provenance), target))
-    return joined
+    return result_files(replace(estimate, provenance=provenance), target)
 
 
 def joined_estimate(files: Sequence[Path], like: Estimate, names: Sequence[str]) -> Estimate:

@@ -12,6 +12,7 @@ from dynid.campaign.remote import local_copies
 from dynid.common.errors import DynidError, NoResultError
 
 if TYPE_CHECKING:
+    from dynid.campaign.factors import Leaf
     from dynid.fit import Fit
     from dynid.statistics.estimate import Estimate
 
@@ -26,6 +27,7 @@ class Outcome:
         reason: Why the run was set aside; empty if it has a result.
         parameters: Name, unit, value and sigma (None: none) of each parameter, SI.
         seconds: Time that it took.
+        kind: Runs of a robot with the same kind of factors can be merged (`Leaf.kind`); empty: no factors.
         apart: Why its factors do not serve for an estimate from all logs of the robot; empty if they do.
     """
 
@@ -35,6 +37,7 @@ class Outcome:
     reason: str = ""
     parameters: tuple[tuple[str, str, float, float | None], ...] = ()
     seconds: float = 0.0
+    kind: str = ""
     apart: str = ""
 
 
@@ -58,7 +61,7 @@ def make(run: Run, folder: str, joined: bool = False) -> Made:
     from dynid.campaign.factors import factors_of
 
     began = time.monotonic()
-    kept: list[bytes | str] = []
+    kept: list[Leaf | str] = []
     try:
         estimate, failure = _identified(run, (lambda fit: kept.append(factors_of(fit))) if joined else None)
     except DynidError as error:
@@ -69,10 +72,15 @@ def make(run: Run, folder: str, joined: bool = False) -> Made:
         text = f"internal error, {type(error).__name__}: {error}"
         return Made(Outcome(run.name, reason=text, seconds=time.monotonic() - began))
     made = _made(run, estimate, failure, folder, time.monotonic() - began)
-    factors = kept[0] if kept else b""
-    if isinstance(factors, str):
-        return replace(made, outcome=replace(made.outcome, apart=factors))
-    return replace(made, factors=factors)
+    return _with_factors(made, kept[0]) if kept else made
+
+
+def _with_factors(made: Made, leaf: Leaf | str) -> Made:
+    from dynid.campaign.factors import leaf_file
+
+    if isinstance(leaf, str):
+        return replace(made, outcome=replace(made.outcome, apart=leaf))
+    return replace(made, outcome=replace(made.outcome, kind=leaf.kind), factors=leaf_file(leaf))
 
 
 def _identified(run: Run, fitted: Callable[[Fit], None] | None) -> tuple[Estimate, str]:
