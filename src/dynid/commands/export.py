@@ -45,7 +45,7 @@ _NO_RESULT = 3
     type=click.Choice(["link", "merge", "leave-out"]),
     default="link",
     show_default=True,
-    help="Identified payloads as links of their own, as part of their carriers, or not at all.",
+    help="Identified payloads as separate links, as part of their carriers, or not at all.",
 )
 @click.option(
     "--replay",

@@ -107,7 +107,7 @@ def log_notices(
     slow = [one for one in channels if one.top_speed is not None]
     top = max((one.top_speed or 0.0 for one in slow), default=np.inf)
     if share > _ALL:
-        yield notice("at-rest", shown=f"it stands still for {seconds:.3g} s, {100 * share:.0f} % of it")
+        yield notice("at-rest", shown=f"at rest for {seconds:.3g} s, {100 * share:.0f} % of it")
     elif top < _STILL:
         yield notice("at-rest", shown=f"no joint moves faster than {top:.2g} rad/s or m/s")
     elif share > _RESTING:

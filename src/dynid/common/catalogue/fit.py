@@ -57,11 +57,11 @@ FIT = {
         " request [essential parameters](../howto/essential.md). A value that is zero within a narrow"
         " interval is well known, and not listed",
         "not determined well (sigma over 100 % of the value, and over 5 % of an effort): {names}",
-        "excite them more, or use essential parameters",
+        "record a motion that excites these parameters more, or use essential parameters",
         # Not physically consistent with parameters set to zero.
         consistent=(
             "not determined well (sigma over 100 % of the value, and over 5 % of an effort): {names}",
-            "excite them more",
+            "record a motion that excites these parameters more",
         ),
         rehearsed=(
             "sigma exceeds the value itself for {names}",

@@ -154,7 +154,7 @@ LOGS = {
         "the amplifier or recorder probably saturates: use slower motion, or raise the limit",
     ),
     "stuck-signal": care(
-        "a signal is constant while the robot moves; the text says whether its samples are used",
+        "a signal is constant while the robot moves; the text states whether its samples are used",
         "signals that are constant while the robot moves: {names}; these samples are not used",
         "check for a frozen sensor or recorder",
         resting=(
@@ -181,8 +181,8 @@ LOGS = {
         " `from:` in the log's entry",
     ),
     "rest": note(
-        "the robot stands still for a part of the log; these samples are not used",
-        "the robot stands still for {seconds:.3g} s ({percent:.0f} % of the log), longest from t ="
+        "the robot is at rest for a part of the log; these samples are not used",
+        "the robot is at rest for {seconds:.3g} s ({percent:.0f} % of the log), longest from t ="
         " {start:.4g} s to {stop:.4g} s; these samples are not used",
         "nothing to do; move the robot for more of the recording if parameters are uncertain",
     ),

@@ -47,11 +47,18 @@ def section(estimate: Estimate) -> Section:
 
 
 def _steps(estimate: Estimate) -> list[str]:
-    """What to do next, most urgent first."""
-    steps = list(dict.fromkeys(one.remedy for one in first_reasons(estimate)[0] if one.remedy))
-    if estimate.verdict.level == "bad":
+    """What to do next, most urgent first; with several reasons, each step names the one that it is for."""
+    level, reasons = estimate.verdict.level, first_reasons(estimate)[0]
+    numbers: dict[str, list[str]] = {}
+    for k, one in enumerate(reasons, 1):
+        if one.remedy:
+            numbers.setdefault(one.remedy, []).append(str(k))
+    several = len(reasons) > 1
+    steps = [f"reason {' and '.join(own)}: {text}" if several else text for text, own in numbers.items()]
+    if level == "bad":
         return [*steps, "identify again, and compare with `dynid compare`"]
     if not any(one.independent for one in estimate.validation):
         steps.append("record one more motion and give it with `--validate LOG`")
-    steps.append("write the model for other programs: `dynid export RESULT --to FORMAT`")
+    export = "write the model for other programs: `dynid export RESULT --to FORMAT`"
+    steps.append(export if level == "good" else f"if these limits do not matter for your use, {export}")
     return steps
