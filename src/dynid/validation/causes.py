@@ -23,7 +23,7 @@ import numpy as np
 from dynid.checks.turned_gravity import fit_under
 from dynid.common.catalogue import Severity
 from dynid.common.errors import DynidError
-from dynid.common.notices import Notice, notice
+from dynid.common.notices import Notice, eased, notice
 from dynid.fit import Fit
 from dynid.kinematics.assembly import assembly_of
 from dynid.linear import LinearFit, linear_fit
@@ -109,7 +109,10 @@ def with_causes(fit: Fit, estimate: Estimate) -> Estimate:
         named = _physical(fit, trials)
         explaining = explaining if named is None else [named[0]]
     if named is not None:
-        notices = _with_cause(*named, notices)
+        best, cause = named
+        # Most of the residual has another cause: this one alone does not stop the use.
+        partial = not _is_noise(best, floors) and not impossible
+        notices = _with_cause(best, eased(cause) if partial else cause, notices)
     if suspicious and (named is None or not _is_noise(named[0], floors)):
         notices = (*notices, *_misfit(estimate, notices))
     listed = ranked(trials, percent, estimate.residual_tests, explaining)

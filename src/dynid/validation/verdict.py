@@ -47,7 +47,11 @@ def judge_result(fit: Fit, estimate: Estimate, failure: str = "") -> Verdict:
     poor = any(one.level != "good" for one in joints)
     found = [
         *_failed(failure or ("" if any(p.essential for p in estimate.parameters) else _NOTHING)),
-        *(_reason(one, poor) for one in gathered(estimate.warnings) if not _refuted(one, estimate, poor)),
+        *(
+            _reason(one, worst(joint.level for joint in joints))
+            for one in gathered(estimate.warnings)
+            if not _refuted(one, estimate, poor)
+        ),
         *_poor_joints(judged_on, joints),
         *missing_for(purpose, estimate),
     ]
@@ -62,9 +66,9 @@ def _judged(joint: JointVerdict, purpose: str) -> JointVerdict:
     return replace(joint, level=level)
 
 
-def _reason(one: Notice, poor: bool) -> Notice:
-    """A warning as a reason; a wrong input that also makes predictions poor is not only a care."""
-    return at_level(one, "bad") if poor and one.code in _WRONG_INPUT else one
+def _reason(one: Notice, joints: str) -> Notice:
+    """A warning as a reason; a wrong input is as bad as the predictions that it spoils."""
+    return at_level(one, worst([one.level, joints])) if one.code in _WRONG_INPUT else one
 
 
 def _refuted(one: Notice, estimate: Estimate, poor: bool) -> bool:
