@@ -31,6 +31,8 @@ from dynid.report.text import _group_table
 from dynid.robots.truth import built_in_free
 from dynid.simulation.free_demo import random_releases
 from dynid.unknown import Task
+from dynid.validation.crossvalidation import held_out_error
+from dynid.validation.held_out import validate_result
 from tests.free_oscillations import STARTS, TRUTH
 from tests.systems import group, parameters
 from tests.test_joined_mass import SWINGARM, robot_of
@@ -273,6 +275,18 @@ def test_results_show_no_figure_that_needs_an_effort() -> None:
     cells = [list(column.cells) for column in _group_table(estimate.fit.groups).columns]
     assert [str(column[-1]) for column in cells][-2:] == ["-", "-"]
     assert "free1" in report_html(estimate)  # a residual in percent of no effort is not drawn
+    # Efforts as logged are predicted from smooth coordinates, by the same formulas: rounding.
+    [later], _ = validate_result(estimate, [noisy_log(load_robot("cable4"), 1)])
+    assert later.effort_percent == pytest.approx(estimate.validation[0].effort_percent, rel=1e-6)
+
+
+def test_held_out_efforts_are_those_of_smooth_coordinates() -> None:
+    """As logged 49 % of the efforts were noise of raw accelerations, where `identify` shows 3.8 %."""
+    fit = fitted(0, estimator="wls")
+    log = noisy_log(load_robot("cable4"), 1)
+    plans = fit.problem.plans
+    error = held_out_error(fit.problem, fit.chi, [log], fit.experiment, plans)
+    assert error.effort_percent < 5.0
 
 
 def test_only_rows_with_efforts_keep_least_squares() -> None:

@@ -139,10 +139,13 @@ class Case:
     ) -> tuple[MotionPlan, ...]:
         """The filters of a fit for logs that it has not seen."""
         asked = self.filter_of(problem, logs, experiment)
-        if asked.kind == "none" != experiment.filter.kind:
-            # A fit that filters rows instead; efforts as logged are predicted from smooth coordinates.
-            asked = asked.changed(kind=experiment.filter.kind, cutoff=experiment.filter.cutoff)
+        if self.predicts_otherwise(problem):
+            asked = asked.changed(kind=FilterSettings().kind, cutoff=None)
         return plan_motions(logs, problem.mechanism, asked, experiment.mask)
+
+    def predicts_otherwise(self, problem: Problem) -> bool:
+        """Whether a fit filters rows, not coordinates: efforts are predicted from smooth coordinates."""
+        return problem.plans[0].kind == "none" and bool(np.any(problem.directions.homogeneous))
 
     def filter_of(self, problem: Problem, logs: Sequence[Log], experiment: Experiment) -> FilterSettings:
         """The filter that a fit has chosen; measured velocities only where every log has them."""

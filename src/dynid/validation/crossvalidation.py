@@ -249,7 +249,8 @@ def held_out_error(
         experiment: Its settings.
         plans: Filters and masks of these logs; default: those of the problem, masks from the data.
     """
-    plans = held_out_plans(problem, logs, experiment) if plans is None else plans
+    if plans is None or problem.case.predicts_otherwise(problem):
+        plans = held_out_plans(problem, logs, experiment)
     other = problem.on(logs, plans, experiment)
     squares = other.case.simulated_squares(other, chi)
     if squares is not None:

@@ -53,6 +53,8 @@ def validate_result(
     experiment = experiment.changed(filter=_velocity_for(read, experiment.filter))
     with single_threaded_blas():
         problem = prepare(mechanism, read, experiment)
+        if problem.case.predicts_otherwise(problem):
+            problem = problem.on(read, held_out_plans(problem, read, experiment), experiment)
         own = problem.case.predicting(problem, estimate, mechanism)
         if own is not None:
             problem, chi = own

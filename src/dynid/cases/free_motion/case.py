@@ -104,6 +104,10 @@ class _OnCables(Case):
         """Other filters than those of efforts."""
         return "free motion"
 
+    def predicts_otherwise(self, problem: Problem) -> bool:
+        """Efforts are not predicted."""
+        return False
+
     def held_out_plans(
         self, problem: Problem, logs: Sequence[Log], experiment: Experiment
     ) -> tuple[MotionPlan, ...]:
