@@ -1,4 +1,4 @@
-"""When drifts of a simulated fleet are found, and how many alarms are false, if the fleet is tested every month.
+"""When drifts of a simulated fleet are found, and how many alarms are false, if it is tested every month.
 
 `python benchmarks/fleet_drift.py [--fleets 20] [--robots 50] [--months 24] [--looks 6 12 24 | --every]`. Each
 robot has twelve parameters: four friction coefficients (sigma 1.2 %), four first moments (0.5 %) and four
