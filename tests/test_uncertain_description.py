@@ -257,6 +257,18 @@ def test_an_unknown_zero_is_found_with_the_parameters(arm: Mechanism, tmp_path: 
     assert again.zeros["joint_1"] == zero.value
 
 
+def test_a_narrow_prior_that_is_wrong_does_not_shorten_the_steps(arm: Mechanism) -> None:
+    """A zero that is off by forty prior deviations: the data know it better, and the search ends."""
+    plain = replace(arm, uncertain={})
+    logs = logs_of(with_zeros(plain, {"joint_1": 0.02}), noise=1e-4)
+    doubted = replace(plain, uncertain={"zero_joint_1": 5e-4})
+    fit = fitted(doubted, logs, unknown={"zeros": ["joint_1"]})
+    assert "description-open" not in {one.code for one in fit.notices}
+    assert fit.description is not None
+    # Five percent: the prior pulls by its share of the information.
+    assert fit.description.zeros["joint_1"].value == pytest.approx(0.02, rel=0.05)
+
+
 def test_the_direction_of_gravity_is_found(arm: Mechanism) -> None:
     plain = replace(arm, uncertain={})
     true = at_values(plain, {"tilt_2": 0.02})

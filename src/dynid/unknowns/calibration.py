@@ -42,7 +42,7 @@ from dynid.unknowns.sensor_rows import SensorRows, sensor_rows
 STEP = 2e-5  # m or rad: half the distance of differences
 DOUBT = 0.01  # m or rad: standard deviation of a quantity whose description gives none
 _DOUBT_TILT = 0.1  # rad
-_ROUNDS = 10
+_ROUNDS = 30
 _STILL = 0.05  # of sigma: a smaller step changes nothing
 _LONGEST = 3.0  # of the usual prior deviation: a longer step leaves the region where it is linear
 _HALVINGS = 4

@@ -78,18 +78,27 @@ def _closing_sizes(task: Task) -> Iterator[tuple[float, str]]:
     ]
     at_size += [(partial(shifted_zero, robot, logs, k), 1.0) for k in range(len(logs[0].position_names))]
     for correction, unit in at_size:
-        fitted = []
-        for part in _PARTS:
-            one = correction(part * unit)
-            if one is None or closing(one.mechanism, one.logs)[0] < _CLOSES:
-                continue
-            try:
-                problem = prepare(one.mechanism, one.logs, task.experiment)
-                fitted.append((residual_percent(linear_fit(problem, task.experiment)), one.name))
-            except (DynidError, np.linalg.LinAlgError):
-                continue
-        if fitted:
-            yield min(fitted)
+        fitted = [one for part in _PARTS for one in _fitted(task, correction(part * unit), part)]
+        if not fitted:
+            continue
+        # Between the best and its neighbours.
+        best = min(fitted)[1]
+        others = sorted(abs(best - part) for part in (0.0, *_PARTS) if part != best)
+        for part in (best - 0.5 * others[0], best + 0.5 * others[0]):
+            fitted += _fitted(task, correction(part * unit), part)
+        percent, _, name = min(fitted)
+        yield percent, name
+
+
+def _fitted(task: Task, correction: Hypothesis | None, part: float) -> list[tuple[float, float, str]]:
+    """Residual in percent, size and name of a correction; empty where it does not close the loops."""
+    if correction is None or closing(correction.mechanism, correction.logs)[0] < _CLOSES:
+        return []
+    try:
+        problem = prepare(correction.mechanism, correction.logs, task.experiment)
+        return [(residual_percent(linear_fit(problem, task.experiment)), part, correction.name)]
+    except (DynidError, np.linalg.LinAlgError):
+        return []
 
 
 def _resized(robot: Mechanism, logs: tuple[Log, ...], name: str, change: float) -> Hypothesis | None:

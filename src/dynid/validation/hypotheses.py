@@ -254,7 +254,7 @@ def shifted_zero(mechanism: Mechanism, logs: tuple[Log, ...], joint: int, size: 
     name = logs[0].position_names[joint]
     shift = np.zeros(len(logs[0].position_names))
     shift[joint] = size
-    shown = f"{np.rad2deg(size):.2g} degrees" if _is_angle(mechanism, name) else f"{1e3 * size:.2g} mm"
+    shown = f"{np.rad2deg(size):.2g} degrees" if _is_angle(mechanism, name) else f"{1e3 * size:.3g} mm"
     return Hypothesis(
         notice("zero-offset", "confirmed", joint=name, shown=shown, size=size),
         mechanism,
