@@ -29,19 +29,21 @@ def drawing_of(
         unseen: Of these logs, in their order.
     """
     problem = fit.problem
-    if not problem.case.is_series or problem.mechanism.force_sensor is not None:
+    if not problem.case.is_series:
         return {}
-    bodies = drawn_bodies(fit)
+    sensor = problem.mechanism.force_sensor is not None
+    bodies = [] if sensor else drawn_bodies(fit)  # a sensor shows its tool only
     drawing: dict[str, Any] = {"robot": robot_shapes(problem.mechanism, bodies), "bodies": bodies}
-    logs = [_log(fit, problem, fitted[k], k) for k in worst_signals(fitted)]
-    others = [] if held is None else [_split(fit, held, unseen[k], k) for k in worst_signals(unseen)]
+    logs = [_log(fit, problem, fitted[k], k, alone=sensor) for k in worst_signals(fitted)]
+    pairs = [] if held is None or sensor else [(held, k) for k in worst_signals(unseen)]
+    others = [_split(fit, one, unseen[k], k) for one, k in pairs]
     drawing["logs"] = [one for one in logs if one]
     drawing["unseen"] = [one for one in others if one]
     return drawing | problem.case.drawn(fit)
 
 
-def _log(fit: Fit, problem: Problem, signals: Signals, k: int) -> dict[str, Any]:
-    """Poses, parts of the efforts and friction of the k-th log; empty where they cannot be drawn."""
+def _log(fit: Fit, problem: Problem, signals: Signals, k: int, alone: bool = False) -> dict[str, Any]:
+    """Poses of the k-th log, unless `alone` also parts of efforts and friction; empty: cannot be drawn."""
     found = _states(problem, signals, k)
     if found is None:
         return {}
@@ -52,8 +54,8 @@ def _log(fit: Fit, problem: Problem, signals: Signals, k: int) -> dict[str, Any]
         "rows": rows,
         "pose_rows": rows[some],
         **poses_along(problem.mechanism, states.q[some]),
-        "friction": friction_curves(fit, states, signals, rows),
-        "terms": _terms(fit, problem, signals, k, rows, states),
+        "friction": [] if alone else friction_curves(fit, states, signals, rows),
+        "terms": {} if alone else _terms(fit, problem, signals, k, rows, states),
     }
 
 

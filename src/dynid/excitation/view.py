@@ -36,7 +36,7 @@ def run_view(found: Excitation) -> Markup | None:
         "phases": [(part.mark, float(end)) for part, end in zip(run.parts, ends, strict=True)],
         "near": [(one.bodies, one.which, one.distance) for one in plan.check.along(states).values()],
     }
-    return motion_view(shapes, [drawn], what="planned run of", floor=plan.check.floor)
+    return motion_view(shapes, [drawn], what="the planned run of", floor=plan.check.floor)
 
 
 def _use(plan: Plan, states: RobotStates, joints: list[dict[str, Any]]) -> dict[str, Float[Array, "n"]]:
