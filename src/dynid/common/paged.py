@@ -45,6 +45,14 @@ def empty(shape: int | tuple[int, ...], dtype: Any = np.float64) -> Array:
     return np.frombuffer(place, dtype).reshape(shape)
 
 
+def flags(n: int, value: bool) -> Array:
+    """One flag per sample, all equal, in a temporary file if there are many."""
+    found = empty(n, bool)
+    for start, stop in ranges(n):
+        found[start:stop] = value
+    return found
+
+
 def release() -> None:
     """Take the pages of all such arrays out of the process; their contents stay."""
     for one in tuple(_maps):

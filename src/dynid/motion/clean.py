@@ -9,7 +9,7 @@ import numpy as np
 from dynid.common.arrays import Array, Bool, Float, Int
 from dynid.common.errors import InputError
 from dynid.common.notices import Notice, notice
-from dynid.common.paged import ranges
+from dynid.common.paged import flags, ranges
 from dynid.motion.clock import (
     JUMP_STEPS,
     METHOD,
@@ -78,7 +78,7 @@ def clean(
     notices += _clock_notices(clock)
     if not clock.uniform or clock.lost:
         record, segments = resample(record, segments, clock.dt)
-    valid = np.zeros(len(record.t), dtype=bool)
+    valid = flags(len(record.t), False)
     for start, stop in segments:
         valid[start:stop] = True
     if len(doubtful):
@@ -123,7 +123,7 @@ def _timed(record: Record, notices: list[Notice]) -> Record:
 
 def _finite(record: Record, notices: list[Notice]) -> Bool[Array, "n"]:
     """Samples of which every recorded value is finite; columns that are absent do not count."""
-    good = np.ones(len(record.t), dtype=bool)
+    good = flags(len(record.t), True)
     for signal in record.signals():
         present = any_finite(signal)
         for a, b in ranges(len(signal)):

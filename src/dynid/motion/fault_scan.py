@@ -17,7 +17,7 @@ from typing import NamedTuple
 import numpy as np
 
 from dynid.common.arrays import Array, Bool, Float, Int
-from dynid.common.paged import extremes, parts, ranges, windows
+from dynid.common.paged import extremes, flags, parts, ranges, windows
 
 _HALF = 5  # samples on either side
 _REACH = _HALF + 1
@@ -166,7 +166,7 @@ def _thinned(x: Float[Array, "n"], every: int) -> Float[Array, "k"]:
 
 def moving(values: Float[Array, "n m"], known: Sequence[Facts]) -> Bool[Array, "n"]:
     """Samples at which some signal changes faster than a hundredth of its usual top speed."""
-    found = np.zeros(len(values), bool)
+    found = flags(len(values), False)
     for part in parts(values if known else values[:0], 1):
         inner = found[part.first + 1 : part.first + part.rows.shape[1] - 1]
         for one in known:

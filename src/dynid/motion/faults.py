@@ -13,6 +13,7 @@ import numpy as np
 
 from dynid.common.arrays import Array, Bool, Float
 from dynid.common.notices import Notice, notice
+from dynid.common.paged import flags
 from dynid.motion.fault_scan import Facts, deviation, facts, filled, flat_tops, moving, runs, spikes, stuck
 from dynid.motion.table import Record
 
@@ -52,7 +53,7 @@ def signal_faults(
         step: Median time step in [s].
     """
     n = len(record.t)
-    good, usable = np.ones(n, bool), np.ones(n, bool)
+    good, usable = flags(n, True), flags(n, True)
     in_q, in_tau = facts(record.q, positions), facts(record.tau, efforts)
     moves = moving(record.q, in_q)
     jumped, spiked, flat = dict[str, int](), dict[str, int](), dict[str, float]()
