@@ -16,8 +16,8 @@ def test_sections_are_those_of_a_butterworth_filter(order: int, part: float) -> 
     sections, poles = design(part * 500.0, order, 0.002)
     f, expected = signal.freqz_sos(signal.butter(order, part * 500.0, fs=500.0, output="sos"), fs=500.0)
     found = signal.freqz_sos(sections, f, fs=500.0)[1]
-    # Rounding of a coefficient moves the gain by its share of (1 - pole)^2; each of the order / 2 sections has
-    # six, and the two designs round apart, differently on each CPU.
+    # Rounding of a coefficient moves the gain by its share of (1 - pole)^2; each of the order / 2 sections
+    # has six, and the two designs round apart, differently on each CPU.
     assert np.max(np.abs(found - expected)) < 12 * (order // 2 + 1) * np.finfo(float).eps / part**2
     assert np.max(np.abs(poles)) < 1.0
 

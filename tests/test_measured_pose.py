@@ -401,8 +401,8 @@ def test_python_entrance_and_logs_with_both_pose_and_joints(tmp_path: Path) -> N
     write_log(log, tmp_path / "both.csv")
     estimate = identify(robot, tmp_path / "both.csv", model="inverse")
     assert "more measured joints than degrees of freedom" in str(estimate.provenance) + str(estimate.choices)
-    # The row filter spreads the jumps of dry friction a little past the masked reversals: 1e-4 % for this draw,
-    # and the draw (a search for a motion within limits) may differ on another CPU.
+    # The row filter spreads the jumps of dry friction a little past the masked reversals: 1e-4 % for this
+    # draw, and the draw (a search for a motion within limits) may differ on another CPU.
     assert estimate.fit.residual_percent < 1e-3
 
 
