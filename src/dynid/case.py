@@ -85,8 +85,8 @@ class Case:
 
     def chooses(self, experiment: Experiment) -> bool:
         """Whether settings that are left open are chosen by the error of held-out efforts."""
-        found = experiment.gains or experiment.unloaded or experiment.unknown
-        return not found and not (experiment.pd and experiment.pd.open)
+        searched = experiment.gains or experiment.unloaded or experiment.unknown
+        return not searched and not (experiment.pd and experiment.pd.open)
 
     def mounted(self, mechanism: Mechanism, experiment: Experiment) -> Mechanism:
         """The robot with what the experiment's key of this case adds to it."""
@@ -107,7 +107,7 @@ class Case:
         self, robot: Mechanism, logs: Sequence[Log], experiment: Experiment
     ) -> tuple[Notice, ...]:
         """Efforts that logs lack, or that never change, are noticed or refused."""
-        steps = [one for log in logs for one in refuse_steps(log)] if self.is_series else []
+        steps = [notice for log in logs for notice in refuse_steps(log)] if self.is_series else []
         return (*steps, *not_logged(robot, logs, experiment), *refuse_silent(logs, experiment))
 
     def loaded_bodies(self, mechanism: Mechanism) -> tuple[str, ...]:
@@ -214,13 +214,13 @@ class Case:
         kinematics = kinematics_along(problem.mechanism, source.motion)
         if not isinstance(kinematics, ClosedKinematics) or not kinematics.redundant:
             return None
-        found = []
+        misses = []
         for start, stop in parts:
             measured = source.motion.states(start, stop)
             states = kinematics.states(start, measured)
             miss = kinematics.sensors.miss(states.q, measured[0]) * kinematics.sensors.weight
-            found.append(np.asarray(np.where(states.fine[:, None], miss, np.nan)))
-        return found
+            misses.append(np.asarray(np.where(states.fine[:, None], miss, np.nan)))
+        return misses
 
     def without_effort(self, directions: Directions) -> Bool[Array, "k"]:
         """Rows in which no effort acts: 0 = W chi."""

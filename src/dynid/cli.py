@@ -124,9 +124,9 @@ def robots() -> None:
     """List the built-in robots."""
     from dynid.mechanism.load import builtin_robots
 
-    found = builtin_robots()
-    width = max((len(name) for name in found), default=0)
-    for name, description in found.items():
+    available = builtin_robots()
+    width = max((len(name) for name in available), default=0)
+    for name, description in available.items():
         click.echo(f"{name:<{width}}  {description}")
 
 
@@ -153,7 +153,7 @@ def info(
     from dynid.report.info_text import info_document, print_info
     from dynid.report.json_file import json_text
 
-    found = describe(
+    description = describe(
         load_robot(robot),
         drive=names_in(drive),
         ties=ties,
@@ -162,9 +162,9 @@ def info(
         bodies=names_in(bodies),
     )
     if as_json:
-        click.echo(json_text(info_document(found)), nl=False)
+        click.echo(json_text(info_document(description)), nl=False)
     else:
-        print_info(found)
+        print_info(description)
 
 
 @main.command(cls=SeveralLogs, short_help="Identify parameters from logs (main command).")
@@ -308,8 +308,8 @@ def predict(
     from dynid.report.text import print_prediction
 
     file = out or Path(f"{trajectory.stem}_efforts.csv")
-    own = result / "result.json" if result.is_dir() else result
-    if file.resolve() in (trajectory.resolve(), own.resolve()):
+    result_file = result / "result.json" if result.is_dir() else result
+    if file.resolve() in (trajectory.resolve(), result_file.resolve()):
         raise InputError("this input would be overwritten", file=file, remedy="choose another --out")
     if file.suffix.lower() != ".csv":
         raise InputError(

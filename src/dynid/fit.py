@@ -99,18 +99,20 @@ class Fit:
     @property
     def choices(self) -> dict[str, str]:
         """What was found for the unknowns, in words."""
-        return {name: text for one in self.settled for name, text in one.choices.items()}
+        return {name: text for unknown in self.settled for name, text in unknown.choices.items()}
 
     @cached_property
     def description(self) -> Description | None:
         """What was found about the description of the robot; None where it is taken as exact."""
-        found = [one.description(self) for one in self.settled if one.description is not None]
-        return found[0] if found else None
+        descriptions = [
+            unknown.description(self) for unknown in self.settled if unknown.description is not None
+        ]
+        return descriptions[0] if descriptions else None
 
     @property
     def notices(self) -> tuple[Notice, ...]:
         """What was noticed while unknowns were settled."""
-        return tuple(notice for one in self.settled for notice in one.notices)
+        return tuple(notice for unknown in self.settled for notice in unknown.notices)
 
     @cached_property
     def linear_parts(self) -> EstimateParts:
@@ -124,8 +126,8 @@ class Fit:
             symbols={} if self.symbols is None else self.symbols(problem, self.experiment),
             settings=self.experiment.uncertainty,
         )
-        for one in self.settled:
-            parts = parts if one.widen is None else one.widen(parts, self)
+        for quantity in self.settled:
+            parts = parts if quantity.widen is None else quantity.widen(parts, self)
         return case.finished(parts, self)
 
     @cached_property
@@ -187,7 +189,9 @@ def fit_task(
     system = build_system(problem, task.progress)
     seen = problem.case.named(base_system(system, base_of(problem, experiment)))
     linear = estimator.linear(seen.system, LogPass(problem, seen) if estimator.rework else None)
-    roots = [one.carried(system, seen.S, linear.weights) for one in settled if one.carried is not None]
+    roots = [
+        unknown.carried(system, seen.S, linear.weights) for unknown in settled if unknown.carried is not None
+    ]
     carried = np.hstack(roots) if roots else None
     solution, standard, physics = realise(problem, experiment, seen, linear, estimator.constraint, carried)
     equations = solution.equations

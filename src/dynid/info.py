@@ -72,9 +72,9 @@ def describe(
     # free motion, on which no effort acts, does not determine them all.
     parameters = parameter_table(robot)
     loads: Loads = ((), tuple(robot.payloads)) if robot.payloads else ((),)
-    own = MODELS.get(robot.model) if robot.cables else None
-    scale = None if own is None else _free_scale(own, robot, parameters, loads)
-    model = MODELS["inverse"] if own is None or scale is None else own
+    cable_model = MODELS.get(robot.model) if robot.cables else None
+    scale = None if cable_model is None else _free_scale(cable_model, robot, parameters, loads)
+    model = MODELS["inverse"] if cable_model is None or scale is None else cable_model
     robot = robot if scale is None else scale.robot
     with single_threaded_blas():
         base = structural_base(
@@ -118,10 +118,10 @@ def _mobility(robot: Mechanism) -> tuple[int, tuple[Notice, ...]]:
     if not robot.is_closed:
         return len(coordinate_map(robot).independent), ()
     assembly = assembly_of(robot)
-    found = assembly.mobility
-    if not found.n_redundant:
-        return found.dof, assembly.notices
+    analysis = assembly.mobility
+    if not analysis.n_redundant:
+        return analysis.dof, assembly.notices
     # Sensors are no closures.
-    own = found.n_equations - len(DIRECTIONS) * len(robot.poses) - len(robot.swivels)
-    constrained = notice("over-constrained", redundant=found.n_redundant, total=own)
-    return found.dof, (*assembly.notices, constrained)
+    n_closure = analysis.n_equations - len(DIRECTIONS) * len(robot.poses) - len(robot.swivels)
+    constrained = notice("over-constrained", redundant=analysis.n_redundant, total=n_closure)
+    return analysis.dof, (*assembly.notices, constrained)

@@ -107,10 +107,10 @@ class LogPass:
         Half the difference of the rows with noise added and subtracted: to second order that is the noise
         of centred rows. The even part, products of noise, is in their mean.
         """
-        found: list[list[Factor]] = []
+        drawn: list[list[Factor]] = []
         for draw in range(draws):
-            found.append(group_factors(self._system(self.noise_rows(position, draw))))
-        return tuple(_mean(own) for own in zip(*found, strict=True))
+            drawn.append(group_factors(self._system(self.noise_rows(position, draw))))
+        return tuple(_mean(factors) for factors in zip(*drawn, strict=True))
 
     def noise_rows(
         self, position: Float[Array, "m"] | float | None = None, draw: int = 0
@@ -229,11 +229,11 @@ class NearPass(LogPass):
 
     def centred(self, position: Float[Array, "m"] | float | None, draws: int = 1) -> System:
         """The equations, centred as those of the other pass are."""
-        own, groups = self.blocked(), []
-        for group, columns in zip(own.groups, self.near.maps(position, draws), strict=True):
+        system, groups = self.blocked(), []
+        for group, columns in zip(system.groups, self.near.maps(position, draws), strict=True):
             blocks = tuple(Factor(block.R @ columns, block.n_rows) for block in group.blocks)
             groups.append(replace(group, blocks=blocks))
-        return replace(own, groups=tuple(groups))
+        return replace(system, groups=tuple(groups))
 
 
 def _bytes(position: Float[Array, "m"] | float | None) -> bytes | None:
@@ -262,21 +262,21 @@ def _positive(R: Float[Array, "q q"]) -> Float[Array, "q q"]:
 
 def _mean(factors: Sequence[Factor]) -> Factor:
     """The factor whose Gram matrix is the mean of theirs."""
-    R = triangle(np.concatenate([one.R for one in factors]) / np.sqrt(len(factors)))
+    R = triangle(np.concatenate([part.R for part in factors]) / np.sqrt(len(factors)))
     return Factor(R, factors[0].n_rows)
 
 
 def _group_numbers(problem: Problem, groups: Sequence[Group]) -> list[Int[Array, "k"]]:
     """Group of each row of each source; -1 where it has no valid row and so no group."""
-    found, at = [], 0
+    numbered, at = [], 0
     for source in problem.sources:
         numbers = np.full(len(problem.directions.names), -1)
         for name, rows in groupby(range(len(numbers)), key=lambda k: problem.directions.group_names[k]):
             if at < len(groups) and (groups[at].name, groups[at].log) == (name, source.motion.log.name):
                 numbers[list(rows)] = at
                 at += 1
-        found.append(numbers)
-    return found
+        numbered.append(numbers)
+    return numbered
 
 
 def _in_groups(change: Change, numbers: Int[Array, "k"]) -> Callable[[int, Array], Array]:

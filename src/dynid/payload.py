@@ -56,7 +56,7 @@ def payload_from_torques(
     given["unloaded"] = UnloadedModel(os.fspath(result), tuple(free))
     experiment = experiment_from({"robot": loaded, **given})
     logs = log if isinstance(log, Sequence) and not isinstance(log, str) else [log]
-    read = [_mounted(as_log(_entry(one, name), loaded, experiment), name) for one in each_log(logs)]
+    read = [_mounted(as_log(_entry(source, name), loaded, experiment), name) for source in each_log(logs)]
     return identify_logs(loaded, read, experiment=experiment)
 
 

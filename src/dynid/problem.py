@@ -207,12 +207,12 @@ def row_groups(
     for source, log, rows in zip(sources, problem.logs, problem.filters, strict=True):
         blocks, seconds = stream(source, rows, threads, _stage(progress, f"equations of {log.name}"))
         path = _path(log, source, rows) if problem.case.repeats else None
-        for k, own in grouped(blocks, problem.directions.group_names):
+        for k, members in grouped(blocks, problem.directions.group_names):
             entries = source.layout.columns[source.layout.start[k] : source.layout.start[k + 1]]
             columns = entries[entries != ABSENT]
             name, unit = problem.directions.group_names[k], problem.directions.units[k]
-            if own:
-                runs, times, factors = zip(*own, strict=True)
+            if members:
+                runs, times, factors = zip(*members, strict=True)
                 group = Group(
                     name,
                     log.name,
@@ -243,8 +243,8 @@ def as_asked(mechanism: Mechanism, experiment: Experiment) -> Mechanism:
         changes["payloads"] = {**mechanism.payloads, **experiment.payloads}
     if experiment.drive is not None:
         drive = _asked_drive(mechanism, experiment.drive)
-        own = {owner: own_symbols(symbols) for owner, symbols in drive.items()}
-        changes["drive"] = {owner: symbols for owner, symbols in own.items() if symbols}
+        drive_terms = {owner: own_symbols(symbols) for owner, symbols in drive.items()}
+        changes["drive"] = {owner: symbols for owner, symbols in drive_terms.items() if symbols}
         mechanism = with_friction(mechanism, drive)
     if experiment.stribeck:
         changes["stribeck"] = {**mechanism.stribeck, **experiment.stribeck}
@@ -290,7 +290,7 @@ def as_log(source: LogSource, mechanism: Mechanism, experiment: Experiment) -> L
 
 def as_logs(sources: Iterable[LogSource], mechanism: Mechanism, experiment: Experiment) -> list[Log]:
     """Logs of several sources; a folder or a pattern means all logs in it."""
-    return [as_log(one, mechanism, experiment) for one in each_log(sources)]
+    return [as_log(source, mechanism, experiment) for source in each_log(sources)]
 
 
 def _stage(progress: Progress | None, stage: str) -> Callable[[float], None] | None:

@@ -32,7 +32,7 @@ def not_logged(robot: Mechanism, logs: Sequence[Log], experiment: Experiment) ->
     if not missing or experiment.efforts is not None or robot.force_sensor is not None:
         return ()
     unmatched = next(
-        ((log, one) for log in logs for one in log.notices if one.code == "effort-unmatched"), None
+        ((log, remark) for log in logs for remark in log.notices if remark.code == "effort-unmatched"), None
     )
     if unmatched is not None:
         log, left = unmatched
@@ -42,8 +42,8 @@ def not_logged(robot: Mechanism, logs: Sequence[Log], experiment: Experiment) ->
             remedy=f"{left.remedy}; list the efforts to use under `efforts:` if these motors have none",
         )
         return (doubt(error),)
-    some = sorted({log for names in missing.values() for log in names})
-    where = "the logs have" if len(some) == len(logs) else f"{', '.join(some)} has"
+    lacking = sorted({log for names in missing.values() for log in names})
+    where = "the logs have" if len(lacking) == len(logs) else f"{', '.join(lacking)} has"
     first = next(iter(missing)).split(" ")[0]
     return (notice("effort-missing", where=where, names=", ".join(missing), first=first),)
 
@@ -68,10 +68,10 @@ def refuse_silent(logs: Sequence[Log], experiment: Experiment) -> tuple[Notice, 
     moved = any(np.any(high > low) for low, high in (extents(log)[0] for log in logs))
     if not still or not moved:
         return ()
-    found = notice("constant-effort", names=", ".join(still))
+    remark = notice("constant-effort", names=", ".join(still))
     if len(still) == len(used):
-        raise InputError(found.text, file=logs[0].file or experiment.file, remedy=found.remedy)
-    return (found,)
+        raise InputError(remark.text, file=logs[0].file or experiment.file, remedy=remark.remedy)
+    return (remark,)
 
 
 def _levels(log: Log, i: int) -> set[float]:
@@ -115,7 +115,11 @@ def refuse_single_motors(robot: Mechanism, directions: Directions, experiment: E
     motors = [actuator.name for actuator in robot.actuators]
     spare = len(motors) - len(directions.names)
     shared = np.all(np.count_nonzero(directions.effort_map, axis=1) != 1)
-    wanted = [one for one in experiment.efforts or () if isinstance(one, int) or one not in directions.names]
+    wanted = [
+        choice
+        for choice in experiment.efforts or ()
+        if isinstance(choice, int) or choice not in directions.names
+    ]
     if wanted and shared and spare > 0:
         raise InputError(
             f"effort {wanted[0]}: there is no equation per motor here. {len(motors)} motors drive"

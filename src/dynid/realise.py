@@ -62,18 +62,18 @@ def realise(
     if options is None:
         notices = physical_test(space) if linear.status == CONVERGED else ()
         return linear, None, (*notices, *rotor_test(data.system, linear))
-    found = nearest_consistent(space, options)
+    closest = nearest_consistent(space, options)
     # Values known by full name come from a result without load, which reports them already.
-    standard = standard_set(space, found, options, problem.mechanism.known if experiment.unloaded else ())
+    standard = standard_set(space, closest, options, problem.mechanism.known if experiment.unloaded else ())
     if constraint is None:
         notices = (*physical_test(space), *rotor_test(data.system, linear))
         return linear, standard, (*notices, *standard.notices, *_failed(standard))
-    solution = consistent_solution(data.blocked(), linear, found, data.G @ found.chi)
+    solution = consistent_solution(data.blocked(), linear, closest, data.G @ closest.chi)
     if carried is not None:
         # With uncertain known values a larger residual is normal: no warning.
-        kept = tuple(one for one in solution.notices if one.code != "consistency-costs")
+        kept = tuple(remark for remark in solution.notices if remark.code != "consistency-costs")
         solution = replace(solution, notices=kept)
-    standard = replace(standard, is_estimate=found.status == SOLVED)
+    standard = replace(standard, is_estimate=closest.status == SOLVED)
     return solution, standard, (*rotor_test(data.system, linear), *standard.notices)
 
 
@@ -94,8 +94,8 @@ def consistent_values(
         space = standard_space(problem, experiment, data, linear, options)
     else:
         space = replace(space, U=information_root(data.system, linear), estimate=linear.chi)
-    found = consistent_program(space, options).solve()
-    return np.asarray(space.chi(found.x)) if found.status == SOLVED else None
+    optimum = consistent_program(space, options).solve()
+    return np.asarray(space.chi(optimum.x)) if optimum.status == SOLVED else None
 
 
 def _refuse_per_mass(options: Consistency | None, experiment: Experiment, model: str) -> None:
@@ -135,9 +135,9 @@ def _estimated_masses(problem: Problem, G: Float[Array, "v p"], chi: Float[Array
     """Body or payload -> its mass [kg] by the linear estimate, if determined."""
     first = (problem.parameters[int(np.argmax(row != 0))] for row in G)
     return {
-        one.owner: mass
-        for one, value in zip(first, chi.tolist(), strict=True)
-        if one.symbol == "M" and (mass := abs(value)) > 0.0
+        parameter.owner: mass
+        for parameter, value in zip(first, chi.tolist(), strict=True)
+        if parameter.symbol == "M" and (mass := abs(value)) > 0.0
     }
 
 

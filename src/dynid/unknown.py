@@ -115,9 +115,9 @@ UNKNOWNS: tuple[tuple[str, Callable[[Task], bool]], ...] = (
 
 def unknowns_of(task: Task) -> tuple[Unknown, ...]:
     """The unknowns of a task, in the order in which they are settled; none for a plain arm."""
-    found = [_loaded(place) for place, present in UNKNOWNS if present(task)]
-    found += task_case(task.mechanism, task.experiment).unknowns
-    return tuple(sorted(found, key=lambda one: one.of_equations))
+    active = [_loaded(place) for place, present in UNKNOWNS if present(task)]
+    active += task_case(task.mechanism, task.experiment).unknowns
+    return tuple(sorted(active, key=lambda unknown: unknown.of_equations))
 
 
 def settle(task: Task, *, refit: bool = False) -> tuple[Task, tuple[Settled, ...]]:

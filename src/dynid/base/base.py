@@ -209,8 +209,8 @@ def tie_regrouped(base: BaseSet, ties: Sequence[Sequence[int]]) -> BaseSet:
     """
     place = {i: k for k, i in enumerate(base.indices)}
     groups = [[place[i] for i in group if i in place] for group in ties]
-    own = tuple(base.standard[i] for i in base.indices)
-    T, _ = tying(own, [group for group in groups if len(group) > 1], {})
+    base_params = tuple(base.standard[i] for i in base.indices)
+    T, _ = tying(base_params, [group for group in groups if len(group) > 1], {})
     first = _first(T)
     return replace(
         base,
@@ -218,7 +218,7 @@ def tie_regrouped(base: BaseSet, ties: Sequence[Sequence[int]]) -> BaseSet:
         S=base.S @ T,
         K=base.K[first],
         G=base.G[first],
-        tied={**base.tied, **_members(own, T)},
+        tied={**base.tied, **_members(base_params, T)},
     )
 
 

@@ -103,14 +103,16 @@ def _feature_sets(m: int, degree: int | None) -> Iterator[list[_Monomial]]:
     for under in range(m):
         for d in (degree,) if degree is not None else (0, 1):
             if d >= 0:
-                yield [_over(one, under) for one in _polynomial(m, d + 1, range(m))]
+                yield [_over(monomial, under) for monomial in _polynomial(m, d + 1, range(m))]
     for angle in range(m):
         rest = [i for i in range(m) if i != angle]
         for d in (degree,) if degree is not None else (0, 1, 2):
             if d >= 0 and (rest or d == 0):
                 plain = _polynomial(m, d, rest)
                 turns = [(0, 0), (1, 0), (0, 1), (2, 0), (1, 1)]
-                yield [replace(one, angle=angle, cosine=c, sine=s) for one in plain for c, s in turns]
+                yield [
+                    replace(monomial, angle=angle, cosine=c, sine=s) for monomial in plain for c, s in turns
+                ]
 
 
 def _polynomial(m: int, degree: int, use: Sequence[int]) -> list[_Monomial]:
@@ -119,34 +121,34 @@ def _polynomial(m: int, degree: int, use: Sequence[int]) -> list[_Monomial]:
     return [_Monomial(tuple(factors.count(i) for i in range(m))) for factors in chosen]
 
 
-def _over(one: _Monomial, under: int) -> _Monomial:
+def _over(term: _Monomial, under: int) -> _Monomial:
     """A monomial divided by a constant."""
-    return replace(one, powers=tuple(e - (i == under) for i, e in enumerate(one.powers)))
+    return replace(term, powers=tuple(e - (i == under) for i, e in enumerate(term.powers)))
 
 
 def _fit_sum(X: Float[Array, "s m"], c: Float[Array, "s"], features: Sequence[_Monomial]) -> Iterator[_Sum]:
     """Sparse combination of `features` with simple fractions."""
     if not features or len(features) >= len(c):
         return
-    values = np.column_stack([one.value(X) for one in features])
+    values = np.column_stack([feature.value(X) for feature in features])
     size = np.linalg.norm(values, axis=0)
     if np.any(size == 0):
         return
     solution = np.linalg.lstsq(values / size, c, rcond=None)[0]
     terms = []
-    for weight, norm, one in zip(solution, size, features, strict=True):
+    for weight, norm, feature in zip(solution, size, features, strict=True):
         if abs(weight) > _INTEGER * np.linalg.norm(c):
             k = _fraction(float(weight / norm))
             if k is None:
                 return
-            terms.append((k, one))
+            terms.append((k, feature))
     if 0 < len(terms) <= 6:
         yield terms
 
 
 def _holds(X: Float[Array, "s m"], c: Float[Array, "s"], terms: _Sum) -> bool:
     """Whether the formula gives every sample."""
-    predicted = sum(float(k) * one.value(X) for k, one in terms)
+    predicted = sum(float(k) * monomial.value(X) for k, monomial in terms)
     return not np.any(np.abs(predicted - c) > _HOLDS * np.max(np.abs(c)))
 
 
@@ -161,26 +163,26 @@ def _sum_text(terms: _Sum, labels: Sequence[str]) -> str:
     """`d3^2 + r4^2`, `-d4 r4`, `2 r3`, `d2^2/d3`."""
     text = ""
     ordered = sorted(terms, key=lambda term: term[0] < 0)  # positive terms first: d4^2 - a3^2
-    for k, one in ordered:
+    for k, monomial in ordered:
         sign = "-" if k < 0 else "+"
-        body = _term_text(abs(k), one, labels)
+        body = _term_text(abs(k), monomial, labels)
         text += f" {sign} {body}" if text else ("-" if k < 0 else "") + body
     return text
 
 
-def _term_text(k: Fraction, one: _Monomial, labels: Sequence[str]) -> str:
+def _term_text(k: Fraction, monomial: _Monomial, labels: Sequence[str]) -> str:
     over, under = [], []
     if k.numerator != 1:
         over.append(str(k.numerator))
     if k.denominator != 1:
         under.append(str(k.denominator))
-    for label, power in zip(labels, one.powers, strict=True):
+    for label, power in zip(labels, monomial.powers, strict=True):
         if power:
             (over if power > 0 else under).append(_power(label, abs(power)))
-    if one.angle >= 0:
-        for function, power in (("cos", one.cosine), ("sin", one.sine)):
+    if monomial.angle >= 0:
+        for function, power in (("cos", monomial.cosine), ("sin", monomial.sine)):
             if power:
-                over.append(_power(f"{function}({labels[one.angle]})", power))
+                over.append(_power(f"{function}({labels[monomial.angle]})", power))
     top, bottom = " ".join(over) or "1", " ".join(under)
     if not bottom:
         return top

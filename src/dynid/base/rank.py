@@ -115,7 +115,7 @@ def confirmed_columns(
     Args:
         like: Decided for another matrix, with the same order.
     """
-    kept, dependent, zero = (list(some) for some in (like.kept, like.dependent, like.zero))
+    kept, dependent, zero = (list(indices) for indices in (like.kept, like.dependent, like.zero))
     norms = _column_norms(R)
     live = norms > ZERO_RTOL * max(norms.max(initial=0.0), np.finfo(float).tiny)
     if not live[kept + dependent].all() or live[zero].any() or not kept or len(R) < len(kept):
@@ -125,14 +125,14 @@ def confirmed_columns(
     before = np.searchsorted([place[i] for i in kept], [place[i] for i in dependent])
     # A dependent column is compared with the columns kept before it, as in the sweep.
     left = np.array([np.linalg.norm(T[m:, n + j]) for j, m in enumerate(before.tolist())])
-    own = np.abs(np.diag(T)[:n])
-    if own.min() <= rtol or left.max(initial=0.0) > rtol:
+    pivots = np.abs(np.diag(T)[:n])
+    if pivots.min() <= rtol or left.max(initial=0.0) > rtol:
         return None
     K = _combinations(T[:n, :n], T[:n, n:], rtol) * norms[dependent] / norms[kept, None]
     at = np.argsort([place[i] for i in kept + dependent])
     considered = np.array(kept + dependent)[at]
     sizes = norms[considered] / norms.max()
-    return _decision(considered, at < n, zero, K, np.concatenate([own, left])[at], sizes)
+    return _decision(considered, at < n, zero, K, np.concatenate([pivots, left])[at], sizes)
 
 
 def _decision(

@@ -78,13 +78,13 @@ def allowing_rounding(
     )
     if count == 0:
         return base
-    found = _without(count, base, again, rounding)
-    new = found.rank.rank
+    reduced = _without(count, base, again, rounding)
+    new = reduced.rank.rank
     if gap < DECIDED_GAP or new != old - count:
         undecided = notice("rank-undecided", "rounding", rounding=rounding, count=old - new, new=new, old=old)
         return replace(base, notices=(*base.notices, undecided))
     rounded = notice("rounded-geometry", rounding=rounding, count=old - new, new=new, old=old)
-    return replace(found, notices=(rounded,))
+    return replace(reduced, notices=(rounded,))
 
 
 def _below_gap(values: Float[Array, "kept"], rounding: float) -> tuple[int, float]:
@@ -110,8 +110,8 @@ def _without(count: int, base: BaseSet, again: Callable[..., BaseSet], rounding:
     A column that depends on a dropped one enlarges its rounding: the level is raised until no such column is
     kept.
     """
-    found, level = base, _SURE * rounding
-    while found.rank.rank > base.rank.rank - count:
-        found = again(rounding=level)
-        level = max(1.5 * level, float(found.rank.effects.min(initial=1.0)))
-    return found
+    reduced, level = base, _SURE * rounding
+    while reduced.rank.rank > base.rank.rank - count:
+        reduced = again(rounding=level)
+        level = max(1.5 * level, float(reduced.rank.effects.min(initial=1.0)))
+    return reduced

@@ -60,16 +60,16 @@ def structural_base(
         same = base_like(like, few, order, known, ties=groups, unit=unit)
         if same is not None and same.rank.gap >= _CLEAR_GAP and clear_of_rounding(same, rounding):
             return same
-    found: list[BaseSet] = []
+    candidates: list[BaseSet] = []
     for stretch in _STRETCHES:
         factor = model.structure(mechanism, parameters, directions, loads=loads, stretch=stretch)
         again = partial(base_set, parameters, factor, order, known, ties=groups, unit=unit)
         singular = partial(singular_values, parameters, factor, order, known, ties=groups, unit=unit)
-        found.append(allowing_rounding(again(), rounding, again, singular))
-        if found[-1].rank.gap >= _CLEAR_GAP or _has(found[-1], "rounded-geometry"):
-            return found[-1]
+        candidates.append(allowing_rounding(again(), rounding, again, singular))
+        if candidates[-1].rank.gap >= _CLEAR_GAP or _has(candidates[-1], "rounded-geometry"):
+            return candidates[-1]
     # None is clear: the clearest one is returned, with its own notice when it is undecided.
-    return max(found, key=lambda base: (not _has(base, "rank-undecided"), base.rank.gap))
+    return max(candidates, key=lambda base: (not _has(base, "rank-undecided"), base.rank.gap))
 
 
 def _unit(mechanism: Mechanism) -> float:

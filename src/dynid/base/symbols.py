@@ -93,7 +93,7 @@ def recover_symbols(
         for k, key in enumerate(keys):
             if found.get(key) is None:
                 found[key] = _formula(names, runs, k, matters[k], held, _length_degree(key, units))
-        if all(found[key] is not None for key, own in zip(keys, matters, strict=True) if own.any()):
+        if all(found[key] is not None for key, relevant in zip(keys, matters, strict=True) if relevant.any()):
             break
     texts = {}
     for k, key in enumerate(keys):
@@ -113,11 +113,13 @@ def _formula(
     degree: int | None,
 ) -> str | None:
     """Formula of coefficient k in the dimensions that matter, if there is one."""
-    own, c = np.flatnonzero(matters), runs.C[:, k]
+    relevant, c = np.flatnonzero(matters), runs.C[:, k]
     # Where a dimension changed the groupings themselves there is no coefficient to compare.
     known = np.isfinite(c)
     held = int(np.count_nonzero(known[-held:]))
-    return find_formula([names[i] for i in own.tolist()], runs.X[known][:, own], c[known], held, degree)
+    return find_formula(
+        [names[i] for i in relevant.tolist()], runs.X[known][:, relevant], c[known], held, degree
+    )
 
 
 def _evaluator(
@@ -130,12 +132,12 @@ def _evaluator(
     def evaluate(x: Float[Array, "constants"]) -> Float[Array, "keys"]:
         geometry = {**mechanism.geometry, **dict(zip(names, x.tolist(), strict=True))}
         try:
-            found = coefficients(rebuild(geometry))
+            values = coefficients(rebuild(geometry))
         except DynidError:  # an impossible geometry gives no information
             return np.full(len(keys), np.nan)
-        if not found.keys() >= set(keys):
+        if not values.keys() >= set(keys):
             return np.full(len(keys), np.nan)
-        return np.array([found[key] for key in keys])
+        return np.array([values[key] for key in keys])
 
     return evaluate
 

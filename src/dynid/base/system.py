@@ -80,8 +80,10 @@ class BaseSystem:
         """Standard parameters that no motion identifies separately -> the sums in which they act."""
         base, rows = self.base, self.base.relations()
         grouped = (base.standard[i] for i in base.dependent)
-        found = {one.name: invisible(one, rows) for one in grouped}
-        return found | dict.fromkeys(base.eliminated, "it has no effect on the efforts used, for any motion")
+        reasons = {parameter.name: invisible(parameter, rows) for parameter in grouped}
+        return reasons | dict.fromkeys(
+            base.eliminated, "it has no effect on the efforts used, for any motion"
+        )
 
     def values_of(self, standard: Mapping[str, float]) -> dict[str, float | None]:
         """Base values from standard ones (priors, truth); None where a required one is missing."""
@@ -183,10 +185,10 @@ def _affine(
     group: Group, S: Float[Array, "p v"], c: Float[Array, "p"]
 ) -> tuple[Int[Array, "k"], Float[Array, "c1 k1"]]:
     """Which new columns a group of rows has, and [[S, -c], [0, 1]] over them: Y minus the known part."""
-    own = S[group.columns]
-    columns = np.flatnonzero(np.any(own != 0, axis=0))
-    affine = np.zeros((len(own) + 1, len(columns) + 1))
-    affine[:-1, :-1], affine[:-1, -1], affine[-1, -1] = own[:, columns], -c[group.columns], 1.0
+    S_group = S[group.columns]
+    columns = np.flatnonzero(np.any(S_group != 0, axis=0))
+    affine = np.zeros((len(S_group) + 1, len(columns) + 1))
+    affine[:-1, :-1], affine[:-1, -1], affine[-1, -1] = S_group[:, columns], -c[group.columns], 1.0
     return columns, affine
 
 
@@ -228,12 +230,12 @@ def _norms(group: Group, parameters: Sequence[Parameter]) -> tuple[float, float]
 def _unseen(
     base: BaseSet, rank: ColumnRank, rows: Sequence[Mapping[str, float]], why: Mapping[str, str]
 ) -> dict[str, str]:
-    own = {k: base.standard[base.indices[k]] for k in (*rank.zero, *rank.dependent)}
-    found = {k: why.get(own[k].name) or _why_zero(own[k]) for k in rank.zero}
+    parameters = {k: base.standard[base.indices[k]] for k in (*rank.zero, *rank.dependent)}
+    reasons = {k: why.get(parameters[k].name) or _why_zero(parameters[k]) for k in rank.zero}
     for k in rank.dependent:
-        found[k] = invisible(own[k], rows, " in these data")
-        found[k] += f"; {why[own[k].name]}" if own[k].name in why else ""
-    return {base.names[k]: found[k] for k in sorted(found)}
+        reasons[k] = invisible(parameters[k], rows, " in these data")
+        reasons[k] += f"; {why[parameters[k].name]}" if parameters[k].name in why else ""
+    return {base.names[k]: reasons[k] for k in sorted(reasons)}
 
 
 def _why_zero(parameter: Parameter) -> str:

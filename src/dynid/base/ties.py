@@ -74,15 +74,15 @@ def _entries(
     for joint in mechanism.joints:
         if joint.name == member:
             owners.update({name: name[len(member) :] for name in joint.coordinates})
-    found = {(p.symbol, owners[p.owner]): i for i, p in enumerate(parameters) if p.owner in owners}
-    if not found:
+    indices = {(p.symbol, owners[p.owner]): i for i, p in enumerate(parameters) if p.owner in owners}
+    if not indices:
         names = list(dict.fromkeys(p.owner for p in parameters))
         raise InputError(
             f"tie member '{member}' has no parameters" + nearest(member, names),
             file=mechanism.file,
             remedy="name bodies or joints of the robot",
         )
-    return found
+    return indices
 
 
 def _equal_entries(tie: Tie, tables: Sequence[Mapping[tuple[str, str], int]]) -> list[tuple[int, ...]]:

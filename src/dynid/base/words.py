@@ -24,8 +24,8 @@ def spoken(parameter: Parameter) -> str:
     """`the mass of link2`, `the moment of inertia XX of link2`, `the Coulomb friction of joint3`."""
     symbol, owner = parameter.symbol, parameter.owner
     if parameter.kind == "inertial" and symbol != "M":
-        what = "the first moment" if symbol.startswith("M") else "the moment of inertia"
-        return f"{what} {symbol} of {owner}"
+        quantity = "the first moment" if symbol.startswith("M") else "the moment of inertia"
+        return f"{quantity} {symbol} of {owner}"
     plain = symbol.rstrip("+-")
     if plain not in _SPOKEN:
         return parameter.name

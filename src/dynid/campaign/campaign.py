@@ -49,7 +49,7 @@ class Campaign:
     @property
     def set_aside(self) -> tuple[Outcome, ...]:
         """Runs without a result."""
-        return tuple(one for one in self.outcomes if one.reason)
+        return tuple(outcome for outcome in self.outcomes if outcome.reason)
 
 
 def run_campaign(
@@ -94,10 +94,10 @@ def run_campaign(
 
 def _claim(folder: Path) -> None:
     """Make the folder; one with other files is refused."""
-    own = {*_WRITTEN, FILE, RUNS, FACTORS, JOINED, ".lock"}
+    expected = {*_WRITTEN, FILE, RUNS, FACTORS, JOINED, ".lock"}
     try:
         folder.mkdir(parents=True, exist_ok=True)
-        foreign = sorted(one.name for one in folder.iterdir() if one.name not in own)
+        foreign = sorted(entry.name for entry in folder.iterdir() if entry.name not in expected)
         (folder / RUNS).mkdir(exist_ok=True)
     except OSError as error:
         raise InputError(
@@ -118,10 +118,10 @@ def _journal(folder: Path, runs: Sequence[Run], joined: bool) -> dict[str, Outco
     for run in runs:
         if run.name not in journal:
             continue
-        own, outcome = journal[run.name]
+        recorded, outcome = journal[run.name]
         files = [folder / RUNS / run.name / "result.json"]
         files += [folder / FACTORS / f"{run.name}.npz"] if joined and not outcome.apart else []
-        if own == digest(run) and (outcome.reason or all(file.is_file() for file in files)):
+        if recorded == digest(run) and (outcome.reason or all(file.is_file() for file in files)):
             kept[run.name] = outcome
     return kept
 
@@ -137,11 +137,11 @@ def _computed(
 ) -> dict[str, Outcome]:
     """Outcomes by name; each is written as soon as it is there."""
     began = time.monotonic()
-    found: dict[str, Outcome] = {}
+    outcomes: dict[str, Outcome] = {}
     digests = {run.name: digest(run) for run in runs}
 
     def left() -> list[Run]:
-        return [run for run in runs if run.name not in found]
+        return [run for run in runs if run.name not in outcomes]
 
     for run, result in completed(work, left, jobs, cluster):
         made = result if isinstance(result, Made) else Made(Outcome(run.name, reason=_failure(result)))
@@ -151,14 +151,14 @@ def _computed(
             (folder / FACTORS).mkdir(exist_ok=True)
             _replace(folder / FACTORS / f"{run.name}.npz", made.factors)
         write_entry(folder, digests[run.name], made.outcome)
-        found[run.name] = made.outcome
+        outcomes[run.name] = made.outcome
         if finished is not None:
             finished(made.outcome)
         if progress is not None:
-            share = len(found) / len(runs)
+            share = len(outcomes) / len(runs)
             seconds = (time.monotonic() - began) * (1.0 / share - 1.0)
-            progress(f"{len(found)} of {len(runs)} runs, about {_duration(seconds)} left", share)
-    return found
+            progress(f"{len(outcomes)} of {len(runs)} runs, about {_duration(seconds)} left", share)
+    return outcomes
 
 
 def _work(folder: str, joined: bool, run: Run) -> Made:
@@ -216,7 +216,7 @@ def summary_document(done: Campaign) -> dict[str, Any]:
         "name": done.name,
         "results": results,
         "set_aside": aside,
-        "joined": [one.document() for one in done.joined],
+        "joined": [robot_result.document() for robot_result in done.joined],
         **done.fleet.document(),
     }
 
@@ -285,24 +285,26 @@ def _stamp(place: str) -> Any:
         return remote_stamp(place)
     path = Path(place)
     if path.is_dir():
-        return sorted((one.name, one.stat().st_size, one.stat().st_mtime_ns) for one in path.iterdir())
+        return sorted(
+            (entry.name, entry.stat().st_size, entry.stat().st_mtime_ns) for entry in path.iterdir()
+        )
     return (path.stat().st_size, path.stat().st_mtime_ns) if path.is_file() else None
 
 
 def read_journal(folder: Path) -> dict[str, tuple[str, Outcome]]:
     """Name of a run -> digest of its inputs, and its outcome; a last line that was cut off is ignored."""
-    found: dict[str, tuple[str, Outcome]] = {}
+    journal: dict[str, tuple[str, Outcome]] = {}
     file = folder / FILE
     if not file.is_file():
-        return found
+        return journal
     for line in file.read_text(encoding="utf-8", errors="replace").splitlines():
         try:
             entry = json.loads(line)
             outcome = _outcome(entry["outcome"])
-            found[outcome.name] = (str(entry["digest"]), outcome)
+            journal[outcome.name] = (str(entry["digest"]), outcome)
         except (ValueError, KeyError, TypeError):
             continue
-    return found
+    return journal
 
 
 def _outcome(entry: Mapping[str, Any]) -> Outcome:

@@ -118,14 +118,14 @@ def _coarse(groups: Sequence[Group], parts: int) -> tuple[Group, ...]:
         for run, time in group.places:
             key = group.log, _part(time, counts[group.log], parts)
             first[key] = min(run, first.get(key, run))
-    found = []
+    coarser = []
     for group in groups:
         count = counts[group.log]
         blocks: dict[int, list[Factor]] = {}
         for (_, time), block in zip(group.places, group.blocks, strict=True):
             blocks.setdefault(_part(time, count, parts), []).append(block)
         numbers = sorted(blocks)
-        found.append(
+        coarser.append(
             replace(
                 group,
                 blocks=tuple(merge(blocks[number]) for number in numbers),
@@ -134,7 +134,7 @@ def _coarse(groups: Sequence[Group], parts: int) -> tuple[Group, ...]:
                 seconds=group.seconds * count / min(parts, count),
             )
         )
-    return tuple(found)
+    return tuple(coarser)
 
 
 def _part(time: int, count: int, parts: int) -> int:
@@ -149,20 +149,21 @@ def _one_log(logs: Sequence[tuple[Group, ...]]) -> tuple[Group, ...]:
     for group in (group for groups in logs for group in groups):
         members.setdefault(group.name, []).append(group)
     lengths = [
-        groups[0].seconds * max(1 + max(t for _, t in one.places) for one in groups) for groups in logs
+        groups[0].seconds * max(1 + max(t for _, t in log_group.places) for log_group in groups)
+        for groups in logs
     ]
     like = logs[0][0]
     return tuple(
         replace(
-            own[0],
+            namesakes[0],
             log=like.log,
-            blocks=(merge([block for group in own for block in group.blocks]),),
+            blocks=(merge([block for group in namesakes for block in group.blocks]),),
             times=np.zeros(1, dtype=int),
             runs=np.zeros(1, dtype=int),
             seconds=sum(lengths),
             path=like.path,
         )
-        for own in members.values()
+        for namesakes in members.values()
     )
 
 
@@ -222,7 +223,7 @@ def read_leaf(file: Path) -> Leaf:
             groups.append(group)
         count = len(header["indices"])
         base = BaseSet(
-            tuple(Parameter(**one) for one in header["standard"]),
+            tuple(Parameter(**fields) for fields in header["standard"]),
             tuple(header["indices"]),
             arrays["S"],
             arrays["c"],

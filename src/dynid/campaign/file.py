@@ -121,7 +121,7 @@ def runs_of(campaign: CampaignFile, file: PathLike, folder: PathLike | None = No
     home = Path(file).resolve().parent
     start = home if folder is None else Path(folder).resolve()
     variants = campaign.variants or {"": {}}
-    found: list[Run] = []
+    planned: list[Run] = []
     for entry in campaign.runs:
         robot = entry.robot
         if "/" in robot or "\\" in robot or Path(robot).suffix:
@@ -129,9 +129,9 @@ def runs_of(campaign: CampaignFile, file: PathLike, folder: PathLike | None = No
         for fields, logs in _matches(entry, start, file):
             for variant, settings in variants.items():
                 merged = {**campaign.settings, **entry.settings, **settings}
-                found.append(_run(entry, robot, fields, logs, merged, variant))
-    _refuse_doubled(found, file)
-    return tuple(found)
+                planned.append(_run(entry, robot, fields, logs, merged, variant))
+    _refuse_doubled(planned, file)
+    return tuple(planned)
 
 
 def _run(

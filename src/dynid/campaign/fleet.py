@@ -111,10 +111,10 @@ class Fleet:
     def document(self) -> dict[str, Any]:
         """For `summary.json`."""
         return {
-            "changes": [asdict(one) for one in self.changes],
+            "changes": [asdict(change) for change in self.changes],
             "pooled": [
-                {**asdict(one), "unlike": [{"robot": name, "p": p} for name, p in one.unlike]}
-                for one in self.pooled
+                {**asdict(entry), "unlike": [{"robot": name, "p": p} for name, p in entry.unlike]}
+                for entry in self.pooled
             ],
         }
 
@@ -134,20 +134,20 @@ def fleet_of(samples: Iterable[Sample]) -> Fleet:
     """Changes over time and differences between robots, with false alarms controlled over all tests."""
     kept = tuple(samples)
     groups: dict[tuple[str, str, str], list[Sample]] = {}
-    for one in kept:
-        groups.setdefault((one.variant, one.parameter, one.unit), []).append(one)
+    for sample in kept:
+        groups.setdefault((sample.variant, sample.parameter, sample.unit), []).append(sample)
     changes: list[Change] = []
     pooled: list[Pooled] = []
     most = 0  # dates of a robot
     for (variant, parameter, unit), members in groups.items():
         series = _series(members)
-        most = max(most, *(len(set(one.t.tolist())) for one in series))
+        most = max(most, *(len(set(history.t.tolist())) for history in series))
         extra = _extra_variance(series)
         changes += [
-            found
-            for one in series
-            if len(set(one.t.tolist())) >= _LEAST
-            for found in _tested(one, extra, variant, parameter, unit)
+            change
+            for history in series
+            if len(set(history.t.tolist())) >= _LEAST
+            for change in _tested(history, extra, variant, parameter, unit)
         ]
         if len(series) > 1:
             pooled.append(_pooled(series, extra, variant, parameter, unit))
@@ -171,26 +171,28 @@ def number_of(date: str) -> float | None:
 
 def _series(members: Sequence[Sample]) -> list[_Series]:
     by_robot: dict[str, list[tuple[float, Sample]]] = {}
-    for order, one in enumerate(members):
-        number = number_of(one.date)
-        by_robot.setdefault(one.robot, []).append((order if number is None else number, one))
-    found = []
+    for order, sample in enumerate(members):
+        number = number_of(sample.date)
+        by_robot.setdefault(sample.robot, []).append((order if number is None else number, sample))
+    histories = []
     for robot, dated in by_robot.items():
         dated.sort(key=lambda pair: pair[0])
         t = np.array([number for number, _ in dated])
-        values, sigma = (np.array([getattr(one, key) for _, one in dated]) for key in ("value", "sigma"))
-        found.append(_Series(robot, tuple(one.date for _, one in dated), t, values, sigma))
-    return found
+        values, sigma = (
+            np.array([getattr(sample, key) for _, sample in dated]) for key in ("value", "sigma")
+        )
+        histories.append(_Series(robot, tuple(sample.date for _, sample in dated), t, values, sigma))
+    return histories
 
 
-def _line(one: _Series, extra: float) -> tuple[float, float, float, float]:
+def _line(history: _Series, extra: float) -> tuple[float, float, float, float]:
     """Weighted line: slope, its deviation, squares of the weighted residuals, mean."""
-    w = 1.0 / (one.sigma**2 + extra)
-    mean_t, mean_y = np.average(one.t, weights=w), np.average(one.y, weights=w)
-    t = one.t - mean_t
+    w = 1.0 / (history.sigma**2 + extra)
+    mean_t, mean_y = np.average(history.t, weights=w), np.average(history.y, weights=w)
+    t = history.t - mean_t
     spread = float(np.sum(w * t**2))
-    slope = float(np.sum(w * t * one.y)) / spread if spread > 0.0 else 0.0
-    rest = one.y - mean_y - slope * t
+    slope = float(np.sum(w * t * history.y)) / spread if spread > 0.0 else 0.0
+    rest = history.y - mean_y - slope * t
     deviation = 1.0 / math.sqrt(spread) if spread > 0.0 else math.inf
     return slope, deviation, float(np.sum(w * rest**2)), float(mean_y)
 
@@ -200,12 +202,12 @@ def _extra_variance(series: Sequence[_Series]) -> float:
 
     It is the value at which the typical robot has as much scatter as it should: chi^2 = n - 2.
     """
-    long = [one for one in series if len(set(one.t.tolist())) >= _LEAST]
+    long = [history for history in series if len(set(history.t.tolist())) >= _LEAST]
     if not long:
         return 0.0
 
-    robot = np.repeat(np.arange(len(long)), [len(one.t) for one in long])
-    t, y, sigma = (np.concatenate([getattr(one, key) for one in long]) for key in ("t", "y", "sigma"))
+    robot = np.repeat(np.arange(len(long)), [len(history.t) for history in long])
+    t, y, sigma = (np.concatenate([getattr(history, key) for history in long]) for key in ("t", "y", "sigma"))
     k = np.bincount(robot) - 2.0
     # The median of chi^2 with k degrees of freedom is k (1 - 2 / (9 k))^3, by Wilson and Hilferty.
     usual = k * (1.0 - 2.0 / (9.0 * k)) ** 3
@@ -219,7 +221,7 @@ def _extra_variance(series: Sequence[_Series]) -> float:
         squares = np.bincount(robot, w * (dy - slope[robot] * dt) ** 2)
         return float(np.median(squares / usual)) - 1.0
 
-    most = max(float(np.var(one.y)) for one in long) * len(y) + float(np.max(sigma**2))
+    most = max(float(np.var(history.y)) for history in long) * len(y) + float(np.max(sigma**2))
     return _root(excess, most)
 
 
@@ -238,44 +240,52 @@ def _p_value(z: float, dof: float) -> float:
     return float(2.0 * stdtr(dof, -abs(z)))
 
 
-def _tested(one: _Series, extra: float, variant: str, parameter: str, unit: str) -> list[Change]:
+def _tested(history: _Series, extra: float, variant: str, parameter: str, unit: str) -> list[Change]:
     """The likelier of a drift and a step, with its probability by chance before correction."""
-    slope, deviation, rest, mean = _line(one, extra)
-    dof = float(max(len(one.t) - 2, 1)) if extra == 0.0 else 1e3
+    slope, deviation, rest, mean = _line(history, extra)
+    dof = float(max(len(history.t) - 2, 1)) if extra == 0.0 else 1e3
     size = abs(mean) or 1.0
     drift = _p_value(slope / deviation, max(dof, 30.0)) if math.isfinite(deviation) else 1.0
-    length = float(one.t[-1] - one.t[0])
-    found = Change(
-        one.robot,
+    length = float(history.t[-1] - history.t[0])
+    change = Change(
+        history.robot,
         variant,
         parameter,
         unit,
         "drift",
         slope,
         100.0 * slope * length / size,
-        one.dates[0],
+        history.dates[0],
         drift,
     )
-    place, jump, squares, step = _step(one, extra)
+    place, jump, squares, step = _step(history, extra)
     if place and squares < rest and step < drift:
-        found = Change(
-            one.robot, variant, parameter, unit, "step", 0.0, 100.0 * jump / size, one.dates[place], step
+        change = Change(
+            history.robot,
+            variant,
+            parameter,
+            unit,
+            "step",
+            0.0,
+            100.0 * jump / size,
+            history.dates[place],
+            step,
         )
     # Two kinds were tried.
-    return [replace(found, p=min(1.0, 2.0 * found.p))]
+    return [replace(change, p=min(1.0, 2.0 * change.p))]
 
 
-def _step(one: _Series, extra: float) -> tuple[int, float, float, float]:
+def _step(history: _Series, extra: float) -> tuple[int, float, float, float]:
     """The best step: its place, size, squares left, and probability (over all places); place 0: none."""
-    w = 1.0 / (one.sigma**2 + extra)
+    w = 1.0 / (history.sigma**2 + extra)
     best = (0, 0.0, math.inf, 1.0)
-    places = [k for k in range(2, len(one.y) - 1) if one.t[k] > one.t[k - 1]]
+    places = [k for k in range(2, len(history.y) - 1) if history.t[k] > history.t[k - 1]]
     for k in places:
         before, after = slice(None, k), slice(k, None)
-        means = [float(np.average(one.y[part], weights=w[part])) for part in (before, after)]
+        means = [float(np.average(history.y[part], weights=w[part])) for part in (before, after)]
         deviation = math.sqrt(sum(1.0 / float(np.sum(w[part])) for part in (before, after)))
         left = sum(
-            float(np.sum(w[part] * (one.y[part] - mean) ** 2))
+            float(np.sum(w[part] * (history.y[part] - mean) ** 2))
             for part, mean in zip((before, after), means, strict=True)
         )
         jump = means[1] - means[0]
@@ -297,39 +307,43 @@ def _holm(p: Sequence[float]) -> list[float]:
 
 def _alarms(changes: Sequence[Change], looks: int) -> tuple[Change, ...]:
     """Changes that are not chance, at the look of that number."""
-    corrected = _holm([min(1.0, one.p * looks**2 * math.pi**2 / 6.0) for one in changes])
-    found = [
-        Change(**{**asdict(one), "p": p}) for one, p in zip(changes, corrected, strict=True) if p < ALARM
+    corrected = _holm([min(1.0, change.p * looks**2 * math.pi**2 / 6.0) for change in changes])
+    alarms = [
+        Change(**{**asdict(change), "p": p})
+        for change, p in zip(changes, corrected, strict=True)
+        if p < ALARM
     ]
-    return tuple(sorted(found, key=lambda one: one.p))
+    return tuple(sorted(alarms, key=lambda change: change.p))
 
 
 def _pooled(series: Sequence[_Series], extra: float, variant: str, parameter: str, unit: str) -> Pooled:
     """Mean of the robots and the deviation between them (Paule and Mandel), and who differs."""
-    w = [1.0 / (one.sigma**2 + extra) for one in series]
-    means = np.array([float(np.average(one.y, weights=own)) for one, own in zip(series, w, strict=True)])
-    own = np.array([1.0 / float(np.sum(one)) for one in w])
-    between = _between(means, own)
-    weights = 1.0 / (own + between)
+    w = [1.0 / (history.sigma**2 + extra) for history in series]
+    means = np.array(
+        [float(np.average(history.y, weights=w_robot)) for history, w_robot in zip(series, w, strict=True)]
+    )
+    variances = np.array([1.0 / float(np.sum(w_robot)) for w_robot in w])
+    between = _between(means, variances)
+    weights = 1.0 / (variances + between)
     mean = float(np.average(means, weights=weights))
     unlike: list[tuple[str, float]] = []
     if len(series) >= _ROBOTS:
-        for k, one in enumerate(series):
+        for k, history in enumerate(series):
             rest = np.arange(len(series)) != k
-            spread = _between(means[rest], own[rest])
-            others = 1.0 / (own[rest] + spread)
+            spread = _between(means[rest], variances[rest])
+            others = 1.0 / (variances[rest] + spread)
             middle = float(np.average(means[rest], weights=others))
-            z = (means[k] - middle) / math.sqrt(own[k] + spread + 1.0 / float(np.sum(others)))
-            unlike.append((one.robot, _p_value(float(z), len(series) - 2.0)))
+            z = (means[k] - middle) / math.sqrt(variances[k] + spread + 1.0 / float(np.sum(others)))
+            unlike.append((history.robot, _p_value(float(z), len(series) - 2.0)))
     sigma = 1.0 / math.sqrt(float(np.sum(weights)))
     return Pooled(variant, parameter, unit, len(series), mean, sigma, math.sqrt(between), tuple(unlike))
 
 
-def _between(means: Float[Array, "r"], own: Float[Array, "r"]) -> float:
+def _between(means: Float[Array, "r"], variances: Float[Array, "r"]) -> float:
     """Variance between robots at which the scatter of their means is as expected: chi^2 = r - 1."""
 
     def excess(between: float) -> float:
-        weights = 1.0 / (own + between)
+        weights = 1.0 / (variances + between)
         return float(np.sum(weights * (means - np.average(means, weights=weights)) ** 2)) - (len(means) - 1.0)
 
     return _root(excess, float(np.var(means)) * len(means)) if len(means) > 1 else 0.0
@@ -337,13 +351,13 @@ def _between(means: Float[Array, "r"], own: Float[Array, "r"]) -> float:
 
 def _with_unlike(pooled: Sequence[Pooled]) -> tuple[Pooled, ...]:
     """Robots that differ, corrected over all parameters and robots."""
-    tests = [(i, name, p) for i, one in enumerate(pooled) for name, p in one.unlike]
+    tests = [(i, name, p) for i, entry in enumerate(pooled) for name, p in entry.unlike]
     corrected = _holm([p for _, _, p in tests])
     named: dict[int, list[tuple[str, float]]] = {}
     for (i, name, _), p in zip(tests, corrected, strict=True):
         if p < ALARM:
             named.setdefault(i, []).append((name, p))
     return tuple(
-        replace(one, unlike=tuple(sorted(named.get(i, ()), key=lambda pair: pair[1])))
-        for i, one in enumerate(pooled)
+        replace(entry, unlike=tuple(sorted(named.get(i, ()), key=lambda pair: pair[1])))
+        for i, entry in enumerate(pooled)
     )

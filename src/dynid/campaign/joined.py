@@ -157,12 +157,12 @@ def joined_estimate(files: Sequence[Path], like: Estimate, names: Sequence[str])
     solution = estimator_named(first.estimator, first.options).linear(seen.system)
     settings = experiment_of(like.provenance["options"]).uncertainty
     parts = estimate_parameters(seen, solution, settings=settings)
-    known = {one.name: one for one in like.parameters}
+    known = {parameter.name: parameter for parameter in like.parameters}
     parameters = tuple(
-        replace(one, grouping=known[one.name].grouping, prior=known[one.name].prior)
-        if one.name in known
-        else one
-        for one in parts.parameters
+        replace(parameter, grouping=known[parameter.name].grouping, prior=known[parameter.name].prior)
+        if parameter.name in known
+        else parameter
+        for parameter in parts.parameters
     )
     chi = np.asarray(seen.S @ solution.chi + seen.base.c)
     weights = dict(zip((group.name for group in system.groups), solution.weights.tolist(), strict=True))

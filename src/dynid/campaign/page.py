@@ -24,9 +24,11 @@ _ORDER = {"bad": 0, "care": 1, "good": 2}
 
 def campaign_html(done: Campaign) -> str:
     """The page: what needs attention first, then parameters over all robots, then the runs."""
-    pairs = [(run, one) for run, one in zip(done.runs, done.outcomes, strict=True) if not one.reason]
+    pairs = [
+        (run, outcome) for run, outcome in zip(done.runs, done.outcomes, strict=True) if not outcome.reason
+    ]
     pairs.sort(key=lambda pair: (_ORDER.get(pair[1].verdict, 3), pair[0].name))
-    counts = Counter(one.verdict for _, one in pairs)
+    counts = Counter(outcome.verdict for _, outcome in pairs)
     page = render(
         "campaign.html",
         done=done,
@@ -36,8 +38,8 @@ def campaign_html(done: Campaign) -> str:
         robots=len({run.unit for run, _ in pairs}),
         changes=done.fleet.changes[:_MOST_ROWS],
         aside=done.set_aside[:_MOST_ROWS],
-        joined=sorted(done.joined, key=lambda one: (not one.reason, not one.left_out))[:_MOST_ROWS],
-        charts=[_chart(one, done.fleet.samples) for one in done.fleet.changes[:_MOST_CHARTS]],
+        joined=sorted(done.joined, key=lambda robot: (not robot.reason, not robot.left_out))[:_MOST_ROWS],
+        charts=[_chart(change, done.fleet.samples) for change in done.fleet.changes[:_MOST_CHARTS]],
         alarm=ALARM,
         style=page_style(),
         policy=static_policy(),
@@ -47,14 +49,18 @@ def campaign_html(done: Campaign) -> str:
 
 def _chart(change: Change, samples: Sequence[Sample]) -> Markup:
     """Value with 95 % intervals over the dates, as a drawing."""
-    own = [
-        one
-        for one in samples
-        if (one.robot, one.variant, one.parameter) == (change.robot, change.variant, change.parameter)
+    history = [
+        sample
+        for sample in samples
+        if (sample.robot, sample.variant, sample.parameter)
+        == (change.robot, change.variant, change.parameter)
     ]
-    numbers = [number_of(one.date) for one in own]
+    numbers = [number_of(sample.date) for sample in history]
     t = np.array([k if x is None else x for k, x in enumerate(numbers)], float)
-    y, half = (np.array(x) for x in ([one.value for one in own], [1.96 * one.sigma for one in own]))
+    y, half = (
+        np.array(x)
+        for x in ([sample.value for sample in history], [1.96 * sample.sigma for sample in history])
+    )
     low, high = float(np.min(y - half)), float(np.max(y + half))
 
     def across(x: float) -> float:
@@ -74,8 +80,8 @@ def _chart(change: Change, samples: Sequence[Sample]) -> Markup:
         points=points,
         low=low,
         high=high,
-        first=own[int(np.argmin(t))].date,
-        last=own[int(np.argmax(t))].date,
+        first=history[int(np.argmin(t))].date,
+        last=history[int(np.argmax(t))].date,
         width=_WIDTH,
         height=_HEIGHT,
     )

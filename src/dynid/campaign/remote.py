@@ -26,7 +26,7 @@ def remote_paths(pattern: str) -> list[str]:
     """Addresses that match a pattern of an object store."""
     with _refusing(pattern):
         system, path = _fsspec().core.url_to_fs(pattern)
-        return sorted(system.unstrip_protocol(one) for one in system.glob(path))
+        return sorted(system.unstrip_protocol(key) for key in system.glob(path))
 
 
 def remote_stamp(place: str) -> list[str]:

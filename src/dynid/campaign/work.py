@@ -103,7 +103,10 @@ def _made(run: Run, estimate: Estimate, failure: str, folder: str, seconds: floa
 
     from dynid.report.output import result_files
 
-    parameters = tuple((one.name, one.unit, one.value, one.sigma) for one in estimate.parameters)
+    parameters = tuple(
+        (parameter.name, parameter.unit, parameter.value, parameter.sigma)
+        for parameter in estimate.parameters
+    )
     verdict = "bad" if failure else estimate.verdict.level
     headline = failure or estimate.verdict.headline
     outcome = Outcome(run.name, verdict, headline, parameters=parameters, seconds=seconds)

@@ -51,7 +51,7 @@ def changed_problem(task: Task, problem: Problem, values: Mapping[str, float]) -
         return other
     # Directions that a motion chooses itself must be those of the problem, not another basis.
     pairs = zip(other.sources, problem.sources, strict=True)
-    return replace(other, sources=tuple(other.rows_along(own.motion, like) for own, like in pairs))
+    return replace(other, sources=tuple(other.rows_along(source.motion, like) for source, like in pairs))
 
 
 def estimate_slopes(

@@ -41,9 +41,9 @@ class Finished:
         given = list(answers)
         return replace(
             self,
-            notices=(*self.notices, *(one for one in given if isinstance(one, Notice))),
-            tests=(*self.tests, *(one for one in given if isinstance(one, ResidualTest))),
-            choices={**self.choices, **dict(one for one in given if isinstance(one, tuple))},
+            notices=(*self.notices, *(answer for answer in given if isinstance(answer, Notice))),
+            tests=(*self.tests, *(answer for answer in given if isinstance(answer, ResidualTest))),
+            choices={**self.choices, **dict(answer for answer in given if isinstance(answer, tuple))},
         )
 
 

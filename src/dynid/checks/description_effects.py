@@ -45,10 +45,10 @@ def described(fit: Fit) -> Description | None:
         return None
     names = (*robot.geometry, *(f"{ZERO}{name}" for name in zero_names(robot)))
     try:
-        found = _effects(fit, _spread(names))
+        effects = _effects(fit, _spread(names))
     except InputError:  # a part of a log may be too short, or a changed robot may not close
         return None
-    return Description(gravity=tuple(float(x) for x in robot.gravity), per_thousandth=found)
+    return Description(gravity=tuple(float(x) for x in robot.gravity), per_thousandth=effects)
 
 
 def sensitive(found: Description | None, parameters: Sequence[ParameterEstimate]) -> Iterator[Notice]:
@@ -58,11 +58,13 @@ def sensitive(found: Description | None, parameters: Sequence[ParameterEstimate]
     """
     effects = {} if found is None else found.per_thousandth
     known = {
-        one.name
-        for one in parameters
-        if one.essential and one.sigma_rel_percent is not None and one.sigma_rel_percent < _KNOWN_PERCENT
+        parameter.name
+        for parameter in parameters
+        if parameter.essential
+        and parameter.sigma_rel_percent is not None
+        and parameter.sigma_rel_percent < _KNOWN_PERCENT
     }
-    largest = {name: next(iter(own.items())) for name, own in effects.items() if name in known}
+    largest = {name: next(iter(shifts.items())) for name, shifts in effects.items() if name in known}
     moved = [(name, *effect) for name, effect in largest.items() if abs(effect[1]) > 1.0]
     if moved:
         shown = ", ".join(f"{name} by {abs(x):.2g} sigma ({about})" for name, about, x in moved[:_MOST_NAMED])
@@ -79,16 +81,16 @@ def _spread(names: tuple[str, ...]) -> tuple[str, ...]:
 def _effects(fit: Fit, names: tuple[str, ...]) -> dict[str, dict[str, float]]:
     """Parameter -> quantity -> change in sigma for a thousandth, the largest first."""
     slopes = part_slopes(fit, names)
-    found: dict[str, dict[str, float]] = {}
-    for i, one in enumerate(fit.linear_parts.parameters):
-        if not one.sigma:
+    effects: dict[str, dict[str, float]] = {}
+    for i, parameter in enumerate(fit.linear_parts.parameters):
+        if not parameter.sigma:
             continue
-        change = THOUSANDTH * slopes[i] / one.sigma
+        change = THOUSANDTH * slopes[i] / parameter.sigma
         order = np.argsort(-np.abs(change), kind="stable")
-        own = {names[k]: float(change[k]) for k in order if abs(change[k]) > _SHOWN}
-        if own:
-            found[one.name] = own
-    return dict(sorted(found.items(), key=lambda item: -abs(next(iter(item[1].values())))))
+        changes = {names[k]: float(change[k]) for k in order if abs(change[k]) > _SHOWN}
+        if changes:
+            effects[parameter.name] = changes
+    return dict(sorted(effects.items(), key=lambda item: -abs(next(iter(item[1].values())))))
 
 
 def part_slopes(fit: Fit, names: tuple[str, ...]) -> Float[Array, "v k"]:
@@ -105,7 +107,7 @@ def part_slopes(fit: Fit, names: tuple[str, ...]) -> Float[Array, "v k"]:
         above = current(task.mechanism, name) + STEP
         changed.append(changed_problem(short, part, {name: above}))
     sources = [
-        slope_rows(source, [(one.sources[i], None) for one in changed], [STEP] * len(names), fit.chi)
+        slope_rows(source, [(shifted.sources[i], None) for shifted in changed], [STEP] * len(names), fit.chi)
         for i, source in enumerate(part.sources)
     ]
     weights = {
@@ -128,6 +130,6 @@ def part_slopes(fit: Fit, names: tuple[str, ...]) -> Float[Array, "v k"]:
 
 def _part(log: Log) -> Log:
     """The middle of the longest segment of a log."""
-    a, b = max(log.segments, key=lambda one: one[1] - one[0])
+    a, b = max(log.segments, key=lambda span: span[1] - span[0])
     start = max(a, (a + b - _SAMPLES) // 2)
     return replace(log, segments=((start, min(b, start + _SAMPLES)),))

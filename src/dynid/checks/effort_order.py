@@ -90,13 +90,13 @@ def refuse_misplaced(
     best = _Order(tuple(range(k)), (1,) * k)
     start = least = _Placed(factors, best.place, v).residual(best.sign)
     while True:
-        value, one = min(_trials(factors, best, v), key=lambda trial: trial[0])
+        value, tried = min(_trials(factors, best, v), key=lambda trial: trial[0])
         if value > 0.5 * least:
             break
-        least, best = value, one
+        least, best = value, tried
     if least * _BETTER >= start:
         return ()
-    brakes = [i for i, one in enumerate(data.system.parameters) if one.symbol in _BRAKES]
+    brakes = [i for i, parameter in enumerate(data.system.parameters) if parameter.symbol in _BRAKES]
     motors = [int(np.flatnonzero(row)[0]) for row in felt]
     return (doubt(_refusal(problem, motors, _braking(factors, best, v, brakes), start, least)),)
 
@@ -104,16 +104,16 @@ def refuse_misplaced(
 def refuse_reversed(parameters: Sequence[ParameterEstimate], problem: Problem) -> tuple[Notice, ...]:
     """Refuse logs in which friction drives, and rotors and inertias are negative: every sign is wrong."""
     sure = [
-        one
-        for one in parameters
-        if one.ci95 is not None
-        and one.name.split("_")[0].rstrip("+-") in _POSITIVE
-        and (one.ci95[0] > 0 or one.ci95[1] < 0)
+        parameter
+        for parameter in parameters
+        if parameter.ci95 is not None
+        and parameter.name.split("_")[0].rstrip("+-") in _POSITIVE
+        and (parameter.ci95[0] > 0 or parameter.ci95[1] < 0)
     ]
-    brakes = [one for one in sure if one.name.split("_")[0].rstrip("+-") in _BRAKES]
-    if not brakes or len(sure) < _ENOUGH or any(one.value > 0 for one in sure):
+    brakes = [parameter for parameter in sure if parameter.name.split("_")[0].rstrip("+-") in _BRAKES]
+    if not brakes or len(sure) < _ENOUGH or any(parameter.value > 0 for parameter in sure):
         return ()
-    shown = ", ".join(f"{one.name} = {one.value:.3g} {one.unit}" for one in sure[:4])
+    shown = ", ".join(f"{parameter.name} = {parameter.value:.3g} {parameter.unit}" for parameter in sure[:4])
     error = InputError(
         f"inertias are negative and friction adds energy instead of dissipating it ({shown}): the signs of"
         " efforts and positions are opposite",
@@ -165,7 +165,7 @@ def _factors(problem: Problem, data: BaseSystem) -> _Factors:
         np.append(data.base.c, np.zeros(k)),
         (*data.system.parameters, *extra),
     )
-    found: dict[int, list[Array]] = {}
+    by_row: dict[int, list[Array]] = {}
     for group in system.groups:
         whole = merge(group.blocks).R
         R = np.zeros((len(whole), v + k + 1))
@@ -173,8 +173,8 @@ def _factors(problem: Problem, data: BaseSystem) -> _Factors:
         # The known part of the measured side stays with the row for every choice of effort.
         row = problem.directions.group_names.index(group.name)
         R[:, -1] -= R[:, v + row]
-        found.setdefault(row, []).append(R)
-    return [(row, triangle(np.concatenate(logs))) for row, logs in found.items()]
+        by_row.setdefault(row, []).append(R)
+    return [(row, triangle(np.concatenate(logs))) for row, logs in by_row.items()]
 
 
 class _Placed:
@@ -209,8 +209,8 @@ class _Placed:
 def _trials(factors: _Factors, order: _Order, v: int) -> Iterator[tuple[float, _Order]]:
     """Residual of one effort with the other sign, or of two exchanged with any signs."""
     placed = _Placed(factors, order.place, v)
-    for i, own in enumerate(order.sign):
-        sign = _put(order.sign, {i: -own})
+    for i, current in enumerate(order.sign):
+        sign = _put(order.sign, {i: -current})
         yield placed.residual(sign), _Order(order.place, sign)
     for place in order.exchanged():
         placed = _Placed(factors, place, v)
@@ -226,7 +226,7 @@ def _braking(factors: _Factors, order: _Order, v: int, brakes: Sequence[int]) ->
     y = rows[:, v:] @ np.append(order.sign, 1)
     work = float(np.sum(np.linalg.lstsq(rows[:, :v], y, rcond=None)[0][list(brakes)]))
     turned = work < 0.0 if brakes else sum(order.sign) < 0
-    return replace(order, sign=tuple(-one for one in order.sign)) if turned else order
+    return replace(order, sign=tuple(-value for value in order.sign)) if turned else order
 
 
 def _left_over(system: System, chi: Float[Array, "p"]) -> float:
@@ -249,13 +249,13 @@ def _refusal(
     for row, (place, sign) in enumerate(zip(best.place, best.sign, strict=True)):
         if place == row and sign > 0:
             continue
-        own, column = (_column(problem, motors, one) for one in (row, place))
+        target, column = (_column(problem, motors, index) for index in (row, place))
         other = "" if place == row else f" is in the column of '{names[place]}'"
         turned = " has the opposite sign" if sign < 0 else ""
         said.append(f"the effort of '{names[row]}'" + " and".join(x for x in (other, turned) if x))
         name = log.mapping.get(column, column)
         scale = ", scale: -1" if sign < 0 else ""
-        columns.append(f"{own}: {{name: {name}{scale}}}")
+        columns.append(f"{target}: {{name: {name}{scale}}}")
     return InputError(
         f"signs or order of the efforts: {'; '.join(said)}. As logged, {100 * before:.0f} % of the efforts"
         f" is unexplained; after correction {100 * after:.2g} %",

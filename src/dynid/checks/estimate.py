@@ -37,15 +37,15 @@ def weak(finished: Finished) -> Iterable[Notice]:
 
 def reused(finished: Finished) -> Iterable[Notice]:
     """Logs that were used for the fit are no independent validation."""
-    names = [one.log for one in finished.validation if not one.independent]
+    names = [record.log for record in finished.validation if not record.independent]
     if names:
         yield notice("validation-not-independent", names=", ".join(names))
 
 
 def unexplained(fit: Fit, validation: Sequence[Validation]) -> Iterable[Notice]:
     """A fit that leaves half of the efforts unexplained, if no validation log is predicted better."""
-    unseen = [one for one in validation if one.independent]
-    if not fit.poor or any(one.residual_percent < fit.residual_percent / 2.0 for one in unseen):
+    unseen = [record for record in validation if record.independent]
+    if not fit.poor or any(record.residual_percent < fit.residual_percent / 2.0 for record in unseen):
         return
     worst = max(fit.groups, key=lambda group: group.residual_percent, default=None)
     named = "" if worst is None else f"; the worst is '{worst.name}' with {worst.residual_percent:.3g} %"
@@ -58,16 +58,16 @@ def _negative(parameters: Iterable[ParameterEstimate]) -> Iterable[Notice]:
     Of some twenty that are zero, one interval of 95 % is below zero by chance: a wider one is asked.
     """
     wrong = [
-        one
-        for one in parameters
-        if one.ci95 is not None
-        and one.value + _WIDER * (one.ci95[1] - one.value) < 0
-        and one.name.split("_")[0].rstrip("+-") in _POSITIVE
+        estimate
+        for estimate in parameters
+        if estimate.ci95 is not None
+        and estimate.value + _WIDER * (estimate.ci95[1] - estimate.value) < 0
+        and estimate.name.split("_")[0].rstrip("+-") in _POSITIVE
         # A regrouped parameter may be negative.
-        and not one.grouping
+        and not estimate.grouping
     ]
     if wrong:
-        shown = ", ".join(f"{one.name} = {one.value:.3g} {one.unit}" for one in wrong[:5])
+        shown = ", ".join(f"{estimate.name} = {estimate.value:.3g} {estimate.unit}" for estimate in wrong[:5])
         yield notice("negative-parameter", shown=shown)
 
 
@@ -80,15 +80,15 @@ def _weak(
     """
     sizes = _sizes(parameters)
     weak = [
-        one
-        for one in parameters
-        if one.sigma_rel_percent is not None
-        and one.sigma_rel_percent > _WEAK_PERCENT
-        and (one.sigma or 0.0) > _SMALL * sizes.get(one.name, 0.0)
-        and (one.sigma or 0.0) * shares.get(one.name, np.inf) > _RELEVANT
+        estimate
+        for estimate in parameters
+        if estimate.sigma_rel_percent is not None
+        and estimate.sigma_rel_percent > _WEAK_PERCENT
+        and (estimate.sigma or 0.0) > _SMALL * sizes.get(estimate.name, 0.0)
+        and (estimate.sigma or 0.0) * shares.get(estimate.name, np.inf) > _RELEVANT
     ]
     if weak:
-        names = ", ".join(one.name for one in weak[:6]) + (
+        names = ", ".join(estimate.name for estimate in weak[:6]) + (
             f" and {len(weak) - 6} more" if len(weak) > 6 else ""
         )
         if consistent:
@@ -103,7 +103,7 @@ def _sizes(parameters: Sequence[ParameterEstimate]) -> dict[str, float]:
     A value near zero (centre of mass at the origin, principal axes) is known well if its standard deviation
     is small relative to sqrt(M I) or I, even if it is large relative to the value.
     """
-    values = {one.name: abs(one.value) for one in parameters}
+    values = {estimate.name: abs(estimate.value) for estimate in parameters}
     masses = {f"_{name[2:]}": value for name, value in values.items() if name.startswith("M_")}
     # Per unit mass the mass is one: `MX/M_platform`.
     masses |= {name[2:]: 1.0 for name in values if name[:2] in ("XX", "YY", "ZZ") and name[2:5] == "/M_"}

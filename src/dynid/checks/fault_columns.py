@@ -192,16 +192,16 @@ def _untested(
     source: RowSource, single: Sequence[bool], speeds: Sequence[Array | None], joints: Sequence[str]
 ) -> tuple[str, ...]:
     """What cannot be tested with these rows, and why."""
-    found = []
+    reasons = []
     if np.any(np.count_nonzero(source.directions.effort_map, axis=1) > 1):
-        found.append("delay and unmodelled friction of motors (several motors act in one equation)")
+        reasons.append("delay and unmodelled friction of motors (several motors act in one equation)")
     names = zip(source.directions.names, speeds, single, strict=True)
     blind = [name for name, speed, alone in names if alone and speed is None]
     if blind and source.directions.effort_map.any():
-        found.append(f"unmodelled friction of {', '.join(blind)} (its speed is not measured)")
+        reasons.append(f"unmodelled friction of {', '.join(blind)} (its speed is not measured)")
     if not joints:
-        found.append("joint zeros (the equations contain no measured joint)")
-    return tuple(found)
+        reasons.append("joint zeros (the equations contain no measured joint)")
+    return tuple(reasons)
 
 
 def _with_slopes(
@@ -234,7 +234,7 @@ def _slope(
     x: Float[Array, "k n"], before: Array | None, after: Array | None, dt: float
 ) -> Float[Array, "k n"]:
     """Central difference along time; one-sided where the range ends."""
-    wide = [one for one in (before, x, after) if one is not None]
+    wide = [part for part in (before, x, after) if part is not None]
     padded = np.concatenate(wide, axis=1)
     if padded.shape[1] < 2:
         return np.zeros_like(x)
@@ -250,21 +250,21 @@ def _frictions(v: Float[Array, "n"]) -> Float[Array, "s n"]:
 def _motor_speeds(mechanism: Mechanism, source: RowSource) -> list[Float[Array, "m"] | None]:
     """Speed of the one motor of each row as a sum of measured rates; None where there is no such."""
     measured = source.motion.log.position_names
-    found: list[Float[Array, "m"] | None] = []
+    speeds: list[Float[Array, "m"] | None] = []
     for felt in source.directions.effort_map:
         motors = np.flatnonzero(felt)
         on = mechanism.actuators[int(motors[0])].on if len(motors) == 1 else {}
         if not on or any(name not in measured for name in on):
-            found.append(None)
+            speeds.append(None)
             continue
-        found.append(np.array([float(on.get(name, 0.0)) for name in measured]))
-    return found
+        speeds.append(np.array([float(on.get(name, 0.0)) for name in measured]))
+    return speeds
 
 
 def delay_entry(delays: Mapping[str, float]) -> str:
     """The key that removes delays of efforts, in [s]; that of a single one is added to that of all."""
     common = delays.get(ALL, 0.0)
     entries = [f'"tau_{{i}}": {{delay: {common:.3g}}}'] if ALL in delays else []
-    own = {name: common + delay for name, delay in delays.items() if name != ALL}
-    entries += [f"tau_{name}: {{delay: {delay:.3g}}}" for name, delay in own.items()]
+    totals = {name: common + delay for name, delay in delays.items() if name != ALL}
+    entries += [f"tau_{name}: {{delay: {delay:.3g}}}" for name, delay in totals.items()]
     return f"columns: {{{', '.join(entries)}}}"

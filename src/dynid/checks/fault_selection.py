@@ -156,19 +156,19 @@ class _Rows:
     def join(self, columns: Sequence[int]) -> None:
         """Add test columns to A: U gains their directions, which the others lose."""
         alone, size = self._alone(columns)
-        own = [c for c, found in zip(columns, alone > _RTOL * size, strict=True) if found]
-        if not own:
+        new_columns = [c for c, separate in zip(columns, alone > _RTOL * size, strict=True) if separate]
+        if not new_columns:
             return
-        q, r = np.linalg.qr(self.freed[:, own])
+        q, r = np.linalg.qr(self.freed[:, new_columns])
         M, B = np.linalg.inv(r), q.T @ self.freed
         a = self.products.shape[1] - self.Z.shape[1]
-        at = a + np.array(own)
+        at = a + np.array(new_columns)
         wide = self.products
         new = wide[:, :, at] @ M
         wide = np.concatenate([wide[:, :, :a], new, wide[:, :, a:] - new @ B], axis=2)
         new = M.T @ wide[:, at]
         self.products = np.concatenate([wide[:, :a], new, wide[:, a:] - B.T @ new], axis=1)
-        self.Z -= (self.Z[:, own] @ M) @ B
+        self.Z -= (self.Z[:, new_columns] @ M) @ B
         self.freed = self.freed - q @ B
 
     def evidence(self, suspect: Suspect) -> float:
@@ -180,29 +180,31 @@ class _Rows:
     def judge(self, suspects: Sequence[Suspect]) -> list[Suspect]:
         """Results of suspects, given the parameters and the columns that have joined them."""
         K = self._refitted()
-        found, bases = [], []
-        for one in suspects:
-            own = np.array(one.columns)
-            alone, size = self._alone(one.columns)
+        results, bases = [], []
+        for candidate in suspects:
+            numbers = np.array(candidate.columns)
+            alone, size = self._alone(candidate.columns)
             hidden = alone <= _HIDDEN * size
-            hidden |= size * self.scale[own] <= _NOTHING * self.scale[-1]
-            index = own[~hidden]
+            hidden |= size * self.scale[numbers] <= _NOTHING * self.scale[-1]
+            index = numbers[~hidden]
             if not len(index):
                 continue
-            estimated = self._estimated(one, K, index)
+            estimated = self._estimated(candidate, K, index)
             tested = estimated.suspect
             drowned = tested.bias > _DROWNED and 0.0 <= tested.size[0] <= 1.1 * tested.bias
             if not drowned:
-                found.append(estimated)
+                results.append(estimated)
                 bases.append(np.linalg.qr(self.freed[:, index])[0])
-        usual, free = _usual_factor([one.factor for one in found], [one.suspect.dof for one in found])
-        return _compared([_moderated(one, usual, free) for one in found], bases)
+        usual, free = _usual_factor(
+            [result.factor for result in results], [result.suspect.dof for result in results]
+        )
+        return _compared([_moderated(result, usual, free) for result in results], bases)
 
     def _alone(self, columns: Sequence[int]) -> tuple[Float[Array, "c"], Float[Array, "c"]]:
         """Norm of the part of each column orthogonal to A and to the columns before it, and of the column."""
-        own = list(columns)
-        size = np.linalg.norm(self.sides[:, own], axis=0)
-        return np.abs(np.diag(np.linalg.qr(self.freed[:, own], mode="r"))), size
+        index = list(columns)
+        size = np.linalg.norm(self.sides[:, index], axis=0)
+        return np.abs(np.diag(np.linalg.qr(self.freed[:, index], mode="r"))), size
 
     def _refitted(self) -> Float[Array, "2 n t t"]:
         """What each cluster adds to the products of the columns Z: as they are, and with A fitted again."""
@@ -240,7 +242,7 @@ class _Rows:
         gain = max(before - after, 0.0) * self.scale[-1] ** 2
         norm = float(np.linalg.norm(self.measured[concerned]))
         white = max(float(np.sum((self.freed[:, -1] - self.freed[:, index] @ size) ** 2)) / self.free, 1e-300)
-        found = replace(
+        result = replace(
             suspect,
             size=size * units,
             sigma=np.sqrt(white) * np.linalg.norm(root, axis=1) * units,
@@ -251,7 +253,7 @@ class _Rows:
             gain=gain,
             share=float(np.sqrt(gain)) / norm if norm > 0.0 else 0.0,
         )
-        return _Estimated(found, moves.T @ moves, white, root, units)
+        return _Estimated(result, moves.T @ moves, white, root, units)
 
 
 @dataclass(frozen=True, eq=False)
@@ -337,13 +339,13 @@ def _by_cluster(
     """Weighted rows of all groups, cluster after cluster, and where each but the last ends."""
     parts: list[list[Array]] = [[] for _ in range(n)]
     for group, weight in zip(system.groups, weights, strict=True):
-        own: dict[int, list[Factor]] = {}
+        by_label: dict[int, list[Factor]] = {}
         for place, block in zip(group.places, group.blocks, strict=True):
-            own.setdefault(labels[group.log, *place], []).append(block)
-        for label, blocks in own.items():
+            by_label.setdefault(labels[group.log, *place], []).append(block)
+        for label, blocks in by_label.items():
             parts[label].append(_placed(weight * triangle(merge(blocks).R), group, system))
-    sizes = [sum(len(one) for one in part) for part in parts]
-    return np.concatenate([one for part in parts for one in part]), np.cumsum(sizes)[:-1]
+    sizes = [sum(len(piece) for piece in part) for part in parts]
+    return np.concatenate([piece for part in parts for piece in part]), np.cumsum(sizes)[:-1]
 
 
 def _bounded_solve(M: Float[Array, "a a"], X: Float[Array, "a t"]) -> Float[Array, "a t"]:
@@ -365,17 +367,17 @@ def _compared(tested: list[Suspect], bases: Sequence[Array]) -> list[Suspect]:
     cosines = np.sqrt(np.add.reduceat((every.T @ every) ** 2, starts, axis=0))
     # No singular value of a pair is larger than the length that a basis keeps of each direction.
     bound = np.minimum.reduceat(cosines, starts, axis=1)
-    found = []
-    for i, one in enumerate(tested):
+    compared = []
+    for i, candidate in enumerate(tested):
         alike = [
             tested[k]
             for k in np.flatnonzero(bound[:, i] > _ALIKE).tolist()
             if k != i
-            and len(tested[k].places) >= len(one.places)
+            and len(tested[k].places) >= len(candidate.places)
             and float(np.linalg.svd(bases[k].T @ bases[i], compute_uv=False)[-1]) > _ALIKE
         ]
-        found.append(replace(one, alike=tuple(alike)))
-    return found
+        compared.append(replace(candidate, alike=tuple(alike)))
+    return compared
 
 
 def _independent(R: Float[Array, "k t"], columns: Sequence[int]) -> list[int]:

@@ -19,23 +19,25 @@ def check_logs(logs: Sequence[Log], mechanism: Mechanism) -> tuple[Notice, ...]:
     return (
         *_repeated(logs),
         *_units(logs, mechanism),
-        *(one for log in logs for one in position_steps(log)),
+        *(warning for log in logs for warning in position_steps(log)),
     )
 
 
 def _units(logs: Sequence[Log], mechanism: Mechanism) -> Iterator[Notice]:
     """Positions that sweep far more than the joint can: most likely they are not in radians or metres."""
-    wide = [(one, log.name) for log in logs for one in wide_ranges(log, mechanism)]
+    wide = [(span, log.name) for log in logs for span in wide_ranges(log, mechanism)]
     for angle, bounded in ((True, True), (True, False), (False, True)):
         alike = [
-            (one, log) for one, log in wide if (one.angle, bool(np.isfinite(one.room))) == (angle, bounded)
+            (span, log)
+            for span, log in wide
+            if (span.angle, bool(np.isfinite(span.room))) == (angle, bounded)
         ]
         if alike:
             shown, columns, number = _shown(alike)
-            found = notice(
+            warning = notice(
                 "angles-large" if angle else "lengths-large", shown=shown, columns=columns, number=number
             )
-            yield found if bounded else eased(found)  # a wheel may turn so far
+            yield warning if bounded else eased(warning)  # a wheel may turn so far
 
 
 def _shown(wide: Sequence[tuple[WideRange, str]]) -> tuple[str, str, int]:
@@ -46,7 +48,7 @@ def _shown(wide: Sequence[tuple[WideRange, str]]) -> tuple[str, str, int]:
     times = f", {widest.sweep / widest.room:.0f} times the range of its limits"
     limits = times if widest.bounded else ""
     more = f" ({len(wide)} such ranges in all)" if len(wide) > 1 else ""
-    numbers = sorted({one.column + 1 for one, _ in wide})
+    numbers = sorted({span.column + 1 for span, _ in wide})
     columns = ", ".join(f"q_{number}" for number in numbers)
     return f"'{widest.name}' of log '{log}' moves over {size}{limits}{more}", columns, numbers[0]
 

@@ -99,7 +99,7 @@ class _PoseColumns:
             self.turns = ("gravity",)
             self._compare = predictor(self._rows.layout, chi)
             turned = (replace(mechanism, gravity=mechanism.gravity + e) for e in self._axes)
-            self._turned = [self._rows.under(one) for one in turned]
+            self._turned = [self._rows.under(tilted) for tilted in turned]
 
     def between(self, start: int, stop: int) -> Columns:
         """Columns of the rows of samples start .. stop."""
@@ -120,15 +120,15 @@ class _PoseColumns:
         assert isinstance(self.source, SensorRows)  # noqa: S101 (made for it alone)
         moved = self.source.frames.along(start, self.source.motion.states(start, stop))
         wrench = columns.loaded(moved)
-        found = []
+        changes = []
         if "gravity" in self.turns:
             for e in self._axes:
                 dV = moved.dV.copy()
                 dV[:, :3] -= np.einsum("nji,j->ni", moved.R, e)
-                found.append(columns.loaded(SensorMotion(moved.R, moved.omega, dV, moved.fine)) - wrench)
+                changes.append(columns.loaded(SensorMotion(moved.R, moved.omega, dV, moved.fine)) - wrench)
         parts = wrench.reshape(-1, 2, 3)
-        found += [-np.cross(e, parts).reshape(-1, 6) for e in np.eye(3)]
-        return np.ascontiguousarray(np.stack(found, axis=2)[:, columns.rows].transpose(1, 2, 0))
+        changes += [-np.cross(e, parts).reshape(-1, 6) for e in np.eye(3)]
+        return np.ascontiguousarray(np.stack(changes, axis=2)[:, columns.rows].transpose(1, 2, 0))
 
     def _samples(self, start: int, stop: int) -> Columns:
         measured = self.source.motion.states(start, stop)
@@ -152,21 +152,21 @@ class _PoseColumns:
         """What a unit of gravity along each axis adds to the rows of a tree."""
         tree = rows.coordinates.tree_states(*(x[at] for x in measured))
         none = np.zeros((len(at), self._k))
-        turned = [one for one in self._turned if isinstance(one, TreeRows)]
-        known = [self._compare(one.regressor.packed(*tree, none))[1] for one in (rows, *turned)]
-        return _between(at, np.stack([one - known[0] for one in known[1:]], axis=1))
+        turned = [tilted for tilted in self._turned if isinstance(tilted, TreeRows)]
+        known = [self._compare(tilted.regressor.packed(*tree, none))[1] for tilted in (rows, *turned)]
+        return _between(at, np.stack([predicted - known[0] for predicted in known[1:]], axis=1))
 
     def _closed_turns(
         self, rows: MovingRows, at: Int[Array, "s"], states: States, N: Float[Array, "n v k"]
     ) -> Float[Array, "k t n"]:
         """The same for rows whose directions follow the pose."""
         none, known = np.zeros((len(at), self._k)), []
-        turned = [one.regressor for one in self._turned if isinstance(one, MovingRows)]
-        for one in (rows.regressor, *turned):
+        turned = [tilted.regressor for tilted in self._turned if isinstance(tilted, MovingRows)]
+        for model in (rows.regressor, *turned):
             packed = np.empty((rows.layout.n_entries, len(at)))
-            one.fill(one.batch(states.q[at], states.dq[at], states.ddq[at]), 0, N[at], none, packed)
+            model.fill(model.batch(states.q[at], states.dq[at], states.ddq[at]), 0, N[at], none, packed)
             known.append(self._compare(packed)[1])
-        return _between(at, np.stack([one - known[0] for one in known[1:]], axis=1))
+        return _between(at, np.stack([predicted - known[0] for predicted in known[1:]], axis=1))
 
     def _directions(self, rows: MovingRows, start: int, states: States) -> Float[Array, "n v k"]:
         N = np.zeros((len(states.dq), states.dq.shape[1], len(rows.directions.names)))
@@ -179,17 +179,17 @@ class _PoseColumns:
         """Slope of the error over each joint, then over each dimension, thinned and interpolated."""
         changes = [(rows, place, _STEP) for place in self._places]
         changes += [(other, 0, 0.0) for other in self._resized.values()]
-        found = np.zeros((self._k, len(changes), int(at[-1]) + 1))
-        here, known = error(rows, 0, 0.0)
+        slopes = np.zeros((self._k, len(changes), int(at[-1]) + 1))
+        nominal, known = error(rows, 0, 0.0)
         for j, change in enumerate(changes):
-            there, reached = error(*change)
+            shifted, reached = error(*change)
             fine = known & reached
             if not np.any(fine):
                 continue
-            slope = (there - here)[:, fine] / _STEP
+            slope = (shifted - nominal)[:, fine] / _STEP
             for k, values in enumerate(slope):
-                found[k, j] = np.interp(np.arange(found.shape[2]), at[fine], values)
-        return found
+                slopes[k, j] = np.interp(np.arange(slopes.shape[2]), at[fine], values)
+        return slopes
 
     def _tree_error(self, at: Int[Array, "s"], measured: Measured) -> _Error:
         """W chi of a tree with a joint moved; the measured side does not depend on the pose."""
@@ -224,13 +224,13 @@ class _PoseColumns:
         ) -> tuple[Float[Array, "k s"], Bool[Array, "s"]]:
             assert isinstance(rows, MovingRows)  # noqa: S101 (of a closed robot)
             moved = (_moved(q, joint, step), dq, ddq)
-            there = _there(rows, pose, moved)
-            N = self._directions(rows, start, there)
+            shifted = _there(rows, pose, moved)
+            N = self._directions(rows, start, shifted)
             Y = np.einsum("nvk,nv->nk", N, force)
             packed = np.empty((rows.layout.n_entries, len(at)))
-            rows.regressor.fill(rows.regressor.batch(there.q, there.dq, there.ddq), 0, N, Y, packed)
+            rows.regressor.fill(rows.regressor.batch(shifted.q, shifted.dq, shifted.ddq), 0, N, Y, packed)
             measured_side, predicted = self._compare(packed)
-            return predicted - measured_side, fine & there.fine
+            return predicted - measured_side, fine & shifted.fine
 
         return error
 
@@ -255,8 +255,8 @@ def pose_columns(
         rows with several motors; what may be turned (`gravity`, `mounting`), with three columns each; and the
         columns.
     """
-    found = _PoseColumns(mechanism, source, parameters, chi, thin)
-    return found.joints, found.sizes, found.motors, found.turns, found.between
+    built = _PoseColumns(mechanism, source, parameters, chi, thin)
+    return built.joints, built.sizes, built.motors, built.turns, built.between
 
 
 def gravity_axes(gravity: Float[Array, "3"]) -> tuple[Float[Array, "3"], ...]:
@@ -269,8 +269,8 @@ def _between(at: Int[Array, "s"], values: Float[Array, "k t s"]) -> Float[Array,
     """Values at some samples, interpolated at all."""
     every = np.arange(int(at[-1]) + 1)
     k, t, _ = values.shape
-    found = [np.interp(every, at, one) for one in values.reshape(k * t, -1)]
-    return np.array(found).reshape(k, t, len(every))
+    rows = [np.interp(every, at, row) for row in values.reshape(k * t, -1)]
+    return np.array(rows).reshape(k, t, len(every))
 
 
 def _pose_rows(
@@ -288,18 +288,18 @@ def _resized_rows(
     mechanism: Mechanism, rows: TreeRows | MovingRows | None
 ) -> dict[str, TreeRows | MovingRows]:
     """Dimension -> the same rows of a robot in which it is a step larger, where there is such a robot."""
-    found: dict[str, TreeRows | MovingRows] = {}
+    variants: dict[str, TreeRows | MovingRows] = {}
     if rows is None or mechanism.rebuild is None or mechanism.cables:
-        return found
+        return variants
     names = list(mechanism.geometry)
     if len(names) > _MOST_SIZES:
         names = [names[i] for i in np.linspace(0, len(names) - 1, _MOST_SIZES).astype(int)]
     for name in names:
         try:
-            found[name] = rows.resized(at_values(mechanism, {name: mechanism.geometry[name] + _STEP}))
+            variants[name] = rows.resized(at_values(mechanism, {name: mechanism.geometry[name] + _STEP}))
         except DynidError:
             continue
-    return found
+    return variants
 
 
 def _there(rows: MovingRows, pose: Float[Array, "n q"], moved: Measured) -> States:
@@ -319,5 +319,5 @@ def _moved(q: Float[Array, "n m"], joint: int, step: float) -> Float[Array, "n m
 def _means(rule: Quadrature, columns: Float[Array, "k m n"]) -> Float[Array, "k m r"]:
     """Means over the spans of the rows."""
     k, m, n = columns.shape
-    found = rule.means(columns.reshape(k * m, n).T)
-    return np.asarray(found.T.reshape(k, m, len(found)))
+    averaged = rule.means(columns.reshape(k * m, n).T)
+    return np.asarray(averaged.T.reshape(k, m, len(averaged)))

@@ -73,22 +73,22 @@ _Runs = dict[str, dict[tuple[str, int], tuple[float, float]]]
 
 def _run_rms(system: System, chi: Float[Array, "p"]) -> _Runs:
     """Rms of the residual and number of rows: by effort, then by log and run."""
-    found: dict[str, dict[tuple[str, int], tuple[float, float]]] = {}
+    by_effort: dict[str, dict[tuple[str, int], tuple[float, float]]] = {}
     for group in system.groups:
-        runs = found.setdefault(group.name, {})
+        runs = by_effort.setdefault(group.name, {})
         for (run, _), rms, rows in _block_rms(group, chi):
             squares, n = runs.get((group.log, run), (0.0, 0.0))
             runs[group.log, run] = (squares + rows * rms**2, n + rows)
     return {
         name: {key: (float(np.sqrt(s / max(n, 1.0))), n) for key, (s, n) in runs.items()}
-        for name, runs in found.items()
+        for name, runs in by_effort.items()
     }
 
 
-def _outlying(found: _Runs, expected: _Runs | None = None) -> list[tuple[float, str]]:
+def _outlying(by_effort: _Runs, expected: _Runs | None = None) -> list[tuple[float, str]]:
     """Runs far above the others, how many times and in words; in units of what is expected of each."""
     outlying = []
-    for name, runs in found.items():
+    for name, runs in by_effort.items():
         if len(runs) < _RUNS:
             continue
         keys, values = list(runs), np.array([rms for rms, _ in runs.values()])
@@ -146,15 +146,17 @@ def bursts(blocks: Mapping[BlockPlace, float], starts: Mapping[str, Sequence[flo
         blocks: As `burst_blocks` finds them.
         starts: Time at which each run of each log begins, in [s].
     """
-    found: dict[tuple[str, float], list[str]] = {}
+    by_time: dict[tuple[str, float], list[str]] = {}
     for (log, name, run, _), after in blocks.items():
-        found.setdefault((log, starts.get(log, [0.0])[run] + after), []).append(name)
-    if found:
-        shown = [f"{log} at t = {t:.2f} s ({', '.join(names)})" for (log, t), names in sorted(found.items())]
+        by_time.setdefault((log, starts.get(log, [0.0])[run] + after), []).append(name)
+    if by_time:
+        shown = [
+            f"{log} at t = {t:.2f} s ({', '.join(names)})" for (log, t), names in sorted(by_time.items())
+        ]
         more = f" and {len(shown) - _MOST_SHOWN} more" if len(shown) > _MOST_SHOWN else ""
         text = ", ".join(shown[:_MOST_SHOWN]) + more
-        log, start = min(found)
-        stop = _until([t for name, t in sorted(found) if name == log])
+        log, start = min(by_time)
+        stop = _until([t for name, t in sorted(by_time) if name == log])
         yield notice("burst", times=_BURST, shown=text, log=log, start=max(start - _AROUND, 0.0), stop=stop)
 
 
@@ -179,11 +181,11 @@ def undisturbed(
     """
     left: set[tuple[int, int]] = set()
     for _ in range(_ROUNDS):
-        found = [_block_rms(group, chi) for group in system.groups]
-        usual = [float(np.median([rms for _, rms, _ in blocks])) for blocks in found]
+        block_rms = [_block_rms(group, chi) for group in system.groups]
+        usual = [float(np.median([rms for _, rms, _ in blocks])) for blocks in block_rms]
         out = {
             (g, int(b))
-            for g, blocks in enumerate(found)
+            for g, blocks in enumerate(block_rms)
             for b in np.argsort([-rms for _, rms, _ in blocks])[: int(_MOST_DISTURBED * len(blocks))]
             if blocks[int(b)][1] > _DISTURBED * usual[g]
         }
@@ -194,8 +196,8 @@ def undisturbed(
         for g, group in enumerate(system.groups):
             kept = [block for b, block in enumerate(group.blocks) if (g, b) not in left]
             if kept:
-                own, R = group.columns, merge(kept).R / usual[g]
-                rows.append(np.column_stack([R[:, :-1] @ S[own], R[:, -1] - R[:, :-1] @ chi[own]]))
+                index, R = group.columns, merge(kept).R / usual[g]
+                rows.append(np.column_stack([R[:, :-1] @ S[index], R[:, -1] - R[:, :-1] @ chi[index]]))
         stacked = triangle(np.concatenate(rows))
         scale = np.linalg.norm(stacked[:, :-1], axis=0)
         scale = np.where(scale > 0.0, scale, 1.0)
@@ -207,11 +209,11 @@ def undisturbed(
 
 def _block_rms(group: Group, chi: Float[Array, "p"]) -> list[tuple[tuple[int, int], float, int]]:
     """Place, rms of the residual and number of rows of every block; below the floor all count as equal."""
-    own = chi[group.columns]
+    chi_group = chi[group.columns]
     stacked = np.concatenate([block.R for block in group.blocks])
     starts = np.cumsum([0, *(len(block.R) for block in group.blocks[:-1])])
     floor = _UNEVEN * np.sqrt(np.sum(stacked[:, -1] ** 2) / max(group.n_rows, 1))
-    squares = np.add.reduceat((stacked[:, -1] - stacked[:, :-1] @ own) ** 2, starts)
+    squares = np.add.reduceat((stacked[:, -1] - stacked[:, :-1] @ chi_group) ** 2, starts)
     rows = [block.n_rows for block in group.blocks]
     rms = np.maximum(np.sqrt(squares / rows), floor)
     return list(zip(group.places, rms.tolist(), rows, strict=True))
@@ -246,18 +248,18 @@ def whiteness(
         for k, name in enumerate(names)
         if pairs[k, -1] > 50 and sums[k, 0] > 0
     ]
-    coloured = [one for one in tests if one.p_value < _COLOURED]
+    coloured = [result for result in tests if result.p_value < _COLOURED]
     if method != "classical":
-        return [_with_note(one) for one in tests], []
-    tests = [replace(one, warned=one in coloured) for one in tests]
+        return [_with_note(result) for result in tests], []
+    tests = [replace(result, warned=result in coloured) for result in tests]
     if not coloured:
         return tests, []
-    return tests, [notice("not-white", names=", ".join(one.about for one in coloured))]
+    return tests, [notice("not-white", names=", ".join(result.about for result in coloured))]
 
 
-def _with_note(one: ResidualTest) -> ResidualTest:
+def _with_note(test: ResidualTest) -> ResidualTest:
     """With what correlation in time means where the intervals count it."""
-    return replace(one, note=CORRELATED) if one.p_value < _COLOURED else one
+    return replace(test, note=CORRELATED) if test.p_value < _COLOURED else test
 
 
 def _residuals(source: RowSource, rows: RowFilter, chi: Float[Array, "p"]) -> Iterator[tuple[Array, Array]]:
@@ -273,10 +275,10 @@ def _filter_correlation(rows: RowFilter) -> Float[Array, "l"]:
     """Correlation of rows 0, 1, ... apart when the noise before the filter is white."""
     whole = np.convolve(rows.kernel, rows.within)
     full = np.correlate(whole, whole, mode="full")
-    own = full[len(whole) - 1 :: rows.decimate] / full[len(whole) - 1]
-    found = np.zeros(max(4 * _LAGS * _STRIDE, len(own)))
-    found[: len(own)] = own
-    return found
+    correlation = full[len(whole) - 1 :: rows.decimate] / full[len(whole) - 1]
+    padded = np.zeros(max(4 * _LAGS * _STRIDE, len(correlation)))
+    padded[: len(correlation)] = correlation
+    return padded
 
 
 def _portmanteau(

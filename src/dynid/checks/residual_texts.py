@@ -67,10 +67,10 @@ def _turned(suspect: Suspect) -> Notice:
 
 
 def _delay(suspect: Suspect, size: float, half: float, dt: float, delays: Mapping[str, float]) -> Notice:
-    who = "the efforts are" if suspect.about == ALL else f"the effort of '{suspect.about}' is"
+    subject = "the efforts are" if suspect.about == ALL else f"the effort of '{suspect.about}' is"
     return notice(
         "delay",
-        who=who,
+        who=subject,
         size=1e3 * abs(size),
         half=1e3 * half,
         samples=abs(size) / dt,
@@ -99,7 +99,7 @@ def gain_notice(suspect: Suspect, size: float, half: float) -> Notice:
 
 def confounded(suspect: Suspect) -> str:
     """Suspects that these data do not separate from this one, as the end of a text."""
-    alike = [one.words for one in suspect.alike]
+    alike = [other.words for other in suspect.alike]
     return f"; cannot be separated with this motion from {listed(alike)}" if alike else ""
 
 
@@ -121,5 +121,7 @@ def inseparable(suspects: Iterable[Suspect]) -> str:
 
 def by_test(suspects: Sequence[Suspect]) -> str:
     """Each test once, with what it is about."""
-    tests = dict.fromkeys(one.test for one in suspects)
-    return ", ".join(f"{t} of {listed([one.about for one in suspects if one.test == t])}" for t in tests)
+    tests = dict.fromkeys(suspect.test for suspect in suspects)
+    return ", ".join(
+        f"{t} of {listed([suspect.about for suspect in suspects if suspect.test == t])}" for t in tests
+    )

@@ -66,12 +66,12 @@ _DOUBTED, _SHORT_SECONDS = 0.02, 0.5
 def residuals(finished: Finished) -> list[Answer]:
     """Tests of the residuals, as the case asks; what is known already is not reported again."""
     fit = finished.fit
-    found = fit.problem.case.residual_tests(fit)
-    if found is None:
-        found = check_residuals(fit.problem, fit.data, fit.chi, fit.experiment, fit.task.held_out)
+    answers = fit.problem.case.residual_tests(fit)
+    if answers is None:
+        answers = check_residuals(fit.problem, fit.data, fit.chi, fit.experiment, fit.task.held_out)
     # The wrong attitude of a force sensor may be known.
     known = {one.code for one in fit.notices}
-    return [one for one in found if not isinstance(one, Notice) or one.code not in known]
+    return [answer for answer in answers if not isinstance(answer, Notice) or answer.code not in known]
 
 
 def check_residuals(
@@ -151,27 +151,29 @@ def _suspects(
         judged = _with_more_data(problem, experiment, held_out, judged)
     turned = _turned_gravity(problem, data, chi, experiment, judged)
     notices = []
-    if turned is None and any(one.test == "gravity" for one in judged.flagged):
+    if turned is None and any(suspect.test == "gravity" for suspect in judged.flagged):
         # Something else, which resembles gravity to first order only.
         judged = _judged(problem, data, chi, experiment, burst, without="gravity")
         notices.append(notice("model-misfit", "gravity"))
     flagged = judged.flagged
     if turned is not None:
-        tilt = next(one for one in flagged if one.test == "gravity")
+        tilt = next(suspect for suspect in flagged if suspect.test == "gravity")
         described, sensor = (
             np.asarray(problem.mechanism.gravity, float),
             problem.mechanism.force_sensor is not None,
         )
         notices.append(turned.notice(described, confounded(tilt), sensor))
         flagged = (tilt, *turned.others)
-    warned_of = {one.columns: one for one in flagged}
+    warned_of = {suspect.columns: suspect for suspect in flagged}
     final = {**judged.first, **warned_of}
-    tests = tuple(_row(one, one.columns in warned_of) for one in final.values())
+    tests = tuple(_row(suspect, suspect.columns in warned_of) for suspect in final.values())
     if turned is not None:
-        tests = tuple(turned.confirmed(one) if one.test == "gravity" else one for one in tests)
-    delays = {one.about: float(one.size[0]) for one in flagged if one.test == "delay"}
+        tests = tuple(turned.confirmed(row) if row.test == "gravity" else row for row in tests)
+    delays = {suspect.about: float(suspect.size[0]) for suspect in flagged if suspect.test == "delay"}
     named = [
-        suspect_notice(one, problem, delays) for one in flagged if turned is None or one.test != "gravity"
+        suspect_notice(suspect, problem, delays)
+        for suspect in flagged
+        if turned is None or suspect.test != "gravity"
     ]
     warned = (*judged.notices, *_gathered([*notices, *named]))
     short = not judged.first
@@ -212,18 +214,18 @@ def _judged(
     S, c, seen, notices = _held(problem, data, experiment)
     system, solved = _tested_system(problem, S, c, seen, sources), data.source
     # A very long log is tested on other windows: their blocks have other numbers.
-    if burst and [one.places for one in system.groups] == [one.places for one in solved.groups]:
+    if burst and [group.places for group in system.groups] == [group.places for group in solved.groups]:
         # The row filter smears a burst into its neighbours.
         near = {(log, name, run, k + d) for log, name, run, k in burst for d in (-1, 0, 1)}
         system, solved = without_blocks(system, near), without_blocks(solved, near)
     weights = _weights(system, solved, chi)
-    suspects = tuple(one for one in suspects if one.test != without)
+    suspects = tuple(suspect for suspect in suspects if suspect.test != without)
     total = duration(system)
     seconds = max(block_seconds(total) if shortest is None else shortest, total / _MOST_CLUSTERS)
     flagged, first = flagged_suspects(
         system, weights, suspects, sources[0].n_added, _Relevance(problem), seconds
     )
-    hidden = tuple(one for one in suspects if one.columns not in first)
+    hidden = tuple(suspect for suspect in suspects if suspect.columns not in first)
     return _Judged(tuple(flagged), first, hidden, untested, notices)
 
 
@@ -236,9 +238,9 @@ def _with_more_data(
     """
     relevant = _Relevance(problem)
     doubted = {
-        one.columns
-        for one in judged.first.values()
-        if one.test in ("zero", "dimension") and one.p_value < _DOUBTED and relevant(one)
+        suspect.columns
+        for suspect in judged.first.values()
+        if suspect.test in ("zero", "dimension") and suspect.p_value < _DOUBTED and relevant(suspect)
     }
     if not doubted or not problem.case.is_series or experiment.gains is not None:
         return judged
@@ -251,20 +253,20 @@ def _with_more_data(
         more = more.with_load_parameters(problem.load_parameters)
     fit = linear_fit(more, experiment)
     again = _judged(more, fit.data, fit.chi, experiment, shortest=_SHORT_SECONDS)
-    return again if any(one.columns in doubted for one in again.flagged) else judged
+    return again if any(suspect.columns in doubted for suspect in again.flagged) else judged
 
 
 def _turned_gravity(
     problem: Problem, data: BaseSystem, chi: Float[Array, "p"], experiment: Experiment, judged: _Judged
 ) -> TurnedGravity | None:
     """The gravity estimated from the data, if the gravity of the description is flagged."""
-    tilt = next((one for one in judged.flagged if one.test == "gravity"), None)
+    tilt = next((suspect for suspect in judged.flagged if suspect.test == "gravity"), None)
     if tilt is None:
         return None
 
     def again(fit: LinearFit) -> tuple[list[Suspect], list[Suspect]]:
-        found = _judged(fit.problem, fit.data, fit.chi, experiment)
-        return list(found.flagged), list(found.first.values())
+        judgement = _judged(fit.problem, fit.data, fit.chi, experiment)
+        return list(judgement.flagged), list(judgement.first.values())
 
     return find_gravity(problem, data, chi, experiment, tilt, again)
 
@@ -278,23 +280,23 @@ def _held(
         return data.S, data.base.c, data.system.parameters, ()
     weighed = weigh(problem.mechanism, data, gains.scale)
     chi_0, Z, given = weighed.solved(np.linalg.norm(data.system.factor().W, axis=0))
-    seen = tuple(one for k, one in enumerate(data.system.parameters) if k != given)
+    seen = tuple(parameter for k, parameter in enumerate(data.system.parameters) if k != given)
     return data.S @ Z, data.base.c + data.S @ chi_0, seen, weighed.notices()
 
 
 def _tested_system(
     problem: Problem,
-    own: Float[Array, "p v"],
+    S_fit: Float[Array, "p v"],
     c: Float[Array, "p"],
     seen: tuple[Parameter, ...],
     sources: Sequence[WiderRows],
 ) -> System:
     """The fit's equations with test columns behind its parameters."""
-    p, v, t = len(problem.parameters), own.shape[1], sources[0].n_added
+    p, v, t = len(problem.parameters), S_fit.shape[1], sources[0].n_added
     tests = tuple(Parameter(f"test {i + 1}", "test", "", "", "test") for i in range(t))
     wide = System((*problem.parameters, *tests), row_groups(problem, sources))
     S = np.zeros((p + t, v + t))
-    S[:p, :v], S[p:, v:] = own, np.eye(t)
+    S[:p, :v], S[p:, v:] = S_fit, np.eye(t)
     return mapped_blocks(wide, S, np.append(c, np.zeros(t)), (*seen, *tests))
 
 
@@ -303,8 +305,8 @@ def _weights(system: System, solved: System, chi: Float[Array, "p"]) -> Float[Ar
     squares: dict[str, float] = {}
     rows: dict[str, int] = {}
     for group in solved.groups:
-        own = chi[group.columns]
-        sums = sum(float(np.sum((block.Y - block.W @ own) ** 2)) for block in group.blocks)
+        chi_group = chi[group.columns]
+        sums = sum(float(np.sum((block.Y - block.W @ chi_group) ** 2)) for block in group.blocks)
         # Residuals of a perfect simulation are rounding errors: do not divide by them.
         floor = _PERFECT**2 * sum(float(np.sum(block.Y**2)) for block in group.blocks)
         squares[group.name] = squares.get(group.name, 0.0) + max(sums, floor, np.finfo(float).tiny)
@@ -338,16 +340,16 @@ class _Relevance:
 
 
 def _row(suspect: Suspect, warned: bool) -> ResidualTest:
-    one = len(suspect.size) == 1
+    single = len(suspect.size) == 1
     half = float(student_t95(np.array([suspect.dof]))[0] * suspect.sigma[0])
     turned = suspect.test in TURNED
     value = float(np.linalg.norm(suspect.size)) if turned else float(suspect.size[0])
     return ResidualTest(
         test=suspect.test,
         about=suspect.about,
-        value=value if one or turned else float(suspect.explains),
-        unit=suspect.unit if one or turned else "1",
-        ci95=(value - half, value + half) if one and not turned else None,
+        value=value if single or turned else float(suspect.explains),
+        unit=suspect.unit if single or turned else "1",
+        ci95=(value - half, value + half) if single and not turned else None,
         p_value=suspect.p_value,
         warned=warned,
         note=confounded(suspect).removeprefix("; "),
@@ -357,11 +359,13 @@ def _row(suspect: Suspect, warned: bool) -> ResidualTest:
 
 def _gathered(notices: Sequence[Notice]) -> list[Notice]:
     """One notice per code, so that a poor model does not hide the other notices."""
-    found: dict[str, Notice] = {}
-    for one in notices:
-        before = found.get(one.code)
-        found[one.code] = one if before is None else replace(before, text=f"{before.text}; {one.text}")
-    return list(found.values())
+    by_code: dict[str, Notice] = {}
+    for warning in notices:
+        before = by_code.get(warning.code)
+        by_code[warning.code] = (
+            warning if before is None else replace(before, text=f"{before.text}; {warning.text}")
+        )
+    return list(by_code.values())
 
 
 def _starts(problem: Problem) -> dict[str, list[float]]:
@@ -374,7 +378,7 @@ def _starts(problem: Problem) -> dict[str, list[float]]:
 
 def _words(tests: Sequence[ResidualTest], asked: _Asked) -> dict[str, str]:
     """Summary of the tests: what is flagged, what is not separable and what is not tested."""
-    warned = [f"{one.test} of {one.about}" for one in tests if one.warned]
+    warned = [f"{result.test} of {result.about}" for result in tests if result.warned]
     said = f"flagged: {', '.join(warned)}" if warned else "none flagged"
     rest = f"; not tested: {'; '.join(asked.untested)}" if asked.untested else ""
     return {"residual tests": f"{len(tests)} tests, {said}{inseparable(asked.suspects)}{rest}"}
@@ -382,11 +386,11 @@ def _words(tests: Sequence[ResidualTest], asked: _Asked) -> dict[str, str]:
 
 def _memory(white: Sequence[ResidualTest]) -> dict[str, str]:
     """Residuals that are correlated in time, and the consequence."""
-    coloured = [one for one in white if one.note == CORRELATED]
+    coloured = [test for test in white if test.note == CORRELATED]
     if not coloured:
         return {}
-    least = min(one.p_value for one in coloured)
-    names = listed([one.about for one in coloured])
+    least = min(test.p_value for test in coloured)
+    names = listed([test.about for test in coloured])
     return {
         "correlation of residuals": f"{names} (p down to {least:.1g}): the model misses a small effect, or"
         " the noise is coloured; the intervals account for it"

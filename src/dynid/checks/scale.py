@@ -75,10 +75,10 @@ def check_scale(
     if not has_scale:
         return ()
     believed = not placeholder_masses(mechanism)
-    found = tuple(prior_scale(parameters)) if believed else ()
-    found = found or tuple(_size_scale(parameters, mechanism))
-    if found or not believed or seen is None:
-        return found
+    notices = tuple(prior_scale(parameters)) if believed else ()
+    notices = notices or tuple(_size_scale(parameters, mechanism))
+    if notices or not believed or seen is None:
+        return notices
     return tuple(differing(parameters, effort_shares(seen)))
 
 
@@ -91,15 +91,15 @@ def placeholder_masses(mechanism: Mechanism) -> bool:
 
 def prior_scale(parameters: Iterable[ParameterEstimate]) -> Iterable[Notice]:
     """Inertial parameters that are all larger, or all smaller, than their priors by one factor."""
-    ratios = [one.value / one.prior for one in _sure(parameters) if one.prior]
+    ratios = [parameter.value / parameter.prior for parameter in _sure(parameters) if parameter.prior]
     if len(ratios) < _SCALE_PRIORS:
         return
     middle = float(np.median(ratios))
     if middle > 0.0 and 1.0 / _SCALE <= middle <= _SCALE:
         return
-    found = notice("scale-differs", factor=middle, count=len(ratios), unit=_said(likely_unit(middle)))
+    warning = notice("scale-differs", factor=middle, count=len(ratios), unit=_said(likely_unit(middle)))
     # Drawings may be wrong by a factor of some; a unit is wrong by more.
-    yield eased(found) if 1.0 / _UNIT < middle < _UNIT else found
+    yield eased(warning) if 1.0 / _UNIT < middle < _UNIT else warning
 
 
 def effort_shares(seen: System) -> dict[str, float]:
@@ -109,30 +109,34 @@ def effort_shares(seen: System) -> dict[str, float]:
         squares = sum(np.sum(block.W**2, axis=0) for block in group.blocks)
         measured = sum(float(np.sum(block.Y**2)) for block in group.blocks)
         if measured > 0.0:
-            own = np.sqrt(squares / measured)
-            shares[group.columns] = np.maximum(shares[group.columns], own)
-    return {one.name: float(share) for one, share in zip(seen.parameters, shares, strict=True)}
+            ratios = np.sqrt(squares / measured)
+            shares[group.columns] = np.maximum(shares[group.columns], ratios)
+    return {unknown.name: float(share) for unknown, share in zip(seen.parameters, shares, strict=True)}
 
 
 def differing(parameters: Iterable[ParameterEstimate], shares: Mapping[str, float]) -> Iterable[Notice]:
     """Well-known inertial parameters that are far from their own priors, where this changes an effort."""
-    found = []
-    for one in _sure(parameters):
-        if one.prior is None or one.sigma is None:
+    outliers = []
+    for parameter in _sure(parameters):
+        if parameter.prior is None or parameter.sigma is None:
             continue
-        off, size = abs(one.value - one.prior), max(abs(one.value), abs(one.prior))
-        effort = off * shares.get(one.name, 0.0)
-        if off > max((1.0 - 1.0 / _SCALE) * size, _DIFFERS_SIGMA * one.sigma) and effort > _DIFFERS_EFFORT:
-            found.append((effort, one))
-    if not found:
+        off, size = abs(parameter.value - parameter.prior), max(abs(parameter.value), abs(parameter.prior))
+        effort = off * shares.get(parameter.name, 0.0)
+        if (
+            off > max((1.0 - 1.0 / _SCALE) * size, _DIFFERS_SIGMA * parameter.sigma)
+            and effort > _DIFFERS_EFFORT
+        ):
+            outliers.append((effort, parameter))
+    if not outliers:
         return
-    found.sort(key=lambda item: -item[0])
+    outliers.sort(key=lambda item: -item[0])
     shown = ", ".join(
-        f"{one.name} = {one.value:.3g} +- {one.sigma:.1g} {one.unit} (description {one.prior:.3g})"
-        for _, one in found[:_MOST_SHOWN]
+        f"{parameter.name} = {parameter.value:.3g} +- {parameter.sigma:.1g} {parameter.unit}"
+        f" (description {parameter.prior:.3g})"
+        for _, parameter in outliers[:_MOST_SHOWN]
     )
-    more = f" and {len(found) - _MOST_SHOWN} more" if len(found) > _MOST_SHOWN else ""
-    yield notice("differs-from-description", shown=shown, more=more, percent=100 * found[0][0])
+    more = f" and {len(outliers) - _MOST_SHOWN} more" if len(outliers) > _MOST_SHOWN else ""
+    yield notice("differs-from-description", shown=shown, more=more, percent=100 * outliers[0][0])
 
 
 def _size_scale(parameters: Iterable[ParameterEstimate], mechanism: Mechanism) -> Iterable[Notice]:
@@ -142,7 +146,9 @@ def _size_scale(parameters: Iterable[ParameterEstimate], mechanism: Mechanism) -
     if not sure or short <= _SHORTEST:
         return
     # The largest density that the size allows, and the smallest.
-    highest, lowest = (max(abs(one.value) / R ** _POWERS[one.unit] for one in sure) for R in (short, long))
+    highest, lowest = (
+        max(abs(parameter.value) / R ** _POWERS[parameter.unit] for parameter in sure) for R in (short, long)
+    )
     heavy = lowest > min(_HEAVY * max(1.0, (_SMALL / long) ** 2), _STEEL)
     if not heavy and highest >= _LIGHT:
         return
@@ -159,12 +165,12 @@ def _size_scale(parameters: Iterable[ParameterEstimate], mechanism: Mechanism) -
 def _sure(parameters: Iterable[ParameterEstimate]) -> list[ParameterEstimate]:
     """Well-known inertial parameters."""
     return [
-        one
-        for one in parameters
-        if one.unit in UNITS
-        and one.name.split("_")[0] in SYMBOLS
-        and one.sigma_rel_percent is not None
-        and one.sigma_rel_percent < _SURE_PERCENT
+        parameter
+        for parameter in parameters
+        if parameter.unit in UNITS
+        and parameter.name.split("_")[0] in SYMBOLS
+        and parameter.sigma_rel_percent is not None
+        and parameter.sigma_rel_percent < _SURE_PERCENT
     ]
 
 
@@ -189,10 +195,10 @@ def reach(mechanism: Mechanism, travel: bool = False) -> float:
     """
     ways = {BASE: 0.0}
     for joint in mechanism.joints:
-        own = float(np.linalg.norm(joint.placement.p) + np.linalg.norm(joint.body.p))
+        stretch = float(np.linalg.norm(joint.placement.p) + np.linalg.norm(joint.body.p))
         if joint.kind is JointKind.PRISMATIC:
-            own += _travel(mechanism, joint.name) if travel else abs(mechanism.start.get(joint.name, 0.0))
-        ways[joint.child] = ways.get(joint.parent, 0.0) + own
+            stretch += _travel(mechanism, joint.name) if travel else abs(mechanism.start.get(joint.name, 0.0))
+        ways[joint.child] = ways.get(joint.parent, 0.0) + stretch
     over = [
         ways[body] + float(np.linalg.norm(frame.p)) + (loop.length or 0.0)
         for loop in mechanism.loops

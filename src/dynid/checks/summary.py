@@ -43,8 +43,8 @@ def choices_of(fit: Fit, checked: Mapping[str, str], gate: Mapping[str, str]) ->
 def _flow(problem: Problem) -> dict[str, str]:
     """Choices of logs, filters and rows; those that differ between logs carry the log's name."""
     rows = ", ".join(dict.fromkeys(problem.directions.group_names))
-    own = problem.model.effort_rows and problem.case.has_motors
-    shared = own and np.all(np.count_nonzero(problem.directions.effort_map, axis=1) > 1)
+    has_efforts = problem.model.effort_rows and problem.case.has_motors
+    shared = has_efforts and np.all(np.count_nonzero(problem.directions.effort_map, axis=1) > 1)
     choices: dict[str, str] = {"equations": f"J_a^T tau along {rows}" if shared else rows}
     for log, plan, source in zip(problem.logs, problem.plans, problem.sources, strict=True):
         for name, text in {**log.choices, **plan.choices, **source.choices}.items():
@@ -67,9 +67,9 @@ def load_words(parts: EstimateParts, bodies: Sequence[str]) -> dict[str, str]:
         parts: Parameters and their covariance.
         bodies: Tools and payloads; those whose mass or first moments are regrouped are left out.
     """
-    fitted = [one for one in parts.parameters if one.sigma is not None]
-    place: Mapping[str, int] = {one.name: k for k, one in enumerate(fitted)}
-    found = {}
+    fitted = [parameter for parameter in parts.parameters if parameter.sigma is not None]
+    place: Mapping[str, int] = {parameter.name: k for k, parameter in enumerate(fitted)}
+    texts = {}
     for body in bodies:
         mass = place.get(f"M_{body}")
         if mass is None or fitted[mass].value <= 0:
@@ -84,8 +84,8 @@ def load_words(parts: EstimateParts, bodies: Sequence[str]) -> dict[str, str]:
                 rows[i, k], rows[i, mass] = 1.0 / kg, -centre[i] / kg
             spread = 1e3 * np.sqrt(np.einsum("ip,pq,iq->i", rows, parts.covariance, rows))
             text += f", centre of mass ({_listed(1e3 * centre)}) +- ({_listed(spread)}) mm in its frame"
-        found[f"load {body}"] = text
-    return found
+        texts[f"load {body}"] = text
+    return texts
 
 
 def _listed(values: Float[Array, "3"]) -> str:

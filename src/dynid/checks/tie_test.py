@@ -86,11 +86,11 @@ def tie_test(
         return None
     clusters = None if settings is None else blocks_of(free.blocked(), loose, settings, free.system)
     if clusters is not None:
-        found = wald_test(
+        wald = wald_test(
             clusters, loose.chi - _known(data, free), _restrictions(data, free), loose.covariance
         )
-        how = "" if found.joint else "; too few blocks to test all equalities together: worst one shown"
-        return TieTest(found.F, found.q, found.dof, found.p, f"{len(clusters)} blocks{how}")
+        how = "" if wald.joint else "; too few blocks to test all equalities together: worst one shown"
+        return TieTest(wald.F, wald.q, wald.dof, wald.p, f"{len(clusters)} blocks{how}")
     inflation = max(group.inflation for group in free.system.groups)
     n_rows = sum(group.n_rows for group in free.system.groups)
     norms = tied.residual_norm, loose.residual_norm
@@ -124,8 +124,8 @@ def ties(finished: Finished) -> list[Answer]:
     solution = linear if linear.equations is None else estimator_named("wls")(fit.seen.system)
     free = experiment.changed(ties=())
     loose = base_system(fit.system, base_of(fit.problem, free))
-    found = tie_test(solution, fit.seen, loose, experiment.uncertainty)
+    result = tie_test(solution, fit.seen, loose, experiment.uncertainty)
     names = ", ".join(f"'{tie.name}'" for tie in experiment.ties)
-    if found is None:
+    if result is None:
         return [idle_tie(names), (f"tie {names}", "no effect")]
-    return [*found.notices(names), (f"tie {names}", found.words)]
+    return [*result.notices(names), (f"tie {names}", result.words)]

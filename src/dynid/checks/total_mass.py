@@ -72,7 +72,7 @@ class Weighed:
 
     def notices(self) -> tuple[Notice, ...]:
         """What rests on priors, and how hard an error of theirs would hit."""
-        share = sum(abs(one) for one in self.priors.values())
+        share = sum(abs(value) for value in self.priors.values())
         if share < _ROUNDING * self.total:
             return ()
         largest = sorted(self.priors, key=lambda name: -abs(self.priors[name]))
@@ -158,22 +158,22 @@ def _row(
 
     weight = np.where(np.isnan(value), _UNKNOWN * kg, np.maximum(np.abs(value), 1e-9 * kg))
     acting = np.any(G != 0, axis=0) | (e != 0)
-    Gt, own, cost = G.T[acting], e[acting], weight[acting] / kg
+    Gt, target, cost = G.T[acting], e[acting], weight[acting] / kg
     v, p = G.shape[0], int(acting.sum())
     eye = np.eye(p)
     both = np.block([[-Gt, -eye], [Gt, -eye]])
-    found = linprog(
+    optimum = linprog(
         np.concatenate([np.zeros(v), cost]),
         A_ub=both,
-        b_ub=np.concatenate([-own, own]),
+        b_ub=np.concatenate([-target, target]),
         bounds=[(None, None)] * v + [(0, None)] * p,
         method="highs",
     )
-    if found.x is None:  # it has a feasible point (a = 0): this is a failure of the solver alone
+    if optimum.x is None:  # it has a feasible point (a = 0): this is a failure of the solver alone
         raise InputError("total_mass: the sum could not be formed", remedy="use a weighed payload")
     # The corner found, to full accuracy: rows without a rest hold exactly.
-    exact = found.x[v:] <= _ROUNDING
-    a = np.linalg.lstsq(Gt[exact], own[exact], rcond=None)[0]
+    exact = optimum.x[v:] <= _ROUNDING
+    a = np.linalg.lstsq(Gt[exact], target[exact], rcond=None)[0]
     return np.asarray(np.where(np.abs(a) > 1e-12, a, 0.0))
 
 

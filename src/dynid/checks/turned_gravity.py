@@ -81,14 +81,14 @@ class TurnedGravity:
             scaled = f", and {size / before:.3g} times as large (or the clock of the log is wrong)"
             turned += scaled if abs(size / before - 1.0) > _LARGER else ""
             text = f"gravity seems to be {turned}: with ({vector}) m/s^2 in the base frame"
-        found = notice(
+        message = notice(
             "gravity-off",
             found=text,
             percent=100 * self.left,
             alike=alike,
             sensor="; or estimate it: force_sensor: {gravity: estimate}" if sensor else "",
         )
-        return found if self.left < _SCALED and (before == 0.0 or degrees > _TILTED) else eased(found)
+        return message if self.left < _SCALED and (before == 0.0 or degrees > _TILTED) else eased(message)
 
 
 def find_gravity(
@@ -112,12 +112,12 @@ def find_gravity(
     before = _squares(data, chi)
     g = np.asarray(problem.mechanism.gravity, float)
     starts = [_moved(g, suspect), -g] if np.any(g) else [_moved(g, suspect)]
-    fits = [(one, fit_under(problem, one, experiment)) for one in starts]
+    fits = [(start, fit_under(problem, start, experiment)) for start in starts]
     g, fit = min(fits, key=lambda item: _left(item[1].data, item[1].chi, before))
     left = _left(fit.data, fit.chi, before)
     flagged, every = judge(fit)
     for _ in range(_ROUNDS):
-        step = next((one for one in every if one.test == "gravity"), None)
+        step = next((result for result in every if result.test == "gravity"), None)
         if step is None or float(np.linalg.norm(step.size)) < _STEP:
             break
         further = _moved(g, step)
@@ -126,7 +126,7 @@ def find_gravity(
             break
         g, fit, left = further, again, _left(again.data, again.chi, before)
         flagged, every = judge(fit)
-    others = tuple(one for one in flagged if one.test != "gravity")
+    others = tuple(result for result in flagged if result.test != "gravity")
     size, before_size = float(np.linalg.norm(g)), float(np.linalg.norm(problem.mechanism.gravity))
     heavier = before_size > 0.0 and abs(size / before_size - 1.0) > _LARGER
     return TurnedGravity(g, fit, left, others) if left < (_SCALED if heavier else _CONFIRMED) else None
@@ -161,4 +161,4 @@ def _squares(data: BaseSystem, chi: Float[Array, "p"]) -> dict[tuple[str, str], 
 def _left(data: BaseSystem, chi: Float[Array, "p"], before: dict[tuple[str, str], float]) -> float:
     """Rms of the residuals in parts of what they were, every effort alike."""
     now = _squares(data, chi)
-    return float(np.sqrt(np.mean([now[key] / max(one, 1e-300) for key, one in before.items()])))
+    return float(np.sqrt(np.mean([now[key] / max(earlier, 1e-300) for key, earlier in before.items()])))

@@ -34,8 +34,8 @@ def grouping_json(data: BaseSystem) -> str:
     """chi_base = K chi_standard with names and units, every digit, one row of K per line."""
     document = {
         "schema": SCHEMA,
-        "base": [{"name": one.name, "unit": one.unit} for one in data.system.parameters],
-        "standard": [{"name": one.name, "unit": one.unit} for one in data.base.standard],
+        "base": [{"name": parameter.name, "unit": parameter.unit} for parameter in data.system.parameters],
+        "standard": [{"name": parameter.name, "unit": parameter.unit} for parameter in data.base.standard],
         "known": {
             data.base.standard[i].name: float(value)
             for i, value in enumerate(data.base.c.tolist())
@@ -57,17 +57,17 @@ def corrected_robot(robot: Mechanism, description: Description) -> str:
     if document is None:
         return ""
     symbols = document.get("symbols") or {}
-    for name, one in description.symbols.items():
-        if not one.found:
+    for name, quantity in description.symbols.items():
+        if not quantity.found:
             continue
-        entry = {"value": one.value, "sigma": one.sigma}
+        entry = {"value": quantity.value, "sigma": quantity.sigma}
         if name in symbols:
             symbols[name] = entry
         else:
             document.setdefault("dimensions", {})[name] = entry
-    for name, one in description.zeros.items():
-        if one.found:
-            document.setdefault("zeros", {})[name] = {"value": one.value, "sigma": one.sigma}
+    for name, quantity in description.zeros.items():
+        if quantity.found:
+            document.setdefault("zeros", {})[name] = {"value": quantity.value, "sigma": quantity.sigma}
     if description.gravity_sigma is not None:
         document["gravity"] = [float(x) for x in description.gravity]
     return _written(document)

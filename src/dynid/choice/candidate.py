@@ -24,7 +24,7 @@ def rows_of(candidate: Candidate) -> tuple[float | None, str, str]:
 def drive_of(candidate: Candidate, owners: Iterable[str]) -> dict[str, tuple[str, ...]]:
     """Owner -> its drive terms: those of all drives, and those of single ones."""
     common, *single = candidate.friction.split(_SINGLE)
-    others = (one.rpartition(_OWNER) for one in single)
+    others = (part.rpartition(_OWNER) for part in single)
     return dict.fromkeys(owners, tuple(common.split())) | {
         name: tuple(terms.split()) for name, _, terms in others
     }
@@ -46,15 +46,15 @@ def applied(candidate: Candidate, experiment: Experiment, owners: Iterable[str] 
         experiment: As the user gave it.
         owners: All joints and motors with drive terms.
     """
-    own, mask = experiment.filter, experiment.mask
-    own = own if candidate.cutoff is None else own.changed(cutoff=candidate.cutoff)
-    own = own if candidate.velocity == "auto" else own.changed(velocity=candidate.velocity)
+    filtering, mask = experiment.filter, experiment.mask
+    filtering = filtering if candidate.cutoff is None else filtering.changed(cutoff=candidate.cutoff)
+    filtering = filtering if candidate.velocity == "auto" else filtering.changed(velocity=candidate.velocity)
     same = candidate.estimator == experiment.estimator
     drive = tuple(candidate.friction.split()) if candidate.friction else experiment.drive
     if _SINGLE in candidate.friction:
         drive = drive_of(candidate, owners)
     return experiment.changed(
-        filter=own,
+        filter=filtering,
         mask=mask if candidate.mask == "reversals" else mask.changed(speed=0.0),
         drive=drive,
         estimator=experiment.estimator if same else candidate.estimator,
@@ -70,14 +70,14 @@ def open_settings(robot: Mechanism, experiment: Experiment) -> frozenset[str]:
     """
     fewer = experiment.keep is not None or experiment.essential is not None
     others = experiment.standard is not None or experiment.refine is not None
-    own = experiment.estimator
+    chosen = experiment.estimator
     filtered = experiment.filter.kind != "none"
     left = {
         "cutoff": experiment.filter.cutoff is None and experiment.filter.decimate is None and filtered,
         "mask": experiment.mask.speed is None,
         "velocity": experiment.filter.velocity == "auto",
         "friction": experiment.drive is None and bool(friction_sets(robot)),
-        "estimator": isinstance(own, LeftOpen) and own == "wls" and not fewer and not others,
+        "estimator": isinstance(chosen, LeftOpen) and chosen == "wls" and not fewer and not others,
     }
     return frozenset(name for name, is_open in left.items() if is_open)
 
@@ -89,13 +89,13 @@ def friction_sets(robot: Mechanism) -> tuple[tuple[str, ...], ...]:
     were written with care, and a set for all owners would change their meaning.
     """
     kinds = set(robot.drive.values())
-    own = next(iter(kinds), ())
-    friction = [symbol for symbol in own if symbol not in ("Ia", "Off")]
+    default = next(iter(kinds), ())
+    friction = [symbol for symbol in default if symbol not in ("Ia", "Off")]
     if len(kinds) != 1 or sorted(friction) != sorted(_PLAIN):
         return ()
-    rotor = tuple(symbol for symbol in own if symbol == "Ia")
-    sets = [own, (*rotor, *_DIRECTED), *((*own, *more) for more in _MORE)]
-    return tuple(tuple(symbol for symbol in DRIVE_SYMBOLS if symbol in one) for one in sets)
+    rotor = tuple(symbol for symbol in default if symbol == "Ia")
+    sets = [default, (*rotor, *_DIRECTED), *((*default, *more) for more in _MORE)]
+    return tuple(tuple(symbol for symbol in DRIVE_SYMBOLS if symbol in symbols) for symbols in sets)
 
 
 def with_all_terms(
@@ -110,7 +110,7 @@ def with_all_terms(
     """
     if not sets:
         return robot
-    every = {symbol for one in sets for symbol in one}
+    every = {symbol for symbols in sets for symbol in symbols}
     terms = tuple(symbol for symbol in DRIVE_SYMBOLS if symbol in every)
     return replace(robot, drive=dict.fromkeys(robot.drive, terms), stribeck={**speeds, **robot.stribeck})
 

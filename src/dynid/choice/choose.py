@@ -165,7 +165,7 @@ def _estimator(search: Search, best: Candidate) -> Candidate:
         return linear
     if explained:
         return _simplest(search, [linear, consistent]) if _may_gain(search, linear) else linear
-    return min((linear, consistent), key=lambda one: float(search.tried(one).mean()))
+    return min((linear, consistent), key=lambda candidate: float(search.tried(candidate).mean()))
 
 
 def _friction(
@@ -179,15 +179,15 @@ def _friction(
     if chi is None:
         return search, best
     # Each fold of a consistent estimate is a semidefinite program: sets that seldom win are not tried.
-    tried = [one for one in sets if "Fk" not in one or best.estimator == "wls"]
-    tried = [one for one in tried if "Fl" not in one or search.condition(best) < _WEAK]
+    tried = [symbols for symbols in sets if "Fk" not in symbols or best.estimator == "wls"]
+    tried = [symbols for symbols in tried if "Fl" not in symbols or search.condition(best) < _WEAK]
     names = (parameter.name for parameter in search.parameters(best))
     plain, search = search, search.extended(tuple(tried), dict(zip(names, chi.tolist(), strict=True)))
     if not _may_gain(search, best):
         return plain, best
-    candidates = [replace(best, mask=mask, friction=" ".join(one)) for mask in masks for one in tried]
+    candidates = [replace(best, mask=mask, friction=" ".join(symbols)) for mask in masks for symbols in tried]
     best = _simplest(search, candidates)
-    alike = [one for one in candidates if one.mask == best.mask]
+    alike = [candidate for candidate in candidates if candidate.mask == best.mask]
     best = _simplest(search, [best, *_single_drives(search, best, alike)])
     search.narrowed(tuple(dict.fromkeys(drive_of(best, search.robot.drive).values())))
     return search, best
@@ -201,15 +201,15 @@ def _single_drives(search: Search, best: Candidate, candidates: Sequence[Candida
     names = search.efforts
     if not set(names) <= set(search.robot.drive) or not search.size.all():
         return
-    fitted = [(one, search.tried(one).reshape(search.size.shape)) for one in candidates]
-    fitted = [(one, error) for one, error in fitted if np.isfinite(error).all()]
+    fitted = [(choice, search.tried(choice).reshape(search.size.shape)) for choice in candidates]
+    fitted = [(choice, error) for choice, error in fitted if np.isfinite(error).all()]
     if not fitted:
         return
-    own = {
+    by_effort = {
         name: fitted[_first_as_good([error[:, j] for _, error in fitted])][0].friction
         for j, name in enumerate(names)
     }
-    single = {name: tuple(terms.split()) for name, terms in own.items() if terms != best.friction}
+    single = {name: tuple(terms.split()) for name, terms in by_effort.items() if terms != best.friction}
     if single:
         yield with_single(best, single)
 
@@ -225,9 +225,9 @@ def _velocity(search: Search, best: Candidate) -> Candidate:
         return best
     derived = replace(best, velocity="derived")
     if plan.cutoff is not None:
-        own = search.task.experiment.filter
+        settings = search.task.experiment.filter
         of_measured, of_derived = (
-            noise_and_peak(own, logs, search.spectra, plan.cutoff, plan.derivative, source)[0]
+            noise_and_peak(settings, logs, search.spectra, plan.cutoff, plan.derivative, source)[0]
             for source in ("measured", "derived")
         )
         if np.median(of_measured) > _NOISIER * np.median(of_derived):
@@ -240,7 +240,7 @@ def _cutoff(search: Search, best: Candidate) -> Candidate:
 
     A vibration that the efforts do not show spoils all cutoffs above it alike: only one below it helps.
     """
-    core = max(float(np.max(one.core[one.moving], initial=0.0)) for one in search.spectra)
+    core = max(float(np.max(spectrum.core[spectrum.moving], initial=0.0)) for spectrum in search.spectra)
     cutoff = search.plans[0].cutoff
     while cutoff is not None and cutoff * _LOWER > _LEAST_BAND * core:
         far = cutoff * _LOWER > _COORDINATES * core
@@ -258,12 +258,12 @@ def _simplest(search: Search, candidates: Sequence[Candidate], doubts: float = 1
 
     The standard error is that of the difference to the best, over all efforts in all folds.
     """
-    return candidates[_first_as_good([search.tried(one) for one in candidates], doubts)]
+    return candidates[_first_as_good([search.tried(choice) for choice in candidates], doubts)]
 
 
 def _first_as_good(errors: Sequence[Float[Array, "c"]], doubts: float = 1.0) -> int:
     """Number of the first candidate that is as good as the best; 0 where none could be fitted."""
-    best = errors[int(np.argmin([one.mean() for one in errors]))]
+    best = errors[int(np.argmin([values.mean() for values in errors]))]
     if not np.isfinite(best).all():
         return 0
     for i, error in enumerate(errors):
@@ -279,14 +279,14 @@ def _table(search: Search, best: Candidate) -> tuple[Candidate, ...]:
     """What was tried, in the order in which it was."""
     return tuple(
         replace(
-            one,
-            cutoff=search.plans[0].cutoff if one.cutoff is None else one.cutoff,
-            velocity=search.plans[0].velocity if one.velocity == "auto" else one.velocity,
-            friction=one.friction or " ".join(next(iter(search.robot.drive.values()), ())),
-            held_out_percent=None if not np.isfinite(error).all() else search.percent(one),
-            chosen=one == best,
+            candidate,
+            cutoff=search.plans[0].cutoff if candidate.cutoff is None else candidate.cutoff,
+            velocity=search.plans[0].velocity if candidate.velocity == "auto" else candidate.velocity,
+            friction=candidate.friction or " ".join(next(iter(search.robot.drive.values()), ())),
+            held_out_percent=None if not np.isfinite(error).all() else search.percent(candidate),
+            chosen=candidate == best,
         )
-        for one, error in search.error.items()
+        for candidate, error in search.error.items()
     )
 
 
@@ -299,12 +299,17 @@ def _table(search: Search, best: Candidate) -> tuple[Candidate, ...]:
 
 def bandwidth(spectra: Sequence[Spectrum]) -> float:
     """Of the fastest log, in [Hz]; NaN where nothing moves."""
-    return max((one.motion_bandwidth for one in spectra if one.moving.any()), default=float("nan"))
+    return max(
+        (spectrum.motion_bandwidth for spectrum in spectra if spectrum.moving.any()), default=float("nan")
+    )
 
 
 def _moved_band(spectra: Sequence[Spectrum]) -> float:
     """Bandwidth of the motion without a vibration far above it, in [Hz]; NaN where nothing moves."""
-    core = max((float(np.max(one.core[one.moving])) for one in spectra if one.moving.any()), default=0.0)
+    core = max(
+        (float(np.max(spectrum.core[spectrum.moving])) for spectrum in spectra if spectrum.moving.any()),
+        default=0.0,
+    )
     band = bandwidth(spectra)
     return core if band > _VIBRATION * core else band
 
@@ -323,12 +328,14 @@ def reference(experiment: Experiment, spectra: Sequence[Spectrum], plans: Sequen
         plans: Chosen by the rules for single settings.
     """
     band, cutoff = _moved_band(spectra), plans[0].cutoff
-    own = experiment.filter
-    if cutoff is not None and own.cutoff is None and np.isfinite(band):
-        own = own.changed(cutoff=min(cutoff, _COORDINATES * band))
-    if own.rows is None and own.cutoff is not None and np.isfinite(band):
-        sink = max(float(np.median(one.sink[one.moving])) for one in spectra if one.moving.any())
+    filtering = experiment.filter
+    if cutoff is not None and filtering.cutoff is None and np.isfinite(band):
+        filtering = filtering.changed(cutoff=min(cutoff, _COORDINATES * band))
+    if filtering.rows is None and filtering.cutoff is not None and np.isfinite(band):
+        sink = max(
+            float(np.median(spectrum.sink[spectrum.moving])) for spectrum in spectra if spectrum.moving.any()
+        )
         # The kept rate is four cutoffs by default: rows below 1.5 cutoffs do not alias.
-        own = own.changed(rows=min(_ROWS * band, max(sink, band), 1.5 * own.cutoff))
-    own = own.changed(velocity=plans[0].velocity)
-    return experiment.changed(filter=own, mask=experiment.mask.changed(speed=0.0))
+        filtering = filtering.changed(rows=min(_ROWS * band, max(sink, band), 1.5 * filtering.cutoff))
+    filtering = filtering.changed(velocity=plans[0].velocity)
+    return experiment.changed(filter=filtering, mask=experiment.mask.changed(speed=0.0))

@@ -31,9 +31,9 @@ def fold_rows(problem: Problem, parts: Sequence[Fold]) -> System:
     """
     groups: list[Group] = []
     for i, source in enumerate(problem.sources):
-        one = replace(problem, plans=(problem.plans[i],), sources=(source,), filters=(problem.filters[i],))
+        alone = replace(problem, plans=(problem.plans[i],), sources=(source,), filters=(problem.filters[i],))
         spans = _spans(problem, parts, i)
-        groups += [_folded(group, *spans) for group in row_groups(one, one.sources)]
+        groups += [_folded(group, *spans) for group in row_groups(alone, alone.sources)]
     known = known_columns(problem.mechanism, problem.parameters)
     return problem.case.system(problem, tuple(group for group in groups if group.blocks), known)
 
@@ -46,9 +46,9 @@ def _spans(
     held = [
         (start, stop, k)
         for k, fold in enumerate(parts)
-        for of, one in zip(fold.held_out_of, fold.held_out, strict=True)
+        for of, part in zip(fold.held_out_of, fold.held_out, strict=True)
         if of == i
-        for start, stop in one.segments
+        for start, stop in part.segments
     ]
     pieces = source.pieces()
     spans = []
@@ -68,19 +68,19 @@ def _folded(
     lengths: Sequence[float],
 ) -> Group:
     """The group with its blocks merged by fold."""
-    found: dict[int, list[Factor]] = {}
+    by_fold: dict[int, list[Factor]] = {}
     for (run, number), block in zip(group.places, group.blocks, strict=True):
         start = number * group.seconds - begins[run]
         stop = min(start + group.seconds, lengths[run])
         start = max(start, 0.0)
         middle = 0.5 * (start + stop)
         rounding = 1e-6 * group.seconds
-        for own, a, b, k in spans:
-            if own == run and a <= middle < b:
+        for of_run, a, b, k in spans:
+            if of_run == run and a <= middle < b:
                 inside = a <= start + rounding and stop <= b + rounding
-                found.setdefault(k if inside else BORDER, []).append(block)
-    folds = sorted(k for k in found if k != BORDER)
-    blocks = tuple(merge(found[k]) for k in folds)
+                by_fold.setdefault(k if inside else BORDER, []).append(block)
+    folds = sorted(k for k in by_fold if k != BORDER)
+    blocks = tuple(merge(by_fold[k]) for k in folds)
     return replace(group, blocks=blocks, times=np.array(folds, dtype=int), runs=None)
 
 
@@ -102,10 +102,10 @@ def selected(system: System, problem: Problem) -> System:
     number = np.array([place.get(parameter.name, -1) for parameter in system.parameters])
     groups = []
     for group in system.groups:
-        own = number[group.columns]
-        kept = np.append(own >= 0, True)
+        renumbered = number[group.columns]
+        kept = np.append(renumbered >= 0, True)
         blocks = tuple(Factor(block.R[:, kept], block.n_rows) for block in group.blocks)
-        groups.append(replace(group, columns=own[own >= 0], blocks=blocks))
+        groups.append(replace(group, columns=renumbered[renumbered >= 0], blocks=blocks))
     return System(problem.parameters, tuple(groups), known_columns(problem.mechanism, problem.parameters))
 
 

@@ -136,7 +136,7 @@ class Search:
     def narrowed(self, sets: tuple[tuple[str, ...], ...]) -> None:
         """Only the columns of these sets are needed in further passes."""
         self.sets = sets
-        self.loads = self.loads if any("Fl" in one for one in sets) else {}
+        self.loads = self.loads if any("Fl" in terms for terms in sets) else {}
 
     def rows(self, candidate: Candidate) -> tuple[System, Problem]:
         """The rows that a candidate is fitted to, by folds, with the columns of all sets."""
@@ -176,11 +176,11 @@ class Search:
         linear = solve_weighted(system, weights)
         if not linear.condition_scaled < _SINGULAR:
             return None
-        own = replace(data, system=system)
+        training = replace(data, system=system)
         key = (rows_of(candidate), candidate.friction)
         if key not in self._spaces:
-            self._spaces[key] = standard_space(problem, experiment, own, linear, constraint)
-        return consistent_values(problem, experiment, own, linear, constraint, self._spaces[key])
+            self._spaces[key] = standard_space(problem, experiment, training, linear, constraint)
+        return consistent_values(problem, experiment, training, linear, constraint, self._spaces[key])
 
     def bodies(self, candidate: Candidate) -> tuple[bool, bool]:
         """Of the estimate from all folds: is there a consistent one, and does noise explain the difference?
@@ -197,8 +197,8 @@ class Search:
         problem, data = self._seen(candidate)
         system = without(data.blocked(), None)
         linear = solve_weighted(system, self._weights_of(candidate, data, system))
-        own = replace(data, system=system)
-        space = standard_space(problem, applied(candidate, self.task.experiment), own, linear, options)
+        reduced = replace(data, system=system)
+        space = standard_space(problem, applied(candidate, self.task.experiment), reduced, linear, options)
         if not consistent_exists(space, options):
             return False, True
         return True, not physical_test(space)
@@ -220,9 +220,9 @@ class Search:
     def _weights_of(self, candidate: Candidate, data: BaseSystem, system: System) -> Float[Array, "g"]:
         """Weights of groups of rows: those of the first fit to all folds of the same rows."""
         if rows_of(candidate) not in self._weights:
-            found = estimator_named("wls")(data.system).weights
+            values = estimator_named("wls")(data.system).weights
             names = ((group.log, group.name) for group in data.system.groups)
-            self._weights[rows_of(candidate)] = dict(zip(names, found.tolist(), strict=True))
+            self._weights[rows_of(candidate)] = dict(zip(names, values.tolist(), strict=True))
         known = self._weights[rows_of(candidate)]
         return np.array([known[group.log, group.name] for group in system.groups])
 
@@ -284,7 +284,7 @@ def _nearest(G: Float[Array, "p1 p1"]) -> Float[Array, "p1"]:
 
 def _speeds(robot: Mechanism, sets: tuple[tuple[str, ...], ...], problem: Problem | None) -> dict[str, float]:
     """A Stribeck speed of each owner for the comparison: the middle of those that the logs show."""
-    if problem is None or not any("Fk" in one for one in sets):
+    if problem is None or not any("Fk" in terms for terms in sets):
         return {}
     owners = tuple(owner for owner in robot.drive if owner not in robot.stribeck)
     return {

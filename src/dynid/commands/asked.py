@@ -31,16 +31,16 @@ def column_option(text: str) -> tuple[str, ColumnMap]:
     from dynid.experiment.experiment import ColumnMap
 
     key, equals, right = text.partition("=")
-    found = _COLUMN.match(right)
-    if not equals or not key.strip() or found is None:
+    parts = _COLUMN.match(right)
+    if not equals or not key.strip() or parts is None:
         raise InputError(f"--column '{text}' cannot be read", remedy=_FORM)
-    name, offset = found["name"], found["offset"] or ""
-    plain = not found["unit"] and not found["scale"]
-    apart = offset[:1].isspace() or right[found.start("offset") - 1].isspace() if offset else False
+    name, offset = parts["name"], parts["offset"] or ""
+    plain = not parts["unit"] and not parts["scale"]
+    apart = offset[:1].isspace() or right[parts.start("offset") - 1].isspace() if offset else False
     if offset and plain and not apart:
         name, offset = name + offset, ""  # `axis-2` is a name
-    unit = found["unit"][1:-1].strip() if found["unit"] else None
-    factors = [_number(one) for one in found["scale"].split("*")[1:]]
+    unit = parts["unit"][1:-1].strip() if parts["unit"] else None
+    factors = [_number(factor) for factor in parts["scale"].split("*")[1:]]
     return key.strip(), ColumnMap(name, unit, math.prod(factors), _number(offset) if offset else 0.0)
 
 
@@ -74,8 +74,10 @@ def with_options(
     if columns:
         changes["columns"] = {**experiment.columns, **dict(map(column_option, columns))}
     if payloads:
-        names = [one.partition("=")[0].strip() for one in payloads]
-        values |= {f"M_{one.partition('=')[0].strip()}": _mass(one) for one in payloads if "=" in one}
+        names = [payload.partition("=")[0].strip() for payload in payloads]
+        values |= {
+            f"M_{payload.partition('=')[0].strip()}": _mass(payload) for payload in payloads if "=" in payload
+        }
         changes["payloads"] = {**experiment.payloads, **_new_payloads(experiment, names)}
         for key in ("logs", "validate"):
             logs = getattr(experiment, key)
@@ -101,12 +103,12 @@ def print_columns(logs: Sequence[Log]) -> None:
             continue
         seen.append(log.guesses)
         table = plain_table("column", "read as", "unit", "confidence", left=("column", "read as", "unit"))
-        for one in log.guesses:
+        for guess in log.guesses:
             table.add_row(
-                verbatim(one.column),
-                verbatim(one.key),
-                one.unit or ("inferred" if one.key == "t" else "SI"),
-                f"{one.confidence:.0%}",
+                verbatim(guess.column),
+                verbatim(guess.key),
+                guess.unit or ("inferred" if guess.key == "t" else "SI"),
+                f"{guess.confidence:.0%}",
             )
         out.print(verbatim(f"Columns of {log.name}, matched by their names:"))
         out.print(table)

@@ -55,7 +55,7 @@ def campaign(
         if watch is None or (looks is not None and count >= looks):
             break
         time.sleep(every)
-    if all(one.reason for one in done.outcomes):
+    if all(outcome.reason for outcome in done.outcomes):
         raise SystemExit(_NO_RESULT)
 
 
@@ -74,19 +74,19 @@ def _look(file: Path, folder: Path, jobs: int | None, cluster: str | None, watch
 
 
 def _print(done: Campaign, new: list[Outcome]) -> None:
-    levels = [one.verdict for one in done.outcomes if not one.reason]
+    levels = [outcome.verdict for outcome in done.outcomes if not outcome.reason]
     verdicts = ", ".join(f"{levels.count(level)} {level}" for level in ("good", "care", "bad"))
     click.echo(
         f"{len(done.outcomes)} runs, {len(new)} of them new: {verdicts}, {len(done.set_aside)} set aside"
     )
-    for one in done.set_aside[:_MOST_SHOWN]:
-        click.echo(f"  set aside: {printable(one.name)}: {printable(one.reason.splitlines()[0])}")
+    for outcome in done.set_aside[:_MOST_SHOWN]:
+        click.echo(f"  set aside: {printable(outcome.name)}: {printable(outcome.reason.splitlines()[0])}")
     for change in done.fleet.changes[:_MOST_SHOWN]:
         click.echo(
             f"  {change.kind}: {printable(change.parameter)} of {printable(change.robot)}"
             f" {change.percent:+.1f} % since {printable(change.since)} (p = {change.p:.1g})"
         )
     if done.joined:
-        count = sum(not one.reason for one in done.joined)
+        count = sum(not entry.reason for entry in done.joined)
         click.echo(f"{count} of {len(done.joined)} robots have one estimate from all their logs (joined/)")
     click.echo(f"written: {shown(done.folder)} (summary.json, parameters.csv, campaign.html)")

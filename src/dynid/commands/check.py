@@ -59,19 +59,19 @@ def check(
     asked = _asked(robot, logs, {"model": model, "drop_bad_rows": drop_bad_rows or None})
     asked = with_options(asked, columns=columns, known=known, payloads=payloads, start=start, stop=stop)
     with ProgressBar() as progress:
-        found = check_experiment(asked, progress)
+        diagnosis = check_experiment(asked, progress)
     if out is not None:
-        write_diagnosis(found, out)
+        write_diagnosis(diagnosis, out)
     if as_json:
-        click.echo(json_text(diagnosis_document(found)), nl=False)
+        click.echo(json_text(diagnosis_document(diagnosis)), nl=False)
     else:
-        print_columns(found.logs)
-        print_diagnosis(found)
+        print_columns(diagnosis.logs)
+        print_diagnosis(diagnosis)
         if out is not None:
             click.echo(f"\nwritten: {shown(out)} (check.html, check.json)")
-    if found.refused:
+    if diagnosis.refused:
         click.get_current_context().exit(InputError.exit_code)
-    if found.worst == "stop":
+    if diagnosis.worst == "stop":
         click.get_current_context().exit(NoResultError.exit_code)
 
 

@@ -58,7 +58,7 @@ def compare(
         with ProgressBar() as progress:
             comparison = compare_targets(
                 targets,
-                drives=[names_in(one) or () for one in drives],
+                drives=[names_in(names) or () for names in drives],
                 friction=friction,
                 estimators=names_in(estimators) or (),
                 models=names_in(models) or (),

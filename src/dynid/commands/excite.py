@@ -132,15 +132,17 @@ def excite(
     click.echo(f"\nwritten: {shown(folder)} ({', '.join(written)})")
 
 
-def _print_limits(found: Excitation) -> None:
+def _print_limits(design: Excitation) -> None:
     """Warnings, the summary, and the limits with the smallest margins."""
     from dynid.excitation.files import summary
     from dynid.report.terminal import print_warnings, standard_console
 
-    print_warnings(standard_console(), found.notices)
-    click.echo(printable(summary(found)))
-    tight = sorted(found.limits, key=lambda one: one.margin_percent)[:3]
-    margins = [f"{one.kind} of {printable(one.name)} {one.margin_percent:.2g} % margin" for one in tight]
+    print_warnings(standard_console(), design.notices)
+    click.echo(printable(summary(design)))
+    tight = sorted(design.limits, key=lambda limit: limit.margin_percent)[:3]
+    margins = [
+        f"{limit.kind} of {printable(limit.name)} {limit.margin_percent:.2g} % margin" for limit in tight
+    ]
     click.echo(f"tightest limits: {', '.join(margins)}")
 
 

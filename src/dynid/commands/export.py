@@ -95,14 +95,14 @@ def _default(result: Path) -> Path:
     return folder.with_name(f"{folder.name}-export")
 
 
-def _show(one: Written) -> None:
+def _show(output: Written) -> None:
     """Files, certificate, what the format cannot hold, and the first lines of the difference."""
-    for file in one.files:
+    for file in output.files:
         click.echo(f"written: {shown(file)}")
-    click.echo(f"  {printable(one.certificate.text)}")
-    for text in one.not_representable:
-        click.echo(f"  not in {one.format}: {printable(text)}")
-    for file in one.files:
+    click.echo(f"  {printable(output.certificate.text)}")
+    for text in output.not_representable:
+        click.echo(f"  not in {output.format}: {printable(text)}")
+    for file in output.files:
         if file.suffix == ".diff":
             lines = file.read_text(encoding="utf-8", errors="replace").splitlines()
             changes = [line for line in lines[2:] if line[:1] in "+-"]

@@ -65,7 +65,7 @@ def rehearse(
         journal = path.parent / f".{path.name}.journal"
         with ProgressBar() as progress:
             plan = RehearsalPlan(asked, settings, motion, seed)
-            found = run(plan, runs, jobs=jobs, cluster=cluster, journal=journal, progress=progress)
-        replace_folder(path, rehearsal_files(found))
-    print_rehearsal(found, full=full)
+            outcome = run(plan, runs, jobs=jobs, cluster=cluster, journal=journal, progress=progress)
+        replace_folder(path, rehearsal_files(outcome))
+    print_rehearsal(outcome, full=full)
     click.echo(f"\nwritten: {shown(folder)} (rehearsal.json, rehearsal.csv, rehearsal.html)")

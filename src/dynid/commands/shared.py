@@ -54,14 +54,16 @@ class SeveralLogs(click.Command):
         """Repeat the option before each further file."""
         spread: list[str] = []
         option, values = "", 0
-        for one in args:
-            if one.startswith("-"):
-                option = next((name for name in ("--log", "--validate") if one.split("=")[0] == name), "")
-                values = int("=" in one)
+        for argument in args:
+            if argument.startswith("-"):
+                option = next(
+                    (name for name in ("--log", "--validate") if argument.split("=")[0] == name), ""
+                )
+                values = int("=" in argument)
             elif option:
                 spread += [option] if values else []
                 values += 1
-            spread.append(one)
+            spread.append(argument)
         return super().parse_args(ctx, spread)
 
 
@@ -145,7 +147,9 @@ def version_text(verbose: bool) -> str:
         f"{platform.system()} {platform.release()}, {platform.machine()}, {os.cpu_count()} cores",
         f"{platform.python_implementation()} {platform.python_version()}",
     ]
-    for name in sorted({re.split(r"[^A-Za-z0-9._-]", one)[0] for one in requires("dynid") or ()} - {"dynid"}):
+    for name in sorted(
+        {re.split(r"[^A-Za-z0-9._-]", requirement)[0] for requirement in requires("dynid") or ()} - {"dynid"}
+    ):
         try:
             lines.append(f"{name} {version(name)}")
         except PackageNotFoundError:

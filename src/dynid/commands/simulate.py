@@ -67,8 +67,8 @@ def simulate(
             free = simulate_free(mechanism, settings)
             files, notices, words = write_free(free, target), free.notices, free.described()
         else:
-            found = run(mechanism, settings)
-            files, notices, words = write_simulated(found, target), found.notices, described(found)
+            outcome = run(mechanism, settings)
+            files, notices, words = write_simulated(outcome, target), outcome.notices, described(outcome)
     console = standard_console()
     print_warnings(console, notices)
     shown_table = plain_table("simulated", mechanism.name, left=("simulated", mechanism.name))

@@ -23,17 +23,17 @@ def verify(result: Path, as_json: bool) -> None:
     from dynid.report.json_file import json_text
     from dynid.report.seal import verify as verified
 
-    found = verified(result)
+    verdict = verified(result)
     if as_json:
-        click.echo(json_text({"intact": found.intact, **asdict(found)}), nl=False)
+        click.echo(json_text({"intact": verdict.intact, **asdict(verdict)}), nl=False)
     else:
         for label, lines in (
-            ("same", found.checked),
-            ("not checked", found.unchecked),
-            ("differs", found.differences),
+            ("same", verdict.checked),
+            ("not checked", verdict.unchecked),
+            ("differs", verdict.differences),
         ):
             for line in lines:
                 click.echo(f"{label}: {printable(line)}")
-        click.echo("intact" if found.intact else "this result is not intact")
-    if not found.intact:
+        click.echo("intact" if verdict.intact else "this result is not intact")
+    if not verdict.intact:
         click.get_current_context().exit(InputError.exit_code)

@@ -47,13 +47,13 @@ def svd(
     M: Inexact[Array, "*n r c"], full_matrices: bool = True
 ) -> tuple[Inexact[Array, "*n r k"], Float[Array, "*n m"], Inexact[Array, "*n l c"]]:
     """U, s, V^T; NaN where M is not finite."""
-    U, s, Vt = _surviving(lambda one: np.linalg.svd(one, full_matrices=full_matrices), M)
+    U, s, Vt = _surviving(lambda A: np.linalg.svd(A, full_matrices=full_matrices), M)
     return U, s, Vt
 
 
 def singular_values(M: Inexact[Array, "*n r c"]) -> Float[Array, "*n m"]:
     """Singular values, largest first; NaN where M is not finite."""
-    return _surviving(lambda one: np.linalg.svd(one, compute_uv=False), M)[0]
+    return _surviving(lambda A: np.linalg.svd(A, compute_uv=False), M)[0]
 
 
 def qr(
@@ -93,32 +93,34 @@ def _surviving(work: Work, *arrays: Array) -> tuple[Array, ...]:
     """Result of `work` for each sample; NaN for samples that are not finite or for which it fails."""
     leading = arrays[0].shape[:-2]
     # Not -1: a batch without samples, or of empty matrices, has no size to divide.
-    flat = [one.reshape(math.prod(leading), *one.shape[-2:]) for one in arrays]
-    fine = np.logical_and.reduce([_finite(one) for one in flat])
-    found = _accepted(work, flat if fine.all() else [one[fine] for one in flat])
+    flat = [array.reshape(math.prod(leading), *array.shape[-2:]) for array in arrays]
+    fine = np.logical_and.reduce([_finite(array) for array in flat])
+    results = _accepted(work, flat if fine.all() else [array[fine] for array in flat])
     if not fine.all():
-        found = tuple(_spread(one, fine) for one in found)
-    return tuple(np.asarray(one.reshape(*leading, *one.shape[1:])) for one in found)
+        results = tuple(_spread(result, fine) for result in results)
+    return tuple(np.asarray(result.reshape(*leading, *result.shape[1:])) for result in results)
 
 
 def _accepted(work: Work, arrays: Sequence[Array]) -> tuple[Array, ...]:
     """Result of `work`; where it fails, the batch is halved until the failing samples are isolated."""
     n = len(arrays[0])
     try:
-        found = work(*arrays)
-        return tuple(found) if isinstance(found, tuple) else (found,)
+        result = work(*arrays)
+        return tuple(result) if isinstance(result, tuple) else (result,)
     except np.linalg.LinAlgError:
         if n == 1:
-            none = _accepted(work, [one[:0] for one in arrays])
-            return tuple(_spread(one, np.zeros(1, dtype=bool)) for one in none)
-    halves = [_accepted(work, [one[part] for one in arrays]) for part in (slice(n // 2), slice(n // 2, n))]
+            none = _accepted(work, [array[:0] for array in arrays])
+            return tuple(_spread(empty, np.zeros(1, dtype=bool)) for empty in none)
+    halves = [
+        _accepted(work, [array[part] for array in arrays]) for part in (slice(n // 2), slice(n // 2, n))
+    ]
     return tuple(np.concatenate(pair) for pair in zip(*halves, strict=True))
 
 
-def _spread(found: Array, fine: Array) -> Array:
+def _spread(values: Array, fine: Array) -> Array:
     """Results of the valid samples in their places, NaN in the others."""
-    out = np.full((len(fine), *found.shape[1:]), np.nan, found.dtype)
-    out[fine] = found
+    out = np.full((len(fine), *values.shape[1:]), np.nan, values.dtype)
+    out[fine] = values
     return out
 
 

@@ -76,8 +76,8 @@ class Entry:
             raise self.error(f"expected named entries (name: value), found {self.shown}", "write a mapping")
         below, lines = f"{self.path}." if self.path else "", self.key_lines
         return {
-            name: replace(one, file=self.file, path=below + name, key_line=lines[name], name=name)
-            for name, one in self.value.items()
+            name: replace(entry, file=self.file, path=below + name, key_line=lines[name], name=name)
+            for name, entry in self.value.items()
         }
 
     def fields(self, valid: Iterable[str], required: Iterable[str] = ()) -> dict[str, Entry]:
@@ -102,8 +102,8 @@ class Entry:
         """Numbered entries; refused when it is anything else."""
         if not isinstance(self.value, list):
             raise self.error(f"expected a list, found {self.shown}", "write [a, b, ...]")
-        for i, one in enumerate(self.value):
-            yield replace(one, file=self.file, path=f"{self.path}[{i}]", key_line=None, name="")
+        for i, entry in enumerate(self.value):
+            yield replace(entry, file=self.file, path=f"{self.path}[{i}]", key_line=None, name="")
 
     def text(self) -> str:
         """A non-empty string."""
@@ -168,8 +168,8 @@ class Entry:
     def plain(self) -> Any:
         """The value as plain Python data, nested values included (depth is limited when read)."""
         if isinstance(self.value, dict):
-            return {name: one.plain() for name, one in self.value.items()}
-        return [one.plain() for one in self.value] if isinstance(self.value, list) else self.value
+            return {name: entry.plain() for name, entry in self.value.items()}
+        return [entry.plain() for entry in self.value] if isinstance(self.value, list) else self.value
 
     @property
     def shown(self) -> str:
@@ -210,10 +210,10 @@ def plain_entry(value: Any, path: str = "", like: Entry | None = None) -> Entry:
 
 def _entry(value: Any, line: int = 0) -> Entry:
     if isinstance(value, Mapping):
-        named = {str(name): _entry(one, line) for name, one in value.items()}
+        named = {str(name): _entry(item, line) for name, item in value.items()}
         return Entry(named, "", line, key_lines=dict.fromkeys(named, line))
     if isinstance(value, Sequence) and not isinstance(value, str | bytes):
-        return Entry([_entry(one, line) for one in value], "", line)
+        return Entry([_entry(item, line) for item in value], "", line)
     if isinstance(value, np.ndarray | np.generic):
         return _entry(value.tolist(), line)
     if isinstance(value, os.PathLike):

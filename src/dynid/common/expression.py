@@ -78,17 +78,19 @@ class Expression:
     @cached_property
     def symbols(self) -> frozenset[str]:
         """Free names (pi is not one)."""
-        return frozenset(what for kind, what in self.program if kind == "symbol")
+        return frozenset(operand for kind, operand in self.program if kind == "symbol")
 
     @cached_property
     def signals(self) -> frozenset[tuple[str, str]]:
         """Signals used: ("q" | "dq" | "ddq", coordinate)."""
-        return frozenset(what for kind, what in self.program if kind == "signal")
+        return frozenset(operand for kind, operand in self.program if kind == "signal")
 
     @cached_property
     def friction(self) -> frozenset[str]:
         """Functions of other packages that it uses."""
-        return frozenset(what for kind, what in self.program if kind == "function" and what not in _FUNCTIONS)
+        return frozenset(
+            operand for kind, operand in self.program if kind == "function" and operand not in _FUNCTIONS
+        )
 
     @property
     def jumps(self) -> bool:
@@ -98,8 +100,8 @@ class Expression:
     def bound(self, symbols: Mapping[str, float]) -> Expression:
         """The same expression with the values of all its symbols inserted."""
         program = tuple(
-            ("number", self._symbol(symbols, what)) if kind == "symbol" else (kind, what)
-            for kind, what in self.program
+            ("number", self._symbol(symbols, operand)) if kind == "symbol" else (kind, operand)
+            for kind, operand in self.program
         )
         return Expression(self.text, program, self.file, self.place)
 
@@ -134,16 +136,16 @@ class Expression:
     def _run(self, symbols: Mapping[str, float], signal: Callable[[str, str], Any]) -> Any:
         stack: list[Any] = []
         with np.errstate(all="ignore"):  # the callers refuse values that are not finite
-            for kind, what in self.program:
+            for kind, operand in self.program:
                 if kind == "number":
-                    stack.append(what)
+                    stack.append(operand)
                 elif kind == "symbol":
-                    stack.append(self._symbol(symbols, what))
+                    stack.append(self._symbol(symbols, operand))
                 elif kind == "signal":
-                    stack.append(signal(*what))
+                    stack.append(signal(*operand))
                 else:
-                    function = _function(what) if kind == "function" else _OPERATORS[what]
-                    n = _arguments(what) if kind == "function" else 1 if what == "neg" else 2
+                    function = _function(operand) if kind == "function" else _OPERATORS[operand]
+                    n = _arguments(operand) if kind == "function" else 1 if operand == "neg" else 2
                     arguments = stack[-n:]
                     del stack[-n:]
                     stack.append(function(*arguments))
@@ -169,15 +171,15 @@ def _function(name: str) -> Callable[..., Any]:
 def _column(function: Callable[..., Any], *given: Any) -> Shaped[Array, "..."]:
     """Friction of another package; along a complex step, its slope by central differences."""
     parts = np.broadcast_arrays(*given)
-    real = [np.array(one.real, float) for one in parts]
+    real = [np.array(part.real, float) for part in parts]
     value = np.asarray(function(*real), float)
     if not any(map(np.iscomplexobj, parts)):
         return value
     slope = np.zeros_like(value)
-    for i, one in enumerate(parts):
+    for i, part in enumerate(parts):
         step = _STEP * np.maximum(1.0, np.abs(real[i]))
         ends = [function(*real[:i], real[i] + side * step, *real[i + 1 :]) for side in (1.0, -1.0)]
-        slope += one.imag * (ends[0] - ends[1]) / (2.0 * step)
+        slope += part.imag * (ends[0] - ends[1]) / (2.0 * step)
     return np.asarray(value + 1j * slope)
 
 

@@ -25,9 +25,9 @@ def doubt(error: InputError) -> Notice:
     return replace(notice("forced", text=text), remedy=error.remedy or "")
 
 
-def refusal_text(one: Notice) -> str:
+def refusal_text(finding: Notice) -> str:
     """The refusal in a notice of `doubt`, without the words that it was overridden."""
-    return one.text.removeprefix(notice("forced", text="").text)
+    return finding.text.removeprefix(notice("forced", text="").text)
 
 
 def overridden() -> bool:

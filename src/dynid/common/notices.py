@@ -97,7 +97,7 @@ def cause_rank(code: str) -> int:
 
 def by_severity(notices: Iterable[Notice]) -> list[Notice]:
     """The most severe first; of one severity causes before symptoms, otherwise in their order."""
-    return sorted(notices, key=lambda one: (-_ORDER.index(one.severity), cause_rank(one.code)))
+    return sorted(notices, key=lambda finding: (-_ORDER.index(finding.severity), cause_rank(finding.code)))
 
 
 def follows(one: Notice, cause: Notice) -> bool:

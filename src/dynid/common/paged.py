@@ -55,8 +55,8 @@ def flags(n: int, value: bool) -> Array:
 
 def release() -> None:
     """Take the pages of all such arrays out of the process; their contents stay."""
-    for one in tuple(_maps):
-        place = one()
+    for reference in tuple(_maps):
+        place = reference()
         if place is not None:
             with contextlib.suppress(OSError, ValueError):
                 place.madvise(mmap.MADV_DONTNEED)

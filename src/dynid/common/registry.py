@@ -23,12 +23,12 @@ T = TypeVar("T")
 @cache
 def _installed(path: tuple[str, ...]) -> tuple[Any, ...]:
     """Entry points for dynid of all packages on `path`; of a class that the backport may replace."""
-    found: dict[str, list[Any]] = {}
+    by_package: dict[str, list[Any]] = {}
     for package in distributions():
         points = [point for point in package.entry_points if point.group.startswith("dynid.")]
         if points:
-            found.setdefault(package.name, points)  # the first on the path is the one that is imported
-    return tuple(point for points in found.values() for point in points)
+            by_package.setdefault(package.name, points)  # the first on the path is the one that is imported
+    return tuple(point for points in by_package.values() for point in points)
 
 
 @dataclass(frozen=True)
@@ -41,8 +41,12 @@ class _Plugin:
     @property
     def package(self) -> str:
         """Name and version of its package."""
-        own = self.point.dist
-        return "an unknown package" if own is None else f"package '{own.name}' {own.version}"
+        distribution = self.point.dist
+        return (
+            "an unknown package"
+            if distribution is None
+            else f"package '{distribution.name}' {distribution.version}"
+        )
 
     def error(self, text: str) -> InputError:
         """The message about this plug-in."""
@@ -54,20 +58,22 @@ class _Plugin:
     def load(self) -> Any:
         """The object, whose faults are reported with the name of its package."""
         try:
-            found = self.point.load()
+            plugin = self.point.load()
         except Exception as error:
             raise self.error(f"cannot be loaded: {_words(error)}") from error
-        if inspect.isroutine(found):
-            return self._guarded(found, self._checked)
-        return self._with_guards(self._checked(found))
+        if inspect.isroutine(plugin):
+            return self._guarded(plugin, self._checked)
+        return self._with_guards(self._checked(plugin))
 
-    def _with_guards(self, found: Any) -> Any:
+    def _with_guards(self, plugin: Any) -> Any:
         """An object whose functions report their errors with the name of the package."""
-        if not is_dataclass(found) or isinstance(found, type):
-            return found
-        own = {one.name: getattr(found, one.name) for one in fields(found) if one.init}
-        own = {name: self._guarded(one) for name, one in own.items() if inspect.isroutine(one)}
-        return replace(found, **own) if own else found
+        if not is_dataclass(plugin) or isinstance(plugin, type):
+            return plugin
+        routines = {field.name: getattr(plugin, field.name) for field in fields(plugin) if field.init}
+        routines = {
+            name: self._guarded(value) for name, value in routines.items() if inspect.isroutine(value)
+        }
+        return replace(plugin, **routines) if routines else plugin
 
     def _guarded(
         self, function: Callable[..., Any], checked: Callable[[Any], Any] | None = None
@@ -75,23 +81,23 @@ class _Plugin:
         @wraps(function)
         def call(*arguments: Any, **options: Any) -> Any:
             try:
-                found = function(*arguments, **options)
-                found = list(found) if inspect.isgenerator(found) else found
+                result = function(*arguments, **options)
+                result = list(result) if inspect.isgenerator(result) else result
             except (DynidError, MemoryError):
                 raise
             except Exception as error:
                 raise self.error(f"fails: {_words(error)}") from error
-            return found if checked is None else checked(found)
+            return result if checked is None else checked(result)
 
         return call
 
-    def _checked(self, found: Any) -> Any:
+    def _checked(self, value: Any) -> Any:
         """What it gives, if that has the right type."""
-        kinds = tuple(_imported(one) for one in self.gives)
-        if kinds and not isinstance(found, kinds):
-            wanted = " or ".join(one.__name__ for one in kinds)
-            raise self.error(f"gives {type(found).__name__}, not {wanted}")
-        return found
+        kinds = tuple(_imported(path) for path in self.gives)
+        if kinds and not isinstance(value, kinds):
+            wanted = " or ".join(kind.__name__ for kind in kinds)
+            raise self.error(f"gives {type(value).__name__}, not {wanted}")
+        return value
 
 
 def _words(error: Exception) -> str:
@@ -113,19 +119,19 @@ class Registry(MutableMapping[str, T]):
             is a function; empty: not checked.
     """
 
-    def __init__(self, group: str, own: Mapping[str, T | str], gives: tuple[str, ...] = ()) -> None:
+    def __init__(self, group: str, entries: Mapping[str, T | str], gives: tuple[str, ...] = ()) -> None:
         self.group, self.gives = group, gives
-        self.own: dict[str, T | str] = dict(own)
+        self.own: dict[str, T | str] = dict(entries)
         self._loaded: dict[Any, T] = {}
 
     @property
     def _plugins(self) -> dict[str, list[_Plugin]]:
         """Entry points by name; several of one name are a conflict, reported when it is used."""
-        found: dict[str, list[_Plugin]] = {}
+        by_name: dict[str, list[_Plugin]] = {}
         points = [point for point in _installed(tuple(sys.path)) if point.group == self.group]
-        for point in sorted(points, key=lambda one: one.name):
-            found.setdefault(point.name, []).append(_Plugin(point, self.gives))
-        return found
+        for point in sorted(points, key=lambda entry: entry.name):
+            by_name.setdefault(point.name, []).append(_Plugin(point, self.gives))
+        return by_name
 
     def __getitem__(self, name: str) -> T:
         """The object of that name, imported now if it was not."""
@@ -138,8 +144,10 @@ class Registry(MutableMapping[str, T]):
 
     def _other(self, several: list[_Plugin]) -> T:
         plugin = several[0]
-        if len({one.point.value for one in several}) > 1:
-            raise plugin.error(f"two packages give this name: {' and '.join(one.package for one in several)}")
+        if len({candidate.point.value for candidate in several}) > 1:
+            raise plugin.error(
+                f"two packages give this name: {' and '.join(candidate.package for candidate in several)}"
+            )
         if plugin.point not in self._loaded:
             self._loaded[plugin.point] = plugin.load()
         return self._loaded[plugin.point]

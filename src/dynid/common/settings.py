@@ -53,8 +53,8 @@ class Settings(msgspec.Struct, frozen=True):
     _title: ClassVar[str] = ""
 
     def __post_init__(self) -> None:
-        kinds = {one.name: one.type for one in _fields(type(self))}
-        defaults = {one.name: one.default for one in _fields(type(self))}
+        kinds = {field.name: field.type for field in _fields(type(self))}
+        defaults = {field.name: field.default for field in _fields(type(self))}
         given = {name: getattr(self, name) for name in kinds}
         before = f"{self._title}." if self._title else ""
         entries = {
@@ -80,18 +80,18 @@ class Settings(msgspec.Struct, frozen=True):
 
     def tree(self) -> dict[str, Any]:
         """A plain tree that `read` turns into the same settings; defaults are left out."""
-        found = {}
-        for one in _keys(type(self)):
-            value = getattr(self, one.name)
-            default = None if one.required else _default(one)
-            if one.required or not _same(value, default):
-                found[one.encode_name] = _plain(value)
-        return found
+        written = {}
+        for field in _keys(type(self)):
+            value = getattr(self, field.name)
+            default = None if field.required else _default(field)
+            if field.required or not _same(value, default):
+                written[field.encode_name] = _plain(value)
+        return written
 
 
 def keys_of(kind: type[Settings]) -> tuple[str, ...]:
     """Names of the keys of settings in a file."""
-    return tuple(one.encode_name for one in _keys(kind))
+    return tuple(field.encode_name for field in _keys(kind))
 
 
 def read(kind: type[T], entry: Entry) -> T:
@@ -103,25 +103,25 @@ def read(kind: type[T], entry: Entry) -> T:
         return kind()
     if kind._switch and not kind._alone and not entry.is_mapping:
         entry.flag()
-    known = {one.encode_name: one for one in _keys(kind)}
+    known = {field.encode_name: field for field in _keys(kind)}
     alone = bool(kind._alone) and not entry.is_mapping
     given = {kind._alone: entry} if alone else _named(kind, entry)
-    entries = kind.spelled({known[key].name: one for key, one in given.items()})
-    kinds = {one.name: one.type for one in _fields(kind)}
-    options = {name: read_value(one, kinds[name]) for name, one in entries.items()}
+    entries = kind.spelled({known[key].name: item for key, item in given.items()})
+    kinds = {field.name: field.type for field in _fields(kind)}
+    options = {name: read_value(item, kinds[name]) for name, item in entries.items()}
     return placed(entry, kind, options)
 
 
 def _named(kind: type[Settings], entry: Entry) -> dict[str, Entry]:
     """Entries by key; unknown keys, keys without a value and missing ones are refused."""
     given, valid = entry.mapping(), keys_of(kind)
-    for key, one in given.items():
+    for key, item in given.items():
         if key not in valid:
-            what = entry.path or kind._title or "an experiment"
-            raise one.error(f"{what} has no '{key}'" + nearest(key, valid), f"use {', '.join(valid)}")
+            owner = entry.path or kind._title or "an experiment"
+            raise item.error(f"{owner} has no '{key}'" + nearest(key, valid), f"use {', '.join(valid)}")
         # A name without a value is more often a forgotten value than a request for the default.
-        if one.value is None and one.written == "":
-            raise one.error(f"'{key}' has no value", "give a value or remove the line")
+        if item.value is None and item.written == "":
+            raise item.error(f"'{key}' has no value", "give a value or remove the line")
     for field in _keys(kind):
         if field.required and field.encode_name not in given:
             raise entry.error(f"'{field.encode_name}' is missing", f"add '{field.encode_name}:'")
@@ -142,7 +142,7 @@ def read_value(entry: Entry, kind: Any) -> Any:
     if origin is tuple:
         return _several(entry, args)
     if isinstance(origin, type) and issubclass(origin, Mapping):
-        return {name: read_value(one, args[1]) for name, one in entry.mapping().items()}
+        return {name: read_value(item, args[1]) for name, item in entry.mapping().items()}
     if issubclass(kind, Settings):
         return read(kind, entry)
     scalars: dict[Any, Callable[[], Any]] = {
@@ -193,12 +193,12 @@ def _named_entries(kind: Any) -> bool:
 def _several(entry: Entry, kinds: tuple[Any, ...]) -> tuple[Any, ...]:
     """A list of any length, or of one entry per type."""
     if kinds[-1] is not Ellipsis:
-        return entry.vector(lambda one: read_value(one, kinds[0]), len(kinds))
+        return entry.vector(lambda item: read_value(item, kinds[0]), len(kinds))
     made: list[Any] = []
-    for one in entry.items():
-        value = read_value(one, kinds[0])
+    for item in entry.items():
+        value = read_value(item, kinds[0])
         if isinstance(value, str | int) and value in made:
-            raise one.error(f"'{value}' is listed twice", "list it once")
+            raise item.error(f"'{value}' is listed twice", "list it once")
         made.append(value)
     return tuple(made)
 
@@ -209,7 +209,7 @@ def _fields(kind: type[Settings]) -> tuple[msgspec.structs.FieldInfo, ...]:
 
 
 def _keys(kind: type[Settings]) -> tuple[msgspec.structs.FieldInfo, ...]:
-    return tuple(one for one in _fields(kind) if one.name not in kind._hidden)
+    return tuple(field for field in _fields(kind) if field.name not in kind._hidden)
 
 
 def _default(field: msgspec.structs.FieldInfo) -> Any:
@@ -229,9 +229,9 @@ def _plain(value: Any) -> Any:
     if isinstance(value, Settings):
         return value.tree()
     if isinstance(value, Mapping):
-        return {str(key): _plain(one) for key, one in value.items()}
+        return {str(key): _plain(item) for key, item in value.items()}
     if isinstance(value, list | tuple):
-        return [_plain(one) for one in value]
+        return [_plain(item) for item in value]
     if isinstance(value, np.ndarray | np.generic):
         return value.tolist()
     if isinstance(value, str):

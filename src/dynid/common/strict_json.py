@@ -59,9 +59,9 @@ def _whole(text: str) -> int:
 
 def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     """Of a duplicate key one value would be lost silently."""
-    found = dict(pairs)
-    if len(found) < len(pairs):
+    mapping = dict(pairs)
+    if len(mapping) < len(pairs):
         names = [name for name, _ in pairs]
         twice = next(name for name in names if names.count(name) > 1)
         raise ValueError(f"the key '{twice}' is given twice")
-    return found
+    return mapping

@@ -41,5 +41,5 @@ def in_order(function: Callable[[S], T], tasks: Iterable[S], threads: int | None
             while waiting:
                 yield waiting.popleft().result()
         finally:
-            for one in waiting:
-                one.cancel()
+            for future in waiting:
+                future.cancel()

@@ -101,28 +101,31 @@ class MixedRows:
         # Rows with few columns first: mixing then adds few new columns to a row.
         self._order = np.argsort([end - start for start, end in spans], kind="stable")
         columns, starts, seen = [], [0], np.zeros(0, dtype=int)
-        own: dict[int, Int[Array, "c"]] = {}
+        row_columns: dict[int, Int[Array, "c"]] = {}
         for k in self._order:
             row = inner.columns[spans[k][0] : spans[k][1]]
             seen = np.union1d(seen, row[row != ABSENT])
-            own[int(k)] = seen
+            row_columns[int(k)] = seen
         for k in range(len(spans)):
-            columns += [*own[k].tolist(), ABSENT]
+            columns += [*row_columns[k].tolist(), ABSENT]
             starts.append(len(columns))
         self.layout = Layout(np.array(starts), np.array(columns))
         self._places = [
-            [self._targets(inner.columns[slice(*spans[j])], own[k], starts[k]) for j in range(len(spans))]
+            [
+                self._targets(inner.columns[slice(*spans[j])], row_columns[k], starts[k])
+                for j in range(len(spans))
+            ]
             for k in range(len(spans))
         ]
         self._spans = spans
 
     @staticmethod
     def _targets(
-        columns: Int[Array, "e"], own: Int[Array, "c"], start: int
+        columns: Int[Array, "e"], row_columns: Int[Array, "c"], start: int
     ) -> tuple[Int[Array, "u"], Int[Array, "u"]]:
         """Entries of a source row that also exist in a mixed row, and their places there."""
-        use = np.flatnonzero(np.isin(columns, own))
-        return use, start + np.searchsorted(own, columns[use])
+        use = np.flatnonzero(np.isin(columns, row_columns))
+        return use, start + np.searchsorted(row_columns, columns[use])
 
     def pieces(self) -> Sequence[tuple[int, int]]:
         """Those of the source."""
@@ -183,12 +186,12 @@ class JoinedRows:
 
     def pieces(self) -> Sequence[tuple[int, int]]:
         """Ranges that both have."""
-        found = []
+        shared = []
         for a, b in self.source.pieces():
             for c, d in self.other.pieces():
                 if max(a, c) < min(b, d):
-                    found.append((max(a, c), min(b, d)))
-        return found
+                    shared.append((max(a, c), min(b, d)))
+        return shared
 
     def rows(self, start: int, stop: int, tile: int) -> Iterator[tuple[int, Array, Array]]:
         """Entries of both, those of Z first in each row."""
@@ -224,15 +227,15 @@ class WiderRows:
         self.source, self.dt, self._tiles, self._pieces = source, source.dt, tiles, pieces
         self.n_added = len(np.unique(columns))
         inner = source.layout
-        starts, found, own, added = [0], list[int](), list[int](), list[int]()
+        starts, wider, inherited, added = [0], list[int](), list[int](), list[int]()
         for first, stop, more in zip(inner.start[:-1], inner.start[1:], columns.tolist(), strict=True):
-            found += [*inner.columns[first : stop - 1].tolist(), *more, ABSENT]
-            begin, end = starts[-1], len(found) - 1
-            own += [*range(begin, end - len(more)), end]
+            wider += [*inner.columns[first : stop - 1].tolist(), *more, ABSENT]
+            begin, end = starts[-1], len(wider) - 1
+            inherited += [*range(begin, end - len(more)), end]
             added += range(end - len(more), end)
-            starts.append(len(found))
-        self.layout = Layout(np.array(starts, dtype=np.int64), np.array(found, dtype=np.int64))
-        self._places = np.array(own, dtype=int), np.array(added, dtype=int)
+            starts.append(len(wider))
+        self.layout = Layout(np.array(starts, dtype=np.int64), np.array(wider, dtype=np.int64))
+        self._places = np.array(inherited, dtype=int), np.array(added, dtype=int)
 
     def pieces(self) -> Sequence[tuple[int, int]]:
         """Those of the source, or as given."""
@@ -240,10 +243,10 @@ class WiderRows:
 
     def rows(self, start: int, stop: int, tile: int) -> Iterator[tuple[int, Array, Array]]:
         """Entries with the added columns before each measured side."""
-        own, added = self._places
+        inherited, added = self._places
         for at, packed, weights, more in self._tiles(start, stop, tile):
             joined = np.empty((self.layout.n_entries, packed.shape[1]))
-            joined[own], joined[added] = packed, more.reshape(-1, packed.shape[1])
+            joined[inherited], joined[added] = packed, more.reshape(-1, packed.shape[1])
             yield at, joined, weights
 
 
@@ -294,7 +297,7 @@ class CentredRows:
 
     def rows(self, start: int, stop: int, tile: int) -> Iterator[tuple[int, Array, Array]]:
         """Corrected entries."""
-        noisy = [one.rows(start, stop, tile) for pair in self.pairs for one in pair]
+        noisy = [disturbed.rows(start, stop, tile) for pair in self.pairs for disturbed in pair]
         for (at, packed, weights), *others in zip(self.source.rows(start, stop, tile), *noisy, strict=True):
             mean = sum(other for _, other, _ in others) / len(others)
             yield at, 2.0 * packed - mean, weights

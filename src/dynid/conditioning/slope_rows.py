@@ -46,10 +46,10 @@ def slope_rows(
             for after, before in changed
         ]
         for at, packed, weights in source.rows(start, stop, tile):
-            here = layout.sums(packed, coefficients)
-            slopes = np.zeros((len(here), c, packed.shape[1]))
+            nominal = layout.sums(packed, coefficients)
+            slopes = np.zeros((len(nominal), c, packed.shape[1]))
             for j, ((after, before), step) in enumerate(zip(pairs, steps, strict=True)):
-                high, low = error(after), here if before is None else error(before)
+                high, low = error(after), nominal if before is None else error(before)
                 slopes[:, j] = (high - low) / step
             # A pose that does not exist at a changed value has no slope; it keeps no row.
             fine = np.isfinite(slopes).all(axis=1)

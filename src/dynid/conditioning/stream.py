@@ -125,11 +125,11 @@ def grouped(blocks: Sequence[list[Block]], names: Sequence[str]) -> list[tuple[i
     Returns:
         Number of the group's first row, and its blocks.
     """
-    found = []
+    merged = []
     for _, rows in groupby(range(len(names)), key=lambda k: names[k]):
         numbers = list(rows)
-        found.append((numbers[0], _together([blocks[k] for k in numbers])))
-    return found
+        merged.append((numbers[0], _together([blocks[k] for k in numbers])))
+    return merged
 
 
 def _together(rows: Sequence[list[Block]]) -> list[Block]:
@@ -264,16 +264,16 @@ def _bounded(blocks: list[list[Block]], span: int) -> tuple[list[list[Block]], i
     """
     while _count(blocks, span) > MOST_BLOCKS and _count(blocks, 2 * span) < _count(blocks, span):
         span *= 2
-        blocks = [_joined(one, span) for one in blocks]
+        blocks = [_joined(row_blocks, span) for row_blocks in blocks]
     return blocks, span
 
 
 def _count(blocks: list[list[Block]], span: int) -> int:
     if max(map(len, blocks)) <= MOST_BLOCKS:
         return 0  # not counted: they need not be joined
-    return max(len({(run, number // span) for run, number, _ in one}) for one in blocks)
+    return max(len({(run, number // span) for run, number, _ in row_blocks}) for row_blocks in blocks)
 
 
 def _joined(blocks: list[Block], span: int) -> list[Block]:
-    parts = groupby(blocks, key=lambda one: (one[0], one[1] // span))
+    parts = groupby(blocks, key=lambda block: (block[0], block[1] // span))
     return [(run, k * span, merge([factor for _, _, factor in part])) for (run, k), part in parts]

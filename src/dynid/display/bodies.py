@@ -32,7 +32,7 @@ def drawn_bodies(fit: Fit) -> list[dict[str, Any]]:
     problem = fit.problem
     if not problem.case.has_scale or not problem.case.is_series:
         return []
-    names = [one.name for one in problem.parameters]
+    names = [parameter.name for parameter in problem.parameters]
     prior = prior_values(problem.mechanism)
     known = {names[i]: value for i, value in known_columns(problem.mechanism, problem.parameters).items()}
     described = {**prior, **known}
@@ -42,17 +42,17 @@ def drawn_bodies(fit: Fit) -> list[dict[str, Any]]:
     if fit.standard is not None and fit.standard.is_estimate:
         chi = fit.standard.found.chi
     elif fit.standard is not None and fit.standard.entries:
-        given = {str(one["name"]): float(one["value"]) for one in fit.standard.entries}
+        given = {str(item["name"]): float(item["value"]) for item in fit.standard.entries}
         chi = np.array([given.get(name, value) for name, value in zip(names, chi, strict=True)])
     root = _root(fit, K)
-    found = []
+    drawn = []
     for body in (*problem.mechanism.bodies, *problem.mechanism.payloads):
         place = {s: names.index(f"{s}_{body}") for s in SYMBOLS if f"{s}_{body}" in names}
         if "M" in place and any(abs(chi[i]) > 0.0 for i in place.values()):
             entry = _body(place, chi, share, root)
             entry |= {"name": body, "payload": body in problem.mechanism.payloads}
-            found.append(entry | _described(body, described))
-    return found
+            drawn.append(entry | _described(body, described))
+    return drawn
 
 
 def _nearest(
@@ -62,18 +62,22 @@ def _nearest(
 
     What the description does not give (rotor inertias, as a rule) takes up any difference first.
     """
-    masses = [abs(v) for v, one in zip(start, fit.problem.parameters, strict=True) if one.symbol == "M" and v]
+    masses = [
+        abs(v)
+        for v, parameter in zip(start, fit.problem.parameters, strict=True)
+        if parameter.symbol == "M" and v
+    ]
     typical = float(np.median(masses)) if masses else 1.0
     by_owner = {
-        one.owner: abs(v)
-        for v, one in zip(start, fit.problem.parameters, strict=True)
-        if one.symbol == "M" and v
+        parameter.owner: abs(v)
+        for v, parameter in zip(start, fit.problem.parameters, strict=True)
+        if parameter.symbol == "M" and v
     }
     size = np.ones(len(start))
-    for i, one in enumerate(fit.problem.parameters):
-        power = 0 if one.symbol == "M" else 1 if one.symbol in _FIRST else 2
-        if one.symbol in SYMBOLS:
-            size[i] = by_owner.get(one.owner, typical) * _LENGTH**power
+    for i, parameter in enumerate(fit.problem.parameters):
+        power = 0 if parameter.symbol == "M" else 1 if parameter.symbol in _FIRST else 2
+        if parameter.symbol in SYMBOLS:
+            size[i] = by_owner.get(parameter.owner, typical) * _LENGTH**power
     size *= np.where(given, 1.0, _NOT_GIVEN)
     G = fit.data.G
     DG = size[:, None] ** 2 * G.T
@@ -83,7 +87,10 @@ def _nearest(
 
 def _root(fit: Fit, K: Float[Array, "p v"]) -> Float[Array, "p v"]:
     """A root of the covariance that the data leave in the set, shape (p, v), SI."""
-    fitted = {one.name: k for k, one in enumerate(p for p in fit.parts.parameters if p.sigma is not None)}
+    fitted = {
+        parameter.name: k
+        for k, parameter in enumerate(p for p in fit.parts.parameters if p.sigma is not None)
+    }
     at = [(i, fitted[name]) for i, name in enumerate(fit.data.names) if name in fitted]
     rows, places = [i for i, _ in at], [k for _, k in at]
     values, vectors = np.linalg.eigh(fit.parts.covariance[np.ix_(places, places)])

@@ -61,9 +61,9 @@ def _log(fit: Fit, problem: Problem, signals: Signals, k: int, alone: bool = Fal
 
 def _split(fit: Fit, problem: Problem, signals: Signals, k: int) -> dict[str, Any]:
     """Parts of the efforts of the k-th log; empty where they are not known."""
-    found = _states(problem, signals, k)
-    terms = {} if found is None else _terms(fit, problem, signals, k, *found)
-    return {"log": signals.log, "rows": found[0], "terms": terms} if found and terms else {}
+    sampled = _states(problem, signals, k)
+    terms = {} if sampled is None else _terms(fit, problem, signals, k, *sampled)
+    return {"log": signals.log, "rows": sampled[0], "terms": terms} if sampled and terms else {}
 
 
 def _states(problem: Problem, signals: Signals, k: int) -> tuple[Int[Array, "m"], States] | None:

@@ -30,14 +30,14 @@ def samples_at(motion: Motion, t: Float[Array, "m"]) -> Int[Array, "m"]:
     times, none = motion.log.t, np.zeros(0, dtype=np.int64)
     if len(times) < 2 or not len(t):
         return none
-    own, asked = _pieces(times), _pieces(t)
-    if len(own) > 1 and len(own) != len(asked):
+    recorded, asked = _pieces(times), _pieces(t)
+    if len(recorded) > 1 and len(recorded) != len(asked):
         return none
-    found = []
-    for (a, b), (c, d) in zip(own if len(own) > 1 else [(0, len(times))], asked, strict=True):
+    samples = []
+    for (a, b), (c, d) in zip(recorded if len(recorded) > 1 else [(0, len(times))], asked, strict=True):
         places = a + np.searchsorted(times[a:b], t[c:d] - 0.5 * motion.log.dt)
-        found.append(np.clip(places, a, b - 1))
-    return np.concatenate(found).astype(np.int64)
+        samples.append(np.clip(places, a, b - 1))
+    return np.concatenate(samples).astype(np.int64)
 
 
 def _pieces(t: Float[Array, "n"]) -> list[tuple[int, int]]:
@@ -54,24 +54,24 @@ def states_at(problem: Problem, motion: Motion, samples: Int[Array, "m"]) -> Sta
     The states have as many samples as those that lie inside the usable pieces.
     """
     kinematics = kinematics_along(problem.mechanism, motion)
-    found: list[States] = []
+    parts: list[States] = []
     for low, high in motion.usable():
         for start in range(low, high, _BLOCK):
             stop = min(high, start + _BLOCK)
-            own = samples[(samples >= start) & (samples < stop)]
-            if not len(own):
+            wanted = samples[(samples >= start) & (samples < stop)]
+            if not len(wanted):
                 continue
             if isinstance(kinematics, CoordinateMap):
                 # Between samples that are far apart nothing is filtered.
-                for near in np.split(own, 1 + np.flatnonzero(np.diff(own) > 2 * motion.reach)):
+                for near in np.split(wanted, 1 + np.flatnonzero(np.diff(wanted) > 2 * motion.reach)):
                     first, last = int(near[0]), int(near[-1])
-                    some = tuple(x[near - first] for x in motion.states(first, last + 1))
-                    found.append(kinematics.states(first, some))
+                    measured = tuple(x[near - first] for x in motion.states(first, last + 1))
+                    parts.append(kinematics.states(first, measured))
             else:
-                stop = int(own[-1]) + 1
-                found.append(_some(kinematics.states(start, motion.states(start, stop)), own - start))
+                stop = int(wanted[-1]) + 1
+                parts.append(_some(kinematics.states(start, motion.states(start, stop)), wanted - start))
             release()
-    return _joined(found) if found else None
+    return _joined(parts) if parts else None
 
 
 def inside(motion: Motion, samples: Int[Array, "m"]) -> Int[Array, "k"]:
@@ -89,5 +89,5 @@ def _some(states: States, rows: Int[Array, "m"]) -> States:
 def _joined(parts: list[States]) -> States:
     if len(parts) == 1:
         return parts[0]
-    columns = zip(*((one.q, one.dq, one.ddq, one.N, one.fine) for one in parts), strict=True)
+    columns = zip(*((part.q, part.dq, part.ddq, part.N, part.fine) for part in parts), strict=True)
     return States(*(np.concatenate(column) for column in columns))

@@ -43,23 +43,23 @@ def robot_shapes(mechanism: Mechanism, bodies: list[dict[str, Any]] | None = Non
         add(cable.body_to, cable.A)
         if cable.body_from != BASE:
             add(cable.body_from, cable.D)
-    for one in bodies or ():
-        near = points.get(index[one["name"]], [])
-        if one["centre"] is not None and one["name"] not in mechanism.capsules and len(near) < 2:
-            add(one["name"], np.asarray(one["centre"]))
+    for entry in bodies or ():
+        near = points.get(index[entry["name"]], [])
+        if entry["centre"] is not None and entry["name"] not in mechanism.capsules and len(near) < 2:
+            add(entry["name"], np.asarray(entry["centre"]))
     return {
         "bodies": list(tree.body_names),
         "links": _links(points),
         "capsules": [
-            {"body": index[body], "a": list(one.start), "b": list(one.end), "r": one.radius}
+            {"body": index[body], "a": list(capsule.start), "b": list(capsule.end), "r": capsule.radius}
             for body, several in mechanism.capsules.items()
-            for one in several
+            for capsule in several
         ],
         "rods": _rods(mechanism, index, massless),
         "cables": [
-            {"name": one.name, "from": index[one.body_from], "a": list(one.D), "to": index[one.body_to]}
-            | {"b": list(one.A), "r": one.radius, "axis": None if one.axis is None else list(one.axis)}
-            for one in mechanism.cables
+            {"name": wire.name, "from": index[wire.body_from], "a": list(wire.D), "to": index[wire.body_to]}
+            | {"b": list(wire.A), "r": wire.radius, "axis": None if wire.axis is None else list(wire.axis)}
+            for wire in mechanism.cables
         ],
         "joints": [*_joints(mechanism, index, massless), *_closures(mechanism, index)],
         "tip": index[tip_of(mechanism)],
@@ -73,11 +73,13 @@ def tip_of(mechanism: Mechanism) -> str:
 
 def _rods(mechanism: Mechanism, index: dict[str, int], massless: set[str]) -> list[dict[str, Any]]:
     """Lines between two bodies: rigid rods of loops, and the travel of slides."""
-    ends = [(one.body_a, one.a.p, one.body_b, one.b.p) for one in mechanism.loops if one.length is not None]
+    ends = [
+        (loop.body_a, loop.a.p, loop.body_b, loop.b.p) for loop in mechanism.loops if loop.length is not None
+    ]
     ends += [
-        (one.parent, one.placement.p, one.child, -one.body.R.T @ one.body.p)
-        for one in mechanism.joints
-        if one.kind == JointKind.PRISMATIC and one.child not in massless
+        (joint.parent, joint.placement.p, joint.child, -joint.body.R.T @ joint.body.p)
+        for joint in mechanism.joints
+        if joint.kind == JointKind.PRISMATIC and joint.child not in massless
     ]
     return [{"from": index[a], "a": list(p), "to": index[b], "b": list(q)} for a, p, b, q in ends]
 
@@ -105,7 +107,7 @@ def _links(points: dict[int, list[Any]]) -> list[dict[str, Any]]:
 
 def _joints(mechanism: Mechanism, index: dict[str, int], massless: set[str]) -> list[dict[str, Any]]:
     """Joints that move, at their place in the parent, with the effort that drives them."""
-    driven = {name: one.name for one in mechanism.actuators for name in one.on}
+    driven = {name: actuator.name for actuator in mechanism.actuators for name in actuator.on}
     return [
         {
             "name": joint.name,
@@ -123,8 +125,8 @@ def _joints(mechanism: Mechanism, index: dict[str, int], massless: set[str]) -> 
 
 def _closures(mechanism: Mechanism, index: dict[str, int]) -> list[dict[str, Any]]:
     """Joints that close loops, as joints without an effort."""
-    ends = [(one.name, one.body_a, one.a.p) for one in mechanism.loops]
-    ends += [(one.name, one.body_b, one.b.p) for one in mechanism.loops if one.length is not None]
+    ends = [(loop.name, loop.body_a, loop.a.p) for loop in mechanism.loops]
+    ends += [(loop.name, loop.body_b, loop.b.p) for loop in mechanism.loops if loop.length is not None]
     empty: dict[str, Any] = {"axis": None, "slides": False, "efforts": [], "coordinates": []}
     return [{"name": name, "body": index[body], "at": list(at), **empty} for name, body, at in ends]
 

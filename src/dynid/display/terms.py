@@ -34,7 +34,9 @@ def effort_terms(
     loaded = bool(owners_of(problem.mechanism, "Fl"))
     if problem.model.key not in _SPLIT or directions.along is not None:
         return {}
-    rigid = np.array([one.kind != "drive" or one.symbol == "Ia" for one in problem.parameters])
+    rigid = np.array(
+        [parameter.kind != "drive" or parameter.symbol == "Ia" for parameter in problem.parameters]
+    )
     body, drive = np.where(rigid, chi, 0.0), np.where(rigid, 0.0, chi)
     still = np.zeros_like(states.dq)
     gravity = _rows(problem, body, states, still, still, payloads)
@@ -85,9 +87,11 @@ def friction_curves(
         rows: Places of these samples in the signals.
     """
     problem, mechanism = fit.problem, fit.problem.mechanism
-    values = dict(zip((one.name for one in problem.parameters), fit.chi.tolist(), strict=True))
+    values = dict(zip((parameter.name for parameter in problem.parameters), fit.chi.tolist(), strict=True))
     residual = signals.measured[rows] - signals.predicted[rows]
-    alone = {one.name for one in fit.parts.parameters}  # an offset may act only in a sum with gravity
+    alone = {
+        parameter.name for parameter in fit.parts.parameters
+    }  # an offset may act only in a sum with gravity
     curves = []
     for owner in mechanism.drive:
         symbols = [
@@ -105,16 +109,16 @@ def friction_curves(
         curve |= friction_curve(symbols, chi, _covariance(fit, owner, symbols), reach, scale)
         row = _row_of(problem, owner)
         if row is not None:
-            some = np.arange(0, len(speed), max(1, -(-len(speed) // _CLOUD)))
+            thinned = np.arange(0, len(speed), max(1, -(-len(speed) // _CLOUD)))
             cloud = friction_columns(symbols, speed, scale) @ chi + residual[:, row]
-            curve |= {"at": speed[some], "points": cloud[some]}
+            curve |= {"at": speed[thinned], "points": cloud[thinned]}
         curves.append(curve)
     return curves
 
 
 def _covariance(fit: Fit, owner: str, symbols: list[str]) -> Float[Array, "s s"]:
     """Of the terms of one drive; zero where a term has no sigma."""
-    known = [one.name for one in fit.parts.parameters if one.sigma is not None]
+    known = [parameter.name for parameter in fit.parts.parameters if parameter.sigma is not None]
     names = [f"{symbol}_{owner}" for symbol in symbols]
     at = [k for k, name in enumerate(names) if name in known]
     places = [known.index(names[k]) for k in at]

@@ -45,15 +45,15 @@ def channels_of(log: Log, mechanism: Mechanism, plan: MotionPlan | None) -> list
     """All signals of a log, in the order of its columns."""
     units = [position_unit(mechanism, [name]) for name in log.position_names]
     speeds = None if plan is None else _speeds(log, plan)
-    found = _described(log, "q", log.q, log.position_names, units, position_spectrum(log), speeds)
+    channels = _described(log, "q", log.q, log.position_names, units, position_spectrum(log), speeds)
     if log.dq is not None:
         rates = [f"{unit}/s" for unit in units]
-        found += _described(log, "dq", log.dq, log.position_names, rates, rate_spectrum(log, log.dq))
+        channels += _described(log, "dq", log.dq, log.position_names, rates, rate_spectrum(log, log.dq))
     if log.effort_present.any():
         forces = [effort_unit(mechanism, name) for name in log.effort_names]
         tau = spectrum(np.nan_to_num(longest(log, log.tau)), log.dt)
-        found += _described(log, "tau", log.tau, log.effort_names, forces, tau)
-    return found
+        channels += _described(log, "tau", log.tau, log.effort_names, forces, tau)
+    return channels
 
 
 def _described(
@@ -65,13 +65,13 @@ def _described(
     shape: Spectrum,
     speeds: Float[Array, "m"] | None = None,
 ) -> list[Channel]:
-    found = []
+    channels = []
     for i, owner in enumerate(owners):
         x = np.asarray(values[log.valid, i], dtype=float)
         x = x[np.isfinite(x)]
         if not len(x):
             continue
-        found.append(
+        channels.append(
             Channel(
                 log=log.name,
                 name=f"{label}_{i + 1}",
@@ -86,7 +86,7 @@ def _described(
                 top_speed=None if speeds is None else float(speeds[i]),
             )
         )
-    return found
+    return channels
 
 
 def log_notices(

@@ -147,7 +147,7 @@ class Diagnosis:
     @property
     def refused(self) -> bool:
         """Whether `identify` refuses these logs."""
-        return any(one.refused for one in self.findings)
+        return any(finding.refused for finding in self.findings)
 
     @property
     def worst(self) -> Severity | None:
@@ -156,20 +156,20 @@ class Diagnosis:
 
     def codes(self) -> tuple[str, ...]:
         """Codes of all findings."""
-        return tuple(one.code for one in self.findings)
+        return tuple(finding.code for finding in self.findings)
 
 
-def finding_of(one: Notice, names: Sequence[str], log: str = "") -> Finding:
+def finding_of(message: Notice, names: Sequence[str], log: str = "") -> Finding:
     """A notice as a line of the table.
 
     Args:
-        one: With its text.
+        message: With its text.
         names: Joints and efforts that texts may name.
         log: That it belongs to; empty: all.
     """
-    if one.code == "forced":  # by the diagnosis itself, not by the user
-        return _line(one.severity, "refused", refusal_text(one), one.remedy, names, (log,), True)
-    return _line(one.severity, one.code, one.text, one.remedy, names, (log,), False)
+    if message.code == "forced":  # by the diagnosis itself, not by the user
+        return _line(message.severity, "refused", refusal_text(message), message.remedy, names, (log,), True)
+    return _line(message.severity, message.code, message.text, message.remedy, names, (log,), False)
 
 
 def refusal(error: InputError, names: Sequence[str] = (), log: str = "") -> Finding:
@@ -211,10 +211,10 @@ def worst_first(findings: Iterable[Finding]) -> tuple[Finding, ...]:
 def _channels(text: str, names: Sequence[str]) -> str:
     """Columns and joints that a text names, each once."""
     known = set(names)
-    found = [*_COLUMN.findall(text), *(one for one in _QUOTED.findall(text) if one in known)]
-    if not found:
+    named = [*_COLUMN.findall(text), *(quoted for quoted in _QUOTED.findall(text) if quoted in known)]
+    if not named:
         words = set(re.findall(r"[\w.-]+", text))
-        found = [name for name in names if name in words]
-    unique = list(dict.fromkeys(found))
+        named = [name for name in names if name in words]
+    unique = list(dict.fromkeys(named))
     more = f" and {len(unique) - _MOST_NAMES} more" if len(unique) > _MOST_NAMES else ""
     return ", ".join(unique[:_MOST_NAMES]) + more

@@ -26,12 +26,12 @@ _WIDTHS = (8, 14, 13, 11, None)  # of the table, in characters; None: the rest
 def headline(found: Diagnosis) -> str:
     """The outcome in one sentence."""
     counts = [
-        f"{n} {what}"
-        for what, n in (
-            ("refused", sum(one.refused for one in found.findings)),
-            ("stop", sum(one.severity == "stop" and not one.refused for one in found.findings)),
-            ("care", sum(one.severity == "care" for one in found.findings)),
-            ("note", sum(one.severity == "note" for one in found.findings)),
+        f"{n} {label}"
+        for label, n in (
+            ("refused", sum(finding.refused for finding in found.findings)),
+            ("stop", sum(finding.severity == "stop" and not finding.refused for finding in found.findings)),
+            ("care", sum(finding.severity == "care" for finding in found.findings)),
+            ("note", sum(finding.severity == "note" for finding in found.findings)),
         )
         if n
     ]
@@ -50,11 +50,12 @@ def print_diagnosis(found: Diagnosis, console: Console | None = None) -> None:
     """Print the table of findings, the worst first, and what the logs are like."""
     out = console or standard_console()
     out.print(verbatim(f"{found.robot}: {headline(found)}", "bold"))
-    for one in found.recordings:
-        clock = one.clock or f"{one.rate:.6g} Hz"
+    for recording in found.recordings:
+        clock = recording.clock or f"{recording.rate:.6g} Hz"
         out.print(
             verbatim(
-                f"{one.name}: {one.samples} samples, {one.seconds:.4g} s, {one.segments} segments; {clock}"
+                f"{recording.name}: {recording.samples} samples, {recording.seconds:.4g} s,"
+                f" {recording.segments} segments; {clock}"
             )
         )
     if found.excitation is not None:
@@ -88,10 +89,12 @@ def diagnosis_document(found: Diagnosis) -> dict[str, Any]:
             "robot": found.robot,
             "headline": headline(found),
             "refused": found.refused,
-            "findings": [asdict(one) for one in found.findings],
-            "logs": [asdict(one) | {"file": Path(one.file).name} for one in found.recordings],
-            "channels": [asdict(one) for one in found.channels],
-            "residual_tests": [asdict(one) for one in found.tests],
+            "findings": [asdict(finding) for finding in found.findings],
+            "logs": [
+                asdict(recording) | {"file": Path(recording.file).name} for recording in found.recordings
+            ],
+            "channels": [asdict(channel) for channel in found.channels],
+            "residual_tests": [asdict(test) for test in found.tests],
             "excitation": None if found.excitation is None else asdict(found.excitation),
             "residual_percent": found.residual_percent,
         }

@@ -90,7 +90,9 @@ def examine(
 ) -> Diagnosis:
     """The diagnosis of logs: each step goes on after a refusal as far as it can."""
     mechanism = as_asked(mechanism, experiment)
-    names = tuple(dict.fromkeys([*mechanism.coordinates, *(one.name for one in mechanism.actuators)]))
+    names = tuple(
+        dict.fromkeys([*mechanism.coordinates, *(actuator.name for actuator in mechanism.actuators)])
+    )
     asked = experiment.changed(auto="off", force=True, gate=None, cross_validate=None)
     with forced():
         read = _read(mechanism, sources, asked, names)
@@ -173,19 +175,19 @@ def _of_logs(
 ) -> Iterator[Finding]:
     """What was noticed while each log was read, its limits and rest."""
     for log, plan in zip(logs, plans or (None,) * len(logs), strict=True):
-        more = log_notices(log, mechanism, plan, [one for one in channels if one.log == log.name])
+        more = log_notices(log, mechanism, plan, [channel for channel in channels if channel.log == log.name])
         yield from (finding_of(one, names, log.name) for one in (*log.notices, *more))
 
 
 def _of_fit(estimate: Estimate, names: Sequence[str], read: Sequence[Log]) -> Iterator[Finding]:
     """What a fit of the logs shows of them: delays, gains, zeros, signs, order, contacts, closure."""
-    said = {one.text for log in read for one in log.notices}
-    for one in estimate.warnings:
-        bare = {one.text.removeprefix(f"{log.name}: ") for log in read}
-        if one.code not in _OF_PARAMETERS and not said & {one.text, *bare}:
-            yield finding_of(one, names)
+    said = {message.text for log in read for message in log.notices}
+    for warning in estimate.warnings:
+        bare = {warning.text.removeprefix(f"{log.name}: ") for log in read}
+        if warning.code not in _OF_PARAMETERS and not said & {warning.text, *bare}:
+            yield finding_of(warning, names)
     dt = min(log.dt for log in read)
-    yield from (finding_of(one, names) for one in _suspected_delay(estimate, dt))
+    yield from (finding_of(message, names) for message in _suspected_delay(estimate, dt))
     untested = estimate.choices.get("residual tests", "").partition(_NOT_TESTED)[2]
     if untested:
         yield finding_of(notice("not-tested", names=untested), ())
@@ -197,16 +199,18 @@ def _suspected_delay(estimate: Estimate, dt: float) -> Iterator[Notice]:
     Residual tests of a fit ask many questions at once, so each must be nearly certain. Here a single one is
     asked, if nothing else was flagged.
     """
-    if any(one.warned for one in estimate.residual_tests):
+    if any(outcome.warned for outcome in estimate.residual_tests):
         return
-    for one in estimate.residual_tests:
-        if one.test != "delay" or one.about != ALL or one.ci95 is None:
+    for outcome in estimate.residual_tests:
+        if outcome.test != "delay" or outcome.about != ALL or outcome.ci95 is None:
             continue
-        if one.p_value < _LIKELY and abs(one.value) > _RELEVANT * dt:
-            low, high = sorted(1e3 * abs(end) * (1 if end * one.value > 0 else -1) for end in one.ci95)
-            side = "later" if one.value > 0 else "earlier"
-            size = 1e3 * abs(one.value)
-            yield notice("delay-suspected", size=size, side=side, low=low, high=high, p=one.p_value)
+        if outcome.p_value < _LIKELY and abs(outcome.value) > _RELEVANT * dt:
+            low, high = sorted(
+                1e3 * abs(end) * (1 if end * outcome.value > 0 else -1) for end in outcome.ci95
+            )
+            side = "later" if outcome.value > 0 else "earlier"
+            size = 1e3 * abs(outcome.value)
+            yield notice("delay-suspected", size=size, side=side, low=low, high=high, p=outcome.p_value)
 
 
 def _of_excitation(
@@ -227,14 +231,14 @@ def _of_excitation(
     loaded = any("M" in payload.known for payload in mechanism.payloads.values())
     if estimate.residual_tests and experiment.gains is None and not loaded and not experiment.known:
         notices.append(notice("scale-unchecked"))
-    yield from (finding_of(one, names) for one in notices)
+    yield from (finding_of(message, names) for message in notices)
 
 
 def _channels(mechanism: Mechanism, logs: Sequence[Log], plans: Sequence[MotionPlan]) -> list[Channel]:
     padded = plans or (None,) * len(logs)
     return [
-        one
+        channel
         for log, plan in zip(logs, padded, strict=True)
         if not any(joint.has_quaternion for joint in mechanism.joints if joint.name in mechanism.measured)
-        for one in channels_of(log, mechanism, plan)
+        for channel in channels_of(log, mechanism, plan)
     ]

@@ -26,9 +26,9 @@ def excitation_of(estimate: Estimate) -> Excitation:
     """Counts and names of base parameters that the logs do and do not determine."""
     unseen = tuple(estimate.not_identifiable)
     weak = tuple(
-        one.name
-        for one in estimate.parameters
-        if one.sigma_rel_percent is not None and not one.sigma_rel_percent < 100.0
+        parameter.name
+        for parameter in estimate.parameters
+        if parameter.sigma_rel_percent is not None and not parameter.sigma_rel_percent < 100.0
     )
     seen = len(estimate.parameters)
     return Excitation(seen + len(unseen), seen, estimate.fit.condition_scaled, unseen, weak)
@@ -69,21 +69,21 @@ def excitation_notices(
 
 def _by_joint(names: Sequence[str], mechanism: Mechanism) -> dict[str, list[str]]:
     """Parameters by the joint that moves their body, or has their drive."""
-    found: dict[str, list[str]] = {}
+    by_joint: dict[str, list[str]] = {}
     for name in names:
         owner = name.removesuffix("_R").partition("_")[2]
         joint = mechanism.joint_of_body.get(owner)
-        found.setdefault(joint.name if joint is not None else owner, []).append(name)
-    return found
+        by_joint.setdefault(joint.name if joint is not None else owner, []).append(name)
+    return by_joint
 
 
 def _motion(joint: str, mechanism: Mechanism, channels: Sequence[Channel]) -> str:
-    own = [one for one in channels if one.owner == joint and one.top_speed is not None]
-    if not own:
+    of_joint = [channel for channel in channels if channel.owner == joint and channel.top_speed is not None]
+    if not of_joint:
         return "is not measured"
-    top = max(one.top_speed or 0.0 for one in own)
-    swept = max(one.high - one.low for one in own)
-    unit = own[0].unit
+    top = max(channel.top_speed or 0.0 for channel in of_joint)
+    swept = max(channel.high - channel.low for channel in of_joint)
+    unit = of_joint[0].unit
     if top == 0.0 or swept == 0.0:
         return "never moves"
     little = _little(joint, mechanism, channels)
@@ -92,11 +92,11 @@ def _motion(joint: str, mechanism: Mechanism, channels: Sequence[Channel]) -> st
 
 def _little(joint: str, mechanism: Mechanism, channels: Sequence[Channel]) -> str:
     """That a joint moves little or slowly; empty if it moves enough."""
-    own = [one for one in channels if one.owner == joint and one.top_speed is not None]
-    if not own:
+    of_joint = [channel for channel in channels if channel.owner == joint and channel.top_speed is not None]
+    if not of_joint:
         return ""
-    top, unit = max(one.top_speed or 0.0 for one in own), own[0].unit
-    swept = max(one.high - one.low for one in own)
+    top, unit = max(channel.top_speed or 0.0 for channel in of_joint), of_joint[0].unit
+    swept = max(channel.high - channel.low for channel in of_joint)
     limits: Mapping[str, object] = mechanism.limits.get(joint, {})
     fastest, room = limits.get("dq"), limits.get("q")
     slow = _LITTLE * fastest if isinstance(fastest, float | int) else _SLOW.get(unit, math.inf)
@@ -111,7 +111,7 @@ def _kinds(names: Sequence[str]) -> str:
     """Which properties of a joint stay unknown."""
     symbols = {name.partition("_")[0].rstrip("+-") for name in names}
     kinds = []
-    friction = {one.rstrip("+-") for one in DRIVE_SYMBOLS} - set(_OFFSETS)
+    friction = {symbol.rstrip("+-") for symbol in DRIVE_SYMBOLS} - set(_OFFSETS)
     if symbols - friction - {"Off"}:
         kinds.append("inertia")
     if symbols & friction:

@@ -56,16 +56,16 @@ def spectrum_figure(log: Log, plan: MotionPlan, anchor: str) -> Figure:
 
 def delay_figure(found: Diagnosis) -> Figure | None:
     """How well each delay of the efforts fits, as the distance from the best in standard deviations."""
-    tests = [one for one in found.tests if one.test == "delay" and one.ci95 is not None]
+    tests = [result for result in found.tests if result.test == "delay" and result.ci95 is not None]
     if not tests:
         return None
     series = [line("no delay", [0.0, 0.0], [0.0, _MOST_COST], "red", dash=True, quiet=True)]
-    for i, one in enumerate(tests):
-        assert one.ci95 is not None  # noqa: S101 (chosen above)
-        sigma = max((one.ci95[1] - one.ci95[0]) / 4.0, 1e-9)
-        delays = one.value + sigma * np.linspace(-_SIGMAS, _SIGMAS, 41)
-        curve = ((delays - one.value) / sigma) ** 2
-        name = one.about + (" (flagged)" if one.warned else "")
+    for i, result in enumerate(tests):
+        assert result.ci95 is not None  # noqa: S101 (chosen above)
+        sigma = max((result.ci95[1] - result.ci95[0]) / 4.0, 1e-9)
+        delays = result.value + sigma * np.linspace(-_SIGMAS, _SIGMAS, 41)
+        curve = ((delays - result.value) / sigma) ** 2
+        name = result.about + (" (flagged)" if result.warned else "")
         series.append(line(name, packed(1e3 * delays), packed(curve), PALETTE[i % len(PALETTE)]))
     cost = {"title": "increase of the cost [sigma^2]", "range": [0.0, _MOST_COST]}
     return figure(
@@ -85,7 +85,7 @@ def coverage_figure(log: Log, plan: MotionPlan, anchor: str) -> Figure:
     total = max(1, sum(b - a for a, b in pieces))
     share = min(1.0, 40.0 * _POINTS / total)
     states = [motion.states(a, a + max(1, int(share * (b - a)))) for a, b in pieces]
-    q, dq = (np.concatenate([one[k] for one in states]) for k in (0, 1))
+    q, dq = (np.concatenate([piece[k] for piece in states]) for k in (0, 1))
     rows = _thinned(len(q))
     panels = [
         panel(

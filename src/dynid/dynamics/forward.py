@@ -86,13 +86,13 @@ class ForwardDynamics:
         """Accelerations of states (q, dq) under efforts tau along the ports."""
         if self._compiled is None:
             return self._by_inverse(q, dq, tau)
-        found, fine = self._compiled(q, dq, tau @ self.ports)
+        solution, fine = self._compiled(q, dq, tau @ self.ports)
         # A diverged state is not updated; the others of its batch continue.
         again = ~fine & np.all(np.abs(np.concatenate([q, dq], axis=1)) < _RUN_AWAY, axis=1)
         if again.any():
             slow = self._by_inverse(q[again], dq[again], tau[again])
-            found.ddq[again], found.N[again], found.mass[again] = slow.ddq, slow.N, slow.mass
-        return found
+            solution.ddq[again], solution.N[again], solution.mass[again] = slow.ddq, slow.N, slow.mass
+        return solution
 
     def _by_inverse(
         self, q: Float[Array, "n q"], dq: Float[Array, "n v"], tau: Float[Array, "n a"]
@@ -113,8 +113,8 @@ class ForwardDynamics:
 
     def inertia(self, q: Float[Array, "n q"]) -> tuple[Float[Array, "n v d"], Float[Array, "n d d"]]:
         """Tangent directions, and the mass matrix along them."""
-        found = self._by_inverse(q, np.zeros((len(q), self._n_v)), np.zeros((len(q), len(self.ports))))
-        return found.N, found.mass
+        at_rest = self._by_inverse(q, np.zeros((len(q), self._n_v)), np.zeros((len(q), len(self.ports))))
+        return at_rest.N, at_rest.mass
 
     def slopes(
         self,
@@ -168,15 +168,15 @@ class ForwardDynamics:
         N = self.freedoms.tangent(q)
         rest = self.inverse(q, still, still)
         along = N if closures is None else np.concatenate([N, self.responses(q, closures)], axis=2)
-        found = Accelerations(still, N, np.zeros((len(q), d, d)))
-        change = -self._by_pose(q, still, found, rest, along)
+        at_rest = Accelerations(still, N, np.zeros((len(q), d, d)))
+        change = -self._by_pose(q, still, at_rest, rest, along)
         return np.einsum("nvd,nv->nd", N, rest), change[:, :, :d], change[:, :, d:]
 
     def _by_pose(
         self,
         q: Array,
         dq: Array,
-        found: Accelerations,
+        motion: Accelerations,
         rest: Float[Array, "n v"],
         along: Float[Array, "n v m"],
     ) -> Float[Array, "n d m"]:
@@ -184,9 +184,9 @@ class ForwardDynamics:
 
         All directions are concatenated in one batch.
         """
-        free, (n, v, d), m = self.freedoms, found.N.shape, along.shape[2]
+        free, (n, v, d), m = self.freedoms, motion.N.shape, along.shape[2]
         steps = np.moveaxis(along, 2, 0).reshape(m * n, v)
-        many, rates, seconds = (np.tile(x, (m, 1)) for x in (q, dq, found.ddq))
+        many, rates, seconds = (np.tile(x, (m, 1)) for x in (q, dq, motion.ddq))
         none = np.zeros((m * n, d))
         slope = 1j * _STEP * position_rates(self.mechanism, many, steps)
         bent = free.jacobian(many + slope).imag / _STEP  # how A changes with the pose
@@ -194,24 +194,24 @@ class ForwardDynamics:
         gain = free.bias(many + slope, rates + 1j * _STEP * twist).imag / _STEP
         jerk = free.lifted(many, none, gain + np.einsum("ncv,nv->nc", bent, seconds))
         turned = self.inverse(many + slope, rates + 1j * _STEP * twist, seconds + 1j * _STEP * jerk)
-        sides = -np.einsum("nve,knv->nek", found.N, turned.imag.reshape(m, n, v) / _STEP)
+        sides = -np.einsum("nve,knv->nek", motion.N, turned.imag.reshape(m, n, v) / _STEP)
         if bent.size:
             for e in range(d):
                 tilt = free.lifted(
-                    many, none, np.einsum("ncv,nv->nc", bent, np.tile(found.N[:, :, e], (m, 1)))
+                    many, none, np.einsum("ncv,nv->nc", bent, np.tile(motion.N[:, :, e], (m, 1)))
                 )
                 sides[:, e] -= np.einsum("knv,nv->nk", tilt.reshape(m, n, v), rest)
         return np.asarray(sides)
 
-    def _by_velocity(self, q: Array, dq: Array, found: Accelerations) -> Float[Array, "n d d"]:
+    def _by_velocity(self, q: Array, dq: Array, motion: Accelerations) -> Float[Array, "n d d"]:
         """-N^T dID for changes of the independent velocities."""
-        free, (n, v, d) = self.freedoms, found.N.shape
-        steps = np.moveaxis(found.N, 2, 0).reshape(d * n, v)
-        many, rates, seconds = (np.tile(x, (d, 1)) for x in (q, dq, found.ddq))
+        free, (n, v, d) = self.freedoms, motion.N.shape
+        steps = np.moveaxis(motion.N, 2, 0).reshape(d * n, v)
+        many, rates, seconds = (np.tile(x, (d, 1)) for x in (q, dq, motion.ddq))
         push = free.bias(many + 0j, rates + 1j * _STEP * steps).imag / _STEP
         jolt = free.lifted(many, np.zeros((d * n, d)), push)
         pushed = self.inverse(many + 0j, rates + 1j * _STEP * steps, seconds + 1j * _STEP * jolt)
-        return np.asarray(-np.einsum("nve,knv->nek", found.N, pushed.imag.reshape(d, n, v) / _STEP))
+        return np.asarray(-np.einsum("nve,knv->nek", motion.N, pushed.imag.reshape(d, n, v) / _STEP))
 
 
 def named_values(mechanism: Mechanism, values: Mapping[str, float]) -> Float[Array, "p"]:
@@ -260,8 +260,8 @@ def masses_of(mechanism: Mechanism, values: Mapping[str, float], mounted: Sequen
         ]
     ).reshape(-1, 10)
     heavy = np.flatnonzero(np.any(inertia != 0.0, axis=1))
-    owners = [one for one in owners_of(mechanism, "Ia") if values.get(f"Ia_{one}", 0.0) != 0.0]
-    rotors = speed_map(mechanism, owners), np.array([values[f"Ia_{one}"] for one in owners])
+    owners = [owner for owner in owners_of(mechanism, "Ia") if values.get(f"Ia_{owner}", 0.0) != 0.0]
+    rotors = speed_map(mechanism, owners), np.array([values[f"Ia_{owner}"] for owner in owners])
     bodies = np.ascontiguousarray(tree.body_link[heavy]), np.ascontiguousarray(tree.body_frame[heavy])
     return Masses(bodies, np.ascontiguousarray(inertia[heavy]), rotors, tree.gravity)
 
@@ -300,10 +300,13 @@ def compiled_accelerations(
     if isinstance(freedoms, OrthonormalFreedoms):
         return None
     table = parameter_table(mechanism)
-    values = dict(zip((one.name for one in table), chi.tolist(), strict=True))
-    if any(one.kind != "inertial" and one.symbol not in _COMPILED and values[one.name] for one in table):
+    values = dict(zip((parameter.name for parameter in table), chi.tolist(), strict=True))
+    if any(
+        parameter.kind != "inertial" and parameter.symbol not in _COMPILED and values[parameter.name]
+        for parameter in table
+    ):
         return None
     damped = owners_of(mechanism, "Fv")
-    viscous = speed_map(mechanism, damped), np.array([values[f"Fv_{one}"] for one in damped])
+    viscous = speed_map(mechanism, damped), np.array([values[f"Fv_{owner}"] for owner in damped])
     masses = masses_of(mechanism, values, mounted)
     return CompiledAccelerations(freedoms.closure.tables, freedoms.plan.tables, masses, viscous)

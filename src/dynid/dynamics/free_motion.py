@@ -131,16 +131,16 @@ def integrated(
         return np.concatenate(robot.repaired(pose, state[:, n_q:], lengths), axis=1)
 
     first = np.concatenate(start, axis=1)
-    found = np.full((n, *first.shape), np.nan)
+    paths = np.full((n, *first.shape), np.nan)
     steps = np.ceil(frequencies(robot, start[0]) / (rate * phase))
     # A diverging motion overflows alone; its samples are not finite, and callers drop it.
     for parts in np.unique(steps[np.isfinite(steps)]).astype(int).tolist():
-        own = np.flatnonzero(steps == parts)  # own step size: no motion depends on the others
+        group = np.flatnonzero(steps == parts)  # own step size: no motion depends on the others
         every = max(1, parts)
-        repair = functools.partial(back, lengths=lengths[own])
+        repair = functools.partial(back, lengths=lengths[group])
         with np.errstate(all="ignore"):
-            found[:, own] = adams(slope, repair, first[own], 1.0 / (rate * every), (n - 1) * every, every)
-    return found
+            paths[:, group] = adams(slope, repair, first[group], 1.0 / (rate * every), (n - 1) * every, every)
+    return paths
 
 
 def _starts(
@@ -155,9 +155,9 @@ def _starts(
             f"{lengths.shape} lengths do not fit {len(starts)} motions on {len(robot.cables)} cables",
             remedy="give one row of lengths for each starting pose, one column for each cable",
         )
-    q, found = robot.closed(unit_quaternions(robot.robot, np.asarray(starts, dtype=float)), lengths)
-    if not found.all():
-        k = int(np.argmin(found))
+    q, reached = robot.closed(unit_quaternions(robot.robot, np.asarray(starts, dtype=float)), lengths)
+    if not reached.all():
+        k = int(np.argmin(reached))
         gap = robot.gaps(q[k : k + 1], lengths[k : k + 1])[0]
         raise InputError(
             f"no pose near the start of free motion {k + 1} has its cable lengths: the smallest"
@@ -197,11 +197,11 @@ def _motions(
     E[lost.reshape(n, k)] = np.nan
     pulls = np.where(lost[:, None], np.nan, np.concatenate(tensions)).reshape(n, k, -1)
     drift = np.abs(E - E[0]).max(axis=0) / np.maximum(T.max(axis=0), 1e-300)
-    when, which = _first_slack(t, pulls)
+    when, slack_cable = _first_slack(t, pulls)
     gone = lost.reshape(n, k, 1)
     q, dq = (np.where(gone, np.nan, x) for x in (states[:, :, :n_q], states[:, :, n_q:]))
     second = np.where(gone, np.nan, np.concatenate(ddq).reshape(n, k, -1))
-    return FreeMotions(t, q, dq, second, pulls, drift, when, which, robot.cables)
+    return FreeMotions(t, q, dq, second, pulls, drift, when, slack_cable, robot.cables)
 
 
 def _first_slack(

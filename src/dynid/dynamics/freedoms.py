@@ -25,9 +25,9 @@ class TreeFreedoms:
 
     def __init__(self, mechanism: Mechanism) -> None:
         self.mechanism = mechanism
-        found = coordinate_map(mechanism, mechanism.positions)
-        self._G = found.velocities
-        self.independent = np.array([mechanism.coordinates.index(name) for name in found.independent])
+        mapping = coordinate_map(mechanism, mechanism.positions)
+        self._G = mapping.velocities
+        self.independent = np.array([mechanism.coordinates.index(name) for name in mapping.independent])
         self.dof = self._G.shape[1]
         self.closure = Closure(mechanism)
         self.plan = self._elimination()
@@ -112,7 +112,7 @@ class ClosedFreedoms:
         if len(scalar) < self.dof:
             return best
         plain = best_coordinates(N, scalar)
-        least = [singular_values(N[:, one])[:, -1].min() for one in (plain, best)]
+        least = [singular_values(N[:, columns])[:, -1].min() for columns in (plain, best)]
         return plain if least[0] > _NEARLY * least[1] else best
 
     def tangent(self, q: Float[Array, "n q"]) -> Float[Array, "n v d"]:

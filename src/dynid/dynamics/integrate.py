@@ -100,14 +100,14 @@ def integrate(
         y, v = np.zeros((2, n, d, 2 * d + changes.count))
         y[:, :, :d] = v[:, :, d : 2 * d] = np.eye(d)
         state = _State(state.q, state.dq, y, v)
-    found = [state]
+    path = [state]
     for k in range(steps):
         state = _step(dynamics, state, efforts, k * step, step, changes, projected)
-        found.append(state)
-    poses, rates = np.stack([one.q for one in found]), np.stack([one.dq for one in found])
+        path.append(state)
+    poses, rates = np.stack([point.q for point in path]), np.stack([point.dq for point in path])
     if directions is None:
         return Runs(poses, rates)
-    slopes = np.stack([np.asarray(one.y) for one in found])
+    slopes = np.stack([np.asarray(point.y) for point in path])
     last = 2 * d + directions.shape[1]
     by_closure = None if closures is None else slopes[..., last:]
     return Runs(poses, rates, slopes[..., : 2 * d], slopes[..., 2 * d : last], by_closure)
@@ -127,7 +127,7 @@ def _step(
     for part in (0.0, 0.5, 0.5, 1.0):
         at = _moved(state, slopes[-1], part * h) if slopes else state
         slopes.append(_slope(dynamics, at, efforts, t + part * h, changes))
-    mean = _State(*(_mean([getattr(one, name) for one in slopes]) for name in ("q", "dq", "y", "v")))
+    mean = _State(*(_mean([getattr(slope, name) for slope in slopes]) for name in ("q", "dq", "y", "v")))
     end = _moved(state, mean, h)
     back = dynamics.freedoms.projected if projected is None else projected
     q, dq = back(unit_quaternions(dynamics.mechanism, end.q), end.dq)
@@ -154,20 +154,20 @@ def _slope(
     """Time derivatives of a state."""
     q = unit_quaternions(dynamics.mechanism, state.q)
     tau = efforts(t, q, state.dq)
-    found = dynamics.accelerations(q, state.dq, tau)
+    motion = dynamics.accelerations(q, state.dq, tau)
     moving = position_rates(dynamics.mechanism, q, state.dq)
     if changes is None or state.y is None or state.v is None:
-        return _State(moving, found.ddq)
+        return _State(moving, motion.ddq)
     closures = changes.closures if len(changes.closures) else None
-    slopes = dynamics.slopes(q, state.dq, tau, found, closures)
+    slopes = dynamics.slopes(q, state.dq, tau, motion, closures)
     d, s = dynamics.freedoms.dof, changes.directions.shape[1]
     change = slopes.by_position @ state.y + slopes.by_velocity @ state.v
     change[:, :, 2 * d : 2 * d + s] += slopes.by_parameter @ changes.directions
-    shift = found.N @ state.y
+    shift = motion.N @ state.y
     if closures is not None and slopes.by_closure is not None:
         change[:, :, 2 * d + s :] += slopes.by_closure
         shift[:, :, 2 * d + s :] += dynamics.responses(q, closures)
-    return _State(moving, found.ddq, state.v - _turning(dynamics, state.dq, shift), change)
+    return _State(moving, motion.ddq, state.v - _turning(dynamics, state.dq, shift), change)
 
 
 def _turning(dynamics: ForwardDynamics, dq: Float[Array, "n v"], shift: Float[Array, "n v s"]) -> Array:
@@ -175,13 +175,13 @@ def _turning(dynamics: ForwardDynamics, dq: Float[Array, "n v"], shift: Float[Ar
 
     theta: shifts of all coordinates; those of one quaternion rotate each other.
     """
-    tree, own = tree_of(dynamics.mechanism), dynamics.freedoms.independent.tolist()
-    out = np.zeros((len(dq), len(own), shift.shape[2]))
+    tree, chosen = tree_of(dynamics.mechanism), dynamics.freedoms.independent.tolist()
+    out = np.zeros((len(dq), len(chosen), shift.shape[2]))
     for start in tree.v_start[tree.kind == SPHERICAL].tolist():
         for i, j, k in ((0, 1, 2), (1, 2, 0), (2, 0, 1)):
-            if start + i in own:
+            if start + i in chosen:
                 turned = dq[:, start + j, None] * shift[:, start + k]
-                out[:, own.index(start + i)] = turned - dq[:, start + k, None] * shift[:, start + j]
+                out[:, chosen.index(start + i)] = turned - dq[:, start + k, None] * shift[:, start + j]
     return out
 
 
@@ -219,7 +219,7 @@ def adams(
     """
     first, slopes = _beginning(slope, start, h)
     ahead, new = _weights(ORDER)
-    found = [start]
+    path = [start]
     state = start
     for k in range(1, steps + 1):
         if k < ORDER:
@@ -229,10 +229,10 @@ def adams(
             state = state + h * (new[-1] * slope(tried) + np.einsum("p,pns->ns", new[:-1], slopes[1:]))
         if k % every == 0:
             state = repair(state)
-            found.append(state)
+            path.append(state)
         if k >= ORDER:
             slopes = np.concatenate([slopes[1:], slope(state)[None]])
-    return np.stack(found)
+    return np.stack(path)
 
 
 def _beginning(
@@ -274,8 +274,8 @@ def _integral(points: Float[Array, "p"], a: float, b: float) -> Float[Array, "p"
     from numpy.polynomial import Polynomial
 
     weights = []
-    for i, own in enumerate(points):
+    for i, node in enumerate(points):
         others = np.delete(points, i)
-        primitive = (Polynomial.fromroots(others) / np.prod(own - others)).integ()
+        primitive = (Polynomial.fromroots(others) / np.prod(node - others)).integ()
         weights.append(primitive(b) - primitive(a))
     return np.array(weights)

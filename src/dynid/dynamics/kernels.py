@@ -119,14 +119,14 @@ def reduced_tile(closure, plan, masses, q, dq, space):
     state, work, f, gamma, entries, small, basis, drift, M, h, motion, tile, seconds, still, none = space
     body_link, body_frame = masses.bodies
     d, r, n_b, n_s = plan[0].size, plan[1].size, body_link.size, plan[7].size
-    slots, own = small[: n_s * LANES], small[n_s * LANES : (n_s + r) * LANES]
+    slots, rhs = small[: n_s * LANES], small[n_s * LANES : (n_s + r) * LANES]
     gather(q, 0, tile)
     link_states(parent, kind, q_start, v_start, placement, none, q, dq, still, 0, state)
     closure_tile(state, loops, equations, linear, tile, f, entries, work)
     bias_tile(state, loops, equations, gamma, work)
     factorise(plan, entries, slots)
     tangents(plan, entries, slots, small[(n_s + r) * LANES :], basis)
-    _drift(plan, slots, gamma, own, drift)
+    _drift(plan, slots, gamma, rhs, drift)
     for i in range(seconds.shape[1]):
         for lane in range(LANES):
             seconds[lane, i] = drift[i * LANES + lane]
@@ -141,10 +141,10 @@ def reduced_tile(closure, plan, masses, q, dq, space):
         link = body_link[b]
         body_state(state, link, body_frame[b], body)
         _wrench(body, masses.inertia[b], wrench[b * size : (b + 1) * size])
-        here = state[(link + 1) * LINK * LANES : (link + 2) * LINK * LANES]
+        link_state = state[(link + 1) * LINK * LANES : (link + 2) * LINK * LANES]
         for a in range(d):
             of_link = motion[a * links + (link + 1) * size : a * links + (link + 2) * size]
-            _body_twist(here, body, of_link, twist[(a * n_b + b) * size : (a * n_b + b + 1) * size])
+            _body_twist(link_state, body, of_link, twist[(a * n_b + b) * size : (a * n_b + b + 1) * size])
     _sums(twist, wrench, masses.inertia, M, h)
     _rotors(masses.rotors, basis, drift, M, h)
 
@@ -195,15 +195,15 @@ def accelerations(closure, plan, masses, q, dq, side, ddq, N, mass, condition):
 
 
 @inner
-def _drift(plan, slots, gamma, own, x):
+def _drift(plan, slots, gamma, rhs, x):
     """Rates with A x = -gamma whose independent ones are zero."""
     for i in range(plan[1].size):
         for k in range(LANES):
-            own[i * LANES + k] = -gamma[plan[2][i] * LANES + k]
-    substitute(plan[5], slots, own)
+            rhs[i * LANES + k] = -gamma[plan[2][i] * LANES + k]
+    substitute(plan[5], slots, rhs)
     clear(x)
     for i in range(plan[1].size):
-        copy(own, i * LANES, x, plan[1][i] * LANES, LANES)
+        copy(rhs, i * LANES, x, plan[1][i] * LANES, LANES)
 
 
 @inner
@@ -213,10 +213,10 @@ def _link_twists(parent, kind, v_start, state, basis, d, a, twists):
         twists[k] = 0.0
     for i in range(parent.size):
         up = twists[(parent[i] + 1) * TWIST * LANES : (parent[i] + 2) * TWIST * LANES]
-        own = twists[(i + 1) * TWIST * LANES : (i + 2) * TWIST * LANES]
-        there = state[(parent[i] + 1) * LINK * LANES : (parent[i] + 2) * LINK * LANES]
-        here = state[(i + 1) * LINK * LANES : (i + 2) * LINK * LANES]
-        _carried(there, here, up, own)
+        twist = twists[(i + 1) * TWIST * LANES : (i + 2) * TWIST * LANES]
+        parent_state = state[(parent[i] + 1) * LINK * LANES : (parent[i] + 2) * LINK * LANES]
+        link_state = state[(i + 1) * LINK * LANES : (i + 2) * LINK * LANES]
+        _carried(parent_state, link_state, up, twist)
         n_v = 0 if kind[i] == 0 else 3 if kind[i] == 3 else 1
         for axis in range(n_v):
             rate = basis[((v_start[i] + axis) * d + a) * LANES : ((v_start[i] + axis) * d + a + 1) * LANES]
@@ -224,37 +224,41 @@ def _link_twists(parent, kind, v_start, state, basis, d, a, twists):
             first = 0 if kind[i] == 2 else 3
             for row in range(3):
                 for k in range(LANES):
-                    own[(first + row) * LANES + k] += here[(3 * row + column) * LANES + k] * rate[k]
+                    twist[(first + row) * LANES + k] += link_state[(3 * row + column) * LANES + k] * rate[k]
 
 
 @inner
-def _carried(there, here, up, own):
+def _carried(from_state, to_state, up, carried):
     """The twist of a point fixed to a link: base frame, from the origin of one state to that of another."""
     for k in range(LANES):
-        x = here[PX * LANES + k] - there[PX * LANES + k]
-        y = here[PY * LANES + k] - there[PY * LANES + k]
-        z = here[PZ * LANES + k] - there[PZ * LANES + k]
+        x = to_state[PX * LANES + k] - from_state[PX * LANES + k]
+        y = to_state[PY * LANES + k] - from_state[PY * LANES + k]
+        z = to_state[PZ * LANES + k] - from_state[PZ * LANES + k]
         wx, wy, wz = up[ANGULAR_X * LANES + k], up[ANGULAR_Y * LANES + k], up[ANGULAR_Z * LANES + k]
-        own[LINEAR_X * LANES + k] = up[LINEAR_X * LANES + k] + wy * z - wz * y
-        own[LINEAR_Y * LANES + k] = up[LINEAR_Y * LANES + k] + wz * x - wx * z
-        own[LINEAR_Z * LANES + k] = up[LINEAR_Z * LANES + k] + wx * y - wy * x
-        own[ANGULAR_X * LANES + k] = wx
-        own[ANGULAR_Y * LANES + k] = wy
-        own[ANGULAR_Z * LANES + k] = wz
+        carried[LINEAR_X * LANES + k] = up[LINEAR_X * LANES + k] + wy * z - wz * y
+        carried[LINEAR_Y * LANES + k] = up[LINEAR_Y * LANES + k] + wz * x - wx * z
+        carried[LINEAR_Z * LANES + k] = up[LINEAR_Z * LANES + k] + wx * y - wy * x
+        carried[ANGULAR_X * LANES + k] = wx
+        carried[ANGULAR_Y * LANES + k] = wy
+        carried[ANGULAR_Z * LANES + k] = wz
 
 
 @inner
-def _body_twist(here, body, of_link, own):
+def _body_twist(link_state, body, of_link, twist):
     """Twist of a body in its own axes, from that of its link in the base frame."""
-    _carried(here, body, of_link, own)
+    _carried(link_state, body, of_link, twist)
     for field in range(0, 6, 3):
         for k in range(LANES):
             x, y, z = unrotate(
-                body, k, own[field * LANES + k], own[(field + 1) * LANES + k], own[(field + 2) * LANES + k]
+                body,
+                k,
+                twist[field * LANES + k],
+                twist[(field + 1) * LANES + k],
+                twist[(field + 2) * LANES + k],
             )
-            own[field * LANES + k] = x
-            own[(field + 1) * LANES + k] = y
-            own[(field + 2) * LANES + k] = z
+            twist[field * LANES + k] = x
+            twist[(field + 1) * LANES + k] = y
+            twist[(field + 2) * LANES + k] = z
 
 
 @inner
@@ -288,16 +292,23 @@ def _sums(twist, wrench, inertia, M, h):
     moving = np.empty(TWIST * LANES)
     for a in range(d):
         for b in range(n_b):
-            own, chi = twist[(a * n_b + b) * TWIST * LANES : (a * n_b + b + 1) * TWIST * LANES], inertia[b]
+            twist_a, chi = (
+                twist[(a * n_b + b) * TWIST * LANES : (a * n_b + b + 1) * TWIST * LANES],
+                inertia[b],
+            )
             for i in range(TWIST):
                 for k in range(LANES):
-                    h[a * LANES + k] += own[i * LANES + k] * wrench[(TWIST * b + i) * LANES + k]
+                    h[a * LANES + k] += twist_a[i * LANES + k] * wrench[(TWIST * b + i) * LANES + k]
             for k in range(LANES):
-                vx, vy, vz = own[LINEAR_X * LANES + k], own[LINEAR_Y * LANES + k], own[LINEAR_Z * LANES + k]
+                vx, vy, vz = (
+                    twist_a[LINEAR_X * LANES + k],
+                    twist_a[LINEAR_Y * LANES + k],
+                    twist_a[LINEAR_Z * LANES + k],
+                )
                 wx, wy, wz = (
-                    own[ANGULAR_X * LANES + k],
-                    own[ANGULAR_Y * LANES + k],
-                    own[ANGULAR_Z * LANES + k],
+                    twist_a[ANGULAR_X * LANES + k],
+                    twist_a[ANGULAR_Y * LANES + k],
+                    twist_a[ANGULAR_Z * LANES + k],
                 )
                 moving[LINEAR_X * LANES + k] = chi[MASS] * vx + wy * chi[MZ] - wz * chi[MY]
                 moving[LINEAR_Y * LANES + k] = chi[MASS] * vy + wz * chi[MX] - wx * chi[MZ]
@@ -333,7 +344,7 @@ def _rotors(rotors, basis, drift, M, h):
                 along[d * LANES + k] += rows[o, i] * drift[i * LANES + k]
         for a in range(d):
             for k in range(LANES):
-                own = inertia[o] * along[a * LANES + k]
-                h[a * LANES + k] += own * along[d * LANES + k]
+                momentum = inertia[o] * along[a * LANES + k]
+                h[a * LANES + k] += momentum * along[d * LANES + k]
                 for c in range(a + 1):
-                    M[(a * d + c) * LANES + k] += own * along[c * LANES + k]
+                    M[(a * d + c) * LANES + k] += momentum * along[c * LANES + k]

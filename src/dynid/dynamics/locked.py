@@ -123,11 +123,11 @@ class LockedCables:
         """
         A = self.assembly.closure.values(q).A
         efforts = self.dynamics.inverse(q, dq, ddq)
-        own = np.setdiff1d(np.arange(A.shape[2]), self.freedoms.independent)
-        square = np.swapaxes(A[:, :, own], 1, 2)
+        dependent = np.setdiff1d(np.arange(A.shape[2]), self.freedoms.independent)
+        square = np.swapaxes(A[:, :, dependent], 1, 2)
         lam, poor = np.full(A.shape[:2], np.nan), np.ones(len(A), dtype=bool)
         if square.shape[1] == square.shape[2]:
-            lam = solve(square, efforts[:, own, None])[:, :, 0]
+            lam = solve(square, efforts[:, dependent, None])[:, :, 0]
             poor = ~(np.linalg.norm(inv(square), axis=(1, 2)) < _POOR)
         if poor.any():
             lam[poor] = np.einsum("ncv,nv->nc", pinv(np.swapaxes(A[poor], 1, 2)), efforts[poor])

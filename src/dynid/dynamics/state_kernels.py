@@ -52,7 +52,7 @@ def settle_tile(closure, plan, q, dq, space):
     state, work, f, entries, small = space.state, space.work, space.f, space.entries, space.small
     basis, step, along, tile = space.basis, space.drift, space.h, space.tile
     d, r, n_s = plan[0].size, plan[1].size, plan[7].size
-    slots, own = small[: n_s * LANES], small[n_s * LANES : (n_s + r) * LANES]
+    slots, rhs = small[: n_s * LANES], small[n_s * LANES : (n_s + r) * LANES]
     gather(q, 0, tile)
     largest = np.inf
     for _ in range(_PATIENCE):
@@ -63,14 +63,14 @@ def settle_tile(closure, plan, q, dq, space):
             break
         for i in range(r):
             for k in range(LANES):
-                own[i * LANES + k] = -f[plan[2][i] * LANES + k]
-        substitute(plan[5], slots, own)
+                rhs[i * LANES + k] = -f[plan[2][i] * LANES + k]
+        substitute(plan[5], slots, rhs)
         clear(step)
         largest = 0.0
         for i in range(r):
-            copy(own, i * LANES, step, plan[1][i] * LANES, LANES)
+            copy(rhs, i * LANES, step, plan[1][i] * LANES, LANES)
             for k in range(LANES):
-                largest = max(largest, abs(own[i * LANES + k]))
+                largest = max(largest, abs(rhs[i * LANES + k]))
         move_tile(tree, step, tile)
     _spread(tile, q)
     tangents(plan, entries, slots, small[(n_s + r) * LANES :], basis)

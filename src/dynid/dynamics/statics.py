@@ -88,21 +88,21 @@ def equilibria(
         same = same_pose(robot.assembly.closure, q[known], np.repeat(q[i : i + 1], len(known), axis=0))
         if not same.any():
             distinct.append(i)
-    found = [_equilibrium(robot, q[i : i + 1], lengths) for i in distinct]
-    return tuple(sorted(found, key=lambda one: one.energy))
+    states = [_equilibrium(robot, q[i : i + 1], lengths) for i in distinct]
+    return tuple(sorted(states, key=lambda state: state.energy))
 
 
 def rest(
     robot: LockedCables, lengths: Float[Array, "c"], near: Float[Array, "q"] | None = None
 ) -> Equilibrium:
     """The lowest stable equilibrium with all cables taut, or the one downhill from a pose."""
-    found = equilibria(robot, lengths, None if near is None else near[None])
-    fine = [one for one in found if one.stable and one.taut]
+    states = equilibria(robot, lengths, None if near is None else near[None])
+    fine = [state for state in states if state.stable and state.taut]
     if fine:
         return fine[0]
     shown = ", ".join(f"{length:.6g}" for length in lengths)
-    if any(one.stable for one in found):
-        lowest = next(one for one in found if one.stable)
+    if any(state.stable for state in states):
+        lowest = next(state for state in states if state.stable)
         slack = robot.cables[int(np.argmin(lowest.tensions))]
         raise NoResultError(
             f"with cable lengths {shown} m the robot is in equilibrium only if cable '{slack}' pushes"
@@ -123,8 +123,8 @@ def spread(robot: LockedCables, lengths: Float[Array, "c"], count: int) -> Float
     for _ in range(4):
         N = robot.assembly.tangent(robot.assembly.closure.values(q).A)
         stride = np.einsum("nvd,nd->nv", N, 0.3 * rng.normal(size=(len(q), N.shape[2])))
-        tried, found = robot.closed(moved(robot.robot, q, stride), lengths)
-        q = np.where(found[:, None], tried, q)
+        tried, reached = robot.closed(moved(robot.robot, q, stride), lengths)
+        q = np.where(reached[:, None], tried, q)
     return np.concatenate([np.stack(poses), q])
 
 
@@ -209,10 +209,10 @@ def _rested(
         along = np.einsum("nvd,nde,ne->nv", N, modes, -np.einsum("nde,nd->ne", modes, efforts) / curved)
         size = np.linalg.norm(along / robot.assembly.units, axis=1, keepdims=True)
         step = along * np.minimum(1.0, _LARGEST / np.maximum(size, 1e-300))
-        tried, found = robot.closed(moved(robot.robot, q[at], step), many[at])
+        tried, reached = robot.closed(moved(robot.robot, q[at], step), many[at])
         left = np.abs(efforts).max(axis=1) / weight
         rests[at] = (left < _RESTS) & (size[:, 0] < 1e-7)
-        q[at] = np.where((found & ~rests[at])[:, None], tried, q[at])
+        q[at] = np.where((reached & ~rests[at])[:, None], tried, q[at])
     return q, rests
 
 
@@ -229,8 +229,8 @@ def _modes(
     """Squares of angular frequencies, ascending, and shapes of unit modal mass."""
     inverse = inv(cholesky(mass))
     even = inverse @ (0.5 * (K + np.swapaxes(K, 1, 2))) @ np.swapaxes(inverse, 1, 2)
-    mu, own = eigh(even)
-    return mu, np.swapaxes(inverse, 1, 2) @ own
+    mu, vectors = eigh(even)
+    return mu, np.swapaxes(inverse, 1, 2) @ vectors
 
 
 def _mass(robot: LockedCables, q: Float[Array, "k q"]) -> Float[Array, "k d d"]:
@@ -277,23 +277,23 @@ def _onto(
     robot: LockedCables, starts: Float[Array, "k q"], lengths: Float[Array, "c"]
 ) -> Float[Array, "k q"]:
     """Starts that could be moved onto the lengths; an error if there are none."""
-    q, found = robot.closed(starts, lengths)
-    if not found.any():
+    q, reached = robot.closed(starts, lengths)
+    if not reached.any():
         raise _no_pose(robot, q, lengths)
-    return q[found]
+    return q[reached]
 
 
 def _first(robot: LockedCables, lengths: Float[Array, "c"]) -> Float[Array, "q"]:
     """A pose with given lengths: directly, or in steps from the lengths of the start pose."""
     starts = np.concatenate([robot.assembly.start[None], robot.assembly.samples])
-    q, found = robot.closed(starts, lengths)
-    if not found.any():
+    q, reached = robot.closed(starts, lengths)
+    if not reached.any():
         way, q = robot.lengths(starts), starts
         for k in range(1, _HOMOTOPY + 1):
-            q, found = robot.closed(q, way + k / _HOMOTOPY * (lengths - way))
-    if not found.any():
+            q, reached = robot.closed(q, way + k / _HOMOTOPY * (lengths - way))
+    if not reached.any():
         raise _no_pose(robot, q, lengths)
-    return np.asarray(q[int(np.argmax(found))])
+    return np.asarray(q[int(np.argmax(reached))])
 
 
 def _no_pose(robot: LockedCables, q: Float[Array, "k q"], lengths: Float[Array, "c"]) -> InputError:
@@ -336,12 +336,12 @@ def modes(robot: LockedCables, equilibrium: Equilibrium) -> tuple[Mode, ...]:
     q = equilibrium.q[None]
     mu, along = reduced_modes(robot, q)
     shapes = (robot.still.freedoms.tangent(q) @ along)[0].T
-    found = []
+    listed = []
     for square, shape in zip(mu[0], shapes, strict=True):
         shape = shape / shape[int(np.argmax(np.abs(shape)))]
         frequency = float(np.sqrt(square) / (2.0 * np.pi))
-        found.append(Mode(frequency, shape, _words(frequency, shape, robot.robot.coordinates)))
-    return tuple(found)
+        listed.append(Mode(frequency, shape, _words(frequency, shape, robot.robot.coordinates)))
+    return tuple(listed)
 
 
 def _words(frequency: float, shape: Float[Array, "v"], names: Sequence[str]) -> str:

@@ -33,7 +33,7 @@ class Acceleration:
         """
         step = (g - x) / scale
         size = float(np.linalg.norm(step))
-        if self._steps and size > _GROWTH * min(float(np.linalg.norm(one)) for one in self._steps):
+        if self._steps and size > _GROWTH * min(float(np.linalg.norm(earlier)) for earlier in self._steps):
             self._points, self._steps = [], []
         self._points = [*self._points[-_DEPTH:], g]
         self._steps = [*self._steps[-_DEPTH:], step]

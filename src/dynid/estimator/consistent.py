@@ -64,8 +64,8 @@ def nearest_consistent(space: StandardSpace, options: Consistency) -> Consistent
     if growing:
         text = "bodies can grow without limit and without effect on the efforts: " + ", ".join(growing)
         return _outcome(space, options, None, UNBOUNDED, text)
-    found = consistent_program(space, options).solve()
-    return _outcome(space, options, found, found.status, _why(found))
+    optimum = consistent_program(space, options).solve()
+    return _outcome(space, options, optimum, optimum.status, _why(optimum))
 
 
 def consistent_exists(space: StandardSpace, options: Consistency) -> bool:
@@ -89,8 +89,8 @@ def physical_distance(space: StandardSpace) -> float | None:
     bodies = tuple(replace(body, prior=body.ball) if body.prior is None else body for body in space.bodies)
     space = replace(space, bodies=bodies)
     weak = Consistency(prior="euclidean", spread=_HARDLY)
-    found = consistent_program(space, weak).solve()
-    return space.distance(space.chi(found.x)) if found.status == SOLVED else None
+    optimum = consistent_program(space, weak).solve()
+    return space.distance(space.chi(optimum.x)) if optimum.status == SOLVED else None
 
 
 def consistent_program(space: StandardSpace, options: Consistency) -> Program:
@@ -120,7 +120,7 @@ def unbounded_bodies(space: StandardSpace) -> list[str]:
     _signs(program, space)
     _equalities(program, space, homogeneous=True)
     growth = np.zeros(space.n)
-    for body in (one for one in space.distinct if one.is_free):
+    for body in (candidate for candidate in space.distinct if candidate.is_free):
         program.semidefinite(body.variables, body.F, np.zeros_like(body.g))
         np.add.at(growth, body.variables, np.trace(body.F, axis1=1, axis2=2))
         # Entries that a body does not have are nobody's growth.
@@ -129,23 +129,26 @@ def unbounded_bodies(space: StandardSpace) -> list[str]:
     everything = np.arange(space.n)
     program.require("nonnegative", everything, -growth[None, :], np.ones(1))
     program.minimise(everything, -growth)
-    found = program.solve()
-    if found.status == SOLVED and -found.objective < _TRULY_UNBOUNDED:
+    optimum = program.solve()
+    if optimum.status == SOLVED and -optimum.objective < _TRULY_UNBOUNDED:
         return []
-    sizes = {one.name: float(np.trace(one.value(found.x) - one.g)) for one in space.distinct}
+    sizes = {
+        candidate.name: float(np.trace(candidate.value(optimum.x) - candidate.g))
+        for candidate in space.distinct
+    }
     largest = max(sizes.values(), default=0.0)
     return [name for name, size in sizes.items() if size > 0.01 * largest]
 
 
 def _outcome(
-    space: StandardSpace, options: Consistency, found: Program | None, status: str, reason: str
+    space: StandardSpace, options: Consistency, program: Program | None, status: str, reason: str
 ) -> Consistent:
     """What the solver found, as parameters of the robot."""
     share = data_share(space, options)
-    if found is None or status != SOLVED:
-        iterations = 0 if found is None else found.iterations
+    if program is None or status != SOLVED:
+        iterations = 0 if program is None else program.iterations
         return Consistent(np.zeros(len(share)), status, reason, iterations, (), (), np.inf, share)
-    x = found.x.copy()
+    x = program.x.copy()
     x[space.signed] = np.maximum(x[space.signed], 0.0)
     x[space.unfelt] = 0.0
     bound = at_bound(space, x)
@@ -155,7 +158,7 @@ def _outcome(
         chi=chi,
         status=status,
         reason=reason,
-        iterations=found.iterations,
+        iterations=program.iterations,
         at_bound=tuple(space.name(int(k)) for k in bound[determined_alone(space)[bound]]),
         at_edge=at_edge(space, x),
         distance=space.distance(chi),
@@ -163,22 +166,22 @@ def _outcome(
     )
 
 
-def _why(found: Program) -> str:
-    if found.status == SOLVED:
+def _why(program: Program) -> str:
+    if program.status == SOLVED:
         return ""
-    if found.status == INFEASIBLE:
+    if program.status == INFEASIBLE:
         return "no physically consistent bodies have the given known values, ties and bounds"
-    return f"the solver stopped with {found.reason} after {found.iterations} iterations"
+    return f"the solver stopped with {program.reason} after {program.iterations} iterations"
 
 
 def _check_names(space: StandardSpace, options: Consistency) -> None:
     names = [body.name for body in space.bodies]
-    for what, given in (("mass", options.mass), ("com", options.com)):
+    for setting, given in (("mass", options.mass), ("com", options.com)):
         for name in given:
-            if name not in names and (what, name) != ("mass", TOTAL):
+            if name not in names and (setting, name) != ("mass", TOTAL):
                 raise InputError(
-                    f"{what}: no body or payload '{name}' has inertial parameters" + nearest(name, names),
-                    remedy="name a body, a mounted payload" + (", or total" if what == "mass" else ""),
+                    f"{setting}: no body or payload '{name}' has inertial parameters" + nearest(name, names),
+                    remedy="name a body, a mounted payload" + (", or total" if setting == "mass" else ""),
                 )
 
 

@@ -48,7 +48,7 @@ class Whitened:
         rows = needed(again, "wls", "with weights: covariance needs the rows of each instant together")
         state = fitted(system, weighting, solver)
         floors = smallest_sigmas(state.factors, np.arange(len(state.factors)))
-        paid = state.shares() / np.array([one.n_rows for one in state.factors])
+        paid = state.shares() / np.array([factor.n_rows for factor in state.factors])
         factors, weights = state.factors, state.weights
         step, iteration = np.inf, 0
         while iteration < self.max_iterations and step > self.rtol:

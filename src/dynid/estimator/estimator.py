@@ -96,23 +96,23 @@ class Estimator:
                 status=status_after(step),
                 notices=slow,
             )
-        found = self.rework(system, self.weighting, self.solver, again)
+        reworked = self.rework(system, self.weighting, self.solver, again)
         solution = solve_weighted(
-            found.system,
-            found.weights,
+            reworked.system,
+            reworked.weights,
             self.solver,
-            found.spent,
-            iterations=found.iterations,
-            status=found.status,
-            notices=found.notices,
+            reworked.spent,
+            iterations=reworked.iterations,
+            status=reworked.status,
+            notices=reworked.notices,
         )
-        chi = solution.chi if found.chi is None else found.chi
+        chi = solution.chi if reworked.chi is None else reworked.chi
         return replace(
             solution,
             chi=chi,
             residual_norms=residual_norms(group_factors(system), chi),
-            equations=found.system,
-            history=found.history,
+            equations=reworked.system,
+            history=reworked.history,
         )
 
 
@@ -175,8 +175,8 @@ def _inflated(
 ) -> Float[Array, "p p"]:
     """(W^T W)^-1, each group counted with the correlation its row filter brought."""
     spread = np.zeros_like(root)
-    for group, one, weight in zip(system.groups, factors, weights, strict=True):
-        seen = weight * (one.W @ root)
+    for group, factor, weight in zip(system.groups, factors, weights, strict=True):
+        seen = weight * (factor.W @ root)
         spread += group.inflation * (seen.T @ seen)
     return np.asarray(root @ spread @ root.T)
 
@@ -189,7 +189,7 @@ def _effective_dof(system: System, dof: int) -> int:
 
 def residual_norms(factors: list[Factor], chi: Float[Array, "p"]) -> Float[Array, "g"]:
     """|Y - W chi| of each group, its unit."""
-    return np.array([np.linalg.norm(one.Y - one.W @ chi) for one in factors])
+    return np.array([np.linalg.norm(factor.Y - factor.W @ chi) for factor in factors])
 
 
 def estimator_named(name: str, options: Mapping[str, Any] | None = None) -> Estimator:
@@ -267,7 +267,7 @@ def _gtls(
     excess: float = 0.0,
 ) -> Estimator:
     several = position if position is None or isinstance(position, Sequence) else (position,)
-    sizes = None if several is None else tuple(check_positive("gtls position", one) for one in several)
+    sizes = None if several is None else tuple(check_positive("gtls position", size) for size in several)
     effort = None if effort is None else check_positive("gtls effort", effort)
     deviation = sizes[0] if sizes is not None and len(sizes) == 1 else sizes
     rework = GeneralisedTotal(

@@ -93,8 +93,8 @@ def in_time_order(rows: System, weights: Float[Array, "g"]) -> list[tuple[_Place
 def _places(rows: System) -> list[tuple[_Place, float]]:
     """All blocks in the order of logs and of time, with their length in [s]."""
     order = {log: i for i, log in enumerate(dict.fromkeys(group.log for group in rows.groups))}
-    found = {(group.log, *place): group.seconds for group in rows.groups for place in group.places}
-    return sorted(found.items(), key=lambda one: (order[one[0][0]], *one[0][1:]))
+    lengths = {(group.log, *place): group.seconds for group in rows.groups for place in group.places}
+    return sorted(lengths.items(), key=lambda item: (order[item[0][0]], *item[0][1:]))
 
 
 def _changed(changes: Sequence[ChangeFound]) -> tuple[Notice, ...]:
@@ -102,7 +102,7 @@ def _changed(changes: Sequence[ChangeFound]) -> tuple[Notice, ...]:
         return ()
     first = changes[0]
     more = f", and {len(changes) - 1} more times" if len(changes) > 1 else ""
-    most = ", ".join(f"{one.name} ({one.before:.3g} to {one.after:.3g})" for one in first.jumped[:3])
+    most = ", ".join(f"{jump.name} ({jump.before:.3g} to {jump.after:.3g})" for jump in first.jumped[:3])
     return (
         notice(
             "parameters-changed",

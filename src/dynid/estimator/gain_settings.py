@@ -102,7 +102,7 @@ class GainSettings(Settings, frozen=True):
         for name in self.unknown or ():
             if name not in motors:
                 raise InputError(f"gains: no motor '{name}'" + nearest(name, motors))
-        return motors if self.unknown is None else tuple(one for one in motors if one in self.unknown)
+        return motors if self.unknown is None else tuple(drive for drive in motors if drive in self.unknown)
 
     def nominal_of(self, motors: tuple[str, ...]) -> tuple[float, ...]:
         """The nominal gain of each motor; one by default."""

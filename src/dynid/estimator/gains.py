@@ -116,8 +116,8 @@ def _total_solution(
         raise TypeError(f"'{estimator.name}' does not take noise of W into account")
     exact = np.zeros(len(theta) - problem.u)
     measured = tuple(
-        np.concatenate([exact, 0.0 * one.D, [0.0]] if silent else [exact, one.D, [one.f]])
-        for one, silent in zip(problem.noise, problem.silent, strict=True)
+        np.concatenate([exact, 0.0 * variances.D, [0.0]] if silent else [exact, variances.D, [variances.f]])
+        for variances, silent in zip(problem.noise, problem.silent, strict=True)
     )
     rework = replace(estimator.rework, measured=measured)
     weights = problem.weights(theta)
@@ -136,21 +136,24 @@ class _Problem:
 
     def squares(self, theta: Float[Array, "p"]) -> Float[Array, "g"]:
         """|r_k|^2 / d_k of every group."""
-        sums = [float(np.sum((one.Y - one.W @ theta) ** 2)) for one in self.factors]
+        sums = [float(np.sum((factor.Y - factor.W @ theta) ** 2)) for factor in self.factors]
         return np.array(sums) / self.sizes(theta)
 
     def sizes(self, theta: Float[Array, "p"]) -> Float[Array, "g"]:
-        return np.array([one.size(theta[-self.u :]) for one in self.noise])
+        return np.array([group_noise.size(theta[-self.u :]) for group_noise in self.noise])
 
     def sigmas(self, theta: Float[Array, "p"]) -> Float[Array, "g"]:
         """s_k, shared by the groups of one name; n_k is the denominator of maximum likelihood."""
-        rows = np.bincount(self.shared, [one.n_rows for one in self.factors])
+        rows = np.bincount(self.shared, [factor.n_rows for factor in self.factors])
         pooled = np.sqrt(np.bincount(self.shared, self.squares(theta)) / rows)[self.shared]
         return np.maximum(pooled, self._floor)
 
     @cached_property
     def _floor(self) -> Float[Array, "g"]:
-        sides = [Factor(np.column_stack([one.W, _torques(one, self.u)]), one.n_rows) for one in self.factors]
+        sides = [
+            Factor(np.column_stack([factor.W, _torques(factor, self.u)]), factor.n_rows)
+            for factor in self.factors
+        ]
         return smallest_sigmas(sides, self.shared)
 
     @property
@@ -160,7 +163,7 @@ class _Problem:
 
     def cost(self, theta: Float[Array, "p"]) -> float:
         """-2 log of the likelihood of rows with efforts, with the best deviations put in."""
-        rows = np.array([one.n_rows for one in self.factors]) * ~self.silent
+        rows = np.array([factor.n_rows for factor in self.factors]) * ~self.silent
         return float(np.sum(rows * np.log(self.sigmas(theta) ** 2)))
 
     def weights(self, theta: Float[Array, "p"]) -> Float[Array, "g"]:
@@ -171,10 +174,10 @@ class _Problem:
         groups = []
         for group, noise, size in zip(self.system.groups, self.noise, self.sizes(theta), strict=True):
             M = _cleaned(theta, noise.D * theta[-self.u :] / size)
-            own = np.append(group.columns, len(theta))
+            entries = np.append(group.columns, len(theta))
             # Taking the noise out of a column fills it with all columns of the group.
-            columns = np.flatnonzero(np.any(M[own][:, :-1] != 0, axis=0))
-            part = M[np.ix_(own, np.append(columns, len(theta)))]
+            columns = np.flatnonzero(np.any(M[entries][:, :-1] != 0, axis=0))
+            part = M[np.ix_(entries, np.append(columns, len(theta)))]
             blocks = tuple(Factor(block.R @ part, block.n_rows) for block in group.blocks)
             groups.append(replace(group, columns=columns, blocks=blocks))
         return replace(self.system, groups=tuple(groups))
@@ -182,8 +185,10 @@ class _Problem:
     def step(self, theta: Float[Array, "p"]) -> Solved:
         """Where the linearised likelihood has its minimum."""
         cleaned = []
-        for one, noise, size in zip(self.factors, self.noise, self.sizes(theta), strict=True):
-            cleaned.append(Factor(one.R @ _cleaned(theta, noise.D * theta[-self.u :] / size), one.n_rows))
+        for factor, noise, size in zip(self.factors, self.noise, self.sizes(theta), strict=True):
+            cleaned.append(
+                Factor(factor.R @ _cleaned(theta, noise.D * theta[-self.u :] / size), factor.n_rows)
+            )
         return least_squares(weighted(cleaned, self.weights(theta)))
 
     def starts(self) -> list[Float[Array, "p"]]:
@@ -191,8 +196,8 @@ class _Problem:
         ones = np.ones(self.u)
         sigma = self.own_sigmas
         nominal = np.append(self._dynamics(ones, sigma), ones)
-        found = self._total(sigma)
-        return [nominal] if found is None else [found, nominal]
+        solved = self._total(sigma)
+        return [nominal] if solved is None else [solved, nominal]
 
     @cached_property
     def own_sigmas(self) -> Float[Array, "g"]:
@@ -201,36 +206,40 @@ class _Problem:
         Of rows without effort the residual of `wls` at the nominal gains.
         """
         squares = []
-        for one in self.factors:
-            side = _torques(one, self.u)
-            clean = np.column_stack([one.W[:, : -self.u], one.Y])
+        for factor in self.factors:
+            side = _torques(factor, self.u)
+            clean = np.column_stack([factor.W[:, : -self.u], factor.Y])
             Q = np.linalg.svd(clean[:, np.any(clean != 0, axis=0)], full_matrices=False)
             kept = Q[0][:, Q[1] > _DEPENDENT * Q[1].max(initial=0.0)]
             squares.append(float(np.sum((side - kept @ (kept.T @ side)) ** 2)))
-        rows = np.bincount(self.shared, [one.n_rows for one in self.factors])
+        rows = np.bincount(self.shared, [factor.n_rows for factor in self.factors])
         sigma = np.sqrt(np.bincount(self.shared, squares) / rows)[self.shared]
         if self.silent.any():
             ones = np.ones(self.u)
-            nominal = [self._at_gains(one, ones) for one in self.factors]
+            nominal = [self._at_gains(factor, ones) for factor in self.factors]
             sigma = np.where(self.silent, 1.0 / group_weights(self.system, nominal, least_squares)[0], sigma)
         return np.maximum(sigma, self._floor)
 
-    def _at_gains(self, one: Factor, g: Float[Array, "u"]) -> Factor:
+    def _at_gains(self, factor: Factor, g: Float[Array, "u"]) -> Factor:
         """Rows over the parameters alone, with given gains on the measured side."""
-        W, C = one.W[:, : -self.u], one.W[:, -self.u :]
-        return Factor(np.column_stack([W, one.Y - C @ g]), one.n_rows)
+        W, C = factor.W[:, : -self.u], factor.W[:, -self.u :]
+        return Factor(np.column_stack([W, factor.Y - C @ g]), factor.n_rows)
 
     def _dynamics(self, g: Float[Array, "u"], sigma: Float[Array, "g"]) -> Float[Array, "c"]:
         """Parameters for given gains."""
-        parts = [self._at_gains(one, g) for one in self.factors]
+        parts = [self._at_gains(factor, g) for factor in self.factors]
         return least_squares(weighted(parts, 1.0 / sigma))[0]
 
     def _total(self, sigma: Float[Array, "g"]) -> Float[Array, "p"] | None:
         """Min |W x + w m - C y|^2 / (y^T D y): closed form for any gains; scaled by 1 / m."""
         whole = weighted(self.factors, 1.0 / sigma)
-        rows = np.array([one.n_rows for one in self.factors])
-        D = np.sum([n * one.D for n, one in zip(rows, self.noise, strict=True)], axis=0)
-        f = sum(n * one.f for n, one in zip(rows, self.noise, strict=True) if np.any(one.D))
+        rows = np.array([factor.n_rows for factor in self.factors])
+        D = np.sum([n * group_noise.D for n, group_noise in zip(rows, self.noise, strict=True)], axis=0)
+        f = sum(
+            n * group_noise.f
+            for n, group_noise in zip(rows, self.noise, strict=True)
+            if np.any(group_noise.D)
+        )
         if np.any(D <= 0):
             return None
         W, C, w = whole.W[:, : -self.u], whole.W[:, -self.u :], whole.Y[:, None]

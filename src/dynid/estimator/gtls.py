@@ -88,36 +88,36 @@ class GeneralisedTotal:
         noise = self._noise(state.factors, again)
         floors = smallest_sigmas(state.factors, np.arange(len(state.factors)))
         chance = self._chances(rows, state.chi)
-        paid = state.shares() / np.array([one.n_rows for one in state.factors])
+        paid = state.shares() / np.array([factor.n_rows for factor in state.factors])
         weights, chi = state.weights, state.chi
         share, before = 1.0, np.inf
         for iteration in range(1, self.max_iterations + 1):  # noqa: B007
             beyond = _beyond(system, state.factors, weights, chi, self.measured)
             whole = self._with_efforts(system, state.factors, noise, chi, paid, floors, chance, beyond)
-            found = total_least_squares(weighted(state.factors, weights).R, weighted(whole, weights).R)
-            step, used = step_in_sigma(found.chi, chi, state.sigma), weights
+            fit = total_least_squares(weighted(state.factors, weights).R, weighted(whole, weights).R)
+            step, used = step_in_sigma(fit.chi, chi, state.sigma), weights
             if step <= self.rtol:
                 break
             # On little data noise and parameters can chase each other: then only part of the way is gone.
             share = max(0.5 * share, _LEAST_SHARE) if step > _HARDLY_LESS * before else share
             before = step
-            chi = chi + share * (found.chi - chi)
+            chi = chi + share * (fit.chi - chi)
             weights = self._weights(system, state, weights, chi, paid, floors)
         status = status_after(step)
-        notices = state.notices + _excess(state.factors, noise, found.chi, system)
+        notices = state.notices + _excess(state.factors, noise, fit.chi, system)
         return Reworked(
-            _equations(rows, state.factors, whole, used, found),
+            _equations(rows, state.factors, whole, used, fit),
             used,
             iteration,
             status,
             notices + (() if status == CONVERGED else (_unsettled(),)),
-            found.chi,
+            fit.chi,
         )
 
     def _noise(self, factors: list[Factor], again: SecondPass | None) -> list[Factor]:
         """D_g of the positions, over [W Y]."""
         if self.covariance is not None:
-            return [_given(np.asarray(self.covariance, float), one) for one in factors]
+            return [_given(np.asarray(self.covariance, float), factor) for factor in factors]
         return list(needed(again, "gtls", "needs the noise of its columns").noise(self._position, self.draws))
 
     def _chances(self, rows: System, chi: Float[Array, "p"]) -> Float[Array, "g"]:
@@ -126,18 +126,18 @@ class GeneralisedTotal:
         From the scatter of the group's blocks; those of less than a second share noise through the row
         filter, so that sums over a second are taken.
         """
-        found = []
+        scatters = []
         for group in rows.groups:
-            own = chi[group.columns]
-            sums = np.array([float(np.sum((block.Y - block.W @ own) ** 2)) for block in group.blocks])
+            chi_group = chi[group.columns]
+            sums = np.array([float(np.sum((block.Y - block.W @ chi_group) ** 2)) for block in group.blocks])
             width = max(1, round(_SECONDS / max(group.seconds, np.finfo(float).tiny)))
             parts = np.add.reduceat(sums, np.arange(0, len(sums), width))
             total = float(sums.sum())
             spread = np.sqrt(len(parts)) * float(np.std(parts, ddof=1)) if len(parts) > 1 else total
-            found.append(spread / total if total > 0.0 else 0.0)
+            scatters.append(spread / total if total > 0.0 else 0.0)
         # Measured efforts have noise, so that all of their excess counts.
         silent = np.array([group.homogeneous for group in rows.groups])
-        judged = np.where(silent | ~silent.any(), found, 0.0)
+        judged = np.where(silent | ~silent.any(), scatters, 0.0)
         return np.asarray(judged * float(self.excess * np.sqrt(1.0 + 1.0 / self.draws)))
 
     def _weights(
@@ -205,14 +205,14 @@ def _beyond(
     columns = [0.0 * side if group.homogeneous else side for group in system.groups]
     columns = columns if measured is None else list(measured)
     a = np.zeros(len(v))
-    for one, w, noise in zip(factors, weights, columns, strict=True):
-        model = one.R * (noise == 0.0)
+    for factor, w, noise in zip(factors, weights, columns, strict=True):
+        model = factor.R * (noise == 0.0)
         a += w**2 * (model.T @ (model @ v)) if np.any(noise) else 0.0
     whole = float(a @ v)
     # Beside efforts on the same side, a known mass gives such rows a size of their own.
-    own = [measured is None and bool(np.any(one.Y)) for one in factors]
+    sized = [measured is None and bool(np.any(factor.Y)) for factor in factors]
     found = []
-    for noise, known in zip(columns, own, strict=True):
+    for noise, known in zip(columns, sized, strict=True):
         if np.any(noise):
             found.append(np.diag(np.sqrt(noise / (noise @ v**2)))[noise > 0.0])
         else:
@@ -224,7 +224,7 @@ def _residuals(
     system: System, factors: list[Factor], weights: Float[Array, "g"], chi: Float[Array, "p"]
 ) -> Float[Array, "g"]:
     """|Y - W chi| of each group."""
-    return np.array([np.linalg.norm(one.Y - one.W @ chi) for one in factors])
+    return np.array([np.linalg.norm(factor.Y - factor.W @ chi) for factor in factors])
 
 
 def _divided(left: float, noise: float, limit: float) -> tuple[float, float]:
@@ -266,21 +266,21 @@ def _equations(
     factors: list[Factor],
     noise: list[Factor],
     weights: Float[Array, "g"],
-    found: TotalLeastSquares,
+    fit: TotalLeastSquares,
 ) -> System:
     """Equations whose least squares give the solution and its covariance, classical or by clusters."""
-    chi, v = found.chi, found.v
+    chi, v = fit.chi, fit.v
     maps = []
     for A, D in zip(factors, noise, strict=True):
         rho = float(np.sum((A.R @ v) ** 2))
-        d = found.ratio * (D.R.T @ (D.R @ v))[:-1] / rho if rho > 0 else np.zeros(len(chi))
+        d = fit.ratio * (D.R.T @ (D.R @ v))[:-1] / rho if rho > 0 else np.zeros(len(chi))
         maps.append(corrected(chi, d))
-    T = _bread(factors, noise, weights, found, maps)
+    T = _bread(factors, noise, weights, fit, maps)
     groups = []
     for group, columns in zip(rows.groups, maps, strict=True):
         W_hat = columns[:, :-1] @ T
-        own = np.column_stack([W_hat, W_hat @ chi - v])[[*group.columns, -1]]
-        blocks = tuple(Factor(block.R @ own, block.n_rows) for block in group.blocks)
+        part = np.column_stack([W_hat, W_hat @ chi - v])[[*group.columns, -1]]
+        blocks = tuple(Factor(block.R @ part, block.n_rows) for block in group.blocks)
         groups.append(replace(group, columns=np.arange(len(chi)), blocks=blocks))
     return replace(rows, groups=tuple(groups))
 
@@ -289,7 +289,7 @@ def _bread(
     factors: list[Factor],
     noise: list[Factor],
     weights: Float[Array, "g"],
-    found: TotalLeastSquares,
+    fit: TotalLeastSquares,
     maps: list[Float[Array, "p1 p1"]],
 ) -> Float[Array, "p p"]:
     """T = G^-1 M: least squares in W_hat T have the covariance sigma^2 M^-1 G M^-1."""
@@ -298,12 +298,12 @@ def _bread(
     R_W = triangle(weighted(factors, weights).W)
     R_D = weighted(noise, weights).W
     corrected_rows = [
-        Factor(w * (one.R @ columns[:, :-1]), one.n_rows)
-        for one, w, columns in zip(factors, weights, maps, strict=True)
+        Factor(w * (factor.R @ columns[:, :-1]), factor.n_rows)
+        for factor, w, columns in zip(factors, weights, maps, strict=True)
     ]
     R_G = triangle(merge(corrected_rows).R)
-    P, Q = (scipy.linalg.solve_triangular(R_G, one.T, trans="T", check_finite=False) for one in (R_W, R_D))
-    middle = P @ P.T - found.ratio * (Q @ Q.T)
+    P, Q = (scipy.linalg.solve_triangular(R_G, root.T, trans="T", check_finite=False) for root in (R_W, R_D))
+    middle = P @ P.T - fit.ratio * (Q @ Q.T)
     return np.asarray(scipy.linalg.solve_triangular(R_G, middle @ R_G, check_finite=False))
 
 

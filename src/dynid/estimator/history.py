@@ -55,7 +55,7 @@ class ChangeFound:
     @property
     def jumped(self) -> tuple[Jump, ...]:
         """Parameters that certainly changed."""
-        return tuple(one for one in self.jumps if one.z > SIGNIFICANT)
+        return tuple(jump for jump in self.jumps if jump.z > SIGNIFICANT)
 
 
 @dataclass(frozen=True, eq=False)
@@ -93,4 +93,4 @@ class History:
 
 def surest_first(jumps: Sequence[Jump]) -> tuple[Jump, ...]:
     """Jumps in the order of their size in deviations."""
-    return tuple(sorted(jumps, key=lambda one: -one.z))
+    return tuple(sorted(jumps, key=lambda jump: -jump.z))

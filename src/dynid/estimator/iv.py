@@ -111,10 +111,10 @@ def _differs(system: System, plain: Fitted, new: Fitted, chi: Float[Array, "p"])
     inflation = max(group.inflation for group in system.groups)
     size = np.where(new.sigma > 0, new.sigma, 1.0)
     covariances = []
-    for one in (plain, new):
-        n = sum(factor.n_rows for factor in one.factors)
-        root = one.root / size[:, None]
-        covariances.append(inflation * one.residual_norm**2 / max(1, n - len(chi)) * (root @ root.T))
+    for fit in (plain, new):
+        n = sum(factor.n_rows for factor in fit.factors)
+        root = fit.root / size[:, None]
+        covariances.append(inflation * fit.residual_norm**2 / max(1, n - len(chi)) * (root @ root.T))
     values, vectors = np.linalg.eigh(covariances[1] - covariances[0])
     use = values > _TOLD_APART * inflation
     if not use.any() or not np.all(new.sigma > 0):

@@ -45,11 +45,11 @@ def conditions(W: Float[Array, "k p"]) -> tuple[float, float]:
     """Condition number of W as it is, and with unit columns."""
     import scipy.linalg
 
-    found = []
-    for one in (W, W / np.linalg.norm(W, axis=0)):
-        singular = scipy.linalg.svdvals(one, check_finite=False)
-        found.append(float(singular[0] / max(singular[-1], np.finfo(float).tiny)))
-    return found[0], found[1]
+    numbers = []
+    for matrix in (W, W / np.linalg.norm(W, axis=0)):
+        singular = scipy.linalg.svdvals(matrix, check_finite=False)
+        numbers.append(float(singular[0] / max(singular[-1], np.finfo(float).tiny)))
+    return numbers[0], numbers[1]
 
 
 def column_scale(W: Float[Array, "k p"]) -> Float[Array, "p"]:

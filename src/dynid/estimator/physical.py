@@ -80,7 +80,7 @@ def with_parameters(system: System, linear: Solution, chi: Float[Array, "v"]) ->
         linear,
         chi=chi,
         sigma_rho=norm / float(np.sqrt(factor.n_rows - p)),
-        residual_norms=np.array([np.linalg.norm(one.Y - one.W @ chi) for one in parts]),
+        residual_norms=np.array([np.linalg.norm(part.Y - part.W @ chi) for part in parts]),
         residual_norm=norm,
         normal_residual=float(np.max(np.abs(factor.W.T @ rho) / np.where(size > 0, size, 1.0), initial=0.0)),
         equations=mapped_columns(linear.equations or system, shift),
@@ -103,14 +103,14 @@ def constrain(system: System, linear: Solution, options: Consistency) -> Solutio
     p = len(parameters)
     U = information_root(system, linear)
     space = StandardSpace(parameters, np.eye(p), np.zeros(p), bodies, U, np.eye(p), linear.chi)
-    found = nearest_consistent(space, options)
-    if found.status == SOLVED and found.distance < _UNMOVED:
+    nearest = nearest_consistent(space, options)
+    if nearest.status == SOLVED and nearest.distance < _UNMOVED:
         return linear
-    return consistent_solution(system, linear, found, found.chi)
+    return consistent_solution(system, linear, nearest, nearest.chi)
 
 
 def _costly(linear: Solution, moved: Solution) -> tuple[Notice, ...]:
-    before, after = (float(np.linalg.norm(one.residual_norms)) for one in (linear, moved))
+    before, after = (float(np.linalg.norm(solution.residual_norms)) for solution in (linear, moved))
     growth = 100.0 * (after / before - 1.0) if before > 1e-6 * linear.measured_norm else 0.0
     if linear.status != CONVERGED or growth <= _COSTLY_PERCENT:
         return ()

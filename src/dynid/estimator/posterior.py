@@ -77,8 +77,8 @@ def _is_flat(body: RigidBody, x: Float[Array, "n"]) -> bool:
         return False
     P = body.value(x)
     if body.P0 is None or not body.given:
-        own = 1.0 / np.sqrt(np.maximum(np.diag(P), np.finfo(float).tiny))
-        return bool(np.linalg.eigvalsh(own[:, None] * P * own)[0] < _FLAT_WITHOUT_PRIOR)
+        scale = 1.0 / np.sqrt(np.maximum(np.diag(P), np.finfo(float).tiny))
+        return bool(np.linalg.eigvalsh(scale[:, None] * P * scale)[0] < _FLAT_WITHOUT_PRIOR)
     root = np.linalg.inv(np.linalg.cholesky(body.P0))
     return bool(np.linalg.eigvalsh(root @ P @ root.T)[0] < _FLAT)
 

@@ -42,8 +42,8 @@ class Recorder:
     def update(self, log: str, factor: Factor, seconds: float) -> None:
         """One update of the filter, recorded."""
         self.filter.update(factor, seconds)
-        found = self._watch.update(factor, seconds)
-        if found.changed:
+        verdict = self._watch.update(factor, seconds)
+        if verdict.changed:
             self._starts.append(len(self._rows) - self._watch.consecutive + 1)
             self._watch.forget(1.0 - _LEFT)
         chi, sigma = _state(self.filter)
@@ -51,7 +51,7 @@ class Recorder:
         self._seconds.append(self.filter.seconds)
         self._chi.append(chi)
         self._sigma.append(sigma)
-        self._ratio.append(found.ratio)
+        self._ratio.append(verdict.ratio)
         self._rows.append(factor)
 
     def history(self) -> History:
@@ -75,13 +75,13 @@ class Recorder:
 
     def _moments(self) -> list[int]:
         """First update after each change: an alarm is delayed, and the delay is found from earlier data."""
-        found, before = [], 0
+        moments, before = [], 0
         for k, alarm in enumerate(self._starts):
             end = self._starts[k + 1] if k + 1 < len(self._starts) else len(self._rows)
             start = before + _best_split(self._rows[before:end], alarm - before)
-            found.append(start)
+            moments.append(start)
             before = start
-        return found
+        return moments
 
 
 def _best_split(rows: Sequence[Factor], alarm: int) -> int:
@@ -92,7 +92,7 @@ def _best_split(rows: Sequence[Factor], alarm: int) -> int:
         alarm: Number of the one that raised the alarm; taken where the rows are too few to look back.
     """
     p = rows[0].W.shape[1]
-    n = np.array([one.n_rows for one in rows])
+    n = np.array([factor.n_rows for factor in rows])
     before, after = np.cumsum(n), np.cumsum(n[::-1])[::-1]
     sums = _growing(rows)[:-1] + _growing(rows[::-1])[::-1][1:]
     enough = (before[:-1] > _ENOUGH * p) & (after[1:] > _ENOUGH * p)
@@ -104,11 +104,11 @@ def _best_split(rows: Sequence[Factor], alarm: int) -> int:
 def _growing(rows: Sequence[Factor]) -> Float[Array, "n"]:
     """Residual sum of squares of the first rows, of the first two updates, and so on."""
     R = np.zeros((0, rows[0].R.shape[1]))
-    found = []
-    for one in rows:
-        R = triangle(np.vstack([R, one.R]))
-        found.append(float(R[-1, -1] ** 2) if len(R) == R.shape[1] else 0.0)
-    return np.array(found)
+    sums = []
+    for factor in rows:
+        R = triangle(np.vstack([R, factor.R]))
+        sums.append(float(R[-1, -1] ** 2) if len(R) == R.shape[1] else 0.0)
+    return np.array(sums)
 
 
 def _state(filter: RecursiveEstimator) -> tuple[Float[Array, "p"], Float[Array, "p"]]:
@@ -141,9 +141,9 @@ def _jumps(
     chi, root, residual_norm = least_squares(Factor(rows[:, [*kept, -1]], first.n_rows + second.n_rows))
     sigma = np.sqrt(inflation * residual_norm**2 / dof * np.sum(root**2, axis=1))
     value = dict(zip(kept, chi.tolist(), strict=True))
-    found = [
+    jumps = [
         Jump(names[k - p], value.get(k - p, 0.0), value.get(k - p, 0.0) + value[k], float(s))
         for k, s in zip(kept, sigma, strict=True)
         if k >= p
     ]
-    return surest_first(found)
+    return surest_first(jumps)

@@ -119,8 +119,8 @@ def mapped_columns(
     """Every row [W Y] of the system times `columns`, block by block; parameters default to its own."""
     groups = []
     for group in system.groups:
-        own = columns[[*group.columns, -1]]
-        blocks = tuple(Factor(block.R @ own, block.n_rows) for block in group.blocks)
+        part = columns[[*group.columns, -1]]
+        blocks = tuple(Factor(block.R @ part, block.n_rows) for block in group.blocks)
         groups.append(replace(group, columns=np.arange(columns.shape[1] - 1), blocks=blocks))
     return System(parameters or system.parameters, tuple(groups))
 

@@ -118,9 +118,9 @@ def rigid_bodies(
     masses = masses or {}
     table = _columns(parameters)
     owners: list[Body | Payload] = [*mechanism.bodies.values(), *mechanism.payloads.values()]
-    owners = [one for one in owners if one.name in table]
+    owners = [member for member in owners if member.name in table]
     typical = _typical_mass(owners, caps) or (float(np.mean(list(masses.values()))) if masses else None)
-    sizes = {one.name: _points(mechanism, one) for one in owners}
+    sizes = {member.name: _points(mechanism, member) for member in owners}
     lengths = [float(np.ptp(p, axis=0).max()) for p in sizes.values()]
     usual = float(np.median([x for x in lengths if x > 0] or [_FALLBACK_LENGTH]))
     made = []
@@ -162,11 +162,11 @@ def _believed(owner: Body | Payload) -> dict[str, float]:
 
 def _typical_mass(owners: Sequence[Body | Payload], caps: Mapping[str, float]) -> float | None:
     """Mean mass of the priors; without any, that of the limits; None if no mass is given."""
-    masses = [m for one in owners if (m := _believed(one).get("M", 0.0)) > 0]
+    masses = [m for owner in owners if (m := _believed(owner).get("M", 0.0)) > 0]
     if masses:
         return float(np.mean(masses))
     if TOTAL in caps:
-        return caps[TOTAL] / max(1, sum(isinstance(one, Body) for one in owners))
+        return caps[TOTAL] / max(1, sum(isinstance(owner, Body) for owner in owners))
     return float(np.mean(list(caps.values()))) if caps else None
 
 

@@ -179,7 +179,7 @@ def _limits(
     used = np.flatnonzero(counts.any(axis=0))
     counts, n = counts[:, used], counts.sum(axis=1)
     # Raw samples may outnumber the rows of the factor; the parameters take their part of either.
-    paid = np.minimum(state.shares() / np.array([one.n_rows for one in state.factors]), 0.5)
+    paid = np.minimum(state.shares() / np.array([group_factor.n_rows for group_factor in state.factors]), 0.5)
     median = sizes * _medians(counts, used, floors)
     scale = np.maximum(_NORMAL_MAD * median / np.sqrt(1.0 - paid), floors)
     scale = scale if held is None else held

@@ -49,8 +49,8 @@ class StandardSpace:
         Args:
             root: Of what is added, shape (v, r), SI.
         """
-        own = np.linalg.inv(self.U)
-        R = np.linalg.qr(np.hstack([own, root]).T, mode="r")
+        U_inverse = np.linalg.inv(self.U)
+        R = np.linalg.qr(np.hstack([U_inverse, root]).T, mode="r")
         return replace(self, U=np.asarray(np.linalg.qr(np.linalg.inv(R).T, mode="r")))
 
     def distance(self, chi: Float[Array, "p"]) -> float:
@@ -102,18 +102,18 @@ class StandardSpace:
     @cached_property
     def every(self) -> dict[str, RigidBody]:
         """Bodies by name, as functions of the variables."""
-        found, start = {}, self.n_x
+        by_name, start = {}, self.n_x
         for body in self.bodies:
-            found[body.name] = self._over_variables(body, start)
+            by_name[body.name] = self._over_variables(body, start)
             start += sum(i < 0 for i in body.columns)
-        return found
+        return by_name
 
     @cached_property
     def distinct(self) -> list[RigidBody]:
         """The same, tied bodies once."""
         every = list(self.every.values())
-        first = {(one.variables.tobytes(), one.u.tobytes()): one for one in every[::-1]}
-        return [one for one in every if one in first.values()]
+        first = {(body.variables.tobytes(), body.u.tobytes()): body for body in every[::-1]}
+        return [body for body in every if body in first.values()]
 
     @cached_property
     def signed(self) -> Int[Array, "s"]:
@@ -175,8 +175,8 @@ class StandardSpace:
                 u0[k] = self.c[i] / body.unit[k]
         used = np.flatnonzero(np.any(u != 0, axis=0))
         whole = replace(body, variables=used, u=u[:, used], u0=u0, faces=WHOLE)
-        there = [bool(np.any(whole.F[:, i, i] != 0) or whole.g[i, i] != 0) for i in WHOLE]
-        return replace(whole, faces=tuple(i for i in WHOLE if there[i]))
+        present = [bool(np.any(whole.F[:, i, i] != 0) or whole.g[i, i] != 0) for i in WHOLE]
+        return replace(whole, faces=tuple(i for i in WHOLE if present[i]))
 
 
 def _inverse(sizes: Float[Array, "t"]) -> Float[Array, "t"]:

@@ -37,19 +37,19 @@ class PlainTotal:
         state = fitted(system, weighting, solver)
         A = weighted(state.factors, state.weights).R
         D = np.diag(np.linalg.norm(A, axis=0)) if self.unit_columns else np.eye(A.shape[1])
-        found = total_least_squares(A, D)
-        noise = D.T @ (D @ found.v)
-        rho = float(np.sum((A @ found.v) ** 2))
-        d = found.ratio * noise[:-1] / rho if rho > 0 else np.zeros(len(found.chi))
+        fit = total_least_squares(A, D)
+        noise = D.T @ (D @ fit.v)
+        rho = float(np.sum((A @ fit.v) ** 2))
+        d = fit.ratio * noise[:-1] / rho if rho > 0 else np.zeros(len(fit.chi))
         rows = system if again is None else again.blocked()
-        equations = mapped_columns(rows, corrected(found.chi, d))
+        equations = mapped_columns(rows, corrected(fit.chi, d))
         return Reworked(
             equations,
             state.weights,
             state.iterations,
             state.status,
             state.notices,
-            chi=found.chi,
+            chi=fit.chi,
             spent=1,  # (31): Y is one of the columns
         )
 
@@ -78,13 +78,13 @@ def normalised(system: System, column: int) -> System:
     place = {i: k for k, i in enumerate(rest)}
     groups = []
     for group in system.groups:
-        own = group.columns.tolist()
-        kept = [k for k, i in enumerate(own) if i != column]
+        numbers = group.columns.tolist()
+        kept = [k for k, i in enumerate(numbers) if i != column]
         blocks = []
         for block in group.blocks:
-            Y = -block.W[:, own.index(column)] if column in own else np.zeros(len(block.R))
+            Y = -block.W[:, numbers.index(column)] if column in numbers else np.zeros(len(block.R))
             blocks.append(Factor(np.column_stack([block.W[:, kept], Y]), block.n_rows))
-        columns = np.array([place[own[k]] for k in kept], dtype=int)
+        columns = np.array([place[numbers[k]] for k in kept], dtype=int)
         groups.append(replace(group, columns=columns, blocks=tuple(blocks)))
     return System(tuple(system.parameters[i] for i in rest), tuple(groups))
 

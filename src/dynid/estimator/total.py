@@ -52,7 +52,7 @@ def total_least_squares(A: Float[Array, "k p1"], D: Float[Array, "d p1"]) -> Tot
     A_s, D_s = A / scale, D / scale
     # The scale of D decides nothing but rounding: with |A v| = |D v| the SVD separates best.
     size = float(np.linalg.norm(A_s[:, -1]) / max(np.linalg.norm(D_s), np.finfo(float).tiny))
-    found = TotalLeastSquares(np.zeros(A.shape[1] - 1), 0.0)
+    fit = TotalLeastSquares(np.zeros(A.shape[1] - 1), 0.0)
     for _ in range(2):
         v = _smallest(A_s, size * D_s) / scale
         if abs(v[-1]) * scale[-1] <= _NO_MEASURED_SIDE * np.linalg.norm(v * scale):
@@ -63,11 +63,11 @@ def total_least_squares(A: Float[Array, "k p1"], D: Float[Array, "d p1"]) -> Tot
         chi = -v[:-1] / v[-1]
         whole = np.append(chi, -1.0)
         noise = float(np.sum((D @ whole) ** 2))
-        found = TotalLeastSquares(chi, float(np.sum((A @ whole) ** 2)) / noise if noise > 0 else 0.0)
-        if found.ratio <= 0.0:
+        fit = TotalLeastSquares(chi, float(np.sum((A @ whole) ** 2)) / noise if noise > 0 else 0.0)
+        if fit.ratio <= 0.0:
             break
-        size = float(np.sqrt(found.ratio))
-    return found
+        size = float(np.sqrt(fit.ratio))
+    return fit
 
 
 def _smallest(A: Float[Array, "k p1"], D: Float[Array, "d p1"]) -> Float[Array, "p1"]:

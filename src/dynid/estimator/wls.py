@@ -142,14 +142,14 @@ def unit_weights(
 
 def weighted(factors: list[Factor], weights: Float[Array, "g"]) -> Factor:
     """All rows as one factor, each group scaled by its weight."""
-    return merge([Factor(one.R * w, one.n_rows) for one, w in zip(factors, weights, strict=True)])
+    return merge([Factor(part.R * w, part.n_rows) for part, w in zip(factors, weights, strict=True)])
 
 
 def judged_residuals(
     system: System, factors: list[Factor], weights: Float[Array, "g"], chi: Float[Array, "p"]
 ) -> Float[Array, "g"]:
     """|Y - W chi| of each group; for rows without effort as if chi were scaled to fit the efforts."""
-    norms = [np.linalg.norm(one.Y - one.W @ chi) for one in factors]
+    norms = [np.linalg.norm(factor.Y - factor.W @ chi) for factor in factors]
     return np.asarray(residual_sizes(system, factors, weights, chi) * norms)
 
 
@@ -166,8 +166,8 @@ def _effort_size(
 ) -> float:
     """Factor that brings W chi nearest to the measured efforts; one where there are none."""
     felt = [
-        (w * (one.W @ chi), w * one.Y)
-        for group, one, w in zip(system.groups, factors, weights, strict=True)
+        (w * (factor.W @ chi), w * factor.Y)
+        for group, factor, w in zip(system.groups, factors, weights, strict=True)
         if not group.homogeneous
     ]
     whole = sum(float(a @ a) for a, _ in felt)
@@ -185,28 +185,28 @@ def _sigmas(
     """Deviation of each group, pooled over groups that share it, corrected for parameters."""
     squares = judged_residuals(system, factors, weights, chi) ** 2
     paid = _paid(factors, weights, root)
-    rows = np.array([one.n_rows for one in factors])
+    rows = np.array([factor.n_rows for factor in factors])
     dof = np.bincount(shared, rows - paid)
     pooled = np.sqrt(np.bincount(shared, squares) / np.maximum(dof, 1.0))
     return np.asarray(pooled[shared])
 
 
 def _paid(factors: list[Factor], weights: Float[Array, "g"], root: Float[Array, "p p"]) -> Float[Array, "g"]:
-    parts = [np.sum((w * (one.W @ root)) ** 2) for one, w in zip(factors, weights, strict=True)]
+    parts = [np.sum((w * (factor.W @ root)) ** 2) for factor, w in zip(factors, weights, strict=True)]
     return np.array(parts)
 
 
 def smallest_part(system: System) -> float:
     """Part of the measured rms below which no deviation is taken."""
-    return _SMALLEST_OF_TABLES if all(one.instants for one in system.groups) else _SMALLEST_PART
+    return _SMALLEST_OF_TABLES if all(group.instants for group in system.groups) else _SMALLEST_PART
 
 
 def smallest_sigmas(
     factors: list[Factor], shared: Int[Array, "g"], part: float = _SMALLEST_PART
 ) -> Float[Array, "g"]:
     """A floor for the deviations: a small part of the measured rms, never zero."""
-    squares = np.bincount(shared, [float(one.Y @ one.Y) for one in factors])
-    rows = np.bincount(shared, [one.n_rows for one in factors])
+    squares = np.bincount(shared, [float(factor.Y @ factor.Y) for factor in factors])
+    rows = np.bincount(shared, [factor.n_rows for factor in factors])
     rms = np.sqrt(squares / rows)
     whole = np.sqrt(squares.sum() / rows.sum()) or 1.0
     return np.asarray(part * np.where(rms > 0, rms, whole)[shared])

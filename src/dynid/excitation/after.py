@@ -34,7 +34,7 @@ def known_information(
         after: Results (result.json or folders) and logs; the logs are identified together.
         ties: Applied when logs are identified. payloads: mounted while they were recorded.
     """
-    paths = [Path(one) for one in after]
+    paths = [Path(source) for source in after]
     results = [path for path in paths if path.is_dir() or path.suffix.lower() == ".json"]
     logs = [path for path in paths if path not in results]
     estimates = [read_result(path) for path in results]

@@ -123,8 +123,8 @@ def closed_states(
             file=mechanism.file,
             remedy="use a smaller motion, or check the loops and `start:`",
         )
-    found = assembly.rates(poses, *sensors.rates(q, dq, ddq), sensors)
-    return ClosedStates(poses, found.dq, found.ddq, found.N)
+    moving = assembly.rates(poses, *sensors.rates(q, dq, ddq), sensors)
+    return ClosedStates(poses, moving.dq, moving.ddq, moving.N)
 
 
 def random_closed(
@@ -227,22 +227,22 @@ def joint_bounds(mechanism: Mechanism, joints: Sequence[str]) -> Limits:
     low, high = centre - swing, centre + swing
     speeds, accelerations = np.full((2, len(joints)), np.inf)
     for i, name in enumerate(joints):
-        own = mechanism.limits.get(name, {})
-        if "q" in own:
-            least, most = symmetric_range(own["q"])
+        joint_limits = mechanism.limits.get(name, {})
+        if "q" in joint_limits:
+            least, most = symmetric_range(joint_limits["q"])
             low[i], high[i] = max(low[i], least), min(high[i], most)
-        speeds[i] = speed_bound(own.get("dq", np.inf))
-        accelerations[i] = speed_bound(own.get("ddq", np.inf))
+        speeds[i] = speed_bound(joint_limits.get("dq", np.inf))
+        accelerations[i] = speed_bound(joint_limits.get("ddq", np.inf))
     return Limits(low, high, speeds, accelerations)
 
 
 def check_start(mechanism: Mechanism) -> None:
     """Reject a start pose outside the limits: every motion is shrunk towards it."""
     start = assembly_of(mechanism).start
-    for name, own in mechanism.limits.items():
-        if "q" not in own or name not in mechanism.positions:
+    for name, joint_limits in mechanism.limits.items():
+        if "q" not in joint_limits or name not in mechanism.positions:
             continue
-        low, high = symmetric_range(own["q"])
+        low, high = symmetric_range(joint_limits["q"])
         value = start[mechanism.positions.index(name)]
         if not low < value < high:
             raise InputError(
@@ -283,8 +283,8 @@ def can_be_done(
     q = assembly.follow(series.q(t), picked)
     if not np.all(assembly.gaps(q) < _CLOSED):
         return False
-    found = assembly.rates(q, series.dq(t), series.ddq(t), picked)
-    dq, ddq, N = found.dq, found.ddq, qr(found.N)[0]
+    moving = assembly.rates(q, series.dq(t), series.ddq(t), picked)
+    dq, ddq, N = moving.dq, moving.ddq, qr(moving.N)[0]
     for used in (picked, sensors_of(robot, robot.measured_positions).velocity):
         s = singular_values(N[:, used])
         if not np.all(s[:, 0] <= _MOST_CONDITION * s[:, -1]):
@@ -299,17 +299,17 @@ def can_be_done(
 
 def _within(robot: Mechanism, q: Array, dq: Array, ddq: Array, margin: float) -> bool:
     """Whether every limit of the robot file is satisfied, with the margin."""
-    for name, own in robot.limits.items():
+    for name, joint_limits in robot.limits.items():
         if name not in robot.coordinates or name not in robot.positions:
             continue
         x = q[:, robot.positions.index(name)]
-        if "q" in own:
-            low, high = symmetric_range(own["q"])
+        if "q" in joint_limits:
+            low, high = symmetric_range(joint_limits["q"])
             spare = 0.5 * margin * (high - low)
             if x.min() < low + spare or x.max() > high - spare:
                 return False
         for bound, rate in (("dq", dq), ("ddq", ddq)):
             fastest = np.abs(rate[:, robot.coordinates.index(name)]).max()
-            if fastest > (1.0 - margin) * speed_bound(own.get(bound, np.inf)):
+            if fastest > (1.0 - margin) * speed_bound(joint_limits.get(bound, np.inf)):
                 return False
     return True

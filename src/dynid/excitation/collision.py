@@ -66,41 +66,41 @@ class CollisionCheck:
     @property
     def limits(self) -> tuple[Collisions | Floor, ...]:
         """Limits of the motion."""
-        return tuple(one for one in (self.pairs, self.ground) if one)
+        return tuple(limit for limit in (self.pairs, self.ground) if limit)
 
     def along(self, states: RobotStates) -> dict[str, Nearness]:
         """Smallest distance of `bodies` and to the `floor` at every sample of a motion."""
-        found: dict[str, Nearness] = {}
+        nearness: dict[str, Nearness] = {}
         for key, limit in (("bodies", self.pairs), ("floor", self.ground)):
             if limit:
                 gaps = limit.gaps(states)
-                which = np.argmin(gaps, axis=0)
-                found[key] = Nearness(limit.bodies, which, gaps[which, np.arange(gaps.shape[1])])
-        return found
+                closest = np.argmin(gaps, axis=0)
+                nearness[key] = Nearness(limit.bodies, closest, gaps[closest, np.arange(gaps.shape[1])])
+        return nearness
 
     def nearest(self, states: RobotStates) -> dict[str, dict[str, float | str]]:
         """Smallest distance of `bodies` and of the `floor` along a motion, in [m], and between what."""
-        found: dict[str, dict[str, float | str]] = {}
+        closest: dict[str, dict[str, float | str]] = {}
         for key, near in self.along(states).items():
             k = int(np.argmin(near.distance))
             between = " and ".join(near.bodies[near.which[k]])
-            found[key] = {"distance": float(near.distance[k]), "between": between}
-        return found
+            closest[key] = {"distance": float(near.distance[k]), "between": between}
+        return closest
 
     def notices(self) -> tuple[Notice, ...]:
         """What is not checked, and what was assumed."""
         if not self.on:
             return (notice("collisions-off"),)
-        found = [] if self.pairs else [notice("collisions-unchecked")]
+        messages = [] if self.pairs else [notice("collisions-unchecked")]
         if self.bare:
-            found.append(notice("bodies-unchecked", names=", ".join(self.bare)))
+            messages.append(notice("bodies-unchecked", names=", ".join(self.bare)))
         if self.assumed:
-            found.append(notice("capsules-assumed", names=", ".join(self.assumed)))
+            messages.append(notice("capsules-assumed", names=", ".join(self.assumed)))
         if self.touching:
-            found.append(notice("always-touching", names="; ".join(sorted(self.touching))))
+            messages.append(notice("always-touching", names="; ".join(sorted(self.touching))))
         if self.floor is None:
-            found.append(notice("floor-unchecked"))
-        return tuple(found)
+            messages.append(notice("floor-unchecked"))
+        return tuple(messages)
 
 
 def with_capsules(robot: Mechanism, settings: ExciteSettings) -> tuple[Mechanism, tuple[str, ...]]:
@@ -110,18 +110,18 @@ def with_capsules(robot: Mechanism, settings: ExciteSettings) -> tuple[Mechanism
     if robot.is_closed:
         return robot, ()
     shapes = robot_shapes(robot)
-    segments = [(one["body"], np.array(one["a"]), np.array(one["b"])) for one in shapes["links"]]
+    segments = [(link["body"], np.array(link["a"]), np.array(link["b"])) for link in shapes["links"]]
     length = sum(float(np.linalg.norm(b - a)) for _, a, b in segments)
     radius = max(_SLENDER * length, _LEAST_RADIUS)
-    found, assumed = dict(robot.capsules), []
+    by_body, assumed = dict(robot.capsules), []
     for i, body in enumerate(shapes["bodies"]):
-        own = tuple(Capsule(a, b, radius) for k, a, b in segments if k == i) or _last_link(
+        guess = tuple(Capsule(a, b, radius) for k, a, b in segments if k == i) or _last_link(
             robot, body, radius
         )
-        if body not in found and own:
-            found[body] = own
+        if body not in by_body and guess:
+            by_body[body] = guess
             assumed.append(body)
-    return replace(robot, capsules=found), tuple(assumed)
+    return replace(robot, capsules=by_body), tuple(assumed)
 
 
 def _last_link(robot: Mechanism, name: str, radius: float) -> tuple[Capsule, ...]:

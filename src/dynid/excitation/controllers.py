@@ -53,9 +53,9 @@ def controller_file(run: Run, format: str, rate: float | None, recorded: float) 
         recorded: Rate of the recording, in [Hz].
     """
     check_controllers((format,), rate, run.plan.mechanism)
-    one = CONTROLLERS[format]
-    sampled = run.sampled(rate or one.rate or recorded)
-    return one.file, one.text(sampled, sliding(run.plan.mechanism, sampled.names))
+    target = CONTROLLERS[format]
+    sampled = run.sampled(rate or target.rate or recorded)
+    return target.file, target.text(sampled, sliding(run.plan.mechanism, sampled.names))
 
 
 def check_controllers(formats: Sequence[str], rate: float | None, mechanism: Mechanism) -> None:
@@ -71,9 +71,9 @@ def check_controllers(formats: Sequence[str], rate: float | None, mechanism: Mec
             )
         most = CONTROLLERS[format].axes
         if len(names) > most or (format == "urscript" and (slides or len(names) < most)):
-            what = "six revolute joints" if format == "urscript" else f"at most {most} axes"
+            scope = "six revolute joints" if format == "urscript" else f"at most {most} axes"
             raise InputError(
-                f"{format} is for {what}; the robot has {len(names)} measured joints"
+                f"{format} is for {scope}; the robot has {len(names)} measured joints"
                 + (", some of them slides" if slides else ""),
                 file=mechanism.file,
                 place="for-controller",

@@ -68,9 +68,9 @@ def closed_efforts(
 
 def effort_range(mechanism: Mechanism, motor: str) -> tuple[float, float] | None:
     """Effort limits of a motor: its `tau`, or the `tension` of all cables; None: not limited."""
-    own = mechanism.limits.get(motor, {})
-    if "tau" in own:
-        return symmetric_range(own["tau"])
+    motor_limits = mechanism.limits.get(motor, {})
+    if "tau" in motor_limits:
+        return symmetric_range(motor_limits["tau"])
     pulls = mechanism.limits.get("cables", {}).get("tension")
     if pulls is None or motor not in {cable.name for cable in mechanism.cables}:
         return None
@@ -80,9 +80,9 @@ def effort_range(mechanism: Mechanism, motor: str) -> tuple[float, float] | None
 def middle_tensions(mechanism: Mechanism) -> Float[Array, "a"]:
     """Middle of the tension range of every cable, in [N]; 0 for other motors and without limits."""
     cables = {cable.name for cable in mechanism.cables}
-    motors = (one.name for one in mechanism.actuators)
+    motors = (actuator.name for actuator in mechanism.actuators)
     ranges = [effort_range(mechanism, name) if name in cables else None for name in motors]
-    return np.array([0.0 if one is None else 0.5 * sum(one) for one in ranges])
+    return np.array([0.0 if span is None else 0.5 * sum(span) for span in ranges])
 
 
 def strain_along(

@@ -194,8 +194,8 @@ def noise_of(
     names = [actuator.name for actuator in mechanism.actuators]
     if not settings.noise:
         usual = default_recorder(mechanism).effort_sigma or (1.0,) * len(names)
-        found = zip(names, usual, strict=True)
-        return tuple((measured or {}).get(name) or value for name, value in found)
+        pairs = zip(names, usual, strict=True)
+        return tuple((measured or {}).get(name) or value for name, value in pairs)
     given = settings.noise * len(names) if len(settings.noise) == 1 else settings.noise
     if len(given) != len(names):
         raise InputError(
@@ -223,7 +223,7 @@ def _assumed(mechanism: Mechanism, settings: ExciteSettings, measured: bool) -> 
 
 def _prior(mechanism: Mechanism, file: str) -> tuple[tuple[float, ...] | None, tuple[Notice, ...]]:
     """The model that predicts efforts; with a notice if it is incomplete and efforts are limited."""
-    limited = any(effort_range(mechanism, one.name) is not None for one in mechanism.actuators)
+    limited = any(effort_range(mechanism, actuator.name) is not None for actuator in mechanism.actuators)
     try:
         values, lacking = true_values(mechanism, Truth(file or "prior"))
     except InputError:
@@ -236,7 +236,7 @@ def _prior(mechanism: Mechanism, file: str) -> tuple[tuple[float, ...] | None, t
         else:
             return None, (notice("efforts-unchecked"),)
     remedy = CATALOGUE["no-drive-values"].variants["planned"].remedy
-    notices = tuple(replace(one, remedy=remedy) for one in lacking) if limited else ()
+    notices = tuple(replace(message, remedy=remedy) for message in lacking) if limited else ()
     return tuple(values[parameter.name] for parameter in parameter_table(mechanism)), notices
 
 
@@ -276,7 +276,7 @@ def _finished(
     uses = linear_uses(plan.family, plan.box, x) + ([] if fine is None else soft_uses(plan.exact, fine))
     missed = unkept_limits(plan.mechanism, uses)
     if inputs.chi is None:  # already reported
-        missed = [one for one in missed if not one.endswith(".tau")]
+        missed = [label for label in missed if not label.endswith(".tau")]
     if missed:
         notices = (*notices, notice("limits-unused", names=", ".join(missed)))
     notices = (*notices, *plan.check.notices())

@@ -166,16 +166,16 @@ def _gathered(
     """Arrays of all points; a rate given for only some points is rejected."""
     if len(points) < 2:
         raise entry.error(f"a trajectory cannot have {len(points)} points", "give two or more")
-    found: list[Float[Array, "n j"] | None] = []
+    arrays: list[Float[Array, "n j"] | None] = []
     for key in keys:
         given = [point[key] for point in points if key in point and list(point[key].items())]
         if not given:
-            found.append(None)
+            arrays.append(None)
             continue
         if len(given) < len(points):
             raise entry.error(f"only {len(given)} of {len(points)} points have '{key}'", "give all or none")
-        found.append(np.array([one.vector(_number, len(names)) for one in given]))
-    q, dq, ddq = found
+        arrays.append(np.array([row.vector(_number, len(names)) for row in given]))
+    q, dq, ddq = arrays
     if q is None:
         raise entry.error(f"no point has '{keys[0]}'", "give the positions")
     motion = SampledTrajectory(names, times, q, dq, ddq)

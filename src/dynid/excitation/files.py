@@ -75,7 +75,7 @@ def excitation_files(
         json_text(excitation_document(found)),
         report_page(found),
     )
-    more = [controller_file(found.run, one, controller_rate, found.rate) for one in controllers]
+    more = [controller_file(found.run, controller, controller_rate, found.rate) for controller in controllers]
     return dict(zip(FILES, texts, strict=True)) | dict(more)
 
 
@@ -110,10 +110,10 @@ def excitation_document(found: Excitation) -> dict[str, Any]:
         "run": {
             "home": dict(zip(found.moved, found.run.home.tolist(), strict=True)),
             "duration": found.run.duration,
-            "parts": [{"segment": one.mark, "duration": one.duration} for one in found.run.parts],
+            "parts": [{"segment": part.mark, "duration": part.duration} for part in found.run.parts],
         },
         "collision": collision_document(found),
-        "limits": [plain(asdict(one)) for one in found.limits],
+        "limits": [plain(asdict(limit)) for limit in found.limits],
         "parameters": [
             plain(
                 {
@@ -133,7 +133,7 @@ def excitation_document(found: Excitation) -> dict[str, Any]:
             {"before": found.before.condition_scaled, "after": found.after.condition_scaled}
         ),
         "singular_values": plain({"before": found.before.singular, "after": found.after.singular}),
-        "warnings": [asdict(one) for one in found.notices],
+        "warnings": [asdict(notice) for notice in found.notices],
         "versions": {name: version(name) for name in ("dynid", "numpy", "scipy", "numba")},
     }
 
@@ -154,10 +154,10 @@ def collision_document(found: Excitation) -> dict[str, Any]:
 def collision_words(found: Excitation) -> str:
     """The smallest distances as a sentence; empty if nothing is checked."""
     parts = [
-        f"{number(float(one['distance']), 3)} m between {one['between']}"
+        f"{number(float(gap['distance']), 3)} m between {gap['between']}"
         if key == "bodies"
-        else f"{number(float(one['distance']), 3)} m between {one['between']} and the floor"
-        for key, one in found.plan.check.nearest(_whole(found)).items()
+        else f"{number(float(gap['distance']), 3)} m between {gap['between']} and the floor"
+        for key, gap in found.plan.check.nearest(_whole(found)).items()
     ]
     return f" Smallest distance along the run: {', '.join(parts)}." if parts else ""
 
@@ -182,12 +182,12 @@ def coefficients_yaml(found: Excitation) -> str:
         )
         columns = {"centre": motion.centre[None], "sine": motion.sine, "cosine": motion.cosine}
     else:
-        what = (
+        meaning = (
             "points of rest, equal times between them"
             if found.settings.family == "points"
             else ("control points of a clamped quintic B-spline over equal pieces")
         )
-        lines.append(f"# points: {what}")
+        lines.append(f"# points: {meaning}")
         columns = {
             "points": motion.points if isinstance(motion, SplineMotion | PointToPoint) else found.coefficients
         }
@@ -250,7 +250,7 @@ def report_page(found: Excitation) -> str:
             found.base_names, found.base_units, found.before.sigma, found.after.sigma, strict=True
         )
     ]
-    limits = [f"{one.name}: {one.kind}" for one in found.limits]
+    limits = [f"{limit.name}: {limit.kind}" for limit in found.limits]
     promised = PROMISED_BY.get(plan.mechanism.model, "inverse")
     model = f", identified by the model {promised}" if promised != "inverse" else ""
     return scripted_page(
@@ -266,7 +266,7 @@ def report_page(found: Excitation) -> str:
         gain=f"the median sigma {_gain(found)}",
         spectrum=spectrum_figure(found.before.singular, found.after.singular),
         gains=gain_figure(found.base_names, found.before.sigma, found.after.sigma),
-        uses=use_figure(limits, np.array([one.margin_percent for one in found.limits])),
+        uses=use_figure(limits, np.array([limit.margin_percent for limit in found.limits])),
         spread=spread_figure(
             np.array([start.value for start in found.starts]),
             np.array([start.first for start in found.starts]),
@@ -287,10 +287,10 @@ def report_page(found: Excitation) -> str:
 
 def motion_words(found: Excitation) -> tuple[str, str]:
     """`good`, `care` or `bad`, and whether the motion may run, in one sentence."""
-    level = max((one.level for one in found.notices), key=LEVELS.index, default="good")
+    level = max((notice.level for notice in found.notices), key=LEVELS.index, default="good")
     if level == "good":
         return level, "The motion keeps all limits"
-    count = sum(one.level != "good" for one in found.notices)
+    count = sum(notice.level != "good" for notice in found.notices)
     warnings = f"{count} warning{'s' * (count > 1)}"
     return level, f"The motion keeps its limits, but read {warnings} before it runs"
 

@@ -122,7 +122,7 @@ class FreeStarter:
         self.releasing = Releasing(
             self.mechanism, values, limits, search.duration, search.rate, settings.payloads
         )
-        self.names = tuple(one.name for one in parameter_table(self.releasing.robot.robot))
+        self.names = tuple(parameter.name for parameter in parameter_table(self.releasing.robot.robot))
         self.criterion = criterion_of(settings.criterion or "", settings.sigma, self.identifiable())
         self.known = np.zeros((len(self.names),) * 2)
         if settings.after:
@@ -138,22 +138,24 @@ class FreeStarter:
     def shown(self) -> tuple[str, ...]:
         """Names of those, per unit mass."""
         body = held_body(self.mechanism)
-        table = {one.name: one for one in parameter_table(self.releasing.robot.robot)}
+        table = {parameter.name: parameter for parameter in parameter_table(self.releasing.robot.robot)}
         return tuple(shown_name(table[name], body) for name in self.identifiable())
 
     def run(self, number: int) -> FreeStart:
         """The start of that number."""
         with single_threaded_blas():
-            found = best_free_set(
+            best = best_free_set(
                 self.releasing,
                 self.criterion,
                 self.settings.search,
                 int(self._streams[number]),
                 known=self.known,
             )
-        lengths, rest, starts, by = (getattr(found.releases, one.name).tolist() for one in fields(Releases))
-        worst, counts = float(found.use.max()), (found.tried, found.diverged)
-        return FreeStart(number, found.value, found.first, worst, lengths, rest, starts, by, *counts)
+        lengths, rest, starts, by = (
+            getattr(best.releases, field.name).tolist() for field in fields(Releases)
+        )
+        worst, counts = float(best.use.max()), (best.tried, best.diverged)
+        return FreeStart(number, best.value, best.first, worst, lengths, rest, starts, by, *counts)
 
 
 def excite_free(
@@ -220,35 +222,35 @@ def _finished(starter: FreeStarter, starts: tuple[FreeStart, ...], best: FreeSta
     """The best set simulated again, its frequencies, and its gain over a random set."""
     releasing, settings = starter.releasing, starter.settings
     judging = Judging(releasing, starter.criterion, settings.search, starter.known)
-    found = judging.proved(best.releases(), best.first)
-    if found.use.max() > 1.0:
+    chosen = judging.proved(best.releases(), best.first)
+    if chosen.use.max() > 1.0:
         raise InputError(
-            f"a motion of the set uses {100 * found.use.max():.4g} % of a limit",
+            f"a motion of the set uses {100 * chosen.use.max():.4g} % of a limit",
             remedy="use shorter motions or wider limits",
         )
     # Rows per unit of free coordinates differ in noise; with orthonormal ones the sigmas are comparable.
     even = Judging(releasing, starter.criterion, settings.search.changed(nullspace="orthonormal"))
     drawn = judging.random_set(np.random.default_rng(settings.seed))
     identified = [starter.names.index(name) for name in starter.identifiable()]
-    sets = (releasing.over(drawn, settings.search.duration)[0], found.motions)
+    sets = (releasing.over(drawn, settings.search.duration)[0], chosen.motions)
     before, after = (
         _sigmas(even.information(motions, np.arange(motions.q.shape[1])).sum(axis=0), identified)
         for motions in sets
     )
-    squares, _ = reduced_modes(releasing.robot, found.releases.rest)
+    squares, _ = reduced_modes(releasing.robot, chosen.releases.rest)
     return FreeExcitation(
         robot=starter.mechanism,
         settings=settings,
         releasing=releasing,
-        found=found,
+        found=chosen,
         starts=starts,
         best=best.number,
         frequencies=np.sqrt(np.maximum(squares, 0.0)) / (2.0 * np.pi),
         names=starter.shown(),
         gain=before / after,
         before=_singular(judging.information(sets[0], np.arange(len(drawn))).sum(axis=0)),
-        after=_singular(found.information),
-        limits=_uses(releasing, found),
+        after=_singular(chosen.information),
+        limits=_uses(releasing, chosen),
     )
 
 

@@ -87,7 +87,7 @@ def _pose_columns(
         if name.endswith("_qw"):
             angles = angles_of(rotation_of(q[:, i : i + 4]), "xyz")
             stem = f"{label}_{name.removesuffix('_qw')}"
-            columns |= {f"{stem}_{one}": angles[:, k] for k, one in enumerate(("roll", "pitch", "yaw"))}
+            columns |= {f"{stem}_{angle}": angles[:, k] for k, angle in enumerate(("roll", "pitch", "yaw"))}
             i += 4
         else:
             columns[f"{label}_{name}"] = q[:, i]
@@ -125,8 +125,8 @@ def _csv(columns: dict[str, Float[Array, "n"]], style: str) -> str:
 def free_document(found: FreeExcitation) -> dict[str, Any]:
     """The content of `excitation.json`."""
     spread = found.spread
-    own = found.found
-    least, most = reached(own.motions.tensions)
+    chosen = found.found
+    least, most = reached(chosen.motions.tensions)
     return {
         "schema": SCHEMA,
         "robot": found.robot.name,
@@ -138,33 +138,33 @@ def free_document(found: FreeExcitation) -> dict[str, Any]:
         "starts": [
             plain(
                 {
-                    "number": one.number,
-                    "value": one.value,
-                    "random": one.first,
-                    "worst": one.worst,
-                    "tried": one.tried,
-                    "diverged": one.diverged,
+                    "number": trial.number,
+                    "value": trial.value,
+                    "random": trial.first,
+                    "worst": trial.worst,
+                    "tried": trial.tried,
+                    "diverged": trial.diverged,
                 }
             )
-            for one in found.starts
+            for trial in found.starts
         ],
         "settings": plain(to_builtins(found.settings)),
         "free": [found.releasing.robot.robot.coordinates[i] for i in found.releasing.free],
         "motions": [
             plain(
                 {
-                    "lengths": own.releases.lengths[k],
-                    "rest": own.releases.rest[k],
-                    "start": own.releases.starts[k],
-                    "displacement": own.releases.by[k],
+                    "lengths": chosen.releases.lengths[k],
+                    "rest": chosen.releases.rest[k],
+                    "start": chosen.releases.starts[k],
+                    "displacement": chosen.releases.by[k],
                     "frequencies": found.frequencies[k],
                     "tension": [least[k].min(), most[k].max()],
-                    "energy_drift": own.motions.drift[k],
+                    "energy_drift": chosen.motions.drift[k],
                 }
             )
-            for k in range(len(own.releases))
+            for k in range(len(chosen.releases))
         ],
-        "limits": [plain(asdict(one)) for one in found.limits],
+        "limits": [plain(asdict(limit)) for limit in found.limits],
         "parameters": [
             plain({"name": name, "gain": gain}) for name, gain in zip(found.names, found.gain, strict=True)
         ],
@@ -176,7 +176,7 @@ def free_document(found: FreeExcitation) -> dict[str, Any]:
 def free_summary(found: FreeExcitation) -> str:
     """The result in a few sentences."""
     spread, drift = found.spread, float(found.found.motions.drift.max())
-    tried, diverged = (sum(getattr(one, name) for one in found.starts) for name in ("tried", "diverged"))
+    tried, diverged = (sum(getattr(trial, name) for trial in found.starts) for name in ("tried", "diverged"))
     dropped = f" {diverged} of {tried} simulated motions diverged and were discarded." if diverged else ""
     return (
         f"{found.settings.criterion} {number(found.criterion, 4)} with {len(found.found.releases)} motions"
@@ -190,9 +190,9 @@ def free_summary(found: FreeExcitation) -> str:
 
 def report_page(found: FreeExcitation) -> str:
     """One self-contained page."""
-    own = found.found
+    chosen = found.found
     level, headline = free_words()
-    limits = [f"{one.name}: {one.kind}" for one in found.limits]
+    limits = [f"{limit.name}: {limit.kind}" for limit in found.limits]
     releases = release_columns(found)
     return scripted_page(
         "free_excitation.html",
@@ -206,10 +206,14 @@ def report_page(found: FreeExcitation) -> str:
         facts=_facts(found),
         spectrum=spectrum_figure(found.before, found.after, "Singular values of W"),
         gains=gain_figure(found.names, found.gain, np.ones(len(found.gain))),
-        uses=use_figure(limits, np.array([one.margin_percent for one in found.limits])),
+        uses=use_figure(limits, np.array([limit.margin_percent for limit in found.limits])),
         spread=spread_figure(found.spread),
-        tensions=tension_figure(own.motions.cables, own.motions.tensions, found.releasing.limits.tension),
-        swings=swing_figure(own.motions.t, own.motions.q, own.releases.rest, *_shown_positions(found)),
+        tensions=tension_figure(
+            chosen.motions.cables, chosen.motions.tensions, found.releasing.limits.tension
+        ),
+        swings=swing_figure(
+            chosen.motions.t, chosen.motions.q, chosen.releases.rest, *_shown_positions(found)
+        ),
         robot=releases_view(found),
         header=list(releases),
         rows=np.column_stack(list(releases.values())).tolist(),
@@ -269,8 +273,8 @@ def tension_figure(
         series.append(points("", place, high, PALETTE[i % len(PALETTE)], size=2, tips=tips, quiet=True))
     bounds = {float(x) for x in limits.ravel() if np.isfinite(x)}
     marks = [{"y": y, "colour": "orange", "solid": True} for y in sorted(bounds)]
-    one = panel(series, "", "motion", "tension [N]", marks=marks, height=300)
-    return figure("tensions", [one], "tensions of all motions", "Tensions; orange: the limits", fixed=True)
+    plot = panel(series, "", "motion", "tension [N]", marks=marks, height=300)
+    return figure("tensions", [plot], "tensions of all motions", "Tensions; orange: the limits", fixed=True)
 
 
 def swing_figure(

@@ -70,11 +70,11 @@ class FreeLimits:
 def reached(x: Float[Array, "n *k"]) -> tuple[Float[Array, "*k"], Float[Array, "*k"]]:
     """Smallest and largest values of evenly sampled signals, also between the samples."""
     rows, smooth = x.reshape(len(x), -1).T, np.zeros(len(x), dtype=bool)
-    found = []
+    extremes = []
     for signed in (-rows, rows):
         top = signed.max(axis=1)
-        found.append((top + _ROUNDER * (peaks(signed, smooth) - top)).reshape(x.shape[1:]))
-    return -found[0], found[1]
+        extremes.append((top + _ROUNDER * (peaks(signed, smooth) - top)).reshape(x.shape[1:]))
+    return -extremes[0], extremes[1]
 
 
 def free_limits(mechanism: Mechanism, cables: tuple[str, ...]) -> FreeLimits:
@@ -146,12 +146,12 @@ def simulate_free_motions(
         name: Of the log.
     """
     robot = LockedCables(mechanism, chi_true, payloads)
-    found = free_motions(robot, chi_true, lengths, starts, duration, rate, velocities)
-    found.refuse_slack()
+    runs = free_motions(robot, chi_true, lengths, starts, duration, rate, velocities)
+    runs.refuse_slack()
     rng = np.random.default_rng(seed)
     noise = np.random.default_rng(rng.integers(2**63)), (position_sigma, angle_sigma)
     wrong = length_sigma * rng.normal(size=lengths.shape)
-    return measured_log(mechanism, robot, found, lengths + wrong, *noise, payloads, name)
+    return measured_log(mechanism, robot, runs, lengths + wrong, *noise, payloads, name)
 
 
 def measured_log(
@@ -172,7 +172,7 @@ def measured_log(
     columns |= dict(zip(robot.cables, np.repeat(lengths, n, axis=0).T, strict=True))
     step = float(motions.t[1] - motions.t[0])
     t = np.concatenate([motions.t + i * (motions.t[-1] + step + _PAUSE) for i in range(k)])
-    q = np.column_stack([columns[one] for one in mechanism.measured_positions])
+    q = np.column_stack([columns[position] for position in mechanism.measured_positions])
     runs = [(i * n, (i + 1) * n) for i in range(k)]
     return log_from_arrays(mechanism, t, q, None, name=name, segments=runs, payloads=payloads)
 

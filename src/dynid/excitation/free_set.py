@@ -79,15 +79,15 @@ def best_free_set(
     tell = progress or (lambda stage, share: None)
     library = judge.library(rng, tell)
     chosen, first = judge.exchanged_best(rng, library.judged)
-    current, own = library.releases.picked(chosen), library.judged[chosen]
+    current, grams = library.releases.picked(chosen), library.judged[chosen]
     tried, diverged = library.tried, library.diverged
     for turn in range(settings.rounds):
         tell("perturbed exchange", 0.6 + 0.3 * turn / settings.rounds)
         near = judge.perturbed(rng, current, settings.rounds - turn)
         tried, diverged = tried + near.tried, diverged + near.diverged
-        pool, added = current.joined(near.releases), np.concatenate([own, near.judged])
+        pool, added = current.joined(near.releases), np.concatenate([grams, near.judged])
         picked, _ = judge.exchanged(added, np.arange(settings.count))
-        current, own = pool.picked(picked), added[picked]
+        current, grams = pool.picked(picked), added[picked]
     tell("simulating the chosen motions", 0.9)
     return replace(judge.proved(current, first), tried=tried, diverged=diverged)
 
@@ -104,11 +104,11 @@ class Judging:
     ) -> None:
         self.releasing, self.criterion, self.settings = releasing, criterion, settings
         robot = releasing.robot
-        truth = np.array([robot.values.get(one.name, 0.0) for one in parameter_table(robot.robot)])
+        truth = np.array([robot.values.get(entry.name, 0.0) for entry in parameter_table(robot.robot)])
         # Free motion does not determine the scale: no information along the parameter vector itself.
         across = np.linalg.svd(truth[None])[2][1:].T
         # Sigma of single parameters is per unit of the reference mass, whose column is omitted.
-        names = [one.name for one in parameter_table(robot.robot)]
+        names = [entry.name for entry in parameter_table(robot.robot)]
         others = np.delete(np.eye(len(truth)), names.index(releasing.reference), axis=1)
         self._seen = others if criterion.name == "sigma" else across
         self._known = np.zeros((len(truth),) * 2) if known is None else known
@@ -137,13 +137,13 @@ class Judging:
         """Feasible motions with their information."""
         rests = self.releasing.rests(rng, self.settings.library)
         tell("library of feasible motions", 0.3)
-        found = self.releasing.kept(self.releasing.drawn(rng, rests), self.information)
-        if not len(found.releases):
+        usable = self.releasing.kept(self.releasing.drawn(rng, rests), self.information)
+        if not len(usable.releases):
             raise NoResultError(
-                f"none of {found.tried} random free motions satisfies the limits ({found.diverged} diverged);"
-                " widen `limits:`, or check the mass in `prior:`"
+                f"none of {usable.tried} random free motions satisfies the limits ({usable.diverged}"
+                " diverged); widen `limits:`, or check the mass in `prior:`"
             )
-        return found
+        return usable
 
     def exchanged_best(
         self, rng: np.random.Generator, grams: Float[Array, "k p p"]
@@ -152,9 +152,9 @@ class Judging:
         count = self.settings.count
         few = len(grams) < count
         drawn = [rng.choice(len(grams), count, replace=few) for _ in range(self.settings.restarts)]
-        first = float(self.values(np.array([grams[one].sum(axis=0) for one in drawn])).min())
-        found = [self.exchanged(grams, one) for one in drawn]
-        return min(found, key=lambda pair: pair[1])[0], first
+        first = float(self.values(np.array([grams[subset].sum(axis=0) for subset in drawn])).min())
+        results = [self.exchanged(grams, subset) for subset in drawn]
+        return min(results, key=lambda pair: pair[1])[0], first
 
     def exchanged(
         self, grams: Float[Array, "k p p"], chosen: Int[Array, "c"]

@@ -92,10 +92,10 @@ class ExtraFriction:
     def __init__(self, mechanism: Mechanism, laws: Mapping[str, FrictionLaw]) -> None:
         chosen = _owners(mechanism, laws)
         self.owners = tuple(sorted(chosen, key=lambda name: chosen[name].stiffness is not None))
-        own = [chosen[name] for name in self.owners]
+        ordered = [chosen[name] for name in self.owners]
         self.D = speed_map(mechanism, self.owners)
-        self.bristles = np.array([law.stiffness is not None for law in own], dtype=bool)
-        self.laws = np.array([law.numbers for law in own]).reshape(-1, 7)
+        self.bristles = np.array([law.stiffness is not None for law in ordered], dtype=bool)
+        self.laws = np.array([law.numbers for law in ordered]).reshape(-1, 7)
 
     @property
     def largest(self) -> Float[Array, "o"]:
@@ -151,11 +151,11 @@ def _owners(mechanism: Mechanism, laws: Mapping[str, FrictionLaw]) -> dict[str, 
     names = list(dict.fromkeys([*mechanism.coordinates, *motors]))
     chosen: dict[str, FrictionLaw] = {}
     for pattern, law in laws.items():
-        found = [name for name in names if fnmatchcase(name, pattern)]
-        if not found:
+        matches = [name for name in names if fnmatchcase(name, pattern)]
+        if not matches:
             raise InputError(
                 f"friction: no joint or motor '{pattern}'" + nearest(pattern, names),
                 remedy="name joints or motors, or a glob of them",
             )
-        chosen |= dict.fromkeys(found, law)
+        chosen |= dict.fromkeys(matches, law)
     return chosen

@@ -115,7 +115,7 @@ def make_plan(inputs: PlanInputs) -> Plan:
     robot = planned_robot(inputs.robot, settings.payloads)
     base = planned_base(robot, settings)
     noise = np.array(inputs.noise)
-    own, names = robot, None
+    mechanism, names = robot, None
     along = settings.along or led_body(robot)
     if along:
         robot, names = guided(robot, along)
@@ -153,7 +153,7 @@ def make_plan(inputs: PlanInputs) -> Plan:
     plain = Information(path, base, noise, **common)
     efforts = None if chi is None else EffortLimits(path, chi, mounted=settings.payloads)
     starter = Starter(problem, plain, exact, settings.hops, settings.seed, settings.starts)
-    return Plan(own, base, path, family, box, problem, exact, plain, efforts, starter, check)
+    return Plan(mechanism, base, path, family, box, problem, exact, plain, efforts, starter, check)
 
 
 def make_starter(inputs: PlanInputs) -> Starter:
@@ -167,13 +167,13 @@ def _box(robot: Mechanism, path: Path) -> tuple[Box, Float[Array, "j"] | None]:
         return box_of(robot, path.names), None
     check_start(robot)
     # Joints without limits move no farther than a random walk through the workspace.
-    found = joint_bounds(robot, path.names)
+    bounds = joint_bounds(robot, path.names)
     none = np.full(len(path.names), np.inf)
     for j, name in enumerate(path.names):
         if "jerk" in robot.limits.get(name, {}):
             none[j] = float(robot.limits[name]["jerk"])
-    high = np.array([found.high, found.dq, found.ddq, none])
-    low = np.array([found.low, -found.dq, -found.ddq, -none])
+    high = np.array([bounds.high, bounds.dq, bounds.ddq, none])
+    low = np.array([bounds.low, -bounds.dq, -bounds.ddq, -none])
     start = assembly_of(robot).start
     return Box(path.names, low, high), start[[robot.positions.index(name) for name in path.names]]
 
@@ -193,15 +193,15 @@ def _soft(
     softness: Float[Array, "s"] | None,
 ) -> SoftLimits | None:
     """All nonlinear limits of this robot."""
-    found: list[SoftLimit] = []
+    active: list[SoftLimit] = []
     joints, workspace = FollowingJoints(path), Workspace(path)
-    found += [limit for limit in (joints, workspace, *check.limits) if limit]
+    active += [limit for limit in (joints, workspace, *check.limits) if limit]
     if chi is not None:
         efforts = EffortLimits(path, chi, settings.payloads, softness)
-        found += [efforts] if efforts else []
+        active += [efforts] if efforts else []
     if isinstance(path, ClosedPath):
-        found.append(Singularity(path, _most_condition(path.mechanism)))
-    return SoftLimits(tuple(found), margin) if found else None
+        active.append(Singularity(path, _most_condition(path.mechanism)))
+    return SoftLimits(tuple(active), margin) if active else None
 
 
 def _most_condition(robot: Mechanism) -> float:
@@ -229,8 +229,8 @@ def _resting(path: Path, blocks: Blocks, soft: SoftLimits | None, robot: Mechani
         low, high = blocks.box.low[0], blocks.box.high[0]
         poses = np.concatenate([poses, rng.uniform(low, high, (_STATIC, len(low)))])
     still = np.zeros_like(poses)
-    found = path.states((poses, still, still))
-    states = None if found is None else replace(found, third=still)
+    at_rest = path.states((poses, still, still))
+    states = None if at_rest is None else replace(at_rest, third=still)
     if states is None:
         raise InputError(
             "the start pose does not close the loops", file=robot.file, remedy="correct `start:`"

@@ -46,14 +46,14 @@ def guided(mechanism: Mechanism, body: str) -> tuple[Mechanism, tuple[str, ...]]
     free = [joint.name for joint in mechanism.joints if joint.child == body and joint.has_quaternion]
     stated = [mechanism.limits.get(name, {}) for name in (body, *free)]
     for name, short, bounds in zip(names, given, speeds, strict=True):
-        own: dict[str, Any] = {}
-        for one in stated:
-            if short in one:
-                own["q"] = symmetric_range(one[short])
+        pose_limits: dict[str, Any] = {}
+        for entry in stated:
+            if short in entry:
+                pose_limits["q"] = symmetric_range(entry[short])
         for key, bound in zip(("dq", "ddq"), bounds, strict=True):
-            least = min([bound, *(speed_bound(one[key]) for one in stated if key in one)])
-            own |= {key: least} if least < np.inf else {}
-        limits[name] = own
+            least = min([bound, *(speed_bound(entry[key]) for entry in stated if key in entry)])
+            pose_limits |= {key: least} if least < np.inf else {}
+        limits[name] = pose_limits
     return replace(robot, limits=limits, measured=mechanism.measured, model=mechanism.model), names
 
 
@@ -61,8 +61,8 @@ def led_body(mechanism: Mechanism) -> str:
     """The default guiding body of a closed robot: one whose free joint is measured; empty: none."""
     free = {joint.positions: joint.child for joint in mechanism.joints if joint.has_quaternion}
     measured = set(mechanism.measured_positions)
-    found = [child for positions, child in free.items() if measured.issuperset(positions)]
-    return found[0] if mechanism.is_closed and found else ""
+    bodies = [child for positions, child in free.items() if measured.issuperset(positions)]
+    return bodies[0] if mechanism.is_closed and bodies else ""
 
 
 def _leading(mechanism: Mechanism, body: str) -> tuple[str, ...]:
@@ -73,8 +73,8 @@ def _leading(mechanism: Mechanism, body: str) -> tuple[str, ...]:
     tree = tree_of(mechanism)
     at, columns = tree.body_names.index(body), []
     for i in range(N.shape[2]):
-        found = body_motion(tree, q, np.ascontiguousarray(N[:, :, i]), np.zeros_like(N[:, :, i]))
-        R, V = found.R[:, at], found.V[:, at]
+        motion = body_motion(tree, q, np.ascontiguousarray(N[:, :, i]), np.zeros_like(N[:, :, i]))
+        R, V = motion.R[:, at], motion.V[:, at]
         parts = [np.einsum("nij,nj->ni", R, V[:, k : k + 3]) for k in (0, 3)]
         columns.append(np.concatenate(parts, axis=1))
     twists = np.stack(columns, axis=2)  # (n, 6, d)
@@ -107,15 +107,15 @@ def _speeds(robot: Mechanism, names: tuple[str, ...]) -> list[tuple[float, float
     N = assembly.tangent(assembly.closure.values(q).A)
     N = N @ inv(N[:, places(robot, names)])
     ratio: Float[Array, "v d"] = np.median(np.abs(N), axis=0)
-    found = []
+    speeds = []
     for i in range(len(names)):
         bounds = []
         for kind in ("dq", "ddq"):
             allowed = [
-                speed_bound(own[kind]) / max(ratio[robot.coordinates.index(name), i], _MOVES)
-                for name, own in robot.limits.items()
-                if name in robot.coordinates and kind in own
+                speed_bound(joint_limits[kind]) / max(ratio[robot.coordinates.index(name), i], _MOVES)
+                for name, joint_limits in robot.limits.items()
+                if name in robot.coordinates and kind in joint_limits
             ]
             bounds.append(_GENEROUS * min(allowed, default=np.inf))
-        found.append((float(bounds[0]), float(bounds[1])))
-    return found
+        speeds.append((float(bounds[0]), float(bounds[1])))
+    return speeds

@@ -145,17 +145,17 @@ def robot_limits(mechanism: Mechanism) -> Limits:
     names = mechanism.measured_positions
     ranges, speeds, accelerations = [], [], []
     for name in names:
-        own = mechanism.limits.get(name, {})
-        if "q" not in own:
+        joint_limits = mechanism.limits.get(name, {})
+        if "q" not in joint_limits:
             raise InputError(
                 f"joint '{name}' has no position limits, so no motion can be scaled to them",
                 file=mechanism.file,
                 place="limits",
                 remedy=f"add  limits: {{{name}: {{q: [-1, 1], dq: 2, ddq: 10}}}}  or give limits",
             )
-        ranges.append(symmetric_range(own["q"]))
-        speeds.append(speed_bound(own.get("dq", np.inf)))
-        accelerations.append(speed_bound(own.get("ddq", np.inf)))
+        ranges.append(symmetric_range(joint_limits["q"]))
+        speeds.append(speed_bound(joint_limits.get("dq", np.inf)))
+        accelerations.append(speed_bound(joint_limits.get("ddq", np.inf)))
     low, high = np.array(ranges, float).T
     return Limits(low, high, np.array(speeds, float), np.array(accelerations, float))
 
@@ -274,8 +274,8 @@ def random_point_to_point(
         check_joints(mechanism)
         limits = _narrowed(robot_limits(mechanism), margin)
         centre = 0.5 * (limits.low + limits.high)
-        found = [_random(rng, limits, centre, points, dwell, lambda move: True) for _ in range(draws)]
-        return found[0] if draws == 1 else min(found, key=regressor_condition(mechanism))
+        motions = [_random(rng, limits, centre, points, dwell, lambda move: True) for _ in range(draws)]
+        return motions[0] if draws == 1 else min(motions, key=regressor_condition(mechanism))
     check_start(mechanism)
     joints = joints or independent_joints(mechanism)
     assembly, picked = assembly_of(mechanism), places(mechanism, joints)
@@ -315,15 +315,15 @@ def _next(
     rng: np.random.Generator,
     limits: Limits,
     centre: Float[Array, "j"],
-    here: Float[Array, "j"],
+    origin: Float[Array, "j"],
     possible: Possible,
 ) -> tuple[Float[Array, "j"], float]:
-    """A random point reachable from `here`, and the duration of the move."""
+    """A random point reachable from `origin`, and the duration of the move."""
     for attempt in range(_ATTEMPTS):
         patience = attempt // _PATIENCE
         target = centre + _NEARER**patience * (rng.uniform(limits.low, limits.high) - centre)
-        length = _SLOWER**patience * _lengths((target - here)[None], limits)
-        if possible(_timed(np.array([here, target]), length, 0.0)):
+        length = _SLOWER**patience * _lengths((target - origin)[None], limits)
+        if possible(_timed(np.array([origin, target]), length, 0.0)):
             return target, float(length[0])
     raise InputError(
         f"no reachable point was found for a straight joint-space move in {_ATTEMPTS} attempts",
@@ -340,13 +340,13 @@ def _lengths(steps: Float[Array, "k j"], limits: Limits) -> Float[Array, "k"]:
     """Duration of each move by its slowest joint, in [s]."""
     by_speed = np.max(_PEAK_SPEED * np.abs(steps) / limits.dq, axis=1)
     by_acceleration = np.max(np.sqrt(_PEAK_ACCELERATION * np.abs(steps) / limits.ddq), axis=1)
-    found = np.maximum(by_speed, by_acceleration)
-    if not np.all(found > 0.0):
+    durations = np.maximum(by_speed, by_acceleration)
+    if not np.all(durations > 0.0):
         raise InputError(
             "a move has zero duration: it has zero length, or neither speed nor acceleration is limited",
             remedy="add `limits: {JOINT: {dq: ..., ddq: ...}}`",
         )
-    return np.asarray(found)
+    return np.asarray(durations)
 
 
 def _narrowed(limits: Limits, margin: float) -> Limits:

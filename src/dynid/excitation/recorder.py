@@ -44,20 +44,20 @@ def default_recorder(mechanism: Mechanism) -> Recorder:
     Actuators without a limit get the median of the others.
     """
     free = built_in_free(mechanism)
-    own = f"built-in experiment of '{mechanism.name}'"
+    label = f"built-in experiment of '{mechanism.name}'"
     if free is not None:
-        return Recorder(free.rate, (), 0.0, own)
+        return Recorder(free.rate, (), 0.0, label)
     demo = built_in_demo(mechanism)
     if demo is not None:
         same = load_robot(mechanism.name).measured_positions == mechanism.measured_positions
-        return Recorder(demo.rate, tuple(demo.torque_sigma.tolist()), demo.encoder if same else 0.0, own)
-    limits = [effort_range(mechanism, one.name) for one in mechanism.actuators]
-    known = [_SHARE * max(abs(x) for x in one) for one in limits if one is not None]
+        return Recorder(demo.rate, tuple(demo.torque_sigma.tolist()), demo.encoder if same else 0.0, label)
+    limits = [effort_range(mechanism, actuator.name) for actuator in mechanism.actuators]
+    known = [_SHARE * max(abs(x) for x in span) for span in limits if span is not None]
     known = [value for value in known if 0.0 < value < np.inf]
     if not known:
         return Recorder(RATE, (), 0.0, "no effort limits")
     middle = float(np.median(known))
-    sizes = [middle if one is None else _SHARE * max(abs(x) for x in one) for one in limits]
+    sizes = [middle if span is None else _SHARE * max(abs(x) for x in span) for span in limits]
     sigma = tuple(size if 0.0 < size < np.inf else middle for size in sizes)
     return Recorder(RATE, sigma, 0.0, f"{100 * _SHARE:g} % of the effort limits")
 

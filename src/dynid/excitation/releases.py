@@ -133,12 +133,12 @@ class Releasing:
     def swings(self) -> Float[Array, "f"]:
         """Largest displacement of each free coordinate; half a step of the walk without a limit."""
         coordinates, positions = self.robot.robot.coordinates, self.robot.robot.positions
-        found = []
+        largest = []
         for i in self.free:
             name = coordinates[i]
             at = positions.index(name) if name in positions else -1
-            found.append(self.limits.swing.get(at, 0.5 * float(self._strides[i])))
-        return np.array(found)
+            largest.append(self.limits.swing.get(at, 0.5 * float(self._strides[i])))
+        return np.array(largest)
 
     def rests(self, rng: np.random.Generator, count: int, spare: float = 0.02) -> Float[Array, "k q"]:
         """Stable equilibria within the limits, reached by a random walk from the start pose.
@@ -147,17 +147,17 @@ class Releasing:
             count: Minimum number.
             spare: Margin at both ends of the tension range, as a share of it.
         """
-        found = self.robot.assembly.start[None][:0]
+        poses = self.robot.assembly.start[None][:0]
         for turn in range(_MOST_ROUNDS):
-            if len(found) >= count:
-                return found
-            if turn == _VAIN_ROUNDS and not len(found):
+            if len(poses) >= count:
+                return poses
+            if turn == _VAIN_ROUNDS and not len(poses):
                 break
-            near = found if len(found) else self.robot.assembly.start[None]
+            near = poses if len(poses) else self.robot.assembly.start[None]
             q = self.settled(self._strayed(rng, near[rng.integers(len(near), size=_WALKERS)]))
-            found = np.concatenate([found, q[self.fit(q, spare)]])
-        if len(found):
-            return found
+            poses = np.concatenate([poses, q[self.fit(q, spare)]])
+        if len(poses):
+            return poses
         raise NoResultError(
             "no stable equilibrium near the start pose has all cable tensions within"
             f" {self.limits.tension[:, 0].max():g} to {self.limits.tension[:, 1].min():g} N;"
@@ -216,8 +216,8 @@ class Releasing:
         size = np.abs(step).max(axis=1, keepdims=True, initial=1e-300)
         by, step = (x * np.minimum(1.0, _LARGEST_STEP / size) for x in (by, step))
         lengths = self.robot.lengths(rest)
-        starts, found = self.robot.closed(moved(self.robot.robot, rest, step), lengths)
-        return Releases(lengths, rest, starts, by).picked(found)
+        starts, reached = self.robot.closed(moved(self.robot.robot, rest, step), lengths)
+        return Releases(lengths, rest, starts, by).picked(reached)
 
     def drawn(self, rng: np.random.Generator, rest: Float[Array, "k q"]) -> Releases:
         """Random displacements of up to the largest swing."""

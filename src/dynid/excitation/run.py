@@ -59,9 +59,9 @@ class Move:
                 60.0 * (1.0 - 6.0 * u * (1.0 - u)) / T**3,
             ]
         )
-        found = s[:, :, None] * (self.end - self.begin)
-        found[0] += self.begin
-        return np.asarray(found)
+        values = s[:, :, None] * (self.end - self.begin)
+        values[0] += self.begin
+        return np.asarray(values)
 
 
 @dataclass(frozen=True, eq=False)
@@ -108,10 +108,10 @@ class Run:
 
     def states(self, t: Float[Array, "n"]) -> RobotStates:
         """The whole robot at the times t [s], loops closed."""
-        which, begins = self._places(t)
+        index, begins = self._places(t)
         rates = np.empty((4, len(t), len(self.home)))
         for k, part in enumerate(self.parts):
-            at = which == k
+            at = index == k
             rates[:, at] = part.rates(np.minimum(t[at] - begins[k], part.duration))
         states = states_along(self.plan.path, rates, t)
         if states is None:
@@ -180,9 +180,9 @@ class _Mover:
     def __init__(self, plan: Plan, peaks: Float[Array, "4 j"], rate: float) -> None:
         self._plan, self._rate, self.missed = plan, rate, ""
         most = np.minimum(plan.box.high, -plan.box.low)[1:]
-        own = peaks[1:3]
-        usual = np.where(np.isfinite(most[:2]), most[:2], own.max(axis=1, keepdims=True))
-        most[:2] = np.minimum(most[:2], np.maximum(own, _SLOWEST * usual))
+        reached = peaks[1:3]
+        usual = np.where(np.isfinite(most[:2]), most[:2], reached.max(axis=1, keepdims=True))
+        most[:2] = np.minimum(most[:2], np.maximum(reached, _SLOWEST * usual))
         self._most = _SHARE * most
 
     def move(self, begin: Float[Array, "j"], end: Float[Array, "j"]) -> Move | None:
@@ -193,10 +193,10 @@ class _Mover:
         )
         for slower in _SLOWER:
             duration = np.ceil(max(slower * shortest, _LEAST) * self._rate) / self._rate
-            found = Move(begin, end, float(duration))
-            self.missed = self._violated(found)
+            trial = Move(begin, end, float(duration))
+            self.missed = self._violated(trial)
             if not self.missed:
-                return found
+                return trial
         return None
 
     def _violated(self, move: Move) -> str:

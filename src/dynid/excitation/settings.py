@@ -113,8 +113,8 @@ class ExciteSettings(Settings, frozen=True):
 
     def suited(self, *, free: bool) -> ExciteSettings:
         """For free motions, or for a robot with motors: with a criterion; other options are refused."""
-        usual, unused, what = ("c003", OF_SERIES, FREE) if free else ("logdet", OF_FREE_MOTION, DRIVEN)
+        usual, unused, subject = ("c003", OF_SERIES, FREE) if free else ("logdet", OF_FREE_MOTION, DRIVEN)
         for name in self.tree():
             if name in unused:
-                raise InputError(f"'{name}' does not apply to {what}", place=name, remedy="leave it out")
+                raise InputError(f"'{name}' does not apply to {subject}", place=name, remedy="leave it out")
         return self.changed(criterion=self.criterion or ("sigma" if self.sigma else usual))

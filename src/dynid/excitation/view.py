@@ -41,21 +41,21 @@ def run_view(found: Excitation) -> Markup | None:
 
 def _use(plan: Plan, states: RobotStates, joints: list[dict[str, Any]]) -> dict[str, Float[Array, "n"]]:
     """Used share of the tightest limit of each joint, its drive included, in percent."""
-    own: dict[str, list[Float[Array, "n"]]] = {}
+    by_name: dict[str, list[Float[Array, "n"]]] = {}
     rates = states.moved if states.third is None else (*states.moved, states.third)
     for order, values in enumerate(rates):
         low, high = plan.box.low[order], plan.box.high[order]
         for j, name in enumerate(plan.path.names):
             if np.isfinite(high[j] - low[j]) and high[j] > low[j]:
                 share = (2.0 * values[:, j] - high[j] - low[j]) / (high[j] - low[j])
-                own.setdefault(name, []).append(np.abs(share))
+                by_name.setdefault(name, []).append(np.abs(share))
     if plan.exact is not None:
         for side, excess in zip(plan.exact.sides, plan.exact.excess(states), strict=True):
-            own.setdefault(side.name, []).append(1.0 + excess)
+            by_name.setdefault(side.name, []).append(1.0 + excess)
     found = {}
     for joint in joints:
         names = [*joint["efforts"], *joint["coordinates"]]
-        shares = [share for name in names for share in own.get(name, ())]
+        shares = [share for name in names for share in by_name.get(name, ())]
         if shares:
             found[names[0]] = 100.0 * np.max(shares, axis=0)
     return found

@@ -74,8 +74,8 @@ def filter_for(
 
 
 def _decimation(logs: Sequence[Log]) -> int:
-    found = [spectrum(longest(log, log.q), log.dt) for log in logs]
-    bands = [one.motion_bandwidth for one in found if one.moving.any()]
+    spectra = [spectrum(longest(log, log.q), log.dt) for log in logs]
+    bands = [density.motion_bandwidth for density in spectra if density.moving.any()]
     rate = 1.0 / max(log.dt for log in logs)
     if not bands:
         return 1

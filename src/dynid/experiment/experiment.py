@@ -161,17 +161,17 @@ class Experiment(Settings, frozen=True):
     @classmethod
     def spelled(cls, entries: dict[str, Entry]) -> dict[str, Entry]:
         """An estimator with its options, logs that are no files, and names that only dynid knows."""
-        own = entries.get("estimator")
-        if own is not None and own.is_mapping:
-            given = own.mapping()
+        chosen = entries.get("estimator")
+        if chosen is not None and chosen.is_mapping:
+            given = chosen.mapping()
             if "name" not in given:
-                raise own.error(
+                raise chosen.error(
                     "an estimator with options needs its name", "e.g. {name: wls, weights: joint}"
                 )
-            options = {name: one.plain() for name, one in given.items() if name != "name"}
+            options = {name: option.plain() for name, option in given.items() if name != "name"}
             more = entries["estimator_options"].plain() if "estimator_options" in entries else {}
             entries["estimator"] = given["name"]
-            entries["estimator_options"] = plain_entry({**options, **more}, like=own)
+            entries["estimator_options"] = plain_entry({**options, **more}, like=chosen)
         if "date" in entries:
             entries["date"] = plain_entry(iso_date(entries["date"]), like=entries["date"])
         if "estimator" in entries:
@@ -182,9 +182,11 @@ class Experiment(Settings, frozen=True):
             entries["drive"] = plain_entry((), like=entries["drive"])
         for term in _listed_terms(entries["drive"]) if "drive" in entries else ():
             term.choice(drive_names())
-        for one in (one for key in ("logs", "validate") if key in entries for one in entries[key].items()):
-            if not one.is_mapping:
-                entry_of(one.value)
+        for log_entry in (
+            log_entry for key in ("logs", "validate") if key in entries for log_entry in entries[key].items()
+        ):
+            if not log_entry.is_mapping:
+                entry_of(log_entry.value)
         return entries
 
     def check(self) -> None:
@@ -248,7 +250,7 @@ _EXCLUDED = (
 def _listed_terms(drive: Entry) -> list[Entry]:
     """Entries of all drive terms in `drive`: of all joints and motors, or by name."""
     lists = drive.mapping().values() if drive.is_mapping else [drive]
-    return [term for one in lists if one.is_list for term in one.items()]
+    return [term for entry in lists if entry.is_list for term in entry.items()]
 
 
 def iso_date(entry: Entry) -> str:

@@ -75,7 +75,9 @@ def date_of(recorded: Mapping[str, Any]) -> str:
     """Date of a result, ISO 8601: as its experiment gives it, else of its first log; empty: not known."""
     given = recorded.get("options", {}).get("date", "")
     inputs = recorded.get("inputs", ())
-    dates = sorted(str(one["date"]) for one in inputs if one.get("use") == IDENTIFIED and "date" in one)
+    dates = sorted(
+        str(source["date"]) for source in inputs if source.get("use") == IDENTIFIED and "date" in source
+    )
     return str(given or (dates[0] if dates else ""))
 
 
@@ -125,11 +127,11 @@ def _robot_input(mechanism: Mechanism) -> list[dict[str, Any]]:
     file = reference(mechanism)
     if file in builtin_robots() or not Path(file).is_file():
         return []
-    found = dict.fromkeys([file, *(str(Path(one).resolve()) for one in mechanism.sources)])
+    paths = dict.fromkeys([file, *(str(Path(source).resolve()) for source in mechanism.sources)])
     return [
-        {"file": one, "sha256": hashlib.sha256(Path(one).read_bytes()).hexdigest(), "use": ROBOT}
-        for one in found
-        if Path(one).is_file()
+        {"file": path, "sha256": hashlib.sha256(Path(path).read_bytes()).hexdigest(), "use": ROBOT}
+        for path in paths
+        if Path(path).is_file()
     ]
 
 
@@ -158,13 +160,13 @@ def unloaded_logs(experiment: Experiment) -> set[str | None]:
         return set()
     document = json.loads(_unloaded_file(experiment.unloaded).read_text(encoding="utf-8"))
     inputs = document.get("provenance", {}).get("inputs", ())
-    return {one.get("sha256") for one in inputs if one.get("use") == IDENTIFIED} - {None}
+    return {entry.get("sha256") for entry in inputs if entry.get("use") == IDENTIFIED} - {None}
 
 
 def check_robot(recorded: Mapping[str, Any], mechanism: Mechanism) -> None:
     """Refuse a robot file that has changed since a result was made with it."""
-    before = {one.get("sha256") for one in recorded.get("inputs", ()) if one.get("use") == ROBOT}
-    now = {one["sha256"] for one in _robot_input(mechanism)}
+    before = {entry.get("sha256") for entry in recorded.get("inputs", ()) if entry.get("use") == ROBOT}
+    now = {entry["sha256"] for entry in _robot_input(mechanism)}
     if before - now:
         raise InputError(
             "the robot file (or its URDF or MJCF) has changed since the result was made",
@@ -175,7 +177,7 @@ def check_robot(recorded: Mapping[str, Any], mechanism: Mechanism) -> None:
 
 def check_unloaded(recorded: Mapping[str, Any], experiment: Experiment) -> None:
     """Refuse a result without load that has changed since a payload was found with it."""
-    before = {one.get("sha256") for one in recorded.get("inputs", ()) if one.get("use") == UNLOADED}
+    before = {entry.get("sha256") for entry in recorded.get("inputs", ()) if entry.get("use") == UNLOADED}
     for now in _unloaded_input(experiment):
         if before and now["sha256"] not in before:
             raise InputError(
@@ -188,4 +190,6 @@ def check_unloaded(recorded: Mapping[str, Any], experiment: Experiment) -> None:
 def recorded_loads(recorded: Mapping[str, Any]) -> list[tuple[str, ...]]:
     """Payloads mounted in each log that a result was identified from; none if not recorded."""
     inputs = recorded.get("inputs", ())
-    return [tuple(one["payloads"]) for one in inputs if one.get("use") == IDENTIFIED and "payloads" in one]
+    return [
+        tuple(entry["payloads"]) for entry in inputs if entry.get("use") == IDENTIFIED and "payloads" in entry
+    ]

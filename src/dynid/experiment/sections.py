@@ -125,9 +125,9 @@ class UnknownDescription(Settings, frozen=True):
     def spelled(cls, entries: dict[str, Entry]) -> dict[str, Entry]:
         """One name without a list."""
         for key in ("symbols", "zeros"):
-            own = entries.get(key)
-            if own is not None and isinstance(own.value, str):
-                entries[key] = plain_entry([own.text()], like=own)
+            entry = entries.get(key)
+            if entry is not None and isinstance(entry.value, str):
+                entries[key] = plain_entry([entry.text()], like=entry)
         return entries
 
     @property

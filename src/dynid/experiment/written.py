@@ -30,28 +30,28 @@ def write_experiment(experiment: Experiment, logs: Sequence[Log], file: Path) ->
     experiment = experiment.changed(
         logs=tuple(each_log(experiment.logs)), validate=tuple(each_log(experiment.validate))
     )
-    found = StringIO()
+    stream = StringIO()
     writer = YAML()
     writer.width = 110
-    writer.dump(_document(experiment, logs, file.resolve().parent), found)
+    writer.dump(_document(experiment, logs, file.resolve().parent), stream)
     try:
-        file.write_text("# dynid.experiment/1\n" + found.getvalue(), encoding="utf-8")
+        file.write_text("# dynid.experiment/1\n" + stream.getvalue(), encoding="utf-8")
     except OSError as error:
         raise InputError(f"cannot be written: {error.strerror}", file=file, remedy="check the path") from None
     read_experiment(file)
 
 
 def _document(experiment: Experiment, logs: Sequence[Log], folder: Path) -> dict[str, Any]:
-    matched = [{one.key: _column(one.column, one.unit) for one in log.guesses} for log in logs]
+    matched = [{guess.key: _column(guess.column, guess.unit) for guess in log.guesses} for log in logs]
     matched = matched or [{}] * len((*experiment.logs, *experiment.validate))
-    shared = matched[0] if all(one == matched[0] for one in matched) else {}
+    shared = matched[0] if all(mapping == matched[0] for mapping in matched) else {}
     tree = dict(experiment.tree())
     robot = str(tree.pop("robot"))
-    entries = [dict(one) for key in ("logs", "validate") for one in tree.pop(key, [])]
-    for entry, own in zip(entries, matched, strict=True):
+    entries = [dict(item) for key in ("logs", "validate") for item in tree.pop(key, [])]
+    for entry, mapping in zip(entries, matched, strict=True):
         entry["file"] = _beside(entry["file"], folder)
-        if own and not shared:
-            entry["columns"] = {**own, **entry.get("columns", {})}
+        if mapping and not shared:
+            entry["columns"] = {**mapping, **entry.get("columns", {})}
     count = len(experiment.logs)
     made = {
         "schema": "dynid.experiment/1",
@@ -60,7 +60,7 @@ def _document(experiment: Experiment, logs: Sequence[Log], folder: Path) -> dict
         **({"validate": entries[count:]} if entries[count:] else {}),
     }
     if "payloads" in tree:
-        tree["payloads"] = {name: _short(one) for name, one in tree["payloads"].items()}
+        tree["payloads"] = {name: _short(payload) for name, payload in tree["payloads"].items()}
     columns = {**shared, **tree.pop("columns", {})}
     return {**made, **({"columns": columns} if columns else {}), **tree}
 

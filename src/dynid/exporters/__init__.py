@@ -133,7 +133,8 @@ def export(
         (staging / SUMMARY).write_text(f"{summary}\n", encoding="utf-8")
         _move(staging, folder)
     placed = tuple(
-        replace(one, files=tuple(folder / file.relative_to(staging) for file in one.files)) for one in written
+        replace(output, files=tuple(folder / file.relative_to(staging) for file in output.files))
+        for output in written
     )
     return Export(placed, folder / SUMMARY, full.physical, full.notes)
 
@@ -148,9 +149,9 @@ def _judge(
     from dynid.exporters.readers import spec_for
     from dynid.exporters.replay import described_spec, replayed
 
-    law, motors = law_of(full.estimate, mechanism), [one.name for one in mechanism.actuators]
-    found = {one.name: one.value for one in full.estimate.parameters}
-    limits = np.array([found.get(f"{LIMIT}_{name}", np.inf) for name in motors])
+    law, motors = law_of(full.estimate, mechanism), [actuator.name for actuator in mechanism.actuators]
+    values = {parameter.name: parameter.value for parameter in full.estimate.parameters}
+    limits = np.array([values.get(f"{LIMIT}_{name}", np.inf) for name in motors])
     plain = replace(mechanism, payloads={})
     described = described_spec(full.estimate, plain)
     logs = [as_log(LogEntry(os.fspath(file)), plain, experiment) for file in files]
@@ -186,7 +187,9 @@ def _written(
 
 def _document(full: FullSet, written: Sequence[Written]) -> dict[str, Any]:
     """export.json."""
-    lost = dict.fromkeys(f"{one.format}: {text}" for one in written for text in one.not_representable)
+    lost = dict.fromkeys(
+        f"{output.format}: {text}" for output in written for text in output.not_representable
+    )
     return {
         "schema": "dynid.export/1",
         "robot": full.estimate.robot,
@@ -194,12 +197,12 @@ def _document(full: FullSet, written: Sequence[Written]) -> dict[str, Any]:
         "notes": list(full.notes),
         "files": [
             {
-                "file": one.files[0].name,
-                "format": one.format,
-                "also": [file.name for file in one.files[1:]],
-                "certificate": one.certificate.document(),
+                "file": output.files[0].name,
+                "format": output.format,
+                "also": [file.name for file in output.files[1:]],
+                "certificate": output.certificate.document(),
             }
-            for one in written
+            for output in written
         ],
         "not_representable": list(lost),
     }
@@ -223,7 +226,7 @@ def _staged(folder: Path) -> Iterator[Path]:
 def _move(staging: Path, folder: Path) -> None:
     try:
         folder.mkdir(parents=True, exist_ok=True)
-        for file in sorted(one for one in staging.rglob("*") if one.is_file()):
+        for file in sorted(entry for entry in staging.rglob("*") if entry.is_file()):
             target = folder / file.relative_to(staging)
             target.parent.mkdir(parents=True, exist_ok=True)
             file.replace(target)

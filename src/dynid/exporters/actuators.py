@@ -67,7 +67,7 @@ def law_of(estimate: Estimate, mechanism: Mechanism) -> Law | None:
         return None
     settings = read(PdSettings, plain_entry(options))
     motors = tuple(actuator.name for actuator in mechanism.actuators)
-    return Law.of(settings, motors, {one.name: one.value for one in estimate.parameters})
+    return Law.of(settings, motors, {parameter.name: parameter.value for parameter in estimate.parameters})
 
 
 def actuator_models(described: Described) -> list[ActuatorModel]:
@@ -76,16 +76,16 @@ def actuator_models(described: Described) -> list[ActuatorModel]:
     assert estimate is not None  # noqa: S101  (only results are exported)
     law = law_of(estimate, mechanism)
     links = link_tree(mechanism)
-    groups = [one.coordinates for one in links if len(one.coordinates) == 1]
+    groups = [link.coordinates for link in links if len(link.coordinates) == 1]
     joints = split_drives(mechanism, described.parameters, described.chi, _TERMS, groups).joints
-    found = {one.name: one for one in estimate.parameters}
+    by_name = {parameter.name: parameter for parameter in estimate.parameters}
     models = []
     for k, actuator in enumerate(mechanism.actuators):
         if len(actuator.on) != 1:
             continue
         ((joint, ratio),) = actuator.on.items()
         terms = joints.get(joint, {})
-        most = found.get(f"{LIMIT}_{actuator.name}")
+        most = by_name.get(f"{LIMIT}_{actuator.name}")
         models.append(
             ActuatorModel(
                 actuator.name,
@@ -93,7 +93,7 @@ def actuator_models(described: Described) -> list[ActuatorModel]:
                 float(ratio),
                 None if law is None else float(law.kp[k]) * ratio**2,
                 None if law is None else float(law.kd[k]) * ratio**2,
-                _interval(found.get(f"Delay_{actuator.name}"), 0.0 if law is None else float(law.delay[k])),
+                _interval(by_name.get(f"Delay_{actuator.name}"), 0.0 if law is None else float(law.delay[k])),
                 0.0 if law is None else float(law.bias[k]),
                 terms.get("Ia", 0.0),
                 terms.get("Fv", 0.0),
@@ -104,10 +104,10 @@ def actuator_models(described: Described) -> list[ActuatorModel]:
     return models
 
 
-def _interval(one: ParameterEstimate | None, given: float) -> tuple[float, float, float]:
-    if one is None or one.ci95 is None:
+def _interval(estimate: ParameterEstimate | None, given: float) -> tuple[float, float, float]:
+    if estimate is None or estimate.ci95 is None:
         return given, given, given
-    return one.value, max(0.0, one.ci95[0]), max(0.0, one.ci95[1])
+    return estimate.value, max(0.0, estimate.ci95[0]), max(0.0, estimate.ci95[1])
 
 
 def export_actuators(estimate: Estimate, mechanism: Mechanism, folder: Path) -> Exported:
@@ -119,7 +119,7 @@ def export_actuators(estimate: Estimate, mechanism: Mechanism, folder: Path) -> 
     file = named_file(folder, mechanism, ".actuators.yaml")
     document = {
         "physics_dt": PHYSICS_DT,
-        "joints": {one.joint: _joint(one, estimate) for one in models},
+        "joints": {model.joint: _joint(model, estimate) for model in models},
         "isaac_lab": _isaac_lab(models),
         "mjlab": _mjlab(models),
     }
@@ -128,7 +128,7 @@ def export_actuators(estimate: Estimate, mechanism: Mechanism, folder: Path) -> 
     lines += _yaml(document)
     file.write_text("\n".join([*lines, ""]), encoding="utf-8")
     files, missing = [file], []
-    if all(one.stiffness is not None for one in models):
+    if all(model.stiffness is not None for model in models):
         fragment = named_file(folder, mechanism, ".actuators.xml")
         inner = [f"    {line}" for line in position_actuators(models)]
         text = ["<mujoco>", "  <actuator>", *inner, "  </actuator>", "</mujoco>", ""]
@@ -136,7 +136,7 @@ def export_actuators(estimate: Estimate, mechanism: Mechanism, folder: Path) -> 
         files.append(fragment)
     else:
         missing.append("stiffness and damping: the logs of the result had efforts, not a PD law")
-    if any(abs(one.bias) > 0.0 for one in models):
+    if any(abs(model.bias) > 0.0 for model in models):
         missing.append("encoder bias: no configuration has such a field; subtract it from measured positions")
     return Exported(tuple(files), not_representable=tuple(missing), payloads=tuple(mechanism.payloads))
 
@@ -151,51 +151,53 @@ _NOTES = (
 def position_actuators(models: list[ActuatorModel]) -> list[str]:
     """Lines of <position> elements; delays are not part of MJCF."""
     lines = []
-    for one in models:
-        most = one.effort_limit
+    for model in models:
+        most = model.effort_limit
         force = "" if most is None else f' forcerange="{number(-most)} {number(most)}"'
-        gains = f'kp="{number(one.stiffness or 0.0)}" kv="{number(one.damping or 0.0)}"'
-        names = f'name="{attribute(one.motor)}" joint="{attribute(one.joint)}"'
+        gains = f'kp="{number(model.stiffness or 0.0)}" kv="{number(model.damping or 0.0)}"'
+        names = f'name="{attribute(model.motor)}" joint="{attribute(model.joint)}"'
         lines.append(f"<position {names} {gains}{force}/>")
     return lines
 
 
 def servo_lines(described: Described) -> dict[str, str]:
     """Motor -> its <position> element; empty if the result has no PD law."""
-    models = [one for one in actuator_models(described) if one.stiffness is not None]
-    return dict(zip((one.motor for one in models), position_actuators(models), strict=True))
+    models = [model for model in actuator_models(described) if model.stiffness is not None]
+    return dict(zip((model.motor for model in models), position_actuators(models), strict=True))
 
 
-def _joint(one: ActuatorModel, estimate: Estimate) -> dict[str, Any]:
+def _joint(model: ActuatorModel, estimate: Estimate) -> dict[str, Any]:
     """Values with sigma where the result has one."""
     sigma = {p.name: p.sigma for p in estimate.parameters}
-    r = abs(one.ratio)
+    r = abs(model.ratio)
     fields: dict[str, tuple[float | None, list[str], float]] = {
-        "stiffness": (one.stiffness, [f"Kp_{one.motor}"], r**2),
-        "damping": (one.damping, [f"Kd_{one.motor}"], r**2),
-        "armature": (one.armature, [f"Ia_{one.motor}", f"Ia_{one.joint}"], 1.0),
-        "viscous_friction": (one.viscous_friction, [f"Fv_{one.motor}", f"Fv_{one.joint}"], 1.0),
-        "friction": (one.friction, [f"Fs_{one.motor}", f"Fs_{one.joint}"], 1.0),
-        "delay": (one.delay[0], [f"Delay_{one.motor}"], 1.0),
-        "bias": (one.bias, [f"Bias_{one.motor}"], 1.0),
-        "effort_limit": (one.effort_limit, [f"{LIMIT}_{one.motor}"], r),
+        "stiffness": (model.stiffness, [f"Kp_{model.motor}"], r**2),
+        "damping": (model.damping, [f"Kd_{model.motor}"], r**2),
+        "armature": (model.armature, [f"Ia_{model.motor}", f"Ia_{model.joint}"], 1.0),
+        "viscous_friction": (model.viscous_friction, [f"Fv_{model.motor}", f"Fv_{model.joint}"], 1.0),
+        "friction": (model.friction, [f"Fs_{model.motor}", f"Fs_{model.joint}"], 1.0),
+        "delay": (model.delay[0], [f"Delay_{model.motor}"], 1.0),
+        "bias": (model.bias, [f"Bias_{model.motor}"], 1.0),
+        "effort_limit": (model.effort_limit, [f"{LIMIT}_{model.motor}"], r),
     }
-    found: dict[str, Any] = {}
+    entries: dict[str, Any] = {}
     for key, (value, names, scale) in fields.items():
         if value is None:
             continue
-        own = next((sigma[name] for name in names if sigma.get(name) is not None), None)
-        found[key] = {"value": float(value)} | ({} if own is None else {"sigma": float(own) * scale})
-    return found
+        deviation = next((sigma[name] for name in names if sigma.get(name) is not None), None)
+        entries[key] = {"value": float(value)} | (
+            {} if deviation is None else {"sigma": float(deviation) * scale}
+        )
+    return entries
 
 
 def _isaac_lab(models: list[ActuatorModel]) -> dict[str, Any]:
     """Fields of ImplicitActuatorCfg and DelayedPDActuatorCfg of Isaac Lab."""
-    fields: dict[str, Any] = {"joint_names_expr": [_literal(one.joint) for one in models]}
+    fields: dict[str, Any] = {"joint_names_expr": [_literal(model.joint) for model in models]}
     fields |= _gains(models)
-    fields["friction"] = {_literal(one.joint): one.friction for one in models}
-    fields["dynamic_friction"] = {_literal(one.joint): one.friction for one in models}
-    fields["viscous_friction"] = {_literal(one.joint): one.viscous_friction for one in models}
+    fields["friction"] = {_literal(model.joint): model.friction for model in models}
+    fields["dynamic_friction"] = {_literal(model.joint): model.friction for model in models}
+    fields["viscous_friction"] = {_literal(model.joint): model.viscous_friction for model in models}
     low, high = _steps(models)
     delayed = {**fields, "min_delay": low, "max_delay": high}
     return {"ImplicitActuatorCfg": fields, "DelayedPDActuatorCfg": delayed}
@@ -204,28 +206,32 @@ def _isaac_lab(models: list[ActuatorModel]) -> dict[str, Any]:
 def _mjlab(models: list[ActuatorModel]) -> dict[str, Any]:
     """Fields of BuiltinPositionActuatorCfg of mjlab, one for each joint; joint damping is in the MJCF."""
     low, high = _steps(models)
-    found = []
-    for one in models:
-        fields: dict[str, Any] = {"target_names_expr": [_literal(one.joint)]}
-        fields |= {key: next(iter(values.values())) for key, values in _gains([one]).items()}
-        found.append({**fields, "frictionloss": one.friction, "delay_min_lag": low, "delay_max_lag": high})
-    return {"BuiltinPositionActuatorCfg": found}
+    configs = []
+    for model in models:
+        fields: dict[str, Any] = {"target_names_expr": [_literal(model.joint)]}
+        fields |= {key: next(iter(values.values())) for key, values in _gains([model]).items()}
+        configs.append(
+            {**fields, "frictionloss": model.friction, "delay_min_lag": low, "delay_max_lag": high}
+        )
+    return {"BuiltinPositionActuatorCfg": configs}
 
 
 def _gains(models: list[ActuatorModel]) -> dict[str, dict[str, float]]:
     keys = ("stiffness", "damping", "armature", "effort_limit")
-    found = {}
+    gains = {}
     for key in keys:
-        values = {_literal(one.joint): getattr(one, key) for one in models if getattr(one, key) is not None}
+        values = {
+            _literal(model.joint): getattr(model, key) for model in models if getattr(model, key) is not None
+        }
         if values:
-            found[key] = values
-    return found
+            gains[key] = values
+    return gains
 
 
 def _steps(models: list[ActuatorModel]) -> tuple[int, int]:
     """Fewest and most steps of delay of any joint."""
-    low = min(one.delay[1] for one in models)
-    high = max(one.delay[2] for one in models)
+    low = min(model.delay[1] for model in models)
+    high = max(model.delay[2] for model in models)
     return int(np.floor(low / PHYSICS_DT + 1e-9)), int(np.ceil(high / PHYSICS_DT - 1e-9))
 
 

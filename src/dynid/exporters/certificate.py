@@ -85,11 +85,11 @@ class Certificate:
         ]
         if self.alone is not None and self.alone > 10.0 * max(self.random_states, 1e-12):
             parts.append(f"without the terms of the .yaml file beside it by {self.alone:.1e}")
-        for one in self.logs:
-            if one.export_percent is not None:
-                percents = f"{one.export_percent:.3g} % (estimate {one.estimate_percent:.3g} %)"
-                parts.append(f"{one.log} predicted to {percents}")
-        return "; ".join([*parts, *(one.text for one in self.replays)])
+        for figure in self.logs:
+            if figure.export_percent is not None:
+                percents = f"{figure.export_percent:.3g} % (estimate {figure.estimate_percent:.3g} %)"
+                parts.append(f"{figure.log} predicted to {percents}")
+        return "; ".join([*parts, *(replay.text for replay in self.replays)])
 
     def document(self) -> dict[str, Any]:
         """As in export.json."""
@@ -99,16 +99,16 @@ class Certificate:
             "states": self.states,
             "program": self.program,
             "failure": self.failure,
-            "replays": [one.document() for one in self.replays],
+            "replays": [replay.document() for replay in self.replays],
             "logs": [
                 {
-                    "log": one.log,
-                    "estimate_percent": one.estimate_percent,
-                    "export_percent": one.export_percent,
-                    "alone_percent": one.alone_percent,
-                    "reason": one.reason,
+                    "log": figure.log,
+                    "estimate_percent": figure.estimate_percent,
+                    "export_percent": figure.export_percent,
+                    "alone_percent": figure.alone_percent,
+                    "reason": figure.reason,
                 }
-                for one in self.logs
+                for figure in self.logs
             ],
         }
 
@@ -145,22 +145,25 @@ def certify(exported: Exported, full: FullSet, logs: list[Along | LogFigure]) ->
         alone = exported.alone() if exported.alone is not None else None
         states = drawn_states(full.mechanism, _STATES, _SEED)
         program = exported.program or getattr(efforts, "program", "")
-        here = tree_states(full.mechanism, *states)
-        wanted = model_efforts(full.mechanism, full.parameters, full.reference, here)
-        figures = [None if one is None else _difference(one(*states), wanted) for one in (efforts, alone)]
+        whole = tree_states(full.mechanism, *states)
+        wanted = model_efforts(full.mechanism, full.parameters, full.reference, whole)
+        figures = [
+            None if function is None else _difference(function(*states), wanted)
+            for function in (efforts, alone)
+        ]
         rows = getattr(efforts, "rows", None)
         if rows is not None and figures[0] is not None:  # also what no motor balances
-            own = model_rows(full.mechanism, full.parameters, full.reference, here)
-            figures[0] = max(figures[0], _difference(rows(here), own))
-        compared = tuple(_log(one, full, efforts, alone) for one in logs)
+            expected = model_rows(full.mechanism, full.parameters, full.reference, whole)
+            figures[0] = max(figures[0], _difference(rows(whole), expected))
+        compared = tuple(_log(log, full, efforts, alone) for log in logs)
     except InputError as error:
         return Certificate(None, None, exported.program, 0, (), f"not read back: {error.text}")
     return Certificate(figures[0], figures[1], program, len(states[0]), compared)
 
 
-def _difference(found: Float[Array, "n a"], wanted: Float[Array, "n a"]) -> float:
+def _difference(predicted: Float[Array, "n a"], wanted: Float[Array, "n a"]) -> float:
     largest = float(np.abs(wanted).max(initial=0.0))
-    return float(np.abs(found - wanted).max(initial=0.0)) / (largest if largest > 0.0 else 1.0)
+    return float(np.abs(predicted - wanted).max(initial=0.0)) / (largest if largest > 0.0 else 1.0)
 
 
 def _carrying(full: FullSet, payloads: tuple[str, ...]) -> FullSet:
@@ -169,7 +172,7 @@ def _carrying(full: FullSet, payloads: tuple[str, ...]) -> FullSet:
         return full
     gone = set(full.mechanism.payloads) - set(payloads)
     kept = [i for i, p in enumerate(full.parameters) if p.owner not in gone]
-    loads = {name: one for name, one in full.mechanism.payloads.items() if name in payloads}
+    loads = {name: payload for name, payload in full.mechanism.payloads.items() if name in payloads}
     return replace(
         full,
         mechanism=replace(full.mechanism, payloads=loads),
@@ -184,30 +187,30 @@ def _carrying(full: FullSet, payloads: tuple[str, ...]) -> FullSet:
 
 def logs_of(full: FullSet, experiment: Experiment) -> list[Along | LogFigure]:
     """States and efforts of the logs that a result names, if their files are there and have not changed."""
-    found: list[Along | LogFigure] = []
-    for one in full.estimate.provenance.get("inputs", ()):
-        if one.get("use") not in (IDENTIFIED, VALIDATED):
+    figures: list[Along | LogFigure] = []
+    for entry in full.estimate.provenance.get("inputs", ()):
+        if entry.get("use") not in (IDENTIFIED, VALIDATED):
             continue
-        name = Path(str(one["file"])).stem
+        name = Path(str(entry["file"])).stem
         try:
-            found.append(_along(one, name, full, experiment))
+            figures.append(_along(entry, name, full, experiment))
         except InputError as error:
-            found.append(LogFigure(name, reason=error.text))
-    return found
+            figures.append(LogFigure(name, reason=error.text))
+    return figures
 
 
-def _along(one: Mapping[str, Any], name: str, full: FullSet, experiment: Experiment) -> Along | LogFigure:
-    path = Path(str(one["file"]))
+def _along(source: Mapping[str, Any], name: str, full: FullSet, experiment: Experiment) -> Along | LogFigure:
+    path = Path(str(source["file"]))
     if not path.is_file():
         return LogFigure(name, reason="the file is not there")
-    if one.get("sha256") and hashlib.sha256(path.read_bytes()).hexdigest() != one["sha256"]:
+    if source.get("sha256") and hashlib.sha256(path.read_bytes()).hexdigest() != source["sha256"]:
         return LogFigure(name, reason="the file has changed")
     entry = LogEntry(
         str(path),
-        start=one.get("from"),
-        stop=one.get("to"),
-        exclude=tuple(tuple(span) for span in one.get("exclude", ())),
-        runs=tuple(one["runs"]) if one.get("runs") else None,
+        start=source.get("from"),
+        stop=source.get("to"),
+        exclude=tuple(tuple(span) for span in source.get("exclude", ())),
+        runs=tuple(source["runs"]) if source.get("runs") else None,
     )
     mechanism = replace(full.mechanism, payloads={})
     log = with_result_gains([as_log(entry, mechanism, experiment)], full.estimate, experiment)[0]
@@ -216,7 +219,7 @@ def _along(one: Mapping[str, Any], name: str, full: FullSet, experiment: Experim
     states, tau = _samples(motion)
     if not np.isfinite(tau).all():
         return LogFigure(name, reason="not all efforts were logged")
-    return Along(name, states, tau, tuple(one.get("payloads", ())))
+    return Along(name, states, tau, tuple(source.get("payloads", ())))
 
 
 def _samples(motion: Motion) -> tuple[tuple[Any, Any, Any], Float[Array, "n a"]]:
@@ -232,19 +235,19 @@ def _samples(motion: Motion) -> tuple[tuple[Any, Any, Any], Float[Array, "n a"]]
     return (q, dq, ddq), np.concatenate(efforts)
 
 
-def _log(one: Along | LogFigure, full: FullSet, efforts: EffortsOf, alone: EffortsOf | None) -> LogFigure:
-    if isinstance(one, LogFigure):
-        return one
-    if set(one.payloads) != set(full.mechanism.payloads):
-        return LogFigure(one.log, reason="recorded with another payload than that of the export")
+def _log(along: Along | LogFigure, full: FullSet, efforts: EffortsOf, alone: EffortsOf | None) -> LogFigure:
+    if isinstance(along, LogFigure):
+        return along
+    if set(along.payloads) != set(full.mechanism.payloads):
+        return LogFigure(along.log, reason="recorded with another payload than that of the export")
     robot = full.mechanism
-    here = tree_states(robot, *one.states)
-    known = model_efforts(robot, full.parameters, full.reference, here)
+    whole = tree_states(robot, *along.states)
+    known = model_efforts(robot, full.parameters, full.reference, whole)
     figures = [
-        _percent(robot, here, one.tau, tau)
-        for tau in (known, efforts(*one.states), None if alone is None else alone(*one.states))
+        _percent(robot, whole, along.tau, tau)
+        for tau in (known, efforts(*along.states), None if alone is None else alone(*along.states))
     ]
-    return LogFigure(one.log, figures[0], figures[1], figures[2])
+    return LogFigure(along.log, figures[0], figures[1], figures[2])
 
 
 def _percent(
@@ -254,7 +257,7 @@ def _percent(
     if tau is None:
         return None
     J = motor_jacobian(robot, states.N)
-    rows = [np.einsum("nad,na->nd", J, one) for one in (logged - tau, logged)]
+    rows = [np.einsum("nad,na->nd", J, effort) for effort in (logged - tau, logged)]
     if J.shape[1] == J.shape[2]:
         rows = [logged - tau, logged]
     return 100.0 * float(np.linalg.norm(rows[0]) / max(float(np.linalg.norm(rows[1])), 1e-300))

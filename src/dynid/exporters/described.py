@@ -60,7 +60,7 @@ class Described:
 
     def rounded_angles(self) -> list[str]:
         """What to know where the description has rounded angles, which stay in its file."""
-        if not any(one.code == "snapped-angle" for one in self.mechanism.notices):
+        if not any(notice.code == "snapped-angle" for notice in self.mechanism.notices):
             return []
         return [
             "exact angles: the description has rounded multiples of 15 degrees (such as 1.5708), which dynid"

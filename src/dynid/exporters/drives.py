@@ -66,7 +66,7 @@ def split_drives(
         groups: Coordinates of the joints that have them; a joint of several coordinates has one value.
     """
     index = {p.name: i for i, p in enumerate(parameters)}
-    found = _Splitting(np.where([p.kind == "inertial" for p in parameters], chi, 0.0))
+    splitting = _Splitting(np.where([p.kind == "inertial" for p in parameters], chi, 0.0))
     place = {name: tuple(group) for group in groups for name in group}
     done: set[str] = set()
     for owner in dict.fromkeys(p.owner for p in parameters if p.kind == "drive"):
@@ -77,14 +77,14 @@ def split_drives(
                 continue
             values = [float(chi[index[name]]) for name in names]
             mean = float(np.mean(values))
-            found.held[[index[name] for name in names]] = mean
+            splitting.held[[index[name] for name in names]] = mean
             if max(values) - min(values) <= 1e-12 * abs(mean):
                 done |= set(names)
-            terms = found.joints.setdefault(on[0], {})
+            terms = splitting.joints.setdefault(on[0], {})
             terms[symbol] = terms.get(symbol, 0.0) + mean * abs(on[1]) ** _HELD[symbol][1]
     others = [p.name for p in parameters if p.kind != "inertial" and p.name not in done]
     rest = tuple(name for name in others if chi[index[name]] != 0.0)
-    return DriveSplit(found.joints, found.held, rest)
+    return DriveSplit(splitting.joints, splitting.held, rest)
 
 
 def rest_sentences(
@@ -94,10 +94,10 @@ def rest_sentences(
     kinds: dict[str, list[str]] = {}
     table = {p.name: p for p in parameters}
     for name in split.rest:
-        one = table[name]
-        plain = one.symbol.rstrip("+-")
-        held = one.symbol != plain and plain in split.joints.get(one.owner, {})
-        words = _WORDS.get(plain, "declared term") if one.kind == "drive" else "declared term"
+        parameter = table[name]
+        plain = parameter.symbol.rstrip("+-")
+        held = parameter.symbol != plain and plain in split.joints.get(parameter.owner, {})
+        words = _WORDS.get(plain, "declared term") if parameter.kind == "drive" else "declared term"
         kinds.setdefault(f"difference of {words} between the directions" if held else words, []).append(name)
     return [f"{words}: {', '.join(names)} ({where})" for words, names in kinds.items()]
 
@@ -106,14 +106,14 @@ def _single(mechanism: Mechanism, owner: str) -> tuple[str, float] | None:
     """The only coordinate that an owner of drive terms moves with, and its ratio."""
     if owner in mechanism.coordinates:
         return owner, 1.0
-    on = next(one.on for one in mechanism.actuators if one.name == owner)
+    on = next(actuator.on for actuator in mechanism.actuators if actuator.name == owner)
     return next(iter(on.items())) if len(on) == 1 else None
 
 
 def _owned(owner: str, symbol: str, index: Mapping[str, int]) -> list[str]:
     """The parameter itself, or the pair of both directions."""
-    one = f"{symbol}_{owner}"
-    if one in index:
-        return [one]
+    single = f"{symbol}_{owner}"
+    if single in index:
+        return [single]
     pair = [f"{s}_{owner}" for s in _PAIRS.get(symbol, ())]
     return pair if pair and all(name in index for name in pair) else []

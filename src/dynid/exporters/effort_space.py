@@ -83,14 +83,14 @@ def all_motions(
         always: Payloads without which no motion was seen.
     """
 
-    def bare(one: Body) -> Body:
-        return replace(one, known={})
+    def bare(owner: Body) -> Body:
+        return replace(owner, known={})
 
     stripped = replace(
         mechanism,
         known={},
         bodies={name: bare(body) for name, body in mechanism.bodies.items()},
-        payloads={name: replace(one, known={}) for name, one in mechanism.payloads.items()},
+        payloads={name: replace(payload, known={}) for name, payload in mechanism.payloads.items()},
         rebuild=None,
     )
     model = MODELS["inverse"]
@@ -114,8 +114,8 @@ def consistent_set(space: EffortSpace) -> tuple[Float[Array, "p"] | None, str]:
     if variables.n == 0:  # every parameter is a base parameter
         return space.values.chi, ""
     for program in (_near_description(space, variables), _thickest(space, variables)):
-        found = program.solve()
-        chi = variables.chi(found.x)
+        solved = program.solve()
+        chi = variables.chi(solved.x)
         # Any y serves whose bodies are real, whatever the solver says of its optimum.
         if np.all(np.isfinite(chi)) and not faults(space, chi):
             return chi, ""
@@ -180,7 +180,7 @@ def _bodies(space: EffortSpace) -> tuple[RigidBody, ...]:
     }
     scale = float(np.median(list(masses.values()))) if masses else 1.0
     made = rigid_bodies(space.mechanism, space.parameters, {}, scale)
-    return tuple(replace(one, prior=one.ball) if one.prior is None else one for one in made)
+    return tuple(replace(body, prior=body.ball) if body.prior is None else body for body in made)
 
 
 def _drives(program: Program, space: EffortSpace, variables: StandardSpace) -> None:
@@ -230,10 +230,10 @@ def nearest_set(space: EffortSpace) -> tuple[Float[Array, "p"], float]:
     inverse = np.asarray(np.linalg.inv(U).T)
     every = StandardSpace(space.parameters, np.eye(p)[:, free], c, _bodies(space), inverse, G, target)
     for wider in _WIDER:  # a set that is very far away is found with weaker data only
-        found = nearest_consistent(replace(every, U=inverse / wider), Consistency())
-        if found.status == SOLVED:
-            return _inside(space, found.chi), found.distance * wider
-    raise InputError(f"no physically consistent robot was found: {found.reason}", remedy=REMEDY)
+        solved = nearest_consistent(replace(every, U=inverse / wider), Consistency())
+        if solved.status == SOLVED:
+            return _inside(space, solved.chi), solved.distance * wider
+    raise InputError(f"no physically consistent robot was found: {solved.reason}", remedy=REMEDY)
 
 
 def _inside(space: EffortSpace, chi: Float[Array, "p"]) -> Float[Array, "p"]:

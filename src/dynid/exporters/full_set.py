@@ -98,13 +98,13 @@ def full_set(
 
 def _chosen(space: EffortSpace, not_physical: NotPhysical) -> tuple[Float[Array, "p"], tuple[str, ...], bool]:
     """Values, what to say about them, and whether they are physical."""
-    own = space.values.chi
-    if space.estimate.estimator == "consistent" and not faults(space, own):
-        return own, (), True
+    estimated = space.values.chi
+    if space.estimate.estimator == "consistent" and not faults(space, estimated):
+        return estimated, (), True
     chi, reason = consistent_set(space)
     if chi is not None:
         return chi, (), True
-    negative = negative_values(space, own, fixed=True)
+    negative = negative_values(space, estimated, fixed=True)
     reason = ", ".join(negative) or reason
     near = None if negative and not_physical != "nearest" else nearest_set(space)
     if not_physical == "refuse" or (not_physical == "noise" and (near is None or near[1] > _NOISE)):
@@ -123,19 +123,21 @@ def _chosen(space: EffortSpace, not_physical: NotPhysical) -> tuple[Float[Array,
 
 
 def _free_notes(space: EffortSpace) -> list[str]:
-    found = []
+    notes = []
     if space.free:
         names = ", ".join(space.parameters[i].name for i in space.free)
-        found.append(f"Not determined by the data, near the values of the description: {names}.")
-    gains = [one.name for one in space.estimate.parameters if one.name.startswith(f"{GAIN}_")]
+        notes.append(f"Not determined by the data, near the values of the description: {names}.")
+    gains = [
+        parameter.name for parameter in space.estimate.parameters if parameter.name.startswith(f"{GAIN}_")
+    ]
     if gains:
-        found.append(f"Efforts are in N m or N: drive gains ({', '.join(gains)}) are part of no model.")
-    if any(one.code == "rounded-geometry" for one in space.base.notices):
-        found.append("Dimensions of the description are rounded: efforts change by as much.")
+        notes.append(f"Efforts are in N m or N: drive gains ({', '.join(gains)}) are part of no model.")
+    if any(notice.code == "rounded-geometry" for notice in space.base.notices):
+        notes.append("Dimensions of the description are rounded: efforts change by as much.")
     if space.always:
         names = ", ".join(sorted(space.always))
-        found.append(f"Payload {names} was in every log: only its sum with its carrier is determined.")
-    return found
+        notes.append(f"Payload {names} was in every log: only its sum with its carrier is determined.")
+    return notes
 
 
 # Payloads: bodies of their own, part of their carriers, or left out.
@@ -144,10 +146,10 @@ def _free_notes(space: EffortSpace) -> list[str]:
 def _carrying(estimate: Estimate, mechanism: Mechanism) -> Mechanism:
     """The robot with the payloads that the result knows or contains, and no others."""
     known = {}
-    for name, one in mechanism.payloads.items():
+    for name, payload in mechanism.payloads.items():
         identified = any(p.name.removesuffix("_R").endswith(f"_{name}") for p in estimate.parameters)
-        if identified or name in always_mounted(estimate) or len(one.known) == len(SYMBOLS):
-            known[name] = one
+        if identified or name in always_mounted(estimate) or len(payload.known) == len(SYMBOLS):
+            known[name] = payload
     return replace(mechanism, payloads=known)
 
 
@@ -170,9 +172,9 @@ def _mounted(
     if use == "merge":
         for payload in mechanism.payloads.values():
             _refuse_partial(mechanism.bodies[payload.body])
-            own, carrier = (_places(index, name) for name in (payload.name, payload.body))
+            load_rows, carrier = (_places(index, name) for name in (payload.name, payload.body))
             for values in (chi, reference):
-                values[carrier] += in_parent_frame(values[own], payload.frame.R, payload.frame.p)
+                values[carrier] += in_parent_frame(values[load_rows], payload.frame.R, payload.frame.p)
         notes = (*notes, f"Payload {', '.join(loads)} is part of its carrier.")
     else:
         _refuse_always(space)
@@ -211,18 +213,18 @@ def _regrouped(
 ) -> Estimate:
     """The estimate over the base parameters of another load; uncertainty is not carried over."""
     base = all_motions(mechanism, table)
-    found = tuple(
+    regrouped = tuple(
         ParameterEstimate(name, unit, float(value), None, None, None)
         for name, unit, value in zip(base.names, base.units, base.G @ chi, strict=True)
     )
     return replace(
         estimate,
-        parameters=found,
+        parameters=regrouped,
         covariance=np.zeros((0, 0)),
         shared=None,
         provenance={
             **estimate.provenance,
-            "inputs": [{**one, "payloads": []} for one in estimate.provenance.get("inputs", ())],
+            "inputs": [{**entry, "payloads": []} for entry in estimate.provenance.get("inputs", ())],
         },
     )
 
@@ -230,8 +232,8 @@ def _regrouped(
 def with_values(mechanism: Mechanism, values: Mapping[str, float]) -> Mechanism:
     """The mechanism with these values of standard parameters as its priors."""
 
-    def own(one: Body | Payload, symbols: Sequence[str]) -> dict[str, float]:
-        return {s: values[f"{s}_{one.name}"] for s in symbols if f"{s}_{one.name}" in values}
+    def own(owner: Body | Payload, symbols: Sequence[str]) -> dict[str, float]:
+        return {s: values[f"{s}_{owner.name}"] for s in symbols if f"{s}_{owner.name}" in values}
 
     bodies = {
         name: replace(body, prior=own(body, body.parameters)) for name, body in mechanism.bodies.items()

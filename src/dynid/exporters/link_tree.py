@@ -65,8 +65,8 @@ def link_tree(mechanism: Mechanism) -> list[Link]:
     for payload in mechanism.payloads.values():
         chi = np.array([payload.prior.get(s, payload.known.get(s, 0.0)) for s in SYMBOLS])
         place = offset[payload.body] @ payload.frame
-        name = _unique(payload.name, {one.name for one in links})
-        joint_name = _unique(f"{name}_fixed", {one.joint for one in links})
+        name = _unique(payload.name, {link.name for link in links})
+        joint_name = _unique(f"{name}_fixed", {link.joint for link in links})
         links.append(
             Link(name, joint_name, JointKind.FIXED, payload.body, place, np.zeros(3), chi, (), payload=True)
         )
@@ -80,10 +80,10 @@ def body_offsets(mechanism: Mechanism) -> dict[str, Frame]:
 
 def body_values(mechanism: Mechanism, body: str, frame: Frame) -> Float[Array, "10"] | None:
     """Ten parameters of a body in a frame in which its own is at `frame`; None: it has none."""
-    own = mechanism.bodies[body]
-    if not own.parameters:
+    described = mechanism.bodies[body]
+    if not described.parameters:
         return None
-    chi = np.array([own.prior.get(s, own.known.get(s, 0.0)) for s in SYMBOLS])
+    chi = np.array([described.prior.get(s, described.known.get(s, 0.0)) for s in SYMBOLS])
     return in_parent_frame(chi, frame.R, frame.p)
 
 
@@ -123,11 +123,11 @@ def _links(joint: Joint, placement: Frame, chi: Float[Array, "10"] | None) -> li
         return [
             Link(joint.child, joint.name, joint.kind, joint.parent, placement, axis, chi, joint.coordinates)
         ]
-    one, two = joint.coordinates
-    between = f"{joint.child}_{one.rsplit('_', 1)[-1]}"
+    first, two = joint.coordinates
+    between = f"{joint.child}_{first.rsplit('_', 1)[-1]}"
     turn = JointKind.REVOLUTE
     return [
-        Link(between, one, turn, joint.parent, placement, axis, None, (one,)),
+        Link(between, first, turn, joint.parent, placement, axis, None, (first,)),
         Link(joint.child, two, turn, between, identity_frame(), joint.axes[1], chi, (two,)),
     ]
 

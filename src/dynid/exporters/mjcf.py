@@ -50,7 +50,7 @@ def export_mjcf(estimate: Estimate, mechanism: Mechanism, folder: Path) -> Expor
     source = described.source(".xml", ".mjcf")
     file = named_file(folder, mechanism, ".xml")
     links = link_tree(mechanism)
-    groups = [one.coordinates for one in links if len(one.coordinates) == 1]
+    groups = [link.coordinates for link in links if len(link.coordinates) == 1]
     split = split_drives(mechanism, described.parameters, described.chi, tuple(_TERMS), groups)
     missing = rest_sentences(mechanism, described.parameters, split, "MJCF has no such attribute")
     files: list[Path] = [file]
@@ -93,7 +93,7 @@ def _friction_figure(file: Path, assets: Path | None) -> str:
     speeds = friction_speeds(file, assets)
     if not speeds:
         return ""
-    name = max(speeds, key=lambda one: speeds[one])
+    name = max(speeds, key=lambda joint: speeds[joint])
     return f"; full friction above {min(speeds.values()):.2g} to {speeds[name]:.2g} rad/s or m/s ({name})"
 
 
@@ -110,7 +110,7 @@ class _Edit:
     def __init__(self, described: Described, model: MjcfModel, split: DriveSplit) -> None:
         self.described, self.model, self.split = described, model, split
         self.notes: list[str] = []
-        paths = dict.fromkeys([model.file, *(one.file for one in model.root.walk())])
+        paths = dict.fromkeys([model.file, *(element.file for element in model.root.walk())])
         self.texts = {path: XmlText.read(Path(path)) for path in paths}
         self._bodies()
         self._joints()
@@ -162,10 +162,10 @@ class _Edit:
                 text.set(element.offset, "fullinertia", numbers(new))
             return
         R = read_rotation(element, owner, self.model.settings, Scope({}))
-        own = R.T @ inertia @ R
-        moments, axes = np.diag(own), np.eye(3)
-        if np.abs(own - np.diag(moments)).max() > _SAME * np.abs(own).max():
-            moments, axes = principal(own)
+        turned = R.T @ inertia @ R
+        moments, axes = np.diag(turned), np.eye(3)
+        if np.abs(turned - np.diag(moments)).max() > _SAME * np.abs(turned).max():
+            moments, axes = principal(turned)
             for key in ORIENTATIONS:
                 if key in element.attributes and key != "quat":
                     text.remove(element.offset, key)

@@ -51,8 +51,8 @@ class _Writer:
         self, mechanism: Mechanism, links: list[Link], split: DriveSplit, servos: Mapping[str, str]
     ) -> None:
         self.mechanism, self.split, self.servos = mechanism, split, servos
-        self.links = {one.name: one for one in links}
-        self.joints = {name for one in links for name in one.coordinates}
+        self.links = {link.name: link for link in links}
+        self.joints = {name for link in links for name in link.coordinates}
         self.missing: list[str] = []
         self.held: set[str] = set()
         self.offsets = body_offsets(mechanism)
@@ -71,26 +71,26 @@ class _Writer:
         """All sections, indented."""
         roots = self._nodes()
         gravity = numbers(self.mechanism.gravity)
-        found = [
+        written = [
             '<compiler angle="radian" autolimits="true"/>',
             f'<option gravity="{gravity}"/>',
             "<worldbody>",
         ]
-        found += [f"  {line}" for line in self.sites.get(BASE, [])]
+        written += [f"  {line}" for line in self.sites.get(BASE, [])]
         for node in roots:
-            found += [f"  {line}" for line in self._body(node)]
-        found.append("</worldbody>")
+            written += [f"  {line}" for line in self._body(node)]
+        written.append("</worldbody>")
         for tag in ("tendon", "equality", "actuator"):
             inside = {"tendon": self.tendons, "equality": self.equality, "actuator": self.actuators}[tag]
             if inside:
-                found += [f"<{tag}>", *(f"  {line}" for line in inside), f"</{tag}>"]
-        return [f"  {line}" for line in [*found, *self._key(roots)]]
+                written += [f"<{tag}>", *(f"  {line}" for line in inside), f"</{tag}>"]
+        return [f"  {line}" for line in [*written, *self._key(roots)]]
 
     def _nodes(self) -> list[_Node]:
         """Bodies of MuJoCo; a link without mass and with one child is part of that child."""
         nodes: dict[str, _Node] = {}
         roots: list[_Node] = []
-        count = {name: sum(one.parent == name for one in self.links.values()) for name in self.links}
+        count = {name: sum(other.parent == name for other in self.links.values()) for name in self.links}
         merged: dict[str, list[Link]] = {}
         for link in self.links.values():
             before = merged.pop(link.parent, [])
@@ -112,14 +112,14 @@ class _Writer:
         as_free = link.kind is JointKind.FREE and len(chain) == 1 and link.parent == BASE and _is_zero(pose)
         place = f'pos="{numbers(pose.p)}" quat="{numbers(quaternion_of(pose.R))}"'
         lines = [f'<body name="{attribute(_body_name(link.name))}" {place}>']
-        moves = any(one.kind is not JointKind.FIXED for one in chain)
+        moves = any(part.kind is not JointKind.FIXED for part in chain)
         if link.chi is not None or moves:
             lines.append(f"  {inertial_line(self._heavy(link, moves))}")
-        for k, one in enumerate(chain):
+        for k, part in enumerate(chain):
             after = identity_frame()
             for later in chain[k + 1 :]:
                 after = after @ later.placement
-            lines += [f"  {line}" for line in self._joint(one, after.inverse(), as_free)]
+            lines += [f"  {line}" for line in self._joint(part, after.inverse(), as_free)]
         lines += [f"  {line}" for line in self.sites.get(link.name, [])]
         for child in node.children:
             lines += [f"  {line}" for line in self._body(child)]
@@ -172,8 +172,8 @@ class _Writer:
         zero = {f"{joint.name}_qw": 1.0 for joint in robot.joints if joint.has_quaternion}
         q = np.array([[zero.get(name, 0.0) for name in robot.positions]])
         R, p = body_poses(tree_of(robot), q)
-        found = {joint.child: Frame(R[0, k], p[0, k]) for k, joint in enumerate(robot.joints)}
-        return {BASE: identity_frame(), **found}
+        poses = {joint.child: Frame(R[0, k], p[0, k]) for k, joint in enumerate(robot.joints)}
+        return {BASE: identity_frame(), **poses}
 
     def _site(self, name: str, body: str, frame: Frame) -> str:
         place = self.offsets[body] @ frame
@@ -187,7 +187,7 @@ class _Writer:
         body_a, a, fix = loop.body_a, loop.a, set(loop.fix)
         if body_a not in self.links and joint is not None and body_a != BASE:
             body_a, a, fix = joint.parent, joint.placement, set(FIXED_BY.get(joint.kind.value, ()))
-            driven = {name for one in self.mechanism.actuators for name in one.on}
+            driven = {name for actuator in self.mechanism.actuators for name in actuator.on}
             if driven & set(joint.coordinates):
                 self.missing.append(
                     f"motor of '{joint.name}', which closes a loop (an equality has no motor)"
@@ -203,14 +203,14 @@ class _Writer:
             points = [0.0] if len(fix) == 3 else [0.0, _APART]
             for k, z in enumerate(points):
                 step = Frame(np.eye(3), np.array([0.0, 0.0, z]))
-                one = self._site(f"{loop.name}_a{k}", body_a, a @ step)
+                first = self._site(f"{loop.name}_a{k}", body_a, a @ step)
                 two = self._site(f"{loop.name}_b{k}", loop.body_b, loop.b @ step)
                 more = "" if len(points) == 1 else f"_{k}"
-                self.equality.append(f'<connect name="{name}{more}" site1="{one}" site2="{two}"/>')
+                self.equality.append(f'<connect name="{name}{more}" site1="{first}" site2="{two}"/>')
         elif fix == set(FIXED_BY["weld"]):
-            one = self._site(f"{loop.name}_a", body_a, a)
+            first = self._site(f"{loop.name}_a", body_a, a)
             two = self._site(f"{loop.name}_b", loop.body_b, loop.b)
-            self.equality.append(f'<weld name="{name}" site1="{one}" site2="{two}"/>')
+            self.equality.append(f'<weld name="{name}" site1="{first}" site2="{two}"/>')
         else:
             self.held.discard(loop.name)
             fixed = ", ".join(loop.fix)
@@ -228,20 +228,20 @@ class _Writer:
     def _line(self, name: str, ends: list[tuple[str, Frame]]) -> str:
         """A spatial tendon from site to site."""
         sites = [self._site(f"{name}_{k}", body, frame) for k, (body, frame) in enumerate(ends)]
-        inner = "".join(f'<site site="{one}"/>' for one in sites)
+        inner = "".join(f'<site site="{label}"/>' for label in sites)
         self.tendons.append(f'<spatial name="{attribute(name)}">{inner}</spatial>')
         return attribute(name)
 
     def _couplings(self) -> None:
-        for one in self.mechanism.couplings:
-            if len(one.of) > 1 or one.joint not in self.joints:
-                self.missing.append(f"coupling of '{one.joint}' with several joints (MJCF couples two)")
+        for relation in self.mechanism.couplings:
+            if len(relation.of) > 1 or relation.joint not in self.joints:
+                self.missing.append(f"coupling of '{relation.joint}' with several joints (MJCF couples two)")
                 continue
-            self.held.add(one.joint)
-            ratio = next(iter(one.of.values()), 0.0)
-            other = "".join(f' joint2="{attribute(name)}"' for name in one.of)
-            poly = f"{number(one.offset)} {number(ratio)} 0 0 0"
-            self.equality.append(f'<joint joint1="{attribute(one.joint)}"{other} polycoef="{poly}"/>')
+            self.held.add(relation.joint)
+            ratio = next(iter(relation.of.values()), 0.0)
+            other = "".join(f' joint2="{attribute(name)}"' for name in relation.of)
+            poly = f"{number(relation.offset)} {number(ratio)} 0 0 0"
+            self.equality.append(f'<joint joint1="{attribute(relation.joint)}"{other} polycoef="{poly}"/>')
 
     def _cables(self) -> None:
         for cable in self.mechanism.cables:
@@ -255,28 +255,28 @@ class _Writer:
                 self.missing.append(f"fixed length {cable.length:g} m of cable '{cable.name}'")
 
     def _motors(self) -> None:
-        cables = {one.name for one in self.mechanism.cables}
-        for one in self.mechanism.actuators:
-            name = attribute(one.name)
-            if len(one.on) == 1:
-                ((joint, ratio),) = one.on.items()
+        cables = {cable.name for cable in self.mechanism.cables}
+        for actuator in self.mechanism.actuators:
+            name = attribute(actuator.name)
+            if len(actuator.on) == 1:
+                ((joint, ratio),) = actuator.on.items()
                 kind = "tendon" if joint in cables else "joint"
-                if one.name in self.servos and joint in self.joints:
-                    self.actuators.append(self.servos[one.name])
+                if actuator.name in self.servos and joint in self.joints:
+                    self.actuators.append(self.servos[actuator.name])
                     continue
                 if joint in cables | self.joints and self._is_scalar(joint):
                     gear = f' gear="{number(ratio)}"'
                     self.actuators.append(f'<motor name="{name}" {kind}="{attribute(joint)}"{gear}/>')
                     continue
-            elif all(joint in self.joints and self._is_scalar(joint) for joint in one.on):
+            elif all(joint in self.joints and self._is_scalar(joint) for joint in actuator.on):
                 inner = "".join(
                     f'<joint joint="{attribute(joint)}" coef="{number(ratio)}"/>'
-                    for joint, ratio in one.on.items()
+                    for joint, ratio in actuator.on.items()
                 )
                 self.tendons.append(f'<fixed name="{name}">{inner}</fixed>')
                 self.actuators.append(f'<motor name="{name}" tendon="{name}"/>')
                 continue
-            self.missing.append(f"motor '{one.name}' (no joint of the file has its coordinate)")
+            self.missing.append(f"motor '{actuator.name}' (no joint of the file has its coordinate)")
 
     def _is_scalar(self, coordinate: str) -> bool:
         return self.mechanism.joint_of_coordinate[coordinate].kind not in (

@@ -43,7 +43,7 @@ def export_ur(estimate: Estimate, mechanism: Mechanism, folder: Path) -> Exporte
     """NAME.payload.script: one URScript function for each payload, with `set_target_payload`."""
     lines = [f"# {' '.join(line.split())}" for line in header_lines(Described(estimate, mechanism))]
     payloads = _payloads(mechanism)
-    names = parameter_names(f"payload_{one.name}" for one in payloads)
+    names = parameter_names(f"payload_{load.name}" for load in payloads)
     for name, payload in zip(names, payloads, strict=True):
         mass, com, inertia = flange_values(payload)
         tensor = inertia[[0, 1, 2, 0, 0, 1], [0, 1, 2, 1, 2, 2]]

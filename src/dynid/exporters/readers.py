@@ -51,8 +51,8 @@ def read_back(
     rest = None if side is None else _rest(mechanism, side, split)
 
     def rows(states: TreeStates) -> Float[Array, "n d"]:
-        own = along(states, loaded.efforts(states))
-        return own if rest is None else own + rest(states)
+        modelled = along(states, loaded.efforts(states))
+        return modelled if rest is None else modelled + rest(states)
 
     def efforts(q: Any, dq: Any, ddq: Any) -> Any:
         states = tree_states(mechanism, q, dq, ddq)
@@ -107,9 +107,9 @@ def pinocchio_efforts(
     data = model.createData()
     places = _PinocchioPlaces(model, mechanism)
     damping, dry = np.zeros(model.nv), np.zeros(model.nv)
-    for name, (one, two) in friction.items():
+    for name, (viscous, two) in friction.items():
         at = model.joints[model.getJointId(name)].idx_v
-        damping[at], dry[at] = one, two
+        damping[at], dry[at] = viscous, two
 
     def efforts(states: TreeStates) -> Float[Array, "n v"]:
         f = np.zeros_like(states.dq)
@@ -139,7 +139,7 @@ class _PinocchioPlaces:
                     self.entries.append((name, q_at, v_at, model.joints[names[name]], kind))
                 q_at, v_at = q_at + nq, v_at + nv
         missing = [model.names[i] for i in range(1, model.njoints) if model.joints[i].nv]
-        missing = [name for name in missing if name not in {one[0] for one in self.entries}]
+        missing = [name for name in missing if name not in {entry[0] for entry in self.entries}]
         if missing:
             raise InputError(f"Pinocchio read joints that the robot does not have: {', '.join(missing)}")
 
@@ -251,9 +251,9 @@ def spec_for(file: Path, assets: Path | None) -> Any:
             ) from error
     spec = mujoco.MjSpec.from_file(str(file))
     for kind in ("geoms", "sensors", "skins", "meshes", "textures", "materials", "hfields"):
-        for one in list(getattr(spec, kind, ())):
-            if kind != "geoms" or one.type == mujoco.mjtGeom.mjGEOM_MESH:
-                spec.delete(one)
+        for element in list(getattr(spec, kind, ())):
+            if kind != "geoms" or element.type == mujoco.mjtGeom.mjGEOM_MESH:
+                spec.delete(element)
     for geom in spec.geoms:
         geom.material = ""
     try:
@@ -272,16 +272,16 @@ def _mujoco_places(
     model: Any, mechanism: Mechanism, ids: Mapping[str, int]
 ) -> list[tuple[int, int, int, int, int, int]]:
     """First position and velocity of each joint, here and there, and their numbers."""
-    found = []
+    listed = []
     q_at = v_at = 0
     for joint in mechanism.joints:
         for name, kind, nq, nv in _pieces(joint):
             for part, qs, vs in _mujoco_parts(model, name, kind, ids):
                 if part >= 0:
                     places = int(model.jnt_qposadr[part]), int(model.jnt_dofadr[part])
-                    found.append((q_at + qs.start, v_at + vs.start, *places, len(qs), len(vs)))
+                    listed.append((q_at + qs.start, v_at + vs.start, *places, len(qs), len(vs)))
             q_at, v_at = q_at + nq, v_at + nv
-    return found
+    return listed
 
 
 def _mujoco_parts(
@@ -315,16 +315,16 @@ def load_dynid(file: Path, mechanism: Mechanism) -> Loaded:
     def efforts(states: TreeStates) -> Float[Array, "n v"]:
         n = len(states.q)
         q, dq, ddq = np.zeros((n, len(places))), np.zeros((n, len(at))), np.zeros((n, len(at)))
-        for here, there in positions:
-            q[:, there] = states.q[:, here]
-        for here, there in common:
-            dq[:, there], ddq[:, there] = states.dq[:, here], states.ddq[:, here]
+        for ours, theirs in positions:
+            q[:, theirs] = states.q[:, ours]
+        for ours, theirs in common:
+            dq[:, theirs], ddq[:, theirs] = states.dq[:, ours], states.ddq[:, ours]
         chi = np.where([p.kind == "inertial" for p in described.parameters], described.chi, 0.0)
         W = few_states_matrix(robot, described.parameters, (q, dq, ddq))
         f = np.zeros_like(states.dq)
         rigid = W @ chi
-        for here, there in common:
-            f[:, here] = rigid[:, there]
+        for ours, theirs in common:
+            f[:, ours] = rigid[:, theirs]
         return f
 
     return Loaded("dynid's own reader, bodies only (install Pinocchio or MuJoCo for another one)", efforts)
@@ -339,4 +339,4 @@ def available(*programs: str) -> str | None:
     """The first of some packages that can be imported."""
     from importlib.util import find_spec
 
-    return next((one for one in programs if find_spec(one) is not None), None)
+    return next((package for package in programs if find_spec(package) is not None), None)

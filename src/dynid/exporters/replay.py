@@ -114,12 +114,12 @@ def described_spec(estimate: Estimate, robot: Mechanism) -> Any:
     import mujoco
 
     priors = prior_values(robot)
-    names = [one.name for one in parameter_table(robot) if one.kind == "inertial"]
+    names = [parameter.name for parameter in parameter_table(robot) if parameter.kind == "inertial"]
     if any(name not in priors for name in names):
         return None
     plain = Described(replace(estimate, provenance={}), robot)
     links = link_tree(robot)
-    groups = [one.coordinates for one in links if len(one.coordinates) == 1]
+    groups = [link.coordinates for link in links if len(link.coordinates) == 1]
     split = split_drives(robot, plain.parameters, plain.chi, ("Ia", "Fv", "Fs"), groups)
     return mujoco.MjSpec.from_string(generated(plain, links, split)[0])
 
@@ -129,8 +129,8 @@ def _compiled(spec: Any, robot: Mechanism, log: Log, law: Law | None, limits: Fl
     import mujoco
 
     spec = spec.copy()
-    for one in list(spec.actuators):
-        spec.delete(one)
+    for existing in list(spec.actuators):
+        spec.delete(existing)
     for k, actuator in enumerate(robot.actuators):
         if len(actuator.on) != 1:
             raise InputError(f"motor '{actuator.name}' is on several joints", remedy="leave out --replay")
@@ -180,9 +180,9 @@ def _by_law(spec: Any, robot: Mechanism, log: Log, law: Law, limits: Float[Array
         q0[joints] -= law.bias
         v0 = speeds[start] if speeds is not None else (servo.q[start + 1] - servo.q[start]) / log.dt
         controls = command[start : stop - 1].reshape(-1, len(joints))
-        found = _rollout(model, q_at, v_at, q0, v0, controls)[per - 1 :: per]
-        found[:, joints] += law.bias
-        miss = found - servo.q[start + 1 : stop]
+        simulated = _rollout(model, q_at, v_at, q0, v0, controls)[per - 1 :: per]
+        simulated[:, joints] += law.bias
+        miss = simulated - servo.q[start + 1 : stop]
         squares += np.sum(np.minimum(np.abs(miss), 1e3) ** 2, axis=0)
         count += len(miss)
     rms = np.sqrt(squares / max(count, 1))
@@ -202,9 +202,9 @@ def _by_efforts(spec: Any, robot: Mechanism, log: Log) -> dict[str, float]:
         tau = np.asarray(log.tau[k : k + length - 1], float)
         if not np.isfinite(tau).all():
             continue
-        found = _rollout(model, q_at, v_at, log.q[k], v0, np.repeat(tau, per, axis=0))[per - 1 :: per]
-        squares += np.sum((found - log.q[k + 1 : k + length]) ** 2, axis=0)
-        count += len(found)
+        simulated = _rollout(model, q_at, v_at, log.q[k], v0, np.repeat(tau, per, axis=0))[per - 1 :: per]
+        squares += np.sum((simulated - log.q[k + 1 : k + length]) ** 2, axis=0)
+        count += len(simulated)
     rms = np.sqrt(squares / max(count, 1))
     return dict(zip(log.position_names, rms.tolist(), strict=True))
 
@@ -239,7 +239,7 @@ def friction_speeds(file: Path, assets: Path | None = None) -> dict[str, float]:
     import mujoco
 
     model = compiled(file, assets)
-    found = {}
+    speeds = {}
     for j in range(model.njnt):
         dof = int(model.jnt_dofadr[j])
         loss = float(model.dof_frictionloss[dof])
@@ -252,5 +252,5 @@ def friction_speeds(file: Path, assets: Path | None = None) -> dict[str, float]:
         b = 2.0 / (d_max * time) if time > 0.0 else -ratio / d_max
         if b > 0.0:
             name = mujoco.mj_id2name(model, mujoco.mjtObj.mjOBJ_JOINT, j) or f"joint {j}"
-            found[name] = loss * float(model.dof_invweight0[dof]) / (d * b)
-    return found
+            speeds[name] = loss * float(model.dof_invweight0[dof]) / (d * b)
+    return speeds

@@ -16,7 +16,7 @@ def export_ros2(estimate: Estimate, mechanism: Mechanism, folder: Path) -> Expor
     """NAME.ros2.yaml: base parameters, bodies and drives below `/**: ros__parameters`."""
     described = Described(estimate, mechanism)
     file = named_file(folder, mechanism, ".ros2.yaml")
-    base = {one.name: one.value for one in estimate.parameters}
+    base = {parameter.name: parameter.value for parameter in estimate.parameters}
     lines = [f"# {' '.join(line.split())}" for line in header_lines(described)]
     lines += ["/**:", "  ros__parameters:"]
     lines += _listed("joints", [joint.name for joint in mechanism.joints if joint.coordinates])

@@ -37,13 +37,15 @@ def export_sdf(estimate: Estimate, mechanism: Mechanism, folder: Path) -> Export
     """NAME.sdf, and NAME.sdf.yaml with loops and what an SDF cannot hold."""
     described = Described(estimate, mechanism)
     links = link_tree(mechanism)
-    groups = [one.coordinates for one in links if len(one.coordinates) == 1]
+    groups = [link.coordinates for link in links if len(link.coordinates) == 1]
     split = split_drives(mechanism, described.parameters, described.chi, ("Fv", "Fs"), groups)
     file = named_file(folder, mechanism, ".sdf")
     missing = rest_sentences(mechanism, described.parameters, split, "SDF has no such element")
     missing += [f"loop '{loop.name}' (it is in {file.name}.yaml)" for loop in mechanism.loops]
-    missing += [f"cable '{one.name}' (SDF has no cables)" for one in mechanism.cables]
-    missing += [f"coupling of '{one.joint}' (it is in {file.name}.yaml)" for one in mechanism.couplings]
+    missing += [f"cable '{wire.name}' (SDF has no cables)" for wire in mechanism.cables]
+    missing += [
+        f"coupling of '{relation.joint}' (it is in {file.name}.yaml)" for relation in mechanism.couplings
+    ]
     file.write_text(_text(described, links, split), encoding="utf-8")
     side = write_sidecar(described, file, generated=True)
     load = partial(_load, file, mechanism)
@@ -160,10 +162,10 @@ def _model(file: Path) -> tuple[Any, dict[str, tuple[float, float]]]:
     }
     model = pinocchio.Model()
     friction: dict[str, tuple[float, float]] = {}
-    links = {one.get("name"): one for one in root.findall("link")}
+    links = {element.get("name"): element for element in root.findall("link")}
     # Joint of the model and place in its frame, of each link.
     carried: dict[str, tuple[int, Any]] = {_WORLD: (0, pinocchio.SE3.Identity())}
-    joints = {one.find("child").text: one for one in root.findall("joint")}
+    joints = {element.find("child").text: element for element in root.findall("joint")}
     for name, link in links.items():
         joint = joints.get(name)
         if joint is None:
@@ -199,8 +201,8 @@ def _inertia(inertial: Any) -> Any:
     tensor = np.zeros((3, 3))
     tensor[np.triu_indices(3)] = [float(inertial.find(f"inertia/{key}").text) for key in _ENTRIES]
     tensor = tensor + np.triu(tensor, 1).T
-    own = pinocchio.Inertia(float(inertial.find("mass").text), np.zeros(3), tensor)
-    return own.se3Action(pose)
+    centred = pinocchio.Inertia(float(inertial.find("mass").text), np.zeros(3), tensor)
+    return centred.se3Action(pose)
 
 
 def _se3(text: str) -> Any:

@@ -148,28 +148,28 @@ def _over(mechanism: Mechanism, held: Collection[str]) -> dict[str, Any]:
     document["gravity"] = [float(x) for x in mechanism.gravity]
     offsets = body_offsets(mechanism)
     sections = {
-        "loops": [_loop(mechanism, one, offsets) for one in mechanism.loops if one.name not in held],
-        "cables": [_cable(one, offsets) for one in mechanism.cables if one.name not in held],
+        "loops": [_loop(mechanism, loop, offsets) for loop in mechanism.loops if loop.name not in held],
+        "cables": [_cable(wire, offsets) for wire in mechanism.cables if wire.name not in held],
         "couplings": [
-            {"joint": one.joint, "of": _plain(one.of), "offset": float(one.offset)}
-            for one in mechanism.couplings
-            if one.joint not in held
+            {"joint": coupling.joint, "of": _plain(coupling.of), "offset": float(coupling.offset)}
+            for coupling in mechanism.couplings
+            if coupling.joint not in held
         ],
     }
     document |= {key: listed for key, listed in sections.items() if listed}
     document["measured"] = list(mechanism.measured)
     document["actuators"] = [
-        one.name
-        if one.on == {one.name: 1.0} or one.name in {cable.name for cable in mechanism.cables}
-        else {"name": one.name, "on": _plain(one.on)}
-        for one in mechanism.actuators
+        actuator.name
+        if actuator.on == {actuator.name: 1.0} or actuator.name in {cable.name for cable in mechanism.cables}
+        else {"name": actuator.name, "on": _plain(actuator.on)}
+        for actuator in mechanism.actuators
     ]
     if mechanism.stribeck:
         document["stribeck"] = _plain(mechanism.stribeck)
     if mechanism.terms:
         document["terms"] = [
-            {"name": one.name, "joint": one.joint, "expression": one.expression.text}
-            for one in mechanism.terms
+            {"name": term.name, "joint": term.joint, "expression": term.expression.text}
+            for term in mechanism.terms
         ]
     if mechanism.start:
         document["start"] = _plain(mechanism.start)

@@ -49,12 +49,12 @@ def export_urdf(estimate: Estimate, mechanism: Mechanism, folder: Path) -> Expor
         described.parameters,
         described.chi,
         ("Fv", "Fs"),
-        [one.coordinates for one in links if one.coordinates],
+        [link.coordinates for link in links if link.coordinates],
     )
     file = named_file(folder, mechanism, ".urdf")
     missing = rest_sentences(mechanism, described.parameters, split, "URDF has no such attribute")
     missing += [f"loop '{loop.name}' (URDF is a tree; it is in {file.name}.yaml)" for loop in mechanism.loops]
-    missing += [f"cable '{one.name}' (URDF has no cables)" for one in mechanism.cables]
+    missing += [f"cable '{wire.name}' (URDF has no cables)" for wire in mechanism.cables]
     if source is None:
         file.write_text(_generated(described, links, split), encoding="utf-8")
     else:
@@ -62,7 +62,7 @@ def export_urdf(estimate: Estimate, mechanism: Mechanism, folder: Path) -> Expor
         file.write_bytes(_edited(described, model, split))
         described.difference(source, file)
         missing += described.rounded_angles()
-    mimics = [one.joint for one in mechanism.couplings if len(one.of) == 1]
+    mimics = [coupling.joint for coupling in mechanism.couplings if len(coupling.of) == 1]
     side = write_sidecar(described, file, generated=source is None, held=mimics)
     load = partial(_load, file, mechanism)
     return Exported(
@@ -181,7 +181,7 @@ def _generated(described: Described, links: list[Link], split: DriveSplit) -> st
 
 
 def _refuse_balls(links: list[Link]) -> None:
-    balls = [one.joint for one in links if one.kind is JointKind.SPHERICAL]
+    balls = [link.joint for link in links if link.kind is JointKind.SPHERICAL]
     if balls:
         raise InputError(
             f"URDF has no spherical joint: {', '.join(balls)}", remedy="export to mjcf or sdf instead"

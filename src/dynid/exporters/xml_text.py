@@ -84,46 +84,46 @@ class XmlText:
     def set(self, offset: int, name: str, value: str) -> None:
         """Change an attribute, or add it behind the others."""
         tag = self._tag(offset)
-        for found in _ATTRIBUTE.finditer(tag):
-            if found[2] == name.encode():
-                low, high = offset + found.start(3) + 1, offset + found.end(3) - 1
-                quote = found[3][:1].decode()
+        for match in _ATTRIBUTE.finditer(tag):
+            if match[2] == name.encode():
+                low, high = offset + match.start(3) + 1, offset + match.end(3) - 1
+                quote = match[3][:1].decode()
                 text = attribute(value) if quote == '"' else attribute(value).replace("'", "&apos;")
                 if self.data[low:high] != text.encode():
                     self._edits.append((low, high, text.encode()))
                 return
-        at = offset + max((one.end() for one in _ATTRIBUTE.finditer(tag)), default=_name_end(tag))
+        at = offset + max((attr.end() for attr in _ATTRIBUTE.finditer(tag)), default=_name_end(tag))
         self._edits.append((at, at, f' {name}="{attribute(value)}"'.encode()))
 
     def rename(self, offset: int, old: str, new: str) -> None:
         """Another name for an attribute."""
-        for found in _ATTRIBUTE.finditer(self._tag(offset)):
-            if found[2] == old.encode():
-                self._edits.append((offset + found.start(2), offset + found.end(2), new.encode()))
+        for match in _ATTRIBUTE.finditer(self._tag(offset)):
+            if match[2] == old.encode():
+                self._edits.append((offset + match.start(2), offset + match.end(2), new.encode()))
 
     def remove(self, offset: int, name: str) -> None:
         """Take an attribute out, with the space before it."""
-        for found in _ATTRIBUTE.finditer(self._tag(offset)):
-            if found[2] == name.encode():
-                self._edits.append((offset + found.start(), offset + found.end(), b""))
+        for match in _ATTRIBUTE.finditer(self._tag(offset)):
+            if match[2] == name.encode():
+                self._edits.append((offset + match.start(), offset + match.end(), b""))
 
     def insert(self, offset: int, lines: list[str], *, first: bool) -> None:
         """Add lines as the first or the last child of an element, indented as its children are."""
         tag = self._tag(offset)
-        own = self._indent(offset)
-        inner = self._indent(self._children[offset]) if offset in self._children else own + "  "
+        indent = self._indent(offset)
+        inner = self._indent(self._children[offset]) if offset in self._children else indent + "  "
         body = "".join(f"\n{inner}{line}" for line in lines)
         after = offset + len(tag)
         if tag.endswith(b"/>"):
             name = tag[1 : _name_end(tag)].decode()
             cut = after - 2 - (len(tag[:-2]) - len(tag[:-2].rstrip()))
-            self._edits.append((cut, after, f">{body}\n{own}</{name}>".encode()))
+            self._edits.append((cut, after, f">{body}\n{indent}</{name}>".encode()))
         elif first:
             self._edits.append((after, after, body.encode()))
         else:
             end = self._ends[offset]
             stop = len(self.data[:end].rstrip())
-            tail = b"" if self.data[stop:end].strip(b" \t") else f"\n{own}".encode()
+            tail = b"" if self.data[stop:end].strip(b" \t") else f"\n{indent}".encode()
             self._edits.append(
                 (stop, stop, body.encode() + (tail if b"\n" not in self.data[stop:end] else b""))
             )
@@ -137,15 +137,15 @@ class XmlText:
         """The text with all changes."""
         data = self.data
         newline = b"\r\n" if b"\r\n" in data else b"\n"
-        for low, high, new in sorted(self._edits, key=lambda one: (one[0], one[1]), reverse=True):
+        for low, high, new in sorted(self._edits, key=lambda edit: (edit[0], edit[1]), reverse=True):
             data = data[:low] + new.replace(b"\n", newline) + data[high:]
         return data
 
     def _tag(self, offset: int) -> bytes:
-        found = _TAG.match(self.data, offset)
-        if found is None:
+        start_tag = _TAG.match(self.data, offset)
+        if start_tag is None:
             raise InputError("an element is not where the parser saw it", remedy="report this file")
-        return found[0]
+        return start_tag[0]
 
     def _indent(self, offset: int) -> str:
         """White space before an element in its line; empty if something else is before it."""

@@ -62,14 +62,14 @@ def assembly_of(mechanism: Mechanism, near: Mechanism | None = None) -> Assembly
     """
     # An assembly keeps these parts alive: no other object has their identities while it is here.
     parts = tuple(id(getattr(mechanism, name)) for name in _MOTION)
-    found = _KEPT.pop(parts, None)
-    if found is None:
+    assembled = _KEPT.pop(parts, None)
+    if assembled is None:
         beside = assembly_of(near) if near is not None and near.is_closed else None
-        found = Assembly(mechanism, beside)
+        assembled = Assembly(mechanism, beside)
         while len(_KEPT) >= _MOST_KEPT:
             _KEPT.pop(next(iter(_KEPT)), None)
-    _KEPT[parts] = found
-    return found
+    _KEPT[parts] = assembled
+    return assembled
 
 
 class Assembly:
@@ -214,12 +214,12 @@ class Assembly:
     def _new_tracker(self, sensors: Sensors) -> Tracker | None:
         if sensors.count < self.dof or self.dof == 0:
             return None
-        found = self._planned(sensors, self.samples)
+        tracker = self._planned(sensors, self.samples)
         still = np.zeros((1, sensors.count))
-        if found is not None and not np.isfinite(found.rates(self.start[None], still, still)[1]).all():
+        if tracker is not None and not np.isfinite(tracker.rates(self.start[None], still, still)[1]).all():
             # A pivot may vanish at the start pose, where angles are zero: it must be included.
-            found = self._planned(sensors, np.vstack([self.samples, self.start]))
-        return found
+            tracker = self._planned(sensors, np.vstack([self.samples, self.start]))
+        return tracker
 
     def _planned(self, sensors: Sensors, poses: Float[Array, "n q"]) -> Tracker | None:
         A = self.closure.values(poses).A
@@ -262,8 +262,8 @@ class Assembly:
     def gaps(self, q: Float[Array, "n q"]) -> Float[Array, "n"]:
         """Largest closure residual of each pose, in [m] or [rad]."""
         parts = (q[at : at + _TILE] for at in range(0, len(q), _TILE))
-        found = [np.abs(self.closure.values(part).f).max(axis=1, initial=0.0) for part in parts]
-        return np.concatenate([np.zeros(0), *found])
+        residuals = [np.abs(self.closure.values(part).f).max(axis=1, initial=0.0) for part in parts]
+        return np.concatenate([np.zeros(0), *residuals])
 
     def walk(
         self, rng: np.random.Generator, n: int, reach: float = 1.0, steps: int = 6
@@ -364,9 +364,9 @@ class Assembly:
         near = near[self._regular(near)]
         if not len(near):
             return ()
-        there = self._rank(self.start[None])
+        start_rank = self._rank(self.start[None])
         self.start = straightest(self.closure, self.start, near, self.margin(near))
-        return (singular_start(self.closure, self.start, there, self.rank),)
+        return (singular_start(self.closure, self.start, start_rank, self.rank),)
 
     def _regular(self, q: Float[Array, "n q"]) -> Bool[Array, "n"]:
         """Whether A has its full rank at poses, and clearly so."""

@@ -50,8 +50,10 @@ def cable_jacobian(mechanism: Mechanism, q: Float[Array, "n q"]) -> Float[Array,
     closure = Closure(mechanism)
     rows = [closure.names.index(cable.name) for cable in mechanism.cables]
     A = closure.values(q).A[:, rows].copy()
-    own = [mechanism.coordinates.index(cable.name) for cable in mechanism.cables if cable.length is None]
-    A[:, :, own] = 0.0
+    length_columns = [
+        mechanism.coordinates.index(cable.name) for cable in mechanism.cables if cable.length is None
+    ]
+    A[:, :, length_columns] = 0.0
     return A
 
 

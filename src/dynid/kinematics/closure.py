@@ -149,11 +149,11 @@ def moved(mechanism: Mechanism, q: Float[Array, "n q"], step: Float[Array, "n v"
     if not any(joint.has_quaternion for joint in mechanism.joints):
         return q + step
     at_q, at_v, quaternions = _places(mechanism)
-    found = np.array(q)
-    found[:, at_q] += step[:, at_v]
+    positions = np.array(q)
+    positions[:, at_q] += step[:, at_v]
     for p, v in quaternions:
-        found[:, p : p + 4] = _turned(q[:, p : p + 4], step[:, v : v + 3])
-    return found
+        positions[:, p : p + 4] = _turned(q[:, p : p + 4], step[:, v : v + 3])
+    return positions
 
 
 _PLACES: WeakKeyDictionary[Mechanism, tuple[list[int], list[int], list[tuple[int, int]]]] = (
@@ -197,52 +197,52 @@ def _turned(q: Float[Array, "n 4"], turn: Float[Array, "n 3"]) -> Float[Array, "
 
 
 def _equations(mechanism: Mechanism) -> tuple[_Equation, ...]:
-    found: list[_Equation] = []
+    equations: list[_Equation] = []
     for i, loop in enumerate(mechanism.loops):
-        found += _loop_equations(i, loop)
-    found += _cable_equations(mechanism)
+        equations += _loop_equations(i, loop)
+    equations += _cable_equations(mechanism)
     for coupling in mechanism.couplings:
         terms = tuple(
             (mechanism.positions.index(name), mechanism.coordinates.index(name), -ratio)
             for name, ratio in {coupling.joint: -1.0, **coupling.of}.items()
         )
-        found.append(_Linear(terms, coupling.offset))
-    return tuple(found)
+        equations.append(_Linear(terms, coupling.offset))
+    return tuple(equations)
 
 
 def _cable_equations(mechanism: Mechanism) -> list[_Equation]:
     """One equation per cable, then one per swivel encoder; they are numbered as loops after the others."""
-    found: list[_Equation] = []
+    equations: list[_Equation] = []
     first = len(mechanism.loops)
 
     def coordinate(name: str) -> tuple[int, int]:
         return mechanism.positions.index(name), mechanism.coordinates.index(name)
 
     for i, cable in enumerate(mechanism.cables):
-        own = coordinate(cable.name) if cable.length is None else None
-        found.append(_Cable(first + i, CABLE, cable.radius, cable.length or 0.0, own))
+        length_at = coordinate(cable.name) if cable.length is None else None
+        equations.append(_Cable(first + i, CABLE, cable.radius, cable.length or 0.0, length_at))
     first += len(mechanism.cables)
     for i, swivel in enumerate(mechanism.swivels):
-        found.append(_Cable(first + i, SWIVEL, 0.0, 0.0, coordinate(swivel.name)))
-    return found
+        equations.append(_Cable(first + i, SWIVEL, 0.0, 0.0, coordinate(swivel.name)))
+    return equations
 
 
 def _loop_equations(i: int, loop: Loop) -> list[_Equation]:
     if loop.length is not None:
         return [_Rod(i, loop.length)]
-    found: list[_Equation] = [_Along(i, _AXES[name]) for name in ("x", "y", "z") if name in loop.fix]
+    equations: list[_Equation] = [_Along(i, _AXES[name]) for name in ("x", "y", "z") if name in loop.fix]
     fixed = [_AXES[name] for name in ("rx", "ry", "rz") if name in loop.fix]
     if len(fixed) == 3:
         for k in range(3):
             j, m = (k + 1) % 3, (k + 2) % 3
-            found.append(_Normal(i, ((0.5, m, j), (-0.5, j, m))))
+            equations.append(_Normal(i, ((0.5, m, j), (-0.5, j, m))))
     elif len(fixed) == 2:
         free = ({0, 1, 2} - set(fixed)).pop()
-        found += [_Normal(i, ((1.0, axis, free),)) for axis in fixed]
+        equations += [_Normal(i, ((1.0, axis, free),)) for axis in fixed]
     elif len(fixed) == 1:
         first, second = sorted({0, 1, 2} - set(fixed))
-        found.append(_Normal(i, ((1.0, first, second),)))
-    return found
+        equations.append(_Normal(i, ((1.0, first, second),)))
+    return equations
 
 
 def _names(mechanism: Mechanism) -> list[str]:
@@ -274,25 +274,34 @@ def _loop_tables(
     """
     links, frames = _loop_frames(tree, mechanism)
     rows = tree.coordinate_links()
-    of_loop = [[c for c, one in enumerate(equations) if _loop_of(one) == i] for i in range(len(links) // 2)]
+    of_loop = [
+        [c for c, equation in enumerate(equations) if _loop_of(equation) == i] for i in range(len(links) // 2)
+    ]
     first_coordinate, first_equation, first_entry, moving = [0], [0], [0], []
     entries: list[tuple[int, int]] = []
-    for i, own in enumerate(of_loop):
+    for i, loop_rows in enumerate(of_loop):
         chains = [set(tree.ancestors(links[2 * i + side])) for side in (0, 1)]
         for side, sign in ((1, 1.0), (0, -1.0)):
             for column, (link, axis, slides) in enumerate(rows):
                 if link in chains[side] - chains[1 - side]:
                     moving.append((link, axis, slides, sign))
-                    entries += [(row, column) for row in own]
-        entries += [(row, one.own[1]) for row in own if isinstance(one := equations[row], _Cable) and one.own]
+                    entries += [(row, column) for row in loop_rows]
+        entries += [
+            (row, equation.own[1])
+            for row in loop_rows
+            if isinstance(equation := equations[row], _Cable) and equation.own
+        ]
         first_coordinate.append(len(moving))
-        first_equation.append(first_equation[-1] + len(own))
+        first_equation.append(first_equation[-1] + len(loop_rows))
         first_entry.append(len(entries))
     counts = (first_coordinate, first_equation, first_entry)
     tables: list[Array] = [np.array(links, dtype=np.int64), np.array(frames).reshape(-1, 12)]
     tables += [np.array(x, dtype=np.int64) for x in counts]
-    tables += [np.array([one[k] for one in moving], dtype=np.int64) for k in (0, 1)]
-    tables += [np.array([one[2] for one in moving], dtype=bool), np.array([one[3] for one in moving], float)]
+    tables += [np.array([mover[k] for mover in moving], dtype=np.int64) for k in (0, 1)]
+    tables += [
+        np.array([mover[2] for mover in moving], dtype=bool),
+        np.array([mover[3] for mover in moving], float),
+    ]
     return tuple(tables), entries
 
 
@@ -318,23 +327,23 @@ def _loop_frames(tree: Tree, mechanism: Mechanism) -> tuple[list[int], list[Floa
 
 def _ends(mechanism: Mechanism) -> list[tuple[str, Frame]]:
     """Body and frame of both ends of loops, cables and the cables of swivel encoders."""
-    found = []
+    end_frames = []
     for loop in mechanism.loops:
-        found += [(loop.body_a, loop.a), (loop.body_b, loop.b)]
+        end_frames += [(loop.body_a, loop.a), (loop.body_b, loop.b)]
     named = {cable.name: cable for cable in mechanism.cables}
     for cable in (*mechanism.cables, *(named[swivel.cable] for swivel in mechanism.swivels)):
-        found += [(cable.body_from, cable.entry), (cable.body_to, cable.attachment)]
-    return found
+        end_frames += [(cable.body_from, cable.entry), (cable.body_to, cable.attachment)]
+    return end_frames
 
 
 def _equation_tables(equations: Sequence[_Equation]) -> tuple[Array, ...]:
     """Kind, axis, length, terms, radius and own coordinate of the equations, without couplings."""
-    own = [one for one in equations if not isinstance(one, _Linear)]
-    kind, axis = np.full(len(own), NORMAL), np.zeros(len(own), dtype=np.int64)
-    length, first = np.ones(len(own)), [0]
-    radius, position = np.zeros(len(own)), np.full(len(own), -1)
+    closures = [candidate for candidate in equations if not isinstance(candidate, _Linear)]
+    kind, axis = np.full(len(closures), NORMAL), np.zeros(len(closures), dtype=np.int64)
+    length, first = np.ones(len(closures)), [0]
+    radius, position = np.zeros(len(closures)), np.full(len(closures), -1)
     terms: list[tuple[float, int, int]] = []
-    for c, equation in enumerate(own):
+    for c, equation in enumerate(closures):
         if isinstance(equation, _Along):
             kind[c], axis[c] = ALONG, equation.axis
         elif isinstance(equation, _Rod):

@@ -71,8 +71,8 @@ def closure_tile(state, loops, equations, linear, q, f, entries, work):
             )
         at = n_first[loop]
         for j in range(c_first[loop], c_first[loop + 1]):
-            own = _link(state, c_link[j])
-            _relative(own, b, c_axis[j], c_slides[j], c_sign[j], u)
+            link_state = _link(state, c_link[j])
+            _relative(link_state, b, c_axis[j], c_slides[j], c_sign[j], u)
             axis, sign = c_axis[j], 0.0 if c_slides[j] else c_sign[j]
             for c in range(count):
                 entry = entries[at * LANES : (at + 1) * LANES]
@@ -82,9 +82,9 @@ def closure_tile(state, loops, equations, linear, q, f, entries, work):
                 else:
                     for k in range(LANES):
                         entry[k] = sign * (
-                            vector[k] * own[axis * LANES + k]
-                            + vector[LANES + k] * own[(3 + axis) * LANES + k]
-                            + vector[2 * LANES + k] * own[(6 + axis) * LANES + k]
+                            vector[k] * link_state[axis * LANES + k]
+                            + vector[LANES + k] * link_state[(3 + axis) * LANES + k]
+                            + vector[2 * LANES + k] * link_state[(6 + axis) * LANES + k]
                         )
                 at += 1
         for c in range(count):
@@ -118,19 +118,19 @@ def _dot(x, y, out):
 
 
 @inner
-def _relative(own, b, axis, slides, sign, u):
+def _relative(link, b, axis, slides, sign, u):
     """Motion of the origin of b relative to a for a unit rate of a coordinate."""
     for k in range(LANES):
-        zx, zy = sign * own[axis * LANES + k], sign * own[(3 + axis) * LANES + k]
-        zz = sign * own[(6 + axis) * LANES + k]
+        zx, zy = sign * link[axis * LANES + k], sign * link[(3 + axis) * LANES + k]
+        zz = sign * link[(6 + axis) * LANES + k]
         if slides:
             u[k] = zx
             u[LANES + k] = zy
             u[2 * LANES + k] = zz
         else:
-            x = b[PX * LANES + k] - own[PX * LANES + k]
-            y = b[PY * LANES + k] - own[PY * LANES + k]
-            z = b[PZ * LANES + k] - own[PZ * LANES + k]
+            x = b[PX * LANES + k] - link[PX * LANES + k]
+            y = b[PY * LANES + k] - link[PY * LANES + k]
+            z = b[PZ * LANES + k] - link[PZ * LANES + k]
             u[k] = zy * z - zz * y
             u[LANES + k] = zz * x - zx * z
             u[2 * LANES + k] = zx * y - zy * x
@@ -275,11 +275,11 @@ def _sum(x, y):
 
 
 @inlined
-def _axis_rates(own, axis, k):
+def _axis_rates(link, axis, k):
     """An axis of a frame, with its first and second time derivative."""
-    x, y, z = own[axis * LANES + k], own[(3 + axis) * LANES + k], own[(6 + axis) * LANES + k]
-    wx, wy, wz = own[WX * LANES + k], own[WY * LANES + k], own[WZ * LANES + k]
-    bx, by, bz = own[DWX * LANES + k], own[DWY * LANES + k], own[DWZ * LANES + k]
+    x, y, z = link[axis * LANES + k], link[(3 + axis) * LANES + k], link[(6 + axis) * LANES + k]
+    wx, wy, wz = link[WX * LANES + k], link[WY * LANES + k], link[WZ * LANES + k]
+    bx, by, bz = link[DWX * LANES + k], link[DWY * LANES + k], link[DWZ * LANES + k]
     vx, vy, vz = wy * z - wz * y, wz * x - wx * z, wx * y - wy * x
     sx, sy = by * z - bz * y + wy * vz - wz * vy, bz * x - bx * z + wz * vx - wx * vz
     sz = bx * y - by * x + wx * vy - wy * vx

@@ -111,7 +111,7 @@ def _pivots(A: Float[Array, "n c r"]) -> list[tuple[int, int]] | None:
     """Row and column of each pivot: large enough at every pose, and of those the one with least fill-in."""
     V = A / np.maximum(np.abs(A).max(axis=(1, 2), keepdims=True), 1e-300)
     rows, columns = np.ones(V.shape[1], dtype=bool), np.ones(V.shape[2], dtype=bool)
-    found: list[tuple[int, int]] = []
+    pivots: list[tuple[int, int]] = []
     while columns.any():
         size = np.where(np.outer(rows, columns)[None], np.abs(V), 0.0)
         live = size.max(axis=0) > _NOTHING
@@ -120,12 +120,12 @@ def _pivots(A: Float[Array, "n c r"]) -> list[tuple[int, int]] | None:
         if quality.max() < 1e-6:
             return None
         row, column = _cheapest(live, quality, min(_PIVOT, float(quality.max())))
-        found.append((row, column))
+        pivots.append((row, column))
         part = V[:, :, column] / V[:, row, column][:, None]
         part[:, row] = 0.0
         V = V - part[:, :, None] * V[:, row][:, None, :]
         rows[row] = columns[column] = False
-    return found
+    return pivots
 
 
 def _cheapest(live: Bool[Array, "c r"], quality: Float[Array, "c r"], least: float) -> tuple[int, int]:

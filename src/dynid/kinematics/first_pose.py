@@ -24,10 +24,10 @@ _MOST_LOOPS = 24  # for the search of contradicting loops: each costs one more s
 
 def first_pose(mechanism: Mechanism, closure: Closure) -> Float[Array, "q"]:
     """A closed pose near the description's start, by damped least squares; an error if there is none."""
-    found = _search(mechanism, closure)
-    if found is None:
+    closed_pose = _search(mechanism, closure)
+    if closed_pose is None:
         raise _not_assembled(mechanism, closure)
-    return found
+    return closed_pose
 
 
 def _search(mechanism: Mechanism, closure: Closure) -> Float[Array, "q"] | None:
@@ -35,10 +35,10 @@ def _search(mechanism: Mechanism, closure: Closure) -> Float[Array, "q"] | None:
     rng = np.random.default_rng(_SEED)
     for attempt in range(_ATTEMPTS):
         trial = q if attempt == 0 else moved(mechanism, q, 0.3 * rng.normal(size=(1, closure.tree.n_v)))
-        found = damped(closure, mechanism, trial)
-        closed = np.abs(closure.values(found).f).max(initial=0.0) < CLOSED
-        if closed and not closure.turned_over(found).any():
-            return np.asarray(found[0])
+        pose = damped(closure, mechanism, trial)
+        closed = np.abs(closure.values(pose).f).max(initial=0.0) < CLOSED
+        if closed and not closure.turned_over(pose).any():
+            return np.asarray(pose[0])
     return None
 
 
@@ -76,7 +76,7 @@ def _not_assembled(mechanism: Mechanism, closure: Closure) -> InputError:
 
 
 def _closures(mechanism: Mechanism) -> str:
-    kinds = [name for name, own in (("loops", mechanism.loops), ("cables", mechanism.cables)) if own]
+    kinds = [name for name, parts in (("loops", mechanism.loops), ("cables", mechanism.cables)) if parts]
     return " and ".join(kinds) or "closures"
 
 
@@ -90,7 +90,7 @@ def contradicting(mechanism: Mechanism) -> tuple[str, ...]:
     if len(loops) > _MOST_LOOPS:
         return ()
     for loop in mechanism.loops:
-        rest = tuple(one for one in loops if one is not loop)
+        rest = tuple(kept for kept in loops if kept is not loop)
         if not rest:
             break
         fewer = replace(mechanism, loops=rest)

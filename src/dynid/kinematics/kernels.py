@@ -64,8 +64,8 @@ def link_states(parent, kind, q_start, v_start, placement, gravity, q, dq, ddq, 
     vs = np.empty(6 * LANES, q.dtype)
     for i in range(parent.size):
         up = state[(parent[i] + 1) * LINK * LANES : (parent[i] + 2) * LINK * LANES]
-        own = state[(i + 1) * LINK * LANES : (i + 2) * LINK * LANES]
-        carry(up, own, placement[i])
+        child = state[(i + 1) * LINK * LANES : (i + 2) * LINK * LANES]
+        carry(up, child, placement[i])
         if kind[i] == 0:
             continue
         n_q, n_v = (4, 3) if kind[i] == 3 else (1, 1)
@@ -77,11 +77,11 @@ def link_states(parent, kind, q_start, v_start, placement, gravity, q, dq, ddq, 
                 vs[k * LANES + lane] = dq[sample, v_start[i] + k]
                 vs[(3 + k) * LANES + lane] = ddq[sample, v_start[i] + k]
         if kind[i] == 1:
-            _turn(own, qs, vs)
+            _turn(child, qs, vs)
         elif kind[i] == 2:
-            _slide(own, qs, vs)
+            _slide(child, qs, vs)
         else:
-            _orient(own, qs, vs)
+            _orient(child, qs, vs)
 
 
 @inner
@@ -100,8 +100,8 @@ def pose_states(parent, kind, q_start, placement, q, state):
     qs = np.empty(4 * LANES, q.dtype)
     for i in range(parent.size):
         up = state[(parent[i] + 1) * LINK * LANES : (parent[i] + 2) * LINK * LANES]
-        own = state[(i + 1) * LINK * LANES : (i + 2) * LINK * LANES]
-        carry_pose(up, own, placement[i])
+        child = state[(i + 1) * LINK * LANES : (i + 2) * LINK * LANES]
+        carry_pose(up, child, placement[i])
         if kind[i] == 0:
             continue
         n_q = 4 if kind[i] == 3 else 1
@@ -109,11 +109,11 @@ def pose_states(parent, kind, q_start, placement, q, state):
         for k in range(n_q * LANES):
             qs[k] = q[at + k]
         if kind[i] == 1:
-            _turn_pose(own, qs)
+            _turn_pose(child, qs)
         elif kind[i] == 2:
-            _slide_pose(own, qs)
+            _slide_pose(child, qs)
         else:
-            _orient_pose(own, qs)
+            _orient_pose(child, qs)
 
 
 @inner
@@ -165,69 +165,69 @@ def carry(up, own, frame):
 
 
 @inner
-def _turn_pose(own, qs):
+def _turn_pose(link, qs):
     """A revolute joint about the frame's z."""
     cos_sin(qs)
     for k in range(LANES):
         c, s = qs[k], qs[LANES + k]
         for row in range(3):
-            x, y = own[3 * row * LANES + k], own[(3 * row + 1) * LANES + k]
-            own[3 * row * LANES + k] = c * x + s * y
-            own[(3 * row + 1) * LANES + k] = c * y - s * x
+            x, y = link[3 * row * LANES + k], link[(3 * row + 1) * LANES + k]
+            link[3 * row * LANES + k] = c * x + s * y
+            link[(3 * row + 1) * LANES + k] = c * y - s * x
 
 
 @inner
-def _turn(own, qs, vs):
+def _turn(link, qs, vs):
     """A revolute joint and its rates."""
-    _turn_pose(own, qs)
+    _turn_pose(link, qs)
     for k in range(LANES):
         rate, accel = vs[k], vs[3 * LANES + k]
-        zx, zy, zz = own[R02 * LANES + k], own[R12 * LANES + k], own[R22 * LANES + k]
-        wx, wy, wz = own[WX * LANES + k], own[WY * LANES + k], own[WZ * LANES + k]
-        own[WX * LANES + k] = wx + zx * rate
-        own[WY * LANES + k] = wy + zy * rate
-        own[WZ * LANES + k] = wz + zz * rate
-        own[DWX * LANES + k] += zx * accel + (wy * zz - wz * zy) * rate
-        own[DWY * LANES + k] += zy * accel + (wz * zx - wx * zz) * rate
-        own[DWZ * LANES + k] += zz * accel + (wx * zy - wy * zx) * rate
+        zx, zy, zz = link[R02 * LANES + k], link[R12 * LANES + k], link[R22 * LANES + k]
+        wx, wy, wz = link[WX * LANES + k], link[WY * LANES + k], link[WZ * LANES + k]
+        link[WX * LANES + k] = wx + zx * rate
+        link[WY * LANES + k] = wy + zy * rate
+        link[WZ * LANES + k] = wz + zz * rate
+        link[DWX * LANES + k] += zx * accel + (wy * zz - wz * zy) * rate
+        link[DWY * LANES + k] += zy * accel + (wz * zx - wx * zz) * rate
+        link[DWZ * LANES + k] += zz * accel + (wx * zy - wy * zx) * rate
 
 
 @inner
-def _slide_pose(own, qs):
+def _slide_pose(link, qs):
     """A prismatic joint along the frame's z."""
     for k in range(LANES):
-        own[PX * LANES + k] += own[R02 * LANES + k] * qs[k]
-        own[PY * LANES + k] += own[R12 * LANES + k] * qs[k]
-        own[PZ * LANES + k] += own[R22 * LANES + k] * qs[k]
+        link[PX * LANES + k] += link[R02 * LANES + k] * qs[k]
+        link[PY * LANES + k] += link[R12 * LANES + k] * qs[k]
+        link[PZ * LANES + k] += link[R22 * LANES + k] * qs[k]
 
 
 @inner
-def _slide(own, qs, vs):
+def _slide(link, qs, vs):
     """A prismatic joint and its rates."""
-    _slide_pose(own, qs)
+    _slide_pose(link, qs)
     for k in range(LANES):
         travel, rate, accel = qs[k], vs[k], vs[3 * LANES + k]
-        zx, zy, zz = own[R02 * LANES + k], own[R12 * LANES + k], own[R22 * LANES + k]
-        wx, wy, wz = own[WX * LANES + k], own[WY * LANES + k], own[WZ * LANES + k]
-        bx, by, bz = own[DWX * LANES + k], own[DWY * LANES + k], own[DWZ * LANES + k]
+        zx, zy, zz = link[R02 * LANES + k], link[R12 * LANES + k], link[R22 * LANES + k]
+        wx, wy, wz = link[WX * LANES + k], link[WY * LANES + k], link[WZ * LANES + k]
+        bx, by, bz = link[DWX * LANES + k], link[DWY * LANES + k], link[DWZ * LANES + k]
         x, y, z = zx * travel, zy * travel, zz * travel
         cx, cy, cz = wy * z - wz * y, wz * x - wx * z, wx * y - wy * x
-        own[VX * LANES + k] += cx + zx * rate
-        own[VY * LANES + k] += cy + zy * rate
-        own[VZ * LANES + k] += cz + zz * rate
-        own[AX * LANES + k] += (
+        link[VX * LANES + k] += cx + zx * rate
+        link[VY * LANES + k] += cy + zy * rate
+        link[VZ * LANES + k] += cz + zz * rate
+        link[AX * LANES + k] += (
             by * z - bz * y + wy * cz - wz * cy + zx * accel + 2.0 * rate * (wy * zz - wz * zy)
         )
-        own[AY * LANES + k] += (
+        link[AY * LANES + k] += (
             bz * x - bx * z + wz * cx - wx * cz + zy * accel + 2.0 * rate * (wz * zx - wx * zz)
         )
-        own[AZ * LANES + k] += (
+        link[AZ * LANES + k] += (
             bx * y - by * x + wx * cy - wy * cx + zz * accel + 2.0 * rate * (wx * zy - wy * zx)
         )
 
 
 @inner
-def _orient_pose(own, qs):
+def _orient_pose(out, qs):
     """A spherical joint: unit quaternion."""
     for k in range(LANES):
         w, x, y, z = qs[k], qs[LANES + k], qs[2 * LANES + k], qs[3 * LANES + k]
@@ -235,35 +235,35 @@ def _orient_pose(own, qs):
         f3, f4, f5 = 2.0 * (x * y + w * z), 1.0 - 2.0 * (x * x + z * z), 2.0 * (y * z - w * x)
         f6, f7, f8 = 2.0 * (x * z - w * y), 2.0 * (y * z + w * x), 1.0 - 2.0 * (x * x + y * y)
         for row in range(3):
-            a, b, c = own[3 * row * LANES + k], own[(3 * row + 1) * LANES + k], own[(3 * row + 2) * LANES + k]
-            own[3 * row * LANES + k] = a * f0 + b * f3 + c * f6
-            own[(3 * row + 1) * LANES + k] = a * f1 + b * f4 + c * f7
-            own[(3 * row + 2) * LANES + k] = a * f2 + b * f5 + c * f8
+            a, b, c = out[3 * row * LANES + k], out[(3 * row + 1) * LANES + k], out[(3 * row + 2) * LANES + k]
+            out[3 * row * LANES + k] = a * f0 + b * f3 + c * f6
+            out[(3 * row + 1) * LANES + k] = a * f1 + b * f4 + c * f7
+            out[(3 * row + 2) * LANES + k] = a * f2 + b * f5 + c * f8
 
 
 @inner
-def _orient(own, qs, vs):
+def _orient(link, qs, vs):
     """A spherical joint and its rates: angular velocity and acceleration in the moving frame."""
-    _orient_pose(own, qs)
+    _orient_pose(link, qs)
     for k in range(LANES):
-        ox, oy, oz = _rotate(own, k, vs[k], vs[LANES + k], vs[2 * LANES + k])
-        ax, ay, az = _rotate(own, k, vs[3 * LANES + k], vs[4 * LANES + k], vs[5 * LANES + k])
-        wx, wy, wz = own[WX * LANES + k], own[WY * LANES + k], own[WZ * LANES + k]
-        own[WX * LANES + k] = wx + ox
-        own[WY * LANES + k] = wy + oy
-        own[WZ * LANES + k] = wz + oz
-        own[DWX * LANES + k] += ax + wy * oz - wz * oy
-        own[DWY * LANES + k] += ay + wz * ox - wx * oz
-        own[DWZ * LANES + k] += az + wx * oy - wy * ox
+        ox, oy, oz = _rotate(link, k, vs[k], vs[LANES + k], vs[2 * LANES + k])
+        ax, ay, az = _rotate(link, k, vs[3 * LANES + k], vs[4 * LANES + k], vs[5 * LANES + k])
+        wx, wy, wz = link[WX * LANES + k], link[WY * LANES + k], link[WZ * LANES + k]
+        link[WX * LANES + k] = wx + ox
+        link[WY * LANES + k] = wy + oy
+        link[WZ * LANES + k] = wz + oz
+        link[DWX * LANES + k] += ax + wy * oz - wz * oy
+        link[DWY * LANES + k] += ay + wz * ox - wx * oz
+        link[DWZ * LANES + k] += az + wx * oy - wy * ox
 
 
 @inlined
-def _rotate(own, k, x, y, z):
+def _rotate(link, k, x, y, z):
     """R (x, y, z) of one lane."""
     return (
-        own[R00 * LANES + k] * x + own[R01 * LANES + k] * y + own[R02 * LANES + k] * z,
-        own[R10 * LANES + k] * x + own[R11 * LANES + k] * y + own[R12 * LANES + k] * z,
-        own[R20 * LANES + k] * x + own[R21 * LANES + k] * y + own[R22 * LANES + k] * z,
+        link[R00 * LANES + k] * x + link[R01 * LANES + k] * y + link[R02 * LANES + k] * z,
+        link[R10 * LANES + k] * x + link[R11 * LANES + k] * y + link[R12 * LANES + k] * z,
+        link[R20 * LANES + k] * x + link[R21 * LANES + k] * y + link[R22 * LANES + k] * z,
     )
 
 

@@ -95,8 +95,8 @@ class LockedMotion:
 
     def reference(self, B: Float[Array, "n v k"]) -> tuple[Float[Array, "v k"], float]:
         """Of some bases the one closest to all others, and the cosine of its largest angle to them."""
-        own = B[:, self.own]
-        closeness = singular_values(np.einsum("avk,bvl->abkl", own, own))[..., -1]
+        body_rows = B[:, self.own]
+        closeness = singular_values(np.einsum("avk,bvl->abkl", body_rows, body_rows))[..., -1]
         best = int(np.argmax(closeness.min(axis=1)))
         return B[best], float(closeness[best].min())
 
@@ -119,16 +119,16 @@ class LockedMotion:
         robot = self.mechanism
         if free == AUTO or tuple(free) == (AUTO,):
             return best_coordinates(B, self.own)
-        found = [robot.coordinates.index(name) for name in free_names(robot, free)]
-        if len(found) != self.count:
+        columns = [robot.coordinates.index(name) for name in free_names(robot, free)]
+        if len(columns) != self.count:
             raise InputError(
-                f"{len(found)} free coordinates ({', '.join(free)}) for {self.count} degrees of freedom with"
-                " locked cables",
+                f"{len(columns)} free coordinates ({', '.join(free)}) for {self.count} degrees of freedom"
+                " with locked cables",
                 file=robot.file,
                 place="free",
                 remedy=f"name {self.count}, or write free: auto",
             )
-        return found
+        return columns
 
 
 def free_names(mechanism: Mechanism, free: Sequence[str]) -> list[str]:
@@ -136,12 +136,14 @@ def free_names(mechanism: Mechanism, free: Sequence[str]) -> list[str]:
     lengths = {cable.name for cable in mechanism.cables}
     valid = [name for name in mechanism.coordinates if name not in lengths]
     sensors = virtual_coordinates(mechanism)
-    found = []
+    full_names = []
     for name in free:
-        fits = [name] if name in valid else [one for one in valid if one.endswith(f"_{name}")]
-        fits = [one for one in fits if one not in sensors] or fits
+        fits = (
+            [name] if name in valid else [candidate for candidate in valid if candidate.endswith(f"_{name}")]
+        )
+        fits = [fit for fit in fits if fit not in sensors] or fits
         if len(fits) != 1:
-            known = {one.rsplit("_", 1)[-1] for one in valid} | set(valid)
+            known = {candidate.rsplit("_", 1)[-1] for candidate in valid} | set(valid)
             raise InputError(
                 f"free coordinate '{name}' is "
                 + (f"{' or '.join(fits)}" if fits else "unknown" + nearest(name, sorted(known))),
@@ -150,8 +152,8 @@ def free_names(mechanism: Mechanism, free: Sequence[str]) -> list[str]:
                 remedy=f"use the full names: {', '.join(valid)}; list an angle of an IMU or a marker under"
                 " `measured:` first",
             )
-        found += fits
-    return found
+        full_names += fits
+    return full_names
 
 
 def _rank(J: Float[Array, "n c d"]) -> int:

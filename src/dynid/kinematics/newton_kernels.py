@@ -114,12 +114,12 @@ def normalise(tree, q):
     kind, q_start = tree[1], tree[2]
     for i in range(kind.size):
         if kind[i] == 3:
-            own = q[q_start[i] * LANES : (q_start[i] + 4) * LANES]
+            quat = q[q_start[i] * LANES : (q_start[i] + 4) * LANES]
             for k in range(LANES):
-                w, x, y, z = own[k], own[LANES + k], own[2 * LANES + k], own[3 * LANES + k]
+                w, x, y, z = quat[k], quat[LANES + k], quat[2 * LANES + k], quat[3 * LANES + k]
                 length = 1.0 / np.sqrt(w * w + x * x + y * y + z * z)
-                own[k], own[LANES + k] = w * length, x * length
-                own[2 * LANES + k], own[3 * LANES + k] = y * length, z * length
+                quat[k], quat[LANES + k] = w * length, x * length
+                quat[2 * LANES + k], quat[3 * LANES + k] = y * length, z * length
 
 
 @inner
@@ -193,14 +193,14 @@ def tangent_rates(closure, plan, sensors, q, given, gamma, rates, N, condition, 
         factorise(plan, entries, slots)
         tangents(plan, entries, slots, sides[r * LANES :], basis)
         gather(gamma, at, f)
-        own = sides[: r * LANES]
+        rhs = sides[: r * LANES]
         for i in range(r):
             for k in range(LANES):
-                own[i * LANES + k] = -f[plan[2][i] * LANES + k]
-        substitute(plan[5], slots, own)
+                rhs[i * LANES + k] = -f[plan[2][i] * LANES + k]
+        substitute(plan[5], slots, rhs)
         clear(x)
         for i in range(r):
-            copy(own, i * LANES, x, plan[1][i] * LANES, LANES)
+            copy(rhs, i * LANES, x, plan[1][i] * LANES, LANES)
         gather(given, at, wanted)
         for j in range(m):
             for k in range(LANES):

@@ -122,7 +122,7 @@ def sensors_of(
     names, at = list(mechanism.positions), {name: i for i, name in enumerate(mechanism.coordinates)}
     owner = {name: joint for joint in mechanism.joints for name in joint.positions}
     trust = [1.0] * len(positions) if weights is None else list(weights)
-    found: list[tuple[int, int, int, float]] = []
+    channels: list[tuple[int, int, int, float]] = []
     quaternions: list[tuple[int, int, int]] = []
     for column, name in enumerate(positions):
         if name not in owner:
@@ -134,16 +134,16 @@ def sensors_of(
         turning = joint.positions[-4:] if joint.has_quaternion else ()
         if name not in turning:
             place = at[joint.coordinates[joint.positions.index(name)]]
-            found.append((place, position, column, trust[column]))
+            channels.append((place, position, column, trust[column]))
         elif name == turning[0]:
             _check_whole(mechanism, turning, positions[column : column + 4])
-            quaternions.append((position, column, len(found)))
+            quaternions.append((position, column, len(channels)))
             first = at[joint.coordinates[-3]]
-            found += [(first + k, position + k, column + k, trust[column]) for k in range(3)]
-    at_v, at_q, column_of = (np.array([one[k] for one in found], dtype=np.int64) for k in range(3))
-    weight = np.array([one[3] for one in found], dtype=float)
+            channels += [(first + k, position + k, column + k, trust[column]) for k in range(3)]
+    at_v, at_q, column_of = (np.array([channel[k] for channel in channels], dtype=np.int64) for k in range(3))
+    weight = np.array([channel[3] for channel in channels], dtype=float)
     free = set(turning_positions(mechanism))
-    turned = [(position, column) for _, position, column, _ in found if position in free]
+    turned = [(position, column) for _, position, column, _ in channels if position in free]
     return Sensors(
         at_v,
         at_q,
@@ -156,7 +156,7 @@ def sensors_of(
 
 def turning_positions(mechanism: Mechanism) -> list[int]:
     """Positions whose pose does not change by a full turn: angles of hinges without coupling."""
-    bound = {name for one in mechanism.couplings for name in (one.joint, *one.of)}
+    bound = {name for gear in mechanism.couplings for name in (gear.joint, *gear.of)}
     bound |= {swivel.name for swivel in mechanism.swivels}
     return [
         i

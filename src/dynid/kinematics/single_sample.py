@@ -32,22 +32,22 @@ def alone(compiled: Kernel) -> Kernel:
     """A kernel that uses LANES, for tiles of one sample."""
     if compiled not in _KNOWN:
         _KNOWN[compiled] = _copy(compiled)
-    found: Kernel = _KNOWN[compiled]
-    return found
+    single: Kernel = _KNOWN[compiled]
+    return single
 
 
 def _copy(compiled: Any) -> Any:
-    own = compiled.py_func
-    names = dict(own.__globals__)
-    for name in own.__code__.co_names:
+    source = compiled.py_func
+    names = dict(source.__globals__)
+    for name in source.__code__.co_names:
         if name == "LANES":
             names[name] = 1
         elif name == "cos_sin":
             names[name] = _cos_sin
         elif isinstance(names.get(name), Dispatcher):
             names[name] = alone(names[name])
-    copy = FunctionType(own.__code__, names, own.__name__, own.__defaults__, own.__closure__)
+    copy = FunctionType(source.__code__, names, source.__name__, source.__defaults__, source.__closure__)
     # Numba keeps compiled code on disk by the qualified name: the copy needs its own.
-    copy.__qualname__, copy.__module__ = f"{own.__qualname__}_alone", own.__module__
+    copy.__qualname__, copy.__module__ = f"{source.__qualname__}_alone", source.__module__
     options = {name: value for name, value in compiled.targetoptions.items() if name in _OPTIONS}
     return njit(cache=True, **options)(copy)

@@ -48,26 +48,26 @@ def newton_step(plan, sensors, q, target, f, entries, space):
     d, r, m = independent.size, dependent.size, sensors[0].size
     factorise(plan, entries, slots)
     _miss(sensors, q, target, miss)
-    own = sides[: r * LANES]
+    rhs = sides[: r * LANES]
     for i in range(r):
         for k in range(LANES):
-            own[i * LANES + k] = -f[rows[i] * LANES + k]
+            rhs[i * LANES + k] = -f[rows[i] * LANES + k]
     if sensors[5][0] == 0:  # as many measured as degrees of freedom: the independent coordinates
         for j in range(m):
             copy(miss, j * LANES, step, sensors[0][j] * LANES, LANES)
         for g in range(given.shape[0]):
             i, e, x = given[g, 0], given[g, 2], independent[given[g, 1]]
             for k in range(LANES):
-                own[i * LANES + k] -= entries[e * LANES + k] * step[x * LANES + k]
-        substitute(solve, slots, own)
+                rhs[i * LANES + k] -= entries[e * LANES + k] * step[x * LANES + k]
+        substitute(solve, slots, rhs)
         for i in range(r):
-            copy(own, i * LANES, step, dependent[i] * LANES, LANES)
+            copy(rhs, i * LANES, step, dependent[i] * LANES, LANES)
         return
-    substitute(solve, slots, own)
+    substitute(solve, slots, rhs)
     tangents(plan, entries, slots, sides[r * LANES :], basis)
     clear(step)
     for i in range(r):
-        copy(own, i * LANES, step, dependent[i] * LANES, LANES)
+        copy(rhs, i * LANES, step, dependent[i] * LANES, LANES)
     for j in range(m):
         at = sensors[0][j]
         for k in range(LANES):
@@ -146,13 +146,13 @@ def nearest(sensors, basis, d, miss, small):
     for j in range(at.size):
         w = weight[j] * weight[j]
         for a in range(d):
-            own = basis[(at[j] * d + a) * LANES : (at[j] * d + a + 1) * LANES]
+            row = basis[(at[j] * d + a) * LANES : (at[j] * d + a + 1) * LANES]
             for k in range(LANES):
-                x[a * LANES + k] += w * own[k] * miss[j * LANES + k]
+                x[a * LANES + k] += w * row[k] * miss[j * LANES + k]
             for b in range(a + 1):
                 other = basis[(at[j] * d + b) * LANES : (at[j] * d + b + 1) * LANES]
                 for k in range(LANES):
-                    M[(a * d + b) * LANES + k] += w * own[k] * other[k]
+                    M[(a * d + b) * LANES + k] += w * row[k] * other[k]
     cholesky_solve(M, d, x)
     return x
 

@@ -137,9 +137,9 @@ def locked(mechanism: Mechanism, lengths: Mapping[str, float] | Sequence[float] 
         With 6 - n degrees of freedom for n cables on a free platform; the cables' coordinates, motors,
         drive terms and limits are removed.
     """
-    found = _lengths(mechanism, lengths)
-    cables = tuple(replace(one, length=found.get(one.name, one.length)) for one in mechanism.cables)
-    return _without_coordinates(mechanism, set(found), cables=cables, rebuild=None)
+    length_of = _lengths(mechanism, lengths)
+    cables = tuple(replace(rope, length=length_of.get(rope.name, rope.length)) for rope in mechanism.cables)
+    return _without_coordinates(mechanism, set(length_of), cables=cables, rebuild=None)
 
 
 def without_cables(mechanism: Mechanism, names: Collection[str] | None = None) -> Mechanism:
@@ -159,12 +159,12 @@ def _without_coordinates(mechanism: Mechanism, gone: set[str], **changes: Any) -
         mechanism,
         joints=tuple(joint for joint in mechanism.joints if joint.name not in gone),
         bodies={name: body for name, body in mechanism.bodies.items() if name not in links},
-        actuators=tuple(one for one in mechanism.actuators if not gone & set(one.on)),
+        actuators=tuple(actuator for actuator in mechanism.actuators if not gone & set(actuator.on)),
         measured=tuple(name for name in mechanism.measured if name not in gone),
         measured_sigma={k: v for k, v in mechanism.measured_sigma.items() if k not in gone},
         drive={owner: terms for owner, terms in mechanism.drive.items() if owner not in gone},
         stribeck={owner: speed for owner, speed in mechanism.stribeck.items() if owner not in gone},
-        limits={name: own for name, own in mechanism.limits.items() if name not in gone},
+        limits={name: bounds for name, bounds in mechanism.limits.items() if name not in gone},
         start={name: value for name, value in mechanism.start.items() if name not in gone},
         **changes,
     )

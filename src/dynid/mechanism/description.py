@@ -67,7 +67,7 @@ def tilted(gravity: Float[Array, "3"], first: float, second: float) -> Float[Arr
 
 def zero_names(mechanism: Mechanism) -> tuple[str, ...]:
     """Measured coordinates whose zero can be moved: hinges and slides, without cables and their pulleys."""
-    virtual = {cable.name for cable in mechanism.cables} | {one.name for one in mechanism.swivels}
+    virtual = {cable.name for cable in mechanism.cables} | {swivel.name for swivel in mechanism.swivels}
     virtual |= {name for pose in mechanism.poses for name in pose.joints}
     simple = {joint.name for joint in mechanism.joints if joint.kind in _SIMPLE} - virtual
     return tuple(name for name in mechanism.measured_positions if name in simple)
@@ -93,7 +93,7 @@ def with_zeros(mechanism: Mechanism, zeros: Mapping[str, float]) -> Mechanism:
             )
     joints = tuple(_moved(joint, shifts.get(joint.name, 0.0)) for joint in mechanism.joints)
     start = {name: value - shifts.get(name, 0.0) for name, value in mechanism.start.items()}
-    couplings = tuple(_offset(one, shifts) for one in mechanism.couplings)
+    couplings = tuple(_offset(coupling, shifts) for coupling in mechanism.couplings)
     rebuild = mechanism.rebuild
     return replace(
         mechanism,
@@ -135,8 +135,8 @@ def _resized(mechanism: Mechanism, sizes: Mapping[str, float]) -> Mechanism:
         return mechanism
     built = mechanism.rebuild({**mechanism.geometry, **sizes})
     payloads = {
-        name: replace(one, frame=built.payloads[name].frame) if name in built.payloads else one
-        for name, one in mechanism.payloads.items()
+        name: replace(payload, frame=built.payloads[name].frame) if name in built.payloads else payload
+        for name, payload in mechanism.payloads.items()
     }
     return replace(
         mechanism,

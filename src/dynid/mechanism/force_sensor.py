@@ -83,7 +83,7 @@ class ForceSensor:
     at: tuple[float, ...] | None = None
 
     def __post_init__(self) -> None:
-        for what, value, valid in (
+        for setting, value, valid in (
             ("bias", self.bias, BIASES),
             ("mounting", self.mounting, MOUNTINGS),
             ("gravity", self.gravity, GRAVITIES),
@@ -91,8 +91,8 @@ class ForceSensor:
         ):
             if value not in valid:
                 raise InputError(
-                    f"{what} '{value}' of the force sensor is not known" + nearest(value, valid),
-                    place=f"force_sensor.{what}",
+                    f"{setting} '{value}' of the force sensor is not known" + nearest(value, valid),
+                    place=f"force_sensor.{setting}",
                     remedy="use one of " + ", ".join(valid),
                 )
         if self.imu is not None and (self.gravity != "known" or self.mounting != "known"):

@@ -67,11 +67,11 @@ def builtin_robots() -> dict[str, str]:
 
     Only the line `description:` of each file is read, to make the list fast.
     """
-    found = {}
+    robots = {}
     for name, path in _files().items():
         match = _DESCRIPTION.search(path.read_text(encoding="utf-8"))
-        found[name] = match[1].strip("\"'") if match else ""
-    return found
+        robots[name] = match[1].strip("\"'") if match else ""
+    return robots
 
 
 def reference(mechanism: Mechanism) -> str:

@@ -98,23 +98,23 @@ def virtual_joints(mechanism: Mechanism) -> set[str]:
 
 def virtual_coordinates(mechanism: Mechanism) -> set[str]:
     """Position and velocity coordinates of those joints."""
-    own = virtual_joints(mechanism)
+    virtual = virtual_joints(mechanism)
     return {
         name
         for joint in mechanism.joints
-        if joint.name in own
+        if joint.name in virtual
         for name in joint.positions + joint.coordinates
     }
 
 
 def without_poses(mechanism: Mechanism, measured: Sequence[str]) -> Mechanism:
     """The robot alone, without the chains of its pose sensors, other joints being `measured`."""
-    own, of_chain = virtual_joints(mechanism), virtual_coordinates(mechanism)
+    virtual, of_chain = virtual_joints(mechanism), virtual_coordinates(mechanism)
     welds = {pose.name for pose in mechanism.poses}
-    links = {joint.child for joint in mechanism.joints if joint.name in own}
+    links = {joint.child for joint in mechanism.joints if joint.name in virtual}
     return replace(
         mechanism,
-        joints=tuple(joint for joint in mechanism.joints if joint.name not in own),
+        joints=tuple(joint for joint in mechanism.joints if joint.name not in virtual),
         bodies={name: body for name, body in mechanism.bodies.items() if name not in links},
         loops=tuple(loop for loop in mechanism.loops if loop.name not in welds),
         measured=tuple(measured),

@@ -63,11 +63,11 @@ class ParModel:
 
     def wholes(self, key: str) -> tuple[int, ...]:
         """A list of whole numbers, one per frame."""
-        found = self.listed(key)
-        for text in found:
+        texts = self.listed(key)
+        for text in texts:
             if not is_count(text) or len(text) > 6:
                 raise self.error(f"'{text}' in {key} is not a whole number", key, "correct the list")
-        return tuple(map(int, found))
+        return tuple(map(int, texts))
 
     def listed(self, key: str, default: str | None = None) -> tuple[str, ...]:
         """One text per frame."""
@@ -77,8 +77,10 @@ class ParModel:
         if key not in self.values:
             raise self.error(f"the list {key} is missing", key, f"add {key} = {{...}} with {frames} entries")
         if len(self.values[key]) != frames:
-            found = len(self.values[key])
-            raise self.error(f"{key} has {found} entries, NF is {frames}", key, "give one entry per frame")
+            n_entries = len(self.values[key])
+            raise self.error(
+                f"{key} has {n_entries} entries, NF is {frames}", key, "give one entry per frame"
+            )
         return self.values[key]
 
     def parsed(self, key: str, text: str) -> Expression:
@@ -105,18 +107,20 @@ def read_par(file: PathLike, *, byte_limit: int = BYTE_LIMIT) -> ParModel:
     model = ParModel(str(path), (named[1].strip() if named else "") or path.stem, values, lines)
     at = 0
     while at < len(plain):
-        found = _STATEMENT.match(plain, at)
-        if found is None:
+        statement = _STATEMENT.match(plain, at)
+        if statement is None:
             line = plain.count("\n", 0, at + len(plain[at:]) - len(plain[at:].lstrip())) + 1
             raise InputError("this is not KEY = value", file=path, place=f"line {line}", remedy="correct it")
-        key = found[1]
-        lines.setdefault(key, plain.count("\n", 0, found.start(1)) + 1)
+        key = statement[1]
+        lines.setdefault(key, plain.count("\n", 0, statement.start(1)) + 1)
         if key not in _KEYS or key in values:
-            what = f"'{key}' occurs twice" if key in values else f"unknown key '{key}'" + nearest(key, _KEYS)
-            raise model.error(what, key, "correct the file")
-        inner = found[2].strip().removeprefix("{").removesuffix("}").rstrip(";")
-        values[key] = tuple(one.strip().strip("'") for one in inner.split(",")) if inner.strip() else ()
-        at = found.end()
+            problem = (
+                f"'{key}' occurs twice" if key in values else f"unknown key '{key}'" + nearest(key, _KEYS)
+            )
+            raise model.error(problem, key, "correct the file")
+        inner = statement[2].strip().removeprefix("{").removesuffix("}").rstrip(";")
+        values[key] = tuple(item.strip().strip("'") for item in inner.split(",")) if inner.strip() else ()
+        at = statement.end()
     _check(model)
     return model
 
@@ -148,7 +152,7 @@ def _check(model: ParModel) -> None:
                 f"{key}: a moving base is not supported", key, "add a free joint in a robot file"
             )
     for key in (*_FORCES, *_BASE_MOTION):
-        if any(one not in ("0", "0.0", "") for one in model.values.get(key, ())):
+        if any(value not in ("0", "0.0", "") for value in model.values.get(key, ())):
             raise model.error(f"{key} is not zero, which is not supported", key, "set it to zero")
 
 

@@ -111,7 +111,7 @@ def with_known(mechanism: Mechanism, values: Mapping[str, float]) -> Mechanism:
         return {**owner.known, **mine}
 
     bodies = {name: replace(body, known=own(body)) for name, body in mechanism.bodies.items()}
-    payloads = {name: replace(one, known=own(one)) for name, one in mechanism.payloads.items()}
+    payloads = {name: replace(payload, known=own(payload)) for name, payload in mechanism.payloads.items()}
     return replace(mechanism, bodies=bodies, payloads=payloads, known={**mechanism.known, **left})
 
 
@@ -136,8 +136,8 @@ def position_unit(mechanism: Mechanism, names: Sequence[str]) -> str:
     if sensor is not None and sensor.imu is not None:
         return "rad/s or m/s^2"
     known = mechanism.joint_of_coordinate
-    found = {"rad" if known[n].is_angle(n) else "m" for n in names if n in known}
-    return found.pop() if len(found) == 1 and all(n in known for n in names) else "rad or m"
+    units = {"rad" if known[n].is_angle(n) else "m" for n in names if n in known}
+    return units.pop() if len(units) == 1 and all(n in known for n in names) else "rad or m"
 
 
 def _rows(mechanism: Mechanism) -> Iterator[Parameter]:

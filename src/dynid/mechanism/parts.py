@@ -188,7 +188,9 @@ def resolve_couplings(
     resolved: dict[str, Coupling] = {}
     waiting = dict(couplings)
     while waiting:
-        ready = [name for name, one in waiting.items() if not any(other in waiting for other in one.of)]
+        ready = [
+            name for name, coupling in waiting.items() if not any(other in waiting for other in coupling.of)
+        ]
         if not ready:
             name = next(iter(waiting))
             raise refuse(name, f"coupled joint '{name}' depends on itself: {_circle(name, waiting)}")

@@ -53,7 +53,9 @@ def _friction_terms(mechanism: Mechanism, owner: str, symbol: str) -> list[Term]
     # An angle of a ball joint is not one of its coordinates: such friction depends on speeds only.
     placed = [name for name in ratios if name in mechanism.positions]
     q = " + ".join(f"({ratios[name]!r}) * q({name})" for name in placed) or "0"
-    dq = " + ".join(f"({ratio!r}) * dq({one})" for one, ratio in ratios.items())
+    dq = " + ".join(f"({ratio!r}) * dq({coord})" for coord, ratio in ratios.items())
     text = f"{symbol}({q}, {dq}, {dq.replace('* dq(', '* ddq(')})"
     name = f"{symbol}_{owner}"
-    return [Term(name, one, parse(f"({ratio!r}) * {text}"), friction=symbol) for one, ratio in ratios.items()]
+    return [
+        Term(name, coord, parse(f"({ratio!r}) * {text}"), friction=symbol) for coord, ratio in ratios.items()
+    ]

@@ -180,7 +180,7 @@ def _ten_parameters(link: Element, name: str, scope: Scope) -> tuple[np.ndarray 
 
 def _limits(element: Element, joint: Joint) -> dict[str, dict[str, float | tuple[float, float]]]:
     """{coordinate: {q: (low, high), dq, tau}}; infinite and negative bounds mean none."""
-    found: dict[str, dict[str, float | tuple[float, float]]] = {}
+    limits: dict[str, dict[str, float | tuple[float, float]]] = {}
     for coordinate, tag in zip(joint.coordinates if joint.axes else (), ("axis", "axis2"), strict=False):
         axis = element.child(tag)
         limit = None if axis is None else axis.child("limit")
@@ -189,14 +189,14 @@ def _limits(element: Element, joint: Joint) -> dict[str, dict[str, float | tuple
         low, high = (_bound(limit, key, sign) for key, sign in (("lower", -1.0), ("upper", 1.0)))
         if low > high:
             raise limit.error(f"joint '{joint.name}': lower limit {low:g} is above {high:g}", "swap them")
-        own: dict[str, float | tuple[float, float]] = {}
+        axis_limits: dict[str, float | tuple[float, float]] = {}
         if -1e15 < low < high < 1e15 and element.attributes["type"] != "continuous":
-            own["q"] = (low, high)
+            axis_limits["q"] = (low, high)
         for ours, key in (("dq", "velocity"), ("tau", "effort")):
             if 0.0 < _bound(limit, key, 1.0) < 1e15:
-                own[ours] = _bound(limit, key, 1.0)
-        found |= {coordinate: own} if own else {}
-    return found
+                axis_limits[ours] = _bound(limit, key, 1.0)
+        limits |= {coordinate: axis_limits} if axis_limits else {}
+    return limits
 
 
 def _bound(limit: Element, key: str, sign: float) -> float:
@@ -210,7 +210,7 @@ def _bound(limit: Element, key: str, sign: float) -> float:
 
 def _friction(element: Element, joint: Joint) -> dict[str, float]:
     """Damping and friction as priors of Fv and Fs."""
-    found: dict[str, float] = {}
+    prior: dict[str, float] = {}
     for coordinate, tag in zip(joint.coordinates if joint.axes else (), ("axis", "axis2"), strict=False):
         axis = element.child(tag)
         dynamics = None if axis is None else axis.child("dynamics")
@@ -219,8 +219,8 @@ def _friction(element: Element, joint: Joint) -> dict[str, float]:
             if value < 0.0:
                 raise (dynamics or element).error(f"{key} of '{joint.name}' is negative", "correct it")
             if value > 0.0:
-                found[f"{symbol}_{coordinate}"] = value
-    return found
+                prior[f"{symbol}_{coordinate}"] = value
+    return prior
 
 
 def _mimics(model: SdfModel, joints: Mapping[str, Joint]) -> tuple[Coupling, ...]:
@@ -232,7 +232,7 @@ def _mimics(model: SdfModel, joints: Mapping[str, Joint]) -> tuple[Coupling, ...
         if mimic is None:
             continue
         followed, owner = mimic.text("joint"), f"joint '{name}'"
-        simple = [one.name for one in joints.values() if len(one.axes) == 1]
+        simple = [candidate.name for candidate in joints.values() if len(candidate.axes) == 1]
         if followed not in simple or name not in simple or mimic.attributes.get("axis", "axis") != "axis":
             raise mimic.error(
                 f"{owner} mimics '{followed}', which is not a joint with one axis", "correct it"

@@ -34,22 +34,23 @@ class SdfFrames:
     def of(self, name: str, user: Element) -> Frame:
         """A frame in the model's frame, without recursion: names are followed until a known one."""
         chain: list[str] = []
-        here = name
-        while here not in self._known and here not in (MODEL, WORLD, ""):
-            if here in chain:
+        current = name
+        while current not in self._known and current not in (MODEL, WORLD, ""):
+            if current in chain:
                 raise user.error(
-                    f"the poses {' -> '.join([*chain, here])} are relative to each other", "break the cycle"
+                    f"the poses {' -> '.join([*chain, current])} are relative to each other",
+                    "break the cycle",
                 )
-            chain.append(here)
-            here = self._reference(here, user)
-        if here == WORLD and chain:
+            chain.append(current)
+            current = self._reference(current, user)
+        if current == WORLD and chain:
             raise user.error(
                 "poses relative to the world inside a model are not supported", "use the model's frame"
             )
-        pose = self._known.get(here, identity_frame())
-        for one in reversed(chain):
-            pose = clean(pose @ self.pose(self._element(one, user)))
-            self._known[one] = pose
+        pose = self._known.get(current, identity_frame())
+        for frame_name in reversed(chain):
+            pose = clean(pose @ self.pose(self._element(frame_name, user)))
+            self._known[frame_name] = pose
         return pose
 
     def link_of(self, name: str, user: Element) -> str:

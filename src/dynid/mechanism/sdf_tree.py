@@ -68,24 +68,24 @@ def sdf_model(root: Element) -> SdfModel:
         raise root.error(f"SDF version '{version}' is not supported", "convert it to 1.11: gz sdf -p arm.sdf")
     world = root.child("world")
     models = [
-        one for place in (root, world) if place is not None for one in place.children if one.tag == "model"
+        node for place in (root, world) if place is not None for node in place.children if node.tag == "model"
     ]
     for place in (root, world, *models):
         included = (
-            None if place is None else next((one for one in place.children if one.tag == "include"), None)
+            None if place is None else next((node for node in place.children if node.tag == "include"), None)
         )
         if included is not None:
             raise included.error(
                 "<include> opens other files", "expand it first: gz sdf -p arm.sdf > whole.sdf"
             )
-    moving = [one for one in models if not _switched(one, "static", "false")]
+    moving = [node for node in models if not _switched(node, "static", "false")]
     if len(moving) != 1:
-        names = ", ".join(one.attributes.get("name", "?") for one in moving[:5])
+        names = ", ".join(node.attributes.get("name", "?") for node in moving[:5])
         raise root.error(f"the file has {len(moving)} models that move ({names})", "keep the robot alone")
     model = moving[0]
     if model.attributes.get("placement_frame", "").strip():
         raise model.error("placement_frame is not supported", "give the pose of the model itself")
-    inner = next((one for one in model.children if one.tag == "model"), None)
+    inner = next((node for node in model.children if node.tag == "model"), None)
     if inner is not None:
         raise inner.error("a model inside a model is not supported", "flatten it, or convert to URDF")
     links, joints, frames = (_by_name(model, tag) for tag in ("link", "joint", "frame"))
@@ -114,8 +114,10 @@ def _by_name(model: Element, tag: str) -> dict[str, Element]:
         if element.tag == tag:
             name = element.text("name")
             if name in named or name == WORLD or name.startswith("__") or "::" in name:
-                what = f"{tag} name '{name}' occurs twice" if name in named else f"'{name}' cannot be a name"
-                raise element.error(what, "rename it")
+                problem = (
+                    f"{tag} name '{name}' occurs twice" if name in named else f"'{name}' cannot be a name"
+                )
+                raise element.error(problem, "rename it")
             named[name] = element
     return named
 
@@ -179,13 +181,13 @@ def _ordered(
     placed, waiting = {top}, first
     tree: list[JointEnds] = []
     while waiting:
-        ready = [one for one in waiting if one[1] in placed]
+        ready = [ends for ends in waiting if ends[1] in placed]
         if not ready:
-            names = ", ".join(one[0] for one in waiting[:5])
+            names = ", ".join(ends[0] for ends in waiting[:5])
             raise joints[waiting[0][0]].error(
                 f"joints {names} form a cycle", "exchange parent and child of one"
             )
         tree += ready
         placed |= {child for _, _, child in ready}
-        waiting = [one for one in waiting if one not in ready]
+        waiting = [ends for ends in waiting if ends not in ready]
     return tuple(tree), tuple(cuts), top

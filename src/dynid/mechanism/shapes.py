@@ -33,13 +33,13 @@ def around_box(place: Frame, halves: Float[Array, "3"]) -> Capsule:
 
 def urdf_capsules(links: Mapping[str, Element], rename: Mapping[str, str]) -> dict[str, tuple[Capsule, ...]]:
     """Body -> capsules around its <collision> shapes, body frame; bodies without any are left out."""
-    found = {}
+    by_body = {}
     for name, link in links.items():
         shapes = [element for element in link.children if element.tag == "collision"]
-        capsules = tuple(one for one in map(_urdf_shape, shapes) if one is not None)
+        capsules = tuple(capsule for capsule in map(_urdf_shape, shapes) if capsule is not None)
         if capsules:
-            found[rename.get(name, name)] = capsules
-    return found
+            by_body[rename.get(name, name)] = capsules
+    return by_body
 
 
 def _urdf_shape(collision: Element) -> Capsule | None:
@@ -106,8 +106,8 @@ def _visual(geom: Element) -> bool:
 
 def joined(capsules: Iterable[tuple[str, Capsule | None]]) -> dict[str, tuple[Capsule, ...]]:
     """Body -> its capsules."""
-    found: dict[str, tuple[Capsule, ...]] = {}
-    for body, one in capsules:
-        if one is not None:
-            found[body] = (*found.get(body, ()), one)
-    return found
+    by_body: dict[str, tuple[Capsule, ...]] = {}
+    for body, capsule in capsules:
+        if capsule is not None:
+            by_body[body] = (*by_body.get(body, ()), capsule)
+    return by_body

@@ -279,9 +279,9 @@ def absent_notices(frames: list[str], missing: list[str], word: str) -> list[Not
     """Notices about links or bodies (`word`) that are frames only, or come without inertial."""
     notices = []
     if frames:
-        which = "links on fixed joints" if word == "link" else "bodies without a joint and"
-        notices.append(notice("massless-frame", which=which, names=", ".join(frames)))
+        subject = "links on fixed joints" if word == "link" else "bodies without a joint and"
+        notices.append(notice("massless-frame", which=subject, names=", ".join(frames)))
     if missing:
-        which = "links" if word == "link" else "bodies"
-        notices.append(notice("missing-inertial", which=which, names=", ".join(missing)))
+        subject = "links" if word == "link" else "bodies"
+        notices.append(notice("missing-inertial", which=subject, names=", ".join(missing)))
     return notices

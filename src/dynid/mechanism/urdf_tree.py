@@ -217,7 +217,7 @@ def unknown_parts(
         children: Tags below each element that is read.
         attributes: Names at each element; `parent/tag` where a tag means two things.
     """
-    found: dict[str, list[Element]] = {}
+    by_problem: dict[str, list[Element]] = {}
     waiting = [root]
     while waiting:
         element = waiting.pop()
@@ -225,22 +225,22 @@ def unknown_parts(
         for child in element.children:
             known = attributes.get(f"{element.tag}/{child.tag}", attributes.get(child.tag, ()))
             if element.tag in children and _foreign(child.tag):
-                what = f"element <{child.tag}> of another namespace in <{element.tag}> is not supported"
-                found.setdefault(what, []).append(child)
+                problem = f"element <{child.tag}> of another namespace in <{element.tag}> is not supported"
+                by_problem.setdefault(problem, []).append(child)
             elif valid and child.tag not in valid:
-                what = f"unknown element <{child.tag}> in <{element.tag}>" + nearest(child.tag, valid)
-                found.setdefault(what, []).append(child)
+                problem = f"unknown element <{child.tag}> in <{element.tag}>" + nearest(child.tag, valid)
+                by_problem.setdefault(problem, []).append(child)
             elif known and element.tag in children:
                 for name in child.attributes:
                     if name not in known and not _foreign(name):
-                        what = f"unknown attribute '{name}' of <{child.tag}>" + nearest(name, known)
-                        found.setdefault(what, []).append(child)
+                        problem = f"unknown attribute '{name}' of <{child.tag}>" + nearest(name, known)
+                        by_problem.setdefault(problem, []).append(child)
                 waiting.append(child)
             elif child.tag in children and element.tag in children:
                 waiting.append(child)
     return tuple(
-        notice("unknown-element", place=f"{places[0].place}{_more(places)}", what=what)
-        for what, places in _in_file_order(found)
+        notice("unknown-element", place=f"{places[0].place}{_more(places)}", what=message)
+        for message, places in _in_file_order(by_problem)
     )
 
 
@@ -249,8 +249,10 @@ def _foreign(name: str) -> bool:
     return name.startswith("{") or ":" in name
 
 
-def _in_file_order(found: Mapping[str, list[Element]]) -> list[tuple[str, list[Element]]]:
-    each = [(what, sorted(places, key=lambda one: one.line)) for what, places in found.items()]
+def _in_file_order(by_problem: Mapping[str, list[Element]]) -> list[tuple[str, list[Element]]]:
+    each = [
+        (problem, sorted(places, key=lambda element: element.line)) for problem, places in by_problem.items()
+    ]
     return sorted(each, key=lambda item: item[1][0].line)
 
 

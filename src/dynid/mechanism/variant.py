@@ -97,9 +97,11 @@ def _sub_chain(mechanism: Mechanism, bodies: Sequence[str]) -> Mechanism:
             )
     mechanism = without_poses(mechanism, _measured_alone(mechanism))
     wanted = set(bodies)
-    loose = [one.name for one in mechanism.cables if not {one.body_from, one.body_to} <= wanted | {BASE}]
+    loose = [
+        cable.name for cable in mechanism.cables if not {cable.body_from, cable.body_to} <= wanted | {BASE}
+    ]
     mechanism = without_cables(mechanism, loose)
-    wanted |= {one.child for one in mechanism.joints if one.name in cable_coordinates(mechanism)}
+    wanted |= {carrier.child for carrier in mechanism.joints if carrier.name in cable_coordinates(mechanism)}
     joints = tuple(joint for joint in mechanism.joints if joint.child in wanted)
     for joint in joints:
         if joint.parent != BASE and joint.parent not in wanted:

@@ -49,10 +49,10 @@ class Element:
 
     def child(self, tag: str) -> Element | None:
         """The only child with this tag, if there is one; two are refused."""
-        found = [element for element in self.children if element.tag == tag]
-        if len(found) > 1:
-            raise found[1].error(f"a second <{tag}> in <{self.tag}>", "keep one")
-        return found[0] if found else None
+        matches = [element for element in self.children if element.tag == tag]
+        if len(matches) > 1:
+            raise matches[1].error(f"a second <{tag}> in <{self.tag}>", "keep one")
+        return matches[0] if matches else None
 
     def walk(self) -> Iterator[Element]:
         """This element and all below it, in file order."""

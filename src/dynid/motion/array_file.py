@@ -36,15 +36,15 @@ def read_npz(path: Path, drop_bad_rows: bool = False) -> Table:
 def read_npy(path: Path, drop_bad_rows: bool = False) -> Table:
     """Fields of one structured array."""
     with readable("NPY file", path), path.open("rb") as stream:
-        found = _array(stream, size_of(path), path, path.name)
-    names = found.dtype.names
+        records = _array(stream, size_of(path), path, path.name)
+    names = records.dtype.names
     if names is None:
         raise InputError(
-            f"one array of shape {found.shape} without column names",
+            f"one array of shape {records.shape} without column names",
             file=path,
             remedy="save named arrays: numpy.savez(file, t=t, q=q, tau=tau)",
         )
-    return table_of_tree({name: found[name] for name in names}, path, "NPY")
+    return table_of_tree({name: records[name] for name in names}, path, "NPY")
 
 
 def _check_members(members: list[ZipInfo], path: Path) -> None:
@@ -87,13 +87,13 @@ def _array(stream: Any, stored: int, path: Path, name: str) -> Any:
     return np.frombuffer(data, dtype=dtype).reshape(shape, order="F" if fortran else "C")
 
 
-def _place(tree: dict[str, Any], name: str, found: Any) -> None:
+def _place(tree: dict[str, Any], name: str, values: Any) -> None:
     """The array in the tree, or its content as text; a structured array is a group."""
-    if found.dtype.names is not None:
-        tree[name] = {field: found[field] for field in found.dtype.names}
-    elif found.dtype.kind == "M":
-        tree[name] = (found - found.ravel()[:1]).astype("timedelta64[ns]").astype(np.int64) / 1e9
-    elif found.dtype.kind in "biuf":
-        tree[name] = found
+    if values.dtype.names is not None:
+        tree[name] = {field: values[field] for field in values.dtype.names}
+    elif values.dtype.kind == "M":
+        tree[name] = (values - values.ravel()[:1]).astype("timedelta64[ns]").astype(np.int64) / 1e9
+    elif values.dtype.kind in "biuf":
+        tree[name] = values
     else:
-        tree[name] = Unread(str(found.ravel()[0]) if found.size else "")
+        tree[name] = Unread(str(values.ravel()[0]) if values.size else "")

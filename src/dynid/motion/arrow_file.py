@@ -20,8 +20,8 @@ def read_arrow(path: Path, drop_bad_rows: bool = False) -> Table:
     with readable("Feather file", path):
         table, names = _table(path, pa)
         check_names(names, path)
-        found = arrow_columns(pa, table, "Feather")
-    return replace(found, skipped=tuple(name for name in names if name not in found.columns))
+        numeric = arrow_columns(pa, table, "Feather")
+    return replace(numeric, skipped=tuple(name for name in names if name not in numeric.columns))
 
 
 def _table(path: Path, pa: Any) -> tuple[Any, list[str]]:
@@ -37,7 +37,7 @@ def _table(path: Path, pa: Any) -> tuple[Any, list[str]]:
     opened = pa.ipc.open_file if start == _FILE_MAGIC else pa.ipc.open_stream
     with pa.OSFile(str(path)) as source:
         schema = opened(source).schema
-        used = [i for i, one in enumerate(schema) if is_used(pa, one.type)]
+        used = [i for i, field in enumerate(schema) if is_used(pa, field.type)]
     with pa.OSFile(str(path)) as source:
         reader = opened(source, options=pa.ipc.IpcReadOptions(included_fields=used, use_threads=False))
         batches, total = [], 0

@@ -30,13 +30,13 @@ def read_rosbag2(folder: Path, drop_bad_rows: bool = False) -> Table:
     topics: dict[tuple[str, str], Topic] = {}
     notices: list[Notice] = []
     for file in files:
-        found, said = _topics(file, per_message)
+        recorded, said = _topics(file, per_message)
         notices += said
-        for one in found:
-            whole = topics.setdefault((one.name, one.kind), one)
-            if whole is not one:
-                whole.times += one.times
-                whole.messages += one.messages
+        for topic in recorded:
+            whole = topics.setdefault((topic.name, topic.kind), topic)
+            if whole is not topic:
+                whole.times += topic.times
+                whole.messages += topic.messages
     return ros_table(list(topics.values()), folder, "rosbag2", notices)
 
 
@@ -83,8 +83,8 @@ def _topics(file: Path, per_message: str) -> tuple[list[Topic], list[Notice]]:
     with file.open("rb") as stream:
         start = stream.read(16)
     if start[:8] == _MCAP:
-        found = mcap_topics(file.read_bytes(), file)
-        return found.topics, found.notices()
+        content = mcap_topics(file.read_bytes(), file)
+        return content.topics, content.notices()
     if start == _DB3:
         with readable("sqlite3 bag", file):
             return _sqlite(_connected(file), file, per_message)
@@ -94,8 +94,8 @@ def _topics(file: Path, per_message: str) -> tuple[list[Topic], list[Notice]]:
         with readable("zstd file", file), file.open("rb") as stream:
             data = inflated(zstandard.ZstdDecompressor().stream_reader(stream), size_of(file), file)
         if data[:8] == _MCAP:
-            found = mcap_topics(data, file)
-            return found.topics, found.notices()
+            content = mcap_topics(data, file)
+            return content.topics, content.notices()
         with readable("sqlite3 bag", file):
             connection = sqlite3.connect(":memory:")
             connection.deserialize(data)
@@ -162,7 +162,7 @@ def _sqlite(connection: sqlite3.Connection, file: Path, per_message: str) -> tup
         )
     finally:
         connection.close()
-    return [one for one in topics.values() if one.messages], notices
+    return [channel for channel in topics.values() if channel.messages], notices
 
 
 def _message_inflated(data: bytes, form: str, stored: int, file: Path) -> bytes:
@@ -188,22 +188,22 @@ def read_bag(path: Path, drop_bad_rows: bool = False) -> Table:
             bag.record(header, body)
     except (ValueError, KeyError, IndexError, struct.error):
         whole = False
-    topics = [one for one in bag.connections.values() if one.messages]
+    topics = [connection for connection in bag.connections.values() if connection.messages]
     notices = []
     if bag.damaged:
         notices.append(notice("chunks-damaged", count=bag.damaged, total=bag.chunks, seconds=0.0))
     if not whole:
-        kept = sum(len(one.messages) for one in topics)
+        kept = sum(len(channel.messages) for channel in topics)
         lost = max(len(data) - bag.read, 0)
         notices.append(notice("recording-unfinished", lost=lost, size=len(data), messages=kept))
     joined: dict[tuple[str, str], Topic] = {}
-    for one in topics:
-        first = joined.setdefault((one.name, one.kind), one)
-        if first is not one:
+    for topic in topics:
+        first = joined.setdefault((topic.name, topic.kind), topic)
+        if first is not topic:
             order = sorted(
-                range(len(first.times) + len(one.times)), key=[*first.times, *one.times].__getitem__
+                range(len(first.times) + len(topic.times)), key=[*first.times, *topic.times].__getitem__
             )
-            times, messages = [*first.times, *one.times], [*first.messages, *one.messages]
+            times, messages = [*first.times, *topic.times], [*first.messages, *topic.messages]
             first.times, first.messages = [times[i] for i in order], [messages[i] for i in order]
     return ros_table(list(joined.values()), path, "ROS 1 bag", notices)
 
@@ -223,9 +223,9 @@ class _Bag:
             self._chunk(header, body)
         elif op == _OP_CONNECTION:
             number = int.from_bytes(header[b"conn"], "little")
-            own = _fields(body)
-            text = own.get(b"message_definition", b"").decode("utf-8", errors="replace")
-            kind = own.get(b"type", b"").decode("utf-8", errors="replace")
+            fields = _fields(body)
+            text = fields.get(b"message_definition", b"").decode("utf-8", errors="replace")
+            kind = fields.get(b"type", b"").decode("utf-8", errors="replace")
             topic = header[b"topic"].decode("utf-8", errors="replace")
             self.connections.setdefault(number, Topic(topic, kind, text, "ros1"))
         elif op == _OP_MESSAGE:
@@ -274,12 +274,12 @@ def _block(data: memoryview, at: int) -> tuple[memoryview, int]:
 
 def _fields(header: memoryview) -> dict[bytes, bytes]:
     """`name=value` pairs of a header."""
-    found: dict[bytes, bytes] = {}
+    fields: dict[bytes, bytes] = {}
     at = 0
     while at < len(header):
-        one, at = _block(header, at)
-        name, mark, value = bytes(one).partition(b"=")
+        block, at = _block(header, at)
+        name, mark, value = bytes(block).partition(b"=")
         if not mark:
             raise ValueError("a header field has no value")
-        found[name] = value
-    return found
+        fields[name] = value
+    return fields

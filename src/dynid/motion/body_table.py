@@ -167,11 +167,11 @@ def table_log(
 def _alike(x: Float[Array, "n *c"], rng: np.random.Generator, copies: int) -> Float[Array, "m *c"]:
     """Numbers from -0.5 to 0.5, in each copy the same one for all equal entries of a column."""
     columns = x.reshape(len(x), -1)
-    found = np.empty((len(x) * copies, columns.shape[1]))
+    draws = np.empty((len(x) * copies, columns.shape[1]))
     for k, column in enumerate(columns.T):
         values, place = np.unique(column, return_inverse=True)
-        found[:, k] = (rng.random((len(values), copies)) - 0.5)[place.reshape(-1)].ravel()
-    return found.reshape(-1, *x.shape[1:])
+        draws[:, k] = (rng.random((len(values), copies)) - 0.5)[place.reshape(-1)].ravel()
+    return draws.reshape(-1, *x.shape[1:])
 
 
 # Used as time step where there is none: so long that every instant is its own block when rows are

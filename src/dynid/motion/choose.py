@@ -75,16 +75,16 @@ def extents(log: Log) -> tuple[Float[Array, "2 m"], Float[Array, "2 a"]]:
 def _extent(log: Log, x: Float[Array, "n c"]) -> Float[Array, "2 c"]:
     if log.valid.all():
         return np.array(extremes(x)[:2])
-    found = np.array([[np.inf], [-np.inf]]) * np.ones(x.shape[1])
+    extent = np.array([[np.inf], [-np.inf]]) * np.ones(x.shape[1])
     for a, b in ranges(len(x)):
         valid = log.valid[a:b]
         for k, column in enumerate(x[a:b].T):
             part = np.ascontiguousarray(column)
             use = valid & np.isfinite(part)
             part = part if use.all() else part[use]
-            found[0, k] = np.min(part, initial=found[0, k])
-            found[1, k] = np.max(part, initial=found[1, k])
-    return found
+            extent[0, k] = np.min(part, initial=extent[0, k])
+            extent[1, k] = np.max(part, initial=extent[1, k])
+    return extent
 
 
 def choose_cutoff(
@@ -114,8 +114,8 @@ def cutoff_for_measured(
     """
     if filter.cutoff is not None:
         return cutoff, why
-    own = [rate_spectrum(log, log.dq) for log in logs if log.dq is not None]
-    sinks = [float(np.median(s.sink[s.moving])) for s in own if s.moving.any()]
+    rate_spectra = [rate_spectrum(log, log.dq) for log in logs if log.dq is not None]
+    sinks = [float(np.median(s.sink[s.moving])) for s in rate_spectra if s.moving.any()]
     bands = [s.motion_bandwidth for s in spectra if s.moving.any()]
     if not sinks or not bands:
         return cutoff, why
@@ -208,15 +208,15 @@ def check_velocity(
         A notice for coordinates that differ by more than 20 %.
     """
     inner = slice(edge, len(q) - edge) if len(q) > 4 * edge else slice(None)
-    own = differentiate(q, log.dt, derivative)[inner]
+    derived = differentiate(q, log.dt, derivative)[inner]
     measured = dq[inner]
-    size = np.sqrt(np.mean(own**2, axis=0))
+    size = np.sqrt(np.mean(derived**2, axis=0))
     other = np.sqrt(np.mean(measured**2, axis=0))
     # A coordinate at rest is not tested: any small number keeps its ratios finite.
     reference = np.maximum(size, 1e-30)
-    common = np.mean(own * measured, axis=0)
+    common = np.mean(derived * measured, axis=0)
     ratio = _nearest_ratio(common / reference**2, other**2 / np.where(common == 0.0, 1e-60, common))
-    difference = np.sqrt(np.mean((measured - own) ** 2, axis=0)) / reference
+    difference = np.sqrt(np.mean((measured - derived) ** 2, axis=0)) / reference
     excited = (size > max(_EXCITED * np.max(size), _STILL)) | (other > max(_EXCITED * np.max(other), _STILL))
     doubtful = np.flatnonzero(excited & ((np.abs(ratio - 1.0) > RATIO_TOLERANCE) | (difference > WARN)))
     if len(doubtful) == 0:
@@ -228,9 +228,9 @@ def check_velocity(
     return [notice("velocity-differs", log=log.name, shown=shown)]
 
 
-def _nearest_ratio(one: Float[Array, "m"], two: Float[Array, "m"]) -> Float[Array, "m"]:
+def _nearest_ratio(first: Float[Array, "m"], two: Float[Array, "m"]) -> Float[Array, "m"]:
     """The value between both bounds that is nearest to 1."""
-    return np.asarray(np.clip(1.0, np.minimum(one, two), np.maximum(one, two)))
+    return np.asarray(np.clip(1.0, np.minimum(first, two), np.maximum(first, two)))
 
 
 def _refusal(log: Log, i: int, ratio: float, difference: float) -> InputError:

@@ -166,10 +166,10 @@ def _split(
 
 def _longer(t: Float[Array, "n"], ordinary: Bool[Array, "k"], limit: float) -> Bool[Array, "k"]:
     """Steps between consecutive good samples that are longer than a limit, in [s]."""
-    found = np.zeros(len(ordinary), dtype=bool)
+    long_steps = np.zeros(len(ordinary), dtype=bool)
     for a, b in ranges(len(ordinary)):
-        found[a:b] = ordinary[a:b] & (np.diff(t[a : b + 1]) > limit)
-    return found
+        long_steps[a:b] = ordinary[a:b] & (np.diff(t[a : b + 1]) > limit)
+    return long_steps
 
 
 def _runs(breaks: Bool[Array, "n"], good: Bool[Array, "n"], gaps: Bool[Array, "k"]) -> Int[Array, "s 2"]:

@@ -135,11 +135,11 @@ def in_order(record: Record, step: float) -> tuple[Record, list[Notice]]:
 
 def _where(record: Record, test: Callable[[Float[Array, "k"]], Bool[Array, "k"]]) -> Int[Array, "j"]:
     """Samples from which the step to the next one, inside a run, passes a test."""
-    found = [np.zeros(0, dtype=int)]
+    places = [np.zeros(0, dtype=int)]
     for a, b in ranges(len(record.t) - 1):
         steps = np.diff(record.t[a : b + 1])
-        found.append(a + np.flatnonzero(test(steps) & ~record.breaks[a + 1 : b + 1]))
-    return np.concatenate(found)
+        places.append(a + np.flatnonzero(test(steps) & ~record.breaks[a + 1 : b + 1]))
+    return np.concatenate(places)
 
 
 def _sorted(record: Record, unsorted: Int[Array, "k"]) -> Record:
@@ -217,15 +217,15 @@ def _steps(
 def _resolution(t: Float[Array, "n"], dt: float) -> float:
     """Last decimal with which t was written, or the spacing of float32; at most a fifth of a step."""
     sample = t[: 2000 if len(t) > 2000 else len(t)]
-    found = 0.0
+    resolution = 0.0
     if np.array_equal(sample, sample.astype(np.float32).astype(float)):
-        found = float(np.spacing(np.float32(max(abs(float(t.min())), abs(float(t.max()))))))
+        resolution = float(np.spacing(np.float32(max(abs(float(t.min())), abs(float(t.max()))))))
     for decimals in range(1, 9):
         scaled = sample * 10.0**decimals
         if np.max(np.abs(scaled - np.rint(scaled))) < 1e-9 * max(1.0, float(np.max(np.abs(scaled)))):
-            found = max(found, 10.0**-decimals)
+            resolution = max(resolution, 10.0**-decimals)
             break
-    return found if found <= 0.2 * dt else 0.0
+    return resolution if resolution <= 0.2 * dt else 0.0
 
 
 def resample(record: Record, segments: Int[Array, "s 2"], dt: float) -> tuple[Record, Int[Array, "s 2"]]:

@@ -206,16 +206,16 @@ def aliases(names: Sequence[str]) -> list[tuple[tuple[str, ...], ...]]:
     start = end = 0
     if len(whole) > 1:
         shortest = min(map(len, whole))
-        while start < shortest and len({one[start] for one in whole}) == 1:
+        while start < shortest and len({parts[start] for parts in whole}) == 1:
             start += 1
-        while end < shortest - start and len({one[len(one) - 1 - end] for one in whole}) == 1:
+        while end < shortest - start and len({parts[len(parts) - 1 - end] for parts in whole}) == 1:
             end += 1
     made: list[tuple[tuple[str, ...], ...]] = []
-    for one in whole:
-        short = one[start : len(one) - end]
+    for words in whole:
+        short = words[start : len(words) - end]
         # A number alone is an index: it is read with the others of its family.
-        usable = bool(short) and short != one and not all(word.isdecimal() for word in short)
-        made.append((one, short) if usable else (one,))
+        usable = bool(short) and short != words and not all(word.isdecimal() for word in short)
+        made.append((words, short) if usable else (words,))
     return made
 
 
@@ -307,7 +307,7 @@ def _kind(rest: tuple[str, ...], counted: bool) -> _Kind | None:
     if len({kind for kind, _ in kinds}) > 1:
         confidence *= _LAST_KIND
     # `torque_current` is a current.
-    confidence = min(confidence, *(own for kind, own in kinds if kind == quantity), 1.0)
+    confidence = min(confidence, *(trust for kind, trust in kinds if kind == quantity), 1.0)
     dots = sum({"dot": 1, "ddot": 2}.get(word, 0) for word in rest)
     if dots and quantity in _RATES:
         at = _RATES.index(quantity) + dots

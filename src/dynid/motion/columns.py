@@ -77,17 +77,17 @@ def match(
     for slot in known:
         if slot.key in chosen:
             continue
-        found = [name for name in names if name in slot.spellings and name not in taken]
-        if len(found) > 1:
+        matches = [name for name in names if name in slot.spellings and name not in taken]
+        if len(matches) > 1:
             raise InputError(
-                f"columns {' and '.join(repr(name) for name in found)} both match {slot.label}",
+                f"columns {' and '.join(repr(name) for name in matches)} both match {slot.label}",
                 file=file,
                 place="header",
-                remedy=f"choose one: columns: {{{slot.key}: {found[0]}}}",
+                remedy=f"choose one: columns: {{{slot.key}: {matches[0]}}}",
             )
-        if found:
-            chosen[slot.key] = ColumnMap(found[0])
-            taken.add(found[0])
+        if matches:
+            chosen[slot.key] = ColumnMap(matches[0])
+            taken.add(matches[0])
     return chosen
 
 
@@ -110,22 +110,22 @@ def matched(
     chosen = match(names, known, columns, file)
     _drop_zero_based(chosen, names, known, _mapped(names, known, columns, file))
     quantities = dict.fromkeys(slot.quantity for slot in known)
-    here = {slot.quantity for slot in known if slot.key in chosen}
+    given = {slot.quantity for slot in known if slot.key in chosen}
     taken = {column.name for column in chosen.values()}
     guesses = guess(
         [name for name in names if name not in taken],
         known,
-        [one for one in quantities if one not in here],
+        [kind for kind in quantities if kind not in given],
         file,
-        counted=any(one.counts_per_turn for one in (drives or {}).values()),
+        counted=any(drive.counts_per_turn for drive in (drives or {}).values()),
         one_based=any(is_count(key.rpartition("_")[2]) and key == chosen[key].name for key in chosen),
     )
-    chosen |= {one.key: ColumnMap(one.column, one.unit) for one in guesses}
-    chosen |= {key: _changed(chosen[key], one) for key, one in changes.items() if key in chosen}
-    _mapped(names, known, {key: one for key, one in changes.items() if key not in chosen}, file)
+    chosen |= {guessed.key: ColumnMap(guessed.column, guessed.unit) for guessed in guesses}
+    chosen |= {key: _changed(chosen[key], change) for key, change in changes.items() if key in chosen}
+    _mapped(names, known, {key: change for key, change in changes.items() if key not in chosen}, file)
     return Matching(
         with_drives(chosen, known, drives or {}),
-        tuple(sorted(guesses, key=lambda one: list(chosen).index(one.key))),
+        tuple(sorted(guesses, key=lambda guessed: list(chosen).index(guessed.key))),
         _notices(chosen, names, known, guesses, drives or {}),
     )
 
@@ -173,7 +173,7 @@ def _notices(
     drives: Mapping[str, DriveSettings],
 ) -> tuple[Notice, ...]:
     """Efforts without a motor, and currents that are taken as efforts."""
-    found = []
+    notices = []
     used = {column.name for column in chosen.values()}
     efforts = [slot for slot in known if slot.quantity == "tau" and slot.owner]
     if any(slot.key in chosen for slot in efforts):
@@ -183,7 +183,7 @@ def _notices(
         family = {_without_digits(chosen[slot.key].name) for slot in efforts if slot.key in chosen}
         left = [name for name in left if lost or _without_digits(name) in family]
         if left:
-            found.append(notice("effort-unmatched", names=", ".join(left)))
+            notices.append(notice("effort-unmatched", names=", ".join(left)))
     owners = {slot.key: slot for slot in efforts}
     current = [
         one.column
@@ -191,8 +191,8 @@ def _notices(
         if one.current and not any(drive.torque_constant for drive in drives_of(owners[one.key], drives))
     ]
     if current:
-        found.append(notice("effort-from-current", names=", ".join(current)))
-    return tuple(found)
+        notices.append(notice("effort-from-current", names=", ".join(current)))
+    return tuple(notices)
 
 
 def _without_digits(name: str) -> str:
@@ -203,7 +203,9 @@ def drives_of(slot: Slot, drives: Mapping[str, DriveSettings]) -> list[DriveSett
     """The drive of a slot's owner, by name or else by the last glob that matches; none or one."""
     named = (slot.owner, *slot.also) if slot.owner else ()
     exact = [drives[name] for name in named if name in drives]
-    globs = [one for pattern, one in drives.items() if any(fnmatchcase(name, pattern) for name in named)]
+    globs = [
+        settings for pattern, settings in drives.items() if any(fnmatchcase(name, pattern) for name in named)
+    ]
     return exact[:1] or globs[-1:]
 
 
@@ -235,14 +237,16 @@ def expanded(
 
     A pattern names the columns that the file has of it; at least one. Columns given by name have priority.
     """
-    given = {key: ColumnMap(one) if isinstance(one, str) else one for key, one in columns.items()}
-    made = {key: one for key, one in given.items() if "{" not in key}
+    given = {key: ColumnMap(entry) if isinstance(entry, str) else entry for key, entry in columns.items()}
+    made = {key: entry for key, entry in given.items() if "{" not in key}
     spelled = {spelling: slot.key for slot in known for spelling in slot.spellings}
     exact = {spelled.get(key, key) for key in made}
     for key, column in given.items():
         if "{" not in key:
             continue
-        quantity = next((one for one in ("q_ref", "ddq", "dq", "tau", "q") if key in _patterns(one)), None)
+        quantity = next(
+            (symbol for symbol in ("q_ref", "ddq", "dq", "tau", "q") if key in _patterns(symbol)), None
+        )
         own = [slot for slot in known if slot.quantity == quantity]
         if quantity is None or not own:
             raise InputError(
@@ -251,19 +255,19 @@ def expanded(
                 remedy="use q_{i}, dq_{i}, ddq_{i}, q_ref_{i} or tau_{i}",
             )
         filled = {slot.key: column.changed(name=_filled(column.name, slot)) for slot in own}
-        here = {slot: one for slot, one in filled.items() if in_file(one, names) is not None}
-        if not here or len({one.name for one in filled.values()}) < len(filled):
+        present = {slot: target for slot, target in filled.items() if in_file(target, names) is not None}
+        if not present or len({target.name for target in filled.values()}) < len(filled):
             first = next(iter(filled.values())).name
             raise InputError(
                 f"no column of the pattern '{column.name}' is in the file, e.g. '{first}'"
                 + nearest(first, names)
-                if not here
+                if not present
                 else f"the pattern '{column.name}' is the same column for every joint",
                 file=file,
                 place=f"columns.{key}",
                 remedy="use {i} (from 1), {i0} (from 0) or {name} in the column",
             )
-        made |= {slot: one for slot, one in here.items() if slot not in exact}
+        made |= {slot: target for slot, target in present.items() if slot not in exact}
     return made
 
 
@@ -283,8 +287,8 @@ def in_file(column: ColumnMap, names: Sequence[str]) -> str | None:
     """The column's name in the file; `pos_1` with the unit deg may be written `pos_1 [deg]` there."""
     if column.name in names or column.unit is None:
         return column.name if column.name in names else None
-    found = [name for name in names if _with_unit(name) == (column.name, canonical_unit(column.unit))]
-    return found[0] if len(found) == 1 else None
+    matches = [name for name in names if _with_unit(name) == (column.name, canonical_unit(column.unit))]
+    return matches[0] if len(matches) == 1 else None
 
 
 def _with_unit(name: str) -> tuple[str, str | None]:
@@ -340,8 +344,8 @@ def _slots(mechanism: Mechanism) -> Iterator[Slot]:
         spellings = tuple(dict.fromkeys((*_numbered("q", i, name), *bare, *lengths.get(name, ()))))
         # The same log may have q_1.. and dq_1.. of joints, which are not measured by an IMU.
         spellings = (name,) if inertial else spellings
-        what = f"{name} of the IMU" if inertial else f"the position of '{name}'"
-        yield Slot(f"q_{i + 1}", "q", i, spellings, what, *_joint_owner(mechanism, name))
+        meaning = f"{name} of the IMU" if inertial else f"the position of '{name}'"
+        yield Slot(f"q_{i + 1}", "q", i, spellings, meaning, *_joint_owner(mechanism, name))
     rates = (("dq", "velocity"), ("ddq", "acceleration"), ("q_ref", "reference"))
     for quantity, label in () if inertial else rates:
         for i, name in enumerate(positions):
@@ -351,8 +355,8 @@ def _slots(mechanism: Mechanism) -> Iterator[Slot]:
     for i, actuator in enumerate(mechanism.actuators):
         plain = () if mechanism.force_sensor is None else (actuator.name,)
         spelled = (*_numbered("tau", i, actuator.name), *plain)
-        what = f"the effort of '{actuator.name}'"
-        yield Slot(f"tau_{i + 1}", "tau", i, spelled, what, *_motor_owner(mechanism, actuator))
+        meaning = f"the effort of '{actuator.name}'"
+        yield Slot(f"tau_{i + 1}", "tau", i, spelled, meaning, *_motor_owner(mechanism, actuator))
     for joint, start in quaternion_starts(mechanism).items():
         for angle in ANGLES:
             spelled = _bare(f"{joint}_{angle}", poses)

@@ -53,7 +53,7 @@ def read_csv(path: Path, drop_bad_rows: bool = False) -> Table:
         columns, notices = body.sorted_out(drop_bad_rows)
     choices = {"format": dialect.words(encoding), **body.choices}
     skipped = {names[i]: as_text(dialect.texts[i]) for i in dialect.text_columns if i < len(names)}
-    skipped = {name: one for name, one in skipped.items() if name not in columns}
+    skipped = {name: value for name, value in skipped.items() if name not in columns}
     time = time_name(list(columns))
     if time == PLOTJUGGLER:
         columns, more = _own_clocks(columns, path)
@@ -181,10 +181,10 @@ class _Body:
         if delimiter is not None and body.count(delimiter) != (len(self.dialect.names) - 1) * len(rows):
             raise ValueError("rows of different length")
         names = self.dialect.names
-        found = {names[i]: np.ascontiguousarray(rows[:, k]) for k, i in enumerate(self.used)}
+        columns = {names[i]: np.ascontiguousarray(rows[:, k]) for k, i in enumerate(self.used)}
         for i in self.whole:
-            found[names[i]] = np.loadtxt(StringIO(body), usecols=[i], dtype=np.int64, **options)[:, 0]
-        return found
+            columns[names[i]] = np.loadtxt(StringIO(body), usecols=[i], dtype=np.int64, **options)[:, 0]
+        return columns
 
     def sorted_out(self, drop: bool) -> tuple[dict[str, Any], tuple[Notice, ...]]:
         """Columns of the good rows and a notice of the bad ones, which are refused unless dropped."""
@@ -237,10 +237,10 @@ def _own_clocks(columns: dict[str, Any], file: Path) -> tuple[dict[str, Any], di
         return columns, {}
     series = []
     for group in groups.values():
-        here = ~np.isnan(next(iter(group.values())))
-        if here.any():
-            own = {name: values[here] for name, values in group.items()}
-            series.append(Series(", ".join(group), columns[PLOTJUGGLER][here], own))
+        sampled = ~np.isnan(next(iter(group.values())))
+        if sampled.any():
+            samples = {name: values[sampled] for name, values in group.items()}
+            series.append(Series(", ".join(group), columns[PLOTJUGGLER][sampled], samples))
     return merged(series, file, PLOTJUGGLER)
 
 

@@ -59,12 +59,14 @@ def disturbed(
 def pose_columns(log: Log) -> list[tuple[int, list[int]]]:
     """First column of every quaternion, and the columns of the position measured with it (or none)."""
     names = log.position_names
-    found = []
+    poses = []
     for i, name in enumerate(names):
         if name == "qw" or name.endswith("_qw"):
             place = [f"{name.removesuffix('qw')}{axis}" for axis in "xyz"]
-            found.append((i, [names.index(one) for one in place] if set(place) <= set(names) else []))
-    return found
+            poses.append(
+                (i, [names.index(coordinate) for coordinate in place] if set(place) <= set(names) else [])
+            )
+    return poses
 
 
 def pose_covariance(log: Log, start: int, place: list[int]) -> Float[Array, "6 6"]:

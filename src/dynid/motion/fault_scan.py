@@ -59,11 +59,11 @@ class Facts(NamedTuple):
 def facts(values: Float[Array, "n m"], names: Sequence[str]) -> list[Facts]:
     """Of all signals with a name and a finite value; of long ones, windows give the typical sizes."""
     low, high, count = extremes(values)
-    some = [np.ascontiguousarray(part.T) for part in windows(values)]
+    pieces = [np.ascontiguousarray(part.T) for part in windows(values)]
     found = []
     for i, name in enumerate(names):
         if name and count[i]:
-            known = [filled(part[i]) for part in some if np.isfinite(part[i]).any()]
+            known = [filled(part[i]) for part in pieces if np.isfinite(part[i]).any()]
             usual = np.median(np.concatenate([_bend(part) for part in known])) if len(values) > 2 else 0.0
             strides = np.concatenate([_strides(part) for part in known])
             stride = np.quantile(strides, _TOP) if len(strides) else 0.0
@@ -90,23 +90,27 @@ def spikes(
         breaks: Where a new run begins.
     """
     n = len(values)
-    found: list[list[Int[Array, "k"]]] = [[np.zeros(0, int)] for _ in known]
+    places: list[list[Int[Array, "k"]]] = [[np.zeros(0, int)] for _ in known]
     if n >= 4 * _HALF:
         limits = [_limits(one, least) for one in known]
         for part in parts(values, _REACH):
-            for own, one, limit in zip(found, known, limits, strict=True):
+            for hits, one, limit in zip(places, known, limits, strict=True):
                 at = part.first + _spikes_of(filled(part.rows[one.column]), *limit)
                 at = at[(at >= part.start) & (at < part.stop)]
-                own.append(at[np.isfinite(values[at, one.column])])
+                hits.append(at[np.isfinite(values[at, one.column])])
     begins = np.zeros(0, int) if breaks is None else np.flatnonzero(breaks)
-    return [_inside(np.concatenate(own), begins) for own in found]
+    return [_inside(np.concatenate(hits), begins) for hits in places]
 
 
-def _limits(one: Facts, least: float) -> tuple[float, float]:
+def _limits(signal: Facts, least: float) -> tuple[float, float]:
     """Smallest distance of a spike from the median, and of a candidate from the middle of its neighbours."""
-    away = _SPIKE * max(_USUAL * one.usual, one.level)
-    bend = 0.5 * _SPIKE * max(_USUAL * one.usual, one.level, 2e-12 * max(abs(one.low), abs(one.high)))
-    return max(away, least * one.spread), bend
+    away = _SPIKE * max(_USUAL * signal.usual, signal.level)
+    bend = (
+        0.5
+        * _SPIKE
+        * max(_USUAL * signal.usual, signal.level, 2e-12 * max(abs(signal.low), abs(signal.high)))
+    )
+    return max(away, least * signal.spread), bend
 
 
 def _spikes_of(x: Float[Array, "n"], least: float, bend: float) -> Int[Array, "s"]:
@@ -160,8 +164,8 @@ def _strides(x: Float[Array, "n"]) -> Float[Array, "k"]:
 
 def _thinned(x: Float[Array, "n"], every: int) -> Float[Array, "k"]:
     """Every so many samples."""
-    own = [np.array(x[-(-a // every) * every : b : every]) for a, b in ranges(len(x))]
-    return np.concatenate([np.zeros(0), *own])
+    kept = [np.array(x[-(-a // every) * every : b : every]) for a, b in ranges(len(x))]
+    return np.concatenate([np.zeros(0), *kept])
 
 
 def moving(values: Float[Array, "n m"], known: Sequence[Facts]) -> Bool[Array, "n"]:
@@ -193,7 +197,7 @@ def flat_tops(values: Float[Array, "n m"], known: Sequence[Facts]) -> list[Bool[
             nearest = np.max(x) if limit == one.high else np.min(x)
             if not abs(nearest - limit) > _rounding(one, limit):  # or NaN is among them
                 reached[k] += np.count_nonzero(np.abs(x - limit) <= _rounding(one, limit))
-    found: dict[str, Bool[Array, "n"]] = {}
+    tops: dict[str, Bool[Array, "n"]] = {}
     for count, (one, limit) in zip(reached, limits, strict=True):
         if count > _FLAT_PART * one.size:
             x = values[:, one.column]
@@ -201,8 +205,8 @@ def flat_tops(values: Float[Array, "n m"], known: Sequence[Facts]) -> list[Bool[
             for a, b in ranges(len(x)):
                 at[a:b] = np.abs(x[a:b] - limit) <= _rounding(one, limit)
             if max((b - a for a, b in runs(at)), default=0) >= _FLAT_RUN:
-                found[one.name] = found[one.name] | at if one.name in found else at
-    return [found.get(one.name) for one in known]
+                tops[one.name] = tops[one.name] | at if one.name in tops else at
+    return [tops.get(one.name) for one in known]
 
 
 def _rounding(one: Facts, limit: float) -> float:
@@ -212,19 +216,19 @@ def _rounding(one: Facts, limit: float) -> float:
 
 def stuck(x: Float[Array, "n"], moves: Bool[Array, "n"], least: int) -> Bool[Array, "n"]:
     """Samples of all runs in which a signal does not change while the robot moves for `least` or more."""
-    found = np.zeros(len(x), bool)
+    frozen = np.zeros(len(x), bool)
     # A run of that length covers two neighbours among every so many samples.
-    some = _thinned(x, max(1, least // 2))
-    if not np.any((some[1:] == some[:-1]) | ~np.isfinite(some[1:]) | ~np.isfinite(some[:-1])):
-        return found
+    thinned = _thinned(x, max(1, least // 2))
+    if not np.any((thinned[1:] == thinned[:-1]) | ~np.isfinite(thinned[1:]) | ~np.isfinite(thinned[:-1])):
+        return frozen
     still = np.zeros(len(x), bool)
     for a, b in ranges(len(x)):
         part = filled(x[max(a - 1, 0) : b])
         still[max(a, 1) : b] = part[1:] == part[:-1]
     for start, stop in runs(still):
         if stop - start >= least and np.sum(moves[start:stop]) >= least:
-            found[start - 1 : stop] = True  # the sample before has the same value
-    return found
+            frozen[start - 1 : stop] = True  # the sample before has the same value
+    return frozen
 
 
 def runs(mask: Bool[Array, "n"]) -> list[tuple[int, int]]:
@@ -251,8 +255,8 @@ def filled(x: Float[Array, "n"]) -> Float[Array, "n"]:
 
 def deviation(x: Float[Array, "n"]) -> float:
     """Standard deviation of the finite values."""
-    some = np.concatenate(windows(x))
-    return float(np.std(some[np.isfinite(some)]))
+    samples = np.concatenate(windows(x))
+    return float(np.std(samples[np.isfinite(samples)]))
 
 
 def resolution(x: Float[Array, "n"]) -> float:

@@ -109,7 +109,7 @@ def _stuck(positions: _Positions, efforts: _Efforts, moves: Bool[Array, "n"], st
     masks = [np.zeros(len(moves), bool) for _ in range(2)]
     masked: list[str] = []
     resting: list[str] = []
-    for which, (values, known) in enumerate((positions, efforts)):
+    for kind, (values, known) in enumerate((positions, efforts)):
         for one in known:
             x = values[:, one.column]
             if one.low == one.high or one.level:
@@ -118,8 +118,8 @@ def _stuck(positions: _Positions, efforts: _Efforts, moves: Bool[Array, "n"], st
             if not found.any():
                 continue
             # A joint may rest while others move: its sensor is frozen if it stops abruptly or then jumps.
-            bad = found if which else found & _abrupt(filled(x), found)
-            masks[which] |= bad
+            bad = found if kind else found & _abrupt(filled(x), found)
+            masks[kind] |= bad
             longest = max(b - a for a, b in runs(found))
             (masked if bad.any() else resting).append(f"{one.name} ({longest * step:.2g} s)")
     notices = []
@@ -134,11 +134,11 @@ def _abrupt(x: Float[Array, "n"], still: Bool[Array, "n"]) -> Bool[Array, "n"]:
     """Runs that are entered or left by a step of a tenth of the signal's usual largest one."""
     steps = np.abs(np.diff(x, prepend=x[0], append=x[-1]))  # steps[i] leads to sample i
     top = float(np.quantile(steps, 0.95))
-    found = np.zeros(len(x), bool)
+    abrupt = np.zeros(len(x), bool)
     for start, stop in runs(still):
         if max(steps[start], steps[stop]) > _ABRUPT * top:
-            found[start:stop] = True
-    return found
+            abrupt[start:stop] = True
+    return abrupt
 
 
 def _coarse_notices(tau: Float[Array, "n a"], known: Sequence[Facts]) -> list[Notice]:
@@ -156,5 +156,5 @@ def _coarse_notices(tau: Float[Array, "n a"], known: Sequence[Facts]) -> list[No
     return [notice("coarse-effort", shown=", ".join(coarse))]
 
 
-def _counts(found: dict[str, int]) -> str:
-    return ", ".join(f"{name} ({count})" for name, count in found.items())
+def _counts(counts: dict[str, int]) -> str:
+    return ", ".join(f"{name} ({count})" for name, count in counts.items())

@@ -206,9 +206,9 @@ def _positions(
         sensor = mechanism.force_sensor
         inertial = sensor is not None and sensor.imu is not None
         lost = ", ".join(names[i] if inertial else f"'{names[i]}' (q_{i + 1})" for i in sorted(missing))
-        what = f"the IMU: {lost}" if inertial else f"the position of {lost}"
+        absent = f"the IMU: {lost}" if inertial else f"the position of {lost}"
         raise InputError(
-            f"no column for {what}; columns are {table.listing()}",
+            f"no column for {absent}; columns are {table.listing()}",
             file=file,
             place="header",
             remedy="map them under `columns:`, or "
@@ -241,14 +241,16 @@ def _rates(
     if values is None:
         return None
     finite = any_finite(values)
-    own = {slot.index for slot in known if slot.quantity == quantity and slot.key in chosen}
-    found = sum(bool(finite[i]) for i in own)
-    if found == values.shape[1]:
+    columns = {slot.index for slot in known if slot.quantity == quantity and slot.key in chosen}
+    n_finite = sum(bool(finite[i]) for i in columns)
+    if n_finite == values.shape[1]:
         return values
-    if found:
+    if n_finite:
         instead = "not used" if quantity == "q_ref" else "derived for all"
         notices.append(
-            notice("rates-incomplete", quantity=quantity, found=found, total=values.shape[1], instead=instead)
+            notice(
+                "rates-incomplete", quantity=quantity, found=n_finite, total=values.shape[1], instead=instead
+            )
         )
     return None
 
@@ -256,7 +258,9 @@ def _rates(
 def _efforts(mechanism: Mechanism, tau: Float[Array, "n a"], notices: list[Notice]) -> Bool[Array, "a"]:
     """Which actuators have an effort."""
     present = any_finite(tau)
-    absent = [actuator.name for actuator, here in zip(mechanism.actuators, present, strict=True) if not here]
+    absent = [
+        actuator.name for actuator, logged in zip(mechanism.actuators, present, strict=True) if not logged
+    ]
     if absent and present.any():
         notices.append(notice("effort-absent", names=", ".join(absent)))
     return present

@@ -84,25 +84,27 @@ def guess(
     Raises:
         InputError: Two readings are about equally likely.
     """
-    found = _time(names, file) if "t" in wanted else []
+    guesses = _time(names, file) if "t" in wanted else []
     slots = {quantity: _owned(known, quantity) for quantity in _NUMBERED}
     joints, motors = (_owners(slots[quantity]) for quantity in (POSITION, EFFORT))
     # Numbers count all coordinates; where some belong to a pose, only names are clear.
-    numbered = {one for one in _NUMBERED if len(slots[one]) == sum(slot.quantity == one for slot in known)}
+    numbered = {
+        symbol for symbol in _NUMBERED if len(slots[symbol]) == sum(slot.quantity == symbol for slot in known)
+    }
     read = [
-        one
+        reading
         for name in names
-        for one in readings(name, joints, motors, counted)
-        if one.quantity in wanted
-        and one.confidence >= _LEAST
-        and (one.number is None or one.quantity in numbered)
+        for reading in readings(name, joints, motors, counted)
+        if reading.quantity in wanted
+        and reading.confidence >= _LEAST
+        and (reading.number is None or reading.quantity in numbered)
     ]
     chosen: dict[str, _Option] = {}
     for quantity in _NUMBERED:
-        own = [one for one in read if one.quantity == quantity]
+        matching = [candidate for candidate in read if candidate.quantity == quantity]
         owners = motors if quantity == EFFORT else joints
-        if own and slots[quantity]:
-            best = _best(own, owners, quantity, file)
+        if matching and slots[quantity]:
+            best = _best(matching, owners, quantity, file)
             if best is not None:
                 chosen[quantity] = best
     _check_bases(chosen, one_based, file)
@@ -110,10 +112,10 @@ def guess(
         by_index = {slot.index: slot.key for slot in slots[quantity]}
         places = {owner.index: i for i, owner in enumerate(slots[quantity])}
         for index, key in by_index.items():
-            one = option.chosen.get(places[index])
-            if one is not None:
-                found.append(Guess(key, one.column, one.unit, option.confidence, one.current))
-    return found
+            reading = option.chosen.get(places[index])
+            if reading is not None:
+                guesses.append(Guess(key, reading.column, reading.unit, option.confidence, reading.current))
+    return guesses
 
 
 def effort_like(names: Iterable[str], known: Sequence[Slot]) -> list[str]:
@@ -124,7 +126,7 @@ def effort_like(names: Iterable[str], known: Sequence[Slot]) -> list[str]:
     return [
         name
         for name in names
-        if any(one.quantity == EFFORT and not one.current for one in readings(name, (), motors))
+        if any(reading.quantity == EFFORT and not reading.current for reading in readings(name, (), motors))
     ]
 
 
@@ -133,14 +135,14 @@ def _owned(known: Sequence[Slot], quantity: str) -> list[Slot]:
 
 
 def _owners(slots: Sequence[Slot]) -> list[Owner]:
-    own = aliases([slot.owner for slot in slots])
+    named = aliases([slot.owner for slot in slots])
     more = [
         aliases([slot.also[k] for slot in slots]) for k in range(min((len(s.also) for s in slots), default=0))
     ]
     return [
         Owner(
             slot.owner,
-            tuple(dict.fromkeys([*own[i], *(one for other in more for one in other[i])])),
+            tuple(dict.fromkeys([*named[i], *(alias for other in more for alias in other[i])])),
             slot.turns,
         )
         for i, slot in enumerate(slots)
@@ -148,32 +150,36 @@ def _owners(slots: Sequence[Slot]) -> list[Owner]:
 
 
 def _time(names: Sequence[str], file: object) -> list[Guess]:
-    found = [(name, unit) for name in names for is_time, unit in [time_unit(name)] if is_time]
-    if len(found) > 1:
-        raise _doubt("time", [(name,) for name, _ in found], f"t={found[0][0]}", file)
-    return [Guess("t", name, unit, 0.9) for name, unit in found]
+    times = [(name, unit) for name in names for is_time, unit in [time_unit(name)] if is_time]
+    if len(times) > 1:
+        raise _doubt("time", [(name,) for name, _ in times], f"t={times[0][0]}", file)
+    return [Guess("t", name, unit, 0.9) for name, unit in times]
 
 
 def _best(own: list[Reading], owners: Sequence[Owner], quantity: str, file: object) -> _Option | None:
     options = [*_by_name(own, owners, quantity, file), *_families(own, owners, quantity, file)]
-    options.sort(key=lambda one: -one.confidence)
+    options.sort(key=lambda option: -option.confidence)
     if not options:
         return None
     best = options[0]
-    others = [one for one in options[1:] if one.confidence >= _NEAR * best.confidence and _differ(best, one)]
+    others = [
+        option
+        for option in options[1:]
+        if option.confidence >= _NEAR * best.confidence and _differ(best, option)
+    ]
     if not others:
         return best
     if quantity not in _WANTED:
         return None
-    shown = [_columns(one) for one in (best, *others)]
+    shown = [_columns(option) for option in (best, *others)]
     first = min(set(best.chosen) & set(others[0].chosen), default=min(best.chosen))
     label = f"{_LABELS[quantity]} of '{owners[first].label}'"
     raise _doubt(label, shown, _as_option(quantity, best, first), file)
 
 
 def _differ(a: _Option, b: _Option) -> bool:
-    columns = {one.column: place for place, one in a.chosen.items()}
-    same = all(columns.get(one.column) == place for place, one in b.chosen.items())
+    columns = {reading.column: place for place, reading in a.chosen.items()}
+    same = all(columns.get(reading.column) == place for place, reading in b.chosen.items())
     return not same
 
 
@@ -185,16 +191,18 @@ def _by_name(own: list[Reading], owners: Sequence[Owner], quantity: str, file: o
     """Columns with joint names, together; each joint has one, or clearly a best one."""
     chosen: dict[int, Reading] = {}
     for place in range(len(owners)):
-        found = sorted((one for one in own if one.owner == place), key=lambda one: -one.confidence)
-        near = [one for one in found if one.confidence >= _NEAR * found[0].confidence]
-        if len({one.column for one in near}) > 1:
+        ranked = sorted(
+            (reading for reading in own if reading.owner == place), key=lambda reading: -reading.confidence
+        )
+        near = [reading for reading in ranked if reading.confidence >= _NEAR * ranked[0].confidence]
+        if len({reading.column for reading in near}) > 1:
             if quantity not in _WANTED:
                 return []
             label = f"{_LABELS[quantity]} of '{owners[place].label}'"
-            shown = [(one.column,) for one in near]
+            shown = [(reading.column,) for reading in near]
             raise _doubt(label, shown, f"{quantity}_{place + 1}={near[0].column}", file)
-        if found:
-            chosen[place] = found[0]
+        if ranked:
+            chosen[place] = ranked[0]
     if quantity == EFFORT and 0 < len(chosen) < len(owners):
         _refuse_leftovers(own, chosen, owners, file)
     return _covering(chosen, owners, quantity, None)
@@ -204,9 +212,11 @@ def _refuse_leftovers(
     own: list[Reading], chosen: Mapping[int, Reading], owners: Sequence[Owner], file: object
 ) -> None:
     """Refuse `joint_0 .. joint_4` for motors called joint_1 .. joint_5: one column would be left over."""
-    shapes = {_shape(one.column) for one in chosen.values()}
-    used = {one.column for one in chosen.values()}
-    left = [one.column for one in own if one.column not in used and _shape(one.column) in shapes]
+    shapes = {_shape(reading.column) for reading in chosen.values()}
+    used = {reading.column for reading in chosen.values()}
+    left = [
+        reading.column for reading in own if reading.column not in used and _shape(reading.column) in shapes
+    ]
     if left:
         lost = next(owner.label for i, owner in enumerate(owners) if i not in chosen)
         raise _doubt(
@@ -225,14 +235,14 @@ def _shape(name: str) -> tuple[str, ...]:
 def _families(own: list[Reading], owners: Sequence[Owner], quantity: str, file: object) -> list[_Option]:
     """Numbered columns, one option per pattern."""
     families: dict[tuple[str, ...], dict[int, Reading]] = {}
-    for one in own:
-        if one.number is None:
+    for reading in own:
+        if reading.number is None:
             continue
-        family = families.setdefault(one.pattern, {})
-        if one.number in family and quantity in _WANTED:
-            label = f"number {one.number} of {_LABELS[quantity]}"
-            raise _doubt(label, [(family[one.number].column,), (one.column,)], "", file)
-        family[one.number] = one
+        family = families.setdefault(reading.pattern, {})
+        if reading.number in family and quantity in _WANTED:
+            label = f"number {reading.number} of {_LABELS[quantity]}"
+            raise _doubt(label, [(family[reading.number].column,), (reading.column,)], "", file)
+        family[reading.number] = reading
     made: list[_Option] = []
     for family in families.values():
         base = _base(set(family), len(owners))
@@ -250,7 +260,7 @@ def _families(own: list[Reading], owners: Sequence[Owner], quantity: str, file: 
                 f" {len(owners)} {'motors' if quantity == EFFORT else 'joints'})",
             )
         start = max(base, 0) if base != _OPEN else 1
-        chosen = {k - start: one for k, one in family.items() if 0 <= k - start < len(owners)}
+        chosen = {k - start: member for k, member in family.items() if 0 <= k - start < len(owners)}
         options = _covering(chosen, owners, quantity, base)
         if options:
             _refuse_other_order(owners, quantity, _columns(options[0]), file)
@@ -263,10 +273,10 @@ _BOTH, _OPEN = -2, -1
 
 def _base(numbers: set[int], count: int) -> int | None:
     """0 or 1; _BOTH if both are possible, _OPEN if too few numbers show it, None if neither fits."""
-    zero, one = 0 in numbers, count in numbers
-    if zero and one:
+    zero, one_based = 0 in numbers, count in numbers
+    if zero and one_based:
         return _BOTH
-    if zero or one:
+    if zero or one_based:
         return 0 if zero else 1
     return _OPEN if numbers & set(range(1, count)) and count > 1 else None
 
@@ -275,9 +285,9 @@ def _refuse_other_order(
     owners: Sequence[Owner], quantity: str, columns: tuple[str, ...], file: object
 ) -> None:
     """Joints that carry numbers themselves, in another order than they have in the robot."""
-    numbers = [next((int(w) for w in reversed(one.aliases[0]) if w.isdecimal()), -1) for one in owners]
+    numbers = [next((int(w) for w in reversed(owner.aliases[0]) if w.isdecimal()), -1) for owner in owners]
     if -1 not in numbers and len(set(numbers)) == len(numbers) and numbers != sorted(numbers):
-        order = ", ".join(one.label for one in owners)
+        order = ", ".join(owner.label for owner in owners)
         raise _doubt(
             _LABELS.get(quantity, quantity),
             [columns],
@@ -294,7 +304,7 @@ def _covering(
     whole = len(chosen) == len(owners)
     if not chosen or not (whole or quantity == EFFORT):
         return []
-    confidence = min(one.confidence for one in chosen.values()) * (1.0 if whole else _PARTLY)
+    confidence = min(reading.confidence for reading in chosen.values()) * (1.0 if whole else _PARTLY)
     return [_Option(chosen, confidence, base)]
 
 
@@ -304,7 +314,7 @@ def _check_bases(chosen: dict[str, _Option], one_based: bool, file: object) -> N
         {1} if one_based else set()
     )
     if len(bases) > 1:
-        shown = [_columns(one) for one in chosen.values() if one.base in (0, 1)]
+        shown = [_columns(candidate) for candidate in chosen.values() if candidate.base in (0, 1)]
         raise _doubt(
             "the joints",
             shown,
@@ -325,27 +335,27 @@ def _check_bases(chosen: dict[str, _Option], one_based: bool, file: object) -> N
                 why=", but their numbers may begin at 0 or at 1",
             )
         if bases == {0}:
-            moved = {place + 1: one for place, one in option.chosen.items()}
+            moved = {place + 1: reading for place, reading in option.chosen.items()}
             chosen[quantity] = _Option(moved, option.confidence, 0)
 
 
 def _as_option(quantity: str, option: _Option, place: int) -> str:
     """`q_{i}=q_meas_{i}` for a numbered family, else one column."""
-    one = option.chosen[place]
-    if one.number is not None and str(one.number) in one.column:
-        head, _, tail = one.column.rpartition(str(one.number))
+    reading = option.chosen[place]
+    if reading.number is not None and str(reading.number) in reading.column:
+        head, _, tail = reading.column.rpartition(str(reading.number))
         return f"{quantity}_{{i}}={head}{'{i0}' if option.base == 0 else '{i}'}{tail}"
-    return f"{quantity}_{place + 1}={one.column}"
+    return f"{quantity}_{place + 1}={reading.column}"
 
 
 def _doubt(
-    what: str, candidates: Sequence[tuple[str, ...]], option: str, file: object, why: str = ""
+    meaning: str, candidates: Sequence[tuple[str, ...]], option: str, file: object, why: str = ""
 ) -> InputError:
     """The refusal of an ambiguous header."""
-    lines = "".join(f"\n    {_listed(one)}" for one in candidates)
+    lines = "".join(f"\n    {_listed(candidate)}" for candidate in candidates)
     several = "these columns may be" if why or len(candidates) == 1 else "each of these may be"
     remedy = f"choose, e.g. --column '{option}', or under `columns:`" if option else "rename one of them"
-    return InputError(f"{several} {what}{why}:{lines}", file=file, place="header", remedy=remedy)
+    return InputError(f"{several} {meaning}{why}:{lines}", file=file, place="header", remedy=remedy)
 
 
 def _listed(columns: tuple[str, ...], most: int = 8) -> str:

@@ -63,7 +63,7 @@ class _Walk:
         """Members of a group, by name."""
         if depth > _DEEPEST:
             raise self.error(f"groups are nested deeper than {_DEEPEST}", group.name)
-        return {name: self.member(one, depth) for name, one in self.members(group)}
+        return {name: self.member(node, depth) for name, node in self.members(group)}
 
     def members(self, group: Any) -> Iterator[tuple[str, Any]]:
         """Names and objects inside the file; soft links are left out, as their target has its own place."""
@@ -79,81 +79,81 @@ class _Walk:
             if isinstance(link, self.h5py.HardLink):
                 yield name, group[name]
 
-    def member(self, one: Any, depth: int) -> Any:
+    def member(self, node: Any, depth: int) -> Any:
         """A group or a data set."""
-        if isinstance(one, self.h5py.Group):
-            return self.group(one, depth + 1)
-        if not isinstance(one, self.h5py.Dataset):
+        if isinstance(node, self.h5py.Group):
+            return self.group(node, depth + 1)
+        if not isinstance(node, self.h5py.Dataset):
             return Unread(words="a type")
-        return self.dataset(one)
+        return self.dataset(node)
 
-    def dataset(self, one: Any) -> Any:
+    def dataset(self, node: Any) -> Any:
         """Numbers, fields of a compound type, or the first text."""
-        self.check(one)
-        if one.dtype.names is not None:
-            data = self.data(one)
-            return {name: _plain(data[name]) for name in one.dtype.names}
-        if one.dtype.kind in "biuf":
-            return self.data(one)
-        if self.h5py.check_string_dtype(one.dtype) is not None:
-            if one.dtype.kind == "O" or not one.size:  # HDF5 may not return from a damaged heap of texts
+        self.check(node)
+        if node.dtype.names is not None:
+            data = self.data(node)
+            return {name: _plain(data[name]) for name in node.dtype.names}
+        if node.dtype.kind in "biuf":
+            return self.data(node)
+        if self.h5py.check_string_dtype(node.dtype) is not None:
+            if node.dtype.kind == "O" or not node.size:  # HDF5 may not return from a damaged heap of texts
                 return Unread(words="text")
-            return Unread(bytes(np.ravel(one[(0,) * one.ndim])[0]).decode("utf-8", errors="replace"))
-        return Unread(words=f"data of type {one.dtype}")
+            return Unread(bytes(np.ravel(node[(0,) * node.ndim])[0]).decode("utf-8", errors="replace"))
+        return Unread(words=f"data of type {node.dtype}")
 
-    def check(self, one: Any) -> None:
+    def check(self, node: Any) -> None:
         """Refuse data outside the file, foreign filters, and sizes beyond reason."""
-        if one.is_virtual or one.external:
-            raise self.error("data stored in other files are not read", one.name)
-        filters = set(self._filters(one))
+        if node.is_virtual or node.external:
+            raise self.error("data stored in other files are not read", node.name)
+        filters = set(self._filters(node))
         if not filters <= _BUILT_IN:
-            raise self.error(f"the filter {min(filters - _BUILT_IN)} would load a library", one.name)
-        if one.size is not None:
-            self.declared += float(one.size) * one.dtype.itemsize
+            raise self.error(f"the filter {min(filters - _BUILT_IN)} would load a library", node.name)
+        if node.size is not None:
+            self.declared += float(node.size) * node.dtype.itemsize
             check_size(self.declared, self.stored, self.path)
 
-    def data(self, one: Any) -> Any:
+    def data(self, node: Any) -> Any:
         """Values of a data set; chunks compressed by deflate are decompressed here.
 
         HDF5 does not return from a chunk whose compressed data end too early.
         """
-        filters = self._filters(one)
+        filters = self._filters(node)
         if _DEFLATE not in filters:
-            return np.asarray(one[()])
-        own = one.id.get_type().equal(self.h5py.h5t.py_create(one.dtype))
-        if not own or not set(filters) <= {_DEFLATE, _SHUFFLE, _FLETCHER}:
-            raise self.error("this combination of type and filters is not read", one.name)
-        found = np.full(one.shape, one.fillvalue, dtype=one.dtype)
-        for i in range(one.id.get_num_chunks()):
-            corner = one.id.get_chunk_info(i).chunk_offset
-            masked, raw = one.id.read_direct_chunk(corner)
-            chunk = self._unfiltered(raw, [f for k, f in enumerate(filters) if not masked >> k & 1], one)
-            place = tuple(slice(at, at + size) for at, size in zip(corner, one.chunks, strict=True))
-            part = found[place]
+            return np.asarray(node[()])
+        native = node.id.get_type().equal(self.h5py.h5t.py_create(node.dtype))
+        if not native or not set(filters) <= {_DEFLATE, _SHUFFLE, _FLETCHER}:
+            raise self.error("this combination of type and filters is not read", node.name)
+        values = np.full(node.shape, node.fillvalue, dtype=node.dtype)
+        for i in range(node.id.get_num_chunks()):
+            corner = node.id.get_chunk_info(i).chunk_offset
+            masked, raw = node.id.read_direct_chunk(corner)
+            chunk = self._unfiltered(raw, [f for k, f in enumerate(filters) if not masked >> k & 1], node)
+            place = tuple(slice(at, at + size) for at, size in zip(corner, node.chunks, strict=True))
+            part = values[place]
             part[...] = chunk[tuple(slice(size) for size in part.shape)]
-        return found
+        return values
 
-    def _filters(self, one: Any) -> list[int]:
-        created = one.id.get_create_plist()
+    def _filters(self, node: Any) -> list[int]:
+        created = node.id.get_create_plist()
         return [created.get_filter(i)[0] for i in range(created.get_nfilters())]
 
-    def _unfiltered(self, raw: bytes, filters: list[int], one: Any) -> Any:
+    def _unfiltered(self, raw: bytes, filters: list[int], node: Any) -> Any:
         """One chunk, its filters undone from the last to the first."""
-        size = int(np.prod(one.chunks)) * one.dtype.itemsize
+        size = int(np.prod(node.chunks)) * node.dtype.itemsize
         for kind in reversed(filters):
             if kind == _FLETCHER:
                 raw, stored = raw[:-4], int.from_bytes(raw[-4:], "little")
                 if not _matches(raw, stored):
-                    raise self.error("damaged: a checksum does not match", one.name)
+                    raise self.error("damaged: a checksum does not match", node.name)
             elif kind == _DEFLATE:
                 raw = zlib.decompressobj().decompress(raw, size + 4)
             else:
-                whole = len(raw) // one.dtype.itemsize * one.dtype.itemsize
-                bytes_of = np.frombuffer(raw[:whole], np.uint8).reshape(one.dtype.itemsize, -1)
+                whole = len(raw) // node.dtype.itemsize * node.dtype.itemsize
+                bytes_of = np.frombuffer(raw[:whole], np.uint8).reshape(node.dtype.itemsize, -1)
                 raw = bytes_of.T.tobytes() + raw[whole:]
         if len(raw) != size:
-            raise self.error(f"damaged: a chunk has {len(raw)} bytes instead of {size}", one.name)
-        return np.frombuffer(raw, one.dtype).reshape(one.chunks)
+            raise self.error(f"damaged: a chunk has {len(raw)} bytes instead of {size}", node.name)
+        return np.frombuffer(raw, node.dtype).reshape(node.chunks)
 
     def error(self, text: str, place: str) -> InputError:
         """An error at an object of the file."""
@@ -171,36 +171,36 @@ class _MatlabWalk(_Walk):
 
     def members(self, group: Any) -> Iterator[tuple[str, Any]]:
         """Without the groups that hold the targets of references and the content of objects."""
-        return ((name, one) for name, one in super().members(group) if not name.startswith("#"))
+        return ((name, node) for name, node in super().members(group) if not name.startswith("#"))
 
-    def dataset(self, one: Any) -> Any:
+    def dataset(self, node: Any) -> Any:
         """The value of a variable, by its MATLAB class."""
         kind = "double"
-        if "MATLAB_class" in one.attrs and one.attrs.get_id("MATLAB_class").dtype.kind == "S":
-            kind = bytes(one.attrs["MATLAB_class"]).decode("latin-1")
-        self.check(one)
-        if "MATLAB_object_decode" in one.attrs or kind not in {*_MATLAB_NUMBERS, "char", "cell", "struct"}:
+        if "MATLAB_class" in node.attrs and node.attrs.get_id("MATLAB_class").dtype.kind == "S":
+            kind = bytes(node.attrs["MATLAB_class"]).decode("latin-1")
+        self.check(node)
+        if "MATLAB_object_decode" in node.attrs or kind not in {*_MATLAB_NUMBERS, "char", "cell", "struct"}:
             return Unread(words=f"an object of class {kind}", object_class=kind)
-        if "MATLAB_empty" in one.attrs:
+        if "MATLAB_empty" in node.attrs:
             return np.zeros(0)
-        if one.dtype == self.h5py.ref_dtype:
-            return [self._target(reference) for reference in np.ravel(one[()], order="F")]
-        data = self.data(one)
+        if node.dtype == self.h5py.ref_dtype:
+            return [self._target(reference) for reference in np.ravel(node[()], order="F")]
+        data = self.data(node)
         if kind == "char":
             return Unread("".join(chr(int(code)) for code in np.ravel(data.T, order="F")[:200]))
         return (
             np.asarray(data).T
             if np.asarray(data).dtype.kind in "biuf"
-            else Unread(words=f"data of type {one.dtype}")
+            else Unread(words=f"data of type {node.dtype}")
         )
 
     def group(self, group: Any, depth: int) -> Any:
         """A struct; an array of structs has references in each field."""
-        found = super().group(group, depth)
-        lists = [value for value in found.values() if isinstance(value, list)]
-        if depth and lists and len(lists) == len(found) and len({len(one) for one in lists}) == 1:
-            return [dict(zip(found, row, strict=True)) for row in zip(*lists, strict=True)]
-        return found
+        members = super().group(group, depth)
+        lists = [value for value in members.values() if isinstance(value, list)]
+        if depth and lists and len(lists) == len(members) and len({len(column) for column in lists}) == 1:
+            return [dict(zip(members, row, strict=True)) for row in zip(*lists, strict=True)]
+        return members
 
     def _target(self, reference: Any) -> Any:
         self.depth += 1

@@ -74,5 +74,5 @@ def _expanded(name: str, parts: list[Any], feature: Any, files: list[Path]) -> d
 def _labels(names: Any) -> list[str]:
     """Names of the entries: a list, or a list in a mapping (`{motors: [..]}`)."""
     if isinstance(names, dict):
-        names = [one for group in names.values() for one in (group if isinstance(group, list) else [])]
-    return [str(one) for one in names] if isinstance(names, list) else []
+        names = [label for group in names.values() for label in (group if isinstance(group, list) else [])]
+    return [str(label) for label in names] if isinstance(names, list) else []

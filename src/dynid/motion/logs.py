@@ -93,11 +93,11 @@ def read_log(
             `mechanism`.
         drives: Joint or motor -> gear, encoder and torque constant, which scale its columns.
     """
-    path, payloads, own = _place(entry)
+    path, payloads, mapped = _place(entry)
     check_order(mechanism, angles, path)
     table = read_table(path, drop_bad_rows)
     log = _log_of_table(
-        table, mechanism, {**(columns or {}), **own}, path, angles, cutoff, need_effort, choose, drives
+        table, mechanism, {**(columns or {}), **mapped}, path, angles, cutoff, need_effort, choose, drives
     )
     log = replace(log, name=name_of(path), file=str(path), sha256=digest(path), payloads=payloads)
     return windowed(log, entry) if isinstance(entry, LogEntry) else log
@@ -180,8 +180,8 @@ def _with_guesses(log: Log, matching: Matching) -> Log:
     if not matching.guesses:
         return replace(log, notices=(*log.notices, *matching.notices))
     words = "; ".join(
-        f"{one.key} from '{one.column}'{f' in {one.unit}' if one.unit else ''} ({one.confidence:.0%})"
-        for one in matching.guesses
+        f"{item.key} from '{item.column}'{f' in {item.unit}' if item.unit else ''} ({item.confidence:.0%})"
+        for item in matching.guesses
     )
     return replace(
         log,
@@ -304,8 +304,8 @@ def name_of(path: Path) -> str:
 def digest(path: Path) -> str:
     """SHA-256 of a log; of a folder, that of the names and hashes of its files."""
     if path.is_dir():
-        files = sorted(one for one in path.rglob("*") if one.is_file())
-        lines = "".join(f"{digest(one)}  {one.relative_to(path).as_posix()}\n" for one in files)
+        files = sorted(file for file in path.rglob("*") if file.is_file())
+        lines = "".join(f"{digest(file)}  {file.relative_to(path).as_posix()}\n" for file in files)
         return hashlib.sha256(lines.encode()).hexdigest()
     with path.open("rb") as stream:
         return hashlib.file_digest(stream, "sha256").hexdigest()

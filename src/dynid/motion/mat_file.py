@@ -47,7 +47,7 @@ def read_mat(path: Path, drop_bad_rows: bool = False) -> Table:
 
 def matlab_table(tree: dict[str, Any], path: Path, kind: str) -> Table:
     """The table of a file's variables; objects hide their content, so a file of only these is refused."""
-    hidden = [name for name, one in tree.items() if isinstance(one, Unread) and one.object_class]
+    hidden = [name for name, value in tree.items() if isinstance(value, Unread) and value.object_class]
     try:
         table = table_of_tree(tree, path, kind)
     except InputError:
@@ -55,9 +55,9 @@ def matlab_table(tree: dict[str, Any], path: Path, kind: str) -> Table:
             raise
         table = None
     if hidden and (table is None or not (table.time or {"t", "time"} & {*table.columns})):
-        one = tree[hidden[0]]
+        unread = tree[hidden[0]]
         raise InputError(
-            f"variable '{hidden[0]}' is an object of class {one.object_class}, which only MATLAB can read",
+            f"variable '{hidden[0]}' is an object of class {unread.object_class}, which only MATLAB can read",
             file=path,
             place=f"variable '{hidden[0]}'",
             remedy=OBJECTS,
@@ -94,14 +94,14 @@ class _Mat:
 
     def variables(self) -> dict[str, Any]:
         """Name -> arrays, texts, structs as mappings, cells and arrays of structs as lists."""
-        found: dict[str, Any] = {}
+        values: dict[str, Any] = {}
         for element in self._elements(self.data):
-            one = self._inflated(element) if element.kind == _COMPRESSED else element
-            if one.kind == _MATRIX:
-                name, value = self._matrix(one.data, 0)
+            inflated = self._inflated(element) if element.kind == _COMPRESSED else element
+            if inflated.kind == _MATRIX:
+                name, value = self._matrix(inflated.data, 0)
                 if name:  # the unnamed one contains the content of objects
-                    found[name] = value
-        return found
+                    values[name] = value
+        return values
 
     def _inflated(self, element: _Element) -> _Element:
         """The element inside a compressed one; it may not grow beyond reason."""
@@ -149,16 +149,16 @@ class _Mat:
         flags = int(np.frombuffer(parts[0].data, self.order + "u4", 1)[0])
         kind = flags & 0xFF
         if kind == _OPAQUE:
-            name, system, cls = (self._text(one) for one in parts[1:4])
+            name, system, cls = (self._text(part) for part in parts[1:4])
             return name, Unread(words=f"an object of class {cls}", object_class=cls or system)
-        shape = [int(one) for one in np.frombuffer(parts[1].data, self.order + "i4")]
+        shape = [int(size) for size in np.frombuffer(parts[1].data, self.order + "i4")]
         name, rest = self._text(parts[2]), parts[3:]
         if kind in _NUMERIC:
             return name, self._numbers(rest, shape, kind, bool(flags & 0x800))
         if kind == _CHAR:
             return name, Unread(self._text(rest[0]) if rest else "")
         if kind == _CELL:
-            return name, [self._matrix(one.data, depth + 1)[1] for one in rest if one.kind == _MATRIX]
+            return name, [self._matrix(cell.data, depth + 1)[1] for cell in rest if cell.kind == _MATRIX]
         if kind == _STRUCT:
             return name, self._struct(rest, shape, depth)
         words = {_SPARSE: "a sparse matrix", _FUNCTION: "a function", _OBJECT: "an object"}
@@ -191,7 +191,7 @@ class _Mat:
                 "the field names of a struct are damaged", file=self.path, remedy="save it again"
             )
         fields = [names[i : i + width].split(b"\0")[0].decode("latin-1") for i in range(0, len(names), width)]
-        values = [self._matrix(one.data, depth + 1)[1] for one in rest[2:]]
+        values = [self._matrix(element.data, depth + 1)[1] for element in rest[2:]]
         if not fields or len(values) != math.prod(shape) * len(fields):
             raise InputError(
                 f"a struct of shape {tuple(shape)} and {len(fields)} fields has {len(values)} values",

@@ -35,30 +35,30 @@ def read_mcap(path: Path, drop_bad_rows: bool = False) -> Table:
         if path.stat().st_size == 0:
             raise InputError("the file is empty", file=path, remedy="record it again")
         with mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as mapped:
-            found = mcap_topics(mapped, path)
-    return ros_table(found.topics, path, "MCAP", found.notices())
+            content = mcap_topics(mapped, path)
+    return ros_table(content.topics, path, "MCAP", content.notices())
 
 
 def mcap_topics(data: Any, path: Path) -> McapContent:
     """Topics of the bytes of a file."""
     if bytes(data[:8]) != _MAGIC:
         raise InputError("not an MCAP file: its first bytes are others", file=path, remedy="check the file")
-    found = McapContent(path, len(data))
+    content = McapContent(path, len(data))
     crc = zlib.crc32(_MAGIC)
     try:
         for opcode, start, stop in _records(data, 8, len(data)):
             if opcode == _DATA_END:
-                found.data_end(int.from_bytes(data[start : start + 4], "little"), crc)
+                content.data_end(int.from_bytes(data[start : start + 4], "little"), crc)
             if opcode == _FOOTER:
-                found.finished = True
+                content.finished = True
                 break
-            if not found.ended:
-                found.record(opcode, bytes(data[start:stop]))
+            if not content.ended:
+                content.record(opcode, bytes(data[start:stop]))
                 crc = zlib.crc32(data[start - 9 : stop], crc)
-            found.read = stop
+            content.read = stop
     except _Cut:
         pass  # reported as unfinished
-    return found
+    return content
 
 
 @dataclass(eq=False)
@@ -88,12 +88,12 @@ class McapContent:
     def topics(self) -> list[Topic]:
         """Topics with messages; channels of one topic and type are joined."""
         made: dict[tuple[str, str], Topic] = {}
-        for one in self.channels.values():
-            if one.messages:
-                whole = made.setdefault((one.name, one.kind), one)
-                if whole is not one:
-                    whole.times += one.times
-                    whole.messages += one.messages
+        for channel in self.channels.values():
+            if channel.messages:
+                whole = made.setdefault((channel.name, channel.kind), channel)
+                if whole is not channel:
+                    whole.times += channel.times
+                    whole.messages += channel.messages
         return list(made.values())
 
     def notices(self) -> list[Notice]:
@@ -105,7 +105,7 @@ class McapContent:
                 notice("chunks-damaged", count=len(self.lost), total=self.chunks, seconds=min(seconds, 1e9))
             )
         if not self.finished:
-            messages = sum(len(one.messages) for one in self.channels.values())
+            messages = sum(len(channel.messages) for channel in self.channels.values())
             said.append(
                 notice("recording-unfinished", lost=self.size - self.read, size=self.size, messages=messages)
             )

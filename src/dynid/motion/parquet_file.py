@@ -48,8 +48,8 @@ class _Columns(BlockColumns):
                     yield (
                         start,
                         {
-                            name: _numbers(self.pa, one, batch.column(name), first)
-                            for name, one in fields.items()
+                            name: _numbers(self.pa, spec, batch.column(name), first)
+                            for name, spec in fields.items()
                         },
                     )
                 start += len(batch)
@@ -103,10 +103,10 @@ def _checked(path: Path, pa: Any, file: Any, names: list[str]) -> Iterator[None]
 def parquet_columns(path: Path) -> dict[str, Any]:
     """Numbers of a file by column, shape (n,), or (n, k) where each cell is a list of k numbers."""
     pa, file = _opened(path)
-    lists = [one.name for one in file.schema_arrow if _is_list(pa, one.type)]
-    used = [one.name for one in file.schema_arrow if is_used(pa, one.type) or one.name in lists]
+    lists = [field.name for field in file.schema_arrow if _is_list(pa, field.type)]
+    used = [field.name for field in file.schema_arrow if is_used(pa, field.type) or field.name in lists]
     table = _read(path, pa, file, used)
-    found: dict[str, Any] = dict(arrow_columns(pa, table, "Parquet").columns)
+    arrays: dict[str, Any] = dict(arrow_columns(pa, table, "Parquet").columns)
     for name in lists:
         column = table[name].combine_chunks()
         values = np.asarray(column.flatten().to_numpy(zero_copy_only=False), dtype=float)
@@ -115,8 +115,8 @@ def parquet_columns(path: Path) -> dict[str, Any]:
             raise InputError(
                 "lists of different lengths", file=path, place=f"column '{name}'", remedy="check it"
             )
-        found[name] = values.reshape(len(column), -1 if len(column) else 0)
-    return {name: found[name] for name in used}
+        arrays[name] = values.reshape(len(column), -1 if len(column) else 0)
+    return {name: arrays[name] for name in used}
 
 
 def _is_list(pa: Any, kind: Any) -> bool:
@@ -135,7 +135,7 @@ def arrow_columns(pa: Any, table: Any, kind: str) -> Table:
     for field in table.schema:
         if is_used(pa, field.type):
             first: dict[str, Any] = {}
-            parts = [_numbers(pa, field, one, first) for one in table[field.name].chunks if len(one)]
+            parts = [_numbers(pa, field, chunk, first) for chunk in table[field.name].chunks if len(chunk)]
             columns[field.name] = np.concatenate(parts) if parts else np.zeros(0)
     skipped = tuple(name for name in table.schema.names if name not in columns)
     return Table(columns, skipped, {"format": kind}, time=time_name(list(columns)))

@@ -172,7 +172,7 @@ def plan_motions(
         "derivative": derivative + ("" if filter.derivative else ", chosen"),
         "velocity": source,
     }
-    speed = " or ".join(f"{one}/s" for one in unit.split(" or "))
+    speed = " or ".join(f"{single}/s" for single in unit.split(" or "))
     common = _Common(cutoff, derivative, velocity, noise, peak, _scalar(mechanism), words, notices, speed)
     return tuple(_plan_one(log, filter, mask, common) for log in logs)
 

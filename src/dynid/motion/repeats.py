@@ -48,12 +48,12 @@ def path_along(
         dt: Of the samples, in [s].
         begins: Time of block number 0 before the beginning of each run, as in `Path`, in [s].
     """
-    own = [q[start:stop] for start, stop in pieces]
+    tracks = [q[start:stop] for start, stop in pieces]
     lag = max(1, round(_FINEST / dt))
     # So many positions, and those one finest step later, show how far and how fast the robot moves.
-    apart = max(lag, sum(len(one) for one in own) // _PIECE)
-    now = [_thinned(one, apart) for one in own]
-    later = [_thinned(one[lag:], apart) for one in own]
+    apart = max(lag, sum(len(track) for track in tracks) // _PIECE)
+    now = [_thinned(track, apart) for track in tracks]
+    later = [_thinned(track[lag:], apart) for track in tracks]
     seen = np.concatenate([np.zeros((0, q.shape[1])), *now])
     if not len(seen) or not np.isfinite(seen).all():
         return None
@@ -63,16 +63,16 @@ def path_along(
     swift = size > _STANDING * size.max(initial=0.0)
     step = _PART * float(np.min(size[swift] / speed[swift])) if np.any(speed[swift] > 0) else _FINEST
     every = max(1, int(max(step, _FINEST) / dt))
-    return tuple((_thinned(one, every), every * dt, at) for one, at in zip(own, begins, strict=True))
+    return tuple((_thinned(track, every), every * dt, at) for track, at in zip(tracks, begins, strict=True))
 
 
 def _thinned(q: Float[Array, "n m"], every: int) -> Float[Array, "k m"]:
     """One row in so many, from the first on."""
-    found = empty((-(-len(q) // every), q.shape[1]))
+    kept = empty((-(-len(q) // every), q.shape[1]))
     for low, high in ranges(len(q)):
         first, last = -(-low // every), -(-high // every)
-        found[first:last] = q[first * every : high : every]
-    return found
+        kept[first:last] = q[first * every : high : every]
+    return kept
 
 
 def first_alike(paths: Mapping[str, Path], stretches: Sequence[Stretch]) -> Int[Array, "n"]:
@@ -85,12 +85,12 @@ def first_alike(paths: Mapping[str, Path], stretches: Sequence[Stretch]) -> Int[
     n = len(stretches)
     length = float(np.median([stop - start for _, _, start, stop in stretches]))
     middles = np.array([0.5 * (start + stop) for _, _, start, stop in stretches])
-    found = _Windows(paths, stretches, length).earlier([one[:2] for one in stretches], middles)
+    matches = _Windows(paths, stretches, length).earlier([stretch[:2] for stretch in stretches], middles)
     first = np.arange(n)
-    for c, one in enumerate(found):
-        if one is None:
+    for c, match in enumerate(matches):
+        if match is None:
             continue
-        place, t = one
+        place, t = match
         same = [k for k in range(c) if stretches[k][:2] == place]
         if same:
             first[c] = first[same[int(np.argmin(np.abs(middles[same] - t)))]]
@@ -117,7 +117,7 @@ class _Windows:
     def _around(self, place: tuple[str, int], t: Float[Array, "k"]) -> Float[Array, "k w"]:
         shifts = self.length * np.linspace(-0.5, 0.5, _INSTANTS)
         q, step, _ = self.paths[place[0]][place[1]]
-        parts = [_positions(q, (t + one) / step)[:, self.used] / self.size for one in shifts]
+        parts = [_positions(q, (t + shift) / step)[:, self.used] / self.size for shift in shifts]
         return np.concatenate(parts, axis=1)
 
     def earlier(
@@ -135,9 +135,11 @@ class _Windows:
             np.searchsorted(self.times[k], x - self.length, "right") for k, x in zip(at, t, strict=True)
         ]
         stop = np.array([self.starts[k] + b for k, b in zip(at, before, strict=True)])
-        own = np.array([self._around(self.places[k], np.array([x]))[0] for k, x in zip(at, t, strict=True)])
+        windows = np.array(
+            [self._around(self.places[k], np.array([x]))[0] for k, x in zip(at, t, strict=True)]
+        )
         # A periodic motion comes back exactly: the earliest time counts, not the one that rounding prefers.
-        same = _ROUNDING * np.einsum("ij,ij->i", own, own)
+        same = _ROUNDING * np.einsum("ij,ij->i", windows, windows)
         least, nearest = np.full(len(at), np.inf), np.zeros(len(at), dtype=int)
         for k, place in enumerate(self.places):
             for low in range(0, len(self.times[k]), _PIECE):
@@ -146,23 +148,23 @@ class _Windows:
                 if not len(open_):
                     continue
                 rows = self._around(place, self.times[k][low : low + _PIECE])
-                far = np.einsum("ij,ij->i", rows, rows)[:, None] - 2.0 * (rows @ own[open_].T)
+                far = np.einsum("ij,ij->i", rows, rows)[:, None] - 2.0 * (rows @ windows[open_].T)
                 far[first + np.arange(len(rows))[:, None] >= stop[open_]] = np.inf
                 now = far.min(axis=0)
                 i = np.argmax(far <= now + same[open_], axis=0)
                 better = now < least[open_] - same[open_]
                 least[open_[better]], nearest[open_[better]] = now[better], first + i[better]
                 release()
-        return [self._same(own[c], int(nearest[c])) if stop[c] else None for c in range(len(at))]
+        return [self._same(windows[c], int(nearest[c])) if stop[c] else None for c in range(len(at))]
 
-    def _same(self, own: Float[Array, "w"], i: int) -> tuple[tuple[str, int], float] | None:
+    def _same(self, window: Float[Array, "w"], i: int) -> tuple[tuple[str, int], float] | None:
         """Log, run and time of row i of the table, where the motion is that of a part."""
         k = int(np.searchsorted(self.starts, i, side="right")) - 1
         times, i = self.times[k], i - int(self.starts[k])
         low, middle, high = self._around(
             self.places[k], times[[max(i - 1, 0), i, min(i + 1, len(times) - 1)]]
         )
-        off, along = own - middle, 0.5 * (high - low)
+        off, along = window - middle, 0.5 * (high - low)
         # Between two times of the table the motion is interpolated linearly.
         shift = np.clip(off @ along / max(float(along @ along), np.finfo(float).tiny), -1.0, 1.0)
         if np.sqrt(np.mean((off - shift * along) ** 2)) > _ALIKE:

@@ -50,21 +50,21 @@ def parsed(name: str, text: str) -> dict[str, tuple[Field, ...]]:
     if text.count("\n") > _MOST_LINES:
         raise MessageError("the definition is too long")
     types: dict[str, tuple[Field, ...]] = {}
-    own = _short(name)
+    type_name = _short(name)
     lines: list[str] = []
     for line in [*text.split("\n"), "MSG: end"]:
         line = line.split("#")[0].strip()
         if line.startswith("MSG:"):
-            types[own] = tuple(_fields(lines, own))
-            own, lines = _short(line[4:].strip()), []
+            types[type_name] = tuple(_fields(lines, type_name))
+            type_name, lines = _short(line[4:].strip()), []
         elif line and not line.startswith("==="):
             lines.append(line)
     return types
 
 
-def _fields(lines: list[str], own: str) -> list[Field]:
-    package = own.split("/")[0]
-    found = []
+def _fields(lines: list[str], type_name: str) -> list[Field]:
+    package = type_name.split("/")[0]
+    fields = []
     for line in lines:
         if re.match(r"[A-Za-z][\w/<=]*\s+[A-Za-z]\w*\s*=", line):  # a constant
             continue
@@ -77,8 +77,8 @@ def _fields(lines: list[str], own: str) -> list[Field]:
             kind = "std_msgs/Header"
         elif kind not in (*_SIZES, *_TIMES, "string", "wstring"):
             kind = _short(kind if "/" in kind else f"{package}/{kind}")
-        found.append(Field(kind, name, count))
-    return found
+        fields.append(Field(kind, name, count))
+    return fields
 
 
 def _short(name: str) -> str:
@@ -231,7 +231,7 @@ COMMON = {
 
 def types_for(name: str, text: str) -> dict[str, tuple[Field, ...]]:
     """Types of a definition; without text the common ones, if the name is one of these."""
-    common = {key: one for kind, lines in COMMON.items() for key, one in parsed(kind, lines).items()}
+    common = {key: fields for kind, lines in COMMON.items() for key, fields in parsed(kind, lines).items()}
     if text.strip():
         return {**common, **parsed(name, text)}
     if _short(name) not in common:

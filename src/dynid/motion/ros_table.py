@@ -78,7 +78,7 @@ class Topic:
 def ros_table(topics: Sequence[Topic], file: object, kind: str, notices: Sequence[Notice]) -> Table:
     """The table of all topics with numbers; those without are listed as skipped."""
     skipped: dict[str, str] = {}
-    found: list[_Decoded] = []
+    usable: list[_Decoded] = []
     said = [*notices]
     for topic in topics:
         try:
@@ -91,35 +91,35 @@ def ros_table(topics: Sequence[Topic], file: object, kind: str, notices: Sequenc
                 notice("messages-damaged", topic=topic.name, count=decoded.damaged, total=len(topic.messages))
             )
         if decoded.columns:
-            found.append(decoded)
+            usable.append(decoded)
         else:
             skipped[topic.name] = f"{topic.kind} without numbers"
-    if not found:
+    if not usable:
         listed = "; ".join(f"{name}: {text}" for name, text in list(skipped.items())[:10])
         raise InputError(
             f"no topic with numbers{f' ({listed})' if listed else ''}",
             file=file,
             remedy="record /joint_states or another topic with positions and efforts",
         )
-    columns, choices = _on_one_clock(found, file)
+    columns, choices = _on_one_clock(usable, file)
     return Table(columns, tuple(skipped), {"format": kind, **choices}, tuple(said), texts=skipped, time="t")
 
 
-def _on_one_clock(found: Sequence[_Decoded], file: object) -> tuple[dict[str, Any], dict[str, str]]:
+def _on_one_clock(decoded: Sequence[_Decoded], file: object) -> tuple[dict[str, Any], dict[str, str]]:
     """Columns of all topics, and how their time was found."""
-    stamped = [one for one in found if one.stamped]
-    offsets = [int(np.median(one.stamps - one.recorded)) for one in stamped]
+    stamped = [source for source in decoded if source.stamped]
+    offsets = [int(np.median(source.stamps - source.recorded)) for source in stamped]
     # Topics without stamps are placed on the clock of the stamps, if that is not the clock of the recorder.
     shift = offsets[0] if offsets and abs(offsets[0]) > _OTHER_CLOCK else 0
-    for one in found:
-        if not one.stamped:
-            one.stamps = one.stamps + shift
-    start = min(int(one.stamps.min()) for one in found)
+    for source in decoded:
+        if not source.stamped:
+            source.stamps = source.stamps + shift
+    start = min(int(source.stamps.min()) for source in decoded)
     origin = start if abs(start) > _EPOCH else 0
-    series = [part for one in found for part in one.series(origin)]
+    series = [part for source in decoded for part in source.series(origin)]
     columns, choices = merged(series, file)
     base = time_base(series)
-    plain = [one.topic.name for one in found if not one.stamped]
+    plain = [source.topic.name for source in decoded if not source.stamped]
     words = "header stamps" if stamped else "time of the recorder"
     if plain and stamped:
         words += f"; time of the recorder for {', '.join(plain)}"
@@ -151,12 +151,12 @@ class _Decoded:
         self.recorded: Int[Array, "n"] = np.array(topic.times, dtype=np.int64)
         header = np.zeros(count, dtype=np.int64)
         good = np.zeros(count, dtype=bool)
-        lengths = np.array([len(one) for one in topic.messages], dtype=np.int64)
+        lengths = np.array([len(message) for message in topic.messages], dtype=np.int64)
         for length in np.unique(lengths):
             self._decode(np.flatnonzero(lengths == length), int(length), header, good)
         self.damaged = int(count - good.sum())
         self.columns = {name: values[good] for name, values in self.columns.items()}
-        self.present = {name: here[good] for name, here in self.present.items()}
+        self.present = {name: mask[good] for name, mask in self.present.items()}
         self.recorded, header = self.recorded[good], header[good]
         # Constant stamps are those of a publisher that does not fill them in.
         self.stamped = bool(len(header) and np.all(header > 0) and (len(header) == 1 or np.ptp(header) > 0))
@@ -183,9 +183,9 @@ class _Decoded:
                 same = np.all(stack[np.ix_(todo, fixed)] == stack[todo[0], fixed], axis=1)
             else:
                 same = np.arange(len(todo)) == 0
-            here = todo[same]
-            good[rows[here]] = True
-            self._fill(layout, stack[here], rows[here], header)
+            alike = todo[same]
+            good[rows[alike]] = True
+            self._fill(layout, stack[alike], rows[alike], header)
             todo = todo[~same]
 
     def _fill(self, layout: Layout, stack: Array, rows: Int[Array, "k"], header: Array) -> None:
@@ -205,15 +205,15 @@ class _Decoded:
     def series(self, origin: int) -> list[Series]:
         """One per set of joints that come together; time in [s] from `origin` [ns]."""
         groups: dict[bytes, list[str]] = {}
-        for name, here in self.present.items():
-            groups.setdefault(here.tobytes(), []).append(name)
+        for name, mask in self.present.items():
+            groups.setdefault(mask.tobytes(), []).append(name)
         made = []
         for names in groups.values():
-            here = self.present[names[0]]
+            mask = self.present[names[0]]
             label = self.topic.name if len(groups) == 1 else f"{self.topic.name} ({len(names)} columns)"
             # Division is exact for stamps that are decimal fractions of a second; a product with 1e-9 is not.
-            t = (self.stamps[here] - origin) / 1e9
-            made.append(Series(label, t, {name: self.columns[name][here] for name in names}))
+            t = (self.stamps[mask] - origin) / 1e9
+            made.append(Series(label, t, {name: self.columns[name][mask] for name in names}))
         return made
 
 
@@ -251,7 +251,7 @@ def _parts(layout: Layout, place: Place) -> list[str]:
         if isinstance(part, str):
             parts.append(_SINGULAR.get(part, part))
             continue
-        size = 1 + max(int(one[i]) for one in layout.numbers if one[:i] == place[:i] and len(one) > i)
+        size = 1 + max(int(other[i]) for other in layout.numbers if other[:i] == place[:i] and len(other) > i)
         labels = _labels(layout, place[: i - 1], size)
         parts[-1] = labels[part] if labels else f"{parts[-1]}_{part + 1}"
     return parts
@@ -261,7 +261,7 @@ def _labels(layout: Layout, around: Place, count: int) -> tuple[str, ...] | None
     """Unique names of `count` entries in the innermost message around them that has such a list."""
     for depth in range(len(around), -1, -1):
         for name in _NAMES:
-            found = layout.texts.get((*around[:depth], name), ())
-            if len(found) == count == len(set(found)) and all(found):
-                return found
+            labels = layout.texts.get((*around[:depth], name), ())
+            if len(labels) == count == len(set(labels)) and all(labels):
+                return labels
     return None

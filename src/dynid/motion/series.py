@@ -66,21 +66,22 @@ def merged(series: Sequence[Series], file: object, time: str = "t") -> tuple[dic
     columns: dict[str, Any] = {time: base.t, **base.columns}
     words: list[str] = []
     keep = np.ones(len(clock), dtype=bool)
-    for one in series:
-        if one is base:
+    for source in series:
+        if source is base:
             continue
-        _refuse_doubles(one, columns, file)
-        own = _floats(one.t, file, one.name)
-        if np.array_equal(own, clock, equal_nan=True):
-            columns |= one.columns
+        _refuse_doubles(source, columns, file)
+        times = _floats(source.t, file, source.name)
+        if np.array_equal(times, clock, equal_nan=True):
+            columns |= source.columns
             continue
-        values, inside = _interpolated(clock, own, one, file)
+        values, inside = _interpolated(clock, times, source, file)
         columns |= values
         covers = float(inside.mean()) if len(inside) else 0.0
         if covers >= _WORTH:
             keep &= inside
         words.append(
-            f"{one.name} ({_rate(own)})" + ("" if covers >= _WORTH else f" on {100 * covers:.2g} % of it")
+            f"{source.name} ({_rate(times)})"
+            + ("" if covers >= _WORTH else f" on {100 * covers:.2g} % of it")
         )
     if not words:
         return columns, {}
@@ -95,17 +96,19 @@ def merged(series: Sequence[Series], file: object, time: str = "t") -> tuple[dic
 def time_base(series: Sequence[Series]) -> Series:
     """The series with most positions; without positions, or at a tie, that with most samples."""
 
-    def worth(one: Series) -> tuple[int, int]:
-        positions = sum(1 for name in one.columns if _POSITION.search(name))
-        return positions, 0 if one.t is None else len(one.t)
+    def worth(candidate: Series) -> tuple[int, int]:
+        positions = sum(1 for name in candidate.columns if _POSITION.search(name))
+        return positions, 0 if candidate.t is None else len(candidate.t)
 
     return max(series, key=worth)
 
 
-def _refuse_doubles(one: Series, columns: Mapping[str, Any], file: object) -> None:
-    double = next((name for name in one.columns if name in columns), None)
+def _refuse_doubles(source: Series, columns: Mapping[str, Any], file: object) -> None:
+    double = next((name for name in source.columns if name in columns), None)
     if double is not None:
-        raise InputError(f"two signals are called '{double}'", file=file, place=one.name, remedy="rename one")
+        raise InputError(
+            f"two signals are called '{double}'", file=file, place=source.name, remedy="rename one"
+        )
 
 
 def _floats(t: Shaped[Array, "n"] | None, file: object, name: str) -> Float[Array, "n"]:
@@ -120,35 +123,35 @@ def _floats(t: Shaped[Array, "n"] | None, file: object, name: str) -> Float[Arra
 
 
 def _interpolated(
-    clock: Float[Array, "n"], own: Float[Array, "k"], one: Series, file: object
+    clock: Float[Array, "n"], times: Float[Array, "k"], source: Series, file: object
 ) -> tuple[dict[str, Float[Array, "n"]], Bool[Array, "n"]]:
     """Columns of a series on the clock, NaN where it has none; and which samples lie between its ends."""
-    good = np.isfinite(own)
-    t = own[good]
+    good = np.isfinite(times)
+    t = times[good]
     steps = np.diff(t)
     typical = float(np.median(np.abs(steps))) if len(steps) else 0.0
     if np.any(steps < -10.0 * typical):
         raise InputError(
             "the clock of this signal jumps back, so that it cannot be brought to the time base",
             file=file,
-            place=one.name,
+            place=source.name,
             remedy="split the recording where the clock was reset",
         )
     order = np.argsort(t, kind="stable")
     t = t[order]
     inside = (clock >= t[0]) & (clock <= t[-1]) if len(t) else np.zeros(len(clock), dtype=bool)
     if len(t) == 0:
-        return {name: np.full(len(clock), np.nan) for name in one.columns}, inside
+        return {name: np.full(len(clock), np.nan) for name in source.columns}, inside
     after = np.clip(np.searchsorted(t, clock), 1, max(len(t) - 1, 1))
     exact = np.isin(clock, t)
     wide = (t[np.minimum(after, len(t) - 1)] - t[after - 1] > _GAP_STEPS * typical) & ~exact
     missing = ~inside | wide
-    found = {}
-    for name, values in one.columns.items():
+    resampled = {}
+    for name, values in source.columns.items():
         y = np.interp(clock, t, np.asarray(values, dtype=float)[good][order])
         y[missing] = np.nan
-        found[name] = y
-    return found, inside
+        resampled[name] = y
+    return resampled, inside
 
 
 def _rate(t: Float[Array, "n"]) -> str:
@@ -163,12 +166,12 @@ def table_of_tree(tree: Mapping[str, Any], file: object, kind: str) -> Table:
     A group with a time vector has its own clock. Columns are called `group/name`; a group that contains
     everything is left out of the names. Matrices of n rows (or columns) become `name_1`, `name_2`, ...
     """
-    found = _Collected()
-    found.walk("", tree, None)
-    series = found.series()
+    collected = _Collected()
+    collected.walk("", tree, None)
+    series = collected.series()
     if not series:
         raise InputError(
-            "no numeric signal of at least two samples" + found.listed(),
+            "no numeric signal of at least two samples" + collected.listed(),
             file=file,
             remedy="save vectors of n samples, or matrices of n rows with one column per joint",
         )
@@ -178,7 +181,9 @@ def table_of_tree(tree: Mapping[str, Any], file: object, kind: str) -> Table:
     check_names(list(columns), file)
     if prefix:
         choices["group"] = prefix.rstrip("/")
-    skipped = {name.removeprefix(prefix): one for name, one in found.skipped.items() if name not in columns}
+    skipped = {
+        name.removeprefix(prefix): reason for name, reason in collected.skipped.items() if name not in columns
+    }
     return Table(
         columns, tuple(skipped), {"format": kind, **choices}, texts=skipped, time=time.removeprefix(prefix)
     )
@@ -198,9 +203,9 @@ def _common_group(names: Iterable[str]) -> str:
     """`group/` that all names begin with; empty if there is none."""
     parts = [name.split("/")[:-1] for name in names]
     shared = 0
-    while all(len(one) > shared and one[shared] == parts[0][shared] for one in parts):
+    while all(len(path) > shared and path[shared] == parts[0][shared] for path in parts):
         shared += 1
-    return "".join(f"{one}/" for one in parts[0][:shared])
+    return "".join(f"{part}/" for part in parts[0][:shared])
 
 
 class _Collected:
@@ -214,16 +219,16 @@ class _Collected:
     def walk(self, name: str, node: Any, clock: str | None) -> None:
         """Collect what is below `node`."""
         if isinstance(node, Mapping):
-            own = _time_key(node)
-            if own is not None:
-                clock = _joined_name(name, own)
-                self.clocks[clock] = np.ravel(node[own])
+            time_key = _time_key(node)
+            if time_key is not None:
+                clock = _joined_name(name, time_key)
+                self.clocks[clock] = np.ravel(node[time_key])
             for key, value in node.items():
-                if key != own:
+                if key != time_key:
                     # Simulink: a time series is a group of Time and Data.
                     inner = (
                         name
-                        if own is not None and name and key in ("Data", "values")
+                        if time_key is not None and name and key in ("Data", "values")
                         else _joined_name(name, key)
                     )
                     self.walk(inner, value, clock)
@@ -273,12 +278,14 @@ def _is_vector(x: Any) -> bool:
 
 def _labelled(node: Sequence[Any]) -> Iterator[tuple[str, Any]]:
     """Entries of a list with their label, or their number from 1."""
-    for number, one in enumerate(node, start=1):
+    for number, entry in enumerate(node, start=1):
         label = ""
-        if isinstance(one, Mapping):
-            labels = [one[key].text for key in ("Name", "name", "label") if isinstance(one.get(key), Unread)]
-            label = next((one.strip() for one in labels if one.strip()), "")
-        yield label or str(number), one
+        if isinstance(entry, Mapping):
+            labels = [
+                entry[key].text for key in ("Name", "name", "label") if isinstance(entry.get(key), Unread)
+            ]
+            label = next((word.strip() for word in labels if word.strip()), "")
+        yield label or str(number), entry
 
 
 def _joined_name(group: str, name: str) -> str:
@@ -288,8 +295,8 @@ def _joined_name(group: str, name: str) -> str:
 def _usual_length(arrays: Sequence[Any]) -> int:
     """The most frequent length; the longest of equally frequent ones."""
     counts: dict[int, int] = {}
-    for one in arrays:
-        n = max(one.shape)
+    for array in arrays:
+        n = max(array.shape)
         counts[n] = counts.get(n, 0) + 1
     return max(counts, key=lambda n: (counts[n], n)) if counts else 0
 

@@ -76,7 +76,9 @@ class PdSettings(Settings, frozen=True):
     def open(self) -> bool:
         """Whether anything is to be found."""
         every = (getattr(self, key) for key in QUANTITIES)
-        return any(UNKNOWN in one if isinstance(one, list | tuple) else one == UNKNOWN for one in every)
+        return any(
+            UNKNOWN in value if isinstance(value, list | tuple) else value == UNKNOWN for value in every
+        )
 
 
 def _check_value(key: str, value: object) -> None:
@@ -111,8 +113,8 @@ class Law:
         values = {}
         for key, name in QUANTITIES.items():
             given = settings.values(key, motors)
-            own = [(found or {}).get(f"{name}_{motor}", start[key]) for motor in motors]
-            values[key] = np.where(np.isnan(given), own, given)
+            fallback = [(found or {}).get(f"{name}_{motor}", start[key]) for motor in motors]
+            values[key] = np.where(np.isnan(given), fallback, given)
         return cls(**values)
 
     def changed(self, **values: Float[Array, "a"]) -> Law:
@@ -128,11 +130,11 @@ class Law:
         """Commanded positions at t - delay, interpolated within each segment, shape (n, a)."""
         assert log.q_ref is not None  # noqa: S101 (checked when it was read)
         command = log.q_ref[:, list(servo_of(log).joints)]
-        found = command.copy()
+        shifted = command.copy()
         for start, stop in log.segments:
             for k, delay in enumerate(self.delay):
-                found[start:stop, k] = _shifted(command[start:stop, k], float(delay / log.dt))
-        return np.asarray(found)
+                shifted[start:stop, k] = _shifted(command[start:stop, k], float(delay / log.dt))
+        return np.asarray(shifted)
 
     def efforts(self, log: Log) -> Float[Array, "n a"]:
         """What the law asks for, shape (n, a), in [N m] or [N]."""
@@ -171,11 +173,11 @@ def speeds(log: Log) -> Float[Array, "n a"]:
     if log.dq is not None:
         return np.asarray(servo.ratio * log.dq[:, joints])
     q = servo.q[:, joints]
-    found = np.zeros_like(q)
+    rates = np.zeros_like(q)
     for start, stop in log.segments:
         if stop - start > 1:
-            found[start:stop] = np.gradient(q[start:stop], log.dt, axis=0)
-    return np.asarray(servo.ratio * found)
+            rates[start:stop] = np.gradient(q[start:stop], log.dt, axis=0)
+    return np.asarray(servo.ratio * rates)
 
 
 def servo_log(log: Log, mechanism: Mechanism, settings: PdSettings) -> Log:
@@ -226,13 +228,13 @@ def with_servos(mechanism: Mechanism, settings: PdSettings) -> Mechanism:
     motors = tuple(actuator.name for actuator in mechanism.actuators)
     damped = {damping_owner(mechanism, motor) for motor in settings.unknown("kd", motors)}
     drive = {
-        owner: tuple(one for one in symbols if owner not in damped or one.rstrip("+-") != "Fv")
+        owner: tuple(symbol for symbol in symbols if owner not in damped or symbol.rstrip("+-") != "Fv")
         for owner, symbols in mechanism.drive.items()
     }
     mechanism = replace(mechanism, drive={owner: symbols for owner, symbols in drive.items() if symbols})
     if settings.bodies == "open":
         return mechanism
-    names = [one.name for one in parameter_table(mechanism) if one.kind == "inertial"]
+    names = [parameter.name for parameter in parameter_table(mechanism) if parameter.kind == "inertial"]
     priors = prior_values(mechanism)
     lost = [name for name in names if name not in priors]
     if lost:
@@ -247,6 +249,6 @@ def with_servos(mechanism: Mechanism, settings: PdSettings) -> Mechanism:
 
 def damping_owner(mechanism: Mechanism, motor: str) -> str:
     """Who has the drive terms of a motor: the motor, or the joint that it is on."""
-    on = next(one.on for one in mechanism.actuators if one.name == motor)
+    on = next(actuator.on for actuator in mechanism.actuators if actuator.name == motor)
     joint = next(iter(on))
     return motor if motor in mechanism.drive or motor == joint or joint not in mechanism.drive else joint

@@ -83,15 +83,15 @@ def named_columns(columns: Mapping[str, ColumnMap]) -> dict[str, ColumnMap]:
     """Columns with the names of their signals where they have none; no column may be used twice."""
     made: dict[str, ColumnMap] = {}
     for signal, column in columns.items():
-        own = column if column.name else column.changed(name=signal)
-        other = next((one for one, used in made.items() if used.name == own.name), None)
+        named = column if column.name else column.changed(name=signal)
+        other = next((earlier for earlier, used in made.items() if used.name == named.name), None)
         if other is not None:
             raise InputError(
-                f"column '{own.name}' is used for {other} and {signal}",
+                f"column '{named.name}' is used for {other} and {signal}",
                 place=f"columns.{signal}",
                 remedy="use it once",
             )
-        made[signal] = own
+        made[signal] = named
     return made
 
 
@@ -117,9 +117,9 @@ class LogEntry(Settings, frozen=True):
     @classmethod
     def spelled(cls, entries: dict[str, Entry]) -> dict[str, Entry]:
         """One payload may be given without a list."""
-        one = entries.get("payloads")
-        if one is not None and isinstance(one.value, str):
-            entries["payloads"] = plain_entry([one.text()], like=one)
+        entry = entries.get("payloads")
+        if entry is not None and isinstance(entry.value, str):
+            entries["payloads"] = plain_entry([entry.text()], like=entry)
         return entries
 
     def check(self) -> None:

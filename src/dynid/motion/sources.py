@@ -22,7 +22,7 @@ def each_log(sources: Iterable[Any]) -> Iterator[Any]:
     for source in sources:
         if isinstance(source, LogEntry):
             yield from (
-                source if one == source.file else source.changed(file=one) for one in files(source.file)
+                source if place == source.file else source.changed(file=place) for place in files(source.file)
             )
         elif isinstance(source, str | os.PathLike):
             yield from files(os.fspath(source))
@@ -40,12 +40,14 @@ def files(place: str) -> list[str]:
         return [place] if ending(path) in READERS else _logs_of(path)
     if path.exists() or not glob.has_magic(place):
         return [place]
-    found = [Path(one) for one in glob.glob(place, recursive=True)]
-    logs = _naturally(one for one in found if ending(one) in READERS)
+    matched = [Path(text) for text in glob.glob(place, recursive=True)]
+    logs = _naturally(candidate for candidate in matched if ending(candidate) in READERS)
     if not logs:
         folder = Path(place[: re.search(r"[*?[]", place).start()] + "x").parent  # type: ignore[union-attr]
-        what = f"nothing matches '{path.name}'" if not found else f"no match of '{path.name}' is a log"
-        raise InputError(what + _content(folder), file=place, remedy=f"logs end in {', '.join(_endings())}")
+        problem = f"nothing matches '{path.name}'" if not matched else f"no match of '{path.name}' is a log"
+        raise InputError(
+            problem + _content(folder), file=place, remedy=f"logs end in {', '.join(_endings())}"
+        )
     return logs
 
 
@@ -57,9 +59,9 @@ def _logs_of(folder: Path) -> list[str]:
             file=folder,
             remedy="give the folder of the logs",
         )
-    members = [one for one in folder.iterdir() if not one.name.startswith(".")]
-    logs = [one for one in members if ending(one) in READERS]
-    logs = [one for one in logs if ending(one) not in _NOTES] or logs
+    members = [member for member in folder.iterdir() if not member.name.startswith(".")]
+    logs = [member for member in members if ending(member) in READERS]
+    logs = [member for member in logs if ending(member) not in _NOTES] or logs
     if not logs:
         raise InputError(
             "no log in this folder" + _content(folder),
@@ -72,15 +74,15 @@ def _logs_of(folder: Path) -> list[str]:
 def _naturally(paths: Iterable[Path]) -> list[str]:
     def key(path: Path) -> list[tuple[int, str]]:
         parts = re.split(r"([0-9]+)", str(path))
-        return [(int(one), "") if one.isdigit() and one.isascii() else (-1, one) for one in parts]
+        return [(int(part), "") if part.isdigit() and part.isascii() else (-1, part) for part in parts]
 
-    return [str(one) for one in sorted(paths, key=key)]
+    return [str(place) for place in sorted(paths, key=key)]
 
 
 def _content(folder: Path) -> str:
     if not folder.is_dir():
         return f"; there is no folder '{folder}'"
-    names = sorted(one.name for one in folder.iterdir())
+    names = sorted(member.name for member in folder.iterdir())
     shown = ", ".join(names[:_SHOWN]) + (f", ... ({len(names)} entries)" if len(names) > _SHOWN else "")
     return f"; the folder '{folder}' contains {shown or 'nothing'}"
 

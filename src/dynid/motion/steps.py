@@ -30,11 +30,11 @@ _REMEDY = (
 
 def refuse_steps(log: Log) -> tuple[Notice, ...]:
     """Refuse a log with a step far beyond its noise: all positions after it, or before it, are wrong."""
-    found = [step for step, impossible in _steps_of(log) if impossible]
-    if not found:
+    steps = [step for step, impossible in _steps_of(log) if impossible]
+    if not steps:
         return ()
     error = InputError(
-        f"positions jump between two samples and keep the offset: {_shown(found)}. No motion does that",
+        f"positions jump between two samples and keep the offset: {_shown(steps)}. No motion does that",
         file=log.file,
         remedy=_REMEDY,
     )
@@ -43,29 +43,29 @@ def refuse_steps(log: Log) -> tuple[Notice, ...]:
 
 def position_steps(log: Log) -> tuple[Notice, ...]:
     """Joints whose position jumps between two samples and then continues as before."""
-    found = [step for step, _ in _steps_of(log)]
-    if not found:
+    steps = [step for step, _ in _steps_of(log)]
+    if not steps:
         return ()
-    return (notice("position-step", log=log.name, shown=_shown(found)),)
+    return (notice("position-step", log=log.name, shown=_shown(steps)),)
 
 
-def _shown(found: Sequence[_Step]) -> str:
-    shown = ", ".join(f"'{name}' by {size:+.3g} at t = {t:.4g} s" for name, size, t in found[:4])
-    return shown + (f" and {len(found) - 4} more" if len(found) > 4 else "")
+def _shown(steps: Sequence[_Step]) -> str:
+    shown = ", ".join(f"'{name}' by {size:+.3g} at t = {t:.4g} s" for name, size, t in steps[:4])
+    return shown + (f" and {len(steps) - 4} more" if len(steps) > 4 else "")
 
 
 def _steps_of(log: Log) -> list[tuple[_Step, bool]]:
     """Every step of every coordinate, and whether no motor can make it; searched once."""
     if log not in _FOUND:
-        _FOUND[log] = [one for a, b in log.segments if b - a >= _FEWEST for one in _steps(log, a, b)]
+        _FOUND[log] = [jump for a, b in log.segments if b - a >= _FEWEST for jump in _steps(log, a, b)]
     return _FOUND[log]
 
 
 def _steps(log: Log, a: int, b: int) -> Iterable[tuple[_Step, bool]]:
     """The steps in a segment: an increment of a smooth motion is close to the mean of its neighbours."""
     q = log.q[a:b]
-    some = [np.abs(_excess(np.ascontiguousarray(part.T, dtype=float))) for part in windows(q)]
-    usual = np.quantile(np.concatenate(some, axis=1), 0.99, axis=1)
+    sampled = [np.abs(_excess(np.ascontiguousarray(part.T, dtype=float))) for part in windows(q)]
+    usual = np.quantile(np.concatenate(sampled, axis=1), 0.99, axis=1)
     low, high, _ = extremes(q)
     # The neighbours of a step show half of it, with the other sign.
     least = np.maximum(np.maximum(_UNUSUAL * usual, _LEAST * (high - low)), 1e-9)

@@ -116,9 +116,9 @@ def time_name(names: Sequence[str]) -> str:
     """The column of time by its name, whatever its case and unit (`Time [s]`); empty if there is none."""
     plain = {name: name.casefold().split("[")[0].split("(")[0].strip() for name in names}
     for known in _TIMES:
-        found = [name for name in names if plain[name] == known]
-        if found:
-            return known if known in found else found[0]
+        matches = [name for name in names if plain[name] == known]
+        if matches:
+            return known if known in matches else matches[0]
     return ""
 
 
@@ -159,14 +159,14 @@ def table_from_columns(source: Mapping[str, Any] | DataFrame, name: str) -> Tabl
         name: Of the log, for messages.
     """
     names = list(source if isinstance(source, Mapping) else source.columns)
-    check_names([str(one) for one in names], name)
-    arrays: dict[str, Any] = _time_labels(source, [str(one) for one in names])
-    for one in names:
-        values = np.asarray(source[one])
+    check_names([str(label) for label in names], name)
+    arrays: dict[str, Any] = _time_labels(source, [str(label) for label in names])
+    for column in names:
+        values = np.asarray(source[column])
         if values.ndim == 2:
-            arrays |= {f"{one}_{k + 1}": values[:, k] for k in range(values.shape[1])}
+            arrays |= {f"{column}_{k + 1}": values[:, k] for k in range(values.shape[1])}
         else:
-            arrays[str(one)] = values
+            arrays[str(column)] = values
     _check_shapes(arrays, name)
     numeric = {key: _numbers(values) for key, values in arrays.items() if values.dtype.kind in "biufM"}
     skipped = tuple(key for key in arrays if key not in numeric)
@@ -207,12 +207,12 @@ def _numbers(values: Any) -> Any:
 
 def any_finite(values: Float[Array, "n k"]) -> Bool[Array, "k"]:
     """Columns with at least one finite value."""
-    found = np.isfinite(values[:1]).any(axis=0)
-    for start, stop in ranges(0 if found.all() else len(values)):
-        found |= np.isfinite(values[start:stop]).any(axis=0)
-        if found.all():
+    has_finite = np.isfinite(values[:1]).any(axis=0)
+    for start, stop in ranges(0 if has_finite.all() else len(values)):
+        has_finite |= np.isfinite(values[start:stop]).any(axis=0)
+        if has_finite.all():
             break
-    return np.asarray(found)
+    return np.asarray(has_finite)
 
 
 @dataclass(frozen=True, eq=False)

@@ -40,12 +40,14 @@ def seconds(cells: Sequence[str]) -> tuple[list[str], str]:
 
     Dates are counted from the first one, in exact fractions: floats would round stamps of today.
     """
-    kind = next((found for cell in cells if (found := _kind(cell))), "")
+    kind = next((known for cell in cells if (known := _kind(cell))), "")
     exact = [_exact(cell) if _kind(cell) == kind else None for cell in cells]
-    origin = next((one for one in exact if one is not None), Fraction(0)) if kind == "date" else Fraction(0)
+    origin = (
+        next((value for value in exact if value is not None), Fraction(0)) if kind == "date" else Fraction(0)
+    )
     first = next((cell for cell in cells if cell), "")
     words = f"{_WORDS.get(kind, 'text')}, first '{first}'" + ("; counted from it" if kind == "date" else "")
-    return ["" if one is None else repr(float(one - origin)) for one in exact], words
+    return ["" if value is None else repr(float(value - origin)) for value in exact], words
 
 
 def _kind(cell: str) -> str:
@@ -57,18 +59,18 @@ def _kind(cell: str) -> str:
 
 def _exact(cell: str) -> Fraction | None:
     """Seconds: of a duration, or since the year 1; None for dates that do not exist."""
-    if found := _DURATION.match(cell):
-        return Fraction(found[1]) * _UNITS[found[2]]
-    if found := _CLOCK.match(cell):
-        sign, days, hours, minutes, rest = found.groups()
+    if parts := _DURATION.match(cell):
+        return Fraction(parts[1]) * _UNITS[parts[2]]
+    if parts := _CLOCK.match(cell):
+        sign, days, hours, minutes, rest = parts.groups()
         total = (
             86400 * int(days or 0) + 3600 * int(hours) + 60 * int(minutes) + Fraction(rest.replace(",", "."))
         )
         return -total if sign else total
-    found = _DATE.match(cell)
-    if found is None:
+    parts = _DATE.match(cell)
+    if parts is None:
         return None
-    year, month, day, hours, minutes, rest, sign, zone_h, zone_m = found.groups()
+    year, month, day, hours, minutes, rest, sign, zone_h, zone_m = parts.groups()
     try:
         days = date(int(year), int(month), int(day)).toordinal()
     except ValueError:

@@ -94,9 +94,9 @@ def last_figures(x: Float[Array, "n"]) -> Float[Array, "n"]:
 
 def _figures(x: Float[Array, "n"], size: Float[Array, "n"]) -> Float[Array, "n"]:
     """Significant figures of each number: the fewest that give it back."""
-    found = np.full(len(x), float(_MOST))
+    digits = np.full(len(x), float(_MOST))
     for count in range(_MOST - 1, 0, -1):
         scaled = x * 10.0 ** (count - 1.0 - size)
         whole = np.rint(scaled)
-        found = np.where(np.abs(scaled - whole) <= _RTOL * np.abs(scaled), float(count), found)
-    return found
+        digits = np.where(np.abs(scaled - whole) <= _RTOL * np.abs(scaled), float(count), digits)
+    return digits

@@ -49,7 +49,7 @@ def window_document(entry: LogEntry) -> dict[str, Any]:
     asked: dict[str, Any] = {
         "from": entry.start,
         "to": entry.stop,
-        "exclude": [list(one) for one in entry.exclude],
+        "exclude": [list(span) for span in entry.exclude],
     }
     asked["runs"] = None if entry.runs is None else list(entry.runs)
     return {name: value for name, value in asked.items() if value not in (None, [])}

@@ -53,11 +53,11 @@ class WrenchSettings(Settings, frozen=True):
 
     def check(self) -> None:
         """Names of axes, and an empty list of bodies."""
-        for what in self.axes:
-            if what not in DEFAULT_AXES:
+        for quantity in self.axes:
+            if quantity not in DEFAULT_AXES:
                 raise InputError(
-                    f"axes has no '{what}'" + nearest(what, DEFAULT_AXES),
-                    place=f"axes.{what}",
+                    f"axes has no '{quantity}'" + nearest(quantity, DEFAULT_AXES),
+                    place=f"axes.{quantity}",
                     remedy="use " + ", ".join(DEFAULT_AXES),
                 )
         if self.bodies is not None and not self.bodies:
@@ -72,7 +72,7 @@ class WrenchSettings(Settings, frozen=True):
     @property
     def words(self) -> str:
         """How the table was read, in one line."""
-        axes = ", ".join(f"{what} in {self.axes_of(what)} axes" for what in DEFAULT_AXES)
+        axes = ", ".join(f"{quantity} in {self.axes_of(quantity)} axes" for quantity in DEFAULT_AXES)
         gravity = "gravity not subtracted" if self.acceleration == KINEMATIC else "gravity subtracted"
         by = "by the parent on the body" if self.exerted_by == PARENT else "by the body on its parent"
         return f"{axes}; {gravity} from accelerations; wrenches exerted {by}, moments about {POINTS[self.at]}"

@@ -29,7 +29,7 @@ def without_description(estimate: Estimate) -> Estimate:
     description = estimate.description
     if description is None or not description.names:
         return estimate
-    fitted = [k for k, one in enumerate(estimate.parameters) if one.sigma is not None]
+    fitted = [k for k, parameter in enumerate(estimate.parameters) if parameter.sigma is not None]
     J = _slopes(estimate, description)[fitted]
     return replace(estimate, covariance=estimate.covariance - J @ description.covariance @ J.T)
 
@@ -72,7 +72,9 @@ def _slopes(estimate: Estimate, description: Description) -> Float[Array, "v k"]
     """D value / d quantity of every value listed; zero for those that the description does not know."""
     place = {name: i for i, name in enumerate(description.parameters)}
     rows = [
-        description.slopes[place[one.name]] if one.name in place else np.zeros(len(description.names))
-        for one in estimate.parameters
+        description.slopes[place[parameter.name]]
+        if parameter.name in place
+        else np.zeros(len(description.names))
+        for parameter in estimate.parameters
     ]
     return np.array(rows).reshape(len(rows), len(description.names))

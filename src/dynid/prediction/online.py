@@ -327,9 +327,9 @@ def _last_body(robot: Mechanism) -> str:
 
 def _noise(estimate: Estimate, names: Sequence[str]) -> Float[Array, "m"]:
     """Residual of each joint in the result, in [N m] or [N]."""
-    found = {group.name: group.rms for group in estimate.fit.groups}
-    usual = max(found.values(), default=1.0)
-    return np.array([found.get(name, usual) for name in names])
+    rms_of = {group.name: group.rms for group in estimate.fit.groups}
+    usual = max(rms_of.values(), default=1.0)
+    return np.array([rms_of.get(name, usual) for name in names])
 
 
 def _filter(w: float, dt: float) -> tuple[Float[Array, "3 3"], Float[Array, "3 2"]]:

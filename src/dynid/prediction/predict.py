@@ -108,7 +108,7 @@ def predict_efforts(
         model = model_named(estimate.model)
         rows = None if mounted.is_closed else choose_rows(model.directions(mounted), experiment.efforts)
         values = standard_values(estimate, mounted, parameters, experiment, model, rows, mechanism.payloads)
-        found = efforts_along(
+        forecast = efforts_along(
             guided,
             parameters,
             motion,
@@ -126,7 +126,7 @@ def predict_efforts(
                 added = _tension(mounted, tension, len(motion.log.t))
                 return efforts_along(guided, parameters, motion, chi, none, added)
 
-            found = with_description(found, estimate, values, mounted, efforts)
+            forecast = with_description(forecast, estimate, values, mounted, efforts)
     names = tuple(actuator.name for actuator in mounted.actuators)
     used = np.concatenate([np.arange(start, stop) for start, stop in motion.usable()])
     return EffortPrediction(
@@ -134,15 +134,15 @@ def predict_efforts(
         names=names,
         units=tuple(effort_unit(mounted, name) for name in names),
         t=motion.log.t[used],
-        tau=found.tau[used],
-        sigma=found.sigma[used],
-        power=found.power[used],
-        sigma_power=found.sigma_power[used],
-        c=found.c[used],
+        tau=forecast.tau[used],
+        sigma=forecast.sigma[used],
+        power=forecast.power[used],
+        sigma_power=forecast.sigma_power[used],
+        c=forecast.c[used],
         notices=(
             *motion.log.notices,
-            *_unknown(estimate, parameters, found),
-            *_standing(found),
+            *_unknown(estimate, parameters, forecast),
+            *_standing(forecast),
         ),
     )
 
@@ -179,29 +179,29 @@ def _tension(
     return np.broadcast_to(asked, (n, z))
 
 
-def _unknown(estimate: Estimate, parameters: Sequence[Parameter], found: Efforts) -> list[Notice]:
+def _unknown(estimate: Estimate, parameters: Sequence[Parameter], forecast: Efforts) -> list[Notice]:
     """Parameters that act in this trajectory but were not determined by the data, or were set to zero."""
     index = {parameter.name: i for i, parameter in enumerate(parameters)}
     notices = []
     asked = [(name, index.get(name.removesuffix("_R"))) for name in estimate.not_identifiable]
-    felt = [(name, i) for name, i in asked if i is not None and found.felt[i] > 0.0]
+    felt = [(name, i) for name, i in asked if i is not None and forecast.felt[i] > 0.0]
     if felt:
         shown = ", ".join(
-            f"{name} (up to {found.felt[i]:.3g} N m or N per {parameters[i].unit})" for name, i in felt[:4]
+            f"{name} (up to {forecast.felt[i]:.3g} N m or N per {parameters[i].unit})" for name, i in felt[:4]
         ) + (f" and {len(felt) - 4} more" if len(felt) > 4 else "")
         notices.append(notice("not-identified", shown=shown))
-    removed = [one.name for one in estimate.parameters if not one.essential]
+    removed = [entry.name for entry in estimate.parameters if not entry.essential]
     if removed:
         shown = ", ".join(removed[:4]) + (f" and {len(removed) - 4} more" if len(removed) > 4 else "")
         notices.append(notice("essential-bias", "predicted", names=shown))
     return notices
 
 
-def _standing(found: Efforts) -> list[Notice]:
+def _standing(forecast: Efforts) -> list[Notice]:
     """Joints with dry friction that are at rest for some time."""
     names = [
         f"{owner} ({100 * share:.0f} % of the time)"
-        for owner, share in found.standing.items()
+        for owner, share in forecast.standing.items()
         if share > _LEAST_SHARE
     ]
     if not names:
@@ -214,11 +214,11 @@ def refuse_per_mass(estimate: Estimate) -> None:
 
     A result with a known mass names its parameters as any other, and serves.
     """
-    shown = next((one.name for one in estimate.parameters if "/M_" in one.name), None)
+    shown = next((parameter.name for parameter in estimate.parameters if "/M_" in parameter.name), None)
     if shown is None:
         return
     body = shown.partition("/M_")[2].removesuffix("_R")
-    mass = next((one for one in estimate.parameters if one.name == f"M_{body}"), None)
+    mass = next((parameter for parameter in estimate.parameters if parameter.name == f"M_{body}"), None)
     text = f"the result gives parameters per unit mass of '{body}' ({shown}), but efforts need kilograms"
     known = "..." if mass is None else f"{mass.value:.6g}"
     remedy = f"identify again with bodies: {{{body}: {{known: {{M: {known}}}}}}} in the robot file"

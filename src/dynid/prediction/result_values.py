@@ -124,16 +124,16 @@ def standard_values(
     if experiment.unloaded is None:  # else the robot without load is known for itself
         refuse_unloaded(loads, payloads, robot.payloads, estimate.robot)
     M = np.zeros((len(parameters), len(estimate.parameters)))
-    for k, one in enumerate(estimate.parameters):
-        name = one.name if one.name in index else one.name.removesuffix("_R")
+    for k, entry in enumerate(estimate.parameters):
+        name = entry.name if entry.name in index else entry.name.removesuffix("_R")
         if name in index:
             M[members[index[name]], k] = 1.0
         elif name.partition("_")[2] not in payloads and name.partition("_")[0] not in (GAIN, *LAW_NAMES):
             raise InputError(
-                f"parameter '{one.name}' of the result is not a parameter of robot '{estimate.robot}' now",
+                f"parameter '{entry.name}' of the result is not a parameter of robot '{estimate.robot}' now",
                 remedy="use the robot file that the result was made with",
             )
-    x = np.array([one.value for one in estimate.parameters], float)
+    x = np.array([item.value for item in estimate.parameters], float)
     return StandardValues(_constant(estimate, parameters, c, M, x), M, x)
 
 
@@ -144,7 +144,7 @@ def standard_root(estimate: Estimate, values: StandardValues) -> Float[Array, "p
 
 def fitted_places(estimate: Estimate) -> list[int]:
     """Positions of the parameters of its covariance in a result."""
-    fitted = [k for k, one in enumerate(estimate.parameters) if one.sigma is not None]
+    fitted = [k for k, parameter in enumerate(estimate.parameters) if parameter.sigma is not None]
     if estimate.covariance.shape != (len(fitted), len(fitted)):
         raise InputError(
             f"the result has {len(fitted)} parameters with a sigma, but a covariance of shape"
@@ -201,9 +201,11 @@ def refuse_unloaded(
 def _check_payloads(estimate: Estimate, robot: Mechanism, loads: Sequence[Sequence[str]]) -> None:
     """Refuse a mounted payload of which the result knows nothing."""
     for name, payload in robot.payloads.items():
-        found = any(one.name.removesuffix("_R").endswith(f"_{name}") for one in estimate.parameters)
-        found = found or any(name in load for load in loads)  # inside its carrier's, if always mounted
-        if not found and len(payload.known) < len(SYMBOLS):
+        listed = any(
+            parameter.name.removesuffix("_R").endswith(f"_{name}") for parameter in estimate.parameters
+        )
+        listed = listed or any(name in load for load in loads)  # inside its carrier's, if always mounted
+        if not listed and len(payload.known) < len(SYMBOLS):
             raise InputError(
                 f"payload '{name}' is mounted, but it is not in the result",
                 remedy="identify from a log with this payload first",
@@ -242,20 +244,24 @@ def nominal_factors(motors: tuple[str, ...], settings: GainSettings) -> Float[Ar
 def with_result_gains(logs: Sequence[Log], estimate: Estimate, experiment: Experiment) -> list[Log]:
     """Logs of a result whose gains were found: its gains applied to the efforts as logged."""
     if experiment.pd is not None:
-        values = {one.name: one.value for one in estimate.parameters}
+        values = {parameter.name: parameter.value for parameter in estimate.parameters}
         return [Law.of(experiment.pd, log.effort_names, values).applied(log) for log in logs]
     settings = experiment.gains
     if settings is None:
         return list(logs)
-    found = {one.name: one.value for one in estimate.parameters if one.name.startswith(f"{GAIN}_")}
+    gain_of = {
+        parameter.name: parameter.value
+        for parameter in estimate.parameters
+        if parameter.name.startswith(f"{GAIN}_")
+    }
     scaled = []
     for log in logs:
         factors = nominal_factors(log.effort_names, settings)
         for k, motor in enumerate(log.effort_names):
-            own = found.get(f"{GAIN}_{motor}")
-            if own is not None:
-                factors[k] = own
+            gain = gain_of.get(f"{GAIN}_{motor}")
+            if gain is not None:
+                factors[k] = gain
             elif settings.common and motor in settings.open_motors(log.effort_names):
-                factors[k] *= found[f"{GAIN}_common"]
+                factors[k] *= gain_of[f"{GAIN}_common"]
         scaled.append(applied(log, factors))
     return scaled

@@ -125,11 +125,11 @@ def _pose(
     mechanism: Mechanism,
     body: str | None,
     angles: str,
-    own: Mapping[str, ColumnMap],
+    mapping: Mapping[str, ColumnMap],
     file: str | Path,
 ) -> PoseTrajectory | None:
     """The pose that the columns give; None if they give joints."""
-    chosen = match(tuple(table.columns), slots(mechanism), table.mapped(own), file)
+    chosen = match(tuple(table.columns), slots(mechanism), table.mapped(mapping), file)
     prefixes = ("", f"{body or _PLATFORM}_")
     pose = {
         name: np.asarray(table.columns[prefix + name], float)
@@ -162,10 +162,10 @@ def _of_pose(source: PoseTrajectory, mechanism: Mechanism) -> tuple[Mechanism, L
 
 def _refuse_spoiled(log: Log) -> None:
     """A controller needs every sample: what a log may lose, a trajectory may not."""
-    for one in log.notices:
-        if one.code in _SPOILED:
+    for remark in log.notices:
+        if remark.code in _SPOILED:
             raise InputError(
-                f"the trajectory has gaps: {one.text}", file=log.file, remedy="give every sample"
+                f"the trajectory has gaps: {remark.text}", file=log.file, remedy="give every sample"
             )
 
 
@@ -186,7 +186,7 @@ def _with_rates(log: Log) -> Log:
 
 def _rough(log: Log, ddq: Float[Array, "n m"]) -> tuple[Notice, ...]:
     """Whether accelerations are mostly noise: a recorded log is no desired trajectory."""
-    start, stop = max(log.segments, key=lambda one: one[1] - one[0])
+    start, stop = max(log.segments, key=lambda span: span[1] - span[0])
     if stop - start < _LONG_ENOUGH:
         return ()
     part = ddq[start:stop]
@@ -196,7 +196,7 @@ def _rough(log: Log, ddq: Float[Array, "n m"]) -> tuple[Notice, ...]:
     # The accelerations of a joint at rest are rounding errors of its positions.
     rounding = _ROUNDING * np.abs(log.q[start:stop]).max(axis=0) / log.dt**2
     rough = (fast > _MOST_FAST * size) & (size > rounding)
-    names = [name for name, one in zip(log.position_names, rough.tolist(), strict=True) if one]
+    names = [name for name, is_rough in zip(log.position_names, rough.tolist(), strict=True) if is_rough]
     if not names:
         return ()
     return (notice("rough-trajectory", names=", ".join(names), frequency=_FAST / log.dt),)
@@ -208,9 +208,9 @@ def _fitting(
     """Given rates, if they are those of the positions; else the derived ones."""
     if given is None:
         return derived
-    own = np.asarray(given[part], float)
+    supplied = np.asarray(given[part], float)
     size = np.sqrt(np.mean(derived**2, axis=0))
-    off = np.sqrt(np.mean((own - derived) ** 2, axis=0))
+    off = np.sqrt(np.mean((supplied - derived) ** 2, axis=0))
     wrong = np.flatnonzero(off > _MOST_OFF * np.maximum(size, size.max(initial=0.0) * 1e-3))
     if len(wrong):
         i = int(wrong[0])
@@ -220,7 +220,7 @@ def _fitting(
             file=log.file,
             remedy="check its unit and sign, or leave the column out",
         )
-    return own
+    return supplied
 
 
 # A robot guided by the pose of one of its bodies: a massless chain leads the body through space.
@@ -252,7 +252,7 @@ def posed_robot(mechanism: Mechanism, body: str, given: Sequence[str], angles: s
     robot = replace(
         mechanism,
         joints=(*mechanism.joints, *joints),
-        bodies={**mechanism.bodies, **{one.child: Body(one.child, ()) for one in joints}},
+        bodies={**mechanism.bodies, **{joint.child: Body(joint.child, ()) for joint in joints}},
         loops=(*mechanism.loops, guided),
         measured=tuple(f"{body}_{name}" for name in POSE if name in given),
         start={**start, **at_start},
@@ -264,7 +264,7 @@ def posed_robot(mechanism: Mechanism, body: str, given: Sequence[str], angles: s
 
 def pose_angles(pose: Mapping[str, Float[Array, "n"]], angles: str = "xyz") -> dict[str, Float[Array, "n"]]:
     """The coordinates of a pose in the order of `POSE`, quaternions turned into continuous angles."""
-    found = {name: np.asarray(values, float) for name, values in pose.items() if name in POSE}
+    coords = {name: np.asarray(values, float) for name, values in pose.items() if name in POSE}
     quaternion = [name for name in QUATERNION if name in pose]
     if quaternion and len(quaternion) < len(QUATERNION):
         raise InputError(
@@ -274,8 +274,8 @@ def pose_angles(pose: Mapping[str, Float[Array, "n"]], angles: str = "xyz") -> d
     if quaternion:
         R = rotation_of(np.column_stack([np.asarray(pose[name], float) for name in QUATERNION]))
         for name, turn in zip(ANGLE_ORDERS["xyz"], np.unwrap(angles_of(R, angles), axis=0).T, strict=True):
-            found[name] = turn
-    return {name: found[name] for name in POSE if name in found}
+            coords[name] = turn
+    return {name: coords[name] for name in POSE if name in coords}
 
 
 def _start(mechanism: Mechanism, body: str, angles: str) -> tuple[dict[str, float], dict[str, float]]:
@@ -309,7 +309,7 @@ def _chain(
             fixed = fixed @ (step or Frame(rotation(_AXIS[name], pose[name]), np.zeros(3)))
             continue
         label = f"{body}_{name}"
-        if any(label in (one.name, one.child) for one in mechanism.joints):
+        if any(label in (other.name, other.child) for other in mechanism.joints):
             raise InputError(f"the robot already has a joint or body '{label}'", file=mechanism.file)
         kind = JointKind.PRISMATIC if slides else JointKind.REVOLUTE
         joints.append(Joint(label, kind, parent, label, fixed, (axis,)))

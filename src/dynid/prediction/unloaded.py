@@ -96,8 +96,8 @@ class Unloaded:
             values: Index of its values among the parameters.
             parameters: Of the robot with what is mounted.
         """
-        own, other, shared = estimate.covariance, self.estimate.covariance, estimate.shared
-        if shared is None or shared.shape != (len(own), len(other)):
+        payload_cov, other, shared = estimate.covariance, self.estimate.covariance, estimate.shared
+        if shared is None or shared.shape != (len(payload_cov), len(other)):
             raise InputError(
                 "the result does not contain the correlation between errors of the payload and of the result"
                 " without load",
@@ -106,7 +106,7 @@ class Unloaded:
         place = {parameter.name: i for i, parameter in enumerate(parameters)}
         known = np.zeros((len(parameters), len(other)))
         known[[place[name] for name in self.names]] = self.M
-        together = covariance_root(np.block([[own, shared], [shared.T, other]]))
+        together = covariance_root(np.block([[payload_cov, shared], [shared.T, other]]))
         return np.asarray(np.hstack([values.M[:, fitted_places(estimate)], known]) @ together)
 
 
@@ -144,7 +144,7 @@ def unloaded_model(mechanism: Mechanism, experiment: Experiment) -> Unloaded:
     kept = [i for i, parameter in enumerate(parameters) if parameter.name not in free]
     names = tuple(parameters[i].name for i in kept)
     known = dict(zip(names, values.chi[kept].tolist(), strict=True))
-    dofs = [one.dof for one in estimate.parameters if one.dof is not None]
+    dofs = [entry.dof for entry in estimate.parameters if entry.dof is not None]
     loaded = replace(
         robot,
         known={**robot.known, **known},

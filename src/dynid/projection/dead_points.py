@@ -46,7 +46,7 @@ def pass_dead_points(
         pose: Tracked poses.
         singular: Whether the branch that follows a pose is uncertain.
     """
-    found: list[Span] = []
+    passed: list[Span] = []
     spans = _stretches(singular, max(1, round(_APART / dt)))
     ends = [*(b for _, b in spans[1:]), len(wanted)]
     for (a, b), end in zip(spans, ends, strict=True):
@@ -57,10 +57,10 @@ def pass_dead_points(
             middle = (a + b) // 2
             pose[a:middle], pose[middle:b] = pose[a - 1], start
             pose[b:end] = _march(kinematics, start, wanted[b:end])[0]
-            found.append((a, b))
-        elif found:  # on the branch taken before
+            passed.append((a, b))
+        elif passed:  # on the branch taken before
             pose[a:end] = _march(kinematics, pose[a - 1], wanted[a:end])[0]
-    return pose, found
+    return pose, passed
 
 
 def _march(
@@ -86,8 +86,8 @@ def _continued(
     if np.abs(begin[1] - begin[0])[places].max(initial=0.0) > _NEAR:
         return None
     costs = []
-    for one in begin:
-        after, fine = _march(kinematics, one, wanted[b:high])
+    for branch in begin:
+        after, fine = _march(kinematics, branch, wanted[b:high])
         x, v = _line(dt, np.arange(b, high), after[:, places])
         T, middle = dt * (b - a), 0.5 * dt * (a + b)
         apart = np.abs(x + v * middle - before[0] - before[1] * middle)
@@ -112,10 +112,10 @@ def _scalars(kinematics: ClosedKinematics) -> Int[Array, "s"]:
 
 def _stretches(singular: Bool[Array, "n"], gap: int) -> list[Span]:
     """First sample and end of each singular stretch, those less than `gap` apart joined."""
-    found: list[Span] = []
+    spans: list[Span] = []
     for i in np.flatnonzero(singular).tolist():
-        if found and i - found[-1][1] < gap:
-            found[-1] = (found[-1][0], i + 1)
+        if spans and i - spans[-1][1] < gap:
+            spans[-1] = (spans[-1][0], i + 1)
         else:
-            found.append((i, i + 1))
-    return found
+            spans.append((i, i + 1))
+    return spans

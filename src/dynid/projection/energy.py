@@ -91,8 +91,8 @@ class EnergyRows(LogRows):
 
     def _rotors(self, dq: Float[Array, "n v"]) -> Float[Array, "n r"]:
         """Kinetic energy per rotor inertia."""
-        found = [0.5 * self._speed(p.owner, dq) ** 2 for _, p in self._others if p.symbol == "Ia"]
-        return np.column_stack(found) if found else np.zeros((len(dq), 0))
+        energies = [0.5 * self._speed(p.owner, dq) ** 2 for _, p in self._others if p.symbol == "Ia"]
+        return np.column_stack(energies) if energies else np.zeros((len(dq), 0))
 
     def _powers(
         self,
@@ -146,12 +146,12 @@ def _inertial_columns(
 ) -> tuple[list[int], Int[Array, "i"]]:
     """Inertial parameters that act in a log, and their places in the energy row."""
     bodies = [*(joint.child for joint in mechanism.joints), *mechanism.payloads]
-    found = [
+    pairs = [
         (i, 10 * bodies.index(p.owner) + SYMBOLS.index(p.symbol))
         for i, p in enumerate(parameters)
         if p.kind == "inertial" and (p.owner not in mechanism.payloads or p.owner in mounted)
     ]
-    return [i for i, _ in found], np.array([place for _, place in found], dtype=np.int64)
+    return [i for i, _ in pairs], np.array([place for _, place in pairs], dtype=np.int64)
 
 
 ENERGY = Model(

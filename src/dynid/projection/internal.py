@@ -109,10 +109,10 @@ class InternalRows(MovingRows):
         tangents = self._kept(self.kinematics)
         bases = free.basis(tangents) if len(tangents) else free.samples
         runs = self.run_tangents()
-        found = [free.reference(free.basis(N)) for _, N in runs]
-        turned = sum(close < TURNED for _, close in found)
+        chosen = [free.reference(free.basis(N)) for _, N in runs]
+        turned = sum(close < TURNED for _, close in chosen)
         self.notices = (*self.notices, *excluded, *self._doubts(self.mechanism, bases, turned))
-        references = [reference for reference, _ in found]
+        references = [reference for reference, _ in chosen]
         return [low for low, _ in runs], references or [free.reference(bases)[0]]
 
     def _solved_from(self, mechanism: Mechanism) -> list[int]:
@@ -133,11 +133,11 @@ class InternalRows(MovingRows):
         names = ", ".join(self._free_motion.mechanism.coordinates[i] for i in solved_from)
         shown = ", ".join(str(run + 1) for run in lost)
         count = f"{len(lost)} of {len(runs)}"
-        found = notice("free-singular", "excluded", names=names, runs=shown, log=log.name, count=count)
+        remark = notice("free-singular", "excluded", names=names, runs=shown, log=log.name, count=count)
         if len(lost) == len(runs):
-            raise InputError(found.text, file=log.file, remedy=found.remedy)
+            raise InputError(remark.text, file=log.file, remedy=remark.remedy)
         kinematics.excluded = tuple(runs[run] for run in lost)
-        return [found]
+        return [remark]
 
     def _kept(self, kinematics: ClosedKinematics) -> Float[Array, "s v d"]:
         """Tangent directions at poses of runs that are used."""
@@ -150,10 +150,10 @@ class InternalRows(MovingRows):
         notices = list[Notice]()
         # A completely measured pose determines any motion.
         poor = self._singular(bases, self._solved_from(mechanism), "noise and errors of the lengths grow")
-        notices += [notice("free-singular", what=one) for one in poor]
+        notices += [notice("free-singular", what=cause) for cause in poor]
         poor = self._singular(bases, self._free, "noise grows") if self._by_free else []
         best = ", ".join(mechanism.coordinates[i] for i in self._free_motion.free_indices(AUTO, bases))
-        notices += [notice("free-singular", "velocity", what=one, best=best) for one in poor]
+        notices += [notice("free-singular", "velocity", what=cause, best=best) for cause in poor]
         return [*notices, *(() if self._by_free else turned_notices(self.motion.log.name, turned))]
 
     def _singular(self, bases: Float[Array, "n v k"], by: Sequence[int], grows: str) -> list[str]:

@@ -82,18 +82,18 @@ class ClosedKinematics:
         self.most_missed = np.maximum(most, _SIGMAS * self.noise)
         # Beyond a dead point no pose has the measured positions: it misses them by their noise.
         self.open = max(OPEN, _SIGMAS * float(self.noise.max(initial=0.0)))
-        found = survey(self, motion, checked)
-        self.doubted = bool(found.doubts)
-        self.doubtful_at = np.array(found.doubtful_at)
+        tally = survey(self, motion, checked)
+        self.doubted = bool(tally.doubts)
+        self.doubtful_at = np.array(tally.doubtful_at)
         self.excluded: tuple[tuple[int, int], ...] = ()
-        self.notices = (*self.assembly.notices, *found.notices(motion.log.name))
-        self.choices = {"closure": found.words(), "distance to singular poses": found.nearest_words()}
-        self._dead = tuple(found.dead)
-        self.anchors, self._poses = np.array(found.anchors), np.array(found.poses)
-        self._shown = np.concatenate(found.shown) if found.shown else np.zeros((0, 3 + len(self.labels)))
+        self.notices = (*self.assembly.notices, *tally.notices(motion.log.name))
+        self.choices = {"closure": tally.words(), "distance to singular poses": tally.nearest_words()}
+        self._dead = tuple(tally.dead)
+        self.anchors, self._poses = np.array(tally.anchors), np.array(tally.poses)
+        self._shown = np.concatenate(tally.shown) if tally.shown else np.zeros((0, 3 + len(self.labels)))
         none = np.zeros((0, len(mechanism.coordinates), self.assembly.dof))
-        self.tangents = np.concatenate([none, *found.tangents])
-        self.speeds = np.concatenate([none[:, :, 0], *found.speeds])
+        self.tangents = np.concatenate([none, *tally.tangents])
+        self.speeds = np.concatenate([none[:, :, 0], *tally.speeds])
 
     def near(self, mechanism: Mechanism) -> ClosedKinematics:
         """The same of a robot whose dimensions differ by little: its poses are tracked from these."""
@@ -153,10 +153,10 @@ class ClosedKinematics:
             return {}
         at = np.clip(np.searchsorted(times, t), 0, len(times) - 1)
         near = np.where(np.isfinite(t)[:, None], self._shown[at], np.nan)
-        found = {"closure_residual": near[:, 1], "singularity_distance": near[:, 2]}
+        curves = {"closure_residual": near[:, 1], "singularity_distance": near[:, 2]}
         if self.redundant:
-            found |= {f"misfit_{name}": near[:, 3 + i] for i, name in enumerate(self.labels)}
-        return found
+            curves |= {f"misfit_{name}": near[:, 3 + i] for i, name in enumerate(self.labels)}
+        return curves
 
     def origin(self, log: Log, sample: int) -> Float[Array, "q"]:
         """The pose from which the loops are tracked to a sample: the last known one, else the start pose."""
@@ -213,7 +213,7 @@ def _closed_along(mechanism: Mechanism, motion: Motion, checked: bool) -> Closed
     key = (assembly_of(mechanism), checked, *filtered)
     if key not in along:
         # Another filter does not open loops that close.
-        closes = any(known[0] is key[0] and not one.doubted for known, one in along.items())
+        closes = any(known[0] is key[0] and not earlier.doubted for known, earlier in along.items())
         while len(along) >= _MOST_KEPT:
             along.pop(next(iter(along)))
         along[key] = ClosedKinematics(mechanism, motion, checked or closes)
@@ -235,14 +235,14 @@ def _tracker(assembly: Assembly, sensors: Sensors, mechanism: Mechanism) -> Trac
             file=mechanism.file,
             remedy="give a regular pose under `start:`, away from stretched links",
         )
-    what = (
+    problem = (
         f"{sensors.count} measured coordinates do not determine the pose of a robot with {assembly.dof}"
         " degrees of freedom"
         if missing > 0
         else "the measured coordinates depend on each other and do not determine the pose"
     )
     raise InputError(
-        f"{what}: with them fixed, {', '.join(free)} can still move",
+        f"{problem}: with them fixed, {', '.join(free)} can still move",
         file=mechanism.file,
         remedy=f"measure {free[0]} too, and list it under `measured:`",
     )
@@ -250,12 +250,12 @@ def _tracker(assembly: Assembly, sensors: Sensors, mechanism: Mechanism) -> Trac
 
 def _noise(mechanism: Mechanism, log: Log, sensors: Sensors) -> Float[Array, "m"]:
     """Standard deviation of each measured coordinate, in [rad] or [m]: as given, else from the spectrum."""
-    start, stop = max(log.segments, key=lambda one: one[1] - one[0], default=(0, 0))
+    start, stop = max(log.segments, key=lambda span: span[1] - span[0], default=(0, 0))
     seen = np.zeros(log.q.shape[1])
     if stop - start >= _LEAST_SAMPLES:
         seen = spectrum(longest(log, log.q), log.dt).sigma
     given = mechanism.measured_sigma
-    known = [given.get(name, own) for name, own in zip(log.position_names, seen.tolist(), strict=True)]
+    known = [given.get(name, level) for name, level in zip(log.position_names, seen.tolist(), strict=True)]
     noise = np.array(known, dtype=float)[sensors.column]
     for _, c, j in sensors.quaternions.tolist():
         # Entries are half angles.

@@ -42,8 +42,8 @@ def load_model(
         mounted: Payloads on the robot.
     """
     kept = np.flatnonzero(loading(mechanism, parameters)).tolist()
-    some = [parameters[i] for i in kept]
-    regressor = tree_regressor(mechanism, some, np.eye(len(mechanism.coordinates)), mounted)
+    acting = [parameters[i] for i in kept]
+    regressor = tree_regressor(mechanism, acting, np.eye(len(mechanism.coordinates)), mounted)
     coefficients = regressor.layout.coefficients(chi[kept])
 
     def loads(
@@ -67,10 +67,10 @@ def load_model(
         JT = np.swapaxes(motor_jacobian(mechanism, N), -1, -2)
         up = pinv(JT)
         rows = np.einsum("...vd,...v->...d", N, _joint_efforts(regressor, coefficients, q, dq, ddq))
-        found = np.einsum("...ad,...d->...a", up, rows)
+        efforts = np.einsum("...ad,...d->...a", up, rows)
         if tau is not None:
-            found = found + tau - np.einsum("...ad,...db,...b->...a", up, JT, tau)
-        return source_loads(mechanism, found)
+            efforts = efforts + tau - np.einsum("...ad,...db,...b->...a", up, JT, tau)
+        return source_loads(mechanism, efforts)
 
     return loads
 

@@ -78,10 +78,10 @@ class Misfit:
         usable = np.isfinite(M).all(axis=(1, 2))
         Q = qr(M[usable])[0]
         r = miss[::every][usable] * self.sensors.weight
-        own = 1.0 - np.sum(Q**2, axis=2)
+        redundancy = 1.0 - np.sum(Q**2, axis=2)
         for k, x in enumerate((np.ones_like(r), self._values(wanted[::every][usable]))):
             self._sums[k] += np.sum(r * x, axis=0)
-            self._gains[k] += np.sum(own * x**2, axis=0)
+            self._gains[k] += np.sum(redundancy * x**2, axis=0)
         self._total += float(np.sum(r**2))
 
     def _values(self, wanted: Float[Array, "n w"]) -> Float[Array, "n m"]:
@@ -113,7 +113,7 @@ class Misfit:
         if excess[i] <= 1.0:
             return ()
         unit, (worst, sensor, when) = self.units[self.names[i]], self.worst
-        found = notice(
+        remark = notice(
             "loop-misfit",
             log=log,
             joint=self.names[i],
@@ -125,7 +125,7 @@ class Misfit:
             when=when,
             cause=self.cause(),
         )
-        return (found if excess[i] > _FAR else replace(found, severity=Severity.CARE),)
+        return (remark if excess[i] > _FAR else replace(remark, severity=Severity.CARE),)
 
     def _in_words(self, kind: int, sensor: int, size: float) -> str:
         name = self.names[sensor]

@@ -81,10 +81,10 @@ class NormalisedRows:
         starts = [0]
         self._kept: list[Int[Array, "u"]] = []
         for start, stop in zip(inner.start[:-1], inner.start[1:], strict=True):
-            own = np.arange(start, stop - 1)
-            named = inner.columns[own]
+            entries = np.arange(start, stop - 1)
+            named = inner.columns[entries]
             joined = {reference.column, *reference.loads, ABSENT}
-            kept = own[[int(column) not in joined for column in named]]
+            kept = entries[[int(column) not in joined for column in named]]
             self._kept.append(kept)
             scale = [] if reference.scale is None else [reference.scale]
             columns += [*inner.columns[kept].tolist(), *scale, ABSENT]

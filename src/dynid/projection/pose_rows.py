@@ -48,10 +48,10 @@ class MovingRows(LogRows):
     def _follow_runs(self, along: Along) -> None:
         """Directions of each run by a reference of its own."""
         runs = self.run_tangents()
-        found = [along(N) for _, N in runs]
-        if found:
-            self._starts, self._moving = [start for start, _ in runs], [moving for moving, _ in found]
-        turned = [start for (start, _), (_, close) in zip(runs, found, strict=True) if close < TURNED]
+        followed = [along(N) for _, N in runs]
+        if followed:
+            self._starts, self._moving = [start for start, _ in runs], [moving for moving, _ in followed]
+        turned = [start for (start, _), (_, close) in zip(runs, followed, strict=True) if close < TURNED]
         self.notices = (*self.notices, *turned_notices(self.motion.log.name, len(turned)))
 
     def run_tangents(self) -> list[tuple[int, Float[Array, "s v d"]]]:
@@ -59,12 +59,12 @@ class MovingRows(LogRows):
         if not isinstance(self.kinematics, ClosedKinematics):
             raise TypeError("a robot without loops has constant directions")
         anchors, tangents = self.kinematics.anchors, self.kinematics.tangents
-        found = []
+        per_run = []
         for low, high in self.pieces() if len(tangents) else ():
             inside = np.flatnonzero((anchors >= low) & (anchors < high))[: len(tangents)]
-            some = inside[:: max(1, len(inside) // _MOST_CANDIDATES)] if len(inside) else np.arange(1)
-            found.append((low, tangents[some]))
-        return found
+            picked = inside[:: max(1, len(inside) // _MOST_CANDIDATES)] if len(inside) else np.arange(1)
+            per_run.append((low, tangents[picked]))
+        return per_run
 
     def align_to(self, other: Any) -> None:
         """Take the references of rows along nearly the same motion: its noise must not rotate them."""

@@ -113,11 +113,11 @@ class Group:
 
     def factor(self, n_parameters: int) -> Factor:
         """The group's rows as one factor over all parameters of the system."""
-        own = merge(self.blocks)
-        R = np.zeros((own.R.shape[0], n_parameters + 1))
-        R[:, self.columns] = own.W
-        R[:, -1] = own.Y
-        return Factor(R, own.n_rows)
+        merged = merge(self.blocks)
+        R = np.zeros((merged.R.shape[0], n_parameters + 1))
+        R[:, self.columns] = merged.W
+        R[:, -1] = merged.Y
+        return Factor(R, merged.n_rows)
 
 
 @dataclass(frozen=True, eq=False)
@@ -142,9 +142,9 @@ class System:
         p = len(self.parameters)
         factors = []
         for i, group in enumerate(self.groups):
-            one = group.factor(p)
+            part = group.factor(p)
             scale = 1.0 if weights is None else float(weights[i])
-            factors.append(Factor(one.R * scale, one.n_rows))
+            factors.append(Factor(part.R * scale, part.n_rows))
         return merge(factors)
 
 

@@ -59,16 +59,16 @@ class SensorRows(LogRows):
         run = self.run_of(start, stop)
         for at in range(0, stop - start, tile):
             part = slice(at, min(at + tile, stop - start))
-            some = SensorMotion(moved.R[part], moved.omega[part], moved.dV[part], moved.fine[part])
+            tile_motion = SensorMotion(moved.R[part], moved.omega[part], moved.dV[part], moved.fine[part])
             weights = usable[part][:, self.present].T.astype(float)
-            yield start + at, self.columns.packed(some, measured[part], run[part]), weights
+            yield start + at, self.columns.packed(tile_motion, measured[part], run[part]), weights
 
 
 def _number(runs: Sequence[Run], motion: Motion, start: int) -> int:
     """Which of the runs a segment is; -1: none."""
     log = motion.log
-    own = (k for k, run in enumerate(runs) if run.is_of(log.name, float(log.t[start]), log.dt))
-    return next(own, -1)
+    numbers = (k for k, run in enumerate(runs) if run.is_of(log.name, float(log.t[start]), log.dt))
+    return next(numbers, -1)
 
 
 def sensor_structure(

@@ -103,7 +103,7 @@ def _drawn(assembly: Assembly, how: tuple[int, int, float, int]) -> list[_States
     if how not in known:
         seed, n, stretch, draws = how
         rng = np.random.default_rng(seed)
-        near = [None] * draws if assembly.near is None else [one[0] for one in _drawn(assembly.near, how)]
+        near = [None] * draws if assembly.near is None else [draw[0] for draw in _drawn(assembly.near, how)]
         poses = (assembly.poses(rng, n, q, stretch) for q in near)
         known[how] = [(q, *assembly.random_rates(q, rng)) for q in poses]
     return known[how]

@@ -87,17 +87,17 @@ class Survey:
 
     def notices(self, log: str) -> tuple[Notice, ...]:
         """Notices about excluded and doubtful poses."""
-        found = [*self.doubts, *(() if self.misfit is None else self.misfit.notices(log))]
+        remarks = [*self.doubts, *(() if self.misfit is None else self.misfit.notices(log))]
         left_out = [*self.open_at, *self.missed_at]
         if left_out:
-            found.append(notice("not-assembled", counted=self._counted(left_out), log=log))
+            remarks.append(notice("not-assembled", counted=self._counted(left_out), log=log))
         if self.singular_at:
-            found.append(notice("singular-poses", counted=self._counted(self.singular_at), log=log))
+            remarks.append(notice("singular-poses", counted=self._counted(self.singular_at), log=log))
         if self.dead_at:
-            found.append(self._dead_points(log))
+            remarks.append(self._dead_points(log))
         if self.jumped_at:
-            found.append(self._jumped(log))
-        return tuple(found)
+            remarks.append(self._jumped(log))
+        return tuple(remarks)
 
     def _dead_points(self, log: str) -> Notice:
         count, first = len(self.dead_at), self.dead_at[0]
@@ -136,11 +136,11 @@ def survey(kinematics: ClosedKinematics, motion: Motion, checked: bool = False) 
         motion: Along one log.
         checked: The loops are known to close, along nearly the same motion.
     """
-    found = Survey()
+    tally = Survey()
     if not checked:
-        found.doubts += _refuse_open(kinematics, motion)
+        tally.doubts += _refuse_open(kinematics, motion)
     if kinematics.redundant:
-        found.misfit, found.lost = kinematics.misfit(), kinematics.misfit()
+        tally.misfit, tally.lost = kinematics.misfit(), kinematics.misfit()
     for low, high in motion.usable():
         origin = kinematics.origin(motion.log, low)
         # One sample of overlap, so that a jump between blocks is detected.
@@ -150,12 +150,12 @@ def survey(kinematics: ClosedKinematics, motion: Motion, checked: bool = False) 
             pose, done = kinematics.tracker.track(origin, measured[0])
             states = kinematics.judged(pose, done, measured)
             states, dead = _smooth(kinematics, motion.log.dt, measured, states)
-            found.dead += [(first + a, first + b) for a, b in dead]
-            origin = _judge(found, kinematics, motion, first, measured[0], states, origin)
-    if not found.anchors:
-        found.anchors, found.poses = [0], [kinematics.assembly.start]
-    found.doubts += _refuse_missed(found, motion)
-    return found
+            tally.dead += [(first + a, first + b) for a, b in dead]
+            origin = _judge(tally, kinematics, motion, first, measured[0], states, origin)
+    if not tally.anchors:
+        tally.anchors, tally.poses = [0], [kinematics.assembly.start]
+    tally.doubts += _refuse_missed(tally, motion)
+    return tally
 
 
 def _smooth(
@@ -179,7 +179,7 @@ def _smooth(
 
 
 def _judge(
-    found: Survey,
+    tally: Survey,
     kinematics: ClosedKinematics,
     motion: Motion,
     first: int,
@@ -193,22 +193,22 @@ def _judge(
     t = motion.log.t[first : first + len(wanted)]
     gaps = kinematics.assembly.gaps(states.q) if states.gaps is None else states.gaps
     closed = gaps < OPEN
-    found.samples += len(t)
-    found.open_at += t[~(gaps < kinematics.open)].tolist()
-    _judge_sensors(found, kinematics, t, closed, wanted, states)
-    _judge_dead_points(found, kinematics, motion.log.t, t, gaps, states)
-    found.jumped_at += t[1:][_jumps(kinematics.assembly, motion.log.dt, states)].tolist()
-    found.largest = max(found.largest, float(gaps[closed].max(initial=0.0)))
+    tally.samples += len(t)
+    tally.open_at += t[~(gaps < kinematics.open)].tolist()
+    _judge_sensors(tally, kinematics, t, closed, wanted, states)
+    _judge_dead_points(tally, kinematics, motion.log.t, t, gaps, states)
+    tally.jumped_at += t[1:][_jumps(kinematics.assembly, motion.log.dt, states)].tolist()
+    tally.largest = max(tally.largest, float(gaps[closed].max(initial=0.0)))
     every = max(1, len(motion.log.t) // _SHOWN)
     part = slice((-first) % every, None, every)
     gone = kinematics.sensors.miss(states.q[part], wanted[part])
     distance = _distance(states)
-    found.shown.append(np.column_stack([t[part], gaps[part], distance[part], gone]))
-    if len(distance) and distance.min() < found.nearest[0]:
-        found.nearest = (float(distance.min()), float(t[int(np.argmin(distance))]))
+    tally.shown.append(np.column_stack([t[part], gaps[part], distance[part], gone]))
+    if len(distance) and distance.min() < tally.nearest[0]:
+        tally.nearest = (float(distance.min()), float(t[int(np.argmin(distance))]))
     inside = np.zeros(len(t), dtype=bool)
-    begins = [b - first for _, b in found.dead if 0 <= b - first < len(t)]
-    for a, b in found.dead:
+    begins = [b - first for _, b in tally.dead if 0 <= b - first < len(t)]
+    for a, b in tally.dead:
         inside[max(0, a - first) : max(0, b - first)] = True
     at = np.flatnonzero(closed & ~inside)
     if not len(at):
@@ -216,10 +216,10 @@ def _judge(
     # Tracking starts again after each dead point.
     wished = np.unique([*range(0, at[-1] + 1, _ANCHOR), *(b for b in begins if b <= at[-1])])
     kept = np.unique(at[np.searchsorted(at, wished)])
-    found.anchors += (first + kept).tolist()
-    found.poses += list(states.q[kept])
-    found.tangents.append(states.N[kept])
-    found.speeds.append(np.abs(states.dq[at[::_THINNED]]))
+    tally.anchors += (first + kept).tolist()
+    tally.poses += list(states.q[kept])
+    tally.tangents.append(states.N[kept])
+    tally.speeds.append(np.abs(states.dq[at[::_THINNED]]))
     return np.asarray(states.q[at[-1]])
 
 
@@ -231,7 +231,7 @@ def _distance(states: States) -> Float[Array, "n"]:
 
 
 def _judge_sensors(
-    found: Survey,
+    tally: Survey,
     kinematics: ClosedKinematics,
     t: Float[Array, "n"],
     closed: Bool[Array, "n"],
@@ -239,18 +239,18 @@ def _judge_sensors(
     states: States,
 ) -> None:
     """Errors of redundant sensors at the poses that close."""
-    if found.misfit is None or found.lost is None:
+    if tally.misfit is None or tally.lost is None:
         return
     miss = kinematics.sensors.miss(states.q, wanted)
     lost = closed & beyond(miss, kinematics.most_missed)
     kept = closed & ~lost
-    found.misfit.add(t[kept], wanted[kept], miss[kept], states.N[kept], _THINNED)
-    found.lost.add(t[lost], wanted[lost], miss[lost], states.N[lost])
-    found.missed_at += t[lost].tolist()
+    tally.misfit.add(t[kept], wanted[kept], miss[kept], states.N[kept], _THINNED)
+    tally.lost.add(t[lost], wanted[lost], miss[lost], states.N[lost])
+    tally.missed_at += t[lost].tolist()
 
 
 def _judge_dead_points(
-    found: Survey,
+    tally: Survey,
     kinematics: ClosedKinematics,
     times: Float[Array, "l"],
     t: Float[Array, "n"],
@@ -263,23 +263,23 @@ def _judge_dead_points(
     closed = gaps < OPEN
     condition = np.zeros(len(t)) if states.condition is None else states.condition
     singular = closed & ~(condition < kinematics.singular)
-    for a, b in found.dead:
+    for a, b in tally.dead:
         singular |= (t >= times[a]) & (t <= times[b - 1])
-    found.singular_at += t[singular].tolist()
+    tally.singular_at += t[singular].tolist()
     # Noise moves the measured positions beyond a dead point, where no pose has them.
     beyond_it = ~closed & (gaps < kinematics.open)
-    found.singular_at += t[beyond_it].tolist()
+    tally.singular_at += t[beyond_it].tolist()
     singular = singular | beyond_it
     M = states.N[:, kinematics.sensors.velocity]
     passed = np.append(_passages(M, states.N) & closed[1:] & closed[:-1], False)
-    last = found.dead_at[-1] if found.dead_at else -np.inf
-    found.doubtful_at += t[singular | passed | (closed & ~(condition < kinematics.ambiguous))].tolist()
+    last = tally.dead_at[-1] if tally.dead_at else -np.inf
+    tally.doubtful_at += t[singular | passed | (closed & ~(condition < kinematics.ambiguous))].tolist()
     for i in np.flatnonzero(singular | passed).tolist():
         if t[i] - last > _APART:
-            found.dead_at.append(float(t[i]))
+            tally.dead_at.append(float(t[i]))
         last = float(t[i])
-        if condition[i] > found.loose[0]:
-            found.loose = (float(condition[i]), _loosest(kinematics, M[i], states.N[i]))
+        if condition[i] > tally.loose[0]:
+            tally.loose = (float(condition[i]), _loosest(kinematics, M[i], states.N[i]))
 
 
 def _passages(M: Float[Array, "n m d"], N: Float[Array, "n v d"]) -> Bool[Array, "k"]:
@@ -334,7 +334,7 @@ def _refuse_open(kinematics: ClosedKinematics, motion: Motion) -> list[Notice]:
         f" {100 * len(lost) / len(gaps):.2g} % of the samples are off"
     )
     cause = _cause(kinematics, motion, at[lost]) if names[first] in log.position_names else ""
-    units = {one.unit for one in wide_ranges(log, kinematics.assembly.mechanism)}
+    units = {wide.unit for wide in wide_ranges(log, kinematics.assembly.mechanism)}
     cause = f". Likely cause: positions in {' and '.join(sorted(units))}" if units else cause
     return [doubt(InputError(f"{text}{cause}", file=log.file, remedy=_REMEDY))]
 
@@ -344,10 +344,10 @@ def _probed(
 ) -> tuple[Int[Array, "p"], Float[Array, "p"], list[str]]:
     """Samples spread over the pieces of a log, at most so many of each; closure errors there, and of what."""
     at, gaps, names = [np.zeros(0, dtype=int)], [np.zeros(0)], list[str]()
-    for some in alike:
-        probes = [np.linspace(a, b - 1, min(most, b - a)).astype(int) for a, b in some]
+    for group in alike:
+        probes = [np.linspace(a, b - 1, min(most, b - a)).astype(int) for a, b in group]
         at.append(np.unique(np.concatenate(probes)))
-        off, of = kinematics.gaps(log.q[at[-1]], kinematics.origin(log, some[0][0]))
+        off, of = kinematics.gaps(log.q[at[-1]], kinematics.origin(log, group[0][0]))
         gaps.append(off)
         names += of
     return np.concatenate(at), np.concatenate(gaps), names
@@ -370,17 +370,17 @@ def _stepped(log: Log) -> str:
     return "; ".join(f"Likely cause: {notice.text}" for notice in position_steps(log))
 
 
-def _refuse_missed(found: Survey, motion: Motion) -> list[Notice]:
+def _refuse_missed(tally: Survey, motion: Motion) -> list[Notice]:
     """Refuse a log in which redundant sensors strongly contradict the loops."""
-    lost = found.lost
-    if lost is None or lost.count <= _MOST_LOST * found.samples:
+    lost = tally.lost
+    if lost is None or lost.count <= _MOST_LOST * tally.samples:
         return []
     size, sensor, when = lost.worst
     name = lost.names[sensor]
     error = InputError(
         f"the measured joints do not close the loops: '{name}' is off by up to {size:.3g} {lost.units[name]}"
-        f" (t = {when:.4g} s), and {100 * lost.count / found.samples:.2g} % of the samples are off, the first"
-        f" at t = {found.missed_at[0]:.4g} s. {_stepped(motion.log) or lost.cause()}",
+        f" (t = {when:.4g} s), and {100 * lost.count / tally.samples:.2g} % of the samples are off, the first"
+        f" at t = {tally.missed_at[0]:.4g} s. {_stepped(motion.log) or lost.cause()}",
         file=motion.log.file,
         remedy=_REMEDY,
     )

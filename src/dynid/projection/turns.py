@@ -83,11 +83,11 @@ class _Search:
         near = self.sensors.read(origin[None])[0] if last is None else last
         options = [self._options(q[:, c], float(near[c]), c) for c in self.angles.tolist()]
         ordered = sorted(product(*options), key=lambda some: (sum(cost for cost, _ in some), some))
-        tries = [np.array([k for _, k in some], dtype=np.int64) for some in ordered[:_MOST_TRIED]]
+        tries = [np.array([k for _, k in combo], dtype=np.int64) for combo in ordered[:_MOST_TRIED]]
         if len(tries) == 1:
             return tries[0]
-        some = q[np.unique(np.linspace(0, len(q) - 1, _PROBES).astype(int))]
-        return next((turns for turns in tries if self._fits(some, turns, origin)), tries[0])
+        probes = q[np.unique(np.linspace(0, len(q) - 1, _PROBES).astype(int))]
+        return next((turns for turns in tries if self._fits(probes, turns, origin)), tries[0])
 
     def _options(self, q: Float[Array, "n"], near: float, column: int) -> list[tuple[float, int]]:
         """Turns of one coordinate to try, each with its cost: limits have priority over distance."""
@@ -145,18 +145,20 @@ def _without(
     log: Log, q: Float[Array, "n m"], angles: Int[Array, "k"], turns: Int[Array, "s k"]
 ) -> Float[Array, "n m"]:
     q = np.array(q, dtype=float)
-    for (a, b), own in zip(log.segments, turns, strict=True):
-        q[a:b, angles] -= _TURN * own
+    for (a, b), removed in zip(log.segments, turns, strict=True):
+        q[a:b, angles] -= _TURN * removed
     return q
 
 
 def _notice(log: Log, angles: Int[Array, "k"], turns: Int[Array, "s k"]) -> Notice:
     shown = []
     for i, column in enumerate(angles.tolist()):
-        name, own = log.position_names[column], turns[:, i]
-        if len(set(own.tolist())) == 1:
-            shown += [f"{name} by {own[0]:+d}"] if own[0] else []
+        name, counts = log.position_names[column], turns[:, i]
+        if len(set(counts.tolist())) == 1:
+            shown += [f"{name} by {counts[0]:+d}"] if counts[0] else []
         else:
             begins = [float(log.t[a]) for a, _ in log.segments]
-            shown += [f"{name} by {k:+d} from t = {t:.4g} s" for k, t in zip(own, begins, strict=True) if k]
+            shown += [
+                f"{name} by {k:+d} from t = {t:.4g} s" for k, t in zip(counts, begins, strict=True) if k
+            ]
     return notice("whole-turns", shown=", ".join(shown))

@@ -41,8 +41,8 @@ def wrench_directions(mechanism: Mechanism) -> Directions:
     effort_map = np.zeros((6 * len(used), 6 * len(bodies)))
     for i, body in enumerate(used):
         felt = [body, *children(mechanism, body)]
-        for one in felt:
-            at = 6 * bodies.index(one)
+        for member in felt:
+            at = 6 * bodies.index(member)
             effort_map[6 * i : 6 * i + 6, at : at + 6] = 1.0
     return Directions(
         tuple(f"{body} {column}" for body in used for column in _COLUMNS),
@@ -180,9 +180,11 @@ class WrenchRows(LogRows):
         for name in names:
             carried = [p for p in mounted if self.mechanism.payloads[p].body == name]
             entries = {owner: entries_of(owner, index) for owner in (name, *carried)}
-            columns = [index[f"{SYMBOLS[i]}_{owner}"] for owner, own in entries.items() for i in own]
-            own = entries.pop(name)
-            blocks.append(_Block(self.table.bodies.index(name), own, tuple(entries.items()), tuple(columns)))
+            columns = [index[f"{SYMBOLS[i]}_{owner}"] for owner, picked in entries.items() for i in picked]
+            of_body = entries.pop(name)
+            blocks.append(
+                _Block(self.table.bodies.index(name), of_body, tuple(entries.items()), tuple(columns))
+            )
         return tuple(blocks)
 
     def like(self, table: BodyTable, settings: WrenchSettings | None = None) -> WrenchRows:

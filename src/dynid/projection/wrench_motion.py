@@ -111,19 +111,19 @@ class _Motions:
         self, quantity: str, R: Float[Array, "n b 3 3"], derived: Callable[[], Float[Array, "n b 3"] | None]
     ) -> Float[Array, "n b 3"]:
         """Angular velocity or acceleration in body axes."""
-        own = self.table.signals.get(quantity)
+        given = self.table.signals.get(quantity)
         spoken = SPOKEN[quantity]
-        if own is not None:
+        if given is not None:
             self.choices[spoken] = "columns " + " ".join(QUANTITIES[quantity])
             turned = self.settings.axes_of("rates") == BODY
-            return own if turned else np.asarray(np.einsum("nbji,nbj->nbi", R, own))
+            return given if turned else np.asarray(np.einsum("nbji,nbj->nbi", R, given))
         if self.joints is not None:
             self.choices[spoken] = "kinematics of the robot at the joint coordinates of the table"
             return (self.joints.V if quantity == "omega" else self.joints.dV)[..., 3:]
-        found = derived()
-        if found is None:
+        computed = derived()
+        if computed is None:
             raise self._missing(quantity)
-        return found
+        return computed
 
     def _from_attitudes(self, order: int) -> Callable[[], Float[Array, "n b 3"] | None]:
         """Angular velocity (1) or acceleration (2) from the quaternions of neighbouring instants."""
@@ -151,19 +151,19 @@ class _Motions:
         """Acceleration of the body's origin, world axes, without gravity."""
         spoken, gravity = "accelerations", self.mechanism.gravity
         for quantity in ("acceleration", "centroid"):
-            own = self.table.signals.get(quantity)
-            if own is None:
+            value = self.table.signals.get(quantity)
+            if value is None:
                 continue
             self.choices[spoken] = "columns " + " ".join(QUANTITIES[quantity])
             if self.settings.axes_of("acceleration") == BODY:
-                own = np.einsum("nbij,nbj->nbi", R, own)
+                value = np.einsum("nbij,nbj->nbi", R, value)
             if self.settings.acceleration == PROPER:
-                own = own + gravity
+                value = value + gravity
             if quantity == "acceleration":
-                return own
+                return value
             c = centres_of_mass(self.mechanism, self.table, self.settings, "accelerations")
             away = np.cross(alpha, c) + np.cross(omega, np.cross(omega, c))
-            return np.asarray(own - np.einsum("nbij,nbj->nbi", R, away))
+            return np.asarray(value - np.einsum("nbij,nbj->nbi", R, away))
         if self.joints is not None:
             self.choices[spoken] = "kinematics of the robot at the joint coordinates of the table"
             return np.asarray(np.einsum("nbij,nbj->nbi", self.joints.R, self.joints.dV[..., :3]) + gravity)
@@ -189,10 +189,10 @@ class _Motions:
         rough = []
         for body in np.flatnonzero(self.table.present.any(axis=0)):
             for at in self._runs(self.table.present[:, body]):
-                found = self._derivatives(x[:, body], at, what, source)
-                value = reduce(x[at.ravel(), body], found)
-                result[at.ravel()[found.inner], body] = value[found.inner]
-                rough.append(found.roughness(order))
+                slopes = self._derivatives(x[:, body], at, what, source)
+                value = reduce(x[at.ravel(), body], slopes)
+                result[at.ravel()[slopes.inner], body] = value[slopes.inner]
+                rough.append(slopes.roughness(order))
         self._told(what, source, rough)
         return result
 
@@ -202,9 +202,13 @@ class _Motions:
         """First and second rates of joint coordinates, and where they have neighbours on both sides."""
         first, second, inner, rough = np.zeros_like(x), np.zeros_like(x), np.zeros(len(x), dtype=bool), []
         for at in self._runs(np.ones(len(x), dtype=bool)):
-            found = self._derivatives(x, at, "joint rates", source)
-            first[at.ravel()], second[at.ravel()], inner[at.ravel()] = found.first, found.second, found.inner
-            rough.append(found.roughness(order))
+            slopes = self._derivatives(x, at, "joint rates", source)
+            first[at.ravel()], second[at.ravel()], inner[at.ravel()] = (
+                slopes.first,
+                slopes.second,
+                slopes.inner,
+            )
+            rough.append(slopes.roughness(order))
         self._told("joint rates", source, rough)
         return first, second, inner
 
@@ -223,16 +227,16 @@ class _Motions:
     ) -> Derivatives:
         """Derivatives of several runs, in the order of `at.ravel()`."""
         k, r = at.shape
-        found = derivatives(self.table.t[at[:, 0]], x[at.ravel()].reshape(k, -1))
-        if found is None:
+        slopes = derivatives(self.table.t[at[:, 0]], x[at.ravel()].reshape(k, -1))
+        if slopes is None:
             raise InputError(
                 f"the {what} must be derived from {source}, which needs {POINTS} time instants of one run;"
                 f" there are {k}",
                 file=self.table.file,
                 remedy=f"add columns of the {what}: then two or three time instants are enough",
             )
-        first, second = (one.reshape(k * r, -1) for one in (found.first, found.second))
-        return replace(found, first=first, second=second, inner=np.repeat(found.inner, r))
+        first, second = (rate.reshape(k * r, -1) for rate in (slopes.first, slopes.second))
+        return replace(slopes, first=first, second=second, inner=np.repeat(slopes.inner, r))
 
     def _told(self, what: str, source: str, rough: Sequence[tuple[float, float]]) -> None:
         """Report the source of a quantity, and warn where the instants are too far apart for it."""

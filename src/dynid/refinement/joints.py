@@ -85,8 +85,8 @@ def refine(
     sigma = np.sqrt(np.diag(covariance))
     hold = 1.0 / np.maximum(_HOLD * sigma, 1e-9 * np.maximum(np.abs(chi), sigma.max(initial=1e-9)))
     simulated = OutputError(robot, freedoms_of(robot), sensors, S, c, np.ones(sensors.count), chi, hold)
-    groups = [started(simulated, chi, one) for one in groups]
-    missed = np.concatenate([simulated.residual(chi, one).reshape(-1, sensors.count) for one in groups])
+    groups = [started(simulated, chi, group) for group in groups]
+    missed = np.concatenate([simulated.residual(chi, group).reshape(-1, sensors.count) for group in groups])
     simulated = replace(simulated, sigma=np.maximum(np.sqrt(np.mean(missed**2, axis=0)), 1e-12))
     return judged(simulated, groups, chi, covariance)
 
@@ -98,19 +98,19 @@ def judged(
     covariance: Float[Array, "b b"],
 ) -> Refinement:
     """Fit three quarters of the windows, and ask the others whether that gained anything."""
-    held = [one.some(slice(HELD_OUT - 1, None, HELD_OUT)) for one in groups]
-    used = [one.some(np.flatnonzero(np.arange(len(one.q)) % HELD_OUT != HELD_OUT - 1)) for one in groups]
+    held = [part.some(slice(HELD_OUT - 1, None, HELD_OUT)) for part in groups]
+    used = [part.some(np.flatnonzero(np.arange(len(part.q)) % HELD_OUT != HELD_OUT - 1)) for part in groups]
     minimum = minimise(simulated, chi, used)
-    before, after = (_predicted(simulated, one, held) for one in (chi, minimum.chi))
+    before, after = (_predicted(simulated, values, held) for values in (chi, minimum.chi))
     gain = np.log(before / after)  # window by window: some are harder than others
     error = float(np.std(gain, ddof=1) / np.sqrt(len(gain)))
-    rms = [float(np.sqrt(np.mean(one))) for one in (before, after)]
+    rms = [float(np.sqrt(np.mean(square))) for square in (before, after)]
     # Better window by window, and not bought with one window that is much worse.
     accepted = bool(np.mean(gain) > 2.0 * error and rms[1] <= rms[0])
     return Refinement(
         minimum.chi if accepted else chi,
         window_covariance(simulated, minimum, covariance) if accepted else None,
-        sum(len(one.q) for one in used),
+        sum(len(part.q) for part in used),
         rms[0],
         rms[1],
         accepted,
@@ -131,7 +131,7 @@ def refined_parts(parts: EstimateParts, found: Refinement) -> EstimateParts:
         parts.spread, covariance=found.covariance, dof=dof, methods=methods, words=words, facts=facts
     )
     parameters = with_uncertainty(parts.parameters, found.chi, spread)
-    names = tuple(one.name for one in parameters)
+    names = tuple(parameter.name for parameter in parameters)
     solution = replace(parts.solution, chi=found.chi)
     return replace(
         parts,
@@ -152,9 +152,9 @@ def windows_of(problem: Problem, settings: RefineSettings) -> list[Windows]:
     picked = places_of(problem, length, settings.windows, seconds)
     by_load: dict[tuple[str, ...], list[Windows]] = {}
     for i, start in picked:
-        one = _window(problem, i, start, length, per_step)
-        if one is not None:
-            by_load.setdefault(problem.logs[i].payloads, []).append(one)
+        window = _window(problem, i, start, length, per_step)
+        if window is not None:
+            by_load.setdefault(problem.logs[i].payloads, []).append(window)
     return [_joined(ones) for ones in by_load.values()]
 
 
@@ -202,10 +202,10 @@ def _window(problem: Problem, i: int, start: int, length: int, per_step: int) ->
 def _joined(windows: list[Windows]) -> Windows:
     first = windows[0]
     return Windows(
-        np.concatenate([one.q for one in windows]),
-        np.concatenate([one.dq for one in windows]),
-        np.concatenate([one.tau for one in windows], axis=1),
-        np.concatenate([one.measured for one in windows], axis=1),
+        np.concatenate([window.q for window in windows]),
+        np.concatenate([window.dq for window in windows]),
+        np.concatenate([window.tau for window in windows], axis=1),
+        np.concatenate([window.measured for window in windows], axis=1),
         first.step,
         first.mounted,
     )
@@ -215,8 +215,8 @@ def _predicted(
     simulated: Simulated[Stretch], chi: Float[Array, "b"], held: Sequence[Stretch]
 ) -> Float[Array, "n"]:
     """Mean square of what each held-out window misses, its starting state fitted."""
-    found = [simulated.residual(chi, started(simulated, chi, one)) for one in held if len(one.q)]
-    return np.concatenate([np.mean(one**2, axis=1) for one in found])
+    residuals = [simulated.residual(chi, started(simulated, chi, part)) for part in held if len(part.q)]
+    return np.concatenate([np.mean(missed**2, axis=1) for missed in residuals])
 
 
 def _words(rms: list[float], held: int, accepted: bool, minimum: Minimum) -> str:

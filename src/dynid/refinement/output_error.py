@@ -102,7 +102,7 @@ class OutputError:
             raise TypeError("runs without derivatives")
         N = self.freedoms.tangent(runs.q.reshape(-1, runs.q.shape[2]))
         N = seen_rows(N, self.sensors, self.sigma, runs.q.shape[1])
-        by_start, by_parameter = (by_window(N @ one) for one in (runs.by_start, runs.by_parameter))
+        by_start, by_parameter = (by_window(N @ slope) for slope in (runs.by_start, runs.by_parameter))
         return missed(runs.q, windows.measured, self.sensors, self.sigma), by_start, by_parameter
 
     def moved(self, windows: Windows, change: Float[Array, "n s"]) -> Windows:
@@ -191,8 +191,8 @@ def started(
 ) -> Stretch:
     """The windows with the starting states that fit best for given parameters."""
     for _ in range(passes):
-        found = _eliminated(*problem.slopes(chi, windows))
-        windows = problem.moved(windows, found.start(np.zeros(len(chi))))
+        reduced = _eliminated(*problem.slopes(chi, windows))
+        windows = problem.moved(windows, reduced.start(np.zeros(len(chi))))
     return windows
 
 
@@ -202,21 +202,21 @@ def settled(
     """Gauss-Newton without damping, for few well-determined unknowns; returns the best iterate."""
     best, least = (chi, windows), np.inf
     for _ in range(passes):
-        found = _eliminated(*problem.slopes(chi, windows))
-        cost = float(np.sum(found.given[:, :, -1] ** 2))
+        reduced = _eliminated(*problem.slopes(chi, windows))
+        cost = float(np.sum(reduced.given[:, :, -1] ** 2))
         if cost < least:
             best, least = (chi, windows), cost
-        rows = found.rows.reshape(-1, found.rows.shape[2])
+        rows = reduced.rows.reshape(-1, reduced.rows.shape[2])
         change = np.asarray(np.linalg.lstsq(rows[:, :-1], rows[:, -1], rcond=None)[0])
-        chi, windows = chi + change, problem.moved(windows, found.start(change))
+        chi, windows = chi + change, problem.moved(windows, reduced.start(change))
     last = float(np.sum(problem.residual(chi, windows) ** 2))
     return (chi, windows) if last < least else best
 
 
 def minimise(problem: Simulated[Stretch], chi: Float[Array, "b"], groups: Sequence[Stretch]) -> Minimum:
     """Levenberg-Marquardt from a linear estimate; a step that does not gain is not taken."""
-    found = least_squares((chi, groups), lambda at: _Linearised(problem, *at), _SCHEDULE)
-    return Minimum(found.point[0], found.costs, found.linearised.rows)
+    optimum = least_squares((chi, groups), lambda at: _Linearised(problem, *at), _SCHEDULE)
+    return Minimum(optimum.point[0], optimum.costs, optimum.linearised.rows)
 
 
 class _Linearised(Generic[Stretch]):
@@ -227,8 +227,8 @@ class _Linearised(Generic[Stretch]):
     ) -> None:
         self.problem, self.chi, self.groups = problem, chi, groups
         self.cost = _cost(problem, chi, groups)
-        self.found = [_eliminated(*problem.slopes(chi, one)) for one in groups]
-        self.rows = np.concatenate([one.rows for one in self.found])
+        self.found = [_eliminated(*problem.slopes(chi, group)) for group in groups]
+        self.rows = np.concatenate([reduced.rows for reduced in self.found])
         held = np.column_stack([np.diag(problem.hold), problem.hold * (problem.linear - chi)])
         self.factor = triangle(np.concatenate([self.rows.reshape(-1, self.rows.shape[2]), held]))
 
@@ -236,7 +236,7 @@ class _Linearised(Generic[Stretch]):
         """Parameters and starting states after a step, and their cost."""
         change = _damped_step(self.factor, damping)
         pairs = zip(self.groups, self.found, strict=True)
-        tried = [self.problem.moved(windows, one.start(change)) for windows, one in pairs]
+        tried = [self.problem.moved(windows, reduced.start(change)) for windows, reduced in pairs]
         chi = self.chi + change
         return (chi, tried), _cost(self.problem, chi, tried)
 
@@ -245,7 +245,7 @@ def _cost(problem: Simulated[Stretch], chi: Float[Array, "b"], groups: Sequence[
     """Sum of squares; a simulation that runs away costs more than any that does not."""
     with np.errstate(all="ignore"):
         total = float(np.sum((problem.hold * (chi - problem.linear)) ** 2))
-        total += sum(float(np.sum(problem.residual(chi, one) ** 2)) for one in groups)
+        total += sum(float(np.sum(problem.residual(chi, group) ** 2)) for group in groups)
     return total if np.isfinite(total) else np.inf
 
 
@@ -296,9 +296,9 @@ def window_covariance(
     scores = []
     for window in minimum.rows:
         small = triangle(window)  # the same inner products in no more rows than columns
-        own, left = small[:, :-1], small[:, -1]
-        hat = own @ bread @ own.T
-        scores.append(own.T @ np.linalg.solve(np.eye(len(hat)) - (1.0 - 1e-9) * hat, left))
+        slopes, left = small[:, :-1], small[:, -1]
+        hat = slopes @ bread @ slopes.T
+        scores.append(slopes.T @ np.linalg.solve(np.eye(len(hat)) - (1.0 - 1e-9) * hat, left))
     meat = np.stack(scores)
     kept = bread @ np.diag(problem.hold**2)
     return np.asarray(bread @ (meat.T @ meat) @ bread + kept @ linear @ kept.T)

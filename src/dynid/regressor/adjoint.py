@@ -87,10 +87,10 @@ class AdjointRegressor:
             rates = self._sources(dq)
             first, second = np.zeros_like(rates), np.zeros_like(rates)
             reverse_drives(self.tree.drives, rates, self.widths, weights, first, second)
-            for at, found in ((1, first), (2, second)):
-                out[at] += found[:, :n_v]
+            for at, slope in ((1, first), (2, second)):
+                out[at] += slope[:, :n_v]
                 if self.tree.uses_actuators:
-                    out[at] += found[:, n_v:] @ self.tree.actuator_map
+                    out[at] += slope[:, n_v:] @ self.tree.actuator_map
         for entry, term in zip(self.tree.given_entries.tolist(), self.tree.terms, strict=False):
             self._add_term(term, (q, dq, ddq), weights[entry], out)
         return Slopes(*out)

@@ -62,12 +62,12 @@ def _cross(ax, ay, az, bx, by, bz):
 
 
 @inlined
-def _rotated(own, k, x, y, z):
+def _rotated(link, k, x, y, z):
     """R (x, y, z) of one lane: own axes to the base frame."""
     return (
-        own[R00 * LANES + k] * x + own[R01 * LANES + k] * y + own[R02 * LANES + k] * z,
-        own[R10 * LANES + k] * x + own[R11 * LANES + k] * y + own[R12 * LANES + k] * z,
-        own[R20 * LANES + k] * x + own[R21 * LANES + k] * y + own[R22 * LANES + k] * z,
+        link[R00 * LANES + k] * x + link[R01 * LANES + k] * y + link[R02 * LANES + k] * z,
+        link[R10 * LANES + k] * x + link[R11 * LANES + k] * y + link[R12 * LANES + k] * z,
+        link[R20 * LANES + k] * x + link[R21 * LANES + k] * y + link[R22 * LANES + k] * z,
     )
 
 
@@ -179,16 +179,16 @@ def _to_base(body, bar):
 
 
 @inner
-def _carry_back(up, own, bar, bar_up, slid):
+def _carry_back(up, child, bar, bar_up, slid):
     """Adjoints of a frame fixed to `up` passed on to it; `slid`: the frame is moved by a prismatic joint.
 
     The lever is the vector between the origins. For a prismatic link it also contains the travel, whose
     own rates are handled in `_slide_back`.
     """
     for k in range(LANES):
-        x = own[PX * LANES + k] - up[PX * LANES + k]
-        y = own[PY * LANES + k] - up[PY * LANES + k]
-        z = own[PZ * LANES + k] - up[PZ * LANES + k]
+        x = child[PX * LANES + k] - up[PX * LANES + k]
+        y = child[PY * LANES + k] - up[PY * LANES + k]
+        z = child[PZ * LANES + k] - up[PZ * LANES + k]
         ox, oy, oz = up[WX * LANES + k], up[WY * LANES + k], up[WZ * LANES + k]
         bx, by, bz = up[DWX * LANES + k], up[DWY * LANES + k], up[DWZ * LANES + k]
         ax, ay, az = bar[_A * LANES + k], bar[(_A + 1) * LANES + k], bar[(_A + 2) * LANES + k]
@@ -231,13 +231,13 @@ def _carry_back(up, own, bar, bar_up, slid):
 
 
 @inner
-def _turn_back(up, own, bar, rate, accel, out_q, out_dq, out_ddq):
+def _turn_back(up, child, bar, rate, accel, out_q, out_dq, out_ddq):
     """A revolute link: derivatives for its coordinate, and the effect of its axis on the parent's adjoints.
 
     dw = dw_up + z ddq + (w_up x z) dq; afterwards `bar` is that of the frame before the rotation.
     """
     for k in range(LANES):
-        zx, zy, zz = own[R02 * LANES + k], own[R12 * LANES + k], own[R22 * LANES + k]
+        zx, zy, zz = child[R02 * LANES + k], child[R12 * LANES + k], child[R22 * LANES + k]
         ox, oy, oz = up[WX * LANES + k], up[WY * LANES + k], up[WZ * LANES + k]
         tx, ty, tz = bar[k], bar[LANES + k], bar[2 * LANES + k]
         wx, wy, wz = bar[_W * LANES + k], bar[(_W + 1) * LANES + k], bar[(_W + 2) * LANES + k]
@@ -256,10 +256,10 @@ def _turn_back(up, own, bar, rate, accel, out_q, out_dq, out_ddq):
 
 
 @inner
-def _slide_back(up, own, bar, lever, rate, accel, bar_up, out_q, out_dq, out_ddq):
+def _slide_back(up, child, bar, lever, rate, accel, bar_up, out_q, out_dq, out_ddq):
     """A prismatic link: a = ... + z ddq + 2 dq w x z in addition to the lever's part; lever: its adjoint."""
     for k in range(LANES):
-        zx, zy, zz = own[R02 * LANES + k], own[R12 * LANES + k], own[R22 * LANES + k]
+        zx, zy, zz = child[R02 * LANES + k], child[R12 * LANES + k], child[R22 * LANES + k]
         ox, oy, oz = up[WX * LANES + k], up[WY * LANES + k], up[WZ * LANES + k]
         ax, ay, az = bar[_A * LANES + k], bar[(_A + 1) * LANES + k], bar[(_A + 2) * LANES + k]
         px, py, pz = _cross(ax, ay, az, ox, oy, oz)
@@ -276,7 +276,7 @@ def _slide_back(up, own, bar, lever, rate, accel, bar_up, out_q, out_dq, out_ddq
 
 
 @inner
-def _orient_back(up, own, bar, rates, accels, out_q, out_dq, out_ddq):
+def _orient_back(up, child, bar, rates, accels, out_q, out_dq, out_ddq):
     """A spherical link: a rotation about three axes that move with the link itself.
 
     The small rotation of the link before the joint equals that of `bar`: its axes are those after it.
@@ -285,8 +285,8 @@ def _orient_back(up, own, bar, rates, accels, out_q, out_dq, out_ddq):
         ox, oy, oz = up[WX * LANES + k], up[WY * LANES + k], up[WZ * LANES + k]
         wx, wy, wz = bar[_W * LANES + k], bar[(_W + 1) * LANES + k], bar[(_W + 2) * LANES + k]
         bx, by, bz = bar[_DW * LANES + k], bar[(_DW + 1) * LANES + k], bar[(_DW + 2) * LANES + k]
-        vx, vy, vz = _rotated(own, k, rates[k], rates[LANES + k], rates[2 * LANES + k])
-        cx, cy, cz = _rotated(own, k, accels[k], accels[LANES + k], accels[2 * LANES + k])
+        vx, vy, vz = _rotated(child, k, rates[k], rates[LANES + k], rates[2 * LANES + k])
+        cx, cy, cz = _rotated(child, k, accels[k], accels[LANES + k], accels[2 * LANES + k])
         px, py, pz = _cross(bx, by, bz, ox, oy, oz)
         rx, ry, rz = wx + px, wy + py, wz + pz
         # Rotation of the axes of the rates.
@@ -294,11 +294,11 @@ def _orient_back(up, own, bar, rates, accels, out_q, out_dq, out_ddq):
         _add(bar, _TURN, k, px, py, pz)
         px, py, pz = _cross(cx, cy, cz, bx, by, bz)
         _add(bar, _TURN, k, px, py, pz)
-        x, y, z = unrotate(own, k, bar[k], bar[LANES + k], bar[2 * LANES + k])
+        x, y, z = unrotate(child, k, bar[k], bar[LANES + k], bar[2 * LANES + k])
         out_q[k], out_q[LANES + k], out_q[2 * LANES + k] = x, y, z
-        x, y, z = unrotate(own, k, rx, ry, rz)
+        x, y, z = unrotate(child, k, rx, ry, rz)
         out_dq[k], out_dq[LANES + k], out_dq[2 * LANES + k] = x, y, z
-        x, y, z = unrotate(own, k, bx, by, bz)
+        x, y, z = unrotate(child, k, bx, by, bz)
         out_ddq[k], out_ddq[LANES + k], out_ddq[2 * LANES + k] = x, y, z
         px, py, pz = _cross(vx, vy, vz, bx, by, bz)
         _add(bar, _W, k, px, py, pz)
@@ -323,8 +323,8 @@ def _bodies_back(links, bodies, pairs, state, g, at, width, bars, body, bar, wei
                 for k in range(width):
                     weights[e * LANES + k] = row[at + k]
             joint = state[(link + 1) * LINK * LANES : (link + 2) * LINK * LANES]
-            own = bars[(link + 1) * ADJOINT * LANES : (link + 2) * ADJOINT * LANES]
-            _pair(body, joint, kind[link] == 2, pair_axis[pair], weights, bar, own)
+            bar_joint = bars[(link + 1) * ADJOINT * LANES : (link + 2) * ADJOINT * LANES]
+            _pair(body, joint, kind[link] == 2, pair_axis[pair], weights, bar, bar_joint)
         _to_base(body, bar)
         up = state[(body_link[b] + 1) * LINK * LANES : (body_link[b] + 2) * LINK * LANES]
         bar_up = bars[(body_link[b] + 1) * ADJOINT * LANES : (body_link[b] + 2) * ADJOINT * LANES]
@@ -341,11 +341,11 @@ def _links_back(links, state, dq, ddq, at, bars, out_q, out_dq, out_ddq):
     results = np.empty(9 * LANES)
     for i in range(parent.size - 1, -1, -1):
         up = state[(parent[i] + 1) * LINK * LANES : (parent[i] + 2) * LINK * LANES]
-        own = state[(i + 1) * LINK * LANES : (i + 2) * LINK * LANES]
+        child = state[(i + 1) * LINK * LANES : (i + 2) * LINK * LANES]
         bar = bars[(i + 1) * ADJOINT * LANES : (i + 2) * ADJOINT * LANES]
         bar_up = bars[(parent[i] + 1) * ADJOINT * LANES : (parent[i] + 2) * ADJOINT * LANES]
         if kind[i] == 0:
-            _carry_back(up, own, bar, bar_up, lever)
+            _carry_back(up, child, bar, bar_up, lever)
             continue
         count = 3 if kind[i] == 3 else 1
         for c in range(count):
@@ -355,12 +355,12 @@ def _links_back(links, state, dq, ddq, at, bars, out_q, out_dq, out_ddq):
                 accels[c * LANES + k] = ddq[sample, v_start[i] + c]
         r_q, r_dq, r_ddq = results[: 3 * LANES], results[3 * LANES : 6 * LANES], results[6 * LANES :]
         if kind[i] == 1:
-            _turn_back(up, own, bar, rates, accels, r_q, r_dq, r_ddq)
+            _turn_back(up, child, bar, rates, accels, r_q, r_dq, r_ddq)
         elif kind[i] == 3:
-            _orient_back(up, own, bar, rates, accels, r_q, r_dq, r_ddq)
-        _carry_back(up, own, bar, bar_up, lever)
+            _orient_back(up, child, bar, rates, accels, r_q, r_dq, r_ddq)
+        _carry_back(up, child, bar, bar_up, lever)
         if kind[i] == 2:
-            _slide_back(up, own, bar, lever, rates, accels, bar_up, r_q, r_dq, r_ddq)
+            _slide_back(up, child, bar, lever, rates, accels, bar_up, r_q, r_dq, r_ddq)
         for c in range(count):
             for k in range(min(LANES, n - at)):
                 out_q[at + k, v_start[i] + c] = r_q[c * LANES + k]

@@ -83,12 +83,12 @@ def few_states_matrix(
     tree = tree_of(mechanism)
     links = _links(tree, *states)
     for b, body in enumerate(tree.body_names):
-        own = [k for k, symbol in enumerate(SYMBOLS) if f"{symbol}_{body}" in index]
-        if own and (body not in mechanism.payloads or body in mounted):
+        kept = [k for k, symbol in enumerate(SYMBOLS) if f"{symbol}_{body}" in index]
+        if kept and (body not in mechanism.payloads or body in mounted):
             moved_by, rows = _body_rows(tree, links, b)
-            columns = [index[f"{SYMBOLS[k]}_{body}"] for k in own]
-            W[:, np.array(moved_by, dtype=int)[:, None], columns] = rows[:, :, own]
-    drives = [i for i, one in enumerate(parameters) if one.kind == "drive"]
+            columns = [index[f"{SYMBOLS[k]}_{body}"] for k in kept]
+            W[:, np.array(moved_by, dtype=int)[:, None], columns] = rows[:, :, kept]
+    drives = [i for i, item in enumerate(parameters) if item.kind == "drive"]
     maps = speed_map(mechanism, [parameters[i].owner for i in drives])
     for i, S in zip(drives, maps, strict=True):
         symbol, owner = parameters[i].symbol, parameters[i].owner
@@ -96,9 +96,9 @@ def few_states_matrix(
         column = drive_column(symbol, dq @ S, ddq @ S, size, mechanism.stribeck.get(owner))
         rows = np.flatnonzero(S)
         W[:, rows, i] = column[:, None] * S[rows]
-    for i, one in enumerate(parameters):
-        if one.kind == "term":
-            W[:, :, i] = term_rows(mechanism, one.name, states)
+    for i, entry in enumerate(parameters):
+        if entry.kind == "term":
+            W[:, :, i] = term_rows(mechanism, entry.name, states)
     return W
 
 

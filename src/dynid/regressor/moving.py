@@ -69,19 +69,19 @@ class MovingRegressor:
 
 def _parts(layout: Layout) -> dict[int, list[tuple[int, int]]]:
     """Parameter -> its entries in the tree's rows, each with its coordinate."""
-    found: dict[int, list[tuple[int, int]]] = {}
+    places: dict[int, list[tuple[int, int]]] = {}
     for coordinate in range(len(layout.start) - 1):
         for entry in range(layout.start[coordinate], layout.start[coordinate + 1]):
             if layout.columns[entry] != ABSENT:
-                found.setdefault(int(layout.columns[entry]), []).append((entry, coordinate))
-    return found
+                places.setdefault(int(layout.columns[entry]), []).append((entry, coordinate))
+    return places
 
 
 def _combination(parts: Sequence[Sequence[tuple[int, int]]], n_rows: int) -> tuple[Array, ...]:
     """Terms of each output entry; the last of a row is Y, an empty sum."""
     sums = [*parts, []] * n_rows
-    start = np.concatenate([[0], np.cumsum([len(one) for one in sums])]).astype(np.int64)
-    entries = np.array([entry for one in sums for entry, _ in one], dtype=np.int64)
-    coordinates = np.array([coordinate for one in sums for _, coordinate in one], dtype=np.int64)
+    start = np.concatenate([[0], np.cumsum([len(terms) for terms in sums])]).astype(np.int64)
+    entries = np.array([entry for terms in sums for entry, _ in terms], dtype=np.int64)
+    coordinates = np.array([coordinate for terms in sums for _, coordinate in terms], dtype=np.int64)
     rows = np.repeat(np.arange(n_rows, dtype=np.int64), len(parts) + 1)
     return start, entries, coordinates, rows

@@ -59,12 +59,12 @@ def carried_kernel(
         frame: Of the carried body in the carrier's.
     """
     R, p = frame.R, frame.p
-    there = a + np.cross(alpha, p) + np.cross(omega, np.cross(omega, p))
-    own = body_kernel(omega @ R, alpha @ R, there @ R)
+    a_body = a + np.cross(alpha, p) + np.cross(omega, np.cross(omega, p))
+    kernel = body_kernel(omega @ R, alpha @ R, a_body @ R)
     move = np.zeros((6, 6))
     move[:3, :3] = move[3:, 3:] = R
     move[3:, :3] = skew(p) @ R
-    return np.asarray(move @ own)
+    return np.asarray(move @ kernel)
 
 
 def skew(v: Inexact[Array, "*n 3"]) -> Inexact[Array, "*n 3 3"]:

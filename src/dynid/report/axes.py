@@ -31,13 +31,13 @@ def unpacked(series: Tree, x: Tree, y: Tree, shared: Tree) -> dict[str, Any]:
             return v
         return np.asarray(np.log10(v, out=np.full_like(v, np.nan), where=v > 0.0))
 
-    found = dict(series)
+    decoded = dict(series)
     for key in ("x", "y", "low", "high", "half", "values"):
         if key in series:
-            found[key] = along(x if key in ("x", "half") else y, series[key])
+            decoded[key] = along(x if key in ("x", "half") else y, series[key])
     if "parts" in series:
-        found["parts"] = [{**one, "y": _numbers(one["y"], shared)} for one in series["parts"]]
-    return found
+        decoded["parts"] = [{**part, "y": _numbers(part["y"], shared)} for part in series["parts"]]
+    return decoded
 
 
 def _numbers(values: Any, shared: Tree) -> Float[Array, "n"]:
@@ -56,8 +56,8 @@ def range_x(axis: Tree, series: Sequence[Tree]) -> tuple[float, float]:
         return float(axis["range"][0]), float(axis["range"][1])
     if "names" in axis:
         return -0.6, len(axis["names"]) - 0.4
-    seen = [v for one in series if "x" in one for v in one["x"][np.isfinite(one["x"])]]
-    seen += [0.0 for one in series if one["kind"] == "bars" and one.get("flat")]
+    seen = [v for curve in series if "x" in curve for v in curve["x"][np.isfinite(curve["x"])]]
+    seen += [0.0 for curve in series if curve["kind"] == "bars" and curve.get("flat")]
     low, high = (min(seen), max(seen)) if seen else (0.0, 0.0)
     if not high > low:
         return low - 1.0, low + 1.0
@@ -73,15 +73,15 @@ def range_y(
         return float(axis["range"][0]), float(axis["range"][1])
     if "names" in axis:
         return len(axis["names"]) - 0.4, -0.6
-    seen = [np.asarray(one["band"], float) for one in marks if "band" in one]
-    for one in (one for one in series if "x" in one):
-        inside = (one["x"] >= rx[0]) & (one["x"] <= rx[1])
-        if one["kind"] == "stack":
-            parts = np.nan_to_num(np.array([part["y"] for part in one["parts"]]))[:, inside]
+    seen = [np.asarray(mark["band"], float) for mark in marks if "band" in mark]
+    for curve in (candidate for candidate in series if "x" in candidate):
+        inside = (curve["x"] >= rx[0]) & (curve["x"] <= rx[1])
+        if curve["kind"] == "stack":
+            parts = np.nan_to_num(np.array([part["y"] for part in curve["parts"]]))[:, inside]
             seen += [np.maximum(parts, 0.0).sum(axis=0), np.minimum(parts, 0.0).sum(axis=0)]
         else:
-            seen += [one[key][inside] for key in ("low", "high", "y") if key in one]
-            seen += [np.zeros(1)] if one["kind"] == "bars" else []
+            seen += [curve[key][inside] for key in ("low", "high", "y") if key in curve]
+            seen += [np.zeros(1)] if curve["kind"] == "bars" else []
     values = np.concatenate([np.zeros(0), *seen])
     values = values[np.isfinite(values)]
     if not len(values):
@@ -107,8 +107,8 @@ def ticks(low: float, high: float, most: int) -> list[float]:
     power = 10.0 ** math.floor(math.log10(raw))
     step = next(k for k in (1, 2, 5, 10) if k * power >= raw * (1 - 1e-12)) * power
     first, last = math.ceil(low / step - 1e-9), math.floor(high / step + 1e-9)
-    found = [float(f"{k * step:.12g}") for k in range(first, last + 1)]
-    return ticks(low, high, most + 2) if len(found) < 3 and most < 12 else found
+    values = [float(f"{k * step:.12g}") for k in range(first, last + 1)]
+    return ticks(low, high, most + 2) if len(values) < 3 and most < 12 else values
 
 
 def _decades(low: float, high: float, most: int) -> list[float]:

@@ -70,13 +70,13 @@ def print_comparison(comparison: Comparison, *, console: Console | None = None) 
 def _print_parameters(out: Console, comparison: Comparison) -> None:
     names = [line.label for line in comparison.lines]
     table = plain_table("parameter", "unit", *names, "largest difference / sigma", left=("parameter", "unit"))
-    worst = sorted(comparison.parameters, key=lambda one: -(one.z or 0.0))[:_MOST_PARAMETERS]
-    for one in worst:
+    worst = sorted(comparison.parameters, key=lambda item: -(item.z or 0.0))[:_MOST_PARAMETERS]
+    for entry in worst:
         cells = [
             "-" if value is None else value_text(value, sigma)
-            for value, sigma in zip(one.values, one.sigmas, strict=True)
+            for value, sigma in zip(entry.values, entry.sigmas, strict=True)
         ]
-        texts = (one.name, unit_text(one.unit), *cells, number(one.z, 2))
+        texts = (entry.name, unit_text(entry.unit), *cells, number(entry.z, 2))
         table.add_row(*(verbatim(text) for text in texts))
     count = len(comparison.parameters)
     title = (
@@ -87,8 +87,8 @@ def _print_parameters(out: Console, comparison: Comparison) -> None:
 
 def comparison_document(comparison: Comparison) -> dict[str, Any]:
     """The content of `comparison.json`; undefined values are null."""
-    found: dict[str, Any] = plain({"schema": SCHEMA, **asdict(comparison)})
-    return found
+    document: dict[str, Any] = plain({"schema": SCHEMA, **asdict(comparison)})
+    return document
 
 
 def comparison_csv(comparison: Comparison) -> str:
@@ -100,10 +100,10 @@ def comparison_csv(comparison: Comparison) -> str:
     extra = [*(f"held_out_percent_{name}" for name in efforts), *(f"fold_{k + 1}" for k in range(n_folds))]
     writer.writerow([*_COLUMNS, *map(harmless, extra)])
     for line in comparison.lines:
-        own = [plain(getattr(line, name)) for name in _COLUMNS]
-        own = [harmless(value) if isinstance(value, str) else value for value in own]
+        cells = [plain(getattr(line, name)) for name in _COLUMNS]
+        cells = [harmless(value) if isinstance(value, str) else value for value in cells]
         folds = [*line.folds, *[None] * (n_folds - len(line.folds))]
-        writer.writerow([*own, *(plain(line.by_effort.get(name)) for name in efforts), *map(plain, folds)])
+        writer.writerow([*cells, *(plain(line.by_effort.get(name)) for name in efforts), *map(plain, folds)])
     return text.getvalue()
 
 

@@ -57,17 +57,17 @@ def cell(line: Line, name: str) -> str:
 
 def difference_text(comparison: Comparison) -> str:
     """How many parameters differ significantly, and the first of them, in one sentence."""
-    tested, found = sum(one.p is not None for one in comparison.parameters), comparison.different
+    tested, differing = sum(entry.p is not None for entry in comparison.parameters), comparison.different
     if not tested:
         return "No parameter has a sigma in two of the results: differences cannot be judged."
-    if not found:
+    if not differing:
         chance = "by chance some differ by 2 or 3 sigma"
         return (
             f"No significant difference between the results; {tested} parameters were tested, and {chance}."
         )
-    names = ", ".join(one.name for one in found[:3]) + (", ..." if len(found) > 3 else "")
-    verb = "differs" if len(found) == 1 else "differ"
-    return f"{len(found)} of {tested} parameters {verb} significantly: {names}."
+    names = ", ".join(entry.name for entry in differing[:3]) + (", ..." if len(differing) > 3 else "")
+    verb = "differs" if len(differing) == 1 else "differ"
+    return f"{len(differing)} of {tested} parameters {verb} significantly: {names}."
 
 
 def comparison_html(comparison: Comparison) -> str:
@@ -77,7 +77,7 @@ def comparison_html(comparison: Comparison) -> str:
         "comparison.html",
         (),
         comparison=comparison,
-        sections=[one for one in sections if one is not None],
+        sections=[section for section in sections if section is not None],
     )
 
 
@@ -157,9 +157,11 @@ def _efforts(comparison: Comparison) -> Section | None:
 def _parameters(comparison: Comparison) -> Section | None:
     if not comparison.parameters:
         return None
-    found = {one.name for one in comparison.different}
-    order = sorted(comparison.parameters, key=lambda one: -(one.z or 0.0))
-    rows = [{"one": one, "significant": one.name in found, "chance": _chance(one)} for one in order]
+    differing = {entry.name for entry in comparison.different}
+    order = sorted(comparison.parameters, key=lambda entry: -(entry.z or 0.0))
+    rows = [
+        {"one": entry, "significant": entry.name in differing, "chance": _chance(entry)} for entry in order
+    ]
     labels = [line.label for line in comparison.lines]
     body = render(
         "comparison_parameters.html",
@@ -168,21 +170,21 @@ def _parameters(comparison: Comparison) -> Section | None:
         few=len(rows) <= _FEW,
         text=difference_text(comparison),
         significant=100.0 * SIGNIFICANT,
-        figure=_differences(order[:_DRAWN], comparison, found),
+        figure=_differences(order[:_DRAWN], comparison, differing),
     )
     return Section("parameters", "Which parameters differ?", body)
 
 
-def _chance(one: ParameterLine) -> str:
-    return "-" if one.p is None else "< 0.0001" if one.p < 1e-4 else number(one.p, 2)
+def _chance(entry: ParameterLine) -> str:
+    return "-" if entry.p is None else "< 0.0001" if entry.p < 1e-4 else number(entry.p, 2)
 
 
-def _differences(shown: list[ParameterLine], comparison: Comparison, found: set[str]) -> Figure | None:
+def _differences(shown: list[ParameterLine], comparison: Comparison, differing: set[str]) -> Figure | None:
     """Values over the dates of the results if these differ; else one below the other."""
     days = _days([line.date for line in comparison.lines])
     if days is not None:
-        return _drift_figure(shown, comparison, found, days)
-    return _list_figure(shown, [line.label for line in comparison.lines], found)
+        return _drift_figure(shown, comparison, differing, days)
+    return _list_figure(shown, [line.label for line in comparison.lines], differing)
 
 
 def _days(dates: list[str]) -> Float[Array, "n"] | None:
@@ -190,37 +192,40 @@ def _days(dates: list[str]) -> Float[Array, "n"] | None:
     if not all(dates):
         return None
     times = [datetime.fromisoformat(one) for one in dates]
-    seconds = [one.replace(tzinfo=one.tzinfo or UTC).timestamp() for one in times]
+    seconds = [moment.replace(tzinfo=moment.tzinfo or UTC).timestamp() for moment in times]
     days = (np.array(seconds) - min(seconds)) / 86400.0
     return days if np.ptp(days) > _SAME_DAY else None
 
 
 def _drift_figure(
-    shown: list[ParameterLine], comparison: Comparison, found: set[str], days: Float[Array, "n"]
+    shown: list[ParameterLine], comparison: Comparison, differing: set[str], days: Float[Array, "n"]
 ) -> Figure | None:
     """Values with 95 % intervals over time."""
     first = min(line.date for line in comparison.lines)[:10]
     panels = []
-    for one in shown:
-        known = [k for k, value in enumerate(one.values) if value is not None]
+    for entry in shown:
+        known = [k for k, value in enumerate(entry.values) if value is not None]
         if len(known) < 2:
             continue
         known.sort(key=lambda k: float(days[k]))
         x = days[known]
-        value, sigma = (np.array([float(own[k] or 0.0) for k in known]) for own in (one.values, one.sigmas))
+        value, sigma = (
+            np.array([float(numbers[k] or 0.0) for k in known]) for numbers in (entry.values, entry.sigmas)
+        )
         low, high = value - 1.96 * sigma, value + 1.96 * sigma
         ends = np.column_stack([low, high, np.full(len(x), np.nan)]).ravel()
-        colour = "red" if one.name in found else "blue"
+        colour = "red" if entry.name in differing else "blue"
         tips = [
-            f"{comparison.lines[k].label}: {value_text(one.values[k] or 0.0, one.sigmas[k])}" for k in known
+            f"{comparison.lines[k].label}: {value_text(entry.values[k] or 0.0, entry.sigmas[k])}"
+            for k in known
         ]
         series = [
             line("95 % interval", np.repeat(x, 3), ends, colour, width=1.5),
             line("value", x, value, colour, width=1.0, dash=True, quiet=True),
             points("value", x, value, colour, size=3, tips=tips),
         ]
-        badge = {"badge": "differs", "level": "care"} if one.name in found else {}
-        title = f"{one.name} [{unit_text(one.unit)}]"
+        badge = {"badge": "differs", "level": "care"} if entry.name in differing else {}
+        title = f"{entry.name} [{unit_text(entry.unit)}]"
         panels.append(panel(series, title, f"days since {first}", height=170, **badge))
     if not panels:
         return None
@@ -231,33 +236,33 @@ def _drift_figure(
     return figure("drift", panels, "parameters that differ most, over time", caption, columns=3, fixed=True)
 
 
-def _list_figure(shown: list[ParameterLine], labels: list[str], found: set[str]) -> Figure | None:
+def _list_figure(shown: list[ParameterLine], labels: list[str], differing: set[str]) -> Figure | None:
     """Values with 95 % intervals, results from top to bottom in the order given."""
     panels = []
-    for one in shown:
-        known = [k for k, value in enumerate(one.values) if value is not None]
+    for entry in shown:
+        known = [k for k, value in enumerate(entry.values) if value is not None]
         if len(known) < 2:
             continue
-        values = [float(one.values[k] or 0.0) for k in known]
-        half = [1.96 * float(one.sigmas[k] or 0.0) for k in known]
+        values = [float(entry.values[k] or 0.0) for k in known]
+        half = [1.96 * float(entry.sigmas[k] or 0.0) for k in known]
         reach = [v + s * h for v, h in zip(values, half, strict=True) for s in (-1.0, 1.0)]
         pad = 0.06 * float(np.ptp(reach)) or 1.0
         tips = [
-            f"{labels[k]}: {value_text(one.values[k] or 0.0, one.sigmas[k])} {unit_text(one.unit)}"
+            f"{labels[k]}: {value_text(entry.values[k] or 0.0, entry.sigmas[k])} {unit_text(entry.unit)}"
             for k in known
         ]
-        badge = {"badge": "differs", "level": "care"} if one.name in found else {}
+        badge = {"badge": "differs", "level": "care"} if entry.name in differing else {}
         marks = points(
             "value and 95 % interval",
             values,
             [float(k) for k in known],
-            "red" if one.name in found else "blue",
+            "red" if entry.name in differing else "blue",
             half=half,
             tips=tips,
             quiet=True,
         )
         axis = {"range": [min(reach) - pad, max(reach) + pad]}
-        title = f"{one.name} [{unit_text(one.unit)}]"
+        title = f"{entry.name} [{unit_text(entry.unit)}]"
         panels.append(panel([marks], title, axis, {"names": labels}, row=22, **badge))
     if not panels:
         return None

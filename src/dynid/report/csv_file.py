@@ -67,15 +67,15 @@ def signals_csv(signals: Sequence[Signals]) -> str:
     robots `closure_residual`, `singularity_distance` (zero at dead points, one far from them) and, where more
     is measured than there are freedoms, `misfit_NAME`.
     """
-    tables = [_signal_columns(one) for one in signals]
+    tables = [_signal_columns(item) for item in signals]
     names = list(dict.fromkeys(name for table in tables for name in table))
     text = io.StringIO()
     writer = RowWriter(text)
     writer.writerow(["log", "use", "t", *map(harmless, names)])
-    for one, table in zip(signals, tables, strict=True):
-        head = [harmless(one.log), "validate" if one.validation else "identify"]
-        absent = np.full(len(one.t), np.nan)
-        columns = [one.t, *(table.get(name, absent) for name in names)]
+    for log_signals, table in zip(signals, tables, strict=True):
+        head = [harmless(log_signals.log), "validate" if log_signals.validation else "identify"]
+        absent = np.full(len(log_signals.t), np.nan)
+        columns = [log_signals.t, *(table.get(name, absent) for name in names)]
         for row in np.column_stack(columns).tolist():
             writer.writerow(head + [f"{x:.10g}" if isfinite(x) else "" for x in row])
     return text.getvalue()
@@ -102,19 +102,19 @@ def history_csv(history: History) -> str:
     return text.getvalue()
 
 
-def _signal_columns(one: Signals) -> dict[str, Float[Array, "n"]]:
+def _signal_columns(signals: Signals) -> dict[str, Float[Array, "n"]]:
     """Columns of one log by name."""
     columns: dict[str, Float[Array, "n"]] = {}
-    for i, name in enumerate(one.names):
-        columns[f"measured_{name}"] = one.measured[:, i]
-        columns[f"predicted_{name}"] = one.predicted[:, i]
-    if one.tension is not None:
-        motors = one.tension
+    for i, name in enumerate(signals.names):
+        columns[f"measured_{name}"] = signals.measured[:, i]
+        columns[f"predicted_{name}"] = signals.predicted[:, i]
+    if signals.tension is not None:
+        motors = signals.tension
         sets = {"tau": motors.measured, "tau_rebuilt": motors.rebuilt, "tau_min_norm": motors.min_norm}
         for label, values in sets.items():
             columns |= {f"{label}_{name}": values[:, i] for i, name in enumerate(motors.names)}
         columns |= {f"c_{i + 1}": motors.c[:, i] for i in range(motors.c.shape[1])}
-    return columns | dict(one.closure)
+    return columns | dict(signals.closure)
 
 
 def _cell(x: float) -> str:

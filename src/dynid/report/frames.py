@@ -15,18 +15,18 @@ def parameter_frame(estimate: Estimate) -> Any:
     """One row per parameter, with its name as index; SI units."""
     rows = [
         {
-            "value": one.value,
-            "sigma": one.sigma,
-            "low95": None if one.ci95 is None else one.ci95[0],
-            "high95": None if one.ci95 is None else one.ci95[1],
-            "unit": one.unit,
-            "prior": one.prior,
-            "essential": one.essential,
-            "grouping": one.grouping,
+            "value": entry.value,
+            "sigma": entry.sigma,
+            "low95": None if entry.ci95 is None else entry.ci95[0],
+            "high95": None if entry.ci95 is None else entry.ci95[1],
+            "unit": entry.unit,
+            "prior": entry.prior,
+            "essential": entry.essential,
+            "grouping": entry.grouping,
         }
-        for one in estimate.parameters
+        for entry in estimate.parameters
     ]
-    index = pandas().Index([one.name for one in estimate.parameters], name="parameter")
+    index = pandas().Index([entry.name for entry in estimate.parameters], name="parameter")
     frame = pandas().DataFrame(rows, index=index)
     numbers = ["value", "sigma", "low95", "high95", "prior"]
     return frame.astype(dict.fromkeys(numbers, float)) if rows else frame

@@ -50,7 +50,7 @@ def _count_line(info: Info) -> str:
         ("actuator", "actuators", info.n_actuators),
         ("closure", "closures", info.n_closures),
     )
-    return ", ".join(f"{count} {one if count == 1 else many}" for one, many, count in parts)
+    return ", ".join(f"{count} {single if count == 1 else many}" for single, many, count in parts)
 
 
 def _print_base(out: Console, info: Info) -> None:

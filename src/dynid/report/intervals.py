@@ -47,15 +47,15 @@ def interval_figure(estimate: Estimate) -> Figure | None:
 
 def _series(kind: Quality, shown: Sequence[ParameterEstimate]) -> dict[str, Any]:
     colour, symbol = _STYLE[kind]
-    own = [(i, p) for i, p in enumerate(shown) if quality(p) is kind]
+    members = [(i, p) for i, p in enumerate(shown) if quality(p) is kind]
     return points(
         MEANING[kind],
-        [0.0] * len(own),
-        [float(i) for i, _ in own],
+        [0.0] * len(members),
+        [float(i) for i, _ in members],
         colour,
-        half=[_half_width(p) for _, p in own],
+        half=[_half_width(p) for _, p in members],
         symbol=symbol,
-        tips=[_tip(p) for _, p in own],
+        tips=[_tip(p) for _, p in members],
     )
 
 
@@ -76,7 +76,7 @@ def _marks(
         f"{p.name}: {name} {value_text(value, p.sigma)} {unit_text(p.unit)} ({x:+.3g} %)"
         for (_, p, value), x in zip(pairs, off, strict=True)
     ]
-    x = [min(bound, max(-bound, one)) for one in off]
+    x = [min(bound, max(-bound, offset)) for offset in off]
     places = [float(i) for i, _, _ in pairs]
     return [points(name, x, places, colour, symbol=symbol, open=True, tips=tips)]
 

@@ -37,7 +37,7 @@ def result_document(estimate: Estimate) -> dict[str, Any]:
         NoResultError: A parameter or a covariance is not finite: that is no result.
     """
     _check_finite(estimate)
-    hypotheses = {"hypotheses": [asdict(one) for one in estimate.hypotheses]}
+    hypotheses = {"hypotheses": [asdict(hypothesis) for hypothesis in estimate.hypotheses]}
     document = {
         "schema": SCHEMA,
         "robot": estimate.robot,
@@ -65,8 +65,8 @@ def result_document(estimate: Estimate) -> dict[str, Any]:
         document["description"] = {**hypotheses, **description_document(estimate.description)}
     if estimate.history is not None:
         document["changes"] = [
-            {"log": one.log, "seconds": one.seconds, "jumped": [asdict(jump) for jump in one.jumped]}
-            for one in estimate.history.changes
+            {"log": change.log, "seconds": change.seconds, "jumped": [asdict(jump) for jump in change.jumped]}
+            for change in estimate.history.changes
         ]
     return {key: plain(value) for key, value in document.items()}
 
@@ -89,9 +89,9 @@ def read_result(path: str | Path) -> Estimate:
     try:
         estimate = _estimate(document)
     except (KeyError, TypeError, ValueError) as error:  # msgspec raises a ValueError
-        what = f"key {error} is missing" if isinstance(error, KeyError) else str(error)
+        fault = f"key {error} is missing" if isinstance(error, KeyError) else str(error)
         raise InputError(
-            f"this result is not complete: {what}", file=file, remedy="run identify again"
+            f"this result is not complete: {fault}", file=file, remedy="run identify again"
         ) from error
     return replace(estimate, provenance=absolute_places(estimate.provenance, file.parent))
 
@@ -131,10 +131,10 @@ def check_schema(document: Mapping[str, Any], file: Path) -> None:
     schema = document.get("schema")
     if schema == SCHEMA:
         return
-    found = re.fullmatch(r"dynid\.result/([0-9]+)", schema) if isinstance(schema, str) else None
-    if found is None:
+    match = re.fullmatch(r"dynid\.result/([0-9]+)", schema) if isinstance(schema, str) else None
+    if match is None:
         remedy = f"give a file whose schema is '{SCHEMA}'"
-    elif int(found[1]) > int(SCHEMA.rpartition("/")[2]):
+    elif int(match[1]) > int(SCHEMA.rpartition("/")[2]):
         remedy = "it was written by a newer dynid: update dynid"
     else:
         remedy = "it was written by an older dynid: run identify again"
@@ -178,15 +178,15 @@ def _reason_list(reasons: Mapping[str, str]) -> list[dict[str, str]]:
 
 def _reasons(listed: Any) -> dict[str, str]:
     """Names and reasons of a list of parameters that have no value."""
-    found: tuple[dict[str, Any], ...] = _shaped(listed, tuple[dict[str, Any], ...])
-    return {_shaped(one["name"], str): _shaped(one["reason"], str) for one in found}
+    entries: tuple[dict[str, Any], ...] = _shaped(listed, tuple[dict[str, Any], ...])
+    return {_shaped(entry["name"], str): _shaped(entry["reason"], str) for entry in entries}
 
 
 def _verdict_document(verdict: Verdict) -> dict[str, Any]:
     """A verdict with the level of each reason instead of its severity."""
     reasons = [
-        {"code": one.code, "text": one.text, "remedy": one.remedy, "level": one.level}
-        for one in verdict.reasons
+        {"code": entry.code, "text": entry.text, "remedy": entry.remedy, "level": entry.level}
+        for entry in verdict.reasons
     ]
     return {**asdict(verdict), "reasons": reasons}
 
@@ -194,41 +194,41 @@ def _verdict_document(verdict: Verdict) -> dict[str, Any]:
 def _verdict(document: Any) -> Any:
     """A verdict with the severity of each reason instead of its level."""
     reasons = document.get("reasons") if isinstance(document, dict) else None
-    if not isinstance(reasons, list) or not all(isinstance(one, dict) for one in reasons):
+    if not isinstance(reasons, list) or not all(isinstance(item, dict) for item in reasons):
         return document
     return {
         **document,
         "reasons": [
-            {"severity": SEVERITIES.get(str(one.get("level")), Severity.CARE), **one} for one in reasons
+            {"severity": SEVERITIES.get(str(item.get("level")), Severity.CARE), **item} for item in reasons
         ],
     }
 
 
 def _rated(warnings: Any) -> Any:
     """Warnings with their severity, that of the catalogue in results that do not contain it."""
-    if not isinstance(warnings, list) or not all(isinstance(one, dict) for one in warnings):
+    if not isinstance(warnings, list) or not all(isinstance(item, dict) for item in warnings):
         return warnings
-    return [{"severity": severity_of(str(one.get("code"))), **one} for one in warnings]
+    return [{"severity": severity_of(str(item.get("code"))), **item} for item in warnings]
 
 
 def _standard(document: Mapping[str, Any]) -> tuple[dict[str, Any], ...]:
-    found: tuple[dict[str, Any], ...] = _shaped(document.get("standard", []), tuple[dict[str, Any], ...])
-    for entry in found:
+    entries: tuple[dict[str, Any], ...] = _shaped(document.get("standard", []), tuple[dict[str, Any], ...])
+    for entry in entries:
         _shaped(entry["name"], str)
         _shaped(entry["value"], float)
-    return found
+    return entries
 
 
 def _provenance(document: Mapping[str, Any]) -> dict[str, Any]:
     """Check the expected structure: inputs are a list of named entries, options have names."""
-    found: dict[str, Any] = _shaped(document["provenance"], dict[str, Any])
-    _shaped(found.get("inputs", []), list[dict[str, Any]])
-    _shaped(found.get("options", {}), dict[str, Any])
-    for entry in found.get("inputs", []):
+    record: dict[str, Any] = _shaped(document["provenance"], dict[str, Any])
+    _shaped(record.get("inputs", []), list[dict[str, Any]])
+    _shaped(record.get("options", {}), dict[str, Any])
+    for entry in record.get("inputs", []):
         _shaped(entry.get("payloads", []), list[str])
         _shaped(entry.get("sha256"), str | None)
         _shaped(entry.get("file"), str | None)
-    return found
+    return record
 
 
 def _shaped(value: Any, kind: type[_T] | Any) -> _T | Any:
@@ -295,9 +295,9 @@ def absolute_places(provenance: Mapping[str, Any], folder: Path) -> dict[str, An
     return _changed(provenance, absolute, lambda name: absolute(name) if (home / name).is_file() else name)
 
 
-def _share(one: str, other: str) -> bool:
+def _share(first: str, other: str) -> bool:
     try:
-        common = os.path.commonpath([one, other])
+        common = os.path.commonpath([first, other])
     except ValueError:  # two drives
         return False
     return common != PurePath(common).anchor
@@ -310,8 +310,8 @@ def _changed(
     made = dict(provenance)
     if "inputs" in made:
         made["inputs"] = [
-            {**one, "file": path(one["file"])} if one.get("sha256") and one.get("file") else one
-            for one in made["inputs"]
+            {**entry, "file": path(entry["file"])} if entry.get("sha256") and entry.get("file") else entry
+            for entry in made["inputs"]
         ]
     options = dict(made.get("options") or {})
     if isinstance(options.get("robot"), str):
@@ -328,12 +328,12 @@ def _changed(
 def description_document(description: Description) -> dict[str, Any]:
     """As plain values; matrices only where they have entries."""
     document: dict[str, Any] = {
-        "symbols": {name: asdict(one) for name, one in description.symbols.items()},
-        "zeros": {name: asdict(one) for name, one in description.zeros.items()},
+        "symbols": {name: asdict(quantity) for name, quantity in description.symbols.items()},
+        "zeros": {name: asdict(quantity) for name, quantity in description.zeros.items()},
         "gravity": list(description.gravity),
         "gravity_sigma": description.gravity_sigma,
-        "shares": {name: dict(own) for name, own in description.shares.items()},
-        "per_thousandth": {name: dict(own) for name, own in description.per_thousandth.items()},
+        "shares": {name: dict(parts) for name, parts in description.shares.items()},
+        "per_thousandth": {name: dict(parts) for name, parts in description.per_thousandth.items()},
     }
     if description.names:
         document["sensitivity"] = {
@@ -352,11 +352,11 @@ def description_of(document: Mapping[str, Any]) -> Description:
     def shaped(key: str, kind: Any, missing: Any) -> Any:
         return msgspec.convert(document.get(key, missing), kind)
 
-    own = shaped("sensitivity", dict[str, Any], {})
-    names = msgspec.convert(own.get("quantities", []), tuple[str, ...])
-    parameters = msgspec.convert(own.get("parameters", []), tuple[str, ...])
-    slopes = msgspec.convert(own.get("slopes", []), list[list[float]])
-    covariance = msgspec.convert(own.get("covariance", []), list[list[float]])
+    stored = shaped("sensitivity", dict[str, Any], {})
+    names = msgspec.convert(stored.get("quantities", []), tuple[str, ...])
+    parameters = msgspec.convert(stored.get("parameters", []), tuple[str, ...])
+    slopes = msgspec.convert(stored.get("slopes", []), list[list[float]])
+    covariance = msgspec.convert(stored.get("covariance", []), list[list[float]])
     return Description(
         symbols=shaped("symbols", dict[str, Quantity], {}),
         zeros=shaped("zeros", dict[str, Quantity], {}),

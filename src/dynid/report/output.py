@@ -68,7 +68,7 @@ def claimed_folder(directory: str | Path, own: Sequence[str]) -> Iterator[Path]:
     """The same for a folder of other files: nothing but `own` may be in it. `replace_folder` writes it."""
 
     def check(path: Path) -> None:
-        foreign = sorted(one.name for one in path.iterdir() if one.name not in own) if path.exists() else []
+        foreign = sorted(p.name for p in path.iterdir() if p.name not in own) if path.exists() else []
         if foreign:
             text = f"folder contains other files: {', '.join(foreign[:3])}"
             raise InputError(text, file=path, remedy=_REMEDY)
@@ -237,7 +237,9 @@ def _check_result(path: Path) -> None:
 
 def _is_cache(path: Path) -> bool:
     """Whether it is the cache that Python creates when `compensation.py` is imported."""
-    return path.name == "__pycache__" and all(one.name.startswith("compensation.") for one in path.iterdir())
+    return path.name == "__pycache__" and all(
+        file.name.startswith("compensation.") for file in path.iterdir()
+    )
 
 
 def _is_result(path: Path) -> bool:
@@ -291,14 +293,14 @@ def exchange_files(path: Path, new: Path, old: Iterable[Path]) -> None:
     """Replace the entries `old` of `path` by the files in `new`; on failure they are not changed."""
     mark = new.name.removeprefix(_NEW)
     aside = path / f"{_OUT}{mark}"
-    names = {one.name for one in new.iterdir()}
+    names = {file.name for file in new.iterdir()}
     aside.mkdir()
     try:
         _move(old, aside)
         aside = aside.rename(path / f"{_IN}{mark}")
         _move(sorted(new.iterdir()), path)
     except OSError:
-        for name in names - {one.name for one in new.iterdir()}:  # those that have arrived
+        for name in names - {file.name for file in new.iterdir()}:  # those that have arrived
             (path / name).unlink()
         _move(sorted(aside.iterdir()), path)
         aside.rmdir()
@@ -323,7 +325,7 @@ def recover(path: Path) -> None:
 
 
 def _entries(path: Path, prefix: str) -> list[Path]:
-    return sorted(one for one in path.iterdir() if one.name.startswith(prefix))
+    return sorted(entry for entry in path.iterdir() if entry.name.startswith(prefix))
 
 
 def _move(files: Iterable[Path], target: Path) -> None:

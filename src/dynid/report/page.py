@@ -72,7 +72,7 @@ def ticked(text: str) -> Markup:
     parts = text.split("`")
     if len(parts) % 2 == 0:  # a backtick without its partner
         return escape(text)
-    code = [Markup("<code>{}</code>").format(one) if i % 2 else escape(one) for i, one in enumerate(parts)]
+    code = [Markup("<code>{}</code>").format(part) if i % 2 else escape(part) for i, part in enumerate(parts)]
     return Markup("").join(code)
 
 

@@ -30,7 +30,7 @@ def points_per_panel(logs: Sequence[Signals]) -> int:
     """Largest number of samples per panel, to keep the page small."""
     numbers = sum(2 * len(signals.names) + 1 for signals in logs)
     motors = [signals.tension for signals in logs if signals.tension is not None]
-    numbers += sum(2 * len(one.names) + int(one.c.shape[1]) for one in motors)
+    numbers += sum(2 * len(part.names) + int(part.c.shape[1]) for part in motors)
     return max(100, min(_MOST_POINTS, _MOST_NUMBERS // max(1, numbers)))
 
 
@@ -81,7 +81,7 @@ def effort_figure(
 def drawn_log(estimate: Estimate, signals: Signals) -> Mapping[str, Any] | None:
     """What `dynid.display` gives of a log of a result; None: nothing."""
     drawn = estimate.drawing.get("unseen" if signals.validation else "logs", ())
-    return next((one for one in drawn if one["log"] == signals.log), None)
+    return next((entry for entry in drawn if entry["log"] == signals.log), None)
 
 
 def residual_figure(

@@ -73,8 +73,8 @@ def coverage(estimate: Estimate) -> str:
 def _held(estimate: Estimate) -> tuple[int, int]:
     """Number of intervals that contain the true value, and number of intervals tested."""
     truth = estimate.truth or {}
-    found = [holds_truth(p, truth[p.name]) for p in estimate.parameters if p.name in truth]
-    marks = [mark for mark in found if mark is not None]
+    held = [holds_truth(p, truth[p.name]) for p in estimate.parameters if p.name in truth]
+    marks = [mark for mark in held if mark is not None]
     return sum(marks), len(marks)
 
 
@@ -94,7 +94,7 @@ def evidence(estimate: Estimate) -> str:
     known = sum(quality(p) in (Quality.GOOD, Quality.FAIR) for p in kept)
     text = f"{known} of {plural(len(kept), 'parameter')} with a standard deviation below {_FAIR_BELOW:.0f} %"
     text += f"; residual of the fit {percent(estimate.fit.residual_percent)} %"
-    unseen = [one for one in estimate.validation if one.independent]
+    unseen = [check for check in estimate.validation if check.independent]
     if unseen:
         worst = max(unseen, key=lambda item: item.residual_percent)
         text += f", of validation logs {percent(worst.residual_percent)} %"
@@ -106,5 +106,5 @@ def evidence(estimate: Estimate) -> str:
 def first_reasons(estimate: Estimate) -> tuple[tuple[Notice, ...], tuple[Notice, ...]]:
     """The reasons to read first, and the others: consequences of the first one, and those beyond three."""
     reasons = estimate.verdict.reasons
-    first = [one for one in reasons if not follows(one, reasons[0])][:_FIRST]
-    return tuple(first), tuple(one for one in reasons if one not in first)
+    first = [reason for reason in reasons if not follows(reason, reasons[0])][:_FIRST]
+    return tuple(first), tuple(reason for reason in reasons if reason not in first)

@@ -42,8 +42,8 @@ def print_rehearsal(found: Rehearsal, *, full: bool = False, console: Console | 
         out.print(verbatim(f"{found.failed.count(reason)} runs failed: {reason}", "yellow"))
     table = plain_table(*TITLES, left=TITLES[:2])
     shown = found.parameters if full else found.parameters[:_MOST]
-    for one in shown:
-        table.add_row(*(verbatim(text) for text in cells(one)))
+    for parameter in shown:
+        table.add_row(*(verbatim(text) for text in cells(parameter)))
     more = len(found.parameters) - len(shown)
     print_titled(out, "Expected accuracy" + (f" (first {_MOST}; --full shows all)" if more else ""), table)
     out.print(
@@ -56,18 +56,18 @@ def print_rehearsal(found: Rehearsal, *, full: bool = False, console: Console | 
     )
 
 
-def cells(one: RehearsedParameter) -> tuple[str, ...]:
+def cells(entry: RehearsedParameter) -> tuple[str, ...]:
     """One parameter as text, in the order of `TITLES`."""
     return (
-        one.name,
-        unit_text(one.unit),
-        value_text(one.truth, one.sigma),
-        number(one.sigma, 2),
-        percent(one.sigma_rel_percent),
-        number(one.rms, 2),
-        f"{one.ratio:.2f}",
-        f"{one.bias / one.sigma:+.2f}" if one.sigma > 0.0 else "-",
-        f"{100.0 * one.coverage:.0f} %",
+        entry.name,
+        unit_text(entry.unit),
+        value_text(entry.truth, entry.sigma),
+        number(entry.sigma, 2),
+        percent(entry.sigma_rel_percent),
+        number(entry.rms, 2),
+        f"{entry.ratio:.2f}",
+        f"{entry.bias / entry.sigma:+.2f}" if entry.sigma > 0.0 else "-",
+        f"{100.0 * entry.coverage:.0f} %",
     )
 
 
@@ -79,12 +79,12 @@ def rehearsal_document(found: Rehearsal) -> dict[str, Any]:
 
 def rehearsal_csv(found: Rehearsal) -> str:
     """One row per parameter, full precision, SI."""
-    names = [one.name for one in fields(RehearsedParameter)]
+    names = [field.name for field in fields(RehearsedParameter)]
     text = io.StringIO()
     writer = RowWriter(text)
     writer.writerow(names)
-    for one in found.parameters:
-        values = [plain(getattr(one, name)) for name in names]
+    for entry in found.parameters:
+        values = [plain(getattr(entry, name)) for name in names]
         writer.writerow([harmless(value) if isinstance(value, str) else value for value in values])
     return text.getvalue()
 
@@ -96,7 +96,7 @@ def rehearsal_html(found: Rehearsal) -> str:
         (),
         found=found,
         titles=TITLES,
-        rows=[cells(one) for one in found.parameters],
+        rows=[cells(entry) for entry in found.parameters],
         picture=promise_figure(found),
     )
 
@@ -115,14 +115,14 @@ def write_rehearsal(found: Rehearsal, folder: Path) -> None:
 
 def promise_figure(found: Rehearsal) -> Figure | None:
     """Ratio of rms error to reported sigma, against the relative sigma of the parameter."""
-    shown = [one for one in found.parameters if one.sigma > 0.0 and one.rms > 0.0]
+    shown = [entry for entry in found.parameters if entry.sigma > 0.0 and entry.rms > 0.0]
     if not shown:
         return None
-    inside = [one for one in shown if 1.0 / _NEAR <= one.ratio <= _NEAR]
-    outside = [one for one in shown if one not in inside]
-    low = math.log10(min(_percent(one) for one in shown)) - 0.2
+    inside = [entry for entry in shown if 1.0 / _NEAR <= entry.ratio <= _NEAR]
+    outside = [entry for entry in shown if entry not in inside]
+    low = math.log10(min(_percent(entry) for entry in shown)) - 0.2
     ends = [10.0**low, _WIDEST * 1.5]
-    reach = max(0.4, *(abs(math.log10(one.ratio)) + 0.05 for one in shown))
+    reach = max(0.4, *(abs(math.log10(entry.ratio)) + 0.05 for entry in shown))
     series = [
         line("rms error = sigma", ends, [1.0, 1.0], "grey", width=1),
         line(f"factor {_NEAR:g}", ends, [_NEAR, _NEAR], "grey", width=1, dash=True),
@@ -142,15 +142,15 @@ def promise_figure(found: Rehearsal) -> Figure | None:
     )
 
 
-def _percent(one: RehearsedParameter) -> float:
-    return _WIDEST if one.sigma_rel_percent is None else min(_WIDEST, one.sigma_rel_percent)
+def _percent(entry: RehearsedParameter) -> float:
+    return _WIDEST if entry.sigma_rel_percent is None else min(_WIDEST, entry.sigma_rel_percent)
 
 
 def _marks(shown: list[RehearsedParameter], name: str, colour: str, symbol: str) -> dict[str, Any]:
     tips = [
-        f"{one.name}\nsigma {number(one.sigma, 2)}, rms {number(one.rms, 2)} {unit_text(one.unit)}\n"
-        f"ratio {one.ratio:.2f}"
-        for one in shown
+        f"{entry.name}\nsigma {number(entry.sigma, 2)}, rms {number(entry.rms, 2)} {unit_text(entry.unit)}\n"
+        f"ratio {entry.ratio:.2f}"
+        for entry in shown
     ]
-    x, y = [_percent(one) for one in shown], [one.ratio for one in shown]
+    x, y = [_percent(entry) for entry in shown], [entry.ratio for entry in shown]
     return points(name, x, y, colour, symbol=symbol, tips=tips)

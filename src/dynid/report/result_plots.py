@@ -32,8 +32,8 @@ class Plots:
                 went; of a result that was read from a file, which holds no speeds, 1 rad/s or 1 m/s.
         """
         stored = not self.estimate.drawing.get("logs")
-        found = friction_figure(self.estimate, 1.0 if stored and speed is None else speed)
-        return _made(found, "this result has no friction terms", "add Fv and Fs with `drive:`")
+        drawn = friction_figure(self.estimate, 1.0 if stored and speed is None else speed)
+        return _made(drawn, "this result has no friction terms", "add Fv and Fs with `drive:`")
 
     def efforts(self, log: Any = None) -> Figure:
         """Measured and predicted efforts of one log over time.
@@ -43,19 +43,19 @@ class Plots:
                 `Log`, a data frame or a mapping of columns, which is predicted.
         """
         estimate, known = self.estimate, self.estimate.signals
-        names = [one.log for one in known]
+        names = [entry.log for entry in known]
         if log is None:
             if not known:
                 raise InputError(
                     "a result that was read from a file has no efforts",
                     remedy="name a log: plot.efforts('log.csv')",
                 )
-            signals = max(known, key=lambda one: float(np.nan_to_num(one.error)))
+            signals = max(known, key=lambda entry: float(np.nan_to_num(entry.error)))
         elif isinstance(log, str) and log in names:
             signals = known[names.index(log)]
         else:
             signals = estimate._predicted(log)[1][0]
-        mine = drawn_log(estimate, signals) if any(signals is one for one in known) else None
+        mine = drawn_log(estimate, signals) if any(signals is entry for entry in known) else None
         return effort_figure(signals, "efforts", points_per_panel([signals]), mine)
 
     def parameters(self) -> Figure:
@@ -67,7 +67,7 @@ class Plots:
         return _made(correlation_figure(self.estimate), "this result has no covariance", "")
 
 
-def _made(found: Figure | None, text: str, remedy: str) -> Figure:
-    if found is None:
+def _made(figure: Figure | None, text: str, remedy: str) -> Figure:
+    if figure is None:
         raise InputError(text, remedy=remedy or None)
-    return found
+    return figure

@@ -27,21 +27,21 @@ _DIGITS = 5
 def robot_view(estimate: Estimate) -> Markup | None:
     """The canvas with its data; None where the robot or its motion is not known."""
     drawing = estimate.drawing
-    drawn = [one for one in drawing.get("logs", ()) if len(one["pose_rows"]) > 1]
+    drawn = [entry for entry in drawing.get("logs", ()) if len(entry["pose_rows"]) > 1]
     if not drawn or not drawing["robot"]["bodies"]:
         return None
-    by_name = {one.log: one for one in estimate.signals if not one.validation}
+    by_name = {signal.log: signal for signal in estimate.signals if not signal.validation}
     names = _efforts(by_name[drawn[0]["log"]])[0]
-    scene = _scene(drawing["robot"], names, np.concatenate([one["p"].reshape(-1, 3) for one in drawn]))
+    scene = _scene(drawing["robot"], names, np.concatenate([entry["p"].reshape(-1, 3) for entry in drawn]))
     modes = drawing.get("swings", {}).get("modes", [])
     scene |= {
         "ellipsoids": _ellipsoids(drawing),
         "logs": [
-            *(_log(one, by_name[one["log"]]) for one in drawn),
-            *(_planned(one, names, {}) for one in modes),
+            *(_log(entry, by_name[entry["log"]]) for entry in drawn),
+            *(_planned(entry, names, {}) for entry in modes),
         ],
     }
-    return _canvas(scene, [str(one["log"]) for one in (*drawn, *modes)])
+    return _canvas(scene, [str(entry["log"]) for entry in (*drawn, *modes)])
 
 
 def motion_view(
@@ -65,39 +65,40 @@ def motion_view(
     """
     if not robot["bodies"]:
         return None
-    places = np.concatenate([one["p"].reshape(-1, 3) for one in drawn])
-    names = tuple(dict.fromkeys(name for one in drawn for name in one.get("use", {})))
+    places = np.concatenate([entry["p"].reshape(-1, 3) for entry in drawn])
+    names = tuple(dict.fromkeys(name for entry in drawn for name in entry.get("use", {})))
     index = {name: i for i, name in enumerate(robot["bodies"])}
     scene = _scene(robot, names, places) | {
         "ellipsoids": [],
-        "logs": [_planned(one, names, index) for one in drawn],
+        "logs": [_planned(entry, names, index) for entry in drawn],
         "full": _BEYOND,
         "words": ["tightest limit now: ", " % used"],
         "floor": floor,
     }
-    return _canvas(scene, [str(one["log"]) for one in drawn], what)
+    return _canvas(scene, [str(entry["log"]) for entry in drawn], what)
 
 
-def _planned(one: Mapping[str, Any], names: tuple[str, ...], index: Mapping[str, int]) -> dict[str, Any]:
-    none = np.full(len(one["t"]), np.nan)
+def _planned(motion: Mapping[str, Any], names: tuple[str, ...], index: Mapping[str, int]) -> dict[str, Any]:
+    none = np.full(len(motion["t"]), np.nan)
     return {
-        "n": len(one["t"]),
-        "t": packed(one["t"]),
-        "p": packed(one["p"].reshape(-1)),
-        "R": packed(one["R"].reshape(-1)),
-        "share": [packed(one.get("use", {}).get(name, none)) for name in names],
+        "n": len(motion["t"]),
+        "t": packed(motion["t"]),
+        "p": packed(motion["p"].reshape(-1)),
+        "R": packed(motion["R"].reshape(-1)),
+        "share": [packed(motion.get("use", {}).get(name, none)) for name in names],
         "extra": [
-            {"name": name, "unit": unit, "v": packed(values)} for name, unit, values in one.get("extra", ())
+            {"name": name, "unit": unit, "v": packed(values)}
+            for name, unit, values in motion.get("extra", ())
         ],
-        "phases": [list(phase) for phase in one.get("phases", ())],
+        "phases": [list(phase) for phase in motion.get("phases", ())],
         "near": [
             {
                 "bodies": [[index.get(name, -1) for name in pair] for pair in pairs],
                 "names": [" and ".join(pair if len(pair) > 1 else (*pair, "the floor")) for pair in pairs],
-                "which": which.tolist(),
+                "which": closest.tolist(),
                 "v": packed(distance),
             }
-            for pairs, which, distance in one.get("near", ())
+            for pairs, closest, distance in motion.get("near", ())
         ],
     }
 
@@ -109,11 +110,11 @@ def _scene(robot: Mapping[str, Any], names: tuple[str, ...], places: Float[Array
         "links": _rounded(robot["links"]),
         "capsules": _rounded(robot["capsules"]),
         "rods": _rounded(robot["rods"]),
-        "cables": [_with_effort(one, names, [one["name"]]) for one in _rounded(robot["cables"])],
+        "cables": [_with_effort(cable, names, [cable["name"]]) for cable in _rounded(robot["cables"])],
         "joints": [
-            {"name": one["name"], "body": one["body"], "at": one["at"]}
-            | _with_effort({}, names, [*one["efforts"], *one["coordinates"]])
-            for one in _rounded(robot["joints"])
+            {"name": joint["name"], "body": joint["body"], "at": joint["at"]}
+            | _with_effort({}, names, [*joint["efforts"], *joint["coordinates"]])
+            for joint in _rounded(robot["joints"])
         ],
         "thick": _THICK * float(np.linalg.norm(np.ptp(places, axis=0))),
         "tip": robot["tip"],
@@ -125,7 +126,7 @@ def _scene(robot: Mapping[str, Any], names: tuple[str, ...], places: Float[Array
 
 
 def _canvas(scene: Mapping[str, Any], logs: Sequence[str], what: str = "log") -> Markup:
-    coloured = any(one["effort"] >= 0 for one in [*scene["joints"], *scene["cables"]])
+    coloured = any(part["effort"] >= 0 for part in [*scene["joints"], *scene["cables"]])
     return render(
         "robot.html",
         scene=script_json(scene),
@@ -135,30 +136,30 @@ def _canvas(scene: Mapping[str, Any], logs: Sequence[str], what: str = "log") ->
         coloured=coloured,
         full=_FULL,
         planned=scene["full"] == _BEYOND,
-        near=any(one["near"] for one in scene["logs"]),
+        near=any(entry["near"] for entry in scene["logs"]),
         cables=bool(scene["cables"]),
     )
 
 
-def _with_effort(entry: Mapping[str, Any], names: tuple[str, ...], own: list[str]) -> dict[str, Any]:
-    found = [names.index(name) for name in own if name in names]
-    return {**entry, "effort": found[0] if found else -1}
+def _with_effort(entry: Mapping[str, Any], names: tuple[str, ...], wanted: list[str]) -> dict[str, Any]:
+    places = [names.index(name) for name in wanted if name in names]
+    return {**entry, "effort": places[0] if places else -1}
 
 
 def _rounded(tree: Any) -> Any:
     if isinstance(tree, list):
-        return [_rounded(one) for one in tree]
+        return [_rounded(item) for item in tree]
     if isinstance(tree, dict):
-        return {key: _rounded(one) for key, one in tree.items()}
+        return {key: _rounded(value) for key, value in tree.items()}
     return round(float(tree), _DIGITS) if isinstance(tree, float | np.floating) else tree
 
 
 def _ellipsoids(drawing: Mapping[str, Any]) -> list[dict[str, Any]]:
     index = {name: i for i, name in enumerate(drawing["robot"]["bodies"])}
     return [
-        _rounded({"body": index[one["name"]], "c": one["centre"], "axes": one["axes"], "half": one["half"]})
-        for one in drawing["bodies"]
-        if "half" in one and one["name"] in index
+        _rounded({"body": index[row["name"]], "c": row["centre"], "axes": row["axes"], "half": row["half"]})
+        for row in drawing["bodies"]
+        if "half" in row and row["name"] in index
     ]
 
 

@@ -76,12 +76,12 @@ def verify(path: str | Path) -> Verification:
     recorded = document.get("provenance")
     provenance = absolute_places(recorded if isinstance(recorded, dict) else {}, file.parent)
     inputs = provenance.get("inputs")
-    for one in inputs if isinstance(inputs, list) else []:
-        name, before = str(one.get("file")), one.get("sha256")
+    for entry in inputs if isinstance(inputs, list) else []:
+        name, before = str(entry.get("file")), entry.get("sha256")
         if not before:
             unchecked.append(f"'{name}' was given as arrays: there is no file to compare")
             continue
-        same, text = _input(Path(name), str(before), str(one.get("use")))
+        same, text = _input(Path(name), str(before), str(entry.get("use")))
         (checked if same else differences).append(text)
     differences += _versions(provenance.get("versions"))
     return Verification(str(file), tuple(differences), tuple(checked), tuple(unchecked))

@@ -50,9 +50,9 @@ class Summary:
     def latex(self) -> str:
         """The parameters as a `tabular` with the rules of the package booktabs."""
         rows = [
-            f"{latex_text(one.name)} & {value_text(one.value, one.sigma)} & {sigma_text(one.sigma)} & "
-            f"{interval_text(one)} & {latex_text(one.unit)} \\\\"
-            for one in self.estimate.parameters
+            f"{latex_text(item.name)} & {value_text(item.value, item.sigma)} & {sigma_text(item.sigma)} & "
+            f"{interval_text(item)} & {latex_text(item.unit)} \\\\"
+            for item in self.estimate.parameters
         ]
         head = "parameter & value & $\\sigma$ & 95\\,\\% interval & unit \\\\"
         lines = ["\\begin{tabular}{lrrrl}", "\\toprule", head, "\\midrule", *rows]

@@ -41,20 +41,20 @@ def svg_text(spec: Tree, label: str) -> str:
     """
     n = max(1, int(spec.get("columns", 1)))
     width = (_WIDTH - _GAP * (n - 1)) / n
-    panels = [_Panel.of(one, width, spec.get("shared", {})) for one in spec["panels"]]
+    panels = [_Panel.of(item, width, spec.get("shared", {})) for item in spec["panels"]]
     keys = _legend(spec["panels"])
     mark = hashlib.sha256(json.dumps(spec).encode()).hexdigest()[:10]
     parts, y = list(_keys(keys)) if keys else [], _LEGEND if keys else 0.0
     for start in range(0, len(panels), n):
         row = panels[start : start + n]
-        title = _TITLE if any(one.tree.get("title") for one in row) else 0.0
-        for k, one in enumerate(row):
-            x, drawn = k * (width + _GAP), "".join(one.drawn(f"{mark}-{start + k}"))
-            if one.tree.get("title"):
-                badge = f" ({one.tree['badge']})" if one.tree.get("badge") else ""
-                parts.append(_text(x + 4, y + 15, one.tree["title"] + badge, "ink", weight=600))
+        title = _TITLE if any(cell.tree.get("title") for cell in row) else 0.0
+        for k, panel in enumerate(row):
+            x, drawn = k * (width + _GAP), "".join(panel.drawn(f"{mark}-{start + k}"))
+            if panel.tree.get("title"):
+                badge = f" ({panel.tree['badge']})" if panel.tree.get("badge") else ""
+                parts.append(_text(x + 4, y + 15, panel.tree["title"] + badge, "ink", weight=600))
             parts.append(f'<g transform="translate({x:.1f} {y + title:.1f})">{drawn}</g>')
-        y += title + max(one.height for one in row) + _GAP
+        y += title + max(cell.height for cell in row) + _GAP
     head = (
         f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {_WIDTH} {y:.0f}" width="{_WIDTH}" role="img" '
         f'aria-label={quoteattr(label)} font-family="system-ui, sans-serif" font-size="{_FONT}" '
@@ -83,7 +83,7 @@ class _Panel:
     @classmethod
     def of(cls, tree: Tree, width: float, shared: Tree) -> _Panel:
         x, y = tree["x"], tree["y"]
-        series = [unpacked(one, x, y, shared) for one in tree["series"]]
+        series = [unpacked(curve, x, y, shared) for curve in tree["series"]]
         rx = range_x(x, series)
         ry = range_y(y, series, rx, tree.get("marks", ()))
         rows = len(y.get("names", ()))
@@ -146,8 +146,8 @@ class _Panel:
         box = f'x="{self.left:.1f}" y="{self.top:.1f}" width="{self.inner_x:.1f}" height="{self.inner_y:.1f}"'
         yield f'<clipPath id="{clip}"><rect {box}/></clipPath><g clip-path="url(#{clip})">'
         yield from self._guides(right, base)
-        for one in self.series:
-            yield from _KINDS[one["kind"]](self, one)
+        for curve in self.series:
+            yield from _KINDS[curve["kind"]](self, curve)
         yield f'</g><rect {box} fill="none" stroke="{colours()["axis"]}"/>'
 
     def _guides(self, right: float, base: float) -> Iterator[str]:
@@ -172,8 +172,8 @@ class _Panel:
 
 def _legend(panels: Sequence[Tree]) -> dict[str, str]:
     found: dict[str, str] = {}
-    for one in (one for panel in panels for one in panel["series"] if not one.get("quiet")):
-        for part in one.get("parts", [one]):
+    for curve in (curve for panel in panels for curve in panel["series"] if not curve.get("quiet")):
+        for part in curve.get("parts", [curve]):
             if part.get("name"):
                 found.setdefault(part["name"], part.get("colour", "blue"))
     return found if len(found) > 1 else {}
@@ -228,15 +228,15 @@ def _pieces(*columns: Float[Array, "n"]) -> Iterator[slice]:
     yield from (slice(int(a), int(b)) for a, b in zip(edges[::2], edges[1::2], strict=True))
 
 
-def _curve(panel: _Panel, one: Tree) -> Iterator[str]:
-    x, y = panel.px(one["x"]), panel.py(one["y"])
+def _curve(panel: _Panel, series: Tree) -> Iterator[str]:
+    x, y = panel.px(series["x"]), panel.py(series["y"])
     d = "".join(_run(x[k], y[k]) for k in _pieces(x, y))
-    dash = ' stroke-dasharray="5 4"' if one.get("dash") else ""
-    stroke = f'stroke="{_colour(one.get("colour"))}" stroke-width="{one.get("width", 1.5)}"{dash}'
+    dash = ' stroke-dasharray="5 4"' if series.get("dash") else ""
+    stroke = f'stroke="{_colour(series.get("colour"))}" stroke-width="{series.get("width", 1.5)}"{dash}'
     yield f'<path d="{d}" fill="none" stroke-linejoin="round" {stroke}/>'
-    if one.get("dots"):
+    if series.get("dots"):
         yield from (
-            _symbol("circle", a, b, 2.6, f'fill="{_colour(one.get("colour"))}"') for a, b in _at(x, y)
+            _symbol("circle", a, b, 2.6, f'fill="{_colour(series.get("colour"))}"') for a, b in _at(x, y)
         )
 
 
@@ -248,19 +248,19 @@ def _area(panel: _Panel, x: Any, low: Any, high: Any, colour: str | None, opacit
     return f'<path d="{d}" fill="{_colour(colour)}" opacity="{opacity}"/>'
 
 
-def _band(panel: _Panel, one: Tree) -> Iterator[str]:
-    yield _area(panel, one["x"], one["low"], one["high"], one.get("colour"), 0.25)
+def _band(panel: _Panel, series: Tree) -> Iterator[str]:
+    yield _area(panel, series["x"], series["low"], series["high"], series.get("colour"), 0.25)
 
 
-def _stack(panel: _Panel, one: Tree) -> Iterator[str]:
-    up, down = np.zeros(len(one["x"])), np.zeros(len(one["x"]))
-    for part in one["parts"]:
+def _stack(panel: _Panel, series: Tree) -> Iterator[str]:
+    up, down = np.zeros(len(series["x"])), np.zeros(len(series["x"]))
+    for part in series["parts"]:
         y = part["y"]
         more = np.maximum(np.nan_to_num(y), 0.0), np.minimum(np.nan_to_num(y), 0.0)
         low, high = np.where(y >= 0.0, up, down + more[1]), np.where(y >= 0.0, up + more[0], down)
         up, down = up + more[0], down + more[1]
         known = np.where(np.isfinite(y), 0.0, np.nan)
-        yield _area(panel, one["x"], low + known, high + known, part["colour"], 0.72)
+        yield _area(panel, series["x"], low + known, high + known, part["colour"], 0.72)
 
 
 def _at(x: Float[Array, "n"], y: Float[Array, "n"]) -> Iterator[tuple[float, float]]:
@@ -268,19 +268,19 @@ def _at(x: Float[Array, "n"], y: Float[Array, "n"]) -> Iterator[tuple[float, flo
     yield from zip(x[fine].tolist(), y[fine].tolist(), strict=True)
 
 
-def _points(panel: _Panel, one: Tree) -> Iterator[str]:
-    colour, size = _colour(one.get("colour")), float(one.get("size", 4))
+def _points(panel: _Panel, series: Tree) -> Iterator[str]:
+    colour, size = _colour(series.get("colour")), float(series.get("size", 4))
     style = (
         f'fill="none" stroke="{colour}" stroke-width="1.6"'
-        if one.get("open")
-        else f'fill="{colour}" stroke="{colour}" opacity="{one.get("opacity", 1)}"'
+        if series.get("open")
+        else f'fill="{colour}" stroke="{colour}" opacity="{series.get("opacity", 1)}"'
     )
-    if "half" in one:
-        for x, y, half in zip(one["x"], panel.py(one["y"]), one["half"], strict=True):
+    if "half" in series:
+        for x, y, half in zip(series["x"], panel.py(series["y"]), series["half"], strict=True):
             if np.isfinite(x + y + half):
-                yield _line(panel.px(x - half), y, panel.px(x + half), y, one.get("colour"), 3.0)
-    for x, y in _at(panel.px(one["x"]), panel.py(one["y"])):
-        yield _symbol(one.get("symbol", ""), x, y, size, style)
+                yield _line(panel.px(x - half), y, panel.px(x + half), y, series.get("colour"), 3.0)
+    for x, y in _at(panel.px(series["x"]), panel.py(series["y"])):
+        yield _symbol(series.get("symbol", ""), x, y, size, style)
 
 
 def _symbol(kind: str, x: float, y: float, r: float, style: str) -> str:
@@ -301,10 +301,10 @@ def _symbol(kind: str, x: float, y: float, r: float, style: str) -> str:
     return f'<circle cx="{x:.1f}" cy="{y:.1f}" r="{r}" {style}/>'
 
 
-def _bars(panel: _Panel, one: Tree) -> Iterator[str]:
-    for k, (x, y) in enumerate(zip(one["x"], one["y"], strict=True)):
-        colour = one["colours"][k] if "colours" in one else one.get("colour")
-        if one.get("flat"):
+def _bars(panel: _Panel, series: Tree) -> Iterator[str]:
+    for k, (x, y) in enumerate(zip(series["x"], series["y"], strict=True)):
+        colour = series["colours"][k] if "colours" in series else series.get("colour")
+        if series.get("flat"):
             zero = panel.px(panel.rx[0] if panel.tree["x"].get("log") else 0.0)
             end = panel.px(x)
             yield _rect(min(zero, end), panel.py(y) - 6, max(1.0, abs(end - zero)), 12, colour)
@@ -314,11 +314,11 @@ def _bars(panel: _Panel, one: Tree) -> Iterator[str]:
             yield _rect(panel.px(x) - w / 2, min(zero, end), w, max(1.0, abs(end - zero)), colour)
 
 
-def _heat(panel: _Panel, one: Tree) -> Iterator[str]:
+def _heat(panel: _Panel, series: Tree) -> Iterator[str]:
     n = len(panel.tree["y"]["names"])
     w, h = panel.inner_x / (n + 0.2), panel.inner_y / (n + 0.2)
-    for k in np.flatnonzero(np.abs(np.nan_to_num(one["values"])) > 0.02):  # fainter ones are not visible
-        v = float(one["values"][k])
+    for k in np.flatnonzero(np.abs(np.nan_to_num(series["values"])) > 0.02):  # fainter ones are not visible
+        v = float(series["values"][k])
         x, y = panel.px(k % n - 0.5), panel.py(k // n - 0.5)
         yield _rect(x, y, w, h, "red" if v > 0.0 else "blue", round(min(1.0, abs(v)), 2))
 

@@ -74,6 +74,6 @@ def _tension_ranges(swings: dict[str, Any]) -> Figure:
         tips = [f"{name}: {a:.3g} to {b:.3g} {swings['unit']}" for a, b in zip(low, high, strict=True)]
         series.append(line(name, np.repeat(x, 3), ends, colour, width=4))
         series.append(points("", x, rest, colour, size=3, tips=tips, quiet=True))
-    one = panel(series, "", "run", f"tension [{swings['unit']}]", height=240)
+    chart = panel(series, "", "run", f"tension [{swings['unit']}]", height=240)
     caption = "Tension in each run. Bar: range during the run. Dot: at rest."
-    return figure("swings-tension", [one], "tension of every cable in every run", caption, fixed=True)
+    return figure("swings-tension", [chart], "tension of every cable in every run", caption, fixed=True)

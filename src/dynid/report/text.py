@@ -83,7 +83,7 @@ def print_validation(
     """Print how well other logs are predicted; with `warnings`, also the warnings about these logs."""
     out = console or standard_console()
     if warnings:
-        notices = [replace(one, text=f"{v.log}: {one.text}") for v in validations for one in v.warnings]
+        notices = [replace(note, text=f"{v.log}: {note.text}") for v in validations for note in v.warnings]
         _print_warnings(out, notices)
     table = _table("log", "independent", "residual %", "effort %", "worst equation")
     for item in validations:
@@ -139,16 +139,16 @@ def print_prediction(prediction: EffortPrediction, *, console: Console | None = 
 
 def print_verdict(out: Console, estimate: Estimate, *, full: bool = False) -> None:
     """Print the verdict with its first reasons and their remedies; `full`: all reasons."""
-    found = estimate.verdict
-    out.print(_text(f"{estimate.robot}: ", "bold") + _text(found.headline, _LEVELS[found.level]))
+    judged = estimate.verdict
+    out.print(_text(f"{estimate.robot}: ", "bold") + _text(judged.headline, _LEVELS[judged.level]))
     first, others = first_reasons(estimate)
     for i, reason in enumerate((*first, *(others if full else ()))):
         head = _text(f"{i + 1}. {reason.code}: ", _LEVELS[reason.level])
         out.print(head + _text(reason.text))
         if reason.remedy:
             out.print(_text(f"   remedy: {reason.remedy}", "cyan"))
-    noted = [one.code for one in estimate.warnings if one.severity is Severity.NOTE]
-    rest = [*(() if full else (one.code for one in others)), *noted]
+    noted = [warning.code for warning in estimate.warnings if warning.severity is Severity.NOTE]
+    rest = [*(() if full else (other.code for other in others)), *noted]
     if rest:
         out.print(_text(f"more in report.html: {', '.join(dict.fromkeys(rest))}", "dim"))
     out.print(_text(evidence(estimate)))
@@ -164,13 +164,13 @@ def _print_joints(out: Console, estimate: Estimate) -> None:
         return
     shown = joints
     if len(joints) > _MOST_GROUPS:
-        shown = tuple(sorted(joints, key=lambda one: -one.error_percent)[:_WORST_ROWS])
+        shown = tuple(sorted(joints, key=lambda joint: -joint.error_percent)[:_WORST_ROWS])
     table = _table(
         "effort", "level", "rms error", "noise floor", "unit", "% of peak", left=("effort", "level", "unit")
     )
-    for one in shown:
-        figures = (number(one.error_rms, 3), number(one.noise_floor, 2), one.unit, percent(one.error_percent))
-        table.add_row(_text(one.name), _text(one.level, _LEVELS[one.level]), *map(_text, figures))
+    for row in shown:
+        figures = (number(row.error_rms, 3), number(row.noise_floor, 2), row.unit, percent(row.error_percent))
+        table.add_row(_text(row.name), _text(row.level, _LEVELS[row.level]), *map(_text, figures))
     _titled(out, "Unseen motion: error, and its part above the noise in percent of the peak effort", table)
 
 
@@ -296,9 +296,9 @@ def _print_tried(out: Console, estimate: Estimate) -> None:
     """Settings that were chosen by held-out error; the chosen line is marked."""
     heads = ("cutoff [Hz]", "mask", "velocity", "friction", "estimator", "held-out error [%]", "")
     table = _table(*heads, left=heads[1:5])
-    for one in estimate.tried:
-        error = "failed" if one.held_out_percent is None else f"{one.held_out_percent:.3g}"
-        cutoff = "none" if one.cutoff is None else f"{one.cutoff:g}"
-        cells = (cutoff, one.mask, one.velocity, one.friction or "none", one.estimator, error)
-        table.add_row(*map(_text, (*cells, "chosen" if one.chosen else "")))
+    for trial in estimate.tried:
+        error = "failed" if trial.held_out_percent is None else f"{trial.held_out_percent:.3g}"
+        cutoff = "none" if trial.cutoff is None else f"{trial.cutoff:g}"
+        cells = (cutoff, trial.mask, trial.velocity, trial.friction or "none", trial.estimator, error)
+        table.add_row(*map(_text, (*cells, "chosen" if trial.chosen else "")))
     _titled(out, "Settings chosen by held-out error (geometric mean over efforts and folds)", table)

@@ -82,7 +82,7 @@ def read_demo(file: Path, mechanism: Mechanism) -> Demo:
         validation=_mounted(log["validation"], mechanism) if "validation" in log else (),
         model=fields["model"].text() if "model" in fields else None,
         encoder=_per(log["encoder"], scope, mechanism.measured_positions),
-        torque_sigma=_per(log["torque_sigma"], scope, [one.name for one in mechanism.actuators]),
+        torque_sigma=_per(log["torque_sigma"], scope, [motor.name for motor in mechanism.actuators]),
         tension=positive(log["tension"], scope) if "tension" in log else 0.0,
         harmonics=motion["harmonics"].count(3),
         frequency=positive(motion["frequency"], scope),
@@ -137,10 +137,10 @@ def _payloads(entry: Entry, scope: Scope, mechanism: Mechanism) -> dict[str, flo
 def _runs(entry: Entry, mechanism: Mechanism) -> tuple[tuple[str, ...], ...]:
     if not entry.is_list:
         return ((),) * entry.count()
-    found = tuple(_mounted(item, mechanism) for item in entry.items())
-    if not found:
+    runs = tuple(_mounted(item, mechanism) for item in entry.items())
+    if not runs:
         raise entry.error("no run", "list at least one")
-    return found
+    return runs
 
 
 def _mounted(entry: Entry, mechanism: Mechanism) -> tuple[str, ...]:
@@ -196,7 +196,7 @@ def demo_file(name: str) -> Path:
 
     path = Path(str(files("dynid.robots"))) / f"{name}.demo.yaml"
     if not path.is_file():
-        known = sorted(one.name.removesuffix(".demo.yaml") for one in path.parent.glob("*.demo.yaml"))
+        known = sorted(entry.name.removesuffix(".demo.yaml") for entry in path.parent.glob("*.demo.yaml"))
         raise InputError(
             f"no built-in experiment '{name}'" + nearest(name, known), remedy="see 'dynid robots'"
         )

@@ -45,17 +45,17 @@ def true_values(mechanism: Mechanism, truth: Truth) -> tuple[dict[str, float], t
 
     A body without inertia is an error. Drive terms without a value are zero, with a notice.
     """
-    found = {**_source(mechanism, truth), **_known(mechanism)}
+    given = {**_source(mechanism, truth), **_known(mechanism)}
     names = [parameter.name for parameter in parameter_table(mechanism)]
     for pattern, value in truth.values.items():
-        own = [name for name in names if fnmatchcase(name, pattern)]
-        if not own:
+        matched = [name for name in names if fnmatchcase(name, pattern)]
+        if not matched:
             raise InputError(
                 f"truth: robot '{mechanism.name}' has no parameter '{pattern}'" + nearest(pattern, names),
                 remedy="see `dynid info` for the names",
             )
-        found |= dict.fromkeys(own, value)
-    missing = [name for name in names if name not in found]
+        given |= dict.fromkeys(matched, value)
+    missing = [name for name in names if name not in given]
     inertial = [name for name in missing if name.partition("_")[0] in SYMBOLS]
     if inertial:
         raise InputError(
@@ -64,7 +64,7 @@ def true_values(mechanism: Mechanism, truth: Truth) -> tuple[dict[str, float], t
             file=mechanism.file,
             remedy="give `prior:` for the bodies, or a file of true values (--truth, `truth:`)",
         )
-    values = {name: float(found.get(name, 0.0)) for name in names}
+    values = {name: float(given.get(name, 0.0)) for name in names}
     if not missing:
         return values, ()
     shown = ", ".join(missing[:6]) + (" ..." if len(missing) > 6 else "")
@@ -171,4 +171,4 @@ def has_demo(mechanism: Mechanism) -> bool:
 def _known(mechanism: Mechanism) -> dict[str, float]:
     """Known values of the description are the true values."""
     owners: list[Body | Payload] = [*mechanism.bodies.values(), *mechanism.payloads.values()]
-    return {f"{symbol}_{one.name}": value for one in owners for symbol, value in one.known.items()}
+    return {f"{symbol}_{owner.name}": value for owner in owners for symbol, value in owner.known.items()}

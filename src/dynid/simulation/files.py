@@ -33,7 +33,7 @@ def check_target(path: Path, inputs: Sequence[str | Path | None] = ()) -> Path:
         raise InputError("its folder does not exist", file=path, remedy="create it, or choose another")
     if not os.access(path.resolve().parent, os.W_OK | os.X_OK):
         raise InputError("no permission to write in its folder", file=path, remedy="choose another --out")
-    if path.resolve() in [Path(one).resolve() for one in inputs if one]:
+    if path.resolve() in [Path(source).resolve() for source in inputs if source]:
         raise InputError("would overwrite one of its inputs", file=path, remedy="choose another --out")
     return path
 
@@ -91,8 +91,8 @@ def described(simulated: Simulated) -> dict[str, str]:
         "log": f"{len(course.t)} samples, {course.t[-1]:g} s at {settings.rate:g} Hz",
         "recording": recording_words(settings.rate, settings.sensing.effort_sigma),
         "largest efforts": ", ".join(
-            f"{number(float(size), 3)} {effort_unit(simulated.mechanism, one.name)}"
-            for size, one in zip(sizes, simulated.mechanism.actuators, strict=True)
+            f"{number(float(size), 3)} {effort_unit(simulated.mechanism, motor.name)}"
+            for size, motor in zip(sizes, simulated.mechanism.actuators, strict=True)
         ),
     }
     if settings.payloads or settings.changes:

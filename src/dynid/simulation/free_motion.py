@@ -64,9 +64,9 @@ class FreeSimulated:
 
     def log(self, seed: Seed = None, name: str = "simulated", mechanism: Mechanism | None = None) -> Log:
         """One recording, one segment per motion; another seed gives other noise on the same motions."""
-        own = np.random.SeedSequence(self.settings.seed).spawn(1)[0] if seed is None else seed
+        noise_seed = np.random.SeedSequence(self.settings.seed).spawn(1)[0] if seed is None else seed
         sigma = (self.demo.position_sigma, self.demo.angle_sigma)
-        rng = np.random.default_rng(own)
+        rng = np.random.default_rng(noise_seed)
         robot, payloads = mechanism or self.mechanism, self.settings.payloads
         return measured_log(robot, self.robot, self.motions, self.lengths, rng, sigma, payloads, name)
 
@@ -115,16 +115,16 @@ def simulate_free(
         released = released_file(mechanism, file, settings.rate, settings.duration or FREE_LENGTH)
         settings = replace(settings, duration=settings.duration or released.duration)
     values, notices = true_values(mechanism, settings.truth)
-    own = built_in_free(mechanism)
+    built_in = built_in_free(mechanism)
     sigma = float(np.max(settings.sensing.position_sigma))
     demo = FreeDemo(
         truth=values,
-        motions=len(released.starts) if released else own.motions if own else _MOTIONS,
+        motions=len(released.starts) if released else built_in.motions if built_in else _MOTIONS,
         validation=0,
         rate=settings.rate,
         duration=settings.duration or FREE_LENGTH,
-        position_sigma=sigma or (own.position_sigma if own else 0.0),
-        angle_sigma=sigma or (own.angle_sigma if own else 0.0),
+        position_sigma=sigma or (built_in.position_sigma if built_in else 0.0),
+        angle_sigma=sigma or (built_in.angle_sigma if built_in else 0.0),
         seed=settings.seed,
     )
     with single_threaded_blas():

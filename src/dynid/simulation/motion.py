@@ -124,13 +124,13 @@ def chosen_motion(mechanism: Mechanism, choice: MotionChoice, seed: int) -> Traj
     """The requested motion of the measured coordinates; an error if it violates the limits."""
     if choice.file is not None:
         return file_motion(mechanism, choice.file)
-    own = seed if choice.seed is None else choice.seed
+    motion_seed = seed if choice.seed is None else choice.seed
     body = led_body(mechanism)
     if not body:
-        return _random(mechanism, choice, own)
+        return _random(mechanism, choice, motion_seed)
     # The limits are those of the pose; a series of cable lengths or quaternions would not satisfy them.
     robot, names = guided(mechanism, body)
-    return LedMotion(_random(robot, choice, own, names))
+    return LedMotion(_random(robot, choice, motion_seed, names))
 
 
 def _random(
@@ -153,8 +153,8 @@ def file_motion(mechanism: Mechanism, file: str) -> SampledMotion:
     """The motion of a trajectory file or of a log (low-pass filtered as for identification)."""
     path = Path(file)
     if path.suffix.lower() in (".yaml", ".yml"):
-        found = _ordered(mechanism, read_trajectory(path), path)
-        motion = SampledMotion(found.t, found.q)
+        series = _ordered(mechanism, read_trajectory(path), path)
+        motion = SampledMotion(series.t, series.q)
     else:
         guided, desired = desired_motion(file, mechanism)
         log = desired.log
@@ -178,7 +178,7 @@ def log_motion(mechanism: Mechanism, log: Log) -> SampledMotion:
     """The measured motion of a log: its longest segment, low-pass filtered."""
     plan = plan_motions([log], mechanism, FilterSettings(), MaskSettings())[0]
     smooth = Motion(log, plan)
-    start, stop = max(smooth.usable(), key=lambda one: one[1] - one[0], default=(0, 0))
+    start, stop = max(smooth.usable(), key=lambda span: span[1] - span[0], default=(0, 0))
     if stop - start < 10:
         raise InputError(
             f"log '{log.name}' is too short for a motion", file=log.file, remedy="give a longer one"
@@ -207,18 +207,18 @@ def check_limits(mechanism: Mechanism, motion: SampledMotion, file: object = Non
                 )
 
 
-def _ordered(mechanism: Mechanism, found: SampledTrajectory, path: Path) -> SampledTrajectory:
+def _ordered(mechanism: Mechanism, series: SampledTrajectory, path: Path) -> SampledTrajectory:
     """Columns in the order of the measured coordinates."""
     wanted = mechanism.measured_positions
-    missing = [name for name in wanted if name not in found.names]
+    missing = [name for name in wanted if name not in series.names]
     if missing:
         raise InputError(
-            f"the trajectory has no joint '{missing[0]}'" + nearest(missing[0], found.names),
+            f"the trajectory has no joint '{missing[0]}'" + nearest(missing[0], series.names),
             file=path,
             remedy=f"give all of {', '.join(wanted)}",
         )
-    columns = [found.names.index(name) for name in wanted]
-    return SampledTrajectory(wanted, found.t, found.q[:, columns])
+    columns = [series.names.index(name) for name in wanted]
+    return SampledTrajectory(wanted, series.t, series.q[:, columns])
 
 
 def _joints(

@@ -183,12 +183,12 @@ def prescribed_course(
         resist = friction.along(dq_tree @ friction.D.T, float(t[1] - t[0])) @ friction.D
     tau = np.zeros((len(t), len(mechanism.actuators)))
     for mounted, rows in payload_phases(t, payloads, changes):
-        own, pull = (None if x is None else x[rows] for x in (resist, strain))
+        drag, pull = (None if x is None else x[rows] for x in (resist, strain))
         if states is None:
-            tau[rows] = inverse_efforts(mechanism, chi, q[rows], dq[rows], ddq[rows], mounted, own, pull)
+            tau[rows] = inverse_efforts(mechanism, chi, q[rows], dq[rows], ddq[rows], mounted, drag, pull)
             continue
         part = ClosedStates(*(x[rows] for x in (states.q, states.dq, states.ddq, states.N)))
-        tau[rows] = closed_efforts(mechanism, chi, part, mounted, pull, own)
+        tau[rows] = closed_efforts(mechanism, chi, part, mounted, pull, drag)
     return Course(t, q, dq, ddq, tau)
 
 

@@ -77,14 +77,14 @@ class Rehearser:
 
     def logs(self, number: int) -> list[Log]:
         """The logs of run `number`: the same in every process and in any order."""
-        own = np.random.SeedSequence(self._noise.entropy, spawn_key=(*self._noise.spawn_key, number))
-        pairs = zip(self.simulated, own.spawn(len(self.simulated)), strict=True)
+        seeds = np.random.SeedSequence(self._noise.entropy, spawn_key=(*self._noise.spawn_key, number))
+        pairs = zip(self.simulated, seeds.spawn(len(self.simulated)), strict=True)
         name = f"run {number + 1}, log"
         return [
-            one.log(seed, f"{name} {k + 1}", self.robot)
-            if isinstance(one, FreeSimulated)
-            else one.log(seed, f"{name} {k + 1}", self.robot, anywhere=True)
-            for k, (one, seed) in enumerate(pairs)
+            source.log(seed, f"{name} {k + 1}", self.robot)
+            if isinstance(source, FreeSimulated)
+            else source.log(seed, f"{name} {k + 1}", self.robot, anywhere=True)
+            for k, (source, seed) in enumerate(pairs)
         ]
 
     def run(self, number: int) -> Draw:
@@ -169,23 +169,23 @@ class Rehearser:
             payloads=tuple(entry.payloads) or settings.payloads,
             ties=tuple(tie.name for tie in self.plan.experiment.ties),
         )
-        found = excite_series(robot, asked)
-        words = f"motion of dynid excite (log det {found.criterion:.4g}, seed {seed})"
-        return SampledMotion(found.t, found.q), replace(settings, duration=None), words
+        series = excite_series(robot, asked)
+        words = f"motion of dynid excite (log det {series.criterion:.4g}, seed {seed})"
+        return SampledMotion(series.t, series.q), replace(settings, duration=None), words
 
     def draw(self, number: int, parameters: Sequence[ParameterEstimate], fit: Fit) -> Draw:
         """The estimates of a run, with the true values."""
-        found = [one for one in parameters if one.sigma is not None and one.ci95 is not None]
+        fitted = [entry for entry in parameters if entry.sigma is not None and entry.ci95 is not None]
         known = {**fit.true_values(self.simulated[0].values), **self._gains()}
         return Draw(
             number,
-            tuple(one.name for one in found),
-            tuple(one.unit for one in found),
-            tuple(one.value for one in found),
-            tuple(float(one.sigma or 0.0) for one in found),
-            tuple(one.ci95[0] if one.ci95 else 0.0 for one in found),
-            tuple(one.ci95[1] if one.ci95 else 0.0 for one in found),
-            tuple(known.get(one.name, float("nan")) for one in found),
+            tuple(entry.name for entry in fitted),
+            tuple(entry.unit for entry in fitted),
+            tuple(entry.value for entry in fitted),
+            tuple(float(entry.sigma or 0.0) for entry in fitted),
+            tuple(entry.ci95[0] if entry.ci95 else 0.0 for entry in fitted),
+            tuple(entry.ci95[1] if entry.ci95 else 0.0 for entry in fitted),
+            tuple(known.get(entry.name, float("nan")) for entry in fitted),
         )
 
     def _gains(self) -> dict[str, float]:
@@ -220,7 +220,7 @@ def rehearse(
     if (jobs > 1 or cluster) and isinstance(plan.experiment.robot, Mechanism):
         raise InputError("several jobs need a robot given by a file", remedy="name the robot's file")
     book = Journal(journal, _asked(plan), _revived)
-    here = Rehearser(plan)
+    rehearser = Rehearser(plan)
     draws = run_starts(
         Rehearser,
         (plan,),
@@ -229,40 +229,40 @@ def rehearse(
         jobs=jobs,
         cluster=cluster,
         progress=progress,
-        starter=here,
+        starter=rehearser,
         label="run",
     )
-    about = _about(plan, here)
-    found = summarise(draws, **about)
+    about = _about(plan, rehearser)
+    summary = summarise(draws, **about)
     book.remove()
-    if not found.runs:
+    if not summary.runs:
         raise InputError(
-            f"none of {runs} runs gave a result: {found.failed[0]}", remedy="correct the experiment first"
+            f"none of {runs} runs gave a result: {summary.failed[0]}", remedy="correct the experiment first"
         )
-    return found
+    return summary
 
 
-def _about(plan: RehearsalPlan, here: Rehearser) -> dict[str, Any]:
+def _about(plan: RehearsalPlan, rehearser: Rehearser) -> dict[str, Any]:
     experiment = plan.experiment
     sensing = plan.simulation.sensing
     words = {
         "engine": plan.simulation.engine,
-        **here.words,
-        "rate": ", ".join(dict.fromkeys(f"{one.settings.rate:g} Hz" for one in here.simulated)),
-        "length": ", ".join(dict.fromkeys(f"{one.length:g} s" for one in here.simulated)),
+        **rehearser.words,
+        "rate": ", ".join(dict.fromkeys(f"{source.settings.rate:g} Hz" for source in rehearser.simulated)),
+        "length": ", ".join(dict.fromkeys(f"{source.length:g} s" for source in rehearser.simulated)),
     }
-    swings = [one for one in here.simulated if isinstance(one, FreeSimulated)]
+    swings = [source for source in rehearser.simulated if isinstance(source, FreeSimulated)]
     if swings:
         demo = swings[0].demo
         words["pose noise"] = f"{demo.position_sigma:.3g} m, {demo.angle_sigma:.3g} rad"
     else:
         words["effort noise"] = _range(sensing.effort_sigma)
         words["encoder steps"] = _range(sensing.resolution)
-    notices = tuple(dict.fromkeys(notice for one in here.simulated for notice in one.notices))
+    notices = tuple(dict.fromkeys(notice for source in rehearser.simulated for notice in source.notices))
     return {
-        "robot": here.robot.name,
-        "model": experiment.model or here.robot.model,
-        "estimator": with_defaults(here.robot, experiment).estimator,
+        "robot": rehearser.robot.name,
+        "model": experiment.model or rehearser.robot.model,
+        "estimator": with_defaults(rehearser.robot, experiment).estimator,
         "seed": plan.seed,
         "plan": words,
         "warnings": notices,
@@ -300,9 +300,9 @@ def _asked(plan: RehearsalPlan) -> dict[str, Any]:
         "version": version("dynid"),
         "robot": robot.name if isinstance(robot, Mechanism) else os.fspath(robot),
         "experiment": _digest(plan.experiment.file),
-        "options": repr({name: one for name, one in plan.experiment.tree().items() if name != "robot"}),
+        "options": repr({name: value for name, value in plan.experiment.tree().items() if name != "robot"}),
         "simulation": _plain(plan.simulation),
-        "motion": [_digest(plan.motion), *(_digest(_entry(one).file) for one in plan.experiment.logs)],
+        "motion": [_digest(plan.motion), *(_digest(_entry(log).file) for log in plan.experiment.logs)],
         "seed": plan.seed,
     }
 
@@ -326,15 +326,15 @@ def _listed(value: Any) -> Any:
     if isinstance(value, np.ndarray):
         return value.tolist()
     if isinstance(value, Mapping):
-        return {str(key): _listed(one) for key, one in value.items()}
+        return {str(key): _listed(item) for key, item in value.items()}
     if isinstance(value, Sequence) and not isinstance(value, str):
-        return [_listed(one) for one in value]
+        return [_listed(item) for item in value]
     return value
 
 
 def _revived(document: Mapping[str, Any]) -> Draw:
     fields: dict[str, Any] = {
-        key: tuple(one) if isinstance(one, list) else one for key, one in document.items()
+        key: tuple(value) if isinstance(value, list) else value for key, value in document.items()
     }
     return Draw(**fields)
 

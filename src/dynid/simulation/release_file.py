@@ -52,11 +52,11 @@ def released_as(mechanism: Mechanism, entry: LogEntry, experiment: Experiment) -
     log, motion = problem.logs[0], problem.sources[0].motion
     robot = LockedCables(mechanism, {})
     lengths = [run_lengths(robot, log, a, b) for a, b in log.segments]
-    found = [
-        start_state(problem.mechanism, motion, robot, a, own)
-        for (a, _), own in zip(log.segments, lengths, strict=True)
+    solved = [
+        start_state(problem.mechanism, motion, robot, a, length)
+        for (a, _), length in zip(log.segments, lengths, strict=True)
     ]
-    pairs = [(own, state) for own, state in zip(lengths, found, strict=True) if state is not None]
+    pairs = [(length, state) for length, state in zip(lengths, solved, strict=True) if state is not None]
     if not pairs:
         raise InputError(
             "no motion starts at a pose that matches its cable lengths",
@@ -65,7 +65,7 @@ def released_as(mechanism: Mechanism, entry: LogEntry, experiment: Experiment) -
         )
     shortest = min(b - a for a, b in log.segments)
     return Released(
-        np.array([own for own, _ in pairs]),
+        np.array([length for length, _ in pairs]),
         np.concatenate([state[0] for _, state in pairs]),
         np.concatenate([state[1] for _, state in pairs]),
         1.0 / log.dt,
@@ -125,7 +125,7 @@ def read_releases(mechanism: Mechanism, file: str, rate: float, duration: float)
     for name in robot.robot.positions:
         if name.endswith("_qw"):
             stem = _START + name.removesuffix("_qw")
-            turns = [column(f"{stem}_{one}") for one in ("roll", "pitch", "yaw")]
+            turns = [column(f"{stem}_{angle}") for angle in ("roll", "pitch", "yaw")]
             R = np.array([_turned(*angles) for angles in zip(*turns, strict=True)])
             starts += list(quaternion_of(R).T)
         elif not name.endswith(("_qx", "_qy", "_qz")):

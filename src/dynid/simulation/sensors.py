@@ -74,10 +74,10 @@ class Sensing:
             "effort delay": self.effort_delay,
             "jitter": self.jitter,
         }
-        for what, size in sizes.items():
+        for label, size in sizes.items():
             least = float(np.min(size, initial=0.0))
             if not np.all(np.isfinite(size)) or least < 0.0:
-                raise InputError(f"{what} {least:g} is negative or not finite", remedy="give 0 or more")
+                raise InputError(f"{label} {least:g} is negative or not finite", remedy="give 0 or more")
         if not np.all(np.isfinite(self.gain)) or np.any(np.asarray(self.gain) == 0.0):
             raise InputError("a gain of zero is not valid", remedy="give N m/A, N/A or a factor near 1")
         if self.correlation is not None and not 0.0 <= self.correlation < 1.0:
@@ -111,12 +111,12 @@ class Recording:
 
     def columns(self) -> dict[str, Float[Array, "n"]]:
         """By canonical name, in the order of a file."""
-        found = {"t": self.t}
+        by_name = {"t": self.t}
         signals = {"q": self.q, "dq": self.dq, "ddq": self.ddq, "tau": self.tau, "q_ref": self.q_ref}
         for symbol, values in signals.items():
             if values is not None:
-                found |= {f"{symbol}_{i + 1}": column for i, column in enumerate(values.T)}
-        return found
+                by_name |= {f"{symbol}_{i + 1}": column for i, column in enumerate(values.T)}
+        return by_name
 
     def log(self, mechanism: Mechanism, payloads: Sequence[str] = (), name: str = "simulated") -> Log:
         """The same as a log that was read."""
@@ -181,7 +181,7 @@ def recorded(course: Course, sensing: Sensing, rng: np.random.Generator) -> Reco
     shift = np.zeros(q.shape[1])
     if sensing.anywhere:
         shift = rng.uniform(size=q.shape[1]) * np.asarray(sensing.resolution)
-    found = Recording(
+    result = Recording(
         t=moments if sensing.stamps == "sampled" else course.t,
         q=quantised(q - shift, sensing.resolution) + shift,
         tau=quantised(tau, sensing.effort_resolution),
@@ -189,7 +189,7 @@ def recorded(course: Course, sensing: Sensing, rng: np.random.Generator) -> Reco
         ddq=ddq if sensing.acceleration else None,
         q_ref=(course.q if course.q_ref is None else course.q_ref) if sensing.reference else None,
     )
-    return _kept(found, np.asarray(rng.random(n) >= sensing.dropped)) if sensing.dropped else found
+    return _kept(result, np.asarray(rng.random(n) >= sensing.dropped)) if sensing.dropped else result
 
 
 def quantised(q: Float[Array, "n j"], resolution: Per) -> Float[Array, "n j"]:
@@ -218,10 +218,10 @@ def effort_noise(
 
 def _check_delays(course: Course, sensing: Sensing) -> None:
     length = float(course.t[-1] - course.t[0])
-    for what, delay in (("position", sensing.position_delay), ("effort", sensing.effort_delay)):
+    for label, delay in (("position", sensing.position_delay), ("effort", sensing.effort_delay)):
         if delay >= length:
             raise InputError(
-                f"a {what} delay of {delay:g} s is longer than the log of {length:g} s",
+                f"a {label} delay of {delay:g} s is longer than the log of {length:g} s",
                 remedy="give a shorter delay, in seconds, or a longer duration",
             )
 

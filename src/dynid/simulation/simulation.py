@@ -72,17 +72,17 @@ class Simulation:
     sensing: Sensing = field(default_factory=Sensing)
 
     def __post_init__(self) -> None:
-        for what, name, valid in (
+        for label, name, valid in (
             ("engine", self.engine, ENGINES),
             ("controller model", self.beliefs, BELIEFS),
         ):
             if name not in valid:
                 raise InputError(
-                    f"{what} '{name}' is not known" + nearest(name, valid), remedy=f"use {', '.join(valid)}"
+                    f"{label} '{name}' is not known" + nearest(name, valid), remedy=f"use {', '.join(valid)}"
                 )
-        for what, value in (("rate", self.rate), ("duration", self.duration)):
+        for label, value in (("rate", self.rate), ("duration", self.duration)):
             if value is not None and not 0.0 < value < float("inf"):
-                raise InputError(f"a {what} of {value:g} is not valid", remedy="give a positive number")
+                raise InputError(f"a {label} of {value:g} is not valid", remedy="give a positive number")
         times = [time for time, _ in self.changes]
         if any(b <= a for a, b in zip([0.0, *times], times, strict=False)):
             raise InputError(
@@ -132,12 +132,12 @@ class Simulated:
             seed: Of the noise; default that of the settings.
             anywhere: Whether the encoder steps have a random offset, as after a restart of the robot.
         """
-        own = _seed_of(self.settings, _RECORDER) if seed is None else seed
+        noise_seed = _seed_of(self.settings, _RECORDER) if seed is None else seed
         sensing = replace(self.settings.sensing, anywhere=anywhere or self.settings.sensing.anywhere)
         course = self.course
         if seed is not None and course.noise is not None:
             course = _course(self.mechanism, self.settings, self.values, self.motion, self.length, seed)[0]
-        return recorded(course, sensing, np.random.default_rng(own))
+        return recorded(course, sensing, np.random.default_rng(noise_seed))
 
     def log(
         self,
@@ -188,7 +188,7 @@ def _unused(settings: Simulation) -> tuple[Notice, ...]:
 
 def _loose(mechanism: Mechanism, course: Course) -> tuple[Notice, ...]:
     """Warn about the cable that exceeds its tension range most, or that would have to push."""
-    worst, found = 0.0, list[Notice]()
+    worst, warnings = 0.0, list[Notice]()
     cables = {cable.name for cable in mechanism.cables}
     for actuator, tau in zip(mechanism.actuators, course.tau.T, strict=True):
         if actuator.name not in cables:
@@ -197,8 +197,8 @@ def _loose(mechanism: Mechanism, course: Course) -> tuple[Notice, ...]:
         for value, beyond in ((tau.min(), low - tau.min()), (tau.max(), tau.max() - high)):
             if beyond > worst:
                 worst = float(beyond)
-                found = [notice("loose-cables", cable=actuator.name, tension=value, low=low, high=high)]
-    return tuple(found)
+                warnings = [notice("loose-cables", cable=actuator.name, tension=value, low=low, high=high)]
+    return tuple(warnings)
 
 
 def _corrections(mechanism: Mechanism, course: Course, needed: Course) -> Iterator[Notice]:

@@ -150,18 +150,18 @@ class _Reader:
             text = entry.text()
             return self.default.motion if text == "random" else MotionChoice(str(self.folder / text))
         names = ("kind", "harmonics", "frequency", "draws", "points", "dwell", "seed")
-        found = entry.fields(names)
+        given = entry.fields(names)
         counts: dict[str, Any] = {}
-        counts |= {name: found[name].count() for name in ("draws", "points") if name in found}
-        counts |= {"harmonics": found["harmonics"].count(3)} if "harmonics" in found else {}
-        counts |= {"seed": found["seed"].count(0)} if "seed" in found else {}
+        counts |= {name: given[name].count() for name in ("draws", "points") if name in given}
+        counts |= {"harmonics": given["harmonics"].count(3)} if "harmonics" in given else {}
+        counts |= {"seed": given["seed"].count(0)} if "seed" in given else {}
         numbers: dict[str, Any] = {}
-        if "frequency" in found:
-            numbers["frequency"] = self.positive(found["frequency"])
-        if "dwell" in found:
-            numbers["dwell"] = self.size(found["dwell"])
-        if "kind" in found:
-            numbers["kind"] = found["kind"].choice(KINDS)
+        if "frequency" in given:
+            numbers["frequency"] = self.positive(given["frequency"])
+        if "dwell" in given:
+            numbers["dwell"] = self.size(given["dwell"])
+        if "kind" in given:
+            numbers["kind"] = given["kind"].choice(KINDS)
         return replace(self.default.motion, **counts, **numbers)
 
     def truth(self, given: dict[str, Entry]) -> Truth:
@@ -171,7 +171,7 @@ class _Reader:
             source = text if text in ("demo", "prior") else str(self.folder / text)
         values = {}
         if "parameters" in given:
-            values = {name: self.scope.number(one) for name, one in given["parameters"].mapping().items()}
+            values = {name: self.scope.number(item) for name, item in given["parameters"].mapping().items()}
         return Truth(source, values)
 
     def payloads(self, entry: Entry) -> tuple[str, ...]:
@@ -184,11 +184,11 @@ class _Reader:
         return names
 
     def changes(self, entry: Entry) -> tuple[tuple[float, tuple[str, ...]], ...]:
-        found = []
+        phases = []
         for item in entry.items():
-            one = item.fields(("at", "payload"), required=("at", "payload"))
-            found.append((self.positive(one["at"]), self.payloads(one["payload"])))
-        return tuple(found)
+            given = item.fields(("at", "payload"), required=("at", "payload"))
+            phases.append((self.positive(given["at"]), self.payloads(given["payload"])))
+        return tuple(phases)
 
     def plant(self, given: dict[str, Entry]) -> PlantSettings:
         options: dict[str, Any] = {}
@@ -205,18 +205,18 @@ class _Reader:
         return replace(self.default.moving, **options)
 
     def law(self, entry: Entry) -> FrictionLaw:
-        names = tuple(one.name for one in fields(FrictionLaw))
+        names = tuple(field.name for field in fields(FrictionLaw))
         values = {name: self.scope.number(item) for name, item in entry.fields(names).items()}
         return placed(entry, FrictionLaw, values)
 
     def controller(self, entry: Entry) -> ControllerSettings:
         numbers = ("bandwidth", "damping", "rate", "cutoff")
-        found = entry.fields(("kind", *numbers, "feedback", "model"))
-        options: dict[str, Any] = {name: self.positive(found[name]) for name in numbers if name in found}
-        if "kind" in found:
-            options["kind"] = found["kind"].choice(CONTROLLERS)
-        if "feedback" in found:
-            options["feedback"] = found["feedback"].choice(FEEDBACKS)
+        given = entry.fields(("kind", *numbers, "feedback", "model"))
+        options: dict[str, Any] = {name: self.positive(given[name]) for name in numbers if name in given}
+        if "kind" in given:
+            options["kind"] = given["kind"].choice(CONTROLLERS)
+        if "feedback" in given:
+            options["feedback"] = given["feedback"].choice(FEEDBACKS)
         return ControllerSettings(**options)
 
     def sensing(self, given: dict[str, Entry]) -> Sensing:
@@ -226,12 +226,12 @@ class _Reader:
         if "effort" in given:
             options |= self.effort(given["effort"])
         if "clock" in given:
-            found = given["clock"].fields(("jitter", "stamps", "dropped"))
-            options |= {name: self.size(found[name]) for name in ("jitter", "dropped") if name in found}
-            options |= {"stamps": found["stamps"].choice(STAMPS)} if "stamps" in found else {}
+            parts = given["clock"].fields(("jitter", "stamps", "dropped"))
+            options |= {name: self.size(parts[name]) for name in ("jitter", "dropped") if name in parts}
+            options |= {"stamps": parts["stamps"].choice(STAMPS)} if "stamps" in parts else {}
         if "log" in given:
-            found = given["log"].fields(("velocity", "acceleration", "reference"))
-            options |= {name: one.flag() for name, one in found.items()}
+            parts = given["log"].fields(("velocity", "acceleration", "reference"))
+            options |= {name: switch.flag() for name, switch in parts.items()}
         place = next((given[name] for name in ("clock", "effort", "encoder") if name in given), None)
         if place is None:
             return replace(self.default.sensing, **options)
@@ -244,30 +244,30 @@ class _Reader:
         """A resolution, or all imperfections of the encoders."""
         if not entry.is_mapping or set(entry.mapping()) <= set(self.positions):
             return {"resolution": self.per(entry, self.positions)}
-        found = entry.fields(("resolution", "sigma", "delay"))
+        given = entry.fields(("resolution", "sigma", "delay"))
         options: dict[str, Any] = {}
         for name, target in (("resolution", "resolution"), ("sigma", "position_sigma")):
-            if name in found:
-                options[target] = self.per(found[name], self.positions)
-        if "delay" in found:
-            options["position_delay"] = self.size(found["delay"])
+            if name in given:
+                options[target] = self.per(given[name], self.positions)
+        if "delay" in given:
+            options["position_delay"] = self.size(given["delay"])
         return options
 
     def effort(self, entry: Entry) -> dict[str, Any]:
         """A noise standard deviation, or all imperfections between a motor and its log column."""
         if not entry.is_mapping or set(entry.mapping()) <= set(self.motors):
             return {"effort_sigma": self.per(entry, self.motors)}
-        found = entry.fields(("sigma", "correlation", "resolution", "delay", "gain"))
+        given = entry.fields(("sigma", "correlation", "resolution", "delay", "gain"))
         options: dict[str, Any] = {}
         for name, target in (("sigma", "effort_sigma"), ("resolution", "effort_resolution")):
-            if name in found:
-                options[target] = self.per(found[name], self.motors)
-        if "gain" in found:
-            options["gain"] = self.per(found["gain"], self.motors, signed=True)
-        if "correlation" in found:
-            options["correlation"] = self.size(found["correlation"])
-        if "delay" in found:
-            options["effort_delay"] = self.size(found["delay"])
+            if name in given:
+                options[target] = self.per(given[name], self.motors)
+        if "gain" in given:
+            options["gain"] = self.per(given["gain"], self.motors, signed=True)
+        if "correlation" in given:
+            options["correlation"] = self.size(given["correlation"])
+        if "delay" in given:
+            options["effort_delay"] = self.size(given["delay"])
         return options
 
     def per(self, entry: Entry, names: Sequence[str], signed: bool = False) -> float | Float[Array, "c"]:

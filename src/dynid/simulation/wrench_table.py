@@ -83,7 +83,7 @@ def wrench_table(
             remedy="simulate an open tree",
         )
     t = np.asarray(instants, float)
-    robot = replace(mechanism, payloads={one: mechanism.payloads[one] for one in payloads})
+    robot = replace(mechanism, payloads={load: mechanism.payloads[load] for load in payloads})
     states = coordinate_map(robot).tree_states(motion.q(t), motion.dq(t), motion.ddq(t))
     moved = body_motion(tree_of(robot), *states)
     force, moment = _joint_wrenches(robot, moved, truth)
@@ -120,9 +120,9 @@ def _joint_wrenches(
     """Force and moment that the parent of each body exerts at its inner joint, world axes."""
     names = [*robot.bodies, *robot.payloads]
     chi = np.array([[truth.get(f"{symbol}_{body}", 0.0) for symbol in SYMBOLS] for body in names])
-    own = np.einsum("nbij,bj->nbi", wrench_regressor(moved.V[..., 3:], moved.dV), chi)
-    force = np.einsum("nbij,nbj->nbi", moved.R, own[..., :3])
-    about = np.einsum("nbij,nbj->nbi", moved.R, own[..., 3:])
+    wrench = np.einsum("nbij,bj->nbi", wrench_regressor(moved.V[..., 3:], moved.dV), chi)
+    force = np.einsum("nbij,nbj->nbi", moved.R, wrench[..., :3])
+    about = np.einsum("nbij,nbj->nbi", moved.R, wrench[..., 3:])
     for i, payload in enumerate(robot.payloads.values(), start=len(robot.bodies)):
         carrier = names.index(payload.body)
         about[:, carrier] += about[:, i] + np.cross(moved.p[:, i] - moved.p[:, carrier], force[:, i])

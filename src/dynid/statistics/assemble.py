@@ -117,6 +117,6 @@ def recorded(solution: Solution, parameters: Sequence[ParameterEstimate]) -> His
     history = solution.history
     if history is None:
         return None
-    reported = {one.name: one.sigma for one in parameters if one.sigma is not None}
-    own = dict(zip(history.names, history.sigma[-1].tolist(), strict=True))
-    return history.calibrated(np.array([reported.get(name, own[name]) for name in history.names]))
+    reported = {parameter.name: parameter.sigma for parameter in parameters if parameter.sigma is not None}
+    sigmas = dict(zip(history.names, history.sigma[-1].tolist(), strict=True))
+    return history.calibrated(np.array([reported.get(name, sigmas[name]) for name in history.names]))

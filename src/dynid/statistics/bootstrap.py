@@ -57,10 +57,10 @@ def _windows(runs: Int[Array, "n"], width: int) -> Float[Array, "w n"]:
     n = len(runs)
     windows = []
     for run in np.unique(runs):
-        own = np.flatnonzero(runs == run)
-        size = min(width, len(own))
-        for first in range(len(own) - size + 1):
+        members = np.flatnonzero(runs == run)
+        size = min(width, len(members))
+        for first in range(len(members) - size + 1):
             window = np.zeros(n)
-            window[own[first : first + size]] = 1.0
+            window[members[first : first + size]] = 1.0
             windows.append(window)
     return np.array(windows)

@@ -33,10 +33,10 @@ _PAIRS = 3
 
 def calibrated(clusters: Clusters) -> tuple[Spread, Float[Array, "k"]]:
     """The jackknife with its variances divided, and by what, shape (k,)."""
-    found = jackknife(clusters)
-    overstated = np.maximum(found.white / remembered(clusters), 1.0)
+    spread = jackknife(clusters)
+    overstated = np.maximum(spread.white / remembered(clusters), 1.0)
     root = np.sqrt(overstated)
-    return replace(found, covariance=found.covariance / np.outer(root, root)), overstated
+    return replace(spread, covariance=spread.covariance / np.outer(root, root)), overstated
 
 
 def remembered(clusters: Clusters) -> float:

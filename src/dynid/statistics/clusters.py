@@ -157,10 +157,10 @@ def clusters_of(
     n = len(runs)
     M, s, rows = np.zeros((n, p, p)), np.zeros((n, p)), np.zeros(n, dtype=int)
     for group, weight in zip(system.groups, weights, strict=True):
-        own, part = root[group.columns], chi[group.columns]
+        root_part, part = root[group.columns], chi[group.columns]
         for place, block in zip(group.places, group.blocks, strict=True):
             c = labels[group.log, *place]
-            Z = weight * (block.W @ own)
+            Z = weight * (block.W @ root_part)
             M[c] += Z.T @ Z
             s[c] += Z.T @ (weight * (block.Y - block.W @ part))
             rows[c] += block.n_rows
@@ -185,12 +185,12 @@ def repeated(system: System, labels: dict[tuple[str, int, int], int]) -> Int[Arr
     if len(paths) < len({group.log for group in system.groups}):
         return None
     lengths = {group.log: group.seconds for group in system.groups}
-    found: dict[int, Stretch] = {}
+    spans: dict[int, Stretch] = {}
     for (log, run, number), c in labels.items():
         start = number * lengths[log] - paths[log][run][2]
-        low, high = found[c][2:] if c in found else (start, start)
-        found[c] = (log, run, min(low, start), max(high, start + lengths[log]))
-    first = first_alike(paths, [found[c] for c in range(len(found))])
+        low, high = spans[c][2:] if c in spans else (start, start)
+        spans[c] = (log, run, min(low, start), max(high, start + lengths[log]))
+    first = first_alike(paths, [spans[c] for c in range(len(spans))])
     return None if np.array_equal(first, np.arange(len(first))) else first
 
 
@@ -201,12 +201,12 @@ def duration(system: System) -> float:
 
 def _logs(system: System) -> dict[str, tuple[list[tuple[int, int]], float]]:
     """Places (run, number) of the blocks of each log, in order, and the length of a block in [s]."""
-    found: dict[str, set[tuple[int, int]]] = {}
+    by_log: dict[str, set[tuple[int, int]]] = {}
     lengths: dict[str, float] = {}
     for group in system.groups:
-        found.setdefault(group.log, set()).update(group.places)
+        by_log.setdefault(group.log, set()).update(group.places)
         lengths[group.log] = group.seconds
-    return {log: (sorted(places), lengths[log]) for log, places in found.items()}
+    return {log: (sorted(places), lengths[log]) for log, places in by_log.items()}
 
 
 def stretches(
@@ -220,10 +220,10 @@ def stretches(
     n_runs = 0
     for log, (places, length) in logs.items():
         for run in dict.fromkeys(run for run, _ in places):
-            own = [place for place in places if place[0] == run]
-            parts = min(len(own), max(1, round(len(own) * length / seconds)))
-            for i, place in enumerate(own):
-                labels[log, *place] = len(runs) + i * parts // len(own)
+            members = [place for place in places if place[0] == run]
+            parts = min(len(members), max(1, round(len(members) * length / seconds)))
+            for i, place in enumerate(members):
+                labels[log, *place] = len(runs) + i * parts // len(members)
             runs += [n_runs] * parts
             n_runs += 1
     return labels, np.array(runs, dtype=int), duration(system) / len(runs)

@@ -118,9 +118,9 @@ class Comparison:
     @property
     def different(self) -> tuple[ParameterLine, ...]:
         """Parameters that differ significantly, the most significant first; all tests together err in 1 %."""
-        tested = [one for one in self.parameters if one.p is not None]
-        found = [one for one in tested if (one.p or 0.0) * len(tested) < SIGNIFICANT]
-        return tuple(sorted(found, key=lambda one: -(one.z or 0.0)))
+        tested = [entry for entry in self.parameters if entry.p is not None]
+        differing = [entry for entry in tested if (entry.p or 0.0) * len(tested) < SIGNIFICANT]
+        return tuple(sorted(differing, key=lambda entry: -(entry.z or 0.0)))
 
     def summary(self) -> None:
         """Print the table, warnings first."""
@@ -216,8 +216,10 @@ def recommend(lines: Sequence[Line], usual: str = "") -> tuple[str, str]:
         text += f". Its additional terms are {verdict} (F = {chosen.F:.3g}, p = {chosen.p:.2g})"
     tied = [line.label for line in known if line is not chosen and _apart(line, chosen) is False]
     if tied:
-        own = f", and {usual} is the usual estimator here" if usual and chosen.estimator == usual else ""
-        text += f". As good within the scatter of the folds: {'; '.join(tied)}. These data do not decide{own}"
+        remark = f", and {usual} is the usual estimator here" if usual and chosen.estimator == usual else ""
+        text += (
+            f". As good within the scatter of the folds: {'; '.join(tied)}. These data do not decide{remark}"
+        )
     return chosen.label, text
 
 

@@ -88,10 +88,10 @@ def blocks_of(
     system = solution.equations or system
     seconds = settings.block or block_seconds(duration(system))
     seconds = np.inf if settings.method == "leave-one-out" else seconds
-    found = clusters_of(system, solution.chi, solution.weights, seconds, whole)
-    distinct = found.distinct()
-    found = distinct if len(distinct) >= _WANTED_BLOCKS else found
-    return found if len(found) > 1 else None
+    clusters = clusters_of(system, solution.chi, solution.weights, seconds, whole)
+    distinct = clusters.distinct()
+    clusters = distinct if len(distinct) >= _WANTED_BLOCKS else clusters
+    return clusters if len(clusters) > 1 else None
 
 
 def _with_few(spread: Spread, solution: Solution, parts: str) -> Spread:
@@ -135,41 +135,41 @@ def _one_block(system: System, solution: Solution, settings: UncertaintySettings
 def _cluster(
     solution: Solution, clusters: Clusters, short: Clusters, settings: UncertaintySettings
 ) -> Spread:
-    found, overstated = calibrated(clusters)
-    blocks = _with_classical(found, solution)
+    result, overstated = calibrated(clusters)
+    blocks = _with_classical(result, solution)
     words = f"cluster: jackknife (CR3) over {_blocks(clusters)} of all rows together"
     words += _overstated_words(overstated)
     facts = {"method": "cluster", "blocks": len(clusters), "block_seconds": clusters.seconds}
-    distinct, motions, own = clusters.distinct(), clusters.by_motion(), blocks
+    distinct, motions, base = clusters.distinct(), clusters.by_motion(), blocks
     facts |= {"runs": clusters.n_runs, "motions": len(motions), "overstated": float(np.median(overstated))}
     longer = [(clusters.by_run(), blocks, "runs", "leave_one_out")]
     if ENOUGH_RUNS <= len(distinct) < len(clusters) and clusters.recurring:
-        own = _with_classical(_instead(blocks, calibrated(distinct)[0]), solution)
-        longer.append((motions, own, "motions", "motions"))
+        base = _with_classical(_instead(blocks, calibrated(distinct)[0]), solution)
+        longer.append((motions, base, "motions", "motions"))
         words += f"; repeats of a motion joined: {len(distinct)} different blocks"
         facts["different_blocks"] = len(distinct)
-    found, by_run = own, np.zeros(len(solution.chi), dtype=bool)
-    for some, inside, what, key in longer:
-        if len(some) < ENOUGH_RUNS:
+    result, by_run = base, np.zeros(len(solution.chi), dtype=bool)
+    for parts, inside, label, key in longer:
+        if len(parts) < ENOUGH_RUNS:
             continue
-        found, larger = _larger(found, own, inside, calibrated(some)[0])
+        result, larger = _larger(result, base, inside, calibrated(parts)[0])
         by_run |= larger
-        words += f"; the leave-one-out spread of {len(some)} {what} where it is larger"
+        words += f"; the leave-one-out spread of {len(parts)} {label} where it is larger"
         words += f" ({np.sum(larger)} of {len(larger)} parameters)"
         facts[f"{key}_larger"] = int(np.sum(larger))
     methods = ["leave-one-out" if larger else "cluster" for larger in by_run]
-    return _described(replace(found, alone=blocks.alone), solution, methods, words, facts)
+    return _described(replace(result, alone=blocks.alone), solution, methods, words, facts)
 
 
 def _hac(solution: Solution, clusters: Clusters, short: Clusters, settings: UncertaintySettings) -> Spread:
     wanted = settings.bandwidth
     lags = chosen_lags(short) if wanted is None else wanted / short.seconds
-    found = _with_classical(autocorrelated(short, lags), solution)
+    spread = _with_classical(autocorrelated(short, lags), solution)
     reach = f"{(lags + 1.0) * short.seconds:.2g} s" + ("" if wanted else ", chosen from the residuals")
     words = f"hac: Bartlett weights over {_blocks(short)}, reach {reach}"
     facts = {"method": "hac", "blocks": len(short), "block_seconds": short.seconds}
     facts["bandwidth_seconds"] = (lags + 1.0) * short.seconds
-    return _described(found, solution, ["hac"] * len(solution.chi), words, facts)
+    return _described(spread, solution, ["hac"] * len(solution.chi), words, facts)
 
 
 def _bootstrap(
@@ -183,11 +183,11 @@ def _bootstrap(
             " some are determined by a few blocks of the log only",
             remedy="use uncertainty: cluster, shorter blocks, or a longer log",
         )
-    found = _with_classical(replace(jackknife(clusters), covariance=covariance), solution)
+    spread = _with_classical(replace(jackknife(clusters), covariance=covariance), solution)
     words = f"bootstrap: {fitted} draws of moving blocks of {clusters.seconds:.2g} s, seed {settings.seed}"
     facts = {"method": "bootstrap", "blocks": len(clusters), "block_seconds": clusters.seconds}
     facts |= {"draws": fitted, "seed": settings.seed}
-    return _described(found, solution, ["bootstrap"] * len(solution.chi), words, facts)
+    return _described(spread, solution, ["bootstrap"] * len(solution.chi), words, facts)
 
 
 _Found = Callable[[Solution, Clusters, Clusters, UncertaintySettings], Spread]
@@ -204,10 +204,10 @@ def _by_runs(solution: Solution, clusters: Clusters) -> Spread:
             remedy="give several logs, or a `segment` column; or use uncertainty: cluster",
         )
     less, overstated = calibrated(clusters)
-    found = _with_classical(less, solution)
+    deviations = _with_classical(less, solution)
     words = f"leave-one-out: jackknife over {n} runs" + _overstated_words(overstated)
     facts = {"method": "leave-one-out", "runs": n, "overstated": float(np.median(overstated))}
-    spread = _described(found, solution, ["leave-one-out"] * len(solution.chi), words, facts, "run")
+    spread = _described(deviations, solution, ["leave-one-out"] * len(solution.chi), words, facts, "run")
     return _full_rank(_with_few(spread, solution, f"{n} runs"), solution, n)
 
 
@@ -225,13 +225,13 @@ def _described(
     return replace(spread, methods=tuple(methods), words=words, facts=facts, notices=notices)
 
 
-def _with_classical(found: Spread, solution: Solution) -> Spread:
+def _with_classical(spread: Spread, solution: Solution) -> Spread:
     """At least the classical standard deviation if only one cluster determines a parameter."""
-    if not np.any(found.alone):
-        return found
-    own = np.diag(found.covariance)
-    wanted = np.where(found.alone, np.maximum(own, np.diag(solution.covariance)), own)
-    return replace(found, covariance=_scaled(found.covariance, own, wanted))
+    if not np.any(spread.alone):
+        return spread
+    variance = np.diag(spread.covariance)
+    wanted = np.where(spread.alone, np.maximum(variance, np.diag(solution.covariance)), variance)
+    return replace(spread, covariance=_scaled(spread.covariance, variance, wanted))
 
 
 def _instead(blocks: Spread, distinct: Spread) -> Spread:
@@ -241,42 +241,42 @@ def _instead(blocks: Spread, distinct: Spread) -> Spread:
     is chance: with four of them and white noise, one deviation in ten is below half the scatter of the
     estimates.
     """
-    own, other = np.diag(blocks.covariance), np.diag(distinct.covariance)
-    smaller = other < own
-    covariance = _scaled(distinct.covariance, other, np.where(smaller, own, other))
+    block_var, other = np.diag(blocks.covariance), np.diag(distinct.covariance)
+    smaller = other < block_var
+    covariance = _scaled(distinct.covariance, other, np.where(smaller, block_var, other))
     dof = np.where(smaller & ~distinct.alone, blocks.dof, distinct.dof)
     return replace(distinct, covariance=covariance, dof=dof, alone=blocks.alone)
 
 
-def _larger(found: Spread, own: Spread, inside: Spread, longer: Spread) -> tuple[Spread, Bool[Array, "p"]]:
+def _larger(so_far: Spread, base: Spread, inside: Spread, longer: Spread) -> tuple[Spread, Bool[Array, "p"]]:
     """The larger deviation with its freedoms, and where that is the one of longer clusters.
 
     Errors that come again with a motion, and errors that last through a run, add up, less what both count
     (Cameron, Gelbach and Miller 2011): V = V_longer + V_own - V_inside.
 
     Args:
-        found: The largest deviations so far.
+        so_far: The largest deviations so far.
         own: Of blocks, with repeats of a motion as one.
         inside: Of the blocks of which the longer clusters are made.
         longer: Of runs, or of motions.
     """
-    before, length = np.diag(found.covariance), np.diag(longer.covariance)
-    rest = np.diag(own.covariance) - np.diag(inside.covariance)
+    before, length = np.diag(so_far.covariance), np.diag(longer.covariance)
+    rest = np.diag(base.covariance) - np.diag(inside.covariance)
     larger = (length + rest > before) & ~longer.alone
     # Welch and Satterthwaite: a sum of two variances that are each known only so well.
-    slack = length**2 / longer.dof + rest**2 / own.dof
+    slack = length**2 / longer.dof + rest**2 / base.dof
     dof = np.divide((length + rest) ** 2, slack, out=np.ones_like(slack), where=slack > 0)
-    covariance = _scaled(found.covariance, before, np.where(larger, length + rest, before))
+    covariance = _scaled(so_far.covariance, before, np.where(larger, length + rest, before))
     return replace(
-        found, covariance=covariance, dof=np.where(larger, np.maximum(dof, 1.0), found.dof)
+        so_far, covariance=covariance, dof=np.where(larger, np.maximum(dof, 1.0), so_far.dof)
     ), larger
 
 
 def _scaled(
-    covariance: Float[Array, "p p"], own: Float[Array, "p"], wanted: Float[Array, "p"]
+    covariance: Float[Array, "p p"], variance: Float[Array, "p"], wanted: Float[Array, "p"]
 ) -> Float[Array, "p p"]:
     """The covariance with other deviations and the same correlations."""
-    factor = np.sqrt(np.divide(wanted, own, out=np.ones_like(own), where=own > 0))
+    factor = np.sqrt(np.divide(wanted, variance, out=np.ones_like(variance), where=variance > 0))
     scaled = covariance * np.outer(factor, factor)
     np.fill_diagonal(scaled, wanted)
     return np.asarray(scaled)
@@ -298,8 +298,8 @@ def _overstated_words(overstated: Float[Array, "p"]) -> str:
 
 
 def _named(names: Sequence[str], chosen: Bool[Array, "p"]) -> str:
-    found = [name for name, one in zip(names, chosen, strict=True) if one]
-    return ", ".join(found[:6]) + (f" and {len(found) - 6} more" if len(found) > 6 else "")
+    listed = [name for name, flag in zip(names, chosen, strict=True) if flag]
+    return ", ".join(listed[:6]) + (f" and {len(listed) - 6} more" if len(listed) > 6 else "")
 
 
 def from_one_block(names: Sequence[str], alone: Bool[Array, "p"], part: str) -> tuple[Notice, ...]:

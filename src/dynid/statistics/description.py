@@ -77,5 +77,5 @@ class Description:
     @property
     def values(self) -> dict[str, float]:
         """Quantities that were found, by the names of `dynid.mechanism.description`."""
-        found = {name: one.value for name, one in self.symbols.items() if one.found}
-        return found | {f"zero_{name}": one.value for name, one in self.zeros.items() if one.found}
+        by_name = {name: item.value for name, item in self.symbols.items() if item.found}
+        return by_name | {f"zero_{name}": item.value for name, item in self.zeros.items() if item.found}

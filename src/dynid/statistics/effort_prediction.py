@@ -79,25 +79,25 @@ def efforts_along(
             remedy="efforts can be predicted for fully actuated robots only",
         )
     n, a, z = len(motion.log.t), len(mechanism.actuators), len(mechanism.actuators) - driven
-    found, felt = np.full((n, 2 * a + 2), np.nan), np.zeros(len(parameters))
+    results, felt = np.full((n, 2 * a + 2), np.nan), np.zeros(len(parameters))
     c = np.zeros((n, z)) if tension is None else np.broadcast_to(tension, (n, z)).astype(float)
     rows = _EffortRows(mechanism, parameters, motion.log.payloads, chi)
     rests = np.zeros(len(rows.dry))
     before: Float[Array, "a z"] | None = None
     for at, states in reachable_states(mechanism, motion):
-        here = slice(at, at + len(states.q))
+        block = slice(at, at + len(states.q))
         Z = tension_directions(mechanism, states.N, before)
         before = Z[-1] if z else None
-        strain = np.einsum("naz,nz->na", Z[:, :, :z], c[here])
+        strain = np.einsum("naz,nz->na", Z[:, :, :z], c[block])
         still = rows.still(states)
         rests += still.sum(axis=0) / n
         for part, D, slope in rows.tiles(states, strain, still):
             place = slice(at + part.start, at + part.stop)
             np.maximum(felt, np.abs(D[:, :a]).max(axis=(0, 1), initial=0.0), out=felt)
-            found[place, : a + 1] = D @ chi
-            found[place, a + 1 :] = np.linalg.norm(slope @ root, axis=2)
-        found[here, :a] += strain
-    tau, power, sigma, sigma_power = np.split(found, [a, a + 1, 2 * a + 1], axis=1)
+            results[place, : a + 1] = D @ chi
+            results[place, a + 1 :] = np.linalg.norm(slope @ root, axis=2)
+        results[block, :a] += strain
+    tau, power, sigma, sigma_power = np.split(results, [a, a + 1, 2 * a + 1], axis=1)
     standing = dict(zip((parameters[i].owner for i in rows.dry), rests.tolist(), strict=True))
     return Efforts(tau, sigma, power[:, 0], sigma_power[:, 0], c, standing, felt)
 
@@ -129,7 +129,7 @@ class _EffortRows:
     ) -> None:
         self._mechanism, self._chi = mechanism, chi
         self._regressor = MovingRegressor(mechanism, parameters, len(mechanism.actuators) + 1, mounted)
-        drives = [i for i, one in enumerate(parameters) if one.kind == "drive"]
+        drives = [i for i, parameter in enumerate(parameters) if parameter.kind == "drive"]
         self.dry = [i for i in drives if parameters[i].symbol in DRY]
         self._speed = speed_map(mechanism, [parameters[i].owner for i in self.dry])
         self._loaded = [i for i in drives if parameters[i].symbol == "Fl"]

@@ -95,14 +95,14 @@ def keep_parameters(
     names = [parameter.name for parameter in system.parameters]
     chosen: set[int] = set()
     for entry in keep:
-        found = [i for i, name in enumerate(names) if _matches(name, entry)]
-        if not found:
+        hits = [i for i, name in enumerate(names) if _matches(name, entry)]
+        if not hits:
             raise InputError(
                 f"keep: no base parameter of these data is called '{entry}'" + nearest(entry, names),
                 remedy="'dynid info' lists the base parameters",
                 **(where(entry) if where else {}),
             )
-        chosen.update(found)
+        chosen.update(hits)
     kept = sorted(chosen)
     if not kept:
         raise InputError("keep: the list is empty", remedy="name at least one base parameter")
@@ -112,7 +112,7 @@ def keep_parameters(
 def _matches(name: str, entry: str) -> bool:
     """By name or glob, with or without the `_R` of a grouped parameter."""
     plain = name.removesuffix("_R")
-    return any(test(one, entry) for one in (name, plain) for test in _TESTS)
+    return any(test(spelling, entry) for spelling in (name, plain) for test in _TESTS)
 
 
 _TESTS: tuple[Callable[[str, str], bool], ...] = (str.__eq__, fnmatchcase)
@@ -129,9 +129,9 @@ def _relative_sigmas(
     chi, root, residual_norm = least_squares(part)
     covariance = residual_norm**2 / (part.n_rows - len(kept)) * (root @ root.T)
     if clusters is not None:
-        found, _ = calibrated(clusters.restricted(kept, full)[0])
-        white, own = np.diag(covariance), np.diag(found.covariance)
-        covariance = np.diag(np.where(found.alone, np.maximum(own, white), own))
+        spread, _ = calibrated(clusters.restricted(kept, full)[0])
+        white, variance = np.diag(covariance), np.diag(spread.covariance)
+        covariance = np.diag(np.where(spread.alone, np.maximum(variance, white), variance))
     if influence_percent is not None:
         columns = np.maximum(np.linalg.norm(part.W, axis=0), np.finfo(float).tiny)
         least = influence_percent / 100.0 * np.linalg.norm(part.Y) / columns
@@ -152,7 +152,7 @@ def _reduced(
 ) -> Reduced:
     if not removed:
         return Reduced(tuple(kept), (), full, stopped, 0.0)
-    on_weights = tuple(one for one in full.notices if one.code == "weights-not-converged")
+    on_weights = tuple(remark for remark in full.notices if remark.code == "weights-not-converged")
     solution = solve_weighted(
         restrict(system, kept),
         full.weights,
@@ -170,9 +170,9 @@ def restrict(system: System, kept: Sequence[int]) -> System:
     place = {i: k for k, i in enumerate(kept)}
     groups = []
     for group in system.groups:
-        own = [k for k, i in enumerate(group.columns) if int(i) in place]
-        columns = np.array([place[int(group.columns[k])] for k in own], dtype=int)
-        blocks = tuple(_select(block, own) for block in group.blocks)
+        places = [k for k, i in enumerate(group.columns) if int(i) in place]
+        columns = np.array([place[int(group.columns[k])] for k in places], dtype=int)
+        blocks = tuple(_select(block, places) for block in group.blocks)
         groups.append(replace(group, columns=columns, blocks=blocks))
     return System(tuple(system.parameters[i] for i in kept), tuple(groups))
 

@@ -142,9 +142,9 @@ class Fit:
         """sqrt(rho^T rho / n) over n samples, all rows of a sample together: as of a run (`RunFit`)."""
         squares, samples = 0.0, 0
         for name in dict.fromkeys(group.name for group in self.groups):
-            own = [group for group in self.groups if group.name == name]
-            squares += sum(group.rms**2 * group.n_rows for group in own)
-            samples = max(samples, sum(group.n_rows for group in own))
+            members = [group for group in self.groups if group.name == name]
+            squares += sum(group.rms**2 * group.n_rows for group in members)
+            samples = max(samples, sum(group.n_rows for group in members))
         return float(np.sqrt(squares / max(samples, 1)))
 
 

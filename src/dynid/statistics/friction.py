@@ -51,22 +51,22 @@ def friction_curve(
 def curves_of(estimate: Estimate, reach: float) -> list[dict[str, Any]]:
     """Friction of every drive of a result up to a speed, from its parameters alone."""
     stribeck: Mapping[str, float] = estimate.provenance.get("options", {}).get("stribeck", {})
-    known = [one.name for one in estimate.parameters if one.sigma is not None]
+    known = [parameter.name for parameter in estimate.parameters if parameter.sigma is not None]
     owners: dict[str, dict[str, Any]] = {}
-    for one in estimate.parameters:
-        symbol, _, owner = one.name.partition("_")
+    for parameter in estimate.parameters:
+        symbol, _, owner = parameter.name.partition("_")
         if symbol in RESISTING and owner:
-            owners.setdefault(owner, {})[symbol] = one
+            owners.setdefault(owner, {})[symbol] = parameter
     curves = []
     for owner, terms in owners.items():
         if set(terms) == {"Off"}:
             continue
         C = np.zeros((len(terms), len(terms)))
-        at = [k for k, one in enumerate(terms.values()) if one.name in known]
-        places = [known.index(one.name) for one in terms.values() if one.name in known]
+        at = [k for k, term in enumerate(terms.values()) if term.name in known]
+        places = [known.index(term.name) for term in terms.values() if term.name in known]
         C[np.ix_(at, at)] = estimate.covariance[np.ix_(places, places)]
-        chi = np.array([one.value for one in terms.values()])
-        unit = "N m" if any("N m" in one.unit for one in terms.values()) else "N"
+        chi = np.array([term.value for term in terms.values()])
+        unit = "N m" if any("N m" in term.unit for term in terms.values()) else "N"
         curves.append(
             {"owner": owner, "unit": unit} | friction_curve(list(terms), chi, C, reach, stribeck.get(owner))
         )

@@ -34,14 +34,14 @@ def joined(
         notices: Of the unknown.
         priors: Of parameters that the fit does not list.
     """
-    own = {one.name: one for one in parts.parameters}
+    old = {entry.name: entry for entry in parts.parameters}
     values = np.array(
-        [own[one.name].value if one.name in own else x for one, x in zip(parameters, values, strict=True)]
+        [old[row.name].value if row.name in old else x for row, x in zip(parameters, values, strict=True)]
     )
     before = [
-        own.get(one.name)
-        or ParameterEstimate(one.name, one.unit, 0.0, None, None, None, prior=(priors or {}).get(one.name))
-        for one in parameters
+        old.get(row.name)
+        or ParameterEstimate(row.name, row.unit, 0.0, None, None, None, prior=(priors or {}).get(row.name))
+        for row in parameters
     ]
     listed = with_uncertainty(before, values, spread)
     warnings = tuple(dict.fromkeys((*parts.warnings, *notices)))

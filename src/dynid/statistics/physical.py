@@ -32,8 +32,8 @@ def physical_test(space: StandardSpace) -> tuple[Notice, ...]:
     if distance is None or chdtrc(len(space.estimate), distance**2) > _UNLIKELY:
         return ()
     rms = distance / np.sqrt(len(space.estimate))
-    found = notice("not-physical", rms=rms, count=len(space.estimate))
-    return (found if rms > _IMPOSSIBLE else eased(found),)
+    remark = notice("not-physical", rms=rms, count=len(space.estimate))
+    return (remark if rms > _IMPOSSIBLE else eased(remark),)
 
 
 def rotor_test(system: System, linear: Solution) -> tuple[Notice, ...]:

@@ -66,7 +66,7 @@ class Prediction:
         names = self.signals.names if names is None else names
         fits = []
         for name in dict.fromkeys(names):
-            rows = [k for k, own in enumerate(names) if own == name]
+            rows = [k for k, label in enumerate(names) if label == name]
             left, whole, n = (float(x[rows].sum()) for x in (self.residual, self.measured, self.count))
             about_mean = max(whole - float(np.sum(self.count[rows] * self.mean[rows] ** 2)), 0.0)
             fits.append(
@@ -143,8 +143,8 @@ def _lagged(residual: Float[Array, "k n"], use: Float[Array, "k n"]) -> Float[Ar
     n = residual.shape[1]
     size = 1 << max(1, 2 * n - 1).bit_length()
     F = np.fft.rfft(np.stack([residual, use]), size)
-    found = np.fft.irfft(np.abs(F) ** 2, size)[:, :, : min(n, _LAGS)]
-    return np.pad(found, ((0, 0), (0, 0), (0, _LAGS - found.shape[2])))
+    sums = np.fft.irfft(np.abs(F) ** 2, size)[:, :, : min(n, _LAGS)]
+    return np.pad(sums, ((0, 0), (0, 0), (0, _LAGS - sums.shape[2])))
 
 
 def _autocorrelation(sums: Float[Array, "2 k l"]) -> Float[Array, "k m"]:

@@ -126,12 +126,12 @@ def summarise(draws: Sequence[Draw], **about: Any) -> Rehearsal:
         for name, unit, *numbers in zip(draw.names, draw.units, *columns, strict=True):
             rows.setdefault(name, []).append(tuple(numbers))
             units[name] = unit
-    known = {name: one for name, one in rows.items() if not any(math.isnan(row[4]) for row in one)}
+    known = {name: cases for name, cases in rows.items() if not any(math.isnan(row[4]) for row in cases)}
     parameters = tuple(_rehearsed(name, units[name], known[name]) for name in known)
-    ratios = np.array([one.ratio for one in parameters])
-    counts = np.array([one.runs for one in parameters])
-    hits = np.array([one.coverage for one in parameters])
-    unseen = [name for name, one in rows.items() if name not in known or len(one) < len(done)]
+    ratios = np.array([parameter.ratio for parameter in parameters])
+    counts = np.array([parameter.runs for parameter in parameters])
+    hits = np.array([parameter.coverage for parameter in parameters])
+    unseen = [name for name, cases in rows.items() if name not in known or len(cases) < len(done)]
     range_ = (
         (float(np.quantile(ratios, 0.05)), float(np.quantile(ratios, 0.95))) if len(ratios) else (0.0, 0.0)
     )
@@ -149,31 +149,31 @@ def summarise(draws: Sequence[Draw], **about: Any) -> Rehearsal:
 
 def judged(parameters: Sequence[RehearsedParameter]) -> tuple[Notice, ...]:
     """Warnings where errors differ significantly from the reported sigma."""
-    found = []
-    many = [one for one in parameters if one.runs >= _FEWEST]
+    warnings = []
+    many = [row for row in parameters if row.runs >= _FEWEST]
     loose = [
-        one
-        for one in many
-        if one.ratio > _WRONG_RATIO and (one.ratio - 1.0) * math.sqrt(2.0 * one.runs) > _SURE
+        row
+        for row in many
+        if row.ratio > _WRONG_RATIO and (row.ratio - 1.0) * math.sqrt(2.0 * row.runs) > _SURE
     ]
     if loose:
-        worst = max(loose, key=lambda one: one.ratio)
+        worst = max(loose, key=lambda row: row.ratio)
         names = _listed(loose)
-        found.append(notice("sigma-too-small", names=names, worst=worst.name, ratio=worst.ratio))
+        warnings.append(notice("sigma-too-small", names=names, worst=worst.name, ratio=worst.ratio))
     off = [
-        one
-        for one in many
-        if abs(one.bias_sigmas) > _SURE and abs(one.bias) > _BIASED * one.sigma and one not in loose
+        row
+        for row in many
+        if abs(row.bias_sigmas) > _SURE and abs(row.bias) > _BIASED * row.sigma and row not in loose
     ]
     if off:
-        found.append(notice("bias", names=_listed(off), sigmas=_BIASED))
-    middle = float(np.median([one.ratio for one in many])) if many else 1.0
+        warnings.append(notice("bias", names=_listed(off), sigmas=_BIASED))
+    middle = float(np.median([row.ratio for row in many])) if many else 1.0
     if middle < 1.0 / _WRONG_RATIO:
-        found.append(notice("sigma-too-large", ratio=middle))
-    weak = [one for one in parameters if one.sigma_rel_percent is not None and one.sigma_rel_percent > 100.0]
+        warnings.append(notice("sigma-too-large", ratio=middle))
+    weak = [row for row in parameters if row.sigma_rel_percent is not None and row.sigma_rel_percent > 100.0]
     if weak:
-        found.append(notice("weak-parameters", "rehearsed", names=_listed(weak)))
-    return tuple(found)
+        warnings.append(notice("weak-parameters", "rehearsed", names=_listed(weak)))
+    return tuple(warnings)
 
 
 def _rehearsed(name: str, unit: str, rows: Sequence[tuple[float, ...]]) -> RehearsedParameter:
@@ -199,7 +199,7 @@ def _rehearsed(name: str, unit: str, rows: Sequence[tuple[float, ...]]) -> Rehea
     )
 
 
-def _listed(found: Sequence[RehearsedParameter]) -> str:
-    names = [one.name for one in found]
+def _listed(entries: Sequence[RehearsedParameter]) -> str:
+    names = [entry.name for entry in entries]
     more = f" and {len(names) - _NAMED} more" if len(names) > _NAMED else ""
     return ", ".join(names[:_NAMED]) + more

@@ -130,12 +130,12 @@ def _moments(
     expected, over the variance."""
     seen = inverse @ clusters.root.T  # (n, p, parameters)
     U = clusters.M @ seen
-    own = np.einsum("cip,cip->cp", seen, U)
+    leverage = np.einsum("cip,cip->cp", seen, U)
     squares = np.einsum("cip,cip->cp", U, U)
-    first = np.sum(own - squares, axis=0)
+    first = np.sum(leverage - squares, axis=0)
     by_parameter = U.transpose(2, 1, 0)
     products = by_parameter @ by_parameter.transpose(0, 2, 1)
-    second = np.sum(own**2 - 2.0 * own * squares, axis=0) + np.sum(products**2, axis=(1, 2))
+    second = np.sum(leverage**2 - 2.0 * leverage * squares, axis=0) + np.sum(products**2, axis=(1, 2))
     known = (first > 0) & (second > 0)
     dof = np.maximum(np.divide(first**2, second, out=np.ones_like(first), where=known), 1.0)
     return dof, first / np.sum(clusters.root**2, axis=1)

@@ -37,17 +37,17 @@ def with_full_rank(
     if freedoms >= p:
         return covariance, 0.0
     sigma = np.sqrt(np.maximum(np.diag(covariance), 0.0))
-    own, target = _correlations(covariance), _correlations(white)
+    sample, target = _correlations(covariance), _correlations(white)
     pairs = ~np.eye(p, dtype=bool)
-    noise = float(np.sum((1.0 - own[pairs] ** 2) ** 2)) / max(freedoms, 1.0)
-    apart = float(np.sum((own[pairs] - target[pairs]) ** 2))
+    noise = float(np.sum((1.0 - sample[pairs] ** 2) ** 2)) / max(freedoms, 1.0)
+    apart = float(np.sum((sample[pairs] - target[pairs]) ** 2))
     weight = 1.0 if apart <= noise else max(noise / apart, _LEAST)
-    mixed = (1.0 - weight) * own + weight * target
+    mixed = (1.0 - weight) * sample + weight * target
     return np.asarray(mixed * np.outer(sigma, sigma)), weight
 
 
 def _correlations(covariance: Float[Array, "p p"]) -> Float[Array, "p p"]:
     sigma = np.sqrt(np.maximum(np.diag(covariance), np.finfo(float).tiny))
-    found = np.clip(covariance / np.outer(sigma, sigma), -1.0, 1.0)
-    np.fill_diagonal(found, 1.0)
-    return np.asarray(found)
+    rho = np.clip(covariance / np.outer(sigma, sigma), -1.0, 1.0)
+    np.fill_diagonal(rho, 1.0)
+    return np.asarray(rho)

@@ -79,39 +79,39 @@ def standard_set(
     )
 
 
-def _bounds(found: Consistent) -> tuple[Notice, ...]:
+def _bounds(fit: Consistent) -> tuple[Notice, ...]:
     """Parameters at a bound: their sigma does not account for it."""
     notices = []
-    if found.at_bound:
-        notices.append(notice("at-bound", names=_listed(found.at_bound)))
-    if found.at_edge:
-        notices.append(notice("at-edge", names=_listed(found.at_edge)))
+    if fit.at_bound:
+        notices.append(notice("at-bound", names=_listed(fit.at_bound)))
+    if fit.at_edge:
+        notices.append(notice("at-edge", names=_listed(fit.at_edge)))
     return tuple(notices)
 
 
-def _priors(space: StandardSpace, found: Consistent | None = None) -> tuple[Notice, ...]:
+def _priors(space: StandardSpace, fit: Consistent | None = None) -> tuple[Notice, ...]:
     """Bodies that follow no description, or one that nobody measured."""
     notices = []
     without = [
         body.name
         for body in space.bodies
-        if not body.given and not _known(space, body.columns) and not _told(found, body.columns)
+        if not body.given and not _known(space, body.columns) and not _told(fit, body.columns)
     ]
     if without:
         notices.append(notice("generic-prior", names=_listed(without)))
     given = [body for body in space.bodies if body.given and body.prior is not None]
     first = given[0] if given else None
     if first is not None and len(given) >= _PLACEHOLDERS:
-        same = all(np.allclose(one.prior, first.prior, rtol=1e-9, atol=0) for one in given)  # type: ignore[arg-type]
+        same = all(np.allclose(item.prior, first.prior, rtol=1e-9, atol=0) for item in given)  # type: ignore[arg-type]
         if same:
             notices.append(notice("placeholder-prior", count=len(given), mass=first.mass))
     return tuple(notices)
 
 
-def _told(found: Consistent | None, columns: Sequence[int]) -> bool:
+def _told(fit: Consistent | None, columns: Sequence[int]) -> bool:
     """Whether the data determine every entry of a body, so that its prior has no effect."""
-    own = [i for i in columns if i >= 0]
-    return found is not None and found.status == SOLVED and bool(np.all(found.share[own] > FROM_DATA))
+    used = [i for i in columns if i >= 0]
+    return fit is not None and fit.status == SOLVED and bool(np.all(fit.share[used] > FROM_DATA))
 
 
 def _known(space: StandardSpace, columns: Sequence[int]) -> bool:

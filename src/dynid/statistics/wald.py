@@ -56,17 +56,17 @@ def wald_test(
 
     root = np.linalg.cholesky(L @ white @ L.T)
     turned = np.linalg.solve(root, L)
-    found = jackknife(replace(clusters, root=turned @ clusters.root))
+    stats = jackknife(replace(clusters, root=turned @ clusters.root))
     value, q = turned @ chi, len(L)
-    dof = float(found.dof.min())
+    dof = float(stats.dof.min())
     if dof >= _ENOUGH * q:
-        T = float(value @ np.linalg.solve(found.covariance, value))
+        T = float(value @ np.linalg.solve(stats.covariance, value))
         free = dof - q + 1.0
         F = T * free / (dof * q)
         return WaldTest(F, q, dof, float(fdtrc(q, free, F)), True)
     # One block alone cannot give the error of a restriction: white noise is its lower bound.
-    variance = np.where(found.alone, np.maximum(np.diag(found.covariance), 1.0), np.diag(found.covariance))
+    variance = np.where(stats.alone, np.maximum(np.diag(stats.covariance), 1.0), np.diag(stats.covariance))
     t = np.abs(value) / np.sqrt(np.maximum(variance, np.finfo(float).tiny))
-    each = 2.0 * stdtr(found.dof, -t)
+    each = 2.0 * stdtr(stats.dof, -t)
     worst = int(np.argmin(each))
-    return WaldTest(float(t[worst] ** 2), q, float(found.dof[worst]), float(min(1.0, q * each[worst])), False)
+    return WaldTest(float(t[worst] ** 2), q, float(stats.dof[worst]), float(min(1.0, q * each[worst])), False)

@@ -26,11 +26,11 @@ def widened(parts: EstimateParts, added: Float[Array, "v v"], dof: float, what: 
     keep = with_sigma(parts)
     added = added[np.ix_(keep, keep)]
     before = parts.covariance
-    own, more = np.diag(before), np.diag(added)
+    old, more = np.diag(before), np.diag(added)
     # Welch and Satterthwaite: two deviations that are each known only so well.
-    slack = own**2 / parts.spread.dof + more**2 / dof
-    total_dof = np.divide((own + more) ** 2, slack, out=np.full(len(own), MANY), where=slack > 0)
-    share = float(np.median(np.divide(more, own + more, out=np.zeros(len(own)), where=own + more > 0)))
+    slack = old**2 / parts.spread.dof + more**2 / dof
+    total_dof = np.divide((old + more) ** 2, slack, out=np.full(len(old), MANY), where=slack > 0)
+    share = float(np.median(np.divide(more, old + more, out=np.zeros(len(old)), where=old + more > 0)))
     words = f"{parts.spread.words}; with {what}, {100 * share:.0f} % of the variance (median)"
     spread = replace(parts.spread, covariance=before + added, dof=np.maximum(total_dof, 1.0), words=words)
     return with_spread(parts, spread)
@@ -48,4 +48,4 @@ def with_spread(parts: EstimateParts, spread: Spread) -> EstimateParts:
 
 def with_sigma(parts: EstimateParts) -> list[int]:
     """Places of the parameters that have a sigma: those of the covariance."""
-    return [k for k, one in enumerate(parts.parameters) if one.sigma is not None]
+    return [k for k, parameter in enumerate(parts.parameters) if parameter.sigma is not None]

@@ -49,10 +49,10 @@ def columns_of(mechanism: Mechanism, experiment: Experiment) -> Columns:
     names, known = tuple(table.columns), slots(mechanism)
     asked = table.mapped({**experiment.columns, **(entry.columns or {})})
     try:
-        found = matched(names, known, asked, path)
+        matching = matched(names, known, asked, path)
     except InputError as error:
         return Columns(names, _certain(names, mechanism, experiment, path), refusal=str(error))
-    return Columns(names, found.chosen, found.guesses)
+    return Columns(names, matching.chosen, matching.guesses)
 
 
 def _certain(
@@ -62,29 +62,29 @@ def _certain(
     try:
         return Matching(match(names, slots(mechanism), experiment.columns, path)).chosen
     except InputError:
-        return {key: one for key, one in experiment.columns.items() if one.name in names}
+        return {key: column for key, column in experiment.columns.items() if column.name in names}
 
 
 def column_rows(mechanism: Mechanism, columns: Columns, experiment: Experiment) -> list[dict[str, Any]]:
     """Lines of the table: signal, column, unit, scale, offset, and why."""
-    guessed = {one.key: one for one in columns.guesses}
+    guessed = {guess.key: guess for guess in columns.guesses}
     rows = []
     for slot in slots(mechanism):
-        found, own = columns.chosen.get(slot.key), experiment.columns.get(slot.key)
-        if found is None and slot.quantity not in _HINTED:
+        taken, asked = columns.chosen.get(slot.key), experiment.columns.get(slot.key)
+        if taken is None and slot.quantity not in _HINTED:
             continue
-        why = "chosen" if own is not None else "" if found is None else "same name"
-        if own is None and slot.key in guessed:
+        why = "chosen" if asked is not None else "" if taken is None else "same name"
+        if asked is None and slot.key in guessed:
             why = f"by its name, {guessed[slot.key].confidence:.0%}"
-        shown = own or found
+        shown = asked or taken
         rows.append(
             {
                 "key": slot.key,
                 "label": slot.label,
-                "column": "" if found is None else found.name,
+                "column": "" if taken is None else taken.name,
                 "unit": (shown.unit if shown else None) or "",
-                "scale": own.scale if own else 1.0,
-                "offset": own.offset if own else 0.0,
+                "scale": asked.scale if asked else 1.0,
+                "offset": asked.offset if asked else 0.0,
                 "why": why,
             }
         )
@@ -102,7 +102,7 @@ def remapped(
     keys = [slot.key for slot in slots(mechanism)]
     if key not in keys:
         raise InputError(f"no signal '{key}'" + nearest(key, keys), remedy="choose one of the table")
-    kept = {one.key: ColumnMap(one.column, one.unit) for one in columns.guesses} | dict(experiment.columns)
+    kept = {hit.key: ColumnMap(hit.column, hit.unit) for hit in columns.guesses} | dict(experiment.columns)
     before = columns.chosen.get(key)
     if column is None:
         kept.pop(key, None)
@@ -111,9 +111,9 @@ def remapped(
         raise InputError(
             f"no column '{column.name}'" + nearest(column.name, columns.names), remedy="choose one of the log"
         )
-    for other, one in columns.chosen.items():
-        if other != key and one.name == column.name:
+    for other, taken in columns.chosen.items():
+        if other != key and taken.name == column.name:
             kept.pop(other, None)
             if before is not None:
-                kept[other] = (experiment.columns.get(other) or one).changed(name=before.name)
+                kept[other] = (experiment.columns.get(other) or taken).changed(name=before.name)
     return experiment.changed(columns={**kept, key: column})

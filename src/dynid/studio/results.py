@@ -48,13 +48,13 @@ class Results:
             "residual": estimate.fit.residual_percent,
             "parameters": [
                 {
-                    "name": one.name,
-                    "value": one.value,
-                    "sigma": one.sigma,
-                    "percent": one.sigma_rel_percent,
-                    "unit": one.unit,
+                    "name": parameter.name,
+                    "value": parameter.value,
+                    "sigma": parameter.sigma,
+                    "percent": parameter.sigma_rel_percent,
+                    "unit": parameter.unit,
                 }
-                for one in estimate.parameters
+                for parameter in estimate.parameters
             ],
         }
         with self._lock:
@@ -67,7 +67,7 @@ class Results:
     def compared(self, folder: Path) -> None:
         """Add the folder of a comparison."""
         with self._lock:
-            self._compared = [one for one in self._compared if one != folder] + [folder]
+            self._compared = [path for path in self._compared if path != folder] + [folder]
 
     def designed(self, motion: dict[str, Any]) -> None:
         """Add a motion: its `folder`, and what the page says about it."""
@@ -86,7 +86,7 @@ class Results:
     def state(self) -> dict[str, Any]:
         """For the page."""
         with self._lock:
-            compared = [one.name for one in self._compared]
+            compared = [folder.name for folder in self._compared]
             return {"list": list(self._texts), "compared": compared, "motions": list(self._motions)}
 
     def file(self, kind: str, index: str, name: str) -> tuple[bytes, str] | None:

@@ -110,11 +110,11 @@ class _Handler(BaseHTTPRequestHandler):
 
     def _allowed(self) -> list[str]:
         """Parts of the address after the token, with the token's role first."""
-        here = {f"{name}:{self.server.server_port}" for name in (HOST, "localhost")}
-        if self.headers.get_all("Host", []) not in [[one] for one in here]:
+        hosts = {f"{name}:{self.server.server_port}" for name in (HOST, "localhost")}
+        if self.headers.get_all("Host", []) not in [[place] for place in hosts]:
             raise _Refused(HTTPStatus.FORBIDDEN, "forbidden: this host")
         origin = self.headers.get("Origin")
-        if origin is not None and origin not in {f"http://{one}" for one in here}:
+        if origin is not None and origin not in {f"http://{place}" for place in hosts}:
             raise _Refused(HTTPStatus.FORBIDDEN, "forbidden: this origin")
         first, *parts = self.path.partition("?")[0].removeprefix("/").split("/")
         given = first.encode()
@@ -134,10 +134,10 @@ class _Handler(BaseHTTPRequestHandler):
             case ["studio", "view"]:
                 self._send(HTTPStatus.OK, session.view().encode(), _HTML)
             case ["results", kind, index, name]:
-                found = session.results.file(kind, index, name)
-                if found is None:
+                content = session.results.file(kind, index, name)
+                if content is None:
                     raise _Refused(HTTPStatus.NOT_FOUND, "not found")
-                self._send(HTTPStatus.OK, *found, {"Content-Security-Policy": _SANDBOX})
+                self._send(HTTPStatus.OK, *content, {"Content-Security-Policy": _SANDBOX})
             case _:
                 raise _Refused(HTTPStatus.NOT_FOUND, "not found")
 

@@ -79,8 +79,8 @@ class Session:
         else:
             asked = Experiment(
                 robot=name,
-                logs=tuple(LogEntry(str(self._log(one))) for one in logs),
-                validate=tuple(LogEntry(str(self._log(one))) for one in validate),
+                logs=tuple(LogEntry(str(self._log(entry))) for entry in logs),
+                validate=tuple(LogEntry(str(self._log(entry))) for entry in validate),
                 name=Path(name).stem,
             )
         mechanism = as_asked(load_robot(asked.robot), asked)
@@ -102,7 +102,7 @@ class Session:
         with self._lock:
             asked, _ = self._loaded()
             usual = Experiment(robot=asked.robot)
-            changes = {key: getattr(usual, key) if one is None else one for key, one in options.items()}
+            changes = {key: getattr(usual, key) if value is None else value for key, value in options.items()}
             if changes.get("estimator", asked.estimator) != asked.estimator:
                 changes["estimator_options"] = {}
             asked = asked.changed(**changes)
@@ -196,11 +196,11 @@ class Session:
                 raise InputError("no format is chosen", remedy=f"formats: {', '.join(EXPORTERS)}")
             path = self.results.path(result)
             out = self.folder / "results" / f"{path.name}-export"
-            to = [part for one in formats for part in ("--to", str(one))]
+            to = [part for kind in formats for part in ("--to", str(kind))]
             self._commands.append(
                 shlex.join(["dynid", "export", self._shown(path), *to, "--out", self._shown(out)])
             )
-            asked = {"result": str(path), "formats": [str(one) for one in formats], "out": str(out)}
+            asked = {"result": str(path), "formats": [str(kind) for kind in formats], "out": str(out)}
             self._start("export", asked, self._keep_export)
 
     def view(self) -> str:
@@ -245,8 +245,8 @@ class Session:
                 "motion": self._free(f"{asked.name}-motion"),
                 "bodies": len(mechanism.bodies),
                 "joints": [joint.name for joint in mechanism.joints],
-                "given": [self._shown(Path(one.file)) for one in asked.logs],
-                "validate": [self._shown(Path(one.file)) for one in asked.validate],
+                "given": [self._shown(Path(entry.file)) for entry in asked.logs],
+                "validate": [self._shown(Path(entry.file)) for entry in asked.validate],
                 "logs": [_summary(log) for log in self._logs],
                 "refusal": self._refusal,
                 "columns": {

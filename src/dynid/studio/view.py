@@ -31,8 +31,8 @@ def view_page(mechanism: Mechanism, logs: Sequence[Log], experiment: Experiment)
 def _along(problem: Problem) -> list[dict[str, Any]]:
     if not problem.case.is_series or problem.mechanism.force_sensor is not None:
         return []
-    found = (_log(problem, k) for k in range(len(problem.sources)))
-    return [one for one in found if one]
+    drawn = (_log(problem, k) for k in range(len(problem.sources)))
+    return [log for log in drawn if log]
 
 
 def _log(problem: Problem, k: int) -> dict[str, Any]:

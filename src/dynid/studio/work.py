@@ -55,7 +55,7 @@ def compared(results: list[str], out: str, progress: Progress) -> dict[str, Any]
     from dynid.validation.targets import compare_targets
 
     with claimed_folder(out, FILES) as path:
-        comparison = compare_targets([Path(one) for one in results], progress=progress)
+        comparison = compare_targets([Path(result) for result in results], progress=progress)
         replace_folder(path, comparison_files(comparison))
     return {"folder": str(path)}
 
@@ -71,12 +71,12 @@ def exported(result: str, formats: list[str], out: str, progress: Progress) -> d
         "notes": list(made.notes),
         "files": [
             {
-                "format": one.format,
-                "files": [str(file) for file in one.files],
-                "certificate": one.certificate.text,
-                "failure": bool(one.certificate.failure),
+                "format": item.format,
+                "files": [str(file) for file in item.files],
+                "certificate": item.certificate.text,
+                "failure": bool(item.certificate.failure),
             }
-            for one in made.written
+            for item in made.written
         ],
     }
 
@@ -95,9 +95,9 @@ def designed(
 
     asked = read(ExciteSettings, plain_entry(settings))
     with designing(robot, asked, Path(out), controllers) as design:
-        found = design.search(progress=progress)
-        files = design.write(found)
-    level, headline = free_words() if isinstance(found, FreeExcitation) else motion_words(found)
+        motion = design.search(progress=progress)
+        files = design.write(motion)
+    level, headline = free_words() if isinstance(motion, FreeExcitation) else motion_words(motion)
     return {"folder": out, "files": list(files), "level": level, "headline": headline}
 
 

@@ -99,13 +99,13 @@ class Calibrated:
     @property
     def notices(self) -> tuple[Notice, ...]:
         """What these data do not determine, and a search that did not end."""
-        found = []
+        remarks = []
         if self.unseen:
             shown = "; ".join(f"{_spoken(name)}{words}" for name, words in self.unseen.items())
-            found.append(notice("description-unseen", names=shown))
+            remarks.append(notice("description-unseen", names=shown))
         if not self.converged:
-            found.append(notice("description-open"))
-        return tuple(found)
+            remarks.append(notice("description-open"))
+        return tuple(remarks)
 
 
 @dataclass(frozen=True, eq=False)
@@ -264,7 +264,7 @@ def _effort_blocks(groups: Sequence[Group], fit: LinearFit, k: int) -> _Blocks:
     """Blocks of all groups over the base parameters, weighted as the fit weighs them."""
     data, solution = fit.data, fit.solution
     p = len(data.S)
-    found = _Blocks([], [], [], [])
+    stacked = _Blocks([], [], [], [])
     system = System(data.source.parameters, tuple(groups))
     parts, _, _ = stretches(system, duration(system) / _BLOCKS)
     first = repeated(system, parts)
@@ -275,19 +275,19 @@ def _effort_blocks(groups: Sequence[Group], fit: LinearFit, k: int) -> _Blocks:
     for group in groups:
         weight = weights[group.log, group.name] / solution.sigma_rho
         columns = group.columns
-        own = columns < p
-        slopes = columns[~own] - p
+        is_param = columns < p
+        slopes = columns[~is_param] - p
         for block, (run, time) in zip(group.blocks, group.places, strict=True):
-            W = block.W[:, own] @ data.S[columns[own]]
+            W = block.W[:, is_param] @ data.S[columns[is_param]]
             D = np.zeros((len(W), k))
-            D[:, slopes] = block.W[:, ~own]
-            rho = block.Y - block.W[:, own] @ data.base.c[columns[own]] - W @ solution.chi
-            found.W.append(weight * W)
-            found.D.append(weight * D)
-            found.rho.append(weight * rho)
+            D[:, slopes] = block.W[:, ~is_param]
+            rho = block.Y - block.W[:, is_param] @ data.base.c[columns[is_param]] - W @ solution.chi
+            stacked.W.append(weight * W)
+            stacked.D.append(weight * D)
+            stacked.rho.append(weight * rho)
             part = parts[group.log, run, time]
-            found.labels.append(part if first is None else int(first[part]))
-    return found
+            stacked.labels.append(part if first is None else int(first[part]))
+    return stacked
 
 
 def _combined(efforts: _Blocks, sensors: SensorRows | None, k: int) -> _Linearised:
@@ -311,8 +311,8 @@ def _covariance(at: _Linearised, P: Float[Array, "k k"]) -> Float[Array, "k k"]:
     """Of the quantities searched: the jackknife, never below the covariance for white noise."""
     k, p = len(P), at.efforts.W[0].shape[1]
     rows = [np.column_stack([W, D[:, :k]]) for W, D in zip(at.efforts.W, at.efforts.D, strict=True)]
-    own = P if at.sensors is None else P + at.sensors.information.sum(axis=0)[:k, :k]
-    below = np.column_stack([np.zeros((k, p)), np.linalg.cholesky(own).T])
+    info = P if at.sensors is None else P + at.sensors.information.sum(axis=0)[:k, :k]
+    below = np.column_stack([np.zeros((k, p)), np.linalg.cholesky(info).T])
     every = np.concatenate([*rows, below])
     size = np.linalg.norm(every, axis=0)
     size[size == 0.0] = 1.0
@@ -353,18 +353,18 @@ def _unseen(
     """
     values, vectors = np.linalg.eigh(H * np.outer(sigma0, sigma0))
     blind = vectors[:, values < 1.0 / _SEEN**2]
-    found = {}
+    unseen = {}
     for k, name in enumerate(names):
         if np.sqrt(C[k, k]) < _SEEN * sigma0[k]:
             continue
         others = ""
         if blind.shape[1]:
-            own = blind @ blind[k]
-            own = own / (np.abs(own).max() or 1.0)
-            mates = [names[i] for i in np.argsort(-np.abs(own)) if i != k and abs(own[i]) > 0.2]
-            others = f" (acts together with {', '.join(_spoken(one) for one in mates[:4])})" if mates else ""
-        found[name] = others
-    return found
+            mix = blind @ blind[k]
+            mix = mix / (np.abs(mix).max() or 1.0)
+            mates = [names[i] for i in np.argsort(-np.abs(mix)) if i != k and abs(mix[i]) > 0.2]
+            others = f" (acts together with {', '.join(_spoken(key) for key in mates[:4])})" if mates else ""
+        unseen[name] = others
+    return unseen
 
 
 def _spoken(name: str) -> str:

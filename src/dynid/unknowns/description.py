@@ -124,12 +124,12 @@ class _Counted:
     @cached_property
     def covariance(self) -> Float[Array, "k k"]:
         """Of all quantities. What was searched has moved with the error of what is uncertain."""
-        own = np.diag([x**2 for x in self.uncertain.values()])
+        given = np.diag([x**2 for x in self.uncertain.values()])
         if self.calibrated is None:
-            return np.asarray(own, dtype=float)
+            return np.asarray(given, dtype=float)
         C, moved = self.calibrated.covariance, self.calibrated.moved
-        across = moved @ own
-        return np.asarray(np.block([[C + across @ moved.T, across], [across.T, own]]))
+        across = moved @ given
+        return np.asarray(np.block([[C + across @ moved.T, across], [across.T, given]]))
 
     def slopes(self, fit: Fit) -> tuple[Float[Array, "v k"], tuple[str, ...]]:
         """D parameter / d quantity, kept for a second call on the same fit."""
@@ -158,9 +158,9 @@ class _Counted:
             if name not in TILTS
         }
         tilts = [k for k, name in enumerate(self.names) if name in TILTS]
-        parameters = tuple(one.name for one in fit.linear_parts.parameters)
+        parameters = tuple(parameter.name for parameter in fit.linear_parts.parameters)
         return Description(
-            symbols={name: one for name, one in quantities.items() if name in robot.geometry},
+            symbols={name: quantity for name, quantity in quantities.items() if name in robot.geometry},
             zeros={n.removeprefix(ZERO): q for n, q in quantities.items() if n not in robot.geometry},
             gravity=tuple(float(x) for x in robot.gravity),
             gravity_sigma=float(np.sqrt(max(C[k, k] for k in tilts))) if tilts else None,
@@ -189,14 +189,14 @@ def _shares(
     """
     shares: dict[str, dict[str, float]] = {}
     through = J @ C
-    for i, one in enumerate(parts.parameters):
-        if not one.sigma:
+    for i, entry in enumerate(parts.parameters):
+        if not entry.sigma:
             continue
-        part = J[i] * through[i] / one.sigma**2
+        part = J[i] * through[i] / entry.sigma**2
         order = np.argsort(-np.abs(part), kind="stable")
         listed = {names[k]: float(part[k]) for k in order if abs(part[k]) > _MAIN}
         if listed:
-            shares[one.name] = listed
+            shares[entry.name] = listed
     return shares
 
 

@@ -61,8 +61,8 @@ class DriveGainsUnknown:
         _check_silent(task)
         check_gains(task.experiment, (*_EXACT, _NOISY))
         problem = prepare(mechanism, _scaled(task, nominal).logs, task.experiment)
-        found = find_gains(problem, base_of(problem, task.experiment), task.experiment, task.progress)
-        return Settled(_scaled(task, found.factors), found.choices, joins=partial(_joined, found))
+        solved = find_gains(problem, base_of(problem, task.experiment), task.experiment, task.progress)
+        return Settled(_scaled(task, solved.factors), solved.choices, joins=partial(_joined, solved))
 
 
 DRIVE_GAINS = DriveGainsUnknown()
@@ -80,7 +80,7 @@ def _joined(gains: DriveGains, parts: EstimateParts) -> EstimateParts:
     u = len(gains.nominal)
     scale = np.concatenate([np.ones(len(gains.parameters) - u), gains.nominal])
     spread = replace(gains.spread, covariance=gains.spread.covariance * np.outer(scale, scale))
-    names = [one.name for one in gains.parameters]
+    names = [parameter.name for parameter in gains.parameters]
     priors = dict(zip(names, scale.tolist(), strict=True))
     return joined(parts, gains.parameters, gains.chi * scale, spread, gains.notices, priors)
 
@@ -157,15 +157,17 @@ def find_gains(
     T = np.zeros((len(motors), len(names)))
     for k, motor in enumerate(open_motors):
         T[motors.index(motor), 0 if settings.common else k] = 1.0
-    found = _solve(GainPass(problem, data, held, T, names), rows, experiment)
-    spread = covariance_of(found.solution.equations or data.blocked(), found.solution, experiment.uncertainty)
-    chi, spread = held.all_of(found.solution.chi, spread)
+    solved = _solve(GainPass(problem, data, held, T, names), rows, experiment)
+    spread = covariance_of(
+        solved.solution.equations or data.blocked(), solved.solution, experiment.uncertainty
+    )
+    chi, spread = held.all_of(solved.solution.chi, spread)
     factors = nominal_factors(motors, settings)
     nominal = np.array([factors[np.argmax(T[:, k])] if settings.currents else 1.0 for k in range(len(names))])
     if settings.common:
         nominal = np.ones(len(names))
     fixed = 1.0 - T.sum(axis=1)
-    notices = (*found.solution.notices, *_judged(names, found, spread))
+    notices = (*solved.solution.notices, *_judged(names, solved, spread))
     chosen = ", ".join(open_motors)
     by = _NOISY if experiment.estimator == _NOISY else "maximum likelihood"
     words = f"{'one common correction' if settings.common else 'one each'} of {chosen}; {by}"
@@ -176,7 +178,7 @@ def find_gains(
         (*data.system.parameters, *names),
         chi,
         spread,
-        factors * (T @ found.g + fixed),
+        factors * (T @ solved.g + fixed),
         nominal,
         notices,
         {"drive gains": words},
@@ -220,11 +222,11 @@ def gain_parameters(problem: Problem, settings: GainSettings, motors: Sequence[s
     )
 
 
-def _judged(names: Sequence[Parameter], found: GainSolution, spread: Spread) -> Iterator[Notice]:
+def _judged(names: Sequence[Parameter], solved: GainSolution, spread: Spread) -> Iterator[Notice]:
     sigma = np.sqrt(np.diag(spread.covariance))[-len(names) :]
     weak = [
         f"{one.owner} ({100 * s / abs(g):.0f} %)"
-        for one, g, s in zip(names, found.g, sigma, strict=True)
+        for one, g, s in zip(names, solved.g, sigma, strict=True)
         if 100 * s > _WEAK_PERCENT * abs(g)
     ]
     if weak:
@@ -233,6 +235,6 @@ def _judged(names: Sequence[Parameter], found: GainSolution, spread: Spread) -> 
     if motions < ENOUGH_RUNS:
         several = f"{motions} different motion{'s' if motions > 1 else ''}"
         yield notice("gain-motions", motions=several, enough=ENOUGH_RUNS)
-    wrong = [one.owner for one, g in zip(names, found.g, strict=True) if g <= 0]
+    wrong = [one.owner for one, g in zip(names, solved.g, strict=True) if g <= 0]
     if wrong:
         yield notice("gain-sign", names=", ".join(wrong))

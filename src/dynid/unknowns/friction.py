@@ -70,8 +70,8 @@ def settle_friction(task: Task) -> Settled:
         speeds = search_speeds(fit, experiment, searched)
         robot = replace(robot, stribeck={**robot.stribeck, **speeds.by_owner})
         experiment = experiment.changed(stribeck={**experiment.stribeck, **speeds.by_owner})
-        choices |= {f"Stribeck speed of {one.owner}": one.words for one in speeds.found}
-        notices += [found for one in speeds.found for found in one.notices]
+        choices |= {f"Stribeck speed of {entry.owner}": entry.words for entry in speeds.found}
+        notices += [remark for entry in speeds.found for remark in entry.notices]
     problem = with_mechanism(problem, robot, fit.values)
     if loaded:
         last, rounds, step = _settle_loads(problem, fit.values, experiment)
@@ -197,7 +197,7 @@ class Speeds:
     @property
     def by_owner(self) -> dict[str, float]:
         """Owner -> speed."""
-        return {one.owner: one.value for one in self.found}
+        return {entry.owner: entry.value for entry in self.found}
 
     def widened(
         self, parts: EstimateParts, problem: Problem, S: Float[Array, "p v"], chi: Float[Array, "p"]
@@ -237,8 +237,8 @@ def search_speeds(fit: LinearFit, experiment: Experiment, owners: Sequence[str])
         near = grid[max(pick - 1, 0)], grid[min(pick + 1, _CANDIDATES - 1)]
         grids[i] = np.geomspace(*near, _CANDIDATES)
     picks = _best(fit, owners, grids)
-    found = [float(grid[pick]) for grid, pick in zip(grids, picks, strict=True)]
-    return _refined(fit, experiment, owners, found, bounds)
+    chosen = [float(grid[pick]) for grid, pick in zip(grids, picks, strict=True)]
+    return _refined(fit, experiment, owners, chosen, bounds)
 
 
 def _best(fit: LinearFit, owners: Sequence[str], grids: Sequence[Float[Array, "g"]]) -> list[int]:
@@ -248,7 +248,7 @@ def _best(fit: LinearFit, owners: Sequence[str], grids: Sequence[Float[Array, "g
 
     def residual(i: int, pick: int) -> float:
         chosen = [pick if k == i else other for k, other in enumerate(picks)]
-        columns = [index[k, one] for k, one in enumerate(chosen) if one is not None]
+        columns = [index[k, choice] for k, choice in enumerate(chosen) if choice is not None]
         x = np.linalg.lstsq(R[:, columns], R[:, -1], rcond=None)[0]
         return float(np.linalg.norm(R[:, -1] - R[:, columns] @ x))
 
@@ -290,7 +290,7 @@ def _terms(robot: Mechanism, owner: str, name: str, shape: str, speed: float) ->
     }
     s = " + ".join(f"({ratio!r}) * dq({coordinate})" for coordinate, ratio in ratios.items())
     text = f"sign({s}) * " + shape.format(s=s, v=repr(speed))
-    return [Term(name, one, parse(f"({ratio!r}) * {text}")) for one, ratio in ratios.items()]
+    return [Term(name, coord, parse(f"({ratio!r}) * {text}")) for coord, ratio in ratios.items()]
 
 
 def _refined(
@@ -313,26 +313,26 @@ def _refined(
     data = base_system(build_system(problem), base_of(problem, experiment))
     solution = solve_weighted(data.system, fit.solution.weights)
     parts = estimate_parameters(data, solution, settings=experiment.uncertainty)
-    steps = {one.name: one for one in parts.parameters}
-    fitted = [one.name for one in parts.parameters if one.sigma is not None]
+    steps = {entry.name: entry for entry in parts.parameters}
+    fitted = [entry.name for entry in parts.parameters if entry.sigma is not None]
     place = {i: fitted.index(_name(owner)) for i, owner in enumerate(owners) if _name(owner) in fitted}
-    own, there = list(place), list(place.values())
+    kept, fitted_at = list(place), list(place.values())
     # Where nothing holds a speed, it may be any that the logs could show.
     covariance = np.diag([(high - low) ** 2 / 12.0 for low, high in bounds])
-    covariance[np.ix_(own, own)] = parts.covariance[np.ix_(there, there)]
-    found = []
+    covariance[np.ix_(kept, kept)] = parts.covariance[np.ix_(fitted_at, fitted_at)]
+    results = []
     for owner, speed, bound in zip(owners, speeds, bounds, strict=True):
         unit = "rad/s" if effort_unit(robot, owner) == "N m" else "m/s"
-        one = steps.get(_name(owner))
-        if one is None or one.ci95 is None or not np.all(np.isfinite(one.ci95)):
-            found.append(Speed(owner, unit, speed, 0.0, np.inf, bound))
+        estimate = steps.get(_name(owner))
+        if estimate is None or estimate.ci95 is None or not np.all(np.isfinite(estimate.ci95)):
+            results.append(Speed(owner, unit, speed, 0.0, np.inf, bound))
             continue
-        step = float(np.clip(one.value, -_MOST_STEP * speed, _MOST_STEP * speed))
+        step = float(np.clip(estimate.value, -_MOST_STEP * speed, _MOST_STEP * speed))
         value = float(np.clip(speed + step, *bound))
-        half = 0.5 * (one.ci95[1] - one.ci95[0])
-        found.append(Speed(owner, unit, value, max(0.0, value - half), value + half, bound))
-    dof = min((float(steps[fitted[at]].dof or 1.0) for at in there), default=1.0)
-    return Speeds(tuple(found), covariance, dof)
+        half = 0.5 * (estimate.ci95[1] - estimate.ci95[0])
+        results.append(Speed(owner, unit, value, max(0.0, value - half), value + half, bound))
+    dof = min((float(steps[fitted[at]].dof or 1.0) for at in fitted_at), default=1.0)
+    return Speeds(tuple(results), covariance, dof)
 
 
 def _with_slopes(problem: Problem, speeds: Mapping[str, float], values: Mapping[str, float]) -> Problem:

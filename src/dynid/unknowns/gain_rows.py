@@ -44,12 +44,12 @@ class MotorSystem:
 
     def noise(self, T: Float[Array, "a u"]) -> list[GroupNoise]:
         """Noise of the gains' columns in each group; at nominal gains it is one."""
-        found = []
+        noises = []
         for spread in self.spreads:
-            own = spread / spread.sum() if spread.sum() > 0 else spread
-            fixed = float(np.sum(own * (1.0 - T.sum(axis=1)))) if spread.sum() > 0 else 1.0
-            found.append(GroupNoise(own @ T, fixed))
-        return found
+            share = spread / spread.sum() if spread.sum() > 0 else spread
+            fixed = float(np.sum(share * (1.0 - T.sum(axis=1)))) if spread.sum() > 0 else 1.0
+            noises.append(GroupNoise(share @ T, fixed))
+        return noises
 
 
 def motor_system(problem: Problem, progress: Progress | None = None) -> MotorSystem:
@@ -72,10 +72,10 @@ def motors_of(problem: Problem, groups: Sequence[Group]) -> MotorSystem:
     felt = dict(zip(problem.directions.names, problem.directions.effort_map, strict=True))
     logs = {log.name: log for log in problem.logs}
     for group in groups:
-        own = np.flatnonzero(group.columns < p)
+        inner = np.flatnonzero(group.columns < p)
         split = _per_motor(group, felt[group.name], p, a)
-        blocks = tuple(Factor(np.column_stack([b.W[:, own], b.Y]), b.n_rows) for b in group.blocks)
-        plain.append(replace(group, columns=group.columns[own], blocks=blocks))
+        blocks = tuple(Factor(np.column_stack([b.W[:, inner], b.Y]), b.n_rows) for b in group.blocks)
+        plain.append(replace(group, columns=group.columns[inner], blocks=blocks))
         motors.append(split)
         spreads.append(_spread(split, logs[group.log]))
     known = known_columns(problem.mechanism, problem.parameters)
@@ -154,13 +154,13 @@ def gain_equations(
     fixed = 1.0 - T.sum(axis=1)
     groups = []
     for plain, motors in zip(rows.system.groups, rows.motors, strict=True):
-        own = data.S[plain.columns]
-        seen = np.flatnonzero(np.any(own != 0, axis=0))
+        selected = data.S[plain.columns]
+        seen = np.flatnonzero(np.any(selected != 0, axis=0))
         c = data.c[plain.columns]
         blocks = []
         for block, side in zip(plain.blocks, motors.blocks, strict=True):
             known = -block.W @ c + side.W @ fixed
-            R = np.column_stack([block.W @ own[:, seen], -side.W @ T, known])
+            R = np.column_stack([block.W @ selected[:, seen], -side.W @ T, known])
             blocks.append(Factor(R, block.n_rows))
         columns = np.concatenate([seen, v + np.arange(u)])
         groups.append(replace(plain, columns=columns, blocks=tuple(blocks)))
@@ -244,7 +244,7 @@ class SplitRows:
 
     def rows(self, start: int, stop: int, tile: int) -> Iterator[tuple[int, Array, Array]]:
         """Entries with the motors' columns before each measured side."""
-        streams = [self.source.rows(start, stop, tile), *(one.rows(start, stop, tile) for one in self._alone)]
+        streams = [self.source.rows(start, stop, tile), *(src.rows(start, stop, tile) for src in self._alone)]
         for (at, packed, weights), *others in zip(*streams, strict=True):
             sides = [other[self._ends] for _, other, _ in others]
             sides.append(packed[self._ends] - sum(sides))

@@ -65,7 +65,7 @@ class Limits:
 
     def choices(self, robot: Mechanism) -> dict[str, str]:
         """What was found, in words."""
-        found = {}
+        lines = {}
         for k, actuator in enumerate(robot.actuators):
             if np.isfinite(self.effort[k]):
                 unit = effort_unit(robot, actuator.name)
@@ -74,11 +74,11 @@ class Limits:
                     if np.isfinite(self.no_load[k])
                     else ""
                 )
-                found[f"effort limit of {actuator.name}"] = (
+                lines[f"effort limit of {actuator.name}"] = (
                     f"{self.effort[k]:.4g} {unit} (sigma {self.sigma[k]:.2g}){line}:"
                     f" {100 * self.share[k]:.2g} % of the samples, which are masked"
                 )
-        return found
+        return lines
 
 
 def masked(log: Log, law: Law, limits: Limits) -> Log:
@@ -108,9 +108,9 @@ def find_limits(problem: Problem, chi: Float[Array, "p"], law: Law) -> Limits:
     limits = Limits.none(u.shape[1])
     for k in range(u.shape[1]):
         fine = np.isfinite(got[:, k])
-        found = _limited(u[fine, k], got[fine, k], speed[fine, k])
-        if found is not None:
-            limits.effort[k], limits.sigma[k], limits.no_load[k], limits.share[k] = found
+        fitted = _limited(u[fine, k], got[fine, k], speed[fine, k])
+        if fitted is not None:
+            limits.effort[k], limits.sigma[k], limits.no_load[k], limits.share[k] = fitted
     return limits
 
 
@@ -147,9 +147,9 @@ def _limited(
     if better > _WORTH * left(most):
         return None
     for line in np.geomspace(1.02, 10.0, 25) * fastest if fastest > 0 else ():
-        own = grid[np.argmin([left(x, line) for x in grid])]
-        if left(own, line) < 0.8 * better:
-            better, stall, no_load = left(own, line), float(own), float(line)
+        trial = grid[np.argmin([left(x, line) for x in grid])]
+        if left(trial, line) < 0.8 * better:
+            better, stall, no_load = left(trial, line), float(trial), float(line)
     limit = _limit(stall, no_load, u, speed)
     over = size > _BEYOND * limit
     share = float(np.mean(over))
@@ -184,8 +184,8 @@ def _efforts(
                     motor = int(np.argmax(row != 0.0))
                     if row[motor] != 0.0:
                         mine[motor] = sums[k] / row[motor]
-                here = slice(at, at + packed.shape[1], step)
-                asked.append(u[here])
-                moved.append(v[here])
+                span = slice(at, at + packed.shape[1], step)
+                asked.append(u[span])
+                moved.append(v[span])
                 got.append(mine.T[::step])
     return np.concatenate(asked), np.concatenate(got), np.concatenate(moved)

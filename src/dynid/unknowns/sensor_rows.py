@@ -51,27 +51,27 @@ def sensor_rows(problem: Problem, pairs: Sequence[tuple[Problem, Problem]], step
     """
     parts = []
     for i, places in _parts(problem).items():
-        own = problem.case.contradictions(problem, i, places)
-        if own is None:
+        misses = problem.case.contradictions(problem, i, places)
+        if misses is None:
             return None
         slopes = []
         for high, low in pairs:
             above = high.case.contradictions(high, i, places) or []
             below = low.case.contradictions(low, i, places) or []
             slopes.append([(a - b) / step for a, b in zip(above, below, strict=True)])
-        for k, one in enumerate(own):
+        for k, miss in enumerate(misses):
             S = np.stack([slope[k] for slope in slopes], axis=2).reshape(-1, len(pairs))
-            r = one.reshape(-1)
+            r = miss.reshape(-1)
             fine = np.isfinite(r) & np.all(np.isfinite(S), axis=1)
             parts.append((S[fine], r[fine]))
-    S, r = np.concatenate([one for one, _ in parts]), np.concatenate([one for _, one in parts])
+    S, r = np.concatenate([block for block, _ in parts]), np.concatenate([side for _, side in parts])
     if not len(r) or not np.any(S):
         return None
     size = np.linalg.norm(S, axis=0)
     size[size == 0.0] = 1.0
     left = r - S @ (np.linalg.lstsq(S / size, r, rcond=1e-10)[0] / size)
     rms = max(float(np.sqrt(np.mean(left**2))), _LEAST)
-    at = np.cumsum([0, *(len(one) for _, one in parts)])
+    at = np.cumsum([0, *(len(side) for _, side in parts)])
     ranges = list(pairwise(at))
     return SensorRows(
         np.array([S[a:b].T @ S[a:b] for a, b in ranges]) / rms**2,
@@ -86,9 +86,9 @@ def _parts(problem: Problem) -> dict[int, list[tuple[int, int]]]:
     """First sample and one after the last of the parts of each source, spread over all logs."""
     pieces = [(i, a, b) for i, source in enumerate(problem.sources) for a, b in source.pieces()]
     total = sum(b - a for _, a, b in pieces)
-    found: dict[int, list[tuple[int, int]]] = {}
+    by_source: dict[int, list[tuple[int, int]]] = {}
     for i, a, b in pieces:
         count = max(1, round(_PARTS * (b - a) / max(total, 1)))
         starts = np.linspace(a, max(a, b - _SAMPLES), count).astype(int).tolist()
-        found.setdefault(i, []).extend((start, min(start + _SAMPLES, b)) for start in starts)
-    return found
+        by_source.setdefault(i, []).extend((start, min(start + _SAMPLES, b)) for start in starts)
+    return by_source

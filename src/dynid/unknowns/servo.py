@@ -61,13 +61,13 @@ class ServoUnknown:
         task_case(mechanism, task.experiment).refuse(task.experiment)
         check_gains(task.experiment)
         task = replace(task, experiment=with_filters(task))
-        found = find_law(task, settings)
+        servo = find_law(task, settings)
         done = replace(
             task,
-            logs=tuple(masked(found.law.applied(log), found.law, found.limits) for log in task.logs),
-            held_out=tuple(masked(found.law.applied(log), found.law, found.limits) for log in task.held_out),
+            logs=tuple(masked(servo.law.applied(log), servo.law, servo.limits) for log in task.logs),
+            held_out=tuple(masked(servo.law.applied(log), servo.law, servo.limits) for log in task.held_out),
         )
-        return Settled(done, found.choices, found.notices, joins=partial(_joined, found))
+        return Settled(done, servo.choices, servo.notices, joins=partial(_joined, servo))
 
 
 SERVO = ServoUnknown()
@@ -93,9 +93,9 @@ class FoundLaw:
     notices: tuple[Notice, ...]
 
 
-def _joined(found: FoundLaw, parts: EstimateParts) -> EstimateParts:
+def _joined(servo: FoundLaw, parts: EstimateParts) -> EstimateParts:
     """The parameters and the law, with their joint uncertainty."""
-    return joined(parts, found.parameters, found.chi, found.spread, found.notices)
+    return joined(parts, servo.parameters, servo.chi, servo.spread, servo.notices)
 
 
 def find_law(task: Task, settings: PdSettings) -> FoundLaw:
@@ -112,12 +112,12 @@ def find_law(task: Task, settings: PdSettings) -> FoundLaw:
     motors = names_of(robot)
     renamed = {f"Fv_{damping_owner(task.mechanism, m)}": m for m in settings.unknown("kd", motors)}
     parameters = tuple(
-        replace(one, name=f"Kd_{renamed[one.name]}", symbol="Kd", owner=renamed[one.name], kind="servo")
-        if one.name in renamed
-        else one
-        for one in fit.system.parameters
+        replace(item, name=f"Kd_{renamed[item.name]}", symbol="Kd", owner=renamed[item.name], kind="servo")
+        if item.name in renamed
+        else item
+        for item in fit.system.parameters
     )
-    by_name = {one.name: value for one, value in zip(parameters, chi.tolist(), strict=True)}
+    by_name = {item.name: value for item, value in zip(parameters, chi.tolist(), strict=True)}
     law = Law.of(settings, motors, by_name)
     if limits.any:
         parameters, chi, spread = _with_limits(robot, limits, parameters, chi, spread)
@@ -190,17 +190,17 @@ class _Fit:
 
     def of(self, kind: str, count: int) -> Float[Array, "a"]:
         """What was found for each motor, zero where there is no column."""
-        v, found = self.data.S.shape[1], np.zeros(count)
-        for k, one in enumerate(self.columns):
-            if one.kind == kind:
-                found[one.motor] = self.solution.chi[v + k]
-        return found
+        v, values = self.data.S.shape[1], np.zeros(count)
+        for k, entry in enumerate(self.columns):
+            if entry.kind == kind:
+                values[entry.motor] = self.solution.chi[v + k]
+        return values
 
     def values(self, law: Law) -> Float[Array, "p"]:
         """Base parameters and values of the law, in the order of the system, shape (p,), SI."""
         chi, v = self.solution.chi.copy(), self.data.S.shape[1]
-        for k, one in enumerate(self.columns):
-            chi[v + k] = getattr(law, one.kind)[one.motor]
+        for k, column in enumerate(self.columns):
+            chi[v + k] = getattr(law, column.kind)[column.motor]
         return chi
 
 
@@ -211,14 +211,14 @@ def _iterated(
     motors = names_of(robot)
     wanted = {key: settings.unknown(key, motors) for key in ("delay", "bias", "kp")}
     every = [Column(key, motors.index(m)) for key in wanted for m in wanted[key]]
-    columns = [one for one in every if one.kind == "kp"]
+    columns = [entry for entry in every if entry.kind == "kp"]
     if columns:  # kp alone first: the column of a delay has kp in it
         fit = _fit(task, robot, law, limits, columns, None)
         law, every_chi = law.changed(kp=_kp(law, fit)), fit.chi_standard
     else:
         fit = _fit(task, robot, law, limits, [], None)
         every_chi = fit.chi_standard
-    nonlinear = [one for one in every if one.kind != "kp"]
+    nonlinear = [entry for entry in every if entry.kind != "kp"]
     for _ in range(_ROUNDS if nonlinear else 0):
         fit = _fit(task, robot, law, limits, every, every_chi)
         sigma = np.sqrt(np.diag(fit.solution.covariance))[fit.data.S.shape[1] :]
@@ -233,8 +233,8 @@ def _iterated(
 
 
 def _kp(law: Law, fit: _Fit) -> Float[Array, "a"]:
-    found = fit.of("kp", len(law.kp))
-    return np.where(found != 0.0, found, law.kp)
+    fitted = fit.of("kp", len(law.kp))
+    return np.where(fitted != 0.0, fitted, law.kp)
 
 
 def _fit(
@@ -287,12 +287,12 @@ def _determined(
     rows: ServoSystem, data: BaseSystem, columns: Sequence[Column], robot: Mechanism
 ) -> tuple[list[int], tuple[Column, ...]]:
     """Delays and biases that are no combination of other columns, then all kp; and those that are lost."""
-    order = [k for k, one in enumerate(columns) if one.kind != "kp"]
-    gains = [k for k, one in enumerate(columns) if one.kind == "kp"]
+    order = [k for k, column in enumerate(columns) if column.kind != "kp"]
+    gains = [k for k, column in enumerate(columns) if column.kind == "kp"]
     if not order:
         return gains, ()
     factors = group_factors(_equations(rows, data, order, columns, robot))
-    W = np.concatenate([one.W for one in factors])
+    W = np.concatenate([factor.W for factor in factors])
     v = data.S.shape[1]
     # A bias that moves no effort (a vertical axis) leaves rounding of the difference of two regressors.
     floor = np.zeros(W.shape[1])
@@ -310,13 +310,13 @@ def _equations(
     v, place = data.S.shape[1], {k: i for i, k in enumerate(kept)}
     groups = []
     for plain, side in zip(rows.plain.groups, rows.sides, strict=True):
-        own = data.S[plain.columns]
-        seen = np.flatnonzero(np.any(own != 0, axis=0))
+        part = data.S[plain.columns]
+        seen = np.flatnonzero(np.any(part != 0, axis=0))
         c = data.base.c[plain.columns]
         mine = [i for i, number in enumerate(side.columns.tolist()) if number in place]
         blocks = []
         for block, law in zip(plain.blocks, side.blocks, strict=True):
-            R = np.column_stack([block.W @ own[:, seen], -law.W[:, mine], block.Y - block.W @ c])
+            R = np.column_stack([block.W @ part[:, seen], -law.W[:, mine], block.Y - block.W @ c])
             blocks.append(Factor(R, block.n_rows))
         more = [v + place[int(side.columns[i])] for i in mine]
         groups.append(replace(plain, columns=np.array([*seen, *more], int), blocks=tuple(blocks)))
@@ -336,13 +336,13 @@ def _parameter(column: Column, robot: Mechanism) -> Parameter:
 
 def _noise(problem: Problem, system: System, columns: Sequence[Column]) -> list[GroupNoise]:
     """Noise of a row is that of the position error of its motor."""
-    gains = [one.motor for one in columns if one.kind == "kp"]
+    gains = [column.motor for column in columns if column.kind == "kp"]
     felt = dict(zip(problem.directions.names, problem.directions.effort_map != 0.0, strict=True))
-    found = []
+    noises = []
     for group in system.groups:
         D = felt[group.name][gains].astype(float)
-        found.append(GroupNoise(D, 0.0 if D.any() else 1.0))
-    return found
+        noises.append(GroupNoise(D, 0.0 if D.any() else 1.0))
+    return noises
 
 
 def _judged(
@@ -351,13 +351,13 @@ def _judged(
     """What the logs determine badly, or not at all."""
     robot = fit.problem.mechanism
     if fit.lost:
-        names = ", ".join(_parameter(one, robot).name for one in fit.lost)
+        names = ", ".join(_parameter(column, robot).name for column in fit.lost)
         yield notice("servo-lost", names=names)
     sigma = np.sqrt(np.diag(spread.covariance))
     weak = [
-        f"{one.name} ({100 * s / abs(x):.0f} %)"
-        for one, x, s in zip(parameters, chi, sigma, strict=True)
-        if one.symbol in ("Kp", "Kd") and 100 * s > _WEAK_PERCENT * abs(x)
+        f"{parameter.name} ({100 * s / abs(x):.0f} %)"
+        for parameter, x, s in zip(parameters, chi, sigma, strict=True)
+        if parameter.symbol in ("Kp", "Kd") and 100 * s > _WEAK_PERCENT * abs(x)
     ]
     if weak:
         yield notice("servo-weak", names=", ".join(weak))

@@ -78,9 +78,9 @@ def servo_system(
     groups = row_groups(problem, sources, progress)
     plain, sides = [], []
     for group in groups:
-        own, more = np.flatnonzero(group.columns < p), np.flatnonzero(group.columns >= p)
+        inner, more = np.flatnonzero(group.columns < p), np.flatnonzero(group.columns >= p)
         numbers = group.columns[more] - p
-        plain.append(replace(group, columns=group.columns[own], blocks=_blocks(group, own)))
+        plain.append(replace(group, columns=group.columns[inner], blocks=_blocks(group, inner)))
         sides.append(replace(group, columns=numbers, blocks=_blocks(group, more)))
     known = known_columns(problem.mechanism, problem.parameters)
     return ServoSystem(System(problem.parameters, tuple(plain), known), tuple(sides))
@@ -107,18 +107,18 @@ class _LawRows:
         self._sides: list[_EffortSide | _BiasSide] = []
         by_row: list[list[tuple[int, int]]] = [[] for _ in range(len(felt))]  # column, place of its side
         for kind in ("kp", "delay"):
-            own = [(c, one.motor) for c, one in enumerate(columns) if one.kind == kind]
-            if own:
+            members = [(c, item.motor) for c, item in enumerate(columns) if item.kind == kind]
+            if members:
                 side = _effort_of(kind, law, source.motion.log)
                 rows = problem.rows_along(Motion(side, source.motion.plan))
                 for k, row in enumerate(felt):
-                    by_row[k] += [(c, len(self._sides)) for c, motor in own if row[motor]]
+                    by_row[k] += [(c, len(self._sides)) for c, motor in members if row[motor]]
                 self._sides.append(_EffortSide(rows))
-        for c, one in enumerate(columns):
-            if one.kind == "bias":
+        for c, entry in enumerate(columns):
+            if entry.kind == "bias":
                 for row_columns in by_row:
                     row_columns.append((c, len(self._sides)))
-                self._sides.append(_BiasSide(problem, source, joints[one.motor], chi))
+                self._sides.append(_BiasSide(problem, source, joints[entry.motor], chi))
         first = len(problem.parameters)
         numbers, starts, take = [], [0], []
         for k, (start, stop) in enumerate(zip(inner.start[:-1], inner.start[1:], strict=True)):

@@ -24,15 +24,15 @@ class UnloadedRobot:
     def settle(self, task: Task) -> Settled:
         """The robot with the values of its result, and what these are not sure of."""
         check_loaded(task.logs, task.experiment)
-        found = unloaded_model(task.mechanism, task.experiment)
+        model = unloaded_model(task.mechanism, task.experiment)
         known = replace(
             task,
-            mechanism=found.robot,
-            logs=tuple(found.logs(task.logs)),
-            held_out=tuple(found.logs(task.held_out)),
+            mechanism=model.robot,
+            logs=tuple(model.logs(task.logs)),
+            held_out=tuple(model.logs(task.held_out)),
         )
-        words = {"robot without load": found.words}
-        return Settled(known, words, found.notices, widen=partial(_widened, found), carried=found.carried)
+        words = {"robot without load": model.words}
+        return Settled(known, words, model.notices, widen=partial(_widened, model), carried=model.carried)
 
 
 UNLOADED = UnloadedRobot()
@@ -42,5 +42,5 @@ def _widened(known: Unloaded, parts: EstimateParts, fit: Fit) -> EstimateParts:
     """The parameters with what the result without load is not sure of."""
     root = known.carried(fit.system, fit.data.S, fit.solution.weights)
     wider = widened(parts, root @ root.T, known.dof, "the covariance of the result without load")
-    fitted = [k for k, one in enumerate(parts.parameters) if one.sigma is not None]
+    fitted = [k for k, parameter in enumerate(parts.parameters) if parameter.sigma is not None]
     return replace(wider, shared=-root[fitted] @ covariance_root(known.estimate.covariance).T)

@@ -81,11 +81,11 @@ def _others(mechanism: Mechanism, log: Log) -> list[tuple[Float[Array, "q"], lis
     """Other closed poses at the first sample of a log, the nearest first, and the joints that differ."""
     try:
         assembly = assembly_of(mechanism)
-        here, found = other_poses(assembly, log)
+        current, others = other_poses(assembly, log)
     except (DynidError, np.linalg.LinAlgError):
         return []
     names = np.array(mechanism.positions)
-    return [(pose, names[np.abs(pose - here) > _APART].tolist()) for pose in found]
+    return [(pose, names[np.abs(pose - current) > _APART].tolist()) for pose in others]
 
 
 def other_poses(assembly: Assembly, log: Log) -> tuple[Float[Array, "q"], list[Float[Array, "q"]]]:
@@ -97,9 +97,9 @@ def other_poses(assembly: Assembly, log: Log) -> tuple[Float[Array, "q"], list[F
     mechanism = assembly.mechanism
     sensors = sensors_of(mechanism, log.position_names)
     wanted = np.repeat(log.q[log.segments[0][0]][None], _DRAWS, axis=0)
-    here = assembly.follow(wanted[:1], sensors)
+    current = assembly.follow(wanted[:1], sensors)
     rng = np.random.default_rng(_SEED)
-    slides = [one.kind in (JointKind.PRISMATIC, JointKind.FREE) for one in mechanism.joints]
+    slides = [member.kind in (JointKind.PRISMATIC, JointKind.FREE) for member in mechanism.joints]
     reach = [
         _REACH if slide and not joint.is_angle(name) else np.pi
         for joint, slide in zip(mechanism.joints, slides, strict=True)
@@ -108,52 +108,52 @@ def other_poses(assembly: Assembly, log: Log) -> tuple[Float[Array, "q"], list[F
     step = rng.uniform(-1.0, 1.0, (_DRAWS, len(reach))) * np.array(reach)
     step[:, sensors.velocity] = 0.0
     poses = assembly.close(
-        moved(mechanism, np.repeat(here, _DRAWS, axis=0), step), wanted, sensors, _ITERATIONS
+        moved(mechanism, np.repeat(current, _DRAWS, axis=0), step), wanted, sensors, _ITERATIONS
     )
     fine = np.isfinite(poses).all(axis=1) & (assembly.gaps(poses) < _CLOSED)
     fine &= np.abs(sensors.miss(poses, wanted)).max(axis=1) < (
         _AGREES if sensors.count > assembly.dof else _CLOSED
     )
     fine &= ~assembly.closure.turned_over(poses).any(axis=1)
-    found: list[Float[Array, "q"]] = []
-    for pose in _wound(assembly, here[0], poses[fine]):
-        known = np.array([here[0], *found])
+    distinct: list[Float[Array, "q"]] = []
+    for pose in _wound(assembly, current[0], poses[fine]):
+        known = np.array([current[0], *distinct])
         if not same_pose(assembly.closure, known, np.repeat(pose[None], len(known), axis=0)).any():
-            found.append(pose)
-    found.sort(key=lambda pose: float(np.abs(pose - here[0]).max()))
-    return here[0], _elsewhere(assembly, here[0], found)[:MOST]
+            distinct.append(pose)
+    distinct.sort(key=lambda pose: float(np.abs(pose - current[0]).max()))
+    return current[0], _elsewhere(assembly, current[0], distinct)[:MOST]
 
 
 def _elsewhere(
-    assembly: Assembly, here: Float[Array, "q"], poses: list[Float[Array, "q"]]
+    assembly: Assembly, current: Float[Array, "q"], poses: list[Float[Array, "q"]]
 ) -> list[Float[Array, "q"]]:
-    """Poses whose joints and loops are at other places than those of `here` and of all before them.
+    """Poses whose joints and loops are at other places than those of `current` and of all before them.
 
     A link that is turned about the line between its joints has other angles, but its parameters absorb it.
     """
     if not poses:
         return []
     mechanism = assembly.mechanism
-    R, p = body_poses(assembly.closure.tree, np.array([here, *poses]))
+    R, p = body_poses(assembly.closure.tree, np.array([current, *poses]))
     index = {name: k for k, name in enumerate(mechanism.bodies)}
-    ends = [(one.body_a, one.a.p) for one in mechanism.loops] + [
-        (one.body_b, one.b.p) for one in mechanism.loops
+    ends = [(loop.body_a, loop.a.p) for loop in mechanism.loops] + [
+        (loop.body_b, loop.b.p) for loop in mechanism.loops
     ]
     points = [p[:, index[body]] + R[:, index[body]] @ at for body, at in ends if body in index]
     places = np.stack([*p.transpose(1, 0, 2), *points], axis=1)
-    found, seen = [], [places[0]]
+    distinct, seen = [], [places[0]]
     for pose, place in zip(poses, places[1:], strict=True):
         if min(float(np.abs(place - other).max()) for other in seen) > _APART_METRES:
-            found.append(pose)
+            distinct.append(pose)
             seen.append(place)
-    return found
+    return distinct
 
 
-def _wound(assembly: Assembly, here: Float[Array, "q"], poses: Float[Array, "n q"]) -> Float[Array, "n q"]:
+def _wound(assembly: Assembly, current: Float[Array, "q"], poses: Float[Array, "n q"]) -> Float[Array, "n q"]:
     """Poses whose hinges are within half a turn of those of another one."""
     from dynid.kinematics.sensors import turning_positions
 
     hinges = turning_positions(assembly.mechanism)
     turn = 2.0 * np.pi
-    poses[:, hinges] -= turn * np.round((poses[:, hinges] - here[hinges]) / turn)
+    poses[:, hinges] -= turn * np.round((poses[:, hinges] - current[hinges]) / turn)
     return poses

@@ -129,7 +129,7 @@ def _with_cause(best: Hypothesis, cause: Notice, notices: Sequence[Notice]) -> t
         vague = set(_LINEAR)
     elif cause.code in _OF_DESCRIPTION:
         vague |= _OF_DESCRIPTION
-    return (*(one for one in notices if one.code != cause.code and one.code not in vague), cause)
+    return (*(note for note in notices if note.code != cause.code and note.code not in vague), cause)
 
 
 def _misfit(estimate: Estimate, notices: Sequence[Notice]) -> Iterator[Notice]:
@@ -138,14 +138,14 @@ def _misfit(estimate: Estimate, notices: Sequence[Notice]) -> Iterator[Notice]:
     Logs that are fitted to the noise contradict no model: then they are too few for the unseen motion.
     """
     tests = estimate.residual_tests
-    rubbing = {one.about for one in tests if one.test == "speed" and one.warned and one.value > _EXPLAINS}
+    rubbing = {hit.about for hit in tests if hit.test == "speed" and hit.warned and hit.value > _EXPLAINS}
     rows = [
         row
         for row in estimate.verdict.joints
         if row.error_rms > _TIMES * row.noise_floor and row.error_percent > _MISFIT
     ]
     rows = [row for row in rows if row.name not in rubbing]
-    if not rows or any(one.code == "model-misfit" for one in notices):
+    if not rows or any(note.code == "model-misfit" for note in notices):
         return
     worst = max(rows, key=lambda row: row.error_percent)
     times = worst.error_rms / max(worst.noise_floor, 1e-6 * worst.error_rms, 1e-300)
@@ -160,7 +160,7 @@ def _misfit(estimate: Estimate, notices: Sequence[Notice]) -> Iterator[Notice]:
             percent=worst.error_percent,
         )
         return
-    flagged = [_SUSPECTS[one.code] for one in notices if one.code in _SUSPECTS]
+    flagged = [_SUSPECTS[note.code] for note in notices if note.code in _SUSPECTS]
     also = (
         f"; the residuals resemble {', or '.join(dict.fromkeys(flagged))}, but none explains them"
         if flagged
@@ -180,7 +180,7 @@ def _misfit(estimate: Estimate, notices: Sequence[Notice]) -> Iterator[Notice]:
 def _negative_loads(fit: Fit) -> Iterator[Notice]:
     """Payloads of negative mass: logs with and without them are exchanged, and fit as well."""
     for body in fit.problem.loaded_bodies:
-        mass = next((one for one in fit.parts.parameters if one.name == f"M_{body}"), None)
+        mass = next((entry for entry in fit.parts.parameters if entry.name == f"M_{body}"), None)
         if mass is not None and mass.ci95 is not None and mass.ci95[1] < 0.0:
             yield notice("payload-label", "negative", body=body, mass=mass.value)
 
@@ -197,11 +197,11 @@ def _trials(fit: Fit, estimate: Estimate, suspicious: bool) -> tuple[list[Hypoth
     tried, percent = _trial(fit, before), residual_percent(before)
     trials: list[Hypothesis] = []
     poor = any(row.error_percent > _POOR for row in estimate.verdict.joints)
-    for one in _candidates(mechanism, logs, tests, poor) if suspicious else others:
+    for candidate in _candidates(mechanism, logs, tests, poor) if suspicious else others:
         # Nothing but the cause explains so much; others of its kind are compared with it.
-        if _least(trials) < _CERTAINLY and one.code != trials[-1].code:
+        if _least(trials) < _CERTAINLY and candidate.code != trials[-1].code:
             return among_their_kind(trials, tests), percent
-        trials += tried(one)
+        trials += tried(candidate)
     if suspicious and _least(trials) > _SURELY:
         for test in doubted(mechanism, tests):
             trials += best_size(mechanism, logs, test, tried)
@@ -240,12 +240,12 @@ def _physical(fit: Fit, trials: Sequence[Hypothesis]) -> tuple[Hypothesis, Notic
     On slow motion gravity upside down is absorbed by negative masses.
     """
     plain = fit.experiment.changed(standard=None)
-    for one in trials:
-        if one.fit is not None and one.code in _ABSORBED and one.left < _NO_WORSE:
-            *_, physics = realise(one.fit.problem, plain, one.fit.data, one.fit.solution, None)
-            if not any(found.code == "not-physical" for found in physics):
-                text = f"{one.notice.text}: with this correction the parameters are physically consistent"
-                return one, replace(one.notice, text=text)
+    for trial in trials:
+        if trial.fit is not None and trial.code in _ABSORBED and trial.left < _NO_WORSE:
+            *_, physics = realise(trial.fit.problem, plain, trial.fit.data, trial.fit.solution, None)
+            if not any(remark.code == "not-physical" for remark in physics):
+                text = f"{trial.notice.text}: with this correction the parameters are physically consistent"
+                return trial, replace(trial.notice, text=text)
     return None
 
 
@@ -265,7 +265,7 @@ def _trial(fit: Fit, before: LinearFit) -> Tried:
 
 
 def _least(trials: Sequence[Hypothesis]) -> float:
-    return min((one.left for one in trials), default=1.0)
+    return min((trial.left for trial in trials), default=1.0)
 
 
 def _testable(fit: Fit) -> bool:
@@ -276,11 +276,11 @@ def _testable(fit: Fit) -> bool:
 def _odd(mechanism: Mechanism, notices: Sequence[Notice]) -> bool:
     """Whether dimensions are too large for SI units, or a linear test doubts the description."""
     doubts = ("zero-offset", "dimension-off", "gravity-off", "model-misfit")
-    return bool(large_dimensions(mechanism)) or any(one.code in doubts for one in notices)
+    return bool(large_dimensions(mechanism)) or any(note.code in doubts for note in notices)
 
 
 def _suspicious(estimate: Estimate, notices: Sequence[Notice]) -> bool:
-    if any(one.code == "not-physical" for one in notices):
+    if any(note.code == "not-physical" for note in notices):
         return True
     return any(
         row.error_rms > _BEYOND * row.noise_floor and row.error_percent > _PERCENT
@@ -310,9 +310,11 @@ def _fitted(fit: Fit, mechanism: Mechanism, logs: tuple[Log, ...]) -> LinearFit 
         return None
 
 
-def _is_noise(one: Hypothesis, floors: Mapping[str, float]) -> bool:
+def _is_noise(trial: Hypothesis, floors: Mapping[str, float]) -> bool:
     """Whether a correction explains the residuals: little of them is left, or noise only."""
-    return one.left < _EXPLAINS or all(rms < _NOISE * floors.get(name, 0.0) for name, rms in one.rms.items())
+    return trial.left < _EXPLAINS or all(
+        rms < _NOISE * floors.get(name, 0.0) for name, rms in trial.rms.items()
+    )
 
 
 def _explaining(
@@ -327,11 +329,11 @@ def _explaining(
             decide which.
     """
 
-    def explains(one: Hypothesis) -> bool:
-        doubted = bool(doubts) and one.code in _OF_DESCRIPTION
-        return one.p < SIGNIFICANT and (doubted or _is_noise(one, floors))
+    def explains(trial: Hypothesis) -> bool:
+        doubted = bool(doubts) and trial.code in _OF_DESCRIPTION
+        return trial.p < SIGNIFICANT and (doubted or _is_noise(trial, floors))
 
-    return sorted((one for one in trials if explains(one)), key=lambda one: -one.evidence)
+    return sorted((trial for trial in trials if explains(trial)), key=lambda trial: -trial.evidence)
 
 
 def _named(explaining: Sequence[Hypothesis], percent: float) -> tuple[Hypothesis, Notice] | None:
@@ -344,8 +346,8 @@ def _named(explaining: Sequence[Hypothesis], percent: float) -> tuple[Hypothesis
     if not explaining:
         return None
     best = explaining[0]
-    beside = [one for one in explaining[1:] if one.evidence > best.evidence - _AS_GOOD]
-    others = f"; as well explained by: {', or '.join(one.name for one in beside[:2])}" if beside else ""
+    beside = [trial for trial in explaining[1:] if trial.evidence > best.evidence - _AS_GOOD]
+    others = f"; as well explained by: {', or '.join(trial.name for trial in beside[:2])}" if beside else ""
     text = (
         f"{best.notice.text}: with this correction the residual is {best.percent:.3g} % instead of"
         f" {percent:.3g} %"

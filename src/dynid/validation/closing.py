@@ -50,11 +50,11 @@ def explained(error: InputError, task: Task) -> InputError:
     share, _ = closing(robot, logs)
     if share > _CLOSES:
         return _continued(error, _ELSEWHERE) if _OPEN in error.text else error
-    found = list(_closing_corrections(robot, logs)) or list(_closing_sizes(task))
-    if not found:
+    fixes = list(_closing_corrections(robot, logs)) or list(_closing_sizes(task))
+    if not fixes:
         return error
-    least = min(miss for miss, _ in found)
-    names = [name for miss, name in sorted(found) if miss <= _ALIKE * least + 1e-9]
+    least = min(miss for miss, _ in fixes)
+    names = [name for miss, name in sorted(fixes) if miss <= _ALIKE * least + 1e-9]
     return _continued(error, f"The loops close with: {', or '.join(names[:2])}")
 
 
@@ -64,10 +64,10 @@ def _continued(error: InputError, text: str) -> InputError:
 
 def _closing_corrections(robot: Mechanism, logs: tuple[Log, ...]) -> Iterator[tuple[float, str]]:
     """Corrections that close the loops: what redundant encoders still miss, and the name."""
-    for one in _candidates(robot, logs):
-        share, miss = closing(one.mechanism, one.logs)
+    for candidate in _candidates(robot, logs):
+        share, miss = closing(candidate.mechanism, candidate.logs)
         if share > _CLOSES:
-            yield miss, one.name
+            yield miss, candidate.name
 
 
 def _closing_sizes(task: Task) -> Iterator[tuple[float, str]]:

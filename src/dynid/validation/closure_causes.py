@@ -57,17 +57,17 @@ class _Candidate:
 
 def closure_cause(fit: Fit, notices: Sequence[Notice]) -> ClosureCause | None:
     """The dimension, joint zero or gear ratio that explains a closure misfit; None without one."""
-    if not any(one.code == "loop-misfit" for one in notices):
+    if not any(note.code == "loop-misfit" for note in notices):
         return None
     source = fit.problem.sources[0]
     kinematics = kinematics_along(fit.problem.mechanism, source.motion)
     if not isinstance(kinematics, ClosedKinematics) or not kinematics.redundant:
         return None
-    found = sorted(_candidates(fit.problem.mechanism, kinematics, source.motion), key=lambda one: -one.share)
-    if not found or found[0].share < _EXPLAINS:
+    ranked = sorted(_candidates(fit.problem.mechanism, kinematics, source.motion), key=lambda c: -c.share)
+    if not ranked or ranked[0].share < _EXPLAINS:
         return None
-    best = found[0]
-    beside = [one.name for one in found[1:4] if one.share > best.share - _ALIKE]
+    best = ranked[0]
+    beside = [other.name for other in ranked[1:4] if other.share > best.share - _ALIKE]
     left = 100.0 * float(np.sqrt(max(1.0 - best.share, 0.0)))
     if best.name.startswith("zero"):
         return ClosureCause(DescriptionTest(f"{best.name} off by {best.size:.3g}", left, best.p), ())
@@ -111,7 +111,7 @@ def _judged(name: str, z: Float[Array, "n m"], r: Float[Array, "n m"]) -> _Candi
     whole, zz, zr = float(np.sum(r**2)), float(np.sum(z**2)), float(np.sum(z * r))
     size = -zr / zz
     left = np.sum(z * (r + size * z), axis=1)
-    sums = np.array([float(np.sum(one)) for one in np.array_split(left, _PARTS)])
+    sums = np.array([float(np.sum(part)) for part in np.array_split(left, _PARTS)])
     sigma = float(np.sqrt(np.sum(sums**2) * _PARTS / (_PARTS - 1))) / zz
     p = 2.0 * float(stdtr(_PARTS - 1, -abs(size) / max(sigma, 1e-300)))
     return _Candidate(name, size, zr**2 / max(zz * whole, 1e-300), p)

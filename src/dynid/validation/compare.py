@@ -88,8 +88,8 @@ def compare_friction(
 
 def friction_sets(mechanism: Mechanism) -> tuple[tuple[str, ...], ...]:
     """`FRICTION_SETS` with the rotor inertia and offset that the robot has."""
-    own = {symbol for symbols in mechanism.drive.values() for symbol in symbols}
-    kept = [symbol for symbol in ("Ia", "Off") if symbol in own or not own]
+    present = {symbol for symbols in mechanism.drive.values() for symbol in symbols}
+    kept = [symbol for symbol in ("Ia", "Off") if symbol in present or not present]
     return tuple(_ordered((*kept, *terms)) for terms in FRICTION_SETS)
 
 
@@ -186,24 +186,24 @@ def _candidates(
             place="unloaded",
             remedy="compare ways to fit the robot itself, without `unloaded:`",
         )
-    sets: list[tuple[str, ...] | None] = [None] if drives is None else [_ordered(one) for one in drives]
+    sets: list[tuple[str, ...] | None] = [None] if drives is None else [_ordered(group) for group in drives]
     names = tuple(estimators) or (experiment.estimator,)
     own_model = mechanism.model if experiment.force_sensor is None else "wrench"
     chosen = tuple(models) or (experiment.model or own_model,)
-    found = []
+    candidates = []
     for drive, estimator, model in product(sets, names, chosen):
         # Options belong to the estimator that the experiment names.
         options = experiment.estimator_options if estimator == experiment.estimator else {}
-        own = experiment.changed(estimator=estimator, estimator_options=options, model=model)
-        own = own if drive is None else own.changed(drive=drive)
+        variant = experiment.changed(estimator=estimator, estimator_options=options, model=model)
+        variant = variant if drive is None else variant.changed(drive=drive)
         parts = [
             " ".join(drive or ("no drive terms",)) if drive is not None and len(sets) > 1 else "",
             model if len(chosen) > 1 else "",
             estimator if len(names) > 1 else "",
         ]
         label = ", ".join(part for part in parts if part) or f"{model}, {estimator}"
-        found.append(_Candidate(label, as_asked(mechanism, own), own))
-    return found
+        candidates.append(_Candidate(label, as_asked(mechanism, variant), variant))
+    return candidates
 
 
 def _ordered(symbols: Sequence[str]) -> tuple[str, ...]:
@@ -223,11 +223,11 @@ def _plans(
     candidate: _Candidate, logs: Sequence[Log], known: dict[str, Sequence[MotionPlan]]
 ) -> Sequence[MotionPlan]:
     """Filters and masks as an identification by the candidate's model chooses them; one set a model."""
-    own = candidate.experiment
-    case = task_case(candidate.mechanism, own)
+    settings = candidate.experiment
+    case = task_case(candidate.mechanism, settings)
     if case.plan_kind not in known:
         with single_threaded_blas():
-            known[case.plan_kind] = case.plans(logs, candidate.mechanism, own)
+            known[case.plan_kind] = case.plans(logs, candidate.mechanism, settings)
     return known[case.plan_kind]
 
 
@@ -239,19 +239,19 @@ def _line(
     progress: Progress | None,
 ) -> tuple[Line, Fit | None, str]:
     """Held-out errors of a candidate, and its fit to all data; or what failed, and a remedy."""
-    robot, own = candidate.mechanism, candidate.experiment
-    line = Line(candidate.label, own.model or robot.model, own.estimator, drive_words(robot))
+    robot, settings = candidate.mechanism, candidate.experiment
+    line = Line(candidate.label, settings.model or robot.model, settings.estimator, drive_words(robot))
     try:
-        errors = cross_validate(robot, parts, own, plans, progress)
+        errors = cross_validate(robot, parts, settings, plans, progress)
         with single_threaded_blas():
-            task = Task(robot, tuple(logs), own, plans=plans, progress=progress)
+            task = Task(robot, tuple(logs), settings, plans=plans, progress=progress)
             fit = fit_task(task, refit=True)
         if fit.failure:
             raise NoResultError(fit.failure)
     except InputError as error:
         return replace(line, failed=error.text), None, error.remedy or ""
     except DynidError as error:
-        return replace(line, failed=str(error)), None, _remedy(own)
+        return replace(line, failed=str(error)), None, _remedy(settings)
     total = errors.total
     used = fit.solution if fit.reduced is None else fit.reduced.solution
     line = replace(
@@ -261,7 +261,7 @@ def _line(
         held_out_percent=total.percent,
         effort_percent=None if total.simulated else total.effort_percent,
         by_effort=total.by_effort,
-        folds=tuple(one.percent for one in errors.errors),
+        folds=tuple(fold.percent for fold in errors.errors),
     )
     return line, fit, ""
 
@@ -297,9 +297,9 @@ def _judged(lines: list[Line], solved: Sequence[Fit | None]) -> list[Line]:
         if first.error and line is not first:
             line = replace(line, change_percent=100.0 * ((line.error or 0.0) / first.error - 1.0))
         if _same_rows(fit, reference):
-            own = estimator_named("wls")(fit.seen.system)
+            weighted = estimator_named("wls")(fit.seen.system)
             counts = np.array([group.n_rows for group in fit.seen.system.groups])
-            line = replace(line, bic=bic(own.residual_norms, counts, len(own.chi), worth))
+            line = replace(line, bic=bic(weighted.residual_norms, counts, len(weighted.chi), worth))
             test = _nested(reference, fit, worth)
             line = line if test is None else replace(line, F=test.F, p=test.p)
         judged.append(line)
@@ -316,8 +316,8 @@ def rows_worth_one(fit: Fit) -> float:
 
 
 def _same_rows(fit: Fit, reference: Fit) -> bool:
-    def rows(one: Fit) -> list[tuple[str, str, int]]:
-        return [(group.name, group.log, group.n_rows) for group in one.seen.system.groups]
+    def rows(solved: Fit) -> list[tuple[str, str, int]]:
+        return [(group.name, group.log, group.n_rows) for group in solved.seen.system.groups]
 
     return rows(fit) == rows(reference)
 
@@ -328,11 +328,11 @@ def _nested(small: Fit, large: Fit, worth: float) -> FTest | None:
     within = all(set(symbols) <= set(outer.get(owner, ())) for owner, symbols in inner.items())
     if not within or small is large or small.problem.mechanism.terms != large.problem.mechanism.terms:
         return None
-    one = estimator_named("wls")(small.seen.system)
-    other = solve_weighted(large.seen.system, one.weights)
+    reduced = estimator_named("wls")(small.seen.system)
+    other = solve_weighted(large.seen.system, reduced.weights)
     n_rows = sum(group.n_rows for group in large.seen.system.groups)
-    more = len(other.chi) - len(one.chi)
-    return f_test(one.residual_norm, other.residual_norm, more, n_rows, len(other.chi), worth)
+    more = len(other.chi) - len(reduced.chi)
+    return f_test(reduced.residual_norm, other.residual_norm, more, n_rows, len(other.chi), worth)
 
 
 def _uneven(lines: Sequence[Line], solved: Sequence[Fit | None]) -> list[Notice]:

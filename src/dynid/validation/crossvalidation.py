@@ -52,30 +52,30 @@ def judge(fit: Fit) -> tuple[dict[str, str], str]:
     """
     experiment, problem, validate = fit.experiment, fit.problem, fit.task.held_out
     choices: dict[str, str] = {}
-    found: CrossValidation | None = None
+    folded: CrossValidation | None = None
     count = experiment.cross_validate or (FOLDS if experiment.gate and not validate else None)
     parts = folds(fit.task.logs, count) if count else ()
     if parts:
         plain = experiment.changed(gains=None)
         try:
-            found = cross_validate(fit.task.mechanism, parts, plain, problem.plans, fit.task.progress)
+            folded = cross_validate(fit.task.mechanism, parts, plain, problem.plans, fit.task.progress)
         except NoResultError as error:
             choices["cross-validation"] = f"failed; {error}"
             return choices, f"the gate cannot be evaluated; {error}" if experiment.gate else ""
-        choices["cross-validation"] = found.words
+        choices["cross-validation"] = folded.words
     if experiment.gate is None:
         return choices, ""
     prior = prior_model(problem)
     if validate:
-        own = held_out_error(problem, fit.chi, validate, experiment)
+        after = held_out_error(problem, fit.chi, validate, experiment)
         before = held_out_error(problem, prior, validate, experiment)
         where = ", ".join(log.name for log in validate)
     else:
-        assert found is not None  # noqa: S101 (parts exist where there is no log to validate on)
-        own, before, where = found.total, _over(problem, prior, parts, experiment), "held-out parts"
-    text = f"efforts of {where}: estimate {own.percent:.3g} %, prior model {before.percent:.3g} %"
-    choices["gate"] = f"{'passed' if own.percent < before.percent else 'failed'}; {text}"
-    if own.percent < before.percent:
+        assert folded is not None  # noqa: S101 (parts exist where there is no log to validate on)
+        after, before, where = folded.total, _over(problem, prior, parts, experiment), "held-out parts"
+    text = f"efforts of {where}: estimate {after.percent:.3g} %, prior model {before.percent:.3g} %"
+    choices["gate"] = f"{'passed' if after.percent < before.percent else 'failed'}; {text}"
+    if after.percent < before.percent:
         return choices, ""
     return choices, f"the estimate predicts no better than the prior model; {text}"
 
@@ -184,15 +184,15 @@ class CrossValidation:
     @property
     def total(self) -> HeldOut:
         """All folds together."""
-        found = self.errors[0]
-        for one in self.errors[1:]:
-            found = found + one
-        return found
+        whole = self.errors[0]
+        for fold in self.errors[1:]:
+            whole = whole + fold
+        return whole
 
     @property
     def words(self) -> str:
         """In one line."""
-        each = [one.percent for one in self.errors]
+        each = [fold.percent for fold in self.errors]
         spread = f" ({min(each):.3g} to {max(each):.3g})" if len(each) > 1 else ""
         how = self.folds[0] if len(each) == 1 else f"{len(each)} folds"
         total = self.total
@@ -221,8 +221,8 @@ def cross_validate(
     errors = []
     for fold in parts:
         with single_threaded_blas():
-            own, others = ([plans[i] for i in of] for of in (fold.fitted_of, fold.held_out_of))
-            task = Task(mechanism, tuple(fold.fitted), experiment, plans=own, progress=progress)
+            fit_plans, others = ([plans[i] for i in of] for of in (fold.fitted_of, fold.held_out_of))
+            task = Task(mechanism, tuple(fold.fitted), experiment, plans=fit_plans, progress=progress)
             fit = fit_task(task, refit=True)
             if fit.failure:
                 raise NoResultError(f"{fold.name}: {fit.failure}")

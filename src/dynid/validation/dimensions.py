@@ -56,8 +56,8 @@ def other_size(mechanism: Mechanism, logs: tuple[Log, ...], name: str, value: fl
     robot = resized(mechanism, {name: value})
     if robot is None:
         return None
-    found = notice("dimension-off", name=name, value=value, described=mechanism.geometry[name])
-    return Hypothesis(found, robot, logs, f"dimension {name} = {value:.4g} (length or angle)", fitted=1)
+    remark = notice("dimension-off", name=name, value=value, described=mechanism.geometry[name])
+    return Hypothesis(remark, robot, logs, f"dimension {name} = {value:.4g} (length or angle)", fitted=1)
 
 
 def doubted(mechanism: Mechanism, tests: Sequence[ResidualTest]) -> list[ResidualTest]:
@@ -66,11 +66,13 @@ def doubted(mechanism: Mechanism, tests: Sequence[ResidualTest]) -> list[Residua
     Dimensions that are too large for SI units have another unit, not another size.
     """
     large = large_dimensions(mechanism)
-    zeros = [one for one in tests if one.test == "zero" and one.p_value < _DOUBTED]
+    zeros = [result for result in tests if result.test == "zero" and result.p_value < _DOUBTED]
     sizes = [
-        one for one in tests if one.test == "dimension" and one.p_value < _DOUBTED and one.about not in large
+        result
+        for result in tests
+        if result.test == "dimension" and result.p_value < _DOUBTED and result.about not in large
     ]
-    return sorted([*zeros, *sizes], key=lambda one: -one.explains)[:_MOST_DOUBTED]
+    return sorted([*zeros, *sizes], key=lambda result: -result.explains)[:_MOST_DOUBTED]
 
 
 _AtSize = Callable[[float], Hypothesis | None]
@@ -97,8 +99,8 @@ def best_size(
     trials: list[Hypothesis] = []
 
     def likely(at: float) -> float:
-        one = at_size(at)
-        fitted = [] if one is None else tried(one)
+        candidate = at_size(at)
+        fitted = [] if candidate is None else tried(candidate)
         trials.extend(fitted)
         return fitted[0].likely if fitted else -np.inf
 
@@ -110,4 +112,4 @@ def best_size(
     bend = 2.0 * a - b
     top = 1.0 + 0.5 * b / bend if bend > 0.0 else _LONGEST
     likely(step * float(np.clip(top, -_LONGEST, _LONGEST)))
-    return [max(trials, key=lambda one: one.likely)]
+    return [max(trials, key=lambda trial: trial.likely)]

@@ -75,12 +75,12 @@ def validate_result(
     return tuple(_judged(one, fitted) for one in found), shown
 
 
-def _judged(found: Validation, fitted: float) -> Validation:
+def _judged(validation: Validation, fitted: float) -> Validation:
     """With a warning where a log is predicted far worse than the fit."""
-    if not found.poor(fitted):
-        return found
-    poor = notice("poor-prediction", percent=found.residual_percent, fitted=fitted)
-    return replace(found, warnings=(*found.warnings, poor))
+    if not validation.poor(fitted):
+        return validation
+    poor = notice("poor-prediction", percent=validation.residual_percent, fitted=fitted)
+    return replace(validation, warnings=(*validation.warnings, poor))
 
 
 def held_out_problem(problem: Problem, held_out: Sequence[Log], experiment: Experiment) -> Problem | None:
@@ -115,12 +115,12 @@ def predict_held_out(
     used = {
         log.sha256
         for log in problem.logs
-        if log.sha256 and any(log.sha256 == one.sha256 and not disjoint(log, one) for one in held.logs)
+        if log.sha256 and any(log.sha256 == item.sha256 and not disjoint(log, item) for item in held.logs)
     }
-    found, shown = predict(held, chi, used | unloaded_logs(experiment))
+    checked, shown = predict(held, chi, used | unloaded_logs(experiment))
     fresh = [not any(same_samples(log, other) for other in problem.logs) for log in held.logs]
     return tuple(
-        replace(v, independent=v.independent and f) for v, f in zip(found, fresh, strict=True)
+        replace(v, independent=v.independent and f) for v, f in zip(checked, fresh, strict=True)
     ), shown
 
 
@@ -131,14 +131,14 @@ def held_out_plans(problem: Problem, logs: Sequence[Log], experiment: Experiment
 
 def predict(problem: Problem, chi: Float[Array, "p"], used: Collection[str | None]) -> Predicted:
     """Predict every log of a problem; those whose hash is in `used` are marked as not independent."""
-    found: list[Validation] = []
+    checked: list[Validation] = []
     shown: list[Signals] = []
     predicted = problem.by_efforts(chi)
     sources = problem.with_load_parameters(chi).sources
     for source, efforts, rows, log in zip(sources, predicted, problem.filters, problem.logs, strict=True):
         filtered = predict_rows(source, rows, chi, validation=True)
         free = not problem.case.logs_efforts
-        runs = problem.case.runs(problem, len(found), chi, filtered.runs)
+        runs = problem.case.runs(problem, len(checked), chi, filtered.runs)
         logged = filtered if free else predict_rows(efforts, unfiltered(log.dt), chi, validation=True)
         if not filtered.count.any():
             raise InputError(
@@ -150,23 +150,23 @@ def predict(problem: Problem, chi: Float[Array, "p"], used: Collection[str | Non
         independent = log.sha256 is None or log.sha256 not in used
         off = float("nan") if free else logged.percent
         notices = (*log.notices, *source.notices)
-        found.append(Validation(log.name, independent, filtered.percent, off, groups, notices, runs))
+        checked.append(Validation(log.name, independent, filtered.percent, off, groups, notices, runs))
         shown.append(_with_tension(problem, source, rows, chi, filtered.signals))
-    return tuple(found), tuple(shown)
+    return tuple(checked), tuple(shown)
 
 
-def _groups(problem: Problem, found: Prediction, directions: Directions) -> tuple[GroupFit, ...]:
+def _groups(problem: Problem, prediction: Prediction, directions: Directions) -> tuple[GroupFit, ...]:
     """Every effort on its own; of tables forces and moments of each body, as in the fit.
 
     A row with several motors is not one effort: its name shows this.
     """
     if not problem.case.is_series:
-        return found.groups(directions.group_names)
+        return prediction.groups(directions.group_names)
     felt = np.count_nonzero(directions.effort_map, axis=1)
     shared = {name for name, count in zip(directions.names, felt.tolist(), strict=True) if count > 1}
     return tuple(
         replace(group, name=f"J_a^T tau along {group.name}") if group.name in shared else group
-        for group in found.groups()
+        for group in prediction.groups()
     )
 
 

@@ -73,17 +73,17 @@ def other_gravity(
     axes = [sign * size * np.eye(3)[k] for k in range(3) for sign in (-1.0, 1.0)]
     other = [axis for axis in axes if not np.allclose(axis, g) and not np.allclose(axis, -g)]
     tilted = [np.array(test.vector) for test in tests if test.vector]
-    for one in [*tilted, -g, *other] if np.any(g) else [*tilted, *other]:
-        vector = ", ".join(f"{x:.3g}" for x in one + 0.0)
-        turned = "upside down" if np.allclose(one, -g) else "along another axis"
-        if any(one is found for found in tilted):
-            turned = f"rotated by {_degrees_between(g, one):.3g} degrees"
+    for pull in [*tilted, -g, *other] if np.any(g) else [*tilted, *other]:
+        vector = ", ".join(f"{x:.3g}" for x in pull + 0.0)
+        turned = "upside down" if np.allclose(pull, -g) else "along another axis"
+        if any(pull is tilt for tilt in tilted):
+            turned = f"rotated by {_degrees_between(g, pull):.3g} degrees"
         yield Hypothesis(
             notice("gravity-off", "turned", turned=turned, vector=vector),
-            replace(mechanism, gravity=one),
+            replace(mechanism, gravity=pull),
             logs,
             f"gravity [{vector}]",
-            fitted=3 if any(one is found for found in tilted) else 0,
+            fitted=3 if any(pull is tilt for tilt in tilted) else 0,
         )
 
 
@@ -138,7 +138,7 @@ def _declared(log: Log) -> str:
 
 def _carrier(mechanism: Mechanism) -> str | None:
     """The body that carries payloads: that of the declared ones, else the last of a tree."""
-    declared = [one.body for one in mechanism.payloads.values()]
+    declared = [payload.body for payload in mechanism.payloads.values()]
     if declared:
         return declared[0]
     return mechanism.joints[-1].child if not mechanism.is_closed and mechanism.joints else None
@@ -150,10 +150,10 @@ def position_units(mechanism: Mechanism, logs: tuple[Log, ...]) -> Iterator[Hypo
     angle = np.array([_is_angle(mechanism, name) for name in names])
     length = np.array([name in joints and joints[name].kind is JointKind.PRISMATIC for name in names])
     sweep = np.max([np.ptp(log.q[log.valid], axis=0) for log in logs if log.valid.any()], axis=0, initial=0.0)
-    for own, factor, unit in ((angle, np.pi / 180.0, "deg"), (length, 1e-3, "mm")):
+    for mask, factor, unit in ((angle, np.pi / 180.0, "deg"), (length, 1e-3, "mm")):
         # In degrees a motion of a tenth of a radian already sweeps as much.
-        if own.any() and np.max(sweep[own]) > _LEAST_SWEEP[unit]:
-            scale = np.where(own, factor, 1.0)
+        if mask.any() and np.max(sweep[mask]) > _LEAST_SWEEP[unit]:
+            scale = np.where(mask, factor, 1.0)
             yield Hypothesis(
                 notice("position-unit", unit=unit),
                 mechanism,
@@ -165,8 +165,8 @@ def position_units(mechanism: Mechanism, logs: tuple[Log, ...]) -> Iterator[Hypo
 def drive_friction(mechanism: Mechanism, logs: tuple[Log, ...]) -> Iterator[Hypothesis]:
     """Friction that most robots have and this description lacks."""
     owners = list(mechanism.drive) or [actuator.name for actuator in mechanism.actuators]
-    given = {symbol for own in mechanism.drive.values() for symbol in own}
-    missing = [symbols[0] for symbols in _FRICTION if not any(one.startswith(symbols) for one in given)]
+    given = {symbol for terms in mechanism.drive.values() for symbol in terms}
+    missing = [symbols[0] for symbols in _FRICTION if not any(term.startswith(symbols) for term in given)]
     if missing:
         full = {name: tuple(dict.fromkeys((*mechanism.drive.get(name, ()), *missing))) for name in owners}
         yield Hypothesis(
@@ -181,7 +181,7 @@ def passive_friction(mechanism: Mechanism, logs: tuple[Log, ...]) -> Iterator[Hy
     """Friction of the joints of a closed robot that no motor drives."""
     if not mechanism.is_closed:
         return
-    bound = {coupling.joint for coupling in mechanism.couplings} | {one.name for one in mechanism.swivels}
+    bound = {coupling.joint for coupling in mechanism.couplings} | {pivot.name for pivot in mechanism.swivels}
     driven = {name for actuator in mechanism.actuators for name in actuator.on}
     names = [
         joint.name
@@ -222,11 +222,11 @@ def delays(
         if test.test != "delay" or not test.warned:
             continue
         columns = _efforts(mechanism, test.about)
-        who = "the efforts are" if test.about == ALL else f"the effort of '{test.about}' is"
+        subject = "the efforts are" if test.about == ALL else f"the effort of '{test.about}' is"
         late = "later" if test.value > 0 else "earlier"
         entry = delay_entry({test.about: test.value})
         yield Hypothesis(
-            notice("delay", "confirmed", who=who, size=1e3 * abs(test.value), late=late, entry=entry),
+            notice("delay", "confirmed", who=subject, size=1e3 * abs(test.value), late=late, entry=entry),
             mechanism,
             tuple(_shifted(log, columns, test.value) for log in logs),
             f"delay of {test.about}",

@@ -36,8 +36,8 @@ _UNKNOWN = ("not-excited", "weak-parameters", "rank-undecided")
 def missing_for(purpose: str, estimate: Estimate) -> Iterator[Notice]:
     """What a result lacks for its purpose, beyond the errors of the joints: reasons that it is bad."""
     for text, remedy in _ASKED.get(purpose, _nothing)(estimate):
-        found = notice("purpose-not-met", purpose=purpose, found=text, remedy=remedy)
-        yield at_level(found, "bad")
+        remark = notice("purpose-not-met", purpose=purpose, found=text, remedy=remedy)
+        yield at_level(remark, "bad")
 
 
 def _nothing(estimate: Estimate) -> Iterator[tuple[str, str]]:
@@ -45,7 +45,7 @@ def _nothing(estimate: Estimate) -> Iterator[tuple[str, str]]:
 
 
 def _simulation(estimate: Estimate) -> Iterator[tuple[str, str]]:
-    codes = {one.code for one in estimate.warnings}
+    codes = {warning.code for warning in estimate.warnings}
     if codes & set(_IMPOSSIBLE):
         yield "a simulation needs physically consistent parameters", "use `estimator: consistent`"
     if codes & set(_UNKNOWN):
@@ -56,10 +56,10 @@ def _simulation(estimate: Estimate) -> Iterator[tuple[str, str]]:
 
 
 def _payload(estimate: Estimate) -> Iterator[tuple[str, str]]:
-    loads = [one for one in estimate.parameters if one.name.startswith("M_") and _is_load(estimate, one.name)]
+    loads = [p for p in estimate.parameters if p.name.startswith("M_") and _is_load(estimate, p.name)]
     if not loads:
         yield "no payload was identified", "declare the payload of a log: `payload:` in its entry"
-    by_name = {one.name: one for one in estimate.parameters}
+    by_name = {p.name: p for p in estimate.parameters}
     for mass in loads:
         half = _half(mass.ci95)
         if half > _MASS_PERCENT / 100.0 * abs(mass.value):
@@ -69,34 +69,34 @@ def _payload(estimate: Estimate) -> Iterator[tuple[str, str]]:
             yield text, "excite the payload more, or weigh it and declare its mass"
         body = mass.name.removeprefix("M_")
         moments = [by_name.get(f"{symbol}_{body}") for symbol in ("MX", "MY", "MZ")]
-        wide = [one for one in moments if one is not None and _half(one.ci95) > _COM_METRES * abs(mass.value)]
+        wide = [p for p in moments if p is not None and _half(p.ci95) > _COM_METRES * abs(mass.value)]
         if wide:
-            names = ", ".join(one.name for one in wide)
+            names = ", ".join(p.name for p in wide)
             text = f"{names}: the centre of mass is not known within {1e3 * _COM_METRES:.0f} mm"
             yield text, "turn the payload into other directions of gravity"
 
 
 def _collision(estimate: Estimate) -> Iterator[tuple[str, str]]:
     noisy = [
-        one
-        for one in estimate.verdict.joints
-        if one.error_rms > _FLOOR_TIMES * one.noise_floor and one.error_percent > _BIAS_PERCENT
+        row
+        for row in estimate.verdict.joints
+        if row.error_rms > _FLOOR_TIMES * row.noise_floor and row.error_percent > _BIAS_PERCENT
     ]
     if noisy:
         names = ", ".join(
-            f"{one.name} ({one.error_rms:.2g} {one.unit}, noise {one.noise_floor:.2g})" for one in noisy[:3]
+            f"{row.name} ({row.error_rms:.2g} {row.unit}, noise {row.noise_floor:.2g})" for row in noisy[:3]
         )
         yield (
             f"the residual is far above the noise floor: {names}",
             "add friction terms, and check delay and filters; thresholds would have to be as large",
         )
     biased = [
-        one
-        for one in estimate.verdict.joints
-        if one.bias is not None and 100.0 * abs(one.bias) > _BIAS_PERCENT * one.peak > 0.0
+        row
+        for row in estimate.verdict.joints
+        if row.bias is not None and 100.0 * abs(row.bias) > _BIAS_PERCENT * row.peak > 0.0
     ]
     if biased:
-        names = ", ".join(f"{one.name} ({one.bias:.2g} {one.unit})" for one in biased[:3])
+        names = ", ".join(f"{row.name} ({row.bias:.2g} {row.unit})" for row in biased[:3])
         yield f"the residual has a bias: {names}", "check offsets of the efforts, and payload and tool"
 
 

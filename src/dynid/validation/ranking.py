@@ -56,7 +56,13 @@ def comparison_with(before: LinearFit) -> Callable[[Hypothesis, LinearFit], Hypo
     Args:
         before: The fit of the description as it is. The blocks of its rows are the parts of the test.
     """
-    places = sorted({(one.log, *place) for one in before.data.source.groups for place in one.places})
+    places = sorted(
+        {
+            (block_group.log, *place)
+            for block_group in before.data.source.groups
+            for place in block_group.places
+        }
+    )
     count = min(PARTS, len(places))
     parts = {place: k * count // len(places) for k, place in enumerate(places)}
     described, norm, _ = _residuals(before)
@@ -89,12 +95,12 @@ def comparison_with(before: LinearFit) -> Callable[[Hypothesis, LinearFit], Hypo
 
 def among_their_kind(trials: Sequence[Hypothesis], tests: Sequence[ResidualTest]) -> list[Hypothesis]:
     """Corrections with less evidence the more there are of their kind, linear tests included."""
-    counts = {code: sum(one.code == code for one in trials) for code in {one.code for one in trials}}
+    counts = {code: sum(trial.code == code for trial in trials) for code in {trial.code for trial in trials}}
     for test, code in (("zero", "zero-offset"), ("dimension", "dimension-off")):
-        counts[code] = max(counts.get(code, 0), sum(one.test == test for one in tests))
+        counts[code] = max(counts.get(code, 0), sum(result.test == test for result in tests))
     return [
-        replace(one, evidence=max(one.evidence - float(np.log(max(counts[one.code], 1))), 0.0))
-        for one in trials
+        replace(trial, evidence=max(trial.evidence - float(np.log(max(counts[trial.code], 1))), 0.0))
+        for trial in trials
     ]
 
 
@@ -107,8 +113,8 @@ def _residuals(fit: LinearFit) -> tuple[dict[str, float], dict[str, float], floa
     """Rms of the residual and of the measured side of each effort, in its unit, and their ratio [%]."""
     sums: dict[str, tuple[float, float, int]] = {}
     for group in fit.data.source.groups:
-        own = fit.chi[group.columns]
-        left = sum(float(np.sum((block.Y - block.W @ own) ** 2)) for block in group.blocks)
+        x = fit.chi[group.columns]
+        left = sum(float(np.sum((block.Y - block.W @ x) ** 2)) for block in group.blocks)
         whole = sum(float(np.sum(block.Y**2)) for block in group.blocks)
         before = sums.get(group.name, (0.0, 0.0, 0))
         sums[group.name] = (before[0] + left, before[1] + whole, before[2] + group.n_rows)
@@ -126,11 +132,11 @@ def _dependence(fit: LinearFit, rms: Mapping[str, float], parts: Mapping[_Place,
     counts = np.zeros(PARTS)
     for group in fit.data.source.groups:
         scale = 1.0 / max(rms.get(group.name, 0.0), 1e-300)
-        own, S = fit.chi[group.columns], fit.data.S[group.columns]
+        estimate, S = fit.chi[group.columns], fit.data.S[group.columns]
         for place, block in zip(group.places, group.blocks, strict=True):
             part = parts.get((group.log, *place))
             if part is not None:
-                rows[part].append(scale * np.column_stack([block.W @ S, block.Y - block.W @ own]))
+                rows[part].append(scale * np.column_stack([block.W @ S, block.Y - block.W @ estimate]))
                 counts[part] += block.n_rows
     pieces = [triangle(np.concatenate(part)) for part in rows if part]
     whole = triangle(np.concatenate(pieces))
@@ -177,13 +183,13 @@ def ranked(
         tests: Linear tests of the residuals; those of the description that were not fitted are listed too.
         explaining: Those of the trials that explain the residuals, in this order.
     """
-    best = [DescriptionTest(one.name, one.percent, one.p) for one in explaining]
+    best = [DescriptionTest(trial.name, trial.percent, trial.p) for trial in explaining]
     other = [
-        DescriptionTest(one.name, one.percent, one.p)
-        for one in trials
-        if not any(one is first for first in explaining)
+        DescriptionTest(trial.name, trial.percent, trial.p)
+        for trial in trials
+        if not any(trial is first for first in explaining)
     ]
-    tried = {one.code for one in trials}
+    tried = {trial.code for trial in trials}
     for test in tests:
         if test.test not in _NAMES or (test.test == "gravity" and "gravity-off" in tried):
             continue
@@ -193,7 +199,7 @@ def ranked(
             entry = DescriptionTest(name, described * left, test.p_value)
             (best if test.warned else other).append(entry)
     plain = DescriptionTest(AS_DESCRIBED, described, 1.0)
-    return (*best, plain, *sorted(other, key=lambda one: one.p))[:_MOST_LISTED]
+    return (*best, plain, *sorted(other, key=lambda row: row.p))[:_MOST_LISTED]
 
 
 def _bare(name: str) -> str:

@@ -41,26 +41,26 @@ def compare_results(
     """
     if len(results) < 2:
         raise InputError("only one result is given", remedy="give two or more to compare")
-    found = [one if isinstance(one, Estimate) else read_result(os.fspath(one)) for one in results]
-    labels = _labels(results, found)
+    read = [item if isinstance(item, Estimate) else read_result(os.fspath(item)) for item in results]
+    labels = _labels(results, read)
     lines, notices = [], []
-    for label, result, estimate in zip(labels, results, found, strict=True):
+    for label, result, estimate in zip(labels, results, read, strict=True):
         checked = estimate.validation
         if logs:
             checked = validate_result(result if isinstance(result, Estimate) else estimate, logs, robot)[0]
-        reused = [one.log for one in checked if not one.independent]
+        reused = [check.log for check in checked if not check.independent]
         if reused:
             names = ", ".join(reused)
             notices.append(notice("validation-not-independent", "compared", label=label, names=names))
         lines.append(_line(label, estimate, checked))
-    apart = _apart(found, own=not logs)
+    apart = _apart(read, own=not logs)
     lines, notices = lines if apart else _changed(lines), notices + apart
     chosen, words = ("", "") if notices else recommend(lines)
     if not chosen and not notices:
         words = "no result has been validated on other logs: give some with --log"
     how = f"predicting {', '.join(map(_log_name, logs))}" if logs else "validations stored in the results"
-    parameters = (*side_by_side(found), *mass_by_payload(found))
-    robots = ", ".join(dict.fromkeys(estimate.robot for estimate in found))
+    parameters = (*side_by_side(read), *mass_by_payload(read))
+    robots = ", ".join(dict.fromkeys(estimate.robot for estimate in read))
     return Comparison(f"{robots}: results", how, tuple(lines), chosen, words, parameters, tuple(notices))
 
 
@@ -75,40 +75,40 @@ def _changed(lines: list[Line]) -> list[Line]:
     ]
 
 
-def _apart(found: Sequence[Estimate], own: bool) -> list[Notice]:
+def _apart(estimates: Sequence[Estimate], own: bool) -> list[Notice]:
     """Why stored errors of results cannot be compared: different robots, or different logs."""
-    robots = list(dict.fromkeys(estimate.robot for estimate in found))
+    robots = list(dict.fromkeys(estimate.robot for estimate in estimates))
     if own and len(robots) > 1:
         return [notice("robots-differ", names=", ".join(robots))]
-    if own and len({tuple(one.log for one in estimate.validation) for estimate in found}) > 1:
+    if own and len({tuple(check.log for check in estimate.validation) for estimate in estimates}) > 1:
         return [notice("logs-differ")]
     return []
 
 
 def side_by_side(found: Sequence[Estimate]) -> tuple[ParameterLine, ...]:
     """Every parameter of any of the estimates, in the order of their first mention."""
-    listed = [{one.name: one for one in estimate.parameters} for estimate in found]
-    names = dict.fromkeys(name for one in listed for name in one)
+    listed = [{entry.name: entry for entry in estimate.parameters} for estimate in found]
+    names = dict.fromkeys(name for table in listed for name in table)
     lines = []
     for name in names:
-        own = [one.get(name) for one in listed]
-        known = [one for one in own if one is not None and one.sigma]
+        entries = [table.get(name) for table in listed]
+        known = [entry for entry in entries if entry is not None and entry.sigma]
         pairs = list(combinations(known, 2))
         differences = [_compared(a, b).distance for a, b in pairs]
         chances = [_chance(z, a, b) for z, (a, b) in zip(differences, pairs, strict=True)]
-        unit = next(one.unit for one in own if one is not None)
-        values = tuple(None if one is None else one.value for one in own)
-        sigmas = tuple(None if one is None else one.sigma for one in own)
+        unit = next(entry.unit for entry in entries if entry is not None)
+        values = tuple(None if entry is None else entry.value for entry in entries)
+        sigmas = tuple(None if entry is None else entry.sigma for entry in entries)
         p = min(1.0, len(pairs) * min(chances)) if pairs else None
         lines.append(ParameterLine(name, unit, values, sigmas, max(differences, default=None), p))
     return tuple(lines)
 
 
-def _chance(z: float, one: ParameterEstimate, other: ParameterEstimate) -> float:
+def _chance(z: float, first: ParameterEstimate, other: ParameterEstimate) -> float:
     """Probability of a larger difference of equal parameters; the less well known sigma counts."""
     from scipy.special import stdtr
 
-    dof = min(np.inf if a.dof is None else a.dof for a in (one, other))
+    dof = min(np.inf if a.dof is None else a.dof for a in (first, other))
     return float(2.0 * stdtr(dof, -z))
 
 
@@ -117,7 +117,7 @@ def mass_by_payload(found: Sequence[Estimate]) -> tuple[ParameterLine, ...]:
 
     Nothing without such a pair. The line is in the column of the loaded result.
     """
-    loads = [{name for load in recorded_loads(one.provenance) for name in load} for one in found]
+    loads = [{name for load in recorded_loads(item.provenance) for name in load} for item in found]
     loaded = [i for i, names in enumerate(loads) if len(names) == 1]
     if len(found) != 2 or len(loaded) != 1 or any(loads[1 - loaded[0]]):
         return ()
@@ -125,12 +125,12 @@ def mass_by_payload(found: Sequence[Estimate]) -> tuple[ParameterLine, ...]:
     payload = experiment_of(estimate.provenance.get("options", {}), name).payloads.get(name)
     if payload is None or not {"M", "MX", "MY", "MZ"} <= set(payload.known) or not payload.known["M"]:
         return ()
-    names = set.intersection(*({p.name.removesuffix("_R") for p in one.parameters} for one in found))
+    names = set.intersection(*({p.name.removesuffix("_R") for p in item.parameters} for item in found))
     if not {f"{symbol}/M_{payload.body}" for symbol in ("MX", "MY", "MZ")} <= names:
         return ()
     mass = payload.known["M"]
-    own = np.array([payload.known[symbol] for symbol in ("MX", "MY", "MZ")]) / mass
-    com = payload.frame.R @ own + payload.frame.p
+    offset = np.array([payload.known[symbol] for symbol in ("MX", "MY", "MZ")]) / mass
+    com = payload.frame.R @ offset + payload.frame.p
     weighed = payload_mass(bare, estimate, mass, com.tolist(), payload.body)
     values = tuple(weighed.value if i == loaded[0] else None for i in range(2))
     sigmas = tuple(weighed.sigma if i == loaded[0] else None for i in range(2))
@@ -152,11 +152,13 @@ def _line(label: str, estimate: Estimate, checked: Sequence[Validation]) -> Line
         effort_percent=_pooled(checked) if simulated is None else None,
         by_effort={
             group.name: group.residual_percent
-            for one in checked[:1]
-            for group in one.groups
+            for check in checked[:1]
+            for group in check.groups
             if not np.isnan(group.residual_percent)
         },
-        folds=tuple(one.effort_percent if simulated is None else _simulated([one]) or 0.0 for one in checked),
+        folds=tuple(
+            check.effort_percent if simulated is None else _simulated([check]) or 0.0 for check in checked
+        ),
     )
 
 
@@ -164,7 +166,7 @@ def _simulated(checked: Sequence[Validation]) -> float | None:
     """What simulations miss of the motion of all runs, in %; None where nothing was simulated."""
     parts = []
     for kind in ("position_rms", "angle_rms"):
-        pairs = [(getattr(run, kind), getattr(run, f"motion_{kind}")) for one in checked for run in one.runs]
+        pairs = [(getattr(run, kind), getattr(run, f"motion_{kind}")) for val in checked for run in val.runs]
         known = [(missed, moved) for missed, moved in pairs if missed is not None and moved]
         if known:
             parts.append(sum(missed**2 for missed, _ in known) / sum(moved**2 for _, moved in known))
@@ -173,7 +175,7 @@ def _simulated(checked: Sequence[Validation]) -> float | None:
 
 def _pooled(checked: Sequence[Validation]) -> float | None:
     """Error over all logs: sums of squares, as the groups of each hold them."""
-    groups = [group for one in checked for group in one.groups]
+    groups = [group for val in checked for group in val.groups]
     if not groups:
         return None
     residual = sum(group.rms**2 * group.n_rows for group in groups)
@@ -191,10 +193,10 @@ def _log_name(source: LogSource) -> str:
     return Path(source).name if isinstance(source, str | os.PathLike) else "log"
 
 
-def _labels(results: Sequence[object], found: Sequence[Estimate]) -> list[str]:
+def _labels(results: Sequence[object], estimates: Sequence[Estimate]) -> list[str]:
     """Names of the folders; what several share gets a number."""
     names = []
-    for result, estimate in zip(results, found, strict=True):
+    for result, estimate in zip(results, estimates, strict=True):
         if isinstance(result, Estimate):
             names.append(f"{estimate.model}, {estimate.estimator}")
             continue
@@ -257,7 +259,7 @@ def _centre(estimate: Estimate, body: str) -> tuple[Float[Array, "3"], Float[Arr
     """Centre of mass and its covariance, in [m]."""
     names = [f"{symbol}/M_{body}" for symbol in ("MX", "MY", "MZ")]
     # A payload that is always mounted is grouped into its carrier, which the name may show.
-    listed = [one.name.removesuffix("_R") for one in estimate.parameters if one.sigma is not None]
+    listed = [entry.name.removesuffix("_R") for entry in estimate.parameters if entry.sigma is not None]
     missing = [name for name in names if name not in listed]
     if missing:
         raise InputError(
@@ -265,7 +267,7 @@ def _centre(estimate: Estimate, body: str) -> tuple[Float[Array, "3"], Float[Arr
             remedy="identify with model: internal, all three coordinates of the centre of mass",
         )
     at = [listed.index(name) for name in names]
-    values = [one.value for one in estimate.parameters if one.sigma is not None]
+    values = [entry.value for entry in estimate.parameters if entry.sigma is not None]
     return np.array([values[k] for k in at]), estimate.covariance[np.ix_(at, at)]
 
 
@@ -295,23 +297,23 @@ def agreement(reference: Estimate, other: Estimate) -> tuple[Agreement, ...]:
         reference: Whose values divide, in the paper the result from free coordinates.
         other: With parameters of the same names; those that only one has are left out.
     """
-    theirs = {one.name: one for one in other.parameters if one.essential}
+    theirs = {entry.name: entry for entry in other.parameters if entry.essential}
     return tuple(
-        _compared(one, theirs[one.name])
-        for one in reference.parameters
-        if one.essential and one.name in theirs and one.value != 0.0
+        _compared(entry, theirs[entry.name])
+        for entry in reference.parameters
+        if entry.essential and entry.name in theirs and entry.value != 0.0
     )
 
 
-def _compared(one: ParameterEstimate, other: ParameterEstimate) -> Agreement:
-    change = abs(other.value - one.value)
-    sigma = float(np.hypot(one.sigma or 0.0, other.sigma or 0.0))
+def _compared(first: ParameterEstimate, other: ParameterEstimate) -> Agreement:
+    change = abs(other.value - first.value)
+    sigma = float(np.hypot(first.sigma or 0.0, other.sigma or 0.0))
     return Agreement(
-        name=one.name,
-        unit=one.unit,
-        reference=one.value,
+        name=first.name,
+        unit=first.unit,
+        reference=first.value,
         other=other.value,
-        change_percent=100.0 * change / abs(one.value),
-        sigma_percent=100.0 * (one.sigma or 0.0) / abs(one.value),
+        change_percent=100.0 * change / abs(first.value),
+        sigma_percent=100.0 * (first.sigma or 0.0) / abs(first.value),
         distance=change / sigma if sigma > 0 else float("inf"),
     )

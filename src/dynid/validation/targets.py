@@ -54,14 +54,14 @@ def compare_targets(
         raise InputError(
             "an experiment file names its own robot and logs", remedy="leave --log and --robot out"
         )
-    found = []
+    compared = []
     for path in experiments:
         experiment = read_experiment(path)
-        own = [*drives, *(friction_sets(load_robot(experiment.robot)) if friction else ())]
-        found.append(
+        drive_sets = [*drives, *(friction_sets(load_robot(experiment.robot)) if friction else ())]
+        compared.append(
             compare_experiment(
                 experiment,
-                drives=own or None,
+                drives=drive_sets or None,
                 estimators=estimators,
                 models=models,
                 folds=folds,
@@ -69,7 +69,7 @@ def compare_targets(
                 progress=progress,
             )
         )
-    return found[0] if len(found) == 1 else _joined(experiments, found)
+    return compared[0] if len(compared) == 1 else _joined(experiments, compared)
 
 
 def _experiments(targets: Sequence[Path]) -> list[Path]:
@@ -90,12 +90,12 @@ def _experiments(targets: Sequence[Path]) -> list[Path]:
     return experiments
 
 
-def _joined(files: Sequence[Path], found: Sequence[Comparison]) -> Comparison:
+def _joined(files: Sequence[Path], parts: Sequence[Comparison]) -> Comparison:
     """The lines of several experiments in one table; F and BIC hold within an experiment only."""
     lines = []
-    for file, one in zip(files, found, strict=True):
-        for line in one.lines:
-            label = file.stem if len(one.lines) == 1 else f"{file.stem}: {line.label}"
+    for file, part in zip(files, parts, strict=True):
+        for line in part.lines:
+            label = file.stem if len(part.lines) == 1 else f"{file.stem}: {line.label}"
             lines.append(replace(line, label=label, F=None, p=None, bic=None, change_percent=None))
     first = lines[0].error
     lines = [lines[0]] + [
@@ -103,5 +103,5 @@ def _joined(files: Sequence[Path], found: Sequence[Comparison]) -> Comparison:
         for line in lines[1:]
     ]
     chosen, words = recommend(lines)
-    notices = [*(warned for one in found for warned in one.warnings), notice("experiments-differ")]
-    return Comparison("experiments", found[0].held_out, tuple(lines), chosen, words, (), tuple(notices))
+    notices = [*(warned for part in parts for warned in part.warnings), notice("experiments-differ")]
+    return Comparison("experiments", parts[0].held_out, tuple(lines), chosen, words, (), tuple(notices))

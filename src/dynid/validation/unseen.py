@@ -73,15 +73,15 @@ def unseen_errors(fit: Fit, signals: Sequence[Signals], validation: Sequence[Val
         signals: Of the logs of the fit, then of the validation logs.
         validation: Of the validation logs, in the same order.
     """
-    fitted = [one for one in signals if not one.validation]
-    held = [one for one in signals if one.validation]
-    fresh = [one for one, judged in zip(held, validation, strict=True) if judged.independent]
+    fitted = [item for item in signals if not item.validation]
+    held = [item for item in signals if item.validation]
+    fresh = [item for item, judged in zip(held, validation, strict=True) if judged.independent]
     floors = (
         noise_floors(fit.problem.sources, fit.problem.filters, fit.chi) if fit.problem.case.is_series else {}
     )
     if fresh:
         rows = [_of_signals(name, k, fresh, floors.get(name, 0.0)) for k, name in enumerate(fresh[0].names)]
-        judged_on = f"validation log{'s' if len(fresh) > 1 else ''} {', '.join(one.log for one in fresh)}"
+        judged_on = f"validation log{'s' if len(fresh) > 1 else ''} {', '.join(item.log for item in fresh)}"
         return replace(NOT_JUDGED, judged_on=judged_on, joints=tuple(rows))
     errors = left_out_errors(fit)
     rows = []
@@ -93,8 +93,8 @@ def unseen_errors(fit: Fit, signals: Sequence[Signals], validation: Sequence[Val
 
 
 def _of_signals(name: str, k: int, signals: Sequence[Signals], floor: float) -> JointVerdict:
-    measured = np.concatenate([one.measured[:, k] for one in signals])
-    error = measured - np.concatenate([one.predicted[:, k] for one in signals])
+    measured = np.concatenate([part.measured[:, k] for part in signals])
+    error = measured - np.concatenate([part.predicted[:, k] for part in signals])
     known = np.isfinite(error)
     if not known.any():
         return joint_error(name, signals[0].units[k], 0.0, 0.0, 0.0, floor)
@@ -107,9 +107,9 @@ def _peaks(signals: Sequence[Signals], fit: Fit) -> Iterator[tuple[str, str, flo
     """Name, unit and largest measured value of each group of rows."""
     groups = fit.problem.directions.group_names
     for name in dict.fromkeys(groups):
-        rows = [k for k, own in enumerate(groups) if own == name]
-        parts = [one.measured[:, rows] for one in signals if one.measured.size]
-        peak = max((float(np.nanmax(np.abs(one), initial=0.0)) for one in parts), default=0.0)
+        rows = [k for k, label in enumerate(groups) if label == name]
+        parts = [item.measured[:, rows] for item in signals if item.measured.size]
+        peak = max((float(np.nanmax(np.abs(part), initial=0.0)) for part in parts), default=0.0)
         yield name, fit.problem.directions.units[rows[0]], peak
 
 
@@ -119,18 +119,18 @@ def left_out_errors(fit: Fit) -> dict[str, float]:
     Combinations that the other parts do not determine keep the values of the whole fit.
     """
     parts = _parts(fit)
-    triangles = {part: triangle(np.concatenate([R for _, _, R in own])) for part, own in parts.items()}
+    triangles = {part: triangle(np.concatenate([R for _, _, R in blocks])) for part, blocks in parts.items()}
     squares: dict[str, float] = {}
-    for part, own in parts.items():
+    for part, members in parts.items():
         others = [R for other, R in triangles.items() if other != part]
         move = _solved(np.concatenate(others)) if others else np.zeros(triangles[part].shape[1] - 1)
-        for name, weight, R in own:
+        for name, weight, R in members:
             error = (R[:, -1] - R[:, :-1] @ move) / weight
             squares[name] = squares.get(name, 0.0) + float(error @ error)
     counts: dict[str, int] = {}
     for group in fit.data.source.groups:
         counts[group.name] = counts.get(group.name, 0) + group.n_rows
-    return {name: float(np.sqrt(one / max(counts[name], 1))) for name, one in squares.items()}
+    return {name: float(np.sqrt(total / max(counts[name], 1))) for name, total in squares.items()}
 
 
 def _parts(fit: Fit) -> dict[int, list[tuple[str, float, Float[Array, "r v1"]]]]:
@@ -139,17 +139,17 @@ def _parts(fit: Fit) -> dict[int, list[tuple[str, float, Float[Array, "r v1"]]]]
     S = data.S if fit.reduced is None else data.S[:, list(fit.reduced.kept)]
     places = [(group.log, *place) for group in data.source.groups for place in group.places]
     order = {place: k for k, place in enumerate(dict.fromkeys(sorted(places)))}
-    found: dict[int, list[tuple[str, float, Array]]] = {}
+    by_part: dict[int, list[tuple[str, float, Array]]] = {}
     for group in data.source.groups:
-        own = chi[group.columns]
-        errors = [block.Y - block.W @ own for block in group.blocks]
-        rms = float(np.sqrt(sum(float(one @ one) for one in errors) / max(group.n_rows, 1)))
+        x = chi[group.columns]
+        errors = [block.Y - block.W @ x for block in group.blocks]
+        rms = float(np.sqrt(sum(float(miss @ miss) for miss in errors) / max(group.n_rows, 1)))
         weight = 1.0 / rms if rms > 0.0 else 1.0
         for place, block, error in zip(group.places, group.blocks, errors, strict=True):
             R = weight * np.column_stack([block.W @ S[group.columns], error])
             part = order[group.log, *place] * PARTS // len(order)
-            found.setdefault(part, []).append((group.name, weight, R))
-    return found
+            by_part.setdefault(part, []).append((group.name, weight, R))
+    return by_part
 
 
 def _solved(R: Float[Array, "r v1"]) -> Float[Array, "v"]:
@@ -183,17 +183,17 @@ def noise_floors(
         filters: Their filters.
         chi: Standard parameters of the estimate, shape (p,), SI.
     """
-    found: dict[str, list[float]] = {}
+    levels: dict[str, list[float]] = {}
     for source, rows in zip(sources, filters, strict=True):
         passed = float(np.linalg.norm(np.convolve(rows.kernel, rows.within)))
         measured, residual, used = _as_logged(source, chi)
         white, band = _density(measured, used, _DIFFERENCE, _WHOLE), _above(rows, source.dt)
         # A model that is wrong may leave anything: never more than the measured side itself has there.
-        coloured = np.minimum(*(_density(one, used, band, _PART) for one in (measured, residual)))
+        coloured = np.minimum(*(_density(signal, used, band, _PART) for signal in (measured, residual)))
         sigmas = np.where(coloured > _COLOURED * white, coloured, white).tolist()
         for name, sigma in zip(source.directions.group_names, sigmas, strict=True):
-            found.setdefault(name, []).append(sigma * passed)
-    return {name: float(np.sqrt(np.mean(np.square(own)))) for name, own in found.items()}
+            levels.setdefault(name, []).append(sigma * passed)
+    return {name: float(np.sqrt(np.mean(np.square(values)))) for name, values in levels.items()}
 
 
 _Parts = list[Float[Array, "k _"]]  # of different lengths
@@ -205,8 +205,8 @@ def _as_logged(source: RowSource, chi: Float[Array, "p"]) -> tuple[_Parts, _Part
     Rows that the mask excludes are zero.
     """
     every = compared(_Some(source), unfiltered(source.dt), chi)
-    found = [(Y, Y - W_chi, np.asarray(valid, float)) for _, Y, W_chi, valid in every]
-    measured, residual, used = zip(*found, strict=True) if found else ((), (), ())
+    triples = [(Y, Y - W_chi, np.asarray(valid, float)) for _, Y, W_chi, valid in every]
+    measured, residual, used = zip(*triples, strict=True) if triples else ((), (), ())
     return list(measured), list(residual), list(used)
 
 
@@ -228,18 +228,18 @@ def _density(parts: _Parts, used: _Parts, kernel: Float[Array, "h"], least: floa
         used: 1 for samples that count; the others are zero in `parts`.
         least: Of the squared kernel: an output that uses less is left out, others are scaled to the whole.
     """
-    found = []
-    for one, own in zip(parts, used, strict=True):
-        if one.shape[1] < len(kernel):
+    sizes = []
+    for signal, mask in zip(parts, used, strict=True):
+        if signal.shape[1] < len(kernel):
             continue
-        share = _along(own, kernel**2) / float(kernel @ kernel)
+        share = _along(mask, kernel**2) / float(kernel @ kernel)
         seen = share >= least
-        found.append(
-            np.where(seen, np.abs(_along(one, kernel)), np.nan) / np.sqrt(np.where(seen, share, 1.0))
+        sizes.append(
+            np.where(seen, np.abs(_along(signal, kernel)), np.nan) / np.sqrt(np.where(seen, share, 1.0))
         )
-    if not found:
+    if not sizes:
         return np.zeros(len(parts[0]) if parts else 0)
-    size = np.concatenate(found, axis=1)
+    size = np.concatenate(sizes, axis=1)
     size[np.isnan(size).all(axis=1)] = 0.0
     return np.asarray(np.nanmedian(size, axis=1) / (_NORMAL * np.linalg.norm(kernel)))
 

@@ -71,19 +71,19 @@ def _reason(one: Notice, joints: str) -> Notice:
     return at_level(one, worst([one.level, joints])) if one.code in _WRONG_INPUT else one
 
 
-def _refuted(one: Notice, estimate: Estimate, poor: bool) -> bool:
+def _refuted(note: Notice, estimate: Estimate, poor: bool) -> bool:
     """Weak parameters would spoil other motions: a validation log is one, and is predicted well."""
     independent = any(validation.independent for validation in estimate.validation)
-    return one.code == "weak-parameters" and independent and not poor
+    return note.code == "weak-parameters" and independent and not poor
 
 
 def gathered(notices: Sequence[Notice]) -> list[Notice]:
     """One notice per code: the first, with the texts of the others."""
-    found: dict[str, list[Notice]] = {}
-    for one in notices:
-        found.setdefault(one.code, []).append(one)
+    by_code: dict[str, list[Notice]] = {}
+    for note in notices:
+        by_code.setdefault(note.code, []).append(note)
     return [
-        replace(same[0], text="; ".join(dict.fromkeys(one.text for one in same))) for same in found.values()
+        replace(same[0], text="; ".join(dict.fromkeys(n.text for n in same))) for same in by_code.values()
     ]
 
 
@@ -94,16 +94,16 @@ def _failed(failure: str) -> Iterator[Notice]:
 
 def _poor_joints(judged_on: str, joints: Sequence[JointVerdict]) -> Iterator[Notice]:
     """Joints whose error on unseen motion is too large, in one reason."""
-    poor = sorted((one for one in joints if one.level != "good"), key=lambda one: -one.error_percent)
+    poor = sorted((row for row in joints if row.level != "good"), key=lambda row: -row.error_percent)
     if not poor:
         return
     shown = ", ".join(
-        f"{one.name} {one.error_rms:.3g} {one.unit} rms ({one.error_percent:.3g} % of its peak beyond noise)"
-        for one in poor[:_MOST_SHOWN]
+        f"{row.name} {row.error_rms:.3g} {row.unit} rms ({row.error_percent:.3g} % of its peak beyond noise)"
+        for row in poor[:_MOST_SHOWN]
     )
     more = f" and {len(poor) - _MOST_SHOWN} more" if len(poor) > _MOST_SHOWN else ""
-    found = notice("joint-error", judged_on=judged_on, shown=shown, more=more)
-    yield at_level(found, worst(one.level for one in poor))
+    remark = notice("joint-error", judged_on=judged_on, shown=shown, more=more)
+    yield at_level(remark, worst(row.level for row in poor))
 
 
 def _ordered(reasons: Sequence[Notice]) -> tuple[Notice, ...]:
@@ -111,8 +111,8 @@ def _ordered(reasons: Sequence[Notice]) -> tuple[Notice, ...]:
 
     The first cause is as bad as the worst symptom: it explains it.
     """
-    ranked = sorted(reasons, key=lambda one: cause_rank(one.code))
-    symptoms = [one.level for one in ranked if one.code in SYMPTOMS]
+    ranked = sorted(reasons, key=lambda note: cause_rank(note.code))
+    symptoms = [note.level for note in ranked if note.code in SYMPTOMS]
     if symptoms and cause_rank(ranked[0].code) < cause_rank("joint-error"):
         ranked[0] = at_level(ranked[0], worst([ranked[0].level, *symptoms]))
     return tuple(by_severity(ranked))
@@ -121,6 +121,6 @@ def _ordered(reasons: Sequence[Notice]) -> tuple[Notice, ...]:
 def _headline(level: str, purpose: str, joints: Sequence[JointVerdict]) -> str:
     text = HEADLINES[level] + (f" for {purpose}" if purpose and level != "bad" else "")
     if level == "good" and joints:
-        largest = max(one.error_percent for one in joints)
+        largest = max(joint.error_percent for joint in joints)
         text += f": unseen motion is predicted within {max(largest, 0.1):.2g} % of the peak efforts"
     return text

@@ -34,21 +34,25 @@ def shown_parts(problem: Problem, parts: EstimateParts) -> EstimateParts:
     if not places:
         return parts
     shown = []
-    for one in parts.parameters:
-        at = places.get(one.name)
+    for parameter in parts.parameters:
+        at = places.get(parameter.name)
         if at is not None:
-            value = one.value + at
-            percent = None if one.sigma is None or value == 0.0 else 100.0 * one.sigma / abs(value)
-            interval = None if one.ci95 is None else (one.ci95[0] + at, one.ci95[1] + at)
-            one = replace(one, value=value, sigma_rel_percent=percent, ci95=interval)
-        shown.append(one)
+            value = parameter.value + at
+            percent = (
+                None if parameter.sigma is None or value == 0.0 else 100.0 * parameter.sigma / abs(value)
+            )
+            interval = None if parameter.ci95 is None else (parameter.ci95[0] + at, parameter.ci95[1] + at)
+            parameter = replace(parameter, value=value, sigma_rel_percent=percent, ci95=interval)
+        shown.append(parameter)
     return replace(parts, parameters=tuple(shown))
 
 
 def shown_entries(problem: Problem, entries: Sequence[Mapping[str, Any]]) -> tuple[Mapping[str, Any], ...]:
     """The table of a standard set with whole angles."""
     places = _places(problem)
-    return tuple({**one, "value": one["value"] + places.get(str(one["name"]), 0.0)} for one in entries)
+    return tuple(
+        {**entry, "value": entry["value"] + places.get(str(entry["name"]), 0.0)} for entry in entries
+    )
 
 
 def _places(problem: Problem) -> dict[str, float]:

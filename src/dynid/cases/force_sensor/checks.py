@@ -67,14 +67,14 @@ def check_wrench_log(problem: Problem, some: SensorSamples, x: Float[Array, "a"]
     return (*notices, *_imu_gravity(problem, sensor, some), *_range(problem, sensor))
 
 
-def _wrench_columns(problem: Problem, some: SensorSamples, x: Float[Array, "a"]) -> Float[Array, "n 6 c"]:
+def _wrench_columns(problem: Problem, samples: SensorSamples, x: Float[Array, "a"]) -> Float[Array, "n 6 c"]:
     columns = SensorColumns(problem.mechanism, problem.parameters, range(6))
-    return per_load(columns.wrench(some.motion, x), some.load, some.n_loads)
+    return per_load(columns.wrench(samples.motion, x), samples.load, samples.n_loads)
 
 
 def _fitted(
     sensor: ForceSensor,
-    some: SensorSamples,
+    samples: SensorSamples,
     W: Float[Array, "n 6 c"],
     turned: Float[Array, "n 3 3"] | None = None,
 ) -> DenseFit:
@@ -82,28 +82,28 @@ def _fitted(
 
     The bias arises in the sensor, before anybody turns its readings.
     """
-    n = len(some.measured)
-    bias = bias_columns(n, some.run if sensor.bias == "segment" else None)
-    measured = some.measured
+    n = len(samples.measured)
+    bias = bias_columns(n, samples.run if sensor.bias == "segment" else None)
+    measured = samples.measured
     if turned is not None:
         measured = (turned[:, None] @ measured.reshape(n, 2, 3, 1)).reshape(n, 6)
     return dense_fit(W if sensor.bias == "none" else np.concatenate([W, bias], axis=2), measured)
 
 
 def _axes(
-    sensor: ForceSensor, some: SensorSamples, W: Float[Array, "n 6 c"], fit: DenseFit
+    sensor: ForceSensor, samples: SensorSamples, W: Float[Array, "n 6 c"], fit: DenseFit
 ) -> Iterable[Notice]:
     """Whether the wrench is expressed in axes of the base or of the carrying body instead."""
-    whole = np.isfinite(some.measured).all(axis=0)
+    whole = np.isfinite(samples.measured).all(axis=0)
     # Axes can be changed only of a vector that is there with all its components.
     if sensor.imu is not None or any(0 < part.sum() < 3 for part in np.split(whole, 2)):
         return
-    n = len(some.measured)
-    others = {"the base frame": np.swapaxes(some.motion.R, 1, 2)}
+    n = len(samples.measured)
+    others = {"the base frame": np.swapaxes(samples.motion.R, 1, 2)}
     if sensor.mounting == "known" and not np.allclose(sensor.frame.R, np.eye(3), atol=1e-3):
         others[f"body '{sensor.body}'"] = np.broadcast_to(sensor.frame.R.T, (n, 3, 3))
-    found = {name: _fitted(sensor, some, W, turned) for name, turned in others.items()}
-    name, best = min(found.items(), key=lambda item: _left(item[1])[0] * _left(item[1])[1])
+    fits = {name: _fitted(sensor, samples, W, turned) for name, turned in others.items()}
+    name, best = min(fits.items(), key=lambda item: _left(item[1])[0] * _left(item[1])[1])
     force, moment = _left(best)
     own_force, own_moment = _left(fit)
     if force * moment < _BETTER * own_force * own_moment:
@@ -118,28 +118,28 @@ def _axes(
 
 
 def _mounting(
-    sensor: ForceSensor, some: SensorSamples, W: Float[Array, "n 6 c"], fit: DenseFit
+    sensor: ForceSensor, samples: SensorSamples, W: Float[Array, "n 6 c"], fit: DenseFit
 ) -> Iterable[Notice]:
     """Whether the sensor is rotated relative to the description: forces determine the full orientation."""
-    if sensor.mounting != "known" or not np.isfinite(some.measured).all():
+    if sensor.mounting != "known" or not np.isfinite(samples.measured).all():
         return
-    M = sensor.factor * turned_forces(some)[0].T
+    M = sensor.factor * turned_forces(samples)[0].T
     sizes = np.linalg.svd(M, compute_uv=False)
     if np.linalg.det(M) <= 0.0 or sizes[-1] < _ALL_ROUND * sizes[0]:
         return  # gravity was not in all directions, or the sign is the other one
     Q = nearest_rotation(M)
     degrees = float(np.rad2deg(np.arccos(np.clip((np.trace(Q) - 1.0) / 2.0, -1.0, 1.0))))
-    turned = _fitted(sensor, some, W, np.broadcast_to(Q, (len(some.measured), 3, 3)))
+    turned = _fitted(sensor, samples, W, np.broadcast_to(Q, (len(samples.measured), 3, 3)))
     (force, moment), (own_force, own_moment) = _left(turned), _left(fit)
     if degrees < _OFF or force * moment > _BETTER_TURNED * own_force * own_moment:
         return
-    who, R = ("its IMU", Q.T @ sensor.imu.R) if sensor.imu is not None else ("`rpy`", sensor.frame.R @ Q)
+    source, R = ("its IMU", Q.T @ sensor.imu.R) if sensor.imu is not None else ("`rpy`", sensor.frame.R @ Q)
     rpy = ", ".join(f"{angle:.3f}" for angle in angles_of(R, "zyx"))
     where = "imu: {rpy: [...]}" if sensor.imu is not None else "rpy, or estimate it: mounting: rpy"
     yield notice(
         "mounting-off",
         degrees=degrees,
-        reference=who,
+        reference=source,
         force=force,
         moment=moment,
         own_force=own_force,
@@ -149,17 +149,17 @@ def _mounting(
     )
 
 
-def _moment_unit(sensor: ForceSensor, some: SensorSamples, W: Float[Array, "n 6 c"]) -> Iterable[Notice]:
+def _moment_unit(sensor: ForceSensor, samples: SensorSamples, W: Float[Array, "n 6 c"]) -> Iterable[Notice]:
     """A centre of mass so far away that forces and moments cannot be in the same units."""
     parts = []
     for other in (slice(3, 6), slice(0, 3)):
-        measured = some.measured.copy()
+        measured = samples.measured.copy()
         measured[:, other] = np.nan
         if np.isfinite(measured).all(axis=0).sum() < 3:
             return
-        parts.append(_fitted(sensor, replace(some, measured=measured), W))
+        parts.append(_fitted(sensor, replace(samples, measured=measured), W))
     by_force, by_moment = parts
-    for k in range(some.n_loads):
+    for k in range(samples.n_loads):
         place = 10 * k + _TOOL_MASS
         mass, away = by_force.x[place], float(np.linalg.norm(by_moment.x[place - 3 : place]))
         if mass > _SURE * by_force.sigma[place] and away > _FAR * mass:
@@ -175,15 +175,15 @@ def _left(fit: DenseFit) -> tuple[float, float]:
     return force, moment
 
 
-def _check_sign(problem: Problem, some: SensorSamples, fit: DenseFit) -> None:
+def _check_sign(problem: Problem, samples: SensorSamples, fit: DenseFit) -> None:
     """Refuse a tool that gravity pulls upwards."""
     sensor = problem.mechanism.force_sensor
     if sensor is None:
         return
-    masses = fit.x[_TOOL_MASS : 10 * some.n_loads : 10]
-    sigmas = fit.sigma[_TOOL_MASS : 10 * some.n_loads : 10]
+    masses = fit.x[_TOOL_MASS : 10 * samples.n_loads : 10]
+    sigmas = fit.sigma[_TOOL_MASS : 10 * samples.n_loads : 10]
     worst = int(np.argmin(masses / np.where(sigmas > 0, sigmas, 1.0)))
-    weight = -masses[worst] * float(np.linalg.norm(some.motion.dV[:, :3], axis=1).mean())
+    weight = -masses[worst] * float(np.linalg.norm(samples.motion.dV[:, :3], axis=1).mean())
     # A sensor that carries next to nothing may well show a few grams less than that.
     if masses[worst] < -_SURE * sigmas[worst] and weight > HEAVY * _left(fit)[0]:
         raise wrong_sign(problem, sensor, f"{masses[worst]:.4g} +- {sigmas[worst]:.1g} kg")
@@ -192,22 +192,24 @@ def _check_sign(problem: Problem, some: SensorSamples, fit: DenseFit) -> None:
 def wrong_sign(problem: Problem, sensor: ForceSensor, mass: str) -> InputError:
     """The refusal of a log whose tool would have this negative mass."""
     other = "reaction" if sensor.sign == "load" else "load"
-    who = "tool exerts on the sensor" if sensor.sign == "load" else "sensor exerts on the tool"
+    action = "tool exerts on the sensor" if sensor.sign == "load" else "sensor exerts on the tool"
     return InputError(
         f"the wrench seems to have the opposite sign: the estimated mass of the tool is {mass}."
-        f" `sign: {sensor.sign}` means the wrench that the {who}",
+        f" `sign: {sensor.sign}` means the wrench that the {action}",
         file=problem.logs[0].file,
         place="force_sensor.sign",
         remedy=f"set `sign: {other}`; else check the direction of gravity and the axes of the sensor",
     )
 
 
-def _drift(sensor: ForceSensor, some: SensorSamples, W: Float[Array, "n 6 c"]) -> Iterable[Notice]:
+def _drift(sensor: ForceSensor, samples: SensorSamples, W: Float[Array, "n 6 c"]) -> Iterable[Notice]:
     """Biases that differ between segments although one is meant for all."""
-    runs = np.unique(some.run)
+    runs = np.unique(samples.run)
     if sensor.bias != "constant" or len(runs) < 2:
         return
-    fit = dense_fit(np.concatenate([W, bias_columns(len(some.run), some.run)], axis=2), some.measured)
+    fit = dense_fit(
+        np.concatenate([W, bias_columns(len(samples.run), samples.run)], axis=2), samples.measured
+    )
     bias, sigma = (part[W.shape[2] :].reshape(len(runs), 6) for part in (fit.x, fit.sigma))
     away = np.abs(bias - np.median(bias, axis=0))
     spread = np.sqrt(sigma**2 + np.median(sigma, axis=0) ** 2)
@@ -220,18 +222,18 @@ def _drift(sensor: ForceSensor, some: SensorSamples, W: Float[Array, "n 6 c"]) -
         component=COMPONENTS[k],
         off=away[row, k],
         unit=UNITS[k],
-        segment=some.labels[int(runs[row])],
+        segment=samples.labels[int(runs[row])],
         ratio=away[row, k] / spread[row, k],
     )
 
 
-def _imu_gravity(problem: Problem, sensor: ForceSensor, some: SensorSamples) -> Iterable[Notice]:
+def _imu_gravity(problem: Problem, sensor: ForceSensor, samples: SensorSamples) -> Iterable[Notice]:
     """An accelerometer whose readings at quiet moments are not gravity."""
     if sensor.imu is None or not np.any(problem.mechanism.gravity):
         return
-    turning = np.linalg.norm(some.motion.omega, axis=1) + np.linalg.norm(some.motion.dV[:, 3:], axis=1)
+    turning = np.linalg.norm(samples.motion.omega, axis=1) + np.linalg.norm(samples.motion.dV[:, 3:], axis=1)
     quiet = turning <= np.percentile(turning, _QUIET)
-    felt = float(np.median(np.linalg.norm(some.motion.dV[quiet, :3], axis=1)))
+    felt = float(np.median(np.linalg.norm(samples.motion.dV[quiet, :3], axis=1)))
     g = float(np.linalg.norm(problem.mechanism.gravity))
     if abs(felt / g - 1.0) > _GRAVITY:
         yield notice("imu-gravity", felt=felt, g=g, scale=g / felt)
@@ -242,11 +244,11 @@ def _range(problem: Problem, sensor: ForceSensor) -> Iterable[Notice]:
     if sensor.limits is None:
         return
     limit = np.repeat(sensor.limits, 3)
-    found = [
+    clipped = [
         f"{name} in {int(count)} samples of {log.name}"
         for log in problem.logs
         for name, count in zip(COMPONENTS, np.sum(np.abs(log.tau) >= limit, axis=0), strict=True)
         if count
     ]
-    if found:
-        yield notice("sensor-saturated", shown=", ".join(found[:6]))
+    if clipped:
+        yield notice("sensor-saturated", shown=", ".join(clipped[:6]))

@@ -48,17 +48,17 @@ def settle_sensor(task: Task) -> Settled:
     sensor = problem.mechanism.force_sensor
     if sensor is None:
         raise TypeError("a robot without force sensor has no such angles")
-    some = sensor_samples(problem)
+    samples = sensor_samples(problem)
     if not sensor.angles:
-        return Settled(task, notices=check_wrench_log(problem, some, sensor.start()))
-    start = first_angles(problem, sensor, some)
+        return Settled(task, notices=check_wrench_log(problem, samples, sensor.start()))
+    start = first_angles(problem, sensor, samples)
     fit, x, rounds, step = _iterated(problem, experiment, sensor, start)
     shown = ", ".join(f"{name} {value:.5g} rad" for name, value in zip(sensor.angles, x, strict=True))
     words = f"{shown}; estimated in {rounds} linear fits, last step {step:.1g} rad"
     if sensor.gravity == "estimate":
         g = sensor.tilted(x, np.asarray(problem.mechanism.gravity, float))
         words += f"; gravity ({g[0]:.4g}, {g[1]:.4g}, {g[2]:.4g}) m/s^2 in the base frame"
-    notices = [*_told(sensor, x, step), *check_wrench_log(problem, some, x)]
+    notices = [*_told(sensor, x, step), *check_wrench_log(problem, samples, x)]
     return Settled(
         at(task, _linearised(problem, x, fit.chi)), {"angles of the sensor": words}, tuple(notices)
     )
@@ -133,19 +133,21 @@ def _check_turned_sign(problem: Problem, sensor: ForceSensor, M: Float[Array, "3
 
 
 def _first_tilt(
-    problem: Problem, sensor: ForceSensor, some: SensorSamples, x: Float[Array, "a"]
+    problem: Problem, sensor: ForceSensor, samples: SensorSamples, x: Float[Array, "a"]
 ) -> Float[Array, "a"]:
     """Angles of gravity from f = s (m a - R^T h) + bias: gravity points along h."""
     gravity = np.asarray(problem.mechanism.gravity, float)
     h = np.zeros(3)
-    for k in range(some.n_loads):
-        own = some.load == k
-        turned = np.swapaxes(some.motion.R[own], 1, 2)
-        a = some.motion.dV[own, :3] + turned @ gravity
+    for k in range(samples.n_loads):
+        of_load = samples.load == k
+        turned = np.swapaxes(samples.motion.R[of_load], 1, 2)
+        a = samples.motion.dV[of_load, :3] + turned @ gravity
         columns = np.concatenate(
             [a[:, :, None], -turned, np.broadcast_to(np.eye(3), turned.shape)], axis=2
         ).reshape(-1, 7)
-        solved = np.linalg.lstsq(columns, sensor.factor * some.measured[own, :3].reshape(-1), rcond=1e-9)[0]
+        solved = np.linalg.lstsq(
+            columns, sensor.factor * samples.measured[of_load, :3].reshape(-1), rcond=1e-9
+        )[0]
         h += solved[1:4]
     size = float(np.linalg.norm(h))
     down = gravity / np.linalg.norm(gravity)

@@ -38,48 +38,48 @@ def check_rotation(
     sensor = problem.mechanism.force_sensor
     if sensor is None:
         return ()
-    found = {one.name: one for one in parameters}
+    by_name = {parameter.name: parameter for parameter in parameters}
     lost = {name.removesuffix("_R") for name in unseen}
     weak = [
         (kind, names)
         for body in problem.loaded_bodies
-        for kind, names in _weak(body, found, lost).items()
+        for kind, names in _weak(body, by_name, lost).items()
         if names
     ]
     if not weak:
         return ()
-    some = sensor_samples(problem)
-    shown = [f"{', '.join(names)}: {why}" for kind, names in weak if (why := _why(kind, some))]
+    samples = sensor_samples(problem)
+    shown = [f"{', '.join(names)}: {why}" for kind, names in weak if (why := _why(kind, samples))]
     if not shown:
         return ()
     return (notice("rotation-little", shown="; ".join(shown)),)
 
 
-def _weak(body: str, found: dict[str, ParameterEstimate], lost: set[str]) -> dict[str, list[str]]:
+def _weak(body: str, by_name: dict[str, ParameterEstimate], lost: set[str]) -> dict[str, list[str]]:
     """Parameters that are lost or known badly: mass, centre of mass, inertia."""
-    mass = found.get(f"M_{body}")
+    mass = by_name.get(f"M_{body}")
     kg = abs(mass.value) if mass is not None and mass.value else 1.0
     weak: dict[str, list[str]] = {"mass": [], "com": [], "inertia": []}
     for symbol in SYMBOLS:
         name = f"{symbol}_{body}"
         kind = "mass" if symbol == "M" else "com" if symbol[0] == "M" else "inertia"
-        one = found.get(name)
-        if one is None or one.sigma is None:
-            if name in lost or f"{name}_R" in found:
+        estimate = by_name.get(name)
+        if estimate is None or estimate.sigma is None:
+            if name in lost or f"{name}_R" in by_name:
                 weak[kind].append(name)
         elif kind == "com":
-            if one.sigma / kg > _WEAK_COM:
+            if estimate.sigma / kg > _WEAK_COM:
                 weak[kind].append(name)
         elif symbol in ("M", "XX", "YY", "ZZ"):
             most = _WEAK_MASS if kind == "mass" else _WEAK_INERTIA
-            if one.sigma_rel_percent is None or one.sigma_rel_percent > most:
+            if estimate.sigma_rel_percent is None or estimate.sigma_rel_percent > most:
                 weak[kind].append(name)
     return weak
 
 
-def _why(kind: str, some: SensorSamples) -> str:
+def _why(kind: str, samples: SensorSamples) -> str:
     """How small the rotation was; empty where it was large enough, so that the cause is another one."""
-    a = some.motion.dV[:, :3]
+    a = samples.motion.dV[:, :3]
     middle = np.mean(a, axis=0)
     cosine = a @ middle / np.maximum(np.linalg.norm(a, axis=1) * np.linalg.norm(middle), 1e-12)
     away = float(np.rad2deg(np.percentile(np.arccos(np.clip(cosine, -1, 1)), 95)))
@@ -90,8 +90,8 @@ def _why(kind: str, some: SensorSamples) -> str:
         return f"weight and bias are separated by rotation only, and {turned}"
     if kind == "com":
         return f"it acts through the gravity moment, which changes with rotation only, and {turned}"
-    speed = float(np.percentile(np.linalg.norm(some.motion.omega, axis=1), 95))
-    alpha = float(np.percentile(np.linalg.norm(some.motion.dV[:, 3:], axis=1), 95))
+    speed = float(np.percentile(np.linalg.norm(samples.motion.omega, axis=1), 95))
+    alpha = float(np.percentile(np.linalg.norm(samples.motion.dV[:, 3:], axis=1), 95))
     if speed > _FAST[0] or alpha > _FAST[1]:
         return ""
     return f"it acts in rotation only, which stays below {speed:.2g} rad/s and {alpha:.2g} rad/s^2"

@@ -90,8 +90,8 @@ def sensor_samples(problem: Problem) -> SensorSamples:
 
 def dense_fit(columns: Float[Array, "n 6 c"], measured: Float[Array, "n 6"]) -> DenseFit:
     """Weighted least squares of a few thousand samples; components with NaN take no part."""
-    there = np.all(np.isfinite(measured), axis=0)
-    columns, measured = columns[:, there], measured[:, there]
+    present = np.all(np.isfinite(measured), axis=0)
+    columns, measured = columns[:, present], measured[:, present]
     n, k, c = columns.shape
     scale = np.std(measured, axis=0)
     for _ in range(3):
@@ -108,7 +108,7 @@ def dense_fit(columns: Float[Array, "n 6 c"], measured: Float[Array, "n 6"]) -> 
     inverse = 1.0 / np.maximum(s, 1e-9 * s[0])
     sigma = np.sqrt(np.sum((Vt.T * inverse) ** 2, axis=1)) / size
     rms = np.full(6, np.nan)
-    rms[there] = scale
+    rms[present] = scale
     return DenseFit(x / size, sigma * np.sqrt(k * n / max(k * n - int(rank), 1)), rms)
 
 
@@ -120,19 +120,19 @@ def per_load(columns: Float[Array, "n 6 c"], load: Int[Array, "n"], n_loads: int
 
 def bias_columns(n: int, run: Int[Array, "n"] | None = None) -> Float[Array, "n 6 c"]:
     """Six constants, or six for each run."""
-    one = np.broadcast_to(np.eye(6), (n, 6, 6))
+    identities = np.broadcast_to(np.eye(6), (n, 6, 6))
     if run is None:
-        return np.array(one)
+        return np.array(identities)
     numbers: Sequence[int] = np.unique(run).tolist()
-    return np.concatenate([np.where((run == k)[:, None, None], one, 0.0) for k in numbers], axis=2)
+    return np.concatenate([np.where((run == k)[:, None, None], identities, 0.0) for k in numbers], axis=2)
 
 
 def turned_forces(some: SensorSamples) -> tuple[Float[Array, "3 3"], float]:
     """A of f = A a + bias, summed over the loads, and the rms of what is left over, in [N]."""
     total, left = np.zeros((3, 3)), []
     for k in range(some.n_loads):
-        own = some.load == k
-        a, f = some.motion.dV[own, :3], some.measured[own, :3]
+        of_load = some.load == k
+        a, f = some.motion.dV[of_load, :3], some.measured[of_load, :3]
         if len(a) > 4:
             a, f = a - a.mean(axis=0), f - f.mean(axis=0)
             A = np.linalg.lstsq(a, f, rcond=1e-6)[0].T

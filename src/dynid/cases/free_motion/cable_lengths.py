@@ -120,9 +120,9 @@ class CableLengths:
         """The logs with refined lengths, and what the doubt about the lengths adds to the covariance."""
         if task.experiment.internal.lengths != REFINE:
             return Settled(task)
-        found = refined_lengths(task.mechanism, task.logs, task.experiment, task.progress)
+        solution = refined_lengths(task.mechanism, task.logs, task.experiment, task.progress)
         return Settled(
-            replace(task, logs=found.logs), widen=lambda parts, fit: found.widened(parts, fit.data.S)
+            replace(task, logs=solution.logs), widen=lambda parts, fit: solution.widened(parts, fit.data.S)
         )
 
 
@@ -143,16 +143,16 @@ def refined_lengths(
     cables = [cable.name for cable in driven_cables(mechanism)]
     first = [given_lengths(log, cables) for log in logs]
     search = _Search(mechanism, logs, experiment, first)
-    found = least_squares(
+    solution = least_squares(
         search.point(first, None),
         search.linearised,
         _SCHEDULE,
         progress and (lambda done: progress("locked lengths", done)),
     )
-    at, runs = found.point, found.linearised.runs
+    at, runs = solution.point, solution.linearised.runs
     refined = (
-        _refined(with_lengths(log, mechanism, own), own - given, own_runs, found.gain)
-        for log, own, given, own_runs in zip(logs, at.lengths, first, runs, strict=True)
+        _refined(with_lengths(log, mechanism, solved), solved - given, own_runs, solution.gain)
+        for log, solved, given, own_runs in zip(logs, at.lengths, first, runs, strict=True)
     )
     return RefinedLengths(tuple(refined), tuple(run for own_runs in runs for run in own_runs.values()))
 
@@ -174,10 +174,10 @@ class _Point:
         """Deviation of one row of each group about the best parameters."""
         p = len(self.problem.parameters)
         factors = [group.factor(p) for group in self.groups]
-        chi = _solved(np.concatenate([one.R for one in factors]))
+        chi = _solved(np.concatenate([block.R for block in factors]))
         return {
-            (group.log, group.name): _deviation(one.W @ chi - one.Y, one.Y, one.n_rows)
-            for group, one in zip(self.groups, factors, strict=True)
+            (group.log, group.name): _deviation(block.W @ chi - block.Y, block.Y, block.n_rows)
+            for group, block in zip(self.groups, factors, strict=True)
         }
 
     def cost(self, sizes: Mapping[tuple[str, str], float], first: Lengths) -> float:
@@ -185,8 +185,8 @@ class _Point:
         p = len(self.problem.parameters)
         rows = np.concatenate([g.factor(p).R / sizes[g.log, g.name] for g in self.groups])
         error = rows[:, :-1] @ _solved(rows) - rows[:, -1]
-        off = [(own - at) / (_BELIEF * at) for own, at in zip(self.lengths, first, strict=True)]
-        return float(error @ error + sum(np.sum(one**2) for one in off))
+        off = [(current - at) / (_BELIEF * at) for current, at in zip(self.lengths, first, strict=True)]
+        return float(error @ error + sum(np.sum(part**2) for part in off))
 
 
 @dataclass(frozen=True, eq=False)
@@ -204,9 +204,14 @@ class _Search:
 
     def point(self, lengths: Lengths, plans: Sequence[MotionPlan] | None) -> _Point:
         """The equations with these lengths."""
-        moved = [with_lengths(log, self.mechanism, own) for log, own in zip(self.logs, lengths, strict=True)]
+        moved = [
+            with_lengths(log, self.mechanism, log_lengths)
+            for log, log_lengths in zip(self.logs, lengths, strict=True)
+        ]
         problem = prepare(self.mechanism, moved, self.experiment, plans)
-        return _Point(problem, [np.array(own) for own in lengths], row_groups(problem, problem.sources))
+        return _Point(
+            problem, [np.array(log_lengths) for log_lengths in lengths], row_groups(problem, problem.sources)
+        )
 
     def linearised(self, at: _Point) -> _Linearised:
         """Equations of all runs of all logs about the lengths at hand."""
@@ -214,7 +219,10 @@ class _Search:
         p = len(problem.parameters)
         chi = _solved(np.concatenate([group.factor(p).R for group in at.groups]))
         logs = zip(at.lengths, self.first, strict=True)
-        runs = [_runs_of(problem, i, chi, sizes, own, first) for i, (own, first) in enumerate(logs)]
+        runs = [
+            _runs_of(problem, i, chi, sizes, log_lengths, first)
+            for i, (log_lengths, first) in enumerate(logs)
+        ]
         return _Linearised(self, at, runs, sizes, at.cost(sizes, self.first))
 
     def tried(self, lengths: Lengths, at: _Point) -> _Point | None:
@@ -240,12 +248,12 @@ class _Linearised:
 
     def trial(self, damping: float) -> tuple[_Point, float]:
         """The point after a damped step of all lengths, and its cost."""
-        held = [{place: run.damped(damping) for place, run in found.items()} for found in self.runs]
-        chi = _solved(np.concatenate([run.rest for found in held for run in found.values()]))
-        tried = [np.array(own) for own in self.at.lengths]
-        for own, found in zip(tried, held, strict=True):
-            for place, run in found.items():
-                own[place] += run.step(chi)
+        held = [{place: run.damped(damping) for place, run in log_runs.items()} for log_runs in self.runs]
+        chi = _solved(np.concatenate([run.rest for log_runs in held for run in log_runs.values()]))
+        tried = [np.array(log_lengths) for log_lengths in self.at.lengths]
+        for log_lengths, log_runs in zip(tried, held, strict=True):
+            for place, run in log_runs.items():
+                log_lengths[place] += run.step(chi)
         point = self.search.tried(tried, self.at)
         return (self.at, np.inf) if point is None else (point, point.cost(self.sizes, self.search.first))
 
@@ -267,7 +275,7 @@ def _runs_of(
         changed.append((problem.rows_along(motion, like=source), None))
     alone = replace(problem, sources=(source,), filters=(problem.filters[i],))
     groups = row_groups(alone, [slope_rows(source, changed, [STEP] * c, chi)])
-    found = {}
+    by_segment = {}
     for piece, (low, _) in enumerate(source.pieces()):
         place = next(k for k, (a, b) in enumerate(log.segments) if a <= low < b)
         parts = [_block(group, piece, len(chi), c) / sizes[group.log, group.name] for group in groups]
@@ -275,16 +283,16 @@ def _runs_of(
         belief[:, :c] = np.diag(1.0 / (_BELIEF * first[place]))
         belief[:, -1] = (first[place] - lengths[place]) / (_BELIEF * first[place])
         T = triangle(np.concatenate([*parts, belief]))
-        found[place] = _Run(T[:c], T[c:, c:])
-    return found
+        by_segment[place] = _Run(T[:c], T[c:, c:])
+    return by_segment
 
 
 def _block(group: Group, piece: int, p: int, c: int) -> Float[Array, "k q"]:
     """Rows of one piece of a log: columns of the lengths, of all parameters, measured side."""
-    own = [one for one, (run, _) in zip(group.blocks, group.places, strict=True) if run == piece]
-    if not own:
+    piece_blocks = [block for block, (run, _) in zip(group.blocks, group.places, strict=True) if run == piece]
+    if not piece_blocks:
         return np.zeros((0, c + p + 1))
-    factor = merge(own)
+    factor = merge(piece_blocks)
     rows = np.zeros((len(factor.R), p + c + 1))
     rows[:, group.columns], rows[:, -1] = factor.W, factor.Y
     return rows[:, [*range(p, p + c), *range(p), p + c]]

@@ -124,8 +124,8 @@ class _OnCables(Case):
         self, problem: Problem, i: int, parts: Sequence[tuple[int, int]]
     ) -> list[Float[Array, "n m"]] | None:
         """What locked lengths change within a run, in [m], where the pose is used as measured."""
-        found = super().contradictions(problem, i, parts)
-        return length_changes(problem, i, parts) if found is None else found
+        missed = super().contradictions(problem, i, parts)
+        return length_changes(problem, i, parts) if missed is None else missed
 
     @property
     def repeats(self) -> bool:
@@ -248,13 +248,13 @@ def free_motion_plans(
     logs: Sequence[Log], robot: Mechanism, settings: FilterSettings, experiment: Experiment
 ) -> tuple[MotionPlan, ...]:
     """Plans of logs of free motion; those with the same coordinates are planned together."""
-    found: dict[int, MotionPlan] = {}
+    by_log: dict[int, MotionPlan] = {}
     for names in dict.fromkeys(log.position_names for log in logs):
-        own = [i for i, log in enumerate(logs) if log.position_names == names]
-        some = [logs[i] for i in own]
-        plans = plan_motions(some, measuring(robot, some[0]), settings, experiment.mask)
-        found |= dict(zip(own, plans, strict=True))
-    return tuple(found[i] for i in range(len(logs)))
+        indices = [i for i, log in enumerate(logs) if log.position_names == names]
+        group = [logs[i] for i in indices]
+        plans = plan_motions(group, measuring(robot, group[0]), settings, experiment.mask)
+        by_log |= dict(zip(indices, plans, strict=True))
+    return tuple(by_log[i] for i in range(len(logs)))
 
 
 FREE_MOTION = _OnCables()

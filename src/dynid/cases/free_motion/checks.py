@@ -52,7 +52,7 @@ def check_free_motion(
         chi: Standard parameters that give the same rows, shape (p,), over the reference mass.
         root: A root of their covariance, shape (p, r); None: they are exact.
     """
-    found = []
+    notices = []
     for source in problem.sources:
         growing = [
             (run + 1, growth)
@@ -60,12 +60,12 @@ def check_free_motion(
             if (growth := _growth(problem, source, chi, root, start, stop)) > _GROWTH
         ]
         if growing:
-            found.append(_notice(source.motion.log.name, growing))
-    return tuple(found)
+            notices.append(_notice(source.motion.log.name, growing))
+    return tuple(notices)
 
 
 def _notice(log: str, growing: list[tuple[int, float]]) -> Notice:
-    run, most = max(growing, key=lambda one: one[1])
+    run, most = max(growing, key=lambda pair: pair[1])
     runs = ", ".join(str(number) for number, _ in growing[:8])
     return notice("not-free-motion", log=log, runs=runs, percent=100 * most, run=run)
 

@@ -84,20 +84,20 @@ def estimated(log: Log, mechanism: Mechanism, positions: Sequence[str]) -> Sprea
 def length_changes(problem: Problem, i: int, parts: Sequence[tuple[int, int]]) -> list[Float[Array, "n c"]]:
     """Lengths of the cables at parts of log i less their mean over the run, in [m]."""
     motion, robot = problem.sources[i].motion, problem.mechanism
-    found: list[Array] = [np.zeros(0)] * len(parts)
+    changes: list[Array] = [np.zeros(0)] * len(parts)
     for low, high in motion.usable():
-        own = [k for k, (start, _) in enumerate(parts) if low <= start < high]
-        if not own:
+        inside = [k for k, (start, _) in enumerate(parts) if low <= start < high]
+        if not inside:
             continue
         q = motion.states(low, high)[0]
-        some = np.unique(np.linspace(0, len(q) - 1, _MEAN_OF).astype(int))
-        at = [np.arange(*parts[k]) - low for k in own]
-        every, places = np.unique(np.concatenate([some, *at]), return_inverse=True)
+        thinned = np.unique(np.linspace(0, len(q) - 1, _MEAN_OF).astype(int))
+        at = [np.arange(*parts[k]) - low for k in inside]
+        every, places = np.unique(np.concatenate([thinned, *at]), return_inverse=True)
         lengths = _seen(robot, q[every], motion.log.position_names)[1][places]
-        rows = np.split(lengths, np.cumsum([len(some), *(len(one) for one in at)])[:-1])
-        for k, part in zip(own, rows[1:], strict=True):
-            found[k] = np.asarray(part - rows[0].mean(axis=0))
-    return found
+        rows = np.split(lengths, np.cumsum([len(thinned), *(len(indices) for indices in at)])[:-1])
+        for k, part in zip(inside, rows[1:], strict=True):
+            changes[k] = np.asarray(part - rows[0].mean(axis=0))
+    return changes
 
 
 def check_spread(log: Log, spread: Spread, cables: Sequence[str]) -> list[Notice]:
@@ -170,7 +170,7 @@ def _fitted(log: Log, mechanism: Mechanism) -> dict[int, Float[Array, "q"]]:
     sensors = sensors_of(mechanism, log.position_names)
     if sensors.count < assembly.dof:
         return {}  # reported later, with what is missing
-    found = {}
+    starts = {}
     for run, (a, _) in enumerate(log.segments):
         best = nearest_pose(assembly, sensors, log.q[a], partial(_potential, mechanism))
         miss = float(np.abs(sensors.miss(best[None], log.q[a][None])).max())
@@ -182,8 +182,8 @@ def _fitted(log: Log, mechanism: Mechanism) -> dict[int, Float[Array, "q"]]:
                 file=log.file,
                 remedy="check zero and unit of the lengths, the end points of the cables, and `start:`",
             )
-        found[a] = best
-    return found
+        starts[a] = best
+    return starts
 
 
 def _potential(mechanism: Mechanism, q: Float[Array, "n q"]) -> Float[Array, "n"]:

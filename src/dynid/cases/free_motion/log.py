@@ -51,21 +51,25 @@ def reading_robot(
     lengths = tuple(cable.name for cable in driven_cables(mechanism))
     named = named_free(mechanism, settings)
     named = named if set(named) <= set(mechanism.positions) else ()
-    for measured in dict.fromkeys(one for one in (mechanism.measured, named) if one):
-        robot = replace(mechanism, measured=(*measured, *(one for one in lengths if one not in measured)))
+    for measured in dict.fromkeys(choice for choice in (mechanism.measured, named) if choice):
+        robot = replace(
+            mechanism, measured=(*measured, *(length for length in lengths if length not in measured))
+        )
         known = slots(robot)
-        own = {spelled for slot in known for spelled in slot.spellings}
-        found = match(names, known, {key: one for key, one in columns.items() if key in own}, None)
-        present = _present(robot, found)
+        known_keys = {spelled for slot in known for spelled in slot.spellings}
+        matched = match(
+            names, known, {key: column for key, column in columns.items() if key in known_keys}, None
+        )
+        present = _present(robot, matched)
         if set(replace(mechanism, measured=measured).measured_positions) <= present:
             _check_lengths_present(lengths, present)
-            more = [one for one in lengths if one in present and one not in measured]
+            more = [length for length in lengths if length in present and length not in measured]
             return replace(robot, measured=(*measured, *more))
     return mechanism
 
 
 def _check_lengths_present(lengths: Sequence[str], present: set[str]) -> None:
-    missing = [one for one in lengths if one not in present]
+    missing = [length for length in lengths if length not in present]
     if missing and len(missing) < len(lengths):
         raise InputError(
             f"{len(lengths) - len(missing)} locked lengths for {len(lengths)} cables:"
@@ -75,12 +79,12 @@ def _check_lengths_present(lengths: Sequence[str], present: set[str]) -> None:
         )
 
 
-def _present(robot: Mechanism, found: Mapping[str, ColumnMap]) -> set[str]:
+def _present(robot: Mechanism, matched: Mapping[str, ColumnMap]) -> set[str]:
     """Measured positions given by the chosen columns; three angles give a quaternion."""
     positions = robot.measured_positions
-    present = {positions[int(key[2:]) - 1] for key in found if key.startswith("q_") and is_count(key[2:])}
+    present = {positions[int(key[2:]) - 1] for key in matched if key.startswith("q_") and is_count(key[2:])}
     for joint in robot.joints:
-        if joint.has_quaternion and all(f"{joint.name}_{angle}" in found for angle in ANGLES):
+        if joint.has_quaternion and all(f"{joint.name}_{angle}" in matched for angle in ANGLES):
             present |= set(joint.positions[-4:])
     return present
 
@@ -190,8 +194,8 @@ def _tangents(robot: Mechanism, logs: Sequence[Log]) -> Float[Array, "n v d"]:
     """Tangent directions at some poses of the logs."""
     assembly, sensors = assembly_of(robot), sensors_of(robot, logs[0].position_names)
     logs = [log for log in logs if log.position_names == logs[0].position_names]
-    some = [log.q[log.valid][:: max(1, int(log.valid.sum()) * len(logs) // _SAMPLES)] for log in logs]
-    q = assembly.follow(np.concatenate(some), sensors)
+    sampled = [log.q[log.valid][:: max(1, int(log.valid.sum()) * len(logs) // _SAMPLES)] for log in logs]
+    q = assembly.follow(np.concatenate(sampled), sensors)
     return assembly.tangent(assembly.closure.values(q).A)
 
 
@@ -209,18 +213,18 @@ def _several(robot: Mechanism, names: Sequence[str]) -> bool:
 
 def _joints_of(mechanism: Mechanism, names: Sequence[str]) -> tuple[str, ...]:
     """Measured joints, or single coordinates of those that are not measured whole."""
-    found = []
+    labels = []
     for name in names:
         joint = mechanism.joint_of_position[name]
-        found.append(joint.name if set(joint.positions) <= set(names) else name)
-    return tuple(dict.fromkeys(found))
+        labels.append(joint.name if set(joint.positions) <= set(names) else name)
+    return tuple(dict.fromkeys(labels))
 
 
 def _whole(log: Log, mechanism: Mechanism, cables: Sequence[str]) -> bool:
     """Whether the log gives the pose without any length."""
-    own = [name for name in log.position_names if name not in cables]
+    pose_names = [name for name in log.position_names if name not in cables]
     assembly = assembly_of(mechanism)
-    return bool(own) and assembly.tracker(sensors_of(mechanism, own)) is not None
+    return bool(pose_names) and assembly.tracker(sensors_of(mechanism, pose_names)) is not None
 
 
 def _arranged(
@@ -228,13 +232,13 @@ def _arranged(
 ) -> Log:
     """The log with the columns of one way to use it."""
     cables = [cable.name for cable in driven_cables(mechanism)]
-    own = [name for name in log.position_names if name not in cables]
+    pose_names = [name for name in log.position_names if name not in cables]
     if way == BY_FREE:
-        named = named_free(mechanism, settings) or _best_columns(log, mechanism, own)
-        own = list(named) if set(named) <= set(own) else own
-    wanted = own if way == MEASURED else [*own, *cables]
-    columns = [log.position_names.index(name) for name in own]
-    constant = np.zeros((len(log.t), len(wanted) - len(own)))
+        named = named_free(mechanism, settings) or _best_columns(log, mechanism, pose_names)
+        pose_names = list(named) if set(named) <= set(pose_names) else pose_names
+    wanted = pose_names if way == MEASURED else [*pose_names, *cables]
+    columns = [log.position_names.index(name) for name in pose_names]
+    constant = np.zeros((len(log.t), len(wanted) - len(pose_names)))
     if constant.shape[1] and lengths is not None:
         for run, (a, b) in enumerate(log.segments):
             constant[a:b] = lengths[run]
@@ -249,39 +253,41 @@ def _arranged(
         ddq=rates[1],
         q_ref=None,
         position_names=tuple(wanted),
-        choices={**log.choices, "pose": _words(way, own)},
+        choices={**log.choices, "pose": _words(way, pose_names)},
     )
 
 
-def _best_columns(log: Log, mechanism: Mechanism, own: Sequence[str]) -> tuple[str, ...]:
+def _best_columns(log: Log, mechanism: Mechanism, pose_names: Sequence[str]) -> tuple[str, ...]:
     """Of the columns of a whole pose those that describe its free motion best; all where it is not whole.
 
     Entries of a quaternion do not count: none of them is a coordinate.
     """
     motion = locked_motion_of(mechanism)
-    if len(own) <= motion.count:
-        return tuple(own)
+    if len(pose_names) <= motion.count:
+        return tuple(pose_names)
     names = mechanism.coordinates
-    scalar = [i for i, name in enumerate(names) if name in own and i in motion.own]
+    scalar = [i for i, name in enumerate(names) if name in pose_names and i in motion.own]
     if len(scalar) < motion.count:
         raise InputError(
             f"log '{log.name}' has no {motion.count} columns that could be free coordinates:"
-            f" {', '.join(own)}",
+            f" {', '.join(pose_names)}",
             file=log.file,
             place="internal",
             remedy="name them under `internal: {free: ...}`, or use pose: projected",
         )
     alone = replace(
-        log, q=log.q[:, [log.position_names.index(name) for name in own]], position_names=tuple(own)
+        log,
+        q=log.q[:, [log.position_names.index(name) for name in pose_names]],
+        position_names=tuple(pose_names),
     )
     B = motion.basis(_tangents(mechanism, [alone]))
     return tuple(names[i] for i in best_coordinates(B, scalar))
 
 
-def _words(way: str, own: Sequence[str]) -> str:
+def _words(way: str, pose_names: Sequence[str]) -> str:
     words = {
         MEASURED: "as measured",
-        BY_FREE: f"solved from {', '.join(own)} and the locked lengths",
+        BY_FREE: f"solved from {', '.join(pose_names)} and the locked lengths",
         PROJECTED: "the measured pose projected onto the locked lengths",
     }
     return words[way]

@@ -88,7 +88,7 @@ class FreeOutputError:
             raise TypeError("runs without derivatives")
         n, flat = runs.q.shape[1], runs.q.reshape(-1, runs.q.shape[2])
         N = seen_rows(self.robot.freedoms.tangent(flat), self.sensors, self.sigma, n)
-        by_start, by_parameter = (by_window(N @ one) for one in (runs.by_start, runs.by_parameter))
+        by_start, by_parameter = (by_window(N @ slope) for slope in (runs.by_start, runs.by_parameter))
         if runs.by_closure is not None and self.length_sigma is not None:
             P = self.robot.dynamics.responses(flat, self.robot.rows)
             by_length = by_window(N @ runs.by_closure + seen_rows(P, self.sensors, self.sigma, n))

@@ -51,7 +51,7 @@ class FastFreeMotion:
         rows = self.residual(chi, self.moved(many, np.repeat(steps, n, axis=0))).reshape(2 * d + 1, n, -1)
         by_start = np.moveaxis(rows[:1] - rows[1:], 0, 2) / _SHIFT
         changed = [self.residual(chi + _DAMP * unit, windows) for unit in np.eye(len(chi))]
-        columns = [(rows[0] - one) / _DAMP for one in changed]
+        columns = [(rows[0] - shifted) / _DAMP for shifted in changed]
         none = np.zeros((*rows[0].shape, 0))
         return rows[0], by_start, np.stack(columns, axis=2) if columns else none
 

@@ -41,18 +41,18 @@ def referred(
     if not joined:
         return normalise(robot, parameters, loads)
     known = known_columns(robot, parameters)
-    values = [known.get(names.index(name)) for name in (mass, *(one.name for one in joined))]
-    gone = {one.name: 0.0 for one in joined}
+    values = [known.get(names.index(name)) for name in (mass, *(member.name for member in joined))]
+    gone = {member.name: 0.0 for member in joined}
     robot = _without(robot, {mass, *gone})
     if values[0] and None not in values:
-        shares = [1.0, *(one.shares[mass] for one in joined)]
+        shares = [1.0, *(member.shares[mass] for member in joined)]
         body = robot.bodies[held_body(robot)]
         whole = sum(share * (value or 0.0) for share, value in zip(shares, values, strict=True))
         body = replace(body, known={**body.known, "M": whole})
         robot = replace(robot, bodies={**robot.bodies, body.name: body})
-    found = normalise(replace(robot, known={**robot.known, **gone}), parameters, loads)
-    reference = None if found.reference is None else replace(found.reference, joined=joined)
-    return replace(found, reference=reference, notices=(*found.notices, _notice(joined, mass)))
+    normalised = normalise(replace(robot, known={**robot.known, **gone}), parameters, loads)
+    reference = None if normalised.reference is None else replace(normalised.reference, joined=joined)
+    return replace(normalised, reference=reference, notices=(*normalised.notices, _notice(joined, mass)))
 
 
 def _joined(
@@ -80,18 +80,18 @@ def _without(robot: Mechanism, names: set[str]) -> Mechanism:
 
     return replace(
         robot,
-        bodies={name: replace(one, known=left(one)) for name, one in robot.bodies.items()},
-        payloads={name: replace(one, known=left(one)) for name, one in robot.payloads.items()},
+        bodies={name: replace(body, known=left(body)) for name, body in robot.bodies.items()},
+        payloads={name: replace(payload, known=left(payload)) for name, payload in robot.payloads.items()},
         known={name: value for name, value in robot.known.items() if name not in names},
     )
 
 
 def _notice(joined: Sequence[Joined], mass: str) -> Notice:
-    parts = "".join(_term(one.shares[mass], one.name) for one in joined)
-    others = ", ".join(dict.fromkeys(name for one in joined for name in one.shares if name != mass))
+    parts = "".join(_term(member.shares[mass], member.name) for member in joined)
+    others = ", ".join(dict.fromkeys(name for member in joined for name in member.shares if name != mass))
     return notice(
         "mass-joined",
-        names=", ".join(one.name for one in joined),
+        names=", ".join(member.name for member in joined),
         act="act" if len(joined) > 1 else "acts",
         mass=mass,
         parts=parts,
@@ -116,13 +116,13 @@ def referred_values(
 
 def _together(values: Mapping[str, float], reference: Reference | None) -> dict[str, float]:
     """Values of the same motion with what is joined at zero; those it goes into are unknown where it is."""
-    found = dict(values)
+    combined = dict(values)
     for joined in () if reference is None else reference.joined:
-        value = found.get(joined.name)
+        value = combined.get(joined.name)
         for name, share in joined.shares.items():
-            if name in found and value is not None:
-                found[name] += share * value
+            if name in combined and value is not None:
+                combined[name] += share * value
             else:
-                found.pop(name, None)
-        found[joined.name] = 0.0
-    return found
+                combined.pop(name, None)
+        combined[joined.name] = 0.0
+    return combined

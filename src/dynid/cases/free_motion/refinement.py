@@ -65,8 +65,8 @@ def damped_robot(
     for _, names in groups:
         drive |= {name: tuple(dict.fromkeys((*drive.get(name, ()), "Fv"))) for name in names}
     robot = replace(plain, drive=drive)
-    index = {one.name: i for i, one in enumerate(problem.parameters)}
-    table = [one.name for one in parameter_table(robot)]
+    index = {parameter.name: i for i, parameter in enumerate(problem.parameters)}
+    table = [parameter.name for parameter in parameter_table(robot)]
     rows, constants = np.zeros((len(table), S.shape[1] + len(groups))), np.zeros(len(table))
     S, c = _scaled(problem, S, c)
     for row, name in enumerate(table):
@@ -148,20 +148,22 @@ def _refined(
         np.concatenate([hold, np.zeros(extra)]),
         loose,
     )
-    groups = [started(simulated, start, one) for one in groups]
+    groups = [started(simulated, start, group) for group in groups]
     simulated = replace(simulated, sigma=_deviations(simulated, start, groups))
     start, groups = _with_damping(simulated, start, groups, b)
     simulated = replace(simulated, sigma=_deviations(simulated, start, groups), linear=start)
     wide = np.zeros((b + extra, b + extra))
     wide[:b, :b] = covariance
-    found = judged(simulated, groups, start, wide)
-    coefficients = tuple(found.chi[b:].tolist())
-    damping = ", ".join(f"{one:.3g} ({kind})" for one, kind in zip(coefficients, damped.kinds, strict=True))
+    refined = judged(simulated, groups, start, wide)
+    coefficients = tuple(refined.chi[b:].tolist())
+    damping = ", ".join(
+        f"{value:.3g} ({kind})" for value, kind in zip(coefficients, damped.kinds, strict=True)
+    )
     return replace(
-        found,
-        chi=found.chi[:b],
-        covariance=None if found.covariance is None else found.covariance[:b, :b],
-        words=found.words + (f"; damping {damping}" if damping else ""),
+        refined,
+        chi=refined.chi[:b],
+        covariance=None if refined.covariance is None else refined.covariance[:b, :b],
+        words=refined.words + (f"; damping {damping}" if damping else ""),
     )
 
 
@@ -174,7 +176,7 @@ def _with_damping(
         none = np.zeros(len(start) - b)
         alone = replace(simulated, S=simulated.S[:, b:], c=constant, linear=none, hold=none)
         start = np.concatenate([start[:b], minimise(alone, none, groups).chi])
-    return start, [started(simulated, start, one, passes=1) for one in groups]
+    return start, [started(simulated, start, group, passes=1) for group in groups]
 
 
 def _deviations(
@@ -182,7 +184,7 @@ def _deviations(
 ) -> Float[Array, "m"]:
     """Root mean square of what the simulation misses, per measured coordinate."""
     missed = []
-    for one in groups:
-        rows = simulated.residual(chi, one)[:, : len(one.measured) * simulated.sensors.count]
+    for group in groups:
+        rows = simulated.residual(chi, group)[:, : len(group.measured) * simulated.sensors.count]
         missed.append(rows.reshape(-1, simulated.sensors.count) * simulated.sigma)
     return np.asarray(np.maximum(np.sqrt(np.mean(np.concatenate(missed) ** 2, axis=0)), 1e-12))

@@ -35,8 +35,8 @@ def run_lengths(robot: LockedCables, log: Log, a: int, b: int) -> Float[Array, "
     if all(cable in names for cable in robot.cables):
         return np.asarray(np.median(log.q[a:b][:, [names.index(cable) for cable in robot.cables]], axis=0))
     columns = [names.index(name) for name in robot.robot.positions]
-    some = log.q[a : b : max(1, (b - a) // _MOST)][:, columns]
-    return np.asarray(np.median(robot.lengths(np.asarray(some, dtype=float)), axis=0))
+    thinned = log.q[a : b : max(1, (b - a) // _MOST)][:, columns]
+    return np.asarray(np.median(robot.lengths(np.asarray(thinned, dtype=float)), axis=0))
 
 
 def start_state(
@@ -46,11 +46,11 @@ def start_state(
     states = kinematics_along(mechanism, motion).states(sample, motion.states(sample, sample + 1))
     if not states.fine.all():
         return None
-    q, found = robot.closed(
-        states.q[:, [mechanism.positions.index(one) for one in robot.robot.positions]], lengths
+    q, reached = robot.closed(
+        states.q[:, [mechanism.positions.index(name) for name in robot.robot.positions]], lengths
     )
-    rates = states.dq[:, [mechanism.coordinates.index(one) for one in robot.robot.coordinates]]
-    return (q, robot.freedoms.lifted(q, rates[:, robot.freedoms.independent])) if found.all() else None
+    rates = states.dq[:, [mechanism.coordinates.index(name) for name in robot.robot.coordinates]]
+    return (q, robot.freedoms.lifted(q, rates[:, robot.freedoms.independent])) if reached.all() else None
 
 
 def free_windows(
@@ -72,8 +72,8 @@ def free_windows(
         stop = first + steps * per_step + 1
         if state is None or not log.valid[first:stop].all():
             continue
-        one = stretch(log, state, known[i, a], (first, stop, per_step), names)
-        by_load.setdefault(log.payloads, []).append(one)
+        window = stretch(log, state, known[i, a], (first, stop, per_step), names)
+        by_load.setdefault(log.payloads, []).append(window)
     return sensors_of(robot.robot, names), [joined(ones) for ones in by_load.values()]
 
 
@@ -115,7 +115,7 @@ def joined(windows: Sequence[FreeWindows]) -> FreeWindows:
     first = windows[0]
 
     def along(name: str, axis: int = 0) -> Array:
-        return np.concatenate([getattr(one, name) for one in windows], axis=axis)
+        return np.concatenate([getattr(window, name) for window in windows], axis=axis)
 
     lengths, given = along("lengths"), along("given")
     return FreeWindows(

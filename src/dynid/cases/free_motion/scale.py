@@ -33,18 +33,20 @@ class FreeScale:
 
 def free_scale(robot: Mechanism, parameters: Sequence[Parameter], loads: Loads) -> FreeScale:
     """The reference mass of a robot on which no effort acts, and names per unit of it."""
-    found = referred(robot, parameters, loads)
-    reference, by_name = found.reference, {parameter.name: parameter for parameter in parameters}
+    normalised = referred(robot, parameters, loads)
+    reference, by_name = normalised.reference, {parameter.name: parameter for parameter in parameters}
 
     def shown(name: str, unit: str, grouping: str) -> BaseParameter:
-        own = by_name.get(name) or by_name[name.removesuffix("_R")]
+        standard = by_name.get(name) or by_name[name.removesuffix("_R")]
         if reference is None or reference.given:
             return BaseParameter(name, unit, grouping)
-        if parameters.index(own) == reference.scale:
+        if parameters.index(standard) == reference.scale:
             return BaseParameter(f"1/M_{reference.body}", "1/kg", grouping)
-        return BaseParameter(shown_name(replace(own, name=name), reference.body), shown_unit(unit), grouping)
+        return BaseParameter(
+            shown_name(replace(standard, name=name), reference.body), shown_unit(unit), grouping
+        )
 
     notices: tuple[Notice, ...] = ()
     if reference is not None and not reference.given and reference.scale is None:
         notices = (notice("scale-unknown", mass=f"M_{reference.body}"),)
-    return FreeScale(found.robot, locked_motion_of(robot).count, shown, found.notices + notices)
+    return FreeScale(normalised.robot, locked_motion_of(robot).count, shown, normalised.notices + notices)

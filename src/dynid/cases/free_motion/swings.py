@@ -43,9 +43,9 @@ def drawn_swings(fit: Fit) -> dict[str, Any]:
         runs: list[dict[str, Any]] = []
         drawn: list[dict[str, Any]] = []
         for i, a, b in _chosen(problem):
-            found = _run(problem, robot, i, a, b)
-            if found is not None:
-                entry, equilibrium, shapes = found
+            result = _run(problem, robot, i, a, b)
+            if result is not None:
+                entry, equilibrium, shapes = result
                 runs.append(entry)
                 drawn = drawn or _motions(problem.mechanism, robot, equilibrium, shapes)
     except (DynidError, np.linalg.LinAlgError, FloatingPointError):
@@ -53,8 +53,8 @@ def drawn_swings(fit: Fit) -> dict[str, Any]:
     if not runs:
         return {}
     mass, unit, origin = _scale(problem)
-    for one in runs:
-        one["tensions"] = mass * one["tensions"]
+    for run in runs:
+        run["tensions"] = mass * run["tensions"]
     return {"swings": {"cables": robot.cables, "unit": unit, "origin": origin, "runs": runs, "modes": drawn}}
 
 
@@ -91,9 +91,9 @@ def _run(
     entry = {
         "log": log.name,
         "t": float(log.t[a]),
-        "frequencies": [one.frequency for one in shapes],
+        "frequencies": [mode.frequency for mode in shapes],
         "measured": _peaks(robot, problem, i, (first, last), equilibrium, shapes),
-        "words": [shape_words(one.shape, robot.robot.coordinates) for one in shapes],
+        "words": [shape_words(mode.shape, robot.robot.coordinates) for mode in shapes],
         "tensions": np.stack([equilibrium.tensions, tensions.min(axis=0), tensions.max(axis=0)]),
     }
     return entry, equilibrium, shapes
@@ -105,8 +105,8 @@ def _tensions(problem: Problem, robot: LockedCables, i: int, samples: Array) -> 
     if states is None:
         return np.full((1, len(robot.cables)), np.nan)
     names = problem.mechanism
-    q = states.q[:, [names.positions.index(one) for one in robot.robot.positions]]
-    dq = states.dq[:, [names.coordinates.index(one) for one in robot.robot.coordinates]]
+    q = states.q[:, [names.positions.index(name) for name in robot.robot.positions]]
+    dq = states.dq[:, [names.coordinates.index(name) for name in robot.robot.coordinates]]
     # Accelerations of the model: those of the log are differences of noisy positions.
     ddq = robot.dynamics.accelerations(q, dq, np.zeros((len(q), len(robot.robot.actuators)))).ddq
     return robot.tensions(q, dq, ddq)
@@ -124,20 +124,22 @@ def _peaks(
     log, (first, last) = problem.logs[i], samples
     names = measured_names(robot, log)
     sensors = sensors_of(robot.robot, names)
-    measured = np.asarray(log.q[first:last][:, [log.position_names.index(one) for one in names]], dtype=float)
+    measured = np.asarray(
+        log.q[first:last][:, [log.position_names.index(name) for name in names]], dtype=float
+    )
     about = np.broadcast_to(equilibrium.q, (len(measured), len(equilibrium.q)))
     off = sensors.miss(about, measured)
     along = np.linalg.pinv(np.stack([one.shape[sensors.velocity] for one in shapes], axis=1))
-    found = []
+    peaks = []
     for one, swing in zip(shapes, along @ (off - off.mean(axis=0)).T, strict=True):
         if len(swing) * log.dt * one.frequency < 3.0:
-            found.append(float("nan"))
+            peaks.append(float("nan"))
             continue
         size = np.abs(np.fft.rfft(swing * np.hanning(len(swing)), _PADDED * len(swing)))
         frequencies = np.fft.rfftfreq(_PADDED * len(swing), log.dt)
         near = (frequencies > 0.7 * one.frequency) & (frequencies < 1.3 * one.frequency)
-        found.append(float(frequencies[near][np.argmax(size[near])]))
-    return found
+        peaks.append(float(frequencies[near][np.argmax(size[near])]))
+    return peaks
 
 
 def _motions(
@@ -148,9 +150,9 @@ def _motions(
         **dict.fromkeys(mechanism.positions, 0.0),
         **dict(zip(robot.cables, equilibrium.lengths, strict=True)),
     }
-    own = [mechanism.positions.index(name) for name in robot.robot.positions]
+    columns = [mechanism.positions.index(name) for name in robot.robot.positions]
     whole = np.tile([known[name] for name in mechanism.positions], (_FRAMES, 1))
-    found = []
+    motions = []
     for one in shapes:
         phase = np.linspace(0.0, 2.0 * np.pi, _FRAMES)
         q = np.repeat(equilibrium.q[None], _FRAMES, axis=0)
@@ -159,9 +161,9 @@ def _motions(
         if fine.all():
             t = phase / (2.0 * np.pi * one.frequency)
             name = f"free oscillation, {one.frequency:.3g} Hz"
-            whole[:, own] = q
-            found.append({"log": name, "t": t, **poses_along(mechanism, whole)})
-    return found
+            whole[:, columns] = q
+            motions.append({"log": name, "t": t, **poses_along(mechanism, whole)})
+    return motions
 
 
 def shape_words(shape: Float[Array, "v"], names: tuple[str, ...]) -> str:

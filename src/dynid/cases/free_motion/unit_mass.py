@@ -60,9 +60,9 @@ def normalise(
             file=robot.file,
             remedy="add M to `parameters:` of the body",
         )
-    own = robot.bodies[body]
-    if own.known.get("M"):
-        return Normalisation(robot, Reference(body, column, mass=float(own.known["M"]), given=True))
+    held = robot.bodies[body]
+    if held.known.get("M"):
+        return Normalisation(robot, Reference(body, column, mass=float(held.known["M"]), given=True))
     always = set.intersection(*(set(load) for load in loads)) if loads else set()
     robot, notices = _joined_always(robot, always)
     known = {i: value for i, value in known_columns(robot, parameters).items() if value and i != column}
@@ -84,8 +84,8 @@ def _joined_always(robot: Mechanism, always: set[str]) -> tuple[Mechanism, tuple
     if not mounted:
         return robot, ()
     payloads = {
-        name: replace(one, known={"M": 0.0}) if name in always else one
-        for name, one in robot.payloads.items()
+        name: replace(load, known={"M": 0.0}) if name in always else load
+        for name, load in robot.payloads.items()
     }
     return replace(robot, payloads=payloads), (notice("payload-always", names=", ".join(mounted)),)
 
@@ -102,8 +102,11 @@ def _cleared(robot: Mechanism, names: set[str], scale: str) -> Mechanism:
 
     return replace(
         robot,
-        bodies={name: replace(one, known=left(name, one.known)) for name, one in robot.bodies.items()},
-        payloads={name: replace(one, known=left(name, one.known)) for name, one in robot.payloads.items()},
+        bodies={name: replace(body, known=left(name, body.known)) for name, body in robot.bodies.items()},
+        payloads={
+            name: replace(payload, known=left(name, payload.known))
+            for name, payload in robot.payloads.items()
+        },
         known={k: 0.0 if k in names else v for k, v in robot.known.items() if k != scale},
     )
 
@@ -144,10 +147,10 @@ def per_mass(
     if not mass:
         return {}
     mass = mass / reference.mass
-    found = {name: value / mass for name, value in values.items()}
+    scaled = {name: value / mass for name, value in values.items()}
     if reference.scale is not None:
-        found[parameters[reference.scale].name] = 1.0 / mass
-    return found
+        scaled[parameters[reference.scale].name] = 1.0 / mass
+    return scaled
 
 
 def with_mass(parts: EstimateParts, reference: Reference | None, system: System) -> EstimateParts:
@@ -166,32 +169,32 @@ def with_mass(parts: EstimateParts, reference: Reference | None, system: System)
         return parts
     name = f"1/M_{reference.body}"
     listed = list(parts.parameters)
-    at = next((k for k, one in enumerate(listed) if one.name == name), None)
+    at = next((k for k, parameter in enumerate(listed) if parameter.name == name), None)
     if at is None or listed[at].sigma is None or listed[at].value == 0.0:
         return parts
-    one = listed[at]
-    listed[at] = _inverse(one, f"M_{reference.body}")
+    inverse_mass = listed[at]
+    listed[at] = _inverse(inverse_mass, f"M_{reference.body}")
     place = [k for k, p in enumerate(parts.parameters) if p.sigma is not None].index(at)
     factor = np.ones(len(parts.spread.covariance))
-    factor[place] = -1.0 / one.value**2
+    factor[place] = -1.0 / inverse_mass.value**2
     spread = replace(parts.spread, covariance=parts.spread.covariance * np.outer(factor, factor))
     return replace(parts, parameters=tuple(listed), spread=spread)
 
 
-def _inverse(one: ParameterEstimate, name: str) -> ParameterEstimate:
+def _inverse(inverse_mass: ParameterEstimate, name: str) -> ParameterEstimate:
     """The mass from 1/m, to first order."""
-    mass = 1.0 / one.value
-    sigma = (one.sigma or 0.0) * mass**2
-    half = float(student_t95(np.array([one.dof or 1.0]))[0]) * sigma
+    mass = 1.0 / inverse_mass.value
+    sigma = (inverse_mass.sigma or 0.0) * mass**2
+    half = float(student_t95(np.array([inverse_mass.dof or 1.0]))[0]) * sigma
     return replace(
-        one,
+        inverse_mass,
         name=name,
         unit="kg",
         value=mass,
         sigma=sigma,
         sigma_rel_percent=100.0 * sigma / abs(mass),
         ci95=(mass - half, mass + half),
-        prior=None if not one.prior else 1.0 / one.prior,
+        prior=None if not inverse_mass.prior else 1.0 / inverse_mass.prior,
     )
 
 

@@ -28,9 +28,11 @@ def standard_name(shown: str, body: str) -> str:
 
 def unit_values(estimate: Estimate, body: str) -> tuple[dict[str, float], float | None]:
     """Standard parameters by name where the mass of `body` is one, and that mass if the result knows it."""
-    mass = next((one.value for one in estimate.parameters if one.name == f"M_{body}"), None)
+    mass = next((parameter.value for parameter in estimate.parameters if parameter.name == f"M_{body}"), None)
     values = {
-        standard_name(one.name, body): one.value for one in estimate.parameters if one.name != f"M_{body}"
+        standard_name(parameter.name, body): parameter.value
+        for parameter in estimate.parameters
+        if parameter.name != f"M_{body}"
     }
     return {**values, f"M_{body}": 1.0}, mass
 

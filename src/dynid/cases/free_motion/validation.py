@@ -67,14 +67,18 @@ def with_simulations(
         runs: Of that log, as far as known.
     """
     believed = referred_values(prior_values(problem.mechanism), reference_of(problem), problem.parameters)
-    prior = np.array([believed.get(one.name, 0.0) for one in problem.parameters]) if believed else None
-    own, other = _missed(problem, i, chi), {} if prior is None else _missed(problem, i, prior)
-    pieces, found = problem.sources[i].pieces(), []
+    prior = (
+        np.array([believed.get(parameter.name, 0.0) for parameter in problem.parameters])
+        if believed
+        else None
+    )
+    estimated, other = _missed(problem, i, chi), {} if prior is None else _missed(problem, i, prior)
+    pieces, completed = problem.sources[i].pieces(), []
     for run in runs:
         first = pieces[run.run - 1][0]
         a = next((a for a, b in problem.logs[i].segments if a <= first < b), -1)
-        missed, before = own.get(a, Missed()), other.get(a, Missed())
-        found.append(
+        missed, before = estimated.get(a, Missed()), other.get(a, Missed())
+        completed.append(
             replace(
                 run,
                 position_rms=missed.position,
@@ -85,7 +89,7 @@ def with_simulations(
                 motion_angle_rms=missed.turned,
             )
         )
-    return tuple(found)
+    return tuple(completed)
 
 
 def simulated_squares(
@@ -106,16 +110,16 @@ def simulated_squares(
     """
     missed, moved = np.zeros(2), np.zeros(2)
     for i, log in enumerate(problem.logs):
-        found = _missed(problem, i, chi)
-        for one in found.values():
-            sizes = np.array([one.moved or 0.0, one.turned or 0.0])
-            left = np.array([one.position, one.angle], dtype=float)
+        by_run = _missed(problem, i, chi)
+        for errors in by_run.values():
+            sizes = np.array([errors.moved or 0.0, errors.turned or 0.0])
+            left = np.array([errors.position, errors.angle], dtype=float)
             moved += sizes**2
             missed += np.where(np.isfinite(left), left, sizes) ** 2
-        if not found:
+        if not by_run:
             raise NoResultError(f"the free motions of log '{log.name}' cannot be simulated with these values")
     used = moved > _STILL**2
-    names = tuple(name for name, one in zip(("position", "attitude"), used.tolist(), strict=True) if one)
+    names = tuple(name for name, kept in zip(("position", "attitude"), used.tolist(), strict=True) if kept)
     return names, missed[used], moved[used]
 
 
@@ -125,12 +129,12 @@ def _missed(problem: Problem, i: int, chi: Float[Array, "p"]) -> dict[int, Misse
     try:
         damped = damped_robot(problem, none, chi, np.zeros(0), TURNING)
         groups = _whole_runs(problem, i, damped.robot)
-        found: dict[int, Missed] = {}
+        by_run: dict[int, Missed] = {}
         for starts, windows in groups:
-            found |= dict(zip(starts, _of_group(problem, damped, i, windows), strict=True))
+            by_run |= dict(zip(starts, _of_group(problem, damped, i, windows), strict=True))
     except (DynidError, np.linalg.LinAlgError, FloatingPointError):
         return {}  # these parameters cannot be simulated; the residuals of the rows show it
-    return found
+    return by_run
 
 
 def _of_group(problem: Problem, damped: DampedRobot, i: int, windows: FreeWindows) -> list[Missed]:
@@ -145,8 +149,13 @@ def _of_group(problem: Problem, damped: DampedRobot, i: int, windows: FreeWindow
     turning = np.array([robot.robot.joint_of_coordinate[name].is_angle(name) for name in names])
     moved = [_about_mean(windows, k, sensors) for k in range(len(windows.q))]
     return [
-        Missed(_rms(one[:, ~turning]), _rms(one[:, turning]), _rms(own[:, ~turning]), _rms(own[:, turning]))
-        for one, own in zip(missed, moved, strict=True)
+        Missed(
+            _rms(error[:, ~turning]),
+            _rms(error[:, turning]),
+            _rms(motion[:, ~turning]),
+            _rms(motion[:, turning]),
+        )
+        for error, motion in zip(missed, moved, strict=True)
     ]
 
 
@@ -179,4 +188,6 @@ def _whole_runs(problem: Problem, i: int, robot: LockedCables) -> list[tuple[lis
         if state is not None and steps > 1:
             samples = first, first + steps * per_step + 1, per_step
             groups.setdefault(steps, []).append((a, stretch(log, state, lengths, samples, names)))
-    return [([a for a, _ in own], joined([one for _, one in own])) for own in groups.values()]
+    return [
+        ([a for a, _ in members], joined([window for _, window in members])) for members in groups.values()
+    ]

@@ -50,15 +50,15 @@ def direction_masses(sources: Sequence[WrenchRows], chi: Float[Array, "p"]) -> t
         chi: Standard parameters, shape (p,), SI.
     """
     index = {parameter.name: i for i, parameter in enumerate(sources[0].parameters)}
-    found = []
+    masses = []
     for name in dict.fromkeys(name.rsplit(" ", 1)[0] for name in sources[0].directions.names):
         mass = index.get(f"M_{name}")
         if mass is not None:
             a, force = (
                 np.concatenate(x) for x in zip(*(_forces(s, name, chi, mass) for s in sources), strict=True)
             )
-            found += _along_axes(name, a, force)
-    return tuple(found)
+            masses += _along_axes(name, a, force)
+    return tuple(masses)
 
 
 def _forces(
@@ -81,15 +81,15 @@ def _forces(
 
 def _along_axes(name: str, a: Float[Array, "n 3"], force: Float[Array, "n 3"]) -> list[DirectionMass]:
     squares = np.sum(a**2, axis=0)
-    found = []
+    masses = []
     for i, axis in enumerate(_AXES):
         if squares[i] <= _SEEN**2 * squares.sum() or len(a) < 2:
             continue
         value = float(a[:, i] @ force[:, i] / squares[i])
         left = force[:, i] - value * a[:, i]
         sigma = float(np.sqrt(left @ left / (len(a) - 1) / squares[i]))
-        found.append(DirectionMass(name, axis, value, sigma, len(a) - 1))
-    return found
+        masses.append(DirectionMass(name, axis, value, sigma, len(a) - 1))
+    return masses
 
 
 def mass_tests(
@@ -104,15 +104,19 @@ def mass_tests(
     from scipy.special import stdtr
 
     tests, odd = [], []
-    for one in masses:
-        half = float(student_t95(one.dof)) * one.sigma
-        off = one.value - values[one.body]
-        p = float(2.0 * stdtr(one.dof, -abs(off) / one.sigma)) if one.sigma > 0 else 1.0
-        warned = p < _SURE and abs(off) > _MATTERS * abs(values[one.body])
-        ci95 = (one.value - half, one.value + half)
-        tests.append(ResidualTest("mass", f"{one.body} along {one.axis}", one.value, "kg", ci95, p, warned))
+    for entry in masses:
+        half = float(student_t95(entry.dof)) * entry.sigma
+        off = entry.value - values[entry.body]
+        p = float(2.0 * stdtr(entry.dof, -abs(off) / entry.sigma)) if entry.sigma > 0 else 1.0
+        warned = p < _SURE and abs(off) > _MATTERS * abs(values[entry.body])
+        ci95 = (entry.value - half, entry.value + half)
+        tests.append(
+            ResidualTest("mass", f"{entry.body} along {entry.axis}", entry.value, "kg", ci95, p, warned)
+        )
         if warned:
-            odd.append(f"{one.body} {one.value:.5g} kg along {one.axis} instead of {values[one.body]:.5g}")
+            odd.append(
+                f"{entry.body} {entry.value:.5g} kg along {entry.axis} instead of {values[entry.body]:.5g}"
+            )
     if not odd:
         return tuple(tests), ()
     return tuple(tests), (notice("mass-differs", shown=", ".join(odd[:4])),)
@@ -120,10 +124,10 @@ def mass_tests(
 
 def mass_words(masses: Sequence[DirectionMass], values: dict[str, float]) -> str:
     """How far the masses along the directions are from the one of their body, and where most."""
-    off = {one: 100.0 * abs(one.value / values[one.body] - 1.0) for one in masses if values[one.body]}
+    off = {mass: 100.0 * abs(mass.value / values[mass.body] - 1.0) for mass in masses if values[mass.body]}
     if not off:
         return "none"
-    worst = max(off, key=lambda one: off[one])
+    worst = max(off, key=lambda mass: off[mass])
     text = f"{len(masses)} masses from forces along world x, y, z agree with the estimated masses within"
     return f"{text} {off[worst]:.2g} % ({worst.body} along {worst.axis}); see the residual tests"
 
@@ -137,10 +141,10 @@ def check_signs(sources: Sequence[WrenchRows], masses: dict[str, float]) -> None
         return
     by = sources[0].settings.exerted_by
     other = BODY if by == PARENT else PARENT
-    who = "the body exerts on its parent" if by == PARENT else "the parent exerts on the body"
+    action = "the body exerts on its parent" if by == PARENT else "the parent exerts on the body"
     raise InputError(
         f"the estimated masses of {', '.join(negative[:4])} are negative, e.g. {masses[negative[0]]:.4g} kg:"
-        f" the wrenches seem to be those that {who}",
+        f" the wrenches seem to be those that {action}",
         file=sources[0].table.file,
         place="wrench",
         remedy=f"if this is true, set wrench: {{exerted_by: {other}}}; else check the sign of gravity",

@@ -159,7 +159,7 @@ def table_checks(problem: Problem, chi: Float[Array, "p"]) -> list[Answer]:
     left = [check_reading(source) for source in sources]
     index = {parameter.name: i for i, parameter in enumerate(problem.parameters)}
     directions = direction_masses(sources, chi)
-    masses = {one.body: float(chi[index[f"M_{one.body}"]]) for one in directions}
+    masses = {entry.body: float(chi[index[f"M_{entry.body}"]]) for entry in directions}
     if masses:
         check_signs(sources, masses)
     tests, notices = mass_tests(directions, masses)

@@ -40,11 +40,13 @@ _FACTORS = {
 def motion_notices(source: WrenchRows) -> tuple[Notice, ...]:
     """Where the motion of a table contradicts the robot's joints, or itself."""
     notices = [*_at_joints(source), *_in_time(source)]
-    found: dict[str, Notice] = {}
-    for one in notices:  # one notice per code: a wrong column affects every body
-        before = found.get(one.code)
-        found[one.code] = one if before is None else replace(one, text=f"{before.text}; {one.text}")
-    return tuple(found.values())
+    by_code: dict[str, Notice] = {}
+    for warning in notices:  # one notice per code: a wrong column affects every body
+        before = by_code.get(warning.code)
+        by_code[warning.code] = (
+            warning if before is None else replace(warning, text=f"{before.text}; {warning.text}")
+        )
+    return tuple(by_code.values())
 
 
 def _at_joints(source: WrenchRows) -> Iterator[Notice]:
@@ -65,8 +67,8 @@ def _at_joints(source: WrenchRows) -> Iterator[Notice]:
 def _attitudes(source: WrenchRows, joint: Joint, use: Bool[Array, "n"]) -> Iterator[Notice]:
     if joint.kind is not JointKind.REVOLUTE:
         return
-    own, other = _axes(source, joint, use)
-    off = float(np.max(np.arccos(np.clip(np.sum(own * other, axis=1), -1.0, 1.0))))
+    by_child, other = _axes(source, joint, use)
+    off = float(np.max(np.arccos(np.clip(np.sum(by_child * other, axis=1), -1.0, 1.0))))
     if off > _ANGLE:
         yield notice(
             "attitude-misfit",
@@ -82,11 +84,11 @@ def _axes(
 ) -> tuple[Float[Array, "k 3"], Float[Array, "k 3"]]:
     """A revolute joint's axis in the world, by the child's attitude and by the parent's."""
     child = source.table.bodies.index(joint.child)
-    own = source.moved.R[use, child] @ (joint.body.R.T @ joint.axes[0])
-    there = joint.placement.R @ joint.axes[0]
+    by_child = source.moved.R[use, child] @ (joint.body.R.T @ joint.axes[0])
+    in_parent = joint.placement.R @ joint.axes[0]
     if joint.parent == BASE:
-        return own, np.broadcast_to(there, own.shape)
-    return own, source.moved.R[use, source.table.bodies.index(joint.parent)] @ there
+        return by_child, np.broadcast_to(in_parent, by_child.shape)
+    return by_child, source.moved.R[use, source.table.bodies.index(joint.parent)] @ in_parent
 
 
 def _rates(source: WrenchRows, joint: Joint, use: Bool[Array, "n"]) -> Iterator[Notice]:
@@ -94,16 +96,16 @@ def _rates(source: WrenchRows, joint: Joint, use: Bool[Array, "n"]) -> Iterator[
     if joint.kind not in (JointKind.REVOLUTE, JointKind.FIXED, JointKind.PRISMATIC):
         return
     child, moved = source.table.bodies.index(joint.child), source.moved
-    own = np.einsum("nij,nj->ni", moved.R[use, child], moved.omega[use, child])
-    other = np.zeros_like(own)
+    child_rate = np.einsum("nij,nj->ni", moved.R[use, child], moved.omega[use, child])
+    other = np.zeros_like(child_rate)
     if joint.parent != BASE:
         parent = source.table.bodies.index(joint.parent)
         other = np.einsum("nij,nj->ni", moved.R[use, parent], moved.omega[use, parent])
-    relative = own - other
+    relative = child_rate - other
     if joint.kind is JointKind.REVOLUTE:
         axis = _axes(source, joint, use)[0]
         relative = relative - np.sum(relative * axis, axis=1, keepdims=True) * axis
-    size = _rms(own) + _rms(other)
+    size = _rms(child_rate) + _rms(other)
     if _rms(relative) > _MISFIT * size + _printed(source, "omega", child):
         yield notice(
             "rates-misfit",
@@ -118,13 +120,13 @@ def _rates(source: WrenchRows, joint: Joint, use: Bool[Array, "n"]) -> Iterator[
 def _accelerations(source: WrenchRows, joint: Joint, use: Bool[Array, "n"]) -> Iterator[Notice]:
     """Acceleration of the joint's point, computed from each of its two bodies."""
     child = source.table.bodies.index(joint.child)
-    own, size = _point(source, child, source.points.inner[child], use)
-    other = np.zeros_like(own)
+    by_child, size = _point(source, child, source.points.inner[child], use)
+    other = np.zeros_like(by_child)
     if joint.parent != BASE:
         parent = source.table.bodies.index(joint.parent)
         other, more = _point(source, parent, source.points.outer[child][use], use)
         size += more
-    off, g = own - other, source.mechanism.gravity
+    off, g = by_child - other, source.mechanism.gravity
     if _rms(off) <= _MISFIT * size + _printed(source, "acceleration", child):
         return
     misfit, length = _rms(off), np.linalg.norm(g)
@@ -159,8 +161,8 @@ def _point(
     moved = source.moved
     omega, alpha, a = moved.omega[use, body], moved.alpha[use, body], moved.a[use, body]
     turning = np.cross(alpha, point) + np.cross(omega, np.cross(omega, point))
-    found = a + np.einsum("nij,nj->ni", moved.R[use, body], turning)
-    return found, _rms(a) + _rms(turning)
+    total = a + np.einsum("nij,nj->ni", moved.R[use, body], turning)
+    return total, _rms(a) + _rms(turning)
 
 
 def _printed(source: WrenchRows, quantity: str, body: int) -> float:
@@ -200,15 +202,15 @@ def _misfit(
     """How a printed derivative differs from the one along the instants; empty where it does not."""
     for run in np.unique(source.table.runs):
         at = np.flatnonzero(source.moved.fine[:, body] & (source.table.runs == run))
-        found = derivatives(source.table.t[at], x[at]) if len(at) else None
-        if found is None:
+        slopes = derivatives(source.table.t[at], x[at]) if len(at) else None
+        if slopes is None:
             continue
-        error, size = found.roughness(order)
+        error, size = slopes.roughness(order)
         if size == 0.0 or error > _IN_TIME * size:
             continue  # instants too far apart, or no motion: not testable
-        derived, own = reduce(x[at], found)[found.inner], printed[at][found.inner]
-        if _rms(own - derived) > _IN_TIME * max(_rms(own), _rms(derived)) + 5.0 * error:
-            ratio = float(np.sum(own * derived) / np.sum(derived**2))
+        derived, given = reduce(x[at], slopes)[slopes.inner], printed[at][slopes.inner]
+        if _rms(given - derived) > _IN_TIME * max(_rms(given), _rms(derived)) + 5.0 * error:
+            ratio = float(np.sum(given * derived) / np.sum(derived**2))
             like = [words for factor, words in _FACTORS.items() if abs(ratio / factor - 1.0) < 0.02]
             return f"{ratio:.3g} times that" + (f", which looks like {like[0]}" if like else "")
     return ""

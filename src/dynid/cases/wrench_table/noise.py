@@ -51,19 +51,23 @@ def changes(
         other, tile = source.like(source.table.disturbed(rng, d)), max(1, _TILE // d)
         for at in range(0, n, tile):
             stop = min(at + tile, n)
-            ((_, own, _),) = source.rows(at, stop, tile)
+            ((_, nominal, _),) = source.rows(at, stop, tile)
             ((_, moved, _),) = other.rows(at * d, stop * d, tile * d)
-            yield slice(first, first + d), own, moved.reshape(len(own), stop - at, d) - own[:, :, None]
+            yield (
+                slice(first, first + d),
+                nominal,
+                moved.reshape(len(nominal), stop - at, d) - nominal[:, :, None],
+            )
 
 
 def hidden_parameters(sources: Sequence[WrenchRows]) -> dict[str, str]:
     """Parameter -> why the motion of its body hides it, for bodies that do not turn about all directions."""
-    found: dict[str, str] = {}
+    reasons: dict[str, str] = {}
     for parameter in sources[0].parameters:
         reason = _reason(sources, parameter)
         if reason:
-            found[parameter.name] = reason
-    return found
+            reasons[parameter.name] = reason
+    return reasons
 
 
 def _reason(sources: Sequence[WrenchRows], parameter: Parameter) -> str:
@@ -104,4 +108,8 @@ def _spoken(axis: Float[Array, "3"]) -> str:
     best = int(np.argmax(np.abs(axis)))
     if abs(axis[best]) > 1.0 - _STILL:
         return f"its {_AXES[best]} axis"
-    return "along (" + ", ".join(f"{one:.3g}" for one in axis * np.sign(axis[best])) + ") in its frame"
+    return (
+        "along ("
+        + ", ".join(f"{component:.3g}" for component in axis * np.sign(axis[best]))
+        + ") in its frame"
+    )

@@ -88,18 +88,18 @@ def _check_columns(chosen: Mapping[str, ColumnMap], names: Sequence[str], path: 
         raise InputError(
             "a table of instants has no delays", place=f"columns.{late}.delay", remedy="remove the key"
         )
-    for key, what in (("t", "time"), ("body", "body")):
+    for key, label in (("t", "time"), ("body", "body")):
         if key not in chosen:
             raise InputError(
-                f"no {what} column '{key}'; columns are {', '.join(names)}",
+                f"no {label} column '{key}'; columns are {', '.join(names)}",
                 file=path,
                 place="header",
                 remedy=f"name it {key}, or map it: columns: {{{key}: <its name>}}",
             )
     for quantity, columns in QUANTITIES.items():
-        found = [key for key in columns if key in chosen]
+        given = [key for key in columns if key in chosen]
         missing = [key for key in columns if key not in chosen]
-        if missing and (found or quantity in _NEEDED):
+        if missing and (given or quantity in _NEEDED):
             raise InputError(
                 f"the {SPOKEN[quantity]} needs {', '.join(columns)}; {', '.join(missing)} is missing",
                 file=path,
@@ -115,12 +115,12 @@ def _body_numbers(
     bodies = list(mechanism.bodies)
     numbers = raw.columns.get(column)
     _check_names(settings, mechanism)
-    cells, first, which = np.unique(
+    cells, first, inverse = np.unique(
         text_column(path, column) if numbers is None else numbers, return_index=True, return_inverse=True
     )
     place = []
-    for row, found in sorted(zip(first.tolist(), cells.tolist(), strict=True)):
-        cell = found if isinstance(found, str) else f"{found:g}"
+    for row, value in sorted(zip(first.tolist(), cells.tolist(), strict=True)):
+        cell = value if isinstance(value, str) else f"{value:g}"
         name = settings.names.get(cell, cell)
         if name in bodies:
             place.append((row, bodies.index(name)))
@@ -137,7 +137,7 @@ def _body_numbers(
                 f" {{{cell}: {bodies[0]}}}}}",
             )
     number = dict(place)
-    return np.array([number[row] for row in first.tolist()], dtype=np.int64)[which.reshape(-1)]
+    return np.array([number[row] for row in first.tolist()], dtype=np.int64)[inverse.reshape(-1)]
 
 
 def _check_names(settings: WrenchSettings, mechanism: Mechanism) -> None:
@@ -166,10 +166,10 @@ class _Rows:
         t = self._values("t")
         run = self._values("segment") if "segment" in chosen else np.zeros(len(t))
         moments = np.column_stack([run, t])
-        found, self.instant = np.unique(moments, axis=0, return_inverse=True)
+        instants, self.instant = np.unique(moments, axis=0, return_inverse=True)
         self.instant = self.instant.reshape(-1)
-        self.t, self.runs = found[:, 1], np.unique(found[:, 0], return_inverse=True)[1].reshape(-1)
-        self.place = np.full((len(found), int(self.body.max(initial=0)) + 1), -1)
+        self.t, self.runs = instants[:, 1], np.unique(instants[:, 0], return_inverse=True)[1].reshape(-1)
+        self.place = np.full((len(instants), int(self.body.max(initial=0)) + 1), -1)
         self._refuse_twice()
         self.place[self.instant, self.body] = self.use
 
@@ -229,8 +229,8 @@ class _Rows:
             present,
             signals,
             figures,
-            {rate: found[0] for rate, found in joints.items() if found is not None},
-            {rate: found[1] for rate, found in joints.items() if found is not None},
+            {rate: pair[0] for rate, pair in joints.items() if pair is not None},
+            {rate: pair[1] for rate, pair in joints.items() if pair is not None},
             str(self.path),
         )
 

@@ -49,20 +49,21 @@ def check_reading(source: WrenchRows) -> float:
     Raises:
         InputError: Another reading balances them far better; with both residuals and the option for it.
     """
-    own = balance_residual(source.like(_thinned(source)))
-    if own is None or own < _NEGLIGIBLE:
+    as_read = balance_residual(source.like(_thinned(source)))
+    if as_read is None or as_read < _NEGLIGIBLE:
         return 0.0
-    found = [one for one in readings(source, points=own > _CLOSE) if one.changes]
-    least = min((one.residual for one in found), default=np.inf)
-    if least * _BETTER > own:
-        return own
+    candidates = [candidate for candidate in readings(source, points=as_read > _CLOSE) if candidate.changes]
+    least = min((candidate.residual for candidate in candidates), default=np.inf)
+    if least * _BETTER > as_read:
+        return as_read
     # Of readings that do about as well the one that changes least is meant.
     best = min(
-        (one for one in found if one.residual < 2.0 * least + _NEGLIGIBLE), key=lambda o: len(o.changes)
+        (candidate for candidate in candidates if candidate.residual < 2.0 * least + _NEGLIGIBLE),
+        key=lambda o: len(o.changes),
     )
     raise InputError(
-        f"the bodies do not balance with the conventions used ({100 * own:.2g} % unexplained), but they do"
-        f" with {' and '.join(best.words)} ({100 * best.residual:.2g} % unexplained)",
+        f"the bodies do not balance with the conventions used ({100 * as_read:.2g} % unexplained), but they"
+        f" do with {' and '.join(best.words)} ({100 * best.residual:.2g} % unexplained)",
         file=source.table.file,
         place="wrench",
         remedy=f"if this is true, set wrench: {{{', '.join(best.changes)}}}",
@@ -80,7 +81,7 @@ def readings(source: WrenchRows, points: bool = True) -> Iterator[Reading]:
         settings = source.settings.changed(axes=axes, acceleration=kind, at=at)
         changed = {w: axes[w] for w in axes if axes[w] != source.settings.axes_of(w)}
         changes = [f"axes: {{{', '.join(f'{w}: {a}' for w, a in changed.items())}}}"] if changed else []
-        words = [f"{what} in {one} axes" for what, one in changed.items()]
+        words = [f"{quantity} in {frame} axes" for quantity, frame in changed.items()]
         if kind != source.settings.acceleration:
             changes.append(f"acceleration: {kind}")
             words.append(f"gravity {'' if kind == PROPER else 'not '}subtracted from accelerations")
@@ -106,19 +107,19 @@ def _ways(source: WrenchRows, points: bool) -> Iterator[tuple[dict[str, str], st
 
 def _points(source: WrenchRows) -> tuple[str, ...]:
     """Points that the moments may be about: those that are known, and not another one for all bodies."""
-    found: list[str] = [source.settings.at]
+    distinct: list[str] = [source.settings.at]
     lever: dict[str, Array] = {}
     for at in (JOINT, BODY, COM, WORLD):
         settings = source.settings.changed(at=at)
         try:
-            one = levers(source.mechanism, source.table, source.moved, source.points.inner, settings)
+            arm = levers(source.mechanism, source.table, source.moved, source.points.inner, settings)
         except InputError:
             continue  # nobody knows where that is
-        lever[at] = np.nan_to_num(one)
-    for at, one in lever.items():
-        if not any(np.allclose(one, lever[other], atol=1e-9) for other in found if other in lever):
-            found.append(at)
-    return tuple(found)
+        lever[at] = np.nan_to_num(arm)
+    for at, arm in lever.items():
+        if not any(np.allclose(arm, lever[other], atol=1e-9) for other in distinct if other in lever):
+            distinct.append(at)
+    return tuple(distinct)
 
 
 def _thinned(source: WrenchRows) -> BodyTable:

@@ -70,13 +70,13 @@ def rounding(
         layout = source.layout
         group = np.array([place[k] for k in range(len(layout.start) - 1)])
         factors = layout.coefficients(chi)
-        for some, own, change in changes(source, rng, draws):
+        for drawn, nominal, change in changes(source, rng, draws):
             e, n, d = change.shape
             moved = layout.sums(change.reshape(e, -1), factors).reshape(-1, n, d)
             rho = change[layout.start[1:] - 1] - moved
             for k, (start, end) in enumerate(pairwise(layout.start)):  # W^T rho, row by row
                 columns = layout.columns[start : end - 1]
-                scores[columns, some] += weights[group[k]] ** 2 * (own[start : end - 1] @ rho[k])
+                scores[columns, drawn] += weights[group[k]] ** 2 * (nominal[start : end - 1] @ rho[k])
             np.add.at(squares, group, np.sum(rho**2, axis=(1, 2)))
             np.add.at(counts, group, n * d)
     return Rounding(scores.T @ S @ root @ root.T, np.sqrt(squares / np.maximum(counts, 1.0)))

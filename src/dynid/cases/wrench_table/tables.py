@@ -49,7 +49,7 @@ def table_robot(mechanism: Mechanism, experiment: Experiment, logs: Sequence[Log
     for name, body in mechanism.bodies.items():
         kept = tuple(s for s in body.parameters if asked is None or s in asked) if name in chosen else ()
         bodies[name] = replace(body, parameters=kept)
-    payloads = {name: one for name, one in mechanism.payloads.items() if one.body in chosen}
+    payloads = {name: payload for name, payload in mechanism.payloads.items() if payload.body in chosen}
     return replace(
         mechanism,
         bodies=bodies,
@@ -120,8 +120,8 @@ def _chosen(
             )
     if settings.bodies is not None:
         return list(settings.bodies)
-    found = [name for name in massive if name not in reasons]
-    if not found:
+    usable = [name for name in massive if name not in reasons]
+    if not usable:
         first = next(iter(reasons))
         raise InputError(
             f"the equations of no body can be formed; '{first}': {reasons[first]}",
@@ -133,7 +133,7 @@ def _chosen(
         more = f" and {len(shown) - _SHOWN} more" if len(shown) > _SHOWN else ""
         names = f"{', '.join(shown[:_SHOWN])}{more}"
         notices.append(notice("body-left-out", names=names, are=_are(len(shown))))
-    return found
+    return usable
 
 
 def _are(count: int) -> str:

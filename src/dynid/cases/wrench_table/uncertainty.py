@@ -39,13 +39,13 @@ def with_rounding(parts: EstimateParts, fit: Fit) -> EstimateParts:
         return parts
     sources = [source for source in problem.sources if isinstance(source, WrenchRows)]
     data, used = fit.data, parts.solution
-    kept = [k for k, one in enumerate(parts.parameters) if one.essential]
+    kept = [k for k, parameter in enumerate(parts.parameters) if parameter.essential]
     system = data.system if len(kept) == len(parts.parameters) else restrict(data.system, kept)
     _, root, _ = least_squares(system.factor(used.weights))
-    found = rounding(sources, _places(problem, system), data.S[:, kept], fit.linear_chi, root, used.weights)
-    spread = _spread(parts, found, system, used.residual_norms)
+    rounded = rounding(sources, _places(problem, system), data.S[:, kept], fit.linear_chi, root, used.weights)
+    spread = _spread(parts, rounded, system, used.residual_norms)
     dropped = set(parts.spread.notices) - set(spread.notices)
-    warnings = tuple(one for one in parts.warnings if one not in dropped)
+    warnings = tuple(warning for warning in parts.warnings if warning not in dropped)
     return replace(with_spread(parts, spread), warnings=warnings)
 
 
@@ -56,34 +56,36 @@ def _places(problem: Problem, system: System) -> list[Mapping[int, int]]:
     return [{k: number[name, log.name] for k, name in enumerate(names)} for log in problem.logs]
 
 
-def _spread(parts: EstimateParts, found: Rounding, system: System, residuals: Float[Array, "g"]) -> Spread:
-    ratio = _ratio(found, system, residuals)
-    before, draws = parts.spread, len(found.moves)
+def _spread(parts: EstimateParts, rounded: Rounding, system: System, residuals: Float[Array, "g"]) -> Spread:
+    ratio = _ratio(rounded, system, residuals)
+    before, draws = parts.spread, len(rounded.moves)
     if ratio < _EXPLAINED:
         grown = max(1.0, ratio)
         words = f"{_METHOD}: effect of rounding every number of the table to its last digit"
         words += f" ({draws} draws); the residuals are {ratio:.2g} times the effect of rounding"
         dof = np.full(len(before.dof), float(draws))
-        notices = tuple(one for one in before.notices if one.code not in _FEW)
+        notices = tuple(notice for notice in before.notices if notice.code not in _FEW)
         facts = {"method": _METHOD, "draws": draws, "ratio": ratio}
         methods = (_METHOD,) * len(dof)
-        return Spread(grown**2 * found.covariance, dof, methods, words, facts, notices)
-    own, least = np.diag(before.covariance), np.diag(found.covariance)
-    larger = least > own
-    factor = np.sqrt(np.divide(np.maximum(own, least), own, out=np.ones_like(own), where=own > 0))
+        return Spread(grown**2 * rounded.covariance, dof, methods, words, facts, notices)
+    variances, least = np.diag(before.covariance), np.diag(rounded.covariance)
+    larger = least > variances
+    factor = np.sqrt(
+        np.divide(np.maximum(variances, least), variances, out=np.ones_like(variances), where=variances > 0)
+    )
     covariance = before.covariance * np.outer(factor, factor)
-    np.fill_diagonal(covariance, np.maximum(own, least))
-    methods = tuple(_METHOD if one else m for one, m in zip(larger, before.methods, strict=True))
+    np.fill_diagonal(covariance, np.maximum(variances, least))
+    methods = tuple(_METHOD if is_larger else m for is_larger, m in zip(larger, before.methods, strict=True))
     words = f"{before.words}; the residuals are {ratio:.2g} times the effect of rounding in the table;"
-    words += f" no sigma is below that of rounding ({int(larger.sum())} of {len(own)} raised)"
+    words += f" no sigma is below that of rounding ({int(larger.sum())} of {len(variances)} raised)"
     dof = np.where(larger, float(draws), before.dof)
     return replace(before, covariance=covariance, dof=dof, methods=methods, words=words)
 
 
-def _ratio(found: Rounding, system: System, residuals: Float[Array, "g"]) -> float:
+def _ratio(rounded: Rounding, system: System, residuals: Float[Array, "g"]) -> float:
     """Residuals over what rounding leaves, the median over groups."""
     rows = np.array([group.n_rows for group in system.groups], float)
     spare = 1.0 - len(system.parameters) / rows.sum()
     rms = residuals / np.sqrt(rows * max(spare, 1.0 / rows.sum()))
-    known = found.residual > 0
-    return float(np.median(rms[known] / found.residual[known])) if known.any() else np.inf
+    known = rounded.residual > 0
+    return float(np.median(rms[known] / rounded.residual[known])) if known.any() else np.inf

@@ -72,5 +72,5 @@ def stop(meaning: str, text: str, remedy: str = "", **variants: tuple[str, str])
 def _entry(
     severity: Severity, meaning: str, text: str, remedy: str, variants: Mapping[str, tuple[str, str]]
 ) -> Entry:
-    others = {name: Template(*one) for name, one in variants.items()}
+    others = {name: Template(*wording) for name, wording in variants.items()}
     return Entry(severity, meaning, Template(text, remedy), others)

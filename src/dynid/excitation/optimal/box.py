@@ -41,18 +41,18 @@ def box_of(mechanism: Mechanism, names: Sequence[str]) -> Box:
     """Limits of the robot file for these coordinates; needs a position range and a speed or acceleration."""
     low, high = np.full((2, ORDERS, len(names)), np.inf)
     for j, name in enumerate(names):
-        own = mechanism.limits.get(name, {})
-        if "q" not in own:
+        joint_limits = mechanism.limits.get(name, {})
+        if "q" not in joint_limits:
             raise InputError(
                 f"joint '{name}' has no position limits, so its range of motion is unknown",
                 file=mechanism.file,
                 place="limits",
                 remedy=f"add  limits: {{{name}: {{q: [-1, 1], dq: 2, ddq: 10}}}}",
             )
-        high[0, j] = symmetric_range(own["q"])[1]
-        low[0, j] = -symmetric_range(own["q"])[0]
+        high[0, j] = symmetric_range(joint_limits["q"])[1]
+        low[0, j] = -symmetric_range(joint_limits["q"])[0]
         for order, rate in enumerate(RATES[1:], 1):
-            low[order, j] = high[order, j] = speed_bound(own.get(rate, np.inf))
+            low[order, j] = high[order, j] = speed_bound(joint_limits.get(rate, np.inf))
         if not np.isfinite(high[1:, j]).any():
             raise InputError(
                 f"joint '{name}' has no limit on speed or acceleration, so no motion is optimal",

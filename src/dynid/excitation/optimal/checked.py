@@ -56,7 +56,7 @@ def dense_times(family: Family) -> Float[Array, "n"]:
 
 def linear_uses(family: Family, box: Box, x: Float[Array, "m j"]) -> list[LimitUse]:
     """Use of every limit of the moved coordinates."""
-    found = []
+    uses = []
     signals = family.matrices(dense_times(family)) @ x
     for order, kind in enumerate(RATES):
         for j, name in enumerate(box.names):
@@ -64,8 +64,8 @@ def linear_uses(family: Family, box: Box, x: Float[Array, "m j"]) -> list[LimitU
             if np.isfinite(high):
                 least, most = float(signals[order, :, j].min()), float(signals[order, :, j].max())
                 margin = 200.0 * min(high - most, least - low) / (high - low)
-                found.append(LimitUse(name, kind, low, high, least, most, margin))
-    return found
+                uses.append(LimitUse(name, kind, low, high, least, most, margin))
+    return uses
 
 
 def soft_uses(soft: SoftLimits | None, motion: FineMotion) -> list[LimitUse]:
@@ -73,30 +73,30 @@ def soft_uses(soft: SoftLimits | None, motion: FineMotion) -> list[LimitUse]:
     if soft is None:
         return []
     worst = worst_between(soft, motion)
-    found: dict[tuple[str, str], LimitUse] = {}
+    by_limit: dict[tuple[str, str], LimitUse] = {}
     for side, excess, value in zip(soft.sides, worst.tolist(), soft.reached(worst), strict=True):
         key = side.kind, side.name
-        other = found.get(key)
+        other = by_limit.get(key)
         if other and None in (side.low, side.high) and other.margin_percent <= -100.0 * excess:
             continue  # several shapes of the same bodies: the nearest counts
         least, most = (other.least, other.most) if other else (None, None)
         least, most = (least, value) if side.above else (value, most)
         left = min(-100.0 * excess, other.margin_percent if other else np.inf)
-        found[key] = LimitUse(side.name, side.kind, side.low, side.high, least, most, left)
-    return list(found.values())
+        by_limit[key] = LimitUse(side.name, side.kind, side.low, side.high, least, most, left)
+    return list(by_limit.values())
 
 
 def unkept_limits(mechanism: Mechanism, uses: Sequence[LimitUse]) -> list[str]:
     """Limits of the robot file that were not applied, named as in the file."""
-    kept = {(one.name, one.kind) for one in uses}
-    kinds = {one.kind for one in uses}
+    kept = {(use.name, use.kind) for use in uses}
+    kinds = {use.kind for use in uses}
     whole = {"singularity": NEARNESS in kinds, "cables": "tension" in kinds}
     whole |= {
         joint.name: True for joint in mechanism.joints if joint.has_quaternion
     }  # by the body it carries
     missed = []
-    for name, own in mechanism.limits.items():
-        for key in own:
+    for name, joint_limits in mechanism.limits.items():
+        for key in joint_limits:
             if not whole.get(name, (name, "effort" if key == "tau" else key) in kept):
                 missed.append(f"{name}.{key}")
     return missed
@@ -186,8 +186,8 @@ def _sigmas(
     rows = W if known is None else np.vstack([W, known])
     U, s, Vt = np.linalg.svd(rows, full_matrices=False)
     seen = s > _SMALLEST * s[0]
-    own = np.einsum("nkb,nkl->nlb", U[: n * k].reshape(n, k, -1), noise).reshape(n * k, -1)
-    spread = np.linalg.qr(np.vstack([own, U[n * k :]])[:, seen], mode="r")
+    noisy = np.einsum("nkb,nkl->nlb", U[: n * k].reshape(n, k, -1), noise).reshape(n * k, -1)
+    spread = np.linalg.qr(np.vstack([noisy, U[n * k :]])[:, seen], mode="r")
     sigma = np.linalg.norm(spread @ (Vt[seen] / s[seen, None]), axis=0)
     hidden = np.abs(Vt[~seen]).max(axis=0, initial=0.0) > _HIDDEN
     return np.where(hidden, np.inf, sigma)

@@ -101,7 +101,7 @@ class Criterion:
     def costs(self, G: Float[Array, "m b b"]) -> Float[Array, "m"]:
         """Values of many matrices at once; smaller is better."""
         if self.name == "sigma":
-            return np.array([self.value(one) for one in G])
+            return np.array([self.value(gram) for gram in G])
         values = eigvalsh(G)
         seen = values[:, 0] > _SMALLEST * values[:, -1]
         values = np.where(seen[:, None], values, np.nan)

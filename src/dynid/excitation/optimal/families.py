@@ -92,12 +92,12 @@ class FourierFamily:
     def matrices(self, t: Float[Array, "n"]) -> Float[Array, "o n m"]:
         """B of position, velocity, acceleration and jerk."""
         w = 2.0 * np.pi / self.period * np.arange(1, self.harmonics + 1)
-        s, c, one = np.sin(np.outer(t, w)), np.cos(np.outer(t, w)), np.ones((len(t), 1))
+        s, c, unit = np.sin(np.outer(t, w)), np.cos(np.outer(t, w)), np.ones((len(t), 1))
         raw = [
-            np.hstack([one, s / w, -c / w]),
-            np.hstack([0 * one, c, s]),
-            np.hstack([0 * one, -s * w, c * w]),
-            np.hstack([0 * one, -c * w**2, -s * w**2]),
+            np.hstack([unit, s / w, -c / w]),
+            np.hstack([0 * unit, c, s]),
+            np.hstack([0 * unit, -s * w, c * w]),
+            np.hstack([0 * unit, -c * w**2, -s * w**2]),
         ]
         return np.array(raw) @ self._free()
 

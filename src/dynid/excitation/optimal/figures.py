@@ -26,8 +26,8 @@ def spectrum_figure(
         line(name, np.arange(1.0, len(values) + 1), np.maximum(values, 1e-16), colour, dots=True)
         for name, values, colour in (("before", before, "grey"), ("after", after, "blue"))
     ]
-    one = panel(series, "", "number", {"title": "singular value", "log": True}, height=280)
-    return figure("spectrum", [one], "singular values before and after", caption)
+    plot = panel(series, "", "number", {"title": "singular value", "log": True}, height=280)
+    return figure("spectrum", [plot], "singular values before and after", caption)
 
 
 def gain_figure(names: Sequence[str], before: Float[Array, "b"], after: Float[Array, "b"]) -> Figure:
@@ -36,10 +36,10 @@ def gain_figure(names: Sequence[str], before: Float[Array, "b"], after: Float[Ar
     gain = np.where(np.isfinite(gain), gain, np.nanmax(np.where(np.isfinite(gain), gain, 1.0)))
     order = np.argsort(-gain)
     x = {"title": "sigma before / sigma after", "log": True}
-    one = panel(
+    plot = panel(
         [bars("", gain[order].tolist(), "blue", flat=True)], "", x, {"names": [names[i] for i in order]}
     )
-    return figure("gains", [one], "gain of every parameter", "Improvement of each parameter", fixed=True)
+    return figure("gains", [plot], "gain of every parameter", "Improvement of each parameter", fixed=True)
 
 
 def use_figure(names: Sequence[str], left: Float[Array, "l"]) -> Figure:
@@ -47,14 +47,14 @@ def use_figure(names: Sequence[str], left: Float[Array, "l"]) -> Figure:
     order = np.argsort(left)
     colours = ["orange" if left[i] < 5.0 else "green" for i in order]
     x = {"title": "use of the limit [%]", "range": [0, 105]}
-    one = panel(
+    plot = panel(
         [bars("", (100.0 - left[order]).tolist(), flat=True, colours=colours)],
         "",
         x,
         {"names": [names[i] for i in order]},
     )
     caption = "Use of the limits; orange: margin below 5 %"
-    return figure("uses", [one], "use of every limit", caption, fixed=True)
+    return figure("uses", [plot], "use of every limit", caption, fixed=True)
 
 
 def spread_figure(values: Float[Array, "s"], first: Float[Array, "s"] | None = None) -> Figure:
@@ -84,8 +84,8 @@ def joint_figure(
     rows = np.linspace(0, len(t) - 1, min(_POINTS, len(t))).astype(int)
     units = unit.split(" or ")
     titles = [
-        f"{what} [{' or '.join(one + per for one in units)}]"
-        for what, per in (("position", ""), ("velocity", "/s"), ("acceleration", "/s²"))
+        f"{quantity} [{' or '.join(symbol + per for symbol in units)}]"
+        for quantity, per in (("position", ""), ("velocity", "/s"), ("acceleration", "/s²"))
     ]
     signals = [(names, signal) for signal in rates]
     if efforts is not None:

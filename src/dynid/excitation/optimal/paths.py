@@ -118,10 +118,10 @@ class TreePath:
 
     def states(self, moved: Moved) -> RobotStates:
         """The whole robot from measured positions and rates."""
-        found = self._map.tree_states(*moved)
-        n, G = len(found[0]), self._map.positions
+        tree_motion = self._map.tree_states(*moved)
+        n, G = len(tree_motion[0]), self._map.positions
         N = None if self.pick is not None else np.broadcast_to(self._N, (n, *self._N.shape))
-        return RobotStates(*found, N, np.broadcast_to(G, (n, *G.shape)), moved)
+        return RobotStates(*tree_motion, N, np.broadcast_to(G, (n, *G.shape)), moved)
 
     def back(self, states: RobotStates, slopes: Slopes, N_bar: Float[Array, "n v k"] | None) -> Moved:
         """Couplings are linear, and N is constant."""
@@ -202,11 +202,11 @@ class ClosedPath:
                 return None
         if not np.all(self.assembly.gaps(q) < _CLOSED):
             return None
-        found = self.assembly.rates(q, moved[1], moved[2], self._at)
-        if not np.all(np.isfinite(found.ddq)):
+        moving = self.assembly.rates(q, moved[1], moved[2], self._at)
+        if not np.all(np.isfinite(moving.ddq)):
             return None
-        N = self._tangent(found.N)
-        return RobotStates(q, found.dq, found.ddq, self._directions(N), N, moved)
+        N = self._tangent(moving.N)
+        return RobotStates(q, moving.dq, moving.ddq, self._directions(N), N, moved)
 
     def continuous(self, states: RobotStates, t: Float[Array, "n"]) -> bool:
         """Whether positions are consistent with the rates: a jump means another assembly mode of the loops.
@@ -222,19 +222,21 @@ class ClosedPath:
 
     def back(self, states: RobotStates, slopes: Slopes, N_bar: Float[Array, "n v k"] | None) -> Moved:
         """Gradients with respect to y, dy and ddy."""
-        found = self.followed(states)
+        linearised = self.followed(states)
         y = (
-            _combined(slopes.q, found.N)
-            + _combined(slopes.dq, found.dq_y)
-            + _combined(slopes.ddq, found.ddq_y)
+            _combined(slopes.q, linearised.N)
+            + _combined(slopes.dq, linearised.dq_y)
+            + _combined(slopes.ddq, linearised.ddq_y)
         )
-        dy = _combined(slopes.dq, found.N) + _combined(slopes.ddq, found.ddq_dy)
-        ddy = _combined(slopes.ddq, found.N)
+        dy = _combined(slopes.dq, linearised.N) + _combined(slopes.ddq, linearised.ddq_dy)
+        ddy = _combined(slopes.ddq, linearised.N)
         if N_bar is not None:
-            turned = self._directions_back(found.N, N_bar)
-            push = np.swapaxes(found.inverse, 1, 2) @ turned[:, self.rest] @ np.swapaxes(found.N, 1, 2)
+            turned = self._directions_back(linearised.N, N_bar)
+            push = (
+                np.swapaxes(linearised.inverse, 1, 2) @ turned[:, self.rest] @ np.swapaxes(linearised.N, 1, 2)
+            )
             n, d = y.shape
-            y -= (found.A_y.reshape(n, d, -1) @ push.reshape(n, -1, 1))[:, :, 0]
+            y -= (linearised.A_y.reshape(n, d, -1) @ push.reshape(n, -1, 1))[:, :, 0]
         return y, dy, ddy
 
     def followed(self, states: RobotStates) -> ClosedFollowed:
@@ -292,28 +294,28 @@ class ClosedPath:
 
 def along(mechanism: Mechanism, q: Float[Array, "n q"], rate: Float[Array, "n v"]) -> Complex[Array, "n q"]:
     """Positions with a complex step along a velocity direction, quaternions included."""
-    found = q.astype(complex)
+    stepped = q.astype(complex)
     at_q = at_v = 0
     for joint in mechanism.joints:
         n_q, n_v = len(joint.positions), len(joint.coordinates)
         plain = n_v - 3 if joint.has_quaternion else n_v
-        found[:, at_q : at_q + plain] += 1j * _STEP * rate[:, at_v : at_v + plain]
+        stepped[:, at_q : at_q + plain] += 1j * _STEP * rate[:, at_v : at_v + plain]
         if joint.has_quaternion:
             u, omega = q[:, at_q + plain : at_q + n_q], rate[:, at_v + plain : at_v + n_v]
-            found[:, at_q + plain : at_q + n_q] += 0.5j * _STEP * times_pure(u, omega)
+            stepped[:, at_q + plain : at_q + n_q] += 0.5j * _STEP * times_pure(u, omega)
         at_q, at_v = at_q + n_q, at_v + n_v
-    return found
+    return stepped
 
 
 def _left_inverse(A: Float[Array, "n c x"]) -> Float[Array, "n x c"]:
     """Inverse of the dependent columns; the pseudo-inverse if equations are redundant."""
     if A.shape[1] != A.shape[2]:
         return pinv(A)
-    found = inv(A)
-    singular = ~np.isfinite(found).all(axis=(1, 2))
+    inverted = inv(A)
+    singular = ~np.isfinite(inverted).all(axis=(1, 2))
     if singular.any():
-        found[singular] = pinv(A[singular])
-    return found
+        inverted[singular] = pinv(A[singular])
+    return inverted
 
 
 def _applied(M: Float[Array, "n a b"], x: Float[Array, "n b"]) -> Float[Array, "n a"]:

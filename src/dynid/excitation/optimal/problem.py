@@ -174,7 +174,7 @@ class Information:
         self.known = _RIDGE * np.eye(len(size)) + (0.0 if known is None else known / size)
         self.rows = Rows(path, [base.standard[i] for i in used], mounted, softness)
         self.sigma_rows = row_sigmas(path.effort_map, sigma)
-        self._entries = [_run(own) for own in self.rows.entries]
+        self._entries = [_run(row_entries) for row_entries in self.rows.entries]
         self._places = [np.ix_(columns, columns) for columns in self.rows.columns]
 
     def gram(self, moved: Moved) -> tuple[Float[Array, "b b"], Tape] | None:
@@ -185,7 +185,7 @@ class Information:
     def gram_of(self, states: RobotStates) -> tuple[Float[Array, "b b"], Tape]:
         """G of known states."""
         entries = self.rows.at(states)
-        blocks = tuple(entries.model[own] for own in self._entries)
+        blocks = tuple(entries.model[row_entries] for row_entries in self._entries)
         G = np.zeros((len(self.T),) * 2)
         for place, block, sigma in zip(self._places, blocks, self.sigma_rows, strict=True):
             G[place] += block @ block.T / sigma**2
@@ -196,23 +196,23 @@ class Information:
         outer = 2.0 * self.weight * (self.T @ slope @ self.T.T)
         weights = np.zeros_like(tape.entries.model)
         parts = zip(self._entries, self._places, tape.blocks, self.sigma_rows, strict=True)
-        for own, place, block, sigma in parts:
-            weights[own] = (outer[place] / sigma**2) @ block
+        for row_entries, place, block, sigma in parts:
+            weights[row_entries] = (outer[place] / sigma**2) @ block
         return self.rows.back(tape.entries, weights)
 
     def rows_of(self, states: RobotStates) -> Float[Array, "r b"]:
         """W of unscaled base parameters, every row divided by its noise; for reports."""
         _, tape = self.gram_of(states)
-        found = zip(self.rows.columns, tape.blocks, self.sigma_rows, strict=True)
-        parts = [block.T @ (self.T[columns] * self.scale / sigma) for columns, block, sigma in found]
+        pieces = zip(self.rows.columns, tape.blocks, self.sigma_rows, strict=True)
+        parts = [block.T @ (self.T[columns] * self.scale / sigma) for columns, block, sigma in pieces]
         return np.concatenate(parts) if parts else np.zeros((0, len(self.scale)))
 
 
 def row_sigmas(effort_map: Float[Array, "k a"], sigma: Float[Array, "a"]) -> Float[Array, "k"]:
     """Noise of each row; a row without a motor gets the smallest noise of those with a motor."""
-    found = np.sqrt((effort_map**2) @ sigma**2)
-    driven = found[found > 0.0]
-    return np.where(found > 0.0, found, driven.min(initial=np.inf) if len(driven) else 1.0)
+    sigmas = np.sqrt((effort_map**2) @ sigma**2)
+    driven = sigmas[sigmas > 0.0]
+    return np.where(sigmas > 0.0, sigmas, driven.min(initial=np.inf) if len(driven) else 1.0)
 
 
 def _run(places: Int[Array, "e"]) -> slice | Int[Array, "e"]:
@@ -290,8 +290,8 @@ class Rows:
         picked = self.path.pick if self.path.pick is not None else range(len(self.path.rows))
         entries, columns = [], []
         for row in picked:
-            own = np.arange(layout.start[row], layout.start[row + 1])
-            own = own[layout.columns[own] != ABSENT]
-            entries.append(own)
-            columns.append(layout.columns[own])
+            span = np.arange(layout.start[row], layout.start[row + 1])
+            span = span[layout.columns[span] != ABSENT]
+            entries.append(span)
+            columns.append(layout.columns[span])
         return entries, columns

@@ -141,54 +141,54 @@ def descend(
             reach it.
         watch: Called with every motion; True ends the descent.
     """
-    here = problem.evaluate(problem.blocks.inside(z))
-    if here.tape is None or not np.isfinite(here.value):
-        return Descent(here, 0, False)
-    slope = problem.gradient(here)
+    current = problem.evaluate(problem.blocks.inside(z))
+    if current.tape is None or not np.isfinite(current.value):
+        return Descent(current, 0, False)
+    slope = problem.gradient(current)
     B, fresh = _FIRST * np.abs(slope).max() * np.eye(len(z)), True
     blocks = problem.blocks
     width = np.where(np.isfinite(blocks.upper), blocks.upper - blocks.lower, np.inf)
     reach = np.inf if problem.linear else _REACH
     for iteration in range(iterations):
-        if watch is not None and watch(here):
-            return Descent(here, iteration, False)
-        value = here.z.reshape(len(blocks.size), -1) @ blocks.C.T
-        A, b = problem.soft_rows(here, _NEAR)
+        if watch is not None and watch(current):
+            return Descent(current, iteration, False)
+        value = current.z.reshape(len(blocks.size), -1) @ blocks.C.T
+        A, b = problem.soft_rows(current, _NEAR)
         lower = np.maximum(blocks.lower - value, -reach * width)
         upper = np.minimum(blocks.upper - value, reach * width)
-        found = solve_quadratic(B, slope, blocks.C, lower, upper, A, b, price, rtol=1e-4)
-        p = found.p
+        solution = solve_quadratic(B, slope, blocks.C, lower, upper, A, b, price, rtol=1e-4)
+        p = solution.p
         promised = -(slope @ p + 0.5 * p @ B @ p)
         left = price * np.maximum(A @ p - b, 0.0).sum() if len(b) else 0.0
-        promised += price * here.violation - left
-        hopeless = iteration >= _SOME and promised < (here.value - target) / _MANY
+        promised += price * current.violation - left
+        hopeless = iteration >= _SOME and promised < (current.value - target) / _MANY
         if hopeless or not promised >= tolerance:
-            return Descent(here, iteration, bool(promised < tolerance))
-        tried, step = _search(problem, here, p, promised, price)
+            return Descent(current, iteration, bool(promised < tolerance))
+        tried, step = _search(problem, current, p, promised, price)
         reach = min(2.0 * reach, 1.0) if step == 1.0 and np.isfinite(reach) else reach * max(step, 0.25)
         if tried is None:
             if reach > _LEAST_REACH and not problem.linear:
                 continue
             if fresh:
-                return Descent(here, iteration, False)
+                return Descent(current, iteration, False)
             B, fresh = 10.0 * _FIRST * np.abs(slope).max() * np.eye(len(z)), True
             continue
         fresh = False
         new_slope = problem.gradient(tried)
-        B = _updated(B, tried.z - here.z, new_slope - slope)
-        here, slope = tried, new_slope
-    return Descent(here, iterations, False)
+        B = _updated(B, tried.z - current.z, new_slope - slope)
+        current, slope = tried, new_slope
+    return Descent(current, iterations, False)
 
 
 def _search(
-    problem: Problem, here: Point, p: Float[Array, "v"], promised: float, price: float
+    problem: Problem, current: Point, p: Float[Array, "v"], promised: float, price: float
 ) -> tuple[Point | None, float]:
     """Halve the step until it achieves a share of its predicted gain; the motion and the step taken."""
-    merit = here.value + price * here.violation
+    merit = current.value + price * current.violation
     step = 1.0
     shortest = _SHORTEST if problem.linear else 0.2
     while step > shortest:
-        tried = problem.evaluate(here.z + step * p)
+        tried = problem.evaluate(current.z + step * p)
         if tried.value + price * tried.violation < merit - _ARMIJO * step * promised:
             return tried, step
         step *= 0.5
@@ -257,7 +257,7 @@ def solve_quadratic(
     lower, upper = np.maximum(lower, -wide), np.minimum(upper, wide)
     A = np.zeros((0, n)) if A is None else np.ascontiguousarray(A)
     b = np.zeros(0) if b is None else np.ascontiguousarray(b)
-    found = solve_blocks(
+    solved = solve_blocks(
         np.ascontiguousarray(B),
         np.ascontiguousarray(g),
         np.ascontiguousarray(C.T),
@@ -270,4 +270,4 @@ def solve_quadratic(
         float(rtol),
         mean,
     )
-    return QuadraticSolution(found[0], found[1], found[2], float(found[3]), int(found[4]))
+    return QuadraticSolution(solved[0], solved[1], solved[2], float(solved[3]), int(solved[4]))

@@ -97,28 +97,28 @@ class SoftLimits:
 
     def excess(self, states: RobotStates) -> Float[Array, "s n"]:
         """All values."""
-        found = [limit.excess(states) for limit in self.limits]
-        return self._unused[:, None] + np.concatenate(found) if found else np.zeros((0, len(states.q)))
+        parts = [limit.excess(states) for limit in self.limits]
+        return self._unused[:, None] + np.concatenate(parts) if parts else np.zeros((0, len(states.q)))
 
     def slopes(self, states: RobotStates, needed: Bool[Array, "s"]) -> Float[Array, "4 s n d"]:
         """Derivatives of the rows needed; others may be zero."""
-        found, at = np.zeros((4, len(self.sides), *states.moved[0].shape)), 0
+        derivatives, at = np.zeros((4, len(self.sides), *states.moved[0].shape)), 0
         for limit in self.limits:
             rows = slice(at, at + len(limit.sides))
             if needed[rows].any():
-                own = limit.slopes(states, needed[rows])
-                found[: len(own), rows] = own
+                part = limit.slopes(states, needed[rows])
+                derivatives[: len(part), rows] = part
             at = rows.stop
-        return found
+        return derivatives
 
     def reached(self, rows: Float[Array, "s"]) -> list[float]:
         """Values in SI that correspond to the rows, without the spare share."""
-        found, at = [], 0
+        values, at = [], 0
         for limit in self.limits:
             for side in limit.sides:
-                found.append(limit.reached(side, float(rows[at] - self._unused[at])))
+                values.append(limit.reached(side, float(rows[at] - self._unused[at])))
                 at += 1
-        return found
+        return values
 
 
 class Ranged:
@@ -189,8 +189,8 @@ def fine_motion(
 
 def worst_between(soft: SoftLimits, motion: FineMotion) -> Float[Array, "s"]:
     """Largest value of every row along a motion, also between the samples."""
-    found = soft.excess(motion.states)
-    return np.asarray(np.maximum(found.max(axis=1), peaks(found[:, motion.even], motion.torn)))
+    values = soft.excess(motion.states)
+    return np.asarray(np.maximum(values.max(axis=1), peaks(values[:, motion.even], motion.torn)))
 
 
 def peaks(h: Float[Array, "s n"], torn: Bool[Array, "n"]) -> Float[Array, "s"]:

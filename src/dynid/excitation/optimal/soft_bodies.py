@@ -34,10 +34,10 @@ class _Bodies:
         N = states.tangent
         rows = []
         for i in range(N.shape[2]):
-            found = body_motion(
+            motion = body_motion(
                 self.tree, states.q, np.ascontiguousarray(N[:, :, i]), np.zeros_like(states.dq)
             )
-            parts = [np.einsum("nbij,nbj->nbi", found.R, found.V[..., k : k + 3]) for k in (0, 3)]
+            parts = [np.einsum("nbij,nbj->nbi", motion.R, motion.V[..., k : k + 3]) for k in (0, 3)]
             rows.append(np.concatenate(parts, axis=-1))
         return np.array(rows)
 
@@ -49,10 +49,10 @@ class Workspace(Ranged):
         self._bodies = _Bodies(path)
         self._rows: list[tuple[int, int, float, float]] = []  # body, axis, low, high
         sides: list[Side] = []
-        for name, own in path.mechanism.limits.items():
+        for name, body_limits in path.mechanism.limits.items():
             for axis, key in enumerate(AXES):
-                if name in path.mechanism.bodies and key in own:
-                    low, high = symmetric_range(own[key])
+                if name in path.mechanism.bodies and key in body_limits:
+                    low, high = symmetric_range(body_limits[key])
                     self._rows.append((self._bodies.index[name], axis, low, high))
                     sides += both_sides(key, name, low, high)
         self.sides = tuple(sides)
@@ -79,10 +79,10 @@ class _Capsules(_Bodies):
 
     def __init__(self, path: Path) -> None:
         super().__init__(path)
-        listed = [(body, one) for body, own in path.mechanism.capsules.items() for one in own]
+        listed = [(body, capsule) for body, several in path.mechanism.capsules.items() for capsule in several]
         self.bodies = tuple(body for body, _ in listed)
-        self.capsules = tuple(one for _, one in listed)
-        self.radii = np.array([one.radius for one in self.capsules])
+        self.capsules = tuple(capsule for _, capsule in listed)
+        self.radii = np.array([capsule.radius for capsule in self.capsules])
 
     def ends(self, states: RobotStates) -> Float[Array, "c 2 n 3"]:
         """Both ends of the segment of every capsule, in [m]."""
@@ -117,19 +117,19 @@ class Collisions:
     jumps = False
 
     def __init__(self, path: Path, ignored: frozenset[str] = frozenset(), clearance: float = 0.0) -> None:
-        self._own = own = _Capsules(path)
+        self._own = capsules = _Capsules(path)
         near = neighbours(path.mechanism)
         pairs = [
             (i, j)
-            for i, a in enumerate(own.bodies)
-            for j, b in enumerate(own.bodies[:i])
+            for i, a in enumerate(capsules.bodies)
+            for j, b in enumerate(capsules.bodies[:i])
             if frozenset((a, b)) not in near and a != b and pair_name(b, a) not in ignored
         ]
         self._a = np.array([j for _, j in pairs], dtype=np.int64)
         self._b = np.array([i for i, _ in pairs], dtype=np.int64)
-        self._clearance, radii = clearance, own.radii[self._a] + own.radii[self._b]
+        self._clearance, radii = clearance, capsules.radii[self._a] + capsules.radii[self._b]
         self._least = radii + clearance
-        self.bodies = tuple((own.bodies[j], own.bodies[i]) for i, j in pairs)
+        self.bodies = tuple((capsules.bodies[j], capsules.bodies[i]) for i, j in pairs)
         self.sides = tuple(
             Side("distance", pair_name(*pair), float(least), None, False)
             for pair, least in zip(self.bodies, self._least, strict=True)
@@ -153,21 +153,21 @@ class Collisions:
 
     def slopes(self, states: RobotStates, needed: Bool[Array, "s"] | None = None) -> Float[Array, "3 s n d"]:
         """Approach speed of the nearest points."""
-        own, motion, V = self._own, self._own.poses(states), self._own.twists(states)
+        capsules, motion, V = self._own, self._own.poses(states), self._own.twists(states)
         out = np.zeros((3, len(self.sides), len(states.q), len(V)))
         nearest = self._nearest(states)
         for k, (on_a, on_b) in enumerate(zip(*nearest, strict=True)):
             gap = on_b - on_a
             distance = np.maximum(np.linalg.norm(gap, axis=1, keepdims=True), 1e-9)
-            a, b = own.bodies[self._a[k]], own.bodies[self._b[k]]
-            speed = own.speed(motion, V, b, on_b) - own.speed(motion, V, a, on_a)
+            a, b = capsules.bodies[self._a[k]], capsules.bodies[self._b[k]]
+            speed = capsules.speed(motion, V, b, on_b) - capsules.speed(motion, V, a, on_a)
             out[0, k] = -np.einsum("ni,dni->nd", gap / distance, speed) / self._least[k]
         return out
 
     def _nearest(self, states: RobotStates) -> tuple[Float[Array, "s n 3"], Float[Array, "s n 3"]]:
         """Nearest points of every pair, for all samples at once."""
         ends = self._own.ends(states)
-        flat = [ends[which, e].reshape(-1, 3) for which in (self._a, self._b) for e in (0, 1)]
+        flat = [ends[side, e].reshape(-1, 3) for side in (self._a, self._b) for e in (0, 1)]
         shape = (len(self.sides), len(states.q), 3)
         on_a, on_b = nearest_points(*flat)
         return on_a.reshape(shape), on_b.reshape(shape)
@@ -212,11 +212,11 @@ class Floor:
 
     def slopes(self, states: RobotStates, needed: Bool[Array, "s"] | None = None) -> Float[Array, "3 s n d"]:
         """Falling speed of the ends."""
-        own, ends = self._own, self._own.ends(states)
-        motion, V = own.poses(states), own.twists(states)
+        capsules, ends = self._own, self._own.ends(states)
+        motion, V = capsules.poses(states), capsules.twists(states)
         out = np.zeros((3, len(self._rows), len(states.q), len(V)))
         for k, (c, e) in enumerate(self._rows):
-            out[0, k] = -own.speed(motion, V, own.bodies[c], ends[c, e])[:, :, 2].T / _FLOOR_SIZE
+            out[0, k] = -capsules.speed(motion, V, capsules.bodies[c], ends[c, e])[:, :, 2].T / _FLOOR_SIZE
         return out
 
 
@@ -233,7 +233,7 @@ def neighbours(robot: Mechanism) -> set[frozenset[str]]:
         group[joint.child] = group[joint.parent] if fixed else joint.child
     met = {frozenset((group[joint.parent], group[joint.child])) for joint in robot.joints}
     met |= {frozenset((group[loop.body_a], group[loop.body_b])) for loop in robot.loops}
-    met |= {frozenset((one,)) for one in group.values()}
+    met |= {frozenset((root,)) for root in group.values()}
     listed = [body for body in group if body in robot.capsules or body == BASE]
     return {frozenset((a, b)) for a in listed for b in listed if frozenset((group[a], group[b])) in met}
 

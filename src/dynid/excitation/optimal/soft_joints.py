@@ -37,12 +37,12 @@ class FollowingJoints(Ranged):
         self._rows: list[tuple[int, Float[Array, "v"], float, float]] = []  # order, weights, low, high
         sides: list[Side] = []
         for name, weights in _followers(path).items():
-            own = robot.limits.get(name, {})
+            joint_limits = robot.limits.get(name, {})
             for order, kind in enumerate(RATES):
-                if kind not in own:
+                if kind not in joint_limits:
                     continue
-                bound = speed_bound(own[kind])
-                low, high = symmetric_range(own[kind]) if order == 0 else (-bound, bound)
+                bound = speed_bound(joint_limits[kind])
+                low, high = symmetric_range(joint_limits[kind]) if order == 0 else (-bound, bound)
                 self._rows.append((order, weights, low, high))
                 sides += both_sides(kind, name, low, high)
         self.sides = tuple(sides)
@@ -57,34 +57,38 @@ class FollowingJoints(Ranged):
 
     def slopes(self, states: RobotStates, needed: Bool[Array, "s"] | None = None) -> Float[Array, "4 s n d"]:
         """From the sensitivities of the coordinates."""
-        found = self.path.followed(states)
-        none = np.zeros_like(found.N)
+        linearised = self.path.followed(states)
+        none = np.zeros_like(linearised.N)
         parts = np.array(
             [
-                (found.N, none, none, none),
-                (found.dq_y, found.N, none, none),
-                (found.ddq_y, found.ddq_dy, found.N, none),
-                (none, 3.0 * found.ddq_y, 1.5 * found.ddq_dy, found.N),
+                (linearised.N, none, none, none),
+                (linearised.dq_y, linearised.N, none, none),
+                (linearised.ddq_y, linearised.ddq_dy, linearised.N, none),
+                (none, 3.0 * linearised.ddq_y, 1.5 * linearised.ddq_dy, linearised.N),
             ]
         )
         rows = []
         for order, weights, low, high in self._rows:
-            one = np.einsum("onvd,v->ond", parts[order], weights) / (0.5 * (high - low))
-            rows += [one, -one]
+            row = np.einsum("onvd,v->ond", parts[order], weights) / (0.5 * (high - low))
+            rows += [row, -row]
         return np.array(rows).transpose(1, 0, 2, 3)
 
     def _signals(self, states: RobotStates) -> list[Float[Array, "n v"]]:
         """Positions (of scalar coordinates), velocities, accelerations and, if limited, jerk."""
         robot = self.path.mechanism
         q = np.zeros_like(states.dq)
-        q[:, places(robot, self._scalar)] = states.q[:, [robot.positions.index(one) for one in self._scalar]]
+        q[:, places(robot, self._scalar)] = states.q[
+            :, [robot.positions.index(name) for name in self._scalar]
+        ]
         signals = [q, states.dq, states.ddq]
         if any(order == RATES.index("jerk") for order, *_ in self._rows):
             if states.third is None:
                 raise ValueError("a limit on jerk needs third rates")
-            found, (_, dy, ddy) = self.path.followed(states), states.moved
-            jerk = np.einsum("nvd,nd->nv", found.ddq_y, dy) + np.einsum("nvd,nd->nv", found.ddq_dy, ddy)
-            signals.append(jerk + np.einsum("nvd,nd->nv", found.N, states.third))
+            linearised, (_, dy, ddy) = self.path.followed(states), states.moved
+            jerk = np.einsum("nvd,nd->nv", linearised.ddq_y, dy) + np.einsum(
+                "nvd,nd->nv", linearised.ddq_dy, ddy
+            )
+            signals.append(jerk + np.einsum("nvd,nd->nv", linearised.N, states.third))
         return signals
 
 
@@ -93,12 +97,12 @@ def _followers(path: Path) -> dict[str, Float[Array, "v"]]:
     robot = path.mechanism
     unit = np.eye(len(robot.coordinates))
     scalar = [name for name in robot.coordinates if name in robot.positions]
-    found = {name: unit[robot.coordinates.index(name)] for name in scalar}
+    followers = {name: unit[robot.coordinates.index(name)] for name in scalar}
     turning = [i for i, name in enumerate(robot.coordinates) if name not in robot.positions]
     for actuator, weights in zip(robot.actuators, robot.actuator_map, strict=True):
         if not np.any(weights[turning]):
-            found.setdefault(actuator.name, weights)
-    return {name: weights for name, weights in found.items() if name not in path.names}
+            followers.setdefault(actuator.name, weights)
+    return {name: weights for name, weights in followers.items() if name not in path.names}
 
 
 class Singularity:
@@ -133,21 +137,21 @@ class Singularity:
         Squares of singular values are eigenvalues of M x = lam S x, M = (C N)'(C N), S = (U^-1 N)'(U^-1 N).
         A change dN moves them by 2 ((C N x)'(C dN x) - lam (U^-1 N x)'(U^-1 dN x)) with x' S x = 1.
         """
-        found = self.path.followed(states)
-        n, _, d = found.N.shape
+        linearised = self.path.followed(states)
+        n, _, d = linearised.N.shape
         out = np.zeros((3, len(self._seen), n, d))
-        scaled, back = self._scaled(found.N)
+        scaled, back = self._scaled(linearised.N)
         for row, (_, C) in enumerate(self._seen):
-            seen = C @ found.N @ back
+            seen = C @ linearised.N @ back
             squares, vectors = eigh(np.swapaxes(seen, 1, 2) @ seen)
             for end, sign in ((-1, 1.0), (0, -1.0)):
                 x = back @ vectors[:, :, end, None]
-                along, across = (C @ (found.N @ x))[:, :, 0], (scaled @ x)[:, :, 0]
+                along, across = (C @ (linearised.N @ x))[:, :, 0], (scaled @ x)[:, :, 0]
                 lam = np.maximum(squares[:, end], 1e-15 * squares[:, -1])
                 # Both products with dN, as one row vector: C and U do not move.
                 left = along @ C - lam[:, None] * across / self._units
-                pushed = left[:, None, self.path.rest] @ found.inverse  # (n, 1, c)
-                moved = found.A_y @ (found.N @ x)[:, None]  # (n, d, c, 1)
+                pushed = left[:, None, self.path.rest] @ linearised.inverse  # (n, 1, c)
+                moved = linearised.A_y @ (linearised.N @ x)[:, None]  # (n, d, c, 1)
                 change = -2.0 * (pushed[:, None] @ moved)[:, :, 0, 0]
                 out[0, row] += sign * 0.5 * change / lam[:, None] / self._most
         return out
@@ -243,10 +247,10 @@ class EffortLimits(Ranged):
                 continue
             weights = np.zeros_like(entries.model)
             weights[self.rows.entries[k]] = (2.0 * self.chi[self.rows.columns[k]] / (high - low))[:, None]
-            one = np.array(self.rows.back(entries, weights))
+            slope = np.array(self.rows.back(entries, weights))
             if self._middle is not None:
-                one += self._strained_back(states, k, 2.0 / (high - low))
-            rows += [one, -one]
+                slope += self._strained_back(states, k, 2.0 / (high - low))
+            rows += [slope, -slope]
         return np.array(rows).transpose(1, 0, 2, 3)
 
     @property

@@ -76,10 +76,10 @@ class Starter:
     def best_random(self, draws: int) -> Float[Array, "v"]:
         """The best of some random motions: the reference before optimisation."""
         rng = np.random.default_rng([self._seed, draws])
-        found = [feasible_start(self.problem, rng) for _ in range(draws)]
+        starts = [feasible_start(self.problem, rng) for _ in range(draws)]
         sign = -1.0 if self.problem.criterion.larger_is_better else 1.0
-        values = [sign * self.value(self.problem.evaluate(z)) for z in found]
-        return found[int(np.argmin(np.where(np.isnan(values), np.inf, values)))]
+        values = [sign * self.value(self.problem.evaluate(z)) for z in starts]
+        return starts[int(np.argmin(np.where(np.isnan(values), np.inf, values)))]
 
     def run(self, number: int, begun: Start | None = None) -> Start:
         """The first descent of the start of that number; with its result, the search that follows.
@@ -127,15 +127,15 @@ class Starter:
         rng = np.random.default_rng(self._streams[begun.number].generate_state(8))
         mend = None if self.problem.linear else self._mended
         first = self.problem.evaluate(np.array(begun.z))
-        found = hop(self.problem, first, rng, hops=self.hops, keep=mend)
-        worst, missed = self.excess(found.point.z)
+        hopped = hop(self.problem, first, rng, hops=self.hops, keep=mend)
+        worst, missed = self.excess(hopped.point.z)
         kept = worst <= _KEPT
         return replace(
             begun,
             number=number,
-            z=tuple(found.point.z.tolist()),
-            value=self.value(found.point) if kept else np.nan,
-            iterations=begun.iterations + found.iterations,
+            z=tuple(hopped.point.z.tolist()),
+            value=self.value(hopped.point) if kept else np.nan,
+            iterations=begun.iterations + hopped.iterations,
             worst=worst,
             missed="" if kept else missed,
             dropped=False,
@@ -192,9 +192,9 @@ class Starter:
             return point
         for spare in (_STEP, 2.0 * _STEP):
             narrowed = self.problem.narrowed(np.full(len(self.problem.soft.sides), spare))
-            found = self.problem.evaluate(descend(narrowed, point.z, iterations=_REGROWTH).point.z)
-            if found.value < point.value and self.excess(found.z)[0] <= _KEPT:
-                return found
+            regrown = self.problem.evaluate(descend(narrowed, point.z, iterations=_REGROWTH).point.z)
+            if regrown.value < point.value and self.excess(regrown.z)[0] <= _KEPT:
+                return regrown
         return point
 
     def excess(self, z: Float[Array, "v"]) -> tuple[float, str]:

@@ -81,7 +81,7 @@ def _about(estimate: Estimate, model: ControllerModel) -> list[str]:
     """Lines at the top of a file: what it is, and how far it can be trusted."""
     verdict, fit = estimate.verdict, estimate.fit
     payloads = ", ".join(model.robot.payloads) or "none"
-    lost = [one.name for one in model.robot.terms if one.expression.friction]
+    lost = [term.name for term in model.robot.terms if term.expression.friction]
     made_by = estimate.provenance.get("versions", {}).get("dynid", version("dynid"))
     return [
         f"Controller code of robot {model.robot.name}, from a result of dynid {made_by}.",
@@ -97,11 +97,11 @@ def _about(estimate: Estimate, model: ControllerModel) -> list[str]:
 def _left_out(mechanism: Mechanism, model: ControllerModel) -> tuple[str, ...]:
     """What the code does not hold."""
     robot = model.robot
-    found = []
+    notes = []
     for name, expression in {one.name: one.expression for one in robot.terms}.items():
         if expression.friction:
-            found.append(f"term '{name}' calls a function of another package: it is left out")
+            notes.append(f"term '{name}' calls a function of another package: it is left out")
         elif any(kind == "ddq" for kind, _ in expression.signals):
-            found.append(f"term '{name}' is in the efforts, but not in the mass matrix")
+            notes.append(f"term '{name}' is in the efforts, but not in the mass matrix")
     others = [name for name in mechanism.payloads if name not in robot.payloads]
-    return (*found, *(f"payload '{name}' is not mounted in the code" for name in others))
+    return (*notes, *(f"payload '{name}' is not mounted in the code" for name in others))

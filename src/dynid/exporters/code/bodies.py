@@ -115,19 +115,19 @@ class Bodies:
             F, N = apply(R, F), apply(R, N)
             force[link] = plus(force[link], F)
             moment[link] = plus(moment[link], N, cross(p, F))
-        found: list[Node] = [graph.constant(0.0)] * tree.n_v
+        torques: list[Node] = [graph.constant(0.0)] * tree.n_v
         for i in reversed(range(len(tree.parent))):
             parent, kind, v = int(tree.parent[i]), int(tree.kind[i]), int(tree.v_start[i])
             if kind == SPHERICAL:
-                found[v : v + 3] = moment[i]
+                torques[v : v + 3] = moment[i]
             elif kind != FIXED:
-                found[v] = (force if kind == PRISMATIC else moment)[i][2]
+                torques[v] = (force if kind == PRISMATIC else moment)[i][2]
             if parent >= 0:
                 F = apply(self.turns[i], force[i])
                 force[parent] = plus(force[parent], F)
                 arm = cross(self.offsets[i], F)
                 moment[parent] = plus(moment[parent], apply(self.turns[i], moment[i]), arm)
-        return tuple(found)
+        return tuple(torques)
 
     def body_place(self, b: int) -> tuple[Matrix, Vector]:
         """Axes and origin of a body in its link."""
@@ -155,13 +155,13 @@ class Bodies:
             elif kind != FIXED:
                 w = plus(w, times(z, direction[at]) if kind == REVOLUTE else direction[at : at + 3])
             known[i] = v, w
-        found = []
+        of_bodies = []
         for b in range(len(tree.body_names)):
             v, w = known[int(tree.body_link[b])]
             R, p = self.body_place(b)
             back = transposed(R)
-            found.append((apply(back, plus(v, cross(w, p))), apply(back, w)))
-        return found
+            of_bodies.append((apply(back, plus(v, cross(w, p))), apply(back, w)))
+        return of_bodies
 
     def base_axes(self) -> list[tuple[Matrix, Vector]]:
         """Axes and origin of every link in the base frame."""
@@ -216,13 +216,13 @@ def unit_wrenches(motion: Motion) -> dict[str, tuple[Vector, Vector]]:
         "YZ": (yy - zz, -U[0][1], U[0][2]),
         "ZZ": (yz, -xz, r),
     }
-    found = {symbol: (still, one) for symbol, one in moments.items()}
+    wrenches = {symbol: (still, couple) for symbol, couple in moments.items()}
     columns = transposed(U)
-    found["MX"] = columns[0], (zero, -az, ay)
-    found["MY"] = columns[1], (az, zero, -ax)
-    found["MZ"] = columns[2], (-ay, ax, zero)
-    found["M"] = motion.a, still
-    return found
+    wrenches["MX"] = columns[0], (zero, -az, ay)
+    wrenches["MY"] = columns[1], (az, zero, -ax)
+    wrenches["MZ"] = columns[2], (-ay, ax, zero)
+    wrenches["M"] = motion.a, still
+    return wrenches
 
 
 def wrench(ten: Ten, motion: Motion) -> tuple[Vector, Vector]:

@@ -102,24 +102,26 @@ class CFile:
         robot = self.model.robot
         lists = {
             "q, dq, ddq (positions and their time derivatives, SI)": self.model.names,
-            "tau (N m or N)": [one.name for one in robot.actuators],
+            "tau (N m or N)": [actuator.name for actuator in robot.actuators],
             "rows and columns of the mass matrix": self.model.freedoms,
         }
         lines = ["/*", " * Orders of the arrays:"]
-        for what, names in lists.items():
-            lines.append(f" *   {what}:")
-            lines += wrapped([comment(one) for one in names], indent=" *     ")
+        for label, names in lists.items():
+            lines.append(f" *   {label}:")
+            lines += wrapped([comment(entry) for entry in names], indent=" *     ")
         return [*(line.rstrip(",") for line in lines), " */"]
 
     def _parameter_enum(self) -> list[str]:
         if not self.model.values:
             return []
         lines = ["", "/* Parameters: columns of the regressor, with unit and value. */", "enum {"]
-        names = parameter_names(one.name for one in self.model.values)
+        names = parameter_names(parameter.name for parameter in self.model.values)
         last = len(names) - 1
-        for k, (name, one) in enumerate(zip(names, self.model.values, strict=True)):
+        for k, (name, parameter) in enumerate(zip(names, self.model.values, strict=True)):
             comma = "," if k < last else ""
-            lines.append(f"    {self._N}_P_{name} = {k}{comma} /* {comment(one.unit)}: {one.value:.6g} */")
+            lines.append(
+                f"    {self._N}_P_{name} = {k}{comma} /* {comment(parameter.unit)}: {parameter.value:.6g} */"
+            )
         return [*lines, "};"]
 
     def _declared(self, function: Function, solver: Solver | None) -> list[str]:
@@ -143,18 +145,18 @@ class CFile:
 
     def _variants(self, function: Function) -> list[tuple[str, list[str]]]:
         """Suffix and inputs of the public functions: without and with internal tension."""
-        inputs = [one for one in function.inputs if one != POSE]
+        inputs = [name for name in function.inputs if name != POSE]
         if "internal" not in inputs:
             return [("", inputs)]
-        return [("", [one for one in inputs if one != "internal"]), ("_with_tension", inputs)]
+        return [("", [name for name in inputs if name != "internal"]), ("_with_tension", inputs)]
 
     # Source.
 
     def _source(self, functions: Sequence[Function], solver: Solver | None) -> str:
-        printed = [(one, self._printed(one)) for one in functions]
+        printed = [(routine, self._printed(routine)) for routine in functions]
         newton = None if solver is None else (solver.newton, self._printed(solver.newton))
-        everything = [one for _, one in [*printed, *([newton] if newton else [])]]
-        used = frozenset[str]().union(*(one.operations for one in everything))
+        everything = [code for _, code in [*printed, *([newton] if newton else [])]]
+        used = frozenset[str]().union(*(code.operations for code in everything))
         lines = [*self._top(), f'#include "{self.name}.h"', "", "#include <math.h>", ""]
         lines += self._parameter_array()
         lines += [_HELPERS[op] for op in _HELPERS if op in used]
@@ -171,12 +173,12 @@ class CFile:
         if not self.model.values:
             return []
         lines = [f"static const double parameter[{self._N}_PARAMETERS] = {{"]
-        for one in self.model.values:
-            lines.append(f"    {one.value!r}, /* {comment(one.name)} [{comment(one.unit)}] */")
+        for entry in self.model.values:
+            lines.append(f"    {entry.value!r}, /* {comment(entry.name)} [{comment(entry.unit)}] */")
         return [*lines, "};", ""]
 
     def _printed(self, function: Function) -> Statements:
-        names = parameter_names(one.name for one in self.model.values)
+        names = parameter_names(value.name for value in self.model.values)
 
         def leaf(array: str, index: int) -> str:
             return f"{array}[{self._N}_P_{names[index]}]" if array == PARAMETER else f"{array}[{index}]"
@@ -190,9 +192,9 @@ class CFile:
         arguments = _list(function.inputs, function)
         lines = [f"{'static ' if static else ''}void {function.name}_at({arguments})", "{"]
         lines += [f"    const double {name} = {made};" for name, made in text.temporaries]
-        lines += [f"    (void){one};" for one in function.inputs if one not in text.arrays]
+        lines += [f"    (void){argument};" for argument in function.inputs if argument not in text.arrays]
         for array, made in text.outputs.items():
-            lines += [f"    {array}[{i}] = {one};" for i, one in enumerate(made)]
+            lines += [f"    {array}[{i}] = {expression};" for i, expression in enumerate(made)]
         return [*lines, "}", ""]
 
     def _wrappers(self, function: Function, solver: Solver | None) -> list[str]:
@@ -248,5 +250,5 @@ class CFile:
 
 def _list(inputs: Sequence[str], function: Function) -> str:
     """Parameters of a C function."""
-    outputs = [f"double {one}[]" for one in function.outputs]
-    return ", ".join([*(f"const double {one}[]" for one in inputs), *outputs])
+    outputs = [f"double {array}[]" for array in function.outputs]
+    return ", ".join([*(f"const double {array}[]" for array in inputs), *outputs])

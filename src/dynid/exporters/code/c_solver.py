@@ -121,10 +121,10 @@ def _tables(solver: Solver, n_measured: int) -> str:
     lines = ["/* Places of the measured positions in the pose, and their units. */"]
     lines.append(f"static const int place[{n_measured}] = {{{', '.join(map(str, places))}}};")
     lines.append(f"static const double unit_step[{n_measured}] = {{{', '.join(map(repr, units))}}};")
-    for what, rows in (("turning", solver.turning), ("quaternion", solver.quaternions)):
+    for label, rows in (("turning", solver.turning), ("quaternion", solver.quaternions)):
         if rows:
             several = ", ".join(str(c) for c, _ in rows)
-            lines += [f"static const int {what}[{len(rows)}] = {{{several}}};"]
+            lines += [f"static const int {label}[{len(rows)}] = {{{several}}};"]
     if solver.turning:
         lines += [
             "",

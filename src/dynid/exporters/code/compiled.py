@@ -27,7 +27,7 @@ NO_COMPILER = (
 
 def compiler() -> str | None:
     """The system's C compiler."""
-    return next((found for one in _COMPILERS if (found := shutil.which(one))), None)
+    return next((path for name in _COMPILERS if (path := shutil.which(name))), None)
 
 
 def compiler_version(program: str) -> str:
@@ -49,7 +49,7 @@ def compiled(sources: Sequence[Path], target: Path, flags: Sequence[str] = _FLAG
     program = compiler()
     if program is None:
         raise InputError(NO_COMPILER, remedy="install a C compiler")
-    command = [program, *flags, *(str(one.resolve()) for one in sources), "-o", str(target), "-lm"]
+    command = [program, *flags, *(str(source.resolve()) for source in sources), "-o", str(target), "-lm"]
     made = _run(command)
     if made.returncode != 0:
         text = [*made.stderr.strip().splitlines(), "no message"]

@@ -96,10 +96,10 @@ class TreeCoordinates:
     @cached_property
     def q(self) -> Vector:
         """Positions of all joints; quaternions have unit length."""
-        found = list(self._given(Q))
+        positions = list(self._given(Q))
         for _, part in self._quaternions:
-            found[part] = unit(tuple(found[part]))
-        return tuple(found)
+            positions[part] = unit(tuple(positions[part]))
+        return tuple(positions)
 
     @cached_property
     def bodies(self) -> Bodies:
@@ -136,8 +136,8 @@ class TreeCoordinates:
     def _given(self, array: str) -> Vector:
         """All positions, or their derivatives, as couplings give them."""
         leaves = tuple(self.graph.leaf(array, i) for i in range(self._map.positions.shape[1]))
-        found = apply(tuple(constants(self.graph, row) for row in self._map.positions), leaves)
-        return plus(found, constants(self.graph, self._map.offset)) if array == Q else found
+        values = apply(tuple(constants(self.graph, row) for row in self._map.positions), leaves)
+        return plus(values, constants(self.graph, self._map.offset)) if array == Q else values
 
 
 class LoopCoordinates:

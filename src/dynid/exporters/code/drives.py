@@ -115,28 +115,28 @@ def term_entries(robot: Mechanism, graph: Graph, q: Vector, dq: Vector, ddq: Vec
 def _value(graph: Graph, expression: Expression, signals: dict[tuple[str, str], Node]) -> Node:
     """The expression, by its postfix program."""
     stack: list[Node] = []
-    for kind, what in expression.program:
+    for kind, operand in expression.program:
         if kind == "number":
-            stack.append(graph.constant(what))
+            stack.append(graph.constant(operand))
         elif kind == "signal":
-            stack.append(signals[what])
-        elif kind == "function" and what in _FUNCTIONS:
-            stack.append(graph.call(what, stack.pop()))
-        elif what == "neg":
+            stack.append(signals[operand])
+        elif kind == "function" and operand in _FUNCTIONS:
+            stack.append(graph.call(operand, stack.pop()))
+        elif operand == "neg":
             stack.append(-stack.pop())
         else:
             b, a = stack.pop(), stack.pop()
-            stack.append(_binary(graph, what, a, b))
+            stack.append(_binary(graph, operand, a, b))
     return stack[0]
 
 
-def _binary(graph: Graph, what: str, a: Node, b: Node) -> Node:
-    if what == "atan2":
+def _binary(graph: Graph, operator: str, a: Node, b: Node) -> Node:
+    if operator == "atan2":
         return graph.atan2(a, b)
-    if what == "^":
+    if operator == "^":
         return graph.power(a, b)
-    if what == "/":
+    if operator == "/":
         return a / b
-    if what == "*":
+    if operator == "*":
         return a * b
-    return a + b if what == "+" else a - b
+    return a + b if operator == "+" else a - b

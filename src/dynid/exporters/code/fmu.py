@@ -239,7 +239,7 @@ def write_fmu(made: CFile, file: Path) -> None:
         "STATE_START": f"    {name}_start(&one->state);\n" if closed else "",
         "START": ", ".join(map(repr, _start(made.model))),
         "EVALUATE": Template(_CLOSED if closed else _TREE).substitute(NAME=name),
-        "OTHERS": "\n".join(f"NOT_SUPPORTED({one})" for one in _NOT_SUPPORTED.split()),
+        "OTHERS": "\n".join(f"NOT_SUPPORTED({function})" for function in _NOT_SUPPORTED.split()),
         "TOKEN": token,
         "UPPER": name.upper(),
         "NAME": name,
@@ -269,11 +269,11 @@ def _start(model: ControllerModel) -> list[float]:
 def _description(made: CFile, token: str) -> str:
     """modelDescription.xml; names of joints are texts in it."""
     robot = made.model.robot
-    motors = [one.name for one in robot.actuators]
+    motors = [actuator.name for actuator in robot.actuators]
     lines = ['    <Float64 name="time" valueReference="0" causality="independent" variability="continuous"/>']
-    for name, what in _ARRAYS.items():
+    for name, meaning in _ARRAYS.items():
         owners = motors if name == "tau" else list(made.model.names)
-        about = quoteattr(comment(f"{what}: {', '.join(owners)} (SI)"))
+        about = quoteattr(comment(f"{meaning}: {', '.join(owners)} (SI)"))
         begin = _start(made.model) if name == "q" else [0.0] * len(owners)
         kind = f'causality="input" start="{" ".join(map(repr, begin))}"'
         kind = 'causality="output"' if name == "tau" else kind
@@ -355,13 +355,13 @@ def fmu_efforts(file: Path, name: str, n_actuators: int) -> EffortsOf:
         places = [(ctypes.c_uint32 * 3)(1, 2, 3), (ctypes.c_uint32 * 1)(4)]
         for row, out in zip(inputs, tau, strict=True):
             # States that are not a motion are far apart: each gets an instance of its own.
-            one = instance()
+            handle = instance()
             sizes = [ctypes.c_size_t(size) for size in (row.size, out.size)]
             given, asked = (ctypes.c_void_p(x.ctypes.data) for x in (row, out))
-            model.fmi3SetFloat64(one, places[0], ctypes.c_size_t(3), given, sizes[0])
-            if model.fmi3GetFloat64(one, places[1], ctypes.c_size_t(1), asked, sizes[1]) != 0:
+            model.fmi3SetFloat64(handle, places[0], ctypes.c_size_t(3), given, sizes[0])
+            if model.fmi3GetFloat64(handle, places[1], ctypes.c_size_t(1), asked, sizes[1]) != 0:
                 out[:] = np.nan
-            model.fmi3FreeInstance(one)
+            model.fmi3FreeInstance(handle)
         return tau
 
     return efforts

@@ -187,18 +187,18 @@ class Graph:
     def sum(self, nodes: Iterable[Node]) -> Node:
         """Their sum; 0 of none."""
         total = self.constant(0.0)
-        for one in nodes:
-            total = total + one
+        for node in nodes:
+            total = total + node
         return total
 
     def _node(
         self, op: str, arguments: tuple[Node, ...] = (), value: float = 0.0, place: tuple[str, int] = ("", 0)
     ) -> Node:
         key = _key(op, arguments, value, place)
-        found = self._known.get(key)
-        if found is None:
-            found = self._known[key] = Node(self, len(self._known), op, arguments, value, place)
-        return found
+        node = self._known.get(key)
+        if node is None:
+            node = self._known[key] = Node(self, len(self._known), op, arguments, value, place)
+        return node
 
 
 def _number(node: Node) -> int:
@@ -208,16 +208,16 @@ def _number(node: Node) -> int:
 def _key(
     op: str, arguments: tuple[Node, ...], value: float = 0.0, place: tuple[str, int] = ("", 0)
 ) -> tuple[object, ...]:
-    return (op, *(one.number for one in arguments), value, place)
+    return (op, *(node.number for node in arguments), value, place)
 
 
 def reached(outputs: Sequence[Node]) -> list[Node]:
     """All nodes that some outputs need, arguments first."""
-    found: dict[int, Node] = {}
+    by_number: dict[int, Node] = {}
     waiting = list(outputs)
     while waiting:
-        one = waiting.pop()
-        if one.number not in found:
-            found[one.number] = one
-            waiting += one.arguments
-    return [found[number] for number in sorted(found)]
+        node = waiting.pop()
+        if node.number not in by_number:
+            by_number[node.number] = node
+            waiting += node.arguments
+    return [by_number[number] for number in sorted(by_number)]

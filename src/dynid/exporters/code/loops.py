@@ -95,13 +95,13 @@ class Loops:
     @cached_property
     def f(self) -> Vector:
         """Values of all equations, in [m] or [rad]."""
-        found = [self._value(c) for c in range(len(self.equations[0]))]
+        values = [self._value(c) for c in range(len(self.equations[0]))]
         first, positions, factors, offsets = self.linear
         for k in range(len(offsets)):
             part = range(first[k], first[k + 1])
             total = self.graph.sum(self.q[int(positions[e])] * float(factors[e]) for e in part)
-            found.append(total - float(offsets[k]))
-        return tuple(found)
+            values.append(total - float(offsets[k]))
+        return tuple(values)
 
     def _value(self, c: int) -> Node:
         (Ra, pa), (Rb, pb) = self._ends(c)
@@ -114,8 +114,8 @@ class Loops:
             return self.graph.sum(dot(a[i], b[k]) * weight for weight, i, k in self._terms(c))
         if kind == ROD:
             return (dot(d, d) - length * length) / (2.0 * length)
-        own = int(self.equations[8][c])
-        given = self.graph.constant(length) if own < 0 else self.q[own]
+        coordinate = int(self.equations[8][c])
+        given = self.graph.constant(length) if coordinate < 0 else self.q[coordinate]
         return self._shape(c, apply(a, d)).beyond(given)
 
     def _ends(self, c: int) -> list[tuple[Matrix, Vector]]:
@@ -125,21 +125,21 @@ class Loops:
     @cached_property
     def entries(self) -> Vector:
         """Entries of A in the order of `where`."""
-        found: list[Node] = []
+        values: list[Node] = []
         _, _, first_coordinate, first_equation, _, links, axes, slides, signs = self.loops
         for i in range(len(first_coordinate) - 1):
-            own = range(first_equation[i], first_equation[i + 1])
+            rows = range(first_equation[i], first_equation[i + 1])
             p_b = self.frames[2 * i + 1][1]
-            gradients = [self._gradient(c) for c in own]
+            gradients = [self._gradient(c) for c in rows]
             for j in range(first_coordinate[i], first_coordinate[i + 1]):
                 R, p = self.links[int(links[j])]
                 z = times(tuple(row[int(axes[j])] for row in R), float(signs[j]))
                 v, w = (z, None) if slides[j] else (cross(z, minus(p_b, p)), z)
                 for force, moment in gradients:
                     turned = self.graph.constant(0.0) if w is None else dot(moment, w)
-                    found.append(dot(force, v) + turned)
-            found += [-self.graph.one for c in own if self.equations[8][c] >= 0]
-        return (*found, *constants(self.graph, self.linear[2]))
+                    values.append(dot(force, v) + turned)
+            values += [-self.graph.one for c in rows if self.equations[8][c] >= 0]
+        return (*values, *constants(self.graph, self.linear[2]))
 
     def _gradient(self, c: int) -> tuple[Vector, Vector]:
         """Change of an equation per unit of relative velocity at b, and of relative angular velocity."""
@@ -164,34 +164,34 @@ class Loops:
             rest = _Carried(still, still, still, still)
             at = self.links[link][1] if link >= 0 else still
             ends.append(carried[link].at(minus(self.frames[k][1], at)) if link >= 0 else rest)
-        found = [self._bias(c, ends) for c in range(len(self.equations[0]))]
-        return (*found, *(self.graph.constant(0.0),) * len(self.linear[3]))
+        values = [self._bias(c, ends) for c in range(len(self.equations[0]))]
+        return (*values, *(self.graph.constant(0.0),) * len(self.linear[3]))
 
     def _bias(self, c: int, ends: Sequence[_Carried]) -> Node:
         i = self._loop_of(c)
         (Ra, pa), (Rb, pb) = self._ends(c)
-        one, other = ends[2 * i], ends[2 * i + 1]
+        first, other = ends[2 * i], ends[2 * i + 1]
         kind = int(self.equations[0][c])
         a, b, d = transposed(Ra), transposed(Rb), minus(pb, pa)
         if kind == NORMAL:
-            w, dw = minus(other.w, one.w), minus(other.dw, one.dw)
+            w, dw = minus(other.w, first.w), minus(other.dw, first.dw)
             return self.graph.sum(
                 weight
                 * dot(
                     a[e],
                     minus(
-                        plus(cross(dw, b[k]), cross(w, cross(other.w, b[k]))), cross(one.w, cross(w, b[k]))
+                        plus(cross(dw, b[k]), cross(w, cross(other.w, b[k]))), cross(first.w, cross(w, b[k]))
                     ),
                 )
                 for weight, e, k in self._terms(c)
             )
-        rate, second = minus(other.v, one.v), minus(other.a, one.a)
+        rate, second = minus(other.v, first.v), minus(other.a, first.a)
         if kind == ROD:
             return (dot(rate, rate) + dot(d, second)) / float(self.equations[2][c])
         # Relative to the axes of a.
-        swept = cross(one.w, d)
+        swept = cross(first.w, d)
         slow = minus(rate, swept)
-        turning = plus(cross(one.dw, d), cross(one.w, swept), times(cross(one.w, slow), 2.0))
+        turning = plus(cross(first.dw, d), cross(first.w, swept), times(cross(first.w, slow), 2.0))
         second = minus(second, turning)
         if kind == ALONG:
             return dot(a[int(self.equations[1][c])], second)
@@ -204,16 +204,16 @@ class Loops:
         for i, (parent, kind) in enumerate(zip(tree.parent.tolist(), tree.kind.tolist(), strict=True)):
             R, p = self.links[i]
             before = self.links[parent][1] if parent >= 0 else zero
-            one, v = known[parent].at(minus(p, before)), int(tree.v_start[i])
+            moved, v = known[parent].at(minus(p, before)), int(tree.v_start[i])
             z = tuple(row[2] for row in R)
             if kind == PRISMATIC:
                 rate = times(z, dq[v])
-                extra = times(cross(one.w, rate), 2.0)
-                one = _Carried(plus(one.v, rate), one.w, one.dw, plus(one.a, extra))
+                extra = times(cross(moved.w, rate), 2.0)
+                moved = _Carried(plus(moved.v, rate), moved.w, moved.dw, plus(moved.a, extra))
             elif kind != FIXED:
                 rate = times(z, dq[v]) if kind == REVOLUTE else apply(R, dq[v : v + 3])
-                one = _Carried(one.v, plus(one.w, rate), plus(one.dw, cross(one.w, rate)), one.a)
-            known[i] = one
+                moved = _Carried(moved.v, plus(moved.w, rate), plus(moved.dw, cross(moved.w, rate)), moved.a)
+            known[i] = moved
         return known
 
 
@@ -263,10 +263,10 @@ class Solution:
                 side[i] = side[i] * self.slots[slot]
             else:
                 side[p] = side[p] - self.slots[slot] * side[i]
-        found = [efforts[v] for v in self.plan.independent.tolist()]
+        reduced = [efforts[v] for v in self.plan.independent.tolist()]
         for i, k, entry in self.plan.given.tolist():
-            found[k] = found[k] - self.loops.entries[entry] * side[i]
-        return tuple(found)
+            reduced[k] = reduced[k] - self.loops.entries[entry] * side[i]
+        return tuple(reduced)
 
 
 def plan_for(assembly: Assembly, sensors: Sensors) -> Elimination:

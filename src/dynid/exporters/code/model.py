@@ -60,7 +60,7 @@ def controller_model(robot: Mechanism, values: tuple[Value, ...]) -> ControllerM
         return ControllerModel(robot, values, TreeCoordinates(robot, graph), graph)
     coordinates = LoopCoordinates(robot, graph, explicit=False)
     model = ControllerModel(robot, values, coordinates, graph)
-    needed = {one.place[1] for one in reached(model.needed) if one.place[0] == POSE}
+    needed = {node.place[1] for node in reached(model.needed) if node.place[0] == POSE}
     if needed <= coordinates.measured:
         return ControllerModel(robot, values, LoopCoordinates(robot, graph, explicit=True), graph)
     return model
@@ -131,11 +131,11 @@ class ControllerModel:
     @cached_property
     def _symbols(self) -> dict[str, Node]:
         """Standard name -> sum of the parameters that give its value."""
-        found: dict[str, Node] = {}
+        sums: dict[str, Node] = {}
         for k, value in enumerate(self.values):
             for name in value.standard:
-                found[name] = found.get(name, self.graph.constant(0.0)) + self.graph.leaf(PARAMETER, k)
-        return found
+                sums[name] = sums.get(name, self.graph.constant(0.0)) + self.graph.leaf(PARAMETER, k)
+        return sums
 
     @cached_property
     def _ten(self) -> dict[str, Ten]:
@@ -150,34 +150,34 @@ class ControllerModel:
         """Parameters that load joints, not friction or offsets."""
         table = parameter_table(self.robot)
         chosen = loading(self.robot, table).tolist()
-        return {parameter.name for parameter, one in zip(table, chosen, strict=True) if one}
+        return {parameter.name for parameter, picked in zip(table, chosen, strict=True) if picked}
 
     # Efforts.
 
     def _entries(self, dq: Vector, ddq: Vector) -> list[Entry]:
         """Entries of drive terms and declared terms whose parameters are kept."""
         q = self.coordinates.q
-        found = [
+        entries = [
             *drive_entries(self.robot, self.graph, dq, ddq),
             *term_entries(self.robot, self.graph, q, dq, ddq),
         ]
-        return [one for one in found if one.parameter in self._symbols]
+        return [entry for entry in entries if entry.parameter in self._symbols]
 
     def _loads(self, dq: Vector, ddq: Vector, motions: Sequence[Motion]) -> Vector:
         """Efforts of all tree coordinates without friction and offsets."""
         rows = list(self.coordinates.bodies.efforts(motions, self._ten))
-        for one in self._entries(dq, ddq):
-            if one.parameter in self._loading:
-                rows[one.row] = rows[one.row] + self._symbols[one.parameter] * one.column
+        for entry in self._entries(dq, ddq):
+            if entry.parameter in self._loading:
+                rows[entry.row] = rows[entry.row] + self._symbols[entry.parameter] * entry.column
         return tuple(rows)
 
     def _losses(self, dq: Vector, ddq: Vector, load: Vector) -> Vector:
         """Friction and offsets of all tree coordinates; `load`: sizes of loads of all sources, if needed."""
         rows = list(empty(self.graph, self.tree.n_v))
-        for one in self._entries(dq, ddq):
-            if one.parameter not in self._loading:
-                column = one.column * load[one.source] if one.source >= 0 else one.column
-                rows[one.row] = rows[one.row] + self._symbols[one.parameter] * column
+        for entry in self._entries(dq, ddq):
+            if entry.parameter not in self._loading:
+                column = entry.column * load[entry.source] if entry.source >= 0 else entry.column
+                rows[entry.row] = rows[entry.row] + self._symbols[entry.parameter] * column
         return tuple(rows)
 
     @cached_property
@@ -207,7 +207,7 @@ class ControllerModel:
         tau = self._least(loads)
         tau = tau if strain is None else plus(tau, strain)
         E = tuple(constants(self.graph, row) for row in load_map(self.robot))
-        return tuple(self.graph.call("abs", one) for one in apply(E, tau))
+        return tuple(self.graph.call("abs", load) for load in apply(E, tau))
 
     def _inverse(self) -> Vector:
         dq, ddq = self.coordinates.rates
@@ -231,11 +231,13 @@ class ControllerModel:
     def _mass_matrix(self) -> Vector:
         """N^T M N, row by row: bodies and rotors; declared terms are left out."""
         d, directions = len(self.freedoms), self._directions
-        twists = [self.coordinates.bodies.twists(one) for one in directions]
+        twists = [self.coordinates.bodies.twists(direction) for direction in directions]
         still = empty(self.graph, self.tree.n_v)
         M = [[self.graph.constant(0.0)] * d for _ in range(d)]
         for k in range(d):
-            rotors = [one for one in self._entries(still, directions[k]) if one.parameter.startswith("Ia_")]
+            rotors = [
+                entry for entry in self._entries(still, directions[k]) if entry.parameter.startswith("Ia_")
+            ]
             moments = [
                 momentum(self._ten[name], self.graph, *twists[k][b])
                 for b, name in enumerate(self.tree.body_names)
@@ -244,7 +246,7 @@ class ControllerModel:
                 parts = [power(twists[j][b], *moments[b]) for b in range(len(moments))]
                 parts += [directions[j][e.row] * self._symbols[e.parameter] * e.column for e in rotors]
                 M[k][j] = M[j][k] = self.graph.sum(parts)
-        return tuple(one for row in M for one in row)
+        return tuple(element for row in M for element in row)
 
     @cached_property
     def _directions(self) -> list[Vector]:
@@ -256,11 +258,13 @@ class ControllerModel:
         """Velocities of all coordinates whose power with W chi is the effort of each actuator."""
         columns, R = self._motors
         directions = self._directions
-        found = []
+        velocities = []
         for a in range(len(self.robot.actuators)):
             share = back_substituted(R, tuple(column[a] for column in columns))
-            found.append(plus(*(times(one, x) for one, x in zip(directions, share, strict=True))))
-        return found
+            velocities.append(
+                plus(*(times(direction, x) for direction, x in zip(directions, share, strict=True)))
+            )
+        return velocities
 
     def _regressor(self) -> Vector:
         """Row by row: efforts of each actuator per unit of each parameter."""
@@ -275,7 +279,7 @@ class ControllerModel:
             unit_wrenches(bodies.body_motion(b, motions[int(link)])) if link >= 0 else {}
             for b, link in enumerate(self.tree.body_link)
         ]
-        found: list[Node] = []
+        elements: list[Node] = []
         for direction in self._columns:
             twists = bodies.twists(direction)
             standard: dict[str, Node] = {}
@@ -287,5 +291,7 @@ class ControllerModel:
                 before = standard.get(e.parameter, self.graph.constant(0.0))
                 standard[e.parameter] = before + direction[e.row] * column
             zero = self.graph.constant(0.0)
-            found += [self.graph.sum(standard.get(n, zero) for n in value.standard) for value in self.values]
-        return tuple(found)
+            elements += [
+                self.graph.sum(standard.get(n, zero) for n in value.standard) for value in self.values
+            ]
+        return tuple(elements)

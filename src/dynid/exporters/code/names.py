@@ -28,17 +28,17 @@ def identifier(name: str, longest: int = _LONGEST) -> str:
 
 def parameter_names(names: Iterable[str]) -> list[str]:
     """Unique identifiers of parameters: `Fv+_sx` becomes `Fv_plus_sx`."""
-    found: list[str] = []
+    taken: list[str] = []
     for name in names:
         symbol, _, owner = name.partition("_")
         for sign, word in _SIGNS.items():
             symbol = symbol.replace(sign, word)
         text = _ODD.sub("_", f"{symbol}_{owner}" if owner else symbol)[:48]
         unique, k = text, 2
-        while unique in found:
+        while unique in taken:
             unique, k = f"{text}_{k}", k + 1
-        found.append(unique)
-    return found
+        taken.append(unique)
+    return taken
 
 
 def comment(text: str) -> str:

@@ -65,17 +65,17 @@ class NumpyFile:
         robot, values = self.model.robot, self.model.values
         lists = {
             "MEASURED": self.model.names,
-            "ACTUATORS": [one.name for one in robot.actuators],
+            "ACTUATORS": [actuator.name for actuator in robot.actuators],
             "FREEDOMS": self.model.freedoms,
-            "PARAMETERS": [one.name for one in values],
-            "UNITS": [one.unit for one in values],
+            "PARAMETERS": [parameter.name for parameter in values],
+            "UNITS": [parameter.unit for parameter in values],
         }
         lines = []
         for name, several in lists.items():
-            lines += [f"{name} = (", *(f"    {one!a}," for one in several), ")"]
+            lines += [f"{name} = (", *(f"    {item!a}," for item in several), ")"]
         lines += [
             "VALUES = np.array([",
-            *(f"    {one.value!r},  # {comment(one.name)}" for one in values),
+            *(f"    {parameter.value!r},  # {comment(parameter.name)}" for parameter in values),
             "])",
         ]
         if solver is not None:
@@ -90,12 +90,12 @@ def _straight(function: Function) -> list[str]:
     shape = f"{function.inputs[0]}.shape[:-1]"
     for array, made in text.outputs.items():
         lines.append(f"    {array} = np.empty({shape} + ({len(made)},))")
-        lines += [f"    {array}[..., {i}] = {one}" for i, one in enumerate(made)]
+        lines += [f"    {array}[..., {i}] = {expression}" for i, expression in enumerate(made)]
     return [*lines, f"    return {', '.join(text.outputs)}", ""]
 
 
 def _public(function: Function, closed: bool) -> list[str]:
-    inputs = [one for one in function.inputs if one not in (POSE, "internal")]
+    inputs = [argument for argument in function.inputs if argument not in (POSE, "internal")]
     tension = "internal" in function.inputs
     arguments = [*inputs, *(["internal=None"] if tension else []), *(["pose=None"] if closed else [])]
     output = next(iter(function.outputs))

@@ -44,17 +44,17 @@ class Statements:
 
 def statements(outputs: Mapping[str, Sequence[Node]], language: Language) -> Statements:
     """The statements that compute some outputs."""
-    wanted = [one for several in outputs.values() for one in several]
+    wanted = [output for several in outputs.values() for output in several]
     nodes = reached(wanted)
     uses: dict[int, int] = {}
-    for one in [*(argument for node in nodes for argument in node.arguments), *wanted]:
-        uses[one.number] = uses.get(one.number, 0) + 1
+    for used in [*(argument for node in nodes for argument in node.arguments), *wanted]:
+        uses[used.number] = uses.get(used.number, 0) + 1
     text: dict[int, tuple[str, bool]] = {}  # expression, and whether it can be an operand as it is
     depth: dict[int, int] = {}
     temporaries: list[tuple[str, str]] = []
     for node in nodes:
         made, atomic = _expression(node, text, language)
-        depth[node.number] = 1 + max((depth[one.number] for one in node.arguments), default=0)
+        depth[node.number] = 1 + max((depth[child.number] for child in node.arguments), default=0)
         inner = node.op not in ("const", "leaf", "neg")
         shared = uses[node.number] > 1 or depth[node.number] > _DEEPEST or node.op in _ALWAYS
         if inner and shared:
@@ -64,9 +64,9 @@ def statements(outputs: Mapping[str, Sequence[Node]], language: Language) -> Sta
         text[node.number] = made, atomic
     return Statements(
         temporaries,
-        {name: [text[one.number][0] for one in several] for name, several in outputs.items()},
-        frozenset(one.place[0] for one in nodes if one.op == "leaf"),
-        frozenset(one.op for one in nodes),
+        {name: [text[output.number][0] for output in several] for name, several in outputs.items()},
+        frozenset(vertex.place[0] for vertex in nodes if vertex.op == "leaf"),
+        frozenset(vertex.op for vertex in nodes),
     )
 
 
@@ -75,7 +75,7 @@ def _expression(node: Node, text: Mapping[int, tuple[str, bool]], language: Lang
         return repr(node.value), node.value >= 0.0
     if node.op == "leaf":
         return language.leaf(*node.place), True
-    known = [text[one.number] for one in node.arguments]
+    known = [text[argument.number] for argument in node.arguments]
     operands = [made if atomic else f"({made})" for made, atomic in known]
     if node.op == "neg":
         return f"-{operands[0]}", False
@@ -83,8 +83,8 @@ def _expression(node: Node, text: Mapping[int, tuple[str, bool]], language: Lang
         # Sums of products need no brackets: a product binds stronger.
         if node.op in ("add", "sub"):
             operands = [
-                made if one.op in ("mul", "div") else operand
-                for one, (made, _), operand in zip(node.arguments, known, operands, strict=True)
+                made if argument.op in ("mul", "div") else operand
+                for argument, (made, _), operand in zip(node.arguments, known, operands, strict=True)
             ]
         return f"{operands[0]} {_INFIX[node.op]} {operands[1]}", False
     return language.call(node.op, [made for made, _ in known]), True

@@ -39,32 +39,32 @@ def kept_values(estimate: Estimate, mechanism: Mechanism) -> tuple[Mechanism, tu
     else:
         values = _base(estimate, made, parameters)
     lost = {term.name for term in robot.terms if term.expression.friction}  # no code can be written for them
-    values = tuple(one for one in values if not lost.issuperset(one.standard))
-    for one in values:
-        if not abs(one.value) < float("inf"):
-            raise InputError(f"parameter '{one.name}' is {one.value}: no code can be written")
+    values = tuple(entry for entry in values if not lost.issuperset(entry.standard))
+    for entry in values:
+        if not abs(entry.value) < float("inf"):
+            raise InputError(f"parameter '{entry.name}' is {entry.value}: no code can be written")
     return robot, values
 
 
 def _base(estimate: Estimate, made: StandardValues, parameters: Sequence[Parameter]) -> tuple[Value, ...]:
     """Essential values of the result, then known ones."""
-    found = []
-    for k, one in enumerate(estimate.parameters):
+    kept = []
+    for k, parameter in enumerate(estimate.parameters):
         members = tuple(parameters[i].name for i in made.M[:, k].nonzero()[0].tolist())
-        if members and one.essential:
-            found.append(Value(one.name, one.unit, one.value, members))
+        if members and parameter.essential:
+            kept.append(Value(parameter.name, parameter.unit, parameter.value, members))
     for i, value in enumerate(made.c.tolist()):
         if value != 0.0:
-            own = parameters[i]
-            found.append(Value(f"{own.name}_known", own.unit, value, (own.name,)))
-    return tuple(found)
+            standard = parameters[i]
+            kept.append(Value(f"{standard.name}_known", standard.unit, value, (standard.name,)))
+    return tuple(kept)
 
 
 def _bodies(made: StandardValues, parameters: Sequence[Parameter]) -> tuple[Value, ...]:
     """Standard parameters of a physically consistent result."""
     return tuple(
-        Value(one.name, one.unit, value, (one.name,))
-        for one, value in zip(parameters, made.chi.tolist(), strict=True)
+        Value(parameter.name, parameter.unit, value, (parameter.name,))
+        for parameter, value in zip(parameters, made.chi.tolist(), strict=True)
         if value != 0.0
     )
 

@@ -24,7 +24,7 @@ def cross(a: Vector, b: Vector) -> Vector:
 
 def plus(*several: Vector) -> Vector:
     """Sum."""
-    return tuple(one[0].graph.sum(one) for one in zip(*several, strict=True))
+    return tuple(components[0].graph.sum(components) for components in zip(*several, strict=True))
 
 
 def minus(a: Vector, b: Vector) -> Vector:

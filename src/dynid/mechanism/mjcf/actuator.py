@@ -119,12 +119,12 @@ def _name(
 
 def _fixed_tendons(model: MjcfModel, joints: Mapping[str, Joint]) -> dict[str, dict[str, float]]:
     """Fixed tendons: coefficient of each joint in their length."""
-    found: dict[str, dict[str, float]] = {}
+    coefficients: dict[str, dict[str, float]] = {}
     for tendon in entries(model.root, "tendon"):
         name = tendon.attributes.get("name", "").strip()
         if tendon.tag != "fixed" or not name:
             continue
-        found[name] = {}
+        coefficients[name] = {}
         for part in tendon.children:
             joint = part.text("joint")
             if joint not in joints or not joints[joint].axes:
@@ -133,8 +133,8 @@ def _fixed_tendons(model: MjcfModel, joints: Mapping[str, Joint]) -> dict[str, d
                     + nearest(joint, joints),
                     "name a joint",
                 )
-            found[name][joint] = part.number("coef", owner=f"tendon '{name}'")
-    return found
+            coefficients[name][joint] = part.number("coef", owner=f"tendon '{name}'")
+    return coefficients
 
 
 def _shared(actuators: Sequence[Actuator]) -> list[Notice]:

@@ -120,17 +120,17 @@ class _Reader:
         return ends
 
     def _bodies(self, element: Element, owner: str, name: str) -> list[tuple[str, Frame]]:
-        one = self._body(element, "body1", owner)
+        first = self._body(element, "body1", owner)
         two = self._body(element, "body2", owner) if "body2" in element.attributes else BASE
-        between = self.tree.poses[one].inverse() @ self.tree.poses[two]
+        between = self.tree.poses[first].inverse() @ self.tree.poses[two]
         anchor = read_point(element, "anchor", owner, self.placer.scope, name, "a")
         if element.tag == "connect":
             element.text("anchor")
-            there = between.inverse()
-            return [(one, Frame(np.eye(3), anchor)), (two, Frame(np.eye(3), there.R @ anchor + there.p))]
+            back = between.inverse()
+            return [(first, Frame(np.eye(3), anchor)), (two, Frame(np.eye(3), back.R @ anchor + back.p))]
         at_two = Frame(np.eye(3), anchor)
         given = self._relative(element, owner, name)
-        return [(one, given if given is not None else between @ at_two), (two, at_two)]
+        return [(first, given if given is not None else between @ at_two), (two, at_two)]
 
     def _relative(self, element: Element, owner: str, name: str) -> Frame | None:
         """The `relpose` of a weld: where body 1 has the anchor; None: from qpos0."""
@@ -158,23 +158,23 @@ class _Reader:
     def coupling(self, element: Element, name: str) -> Coupling:
         """A joint equality; joint2 is missing where joint1 is fixed."""
         owner = f"equality '{name}'"
-        one = self._joint(element, "joint1", owner)
+        dependent = self._joint(element, "joint1", owner)
         numbers = element.numbers("polycoef", owner, range(1, 6))
         a = [value for value, _ in numbers or ()]
         a += [0.0, 1.0, 0.0, 0.0, 0.0][len(a) :]
-        offset = a[0] + self.tree.reference[one]
+        offset = a[0] + self.tree.reference[dependent]
         if "joint2" not in element.attributes:
-            return Coupling(one, {}, offset)
+            return Coupling(dependent, {}, offset)
         if any(a[2:]):
             raise element.error(
                 f"{owner} is not linear: polycoef has {a[2]:g} {a[3]:g} {a[4]:g} beyond the slope",
                 "only linear couplings are supported; describe the mechanism under 'loops:'",
             )
         two = self._joint(element, "joint2", owner)
-        if one == two:
-            raise element.error(f"{owner} couples '{one}' to itself", "name two joints")
+        if dependent == two:
+            raise element.error(f"{owner} couples '{dependent}' to itself", "name two joints")
         of = {two: a[1]} if a[1] != 0.0 else {}
-        return Coupling(one, of, offset - a[1] * self.tree.reference[two])
+        return Coupling(dependent, of, offset - a[1] * self.tree.reference[two])
 
     def _joint(self, element: Element, key: str, owner: str) -> str:
         name = element.text(key)
@@ -187,11 +187,11 @@ class _Reader:
         return name
 
 
-def _resolved(found: list[tuple[Coupling, Element]], driven: Collection[str]) -> tuple[Coupling, ...]:
+def _resolved(pairs: list[tuple[Coupling, Element]], driven: Collection[str]) -> tuple[Coupling, ...]:
     """One coupling for each dependent coordinate, chains resolved."""
     couplings: dict[str, Coupling] = {}
     places: dict[str, Element] = {}
-    for coupling, element in found:
+    for coupling, element in pairs:
         chosen = _oriented(coupling, couplings, driven)
         if chosen.joint in couplings:
             first = places[chosen.joint].place

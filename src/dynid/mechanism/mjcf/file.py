@@ -110,22 +110,22 @@ def read_settings(root: Element) -> Settings:
     for element in sections(root, "compiler"):
         merged |= element.attributes
         compiler = element
-    found = Element(compiler.file, "compiler", merged, compiler.line)
-    if choice(found, "coordinate", ("local", "global"), "local") == "global":
-        raise found.error(
+    combined = Element(compiler.file, "compiler", merged, compiler.line)
+    if choice(combined, "coordinate", ("local", "global"), "local") == "global":
+        raise combined.error(
             'coordinate="global" is not supported',
             "use local coordinates (MuJoCo accepts no others)",
         )
     sequence = merged.get("eulerseq", "xyz")
     if len(sequence) != 3 or set(sequence.lower()) - set("xyz"):
-        raise found.error(f"eulerseq '{sequence}' is not a sequence of three axes", 'e.g. eulerseq="xyz"')
+        raise combined.error(f"eulerseq '{sequence}' is not a sequence of three axes", 'e.g. eulerseq="xyz"')
     return Settings(
-        degrees=choice(found, "angle", ("degree", "radian"), "degree") == "degree",
+        degrees=choice(combined, "angle", ("degree", "radian"), "degree") == "degree",
         eulerseq=sequence,
-        autolimits=flag(found, "autolimits", default=True),
-        inertiafromgeom=choice(found, "inertiafromgeom", ("auto", "true", "false"), "auto"),
-        total_mass=found.number("settotalmass", -1.0, "<compiler>"),
-        alignfree=flag(found, "alignfree", default=False),
+        autolimits=flag(combined, "autolimits", default=True),
+        inertiafromgeom=choice(combined, "inertiafromgeom", ("auto", "true", "false"), "auto"),
+        total_mass=combined.number("settotalmass", -1.0, "<compiler>"),
+        alignfree=flag(combined, "alignfree", default=False),
     )
 
 
@@ -184,8 +184,8 @@ def expand_includes(root: Element, *, byte_limit: int, link_limit: int) -> None:
             left -= path.stat().st_size
             if inner.tag not in ("mujoco", "mujocoinclude"):
                 raise inner.error(f"the root element is <{inner.tag}>", "include files with <mujocoinclude>")
-            for one in inner.walk():
-                one.included = path.name
+            for node in inner.walk():
+                node.included = path.name
             # Included files may include others right here: their elements take the same place.
             element.children = [*children, *inner.children, *element.children[len(children) + 1 :]]
             waiting.append(element)
@@ -232,18 +232,18 @@ class Defaults:
         waiting = [(section, name)]
         while waiting:
             element, owner = waiting.pop()
-            own = self._classes[owner]
+            by_kind = self._classes[owner]
             for child in element.children:
                 if child.tag != "default":
                     kind = _kind(child.tag)
-                    own[kind] = {**own.get(kind, {}), **child.attributes}
+                    by_kind[kind] = {**by_kind.get(kind, {}), **child.attributes}
             # Nested classes inherit all of this one, in any file order.
             for child in element.children:
                 if child.tag == "default":
                     inner = child.text("class")
                     if inner in self._classes:
                         raise child.error(f"default class '{inner}' occurs twice", "rename one of them")
-                    self._classes[inner] = {kind: dict(values) for kind, values in own.items()}
+                    self._classes[inner] = {kind: dict(values) for kind, values in by_kind.items()}
                     waiting.append((child, inner))
 
     def applied(self, element: Element, childclass: str | None = None, kind: str | None = None) -> Element:

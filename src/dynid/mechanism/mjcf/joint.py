@@ -59,15 +59,15 @@ class Placer:
 
     def around(self, placed: Placed) -> Frame:
         """The pose of the innermost <frame> around an element, in the body."""
-        found = identity_frame()
+        total = identity_frame()
         for element in placed.frames:
             if id(element) not in self._frames:
                 name = element.attributes.get("name", f"frame{len(self._frames) + 1}")
                 self._frames[id(element)] = read_pose(
                     element, f"frame '{name}'", self.settings, self.scope, name
                 )
-            found = found @ self._frames[id(element)]
-        return found
+            total = total @ self._frames[id(element)]
+        return total
 
     def pose(self, placed: Placed, owner: str, named: str | None = None) -> Frame:
         """The pose of an element in the body around it."""
@@ -113,10 +113,10 @@ def _joint(
         return Joint(name, kind, parent, child)
     around = placer.around(written.placed)
     anchor = around.R @ read_point(element, "pos", owner, scope, name, "a") + around.p
-    there, back = Frame(np.eye(3), anchor), Frame(np.eye(3), -anchor)
+    to_anchor, back = Frame(np.eye(3), anchor), Frame(np.eye(3), -anchor)
     if kind is JointKind.SPHERICAL:
         tree.reference |= dict(zip(_positions(name, kind), (1.0, 0.0, 0.0, 0.0), strict=True))
-        return Joint(name, kind, parent, child, tidy_frame(pose @ there), (), tidy_frame(back))
+        return Joint(name, kind, parent, child, tidy_frame(pose @ to_anchor), (), tidy_frame(back))
     axis = unit_vector(around.R @ _axis(element, owner, scope))
     ref = _reference(element, owner, placer, turns=kind is JointKind.REVOLUTE)
     tree.reference[name] = ref
@@ -124,7 +124,7 @@ def _joint(
         ref = scope.bare_length(ref, f"ref_{name}")
         return Joint(name, kind, parent, child, tidy_frame(pose @ Frame(np.eye(3), -ref * axis)), (axis,))
     turned = Frame(axis_rotation(axis, -ref), np.zeros(3))
-    return Joint(name, kind, parent, child, tidy_frame(pose @ there @ turned), (axis,), tidy_frame(back))
+    return Joint(name, kind, parent, child, tidy_frame(pose @ to_anchor @ turned), (axis,), tidy_frame(back))
 
 
 def _refuse_aligned(element: Element, owner: str, placer: Placer) -> None:
@@ -173,14 +173,14 @@ def read_limits(model: MjcfModel, tree: Tree) -> dict[str, dict[str, float | tup
             continue
         degrees = joint.kind is JointKind.REVOLUTE and model.settings.degrees
         owner = f"joint '{joint.name}'"
-        found: dict[str, float | tuple[float, float]] = {}
+        bounds: dict[str, float | tuple[float, float]] = {}
         span = read_range(element, "range", "limited", owner, model)
         if span:
             scale: Callable[[float], float] = math.radians if degrees else float
-            found["q"] = (scale(span[0]), scale(span[1]))
+            bounds["q"] = (scale(span[0]), scale(span[1]))
         force = read_range(element, "actuatorfrcrange", "actuatorfrclimited", owner, model)
-        found |= effort_limit(force)
-        limits |= {joint.name: found} if found else {}
+        bounds |= effort_limit(force)
+        limits |= {joint.name: bounds} if bounds else {}
     return limits
 
 

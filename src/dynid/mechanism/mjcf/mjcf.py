@@ -140,24 +140,24 @@ def _start(model: MjcfModel, tree: Tree, scope: Scope) -> dict[str, float]:
 
 def _unused_values(model: MjcfModel, tree: Tree) -> list[Notice]:
     """Notices about effects that MuJoCo adds to the efforts and that are not read here."""
-    found: list[str] = []
+    ignored: list[str] = []
     for name, element in tree.elements.items():
         owner = f"joint '{name}'"
         given = ["springdamper"] if spring_damper(element, owner) else ["stiffness"]
-        found += [
+        ignored += [
             f"{key} {element.attributes[key]} of {name}" for key in given if _counts(element, key, owner)
         ]
     for element in map(model.defaults.applied, entries(model.root, "actuator")):
         name = element.attributes.get("name", element.tag)
         given = [key for key in ("armature", "damping") if _counts(element, key, f"actuator '{name}'")]
-        found += [f"{key} {element.attributes[key]} of actuator {name}" for key in given]
-    for element in (model.defaults.applied(one, kind="tendon") for one in entries(model.root, "tendon")):
+        ignored += [f"{key} {element.attributes[key]} of actuator {name}" for key in given]
+    for element in (model.defaults.applied(entry, kind="tendon") for entry in entries(model.root, "tendon")):
         name = element.attributes.get("name", element.tag)
         if _counts(element, "armature", f"tendon '{name}'"):
-            found.append(f"armature {element.attributes['armature']} of tendon {name}")
+            ignored.append(f"armature {element.attributes['armature']} of tendon {name}")
     notices = []
-    if found:
-        shown = "; ".join(found[:8]) + (f"; and {len(found) - 8} more" if len(found) > 8 else "")
+    if ignored:
+        shown = "; ".join(ignored[:8]) + (f"; and {len(ignored) - 8} more" if len(ignored) > 8 else "")
         notices.append(notice("unused-values", shown=shown))
     carried = [
         body.name for body in model.bodies if _counts(body.placed.element, "gravcomp", f"body '{body.name}'")

@@ -209,19 +209,19 @@ def _kind(joint: Element) -> JointKind:
 
 def _names(root: Element, *tags: str) -> set[str]:
     """Names of all elements with these tags in the world; duplicates are refused."""
-    found: dict[str, Element] = {}
+    named: dict[str, Element] = {}
     for world in sections(root, "worldbody"):
         for element in world.walk():
             name = element.attributes.get("name", "").strip()
             if element.tag not in tags or not name:
                 continue
-            if name in found:
+            if name in named:
                 raise element.error(
-                    f"{element.tag} name '{name}' occurs twice (first in {found[name].place})",
+                    f"{element.tag} name '{name}' occurs twice (first in {named[name].place})",
                     "rename one of them",
                 )
-            found[name] = element
-    return set(found)
+            named[name] = element
+    return set(named)
 
 
 def _name_joints(bodies: Iterable[MjcfBody]) -> None:

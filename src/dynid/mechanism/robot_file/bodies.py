@@ -254,13 +254,13 @@ def read_payloads(entry: Entry, scope: Scope, bodies: Mapping[str, object]) -> d
 
 def read_capsules(entry: Entry, scope: Scope, bodies: tuple[str, ...]) -> dict[str, tuple[Capsule, ...]]:
     """`capsules: {BODY: {from: [..], to: [..], radius: r}}`, or a list of them; `base` may have some too."""
-    found = {}
+    by_body = {}
     for name, item in entry.mapping().items():
         if name not in bodies:
             raise item.error(f"unknown body '{name}'" + nearest(name, bodies), "name a body, or `base`")
         listed = item.items() if item.is_list else [item]
-        found[name] = tuple(_capsule(one, scope) for one in listed)
-    return found
+        by_body[name] = tuple(_capsule(capsule, scope) for capsule in listed)
+    return by_body
 
 
 def _capsule(entry: Entry, scope: Scope) -> Capsule:

@@ -19,7 +19,7 @@ _RANGE = ("force", "moment")
 def read_force_sensor(entry: Entry) -> ForceSensor:
     """The mapping `force_sensor:` of an experiment."""
     scope = Scope()
-    fields = {name: one for name, one in entry.fields(_KEYS).items() if one.value is not None}
+    fields = {name: field for name, field in entry.fields(_KEYS).items() if field.value is not None}
     options: dict[str, Any] = {
         name: fields[name].choice(valid) for name, valid in _CHOICES.items() if name in fields
     }
@@ -37,15 +37,15 @@ def read_force_sensor(entry: Entry) -> ForceSensor:
             "name the body that carries the sensor, or set `imu: true` if an IMU measures its motion",
         )
     if "at" in fields:
-        options["at"] = tuple(scope.number(one) for one in fields["at"].items())
+        options["at"] = tuple(scope.number(component) for component in fields["at"].items())
     if "runs" in fields:
-        options["runs"] = tuple(_run(one, scope) for one in fields["runs"].items())
-    frame = {name: one for name, one in fields.items() if name in (*FRAME_KEYS, "R")}
+        options["runs"] = tuple(_run(run, scope) for run in fields["runs"].items())
+    frame = {name: field for name, field in fields.items() if name in (*FRAME_KEYS, "R")}
     return placed(entry, ForceSensor, {"frame": read_frame(entry, frame, scope), **options})
 
 
 def _run(entry: Entry, scope: Scope) -> Run:
-    log, number, start = entry.vector(lambda one: one)
+    log, number, start = entry.vector(lambda item: item)
     return Run(log.text(), number.count(), scope.number(start))
 
 
@@ -53,12 +53,12 @@ def _tool(entry: Entry, scope: Scope) -> dict[str, Any]:
     if not entry.is_mapping:
         return {"tool": entry.text()}
     fields = entry.fields(("name", "known", "prior"))
-    found: dict[str, Any] = {"tool": fields["name"].text()} if "name" in fields else {}
+    options: dict[str, Any] = {"tool": fields["name"].text()} if "name" in fields else {}
     if "known" in fields:
-        found["known"] = read_known(fields["known"], scope)
+        options["known"] = read_known(fields["known"], scope)
     if "prior" in fields:
-        found["prior"] = read_prior(fields["prior"], scope, found.get("tool", "tool"))
-    return found
+        options["prior"] = read_prior(fields["prior"], scope, options.get("tool", "tool"))
+    return options
 
 
 def _imu(entry: Entry, scope: Scope) -> Frame | None:

@@ -245,36 +245,36 @@ def add_cables(entry: Entry, scope: Scope, parts: Parts) -> None:
 
 def winches(parts: Parts) -> tuple[Actuator, ...]:
     """One motor on every cable with a coordinate: its effort is the tension, which shortens the cable."""
-    return tuple(Actuator(one.name, {one.name: -1.0}) for one in parts.cables if one.length is None)
+    return tuple(Actuator(rope.name, {rope.name: -1.0}) for rope in parts.cables if rope.length is None)
 
 
 def start_lengths(robot: Mechanism, start: Mapping[str, float]) -> dict[str, float]:
     """Lengths and swivel angles at the start pose, by coordinate."""
-    found: dict[str, float] = {}
+    values: dict[str, float] = {}
     swivels = {swivel.cable: swivel.name for swivel in robot.swivels}
     for cable in robot.cables:
         x = seen_from_entry(robot, cable, start)
         shape = shape_of(cable.radius, x[None])
         _refuse_singular(robot, cable, shape)
         if cable.length is None:
-            found[cable.name] = float(shape.length[0])
+            values[cable.name] = float(shape.length[0])
         if cable.name in swivels:
-            found[swivels[cable.name]] = float(np.arctan2(x[1], x[0]))
-    return found
+            values[swivels[cable.name]] = float(np.arctan2(x[1], x[0]))
+    return values
 
 
 def _refuse_singular(robot: Mechanism, cable: Cable, shape: CableShape) -> None:
     """Refuse an attachment on the swivel axis, inside the pulley or at the eyelet, at the start pose."""
-    what = ""
+    fault = ""
     if not np.isfinite(shape.straight[0]):
-        what = f"ends inside its pulley of {cable.radius:g} m"
+        fault = f"ends inside its pulley of {cable.radius:g} m"
     elif shape.length[0] < ROUNDING:
-        what = "has no length"
+        fault = "has no length"
     elif cable.radius > 0.0 and shape.off_axis[0] < _ON_AXIS * shape.length[0]:
-        what = "ends on its swivel axis, where the swivel angle is undefined"
-    if what:
+        fault = "ends on its swivel axis, where the swivel angle is undefined"
+    if fault:
         raise InputError(
-            f"cable '{cable.name}' {what} at the start pose",
+            f"cable '{cable.name}' {fault} at the start pose",
             file=robot.file,
             place=f"cables: '{cable.name}'",
             remedy="check its points and axis, or give another pose under `start:`",

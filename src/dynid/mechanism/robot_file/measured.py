@@ -55,11 +55,12 @@ def read_measured(entry: Entry, scope: Scope, parts: Parts) -> Parts:
             if name in places:
                 raise item.error(f"'{name}' is listed twice", "list it once")
             places[name] = item
-        own = sorted(
-            (one for one in whole.joints if one.name in names), key=lambda one: names.index(one.name)
+        sensed = sorted(
+            (member for member in whole.joints if member.name in names),
+            key=lambda member: names.index(member.name),
         )
         if "sigma" in fields:
-            whole.measured_sigma |= _sigmas(fields["sigma"], scope, own)
+            whole.measured_sigma |= _sigmas(fields["sigma"], scope, sensed)
         whole.measured += names
     _check_all_or_none(whole, places)
     return whole
@@ -129,9 +130,9 @@ def _add_joints(whole: Parts, joints: Iterable[Joint]) -> None:
 def _add_swivel(whole: Parts, item: Entry, fields: Mapping[str, Entry], parts: Parts) -> tuple[str, ...]:
     """Read the encoder of a pulley about its swivel axis, with its joint; returns that joint."""
     wanted = fields["swivel"].text()
-    cable = next((one for one in parts.cables if one.name == wanted), None)
+    cable = next((candidate for candidate in parts.cables if candidate.name == wanted), None)
     if cable is None:
-        names = [one.name for one in parts.cables]
+        names = [candidate.name for candidate in parts.cables]
         raise fields["swivel"].error(f"unknown cable '{wanted}'" + nearest(wanted, names), "name a cable")
     if cable.axis is None:
         raise fields["swivel"].error(f"cable '{wanted}' has no swivelling pulley", "give it a `pulley:`")
@@ -141,7 +142,7 @@ def _add_swivel(whole: Parts, item: Entry, fields: Mapping[str, Entry], parts: P
             "give the direction from the swivel axis: pulley: {radius: ..., axis: ..., x: [1, 0, 0]}",
         )
     name = fields["name"].text() if "name" in fields else f"swivel_{wanted}"
-    taken = {one for joint in whole.joints for one in (joint.name, *joint.positions)}
+    taken = {used_name for joint in whole.joints for used_name in (joint.name, *joint.positions)}
     if name in taken | {loop.name for loop in parts.loops}:
         raise item.error(
             f"the swivel encoder needs the name '{name}', which is taken", "give it another name"
@@ -155,14 +156,16 @@ def _check_names(
     item: Entry, pose: MeasuredPose, chain: Sequence[Joint], joints: Sequence[Joint], loops: Collection[str]
 ) -> None:
     """A measured pose needs unique names, also for its columns."""
-    own = next((joint for joint in joints if joint.child == pose.body and joint.kind is JointKind.FREE), None)
+    free_joint = next(
+        (joint for joint in joints if joint.child == pose.body and joint.kind is JointKind.FREE), None
+    )
     taken = {joint.name for joint in joints} & {pose.name, *(joint.name for joint in chain)}
     clash = sorted(taken) or sorted({pose.name} & set(loops))
-    clash = clash or [one[0] for one in [coordinate_clash([*joints, *chain])] if one]
+    clash = clash or [doubled[0] for doubled in [coordinate_clash([*joints, *chain])] if doubled]
     if clash:
         remedy = "give it another name, e.g. name: camera"
-        if own is not None:
-            remedy += f"; to measure the free joint of '{pose.body}' itself, list {own.name}"
+        if free_joint is not None:
+            remedy += f"; to measure the free joint of '{pose.body}' itself, list {free_joint.name}"
         raise item.error(
             f"the measured pose '{pose.name}' needs the name '{clash[0]}', which is taken", remedy
         )
@@ -188,7 +191,7 @@ def _sigmas(entry: Entry, scope: Scope, joints: Sequence[Joint]) -> dict[str, fl
     """
     quantities = [quantity for joint in joints for quantity in _quantities(joint)]
     units = dict.fromkeys(unit for unit, _ in quantities)
-    values = [_positive(one, scope) for one in (entry.items() if entry.is_list else [entry])]
+    values = [_positive(item, scope) for item in (entry.items() if entry.is_list else [entry])]
     if len(values) == 1 and len(units) == 1 and not entry.is_list:
         values *= len(quantities)
     elif entry.is_list and len(values) == 2 and len(quantities) != 2 and len(units) == 2:
@@ -208,8 +211,8 @@ def _quantities(joint: Joint) -> list[tuple[str, tuple[str, ...]]]:
     """Unit and position coordinates of what a joint measures; a quaternion is one attitude."""
     scalar = joint.positions[:-4] if joint.has_quaternion else joint.positions
     attitude = [joint.positions[-4:]] if joint.has_quaternion else []
-    found: list[tuple[str, tuple[str, ...]]] = [("rad" if joint.is_angle(n) else "m", (n,)) for n in scalar]
-    return [*found, *(("rad", names) for names in attitude)]
+    scalars: list[tuple[str, tuple[str, ...]]] = [("rad" if joint.is_angle(n) else "m", (n,)) for n in scalar]
+    return [*scalars, *(("rad", names) for names in attitude)]
 
 
 def _positive(entry: Entry, scope: Scope) -> float:
@@ -247,11 +250,11 @@ def chain_starts(mechanism: Mechanism, start: Mapping[str, float]) -> dict[str, 
     Args:
         start: Position coordinates of the start pose; those not named are zero.
     """
-    found: dict[str, float] = {}
+    positions: dict[str, float] = {}
     for pose in mechanism.poses:
         seen = body_frame(mechanism, pose.body, start) @ pose.frame
-        found |= _positions(mechanism, pose, seen)
-    return found
+        positions |= _positions(mechanism, pose, seen)
+    return positions
 
 
 def body_frame(mechanism: Mechanism, body: str, start: Mapping[str, float]) -> Frame:
@@ -266,13 +269,13 @@ def body_frame(mechanism: Mechanism, body: str, start: Mapping[str, float]) -> F
 
 def _positions(mechanism: Mechanism, pose: MeasuredPose, seen: Frame) -> dict[str, float]:
     """Position coordinates of a chain whose end is at `seen`."""
-    own = {f"{pose.name}_{name}": float(value) for name, value in zip(POSE[:3], seen.p, strict=True)}
+    values = {f"{pose.name}_{name}": float(value) for name, value in zip(POSE[:3], seen.p, strict=True)}
     quaternion = zip(("qw", "qx", "qy", "qz"), quaternion_of(seen.R), strict=True)
-    own |= {f"{pose.name}_{name}": float(value) for name, value in quaternion}
+    values |= {f"{pose.name}_{name}": float(value) for name, value in quaternion}
     turns = zip(TURNS, angles_of(seen.R, pose.angles).tolist(), strict=True)
-    own |= {f"{pose.name}_{name}": value for name, value in turns}
+    values |= {f"{pose.name}_{name}": value for name, value in turns}
     names = {n for joint in mechanism.joints if joint.name in pose.joints for n in joint.positions}
-    return {name: value for name, value in own.items() if name in names}
+    return {name: value for name, value in values.items() if name in names}
 
 
 def _moved(joint: Joint, start: Mapping[str, float]) -> Frame:

@@ -130,7 +130,7 @@ def build(root: Entry, source: Source | None, values: Mapping[str, float]) -> Me
         measured=whole.measured,
         measured_sigma=whole.measured_sigma,
         poses=whole.poses,
-        drive={owner: own for owner, symbols in drive.items() if (own := own_symbols(symbols))},
+        drive={owner: kept for owner, symbols in drive.items() if (kept := own_symbols(symbols))},
         stribeck=read_stribeck(fields["stribeck"], scope, drive) if "stribeck" in fields else {},
         couplings=parts.couplings,
         loops=whole.loops,
@@ -186,14 +186,18 @@ def _close(fields: Mapping[str, Entry], scope: Scope, parts: Parts) -> None:
 
 def _actuators(root: Entry, fields: Mapping[str, Entry], scope: Scope, parts: Parts) -> tuple[Actuator, ...]:
     if "actuators" in fields:
-        replaced = {one.name for one in parts.actuators} - {c for j in parts.joints for c in j.coordinates}
-        parts.limits = {name: own for name, own in parts.limits.items() if name not in replaced}
+        replaced = {motor.name for motor in parts.actuators} - {
+            c for j in parts.joints for c in j.coordinates
+        }
+        parts.limits = {name: bounds for name, bounds in parts.limits.items() if name not in replaced}
         listed = read_actuators(fields["actuators"], scope, parts.joints)
-        winch = {one.name: one for one in winches(parts)}
-        return tuple(winch.get(one.name, one) if one.on == {one.name: 1.0} else one for one in listed)
-    own = winches(parts)
-    if own and not parts.actuators:
-        return own
+        winch = {motor.name: motor for motor in winches(parts)}
+        return tuple(
+            winch.get(motor.name, motor) if motor.on == {motor.name: 1.0} else motor for motor in listed
+        )
+    motors = winches(parts)
+    if motors and not parts.actuators:
+        return motors
     return source_actuators(parts, root.error)
 
 
@@ -221,8 +225,8 @@ def _drive(
     fields: Mapping[str, Entry], parts: Parts, actuators: tuple[Actuator, ...], over_source: bool
 ) -> dict[str, tuple[str, ...]]:
     if "drive" not in fields:
-        own = bool(parts.actuators) and "actuators" not in fields
-        return source_drive(parts, actuators, own=own) if over_source else {}
+        of_source = bool(parts.actuators) and "actuators" not in fields
+        return source_drive(parts, actuators, own=of_source) if over_source else {}
     coordinates = [name for joint in parts.joints for name in joint.coordinates]
     # A loop that could be a joint is an owner too: `none` switches off what a glob would give it.
     cuts = [loop.name for loop in parts.loops if can_be_joint(loop)]
@@ -300,7 +304,7 @@ def source_files(source: Source) -> tuple[str, ...]:
         return (source.file,)
     from dynid.mechanism.mjcf.tree import MjcfModel
 
-    inside = (one.file for one in source.root.walk()) if isinstance(source, MjcfModel) else ()
+    inside = (element.file for element in source.root.walk()) if isinstance(source, MjcfModel) else ()
     return tuple(dict.fromkeys([source.file, *inside]))
 
 

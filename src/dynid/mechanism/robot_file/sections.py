@@ -246,8 +246,8 @@ def read_limits(
     for name, item in entry.mapping().items():
         if name not in valid:
             raise item.error(f"unknown joint '{name}'" + nearest(name, valid), "name a movable joint")
-        own = limits.setdefault(name, {})
-        own |= {key: _limit(value, scope) for key, value in item.fields(valid[name]).items()}
+        bounds = limits.setdefault(name, {})
+        bounds |= {key: _limit(value, scope) for key, value in item.fields(valid[name]).items()}
     return limits
 
 
@@ -257,8 +257,8 @@ def _limit_keys(parts: Parts, actuators: Sequence[str]) -> dict[str, tuple[str, 
     for joint in parts.joints:
         keys |= dict.fromkeys(joint.coordinates, _LIMIT_KEYS)
         if joint.has_quaternion:
-            own = tuple(name[len(joint.name) + 1 :] for name in joint.positions)
-            keys[joint.name] = (*own, "roll", "pitch", "yaw", "dq", "ddq")
+            suffixes = tuple(name[len(joint.name) + 1 :] for name in joint.positions)
+            keys[joint.name] = (*suffixes, "roll", "pitch", "yaw", "dq", "ddq")
     keys |= dict.fromkeys(actuators, _LIMIT_KEYS)
     return keys | {cable.name: (*_LIMIT_KEYS, "tension") for cable in parts.cables}
 

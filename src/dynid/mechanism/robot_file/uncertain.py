@@ -21,15 +21,15 @@ _WILD = "*?["
 
 def given_dimensions(entry: Entry, scope: Scope) -> dict[str, float]:
     """Values of `dimensions:`, which replace those of the description below."""
-    found = {}
+    sizes = {}
     for name, item in entry.mapping().items():
         value = _fields(item).get("value") if item.is_mapping else item
         if value is None:
             continue
         if any(sign in name for sign in _WILD):
             raise item.error(f"'{name}' stands for several dimensions", "give values by full name")
-        found[name] = scope.number(value)
-    return found
+        sizes[name] = scope.number(value)
+    return sizes
 
 
 def read_zeros(entry: Entry, scope: Scope, robot: Mechanism) -> Mechanism:
@@ -48,10 +48,10 @@ def read_zeros(entry: Entry, scope: Scope, robot: Mechanism) -> Mechanism:
 
 def read_uncertain(fields: Mapping[str, Entry], scope: Scope) -> dict[str, float]:
     """Standard deviations of symbols, dimensions and zeros, by name, in [m] or [rad]."""
-    found: dict[str, float] = {}
+    sigmas: dict[str, float] = {}
     for name, item in fields["symbols"].mapping().items() if "symbols" in fields else ():
         if item.is_mapping and "sigma" in item.mapping():
-            found[name] = _sigma(item.mapping()["sigma"], scope)
+            sigmas[name] = _sigma(item.mapping()["sigma"], scope)
     for pattern, item in fields["dimensions"].mapping().items() if "dimensions" in fields else ():
         matched = [name for name in scope.geometry if fnmatchcase(name, pattern)]
         if not matched:
@@ -61,11 +61,11 @@ def read_uncertain(fields: Mapping[str, Entry], scope: Scope) -> dict[str, float
                 + (", ".join(list(scope.geometry)[:12]) or "there is none"),
             )
         if item.is_mapping and "sigma" in _fields(item):
-            found |= dict.fromkeys(matched, _sigma(_fields(item)["sigma"], scope))
+            sigmas |= dict.fromkeys(matched, _sigma(_fields(item)["sigma"], scope))
     for name, item in fields["zeros"].mapping().items() if "zeros" in fields else ():
         if item.is_mapping and "sigma" in _fields(item):
-            found[f"{ZERO}{name}"] = _sigma(_fields(item)["sigma"], scope)
-    return found
+            sigmas[f"{ZERO}{name}"] = _sigma(_fields(item)["sigma"], scope)
+    return sigmas
 
 
 def _fields(entry: Entry) -> dict[str, Entry]:

@@ -23,16 +23,16 @@ _WORST = 3  # logs that are plotted
 def section(estimate: Estimate) -> Section | None:
     """Omitted where nothing is uncertain, nothing was tried, and no pose can be singular."""
     figures = _figures(estimate)
-    found = estimate.description or Description()
-    quantities = [*found.symbols.items(), *((f"zero of {name}", one) for name, one in found.zeros.items())]
-    if not (figures or estimate.hypotheses or quantities or found.gravity_sigma or found.per_thousandth):
+    facts = estimate.description or Description()
+    quantities = [*facts.symbols.items(), *((f"zero of {name}", item) for name, item in facts.zeros.items())]
+    if not (figures or estimate.hypotheses or quantities or facts.gravity_sigma or facts.per_thousandth):
         return None
     body = render(
         "description.html",
-        found=found,
+        found=facts,
         quantities=quantities,
-        shares=share_lines(found, _MOST),
-        effects=effect_lines(found, _MOST),
+        shares=share_lines(facts, _MOST),
+        effects=effect_lines(facts, _MOST),
         corrected="robot.corrected.yaml" in estimate.files,
         rows=estimate.hypotheses,
         figures=figures,
@@ -43,20 +43,20 @@ def section(estimate: Estimate) -> Section | None:
 def _figures(estimate: Estimate) -> list[Figure]:
     """Of the logs that come nearest to a singular pose."""
     nearest = []
-    for one in estimate.signals:
-        distance = one.closure.get(SINGULARITY_DISTANCE, np.zeros(0))
+    for record in estimate.signals:
+        distance = record.closure.get(SINGULARITY_DISTANCE, np.zeros(0))
         if np.isfinite(distance).any():
-            nearest.append((float(np.nanmin(distance)), one))
+            nearest.append((float(np.nanmin(distance)), record))
     nearest.sort(key=lambda pair: pair[0])
-    shown = [one for _, one in nearest[:_WORST]]
+    shown = [item for _, item in nearest[:_WORST]]
     most = points_per_panel(shown)
-    return [singularity_figure(one, f"singular-{i}", most) for i, one in enumerate(shown)]
+    return [singularity_figure(item, f"singular-{i}", most) for i, item in enumerate(shown)]
 
 
 def share_lines(found: Description, most: int) -> list[str]:
     """`80 % of the variance of M_payload is d3`, the largest shares first."""
     ordered = sorted(found.shares.items(), key=lambda item: -next(iter(item[1].values())))
-    return [f"{_parts(own)} of the variance of {name}" for name, own in ordered[:most]]
+    return [f"{_parts(parts)} of the variance of {name}" for name, parts in ordered[:most]]
 
 
 def _parts(shares: Mapping[str, float]) -> str:
@@ -66,8 +66,8 @@ def _parts(shares: Mapping[str, float]) -> str:
 def effect_lines(found: Description, most: int) -> list[str]:
     """`M_payload: d3 +7.5 sigma, zero of motor1 -2.1 sigma`, the largest effects first."""
     lines = []
-    for name, own in list(found.per_thousandth.items())[:most]:
-        parts = ", ".join(f"{spoken(one)} {change:+.2g} sigma" for one, change in list(own.items())[:4])
+    for name, shifts in list(found.per_thousandth.items())[:most]:
+        parts = ", ".join(f"{spoken(key)} {change:+.2g} sigma" for key, change in list(shifts.items())[:4])
         lines.append(f"{name}: {parts}")
     return lines
 

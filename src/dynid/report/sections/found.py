@@ -49,8 +49,8 @@ def section(estimate: Estimate) -> Section:
     """Bodies, friction, then the full table of parameters."""
     parts = [parameters(estimate), standard(estimate), history(estimate)]
     drawn = estimate.drawing.get("bodies", ())
-    known = [one for one in drawn if one["prior_mass"] or one["mass_share"] > _ALONE]
-    bodies = [_body_row(one) for one in known]
+    known = [entry for entry in drawn if entry["prior_mass"] or entry["mass_share"] > _ALONE]
+    bodies = [_body_row(entry) for entry in known]
     body = render(
         "found.html",
         loads=[(name, text.replace("+-", "±")) for name, text in loads(estimate)],
@@ -61,27 +61,27 @@ def section(estimate: Estimate) -> Section:
         described=any(row["prior_mass"] != "-" for row in bodies),
         friction=friction_figure(estimate),
         swings=swings_part(estimate),
-        parts=[one for one in parts if one is not None],
+        parts=[part for part in parts if part is not None],
     )
     return Section("found", "What did it find?", body)
 
 
-def _body_row(one: Entry) -> dict[str, Any]:
-    share, sigma = one["mass_share"], one["mass_sigma"]
-    shown = value_text(one["mass"], sigma) if share > _SILENT else f"{one['mass']:.4g}"
-    prior = one["prior_mass"]
+def _body_row(row: Entry) -> dict[str, Any]:
+    share, sigma = row["mass_share"], row["mass_sigma"]
+    shown = value_text(row["mass"], sigma) if share > _SILENT else f"{row['mass']:.4g}"
+    prior = row["prior_mass"]
     return {
-        "name": one["name"],
+        "name": row["name"],
         "mass": shown,
         "sigma": sigma_text(sigma) if share > _ALONE else "",
         "prior_mass": "-" if prior is None else f"{prior:.4g}",
-        "change": None if not prior or share <= _SILENT else f"{100.0 * (one['mass'] / prior - 1.0):+z.1f} %",
-        "centre": _millimetres(one["centre"]),
-        "prior_centre": _millimetres(one["prior_centre"]),
+        "change": None if not prior or share <= _SILENT else f"{100.0 * (row['mass'] / prior - 1.0):+z.1f} %",
+        "centre": _millimetres(row["centre"]),
+        "prior_centre": _millimetres(row["prior_centre"]),
         "origin": "log" if share > _ALONE else "description" if share <= _SILENT else "both",
-        "centre_share": one["centre_share"],
-        "payload": one["payload"],
-        "positive": one["mass"] >= 0.0,
+        "centre_share": row["centre_share"],
+        "payload": row["payload"],
+        "positive": row["mass"] >= 0.0,
     }
 
 
@@ -95,7 +95,7 @@ def friction_figure(estimate: Estimate, speed: float | None = None) -> Figure | 
     Args:
         speed: Draw curves up to this speed, in [rad/s] or [m/s], without points; None: as far as the log.
     """
-    drawn = [one for one in estimate.drawing.get("logs", ()) if one["friction"]]
+    drawn = [entry for entry in estimate.drawing.get("logs", ()) if entry["friction"]]
     curves = drawn[0]["friction"] if drawn and speed is None else curves_of(estimate, speed or 1.0)
     if not curves or (not drawn and speed is None):
         return None
@@ -151,13 +151,13 @@ def parameters(estimate: Estimate) -> Markup:
         }
         for p in estimate.parameters
     ]
-    found = [row["quality"] for row in rows]
+    marks = [row["quality"] for row in rows]
     return render(
         "parameters.html",
         rows=rows,
         few=len(rows) <= _FEW,
         figure=interval_figure(estimate),
-        legend=[(kind.value, MEANING[kind], found.count(kind.value)) for kind in Quality if kind in found],
+        legend=[(kind.value, MEANING[kind], marks.count(kind.value)) for kind in Quality if kind in marks],
         meanings=[
             text for symbols, text in _SYMBOLS if symbols & {_symbol(p.name) for p in estimate.parameters}
         ],
@@ -200,11 +200,11 @@ def _split(entry: Entry) -> Entry:
 
 def _by_owner(entries: Sequence[Entry], inertial: bool) -> dict[str, dict[str, Entry]]:
     """Owner -> symbol -> entry, of the ten inertial parameters or of all others."""
-    found: dict[str, dict[str, Entry]] = {}
+    by_owner: dict[str, dict[str, Entry]] = {}
     for entry in entries:
         if (entry["symbol"] in _SHOWN) == inertial:
-            found.setdefault(entry["owner"], {})[entry["symbol"]] = entry
-    return found
+            by_owner.setdefault(entry["owner"], {})[entry["symbol"]] = entry
+    return by_owner
 
 
 def _without_dust(row: Mapping[str, Entry]) -> dict[str, Entry]:
@@ -220,28 +220,28 @@ def _without_dust(row: Mapping[str, Entry]) -> dict[str, Entry]:
 
 def history(estimate: Estimate) -> Markup | None:
     """Changes with the affected parameters, and the parameters that vary most; only recursive estimates."""
-    found = estimate.history
-    if found is None or not np.any(np.isfinite(found.chi)):
+    record = estimate.history
+    if record is None or not np.any(np.isfinite(record.chi)):
         return None
-    units = {one.name: one.unit for one in estimate.parameters}
-    names = shown_names(found)
-    n = len(found.changes)
+    units = {entry.name: entry.unit for entry in estimate.parameters}
+    names = shown_names(record)
+    n = len(record.changes)
     return render(
         "history.html",
         said="no change detected" if not n else f"{n} change{'s' if n > 1 else ''} detected",
-        changes=found.changes,
+        changes=record.changes,
         units=units,
         most=_LISTED,
-        half_life=found.half_life,
-        figure=history_figure(found, names, units),
+        half_life=record.half_life,
+        figure=history_figure(record, names, units),
         shown=len(names),
-        total=len(found.names),
+        total=len(record.names),
     )
 
 
 def shown_names(history: History) -> list[str]:
     """Parameters for the figure: those that changed abruptly, then those that vary most relative to sigma."""
-    jumped = [one.name for change in history.changes for one in change.jumped]
+    jumped = [jump.name for change in history.changes for jump in change.jumped]
     finite = np.isfinite(history.chi).all(axis=1)
     late = history.chi[finite][int(finite.sum()) // 4 :]
     sigma = np.where(history.sigma[-1] > 0, history.sigma[-1], np.inf)

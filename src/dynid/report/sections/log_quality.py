@@ -22,9 +22,9 @@ _MANY = 12
 
 def section(estimate: Estimate) -> Section:
     """A table of all logs, and the warnings that concern them."""
-    concerning = [one for one in estimate.warnings if one.code in _CODES]
-    rows = [_row(one) for one in estimate.signals]
-    flagged = [one for one in estimate.residual_tests if one.warned]
+    concerning = [warning for warning in estimate.warnings if warning.code in _CODES]
+    rows = [_row(item) for item in estimate.signals]
+    flagged = [test for test in estimate.residual_tests if test.warned]
     body = render(
         "logs.html",
         rows=rows,

@@ -33,12 +33,12 @@ _MEMORIES = 8  # efforts of which spectra are shown
 
 def section(estimate: Estimate) -> Section:
     """Validation, the curves of the logs predicted worst, their residuals, and the tension."""
-    used = [one for one in estimate.signals if not one.validation]
-    unseen = [one for one in estimate.signals if one.validation]
+    used = [entry for entry in estimate.signals if not entry.validation]
+    unseen = [entry for entry in estimate.signals if entry.validation]
     shown = [*_worst(unseen), *_worst(used)]
     most = points_per_panel(shown)
     flagged = not_white(estimate)
-    curves = [_curves(one, i, most, drawn_log(estimate, one), flagged) for i, one in enumerate(shown)]
+    curves = [_curves(entry, i, most, drawn_log(estimate, entry), flagged) for i, entry in enumerate(shown)]
     kind = "free" if estimate.fit.cost_C is not None else estimate.model
     body = render(
         "predicts.html",
@@ -56,8 +56,8 @@ def section(estimate: Estimate) -> Section:
         flagged=flagged,
         memory=_memory(used, flagged),
         tension=tension_part(estimate, most),
-        tests=sorted(estimate.residual_tests, key=lambda one: (not one.warned, one.test)),
-        warned=sum(one.warned for one in estimate.residual_tests),
+        tests=sorted(estimate.residual_tests, key=lambda check: (not check.warned, check.test)),
+        warned=sum(check.warned for check in estimate.residual_tests),
     )
     return Section("predicts", "Does it predict?", body)
 
@@ -81,14 +81,14 @@ def _curves(
 
 
 def _runs(estimate: Estimate) -> list[Figure]:
-    found = [run_figure(item, estimate.fit, f"runs-{i}") for i, item in enumerate(estimate.validation)]
-    return [one for one in found if one is not None]
+    figures = [run_figure(item, estimate.fit, f"runs-{i}") for i, item in enumerate(estimate.validation)]
+    return [drawn for drawn in figures if drawn is not None]
 
 
 def not_white(estimate: Estimate) -> dict[str, str]:
     """Effort -> remark, where the residuals are correlated in time."""
-    tests = [one for one in estimate.residual_tests if one.test == "white" and one.p_value < _NOT_WHITE]
-    return {one.about: "not white" for one in tests}
+    tests = [item for item in estimate.residual_tests if item.test == "white" and item.p_value < _NOT_WHITE]
+    return {item.about: "not white" for item in tests}
 
 
 def _memory(used: Sequence[Signals], flagged: Mapping[str, str]) -> Figure | None:
@@ -100,7 +100,7 @@ def _memory(used: Sequence[Signals], flagged: Mapping[str, str]) -> Figure | Non
     keep = sorted(order[:_MEMORIES])
     if worst.memory is None:
         return None
-    some = Signals(
+    excerpt = Signals(
         worst.log,
         tuple(worst.names[i] for i in keep),
         tuple(worst.units[i] for i in keep),
@@ -111,7 +111,7 @@ def _memory(used: Sequence[Signals], flagged: Mapping[str, str]) -> Figure | Non
         row_dt=worst.row_dt,
         n_rows=worst.n_rows,
     )
-    return memory_figure(some, "memory", flagged)
+    return memory_figure(excerpt, "memory", flagged)
 
 
 @dataclass(frozen=True)
@@ -135,14 +135,14 @@ class TensionSummary:
 
 def tension_part(estimate: Estimate, most: int) -> Markup | None:
     """Measured and rebuilt motor efforts and the tension; only for redundant robots."""
-    found = [(one, one.tension) for one in estimate.signals if one.tension is not None]
-    found = [(one, motors) for one, motors in found if np.isfinite(motors.c).any()]
-    if not found:
+    pairs = [(item, item.tension) for item in estimate.signals if item.tension is not None]
+    pairs = [(item, motors) for item, motors in pairs if np.isfinite(motors.c).any()]
+    if not pairs:
         return None
     figures = [
-        tension_figure(one, motors, f"tension-{i}", most) for i, (one, motors) in enumerate(found[:_WORST])
+        tension_figure(item, motors, f"tension-{i}", most) for i, (item, motors) in enumerate(pairs[:_WORST])
     ]
-    summaries = [tension_summary(one.log, motors) for one, motors in found]
+    summaries = [tension_summary(item.log, motors) for item, motors in pairs]
     return render("tension.html", summaries=summaries, figures=figures)
 
 

@@ -27,7 +27,7 @@ def section(estimate: Estimate) -> Section:
     """Not identifiable, weak, correlated; then how to learn more."""
     weak = [p for p in estimate.parameters if quality(p) is Quality.WEAK]
     zero = [p for p in estimate.parameters if quality(p) is Quality.ZERO]
-    pairs = [one for one in estimate.correlations if abs(one.value) >= _CLOSE]
+    pairs = [pair for pair in estimate.correlations if abs(pair.value) >= _CLOSE]
     unknown = len(estimate.not_identifiable)
     body = render(
         "unknown.html",
@@ -76,7 +76,7 @@ def _moves(estimate: Estimate, poor: list[ParameterEstimate]) -> list[tuple[str,
     count: dict[str, int] = {}
     for name in names:
         count[owner_of(name)] = count.get(owner_of(name), 0) + 1
-    return sorted(count.items(), key=lambda one: -one[1])[:4]
+    return sorted(count.items(), key=lambda item: -item[1])[:4]
 
 
 def correlation_figure(estimate: Estimate) -> Figure | None:

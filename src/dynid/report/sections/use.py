@@ -24,7 +24,7 @@ def section(estimate: Estimate) -> Section:
     first, others = first_reasons(estimate)
     verdict = estimate.verdict
     free = estimate.fit.cost_C is not None
-    worst = max(verdict.joints, key=lambda one: (LEVELS.index(one.level), one.error_percent), default=None)
+    worst = max(verdict.joints, key=lambda row: (LEVELS.index(row.level), row.error_percent), default=None)
     body = render(
         "use.html",
         estimate=estimate,

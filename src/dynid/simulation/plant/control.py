@@ -113,9 +113,9 @@ class Controller:
 
         if self.sight is not None and self.memory is not None:
             return np.array(self.memory.held[NOW])
-        own = (Linkage(freedoms.closure.tables, freedoms.plan.tables), self.model, self.tables)
+        context = (Linkage(freedoms.closure.tables, freedoms.plan.tables), self.model, self.tables)
         state = (np.ascontiguousarray(x, dtype=float)[None] for x in (q, dq))
-        return np.asarray(feedback_once(*own, self.wanted[stage], self.extra[stage], *state))
+        return np.asarray(feedback_once(*context, self.wanted[stage], self.extra[stage], *state))
 
     def tick(self, freedoms: Freedoms, stage: int, step: float) -> bool:
         """Read the encoders if a tick is due; arguments as for `efforts`, and the step [s]."""
@@ -126,9 +126,9 @@ class Controller:
         done, last = self.memory.counters.tolist()
         if done % self.ticks(step) or done == last:
             return bool(done == last)
-        own = (Linkage(freedoms.closure.tables, freedoms.plan.tables), self.model, self.tables)
+        context = (Linkage(freedoms.closure.tables, freedoms.plan.tables), self.model, self.tables)
         noise = self.noise[done // self.ticks(step)]
-        tick_once(*own, self.memory, self.wanted[stage], self.extra[stage], noise)
+        tick_once(*context, self.memory, self.wanted[stage], self.extra[stage], noise)
         return True
 
     def remember(self, q: Float[Array, "q"], dq: Float[Array, "v"], step: float) -> None:

@@ -40,13 +40,13 @@ def add_terms(terms, q, dq, N, drift, M, h):
     if terms is None:
         return
     d, zero = h.size, np.zeros(dq.size)
-    here = zero.copy()
-    term_efforts(terms, q, dq, drift, False, here)
-    h += N.T @ here
+    base = zero.copy()
+    term_efforts(terms, q, dq, drift, False, base)
+    h += N.T @ base
     for c in range(d):
-        there = zero.copy()
-        term_efforts(terms, q, dq, drift + np.ascontiguousarray(N[:, c]), False, there)
-        M[:, c] += N.T @ (there - here)
+        shifted = zero.copy()
+        term_efforts(terms, q, dq, drift + np.ascontiguousarray(N[:, c]), False, shifted)
+        M[:, c] += N.T @ (shifted - base)
 
 
 @inner
@@ -147,10 +147,10 @@ def _believe(linkage, sensors, y, rates, q, dq):
     closure, plan = linkage
     wanted, given = y.reshape(1, y.size).copy(), rates.reshape(1, y.size).copy()
     first, count = np.zeros(1, np.int64), np.ones(1, np.int64)
-    done, found = np.zeros(1, np.bool_), q.copy()
-    march(closure, plan, sensors, wanted, first, count, False, q.copy(), _NEWTON, found, done)
+    done, solved = np.zeros(1, np.bool_), q.copy()
+    march(closure, plan, sensors, wanted, first, count, False, q.copy(), _NEWTON, solved, done)
     if done[0]:
-        q[:] = found
+        q[:] = solved
     N = np.empty((1, dq.shape[1], plan[0].size))
     gamma = np.zeros((1, closure[1][3][-1] + closure[3][3].size))
     tangent_rates(closure, plan, sensors, q, given, gamma, dq, N, np.empty(1), np.empty(1))

@@ -58,14 +58,14 @@ def driven_coordinates(mechanism: Mechanism) -> tuple[str, ...]:
 
 def controller_rate(settings: ControllerSettings, rate: float) -> float:
     """Tick rate, in [Hz]: an integer multiple or an integer fraction of the log's rate."""
-    found = settings.rate or rate * max(1, round(LEAST_RATE / rate))
-    ratio = max(found / rate, rate / found)
+    tick_rate = settings.rate or rate * max(1, round(LEAST_RATE / rate))
+    ratio = max(tick_rate / rate, rate / tick_rate)
     if abs(ratio - round(ratio)) > _WHOLE * ratio:
         raise InputError(
-            f"a controller at {found:g} Hz and a log at {rate:g} Hz have no common clock",
+            f"a controller at {tick_rate:g} Hz and a log at {rate:g} Hz have no common clock",
             remedy="choose one rate as an integer multiple of the other",
         )
-    return float(found)
+    return float(tick_rate)
 
 
 def sight_of(

@@ -41,13 +41,13 @@ def resisting(friction, s, z, out):
         if o >= m:
             out[o] = rubbed(laws[o - m], bristles[o - m], s[o], step, z[o - m])
             continue
-        own, size = terms[o], abs(s[o])
-        dry = own[DRY]
-        if own[ROOT] != 0.0:
-            dry += own[ROOT] * np.sqrt(size)
-        if own[STRIBECK] != 0.0:
-            dry += own[STRIBECK] * np.exp(-((s[o] / own[SPEED]) ** 2))
-        out[o] = own[CONSTANT] + own[VISCOUS] * s[o] + own[UNEVEN] * size + dry * step
+        row, size = terms[o], abs(s[o])
+        dry = row[DRY]
+        if row[ROOT] != 0.0:
+            dry += row[ROOT] * np.sqrt(size)
+        if row[STRIBECK] != 0.0:
+            dry += row[STRIBECK] * np.exp(-((s[o] / row[SPEED]) ** 2))
+        out[o] = row[CONSTANT] + row[VISCOUS] * s[o] + row[UNEVEN] * size + dry * step
 
 
 @inner

@@ -45,19 +45,19 @@ class Drives:
     def __init__(
         self, mechanism: Mechanism, truth: Mapping[str, float], laws: Mapping[str, FrictionLaw] | None = None
     ) -> None:
-        own = tuple(mechanism.drive)
+        driven = tuple(mechanism.drive)
         self._laws = ExtraFriction(mechanism, laws or {})
-        self.owners = own + self._laws.owners
-        self.D: Float[Array, "o v"] = np.concatenate([speed_map(mechanism, own), self._laws.D])
-        places = [source_index(mechanism, name) for name in own]
-        self.E = load_map(mechanism)[places].reshape(len(own), len(mechanism.actuators))
+        self.owners = driven + self._laws.owners
+        self.D: Float[Array, "o v"] = np.concatenate([speed_map(mechanism, driven), self._laws.D])
+        places = [source_index(mechanism, name) for name in driven]
+        self.E = load_map(mechanism)[places].reshape(len(driven), len(mechanism.actuators))
 
         def of(symbol: str) -> Float[Array, "m"]:
-            return np.array([truth.get(f"{symbol}_{name}", 0.0) for name in own])
+            return np.array([truth.get(f"{symbol}_{name}", 0.0) for name in driven])
 
         self.share = of("Fl")
         dry = of("Fs") + 0.5 * (of("Fs+") + of("Fs-"))
-        speed = np.array([mechanism.stribeck.get(name, STRIBECK_SPEED) for name in own])
+        speed = np.array([mechanism.stribeck.get(name, STRIBECK_SPEED) for name in driven])
         columns = (
             of("Fv") + 0.5 * (of("Fv+") + of("Fv-")),
             0.5 * (of("Fv+") - of("Fv-")),
@@ -68,10 +68,10 @@ class Drives:
             of("Off") + 0.5 * (of("Fs+") - of("Fs-")),
             self.share,
         )
-        self._terms = np.column_stack([np.zeros((len(own), 0)), *columns])
+        self._terms = np.column_stack([np.zeros((len(driven), 0)), *columns])
         self.dry = np.concatenate([dry, np.zeros(len(self._laws.owners))])
         self.width = np.ones(len(self.owners))
-        for name, share in zip(own, self.share.tolist(), strict=True):
+        for name, share in zip(driven, self.share.tolist(), strict=True):
             if not abs(share) < 1.0:
                 raise InputError(
                     f"load friction Fl_{name} = {share:g}: a joint with a value of 1 or more is self-locking",

@@ -115,9 +115,9 @@ class ClosureBuilder:
 
     def _site(self, loop: Loop, end: str, at: Float[Array, "3"] | None = None) -> Any:
         """A site at a point of frame a or b of a loop."""
-        name, own = (loop.body_a, loop.a) if end == "a" else (loop.body_b, loop.b)
+        name, end_frame = (loop.body_a, loop.a) if end == "a" else (loop.body_b, loop.b)
         body, frame = self.bodies[name]
-        place = frame @ own
+        place = frame @ end_frame
         p = place.p if at is None else place.R @ at + place.p
         count = len(list(self.spec.sites))
         return body.add_site(name=f"{loop.name}.{end}{count}", pos=p, quat=quaternion(self.mj, place.R))
@@ -157,9 +157,9 @@ class ClosureBuilder:
 
 def quaternion(mj: Any, R: Float[Array, "3 3"]) -> Float[Array, "4"]:
     """Unit quaternion (w first) of a rotation."""
-    found = np.zeros(4)
-    mj.mju_mat2Quat(found, np.ascontiguousarray(R).ravel())
-    return found
+    quat = np.zeros(4)
+    mj.mju_mat2Quat(quat, np.ascontiguousarray(R).ravel())
+    return quat
 
 
 def place_helper(model: Any, data: Any, mj: Any, helper: Helper) -> None:

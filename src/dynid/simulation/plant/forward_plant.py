@@ -122,8 +122,8 @@ class ForwardPlant:
         at, failed, most = 0, -1, _POOR
         while True:
             ticks = control.ticks(self.step)
-            masses = [one.masses for one in (self.model, control.model) if one is not None]
-            room = max(len(one.inertia) for one in masses)
+            masses = [system.masses for system in (self.model, control.model) if system is not None]
+            room = max(len(mass.inertia) for mass in masses)
             plan = Steps(at, steps, n_steps, ticks, row, room, self.step, most)
             state = State(self.q, self.dq, self.z, self.work)
             at, condition = run_steps(self._tables(), control.driving, state, plan, out)
@@ -177,5 +177,5 @@ def _body_values(
     owners = [*(joint.child for joint in mechanism.joints), *mechanism.payloads]
     absent = set(mechanism.payloads) - set(mounted)
     return np.array(
-        [0.0 if one in absent else truth.get(f"{symbol}_{one}", 0.0) for one in owners for symbol in SYMBOLS]
+        [0.0 if key in absent else truth.get(f"{symbol}_{key}", 0.0) for key in owners for symbol in SYMBOLS]
     )

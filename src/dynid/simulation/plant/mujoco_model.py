@@ -128,7 +128,7 @@ class _Builder:
         self.light: list[tuple[Any, float, Float[Array, "3"]]] = []
         # Mass [kg] and inertia [kg m^2] of a massless body, and of a typical body of this robot.
         bodies = [principal(self._ten(joint.child)) for joint in mechanism.joints]
-        total, largest = sum(one[0] for one in bodies), max(float(one[2][2]) for one in bodies)
+        total, largest = sum(solid[0] for solid in bodies), max(float(solid[2][2]) for solid in bodies)
         self.tiny, self.usual = (TINY * total, TINY * largest), (total / len(bodies), largest)
         for joint in mechanism.joints:
             self._add(joint)
@@ -144,17 +144,17 @@ class _Builder:
         at_v: list[int] = []
         ball = self.mj.mjtJoint.mjJNT_BALL
         for made in self.joints:
-            for one in made:
-                q, v = int(model.jnt_qposadr[one.id]), int(model.jnt_dofadr[one.id])
-                at_q += range(q, q + (4 if one.type == ball else 1))
-                at_v += range(v, v + (3 if one.type == ball else 1))
+            for joint in made:
+                q, v = int(model.jnt_qposadr[joint.id]), int(model.jnt_dofadr[joint.id])
+                at_q += range(q, q + (4 if joint.type == ball else 1))
+                at_v += range(v, v + (3 if joint.type == ball else 1))
         return np.array(at_q, dtype=np.int64), np.array(at_v, dtype=np.int64)
 
     def _add(self, joint: Joint) -> None:
         parent, frame = self.bodies[joint.parent]
         place = frame @ joint.placement
         body = parent.add_body(name=joint.child, pos=place.p, quat=quaternion(self.mj, place.R))
-        self.joints.append([self._joint(body, *one) for one in _primitives(self.mj, joint)])
+        self.joints.append([self._joint(body, *primitive) for primitive in _primitives(self.mj, joint)])
         self.bodies[joint.child] = (body, joint.body)
         self._fill(body, joint.child, joint.body, moving=joint.kind is not JointKind.FIXED)
 

@@ -82,8 +82,8 @@ def run_plant(
         if controller is None:
             controller = plant.follow(reference, settings.controller, beliefs, payloads, sight)
         plant.drive(controller)
-        own = t[rows.start : rows.stop + 1]
-        runs.append(_recorded(plant, rate, own, n_steps, reference))
+        times = t[rows.start : rows.stop + 1]
+        runs.append(_recorded(plant, rate, times, n_steps, reference))
         q, dq, z = runs[-1].q[-1], runs[-1].dq[-1], plant.z
     return joined(runs, sight)
 

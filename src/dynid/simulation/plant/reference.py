@@ -87,8 +87,8 @@ def reference_along(
         _, states = closed_motion(mechanism, motion, t)
         q, dq, ddq = states.q, states.dq, states.ddq
         foreseen = closed_efforts(mechanism, parameter_vector(mechanism, without), states, payloads)
-        found = strain_along(mechanism, states.N, t, tension)
-        strain = np.zeros_like(foreseen) if found is None else found
+        pull = strain_along(mechanism, states.N, t, tension)
+        strain = np.zeros_like(foreseen) if pull is None else pull
     else:
         measured = motion.q(t), motion.dq(t), motion.ddq(t)
         q, dq, ddq = coordinate_map(mechanism).tree_states(*measured)
@@ -107,7 +107,7 @@ def reference_along(
 
 def position_map(mechanism: Mechanism) -> Float[Array, "a q"]:
     """Motor positions from tree positions: the actuator map on scalar coordinates."""
-    found = np.zeros((len(mechanism.actuators), len(mechanism.positions)))
+    ratios = np.zeros((len(mechanism.actuators), len(mechanism.positions)))
     for row, actuator in enumerate(mechanism.actuators):
         for coordinate, ratio in actuator.on.items():
             if coordinate not in mechanism.positions:
@@ -117,5 +117,5 @@ def position_map(mechanism: Mechanism) -> Float[Array, "a q"]:
                     file=mechanism.file,
                     remedy="simulate a robot whose motors drive revolute, prismatic or universal joints",
                 )
-            found[row, mechanism.positions.index(coordinate)] = ratio
-    return found
+            ratios[row, mechanism.positions.index(coordinate)] = ratio
+    return ratios

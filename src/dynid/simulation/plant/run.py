@@ -61,14 +61,14 @@ class PlantRun:
         """Noise of the logged encoders as read by the controller; NaN between ticks and without encoder."""
         if self.sight is None or not self.sight.noise.any():
             return None
-        found = np.full((len(self.t), len(mechanism.measured_positions)), np.nan)
+        errors = np.full((len(self.t), len(mechanism.measured_positions)), np.nan)
         ticks = self.t / self.sight.period
         at = np.rint(ticks).astype(np.int64)
         rows = np.flatnonzero(np.abs(ticks - at) < 1e-6)
         for column, name in enumerate(mechanism.measured_positions):
             if name in self.sight.names:
-                found[rows, column] = self.sight.noise[at[rows], self.sight.names.index(name)]
-        return found
+                errors[rows, column] = self.sight.noise[at[rows], self.sight.names.index(name)]
+        return errors
 
 
 def joined(runs: Sequence[PlantRun], sight: Sight | None = None) -> PlantRun:

@@ -50,15 +50,15 @@ def _accelerated(robot, state, parts, tau, ddq):
     side, wearing = C.T @ tau - D.T @ rub, np.zeros(dq.size)
     _wearing(robot.terms, robot.loads, state.q[0], dq, drift, wearing)
     side -= wearing
-    found = load_friction(robot.friction, robot.loads, C, N, tau, side, s, rub)
+    solvable = load_friction(robot.friction, robot.loads, C, N, tau, side, s, rub)
     side += wearing
     power = np.dot(tau, C @ dq) - np.dot(rub, s)
     left = N.T @ side - h
-    found = found and bool(np.all(np.isfinite(M))) and bool(np.all(np.isfinite(left)))
-    if found:
+    solvable = solvable and bool(np.all(np.isfinite(M))) and bool(np.all(np.isfinite(left)))
+    if solvable:
         _solved(robot.terms, M, left)
         ddq[:] = drift + N @ left
-    return power, found and bool(np.all(np.isfinite(ddq)))
+    return power, solvable and bool(np.all(np.isfinite(ddq)))
 
 
 @inner

@@ -69,13 +69,13 @@ class ControllerSettings:
     cutoff: float | None = None
 
     def __post_init__(self) -> None:
-        for what, name, valid in (
+        for label, name, valid in (
             ("controller", self.kind, CONTROLLERS),
             ("feedback", self.feedback, FEEDBACKS),
         ):
             if name not in valid:
                 raise InputError(
-                    f"{what} '{name}' is not known" + nearest(name, valid), remedy=f"use {', '.join(valid)}"
+                    f"{label} '{name}' is not known" + nearest(name, valid), remedy=f"use {', '.join(valid)}"
                 )
         for name in ("bandwidth", "damping", "rate", "cutoff"):
             value = getattr(self, name)

@@ -146,10 +146,10 @@ class Stepper:
         from dynid.simulation.plant.term_kernels import declared
 
         q, dq = self.state
-        found = np.zeros(len(dq))
-        declared(self._terms, q, dq, rubbing, found)
+        efforts = np.zeros(len(dq))
+        declared(self._terms, q, dq, rubbing, efforts)
         out = np.zeros(self.model.nv)
-        out[self.built.at_v] = found
+        out[self.built.at_v] = efforts
         return out
 
     def advance(self, stage: int) -> None:
@@ -196,10 +196,10 @@ class Stepper:
             place_helper(self.model, data, mj, helper)
         data.qvel[self.built.at_v] = dq
         mj.mj_forward(self.model, data)
-        own = np.setdiff1d(np.arange(self.model.nv), self.built.at_v)
-        if own.size:
+        dependent = np.setdiff1d(np.arange(self.model.nv), self.built.at_v)
+        if dependent.size:
             J = self._equations()
-            data.qvel[own] = np.linalg.lstsq(J[:, own], -J @ data.qvel, rcond=None)[0]
+            data.qvel[dependent] = np.linalg.lstsq(J[:, dependent], -J @ data.qvel, rcond=None)[0]
             mj.mj_forward(self.model, data)
 
     def _equations(self) -> Float[Array, "c v"]:

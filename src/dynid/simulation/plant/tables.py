@@ -67,13 +67,13 @@ def term_tables(mechanism: Mechanism, values: Mapping[str, float]) -> tuple[Arra
                 f"'{term.name}' is friction of another package, which forward simulation cannot compute",
                 remedy="use engine `inverse`",
             )
-        for kind, what in term.expression.program:
+        for kind, operand in term.expression.program:
             if kind == "signal":
-                code.append(codes[what[0]])
-                argument.append(float(places[what[0]].index(what[1])))
+                code.append(codes[operand[0]])
+                argument.append(float(places[operand[0]].index(operand[1])))
             else:
-                code.append(codes["number" if kind == "number" else what])
-                argument.append(float(what) if kind == "number" else 0.0)
+                code.append(codes["number" if kind == "number" else operand])
+                argument.append(float(operand) if kind == "number" else 0.0)
         first.append(len(code))
     reads = [any(kind == "dq" for kind, _ in term.expression.signals) for term in mechanism.terms]
     rows = [mechanism.coordinates.index(term.joint) for term in mechanism.terms]
