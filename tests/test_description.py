@@ -24,10 +24,11 @@ from dynid.pipeline import identify_logs
 from dynid.report.json_file import read_result, result_document
 from dynid.robots.demo_file import demo_file, read_demo
 from dynid.simulation.prescribed import simulate_log
+from dynid.statistics.estimate import ResidualTest
 from dynid.unknown import Task
 from dynid.validation.branches import other_poses
 from dynid.validation.closure_causes import closure_cause
-from dynid.validation.dimensions import dimension_units
+from dynid.validation.dimensions import best_size, dimension_units, doubted
 
 
 def simulated(robot: str, seed: int = 1, rate: float = 250.0, seconds: float = 4.0, noise: float = 1.0):
@@ -118,6 +119,22 @@ def test_gravity_upside_down_is_not_reported_as_a_joint_zero(fivebar) -> None:
     codes = [one.code for one in found.warnings]
     assert "gravity-off" in codes
     assert "zero-offset" not in codes
+
+
+def test_a_large_zero_is_searched_beyond_its_linear_size(fivebar) -> None:
+    """Five degrees leave ten times the noise: linear tests are weak there, and see a part of the size."""
+    mechanism, log = fivebar
+    zero = ResidualTest("zero", "motor2", -0.02, "rad", (-0.04, 0.0), 0.02, False)
+    assert doubted(mechanism, [zero], poor=False) == []
+    assert doubted(mechanism, [zero], poor=True) == [zero]
+
+    def tried(hypothesis):
+        size = float(np.mean(hypothesis.logs[0].q[:, 1] - log.q[:, 1]))
+        return [replace(hypothesis, likely=1.0 - (size / 0.09 + 1.0) ** 2)]  # most likely at -0.09 rad
+
+    (best,) = best_size(mechanism, (log,), zero, tried)
+    # The likelihood here is a parabola: only rounding is left.
+    assert best.likely == pytest.approx(1.0, abs=1e-9)
 
 
 def is_one_millimetre(correction: str, dimension: str) -> None:

@@ -203,7 +203,7 @@ def _trials(fit: Fit, estimate: Estimate, suspicious: bool) -> tuple[list[Hypoth
             return among_their_kind(trials, tests), percent
         trials += tried(candidate)
     if suspicious and _least(trials) > _SURELY:
-        for test in doubted(mechanism, tests):
+        for test in doubted(mechanism, tests, poor):
             trials += best_size(mechanism, logs, test, tried)
     return among_their_kind(trials, tests), percent
 

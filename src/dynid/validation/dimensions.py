@@ -18,7 +18,7 @@ _UNITS = (("mm", 1e-3), ("degrees", np.pi / 180.0))
 MOST_SIZES = 10
 # Zeros and dimensions that the linear tests doubt at this level are fitted at their best value.
 _DOUBTED, _MOST_DOUBTED = 1e-2, 5
-_LEAST_STEP, _LONGEST = 1e-3, 4.0  # rad or m: first step of a search; times the first step: the last
+_LEAST_STEP, _LONGEST = 1e-3, 8.0  # rad or m: first step of a search; times the first step: the last
 _MOST_ZERO, _MOST_SIZE = 0.6, 0.5  # rad or m; of a dimension: what is off by more is another mistake
 
 # Gives a correction its fit; empty where it cannot be fitted.
@@ -60,19 +60,24 @@ def other_size(mechanism: Mechanism, logs: tuple[Log, ...], name: str, value: fl
     return Hypothesis(remark, robot, logs, f"dimension {name} = {value:.4g} (length or angle)", fitted=1)
 
 
-def doubted(mechanism: Mechanism, tests: Sequence[ResidualTest]) -> list[ResidualTest]:
+def doubted(mechanism: Mechanism, tests: Sequence[ResidualTest], poor: bool) -> list[ResidualTest]:
     """Zeros and dimensions that the residuals doubt, those that explain most first.
 
     Dimensions that are too large for SI units have another unit, not another size.
+
+    Args:
+        mechanism: The description.
+        tests: Linear tests of the residuals.
+        poor: Whether predictions are poor: then an error is too large for linear tests, and all are doubted.
     """
     large = large_dimensions(mechanism)
-    zeros = [result for result in tests if result.test == "zero" and result.p_value < _DOUBTED]
-    sizes = [
+    doubts = [
         result
         for result in tests
-        if result.test == "dimension" and result.p_value < _DOUBTED and result.about not in large
+        if (result.test == "zero" or (result.test == "dimension" and result.about not in large))
+        and (poor or result.p_value < _DOUBTED)
     ]
-    return sorted([*zeros, *sizes], key=lambda result: -result.explains)[:_MOST_DOUBTED]
+    return sorted(doubts, key=lambda result: -result.explains)[:_MOST_DOUBTED]
 
 
 _AtSize = Callable[[float], Hypothesis | None]
@@ -93,7 +98,7 @@ def _at_size(mechanism: Mechanism, logs: tuple[Log, ...], test: ResidualTest) ->
 def best_size(
     mechanism: Mechanism, logs: tuple[Log, ...], test: ResidualTest, tried: Tried
 ) -> list[Hypothesis]:
-    """The most likely size of a correction: the linear one, twice it, the top of a parabola through both."""
+    """The most likely size of a correction: the linear one, its doubles, and the top of a parabola."""
     at_size = _at_size(mechanism, logs, test)
     step = float(np.copysign(max(abs(test.value), _LEAST_STEP), test.value))
     trials: list[Hypothesis] = []
@@ -109,7 +114,12 @@ def best_size(
         a, b, step = likely(0.5 * step), a, 0.5 * step
     if not np.isfinite(a + b):
         return trials
-    bend = 2.0 * a - b
-    top = 1.0 + 0.5 * b / bend if bend > 0.0 else _LONGEST
-    likely(step * float(np.clip(top, -_LONGEST, _LONGEST)))
+    sizes, values = [0.0, 1.0, 2.0], [0.0, a, b]
+    while (
+        values[-1] > values[-2] and sizes[-1] < _LONGEST and np.isfinite(more := likely(2 * sizes[-1] * step))
+    ):
+        sizes, values = [*sizes, 2.0 * sizes[-1]], [*values, more]
+    curve = np.polyfit(sizes[-3:], values[-3:], 2)
+    if curve[0] < 0.0:
+        likely(step * float(np.clip(-0.5 * curve[1] / curve[0], -_LONGEST, _LONGEST)))
     return [max(trials, key=lambda trial: trial.likely)]
