@@ -35,7 +35,7 @@ if TYPE_CHECKING:
 )
 @click.option("--starts", default=8, show_default=True, type=Whole(min=1), help="Random starting motions.")
 @click.option(
-    "--hops", default=6, show_default=True, type=Whole(min=0), help="Perturbed restarts of the best starts."
+    "--hops", default=3, show_default=True, type=Whole(min=0), help="Perturbed restarts of the best starts."
 )
 @click.option("--seed", default=0, show_default=True, type=Whole(min=0))
 @click.option("--after", multiple=True, metavar="RESULT|LOG", help="Existing data; repeatable.")
