@@ -13,12 +13,11 @@ import pytest
 from dynid.common.errors import InputError
 from dynid.common.expression import parse
 from dynid.exporters import EXPORTERS
-from dynid.exporters.code import compiled, export_c, export_numpy
+from dynid.exporters.code import compiled, export_c, export_numpy, kept_values
 from dynid.exporters.code.compiled import c_efforts, compiler, imported
 from dynid.exporters.code.graph import Graph
 from dynid.exporters.code.model import controller_model
-from dynid.exporters.code.names import comment, identifier, parameter_names
-from dynid.exporters.code.values import kept_values
+from dynid.exporters.code.printing import comment, identifier, parameter_names
 from dynid.kinematics.assembly import assembly_of
 from dynid.kinematics.sensors import sensors_of
 from dynid.mechanism.joint import Joint, JointKind

@@ -25,8 +25,7 @@ from dynid.common.registry import Registry
 from dynid.experiment.experiment import Experiment
 from dynid.exporters.actuators import law_of
 from dynid.exporters.certificate import Along, Certificate, LogFigure, certify, logs_of
-from dynid.exporters.contract import Exported, Exporter
-from dynid.exporters.described import fill_certificate
+from dynid.exporters.contract import Exported, Exporter, fill_certificate
 from dynid.exporters.full_set import FullSet, NotPhysical, PayloadUse, full_set
 from dynid.exporters.replay import Replay
 from dynid.mechanism.mechanism import Mechanism
@@ -43,10 +42,10 @@ EXPORTERS: Registry[Exporter] = Registry(
         "mjcf": "dynid.exporters.mjcf:export_mjcf",
         "sdf": "dynid.exporters.sdf:export_sdf",
         "yaml": "dynid.exporters.sidecar:export_yaml",
-        "ros2": "dynid.exporters.ros2:export_ros2",
+        "ros2": "dynid.exporters.parameter_files:export_ros2",
         "actuators": "dynid.exporters.actuators:export_actuators",
-        "ur": "dynid.exporters.payloads:export_ur",
-        "franka": "dynid.exporters.payloads:export_franka",
+        "ur": "dynid.exporters.parameter_files:export_ur",
+        "franka": "dynid.exporters.parameter_files:export_franka",
         "c": "dynid.exporters.code:export_c",
         "fmu": "dynid.exporters.code:export_fmu",
         "numpy": "dynid.exporters.code:export_numpy",

@@ -21,10 +21,8 @@ import numpy as np
 from dynid.common.entry import plain_entry
 from dynid.common.errors import InputError
 from dynid.common.settings import read
-from dynid.exporters.contract import Exported
-from dynid.exporters.described import Described, header_lines, named_file
-from dynid.exporters.drives import split_drives
-from dynid.exporters.link_tree import link_tree
+from dynid.exporters.contract import Described, Exported, header_lines, named_file
+from dynid.exporters.link_tree import link_tree, split_drives
 from dynid.exporters.xml_text import attribute, comment, number
 from dynid.mechanism.mechanism import Mechanism
 from dynid.motion.servo import LIMIT, Law, PdSettings

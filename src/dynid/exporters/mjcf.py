@@ -17,10 +17,8 @@ import numpy as np
 
 from dynid.common.arrays import Array, Float
 from dynid.exporters.actuators import actuator_models
-from dynid.exporters.contract import Exported
-from dynid.exporters.described import Described, header_lines, named_file, static_bodies
-from dynid.exporters.drives import DriveSplit, rest_sentences, split_drives
-from dynid.exporters.link_tree import at_centre, link_tree
+from dynid.exporters.contract import Described, Exported, header_lines, named_file, static_bodies
+from dynid.exporters.link_tree import DriveSplit, at_centre, link_tree, rest_sentences, split_drives
 from dynid.exporters.mjcf_new import generated, inertial_line, principal
 from dynid.exporters.readers import Loaded, available, load_dynid, load_mujoco, read_back
 from dynid.exporters.sidecar import write_sidecar

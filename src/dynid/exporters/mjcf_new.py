@@ -10,9 +10,8 @@ import numpy as np
 
 from dynid.common.arrays import Array, Float
 from dynid.exporters.actuators import servo_lines
-from dynid.exporters.described import Described, header_lines
-from dynid.exporters.drives import DriveSplit
-from dynid.exporters.link_tree import Link, at_centre, body_offsets
+from dynid.exporters.contract import Described, header_lines
+from dynid.exporters.link_tree import DriveSplit, Link, at_centre, body_offsets
 from dynid.exporters.xml_text import attribute, comment, number, numbers
 from dynid.kinematics.assembly import assembly_of
 from dynid.kinematics.tree import body_poses, tree_of

@@ -19,9 +19,8 @@ import numpy as np
 
 from dynid.common.arrays import Array, Float
 from dynid.common.errors import InputError
-from dynid.exporters.contract import EffortsOf
-from dynid.exporters.described import Described
-from dynid.exporters.drives import DriveSplit
+from dynid.exporters.contract import Described, EffortsOf
+from dynid.exporters.link_tree import DriveSplit
 from dynid.exporters.sidecar import rest_values
 from dynid.exporters.states import TreeStates, along, balanced, model_rows, tree_states
 from dynid.mechanism.frame import rotation_of

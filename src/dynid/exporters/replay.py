@@ -18,9 +18,8 @@ import numpy as np
 
 from dynid.common.arrays import Array, Float
 from dynid.common.errors import InputError
-from dynid.exporters.described import Described
-from dynid.exporters.drives import split_drives
-from dynid.exporters.link_tree import link_tree
+from dynid.exporters.contract import Described
+from dynid.exporters.link_tree import link_tree, split_drives
 from dynid.exporters.mjcf_new import generated
 from dynid.exporters.readers import compiled
 from dynid.mechanism.mechanism import Mechanism

@@ -16,8 +16,7 @@ from typing import Any
 import numpy as np
 
 from dynid.common.errors import InputError
-from dynid.exporters.contract import EffortsOf, Exported
-from dynid.exporters.described import Described, header_lines, named_file
+from dynid.exporters.contract import Described, EffortsOf, Exported, header_lines, named_file
 from dynid.exporters.link_tree import body_offsets
 from dynid.exporters.states import model_efforts, tree_states
 from dynid.mechanism.cable import Cable

@@ -13,10 +13,16 @@ import numpy as np
 
 from dynid.common.arrays import Array, Float
 from dynid.common.errors import InputError
-from dynid.exporters.contract import Exported
-from dynid.exporters.described import Described, header_lines, named_file, static_bodies
-from dynid.exporters.drives import DriveSplit, rest_sentences, split_drives
-from dynid.exporters.link_tree import Link, at_centre, link_tree, rpy_of
+from dynid.exporters.contract import Described, Exported, header_lines, named_file, static_bodies
+from dynid.exporters.link_tree import (
+    DriveSplit,
+    Link,
+    at_centre,
+    link_tree,
+    rest_sentences,
+    rpy_of,
+    split_drives,
+)
 from dynid.exporters.readers import Loaded, available, load_dynid, load_pinocchio, read_back
 from dynid.exporters.sidecar import write_sidecar
 from dynid.exporters.xml_text import XmlText, attribute, comment, number, numbers

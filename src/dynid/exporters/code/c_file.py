@@ -8,8 +8,16 @@ from dataclasses import dataclass
 from dynid.exporters.code.c_solver import solver_text, state_text
 from dynid.exporters.code.coordinates import POSE, Function, Solver
 from dynid.exporters.code.model import PARAMETER, ControllerModel
-from dynid.exporters.code.names import CERTIFICATE, comment, identifier, parameter_names
-from dynid.exporters.code.printing import Language, Statements, statements, wrapped
+from dynid.exporters.code.printing import (
+    CERTIFICATE,
+    Language,
+    Statements,
+    comment,
+    identifier,
+    parameter_names,
+    statements,
+    wrapped,
+)
 
 _CALLS = {
     "sin": "sin",

@@ -13,10 +13,10 @@ from functools import cached_property
 import numpy as np
 
 from dynid.exporters.code.bodies import Bodies, bodies_at
-from dynid.exporters.code.graph import Graph, Node
-from dynid.exporters.code.loops import Loops, Solution, empty, plan_for, spherical_places
-from dynid.exporters.code.vectors import (
+from dynid.exporters.code.graph import (
+    Graph,
     Matrix,
+    Node,
     Vector,
     apply,
     back_substituted,
@@ -30,6 +30,7 @@ from dynid.exporters.code.vectors import (
     turned,
     unit,
 )
+from dynid.exporters.code.loops import Loops, Solution, empty, plan_for, spherical_places
 from dynid.kinematics.assembly import assembly_of
 from dynid.kinematics.coordinates import coordinate_map
 from dynid.kinematics.sensors import sensors_of

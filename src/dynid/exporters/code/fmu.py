@@ -25,7 +25,7 @@ from dynid.common.errors import InputError
 from dynid.exporters.code.c_file import CFile
 from dynid.exporters.code.compiled import compiled, compiler
 from dynid.exporters.code.model import ControllerModel
-from dynid.exporters.code.names import CERTIFICATE, comment
+from dynid.exporters.code.printing import CERTIFICATE, comment
 from dynid.exporters.contract import EffortsOf
 
 _ARRAYS = {"q": "positions", "dq": "velocities", "ddq": "accelerations", "tau": "efforts"}

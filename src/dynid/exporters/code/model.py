@@ -12,7 +12,17 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
-from dynid.exporters.code.bodies import Motion, Ten, momentum, power, unit_wrenches
+from dynid.exporters.code.bodies import (
+    Entry,
+    Motion,
+    Ten,
+    Value,
+    drive_entries,
+    momentum,
+    power,
+    term_entries,
+    unit_wrenches,
+)
 from dynid.exporters.code.coordinates import (
     DDQ,
     DQ,
@@ -23,11 +33,10 @@ from dynid.exporters.code.coordinates import (
     Solver,
     TreeCoordinates,
 )
-from dynid.exporters.code.drives import Entry, Value, drive_entries, term_entries
-from dynid.exporters.code.graph import Graph, Node, reached
-from dynid.exporters.code.loops import empty
-from dynid.exporters.code.vectors import (
+from dynid.exporters.code.graph import (
+    Graph,
     Matrix,
+    Node,
     Vector,
     apply,
     back_substituted,
@@ -36,9 +45,11 @@ from dynid.exporters.code.vectors import (
     minus,
     orthogonal,
     plus,
+    reached,
     times,
     transposed,
 )
+from dynid.exporters.code.loops import empty
 from dynid.kinematics.tree import Tree
 from dynid.mechanism.inertia import SYMBOLS
 from dynid.mechanism.mechanism import Mechanism

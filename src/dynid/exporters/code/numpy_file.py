@@ -8,8 +8,7 @@ from dataclasses import dataclass
 from dynid.exporters.code.c_solver import ARRIVED, NEAR, PARTS, REACH, STEPS
 from dynid.exporters.code.coordinates import POSE, Function, Solver
 from dynid.exporters.code.model import PARAMETER, ControllerModel
-from dynid.exporters.code.names import CERTIFICATE, comment, identifier
-from dynid.exporters.code.printing import Language, statements
+from dynid.exporters.code.printing import CERTIFICATE, Language, comment, identifier, statements
 
 _CALLS = {
     "sin": "np.sin({})",
