@@ -19,7 +19,7 @@ sys.path.insert(0, str(Path(__file__).parents[1]))
 
 from tests.physics.test_forward_random import swinging
 
-from dynid.simulation.plant.forward_run import recorded_run
+from dynid.simulation.plant.forward_plant import recorded_run
 
 ROBOTS = ("serial6", "ur5", "fivebar", "dualv", "orthoglide", "delta", "stewart", "evra")
 

@@ -136,7 +136,7 @@ def threads() -> Curve:
 
 def processes() -> Curve:
     """Eight logs of a SCARA, each read from a file and written with its report."""
-    from dynid.simulation.write import write_log
+    from dynid.simulation.files import write_log
 
     with tempfile.TemporaryDirectory() as place:
         folder = Path(place)

@@ -39,7 +39,7 @@ from dynid.mechanism.load import load_robot
 from dynid.mechanism.mechanism import Mechanism
 from dynid.motion.log import Log
 from dynid.robots.demo_file import demo_file, read_demo, read_free_demo
-from dynid.simulation.free_demo import free_logs
+from dynid.simulation.free_motion import free_logs
 from dynid.simulation.prescribed import simulate_log
 from dynid.unknown import Task
 

@@ -19,8 +19,8 @@ from dynid.cases.force_sensor import compensation
 from dynid.cases.force_sensor.robot import with_force_sensor
 from dynid.mechanism.force_sensor import COMPONENTS, ForceSensor
 from dynid.mechanism.frame import Frame
-from dynid.simulation.simulate_sensor import simulate_sensor_log
-from dynid.simulation.write import log_columns, write_columns
+from dynid.simulation.files import log_columns, write_columns
+from dynid.simulation.prescribed import simulate_sensor_log
 
 SENSOR = ForceSensor(
     body="link_7", frame=Frame(np.eye(3), np.array([0.0, 0.0, 0.107])), tool="gripper", mounting="angle"

@@ -52,7 +52,7 @@ def csv_zstd(folder: Path, columns) -> Path:
 
 
 def parquet(folder: Path, columns) -> Path:
-    from dynid.simulation.write import write_columns
+    from dynid.simulation.files import write_columns
 
     return write_columns(columns, folder / "a.parquet")
 

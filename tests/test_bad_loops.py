@@ -13,7 +13,7 @@ from dynid.kinematics.first_pose import contradicting
 from dynid.mechanism.load import load_robot
 from dynid.motion.logs import log_from_arrays
 from dynid.pipeline import identify
-from dynid.simulation.write import write_log
+from dynid.simulation.files import write_log
 
 FIVE_BAR = """
 joints:

@@ -22,8 +22,8 @@ from dynid.pipeline import identify_logs, run_experiment, validate_result
 from dynid.problem import prepare
 from dynid.report.comparison import comparison_csv, comparison_document, comparison_html
 from dynid.report.output import write_results
+from dynid.simulation.files import write_log
 from dynid.simulation.prescribed import simulate_log
-from dynid.simulation.write import write_log
 from dynid.statistics.comparison import Comparison, Line, bic, f_test, recommend
 from dynid.validation.compare import compare_logs, friction_sets
 from dynid.validation.crossvalidation import cross_validate

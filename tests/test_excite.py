@@ -34,11 +34,11 @@ from dynid.excitation.settings import ExciteSettings
 from dynid.experiment.experiment import Experiment, UncertaintySettings
 from dynid.fit import fit_task
 from dynid.mechanism.load import load_robot
+from dynid.simulation.files import write_log
 from dynid.simulation.motion import SampledMotion, file_motion
 from dynid.simulation.prescribed import inverse_efforts, simulate_log
 from dynid.simulation.simulation import simulate
 from dynid.simulation.simulation_file import default_simulation
-from dynid.simulation.write import write_log
 from dynid.unknown import Task
 
 QUICK = ExciteSettings(starts=2, hops=1, period=4.0)

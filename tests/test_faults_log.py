@@ -460,7 +460,7 @@ def test_36_inconsistent_velocity_warns_then_refuses():
 
 def test_64_bit_rot_of_parquet_is_refused_with_its_column(tmp_path):
     """Any bit of the pages, which the footer follows."""
-    from dynid.simulation.write import write_columns
+    from dynid.simulation.files import write_columns
 
     rng, n = np.random.default_rng(3), 400
     names = ("t", "q_1", "tau_1")

@@ -14,8 +14,7 @@ from dynid.mechanism.load import load_robot
 from dynid.mechanism.mechanism import Payload
 from dynid.mechanism.parameters import parameter_table
 from dynid.robots.demo_file import demo_file, read_free_demo
-from dynid.simulation.free_demo import free_logs
-from dynid.simulation.free_motion import simulate_free
+from dynid.simulation.free_motion import free_logs, simulate_free
 from dynid.simulation.simulation import Simulation
 
 

@@ -259,7 +259,7 @@ def test_a_joint_that_stands_still_is_named_not_numbered() -> None:
 
 
 def test_a_log_predicted_after_use_is_marked(tmp_path) -> None:
-    from dynid.simulation.write import write_log
+    from dynid.simulation.files import write_log
 
     robot = arm(2)
     write_log(exact_log(robot, true_parameters(robot)), tmp_path / "a.csv")
@@ -271,7 +271,7 @@ def test_a_log_predicted_after_use_is_marked(tmp_path) -> None:
 def test_a_saved_result_predicts_like_the_estimate(tmp_path) -> None:
     from dynid.pipeline import validate_result
     from dynid.report.output import write_results
-    from dynid.simulation.write import write_log
+    from dynid.simulation.files import write_log
 
     robot = load_robot("scara")
     logs = []

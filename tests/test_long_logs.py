@@ -12,7 +12,7 @@ from dynid.motion import parquet_file
 from dynid.motion.fault_scan import facts, flat_tops, spikes, stuck
 from dynid.motion.logs import log_from_arrays, read_log
 from dynid.motion.steps import position_steps
-from dynid.simulation.write import write_columns
+from dynid.simulation.files import write_columns
 
 
 @pytest.fixture

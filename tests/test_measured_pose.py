@@ -33,8 +33,8 @@ from dynid.pipeline import identify, identify_logs
 from dynid.projection.kinematics import _weights, kinematics_along
 from dynid.projection.reversals import rebuilt_noise
 from dynid.robots.demo_file import demo_file, read_demo
+from dynid.simulation.files import write_log
 from dynid.simulation.prescribed import simulate_log
-from dynid.simulation.write import write_log
 from dynid.statistics.estimate import ParameterEstimate
 from dynid.unknown import Task
 

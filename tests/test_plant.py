@@ -20,12 +20,12 @@ from dynid.mechanism.mechanism import Actuator, Body, Coupling, Mechanism, Paylo
 from dynid.mechanism.parameters import parameter_table
 from dynid.motion.logs import read_log
 from dynid.regressor.regressor import tree_matrix
+from dynid.simulation.files import write_log
 from dynid.simulation.plant.mujoco_model import mujoco_model
 from dynid.simulation.plant.mujoco_plant import plant_log, release, run_plant
 from dynid.simulation.plant.settings import PlantSettings, substeps
 from dynid.simulation.prescribed import inverse_efforts, parameter_vector
 from dynid.simulation.sensors import Sensing
-from dynid.simulation.write import write_log
 from tests.physics.test_closure import closed_mechanism
 from tests.random_mechanisms import random_frame, random_inertias, random_states, random_tree
 

@@ -291,7 +291,7 @@ def test_a_log_of_free_motions_is_rehearsed_as_it_was_recorded(tmp_path: Path) -
     """Two motions of 1.5 s at 80 Hz in the log: the same in the rehearsal, on the same lengths."""
     from dynid.excitation.free_motion import simulate_free_motions
     from dynid.robots.truth import true_values
-    from dynid.simulation.write import write_log
+    from dynid.simulation.files import write_log
 
     robot = load_robot("cable4")
     whole = default_simulation(robot)

@@ -29,7 +29,7 @@ from dynid.report.html import report_html
 from dynid.report.json_file import result_document
 from dynid.report.text import _group_table
 from dynid.robots.truth import built_in_free
-from dynid.simulation.free_demo import random_releases
+from dynid.simulation.free_motion import random_releases
 from dynid.unknown import Task
 from dynid.validation.crossvalidation import held_out_error
 from dynid.validation.held_out import validate_result

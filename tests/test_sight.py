@@ -16,8 +16,7 @@ from dynid.mechanism.load import load_robot
 from dynid.robots.truth import Truth, true_values
 from dynid.simulation.motion import MotionChoice, chosen_motion
 from dynid.simulation.plant.controller_sensors import controller_rate, sight_of
-from dynid.simulation.plant.forward_plant import ForwardPlant
-from dynid.simulation.plant.forward_run import recorded_run
+from dynid.simulation.plant.forward_plant import ForwardPlant, recorded_run
 from dynid.simulation.plant.reference import position_map, reference_along
 from dynid.simulation.plant.settings import ControllerSettings, PlantSettings, substeps
 from dynid.simulation.sensors import Sensing, recorded

@@ -18,9 +18,9 @@ from dynid.mechanism.load import load_robot
 from dynid.mechanism.mechanism import Actuator
 from dynid.motion.logs import read_log
 from dynid.robots.demo_file import demo_file, read_demo
+from dynid.simulation.files import write_log
 from dynid.simulation.prescribed import inverse_efforts, parameter_vector, simulate_log
 from dynid.simulation.sensors import effort_noise, quantised
-from dynid.simulation.write import write_log
 from tests.oracle import pinocchio_model
 
 

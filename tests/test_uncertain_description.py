@@ -29,7 +29,7 @@ from dynid.problem import as_logs
 from dynid.report.json_file import read_result
 from dynid.report.output import write_results
 from dynid.robots.demo_file import demo_file, read_free_demo
-from dynid.simulation.free_demo import free_logs
+from dynid.simulation.free_motion import free_logs
 from dynid.simulation.prescribed import simulate_log
 from dynid.statistics.estimate import Estimate
 from dynid.unknown import Task

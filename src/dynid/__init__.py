@@ -44,6 +44,7 @@ if TYPE_CHECKING:
     from dynid.report.seal import verify
     from dynid.robots.demo_file import demo_file, read_demo
     from dynid.simulation.demo import built_in_experiment
+    from dynid.simulation.files import write_log
     from dynid.simulation.motion import MotionChoice
     from dynid.simulation.plant.mujoco_plant import plant_log, run_plant
     from dynid.simulation.plant.settings import PlantSettings
@@ -52,7 +53,6 @@ if TYPE_CHECKING:
     from dynid.simulation.sensors import Sensing
     from dynid.simulation.simulation import Simulation, simulate
     from dynid.simulation.wrench_table import UniformAcceleration, wrench_table, write_wrench_table
-    from dynid.simulation.write import write_log
     from dynid.statistics.covariance import covariance_of
     from dynid.statistics.estimate import Estimate
     from dynid.statistics.method import UncertaintySettings
@@ -192,7 +192,7 @@ _HOME = {
     "validate_result": "dynid.pipeline",
     "verify": "dynid.report.seal",
     "wrench_table": "dynid.simulation.wrench_table",
-    "write_log": "dynid.simulation.write",
+    "write_log": "dynid.simulation.files",
     "write_results": "dynid.report.output",
     "write_wrench_table": "dynid.simulation.wrench_table",
 }

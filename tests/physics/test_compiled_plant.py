@@ -17,8 +17,7 @@ from dynid.projection.load import load_model
 from dynid.regressor.regressor import tree_matrix
 from dynid.robots.demo_file import demo_file, read_demo
 from dynid.simulation.plant.control import Controller
-from dynid.simulation.plant.forward_plant import ForwardPlant
-from dynid.simulation.plant.forward_run import recorded_run
+from dynid.simulation.plant.forward_plant import ForwardPlant, recorded_run
 from dynid.simulation.plant.settings import PlantSettings
 from tests.physics.test_forward_random import swinging
 

@@ -23,7 +23,7 @@ from dynid.pipeline import identify_logs
 from dynid.projection.sensor import sensor_directions
 from dynid.projection.sensor_columns import ImuFrames, SensorColumns, SensorMotion, frame_motion
 from dynid.regressor.regressor import tree_matrix
-from dynid.simulation.simulate_sensor import simulate_sensor_log
+from dynid.simulation.prescribed import simulate_sensor_log
 from dynid.statistics.estimate import Estimate
 from tests.wrist import BIAS, NOISE, SENSOR, TOOL, Setup, tool_values, wrist_log, wrist_motion, wrist_samples
 

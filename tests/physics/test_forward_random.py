@@ -16,8 +16,7 @@ from dynid.mechanism.joint import FIXED_BY
 from dynid.mechanism.load import load_robot
 from dynid.robots.demo_file import demo_file, read_demo
 from dynid.simulation.plant.control import Controller
-from dynid.simulation.plant.forward_plant import ForwardPlant
-from dynid.simulation.plant.forward_run import recorded_run
+from dynid.simulation.plant.forward_plant import ForwardPlant, recorded_run
 from dynid.simulation.plant.reference import position_map
 from dynid.simulation.plant.settings import PlantSettings
 from tests.physics.test_closure import closed_mechanism
@@ -33,7 +32,7 @@ STEP = 1e-3
 def test_a_step_of_a_tree_is_that_of_mujoco(seed: int, bodies: int) -> None:
     pytest.importorskip("mujoco")
     from dynid.simulation.plant.mujoco_model import mujoco_model
-    from dynid.simulation.plant.stepper import Stepper
+    from dynid.simulation.plant.mujoco_plant import Stepper
 
     rng = np.random.default_rng(seed)
     robot = random_tree(rng, bodies, drive=("Ia",))

@@ -20,7 +20,7 @@ from dynid.mechanism.parameters import parameter_table, speed_map
 from dynid.projection.load import load_model
 from dynid.regressor.regressor import tree_matrix
 from dynid.robots.demo_file import demo_file, read_demo
-from dynid.simulation.plant.forward_run import run_forward
+from dynid.simulation.plant.forward_plant import run_forward
 from dynid.simulation.plant.mujoco_plant import run_plant
 from dynid.simulation.plant.settings import PlantSettings
 from tests.physics.test_friction import geared, with_friction

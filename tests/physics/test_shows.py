@@ -40,7 +40,7 @@ def test_dualv_payload_by_power_and_tighter_by_efforts_of_the_freedoms() -> None
 @pytest.fixture(scope="module")
 def dualv_folder(tmp_path_factory) -> Path:
     """The experiment files of the example, with the first three seconds of its logs."""
-    from dynid.simulation.write import write_log
+    from dynid.simulation.files import write_log
 
     folder = tmp_path_factory.mktemp("dualv")
     demo = script("benchmarks/studies/dualv.py").runs(6)

@@ -47,7 +47,7 @@ def simulate(
     from dynid.simulation.free_motion import simulate_free, write_free
     from dynid.simulation.simulation import simulate as run
     from dynid.simulation.simulation_file import default_simulation, read_simulation, with_flags
-    from dynid.simulation.table import simulate_table, write_table
+    from dynid.simulation.wrench_table import simulate_table, write_table
 
     target = check_target(
         out or Path(f"{Path(robot).stem}.csv"), (robot, flags["motion"], flags["truth"], config)

@@ -1,4 +1,13 @@
-"""Simulated robots on locked cables: free motions from random releases, measured as in their experiment."""
+"""Simulated robots on locked cables: free motions from random releases, measured as in their experiment.
+
+Built-in experiments of robots that swing on locked cables: random releases within their limits.
+
+truth:   as in any demo (see `demo_file`)
+free:    motions, validation (how many of each), rate [Hz], duration [s] of each,
+         position_sigma [m] and angle_sigma [rad] of the markers' noise, seed
+
+Releases designed by `dynid excite` as input of simulations: `releases.csv`, or `motions.csv` as a log.
+"""
 
 from __future__ import annotations
 
@@ -9,22 +18,28 @@ from typing import Any
 
 import numpy as np
 
+from dynid.cases.free_motion.defaults import free_motion_defaults
+from dynid.cases.free_motion.runs import run_lengths, start_state
 from dynid.common.arrays import Array, Float
 from dynid.common.batched import single_threaded_blas
+from dynid.common.errors import InputError, NoResultError
 from dynid.common.notices import Notice
 from dynid.dynamics.free_motion import FreeMotions, free_motions
 from dynid.dynamics.locked import LockedCables
-from dynid.excitation.free_motion import measured_log
+from dynid.excitation.free_motion import free_limits, measured_log, simulate_free_motions
+from dynid.excitation.releases import Releases, Releasing
+from dynid.experiment.experiment import Experiment, LogEntry
+from dynid.mechanism.cable import driven_cables
+from dynid.mechanism.frame import quaternion_of, rotation
 from dynid.mechanism.mechanism import Mechanism
 from dynid.motion.log import Log
+from dynid.motion.logs import ending, read_table
+from dynid.problem import as_log, prepare
 from dynid.report.json_file import plain
 from dynid.robots.demo_file import FreeDemo
 from dynid.robots.truth import SCHEMA, built_in_free, true_values
-from dynid.simulation.files import write_both
-from dynid.simulation.free_demo import random_releases
-from dynid.simulation.release_file import Released, released_file
+from dynid.simulation.files import write_both, write_log
 from dynid.simulation.simulation import Seed, Simulation
-from dynid.simulation.write import write_log
 
 _MOTIONS = 12
 FREE_LENGTH = 10.0  # s of each motion
@@ -140,3 +155,183 @@ def write_free(found: FreeSimulated, path: Path) -> tuple[Path, Path]:
     """Write the log and `NAME.truth.json` next to it."""
     log = found.log()
     return write_both(path, lambda part: write_log(log, part), found.document(path.name))
+
+
+_ROUNDS = 6  # attempts with smaller swings if the limits are violated
+
+
+def free_logs(mechanism: Mechanism, demo: FreeDemo, seed: int) -> tuple[Log, Log]:
+    """A log for the fit and one for validation: one segment per motion, noise on the measured pose."""
+    releases = random_releases(mechanism, demo, seed)
+    seeds = np.random.SeedSequence(seed).generate_state(3)
+    parts = {
+        f"{mechanism.name} swings": (np.arange(demo.motions), int(seeds[1])),
+        f"{mechanism.name} validation": (
+            np.arange(demo.motions, demo.motions + demo.validation),
+            int(seeds[2]),
+        ),
+    }
+    logs = [
+        simulate_free_motions(
+            mechanism,
+            demo.truth,
+            releases.lengths[index],
+            releases.starts[index],
+            rate=demo.rate,
+            duration=demo.duration,
+            position_sigma=demo.position_sigma,
+            angle_sigma=demo.angle_sigma,
+            seed=noise,
+            name=name,
+        )
+        for name, (index, noise) in parts.items()
+    ]
+    return logs[0], logs[1]
+
+
+def random_releases(
+    mechanism: Mechanism, demo: FreeDemo, seed: int, mounted: tuple[str, ...] = ()
+) -> Releases:
+    """One release per motion of the experiment, each within the limits of the robot.
+
+    Args:
+        mechanism: With its cables and limits.
+        demo: True parameters, number and duration of the motions.
+        seed: Of the draws.
+        mounted: Payloads on the robot, included in the tensions.
+    """
+    count = demo.motions + demo.validation
+    cables = tuple(cable.name for cable in driven_cables(mechanism))
+    limits = free_limits(mechanism, cables)
+    releasing = Releasing(mechanism, dict(demo.truth), limits, demo.duration, demo.rate, mounted)
+    rng = np.random.default_rng(int(np.random.SeedSequence(seed).generate_state(1)[0]))
+    rest = releasing.rests(rng, 2 * count)
+    releases = releasing.drawn(rng, rest[rng.permutation(len(rest))[: 2 * count]])
+    for _ in range(_ROUNDS):
+        use = releasing.over(releases, demo.duration)[1]
+        if np.count_nonzero(use <= 1.0) >= count:
+            return releases.picked(np.flatnonzero(use <= 1.0)[:count])
+        releases = releasing.smaller(releases, use)
+    raise NoResultError(
+        f"fewer than {count} free motions satisfy the limits of robot '{mechanism.name}'; widen `limits:`"
+    )
+
+
+_START = "start_"
+
+
+@dataclass(frozen=True, eq=False)
+class Released:
+    """Initial conditions of the free motions of a log.
+
+    Attributes:
+        lengths: Locked in each motion, shape (k, c), in [m].
+        starts, velocities: States of the locked robot at the first samples, shapes (k, n_q) and (k, v), SI.
+        rate: In [Hz]; duration: of the shortest motion, in [s].
+    """
+
+    lengths: Float[Array, "k c"]
+    starts: Float[Array, "k q"]
+    velocities: Float[Array, "k v"]
+    rate: float
+    duration: float
+
+
+def released_as(mechanism: Mechanism, entry: LogEntry, experiment: Experiment) -> Released:
+    """Lengths and starting states of the free motions of a log.
+
+    Args:
+        mechanism: The robot with its cables.
+        entry: The log.
+        experiment: How its columns are read and filtered.
+    """
+    asked = free_motion_defaults(experiment.changed(logs=(entry,), validate=(), model="internal"))
+    problem = prepare(mechanism, [as_log(entry, mechanism, asked)], asked)
+    log, motion = problem.logs[0], problem.sources[0].motion
+    robot = LockedCables(mechanism, {})
+    lengths = [run_lengths(robot, log, a, b) for a, b in log.segments]
+    solved = [
+        start_state(problem.mechanism, motion, robot, a, length)
+        for (a, _), length in zip(log.segments, lengths, strict=True)
+    ]
+    pairs = [(length, state) for length, state in zip(lengths, solved, strict=True) if state is not None]
+    if not pairs:
+        raise InputError(
+            "no motion starts at a pose that matches its cable lengths",
+            file=entry.file,
+            remedy="check zero and unit of the lengths, and the cable points",
+        )
+    shortest = min(b - a for a, b in log.segments)
+    return Released(
+        np.array([length for length, _ in pairs]),
+        np.concatenate([state[0] for _, state in pairs]),
+        np.concatenate([state[1] for _, state in pairs]),
+        1.0 / log.dt,
+        (shortest - 1) * log.dt,
+    )
+
+
+def released_file(
+    mechanism: Mechanism,
+    file: str,
+    rate: float,
+    duration: float,
+    entry: LogEntry | None = None,
+    experiment: Experiment | None = None,
+) -> Released:
+    """Releases of a table or of a log.
+
+    Args:
+        rate, duration: Of a table of releases, which has none: in [Hz], and of each motion in [s].
+        entry, experiment: How a log is read; default by its own column names.
+    """
+    if has_releases(file):
+        return read_releases(mechanism, file, rate, duration)
+    return released_as(mechanism, entry or LogEntry(file), experiment or Experiment(robot=mechanism))
+
+
+def has_releases(file: str) -> bool:
+    """Whether a file is a table of releases: CSV with poses `start_*` and no time."""
+    path = Path(file)
+    if ending(path) != ".csv" or not path.is_file():
+        return False
+    with path.open(encoding="utf-8", errors="replace") as stream:
+        names = stream.readline(1 << 16).strip().split(",")
+    return "t" not in names and any(name.startswith(_START) for name in names)
+
+
+def read_releases(mechanism: Mechanism, file: str, rate: float, duration: float) -> Released:
+    """Lengths and poses of a table of releases, at rest.
+
+    Args:
+        file: With columns `l0_1` ... and `start_*` as `dynid excite` writes them.
+        rate: Of the simulation, in [Hz]; duration: of each motion, in [s].
+    """
+    table = read_table(Path(file))
+    robot = LockedCables(mechanism, {})
+
+    def column(name: str) -> Float[Array, "k"]:
+        if name not in table.columns:
+            raise InputError(
+                f"no column '{name}'", file=file, remedy="give releases.csv of `dynid excite` for this robot"
+            )
+        return np.asarray(table.columns[name], float)
+
+    cables = driven_cables(mechanism)
+    lengths = np.column_stack([column(f"l0_{i + 1}") for i in range(len(cables))])
+    starts: list[Float[Array, "k"]] = []
+    for name in robot.robot.positions:
+        if name.endswith("_qw"):
+            stem = _START + name.removesuffix("_qw")
+            turns = [column(f"{stem}_{angle}") for angle in ("roll", "pitch", "yaw")]
+            R = np.array([_turned(*angles) for angles in zip(*turns, strict=True)])
+            starts += list(quaternion_of(R).T)
+        elif not name.endswith(("_qx", "_qy", "_qz")):
+            starts.append(column(_START + name))
+    still = np.zeros((len(lengths), len(robot.robot.coordinates)))
+    return Released(lengths, np.column_stack(starts), still, rate, duration)
+
+
+def _turned(roll: float, pitch: float, yaw: float) -> Float[Array, "3 3"]:
+    """R = Rx Ry Rz."""
+    return np.asarray(rotation(0, roll) @ rotation(1, pitch) @ rotation(2, yaw))

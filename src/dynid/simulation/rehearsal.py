@@ -27,9 +27,8 @@ from dynid.mechanism.mechanism import Mechanism
 from dynid.motion.log import Log
 from dynid.motion.logs import read_log
 from dynid.problem import Progress, as_asked
-from dynid.simulation.free_motion import FREE_LENGTH, FreeSimulated, simulate_free
+from dynid.simulation.free_motion import FREE_LENGTH, FreeSimulated, released_file, simulate_free
 from dynid.simulation.motion import SampledMotion, chosen_motion, file_motion, log_motion
-from dynid.simulation.release_file import released_file
 from dynid.simulation.simulation import Simulated, Simulation, simulate
 from dynid.statistics.estimate import ParameterEstimate
 from dynid.statistics.rehearsal import Draw, Rehearsal, summarise

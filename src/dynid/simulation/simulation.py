@@ -261,7 +261,7 @@ def _integrated(
     duration: float,
     seed: np.random.SeedSequence,
 ) -> PlantRun:
-    from dynid.simulation.plant.forward_run import run_forward
+    from dynid.simulation.plant.forward_plant import run_forward
     from dynid.simulation.plant.mujoco_plant import run_plant
 
     engine = run_forward if settings.engine == "dynid" else run_plant

@@ -52,7 +52,7 @@ def _free_motion() -> None:
     """Motion of platforms on locked cables."""
     from dynid.mechanism.load import load_robot
     from dynid.robots.demo_file import demo_file, read_free_demo
-    from dynid.simulation.free_demo import free_logs
+    from dynid.simulation.free_motion import free_logs
 
     robot = load_robot("cable4")
     demo = read_free_demo(demo_file("cable4"), robot)

@@ -23,11 +23,10 @@ from dynid.kinematics.tension import driven_freedoms
 from dynid.mechanism.mechanism import Mechanism
 from dynid.mechanism.parameters import JUMPING
 from dynid.simulation.plant.controller_sensors import Sight, driven_coordinates
-from dynid.simulation.plant.drives import Drives
+from dynid.simulation.plant.drives import BodyModel, Drives, body_model
 from dynid.simulation.plant.layout import DELAY, NOW, PERIOD, Control, Driving, Linkage, Memory
 from dynid.simulation.plant.reference import Reference, position_map
 from dynid.simulation.plant.settings import ControllerSettings
-from dynid.simulation.plant.tables import BodyModel, body_model
 
 # From times (n,) to the reference of the motors and the feedforward efforts, each (n, a).
 Wanted = Callable[[Float[Array, "n"]], tuple[Float[Array, "n a"], Float[Array, "n a"]]]
