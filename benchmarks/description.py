@@ -118,6 +118,7 @@ ACCUSING = frozenset(
     {
         "gravity-off", "zero-offset", "wrong-branch", "loop-misfit", "position-order", "position-unit",
         "friction-missing", "dimension-off", "dimension-unit", "effort-sign", "model-misfit", "payload-label",
+        "known-off",
     }
 )  # fmt: skip
 

@@ -6,6 +6,8 @@
     whole     cable4, free motion, whole pose seen by markers of 0.2 mm; eight motions of 5 s
     partial   the same with `pose: free`: x and y alone, lengths of the cables estimated
     gains     gains of a two-joint arm whose friction the model lacks, nine runs of three motions
+    arm       gains of ur5 with a weighed load of 4 kg: Stribeck friction and friction under load that the
+              model lacks; three motions, each recorded once without and twice with the load
     ur5, dualv, orthoglide
               the robot's own experiment with new motions and noise; every setting is chosen by held-out error
 
@@ -20,6 +22,7 @@ import argparse
 import functools
 import time
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 
 import numpy as np
 from tests.free_oscillations import TRUTH, as_log, oscillations
@@ -30,17 +33,25 @@ from dynid import Experiment
 from dynid.choice.choose import choose
 from dynid.common.errors import InputError
 from dynid.estimator.gain_settings import GainSettings, TotalMass
+from dynid.excitation.friction import ExtraFriction, FrictionLaw
+from dynid.excitation.random_motion import random_motion
 from dynid.fit import fit_task
+from dynid.mechanism.inertia import SYMBOLS
 from dynid.mechanism.load import load_robot
+from dynid.mechanism.mechanism import Mechanism, Payload
 from dynid.problem import as_asked
 from dynid.problem import as_log as prepared
+from dynid.robots.demo_file import demo_file, read_demo
 from dynid.robots.truth import built_in_free
 from dynid.simulation.demo import built_in_experiment
+from dynid.simulation.prescribed import prescribed_course
+from dynid.simulation.sensors import Sensing, recorded
 from dynid.statistics.estimate import ParameterEstimate
 from dynid.unknown import Task
 
 Held = dict[str, tuple[bool, float]]
 MARKER_NOISE = 2e-4
+LOAD, ARM_NOISE = 4.0, 0.3  # kg; N m
 CELL_GAINS, CELL_BIAS = np.array([0.8, 1.1, 1.25, 0.9]), np.array([3.0, -2.0, 1.0, 4.0])
 
 
@@ -98,6 +109,48 @@ def gains(seed: int) -> Held:
     return {f"gain{k + 1}": (bool(hits[k]), float("nan")) for k in range(JOINTS)}
 
 
+def _lacking_friction(
+    robot: Mechanism, truth: Mapping[str, float], rng: np.random.Generator
+) -> ExtraFriction:
+    """Stribeck curves of random height and speed, for every joint."""
+    return ExtraFriction(
+        robot,
+        {
+            name: FrictionLaw(
+                breakaway=truth[f"Fs_{name}"] * rng.uniform(0.3, 0.8), speed=rng.uniform(0.05, 0.3)
+            )
+            for name in robot.coordinates
+        },
+    )
+
+
+def arm(seed: int) -> Held:
+    """Gains of a six-joint arm with friction that the model lacks, through the whole fit."""
+    rng = np.random.default_rng([33, seed])
+    plain = load_robot("ur5")
+    known = {"M": LOAD, "MX": 0.0, "MY": 0.05 * LOAD, "MZ": 0.08 * LOAD}
+    load = Payload("load", list(plain.bodies)[-1], known=known)
+    robot = replace(plain, payloads={"load": load})
+    true = replace(robot, drive={name: (*terms, "Fl") for name, terms in robot.drive.items()})
+    truth = dict(read_demo(demo_file("ur5"), plain).truth) | {f"{s}_load": known.get(s, 0.0) for s in SYMBOLS}
+    truth |= {f"{s}_load": 0.05 for s in ("XX", "YY", "ZZ")}
+    truth |= {f"Fl_{name}": rng.uniform(0.0, 0.05) for name in robot.coordinates}
+    friction = _lacking_friction(robot, truth, rng)
+    gain = rng.uniform(0.6, 1.5, len(robot.actuators))
+    logs = []
+    for k in range(9):
+        motion = random_motion(plain, seed=50 * seed + k % 3, draws=5)
+        mounted = ("load",) if k >= 3 else ()
+        t = np.arange(1001) / 100.0
+        course = prescribed_course(true, truth, motion, t, mounted, friction=friction)
+        sensing = Sensing(resolution=2.0 * np.pi / 2**17, effort_sigma=ARM_NOISE)
+        log = recorded(course, sensing, rng).log(robot, mounted, f"run {k + 1}")
+        logs.append(replace(log, tau=log.tau / gain))
+    fit = fit_task(Task(robot, tuple(logs), Experiment(robot=robot, gains=GainSettings())))
+    true_gains = {f"gain_{one.name}": g for one, g in zip(robot.actuators, gain, strict=True)}
+    return _held([p for p in fit.parts.parameters if p.name in true_gains], true_gains)
+
+
 def chosen_settings(robot: str, seed: int) -> Held:
     """The robot's experiment, its settings chosen as for a user who gives none."""
     demo = built_in_experiment(robot, seed)
@@ -116,6 +169,7 @@ STUDIES: dict[str, Callable[[int], Held]] = {
     "whole": whole,
     "partial": partial,
     "gains": gains,
+    "arm": arm,
     **{name: functools.partial(chosen_settings, name) for name in ("ur5", "dualv", "orthoglide")},
 }
 

@@ -16,10 +16,12 @@ from dynid.excitation.random_motion import random_motion
 from dynid.experiment.experiment import Experiment
 from dynid.linear import linear_fit
 from dynid.mechanism.frame import rpy_matrix
+from dynid.mechanism.inertia import SYMBOLS
 from dynid.mechanism.load import load_robot
+from dynid.mechanism.mechanism import Payload
 from dynid.mechanism.parameters import parameter_table
 from dynid.pipeline import identify_logs
-from dynid.problem import prepare
+from dynid.problem import as_asked, prepare
 from dynid.report.html import report_html
 from dynid.robots.demo_file import demo_file, read_demo
 from dynid.simulation.prescribed import simulate_log
@@ -182,6 +184,54 @@ def test_a_long_contact_is_a_burst_and_a_poor_fit(searched: bool, monkeypatch) -
     for percent, poor in ((60.0, True), (5.0, False)):
         unseen = Validation("other", True, percent, percent)
         assert ("poor-fit" in codes(unexplained(estimate.fit, (unseen,)))) == poor
+
+
+@pytest.mark.parametrize(("declared", "unloaded"), [({}, 2), ({"MX": 0.06}, 2), ({"M": 3.0}, 1)])
+def test_wrong_known_values_of_a_payload_are_named_and_right_ones_are_not(declared, unloaded: int) -> None:
+    """Linear tests see a wrong centre of mass as joint zeros and delays."""
+    plain = load_robot("scara")
+    demo = read_demo(demo_file("scara"), plain)
+    values = {"M": 2.0, "MX": 0.2, "MY": 0.1}
+    load = Payload("load", "tool", known=values | declared)
+    robot = replace(plain, payloads={"load": load}, rebuild=None)
+    inertial = {f"{s}_load": values.get(s, 0.0) for s in SYMBOLS} | {
+        "ZZ_load": 0.06,
+        "XX_load": 0.03,
+        "YY_load": 0.03,
+    }
+    logs = [
+        simulate_log(
+            robot,
+            dict(demo.truth) | inertial,
+            random_motion(plain, seed=k, frequency=0.2, draws=2),
+            rate=200.0,
+            duration=5.0,
+            torque_sigma=demo.torque_sigma,
+            seed=k,
+            payloads=() if k < unloaded else ("load",),
+            name=f"run {k + 1}",
+        )
+        for k in range(unloaded + 2)
+    ]
+    estimate = identify_logs(robot, logs, (), Experiment(robot=robot, auto="off"))
+    told = [one.text for one in estimate.warnings if one.code == "payload-label"]
+    named = "the known values of payload 'load' (M, MX, MY) do not explain the logs that carry it"
+    assert [text.partition(":")[0] for text in told] == ([named] if declared else [])
+    assert {"delay", "zero-offset", "gain", "model-misfit"}.isdisjoint(codes(estimate.warnings))
+
+
+@pytest.mark.parametrize(
+    "known",
+    [{"Ia_elbow_joint": 2.0}, {"Fs_elbow_joint": 4.0}, {"MX_forearm_link": 1.5, "M_forearm_link": 5.0}],
+)
+def test_wrong_known_values_of_links_and_drives_are_named(known: dict[str, float]) -> None:
+    """They looked like a delay, friction that depends on speed, or bodies that cannot be."""
+    robot, log = ur5_log()
+    experiment = Experiment(robot=robot, known=known, auto="off")
+    estimate = identify_logs(as_asked(robot, experiment), [log], (), experiment)
+    told = [one.text.partition(" do not")[0] for one in estimate.warnings if one.code == "known-off"]
+    assert told == [f"the known values of {', '.join(known)}"]
+    assert {"delay", "friction-speed", "model-misfit", "position-unit"}.isdisjoint(codes(estimate.warnings))
 
 
 def test_a_simulation_without_noise_bursts_nowhere() -> None:

@@ -27,7 +27,7 @@ _CAUSES: tuple[tuple[str, ...], ...] = (
         "gravity-off",
         "dimension-unit",
     ),
-    ("payload-label", "wrench-frame", "mounting-off", "imu-gravity", "not-free-motion"),
+    ("payload-label", "known-off", "wrench-frame", "mounting-off", "imu-gravity", "not-free-motion"),
     (
         "scale-implausible",
         "scale-differs",

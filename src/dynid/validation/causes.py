@@ -1,11 +1,11 @@
 """Is the description right? The same logs fitted with one thing corrected, and the corrections ranked.
 
 Each hypothesis corrects the description or the logs (gravity, branch of the loops, joint zeros, dimensions,
-friction, units, signs and order of positions, payload labels) and is fitted again on a part of each log.
-`ranking.py` compares all of them by their likelihood. Faults that only shift the residual a little (delay,
-gain, joint zero, dimension, tilted gravity) are found by linear tests (`checks/fault_selection.py`); the
-search for the best fit begins at their sizes. The hypothesis with the most evidence is named first, others
-with about as much beside it. With rms_h(j) and rms_0(j) the residuals of effort j with and without the
+friction, units, signs and order of positions, known values, payload labels) and is fitted again on a part of
+each log. `ranking.py` compares all of them by their likelihood. Faults that only shift the residual a little
+(delay, gain, joint zero, dimension, tilted gravity) are found by linear tests (`checks/fault_selection.py`);
+the search for the best fit begins at their sizes. The hypothesis with the most evidence is named first,
+others with about as much beside it. With rms_h(j) and rms_0(j) the residuals of effort j with and without the
 correction,
 
     left_h = sqrt( sum_j ( rms_h(j) / |Y_j| )^2 / sum_j ( rms_0(j) / |Y_j| )^2 )
@@ -42,6 +42,7 @@ from dynid.validation.hypotheses import (
     drive_friction,
     effort_signs,
     gains,
+    known_values,
     other_gravity,
     passive_friction,
     payload_labels,
@@ -66,7 +67,7 @@ _TIMES = 3.0  # times its noise floor: an effort that is off by more without a c
 # change nothing.
 _SHARE, _SECONDS, _MOST_SAMPLES = 0.4, 10.0, 100_000
 # Corrections that negative masses can absorb, and what may be left with them if they are right.
-_ABSORBED, _NO_WORSE = ("gravity-off", "position-unit"), 1.05
+_ABSORBED, _NO_WORSE = ("gravity-off", "known-off", "position-unit"), 1.05
 _POOR = 10.0  # percent of the peak: wrong columns leave more
 _MISFIT = 2.0  # percent of the peak: a model that leaves more lacks something that matters
 # Warnings of the linear tests, and what they would be in words.
@@ -225,6 +226,7 @@ def _candidates(
     yield from passive_friction(mechanism, logs)
     yield from dimension_units(mechanism, logs)
     yield from other_gravity(mechanism, logs, tests)
+    yield from known_values(mechanism, logs)
     yield from payload_labels(mechanism, logs)
     yield from position_units(mechanism, logs)
     yield from branch_hypotheses(mechanism, logs)
@@ -333,7 +335,8 @@ def _explaining(
         doubted = bool(doubts) and trial.code in _OF_DESCRIPTION
         return trial.p < SIGNIFICANT and (doubted or _is_noise(trial, floors))
 
-    return sorted((trial for trial in trials if explains(trial)), key=lambda trial: -trial.evidence)
+    # Corrections that free the same parameters differ by rounding: the one tried first comes first.
+    return sorted((trial for trial in trials if explains(trial)), key=lambda trial: -round(trial.evidence, 3))
 
 
 def _named(explaining: Sequence[Hypothesis], percent: float) -> tuple[Hypothesis, Notice] | None:

@@ -93,6 +93,28 @@ def _degrees_between(a: Float[Array, "3"], b: Float[Array, "3"]) -> float:
     return float(np.rad2deg(np.arccos(np.clip(a @ b / size, -1.0, 1.0)))) if size > 0.0 else 0.0
 
 
+def known_values(mechanism: Mechanism, logs: tuple[Log, ...]) -> Iterator[Hypothesis]:
+    """Values taken as exact are estimated instead: those of a body, of a drive term, of a payload."""
+    for name, body in mechanism.bodies.items():
+        if body.known:
+            freed = replace(mechanism, bodies={**mechanism.bodies, name: replace(body, known={})})
+            names = ", ".join(f"{symbol}_{name}" for symbol in body.known)
+            yield Hypothesis(notice("known-off", names=names), freed, logs, f"other values of {names}")
+    for term in dict.fromkeys(name.partition("_")[0] for name in mechanism.known):
+        kept = {name: x for name, x in mechanism.known.items() if name.partition("_")[0] != term}
+        names = ", ".join(name for name in mechanism.known if name not in kept)
+        freed = replace(mechanism, known=kept)
+        yield Hypothesis(notice("known-off", names=names), freed, logs, f"other values of {names}")
+    for name, payload in mechanism.payloads.items():
+        if payload.known and any(name in log.payloads for log in logs):
+            yield Hypothesis(
+                notice("payload-label", "known", body=name, names=", ".join(payload.known)),
+                replace(mechanism, payloads={**mechanism.payloads, name: replace(payload, known={})}),
+                logs,
+                f"other values than the known ones of payload '{name}'",
+            )
+
+
 def payload_labels(mechanism: Mechanism, logs: tuple[Log, ...]) -> Iterator[Hypothesis]:
     """Every log with each other payload, and with one that no log declares."""
     if len(logs) < 2:

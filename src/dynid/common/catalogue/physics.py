@@ -195,6 +195,11 @@ RESIDUALS = {
             "measure this dimension",
         ),
     ),
+    "known-off": stop(
+        "values that are taken as exact contradict the logs; see [verdict](../explanation/verdict.md#causes)",
+        "the known values of {names} do not explain the logs",
+        "correct them, or leave them out of `known:` to estimate them",
+    ),
     "payload-label": stop(
         "a log seems to carry another payload than declared, or it is mounted differently; see"
         " [verdict](../explanation/verdict.md#causes)",
@@ -205,6 +210,11 @@ RESIDUALS = {
             "log '{log}' (declared payload: {declared}) seems to carry another payload than the other logs,"
             " or it is mounted differently, e.g. turned on its flange",
             _LABELS,
+        ),
+        known=(
+            "the known values of payload '{body}' ({names}) do not explain the logs that carry it",
+            "weigh it and measure its centre of mass in the frame of the body that carries it, or leave the"
+            " values out of `known:` to estimate them",
         ),
         negative=(
             "payload '{body}' has a negative mass, {mass:.3g} kg: the logs that carry it and those that do"
