@@ -300,6 +300,26 @@ def test_parameters_of_tests_have_no_unit_trouble() -> None:
     assert first == {}
 
 
+def test_a_gain_and_a_load_that_cannot_be_separated_are_named_beside_each_other() -> None:
+    """|W chi| sign(v) is the effort itself where the joint turns one way under load; elsewhere it is not."""
+    from dynid.checks.fault_selection import flagged_suspects
+    from dynid.checks.residual_texts import confounded, inseparable
+
+    rng = np.random.default_rng(2)
+    W = rng.standard_normal((300, 2))
+    effort, turning = rng.standard_normal(300), np.sign(rng.standard_normal(300))
+    Y = W @ np.array([1.0, 2.0]) + 0.1 * effort + 0.1 * rng.standard_normal(300)
+    names = (*parameters(2), *(Parameter(f"t{k}", "test", "", "", "test") for k in range(2)))
+    for sign, alike in ((np.ones(300), True), (turning, False)):
+        system = System(names, (group(np.column_stack([W, effort, effort * sign]), Y, blocks=30),))
+        suspects = [Suspect("gain", "x", (0,), "1"), Suspect("load", "x", (1,), "1")]
+        _, first = flagged_suspects(system, np.ones(1), suspects, 2, lambda one: True, 1.0)
+        gain, load = first[(0,)], first[(1,)]
+        assert bool(confounded(gain)) == bool(confounded(load)) == alike
+        words = inseparable(first.values())
+        assert all((one in words) == alike for one in ("cannot be separated", "gain of x", "load of x"))
+
+
 @pytest.mark.parametrize(("factor", "told"), [(1.0, False), (1.4, False), (0.01, True), (-1.0, True)])
 def test_34_a_scale_far_from_the_priors_is_told(factor: float, told: bool) -> None:
     """Current logged, gain not applied: R2 does not change, the masses do."""
