@@ -20,8 +20,9 @@ from dynid.exporters.code.model import controller_model
 from dynid.exporters.code.printing import comment, identifier, parameter_names
 from dynid.kinematics.assembly import assembly_of
 from dynid.kinematics.sensors import sensors_of
+from dynid.mechanism.drive_terms import DRIVE_SYMBOLS
 from dynid.mechanism.joint import Joint, JointKind
-from dynid.mechanism.mechanism import DRIVE_SYMBOLS, Actuator, Body, Coupling, Mechanism, Term
+from dynid.mechanism.mechanism import Actuator, Body, Coupling, Mechanism, Term
 from dynid.mechanism.parameters import parameter_table
 from dynid.mechanism.variant import variant
 from dynid.motion.logs import log_from_arrays

@@ -13,7 +13,7 @@ from dynid.kinematics.tree import body_motion, tree_of
 from dynid.mechanism.inertia import is_physical
 from dynid.mechanism.load import builtin_robots, load_robot
 from dynid.mechanism.parameters import parameter_table
-from dynid.robots.demo_file import demo_file, read_demo
+from dynid.robots.demo_file import demo_file, read_demo, read_free_demo
 from dynid.simulation.demo import BuiltInExperiment, built_in_experiment, run_demo
 
 ARMS = ("panda", "puma560", "scara", "serial6", "ur5")
@@ -37,19 +37,24 @@ def poses(robot, q):
     return motion.R, motion.p
 
 
-def test_every_robot_has_a_description_and_an_experiment() -> None:
-    found = builtin_robots()
-    assert set(ROBOTS) <= set(found)
-    for name in ROBOTS:
-        assert found[name], f"{name} has no description"
-        assert demo_file(name).is_file()
+@pytest.mark.parametrize("name", sorted(builtin_robots()))
+def test_every_robot_loads_without_notices_and_has_an_experiment_with_possible_bodies(name: str) -> None:
+    robot = load_robot(name)
+    assert builtin_robots()[name], f"{name} has no description"
+    assert robot.name == name
+    assert robot.notices == ()
+    demo = read_free_demo(demo_file(name), robot) or read_demo(demo_file(name), robot)
+    truth, table = dict(demo.truth), parameter_table(robot)
+    assert set(truth) >= {parameter.name for parameter in table}
+    for body in robot.bodies:
+        chi = np.array([truth[p.name] for p in table if p.owner == body and p.kind == "inertial"])
+        # Bodies between cables and platform are massless, and some carry a mass alone.
+        assert is_physical(chi) if len(chi) == 10 else np.all(chi[-1:] > 0), body
 
 
 @pytest.mark.parametrize("name", ROBOTS)
-def test_robots_load_without_notices(name: str) -> None:
+def test_robots_have_limits_of_every_coordinate(name: str) -> None:
     robot = load_robot(name)
-    assert robot.name == name
-    assert robot.notices == ()
     assert set(robot.limits) >= set(robot.measured if robot.loops else robot.coordinates)
 
 

@@ -1,7 +1,8 @@
-"""The whole data flow on one screen: from a robot and its logs to an estimate.
+"""From a robot and its logs to an estimate with a verdict: `_identified` is the flow on one screen.
 
-description + log -> motion -> rows of a model -> triangular factors -> base parameters
--> estimate -> statistics -> validation. The command line calls these functions and no others.
+settings left open are chosen -> fit -> checks -> prediction of logs that were not used -> causes -> verdict.
+`fit_task` of `fit.py` is the inner half: unknowns settled, system, base parameters, estimate, covariance.
+Command line, notebooks and the studio all identify by these functions.
 """
 
 from __future__ import annotations
@@ -24,6 +25,7 @@ from dynid.choice.excerpt import words
 from dynid.common.batched import single_threaded_blas
 from dynid.common.errors import InputError, NoResultError
 from dynid.common.forced import forced
+from dynid.common.notices import Notice
 from dynid.display.drawing import drawing_of
 from dynid.estimator.solution import CONVERGED
 from dynid.experiment.experiment import Experiment, experiment_from
@@ -162,43 +164,20 @@ def _identified(
             raise explained(error, task) from error
         if fitted is not None:
             fitted(fit)
-        problem, parts, chi = fit.problem, fit.parts, fit.chi
-        signals = fitted_signals(problem, chi)
-        held = cache(lambda: held_out_problem(problem, fit.task.held_out, fit.experiment))
-        predicted = cache(lambda: predict_held_out(problem, held(), chi, fit.experiment))
+        signals = fitted_signals(fit.problem, fit.chi)
+        held = cache(lambda: held_out_problem(fit.problem, fit.task.held_out, fit.experiment))
+        predicted = cache(lambda: predict_held_out(fit.problem, held(), fit.chi, fit.experiment))
         checked = run_checks(Finished(fit, lambda: predicted()[0]), CHECKS.values())
         validation, unseen = predicted()
         judged, refused = judge(fit)
-    description = described(fit)
-    recorded_as = problem.case.recorded(fit.experiment, problem, chi)
-    estimate = Estimate(
-        robot=fit.task.mechanism.name,
-        model=problem.model.key,
-        estimator=fit.experiment.estimator,
-        parameters=parts.parameters,
-        not_identifiable=parts.not_identifiable,
-        fit=parts.fit,
-        covariance=parts.covariance,
-        shared=parts.shared,
+    estimate = replace(
+        _content(fit, checked, {**judged, **(words(task.logs) if tried else {})}, said),
         validation=validation,
-        warnings=(*said, *checked.notices, *sensitive(description, parts.parameters)),
-        uncertainty=parts.spread.facts,
-        correlations=parts.correlations,
-        invisible=parts.invisible,
-        choices={**choices_of(fit, checked.choices, judged), **(words(task.logs) if tried else {})},
-        provenance=provenance(
-            fit.task.mechanism, fit.task.logs, fit.task.held_out, recorded_as, problem.plans[0]
-        ),
         signals=(*signals, *unseen),
         truth=None if truth is None else fit.true_values(truth),
-        standard=problem.case.entries(problem, () if fit.standard is None else fit.standard.entries),
-        residual_tests=checked.tests,
         tried=tried,
-        history=recorded(fit.linear, parts.parameters),
-        files={**problem.case.files(fit), **description_files(fit)},
         mechanism=robot,
         drawing=drawing_of(fit, signals, held(), unseen),
-        description=description,
     )
     failure = fit.no_set or refused or _not_converged(fit)
     with single_threaded_blas():
@@ -208,6 +187,34 @@ def _identified(
     if failure:
         raise NoResultError(failure, estimate)
     return estimate
+
+
+def _content(fit: Fit, checked: Finished, choices: Mapping[str, str], said: Sequence[Notice]) -> Estimate:
+    """All of an estimate that follows from the fit and its checks."""
+    problem, parts, task = fit.problem, fit.parts, fit.task
+    description = described(fit)
+    recorded_as = problem.case.recorded(fit.experiment, problem, fit.chi)
+    return Estimate(
+        robot=task.mechanism.name,
+        model=problem.model.key,
+        estimator=fit.experiment.estimator,
+        parameters=parts.parameters,
+        not_identifiable=parts.not_identifiable,
+        fit=parts.fit,
+        covariance=parts.covariance,
+        shared=parts.shared,
+        warnings=(*said, *checked.notices, *sensitive(description, parts.parameters)),
+        uncertainty=parts.spread.facts,
+        correlations=parts.correlations,
+        invisible=parts.invisible,
+        choices=choices_of(fit, checked.choices, choices),
+        provenance=provenance(task.mechanism, task.logs, task.held_out, recorded_as, problem.plans[0]),
+        standard=problem.case.entries(problem, () if fit.standard is None else fit.standard.entries),
+        residual_tests=checked.tests,
+        history=recorded(fit.linear, parts.parameters),
+        files={**problem.case.files(fit), **description_files(fit)},
+        description=description,
+    )
 
 
 def _not_converged(fit: Fit) -> str:

@@ -11,9 +11,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from dynid.kinematics.tree import body_motion, tree_of
+from dynid.mechanism.drive_terms import DRIVE_SYMBOLS
 from dynid.mechanism.inertia import from_pinocchio
 from dynid.mechanism.joint import JointKind
-from dynid.mechanism.mechanism import DRIVE_SYMBOLS
 from dynid.mechanism.parameters import parameter_table
 from dynid.regressor.few_states import few_states_matrix
 from dynid.regressor.regressor import energy_row, tree_matrix

@@ -17,13 +17,13 @@ from dynid.base.words import invisible, listed
 from dynid.common.arrays import Array, Float, Int
 from dynid.common.errors import InputError
 from dynid.common.notices import Notice, notice
+from dynid.mechanism.drive_terms import DRIVE_TERMS
 from dynid.mechanism.parameters import Parameter
 from dynid.projection.factor import Factor, merge
 from dynid.projection.projection import Group, System
 
 # If a column is this many times its norm due to noise alone, noise in W biases its estimate by about 1 %.
 _NOISE = 10.0
-_MOTION_TERMS = ("Ia", "Fv", "Fs", "Fv+", "Fv-", "Fs+", "Fs-", "Fr", "Fl", "Fk")
 
 
 @dataclass(frozen=True, eq=False)
@@ -240,7 +240,7 @@ def _unseen(
 
 def _why_zero(parameter: Parameter) -> str:
     text = "its column is zero in these data: "
-    if parameter.kind == "drive" and parameter.symbol in _MOTION_TERMS:
+    if parameter.kind == "drive" and DRIVE_TERMS[parameter.symbol].moves:
         return text + f"{parameter.owner} does not move"
     return text + f"the motion of {parameter.owner} does not make it act on an effort used"
 

@@ -5,18 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 
 from dynid.base.grouping import grouped_terms, signed_term
+from dynid.mechanism.drive_terms import DRIVE_TERMS
 from dynid.mechanism.parameters import Parameter
 
-_SPOKEN = {
-    "M": "the mass",
-    "Ia": "the rotor inertia",
-    "Fv": "the viscous friction",
-    "Fs": "the Coulomb friction",
-    "Off": "the offset",
-    "Fr": "the square-root friction",
-    "Fl": "the load-dependent friction",
-    "Fk": "the Stribeck friction",
-}
 _MOST_SUMS = 3
 
 
@@ -26,11 +17,10 @@ def spoken(parameter: Parameter) -> str:
     if parameter.kind == "inertial" and symbol != "M":
         quantity = "the first moment" if symbol.startswith("M") else "the moment of inertia"
         return f"{quantity} {symbol} of {owner}"
-    plain = symbol.rstrip("+-")
-    if plain not in _SPOKEN:
+    if symbol != "M" and symbol not in DRIVE_TERMS:
         return parameter.name
-    way = {"+": " (forwards)", "-": " (backwards)"}.get(symbol[len(plain) :], "")
-    return f"{_SPOKEN[plain]} of {owner}{way}"
+    words, _, way = ("mass" if symbol == "M" else DRIVE_TERMS[symbol].words).partition(" (")
+    return f"the {words} of {owner}" + (f" ({way}" if way else "")
 
 
 def invisible(parameter: Parameter, relations: Iterable[Mapping[str, float]], where: str = "") -> str:

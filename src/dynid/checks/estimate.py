@@ -9,10 +9,11 @@ import numpy as np
 from dynid.checks.check import Finished
 from dynid.checks.scale import effort_shares
 from dynid.common.notices import Notice, notice
+from dynid.mechanism.drive_terms import POSITIVE
 from dynid.statistics.estimate import Fit, ParameterEstimate, Validation
 
 _WIDER = 1.6  # times an interval of 95 %: 3.1 sigma, one of a thousand parameters that are zero
-_POSITIVE = ("Fv", "Fs", "Fr", "Fl", "Ia", "M")
+_POSITIVE = (*POSITIVE, "M")
 _WEAK_PERCENT = 100.0
 _RELEVANT = 0.05  # of the rms of an effort: as much as a good prediction may be wrong
 _SMALL = 0.05  # of what an entry of a body could be: known as well as a value to 5 %
@@ -62,7 +63,7 @@ def _negative(parameters: Iterable[ParameterEstimate]) -> Iterable[Notice]:
         for estimate in parameters
         if estimate.ci95 is not None
         and estimate.value + _WIDER * (estimate.ci95[1] - estimate.value) < 0
-        and estimate.name.split("_")[0].rstrip("+-") in _POSITIVE
+        and estimate.name.split("_")[0] in _POSITIVE
         # A regrouped parameter may be negative.
         and not estimate.grouping
     ]

@@ -6,7 +6,8 @@ from collections.abc import Iterable, Mapping
 from dataclasses import replace
 
 from dynid.experiment.experiment import Experiment, LeftOpen
-from dynid.mechanism.mechanism import DRIVE_SYMBOLS, Mechanism
+from dynid.mechanism.drive_terms import DRIVE_SYMBOLS
+from dynid.mechanism.mechanism import Mechanism
 from dynid.statistics.estimate import Candidate
 
 # Terms beyond viscous and Coulomb friction that real drives need, from simple to complex.

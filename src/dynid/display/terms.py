@@ -10,10 +10,11 @@ from dynid.common.arrays import Array, Float, Int
 from dynid.conditioning.rewritten import predictor
 from dynid.fit import Fit
 from dynid.kinematics.coordinates import States
+from dynid.mechanism.drive_terms import RESISTING
 from dynid.mechanism.parameters import effort_unit, owners_of, speed_map
 from dynid.problem import Problem
 from dynid.regressor.layout import tree_regressor
-from dynid.statistics.friction import RESISTING, friction_columns, friction_curve
+from dynid.statistics.friction import friction_columns, friction_curve
 from dynid.statistics.signals import Signals
 
 _CLOUD = 400  # points of a data cloud

@@ -12,7 +12,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from dynid.base.words import listed
 from dynid.common.notices import Notice, notice
 from dynid.doctor.diagnosis import Channel, Excitation
-from dynid.mechanism.mechanism import DRIVE_SYMBOLS, Mechanism
+from dynid.mechanism.drive_terms import DRIVE_SYMBOLS
+from dynid.mechanism.mechanism import Mechanism
 from dynid.statistics.estimate import Estimate
 
 _OFFSETS = ("Ia", "Off")  # drive terms that are not friction

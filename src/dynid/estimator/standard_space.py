@@ -13,10 +13,8 @@ import numpy as np
 
 from dynid.common.arrays import Array, Float, Int
 from dynid.estimator.rigid_bodies import WHOLE, RigidBody
+from dynid.mechanism.drive_terms import POSITIVE
 from dynid.mechanism.parameters import Parameter
-
-# Stribeck friction Fk may be negative: what must not is all dry friction at standstill, Fs + Fk.
-NON_NEGATIVE = ("Ia", "Fv", "Fs", "Fv+", "Fv-", "Fs+", "Fs-", "Fr", "Fl")
 
 
 @dataclass(frozen=True, eq=False)
@@ -121,13 +119,16 @@ class StandardSpace:
         rows = [
             i
             for i, p in enumerate(self.parameters)
-            if p.kind == "drive" and p.symbol in NON_NEGATIVE and p.name == f"{p.symbol}_{p.owner}"
+            if p.kind == "drive" and p.symbol in POSITIVE and p.name == f"{p.symbol}_{p.owner}"
         ]
         return np.flatnonzero(np.any(self.T[rows] != 0, axis=0))
 
     @cached_property
     def dry(self) -> tuple[Float[Array, "s n"], Float[Array, "s"]]:
-        """Sums Fs + Fk (Fs+ and Fs- alike; Fk alone where there is neither) as rows x + right, scaled."""
+        """Dry friction at standstill, not negative although Fk alone may be, as rows x + right, scaled.
+
+        Sums Fs + Fk (Fs+ and Fs- alike); Fk alone where there is neither.
+        """
         place = {p.name: i for i, p in enumerate(self.parameters) if p.kind == "drive"}
         rows, right = [], []
         for name, k in place.items():

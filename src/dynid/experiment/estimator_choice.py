@@ -14,8 +14,9 @@ from collections.abc import Sequence
 import numpy as np
 
 from dynid.experiment.experiment import DEFAULT_ESTIMATOR, Experiment, LeftOpen, UncertaintySettings
+from dynid.mechanism.drive_terms import JUMPING
 from dynid.mechanism.mechanism import Mechanism
-from dynid.mechanism.parameters import JUMPING, owners_of
+from dynid.mechanism.parameters import owners_of
 from dynid.motion.choose import longest
 from dynid.motion.log import Log
 from dynid.motion.settings import FilterSettings

@@ -15,9 +15,10 @@ from dynid.estimator.consistency import Consistency
 from dynid.estimator.consistent import nearest_consistent
 from dynid.estimator.rigid_bodies import RigidBody, rigid_bodies
 from dynid.estimator.semidefinite import SOLVED, Program
-from dynid.estimator.standard_space import NON_NEGATIVE, StandardSpace
+from dynid.estimator.standard_space import StandardSpace
 from dynid.experiment.experiment import Experiment
 from dynid.experiment.provenance import recorded_loads
+from dynid.mechanism.drive_terms import POSITIVE
 from dynid.mechanism.inertia import is_physical, pseudo_inertia
 from dynid.mechanism.mechanism import Body, Mechanism
 from dynid.mechanism.parameters import Parameter, known_columns, parameter_table, prior_values
@@ -191,7 +192,7 @@ def _drives(program: Program, space: EffortSpace, variables: StandardSpace) -> N
     F = space.T[rows] * variables.scale
     size = np.maximum(np.abs(F).max(axis=1), np.finfo(float).tiny)
     start = space.values.chi[rows]
-    signed = [k for k, i in enumerate(rows) if space.parameters[i].symbol in NON_NEGATIVE]
+    signed = [k for k, i in enumerate(rows) if space.parameters[i].symbol in POSITIVE]
     everything = np.arange(variables.n_x)
     program.require("nonnegative", everything, (F / size[:, None])[signed], (start / size)[signed])
     wanted = np.array([space.prior.get(space.parameters[i].name, 0.0) for i in rows])
@@ -269,7 +270,7 @@ def negative_values(space: EffortSpace, chi: Float[Array, "p"], *, fixed: bool =
         small = 1e-9 * float(np.abs(row).max(initial=0.0))
         if fixed and np.any(row != 0.0):
             continue
-        if p.kind == "drive" and p.symbol in NON_NEGATIVE and value < -small:
+        if p.kind == "drive" and p.symbol in POSITIVE and value < -small:
             wrong.append(f"{p.name} = {value:.4g} {p.unit} is negative")
     return wrong
 

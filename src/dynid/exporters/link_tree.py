@@ -22,6 +22,7 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from dynid.common.arrays import Array, Float
+from dynid.mechanism.drive_terms import DRIVE_TERMS
 from dynid.mechanism.frame import Frame, identity_frame
 from dynid.mechanism.inertia import SYMBOLS, in_parent_frame, unpack
 from dynid.mechanism.joint import Joint, JointKind
@@ -148,15 +149,6 @@ def _unique(name: str, taken: set[str] | Mapping[str, object]) -> str:
 # Symbol -> the term that holds it in other formats, with the power of the gear ratio.
 _HELD = {"Ia": ("Ia", 2), "Fv": ("Fv", 2), "Fs": ("Fs", 1)}
 _PAIRS = {"Fv": ("Fv+", "Fv-"), "Fs": ("Fs+", "Fs-")}
-_WORDS = {
-    "Ia": "rotor inertia",
-    "Off": "offset of the effort",
-    "Fr": "friction with the square root of the speed",
-    "Fl": "friction that grows with the load",
-    "Fk": "Stribeck friction",
-    "Fv": "viscous friction",
-    "Fs": "Coulomb friction",
-}
 
 
 @dataclass(frozen=True, eq=False)
@@ -226,7 +218,7 @@ def rest_sentences(
         parameter = table[name]
         plain = parameter.symbol.rstrip("+-")
         held = parameter.symbol != plain and plain in split.joints.get(parameter.owner, {})
-        words = _WORDS.get(plain, "declared term") if parameter.kind == "drive" else "declared term"
+        words = DRIVE_TERMS[plain].words if parameter.kind == "drive" else "declared term"
         kinds.setdefault(f"difference of {words} between the directions" if held else words, []).append(name)
     return [f"{words}: {', '.join(names)} ({where})" for words, names in kinds.items()]
 

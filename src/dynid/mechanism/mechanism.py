@@ -24,7 +24,6 @@ if TYPE_CHECKING:
 
 
 BASE = "base"
-DRIVE_SYMBOLS = ("Ia", "Fv", "Fs", "Fv+", "Fv-", "Fs+", "Fs-", "Off", "Fr", "Fl", "Fk")
 MODEL_NAMES = ("inverse", "power", "energy", "internal", "wrench")  # own models
 
 

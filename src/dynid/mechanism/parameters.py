@@ -10,20 +10,12 @@ import numpy as np
 
 from dynid.common.arrays import Array, Float
 from dynid.common.errors import InputError, nearest
+from dynid.mechanism.drive_terms import DRIVE_TERMS, JUMPING
 from dynid.mechanism.inertia import SYMBOLS, UNITS
-from dynid.mechanism.mechanism import DRIVE_SYMBOLS, Body, Mechanism, Payload
+from dynid.mechanism.mechanism import Body, Mechanism, Payload
 
-_ANGULAR_UNITS = {"Ia": "kg m^2", "Fv": "N m s/rad", "Fs": "N m", "Off": "N m"}
-_ANGULAR_UNITS |= {"Fr": "N m (s/rad)^0.5", "Fl": "1", "Fk": "N m"}
-_LINEAR_UNITS = {"Ia": "kg", "Fv": "N s/m", "Fs": "N", "Off": "N"}
-_LINEAR_UNITS |= {"Fr": "N (s/m)^0.5", "Fl": "1", "Fk": "N"}
 # rad/s or m/s: initial value of an unknown Stribeck speed (a search sets it).
 STRIBECK_SPEED = 0.1
-# Terms that jump with the sign of a velocity: their equations need that sign.
-JUMPING = ("Fs", "Fs+", "Fs-", "Fv+", "Fv-", "Fl", "Fk")
-# Terms that do not vanish at zero speed: at rest they can take any value up to their size.
-DRY = ("Fs", "Fs+", "Fs-", "Fl", "Fk")
-
 
 # Powers of a length in the units of parameters; forces count as kg m/s^2.
 _LENGTHS = {
@@ -162,11 +154,11 @@ def _inertial(owner: str, parameters: Sequence[str]) -> Iterator[Parameter]:
 
 
 def _drive(mechanism: Mechanism, owner: str) -> Iterator[Parameter]:
-    units = _ANGULAR_UNITS if _turns(mechanism, owner) else _LINEAR_UNITS
+    linear = not _turns(mechanism, owner)
     declared = mechanism.drive.get(owner, ())
-    for symbol in DRIVE_SYMBOLS:
+    for symbol, term in DRIVE_TERMS.items():
         if symbol in declared:
-            yield Parameter(f"{symbol}_{owner}", symbol, owner, units[symbol.rstrip("+-")], "drive")
+            yield Parameter(f"{symbol}_{owner}", symbol, owner, term.units[linear], "drive")
 
 
 def _terms(mechanism: Mechanism, coordinate: str) -> Iterator[Parameter]:
@@ -230,7 +222,7 @@ def jumping_coordinates(mechanism: Mechanism) -> set[str]:
     jumping = {
         coordinate
         for owner, symbols in mechanism.drive.items()
-        if set(symbols) & set(JUMPING)
+        if not set(symbols).isdisjoint(JUMPING)
         for coordinate in _driven(mechanism, owner)
     }
     jumping |= {term.joint for term in mechanism.terms if term.expression.jumps}

@@ -9,7 +9,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 
 from dynid.common.expression import FRICTION, parse
-from dynid.mechanism.mechanism import DRIVE_SYMBOLS, Mechanism, Term
+from dynid.mechanism.drive_terms import DRIVE_SYMBOLS
+from dynid.mechanism.mechanism import Mechanism, Term
 from dynid.mechanism.parameters import speed_map
 
 

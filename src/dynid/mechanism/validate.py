@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from dynid.common.errors import InputError, nearest
-from dynid.mechanism.mechanism import BASE, DRIVE_SYMBOLS
+from dynid.mechanism.drive_terms import DRIVE_SYMBOLS
+from dynid.mechanism.mechanism import BASE
 
 if TYPE_CHECKING:
     from dynid.mechanism.mechanism import Mechanism

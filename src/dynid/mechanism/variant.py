@@ -7,9 +7,10 @@ from dataclasses import replace
 
 from dynid.common.errors import DynidError, InputError, nearest
 from dynid.mechanism.cable import cable_coordinates, without_cables
+from dynid.mechanism.drive_terms import DRIVE_SYMBOLS
 from dynid.mechanism.joint import Loop
 from dynid.mechanism.measured_pose import virtual_joints, without_poses
-from dynid.mechanism.mechanism import BASE, DRIVE_SYMBOLS, Mechanism
+from dynid.mechanism.mechanism import BASE, Mechanism
 
 
 def variant(

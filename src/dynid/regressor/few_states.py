@@ -8,7 +8,7 @@ times faster. A test compares both.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -16,25 +16,11 @@ import numpy as np
 
 from dynid.common.arrays import Array, Float
 from dynid.kinematics.tree import PRISMATIC, REVOLUTE, SPHERICAL, Tree, tree_of
+from dynid.mechanism.drive_terms import DRIVE_TERMS
 from dynid.mechanism.inertia import SYMBOLS
 from dynid.mechanism.mechanism import Mechanism
 from dynid.mechanism.parameters import STRIBECK_SPEED, Parameter, source_index, speed_map
 from dynid.regressor.wrench import body_kernel, skew
-
-# Effort of a drive term of value one: of speed v, acceleration a, load and Stribeck speed s.
-_COLUMNS: dict[str, Callable[[Array, Array, Array, float], Array]] = {
-    "Ia": lambda v, a, load, s: a,
-    "Fv": lambda v, a, load, s: v,
-    "Fs": lambda v, a, load, s: np.sign(v),
-    "Fv+": lambda v, a, load, s: np.maximum(v, 0.0),
-    "Fv-": lambda v, a, load, s: np.minimum(v, 0.0),
-    "Fs+": lambda v, a, load, s: np.maximum(np.sign(v), 0.0),
-    "Fs-": lambda v, a, load, s: np.minimum(np.sign(v), 0.0),
-    "Off": lambda v, a, load, s: np.ones_like(v),
-    "Fr": lambda v, a, load, s: np.sign(v) * np.sqrt(np.abs(v)),
-    "Fl": lambda v, a, load, s: np.sign(v) * load,
-    "Fk": lambda v, a, load, s: np.sign(v) * np.exp(-((v / s) ** 2)),
-}
 
 
 @dataclass(frozen=True, eq=False)
@@ -116,7 +102,7 @@ def drive_column(
         load: To which load-dependent friction is proportional, in [N m] or [N].
         scale: Stribeck speed; None: `STRIBECK_SPEED`.
     """
-    return np.asarray(_COLUMNS[symbol](speed, acceleration, load, scale or STRIBECK_SPEED))
+    return np.asarray(DRIVE_TERMS[symbol].column(speed, acceleration, load, scale or STRIBECK_SPEED))
 
 
 def term_rows(

@@ -14,8 +14,9 @@ import numpy as np
 
 from dynid.common.arrays import Array, Float, Inexact, Int
 from dynid.kinematics.tree import Tree, tree_of
+from dynid.mechanism.drive_terms import DRIVE_SYMBOLS
 from dynid.mechanism.inertia import SYMBOLS
-from dynid.mechanism.mechanism import DRIVE_SYMBOLS, Mechanism, Term
+from dynid.mechanism.mechanism import Mechanism, Term
 from dynid.mechanism.parameters import STRIBECK_SPEED, Parameter
 
 ABSENT = -1

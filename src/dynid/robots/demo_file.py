@@ -23,8 +23,9 @@ from dynid.common.arrays import Array, Float
 from dynid.common.entry import Entry, root_entry
 from dynid.common.errors import InputError, nearest
 from dynid.common.strict_yaml import read_yaml
+from dynid.mechanism.drive_terms import DRIVE_SYMBOLS
 from dynid.mechanism.inertia import SYMBOLS, from_centre_of_mass, is_physical
-from dynid.mechanism.mechanism import DRIVE_SYMBOLS, Mechanism
+from dynid.mechanism.mechanism import Mechanism
 from dynid.mechanism.parameters import parameter_table
 from dynid.mechanism.robot_file.scope import Scope
 

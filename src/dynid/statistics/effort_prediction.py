@@ -19,8 +19,9 @@ from dynid.common.batched import pinv
 from dynid.common.errors import InputError
 from dynid.kinematics.coordinates import States
 from dynid.kinematics.tension import driven_freedoms, motor_jacobian, tension_directions
+from dynid.mechanism.drive_terms import DRY
 from dynid.mechanism.mechanism import Mechanism
-from dynid.mechanism.parameters import DRY, Parameter, load_map, source_index, speed_map
+from dynid.mechanism.parameters import Parameter, load_map, source_index, speed_map
 from dynid.motion.motion import Motion
 from dynid.projection.load import loading
 from dynid.regressor.layout import Batch

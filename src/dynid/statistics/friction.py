@@ -11,10 +11,10 @@ from typing import Any
 import numpy as np
 
 from dynid.common.arrays import Array, Float
+from dynid.mechanism.drive_terms import RESISTING
 from dynid.regressor.few_states import drive_column
 from dynid.statistics.estimate import Estimate
 
-RESISTING = ("Fv", "Fs", "Fv+", "Fv-", "Fs+", "Fs-", "Off", "Fr", "Fk")
 _GRID = 81  # points of a curve
 
 

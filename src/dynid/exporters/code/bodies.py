@@ -343,7 +343,7 @@ def _column(graph: Graph, symbol: str, rate: Node, accel: Node, speed: float) ->
     if symbol == "Fk":
         share = rate / speed
         return side * graph.call("exp", -(share * share))
-    both = rate if symbol.startswith("Fv") else side
+    both = {"Fv+": rate, "Fv-": rate, "Fs+": side, "Fs-": side}[symbol]
     size = graph.call("abs", both)
     return 0.5 * (both + size if symbol.endswith("+") else both - size)
 

@@ -9,6 +9,7 @@ import numpy as np
 
 from dynid.common.arrays import Array, Float
 from dynid.estimator.history import History
+from dynid.mechanism.drive_terms import DRIVE_TERMS
 from dynid.report.intervals import interval_figure
 from dynid.report.numbers import sigma_text, unit_text, value_text
 from dynid.report.page import Section, render
@@ -31,11 +32,7 @@ _SYMBOLS = (
     ({"M"}, "M: mass"),
     ({"MX", "MY", "MZ"}, "MX, MY, MZ: mass times centre of mass"),
     ({"XX", "XY", "XZ", "YY", "YZ", "ZZ"}, "XX to ZZ: inertia about the origin of the body frame"),
-    ({"Ia"}, "Ia: rotor inertia"),
-    ({"Fv"}, "Fv: viscous friction"),
-    ({"Fs"}, "Fs: Coulomb friction"),
-    ({"Fr", "Fl", "Fk"}, "Fr, Fl, Fk: square-root, load-dependent and Stribeck friction"),
-    ({"Off"}, "Off: offset"),
+    *(({symbol}, f"{symbol}: {term.words}") for symbol, term in DRIVE_TERMS.items() if symbol.isalpha()),
 )
 
 Entry = Mapping[str, Any]

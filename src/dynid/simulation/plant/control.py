@@ -20,8 +20,8 @@ from dynid.common.errors import InputError
 from dynid.dynamics.freedoms import Freedoms
 from dynid.kinematics.sensors import sensors_of
 from dynid.kinematics.tension import driven_freedoms
+from dynid.mechanism.drive_terms import JUMPING
 from dynid.mechanism.mechanism import Mechanism
-from dynid.mechanism.parameters import JUMPING
 from dynid.simulation.plant.controller_sensors import Sight, driven_coordinates
 from dynid.simulation.plant.drives import BodyModel, Drives, body_model
 from dynid.simulation.plant.layout import DELAY, NOW, PERIOD, Control, Driving, Linkage, Memory

@@ -21,8 +21,9 @@ from dynid.dynamics.forward import SINGULAR, ForwardDynamics
 from dynid.dynamics.freedoms import ClosedFreedoms, Freedoms, freedoms_of
 from dynid.excitation.series import Trajectory
 from dynid.kinematics.assembly import assembly_of
+from dynid.mechanism.drive_terms import DRIVE_SYMBOLS
 from dynid.mechanism.inertia import SYMBOLS
-from dynid.mechanism.mechanism import DRIVE_SYMBOLS, Mechanism
+from dynid.mechanism.mechanism import Mechanism
 from dynid.mechanism.parameters import parameter_table
 from dynid.regressor.regressor import energy_row
 from dynid.simulation.plant.control import Controller, followed

@@ -16,8 +16,8 @@ from dynid.common.errors import InputError
 from dynid.excitation.efforts import closed_efforts, strain_along
 from dynid.excitation.series import Trajectory
 from dynid.kinematics.coordinates import coordinate_map
+from dynid.mechanism.drive_terms import DRY
 from dynid.mechanism.mechanism import Mechanism
-from dynid.mechanism.parameters import DRY
 from dynid.simulation.prescribed import closed_motion, inverse_efforts, parameter_vector, tree_tension
 
 _LEAST_RATE = 250.0  # Hz: the motion is known at these times and smooth between them
