@@ -13,6 +13,7 @@ import pytest
 from dynid.checks import CHECKS
 from dynid.checks.check import Finished, run_checks
 from dynid.common.errors import InputError
+from dynid.common.notices import Notice
 from dynid.excitation.random_motion import random_motion
 from dynid.experiment.experiment import Experiment
 from dynid.fit import fit_task
@@ -26,9 +27,12 @@ from dynid.robots.demo_file import demo_file, read_demo
 from dynid.simulation.prescribed import simulate_log
 from dynid.statistics.estimate import ResidualTest
 from dynid.unknown import Task
+from dynid.validation import causes
 from dynid.validation.branches import other_poses
 from dynid.validation.closure_causes import closure_cause
 from dynid.validation.dimensions import best_size, dimension_units, doubted
+from dynid.validation.hypotheses import Hypothesis
+from dynid.validation.ranking import with_evidence
 
 
 def simulated(robot: str, seed: int = 1, rate: float = 250.0, seconds: float = 4.0, noise: float = 1.0):
@@ -135,6 +139,36 @@ def test_a_large_zero_is_searched_beyond_its_linear_size(fivebar) -> None:
     (best,) = best_size(mechanism, (log,), zero, tried)
     # The likelihood here is a parabola: only rounding is left.
     assert best.likely == pytest.approx(1.0, abs=1e-9)
+
+
+def fitted(fivebar, code: str, **figures) -> Hypothesis:
+    mechanism, log = fivebar
+    remark = Notice(code, code)
+    return Hypothesis(remark, mechanism, (log,), code, **figures)
+
+
+def test_a_correction_without_a_free_size_is_not_weaker_than_a_searched_one(fivebar) -> None:
+    """A zero of 18 degrees nearly imitates a position that counts the other way, with one value more."""
+    sign = fitted(fivebar, "position-order", likely=110.0, dependence=1.8)
+    zero = fitted(fivebar, "zero-offset", likely=106.0, dependence=1.5, added=1)
+    first, second = with_evidence([sign, zero], ())
+    assert first.evidence > second.evidence
+    # Both with the noise of the more likely one: l + log(pi l) / 2 of a tail of one degree of freedom.
+    ratio = 106.0 / 1.8
+    assert second.evidence == pytest.approx(
+        ratio + 0.5 * np.log(np.pi * ratio), abs=0.02
+    )  # 1 / (2 l) of the series
+
+
+def test_a_flagged_size_at_which_no_loop_closes_is_withdrawn(fivebar) -> None:
+    estimate = identified(*fivebar)
+    flagged = ResidualTest("dimension", "l1", 0.4, "m or rad", (0.3, 0.5), 1e-6, True)
+    other = replace(flagged, test="zero", about="motor1")
+    notices = (Notice("dimension-off", ""), Notice("zero-offset", ""))
+    doubtful = replace(estimate, residual_tests=(flagged, other), warnings=notices)
+    left = causes._without(doubtful, [flagged])
+    assert [note.code for note in left.warnings] == ["zero-offset"]
+    assert [test.warned for test in left.residual_tests] == [False, True]
 
 
 def is_one_millimetre(correction: str, dimension: str) -> None:

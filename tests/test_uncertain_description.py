@@ -255,6 +255,11 @@ def test_an_unknown_zero_is_found_with_the_parameters(arm: Mechanism, tmp_path: 
     write_results(estimate, tmp_path / "out")
     again = load_robot(tmp_path / "out" / "robot.corrected.yaml")
     assert again.zeros["joint_1"] == zero.value
+    lines = (tmp_path / "out" / "robot.corrected.yaml.diff").read_text().splitlines()
+    assert lines[:2] == ["--- arm.yaml", "+++ robot.corrected.yaml"]
+    # All other lines of the file stay as they are (but the empty one before the first).
+    changed = [line.split(":")[0] for line in lines[2:] if line[:1] in "+-" and line != "-"]
+    assert changed == ["+zeros", "+  joint_1", "+  joint_2"]
 
 
 def test_a_narrow_prior_that_is_wrong_does_not_shorten_the_steps(arm: Mechanism) -> None:

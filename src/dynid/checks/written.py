@@ -2,32 +2,46 @@
 
 from __future__ import annotations
 
+import difflib
 import io
 import json
+import re
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from dynid.base.system import BaseSystem
 from dynid.mechanism.mechanism import Mechanism
 from dynid.mechanism.robot_file.robot_file import SCHEMA as ROBOT_SCHEMA
-from dynid.statistics.description import Description
+from dynid.statistics.description import Description, Quantity
 
 if TYPE_CHECKING:
+    from ruamel.yaml import YAML
+
     from dynid.fit import Fit
 
 SCHEMA = "dynid.grouping/1"
 GROUPING_FILE, CORRECTED_FILE = "grouping.json", "robot.corrected.yaml"
+DIFFERENCE_FILE = f"{CORRECTED_FILE}.diff"
 _YAML = (".yaml", ".yml")
 
 
 def description_files(fit: Fit) -> dict[str, str]:
-    """`grouping.json`, and `robot.corrected.yaml` where quantities of the description were found."""
+    """`grouping.json`; where quantities of the description were found, the corrected robot and its diff."""
     files = {GROUPING_FILE: grouping_json(fit.data)}
     if fit.description is not None and (fit.description.values or fit.description.gravity_sigma):
         text = corrected_robot(fit.task.mechanism, fit.description)
         if text:
+            file = Path(fit.task.mechanism.file or "")
+            before = file.read_text(encoding="utf-8") if file.suffix.lower() in _YAML else ""
             files[CORRECTED_FILE] = text
+            files[DIFFERENCE_FILE] = difference(before, text, file.name, CORRECTED_FILE)
     return files
+
+
+def difference(before: str, after: str, source: str, name: str) -> str:
+    """The unified difference of two texts, named `source` and `name`."""
+    lines = difflib.unified_diff(before.splitlines(), after.splitlines(), source, name, n=1, lineterm="")
+    return "\n".join([*lines, ""])
 
 
 def grouping_json(data: BaseSystem) -> str:
@@ -60,22 +74,31 @@ def corrected_robot(robot: Mechanism, description: Description) -> str:
     for name, quantity in description.symbols.items():
         if not quantity.found:
             continue
-        entry = {"value": quantity.value, "sigma": quantity.sigma}
         if name in symbols:
-            symbols[name] = entry
+            symbols[name] = _entry(quantity)
         else:
-            document.setdefault("dimensions", {})[name] = entry
+            document.setdefault("dimensions", {})[name] = _entry(quantity)
     for name, quantity in description.zeros.items():
         if quantity.found:
-            document.setdefault("zeros", {})[name] = {"value": quantity.value, "sigma": quantity.sigma}
+            document.setdefault("zeros", {})[name] = _entry(quantity)
     if description.gravity_sigma is not None:
-        document["gravity"] = [float(x) for x in description.gravity]
-    return _written(document)
+        pull = document.setdefault("gravity", [0.0, 0.0, 0.0])
+        for i, x in enumerate(description.gravity):  # in its place: the layout stays
+            pull[i] = float(x)
+    return _written(document, robot)
+
+
+def _entry(quantity: Quantity) -> Any:
+    """`{value: ..., sigma: ...}` on one line."""
+    from ruamel.yaml.comments import CommentedMap
+
+    entry = CommentedMap(value=quantity.value, sigma=quantity.sigma)
+    entry.fa.set_flow_style()
+    return entry
 
 
 def _original(robot: Mechanism) -> Any:
     """The robot file as it is written; of a URDF, MJCF or SDF alone a robot file over it; None: no file."""
-    from ruamel.yaml import YAML
     from ruamel.yaml.comments import CommentedMap
 
     path = Path(robot.file or "")
@@ -83,16 +106,28 @@ def _original(robot: Mechanism) -> Any:
         return None
     if path.suffix.lower() not in _YAML:
         return CommentedMap(schema=ROBOT_SCHEMA, name=robot.name, source=str(path.resolve()))
-    document = YAML().load(path.read_text(encoding="utf-8"))
+    document = _yaml().load(path.read_text(encoding="utf-8"))
     if "source" in document:
         document["source"] = str((path.parent / str(document["source"])).resolve())
     return document
 
 
-def _written(document: Any) -> str:
-    from ruamel.yaml import YAML
-
-    yaml, text = YAML(), io.StringIO()
-    yaml.width = 110
+def _written(document: Any, robot: Mechanism) -> str:
+    """The text of a robot file, lists indented as in the original."""
+    path = Path(robot.file or "")
+    before = path.read_text(encoding="utf-8") if path.suffix.lower() in _YAML else ""
+    item = re.search(r"^( *)- ", before, flags=re.MULTILINE)
+    yaml, text = _yaml(), io.StringIO()
+    offset = len(item[1]) if item else 2
+    yaml.indent(mapping=2, sequence=offset + 2, offset=offset)
     yaml.dump(document, text)
     return text.getvalue()
+
+
+def _yaml() -> YAML:
+    """Reads and writes comments, quotes and long lines as they are."""
+    from ruamel.yaml import YAML
+
+    yaml = YAML()
+    yaml.preserve_quotes, yaml.width = True, 4096
+    return yaml

@@ -11,7 +11,6 @@ What all exporters of models share: values, names of files, header, difference t
 
 from __future__ import annotations
 
-import difflib
 import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -108,12 +107,11 @@ class Described:
 
     def difference(self, source: Path, file: Path) -> Path:
         """Write NAME.ENDING.diff, the unified difference to the source."""
+        from dynid.checks.written import difference
+
         before, after = (path.read_text(encoding="utf-8", errors="replace") for path in (source, file))
-        lines = difflib.unified_diff(
-            before.splitlines(), after.splitlines(), source.name, file.name, n=1, lineterm=""
-        )
         made = file.with_name(f"{file.name}.diff")
-        made.write_text("\n".join([*lines, ""]), encoding="utf-8")
+        made.write_text(difference(before, after, source.name, file.name), encoding="utf-8")
         return made
 
 

@@ -26,6 +26,7 @@ OWN_FILES = (
     "compensation.json",
     "grouping.json",
     "robot.corrected.yaml",
+    "robot.corrected.yaml.diff",
 )
 _NEEDED_SPACE = (
     32 * 2**20

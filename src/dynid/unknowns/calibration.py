@@ -82,9 +82,7 @@ class Calibrated:
             sigma = float(np.sqrt(self.covariance[k, k]))
             if name in TILTS:
                 continue
-            words = (
-                f"{given:.6g} -> {value:.6g} ({1e3 * (value - given):+.3g}e-3, sigma {1e3 * sigma:.2g}e-3)"
-            )
+            words = f"{given:.6g} -> {value:.6g} (change {value - given:.3g}, sigma {sigma:.2g}; m or rad)"
             lines[f"description: {_spoken(name)}"] = words + (
                 "; not determined by these data" if name in self.unseen else ""
             )
@@ -101,7 +99,7 @@ class Calibrated:
         """What these data do not determine, and a search that did not end."""
         remarks = []
         if self.unseen:
-            shown = "; ".join(f"{_spoken(name)}{words}" for name, words in self.unseen.items())
+            shown = "; ".join(dict.fromkeys(f"{_spoken(name)}{words}" for name, words in self.unseen.items()))
             remarks.append(notice("description-unseen", names=shown))
         if not self.converged:
             remarks.append(notice("description-open"))

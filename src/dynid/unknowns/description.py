@@ -144,7 +144,8 @@ class _Counted:
         J, failed = self.slopes(fit)
         added = J @ self.covariance @ J.T
         dof = MANY if self.calibrated is None else self.calibrated.dof
-        words = f"{len(self.names)} quantities of the description as unknowns"
+        count = len(self.names)
+        words = f"{count} {'quantity' if count == 1 else 'quantities'} of the description as unknowns"
         wider = widened(parts, 0.5 * (added + added.T), dof, words)
         return _noticed(wider, _failed(failed))
 

@@ -50,7 +50,14 @@ from dynid.validation.hypotheses import (
     position_signs,
     position_units,
 )
-from dynid.validation.ranking import SIGNIFICANT, among_their_kind, comparison_with, ranked, residual_percent
+from dynid.validation.ranking import (
+    CODES,
+    SIGNIFICANT,
+    comparison_with,
+    ranked,
+    residual_percent,
+    with_evidence,
+)
 
 # A correction that leaves more of the residual than this is not the cause: one more payload, 10 parameters,
 # leaves 0.9 of the residual of a clean log, and a wrong branch of one loop of several about 0.7.
@@ -80,8 +87,10 @@ _SUSPECTS = {
     "friction-speed": "friction that depends on speed",
     "friction-load": "friction that depends on load",
 }
-# What one wrong quantity of the description is called by linear tests; refits decide between these.
+# What one wrong quantity of the description is called by linear tests; refits decide between these, and
+# friction that is left out, which resembles them.
 _OF_DESCRIPTION = frozenset({"gravity-off", "zero-offset", "dimension-off"})
+_DECIDED = _OF_DESCRIPTION | {"friction-missing"}
 _LINEAR = frozenset({*_SUSPECTS, "outlying-run", "burst", "model-misfit"})
 
 
@@ -98,12 +107,17 @@ def with_causes(fit: Fit, estimate: Estimate) -> Estimate:
     if not _testable(fit):
         return estimate
     notices, percent = estimate.warnings, estimate.fit.residual_percent
+    doubts = {note.code for note in notices} & _OF_DESCRIPTION
     trials: list[Hypothesis] = []
+    refuted: list[ResidualTest] = []
     suspicious = not labels and (_suspicious(estimate, notices) or _odd(fit.task.mechanism, notices))
     if suspicious or fit.task.mechanism.is_closed:
-        trials, percent = _trials(fit, estimate, suspicious)
+        trials, percent, refuted = _trials(fit, estimate, suspicious)
+    tests = [test for test in estimate.residual_tests if not any(test is other for other in refuted)]
+    estimate = _without(estimate, refuted)
+    notices = estimate.warnings
     floors = {row.name: row.noise_floor for row in estimate.verdict.joints}
-    explaining = _explaining(trials, floors, {one.code for one in notices} & _OF_DESCRIPTION)
+    explaining = _explaining(trials, floors, doubts)
     named = _named(explaining, percent)
     impossible = any(one.code == "not-physical" and one.severity is Severity.STOP for one in notices)
     if named is None and suspicious and impossible:
@@ -116,7 +130,8 @@ def with_causes(fit: Fit, estimate: Estimate) -> Estimate:
         notices = _with_cause(best, eased(cause) if partial else cause, notices)
     if suspicious and (named is None or not _is_noise(named[0], floors)):
         notices = (*notices, *_misfit(estimate, notices))
-    listed = ranked(trials, percent, estimate.residual_tests, explaining)
+    flagged = {note.code for note in notices if named is None or note.code != named[0].code}
+    listed = ranked(trials, percent, tests, explaining, flagged)
     contradiction = closure_cause(fit, notices)
     if contradiction is not None:
         listed, notices = (contradiction.test, *listed), (*notices, *contradiction.notices)
@@ -186,27 +201,48 @@ def _negative_loads(fit: Fit) -> Iterator[Notice]:
             yield notice("payload-label", "negative", body=body, mass=mass.value)
 
 
-def _trials(fit: Fit, estimate: Estimate, suspicious: bool) -> tuple[list[Hypothesis], float]:
-    """Corrections that were fitted, and the residual as described, in percent."""
+def _trials(
+    fit: Fit, estimate: Estimate, suspicious: bool
+) -> tuple[list[Hypothesis], float, list[ResidualTest]]:
+    """Corrections that were fitted, the residual as described in percent, and tests of impossible ones."""
     plan, mechanism, tests = fit.problem.plans[0], fit.task.mechanism, estimate.residual_tests
     logs = tuple(_part(log, plan) for log in (*fit.task.logs, *fit.task.held_out))
     if not suspicious and not (others := list(branch_hypotheses(mechanism, logs))):
-        return [], estimate.fit.residual_percent
+        return [], estimate.fit.residual_percent, []
     before = _fitted(fit, mechanism, logs)
     if before is None:
-        return [], estimate.fit.residual_percent
+        return [], estimate.fit.residual_percent, []
     tried, percent = _trial(fit, before), residual_percent(before)
     trials: list[Hypothesis] = []
     poor = any(row.error_percent > _POOR for row in estimate.verdict.joints)
     for candidate in _candidates(mechanism, logs, tests, poor) if suspicious else others:
         # Nothing but the cause explains so much; others of its kind are compared with it.
         if _least(trials) < _CERTAINLY and candidate.code != trials[-1].code:
-            return among_their_kind(trials, tests), percent
+            return with_evidence(trials, tests), percent, []
         trials += tried(candidate)
+    refuted: list[ResidualTest] = []
     if suspicious and _least(trials) > _SURELY:
         for test in doubted(mechanism, tests, poor):
-            trials += best_size(mechanism, logs, test, tried)
-    return among_their_kind(trials, tests), percent
+            sizes = best_size(mechanism, logs, test, tried)
+            trials += sizes
+            refuted += [] if sizes else [test]
+    return with_evidence(trials, tests), percent, refuted
+
+
+def _without(estimate: Estimate, refuted: Sequence[ResidualTest]) -> Estimate:
+    """The estimate without suspects at whose size the loops do not close: the positions refute them."""
+    tests = tuple(
+        replace(test, warned=False, note="refuted: the loops do not close with it")
+        if any(test is other for other in refuted)
+        else test
+        for test in estimate.residual_tests
+    )
+    before, after = (
+        {CODES[test.test] for test in every if test.test in CODES and test.warned}
+        for every in (estimate.residual_tests, tests)
+    )
+    warnings = tuple(note for note in estimate.warnings if note.code not in before - after)
+    return replace(estimate, residual_tests=tests, warnings=warnings)
 
 
 def _candidates(
@@ -332,7 +368,7 @@ def _explaining(
     """
 
     def explains(trial: Hypothesis) -> bool:
-        doubted = bool(doubts) and trial.code in _OF_DESCRIPTION
+        doubted = bool(doubts) and trial.code in _DECIDED
         return trial.p < SIGNIFICANT and (doubted or _is_noise(trial, floors))
 
     # Corrections that free the same parameters differ by rounding: the one tried first comes first.

@@ -37,7 +37,9 @@ class Hypothesis:
         rms: Residual of each effort, in its unit.
         percent: 100 |Y - W chi| / |Y|.
         fitted: Values of the correction that were searched for the least residual.
-        likely: Logarithm of the likelihood ratio to the description.
+        likely: Logarithm of the likelihood ratio to the description, for independent rows.
+        dependence: How many rows count as one, from the residuals of this fit.
+        added: Values that it adds to the description: parameters, and sizes that were searched.
         evidence: -log p, where p is the probability of such an improvement if the description is right.
     """
 
@@ -51,6 +53,8 @@ class Hypothesis:
     percent: float = 0.0
     fitted: int = 0
     likely: float = 0.0
+    dependence: float = 1.0
+    added: int = 0
     evidence: float = 0.0
 
     @property

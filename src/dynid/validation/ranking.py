@@ -8,13 +8,15 @@ unknown size in each effort has the logarithm of the likelihood ratio
 c counts the values that a correction adds: parameters, and sizes that were searched. If the description is
 right,
 
-    p = P( chi2_c > 2 l )  for c > 0          p = exp(-l)  for c = 0: a likelihood ratio above k has p < 1/k
+    p = P( chi2_c > 2 l )  for c > 0          p = P( chi2_1 > 2 l ) / 2  for c = 0
 
-and corrections are ranked by their evidence -log p. Of k corrections of one kind (k joints whose zero may be
-off) the best one must be k times as improbable: k p.
+(c = 0: a shift of the rows by d sigma is given, l is normal with mean -d^2/2 and variance d^2, and the bound
+is that of the d with the largest p, d^2 = 2 l). Corrections are ranked by their evidence -log p. Of k
+corrections of one kind (k joints whose zero may be off) the best one must be k times as improbable: k p.
 
-f counts rows that are not independent. With U_c the orthonormalised rows and rho_c the residuals of part c of
-the log (all efforts), r_c^2 their mean square,
+f counts rows that are not independent; it is a property of the noise, so all corrections have that of the one
+with the largest likelihood. With U_c its orthonormalised rows and rho_c the residuals of part c of the log
+(all efforts), r_c^2 their mean square,
 
     f = sum_c |U_c^T rho_c|^2 / sum_c r_c^2 ( |U_c|^2 - |U_c^T U_c|^2 ),     at least 1
 
@@ -23,7 +25,7 @@ the expectation below being that of independent rows, whose noise may differ fro
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import replace
 
 import numpy as np
@@ -45,6 +47,13 @@ _NAMES = {
     "dimension": "dimension {}",
     "gravity": "gravity tilted",
     "mounting": "mounting of the sensor",
+}
+# Their warnings.
+CODES = {
+    "zero": "zero-offset",
+    "dimension": "dimension-off",
+    "gravity": "gravity-off",
+    "mounting": "mounting-off",
 }
 _RANK = 1e-9  # of the largest singular value: less is rounding
 _Place = tuple[str, int, int]
@@ -77,31 +86,39 @@ def comparison_with(before: LinearFit) -> Callable[[Hypothesis, LinearFit], Hypo
         now, then = (sum((x[name] / norm[name]) ** 2 for name in shared) for x in (rms, described))
         left = float(np.sqrt(now / then)) if then > 0.0 else 1.0
         ratios = {name: max(described[name], 1e-300) / max(rms[name], 1e-300) for name in shared}
-        f = _dependence(fit, rms, parts)
-        likely = sum(rows[name] * float(np.log(ratio)) for name, ratio in ratios.items()) / f
-        c = max(fit.data.S.shape[1] - v + hypothesis.fitted, 0)
         return replace(
             hypothesis,
             fit=fit,
             left=left,
             rms=rms,
             percent=percent,
-            likely=likely,
-            evidence=_evidence(likely, c),
+            likely=sum(rows[name] * float(np.log(ratio)) for name, ratio in ratios.items()),
+            dependence=_dependence(fit, rms, parts),
+            added=max(fit.data.S.shape[1] - v + hypothesis.fitted, 0),
         )
 
     return compared
 
 
-def among_their_kind(trials: Sequence[Hypothesis], tests: Sequence[ResidualTest]) -> list[Hypothesis]:
-    """Corrections with less evidence the more there are of their kind, linear tests included."""
+def with_evidence(trials: Sequence[Hypothesis], tests: Sequence[ResidualTest]) -> list[Hypothesis]:
+    """Fitted corrections with their evidence: less of it the more there are of their kind.
+
+    Args:
+        trials: All that were fitted; their noise is that of the most likely one.
+        tests: Linear tests, which are of the same kinds.
+    """
+    if not trials:
+        return []
+    f = max(trials, key=lambda trial: trial.likely).dependence
     counts = {code: sum(trial.code == code for trial in trials) for code in {trial.code for trial in trials}}
-    for test, code in (("zero", "zero-offset"), ("dimension", "dimension-off")):
+    for test, code in CODES.items():
         counts[code] = max(counts.get(code, 0), sum(result.test == test for result in tests))
-    return [
-        replace(trial, evidence=max(trial.evidence - float(np.log(max(counts[trial.code], 1))), 0.0))
-        for trial in trials
-    ]
+
+    def evidence(trial: Hypothesis) -> float:
+        alone = _evidence(trial.likely / f, trial.added)
+        return max(alone - float(np.log(max(counts[trial.code], 1))), 0.0)
+
+    return [replace(trial, evidence=evidence(trial)) for trial in trials]
 
 
 def residual_percent(fit: LinearFit) -> float:
@@ -160,13 +177,12 @@ def _evidence(likely: float, c: int) -> float:
 
     if likely <= 0.0:
         return 0.0
-    if c == 0:
-        return likely
+    given = float(np.log(2.0)) if c == 0 else 0.0
+    c = max(c, 1)
     p = float(chdtrc(c, 2.0 * likely))
     # Where it underflows: the first term of its expansion.
-    return (
-        -float(np.log(p)) if p > 0.0 else likely - (0.5 * c - 1.0) * np.log(likely) + float(gammaln(0.5 * c))
-    )
+    tail = likely - (0.5 * c - 1.0) * np.log(likely) + float(gammaln(0.5 * c))
+    return given + (-float(np.log(p)) if p > 0.0 else tail)
 
 
 def ranked(
@@ -174,6 +190,7 @@ def ranked(
     described: float,
     tests: Sequence[ResidualTest],
     explaining: Sequence[Hypothesis],
+    flagged: Collection[str],
 ) -> tuple[DescriptionTest, ...]:
     """Corrections that the logs need, then the description, then the others by their probability.
 
@@ -182,6 +199,7 @@ def ranked(
         described: Residual of the description, in percent.
         tests: Linear tests of the residuals; those of the description that were not fitted are listed too.
         explaining: Those of the trials that explain the residuals, in this order.
+        flagged: Warnings of linear tests that refits have not replaced.
     """
     best = [DescriptionTest(trial.name, trial.percent, trial.p) for trial in explaining]
     other = [
@@ -197,7 +215,7 @@ def ranked(
         name = _NAMES[test.test].format(test.about)
         if not any(name == _bare(listed.name) for listed in (*best, *other)):
             entry = DescriptionTest(name, described * left, test.p_value)
-            (best if test.warned else other).append(entry)
+            (best if test.warned and CODES[test.test] in flagged else other).append(entry)
     plain = DescriptionTest(AS_DESCRIBED, described, 1.0)
     return (*best, plain, *sorted(other, key=lambda row: row.p))[:_MOST_LISTED]
 

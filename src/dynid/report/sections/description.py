@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -33,7 +32,7 @@ def section(estimate: Estimate) -> Section | None:
         quantities=quantities,
         shares=share_lines(facts, _MOST),
         effects=effect_lines(facts, _MOST),
-        corrected="robot.corrected.yaml" in estimate.files,
+        difference=estimate.files.get("robot.corrected.yaml.diff", ""),
         rows=estimate.hypotheses,
         figures=figures,
     )
@@ -56,11 +55,15 @@ def _figures(estimate: Estimate) -> list[Figure]:
 def share_lines(found: Description, most: int) -> list[str]:
     """`80 % of the variance of M_payload is d3`, the largest shares first."""
     ordered = sorted(found.shares.items(), key=lambda item: -next(iter(item[1].values())))
-    return [f"{_parts(parts)} of the variance of {name}" for name, parts in ordered[:most]]
-
-
-def _parts(shares: Mapping[str, float]) -> str:
-    return ", ".join(f"{spoken(name)} {100.0 * share:.0f} %" for name, share in list(shares.items())[:4])
+    lines = []
+    for name, shares in ordered[:most]:
+        parts: dict[str, float] = {}
+        for key, share in shares.items():  # both rotations of gravity are one quantity in words
+            parts[spoken(key)] = parts.get(spoken(key), 0.0) + share
+        (first, share), *others = list(parts.items())[:4]
+        beside = "".join(f", {100.0 * part:.0f} % {key}" for key, part in others)
+        lines.append(f"{100.0 * share:.0f} % of the variance of {name} is {first}{beside}")
+    return lines
 
 
 def effect_lines(found: Description, most: int) -> list[str]:
