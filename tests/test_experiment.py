@@ -17,7 +17,7 @@ from dynid.experiment.experiment import (
     read_experiment,
 )
 from dynid.experiment.sections import EnergySettings, InternalSettings
-from dynid.motion.wrench_settings import WrenchSettings
+from dynid.motion.settings import WrenchSettings
 from dynid.statistics.essential import EssentialRule
 
 FULL = """\

@@ -11,7 +11,7 @@ from dynid.common import paged, threads
 from dynid.motion import parquet_file
 from dynid.motion.fault_scan import facts, flat_tops, spikes, stuck
 from dynid.motion.logs import log_from_arrays, read_log
-from dynid.motion.steps import position_steps
+from dynid.motion.position_faults import position_steps
 from dynid.simulation.files import write_columns
 
 

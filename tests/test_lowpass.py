@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from scipy import signal
 
-from dynid.motion.butterworth import both_ways, design
+from dynid.motion.filters import both_ways, design
 from dynid.motion.spectrum import welch
 
 

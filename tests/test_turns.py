@@ -18,8 +18,8 @@ from dynid.motion.log import Log
 from dynid.motion.logs import log_from_arrays
 from dynid.motion.motion import Motion
 from dynid.motion.plan import plan_motions
+from dynid.motion.position_faults import position_steps, refuse_steps
 from dynid.motion.settings import FilterSettings, MaskSettings
-from dynid.motion.steps import position_steps, refuse_steps
 from dynid.problem import build_system, prepare
 from dynid.projection.kinematics import ClosedKinematics, kinematics_along
 from dynid.projection.turns import nearest_turns

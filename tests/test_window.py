@@ -7,8 +7,8 @@ import pytest
 
 from dynid.common.errors import InputError
 from dynid.experiment.experiment import Experiment, LogEntry, read_experiment
+from dynid.motion.clean import disjoint
 from dynid.motion.logs import read_log
-from dynid.motion.window import disjoint
 from dynid.pipeline import run_experiment
 from dynid.validation.folds import held_back
 from tests.arms import arm, recording, write_csv

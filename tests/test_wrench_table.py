@@ -22,8 +22,8 @@ from dynid.mechanism.joint import Joint, JointKind
 from dynid.mechanism.load import load_robot
 from dynid.mechanism.mechanism import Body, Mechanism
 from dynid.motion.differentiate import derivatives
+from dynid.motion.settings import WrenchSettings
 from dynid.motion.units import last_figures
-from dynid.motion.wrench_settings import WrenchSettings
 from dynid.pipeline import identify, validate_result
 from dynid.report.json_file import read_result
 from dynid.robots.demo_file import demo_file, read_demo

@@ -28,9 +28,9 @@ from dynid.motion.log import Log
 from dynid.motion.logs import log_from_columns, read_log
 from dynid.motion.motion import Motion
 from dynid.motion.plan import MotionPlan, plan_motions
+from dynid.motion.position_faults import refuse_steps
 from dynid.motion.servo import servo_log
 from dynid.motion.settings import FilterSettings, LogEntry, entry_of
-from dynid.motion.steps import refuse_steps
 from dynid.motion.table import DataFrame
 from dynid.problem_checks import not_logged, refuse_silent
 from dynid.projection.contract import Model, RowSource

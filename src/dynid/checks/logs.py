@@ -8,10 +8,9 @@ import numpy as np
 
 from dynid.common.notices import Notice, eased, notice
 from dynid.mechanism.mechanism import Mechanism
+from dynid.motion.clean import disjoint
 from dynid.motion.log import Log
-from dynid.motion.ranges import WideRange, wide_ranges
-from dynid.motion.steps import position_steps
-from dynid.motion.window import disjoint
+from dynid.motion.position_faults import WideRange, position_steps, wide_ranges
 
 
 def check_logs(logs: Sequence[Log], mechanism: Mechanism) -> tuple[Notice, ...]:

@@ -36,10 +36,10 @@ from dynid.motion.settings import (
     FilterSettings,
     LogEntry,
     MaskSettings,
+    WrenchSettings,
     entry_of,
     named_columns,
 )
-from dynid.motion.wrench_settings import WrenchSettings
 from dynid.statistics.method import EssentialRule, UncertaintySettings
 
 __all__ = [

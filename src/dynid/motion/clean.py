@@ -1,8 +1,15 @@
-"""From a raw record to uniform segments: bad samples, gaps, jitter; everything is counted and reported."""
+"""From a raw record to uniform segments: bad samples, gaps, jitter; everything is counted and reported.
+
+Columns that are late or early, brought to the time of the others: x(t) = logged(t + delay).
+
+Parts of a log that are used: a window of time, without excluded intervals, some of its runs.
+"""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 
@@ -15,13 +22,17 @@ from dynid.motion.clock import (
     METHOD,
     Clock,
     continuous,
+    cubic,
     in_order,
     in_seconds,
     median_step,
     resample,
     understand,
 )
+from dynid.motion.column_words import Slot
 from dynid.motion.faults import signal_faults
+from dynid.motion.log import Log
+from dynid.motion.settings import ColumnMap, LogEntry
 from dynid.motion.spectrum import MOST_SAMPLES, chosen_cutoff
 from dynid.motion.table import Record, any_finite
 
@@ -226,3 +237,146 @@ def _clock_notices(clock: Clock) -> list[Notice]:
     if clock.jitter <= _MOST_JITTER:
         return []
     return [notice("clock-jitter", percent=100 * clock.jitter)]
+
+
+_SHIFTED = ("q", "dq", "ddq", "q_ref", "tau")
+_WHOLE = 1e-6  # of a step: a delay this close to whole samples is whole
+
+
+def aligned(
+    cleaned: Cleaned, known: Sequence[Slot], chosen: Mapping[str, ColumnMap], quaternions: Sequence[int]
+) -> Cleaned:
+    """The recording with its delayed columns interpolated by a cubic spline; samples without a value are cut.
+
+    Args:
+        cleaned: On a uniform clock.
+        known: Every quantity of the robot.
+        chosen: Its columns by key, with their delays.
+        quaternions: Columns of q at which a quaternion begins.
+    """
+    late = [slot for slot in known if slot.key in chosen and chosen[slot.key].delay != 0.0]
+    if not late:
+        return cleaned
+    turned = {start + k for start in quaternions for k in range(4)}
+    for slot in late:
+        if slot.quantity not in _SHIFTED or (slot.quantity != "tau" and slot.index in turned):
+            raise InputError(
+                f"a delay of {slot.label} is not supported",
+                place=f"columns.{slot.key}.delay",
+                remedy="give delays of positions, rates, references and efforts of joints",
+            )
+    delays = {slot: chosen[slot.key].delay for slot in late}
+    segments = _within(cleaned, delays.values())
+    record = cleaned.record
+    signals = {name: getattr(record, name) for name in dict.fromkeys(slot.quantity for slot in late)}
+    signals = {name: x.copy() for name, x in signals.items() if x is not None}
+    for slot, delay in delays.items():
+        for start, stop in cleaned.segments if slot.quantity in signals else ():
+            t, x = record.t[start:stop], signals[slot.quantity][start:stop]
+            at = np.clip(t + delay, t[0], t[-1])
+            x[:, slot.index] = cubic(t, x[:, slot.index, None], at)[:, 0]
+    words = ", ".join(f"{slot.key} {1e3 * delay:.4g} ms" for slot, delay in delays.items())
+    return replace(
+        cleaned,
+        record=replace(record, **signals),
+        segments=segments,
+        valid=_usable(cleaned, segments, {delay / cleaned.dt for delay in delays.values()}),
+        choices={**cleaned.choices, "delays removed": f"{words} (cubic spline)"},
+    )
+
+
+def _within(cleaned: Cleaned, delays: Collection[float]) -> tuple[tuple[int, int], ...]:
+    """Segments without the samples for which a delayed column has no value."""
+    steps = np.array([*delays]) / cleaned.dt
+    first = int(np.ceil(max(0.0, -steps.min()) - _WHOLE))
+    last = int(np.ceil(max(0.0, steps.max()) - _WHOLE))
+    cut = tuple((start + first, stop - last) for start, stop in cleaned.segments)
+    kept = tuple((start, stop) for start, stop in cut if stop - start >= MIN_SEGMENT)
+    if not kept:
+        raise InputError(
+            f"no run is longer than the delays ({1e3 * cleaned.dt * np.abs(steps).max():.4g} ms)",
+            file=cleaned.record.file,
+            place="columns",
+            remedy="give delays in s",
+        )
+    return kept
+
+
+def _usable(cleaned: Cleaned, segments: Sequence[tuple[int, int]], steps: set[float]) -> Bool[Array, "n"]:
+    """Samples that may be used and whose delayed columns are made of such samples."""
+    usable = np.zeros(len(cleaned.valid), dtype=bool)
+    for start, stop in segments:
+        usable[start:stop] = cleaned.valid[start:stop]
+        for step in steps:
+            for shift in {int(np.floor(step + _WHOLE)), int(np.ceil(step - _WHOLE))}:
+                usable[start:stop] &= cleaned.valid[start + shift : stop + shift]
+    return usable
+
+
+def windowed(log: Log, entry: LogEntry) -> Log:
+    """The log with only the samples that its entry asks for; its runs keep their order.
+
+    Args:
+        log: As read from the file.
+        entry: `start`, `stop` and `exclude` in [s] of the log's own time; `runs` numbered from 1.
+    """
+    asked = window_document(entry)
+    if not asked:
+        return log
+    inside = (log.t >= (-np.inf if entry.start is None else entry.start)) & (
+        log.t <= (np.inf if entry.stop is None else entry.stop)
+    )
+    for start, stop in entry.exclude:
+        inside &= (log.t < start) | (log.t > stop)
+    segments = tuple(
+        piece for segment in _chosen_runs(log, entry) for piece in _pieces(segment, inside[slice(*segment)])
+    )
+    if not segments:
+        raise InputError(
+            f"no sample is left: the log lasts from {log.t[0]:g} to {log.t[-1]:g} s",
+            file=log.file,
+            place="logs",
+            remedy="check `from`, `to`, `exclude` and `runs`",
+        )
+    valid = np.zeros(len(log.t), dtype=bool)
+    for start, stop in segments:
+        valid[start:stop] = log.valid[start:stop]
+    return replace(log, segments=segments, valid=valid, window=asked)
+
+
+def window_document(entry: LogEntry) -> dict[str, Any]:
+    """What an entry asks for, as a file gives it; empty: the whole log."""
+    asked: dict[str, Any] = {
+        "from": entry.start,
+        "to": entry.stop,
+        "exclude": [list(span) for span in entry.exclude],
+    }
+    asked["runs"] = None if entry.runs is None else list(entry.runs)
+    return {name: value for name, value in asked.items() if value not in (None, [])}
+
+
+def disjoint(a: Log, b: Log) -> bool:
+    """Whether two parts of one recording have no sample in common."""
+    return all(stop <= first or last <= start for start, stop in a.segments for first, last in b.segments)
+
+
+def _chosen_runs(log: Log, entry: LogEntry) -> tuple[tuple[int, int], ...]:
+    if entry.runs is None:
+        return log.segments
+    count = len(log.segments)
+    for run in entry.runs:
+        if not 1 <= run <= count:
+            raise InputError(
+                f"run {run} does not exist; the log has {count}",
+                file=log.file,
+                place="logs",
+                remedy=f"use numbers from 1 to {count}",
+            )
+    return tuple(log.segments[run - 1] for run in sorted(set(entry.runs)))
+
+
+def _pieces(segment: tuple[int, int], inside: Bool[Array, "n"]) -> list[tuple[int, int]]:
+    """Contiguous ranges of a segment that are inside, at least two samples long."""
+    edges = np.flatnonzero(np.diff(np.concatenate([[False], inside, [False]]).astype(int)))
+    ranges = (edges.reshape(-1, 2) + segment[0]).tolist()
+    return [(start, stop) for start, stop in ranges if stop - start > 1]

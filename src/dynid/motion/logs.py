@@ -20,17 +20,15 @@ from dynid.common.notices import Notice
 from dynid.common.registry import Registry
 from dynid.mechanism.joint import JointKind
 from dynid.mechanism.mechanism import Mechanism
-from dynid.motion.clean import Cleaned, clean
+from dynid.motion.clean import Cleaned, aligned, clean, windowed
 from dynid.motion.columns import Matching, matched, quaternion_starts, slots
 from dynid.motion.csv_dialect import decode, sniff, split
 from dynid.motion.csv_file import content, read_csv
-from dynid.motion.delays import aligned
 from dynid.motion.gather import Gathered, check_order, gather
 from dynid.motion.log import Log
 from dynid.motion.parquet_file import parquet_texts, read_parquet
 from dynid.motion.settings import ColumnMap, DriveSettings, LogEntry
 from dynid.motion.table import DataFrame, Record, Table, table_from_columns
-from dynid.motion.window import windowed
 
 READERS: Registry[Callable[[Path, bool], Table]] = Registry(
     "dynid.readers",
@@ -44,8 +42,8 @@ READERS: Registry[Callable[[Path, bool], Table]] = Registry(
         ".csv.zst": read_csv,
         ".parquet": read_parquet,
         ".pq": read_parquet,
-        ".feather": "dynid.motion.arrow_file:read_arrow",
-        ".arrow": "dynid.motion.arrow_file:read_arrow",
+        ".feather": "dynid.motion.parquet_file:read_arrow",
+        ".arrow": "dynid.motion.parquet_file:read_arrow",
         ".npz": "dynid.motion.array_file:read_npz",
         ".npy": "dynid.motion.array_file:read_npy",
         ".mat": "dynid.motion.mat_file:read_mat",
@@ -56,7 +54,7 @@ READERS: Registry[Callable[[Path, bool], Table]] = Registry(
         ".bag": "dynid.motion.bag_file:read_bag",
         # Folders that are one log, by a file that they contain.
         "/metadata.yaml": "dynid.motion.bag_file:read_rosbag2",
-        "/meta/info.json": "dynid.motion.lerobot_folder:read_lerobot",
+        "/meta/info.json": "dynid.motion.parquet_file:read_lerobot",
     },
     gives=("dynid.motion.table:Table",),
 )

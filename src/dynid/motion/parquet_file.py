@@ -1,16 +1,23 @@
-"""Reader of Parquet files: declared sizes are checked before data are read, checksums while they are read."""
+"""Reader of Parquet files: declared sizes are checked before data are read, checksums while they are read.
+
+Feather and Arrow IPC files are read by the same package.
+
+LeRobot data sets: a folder with meta/info.json and Parquet files, in which signals are lists.
+"""
 
 from __future__ import annotations
 
 import contextlib
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from dynid.common.errors import InputError
-from dynid.motion.reading import check_size, extra, size_of
+from dynid.common.strict_json import read_json
+from dynid.motion.reading import check_size, extra, readable, size_of
 from dynid.motion.table import BlockColumns, Table, check_names, time_name
 
 _NUMBER = 8  # bytes
@@ -210,3 +217,110 @@ def _is_numeric(pa: Any, kind: Any) -> bool:
 
 def _tick(unit: str) -> float:
     return {"s": 1.0, "ms": 1e-3, "us": 1e-6, "ns": 1e-9}[unit]
+
+
+_FILE_MAGIC, _FEATHER_1 = b"ARROW1", b"FEA1"
+
+
+def read_arrow(path: Path, drop_bad_rows: bool = False) -> Table:
+    """Numeric columns of a Feather (version 1 or 2) or Arrow file or stream; nulls become NaN."""
+    with extra("parquet", "Feather", path):
+        import pyarrow as pa
+    with readable("Feather file", path):
+        table, names = _table(path, pa)
+        check_names(names, path)
+        numeric = arrow_columns(pa, table, "Feather")
+    return replace(numeric, skipped=tuple(name for name in names if name not in numeric.columns))
+
+
+def _table(path: Path, pa: Any) -> tuple[Any, list[str]]:
+    """The columns that are used, checked; and the names of all."""
+    with path.open("rb") as stream:
+        start = stream.read(6)
+    if start[:4] == _FEATHER_1:
+        from pyarrow import feather
+
+        table = feather.read_table(path, memory_map=False)
+        table.validate(full=True)
+        return table, list(table.schema.names)
+    opened = pa.ipc.open_file if start == _FILE_MAGIC else pa.ipc.open_stream
+    with pa.OSFile(str(path)) as source:
+        schema = opened(source).schema
+        used = [i for i, field in enumerate(schema) if is_used(pa, field.type)]
+    with pa.OSFile(str(path)) as source:
+        reader = opened(source, options=pa.ipc.IpcReadOptions(included_fields=used, use_threads=False))
+        batches, total = [], 0
+        count = reader.num_record_batches if start == _FILE_MAGIC else None
+        blocks = reader if count is None else (reader.get_batch(i) for i in range(count))
+        for batch in blocks:
+            batch.validate(full=True)
+            total += batch.nbytes
+            check_size(total, size_of(path), path)
+            batches.append(batch)
+        return pa.Table.from_batches(batches, reader.schema), list(schema.names)
+
+
+INFO = "meta/info.json"
+_MOST_FILES = 100_000
+
+
+def read_lerobot(folder: Path, drop_bad_rows: bool = False) -> Table:
+    """All episodes, each its own segment; entries of lists have the names that the data set gives them."""
+    info = read_json(folder / INFO, "download the data set again")
+    features, fps = _described(info, folder)
+    files = sorted((folder / "data").glob("chunk-*/*.parquet"))[:_MOST_FILES]
+    if not files:
+        raise InputError("no data/chunk-*/*.parquet", file=folder, remedy="download the data of the data set")
+    parts = [parquet_columns(file) for file in files]
+    names = list(parts[0])
+    for file, part in zip(files, parts, strict=True):
+        if list(part) != names:
+            raise InputError("other columns than the first file", file=file, remedy="convert it again")
+    columns: dict[str, Any] = {}
+    for name in names:
+        columns |= _expanded(name, [part[name] for part in parts], features.get(name), files)
+    for needed in ("episode_index", "frame_index"):
+        if needed not in columns:
+            raise InputError(
+                f"no column '{needed}'", file=files[0], remedy="check that it is a LeRobot data set"
+            )
+    check_names(list(columns), folder)
+    # Stamps are stored with seven digits, and the frames are numbered.
+    columns = {"t": columns["frame_index"] / fps, "segment": columns["episode_index"], **columns}
+    episodes = len(np.unique(columns["segment"]))
+    choices = {"format": f"LeRobot, {episodes} episodes", "time": f"frame_index at {fps:g} Hz"}
+    return Table(columns, (), choices)
+
+
+def _described(info: Any, folder: Path) -> tuple[dict[str, Any], float]:
+    """Features by name, and frames per second."""
+    features = info.get("features") if isinstance(info, dict) else None
+    fps = info.get("fps") if isinstance(info, dict) else None
+    if not isinstance(features, dict) or not isinstance(fps, int | float) or not 0.0 < fps < 1e6:
+        raise InputError(
+            "no features or fps", file=folder / INFO, remedy="check that it is a LeRobot data set"
+        )
+    return features, float(fps)
+
+
+def _expanded(name: str, parts: list[Any], feature: Any, files: list[Path]) -> dict[str, Any]:
+    """A column, or one per entry of its lists."""
+    widths = {part.shape[1] if part.ndim == 2 else 0 for part in parts}
+    if len(widths) > 1:
+        raise InputError(
+            f"the lists of '{name}' have different lengths", file=files[0], remedy="convert it again"
+        )
+    values = np.concatenate(parts)
+    if values.ndim == 1:
+        return {name: values}
+    labels = _labels(feature.get("names") if isinstance(feature, dict) else None)
+    if len(labels) != values.shape[1] or len(set(labels)) != len(labels):
+        return {f"{name}_{k + 1}": values[:, k] for k in range(values.shape[1])}
+    return {f"{name}/{label}": values[:, k] for k, label in enumerate(labels)}
+
+
+def _labels(names: Any) -> list[str]:
+    """Names of the entries: a list, or a list in a mapping (`{motors: [..]}`)."""
+    if isinstance(names, dict):
+        names = [label for group in names.values() for label in (group if isinstance(group, list) else [])]
+    return [str(label) for label in names] if isinstance(names, list) else []

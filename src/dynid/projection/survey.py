@@ -16,8 +16,7 @@ from dynid.kinematics.assembly import Assembly
 from dynid.kinematics.tree import PRISMATIC, REVOLUTE
 from dynid.motion.log import Log
 from dynid.motion.motion import Motion
-from dynid.motion.ranges import wide_ranges
-from dynid.motion.steps import position_steps
+from dynid.motion.position_faults import position_steps, wide_ranges
 from dynid.projection.dead_points import Span, pass_dead_points
 from dynid.projection.misfit import Misfit, beyond
 

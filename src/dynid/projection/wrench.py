@@ -20,7 +20,7 @@ from dynid.mechanism.mechanism import Mechanism
 from dynid.mechanism.parameters import Parameter
 from dynid.motion.body_table import BodyTable, TableLog
 from dynid.motion.motion import Motion
-from dynid.motion.wrench_settings import BODY, JOINT, PARENT, WrenchSettings
+from dynid.motion.settings import BODY, JOINT, PARENT, WrenchSettings
 from dynid.projection.contract import LogRows, Model
 from dynid.projection.factor import Factor, factor_rows
 from dynid.projection.projection import Directions

@@ -19,7 +19,7 @@ from dynid.mechanism.frame import rotation_of
 from dynid.mechanism.mechanism import Mechanism
 from dynid.motion.body_table import QUANTITIES, SPOKEN, BodyTable
 from dynid.motion.differentiate import POINTS, Derivatives, derivatives
-from dynid.motion.wrench_settings import BODY, PROPER, WrenchSettings
+from dynid.motion.settings import BODY, PROPER, WrenchSettings
 from dynid.projection.wrench_points import centres_of_mass
 
 _COARSE = 0.01  # difference from a shorter formula above which a derivative gives a warning

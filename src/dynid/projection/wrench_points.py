@@ -13,7 +13,7 @@ from dynid.common.errors import InputError
 from dynid.mechanism.joint import Joint, JointKind
 from dynid.mechanism.mechanism import Mechanism
 from dynid.motion.body_table import BodyTable
-from dynid.motion.wrench_settings import BODY, COM, WORLD, WrenchSettings
+from dynid.motion.settings import BODY, COM, WORLD, WrenchSettings
 
 if TYPE_CHECKING:
     from dynid.projection.wrench_motion import TableMotion

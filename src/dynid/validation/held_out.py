@@ -17,9 +17,9 @@ from dynid.conditioning.lowpass import RowFilter
 from dynid.experiment.experiment import Experiment, FilterSettings
 from dynid.experiment.provenance import VALIDATED, unloaded_logs
 from dynid.mechanism.mechanism import Mechanism
+from dynid.motion.clean import disjoint
 from dynid.motion.log import Log
 from dynid.motion.plan import MotionPlan
-from dynid.motion.window import disjoint
 from dynid.prediction.result_values import refuse_unloaded, saved, standard_values, with_result_gains
 from dynid.problem import LogSource, Problem, as_logs, prepare
 from dynid.projection.contract import RowSource

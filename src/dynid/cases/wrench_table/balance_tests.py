@@ -11,7 +11,7 @@ from dynid.cases.wrench_table.readings import balance_residual
 from dynid.common.arrays import Array, Float
 from dynid.common.errors import InputError
 from dynid.common.notices import Notice, notice
-from dynid.motion.wrench_settings import BODY, PARENT
+from dynid.motion.settings import BODY, PARENT
 from dynid.projection.wrench import WrenchRows
 from dynid.statistics.estimate import ResidualTest
 from dynid.statistics.uncertainty import student_t95

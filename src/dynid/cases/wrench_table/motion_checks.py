@@ -18,7 +18,7 @@ from dynid.mechanism.joint import Joint, JointKind
 from dynid.mechanism.mechanism import BASE
 from dynid.motion.body_table import SPOKEN
 from dynid.motion.differentiate import Derivatives, derivatives
-from dynid.motion.wrench_settings import KINEMATIC
+from dynid.motion.settings import KINEMATIC
 from dynid.projection.wrench import WrenchRows
 
 _HELD = (JointKind.REVOLUTE, JointKind.UNIVERSAL, JointKind.SPHERICAL, JointKind.FIXED)

@@ -18,10 +18,9 @@ from dynid.motion.column_words import Slot
 from dynid.motion.columns import match
 from dynid.motion.gather import si_values
 from dynid.motion.logs import digest, read_table, text_column
-from dynid.motion.settings import ColumnMap, LogEntry
+from dynid.motion.settings import ColumnMap, LogEntry, WrenchSettings
 from dynid.motion.table import Table
 from dynid.motion.units import factor, last_figures
-from dynid.motion.wrench_settings import WrenchSettings
 
 _NEEDED = ("force", "moment")
 # Of a quaternion's length from 1: printing with few figures stays far below, other columns far above.

@@ -16,7 +16,7 @@ import numpy as np
 from dynid.common.arrays import Array, Float
 from dynid.common.errors import InputError
 from dynid.motion.body_table import BodyTable
-from dynid.motion.wrench_settings import BODY, COM, JOINT, KINEMATIC, POINTS, PROPER, WORLD, WrenchSettings
+from dynid.motion.settings import BODY, COM, JOINT, KINEMATIC, POINTS, PROPER, WORLD, WrenchSettings
 from dynid.projection.wrench import WrenchRows
 from dynid.projection.wrench_points import levers
 

@@ -11,7 +11,7 @@ from dynid.experiment.experiment import Experiment, MaskSettings
 from dynid.mechanism.mechanism import Body, Mechanism
 from dynid.motion.body_table import TableLog
 from dynid.motion.log import Log
-from dynid.motion.wrench_settings import WrenchSettings
+from dynid.motion.settings import WrenchSettings
 from dynid.projection.wrench import children
 
 PRINCIPAL = ("XX", "YY", "ZZ", "M")
