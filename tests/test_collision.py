@@ -16,7 +16,7 @@ from dynid.excitation.plan import make_plan
 from dynid.excitation.settings import ExciteSettings
 from dynid.mechanism.frame import Frame, rpy_matrix
 from dynid.mechanism.load import load_robot
-from dynid.mechanism.shapes import along_axis, around_box
+from dynid.mechanism.urdf_file import along_axis, around_box
 
 QUICK = {"starts": 1, "hops": 0, "period": 4.0}
 # Two links that swing in the vertical plane x z above a floor; the shoulder is at a height of 0.6 m.

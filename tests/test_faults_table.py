@@ -10,8 +10,7 @@ import pytest
 
 from dynid.common.errors import InputError
 from dynid.experiment.experiment import Experiment
-from dynid.mechanism.load import load_robot
-from dynid.mechanism.xacro_file import expanding
+from dynid.mechanism.load import expanding, load_robot
 from dynid.motion.logs import log_from_columns
 from dynid.problem import prepare
 from tests.arms import arm, recording

@@ -18,11 +18,10 @@ from dynid.cases.force_sensor.robot import with_force_sensor
 from dynid.common.entry import plain_entry
 from dynid.common.errors import InputError
 from dynid.experiment.experiment import Experiment, experiment_from, read_experiment
-from dynid.mechanism.force_sensor import COMPONENTS, ForceSensor, turn
+from dynid.mechanism.force_sensor import COMPONENTS, ForceSensor, read_force_sensor, sensor_document, turn
 from dynid.mechanism.frame import Frame, identity_frame, rpy_matrix
 from dynid.mechanism.load import load_robot
 from dynid.mechanism.mechanism import Payload
-from dynid.mechanism.robot_file.force_sensor import read_force_sensor, sensor_document
 from dynid.motion.logs import log_from_arrays
 from dynid.pipeline import identify, identify_logs, prepare, run_experiment, validate_result
 from dynid.report.output import write_results

@@ -13,7 +13,7 @@ from dynid.cases.free_motion.reference_mass import referred_values
 from dynid.common.errors import InputError
 from dynid.experiment.experiment import Experiment
 from dynid.fit import fit_task
-from dynid.kinematics.cable_states import cable_shapes
+from dynid.kinematics.locked_motion import cable_shapes
 from dynid.mechanism.load import load_robot
 from dynid.motion.logs import log_from_arrays
 from dynid.pipeline import identify_logs

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from dynid.exporters import export
     from dynid.info import describe
     from dynid.kinematics.assembly import assembly_of
-    from dynid.kinematics.cable_states import cable_jacobian, cable_shapes
+    from dynid.kinematics.locked_motion import cable_jacobian, cable_shapes
     from dynid.mechanism.cable import locked
     from dynid.mechanism.load import load_robot
     from dynid.mechanism.mechanism import Mechanism
@@ -151,8 +151,8 @@ _HOME = {
     "base_system": "dynid.base.system",
     "build_system": "dynid.problem",
     "built_in_experiment": "dynid.simulation.demo",
-    "cable_jacobian": "dynid.kinematics.cable_states",
-    "cable_shapes": "dynid.kinematics.cable_states",
+    "cable_jacobian": "dynid.kinematics.locked_motion",
+    "cable_shapes": "dynid.kinematics.locked_motion",
     "check": "dynid.doctor.examine",
     "compare_experiment": "dynid.validation.compare",
     "compare_friction": "dynid.validation.compare",

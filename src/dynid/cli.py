@@ -35,7 +35,7 @@ from dynid.commands.warm import warm
 from dynid.common import limits
 from dynid.common.errors import DynidError, InputError, NoResultError
 from dynid.common.interrupts import interruptible
-from dynid.mechanism.xacro_file import expanding_as_written
+from dynid.mechanism.load import expanding_as_written
 from dynid.report.terminal import printable
 
 if TYPE_CHECKING:

@@ -18,8 +18,7 @@ from dynid.conditioning.stream import grouped, run_begins, stream
 from dynid.experiment.experiment import Experiment, LogEntry
 from dynid.mechanism.mechanism import Mechanism
 from dynid.mechanism.parameters import Parameter, known_columns, owners_of, parameter_table, with_known
-from dynid.mechanism.plugin_friction import own_symbols, with_friction
-from dynid.mechanism.variant import variant
+from dynid.mechanism.variant import own_symbols, variant, with_friction
 from dynid.motion.log import Log
 from dynid.motion.motion import Motion
 from dynid.motion.plan import MotionPlan

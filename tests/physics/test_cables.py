@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 from dynid.dynamics.forward import ForwardDynamics, named_values
 from dynid.dynamics.freedoms import ClosedFreedoms, position_rates
 from dynid.kinematics.assembly import assembly_of
-from dynid.kinematics.cable_states import cable_jacobian, cable_shapes
 from dynid.kinematics.closure import Closure, moved
+from dynid.kinematics.locked_motion import cable_jacobian, cable_shapes
 from dynid.kinematics.tree import body_motion, tree_of
 from dynid.mechanism.cable import Cable, Swivel, cable_joint, driven_cables, locked, swivel_joint
 from dynid.mechanism.joint import JointKind

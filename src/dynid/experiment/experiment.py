@@ -23,12 +23,11 @@ from dynid.experiment.sections import (
     UnknownDescription,
     UnloadedModel,
 )
-from dynid.mechanism.force_sensor import ForceSensor
+from dynid.mechanism.force_sensor import ForceSensor, read_force_sensor, sensor_document
 from dynid.mechanism.load import reference
 from dynid.mechanism.mechanism import Mechanism, Payload, model_names
-from dynid.mechanism.plugin_friction import drive_names
 from dynid.mechanism.robot_file.bodies import payload_document, read_payload
-from dynid.mechanism.robot_file.force_sensor import read_force_sensor, sensor_document
+from dynid.mechanism.variant import drive_names
 from dynid.motion.servo import PdSettings
 from dynid.motion.settings import (
     ColumnMap,

@@ -18,16 +18,16 @@ from dynid.mechanism.joint import FIXED_BY, Joint, JointKind, Loop
 from dynid.mechanism.mechanism import Body, Coupling
 from dynid.mechanism.parts import GRAVITY, Parts, coordinate_clash, resolve_couplings
 from dynid.mechanism.robot_file.scope import Scope
-from dynid.mechanism.sdf_frames import (
+from dynid.mechanism.sdf_tree import (
     WORLD,
     SdfFrames,
+    SdfModel,
     clean,
     flag,
     number_in,
     read_pose,
     vector_in,
 )
-from dynid.mechanism.sdf_tree import SdfModel
 from dynid.mechanism.urdf_file import absent_notices, excluded_notice, inertial_fault
 from dynid.mechanism.xml_elements import Element
 

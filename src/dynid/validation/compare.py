@@ -23,7 +23,7 @@ from dynid.experiment.experiment import Experiment, experiment_from
 from dynid.fit import Fit, fit_task
 from dynid.mechanism.load import load_robot
 from dynid.mechanism.mechanism import Mechanism
-from dynid.mechanism.plugin_friction import drive_names
+from dynid.mechanism.variant import drive_names
 from dynid.motion.log import Log
 from dynid.motion.plan import MotionPlan
 from dynid.problem import LogSource, Progress, as_asked, as_logs

@@ -1,8 +1,11 @@
-"""Locked cable lengths along a log: lengths from the poses, and whether the cables were locked."""
+"""Locked cable lengths along a log: lengths from the poses, and whether the cables were locked.
+
+A pose with given measured coordinates, from many starts: where homotopy from one pose is not reliable.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import TYPE_CHECKING
@@ -10,12 +13,13 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from dynid.common.arrays import Array, Float, Int
+from dynid.common.batched import svd
 from dynid.common.errors import InputError
 from dynid.common.notices import Notice, notice
-from dynid.kinematics.assembly import assembly_of
-from dynid.kinematics.cable_states import singular_cables
-from dynid.kinematics.nearest_pose import nearest_pose
-from dynid.kinematics.sensors import sensors_of
+from dynid.kinematics.assembly import Assembly, assembly_of
+from dynid.kinematics.closure import moved
+from dynid.kinematics.locked_motion import singular_cables
+from dynid.kinematics.sensors import Sensors, sensors_of
 from dynid.mechanism.cable import driven_cables
 from dynid.mechanism.mechanism import Mechanism
 from dynid.motion.log import Log
@@ -23,6 +27,7 @@ from dynid.regressor.regressor import energy_row
 
 if TYPE_CHECKING:
     from dynid.problem import Problem
+
 
 _MEAN_OF = 100  # poses of a run whose mean length is the locked one
 _MOST = 2000  # poses of a run at which lengths are computed
@@ -195,3 +200,78 @@ def _potential(mechanism: Mechanism, q: Float[Array, "n q"]) -> Float[Array, "n"
             chi[i, 6:9] = [body.prior.get(symbol, 0.0) for symbol in ("MX", "MY", "MZ")]
             chi[i, 9] = body.prior.get("M", 1.0)
     return energy_row(mechanism, q, np.zeros((len(q), len(mechanism.coordinates)))) @ chi.ravel()
+
+
+_STARTS = 48
+_SEED = 20210823
+_ROUNDS = 60
+_REACH = 0.4  # rad or m: tilts and heights tried around the start pose
+_MOST_STEP = 0.3
+_CLOSED = 1e-9
+_DAMPING = 1e-3
+
+
+def nearest_pose(
+    assembly: Assembly,
+    sensors: Sensors,
+    wanted: Float[Array, "w"],
+    height: Callable[[Float[Array, "n q"]], Float[Array, "n"]],
+    starts: int = _STARTS,
+) -> Float[Array, "q"]:
+    """The pose with the measured coordinates; of several, the one with the lowest potential energy.
+
+    Levenberg-Marquardt along the closure, all starts at once: near singular
+    coordinates it takes small steps where Newton steps would jump to another branch.
+
+    Args:
+        assembly: With the closure; the measured coordinates must determine the pose.
+        sensors: What is measured.
+        wanted: Their positions, shape (w,).
+        height: Potential energy of poses, up to a factor.
+        starts: Poses to begin with.
+
+    Returns:
+        Positions of all joints, shape (n_q,); where no pose matches, the nearest one found.
+    """
+    rng = np.random.default_rng(_SEED)
+    origin = np.repeat(assembly.start[None], starts, axis=0)
+    N = assembly.tangent(assembly.closure.values(origin[:1]).A)
+    spread = _REACH * rng.normal(size=(starts, N.shape[2]))
+    spread[0] = 0.0
+    q = assembly.close(moved(assembly.mechanism, origin, spread @ N[0].T), iterations=6)
+    many = np.repeat(np.asarray(wanted, float)[None], starts, axis=0)
+    damping = np.full(starts, _DAMPING)
+    miss = sensors.miss(q, many)
+    for _ in range(_ROUNDS):
+        N = assembly.tangent(assembly.closure.values(q).A)
+        tried = _step(assembly, sensors, q, N, miss, damping)
+        left = sensors.miss(tried, many)
+        better = np.linalg.norm(left, axis=1) < np.linalg.norm(miss, axis=1)
+        q, miss = np.where(better[:, None], tried, q), np.where(better[:, None], left, miss)
+        damping = np.clip(np.where(better, damping * 0.2, damping * 5.0), 1e-15, 1e3)
+        if np.all(np.abs(miss).max(axis=1) < 1e-13):
+            break
+    size = np.nan_to_num(np.abs(miss).max(axis=1), nan=np.inf)
+    good = np.flatnonzero(size < _CLOSED)
+    if not len(good):
+        return np.asarray(q[int(np.argmin(size))])
+    return np.asarray(q[good[int(np.argmin(height(q[good])))]])
+
+
+def _step(
+    assembly: Assembly,
+    sensors: Sensors,
+    q: Float[Array, "n q"],
+    N: Float[Array, "n v d"],
+    miss: Float[Array, "n m"],
+    damping: Float[Array, "n"],
+) -> Float[Array, "n q"]:
+    """One damped step of every start, then back onto the closure."""
+    M = N[:, sensors.velocity]
+    U, s, Vt = svd(M, full_matrices=False)
+    gain = s / (s**2 + damping[:, None])
+    x = np.einsum("nkd,nk,nmk,nm->nd", Vt, gain, U, miss, optimize=True)
+    step = np.einsum("nvd,nd->nv", N, x)
+    size = np.linalg.norm(step, axis=1, keepdims=True)
+    step = step * np.minimum(1.0, _MOST_STEP / np.maximum(size, 1e-300))
+    return assembly.close(moved(assembly.mechanism, q, step), iterations=4)

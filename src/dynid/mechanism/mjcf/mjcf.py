@@ -16,16 +16,14 @@ from dynid.common.notices import Notice, notice
 from dynid.common.strict_yaml import BYTE_LIMIT, PathLike
 from dynid.mechanism.inertia import SYMBOLS, in_parent_frame, pack
 from dynid.mechanism.mechanism import Body, Capsule, Mechanism
-from dynid.mechanism.mjcf.actuator import read_actuators
-from dynid.mechanism.mjcf.equality import read_equalities
+from dynid.mechanism.mjcf.equality import read_actuators, read_equalities
 from dynid.mechanism.mjcf.file import entries, sections
 from dynid.mechanism.mjcf.joint import Placer, Tree, read_limits, read_tree, spring_damper
 from dynid.mechanism.mjcf.pose import read_pose
 from dynid.mechanism.mjcf.tree import WORLD, MjcfBody, MjcfModel, Placed, read_mjcf
 from dynid.mechanism.parts import GRAVITY, Parts, coordinate_clash, mechanism_of
 from dynid.mechanism.robot_file.scope import Scope
-from dynid.mechanism.shapes import joined, mjcf_capsule
-from dynid.mechanism.urdf_file import absent_notices, excluded_notice, inertial_fault
+from dynid.mechanism.urdf_file import absent_notices, excluded_notice, inertial_fault, joined, mjcf_capsule
 from dynid.mechanism.urdf_tree import LINK_LIMIT
 from dynid.mechanism.xml_elements import Element
 

@@ -1,9 +1,17 @@
-"""Reader of the robot file (`dynid.robot/1`), alone or over a URDF, MJCF, SDF or .par; and of these alone."""
+"""Reader of the robot file (`dynid.robot/1`), alone or over a URDF, MJCF, SDF or .par; and of these alone.
+
+Quantities of a robot file with a standard deviation: symbols, named dimensions, joint zeros.
+
+symbols: {d3: {value: 0.28, sigma: 0.001}}
+dimensions: {x_elbow_joint: {value: -0.4253, sigma: 0.0005}, "z_*": {sigma: 0.001}}
+zeros: {motor1: {value: 0.002, sigma: 0.005}, motor2: -0.001}
+"""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import replace
+from fnmatch import fnmatchcase
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -13,9 +21,9 @@ import numpy as np
 from dynid.common.entry import Entry, root_entry
 from dynid.common.errors import nearest
 from dynid.common.strict_yaml import BYTE_LIMIT, PathLike, read_yaml
+from dynid.mechanism.description import ZERO, with_zeros
 from dynid.mechanism.mechanism import Actuator, Body, Capsule, Mechanism, model_names
 from dynid.mechanism.parts import Parts, default_measured, mechanism_of, source_actuators, source_drive
-from dynid.mechanism.plugin_friction import own_symbols, with_friction
 from dynid.mechanism.robot_file.bodies import read_bodies, read_capsules, read_joints, read_payloads
 from dynid.mechanism.robot_file.loops import (
     add_cables,
@@ -40,9 +48,9 @@ from dynid.mechanism.robot_file.sections import (
     read_terms,
     read_ties,
 )
-from dynid.mechanism.robot_file.uncertain import given_dimensions, read_uncertain, read_zeros
 from dynid.mechanism.urdf_file import urdf_parts
 from dynid.mechanism.urdf_tree import LINK_LIMIT, UrdfModel, urdf_model
+from dynid.mechanism.variant import own_symbols, with_friction
 from dynid.mechanism.xml_elements import read_elements
 
 if TYPE_CHECKING:
@@ -318,3 +326,66 @@ def load_source(file: PathLike) -> Mechanism:
     """The mechanism of a URDF, MJCF, SDF or .par file alone."""
     source = read_source(file)
     return replace(build_source(source, {}), sources=source_files(source))
+
+
+_WILD = "*?["
+
+
+def given_dimensions(entry: Entry, scope: Scope) -> dict[str, float]:
+    """Values of `dimensions:`, which replace those of the description below."""
+    sizes = {}
+    for name, item in entry.mapping().items():
+        value = _fields(item).get("value") if item.is_mapping else item
+        if value is None:
+            continue
+        if any(sign in name for sign in _WILD):
+            raise item.error(f"'{name}' stands for several dimensions", "give values by full name")
+        sizes[name] = scope.number(value)
+    return sizes
+
+
+def read_zeros(entry: Entry, scope: Scope, robot: Mechanism) -> Mechanism:
+    """The robot with the joint zeros of `zeros:`."""
+    zeros = {}
+    for name, item in entry.mapping().items():
+        if name not in robot.measured_positions:
+            raise item.error(
+                f"'{name}' is not a measured joint" + nearest(name, robot.measured_positions),
+                "zeros are those of sensors: name a measured joint",
+            )
+        value = _fields(item).get("value") if item.is_mapping else item
+        zeros[name] = 0.0 if value is None else scope.number(value)
+    return with_zeros(robot, zeros)
+
+
+def read_uncertain(fields: Mapping[str, Entry], scope: Scope) -> dict[str, float]:
+    """Standard deviations of symbols, dimensions and zeros, by name, in [m] or [rad]."""
+    sigmas: dict[str, float] = {}
+    for name, item in fields["symbols"].mapping().items() if "symbols" in fields else ():
+        if item.is_mapping and "sigma" in item.mapping():
+            sigmas[name] = _sigma(item.mapping()["sigma"], scope)
+    for pattern, item in fields["dimensions"].mapping().items() if "dimensions" in fields else ():
+        matched = [name for name in scope.geometry if fnmatchcase(name, pattern)]
+        if not matched:
+            raise item.error(
+                f"no dimension '{pattern}'" + nearest(pattern, scope.geometry),
+                "dimensions are symbols and bare lengths other than zero: "
+                + (", ".join(list(scope.geometry)[:12]) or "there is none"),
+            )
+        if item.is_mapping and "sigma" in _fields(item):
+            sigmas |= dict.fromkeys(matched, _sigma(_fields(item)["sigma"], scope))
+    for name, item in fields["zeros"].mapping().items() if "zeros" in fields else ():
+        if item.is_mapping and "sigma" in _fields(item):
+            sigmas[f"{ZERO}{name}"] = _sigma(_fields(item)["sigma"], scope)
+    return sigmas
+
+
+def _fields(entry: Entry) -> dict[str, Entry]:
+    return entry.fields(("value", "sigma"))
+
+
+def _sigma(entry: Entry, scope: Scope) -> float:
+    sigma = scope.number(entry)
+    if sigma <= 0.0:
+        raise entry.error(f"sigma {sigma:g} is not positive", "give a standard deviation in m or rad")
+    return sigma

@@ -13,8 +13,8 @@ from dynid.mechanism.joint import Joint, JointKind
 from dynid.mechanism.mechanism import Actuator, Coupling, Mechanism, Term, Tie
 from dynid.mechanism.parameters import parameter_table
 from dynid.mechanism.parts import Parts, resolve_couplings
-from dynid.mechanism.plugin_friction import drive_names
 from dynid.mechanism.robot_file.scope import Scope
+from dynid.mechanism.variant import drive_names
 
 _LIMIT_KEYS = ("q", "dq", "ddq", "jerk", "tau")
 _BODY_KEYS = ("x", "y", "z")
