@@ -129,8 +129,10 @@ def test_a_large_zero_is_searched_beyond_its_linear_size(fivebar) -> None:
     """Five degrees leave ten times the noise: linear tests are weak there, and see a part of the size."""
     mechanism, log = fivebar
     zero = ResidualTest("zero", "motor2", -0.02, "rad", (-0.04, 0.0), 0.02, False)
-    assert doubted(mechanism, [zero], poor=False) == []
-    assert doubted(mechanism, [zero], poor=True) == [zero]
+    assert doubted(mechanism, log.position_names, [zero], poor=False) == []
+    first, *untested = doubted(mechanism, log.position_names, [zero], poor=True)
+    assert first == zero
+    assert [test.about for test in untested] == ["motor1"]
 
     def tried(hypothesis):
         size = float(np.mean(hypothesis.logs[0].q[:, 1] - log.q[:, 1]))
@@ -239,6 +241,36 @@ def test_other_branches_close_with_the_same_measured_joints(fivebar) -> None:
     measured = [mechanism.positions.index(name) for name in log.position_names]
     np.testing.assert_allclose(others[0][measured], log.q[0], atol=1e-9)
     assert np.abs(others[0] - here).max() > 0.1
+
+
+def test_a_platform_on_the_other_side_of_its_legs_is_found_before_twisted_ones() -> None:
+    mechanism = load_robot("delta")
+    q = np.tile([0.1, 0.2, 0.3], (20, 1))
+    log = log_from_arrays(mechanism, 0.01 * np.arange(20), q, np.zeros((20, 3)))
+    here, others = other_poses(assembly_of(mechanism), log)
+    height, attitude = mechanism.positions.index("pose_z"), slice(-4, None)
+    assert here[height] < -0.4
+    assert others[0][height] > 0.4
+    np.testing.assert_allclose(others[0][attitude], here[attitude], atol=1e-6)
+
+
+def test_a_zero_without_a_linear_test_is_searched_both_ways(fivebar) -> None:
+    mechanism, log = fivebar
+    doubt = ResidualTest("zero", "motor2", 0.02, "rad", None, 1e-4, False)
+    *_, zero = doubted(mechanism, log.position_names, [doubt], poor=False)
+    assert zero.about == "motor1"
+    sizes: list[float] = []
+
+    def tried(hypothesis):
+        sizes.append(float(np.mean(hypothesis.logs[0].q[:, 0] - log.q[:, 0])))
+        return [replace(hypothesis, likely=100.0 * (1.0 - (sizes[-1] / 0.09 + 1.0) ** 2))]
+
+    (best,) = best_size(mechanism, (log,), zero, tried)
+    assert np.mean(best.logs[0].q[:, 0] - log.q[:, 0]) == pytest.approx(-0.09, abs=1e-9)
+    sizes.clear()
+    # What the parameters absorb is tried once.
+    best_size(mechanism, (log,), zero, lambda hypothesis: [*tried(hypothesis)[:0], hypothesis])
+    assert len(sizes) == 1
 
 
 def test_the_distance_from_dead_points_is_a_signal(clean) -> None:

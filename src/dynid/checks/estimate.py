@@ -1,21 +1,40 @@
-"""Can the estimate be right? Unexplained efforts, signs, weak parameters, logs used twice."""
+"""Can the estimate be right? Unexplained efforts, signs, weak parameters, logs used twice.
+
+Parameters are weak if another motion could not be predicted with them. The other motion has the
+poses of the logs, with the velocities and accelerations of other times, different ones for every joint: same
+ranges, other combinations. With C the covariance of the parameters, the error of effort j along it is
+
+    e_j = sqrt( trace(W_j C W_j^T) ) / |W_j chi|
+
+A pair of parameters whose sum is known counts by what their difference does there, however large each sigma.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
 
 import numpy as np
 
 from dynid.checks.check import Finished
 from dynid.checks.scale import effort_shares
+from dynid.common.arrays import Array, Float
+from dynid.common.errors import InputError
 from dynid.common.notices import Notice, notice
+from dynid.fit import Fit
 from dynid.mechanism.drive_terms import POSITIVE
-from dynid.statistics.estimate import Fit, ParameterEstimate, Validation
+from dynid.motion.log import Log
+from dynid.motion.motion import Motion
+from dynid.problem import row_groups
+from dynid.statistics.estimate import Fit as Agreement
+from dynid.statistics.estimate import ParameterEstimate, Validation
 
 _WIDER = 1.6  # times an interval of 95 %: 3.1 sigma, one of a thousand parameters that are zero
 _POSITIVE = (*POSITIVE, "M")
 _WEAK_PERCENT = 100.0
 _RELEVANT = 0.05  # of the rms of an effort: as much as a good prediction may be wrong
+_MOST_NAMED = 6
+_SAMPLES = 2000  # of every log, along another motion: enough for the size of its efforts
 _SMALL = 0.05  # of what an entry of a body could be: known as well as a value to 5 %
 
 
@@ -32,8 +51,77 @@ def negative(finished: Finished) -> Iterable[Notice]:
 def weak(finished: Finished) -> Iterable[Notice]:
     """Parameters that the data hardly determine."""
     fit = finished.fit
-    shares = effort_shares(fit.data.system)
-    return _weak(fit.parts.parameters, shares, fit.experiment.estimator == "consistent")
+    other = other_motion(fit)
+    if other is not None and max(other[0].values(), default=0.0) <= _RELEVANT:
+        return
+    names = _unsure(fit.parts.parameters, effort_shares(fit.data.system) if other is None else other[1])
+    if not names:
+        return
+    shown = ", ".join(names[:_MOST_NAMED])
+    shown += f" and {len(names) - _MOST_NAMED} more" if len(names) > _MOST_NAMED else ""
+    variant = ("consistent",) if fit.experiment.estimator == "consistent" else ()
+    yield notice("weak-parameters", *variant, names=shown)
+
+
+def other_motion(fit: Fit) -> tuple[dict[str, float], dict[str, float]] | None:
+    """Another motion in the ranges of the logs; None where the logs are no motion of joints.
+
+    Returns:
+        Effort -> its error e_j. Parameter -> how much of an effort one unit of it makes there, as of
+        `effort_shares`.
+    """
+    problem = fit.problem
+    if not problem.case.is_series or not all(all(plan.scalar) for plan in problem.plans):
+        return None
+    plans = [replace(plan, velocity="measured") for plan in problem.plans]
+    try:
+        logs = [_other_rates(source.motion) for source in problem.sources]
+        other = problem.on(logs, plans, fit.experiment)
+        if problem.load_parameters is not None:
+            other = other.with_load_parameters(problem.load_parameters)
+        groups = row_groups(other, other.sources)
+    except InputError:  # logs that are too short
+        return None
+    listed = [parameter.sigma is not None for parameter in fit.parts.parameters]
+    S, spread = fit.data.S[:, listed], fit.parts.covariance
+    squares: dict[str, Float[Array, "p2"]] = {}
+    for group in groups:
+        W = group.factor(len(S)).W
+        rows = W @ S
+        wrong = np.einsum("ij,jk,ik->", rows, spread, rows)
+        sums = np.array([np.sum((W @ fit.chi) ** 2), wrong, *np.sum(rows**2, axis=0)])
+        squares[group.name] = squares.get(group.name, np.zeros(len(sums))) + sums
+    ratios = {name: np.sqrt(sums[1:] / sums[0]) for name, sums in squares.items() if sums[0] > 0.0}
+    names = (parameter.name for parameter in fit.parts.parameters if parameter.sigma is not None)
+    shares = np.max([ratio[1:] for ratio in ratios.values()], axis=0, initial=0.0)
+    errors = {name: float(ratio[0]) for name, ratio in ratios.items()}
+    return errors, dict(zip(names, shares.tolist(), strict=True))
+
+
+def _other_rates(motion: Motion) -> Log:
+    """A log of the same poses; rates of coordinate j of m are those of another time, by j + 1 of m + 1 parts.
+
+    Poses of closed robots cannot be combined freely, but at each of them rates can.
+    """
+    start, stop = max(motion.usable(), key=lambda span: span[1] - span[0], default=(0, 0))
+    q, dq, ddq = motion.states(start, stop)
+    n, m = q.shape
+    rows = (np.arange(n)[:, None] + n * np.arange(1, m + 1) // (m + 1)) % n
+    columns, kept = np.arange(m), slice(0, min(n, _SAMPLES))
+    log = motion.log
+    return replace(
+        log,
+        t=log.t[start:stop][kept],
+        q=q[kept],
+        dq=dq[rows, columns][kept],
+        ddq=ddq[rows, columns][kept],
+        tau=log.tau[start:stop][kept],
+        valid=np.ones(min(n, _SAMPLES), bool),
+        segments=((0, min(n, _SAMPLES)),),
+        origins={},
+        q_ref=None,
+        servo=None,
+    )
 
 
 def reused(finished: Finished) -> Iterable[Notice]:
@@ -43,7 +131,7 @@ def reused(finished: Finished) -> Iterable[Notice]:
         yield notice("validation-not-independent", names=", ".join(names))
 
 
-def unexplained(fit: Fit, validation: Sequence[Validation]) -> Iterable[Notice]:
+def unexplained(fit: Agreement, validation: Sequence[Validation]) -> Iterable[Notice]:
     """A fit that leaves half of the efforts unexplained, if no validation log is predicted better."""
     unseen = [record for record in validation if record.independent]
     if not fit.poor or any(record.residual_percent < fit.residual_percent / 2.0 for record in unseen):
@@ -72,30 +160,20 @@ def _negative(parameters: Iterable[ParameterEstimate]) -> Iterable[Notice]:
         yield notice("negative-parameter", shown=shown)
 
 
-def _weak(
-    parameters: Sequence[ParameterEstimate], shares: Mapping[str, float], consistent: bool
-) -> Iterable[Notice]:
-    """Parameters whose uncertainty is a relevant part of an effort: another motion would be predicted poorly.
+def _unsure(parameters: Sequence[ParameterEstimate], shares: Mapping[str, float]) -> list[str]:
+    """Parameters whose uncertainty, taken alone, is a relevant part of an effort.
 
     A parameter that is zero within a narrow interval is well known.
     """
     sizes = _sizes(parameters)
-    weak = [
-        estimate
+    return [
+        estimate.name
         for estimate in parameters
         if estimate.sigma_rel_percent is not None
         and estimate.sigma_rel_percent > _WEAK_PERCENT
         and (estimate.sigma or 0.0) > _SMALL * sizes.get(estimate.name, 0.0)
         and (estimate.sigma or 0.0) * shares.get(estimate.name, np.inf) > _RELEVANT
     ]
-    if weak:
-        names = ", ".join(estimate.name for estimate in weak[:6]) + (
-            f" and {len(weak) - 6} more" if len(weak) > 6 else ""
-        )
-        if consistent:
-            yield notice("weak-parameters", "consistent", names=names)
-        else:
-            yield notice("weak-parameters", names=names)
 
 
 def _sizes(parameters: Sequence[ParameterEstimate]) -> dict[str, float]:

@@ -7,6 +7,7 @@ from dataclasses import replace
 
 import numpy as np
 
+from dynid.checks.scale import reach as span
 from dynid.common.arrays import Array, Float
 from dynid.common.errors import DynidError
 from dynid.common.notices import notice
@@ -25,7 +26,6 @@ _DRAWS = 160
 _ITERATIONS = 40
 _CLOSED = 1e-9  # m or rad
 _AGREES = 0.02  # m or rad: redundant sensors may contradict a pose by so much
-_REACH = 0.3  # m: random displacement of slides
 _APART = 0.05  # rad or m: joints that differ by more are named
 _APART_METRES = 1e-3
 MOST = 6
@@ -89,23 +89,32 @@ def _others(mechanism: Mechanism, log: Log) -> list[tuple[Float[Array, "q"], lis
 
 
 def other_poses(assembly: Assembly, log: Log) -> tuple[Float[Array, "q"], list[Float[Array, "q"]]]:
-    """The pose at the first sample, and others with the same measured coordinates, the nearest first.
+    """The pose at the first sample, and others with the same measured coordinates.
 
     Newton from random values of the joints that are not measured: few branches of a robot are missed, but
-    none is certain to be found.
+    none is certain to be found. Those in which the fewest coordinates differ come first, then the nearest: a
+    platform on the other side of its legs comes before those that are twisted between them.
     """
     mechanism = assembly.mechanism
     sensors = sensors_of(mechanism, log.position_names)
     wanted = np.repeat(log.q[log.segments[0][0]][None], _DRAWS, axis=0)
     current = assembly.follow(wanted[:1], sensors)
     rng = np.random.default_rng(_SEED)
+    size = span(mechanism)
     slides = [member.kind in (JointKind.PRISMATIC, JointKind.FREE) for member in mechanism.joints]
     reach = [
-        _REACH if slide and not joint.is_angle(name) else np.pi
+        size if slide and not joint.is_angle(name) else np.pi
         for joint, slide in zip(mechanism.joints, slides, strict=True)
         for name in joint.coordinates
     ]
     step = rng.uniform(-1.0, 1.0, (_DRAWS, len(reach))) * np.array(reach)
+    # Random attitudes seldom lead back to the present one: half of the draws displace platforms only.
+    attitude = [
+        joint.kind is JointKind.FREE and joint.is_angle(name)
+        for joint in mechanism.joints
+        for name in joint.coordinates
+    ]
+    step[::2, attitude] = 0.0
     step[:, sensors.velocity] = 0.0
     poses = assembly.close(
         moved(mechanism, np.repeat(current, _DRAWS, axis=0), step), wanted, sensors, _ITERATIONS
@@ -120,7 +129,9 @@ def other_poses(assembly: Assembly, log: Log) -> tuple[Float[Array, "q"], list[F
         known = np.array([current[0], *distinct])
         if not same_pose(assembly.closure, known, np.repeat(pose[None], len(known), axis=0)).any():
             distinct.append(pose)
-    distinct.sort(key=lambda pose: float(np.abs(pose - current[0]).max()))
+    away = [np.abs(pose - current[0]) for pose in distinct]
+    order = sorted(range(len(away)), key=lambda k: (np.count_nonzero(away[k] > _APART), away[k].max()))
+    distinct = [distinct[k] for k in order]
     return current[0], _elsewhere(assembly, current[0], distinct)[:MOST]
 
 

@@ -91,6 +91,7 @@ _SUSPECTS = {
 # friction that is left out, which resembles them.
 _OF_DESCRIPTION = frozenset({"gravity-off", "zero-offset", "dimension-off"})
 _DECIDED = _OF_DESCRIPTION | {"friction-missing"}
+_SEARCHED = ("zero-offset", "dimension-off")  # by `best_size`, where a linear test doubts them
 _LINEAR = frozenset({*_SUSPECTS, "outlying-run", "burst", "model-misfit"})
 
 
@@ -130,6 +131,9 @@ def with_causes(fit: Fit, estimate: Estimate) -> Estimate:
         notices = _with_cause(best, eased(cause) if partial else cause, notices)
     if suspicious and (named is None or not _is_noise(named[0], floors)):
         notices = (*notices, *_misfit(estimate, notices))
+        # Linear tests see a zero or a dimension in any misfit; their fits did not confirm it.
+        if named is None and any(note.code == "model-misfit" for note in notices):
+            notices = tuple(note for note in notices if note.code not in _SEARCHED)
     flagged = {note.code for note in notices if named is None or note.code != named[0].code}
     listed = ranked(trials, percent, tests, explaining, flagged)
     contradiction = closure_cause(fit, notices)
@@ -222,7 +226,7 @@ def _trials(
         trials += tried(candidate)
     refuted: list[ResidualTest] = []
     if suspicious and _least(trials) > _SURELY:
-        for test in doubted(mechanism, tests, poor):
+        for test in doubted(mechanism, logs[0].position_names, tests, poor):
             sizes = best_size(mechanism, logs, test, tried)
             trials += sizes
             refuted += [] if sizes else [test]
@@ -355,6 +359,22 @@ def _is_noise(trial: Hypothesis, floors: Mapping[str, float]) -> bool:
     )
 
 
+def _matters(trial: Hypothesis, floors: Mapping[str, float]) -> bool:
+    """Whether a correction explains most of what is beyond noise in some effort, if anything is.
+
+    Where a model misses something else (elasticity, friction), many corrections help a little, significantly.
+    """
+    beyond = {
+        name: before**2 - floors.get(name, 0.0) ** 2
+        for name, before in trial.rms_described.items()
+        if before > _NOISE * floors.get(name, 0.0)
+    }
+    return not beyond or any(
+        trial.rms_described[name] ** 2 - trial.rms.get(name, np.inf) ** 2 > _EXPLAINS * excess
+        for name, excess in beyond.items()
+    )
+
+
 def _explaining(
     trials: Sequence[Hypothesis], floors: Mapping[str, float], doubts: Collection[str]
 ) -> list[Hypothesis]:
@@ -369,7 +389,7 @@ def _explaining(
 
     def explains(trial: Hypothesis) -> bool:
         doubted = bool(doubts) and trial.code in _DECIDED
-        return trial.p < SIGNIFICANT and (doubted or _is_noise(trial, floors))
+        return trial.p < SIGNIFICANT and ((doubted and _matters(trial, floors)) or _is_noise(trial, floors))
 
     # Corrections that free the same parameters differ by rounding: the one tried first comes first.
     return sorted((trial for trial in trials if explains(trial)), key=lambda trial: -round(trial.evidence, 3))

@@ -18,7 +18,10 @@ _UNITS = (("mm", 1e-3), ("degrees", np.pi / 180.0))
 MOST_SIZES = 10
 # Zeros and dimensions that the linear tests doubt at this level are fitted at their best value.
 _DOUBTED, _MOST_DOUBTED = 1e-2, 5
+_MOST_UNTESTED = 4
+_FIRST_ANGLE, _FIRST_LENGTH = 0.05, 0.01  # rad, m: first step of a zero of which nothing is known
 _LEAST_STEP, _LONGEST = 1e-3, 8.0  # rad or m: first step of a search; times the first step: the last
+_FLAT = 0.01  # of the logarithm of the likelihood: no noise is that small
 _MOST_ZERO, _MOST_SIZE = 0.6, 0.5  # rad or m; of a dimension: what is off by more is another mistake
 
 # Gives a correction its fit; empty where it cannot be fitted.
@@ -60,13 +63,16 @@ def other_size(mechanism: Mechanism, logs: tuple[Log, ...], name: str, value: fl
     return Hypothesis(remark, robot, logs, f"dimension {name} = {value:.4g} (length or angle)", fitted=1)
 
 
-def doubted(mechanism: Mechanism, tests: Sequence[ResidualTest], poor: bool) -> list[ResidualTest]:
-    """Zeros and dimensions that the residuals doubt, those that explain most first.
+def doubted(
+    mechanism: Mechanism, positions: Sequence[str], tests: Sequence[ResidualTest], poor: bool
+) -> list[ResidualTest]:
+    """Zeros and dimensions that the residuals doubt, those that explain most first; then untested zeros.
 
     Dimensions that are too large for SI units have another unit, not another size.
 
     Args:
         mechanism: The description.
+        positions: Names of the measured positions.
         tests: Linear tests of the residuals.
         poor: Whether predictions are poor: then an error is too large for linear tests, and all are doubted.
     """
@@ -77,7 +83,17 @@ def doubted(mechanism: Mechanism, tests: Sequence[ResidualTest], poor: bool) -> 
         if (result.test == "zero" or (result.test == "dimension" and result.about not in large))
         and (poor or result.p_value < _DOUBTED)
     ]
-    return sorted(doubts, key=lambda result: -result.explains)[:_MOST_DOUBTED]
+    doubts = sorted(doubts, key=lambda result: -result.explains)[:_MOST_DOUBTED]
+    tested = {result.about for result in tests if result.test == "zero"}
+    untested = [name for name in positions if name not in tested] if doubts else []
+    return [*doubts, *(_untested(mechanism, name) for name in untested[:_MOST_UNTESTED])]
+
+
+def _untested(mechanism: Mechanism, name: str) -> ResidualTest:
+    """A zero that no linear test can judge: its first order is absorbed, a whole search may still find it."""
+    joint = mechanism.joint_of_coordinate.get(name)
+    unit, step = ("rad", _FIRST_ANGLE) if joint is None or joint.is_angle(name) else ("m", _FIRST_LENGTH)
+    return ResidualTest("zero", name, step, unit, None, 1.0, False)
 
 
 _AtSize = Callable[[float], Hypothesis | None]
@@ -98,7 +114,11 @@ def _at_size(mechanism: Mechanism, logs: tuple[Log, ...], test: ResidualTest) ->
 def best_size(
     mechanism: Mechanism, logs: tuple[Log, ...], test: ResidualTest, tried: Tried
 ) -> list[Hypothesis]:
-    """The most likely size of a correction: the linear one, its doubles, and the top of a parabola."""
+    """The most likely size of a correction: the linear one, its doubles, and the top of a parabola.
+
+    If the first step makes the logs less likely, it was the wrong way. If it changes nothing, the parameters
+    absorb this correction, and no other size needs to be tried.
+    """
     at_size = _at_size(mechanism, logs, test)
     step = float(np.copysign(max(abs(test.value), _LEAST_STEP), test.value))
     trials: list[Hypothesis] = []
@@ -109,7 +129,12 @@ def best_size(
         trials.extend(fitted)
         return fitted[0].likely if fitted else -np.inf
 
-    a, b = likely(step), likely(2.0 * step)
+    a = likely(step)
+    if abs(a) < _FLAT:
+        return trials
+    if np.isfinite(a) and a < 0.0 < (back := likely(-step)):
+        a, step = back, -step
+    b = likely(2.0 * step)
     if not np.isfinite(b):
         a, b, step = likely(0.5 * step), a, 0.5 * step
     if not np.isfinite(a + b):

@@ -34,7 +34,7 @@ class Hypothesis:
         name: The correction in a few words.
         fit: With it; None: not fitted yet.
         left: Part of the residual that remains, every effort alike.
-        rms: Residual of each effort, in its unit.
+        rms, rms_described: Residual of each effort with it and without it, in its unit.
         percent: 100 |Y - W chi| / |Y|.
         fitted: Values of the correction that were searched for the least residual.
         likely: Logarithm of the likelihood ratio to the description, for independent rows.
@@ -50,6 +50,7 @@ class Hypothesis:
     fit: LinearFit | None = None
     left: float = 1.0
     rms: Mapping[str, float] = field(default_factory=dict)
+    rms_described: Mapping[str, float] = field(default_factory=dict)
     percent: float = 0.0
     fitted: int = 0
     likely: float = 0.0

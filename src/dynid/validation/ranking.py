@@ -91,6 +91,7 @@ def comparison_with(before: LinearFit) -> Callable[[Hypothesis, LinearFit], Hypo
             fit=fit,
             left=left,
             rms=rms,
+            rms_described=described,
             percent=percent,
             likely=sum(rows[name] * float(np.log(ratio)) for name, ratio in ratios.items()),
             dependence=_dependence(fit, rms, parts),
