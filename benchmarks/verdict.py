@@ -573,12 +573,7 @@ def fresh_cases(draw: int = 0) -> Iterator[Case]:
         ("effort-order", ORDER, exchanged(1, 2), some("ur5", "panda", others=("puma560", "delta"))),
         ("delay", ("delay",), late(size(0.006, 5e-3, 0.015)), some("puma560", "panda", "palletiser")),
         ("gain", ("gain",), efforts_times(gain, joint(2)), some("ur5", "puma560", "panda")),
-        (
-            "zero",
-            ("zero-offset",),
-            zero(joint(2), size(-0.07, -0.12, -0.06)),
-            some("ur5", "puma560", "panda"),
-        ),
+        ("zero", ("zero-offset",), zero(joint(2), off), some("ur5", "puma560", "panda")),
         ("contact", ("burst",), contact, some("panda", "fivebar", "rrr3", others=("ur5", "scara"))),
         ("no-coulomb", FRICTION, without_drive("Fs"), some("ur5", "scara", "puma560", others=closed[:1])),
         ("other-robot", GEOMETRY, longer("joint_4", size(0.07, 0.05, 0.12)), ("panda",)),
