@@ -4,17 +4,29 @@ from __future__ import annotations
 
 import json
 
+import numpy as np
 import pytest
 
 from dynid.common.errors import InputError
 from dynid.common.strict_json import read_json
 from dynid.experiment.experiment import ColumnMap, experiment_from
-from dynid.experiment.provenance import experiment_of, provenance
+from dynid.experiment.provenance import experiment_of, provenance, repeated
 from dynid.mechanism.load import load_robot
 from dynid.motion.plan import MotionPlan
 from dynid.report.json_file import json_text, plain, read_result, result_document
 from dynid.robots.truth import read_truth
+from tests.arms import recording, write_csv
 from tests.fabricated import estimate
+from tests.workspace import dynid
+
+ARM = """
+schema: dynid.robot/1
+name: arm
+joints:
+  - {name: motor1, kind: revolute, parent: base, child: link1, axis: [0, 0, 1]}
+  - {name: motor2, kind: revolute, parent: link1, child: link2, axis: [0, 0, 1]}
+drive: {"*": [Ia, Fv]}
+"""
 
 
 def _plan() -> MotionPlan:
@@ -227,3 +239,59 @@ def test_damaged_truth_is_refused(tmp_path, parameters, said):
     with pytest.raises(InputError, match=said) as refused:
         read_truth(file)
     assert refused.value.file == str(file)
+
+
+def _written_logs(folder) -> None:
+    """Two logs of the two-joint arm, the second with other names of its positions."""
+    for name, rename in (("first.csv", {}), ("second.csv", {"q_1": "elbow_in", "q_2": "elbow_out"})):
+        columns = recording(seconds=6.0)
+        noise = np.random.default_rng(len(name)).standard_normal(len(columns["t"]))
+        columns["tau_1"] = columns["tau_1"] + 0.05 * noise
+        write_csv(folder / name, {rename.get(key, key): values for key, values in columns.items()})
+
+
+def test_a_result_is_repeated_with_what_was_chosen(tmp_path):
+    _written_logs(tmp_path)
+    (tmp_path / "arm.yaml").write_text(ARM)
+    (tmp_path / "experiment.yaml").write_text(
+        "robot: arm.yaml\nhold_out: 0.2\nlogs:\n  - first.csv\n"
+        "  - {file: second.csv, columns: {q_1: elbow_in, q_2: elbow_out}, from: 0.5}\n"
+    )
+    first, again = tmp_path / "first", tmp_path / "again"
+    dynid("identify", str(tmp_path / "experiment.yaml"), "--out", str(first))
+    shown = dynid("identify", str(first), "--out", str(again)).output
+    assert "parameters are equal" in shown
+    before, after = read_result(first), read_result(again)
+    assert after.parameters == before.parameters
+    assert after.provenance["options"] == before.provenance["options"]
+    second = before.provenance["inputs"][-1]
+    assert second["columns"] == {"q_1": {"name": "elbow_in"}, "q_2": {"name": "elbow_out"}}
+    assert second["from"] == 0.5
+
+
+def test_a_result_whose_log_has_changed_is_not_repeated(tmp_path):
+    _written_logs(tmp_path)
+    (tmp_path / "arm.yaml").write_text(ARM)
+    logs = ["--log", str(tmp_path / "first.csv")]
+    dynid("identify", "--robot", str(tmp_path / "arm.yaml"), *logs, "--out", str(tmp_path / "result"))
+    with (tmp_path / "first.csv").open("a") as text:
+        text.write("7,0,0,0,0\n")
+    refused = dynid("identify", str(tmp_path / "result"))
+    assert refused.exit_code == 2
+    assert "'first.csv' (identify) has changed" in refused.output
+
+
+def test_what_was_searched_is_searched_again(tmp_path):
+    experiment = experiment_from({"robot": "serial6", "drive": ("Fv", "Fs", "Fk")})
+    settled = experiment.changed(stribeck={"J1": 0.2})
+    kept = provenance(load_robot("serial6"), (), (), settled, _plan(), experiment)
+    assert kept["options"]["stribeck"] == {"J1": 0.2}
+    assert kept["searched"] == {"stribeck": None}
+    log = {"file": "a.csv", "sha256": "0", "use": "identify", "payloads": []}
+    assert repeated({**kept, "inputs": [log]}).stribeck == {}
+
+
+def test_logs_given_as_arrays_cannot_be_repeated():
+    arrays = {"file": "log", "sha256": None, "use": "identify", "payloads": []}
+    with pytest.raises(InputError, match="given as arrays"):
+        repeated({"options": {"robot": "serial6"}, "inputs": [arrays]})

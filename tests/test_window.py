@@ -26,7 +26,7 @@ def test_a_window_without_an_interval_leaves_two_runs(file) -> None:
     # Samples on the borders of the window are used, those of the excluded interval are not.
     np.testing.assert_allclose(times, [(1.0, 2.99), (4.01, 7.0)], atol=1e-9)
     assert not part.valid[(whole.t >= 3.0) & (whole.t <= 4.0)].any()
-    assert part.window == {"from": 1.0, "to": 7.0, "exclude": [[3.0, 4.0]]}
+    assert part.entry == {"from": 1.0, "to": 7.0, "exclude": [[3.0, 4.0]]}
     assert not disjoint(whole, part)
     assert disjoint(read_log(LogEntry(file, stop=2.0), arm()), read_log(LogEntry(file, start=2.5), arm()))
 

@@ -168,7 +168,7 @@ def info(
 
 
 @main.command(cls=SeveralLogs, short_help="Identify parameters from logs (main command).")
-@click.argument("experiment", required=False, type=click.Path(dir_okay=False, path_type=Path))
+@click.argument("experiment", required=False, type=click.Path(path_type=Path))
 @click.option(
     "--robot", help="Built-in name, robot file, URDF, MJCF, SDF or .par (instead of an experiment file)."
 )
@@ -224,8 +224,11 @@ def identify(
     out: Path | None,
     full: bool,
 ) -> None:
-    """Identify the parameters of a robot from logs: an experiment file, or --robot and --log."""
-    from dynid.commands.asked import print_columns, with_options
+    """Identify the parameters of a robot from logs: an experiment file, or --robot and --log.
+
+    A result (result.json or its folder) is repeated with its logs and all settings that were chosen.
+    """
+    from dynid.commands.asked import difference, is_result, print_columns, with_options
     from dynid.pipeline import run_experiment
     from dynid.report.output import claimed
     from dynid.report.terminal import ProgressBar
@@ -248,6 +251,8 @@ def identify(
     with claimed(folder_asked) as folder:
         with ProgressBar() as progress, _saving(folder):
             estimate = run_experiment(problem, progress, print_columns)
+        if experiment is not None and is_result(experiment):
+            click.echo(difference(experiment, estimate))
         _finish(estimate, folder, full=full)
 
 
@@ -331,13 +336,14 @@ def _experiment(
     flags: dict[str, Any],
 ) -> Experiment:
     """The experiment from a file or from flags; flags override the file."""
+    from dynid.commands.asked import is_result, repeated_experiment
     from dynid.experiment.experiment import Experiment, LogEntry, read_experiment
 
     chosen = {key: value for key, value in flags.items() if value is not None}
     if file is not None:
         if robot or logs or unseen:
             raise click.UsageError("do not combine an experiment file with --robot, --log or --validate")
-        asked = read_experiment(file)
+        asked = repeated_experiment(file) if is_result(file) else read_experiment(file)
         if chosen.get("estimator") not in (None, asked.estimator):
             chosen["estimator_options"] = {}  # the options in the file belong to another estimator
         return asked.changed(**chosen)

@@ -15,6 +15,7 @@ from typing import Any
 
 from dynid.base.grouping import Symbols
 from dynid.base.structural import grouping_symbols
+from dynid.case import with_defaults
 from dynid.checks import CHECKS
 from dynid.checks.check import Finished, run_checks
 from dynid.checks.description_effects import described, sensitive
@@ -171,7 +172,7 @@ def _identified(
         validation, unseen = predicted()
         judged, refused = judge(fit)
     estimate = replace(
-        _content(fit, checked, {**judged, **(words(task.logs) if tried else {})}, said),
+        _content(fit, task.experiment, checked, {**judged, **(words(task.logs) if tried else {})}, said),
         validation=validation,
         signals=(*signals, *unseen),
         truth=None if truth is None else fit.true_values(truth),
@@ -189,9 +190,20 @@ def _identified(
     return estimate
 
 
-def _content(fit: Fit, checked: Finished, choices: Mapping[str, str], said: Sequence[Notice]) -> Estimate:
-    """All of an estimate that follows from the fit and its checks."""
+def _content(
+    fit: Fit, chosen: Experiment, checked: Finished, choices: Mapping[str, str], said: Sequence[Notice]
+) -> Estimate:
+    """All of an estimate that follows from the fit and its checks.
+
+    Args:
+        fit: With everything that was searched.
+        chosen: The experiment that was fitted, before anything was searched.
+        checked: Answers of the checks.
+        choices: What was decided besides, in words.
+        said: What was noticed before the fit.
+    """
     problem, parts, task = fit.problem, fit.parts, fit.task
+    before = with_defaults(task.mechanism, chosen)
     description = described(fit)
     recorded_as = problem.case.recorded(fit.experiment, problem, fit.chi)
     return Estimate(
@@ -208,7 +220,9 @@ def _content(fit: Fit, checked: Finished, choices: Mapping[str, str], said: Sequ
         correlations=parts.correlations,
         invisible=parts.invisible,
         choices=choices_of(fit, checked.choices, choices),
-        provenance=provenance(task.mechanism, task.logs, task.held_out, recorded_as, problem.plans[0]),
+        provenance=provenance(
+            task.mechanism, task.logs, task.held_out, recorded_as, problem.plans[0], before
+        ),
         standard=problem.case.entries(problem, () if fit.standard is None else fit.standard.entries),
         residual_tests=checked.tests,
         history=recorded(fit.linear, parts.parameters),

@@ -1,4 +1,4 @@
-"""Options of `identify` that describe logs: columns, windows, payloads, known values."""
+"""What `identify` is asked: columns, windows, payloads and known values of logs, or a result to repeat."""
 
 from __future__ import annotations
 
@@ -7,13 +7,17 @@ import re
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
+from dynid.commands.shared import shown
 from dynid.common.errors import InputError
 from dynid.common.strict_number import UNSIGNED, is_number
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from dynid.experiment.experiment import ColumnMap, Experiment
     from dynid.mechanism.mechanism import Mechanism, Payload
     from dynid.motion.log import Log
+    from dynid.statistics.estimate import Estimate
 
 _SIGNED = rf"[+-]?\s*{UNSIGNED}"
 # Brackets with a number are an index and belong to the name. An offset follows a unit, a scale or a blank.
@@ -149,3 +153,39 @@ def _last_body(robot: Mechanism, payload: str) -> str:
             remedy="give it under `payloads:` of the robot file or of the experiment: {NAME: {body: ...}}",
         )
     return ends[0]
+
+
+def is_result(file: Path) -> bool:
+    """Whether this is a result (its folder, or result.json), not an experiment file."""
+    return file.is_dir() or file.suffix == ".json"
+
+
+def difference(result: Path, again: Estimate) -> str:
+    """Whether the parameters of a repetition are those of the result, in words."""
+    from dynid.report.json_file import read_result
+
+    before = {entry.name: entry.value for entry in read_result(result).parameters}
+    now = {entry.name: entry.value for entry in again.parameters}
+    moved = [name for name in {**before, **now} if before.get(name) != now.get(name)]
+    if not moved:
+        return f"repeated: all {len(now)} parameters are equal to those of {shown(result)}"
+    return (
+        f"repeated: {len(moved)} of {len(now)} parameters differ from {shown(result)}: {', '.join(moved[:3])}"
+    )
+
+
+def repeated_experiment(result: Path) -> Experiment:
+    """The experiment of a result; refused where its inputs are not what they were."""
+    from dynid.experiment.provenance import repeated
+    from dynid.report.json_file import read_result
+    from dynid.report.seal import verify as verified
+
+    changed = [text for text in verified(result).differences if text.startswith("input ")]
+    if changed:
+        raise InputError(
+            f"this result cannot be repeated: {'; '.join(changed)}",
+            file=result,
+            remedy="restore these files, or identify with an experiment file",
+        )
+    folder = result if result.is_dir() else result.parent
+    return repeated(read_result(result).provenance, result).changed(name=f"{folder.resolve().name}_again")

@@ -1,4 +1,4 @@
-"""Where a result comes from: inputs by hash, versions, options; and back to the options."""
+"""Where a result comes from: inputs by hash, versions, options; and back to the experiment."""
 
 from __future__ import annotations
 
@@ -11,8 +11,10 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
+from dynid.common.entry import plain_entry
 from dynid.common.errors import InputError
-from dynid.experiment.experiment import Experiment, UnloadedModel, experiment_from
+from dynid.common.settings import keys_of, read
+from dynid.experiment.experiment import Experiment, LogEntry, UnloadedModel, experiment_from
 from dynid.mechanism.load import builtin_robots, reference
 from dynid.mechanism.mechanism import Mechanism
 from dynid.motion.log import Log
@@ -31,8 +33,21 @@ def provenance(
     validate: Sequence[Log],
     experiment: Experiment,
     plan: MotionPlan,
+    asked: Experiment | None = None,
 ) -> dict[str, Any]:
-    """Inputs with their hashes, versions, platform, and the options as they were used."""
+    """Inputs with their hashes, versions, platform, and the options as they were used.
+
+    Args:
+        mechanism: The robot.
+        logs: That it was identified from.
+        validate: That it was validated on.
+        experiment: With everything that was searched.
+        plan: Filter of the first log.
+        asked: The same before anything was searched, for `repeated`; None: nothing was.
+    """
+    options = _options(mechanism, experiment, plan)
+    before = options if asked is None else _options(mechanism, asked, plan)
+    searched = {key: before.get(key) for key in {**options, **before} if options.get(key) != before.get(key)}
     return {
         "inputs": [
             *_robot_input(mechanism),
@@ -44,7 +59,7 @@ def provenance(
                     "use": use,
                     "payloads": list(log.payloads),
                     **_recorded(log),
-                    **log.window,
+                    **log.entry,
                 }
                 for use, group in ((IDENTIFIED, logs), (VALIDATED, validate))
                 for log in group
@@ -55,7 +70,8 @@ def provenance(
             **{package: version(package) for package in _PACKAGES},
         },
         "platform": platform.platform(),
-        "options": _options(mechanism, experiment, plan),
+        "options": options,
+        **({"searched": searched} if searched else {}),
         "seed": None,
     }
 
@@ -120,6 +136,36 @@ def experiment_of(options: Mapping[str, Any], file: object = None) -> Experiment
             place="provenance.options",
             remedy="identify again to write a new result",
         ) from None
+
+
+def repeated(recorded: Mapping[str, Any], file: object = None) -> Experiment:
+    """The experiment that a result was made by, with its logs and all that was chosen.
+
+    Args:
+        recorded: `provenance` of a result, with absolute paths.
+        file: The result, for messages.
+    """
+    options = {**recorded.get("options", {}), **recorded.get("searched", {})}
+    experiment = experiment_of({key: value for key, value in options.items() if value is not None}, file)
+    inputs = [entry for entry in recorded.get("inputs", ()) if entry.get("use") in (IDENTIFIED, VALIDATED)]
+    if not inputs or not all(entry.get("sha256") for entry in inputs):
+        raise InputError(
+            "this result cannot be repeated: its logs were given as arrays, not as files",
+            file=file,
+            remedy="identify again with the arrays",
+        )
+    logs, unseen = (
+        [_entry(given) for given in inputs if given["use"] == use] for use in (IDENTIFIED, VALIDATED)
+    )
+    if experiment.hold_out is not None:  # parts of the logs that are fitted are held out again
+        unseen = [entry for entry in unseen if entry not in logs]
+    return experiment.changed(logs=tuple(logs), validate=tuple(unseen))
+
+
+def _entry(recorded: Mapping[str, Any]) -> LogEntry:
+    """A log as the experiment gave it."""
+    keys = {key: value for key, value in recorded.items() if key in keys_of(LogEntry)}
+    return read(LogEntry, plain_entry({**keys, "payload": list(recorded.get("payloads", ()))}))
 
 
 def _robot_input(mechanism: Mechanism) -> list[dict[str, Any]]:

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
 
 import numpy as np
 
@@ -320,8 +319,7 @@ def windowed(log: Log, entry: LogEntry) -> Log:
         log: As read from the file.
         entry: `start`, `stop` and `exclude` in [s] of the log's own time; `runs` numbered from 1.
     """
-    asked = window_document(entry)
-    if not asked:
+    if not {"from", "to", "exclude", "runs"} & set(entry.tree()):
         return log
     inside = (log.t >= (-np.inf if entry.start is None else entry.start)) & (
         log.t <= (np.inf if entry.stop is None else entry.stop)
@@ -341,18 +339,7 @@ def windowed(log: Log, entry: LogEntry) -> Log:
     valid = np.zeros(len(log.t), dtype=bool)
     for start, stop in segments:
         valid[start:stop] = log.valid[start:stop]
-    return replace(log, segments=segments, valid=valid, window=asked)
-
-
-def window_document(entry: LogEntry) -> dict[str, Any]:
-    """What an entry asks for, as a file gives it; empty: the whole log."""
-    asked: dict[str, Any] = {
-        "from": entry.start,
-        "to": entry.stop,
-        "exclude": [list(span) for span in entry.exclude],
-    }
-    asked["runs"] = None if entry.runs is None else list(entry.runs)
-    return {name: value for name, value in asked.items() if value not in (None, [])}
+    return replace(log, segments=segments, valid=valid)
 
 
 def disjoint(a: Log, b: Log) -> bool:

@@ -52,7 +52,8 @@ class Log:
         choices: What the reader decided, in words.
         origins: Positions of all joints of the robot at some samples, each of shape (n_q,), where they are
             known: the loops are tracked from there to the later samples.
-        window: Which part of the file this is, as the experiment gives it; empty: the whole.
+        entry: What the experiment says about this log beyond its payloads: columns, and the part that is
+            used (`from`, `to`, `exclude`, `runs`).
         q_ref: Reference (commanded) positions, shape (n, m), as `q`; None where the log has none.
         servo: What efforts follow from if the log has none of its own; None: they were logged.
     """
@@ -76,7 +77,7 @@ class Log:
     mapping: Mapping[str, str] = field(default_factory=dict)
     choices: Mapping[str, str] = field(default_factory=dict)
     q_ref: Float[Array, "n m"] | None = None
-    window: Mapping[str, object] = field(default_factory=dict)
+    entry: Mapping[str, object] = field(default_factory=dict)
     origins: Mapping[int, Float[Array, "p"]] = field(default_factory=dict)
     guesses: tuple[Guess, ...] = ()
     servo: Servo | None = None

@@ -98,7 +98,10 @@ def read_log(
         table, mechanism, {**(columns or {}), **mapped}, path, angles, cutoff, need_effort, choose, drives
     )
     log = replace(log, name=name_of(path), file=str(path), sha256=digest(path), payloads=payloads)
-    return windowed(log, entry) if isinstance(entry, LogEntry) else log
+    if not isinstance(entry, LogEntry):
+        return log
+    asked = {key: value for key, value in entry.tree().items() if key not in ("file", "payload")}
+    return windowed(replace(log, entry=asked), entry)
 
 
 def log_from_columns(
