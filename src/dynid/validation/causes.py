@@ -15,7 +15,7 @@ Logs that are fitted to the noise contradict nothing: then only other branches o
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
 import numpy as np
@@ -52,17 +52,16 @@ from dynid.validation.hypotheses import (
 )
 from dynid.validation.ranking import (
     CODES,
-    SIGNIFICANT,
+    EXPLAINS,
+    OF_DESCRIPTION,
     comparison_with,
+    explaining_trials,
+    is_noise,
     ranked,
     residual_percent,
     with_evidence,
 )
 
-# A correction that leaves more of the residual than this is not the cause: one more payload, 10 parameters,
-# leaves 0.9 of the residual of a clean log, and a wrong branch of one loop of several about 0.7.
-_EXPLAINS = 0.5
-_NOISE = 1.3  # rms in parts of the noise floor: less is noise only
 _AS_GOOD = (
     5.0  # of the evidence (likelihood ratio 150): a correction with less than that much less is as good
 )
@@ -87,10 +86,6 @@ _SUSPECTS = {
     "friction-speed": "friction that depends on speed",
     "friction-load": "friction that depends on load",
 }
-# What one wrong quantity of the description is called by linear tests; refits decide between these, and
-# friction that is left out, which resembles them.
-_OF_DESCRIPTION = frozenset({"gravity-off", "zero-offset", "dimension-off"})
-_DECIDED = _OF_DESCRIPTION | {"friction-missing"}
 _SEARCHED = ("zero-offset", "dimension-off")  # by `best_size`, where a linear test doubts them
 _LINEAR = frozenset({*_SUSPECTS, "outlying-run", "burst", "model-misfit"})
 
@@ -108,7 +103,7 @@ def with_causes(fit: Fit, estimate: Estimate) -> Estimate:
     if not _testable(fit):
         return estimate
     notices, percent = estimate.warnings, estimate.fit.residual_percent
-    doubts = {note.code for note in notices} & _OF_DESCRIPTION
+    doubts = {note.code for note in notices} & OF_DESCRIPTION
     trials: list[Hypothesis] = []
     refuted: list[ResidualTest] = []
     suspicious = not labels and (_suspicious(estimate, notices) or _odd(fit.task.mechanism, notices))
@@ -118,7 +113,7 @@ def with_causes(fit: Fit, estimate: Estimate) -> Estimate:
     estimate = _without(estimate, refuted)
     notices = estimate.warnings
     floors = {row.name: row.noise_floor for row in estimate.verdict.joints}
-    explaining = _explaining(trials, floors, doubts)
+    explaining = explaining_trials(trials, floors, doubts)
     named = _named(explaining, percent)
     impossible = any(one.code == "not-physical" and one.severity is Severity.STOP for one in notices)
     if named is None and suspicious and impossible:
@@ -127,9 +122,9 @@ def with_causes(fit: Fit, estimate: Estimate) -> Estimate:
     if named is not None:
         best, cause = named
         # Most of the residual has another cause: this one alone does not stop the use.
-        partial = not _is_noise(best, floors) and not impossible
+        partial = not is_noise(best, floors) and not impossible
         notices = _with_cause(best, eased(cause) if partial else cause, notices)
-    if suspicious and (named is None or not _is_noise(named[0], floors)):
+    if suspicious and (named is None or not is_noise(named[0], floors)):
         notices = (*notices, *_misfit(estimate, notices))
         # Linear tests see a zero or a dimension in any misfit; their fits did not confirm it.
         if named is None and any(note.code == "model-misfit" for note in notices):
@@ -147,8 +142,8 @@ def _with_cause(best: Hypothesis, cause: Notice, notices: Sequence[Notice]) -> t
     vague = {"model-misfit"}
     if best.left < _SURELY or cause.code not in _LINEAR:
         vague = set(_LINEAR)
-    elif cause.code in _OF_DESCRIPTION:
-        vague |= _OF_DESCRIPTION
+    elif cause.code in OF_DESCRIPTION:
+        vague |= OF_DESCRIPTION
     return (*(note for note in notices if note.code != cause.code and note.code not in vague), cause)
 
 
@@ -158,7 +153,7 @@ def _misfit(estimate: Estimate, notices: Sequence[Notice]) -> Iterator[Notice]:
     Logs that are fitted to the noise contradict no model: then they are too few for the unseen motion.
     """
     tests = estimate.residual_tests
-    rubbing = {hit.about for hit in tests if hit.test == "speed" and hit.warned and hit.value > _EXPLAINS}
+    rubbing = {hit.about for hit in tests if hit.test == "speed" and hit.warned and hit.value > EXPLAINS}
     rows = [
         row
         for row in estimate.verdict.joints
@@ -350,49 +345,6 @@ def _fitted(fit: Fit, mechanism: Mechanism, logs: tuple[Log, ...]) -> LinearFit 
         return linear_fit(problem, experiment)
     except (DynidError, np.linalg.LinAlgError):
         return None
-
-
-def _is_noise(trial: Hypothesis, floors: Mapping[str, float]) -> bool:
-    """Whether a correction explains the residuals: little of them is left, or noise only."""
-    return trial.left < _EXPLAINS or all(
-        rms < _NOISE * floors.get(name, 0.0) for name, rms in trial.rms.items()
-    )
-
-
-def _matters(trial: Hypothesis, floors: Mapping[str, float]) -> bool:
-    """Whether a correction explains most of what is beyond noise in some effort, if anything is.
-
-    Where a model misses something else (elasticity, friction), many corrections help a little, significantly.
-    """
-    beyond = {
-        name: before**2 - floors.get(name, 0.0) ** 2
-        for name, before in trial.rms_described.items()
-        if before > _NOISE * floors.get(name, 0.0)
-    }
-    return not beyond or any(
-        trial.rms_described[name] ** 2 - trial.rms.get(name, np.inf) ** 2 > _EXPLAINS * excess
-        for name, excess in beyond.items()
-    )
-
-
-def _explaining(
-    trials: Sequence[Hypothesis], floors: Mapping[str, float], doubts: Collection[str]
-) -> list[Hypothesis]:
-    """Corrections that the logs need, those with the most evidence first.
-
-    Args:
-        trials: What was fitted.
-        floors: Noise floor of each effort, in its unit.
-        doubts: Warnings of linear tests about the description: one quantity of it is wrong, and the refits
-            decide which.
-    """
-
-    def explains(trial: Hypothesis) -> bool:
-        doubted = bool(doubts) and trial.code in _DECIDED
-        return trial.p < SIGNIFICANT and ((doubted and _matters(trial, floors)) or _is_noise(trial, floors))
-
-    # Corrections that free the same parameters differ by rounding: the one tried first comes first.
-    return sorted((trial for trial in trials if explains(trial)), key=lambda trial: -round(trial.evidence, 3))
 
 
 def _named(explaining: Sequence[Hypothesis], percent: float) -> tuple[Hypothesis, Notice] | None:

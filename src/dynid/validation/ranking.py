@@ -40,6 +40,14 @@ from dynid.validation.hypotheses import Hypothesis
 PARTS = 32  # or as many as there are blocks of a quarter of a second: noise is independent beyond that
 AS_DESCRIBED = "as described"
 SIGNIFICANT = 1e-3
+# A correction that leaves more of the residual than this is not the cause: one more payload, 10 parameters,
+# leaves 0.9 of the residual of a clean log, and a wrong branch of one loop of several about 0.7.
+EXPLAINS = 0.5
+# What one wrong quantity of the description is called by linear tests; refits decide between these, and
+# friction that is left out, which resembles them.
+OF_DESCRIPTION = frozenset({"gravity-off", "zero-offset", "dimension-off"})
+_DECIDED = OF_DESCRIPTION | {"friction-missing"}
+_NOISE = 1.3  # rms in parts of the noise floor: less is noise only
 _MOST_LISTED = 12
 # Linear tests that are about the description, and the name of the correction.
 _NAMES = {
@@ -224,3 +232,46 @@ def ranked(
 def _bare(name: str) -> str:
     """The correction without its size."""
     return name.partition(" off by")[0].partition(" =")[0]
+
+
+def is_noise(trial: Hypothesis, floors: Mapping[str, float]) -> bool:
+    """Whether a correction explains the residuals: little of them is left, or noise only."""
+    return trial.left < EXPLAINS or all(
+        rms < _NOISE * floors.get(name, 0.0) for name, rms in trial.rms.items()
+    )
+
+
+def _matters(trial: Hypothesis, floors: Mapping[str, float]) -> bool:
+    """Whether a correction explains most of what is beyond noise in some effort, if anything is.
+
+    Where a model misses something else (elasticity, friction), many corrections help a little, significantly.
+    """
+    beyond = {
+        name: before**2 - floors.get(name, 0.0) ** 2
+        for name, before in trial.rms_described.items()
+        if before > _NOISE * floors.get(name, 0.0)
+    }
+    return not beyond or any(
+        trial.rms_described[name] ** 2 - trial.rms.get(name, np.inf) ** 2 > EXPLAINS * excess
+        for name, excess in beyond.items()
+    )
+
+
+def explaining_trials(
+    trials: Sequence[Hypothesis], floors: Mapping[str, float], doubts: Collection[str]
+) -> list[Hypothesis]:
+    """Corrections that the logs need, those with the most evidence first.
+
+    Args:
+        trials: What was fitted.
+        floors: Noise floor of each effort, in its unit.
+        doubts: Warnings of linear tests about the description: one quantity of it is wrong, and the refits
+            decide which.
+    """
+
+    def explains(trial: Hypothesis) -> bool:
+        doubted = bool(doubts) and trial.code in _DECIDED
+        return trial.p < SIGNIFICANT and ((doubted and _matters(trial, floors)) or is_noise(trial, floors))
+
+    # Corrections that free the same parameters differ by rounding: the one tried first comes first.
+    return sorted((trial for trial in trials if explains(trial)), key=lambda trial: -round(trial.evidence, 3))
