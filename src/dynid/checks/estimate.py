@@ -59,8 +59,10 @@ def weak(finished: Finished) -> Iterable[Notice]:
         return
     shown = ", ".join(names[:_MOST_NAMED])
     shown += f" and {len(names) - _MOST_NAMED} more" if len(names) > _MOST_NAMED else ""
-    variant = ("consistent",) if fit.experiment.estimator == "consistent" else ()
-    yield notice("weak-parameters", *variant, names=shown)
+    if fit.experiment.estimator == "consistent":
+        yield notice("weak-parameters", "consistent", names=shown)
+    else:
+        yield notice("weak-parameters", names=shown)
 
 
 def other_motion(fit: Fit) -> tuple[dict[str, float], dict[str, float]] | None:
