@@ -123,6 +123,14 @@ def test_causes_come_before_symptoms(judged) -> None:
     assert [one.code for one in found.reasons] == ["wrong-branch", "joint-error", "poor-fit"]
 
 
+def test_no_joint_is_green_where_the_input_is_wrong(judged) -> None:
+    """A joint whose angle is in degrees may fit well with wrong parameters."""
+    (joint,) = judged(unseen(), notice("wrong-branch", names="elbow1")).joints
+    assert joint.level == "bad"
+    (joint,) = judged(unseen(), notice("friction-load", joint="elbow", size=0.1, percent=20.0)).joints
+    assert joint.level == "good"
+
+
 def test_the_worse_reason_comes_first_and_a_cause_is_as_bad_as_its_symptom(judged) -> None:
     """A burst is a care by itself; where it spoils predictions it is red, and what is amber follows."""
     burst = notice("burst", times=8.0, shown="log at t = 1 s (elbow)", log="log", start=0.7, stop=1.6)

@@ -100,14 +100,16 @@ def by_severity(notices: Iterable[Notice]) -> list[Notice]:
     return sorted(notices, key=lambda finding: (-_ORDER.index(finding.severity), cause_rank(finding.code)))
 
 
-def follows(one: Notice, cause: Notice) -> bool:
-    """Whether a finding is likely a consequence of another one, so that it needs no remedy of its own.
+def spoils_all(cause: Notice) -> bool:
+    """Whether a fit says nothing about anything else: units, columns, gravity or branch are wrong."""
+    return cause.severity is Severity.STOP and 0 < cause_rank(cause.code) <= _INPUT
 
-    A fit with wrong units, columns, gravity or branch says nothing about anything else.
-    """
+
+def follows(one: Notice, cause: Notice) -> bool:
+    """Whether a finding is likely a consequence of another one, so that it needs no remedy of its own."""
     if one.code in (cause.code, _ASKED):
         return False
-    if cause.severity is Severity.STOP and cause_rank(cause.code) <= _INPUT:
+    if spoils_all(cause) or (cause.severity is Severity.STOP and cause.code == "no-result"):
         return cause_rank(one.code) > _LABELS
     caused = SYMPTOMS - {"joint-error"}
     return cause.code not in SYMPTOMS and cause_rank(cause.code) < _RANK[_ASKED] and one.code in caused

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
-from dynid.common.notices import SYMPTOMS, Notice, at_level, by_severity, cause_rank, notice
+from dynid.common.notices import SYMPTOMS, Notice, at_level, by_severity, cause_rank, notice, spoils_all
 from dynid.fit import Fit
 from dynid.statistics.estimate import Estimate
 from dynid.statistics.verdict import JointVerdict, Verdict, worst
@@ -57,6 +57,8 @@ def judge_result(fit: Fit, estimate: Estimate, failure: str = "") -> Verdict:
     ]
     level = worst([*(one.level for one in found), *(one.level for one in joints)])
     reasons = _ordered([one for one in found if one.level != "good"])
+    if reasons and spoils_all(reasons[0]):
+        joints = tuple(replace(joint, level="bad") for joint in joints)
     return Verdict(level, _headline(level, purpose, joints), purpose, judged_on, reasons, joints)
 
 
