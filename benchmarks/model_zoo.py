@@ -29,9 +29,9 @@ from dynid.experiment.experiment import read_experiment
 from dynid.experiment.provenance import experiment_of
 from dynid.exporters import EXPORTERS
 from dynid.exporters.certificate import certify
-from dynid.exporters.full_set import FullSet, full_set
 from dynid.mechanism.load import builtin_robots, load_robot
 from dynid.pipeline import run_experiment
+from dynid.prediction.full_set import FullSet, full_set
 from dynid.prediction.result_values import saved
 
 _NUMBERS = re.compile(

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from functools import cache
+from pathlib import Path
 
 import numpy as np
 import pytest
 
+from dynid import export
 from dynid.display.scene import poses_along, robot_shapes
 from dynid.kinematics.assembly import assembly_of
 from dynid.mechanism.frame import rotation_of
@@ -55,11 +57,26 @@ def test_friction_curves_are_those_of_the_parameters() -> None:
 
 def test_a_body_keeps_its_description_where_the_log_agrees() -> None:
     simulated = built_in_experiment("ur5", seed=0)
-    bodies = identify(simulated.mechanism, simulated.logs[0]).drawing["bodies"]
+    bodies = identify(simulated.mechanism, simulated.logs[0]).bodies
     for body in bodies:
         # the description has the true masses: noise may move a light one by some percent
         assert body["mass"] == pytest.approx(body["prior_mass"], rel=0.15)
     assert bodies[0]["mass_share"] == pytest.approx(0.0, abs=1e-6)  # nothing lifts the first link
+
+
+@pytest.mark.parametrize(("name", "standard"), [("scara", False), ("ur5", True)])
+def test_bodies_are_those_that_an_export_writes(name: str, standard: bool, tmp_path: Path) -> None:
+    """With noise, by least squares: the nearest consistent set, or the one that was asked for."""
+    simulated = built_in_experiment(name, seed=1)
+    estimate = identify(simulated.mechanism, simulated.logs[0], auto="off", standard=standard)
+    assert all(body["exported"] for body in estimate.bodies)
+    export(estimate, "yaml", tmp_path)
+    written = load_robot(next(tmp_path.glob("*.yaml")))
+    shown = {body["name"]: body["mass"] for body in estimate.bodies}
+    assert shown == pytest.approx({name: body.prior["M"] for name, body in written.bodies.items()}, rel=1e-12)
+    if standard:
+        given = {entry["name"]: entry["value"] for entry in estimate.standard}
+        assert shown == pytest.approx({name: given[f"M_{name}"] for name in shown}, rel=1e-12)
 
 
 @pytest.mark.parametrize("name", ["fivebar", "orthoglide"])

@@ -18,7 +18,6 @@ from dynid.common.errors import InputError
 from dynid.experiment.provenance import IDENTIFIED, experiment_of
 from dynid.exporters import EXPORTERS, export
 from dynid.exporters.certificate import certify
-from dynid.exporters.full_set import full_set
 from dynid.exporters.states import drawn_states, model_efforts, tree_states
 from dynid.exporters.xml_text import XmlText, attribute, comment
 from dynid.mechanism.frame import Frame, rpy_matrix
@@ -27,6 +26,7 @@ from dynid.mechanism.load import load_robot
 from dynid.mechanism.mechanism import Mechanism, Payload
 from dynid.mechanism.parameters import parameter_table, prior_values
 from dynid.mechanism.xml_elements import read_elements
+from dynid.prediction.full_set import full_set
 from dynid.projection.model import MODELS
 from dynid.report.output import write_results
 from dynid.statistics.estimate import Estimate, Fit, ParameterEstimate
@@ -550,6 +550,19 @@ def test_a_payload_of_every_log_stays_with_its_carrier() -> None:
     assert np.abs(found - wanted).max() < EXACT * np.abs(wanted).max()
     with pytest.raises(InputError, match="every log"):
         full_set(estimate, experiment, robot, payload="leave-out")
+
+
+@pytest.mark.parametrize(("use", "kept"), [("merge", ["b.csv"]), ("leave-out", ["a.csv"])])
+def test_only_logs_with_the_load_of_an_export_are_compared(use: str, kept: list[str]) -> None:
+    robot, estimate, _ = loaded()
+    inputs = [
+        {"file": "a.csv", "use": IDENTIFIED, "payloads": []},
+        {"file": "b.csv", "use": IDENTIFIED, "payloads": ["load"]},
+        {"file": "robot.yaml", "use": "robot"},
+    ]
+    estimate = replace(estimate, provenance={**estimate.provenance, "inputs": inputs})
+    full = full_set(estimate, experiment_of({"robot": "scara"}), robot, payload=use)
+    assert [entry["file"] for entry in full.estimate.provenance["inputs"]] == [*kept, "robot.yaml"]
 
 
 def test_the_command_writes_files_figures_and_the_difference(tmp_path: Path) -> None:

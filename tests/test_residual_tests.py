@@ -339,7 +339,7 @@ def test_34_a_scale_far_from_the_priors_is_told(factor: float, told: bool) -> No
 
 def test_a_gain_that_is_too_small_is_called_so() -> None:
     one, both = Suspect("gain", "elbow", (0,), "1"), Suspect("gain", ALL, (0,), "1")
-    assert "is 12.1 +- 3.0 % smaller than expected from known masses" in gain_notice(one, -0.121, 0.03).text
-    assert "is 12.1 +- 3.0 % larger than expected from known masses" in gain_notice(one, 0.121, 0.03).text
+    assert "is 12.1 +- 3.0 % smaller than known masses" in gain_notice(one, -0.121, 0.03).text
+    assert "is 12.1 +- 3.0 % larger than known masses" in gain_notice(one, 0.121, 0.03).text
     assert gain_notice(both, -0.05, 0.01).text.endswith("all efforts are 5.0 +- 1.0 % too small")
     assert "off by -200 %" in gain_notice(one, -2.0, 0.1).text  # a wrong sign

@@ -189,6 +189,11 @@ def test_robot_and_log_are_shown(browser: Browser) -> None:
     assert b'"bodies":["upper","fore"]' in page  # the payload is not mounted in these logs
 
 
+def test_a_folder_with_the_name_of_a_built_in_robot_is_no_description(browser: Browser) -> None:
+    (browser.studio.session.folder / "scara").mkdir()
+    assert browser.post("load", robot="scara", logs=[])["loaded"]["robot"] == "scara"
+
+
 def test_a_robot_alone_and_an_experiment_file(browser: Browser) -> None:
     assert browser.post("load", robot="ur5")["loaded"]["logs"] == []
     assert b'id="robot-data"' in browser.get("view")[2]
@@ -229,6 +234,11 @@ def test_columns_are_matched_and_changed(browser: Browser) -> None:
     loaded = browser.post("map", key="tau_1", column="b")["loaded"]  # the wrong way round: exchanged
     rows = {one["key"]: one for one in loaded["columns"]["rows"]}
     assert (rows["tau_1"]["column"], rows["tau_2"]["column"]) == ("b", "a")
+    loaded = browser.post("map", key="tau_1", column="b", delay=0.002)["loaded"]
+    row = {one["key"]: one for one in loaded["columns"]["rows"]}["tau_1"]
+    asked = {name: row[name] for name in ("key", "column", "scale", "offset", "delay")}
+    loaded = browser.post("map", **asked, unit="Nm")["loaded"]  # a change of the unit keeps the delay
+    assert {one["key"]: one for one in loaded["columns"]["rows"]}["tau_1"]["delay"] == 0.002
     assert "no column" in browser.post("map", key="tau_1", column="c")["error"]
     assert "no signal" in browser.post("map", key="tau_9", column="a")["error"]
 

@@ -50,3 +50,8 @@ def listed(parts: Sequence[str], most: int = 4) -> str:
     """`a, b and c`, the rest counted."""
     shown = list(parts[:most]) + ([f"{len(parts) - most} more"] if len(parts) > most else [])
     return shown[0] if len(shown) == 1 else ", ".join(shown[:-1]) + " and " + shown[-1]
+
+
+def probability(p: float) -> str:
+    """A probability of chance to print: its sign first, `= 0.0031`, or `< 0.0001` where it is that small."""
+    return "< 0.0001" if p < 1e-4 else f"= {p:.2g}"

@@ -67,8 +67,13 @@ def sensitive(found: Description | None, parameters: Sequence[ParameterEstimate]
     largest = {name: next(iter(shifts.items())) for name, shifts in effects.items() if name in known}
     moved = [(name, *effect) for name, effect in largest.items() if abs(effect[1]) > 1.0]
     if moved:
-        shown = ", ".join(f"{name} by {abs(x):.2g} sigma ({about})" for name, about, x in moved[:_MOST_NAMED])
+        shown = ", ".join(f"{name} by {_size(x)} sigma ({about})" for name, about, x in moved[:_MOST_NAMED])
         yield notice("description-sensitive", count=len(moved), total=len(known), shown=shown)
+
+
+def _size(x: float) -> str:
+    """Two digits, whole numbers above ten."""
+    return f"{abs(x):.2g}" if abs(x) < 10.0 else f"{abs(x):.0f}"
 
 
 def _spread(names: tuple[str, ...]) -> tuple[str, ...]:

@@ -46,10 +46,15 @@ def _shown(wide: Sequence[tuple[WideRange, str]]) -> tuple[str, str, int]:
     size = size if widest.angle else f"{widest.sweep:.4g} m"
     times = f", {widest.sweep / widest.room:.0f} times the range of its limits"
     limits = times if widest.bounded else ""
-    more = f" ({len(wide)} such ranges in all)" if len(wide) > 1 else ""
+    more = f"; {len(wide) - 1} more ranges are too large" if len(wide) > 1 else ""
     numbers = sorted({span.column + 1 for span, _ in wide})
     columns = ", ".join(f"q_{number}" for number in numbers)
-    return f"'{widest.name}' of log '{log}' moves over {size}{limits}{more}", columns, numbers[0]
+    kind = "joint angles" if widest.angle else "positions"
+    return (
+        f"{kind} are too large: '{widest.name}' of log '{log}' moves over {size}{limits}{more}",
+        columns,
+        numbers[0],
+    )
 
 
 def _repeated(logs: Sequence[Log]) -> tuple[Notice, ...]:

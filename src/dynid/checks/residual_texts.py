@@ -89,8 +89,8 @@ def gain_notice(suspect: Suspect, size: float, half: float) -> Notice:
         text = f"the effort of '{suspect.about}' does not fit this model: off by {100 * size:.0f} %"
     else:
         text = (
-            f"the effort of '{suspect.about}' is {shown} {'larger' if large else 'smaller'} than expected"
-            " from known masses and from the parameters that it shares with other efforts"
+            f"the effort of '{suspect.about}' is {shown} {'larger' if large else 'smaller'} than known masses"
+            " and the other efforts suggest"
         )
     if suspect.about in COMPONENTS:
         return notice("gain", "sensor", found=text)

@@ -13,7 +13,7 @@ from functools import partial
 import numpy as np
 
 from dynid.base.system import BaseSystem, mapped_blocks
-from dynid.base.words import listed
+from dynid.base.words import listed, probability
 from dynid.checks.check import Answer, Finished
 from dynid.checks.fault_columns import MOST_SAMPLES, TURNED, Suspect, suspect_rows
 from dynid.checks.fault_selection import flagged_suspects
@@ -392,6 +392,6 @@ def _memory(white: Sequence[ResidualTest]) -> dict[str, str]:
     least = min(test.p_value for test in coloured)
     names = listed([test.about for test in coloured])
     return {
-        "correlation of residuals": f"{names} (p down to {least:.1g}): the model misses a small effect, or"
+        "correlation of residuals": f"{names} (p {probability(least)}): the model misses an effect, or"
         " the noise is coloured; the intervals account for it"
     }

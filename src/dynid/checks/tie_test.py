@@ -13,6 +13,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from dynid.base.system import BaseSystem, base_system
+from dynid.base.words import probability
 from dynid.checks.check import Answer, Finished
 from dynid.common.arrays import Array, Float
 from dynid.common.notices import Notice, notice
@@ -52,7 +53,7 @@ class TieTest:
         verdict = "rejected by these data" if self.p < REJECTED else "accepted by these data"
         freedoms = f"{self.n_tied} and {self.dof:.3g} degrees of freedom"
         rests = f" ({self.by})" if self.by else ""
-        return f"{verdict}: F = {self.F:.3g} on {freedoms}, p = {self.p:.2g}{rests}"
+        return f"{verdict}: F = {self.F:.3g} on {freedoms}, p {probability(self.p)}{rests}"
 
     def notices(self, name: str) -> tuple[Notice, ...]:
         """A warning where the tie does not hold."""

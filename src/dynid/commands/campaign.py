@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from dynid.base.words import probability
 from dynid.commands.shared import NUMBER, Whole, default_out, shown
 from dynid.report.terminal import printable
 
@@ -84,7 +85,7 @@ def _print(done: Campaign, new: list[Outcome]) -> None:
     for change in done.fleet.changes[:_MOST_SHOWN]:
         click.echo(
             f"  {change.kind}: {printable(change.parameter)} of {printable(change.robot)}"
-            f" {change.percent:+.1f} % since {printable(change.since)} (p = {change.p:.1g})"
+            f" {change.percent:+.1f} % since {printable(change.since)} (p {probability(change.p)})"
         )
     if done.joined:
         count = sum(not entry.reason for entry in done.joined)

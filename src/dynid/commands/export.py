@@ -37,8 +37,8 @@ _NO_RESULT = 3
     type=click.Choice(["noise", "refuse", "nearest", "mark"]),
     default="noise",
     show_default=True,
-    help="If no real bodies have these base parameters: take the nearest set that has if noise explains the"
-    " difference, refuse, take the nearest set in any case, or write the values as they are, marked.",
+    help="If no real bodies have these base parameters: write the nearest real set if noise explains the"
+    " difference (noise), never (refuse) or always (nearest); or write the values as they are (mark).",
 )
 @click.option(
     "--payload",

@@ -8,7 +8,6 @@ from typing import Any
 import numpy as np
 
 from dynid.common.arrays import Array, Int
-from dynid.display.bodies import drawn_bodies
 from dynid.display.samples import drawn_rows, inside, samples_at, states_at
 from dynid.display.scene import POSES, poses_along, robot_shapes
 from dynid.display.terms import effort_terms, friction_curves
@@ -21,7 +20,7 @@ from dynid.statistics.signals import Signals, worst_signals
 def drawing_of(
     fit: Fit, fitted: Sequence[Signals], held: Problem | None = None, unseen: Sequence[Signals] = ()
 ) -> dict[str, Any]:
-    """Shapes and bodies of the robot, its worst logs along their motion, and parts of the efforts of others.
+    """Shapes of the robot, its worst logs along their motion, and parts of the efforts of others.
 
     Args:
         fitted: Of the logs of the fit, in the order of its problem.
@@ -32,8 +31,7 @@ def drawing_of(
     if not problem.case.is_series:
         return {}
     sensor = problem.mechanism.force_sensor is not None
-    bodies = [] if sensor else drawn_bodies(fit)  # a sensor shows its tool only
-    drawing: dict[str, Any] = {"robot": robot_shapes(problem.mechanism, bodies), "bodies": bodies}
+    drawing: dict[str, Any] = {"robot": robot_shapes(problem.mechanism, described_ends=True)}
     logs = [_log(fit, problem, fitted[k], k, alone=sensor) for k in worst_signals(fitted)]
     pairs = [] if held is None or sensor else [(held, k) for k in worst_signals(unseen)]
     others = [_split(fit, one, unseen[k], k) for one, k in pairs]

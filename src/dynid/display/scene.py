@@ -17,11 +17,11 @@ POSES = 200  # of an animation
 _VISIBLE = 1e-6  # m: shorter links are not drawn
 
 
-def robot_shapes(mechanism: Mechanism, bodies: list[dict[str, Any]] | None = None) -> dict[str, Any]:
+def robot_shapes(mechanism: Mechanism, described_ends: bool = False) -> dict[str, Any]:
     """Links, capsules, cables and joints; a body is its number in the tree, the base -1.
 
     Args:
-        bodies: With identified centres of mass (`drawn_bodies`): they complete bodies without other points.
+        described_ends: Links without another point end at the centre of mass that the description gives.
     """
     tree = tree_of(mechanism)
     index = {name: i for i, name in enumerate(tree.body_names)} | {BASE: -1}
@@ -43,10 +43,10 @@ def robot_shapes(mechanism: Mechanism, bodies: list[dict[str, Any]] | None = Non
         add(cable.body_to, cable.A)
         if cable.body_from != BASE:
             add(cable.body_from, cable.D)
-    for entry in bodies or ():
-        near = points.get(index[entry["name"]], [])
-        if entry["centre"] is not None and entry["name"] not in mechanism.capsules and len(near) < 2:
-            add(entry["name"], np.asarray(entry["centre"]))
+    for name, body in mechanism.bodies.items() if described_ends else ():
+        mass = body.prior.get("M", 0.0)
+        if mass > 0.0 and name not in mechanism.capsules and len(points.get(index[name], [])) < 2:
+            add(name, np.array([body.prior.get(symbol, 0.0) for symbol in ("MX", "MY", "MZ")]) / mass)
     return {
         "bodies": list(tree.body_names),
         "links": _links(points),

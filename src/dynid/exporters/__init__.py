@@ -26,11 +26,11 @@ from dynid.experiment.experiment import Experiment
 from dynid.exporters.actuators import law_of
 from dynid.exporters.certificate import Along, Certificate, LogFigure, certify, logs_of
 from dynid.exporters.contract import Exported, Exporter, fill_certificate
-from dynid.exporters.full_set import FullSet, NotPhysical, PayloadUse, full_set
 from dynid.exporters.replay import Replay
 from dynid.mechanism.mechanism import Mechanism
 from dynid.motion.servo import LIMIT
 from dynid.motion.settings import LogEntry
+from dynid.prediction.full_set import FullSet, NotPhysical, PayloadUse, full_set
 from dynid.prediction.result_values import saved
 from dynid.problem import as_log
 from dynid.statistics.estimate import Estimate

@@ -22,13 +22,13 @@ from dynid.common.errors import InputError
 from dynid.experiment.experiment import Experiment
 from dynid.experiment.provenance import IDENTIFIED, VALIDATED
 from dynid.exporters.contract import EffortsOf, Exported
-from dynid.exporters.full_set import FullSet
 from dynid.exporters.replay import Replay
 from dynid.exporters.states import TreeStates, drawn_states, model_efforts, model_rows, tree_states
 from dynid.kinematics.tension import motor_jacobian
 from dynid.mechanism.mechanism import Mechanism
 from dynid.motion.motion import Motion
 from dynid.motion.settings import LogEntry
+from dynid.prediction.full_set import FullSet
 from dynid.prediction.result_values import with_result_gains
 from dynid.problem import as_log, prepare
 

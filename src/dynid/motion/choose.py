@@ -138,14 +138,14 @@ def choose_velocity(
             remedy="map dq_1.. under `columns:`, or use velocity: derived",
         )
     if filter.velocity == "derived":
-        return "derived", "derived from positions, as requested", ()
+        return "derived", "derived from positions", ()
     if without:
         return "derived", "derived (no measured velocities)", ()
     notices = [notice for log in logs for notice in _compared(filter, log, cutoff, derivative)]
     if filter.velocity == "auto" and notices:
         return "derived", "derived from positions (measured velocities disagree)", tuple(notices)
-    asked = "as requested" if filter.velocity == "measured" else "consistent with the positions"
-    return "measured", f"measured, {asked}", tuple(notices)
+    compared = "" if filter.velocity == "measured" else ", consistent with the positions"
+    return "measured", f"measured{compared}", tuple(notices)
 
 
 def noise_and_peak(

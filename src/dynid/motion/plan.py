@@ -195,7 +195,8 @@ def _plan_one(log: Log, filter: FilterSettings, mask: MaskSettings, common: _Com
         "decimation": f"one sample in {decimate} ({fs / decimate:.4g} Hz)"
         + ("" if filter.decimate else ", chosen: about 4 samples per period of the cutoff"),
         "low-pass on rows": f"{rows:.4g} Hz" + ("" if filter.rows else ", 0.8 of half the kept rate"),
-        "reversals": f"rows dropped below {_shown(reversal)} {common.unit} and {around} samples around"
+        "reversals": f"rows dropped below {_shown(reversal)} {common.unit}"
+        + (f" and {around} samples around" if around else "")
         + (chosen if mask.speed is None else "")
         if np.any(reversal) or around
         else "no rows dropped",

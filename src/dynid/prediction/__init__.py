@@ -1,1 +1,1 @@
-"""Use of a result: efforts for a desired trajectory, with sigma."""
+"""Use of a result: efforts for a desired trajectory, with sigma; values for every body."""

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from dynid.base.words import probability
 from dynid.common.arrays import Array, Float
 from dynid.report.numbers import number, percent, unit_text, value_text
 from dynid.report.page import Section, render, scripted_page
@@ -176,7 +177,7 @@ def _parameters(comparison: Comparison) -> Section | None:
 
 
 def _chance(entry: ParameterLine) -> str:
-    return "-" if entry.p is None else "< 0.0001" if entry.p < 1e-4 else number(entry.p, 2)
+    return "-" if entry.p is None else probability(entry.p).removeprefix("= ")
 
 
 def _differences(shown: list[ParameterLine], comparison: Comparison, differing: set[str]) -> Figure | None:

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from functools import cache
 from typing import TYPE_CHECKING, Any
 
+from dynid.base.words import probability
 from dynid.common.catalogue import MEANING
 from dynid.report.numbers import (
     grouping_text,
@@ -45,6 +46,7 @@ def _environment() -> Environment:
     environment.filters |= {
         "number": number,
         "percent": percent,
+        "probability": lambda p: probability(p).removeprefix("= "),
         "value": value_text,
         "interval": interval_text,
         "sigma": sigma_text,

@@ -36,6 +36,27 @@ _FIRST = 3  # reasons that are shown; the others are folded
 _PROMISED = 0.95  # expected share of intervals that contain the true value
 
 
+_PLURAL = {"power": "power", "wrench": "wrenches", "equation": "of each equation"}
+
+
+def compared(estimate: Estimate) -> str:
+    """What is measured and predicted: `effort`, `power`, `reading` of a force sensor, `wrench` of a body.
+
+    Free motion has no efforts: there it is an `equation`.
+    """
+    if estimate.fit.cost_C is not None:
+        return "equation"
+    if estimate.model == "wrench":
+        return "reading" if any(group.name == "fx" for group in estimate.fit.groups) else "wrench"
+    return "power" if estimate.model in ("power", "energy") else "effort"
+
+
+def peaks(estimate: Estimate) -> str:
+    """`peak efforts`, or what else errors are given in percent of."""
+    kind = compared(estimate)
+    return f"peak {_PLURAL.get(kind, f'{kind}s')}"
+
+
 def quality(parameter: ParameterEstimate) -> Quality:
     """The class of one parameter."""
     if not parameter.essential:
@@ -99,7 +120,7 @@ def evidence(estimate: Estimate) -> str:
         worst = max(unseen, key=lambda item: item.residual_percent)
         text += f", of validation logs {percent(worst.residual_percent)} %"
     if estimate.verdict.judged_on:
-        text += f"; joints judged on {estimate.verdict.judged_on}"
+        text += f"; judged on {estimate.verdict.judged_on}"
     return text
 
 

@@ -35,7 +35,7 @@ def robot_view(estimate: Estimate) -> Markup | None:
     scene = _scene(drawing["robot"], names, np.concatenate([entry["p"].reshape(-1, 3) for entry in drawn]))
     modes = drawing.get("swings", {}).get("modes", [])
     scene |= {
-        "ellipsoids": _ellipsoids(drawing),
+        "ellipsoids": _ellipsoids(drawing["robot"]["bodies"], estimate.bodies),
         "logs": [
             *(_log(entry, by_name[entry["log"]]) for entry in drawn),
             *(_planned(entry, names, {}) for entry in modes),
@@ -154,11 +154,11 @@ def _rounded(tree: Any) -> Any:
     return round(float(tree), _DIGITS) if isinstance(tree, float | np.floating) else tree
 
 
-def _ellipsoids(drawing: Mapping[str, Any]) -> list[dict[str, Any]]:
-    index = {name: i for i, name in enumerate(drawing["robot"]["bodies"])}
+def _ellipsoids(names: Sequence[str], bodies: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
+    index = {name: i for i, name in enumerate(names)}
     return [
         _rounded({"body": index[row["name"]], "c": row["centre"], "axes": row["axes"], "half": row["half"]})
-        for row in drawing["bodies"]
+        for row in bodies
         if "half" in row and row["name"] in index
     ]
 

@@ -87,7 +87,8 @@ class _Panel:
         rx = range_x(x, series)
         ry = range_y(y, series, rx, tree.get("marks", ()))
         rows = len(y.get("names", ()))
-        height = min(width, 620.0) if tree.get("square") else float(tree.get("height", 190))
+        square = min(width, max(620.0, rows * 12.0 + 110.0))
+        height = square if tree.get("square") else float(tree.get("height", 190))
         height = max(90.0, rows * tree.get("row", 18) + 60.0) if rows and not tree.get("square") else height
         names = x.get("names", ())
         longest = max([1, *(len(label) for _, label in labelled(y, ry, height / 45, 5))])

@@ -19,6 +19,7 @@ from dynid.report.numbers import (
 )
 from dynid.report.quality import (
     Quality,
+    compared,
     coverage,
     evidence,
     first_reasons,
@@ -26,6 +27,7 @@ from dynid.report.quality import (
     loads,
     other_choices,
     owner_of,
+    peaks,
     quality,
 )
 from dynid.report.terminal import plain_table as _table
@@ -165,13 +167,16 @@ def _print_joints(out: Console, estimate: Estimate) -> None:
     shown = joints
     if len(joints) > _MOST_GROUPS:
         shown = tuple(sorted(joints, key=lambda joint: -joint.error_percent)[:_WORST_ROWS])
+    kind = compared(estimate)
     table = _table(
-        "effort", "level", "rms error", "noise floor", "unit", "% of peak", left=("effort", "level", "unit")
+        kind, "level", "rms error", "noise floor", "unit", "% of peak", left=(kind, "level", "unit")
     )
     for row in shown:
         figures = (number(row.error_rms, 3), number(row.noise_floor, 2), row.unit, percent(row.error_percent))
         table.add_row(_text(row.name), _text(row.level, _LEVELS[row.level]), *map(_text, figures))
-    _titled(out, "Unseen motion: error, and its part above the noise in percent of the peak effort", table)
+    _titled(
+        out, f"Unseen motion: error, and its part above the noise in percent of the {peaks(estimate)}", table
+    )
 
 
 def _print_fit(out: Console, estimate: Estimate) -> None:

@@ -14,6 +14,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
+from dynid.base.words import probability
 from dynid.common.arrays import Array, Float, Int
 from dynid.common.notices import Notice
 
@@ -213,7 +214,7 @@ def recommend(lines: Sequence[Line], usual: str = "") -> tuple[str, str]:
         text += f"; {best.label} is {gain:.1f} % better, with {more:+d} parameters: not worth it"
     if chosen.p is not None:
         verdict = "significant" if chosen.p < SIGNIFICANT else "not significant"
-        text += f". Its additional terms are {verdict} (F = {chosen.F:.3g}, p = {chosen.p:.2g})"
+        text += f". Its additional terms are {verdict} (F = {chosen.F:.3g}, p {probability(chosen.p)})"
     tied = [line.label for line in known if line is not chosen and _apart(line, chosen) is False]
     if tied:
         remark = f", and {usual} is the usual estimator here" if usual and chosen.estimator == usual else ""

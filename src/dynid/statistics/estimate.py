@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -25,11 +26,8 @@ if TYPE_CHECKING:
     from dynid.report.result_plots import Plots
     from dynid.report.summary import Summary
 
-# A prediction is poor above both: times the residual of the fit, and percent of the measured norm.
-_POOR_TIMES = 3.0
-_POOR_PERCENT = 10.0
-# Percent of the measured norm: half of it unexplained.
-_POOR_FIT = 50.0
+_POOR_TIMES, _POOR_PERCENT = 3.0, 10.0  # a poor prediction is above both: of the fit's residual, of the norm
+_POOR_FIT = 50.0  # percent of the measured norm: half of it unexplained
 
 
 @dataclass(frozen=True)
@@ -67,10 +65,7 @@ class ParameterEstimate:
 
 @dataclass(frozen=True)
 class GroupFit:
-    """Fit of one group of rows: rms in `unit`, residual in percent of its own measured norm.
-
-    `residual_percent` and `r2` are NaN where no effort acts in the rows: there is nothing to compare with.
-    """
+    """Fit of one group of rows: rms in `unit`, residual in percent of its measured norm; NaN: no effort."""
 
     name: str
     rms: float
@@ -90,8 +85,7 @@ class RunFit:
         sigma_perp: sqrt(rho^T rho / n) over n samples, all rows of a sample together, per unit mass.
         residual_percent: 100 |rho| / |mass column|.
         n_samples: Samples behind the row filter.
-        position_rms, angle_rms: How far a simulation from the run's beginning stays from what was
-            measured, in [m] and [rad]; None where nothing was simulated or measured.
+        position_rms, angle_rms: Error of a simulation from the run's beginning, in [m] and [rad]; or None.
         prior_position_rms, prior_angle_rms: The same with the prior parameters.
         motion_position_rms, motion_angle_rms: How far the run itself moves about its mean, in [m] and [rad].
     """
@@ -111,10 +105,11 @@ class RunFit:
 
 @dataclass(frozen=True)
 class Fit:
-    """How well the rows are explained; `sigma_rho` is the deviation of a row (weighted rows:
-    dimensionless), conditions are those of W as solved, raw and with unit columns.
+    """How well the rows are explained.
 
     Attributes:
+        sigma_rho: Deviation of a row; weighted rows: dimensionless.
+        condition, condition_scaled: Of W as solved, raw and with unit columns.
         cost_C: (s_1 + 1) / s_(p-1) over the singular values of W with the reference column, SI; homogeneous
             systems only.
         sigma_W: Deviation of an entry of W by plain total least squares; homogeneous systems only.
@@ -167,7 +162,7 @@ class Validation:
     runs: tuple[RunFit, ...] = ()
 
     def poor(self, fit_percent: float) -> bool:
-        """Whether it is so much worse than the residual of the fit that the result should not be used."""
+        """Whether it is too much worse than the fit."""
         return self.residual_percent > max(_POOR_TIMES * fit_percent, _POOR_PERCENT)
 
 
@@ -179,14 +174,12 @@ class ResidualTest:
         test: `delay`, `zero`, `dimension`, `gravity`, `mounting`, `speed`, `load`, `gain` or `white`; of
             tables `mass`.
         about: The effort or joint.
-        value: Delay [s], zero or dimension [rad] or [m], gravity off by so much [m/s^2], mounting turned by
-            so much [rad], gain [1], load term [1]; speed: explained part of the squares;
-            white: correlation of neighbours that the row filter does not explain; mass: that of a body by
-            the forces along one direction [kg].
+        value: Delay [s], zero or dimension [rad] or [m], error of gravity [m/s^2], mounting [rad], gain [1],
+            load term [1], mass by the forces along one direction [kg]; speed: explained part of the squares;
+            white: correlation of neighbours that the row filter does not explain.
         p_value: Probability of such a value without a fault.
         warned: Whether it is among the warnings.
-        note: Remark for the reader: tests that cannot be separated from it with this motion, residuals
-            that are correlated in time.
+        note: Tests that cannot be separated from it with this motion, residuals correlated in time.
         explains: Part of the residual squares of the rows concerned, 0 to 1.
         vector: Gravity with which the logs fit, in [m/s^2]; empty: not estimated.
     """
@@ -360,6 +353,13 @@ class Estimate:
         from dynid.report.result_plots import Plots
 
         return Plots(self)
+
+    @cached_property
+    def bodies(self) -> tuple[Mapping[str, Any], ...]:
+        """Mass [kg] and centre of mass [m] of bodies, as `dynid export` writes them; empty after `load`."""
+        from dynid.prediction.bodies import identified_bodies
+
+        return identified_bodies(self) if self.mechanism is not None and self.drawing else ()
 
     def predict(self, trajectory: Any, **options: Any) -> EffortPrediction:
         """Efforts for a desired trajectory; options as of `predict_efforts`.

@@ -66,7 +66,7 @@ def _certain(
 
 
 def column_rows(mechanism: Mechanism, columns: Columns, experiment: Experiment) -> list[dict[str, Any]]:
-    """Lines of the table: signal, column, unit, scale, offset, and why."""
+    """Lines of the table: signal, column, unit, scale, offset, delay, and why."""
     guessed = {guess.key: guess for guess in columns.guesses}
     rows = []
     for slot in slots(mechanism):
@@ -85,6 +85,7 @@ def column_rows(mechanism: Mechanism, columns: Columns, experiment: Experiment) 
                 "unit": (shown.unit if shown else None) or "",
                 "scale": asked.scale if asked else 1.0,
                 "offset": asked.offset if asked else 0.0,
+                "delay": asked.delay if asked else 0.0,
                 "why": why,
             }
         )

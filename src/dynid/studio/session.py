@@ -73,7 +73,7 @@ class Session:
     def load(self, robot: str, logs: Sequence[str] = (), validate: Sequence[str] = ()) -> None:
         """Take a robot and logs, by built-in name and path; or an experiment file instead of the robot."""
         place = self._place(robot)
-        name = str(place) if place.exists() else robot
+        name = str(place) if place.is_file() else robot
         if not logs and place.is_file() and _is_experiment(place):
             asked = read_experiment(place).changed(out=None)
         else:
@@ -87,11 +87,20 @@ class Session:
         with self._lock:
             self._take(asked, mechanism)
 
-    def map(self, key: str, column: str, unit: str = "", scale: float = 1.0, offset: float = 0.0) -> None:
+    def map(
+        self,
+        key: str,
+        column: str,
+        unit: str = "",
+        scale: float = 1.0,
+        offset: float = 0.0,
+        delay: float = 0.0,
+    ) -> None:
         """Read a signal from another column; an empty column leaves the choice to dynid."""
         with self._lock:
             asked, mechanism = self._loaded()
-            chosen = ColumnMap(column, unit or None, float(scale), float(offset)) if column else None
+            numbers = float(scale), float(offset), float(delay)
+            chosen = ColumnMap(column, unit or None, *numbers) if column else None
             self._take(remapped(mechanism, self._columns, asked, key, chosen), mechanism)
 
     def settings(self, **options: Any) -> None:
@@ -330,7 +339,7 @@ class Session:
     def _robot(self, asked: Experiment) -> str:
         """As it is typed in a command."""
         path = Path(str(asked.robot))
-        return self._shown(path) if path.exists() else str(asked.robot)
+        return self._shown(path) if path.is_file() else str(asked.robot)
 
     def _shown(self, path: Path) -> str:
         inside = path.resolve().is_relative_to(self.folder)

@@ -12,6 +12,7 @@ from dataclasses import replace
 
 from dynid.common.notices import SYMPTOMS, Notice, at_level, by_severity, cause_rank, notice, spoils_all
 from dynid.fit import Fit
+from dynid.report.quality import peaks
 from dynid.statistics.estimate import Estimate
 from dynid.statistics.verdict import JointVerdict, Verdict, worst
 from dynid.validation.purpose import LIMITS, missing_for
@@ -59,7 +60,8 @@ def judge_result(fit: Fit, estimate: Estimate, failure: str = "") -> Verdict:
     reasons = _ordered([one for one in found if one.level != "good"])
     if reasons and spoils_all(reasons[0]):
         joints = tuple(replace(joint, level="bad") for joint in joints)
-    return Verdict(level, _headline(level, purpose, joints), purpose, judged_on, reasons, joints)
+    headline = _headline(level, purpose, joints, peaks(estimate))
+    return Verdict(level, headline, purpose, judged_on, reasons, joints)
 
 
 def _judged(joint: JointVerdict, purpose: str) -> JointVerdict:
@@ -120,9 +122,9 @@ def _ordered(reasons: Sequence[Notice]) -> tuple[Notice, ...]:
     return tuple(by_severity(ranked))
 
 
-def _headline(level: str, purpose: str, joints: Sequence[JointVerdict]) -> str:
+def _headline(level: str, purpose: str, joints: Sequence[JointVerdict], of: str) -> str:
     text = HEADLINES[level] + (f" for {purpose}" if purpose and level != "bad" else "")
     if level == "good" and joints:
         largest = max(joint.error_percent for joint in joints)
-        text += f": unseen motion is predicted within {max(largest, 0.1):.2g} % of the peak efforts"
+        text += f": unseen motion is predicted within {max(largest, 0.1):.2g} % of the {of}"
     return text

@@ -56,8 +56,8 @@ DESCRIPTION = {
         "add a fixed joint with the parent `world`, or a free joint in a robot file if the base moves",
     ),
     "symbol-not-counted": care(
-        "the effect of an uncertain dimension, zero or direction could not be computed: the robot cannot be"
-        " built or does not close at a value beside the described one. Its sigma is not in the intervals",
+        "the effect of an uncertain dimension, zero or direction could not be computed. The robot cannot be"
+        " built, or does not close, at a value beside the described one. Its sigma is not in the intervals",
         "the effect of {names} on the parameters could not be computed: their sigma is not counted",
         "check the description: its loops must close for values beside the described ones too",
     ),
@@ -71,8 +71,8 @@ DESCRIPTION = {
         " find them: `unknown:`",
     ),
     "description-unseen": care(
-        "quantities under `unknown:` that these data do not determine: they stay near the description, and"
-        " their prior deviation (`sigma:`, else 10 mm or 10 mrad) is counted in the intervals",
+        "quantities under `unknown:` that these data do not determine: they stay near the description. Their"
+        " prior deviation (`sigma:`, else 10 mm or 10 mrad) is counted in the intervals",
         "these data do not determine {names}: they keep the uncertainty of the description, which is"
         " counted in the sigma of the parameters",
         "give their `sigma:` in the robot file, measure them, remove them from `unknown:`, or measure poses",

@@ -20,9 +20,9 @@ FIT = {
         " {kept:.1e}, the largest of the dropped columns {dropped:.1e}{gap}",
         "use a more exciting motion; parameters near the threshold may be unreliable",
         rounding=(
-            "the dimensions of the robot description are rounded to {rounding:.0e} of the largest one, and"
-            " {count} columns of the structural regressor may be independent only because of this rounding:"
-            " the number of base parameters is undecided between {new} and {old}",
+            "the number of base parameters is undecided between {new} and {old}. The dimensions of the robot"
+            " description are rounded to {rounding:.0e} of the largest one; {count} columns of the structural"
+            " regressor may be independent only because of this",
             "write dimensions and axes with full precision (12 digits), as arithmetic over `symbols:`",
         ),
     ),
@@ -33,8 +33,8 @@ FIT = {
         "excite the robot more, or fix parameters that are known",
     ),
     "nothing-chosen": note(
-        "the logs are too short to compare settings by held-out error; cutoff, mask, velocities and friction"
-        " terms follow their single rules, as with `auto: off`: see [settings chosen by held-out"
+        "the logs are too short to compare settings by held-out error. Cutoff, mask, velocities and friction"
+        " terms follow their single rules, as with `auto: off`. See [settings chosen by held-out"
         " error](../howto/filter_and_mask.md#settings-chosen-by-held-out-error)",
         "settings were not chosen by held-out error: {why}",
         "record longer logs, or several; or set `filter`, `mask`, `drive` and `estimator` yourself",
@@ -46,8 +46,8 @@ FIT = {
         "excite the two differently, tie or fix one of them, or use only their combination",
     ),
     "poor-fit": stop(
-        "half of the measured efforts is unexplained, and no other log is predicted much better: start with"
-        " the joint in the text (columns, signs, branch of the loops, contacts)",
+        "half of the measured efforts is unexplained, and no other log is predicted much better. Start with"
+        " the joint in the text: columns, signs, branch of the loops, contacts",
         "the fit leaves {percent:.3g} % of the measured efforts unexplained{worst}",
         "do not use these parameters yet: check position and effort columns, units and signs of that joint,"
         " the branch of its loops, and contacts",
@@ -80,8 +80,8 @@ FIT = {
         " known",
     ),
     "negative-parameter": care(
-        "the interval of a mass, rotor inertia or friction is below zero: look for a wrong sign, a delay"
-        " between position and effort, a missing friction term",
+        "the interval of a mass, rotor inertia or friction is below zero. Look for a wrong sign, a delay"
+        " between position and effort, or a missing friction term",
         "{shown}: cannot be negative",
         "look for a wrong sign, a delay between position and effort, or a missing friction term",
     ),
@@ -154,7 +154,7 @@ FIT = {
     ),
     "loads-weak": care(
         f"the loads of friction `Fl` are predicted inaccurately: {_FRICTION}",
-        "loads of friction Fl are predicted by a fit of condition {condition:.1e} (scaled columns): they are"
+        "loads of friction Fl are predicted by a fit of condition {condition:.1e} (scaled columns). They are"
         " inaccurate, and the intervals of Fl do not include this",
         "use model: inverse, excite more, or leave Fl out",
     ),

@@ -90,14 +90,14 @@ LOGS = {
     "angles-large": stop(
         "the range of an angle is too large for a joint: check whether the unit is degrees",
         "{shown}",
-        "if the log is in degrees, set the unit of {columns}: columns: {{q_{number}: {{name: ..., unit:"
-        " deg}}}}",
+        "if the log is in degrees, set the unit of {columns}: `--column 'q_{number}=NAME[deg]'`, or in the"
+        " experiment file `columns: {{q_{number}: {{name: NAME, unit: deg}}}}`",
     ),
     "lengths-large": stop(
         "the range of a linear position is too large for its joint: check whether the unit is millimetres",
         "{shown}",
-        "if the log is in millimetres, set the unit of {columns}: columns: {{q_{number}: {{name: ..., unit:"
-        " mm}}}}",
+        "if the log is in millimetres, set the unit of {columns}: `--column 'q_{number}=NAME[mm]'`, or in the"
+        " experiment file `columns: {{q_{number}: {{name: NAME, unit: mm}}}}`",
     ),
     "velocity-differs": care(
         "measured velocities differ from the derivative of the positions (filters or delays inside the"
@@ -209,9 +209,9 @@ LOGS = {
     "excitation-poor": care(
         "all base parameters are determined, but combinations of them hardly: other motion may be predicted"
         " poorly",
-        "the motion excites some combinations of parameters poorly: condition number of the scaled regressor"
-        " {condition:.3g} (exciting motions: 10 to 50), {weak} of {base} parameters have a sigma above their"
-        " value{why}",
+        "the motion excites some combinations of parameters poorly: {weak} of {base} parameters have a sigma"
+        " above their value{why}. The condition number of the scaled regressor is {condition:.3g} (exciting"
+        " motions: 10 to 50)",
         "add a more exciting motion: {command}",
     ),
     "delay-suspected": care(
@@ -246,8 +246,8 @@ LOGS = {
         f"attitudes of two bodies contradict their joint: {_TABLES}",
         "the axis of joint '{joint}' computed from '{parent}' and from '{child}' differs by up to"
         " {degrees:.2g} degrees",
-        "check that the body frames are those of the robot file, and that the quaternions are not inverted:"
-        " they must rotate body axes into world axes",
+        "check that the body frames are those of the robot file. Quaternions must rotate body axes into world"
+        " axes: check that they are not inverted",
     ),
     "rates-misfit": stop(
         f"angular velocities of two bodies contradict their joint: {_TABLES}",
@@ -260,8 +260,8 @@ LOGS = {
         f"accelerations of two bodies contradict their joint: {_TABLES}",
         "the acceleration of joint '{joint}' computed from '{child}' and from '{parent}' differs ({off:.2g}"
         " of {size:.2g} m/s^2)",
-        "check units and axes of ax ay az, dwx dwy dwz and wx wy wz, and that ax ay az are those of the"
-        " body's origin",
+        "check units and axes of ax ay az, dwx dwy dwz and wx wy wz; ax ay az must be those of the body's"
+        " origin",
         gravity=(
             "the acceleration of joint '{joint}' computed from '{child}' and from '{parent}' differs"
             " ({off:.2g} of {size:.2g} m/s^2): gravity seems to be {how} it",

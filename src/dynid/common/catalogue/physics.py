@@ -76,8 +76,8 @@ PHYSICS = {
         " the fit does not depend on the scale",
     ),
     "differs-from-description": note(
-        "single parameters with small sigma differ from their priors by a factor of two or more, by 5 sigma"
-        " and by 5 % of an effort: check the inertials of the description, a missing tool, gravity",
+        "single parameters with small sigma differ from their priors: by a factor of two, by 5 sigma and by"
+        " 5 % of an effort. Check the inertials of the description, a missing tool, gravity",
         "well-determined parameters differ from the description: {shown}{more}; the largest difference is"
         " {percent:.0f} % of an effort",
         "check the inertial values of the description (missing tool, wrong frame of a centre of mass, unit);"
@@ -128,8 +128,8 @@ RESIDUALS = {
     ),
     "zero-offset": care(
         f"the zero of a joint is off; the text gives its size: {_TESTS}",
-        "the zero of '{joint}' seems off by {shown}: the residuals follow the derivative of the model with"
-        " respect to it (a wrong length near it looks alike)",
+        "the zero of '{joint}' seems off by {shown}. The residuals look like those of a shifted zero; a wrong"
+        " length near it looks alike",
         "check the calibration of the joint and the lengths around it, or correct its column with"
         " `offset: {size:.3g}`",
         confirmed=(
@@ -213,8 +213,8 @@ RESIDUALS = {
         ),
         known=(
             "the known values of payload '{body}' ({names}) do not explain the logs that carry it",
-            "weigh it and measure its centre of mass in the frame of the body that carries it, or leave the"
-            " values out of `known:` to estimate them",
+            "weigh it and measure its centre of mass in the frame of its carrier; or estimate the values:"
+            " leave them out of `known:`",
         ),
         negative=(
             "payload '{body}' has a negative mass, {mass:.3g} kg: the logs that carry it and those that do"

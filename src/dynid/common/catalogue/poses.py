@@ -31,9 +31,8 @@ POSES = {
         " are on different branches",
         "check `start:`, split the log there, or measure one more joint",
         dead=(
-            "log '{log}' changes its assembly mode {count} times, first at t = {first:.4g} s: neighbouring"
-            " poses are on different branches, because noise selects the branch at dead points of the"
-            " measured joints",
+            "log '{log}' changes its assembly mode {count} times, first at t = {first:.4g} s. At dead points"
+            " of the measured joints noise selects the branch",
             "measure '{joint}' too",
         ),
     ),
@@ -53,14 +52,14 @@ POSES = {
     "rounded-geometry": care(
         "dimensions are written with four to nine digits, and columns are independent only because of that"
         " rounding: they are treated as dependent. `rank-undecided` if there is no clear gap",
-        "the dimensions of the robot description are rounded to {rounding:.0e} of the largest one, and"
-        " {count} columns of the structural regressor may be independent only because of this rounding. They"
-        " are treated as dependent: {new} base parameters, not {old}",
+        "the dimensions of the robot description are rounded to {rounding:.0e} of the largest one. {count}"
+        " columns of the structural regressor may be independent only because of this. They are treated as"
+        " dependent: {new} base parameters, not {old}",
         "write dimensions and axes with full precision (12 digits), as arithmetic over `symbols:`",
     ),
     "loop-misfit": stop(
         "more joints are measured than there are degrees of freedom, and they contradict the loops by more"
-        " than their noise; the text gives joint, size, and the joint zero or gear ratio that explains"
+        " than their noise. The text gives joint, size, and the joint zero or gear ratio that explains"
         " it. `care` below 1e-3 rad or m, or below 50 times the noise",
         "the measured joints of log '{log}' contradict the loops: '{joint}' differs from the closed pose by"
         " {rms:.2g} {unit} RMS{noise}; the largest error is {worst:.2g} ('{where}', t = {when:.4g} s)."
@@ -100,7 +99,7 @@ POSES = {
         "the pose is solved from {what}",
         "use the complete pose if the log has it (pose: projected); otherwise measure angles of the platform",
         excluded=(
-            "the pose cannot be solved from {names} in run {runs} of log '{log}': a motion that hardly moves"
+            "the pose cannot be solved from {names} in run {runs} of log '{log}'. A motion that hardly moves"
             " them can be on either of two branches. Excluded: {count} runs",
             "use the complete pose if the log has it (pose: projected); otherwise measure angles of the"
             " platform",

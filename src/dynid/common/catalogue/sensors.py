@@ -25,26 +25,26 @@ SENSORS = {
     ),
     "wrench-frame": stop(
         f"the wrench is expressed in other axes: {_SENSOR}",
-        "the wrench seems to be expressed in the axes of {frame}, not of the sensor: the residual is then"
+        "the wrench seems to be expressed in the axes of {frame}, not of the sensor. The residual is then"
         " {force:.3g} N and {moment:.3g} N m instead of {own_force:.3g} N and {own_moment:.3g} N m",
         "log the wrench in the axes of the sensor, or set the sensor frame to the logged axes",
     ),
     "mounting-off": stop(
         f"the sensor is rotated relative to the description: {_SENSOR}",
-        "the sensor seems to be rotated by {degrees:.1f} degrees relative to {reference}: with this rotation"
+        "the sensor seems to be rotated by {degrees:.1f} degrees relative to {reference}. With this rotation"
         " the residual is {force:.3g} N and {moment:.3g} N m instead of {own_force:.3g} N and"
         " {own_moment:.3g} N m",
         "check the orientation (about [{rpy}] rad would fit): {where}",
         residual=(
-            "the sensor seems to be rotated by {degrees:.2g} degrees relative to the description: the"
-            " residuals follow the derivative of its readings with respect to its orientation",
+            "the sensor seems to be rotated by {degrees:.2g} degrees relative to the description. The"
+            " residuals look like readings of a rotated sensor",
             "check its `rpy`, or estimate it: mounting: rpy",
         ),
     ),
     "moment-unit": stop(
         f"moments and forces have different units: {_SENSOR}",
-        "the forces give a tool mass of {mass:.3g} kg, and the moments give a centre of mass {away:.3g} m"
-        " from the sensor: moments and forces seem to have different units",
+        "moments and forces seem to have different units. The forces give a tool mass of {mass:.3g} kg, the"
+        " moments a centre of mass {away:.3g} m from the sensor",
         "set the unit, e.g. columns: {{mx: {{unit: Nmm}}, my: {{unit: Nmm}}, mz: {{unit: Nmm}}}}",
     ),
     "rotation-little": care(

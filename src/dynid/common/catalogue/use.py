@@ -106,7 +106,7 @@ SIMULATION = {
         "use engine `dynid` or `mujoco`",
     ),
     "controller-efforts": care(
-        "the corrections of a simulated controller are larger than the efforts of the motion: it is unstable,"
+        "the corrections of a simulated controller are larger than the efforts of the motion. It is unstable,"
         " or its model of the robot is far off",
         "the controller's corrections are larger than the efforts that the motion needs: '{motor}' applies up"
         " to {applied:.3g} {unit}, the motion needs {needed:.3g} {unit}; the controller is probably unstable",
@@ -147,8 +147,8 @@ SIMULATION = {
         "give `capsules:` in the robot file, or watch the motion before you run the robot",
     ),
     "capsules-assumed": note(
-        "bodies without readable collision shapes (meshes are not opened) are checked as slender capsules"
-        " along their links, the last one to twice its centre of mass",
+        "bodies without readable collision shapes are checked as slender capsules along their links, the last"
+        " one to twice its centre of mass. Meshes are not opened",
         "capsules along the links are assumed for the collision check of {names}",
         "give `capsules:` in the robot file",
     ),
@@ -163,7 +163,7 @@ SIMULATION = {
         "give it with --floor Z, in the base frame",
     ),
     "no-approach": care(
-        "no straight move from the start pose of the description to the motion keeps the limits: the run"
+        "no straight move from the start pose of the description to the motion keeps the limits. The run"
         " begins at the first pose of the motion",
         "the run has no approach move from the start pose, which would violate a limit: {missed}",
         "give a safe pose with --home, or move the robot to the first pose of the motion by hand",

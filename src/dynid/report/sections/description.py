@@ -6,6 +6,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from dynid.common.catalogue import STAGES
+from dynid.common.notices import by_severity
 from dynid.report.page import Section, render
 from dynid.report.panels import points_per_panel, singularity_figure
 from dynid.statistics.description import Description
@@ -24,7 +26,9 @@ def section(estimate: Estimate) -> Section | None:
     figures = _figures(estimate)
     facts = estimate.description or Description()
     quantities = [*facts.symbols.items(), *((f"zero of {name}", item) for name, item in facts.zeros.items())]
-    if not (figures or estimate.hypotheses or quantities or facts.gravity_sigma or facts.per_thousandth):
+    warnings = [one for one in estimate.warnings if one.code in STAGES["Description"]]
+    shown = figures or estimate.hypotheses or quantities or facts.gravity_sigma or facts.per_thousandth
+    if not (shown or warnings):
         return None
     body = render(
         "description.html",
@@ -35,8 +39,11 @@ def section(estimate: Estimate) -> Section | None:
         difference=estimate.files.get("robot.corrected.yaml.diff", ""),
         rows=estimate.hypotheses,
         figures=figures,
+        warnings=by_severity(warnings),
     )
-    return Section("description", "Is the description right?", body, folded=True)
+    n = len(warnings)
+    note = f"{n} finding{'s' if n > 1 else ''}" if n else ""
+    return Section("description", "Is the description right?", body, folded=True, note=note)
 
 
 def _figures(estimate: Estimate) -> list[Figure]:
@@ -70,9 +77,13 @@ def effect_lines(found: Description, most: int) -> list[str]:
     """`M_payload: d3 +7.5 sigma, zero of motor1 -2.1 sigma`, the largest effects first."""
     lines = []
     for name, shifts in list(found.per_thousandth.items())[:most]:
-        parts = ", ".join(f"{spoken(key)} {change:+.2g} sigma" for key, change in list(shifts.items())[:4])
+        parts = ", ".join(f"{spoken(key)} {_sigmas(change)}" for key, change in list(shifts.items())[:4])
         lines.append(f"{name}: {parts}")
     return lines
+
+
+def _sigmas(change: float) -> str:
+    return f"{change:+.{1 if abs(change) < 10.0 else 0}f} sigma"
 
 
 def spoken(name: str) -> str:

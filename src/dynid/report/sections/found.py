@@ -45,17 +45,21 @@ _WIDE = 1.5  # times the span of a friction curve: half of a band that hides it
 def section(estimate: Estimate) -> Section:
     """Bodies, friction, then the full table of parameters."""
     parts = [parameters(estimate), standard(estimate), history(estimate)]
-    drawn = estimate.drawing.get("bodies", ())
+    drawn = estimate.bodies
     known = [entry for entry in drawn if entry["prior_mass"] or entry["mass_share"] > _ALONE]
     bodies = [_body_row(entry) for entry in known]
     body = render(
         "found.html",
+        bad=estimate.verdict.level == "bad",
         loads=[(name, text.replace("+-", "±")) for name, text in loads(estimate)],
         bodies=bodies,
         in_sums=len(drawn) - len(known),
         sigmas=any(row["sigma"] for row in bodies),
+        exported=all(entry["exported"] for entry in known),
+        exact=all(entry["exact"] for entry in known),
         partly=any(row["origin"] == "both" for row in bodies),
         described=any(row["prior_mass"] != "-" for row in bodies),
+        changes=any(row["change"] for row in bodies),
         friction=friction_figure(estimate),
         swings=swings_part(estimate),
         parts=[part for part in parts if part is not None],
@@ -72,7 +76,7 @@ def _body_row(row: Entry) -> dict[str, Any]:
         "mass": shown,
         "sigma": sigma_text(sigma) if share > _ALONE else "",
         "prior_mass": "-" if prior is None else f"{prior:.4g}",
-        "change": None if not prior or share <= _SILENT else f"{100.0 * (row['mass'] / prior - 1.0):+z.1f} %",
+        "change": None if not prior or share <= _ALONE else f"{100.0 * (row['mass'] / prior - 1.0):+z.1f} %",
         "centre": _millimetres(row["centre"]),
         "prior_centre": _millimetres(row["prior_centre"]),
         "origin": "log" if share > _ALONE else "description" if share <= _SILENT else "both",

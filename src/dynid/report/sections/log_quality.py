@@ -9,10 +9,11 @@ import numpy as np
 from dynid.common.catalogue import STAGES
 from dynid.common.notices import by_severity
 from dynid.report.page import Section, render
+from dynid.report.quality import compared
 from dynid.statistics.estimate import Estimate
 from dynid.statistics.signals import Signals, percent_of_peak
 
-_STAGES = ("Description", "Logs", "Poses of closed robots and cables", "Force sensors and multibody tables")
+_STAGES = ("Logs", "Poses of closed robots and cables", "Force sensors and multibody tables")
 _CODES = {code for stage in _STAGES for code in STAGES[stage]}
 # Found by the fit, but faults of a log: clocks, zeros, signs, units and order of its columns, contacts.
 _CODES |= {"delay", "gain", "zero-offset", "position-unit", "position-order", "effort-sign", "gain-sign"}
@@ -29,6 +30,7 @@ def section(estimate: Estimate) -> Section:
         "logs.html",
         rows=rows,
         many=len(rows) > _MANY,
+        kind=compared(estimate),
         warnings=by_severity(concerning),
         flagged=flagged,
         facts=[

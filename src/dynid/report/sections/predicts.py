@@ -18,6 +18,7 @@ from dynid.report.panels import (
     run_figure,
     tension_figure,
 )
+from dynid.report.quality import compared
 from dynid.statistics.estimate import Estimate
 from dynid.statistics.signals import Signals, Tension, worst_signals
 
@@ -52,7 +53,7 @@ def section(estimate: Estimate) -> Section:
         hidden=(len(used) + len(unseen)) - len(shown),
         total=len(used) + len(unseen),
         kind=kind,
-        what="wrench" if estimate.model == "wrench" else "effort",
+        what=compared(estimate),
         flagged=flagged,
         memory=_memory(used, flagged),
         tension=tension_part(estimate, most),

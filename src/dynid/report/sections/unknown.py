@@ -12,7 +12,7 @@ from dynid.mechanism.parameters import Parameter
 from dynid.report.numbers import number, percent, unit_text
 from dynid.report.page import Section, render
 from dynid.report.plots import figure, packed, panel
-from dynid.report.quality import Quality, owner_of, quality
+from dynid.report.quality import Quality, compared, owner_of, quality
 from dynid.statistics.estimate import Estimate, ParameterEstimate
 
 if TYPE_CHECKING:
@@ -31,6 +31,7 @@ def section(estimate: Estimate) -> Section:
     unknown = len(estimate.not_identifiable)
     body = render(
         "unknown.html",
+        bad=estimate.verdict.level == "bad",
         reasons=estimate.not_identifiable,
         invisible=estimate.invisible,
         weak=[_words(p) for p in sorted(weak, key=_uncertainty)[:_LISTED]],
@@ -42,7 +43,8 @@ def section(estimate: Estimate) -> Section:
         map=correlation_figure(estimate),
         moves=_moves(estimate, [*weak, *zero]),
         robot=_named(estimate),
-        free=estimate.fit.cost_C is not None,
+        free=compared(estimate) == "equation",
+        sensor=compared(estimate) == "reading",
     )
     note = f"{unknown} not identifiable, {len(weak)} weak, {len(zero)} indistinguishable from zero"
     return Section("unknown", "What don't we know?", body, note=note)

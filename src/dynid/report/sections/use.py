@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dynid.common.notices import LEVELS, by_severity
 from dynid.report.page import Section, render
-from dynid.report.quality import Quality, coverage, evidence, first_reasons, quality
+from dynid.report.quality import Quality, compared, coverage, evidence, first_reasons, quality
 from dynid.report.robot_view import robot_view
 from dynid.statistics.estimate import Estimate
 
@@ -15,7 +15,14 @@ _USES = {
     "payload": "knowing the payload",
     "collision": "detecting collisions",
 }
-_FREE = "describing free motion on the cables"
+_KINDS = {
+    "equation": "describing free motion on the cables",
+    "reading": "removing the tool from the readings of the sensor",
+}
+_OTHER_USE = {  # what cannot be exported
+    "equation": "for kilograms, give the mass of the platform in the robot file (`known:`), identify again",
+    "reading": "subtract the tool from the readings: `compensation.py` in the folder of the result",
+}
 _WORDS = {"good": "good", "care": "with care", "bad": "do not use"}
 
 
@@ -23,14 +30,17 @@ def section(estimate: Estimate) -> Section:
     """The verdict with its evidence, the robot, and the key values of the fit."""
     first, others = first_reasons(estimate)
     verdict = estimate.verdict
-    free = estimate.fit.cost_C is not None
+    kind = compared(estimate)
     worst = max(verdict.joints, key=lambda row: (LEVELS.index(row.level), row.error_percent), default=None)
     body = render(
         "use.html",
         estimate=estimate,
         verdict=verdict,
-        purpose=_FREE if free and not verdict.purpose else _USES.get(verdict.purpose, verdict.purpose),
-        free=free,
+        purpose=_USES.get(verdict.purpose, verdict.purpose)
+        if verdict.purpose
+        else _KINDS.get(kind, _USES[""]),
+        kind=kind,
+        unit=verdict.joints[0].unit if len({joint.unit for joint in verdict.joints}) == 1 else "",
         words=_WORDS,
         worst=worst,
         evidence=evidence(estimate),
@@ -56,9 +66,12 @@ def _steps(estimate: Estimate) -> list[str]:
     several = len(reasons) > 1
     steps = [f"reason {' and '.join(own)}: {text}" if several else text for text, own in numbers.items()]
     if level == "bad":
-        return [*steps, "identify again, and compare with `dynid compare`"]
+        return [*steps, "identify again"]
     if not any(one.independent for one in estimate.validation):
         steps.append("record one more motion and give it with `--validate LOG`")
     export = "write the model for other programs: `dynid export RESULT --to FORMAT`"
-    steps.append(export if level == "good" else f"if these limits do not matter for your use, {export}")
-    return steps
+    if level != "good":
+        export = f"if these limits do not matter for your use, {export}"
+    if not all(body["exported"] for body in estimate.bodies):
+        export = "to export a model, identify again with `estimator: consistent`"
+    return [*steps, _OTHER_USE.get(compared(estimate), export)]

@@ -23,7 +23,7 @@
   });
   // The date of the file is not part of it: the same result has the same bytes.
   const written = document.getElementById("written");
-  if (written) { written.textContent = document.lastModified; }
+  if (written) { written.textContent = document.lastModified.replace(/^(\d+)\/(\d+)\/(\d+)/, "$3-$1-$2"); }
   const all = document.getElementById("unfold");
   if (all) {
     all.hidden = false;

@@ -126,7 +126,7 @@ window.dynid = window.dynid || {};
     const width = Math.max(220, Math.floor(box.clientWidth || 300)), spec = this.spec, x = this.x, y = this.y, self = this;
     const rx = this.rangeX(), ry = this.rangeY(rx);
     const rows = y.names ? y.names.length : 0;
-    const height = spec.square ? Math.min(width, 620) : rows ? Math.max(90, rows * (spec.row || 18) + 60) : spec.height || 190;
+    const height = spec.square ? Math.min(width, Math.max(620, rows * 12 + 110)) : rows ? Math.max(90, rows * (spec.row || 18) + 60) : spec.height || 190;
     const yTicks = y.names ? y.names.map(function (_, i) { return i; }) : y.log ? decades(ry[0], ry[1], 5) : y.ticks || ticks(ry[0], ry[1], Math.max(3, Math.round(height / 45)));
     const yLabel = function (v) { return y.names ? y.names[v] : text(y.log ? Math.pow(10, v) : v, 4); };
     const longest = Math.max.apply(null, yTicks.map(function (v) { return yLabel(v).length; }).concat([1]));
@@ -147,7 +147,7 @@ window.dynid = window.dynid || {};
     yTicks.forEach(function (v) {
       if (!y.names && !spec.square) { node("line", { x1: left, x2: left + inner, y1: py(v), y2: py(v) }, grid); }
       const label = yLabel(v), step = innerY / Math.max(1, rows);
-      if (rows && step < 8 && v % Math.ceil(10 / step)) { return; }
+      if (rows && step < 11 && v % Math.ceil(11 / step)) { return; }
       const made = node("text", { x: left - 6, y: py(v) + 4, "text-anchor": "end" }, labels, fitted(label, left - 10));
       node("title", {}, made, label);
     });

@@ -126,7 +126,7 @@
     const step = grid();
     if (data.tip >= 0) {
       pen.strokeStyle = css("--p-sky"); pen.lineWidth = 1.4 * ratio(); pen.beginPath();
-      const gap = 1.6 * (log.t[log.n - 1] - log.t[0]) / log.n;
+      const gap = 2.5 * (log.t[log.n - 1] - log.t[0]) / log.n;
       for (let f = 0; f < log.n; f++) { const c = project(world(f, data.tip, data.tip_at)); if (f && log.t[f] > log.t[f - 1] && log.t[f] - log.t[f - 1] < gap) { pen.lineTo(c[0], c[1]); } else { pen.moveTo(c[0], c[1]); } }
       pen.stroke();
     }

@@ -95,18 +95,19 @@
     const unit = make("select", null, { "aria-label": "unit of " + row.key });
     const scale = make("input", null, { size: "7", "aria-label": "scale of " + row.key, value: row.scale });
     const offset = make("input", null, { size: "7", "aria-label": "offset of " + row.key, value: row.offset });
+    const delay = make("input", null, { size: "7", "aria-label": "delay of " + row.key + " in seconds", value: row.delay });
     fill(column, [option("", row.column ? "(let dynid choose)" : "(none)", !row.column)].concat(names.map(function (name) { return option(name, name, name === row.column); })));
     fill(unit, [option("", row.key === "t" ? "inferred" : "SI", !row.unit)].concat(state.units.map(function (name) { return option(name, name, name === row.unit); })));
-    [column, unit, scale, offset].forEach(function (one) {
+    [column, unit, scale, offset, delay].forEach(function (one) {
       one.addEventListener("change", function () {
         if (!column.value && one !== column) { return; }
-        ask("map", { key: row.key, column: column.value, unit: unit.value, scale: Number(scale.value), offset: Number(offset.value) });
+        ask("map", { key: row.key, column: column.value, unit: unit.value, scale: Number(scale.value), offset: Number(offset.value), delay: Number(delay.value) });
       });
     });
     const name = make("th", row.key + " ", { scope: "row" });
     name.append(make("span", row.label, { "class": "muted" }));
     line.append(name);
-    [column, unit, scale, offset].forEach(function (one) { const cell = make("td"); cell.append(one); line.append(cell); });
+    [column, unit, scale, offset, delay].forEach(function (one) { const cell = make("td"); cell.append(one); line.append(cell); });
     line.append(make("td", row.why));
     return line;
   }

@@ -19,7 +19,10 @@ from dynid.common.arrays import Array, Float, Int
 from dynid.common.errors import InputError
 from dynid.estimator.gain_settings import GAIN
 from dynid.experiment.experiment import Experiment
-from dynid.exporters.effort_space import (
+from dynid.mechanism.inertia import SYMBOLS, in_parent_frame
+from dynid.mechanism.mechanism import Body, Mechanism, Payload
+from dynid.mechanism.parameters import Parameter, parameter_table
+from dynid.prediction.effort_space import (
     REMEDY,
     EffortSpace,
     all_motions,
@@ -31,9 +34,6 @@ from dynid.exporters.effort_space import (
     with_free_values,
     written_as_found,
 )
-from dynid.mechanism.inertia import SYMBOLS, in_parent_frame
-from dynid.mechanism.mechanism import Body, Mechanism, Payload
-from dynid.mechanism.parameters import Parameter, parameter_table
 from dynid.prediction.predict import refuse_per_mass
 from dynid.statistics.estimate import Estimate, ParameterEstimate
 
@@ -83,24 +83,33 @@ def full_set(
             write the values as they are, or the same without a note, where no bodies are written.
         payload: Identified payloads as bodies of their own, merged into their carriers, or left out.
     """
+    space = space_of(estimate, experiment, mechanism)
+    chi, notes, physical = chosen_values(space, not_physical)
+    notes = (*_free_notes(space), *notes)
+    return _mounted(space, chi, with_free_values(space, chi), physical, notes, payload)
+
+
+def space_of(estimate: Estimate, experiment: Experiment, mechanism: Mechanism) -> EffortSpace:
+    """All values with the efforts of a result; arguments as of `full_set`."""
     if mechanism.force_sensor is not None:
         raise InputError(
             "a result of a force sensor contains the load on the sensor, not a model of the robot",
             remedy="use its compensation.py",
         )
     refuse_per_mass(estimate)
-    mechanism = _carrying(estimate, mechanism)
-    space = EffortSpace(estimate, experiment, mechanism)
-    chi, notes, physical = _chosen(space, not_physical)
-    notes = (*_free_notes(space), *notes)
-    return _mounted(space, chi, with_free_values(space, chi), physical, notes, payload)
+    return EffortSpace(estimate, experiment, _carrying(estimate, mechanism))
 
 
-def _chosen(space: EffortSpace, not_physical: NotPhysical) -> tuple[Float[Array, "p"], tuple[str, ...], bool]:
-    """Values, what to say about them, and whether they are physical."""
+def chosen_values(
+    space: EffortSpace, not_physical: NotPhysical = "noise"
+) -> tuple[Float[Array, "p"], tuple[str, ...], bool]:
+    """Values, shape (p,), SI; what to say about them; and whether they are physical."""
     estimated = space.values.chi
     if space.estimate.estimator == "consistent" and not faults(space, estimated):
         return estimated, (), True
+    stored = _stored(space) if not_physical in ("noise", "nearest") else None
+    if stored is not None:
+        return stored, ("The standard set of the result is written: its efforts differ a little.",), True
     chi, reason = consistent_set(space)
     if chi is not None:
         return chi, (), True
@@ -120,6 +129,15 @@ def _chosen(space: EffortSpace, not_physical: NotPhysical) -> tuple[Float[Array,
         f" {distance:.2g} standard deviations away: its efforts differ from those of the estimate."
     )
     return values, (note,), True
+
+
+def _stored(space: EffortSpace) -> Float[Array, "p"] | None:
+    """The consistent set that was asked for with the estimate (`standard: true`); None: there is none."""
+    given = {str(entry["name"]): float(entry["value"]) for entry in space.estimate.standard}
+    if not all(parameter.name in given for parameter in space.parameters):
+        return None
+    chi = np.array([given[parameter.name] for parameter in space.parameters])
+    return None if faults(space, chi) else chi
 
 
 def _free_notes(space: EffortSpace) -> list[str]:
@@ -183,7 +201,7 @@ def _mounted(
     bare = replace(mechanism, payloads={})
     table, chi, reference = tuple(table[i] for i in kept), chi[kept], reference[kept]
     robot = with_values(bare, dict(zip((p.name for p in table), chi.tolist(), strict=True)))
-    estimate = _regrouped(space.estimate, bare, table, reference)
+    estimate = _regrouped(space.estimate, bare, table, reference, loads if use == "merge" else [])
     return FullSet(estimate, robot, table, chi, reference, physical, notes)
 
 
@@ -209,9 +227,17 @@ def _refuse_partial(body: Body) -> None:
 
 
 def _regrouped(
-    estimate: Estimate, mechanism: Mechanism, table: Sequence[Parameter], chi: Float[Array, "p"]
+    estimate: Estimate,
+    mechanism: Mechanism,
+    table: Sequence[Parameter],
+    chi: Float[Array, "p"],
+    carried: Sequence[str],
 ) -> Estimate:
-    """The estimate over the base parameters of another load; uncertainty is not carried over."""
+    """The estimate over the base parameters of another load; uncertainty is not carried over.
+
+    Args:
+        carried: Payloads that the robot now has in it; logs with others are not its own.
+    """
     base = all_motions(mechanism, table)
     regrouped = tuple(
         ParameterEstimate(name, unit, float(value), None, None, None)
@@ -224,7 +250,11 @@ def _regrouped(
         shared=None,
         provenance={
             **estimate.provenance,
-            "inputs": [{**entry, "payloads": []} for entry in estimate.provenance.get("inputs", ())],
+            "inputs": [
+                {**entry, "payloads": []}
+                for entry in estimate.provenance.get("inputs", ())
+                if set(entry.get("payloads", carried)) == set(carried)
+            ],
         },
     )
 
