@@ -53,8 +53,8 @@ FIT = {
         " the branch of its loops, and contacts",
     ),
     "weak-parameters": care(
-        "parameters whose sigma exceeds their value. Other motion in the ranges of the logs would be predicted"
-        " with an error above 5 % of an effort: excite more, or request"
+        "parameters whose sigma exceeds their value. Other motion in the ranges of the logs would be"
+        " predicted with an error above 5 % of an effort: excite more, or request"
         " [essential parameters](../howto/essential.md). A value that is zero within a narrow interval is"
         " well known, and not listed",
         "not determined well (sigma over 100 % of the value; other motion would be predicted with an error"
