@@ -21,7 +21,7 @@ from dynid.report.html import escaped, parameters_tex, report_html
 from dynid.report.panels import since_start
 from dynid.report.plots import packed
 from dynid.report.quality import Quality, coverage, owner_of, quality
-from dynid.report.sections.found import standard
+from dynid.report.sections.found import drive_table, standard
 from dynid.report.sections.provenance import command_line
 from dynid.report.sections.use import section
 from dynid.report.text import print_summary
@@ -240,9 +240,19 @@ def test_standard_bodies_stand_one_to_a_row_without_rounding_dust():
     values = ["2.5", "-", "-", "-", "0.25", "-", "-", "0", "-", "-"]
     assert [shown for _, shown in cells] == values
     assert [bool(grey) for grey, _ in cells] == [value in ("-", "0") for value in values]
-    assert re.search(r"joint1.*0\.31.*N m s/rad", table)
-    assert re.search(r"extra terms.*4\.5", table)
+    assert re.search(r"Fv_joint1.*0\.31.*N m s/rad", whole)
+    assert re.search(r"Spring.*4\.5", whole)
     assert "XY_link1" in whole
+
+
+def test_drive_terms_stand_with_their_sigma_and_one_unit_a_column():
+    whole = estimate()
+    drives = drive_table(whole)
+    assert drives is not None
+    shown = {f"{s}_{owner}": p for owner, row in drives["rows"].items() for s, p in row.items()}
+    expected = {p.name: p for p in whole.parameters if p.name[:2] in ("Fv", "Fs", "Ia", "Of")}
+    assert shown == {name: p for name, p in expected.items() if not p.grouping}
+    assert set(drives["units"]) == set(drives["symbols"]) == set(drives["words"])
 
 
 def test_without_warnings_signals_truth_or_validation():

@@ -27,6 +27,7 @@ SECTIONS: tuple[Callable[[Estimate], Section | None], ...] = (
     log_quality.section,
     provenance.section,
 )
+_MOST_LOGS = 3  # names in the header
 _MOST_JSON = 250_000  # characters: of a larger result the covariance is left out
 _LATEX = {c: f"\\{c}" for c in "&%$#_{}"} | {
     "\\": r"\textbackslash{}",
@@ -42,9 +43,19 @@ def report_html(estimate: Estimate) -> str:
         "report.html",
         ("robot.js",),
         estimate=estimate,
+        logs=_log_names(estimate),
         sections=[section for make in SECTIONS if (section := make(estimate)) is not None],
         files=script_json(downloads(estimate)),
     )
+
+
+def _log_names(estimate: Estimate) -> str:
+    """`log run1` or `logs run1, run2 and 4 more`: those it was identified from; empty if not at hand."""
+    names = [signals.log for signals in estimate.signals if not signals.validation]
+    if not names:
+        return ""
+    more = f" and {len(names) - _MOST_LOGS} more" if len(names) > _MOST_LOGS else ""
+    return f"log{'s' if len(names) > 1 else ''} {', '.join(names[:_MOST_LOGS])}{more}"
 
 
 def notebook_html(estimate: Estimate) -> str:

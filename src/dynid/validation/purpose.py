@@ -17,15 +17,6 @@ from collections.abc import Callable, Iterator, Mapping
 from dynid.common.notices import Notice, at_level, notice
 from dynid.statistics.estimate import Estimate
 
-# Percent of the peak effort, beyond noise: good up to the first, bad above the second. A feedforward torque
-# within 5 % of the peak leaves a twentieth to the feedback controller; careful real arms reach 2 to 7 %.
-LIMITS: Mapping[str, tuple[float, float]] = {
-    "": (5.0, 10.0),
-    "feedforward": (5.0, 10.0),
-    "simulation": (5.0, 10.0),
-    "payload": (10.0, 20.0),
-    "collision": (2.0, 5.0),
-}
 _MASS_PERCENT, _COM_METRES = 5.0, 0.010
 # A threshold for contacts is some times the residual without contact; a bias moves it.
 _FLOOR_TIMES, _BIAS_PERCENT = 5.0, 1.0

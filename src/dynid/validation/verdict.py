@@ -14,8 +14,8 @@ from dynid.common.notices import SYMPTOMS, Notice, at_level, by_severity, cause_
 from dynid.fit import Fit
 from dynid.report.quality import peaks
 from dynid.statistics.estimate import Estimate
-from dynid.statistics.verdict import JointVerdict, Verdict, worst
-from dynid.validation.purpose import LIMITS, missing_for
+from dynid.statistics.verdict import LIMITS, JointVerdict, Verdict, worst
+from dynid.validation.purpose import missing_for
 
 HEADLINES = {"good": "Usable", "care": "Usable with care", "bad": "Do not use these parameters yet"}
 _MOST_SHOWN = 3
@@ -126,5 +126,5 @@ def _headline(level: str, purpose: str, joints: Sequence[JointVerdict], of: str)
     text = HEADLINES[level] + (f" for {purpose}" if purpose and level != "bad" else "")
     if level == "good" and joints:
         largest = max(joint.error_percent for joint in joints)
-        text += f": unseen motion is predicted within {max(largest, 0.1):.2g} % of the {of}"
+        text += f": unseen motion is predicted within {max(largest, 0.1):.2g} % of the {of}, beyond noise"
     return text

@@ -17,7 +17,7 @@ from dynid.report.panels import history_figure
 from dynid.report.plots import Figure, band, figure, line, panel, points
 from dynid.report.quality import MEANING, Quality, holds_truth, loads, owner_of, quality
 from dynid.report.swings import swings_part
-from dynid.statistics.estimate import Estimate
+from dynid.statistics.estimate import Estimate, ParameterEstimate
 from dynid.statistics.friction import curves_of
 
 if TYPE_CHECKING:
@@ -61,6 +61,7 @@ def section(estimate: Estimate) -> Section:
         described=any(row["prior_mass"] != "-" for row in bodies),
         changes=any(row["change"] for row in bodies),
         friction=friction_figure(estimate),
+        drives=drive_table(estimate),
         swings=swings_part(estimate),
         parts=[part for part in parts if part is not None],
     )
@@ -88,6 +89,20 @@ def _body_row(row: Entry) -> dict[str, Any]:
 
 def _millimetres(place: Sequence[float] | None) -> str:
     return "-" if place is None else ", ".join(f"{1e3 * x:.1f}" for x in place).replace("-0.0", "0.0")
+
+
+def drive_table(estimate: Estimate) -> Mapping[str, Any] | None:
+    """Identified drive terms with sigma: one line per drive, one column per term; None without any."""
+    cells: dict[str, dict[str, ParameterEstimate]] = {}
+    for parameter in estimate.parameters:
+        symbol, _, owner = parameter.name.partition("_")
+        if symbol in DRIVE_TERMS and owner and not parameter.grouping:
+            cells.setdefault(owner, {})[symbol] = parameter
+    symbols = [symbol for symbol in DRIVE_TERMS if any(symbol in row for row in cells.values())]
+    units = {symbol: {row[symbol].unit for row in cells.values() if symbol in row} for symbol in symbols}
+    shared = {symbol: next(iter(seen)) if len(seen) == 1 else "" for symbol, seen in units.items()}
+    words = {symbol: DRIVE_TERMS[symbol].words for symbol in symbols}
+    return {"rows": cells, "symbols": symbols, "units": shared, "words": words} if cells else None
 
 
 def friction_figure(estimate: Estimate, speed: float | None = None) -> Figure | None:
@@ -191,6 +206,7 @@ def standard(estimate: Estimate) -> Markup | None:
         terms=terms,
         determined=determined,
         sensor=estimate.model == "wrench",
+        bad=estimate.verdict.level == "bad",
     )
 
 

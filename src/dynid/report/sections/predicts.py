@@ -57,6 +57,7 @@ def section(estimate: Estimate) -> Section:
         flagged=flagged,
         memory=_memory(used, flagged),
         tension=tension_part(estimate, most),
+        bad=estimate.verdict.level == "bad",
         tests=sorted(estimate.residual_tests, key=lambda check: (not check.warned, check.test)),
         warned=sum(check.warned for check in estimate.residual_tests),
     )

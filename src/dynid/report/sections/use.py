@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from dynid.common.notices import LEVELS, by_severity
+from dynid.common.notices import LEVELS, by_severity, spoils_all
 from dynid.report.page import Section, render
 from dynid.report.quality import Quality, compared, coverage, evidence, first_reasons, quality
 from dynid.report.robot_view import robot_view
 from dynid.statistics.estimate import Estimate
+from dynid.statistics.verdict import LIMITS
 
 _USES = {
     "": "general use: predicting torques, feedforward",
@@ -42,6 +43,8 @@ def section(estimate: Estimate) -> Section:
         kind=kind,
         unit=verdict.joints[0].unit if len({joint.unit for joint in verdict.joints}) == 1 else "",
         words=_WORDS,
+        limits=LIMITS.get(verdict.purpose, LIMITS[""]),
+        spoiled=bool(verdict.reasons) and spoils_all(verdict.reasons[0]),
         worst=worst,
         evidence=evidence(estimate),
         zeros=sum(quality(p) is Quality.ZERO for p in estimate.parameters),
