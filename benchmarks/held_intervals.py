@@ -32,7 +32,7 @@ from tests.test_rows_without_effort import CHI, fitted
 from dynid import Experiment
 from dynid.choice.choose import choose
 from dynid.common.errors import InputError
-from dynid.estimator.gain_settings import GainSettings, TotalMass
+from dynid.estimator.settings import GainSettings, TotalMass
 from dynid.excitation.friction import ExtraFriction, FrictionLaw
 from dynid.excitation.random_motion import random_motion
 from dynid.fit import fit_task

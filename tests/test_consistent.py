@@ -12,10 +12,10 @@ from scipy.optimize import minimize
 
 from dynid.common.errors import InputError
 from dynid.estimator import consistent
-from dynid.estimator.consistency import Consistency, Ellipsoid, consistency_from
 from dynid.estimator.estimator import ESTIMATORS, estimator_named
 from dynid.estimator.rigid_bodies import RigidBody
 from dynid.estimator.semidefinite import Program
+from dynid.estimator.settings import Consistency, Ellipsoid, consistency_from
 from dynid.estimator.standard_space import StandardSpace
 from dynid.mechanism.inertia import SYMBOLS, UNITS, is_physical, pack, pseudo_inertia
 from dynid.mechanism.parameters import Parameter

@@ -29,8 +29,7 @@ from dynid.excitation.optimal.multistart import Journal
 from dynid.excitation.optimal.starts import Start
 from dynid.excitation.plan import planned_base, planned_robot
 from dynid.excitation.random_motion import random_motion
-from dynid.excitation.recorder import default_recorder
-from dynid.excitation.settings import ExciteSettings
+from dynid.excitation.settings import ExciteSettings, default_recorder
 from dynid.experiment.experiment import Experiment, UncertaintySettings
 from dynid.fit import fit_task
 from dynid.mechanism.load import load_robot

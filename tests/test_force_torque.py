@@ -552,7 +552,7 @@ def test_a_measured_pose_moves_the_sensor_as_joints_do(tmp_path) -> None:
 def test_a_sensor_on_a_closed_robot() -> None:
     """The platform of a Stewart robot: its pose follows from six legs, the tool hangs below."""
     from dynid.excitation.random_motion import random_motion
-    from dynid.projection.sensor_columns import SensorColumns
+    from dynid.projection.sensor import SensorColumns
 
     arm = load_robot("stewart")
     robot = with_force_sensor(arm, ForceSensor(body="platform"))

@@ -9,8 +9,8 @@ import pytest
 
 from dynid.common.errors import InputError, NoResultError
 from dynid.estimator import gains
-from dynid.estimator.gain_settings import GainSettings
 from dynid.estimator.gains import GroupNoise, solve_gains
+from dynid.estimator.settings import GainSettings
 from dynid.estimator.wls import group_factors
 from dynid.excitation.random_motion import random_motion
 from dynid.experiment.experiment import Experiment, read_experiment

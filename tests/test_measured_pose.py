@@ -31,7 +31,7 @@ from dynid.motion.plan import plan_motion
 from dynid.motion.settings import FilterSettings, MaskSettings
 from dynid.pipeline import identify, identify_logs
 from dynid.projection.kinematics import _weights, kinematics_along
-from dynid.projection.reversals import rebuilt_noise
+from dynid.projection.pose_rows import rebuilt_noise
 from dynid.robots.demo_file import demo_file, read_demo
 from dynid.simulation.files import write_log
 from dynid.simulation.prescribed import simulate_log

@@ -50,7 +50,7 @@ def make():
     return Estimator("plain", "all rows alike", unit_weights)
 """,
     "model": """
-from dynid.projection.contract import Model, rows_of
+from dynid.projection.model import Model, rows_of
 from dynid.projection.power import power_directions
 from dynid.projection.structure import structural_factor
 

@@ -140,7 +140,7 @@ def test_spikes_and_lost_efforts_no_longer_ruin_an_arm():
 
 def test_acceleration_finds_a_fixed_point_that_plain_steps_creep_to() -> None:
     """A linear map with rates up to 0.99: a thousand plain steps, eight freedoms, some twenty here."""
-    from dynid.estimator.acceleration import Acceleration
+    from dynid.estimator.robust import Acceleration
 
     rng = np.random.default_rng(1)
     Q = np.linalg.qr(rng.standard_normal((8, 8)))[0]

@@ -12,7 +12,7 @@ from dynid.common.errors import InputError
 from dynid.dynamics.free_motion import free_motions
 from dynid.dynamics.locked import LockedCables
 from dynid.estimator.estimator import estimator_named
-from dynid.estimator.gain_settings import GainSettings, TotalMass
+from dynid.estimator.settings import GainSettings, TotalMass
 from dynid.experiment.experiment import Experiment
 from dynid.fit import fit_task
 from dynid.kinematics.assembly import assembly_of

@@ -10,9 +10,8 @@ import numpy as np
 import pytest
 
 from dynid.common.errors import InputError
-from dynid.excitation.controllers import CONTROLLERS, commented, controller_file, run_csv
 from dynid.excitation.excite import Excitation, excite
-from dynid.excitation.export import read_trajectory
+from dynid.excitation.export import CONTROLLERS, commented, controller_file, read_trajectory, run_csv
 from dynid.excitation.run import Move, run_of
 from dynid.excitation.settings import ExciteSettings
 from dynid.kinematics.assembly import assembly_of

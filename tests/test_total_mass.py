@@ -10,8 +10,8 @@ import pytest
 from dynid.base.system import base_system
 from dynid.checks.total_mass import Weighed, weigh
 from dynid.common.errors import InputError
-from dynid.estimator.gain_settings import GainSettings, TotalMass
 from dynid.estimator.gains import solve_gains
+from dynid.estimator.settings import GainSettings, TotalMass
 from dynid.experiment.experiment import Experiment, read_experiment
 from dynid.linear import base_of
 from dynid.mechanism.load import load_robot

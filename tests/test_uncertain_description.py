@@ -10,9 +10,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from dynid.checks import changed_robot
-from dynid.checks.changed_robot import estimate_slopes
-from dynid.checks.description_effects import part_slopes
+from dynid.checks import description_effects
+from dynid.checks.description_effects import estimate_slopes, part_slopes
 from dynid.common.catalogue import Severity
 from dynid.common.errors import InputError
 from dynid.excitation.random_motion import random_motion
@@ -349,7 +348,7 @@ def test_noise_of_columns_is_kept_while_a_length_changes(
         replace(arm, uncertain={}), logs_of(arm, count=1), estimator={"name": "gtls", "centred": True}
     )
     kept = estimate_slopes(fit, ("a1",))[0]
-    monkeypatch.setattr(changed_robot, "NearPass", lambda problem, seen, _: LogPass(problem, seen))
+    monkeypatch.setattr(description_effects, "NearPass", lambda problem, seen, _: LogPass(problem, seen))
     drawn = estimate_slopes(fit, ("a1",))[0]
     sigma = np.array([p.sigma for p in fit.parts.parameters])[:, None]
     # Of the sigma of each parameter, for 1 mm.

@@ -33,9 +33,8 @@ from dynid.motion.servo import servo_log
 from dynid.motion.settings import FilterSettings, LogEntry, entry_of
 from dynid.motion.table import DataFrame
 from dynid.problem_checks import not_logged, refuse_silent
-from dynid.projection.contract import Model, RowSource
 from dynid.projection.kinematics import ClosedKinematics, kinematics_along
-from dynid.projection.model import MODELS, model_for
+from dynid.projection.model import MODELS, Model, RowSource, model_for
 from dynid.projection.projection import Directions, Group, System, choose_rows
 from dynid.statistics.estimate import Estimate, RunFit
 

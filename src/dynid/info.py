@@ -17,8 +17,7 @@ from dynid.mechanism.measured_pose import virtual_joints
 from dynid.mechanism.mechanism import Mechanism
 from dynid.mechanism.parameters import Parameter, parameter_table
 from dynid.mechanism.variant import variant
-from dynid.projection.contract import Model
-from dynid.projection.model import MODELS
+from dynid.projection.model import MODELS, Model
 
 
 @dataclass(frozen=True)

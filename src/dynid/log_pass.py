@@ -31,8 +31,8 @@ from dynid.motion.motion import Motion
 from dynid.motion.plan import MotionPlan
 from dynid.motion.spectrum import spectrum
 from dynid.problem import Problem, row_groups
-from dynid.projection.contract import PackedRows, RowSource
 from dynid.projection.factor import Factor, merge, triangle
+from dynid.projection.model import PackedRows, RowSource
 from dynid.projection.projection import Group, System
 
 T = TypeVar("T")

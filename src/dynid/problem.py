@@ -27,9 +27,8 @@ from dynid.motion.servo import with_servos
 from dynid.motion.sources import each_log
 from dynid.motion.table import DataFrame
 from dynid.problem_checks import refuse_passive, refuse_single_motors, refuse_unknown
-from dynid.projection.contract import Model, PackedRows, RowSource
 from dynid.projection.kinematics import kinematics_along
-from dynid.projection.model import model_for
+from dynid.projection.model import Model, PackedRows, RowSource, model_for
 from dynid.projection.projection import Directions, Group, System, choose_rows
 from dynid.projection.turns import nearest_turns
 from dynid.regressor.layout import ABSENT

@@ -16,11 +16,11 @@ from dynid.base.ties import tying
 from dynid.common.arrays import Array, Float
 from dynid.common.errors import InputError
 from dynid.common.notices import Notice, notice
-from dynid.estimator.consistency import Consistency
 from dynid.estimator.consistent import consistent_program, nearest_consistent
 from dynid.estimator.physical import consistent_solution, information_root
 from dynid.estimator.rigid_bodies import RigidBody, rigid_bodies
 from dynid.estimator.semidefinite import SOLVED
+from dynid.estimator.settings import Consistency
 from dynid.estimator.solution import CONVERGED, Solution
 from dynid.estimator.standard_space import StandardSpace
 from dynid.experiment.experiment import Experiment

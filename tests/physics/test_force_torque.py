@@ -20,8 +20,7 @@ from dynid.mechanism.parameters import parameter_table
 from dynid.motion.log import Log
 from dynid.motion.logs import log_from_arrays
 from dynid.pipeline import identify_logs
-from dynid.projection.sensor import sensor_directions
-from dynid.projection.sensor_columns import ImuFrames, SensorColumns, SensorMotion, frame_motion
+from dynid.projection.sensor import ImuFrames, SensorColumns, SensorMotion, frame_motion, sensor_directions
 from dynid.regressor.regressor import tree_matrix
 from dynid.simulation.prescribed import simulate_sensor_log
 from dynid.statistics.estimate import Estimate

@@ -14,7 +14,7 @@ from dynid.common.errors import InputError, nearest
 from dynid.kinematics.assembly import assembly_of
 from dynid.mechanism.mechanism import Mechanism
 from dynid.mechanism.parameters import Parameter, considered_order, known_columns, parameter_table
-from dynid.projection.contract import Model
+from dynid.projection.model import Model
 from dynid.projection.projection import Directions, choose_rows
 
 # A decision this clear needs no wider states: geometry leaves 1e-3, rounding 1e-13.

@@ -26,8 +26,8 @@ from dynid.experiment.experiment import Experiment
 from dynid.mechanism.drive_terms import POSITIVE
 from dynid.mechanism.parameters import Parameter
 from dynid.problem import Problem, row_groups
-from dynid.projection.contract import PackedRows
 from dynid.projection.factor import merge, triangle
+from dynid.projection.model import PackedRows
 from dynid.projection.projection import System
 from dynid.regressor.layout import Layout
 from dynid.statistics.estimate import ParameterEstimate

@@ -30,7 +30,7 @@ from dynid.common.arrays import Array, Float
 from dynid.conditioning.rewritten import Tiles, WiderRows, predictor
 from dynid.mechanism.mechanism import Mechanism
 from dynid.mechanism.parameters import Parameter
-from dynid.projection.contract import RowSource
+from dynid.projection.model import RowSource
 
 SPEEDS = 4
 ALL = "all efforts"

@@ -35,14 +35,13 @@ from dynid.mechanism.joint import JointKind
 from dynid.mechanism.mechanism import Mechanism
 from dynid.mechanism.parameters import Parameter
 from dynid.projection.constant_rows import TreeRows
-from dynid.projection.contract import RowSource
 from dynid.projection.energy import EnergyRows
 from dynid.projection.kinematics import ClosedKinematics
+from dynid.projection.model import RowSource
 from dynid.projection.pose_rows import MovingRows
 from dynid.projection.power import power_directions
 from dynid.projection.quadrature import Quadrature
-from dynid.projection.sensor import SensorRows
-from dynid.projection.sensor_columns import SensorColumns, SensorMotion
+from dynid.projection.sensor import SensorColumns, SensorMotion, SensorRows
 
 # [rad] or [m]: forward difference over a joint zero. Its error is half a step times the curvature, about ten
 # times the slope, and 1e-12 of closure over the step: together 5e-6 of the column (5e-5 with a step of 1e-5).

@@ -14,8 +14,8 @@ from dynid.common.arrays import Array, Float
 from dynid.common.notices import Notice, notice
 from dynid.conditioning.lowpass import RowFilter
 from dynid.conditioning.stream import compared
-from dynid.projection.contract import RowSource
 from dynid.projection.factor import merge, triangle
+from dynid.projection.model import RowSource
 from dynid.projection.projection import Group, System
 from dynid.statistics.estimate import ResidualTest
 

@@ -24,7 +24,7 @@ from dynid.base.words import listed
 from dynid.common.arrays import Array, Float
 from dynid.common.errors import InputError, nearest
 from dynid.common.notices import Notice, notice
-from dynid.estimator.gain_settings import TotalMass
+from dynid.estimator.settings import TotalMass
 from dynid.mechanism.inertia import SYMBOLS
 from dynid.mechanism.mechanism import Mechanism
 from dynid.mechanism.parameters import known_columns, prior_values

@@ -18,8 +18,8 @@ from dynid.common.arrays import Array, Float
 from dynid.common.threads import in_order
 from dynid.conditioning.lowpass import RowFilter
 from dynid.conditioning.rewritten import ComparedRows
-from dynid.projection.contract import PackedRows
 from dynid.projection.factor import Factor, compact, merge
+from dynid.projection.model import PackedRows
 from dynid.regressor.layout import ABSENT
 
 # Shorter than the correlation time of most residuals: longer blocks are made by joining neighbours.

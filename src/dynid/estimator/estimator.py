@@ -19,14 +19,13 @@ from dynid.common.arrays import Array, Float
 from dynid.common.errors import InputError, nearest
 from dynid.common.notices import Notice, notice
 from dynid.common.registry import Registry
-from dynid.estimator.consistency import Consistency, consistency_from
-from dynid.estimator.covariance_weights import Whitened
 from dynid.estimator.forgetting import Forgetting
 from dynid.estimator.gtls import GeneralisedTotal
 from dynid.estimator.iv import Instruments
 from dynid.estimator.ols import conditions, least_squares
-from dynid.estimator.rework import Rework, SecondPass, check_option, check_positive
+from dynid.estimator.rework import Rework, SecondPass, Whitened, check_option, check_positive
 from dynid.estimator.robust import EFFICIENT, Winsorised
+from dynid.estimator.settings import Consistency, consistency_from
 from dynid.estimator.solution import CONVERGED, Solution, check_system, status_after
 from dynid.estimator.tls import PlainTotal
 from dynid.estimator.wls import (

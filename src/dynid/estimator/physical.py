@@ -11,11 +11,11 @@ import numpy as np
 
 from dynid.common.arrays import Array, Float
 from dynid.common.notices import Notice, notice
-from dynid.estimator.consistency import Consistency
 from dynid.estimator.consistent import Consistent, nearest_consistent
 from dynid.estimator.rework import mapped_columns
 from dynid.estimator.rigid_bodies import plain_bodies
 from dynid.estimator.semidefinite import SOLVED
+from dynid.estimator.settings import Consistency
 from dynid.estimator.solution import CONVERGED, Solution
 from dynid.estimator.standard_space import StandardSpace
 from dynid.mechanism.drive_terms import POSITIVE

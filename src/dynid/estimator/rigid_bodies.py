@@ -15,7 +15,7 @@ from functools import cached_property
 import numpy as np
 
 from dynid.common.arrays import Array, Float, Int
-from dynid.estimator.consistency import TOTAL
+from dynid.estimator.settings import TOTAL
 from dynid.mechanism.inertia import SYMBOLS, is_physical, pack, pseudo_inertia
 from dynid.mechanism.mechanism import Body, Mechanism, Payload
 from dynid.mechanism.parameters import Parameter

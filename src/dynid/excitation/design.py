@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from dynid.excitation.controllers import check_controllers
+from dynid.excitation.export import check_controllers
 from dynid.excitation.files import FILES, OTHERS, excitation_files
 from dynid.excitation.free import FreeExcitation
 from dynid.excitation.free_files import FREE_FILES, free_files

@@ -46,10 +46,9 @@ from dynid.excitation.plan import (
     planned_base,
     planned_robot,
 )
-from dynid.excitation.recorder import RATE, default_recorder, recording_words
 from dynid.excitation.run import Run, run_of
 from dynid.excitation.series import Series
-from dynid.excitation.settings import ExciteSettings
+from dynid.excitation.settings import RATE, ExciteSettings, default_recorder, recording_words
 from dynid.kinematics.sensors import measured_motion
 from dynid.mechanism.cable import swings_freely
 from dynid.mechanism.load import load_robot

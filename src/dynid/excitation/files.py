@@ -14,8 +14,14 @@ from msgspec import to_builtins
 from dynid.common.arrays import Array, Float
 from dynid.common.notices import LEVELS, by_severity
 from dynid.display.scene import tip_of
-from dynid.excitation.controllers import CONTROLLERS, controller_file, run_csv
-from dynid.excitation.export import SampledTrajectory, trajectory_csv, trajectory_ros2
+from dynid.excitation.export import (
+    CONTROLLERS,
+    SampledTrajectory,
+    controller_file,
+    run_csv,
+    trajectory_csv,
+    trajectory_ros2,
+)
 from dynid.excitation.optimal.checked import DENSER, PROMISED_BY
 from dynid.excitation.optimal.families import SplineMotion
 from dynid.excitation.optimal.figures import (

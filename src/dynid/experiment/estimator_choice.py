@@ -21,7 +21,7 @@ from dynid.motion.choose import longest
 from dynid.motion.log import Log
 from dynid.motion.settings import FilterSettings
 from dynid.motion.spectrum import spectrum
-from dynid.projection.contract import Model
+from dynid.projection.model import Model
 
 # Low-pass of the rows in bandwidths of the motion: the main oscillations pass, most noise does not.
 _ROWS_BANDWIDTHS = 2.0

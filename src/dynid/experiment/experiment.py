@@ -12,9 +12,8 @@ import msgspec
 from dynid.common.entry import Entry, plain_entry
 from dynid.common.errors import InputError
 from dynid.common.settings import FORMS, Count, Form, LeftOpen, Positive, Settings, read
-from dynid.estimator.consistency import Consistency
 from dynid.estimator.estimator import MAKERS, estimator_named
-from dynid.estimator.gain_settings import GainSettings
+from dynid.estimator.settings import Consistency, GainSettings
 from dynid.experiment.sections import (
     EnergySettings,
     InternalSettings,

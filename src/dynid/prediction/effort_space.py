@@ -11,10 +11,10 @@ from dynid.base.base import BaseSet
 from dynid.base.structural import structural_base
 from dynid.common.arrays import Array, Float
 from dynid.common.errors import InputError
-from dynid.estimator.consistency import Consistency
 from dynid.estimator.consistent import nearest_consistent
 from dynid.estimator.rigid_bodies import RigidBody, rigid_bodies
 from dynid.estimator.semidefinite import SOLVED, Program
+from dynid.estimator.settings import Consistency
 from dynid.estimator.standard_space import StandardSpace
 from dynid.experiment.experiment import Experiment
 from dynid.experiment.provenance import recorded_loads

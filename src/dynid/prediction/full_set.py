@@ -17,7 +17,7 @@ import numpy as np
 
 from dynid.common.arrays import Array, Float, Int
 from dynid.common.errors import InputError
-from dynid.estimator.gain_settings import GAIN
+from dynid.estimator.settings import GAIN
 from dynid.experiment.experiment import Experiment
 from dynid.mechanism.inertia import SYMBOLS, in_parent_frame
 from dynid.mechanism.mechanism import Body, Mechanism, Payload

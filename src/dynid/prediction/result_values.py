@@ -18,7 +18,7 @@ from dynid.base.structural import structural_base, tie_groups
 from dynid.base.ties import tying
 from dynid.common.arrays import Array, Float
 from dynid.common.errors import InputError
-from dynid.estimator.gain_settings import GAIN, GainSettings
+from dynid.estimator.settings import GAIN, GainSettings
 from dynid.experiment.experiment import Experiment
 from dynid.experiment.provenance import check_robot, check_unloaded, experiment_of, recorded_loads
 from dynid.mechanism.description import at_values
@@ -29,7 +29,7 @@ from dynid.mechanism.parameters import Parameter, known_columns
 from dynid.motion.log import Log
 from dynid.motion.servo import LAW_NAMES, Law
 from dynid.problem import as_asked
-from dynid.projection.contract import Model
+from dynid.projection.model import Model
 from dynid.projection.projection import Directions
 from dynid.statistics.effort_prediction import covariance_root
 from dynid.statistics.estimate import Estimate

@@ -11,8 +11,8 @@ from dynid.common.arrays import Array, Float
 from dynid.kinematics.coordinates import coordinate_map
 from dynid.mechanism.mechanism import Mechanism
 from dynid.mechanism.parameters import jumping_coordinates
-from dynid.projection.contract import LogRows
 from dynid.projection.load import load_along
+from dynid.projection.model import LogRows
 from dynid.regressor.layout import tree_regressor
 
 

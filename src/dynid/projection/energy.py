@@ -18,9 +18,9 @@ from dynid.common.arrays import Array, Bool, Float, Int
 from dynid.mechanism.inertia import SYMBOLS
 from dynid.mechanism.mechanism import Mechanism
 from dynid.mechanism.parameters import Parameter, source_index, speed_map
-from dynid.projection.contract import LogRows, Model
 from dynid.projection.kinematics import kinematics_along
 from dynid.projection.load import load_along
+from dynid.projection.model import LogRows, Model
 from dynid.projection.projection import Directions
 from dynid.projection.quadrature import DEFAULT, quadrature_named
 from dynid.projection.structure import structural_factor

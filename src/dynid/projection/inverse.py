@@ -26,7 +26,7 @@ from dynid.kinematics.elimination import best_coordinates
 from dynid.kinematics.locked_motion import LockedMotion
 from dynid.mechanism.mechanism import Mechanism
 from dynid.mechanism.parameters import effort_unit
-from dynid.projection.contract import Model, rows_of
+from dynid.projection.model import Model, rows_of
 from dynid.projection.projection import Directions, Moving
 from dynid.projection.structure import structural_factor
 

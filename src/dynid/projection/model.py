@@ -1,15 +1,31 @@
-"""The registry of identification models (`contract.py` has their contract).
+"""Identification models: the contract of a model, and the registry.
 
 To add a model, write one file that ends in its `Model`, and a line in `MODELS`; everything after `System`
 stays unchanged. A model is loaded when it is used.
+
+A model is a choice of tangent directions N and a way to compute the rows N^T W chi = N^T B tau: along a log,
+and at random states for structural identifiability.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
+
+from dynid.common.arrays import Array, Float
 from dynid.common.errors import InputError
+from dynid.common.notices import Notice
 from dynid.common.registry import Registry
 from dynid.mechanism.mechanism import MODEL_NAMES, Mechanism, model_names
-from dynid.projection.contract import Model
+from dynid.mechanism.parameters import Parameter
+from dynid.projection.factor import Factor
+from dynid.projection.projection import Directions
+from dynid.regressor.layout import Layout
+
+if TYPE_CHECKING:
+    from dynid.motion.motion import Motion
+
 
 MODELS: Registry[Model] = Registry(
     "dynid.models",
@@ -21,7 +37,7 @@ MODELS: Registry[Model] = Registry(
         "wrench": "dynid.projection.wrench:WRENCH",
         "force_sensor": "dynid.projection.sensor:FORCE_SENSOR",
     },
-    gives=("dynid.projection.contract:Model",),
+    gives=("dynid.projection.model:Model",),
 )
 
 
@@ -39,3 +55,132 @@ def model_named(name: str, file: str | None = None) -> Model:
             f"unknown model '{name}'", file=file, remedy=f"use one of {', '.join(model_names())}"
         )
     return MODELS[name]
+
+
+@runtime_checkable
+class PackedRows(Protocol):
+    """Rows computed for any range of samples on demand: the interface that filtering needs."""
+
+    layout: Layout
+    dt: float
+
+    def pieces(self) -> Sequence[tuple[int, int]]:
+        """Ranges of samples over which rows may be filtered, never across."""
+
+    def rows(self, start: int, stop: int, tile: int) -> Iterator[tuple[int, Array, Array]]:
+        """First sample, packed entries (e, n) and row weights (k, n) of consecutive tiles.
+
+        Entries and weights may be overwritten by the caller and by the next tile.
+        """
+
+
+@runtime_checkable
+class RowSource(PackedRows, Protocol):
+    """Rows of one log by one model: the additional interface for prediction."""
+
+    directions: Directions
+    motion: Motion
+    notices: tuple[Notice, ...]
+    choices: dict[str, str]
+
+    def under(self, mechanism: Mechanism) -> RowSource:
+        """The same rows of a robot that differs only in gravity."""
+
+
+class LogRows:
+    """Rows of one log by one model (a `RowSource`); a model prepares what it needs besides.
+
+    Args:
+        mechanism: The robot.
+        parameters: Standard parameters, one per column.
+        directions: Requested rows, with the efforts that act in them.
+        motion: Filtered coordinates and efforts of the log.
+        load_parameters: Standard parameters that predict the loads of load-dependent friction, or about which
+            unknown angles of a sensor are linearised, shape (p,), SI; None: loads are one.
+        options: Of the model, from `row_options` of its case.
+    """
+
+    layout: Layout
+
+    def __init__(
+        self,
+        mechanism: Mechanism,
+        parameters: Sequence[Parameter],
+        directions: Directions,
+        motion: Motion,
+        load_parameters: Float[Array, "p"] | None = None,
+        **options: Any,
+    ) -> None:
+        self.mechanism, self.parameters, self.directions = mechanism, tuple(parameters), directions
+        self.motion, self.dt = motion, motion.log.dt
+        self.load_parameters, self.options = load_parameters, options
+        self.notices: tuple[Notice, ...] = ()
+        self.choices: dict[str, str] = {}
+        self._prepare()
+
+    def _prepare(self) -> None:
+        """What the rows need before the first is computed, the layout among it."""
+        raise NotImplementedError
+
+    def pieces(self) -> Sequence[tuple[int, int]]:
+        """Ranges of samples over which rows may be filtered."""
+        return self.motion.usable()
+
+    def rows(self, start: int, stop: int, tile: int) -> Iterator[tuple[int, Array, Array]]:
+        """Packed entries (e, n) and row weights (k, n) of consecutive tiles of start .. stop."""
+        raise NotImplementedError
+
+    def align_to(self, other: Any) -> None:
+        """Take the directions of rows along nearly the same motion, where they are chosen by the motion."""
+
+    def under(self, mechanism: Mechanism) -> LogRows:
+        """The same rows of a robot that differs only in gravity."""
+        return type(self)(
+            mechanism, self.parameters, self.directions, self.motion, self.load_parameters, **self.options
+        )
+
+
+@dataclass(frozen=True)
+class Model:
+    """One identification model.
+
+    Attributes:
+        directions: All rows the model has for a mechanism.
+        rows: The chosen rows along a motion, from mechanism, parameters, directions and motion;
+            `load_parameters` predict loads; those of a windowed model also take `integration`.
+        structure: The factor of the chosen rows at random feasible states.
+        case: What the model needs beyond the plain flow, by its name in `CASES`; empty: nothing.
+        key: Its name in files and results.
+        effort_rows: Whether the measured side of a row is a logged effort, or a sum of some.
+    """
+
+    name: str
+    title: str
+    directions: Callable[[Mechanism], Directions]
+    rows: Callable[..., LogRows]
+    structure: Callable[..., Factor]
+    case: str = ""
+    key: str = ""
+    effort_rows: bool = False
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "key", self.key or self.name)
+
+
+def rows_of(
+    mechanism: Mechanism,
+    parameters: Sequence[Parameter],
+    directions: Directions,
+    motion: Motion,
+    load_parameters: Float[Array, "p"] | None = None,
+) -> LogRows:
+    """Rows along a motion: fast where the directions are constant, else pose by pose.
+
+    Args:
+        load_parameters: Parameters that predict the loads of load-dependent friction; None: loads are one.
+    """
+    from dynid.projection.constant_rows import TreeRows  # without a log none of them is needed
+    from dynid.projection.pose_rows import MovingRows
+
+    kind = TreeRows if directions.N is not None else MovingRows
+    return kind(mechanism, parameters, directions, motion, load_parameters)

@@ -1,22 +1,40 @@
-"""Rows along a motion whose directions follow from the pose: closed loops, and the power model."""
+"""Rows along a motion whose directions follow from the pose: closed loops, and the power model.
+
+Rows of a closed robot in which the sign of friction is known.
+
+A motor need not be measured: its velocity then follows from the loops, with noise
+
+    dq = J dq_measured,   J = N (V N_m)^+ V,      sigma_dq^2 = sum over sensors of (J sigma)^2
+
+and is tested by the same rule as a measured one (see `plan_motions`).
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from copy import copy
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from dynid.common.arrays import Array, Float
+from dynid.common.batched import pinv
 from dynid.common.notices import Notice, notice
+from dynid.kinematics.coordinates import CoordinateMap
 from dynid.mechanism.mechanism import Mechanism
-from dynid.projection.contract import LogRows
+from dynid.mechanism.parameters import jumping_coordinates
+from dynid.motion.motion import Motion, near_reversal
+from dynid.motion.plan import reversal_speeds
 from dynid.projection.kinematics import ClosedKinematics, kinematics_along
 from dynid.projection.load import load_along
+from dynid.projection.model import LogRows
 from dynid.projection.projection import Along
-from dynid.projection.reversals import Reversals
 from dynid.regressor.moving import MovingRegressor
+
+if TYPE_CHECKING:
+    from dynid.kinematics.sensors import Sensors
+    from dynid.projection.projection import Directions
+
 
 _MOST_CANDIDATES = 64  # poses of a run among which the reference of its directions is chosen
 TURNED = 0.3  # cosine of the angle beyond which one reference is not valid for a run
@@ -116,3 +134,109 @@ def turned_notices(log: str, runs: int) -> tuple[Notice, ...]:
     if not runs:
         return ()
     return (notice("free-turned", log=log, runs=runs),)
+
+
+class Reversals:
+    """Weights of rows along one log: 0 at rest, and where a motor of the row may reverse.
+
+    Attributes:
+        choices: What was chosen for motors that are not measured, in words.
+    """
+
+    def __init__(
+        self,
+        mechanism: Mechanism,
+        directions: Directions,
+        motion: Motion,
+        kinematics: CoordinateMap | ClosedKinematics,
+    ) -> None:
+        self.motion, self.kinematics = motion, kinematics
+        felt = _felt(mechanism, directions)
+        measured = {name: i for i, name in enumerate(motion.log.position_names)}
+        self._measured = [[measured[name] for name in names if name in measured] for names in felt]
+        rebuilt = sorted({name for names in felt for name in names if name not in measured})
+        self._rebuilt = [[rebuilt.index(name) for name in names if name in rebuilt] for names in felt]
+        self._at = np.array([mechanism.coordinates.index(name) for name in rebuilt], dtype=np.int64)
+        self._speeds = np.zeros(len(rebuilt))
+        if rebuilt and isinstance(kinematics, ClosedKinematics) and len(kinematics.speeds):
+            noise = rebuilt_noise(kinematics.tangents, kinematics.sensors, motion.plan.noise)
+            peak = np.quantile(kinematics.speeds, 0.995, axis=0)
+            self._speeds = reversal_speeds(motion.plan.mask_speed, noise, peak)[self._at]
+        self.choices = _words(rebuilt, self._speeds)
+
+    def weights(
+        self, start: int, stop: int, measured: Float[Array, "n m"], dq: Float[Array, "n v"]
+    ) -> Float[Array, "n k"]:
+        """1 for rows to use, shape (stop - start, k).
+
+        Args:
+            measured: Filtered rates of the measured positions, shape (stop - start, m).
+            dq: Velocities of all coordinates, shape (stop - start, n_v).
+        """
+        known = self.motion.weights(start, stop, measured).astype(float)
+        moving = known.max(axis=1, initial=0.0) if known.shape[1] else np.ones(stop - start)
+        weights = np.repeat(moving[:, None], len(self._measured), axis=1)
+        for row, columns in enumerate(self._measured):
+            if columns:
+                weights[:, row] = known[:, columns].min(axis=1)
+        if len(self._at):
+            masked = self._near(start, stop, dq)
+            for row, columns in enumerate(self._rebuilt):
+                weights[:, row] *= ~masked[:, columns].any(axis=1)
+        return weights
+
+    def _near(self, start: int, stop: int, dq: Float[Array, "n v"]) -> Array:
+        """Computed velocities near a reversal, with as many neighbours as in the plan."""
+        around = self.motion.plan.reversal_around
+        low, high = next((a, b) for a, b in self.motion.usable() if a <= start < stop <= b)
+        before, after = max(low, start - around - 1), min(high, stop + around + 1)
+        parts = [self._velocities(before, start), dq[:, self._at], self._velocities(stop, after)]
+        masked = near_reversal(np.concatenate(parts), self._speeds, around)
+        return np.asarray(masked[start - before : stop - before])
+
+    def _velocities(self, start: int, stop: int) -> Float[Array, "n w"]:
+        if stop <= start or self.motion.plan.reversal_around == 0:
+            return np.zeros((stop - start, len(self._at)))
+        return self.kinematics.states(start, self.motion.states(start, stop)).dq[:, self._at]
+
+
+def rebuilt_noise(N: Float[Array, "s v d"], sensors: Sensors, noise: Sequence[float]) -> Float[Array, "v"]:
+    """Standard deviation of every coordinate's velocity from those of the measured rates, RMS over poses.
+
+    Args:
+        N: Tangent directions at poses along the log, shape (s, n_v, d).
+        sensors: What is measured.
+        noise: Standard deviations of the rates of the measured positions, shape (w,), per s.
+    """
+    sigma = np.array([noise[c] for c in sensors.column], dtype=float)
+    for _, c, j in sensors.quaternions.tolist():
+        # |omega| = 2 |du|, and three of the four directions of the entries are rotations.
+        sigma[j : j + 3] = 2.0 * np.sqrt(np.mean(np.square(noise[c : c + 4])))
+    seen = N[:, sensors.velocity] * sensors.weight[:, None]
+    J = N @ pinv(seen) * (sensors.weight * sigma)
+    return np.asarray(np.sqrt(np.mean(np.sum(J**2, axis=2), axis=0)))
+
+
+def _words(names: Sequence[str], speeds: Float[Array, "w"]) -> dict[str, str]:
+    """What is masked of motors that are not measured, for the report."""
+    if not names:
+        return {}
+    low, high = float(speeds.min()), float(speeds.max())
+    shown = f"{high:.2g}" if low >= 0.99 * high else f"{low:.2g} to {high:.2g}"
+    text = f"velocities of {', '.join(names)} from the loops; rows dropped below {shown} rad/s or m/s"
+    return {"reversals of motors not measured": text}
+
+
+def _felt(mechanism: Mechanism, directions: Directions) -> list[list[str]]:
+    """Coordinates whose reversals matter in each row.
+
+    A motor's own row depends on its own friction, a row of J_a^T tau on that of all motors, a power on none.
+    """
+    if not directions.jumps:
+        return [[] for _ in directions.names]
+    jumping = jumping_coordinates(mechanism)
+    felt = []
+    for efforts in directions.effort_map:
+        driven = {c for a in np.flatnonzero(efforts) for c in mechanism.actuators[a].on}
+        felt.append([name for name in mechanism.coordinates if name in driven & jumping])
+    return felt

@@ -11,7 +11,7 @@ import numpy as np
 
 from dynid.common.arrays import Array, Float
 from dynid.mechanism.mechanism import Mechanism
-from dynid.projection.contract import Model, rows_of
+from dynid.projection.model import Model, rows_of
 from dynid.projection.projection import Directions
 from dynid.projection.structure import structural_factor
 

@@ -21,11 +21,10 @@ from dynid.mechanism.parameters import Parameter
 from dynid.motion.body_table import BodyTable, TableLog
 from dynid.motion.motion import Motion
 from dynid.motion.settings import BODY, JOINT, PARENT, WrenchSettings
-from dynid.projection.contract import LogRows, Model
 from dynid.projection.factor import Factor, factor_rows
+from dynid.projection.model import LogRows, Model
 from dynid.projection.projection import Directions
-from dynid.projection.wrench_motion import table_motion
-from dynid.projection.wrench_points import joint_points, levers
+from dynid.projection.wrench_motion import joint_points, levers, table_motion
 from dynid.regressor.layout import ABSENT, Layout
 from dynid.regressor.wrench import body_kernel, carried_kernel
 

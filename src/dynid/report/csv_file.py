@@ -11,7 +11,7 @@ import numpy as np
 
 from dynid.base.grouping import readable
 from dynid.common.arrays import Array, Float
-from dynid.estimator.history import History
+from dynid.estimator.solution import History
 from dynid.report.json_file import plain
 from dynid.statistics.estimate import Estimate
 from dynid.statistics.signals import Signals

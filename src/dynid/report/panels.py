@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from dynid.common.arrays import Array, Float, Int
-from dynid.estimator.history import History
+from dynid.estimator.solution import History
 from dynid.report.numbers import number, unit_text
 from dynid.report.plots import band, bars, figure, line, packed, panel, stack
 from dynid.statistics.estimate import Estimate, Fit, Validation

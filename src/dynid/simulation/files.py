@@ -14,7 +14,7 @@ import numpy as np
 
 from dynid.common.arrays import Array, Shaped
 from dynid.common.errors import InputError
-from dynid.excitation.recorder import recording_words
+from dynid.excitation.settings import recording_words
 from dynid.mechanism.parameters import effort_unit
 from dynid.motion.log import Log
 from dynid.report.json_file import json_text, plain

@@ -30,7 +30,7 @@ from dynid.motion.log import Log
 from dynid.motion.logs import log_from_arrays
 from dynid.projection.inverse import inverse_directions
 from dynid.projection.load import simulated_loads
-from dynid.projection.sensor_columns import SensorColumns, frame_motion
+from dynid.projection.sensor import SensorColumns, frame_motion
 from dynid.regressor.regressor import tree_matrix
 from dynid.simulation.sensors import Course, Per, Sensing, recorded
 

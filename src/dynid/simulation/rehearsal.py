@@ -17,7 +17,7 @@ import numpy as np
 from dynid.case import with_defaults
 from dynid.common.batched import single_threaded_blas
 from dynid.common.errors import DynidError, InputError
-from dynid.estimator.gain_settings import GAIN
+from dynid.estimator.settings import GAIN
 from dynid.excitation.series import Trajectory
 from dynid.experiment.experiment import Experiment, LogEntry
 from dynid.fit import Fit, fit_task

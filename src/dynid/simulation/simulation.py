@@ -20,8 +20,8 @@ from dynid.common.errors import InputError, nearest
 from dynid.common.notices import Notice, notice
 from dynid.excitation.efforts import effort_range
 from dynid.excitation.friction import ExtraFriction
-from dynid.excitation.recorder import RATE
 from dynid.excitation.series import Trajectory
+from dynid.excitation.settings import RATE
 from dynid.mechanism.mechanism import Mechanism
 from dynid.mechanism.parameters import effort_unit
 from dynid.motion.log import Log

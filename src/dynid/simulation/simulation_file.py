@@ -13,7 +13,7 @@ from dynid.common.arrays import Array, Float
 from dynid.common.entry import Entry, placed, root_entry
 from dynid.common.strict_yaml import PathLike, read_yaml
 from dynid.excitation.friction import FrictionLaw
-from dynid.excitation.recorder import default_recorder
+from dynid.excitation.settings import default_recorder
 from dynid.mechanism.mechanism import Mechanism
 from dynid.mechanism.robot_file.scope import Scope
 from dynid.robots.truth import Truth, built_in_demo, built_in_free

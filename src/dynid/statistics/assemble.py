@@ -11,8 +11,7 @@ from dynid.base.grouping import Symbols
 from dynid.base.system import BaseSystem
 from dynid.common.arrays import Array, Float
 from dynid.common.notices import Notice
-from dynid.estimator.history import History
-from dynid.estimator.solution import Solution
+from dynid.estimator.solution import History, Solution
 from dynid.statistics.correlation import Correlation, correlated, strongest
 from dynid.statistics.covariance import covariance_of
 from dynid.statistics.essential import Reduced, restrict

@@ -12,7 +12,7 @@ import numpy as np
 from dynid.common.arrays import Array, Float
 from dynid.common.errors import DynidError, InputError, nearest
 from dynid.common.notices import Notice
-from dynid.estimator.history import History
+from dynid.estimator.solution import History
 from dynid.mechanism.mechanism import Mechanism
 from dynid.statistics.correlation import Correlation
 from dynid.statistics.description import Description, DescriptionTest

@@ -10,7 +10,7 @@ import numpy as np
 from dynid.common.arrays import Array, Float
 from dynid.conditioning.lowpass import RowFilter, row_filter
 from dynid.conditioning.stream import compared
-from dynid.projection.contract import PackedRows, RowSource
+from dynid.projection.model import PackedRows, RowSource
 from dynid.statistics.estimate import GroupFit, RunFit
 from dynid.statistics.fit import percent
 from dynid.statistics.signals import Signals

@@ -13,9 +13,9 @@ from typing import Any
 import numpy as np
 
 from dynid.common.notices import Notice, notice
-from dynid.estimator.consistency import Consistency
 from dynid.estimator.consistent import Consistent
 from dynid.estimator.semidefinite import SOLVED, TOLERANCE
+from dynid.estimator.settings import Consistency
 from dynid.estimator.standard_space import StandardSpace
 
 FROM_DATA = 0.5

@@ -21,7 +21,7 @@ from dynid.conditioning.stream import series
 from dynid.kinematics.tension import motor_jacobian, redundancy, tension_directions
 from dynid.mechanism.mechanism import Mechanism
 from dynid.mechanism.parameters import Parameter, effort_unit
-from dynid.projection.contract import RowSource
+from dynid.projection.model import RowSource
 from dynid.projection.pose_rows import MovingRows
 from dynid.projection.projection import Directions
 from dynid.regressor.layout import ABSENT, Layout

@@ -223,7 +223,7 @@ class Session:
 
     def state(self) -> dict[str, Any]:
         """All that the page shows, as plain values."""
-        from dynid.excitation.controllers import CONTROLLERS
+        from dynid.excitation.export import CONTROLLERS
         from dynid.exporters import EXPORTERS
 
         with self._lock:

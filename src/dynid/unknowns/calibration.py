@@ -23,12 +23,12 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from dynid.base.base import BaseSet
-from dynid.checks.changed_robot import changed_problem
+from dynid.checks.description_effects import changed_problem
 from dynid.common.arrays import Array, Float
 from dynid.common.batched import eigh
 from dynid.common.errors import InputError
 from dynid.common.notices import Notice, notice
-from dynid.conditioning.slope_rows import slope_rows
+from dynid.conditioning.rewritten import slope_rows
 from dynid.linear import LinearFit, base_of, linear_fit
 from dynid.mechanism.description import TILTS, ZERO, at_values, current
 from dynid.mechanism.mechanism import Mechanism

@@ -133,7 +133,7 @@ class _Counted:
 
     def slopes(self, fit: Fit) -> tuple[Float[Array, "v k"], tuple[str, ...]]:
         """D parameter / d quantity, kept for a second call on the same fit."""
-        from dynid.checks.changed_robot import estimate_slopes
+        from dynid.checks.description_effects import estimate_slopes
 
         if not self._known or self._known[0][0] is not fit.data:
             self._known[:] = [(fit.data, estimate_slopes(fit, self.names))]

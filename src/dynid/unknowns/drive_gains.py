@@ -21,8 +21,8 @@ from dynid.common.arrays import Array, Float
 from dynid.common.errors import InputError, NoResultError
 from dynid.common.notices import Notice, notice
 from dynid.estimator.estimator import estimator_named
-from dynid.estimator.gain_settings import GAIN, GainSettings
 from dynid.estimator.gains import GainSolution, solve_gains
+from dynid.estimator.settings import GAIN, GainSettings
 from dynid.experiment.estimator_choice import rows_without_effort
 from dynid.experiment.experiment import Experiment
 from dynid.linear import base_of

@@ -21,8 +21,8 @@ from dynid.motion.log import Log
 from dynid.motion.motion import Motion
 from dynid.motion.spectrum import spectrum
 from dynid.problem import Problem, Progress, build_system, row_groups
-from dynid.projection.contract import PackedRows, RowSource
 from dynid.projection.factor import Factor
+from dynid.projection.model import PackedRows, RowSource
 from dynid.projection.projection import Group, System
 from dynid.regressor.layout import Layout
 from dynid.statistics.sandwich import Spread

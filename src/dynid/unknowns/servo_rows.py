@@ -23,8 +23,8 @@ from dynid.motion.log import Log
 from dynid.motion.motion import Motion
 from dynid.motion.servo import Law, servo_of
 from dynid.problem import Problem, Progress, row_groups
-from dynid.projection.contract import PackedRows, RowSource
 from dynid.projection.factor import Factor
+from dynid.projection.model import PackedRows, RowSource
 from dynid.projection.projection import Group, System
 from dynid.regressor.layout import ABSENT, Layout
 

@@ -22,8 +22,8 @@ from dynid.motion.log import Log
 from dynid.motion.plan import MotionPlan
 from dynid.prediction.result_values import refuse_unloaded, saved, standard_values, with_result_gains
 from dynid.problem import LogSource, Problem, as_logs, prepare
-from dynid.projection.contract import RowSource
 from dynid.projection.kinematics import ClosedKinematics, kinematics_along
+from dynid.projection.model import RowSource
 from dynid.projection.projection import Directions
 from dynid.statistics.estimate import Estimate, GroupFit, Validation
 from dynid.statistics.prediction import Prediction, predict_rows, unfiltered

@@ -26,8 +26,8 @@ from dynid.checks.fault_columns import spread_windows
 from dynid.common.arrays import Array, Float
 from dynid.conditioning.lowpass import RowFilter, row_filter
 from dynid.conditioning.stream import compared
-from dynid.projection.contract import PackedRows, RowSource
 from dynid.projection.factor import triangle
+from dynid.projection.model import PackedRows, RowSource
 from dynid.statistics.estimate import Validation
 from dynid.statistics.prediction import unfiltered
 from dynid.statistics.signals import Signals

@@ -22,7 +22,7 @@ from dynid.mechanism.force_sensor import Run
 from dynid.mechanism.mechanism import Mechanism
 from dynid.motion.log import Log
 from dynid.problem import Problem
-from dynid.projection.contract import Model, RowSource
+from dynid.projection.model import Model, RowSource
 from dynid.projection.projection import Directions
 from dynid.statistics.assemble import EstimateParts
 from dynid.unknown import Unknown

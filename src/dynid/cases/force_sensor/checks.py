@@ -26,7 +26,7 @@ from dynid.common.notices import Notice, notice
 from dynid.mechanism.force_sensor import COMPONENTS, UNITS, ForceSensor
 from dynid.mechanism.frame import angles_of
 from dynid.problem import Problem
-from dynid.projection.sensor_columns import SensorColumns
+from dynid.projection.sensor import SensorColumns
 
 _BETTER = 0.25  # product of the residual forces and moments left over, relative to the description's
 _BETTER_TURNED, _OFF = 0.7, 2.0  # the same for an attitude that was fitted, and degrees that matter

@@ -14,8 +14,7 @@ import numpy as np
 
 from dynid.common.arrays import Array, Float, Int
 from dynid.problem import Problem
-from dynid.projection.sensor import SensorRows
-from dynid.projection.sensor_columns import SensorMotion
+from dynid.projection.sensor import SensorMotion, SensorRows
 
 _MOST = 4000
 _BLOCK = 16384

@@ -18,7 +18,7 @@ from dynid.common.arrays import Array, Float
 from dynid.common.errors import InputError
 from dynid.common.levenberg import Schedule, least_squares
 from dynid.common.notices import notice
-from dynid.conditioning.slope_rows import slope_rows
+from dynid.conditioning.rewritten import slope_rows
 from dynid.experiment.experiment import Experiment
 from dynid.experiment.sections import REFINE
 from dynid.mechanism.cable import driven_cables
@@ -27,8 +27,8 @@ from dynid.motion.log import Log
 from dynid.motion.motion import Motion
 from dynid.motion.plan import MotionPlan
 from dynid.problem import Problem, Progress, prepare, row_groups
-from dynid.projection.contract import RowSource
 from dynid.projection.factor import merge, triangle
+from dynid.projection.model import RowSource
 from dynid.projection.projection import Group
 from dynid.statistics.assemble import EstimateParts
 from dynid.statistics.widen import MANY, widened

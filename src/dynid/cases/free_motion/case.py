@@ -38,9 +38,8 @@ from dynid.motion.motion import Motion
 from dynid.motion.plan import MotionPlan, plan_motions
 from dynid.motion.settings import FilterSettings
 from dynid.problem import Problem
-from dynid.projection.contract import Model, RowSource
-from dynid.projection.internal import is_homogeneous
-from dynid.projection.normalised import NormalisedRows, Reference, per_mass_rows
+from dynid.projection.internal import NormalisedRows, Reference, is_homogeneous, per_mass_rows
+from dynid.projection.model import Model, RowSource
 from dynid.projection.projection import Directions
 from dynid.refinement.joints import Refinement
 from dynid.statistics.assemble import EstimateParts

@@ -19,8 +19,8 @@ from dynid.common.arrays import Array, Float
 from dynid.common.notices import Notice, notice
 from dynid.mechanism.inertia import SYMBOLS
 from dynid.problem import Problem
-from dynid.projection.contract import RowSource
 from dynid.projection.kinematics import kinematics_along
+from dynid.projection.model import RowSource
 from dynid.regressor.regressor import energy_row
 from dynid.statistics.effort_prediction import covariance_root
 

@@ -6,7 +6,7 @@ from dataclasses import replace
 from typing import Any, cast
 
 from dynid.problem import Problem
-from dynid.projection.normalised import Reference
+from dynid.projection.internal import Reference
 
 
 def reference_of(problem: Problem) -> Reference:

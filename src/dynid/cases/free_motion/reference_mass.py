@@ -21,8 +21,7 @@ from dynid.common.notices import Notice, notice
 from dynid.mechanism.cable import held_body
 from dynid.mechanism.mechanism import Body, Mechanism, Payload
 from dynid.mechanism.parameters import Parameter, considered_order, known_columns
-from dynid.projection.internal import internal_structure
-from dynid.projection.normalised import Joined, Reference
+from dynid.projection.internal import Joined, Reference, internal_structure
 
 
 def referred(

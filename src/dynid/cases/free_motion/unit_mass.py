@@ -18,7 +18,7 @@ from dynid.estimator.tls import homogeneous_fit
 from dynid.mechanism.cable import held_body
 from dynid.mechanism.mechanism import Mechanism
 from dynid.mechanism.parameters import Parameter, known_columns
-from dynid.projection.normalised import Reference
+from dynid.projection.internal import Reference
 from dynid.projection.projection import System
 from dynid.statistics.assemble import EstimateParts
 from dynid.statistics.estimate import ParameterEstimate

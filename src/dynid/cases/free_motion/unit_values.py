@@ -12,7 +12,7 @@ from dynid.common.errors import InputError
 from dynid.mechanism.mechanism import Mechanism
 from dynid.mechanism.parameters import known_columns
 from dynid.problem import Problem
-from dynid.projection.normalised import Reference
+from dynid.projection.internal import Reference
 from dynid.statistics.estimate import Estimate
 
 

@@ -28,7 +28,7 @@ from dynid.motion.plan import MotionPlan
 from dynid.motion.settings import entry_of
 from dynid.motion.table import DataFrame
 from dynid.problem import Problem
-from dynid.projection.contract import Model, RowSource
+from dynid.projection.model import Model, RowSource
 from dynid.projection.projection import Directions, Group, System
 from dynid.projection.wrench import WrenchRows
 from dynid.statistics.assemble import EstimateParts

@@ -18,7 +18,7 @@ from dynid.common.errors import InputError
 from dynid.motion.body_table import BodyTable
 from dynid.motion.settings import BODY, COM, JOINT, KINEMATIC, POINTS, PROPER, WORLD, WrenchSettings
 from dynid.projection.wrench import WrenchRows
-from dynid.projection.wrench_points import levers
+from dynid.projection.wrench_motion import levers
 
 _BETTER = 10.0  # times: not by chance if there are more rows than parameters
 _NEGLIGIBLE = 1e-8  # of what is balanced: rounding of floats

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from dynid.common.arrays import Array, Float
-from dynid.estimator.history import History
+from dynid.estimator.solution import History
 from dynid.mechanism.drive_terms import DRIVE_TERMS
 from dynid.report.intervals import interval_figure
 from dynid.report.numbers import sigma_text, unit_text, value_text
