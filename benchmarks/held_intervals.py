@@ -6,7 +6,8 @@
     whole     cable4, free motion, whole pose seen by markers of 0.2 mm; eight motions of 5 s
     partial   the same with `pose: free`: x and y alone, lengths of the cables estimated
     gains     gains of a two-joint arm whose friction the model lacks, nine runs of three motions
-    arm       gains of ur5 with a weighed load of 4 kg: Stribeck friction and friction under load that the
+    gains_ur5, gains_panda
+              gains of an arm with a weighed load of 4 kg: Stribeck friction and friction under load that the
               model lacks; three motions, each recorded once without and twice with the load
     ur5, dualv, orthoglide
               the robot's own experiment with new motions and noise; every setting is chosen by held-out error
@@ -51,7 +52,7 @@ from dynid.unknown import Task
 
 Held = dict[str, tuple[bool, float]]
 MARKER_NOISE = 2e-4
-LOAD, ARM_NOISE = 4.0, 0.3  # kg; N m
+LOAD = 4.0  # kg
 CELL_GAINS, CELL_BIAS = np.array([0.8, 1.1, 1.25, 0.9]), np.array([3.0, -2.0, 1.0, 4.0])
 
 
@@ -124,17 +125,18 @@ def _lacking_friction(
     )
 
 
-def arm(seed: int) -> Held:
-    """Gains of a six-joint arm with friction that the model lacks, through the whole fit."""
+def arm_gains(name: str, seed: int) -> Held:
+    """Gains of an arm with friction that the model lacks, through the whole fit."""
     rng = np.random.default_rng([33, seed])
-    plain = load_robot("ur5")
+    plain = load_robot(name)
+    demo = read_demo(demo_file(name), plain)
     known = {"M": LOAD, "MX": 0.0, "MY": 0.05 * LOAD, "MZ": 0.08 * LOAD}
     load = Payload("load", list(plain.bodies)[-1], known=known)
     robot = replace(plain, payloads={"load": load})
-    true = replace(robot, drive={name: (*terms, "Fl") for name, terms in robot.drive.items()})
-    truth = dict(read_demo(demo_file("ur5"), plain).truth) | {f"{s}_load": known.get(s, 0.0) for s in SYMBOLS}
-    truth |= {f"{s}_load": 0.05 for s in ("XX", "YY", "ZZ")}
-    truth |= {f"Fl_{name}": rng.uniform(0.0, 0.05) for name in robot.coordinates}
+    true = replace(robot, drive={owner: (*terms, "Fl") for owner, terms in robot.drive.items()})
+    truth = dict(demo.truth) | {f"{s}_load": known.get(s, 0.0) for s in SYMBOLS}
+    truth |= {f"{s}_load": 0.05 for s in ("XX", "YY", "ZZ")} | {"YZ_load": -0.05 * 0.08 * LOAD}
+    truth |= {f"Fl_{joint}": rng.uniform(0.0, 0.05) for joint in robot.coordinates}
     friction = _lacking_friction(robot, truth, rng)
     gain = rng.uniform(0.6, 1.5, len(robot.actuators))
     logs = []
@@ -143,7 +145,7 @@ def arm(seed: int) -> Held:
         mounted = ("load",) if k >= 3 else ()
         t = np.arange(1001) / 100.0
         course = prescribed_course(true, truth, motion, t, mounted, friction=friction)
-        sensing = Sensing(resolution=2.0 * np.pi / 2**17, effort_sigma=ARM_NOISE)
+        sensing = Sensing(resolution=2.0 * np.pi / 2**17, effort_sigma=demo.torque_sigma)
         log = recorded(course, sensing, rng).log(robot, mounted, f"run {k + 1}")
         logs.append(replace(log, tau=log.tau / gain))
     fit = fit_task(Task(robot, tuple(logs), Experiment(robot=robot, gains=GainSettings())))
@@ -169,7 +171,7 @@ STUDIES: dict[str, Callable[[int], Held]] = {
     "whole": whole,
     "partial": partial,
     "gains": gains,
-    "arm": arm,
+    **{f"gains_{name}": functools.partial(arm_gains, name) for name in ("ur5", "panda")},
     **{name: functools.partial(chosen_settings, name) for name in ("ur5", "dualv", "orthoglide")},
 }
 

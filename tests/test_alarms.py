@@ -25,7 +25,8 @@ from dynid.problem import as_asked, prepare
 from dynid.report.html import report_html
 from dynid.robots.demo_file import demo_file, read_demo
 from dynid.simulation.prescribed import simulate_log
-from dynid.statistics.estimate import ParameterEstimate, Validation
+from dynid.statistics.estimate import ParameterEstimate, ResidualTest, Validation
+from dynid.validation.hypotheses import other_gravity
 from tests.wrist import Setup, wrist_log
 
 # A beam that two motors push, one at each end; the closed loop holds its feet together.
@@ -140,6 +141,18 @@ def test_a_wrong_gravity_is_called_so_and_nothing_else(degrees: float) -> None:
     assert one.unit == "m/s^2"
 
 
+@pytest.mark.parametrize(("described", "words"), [(5.0, "rotated by 5 degrees"), (180.0, "upside down")])
+def test_each_other_gravity_is_tried_once_and_named_by_its_angle(described: float, words: str) -> None:
+    robot, log = ur5_log()
+    angle, down = np.deg2rad(described), (0.0, 0.0, -9.81)
+    wrong = replace(robot, gravity=9.81 * np.array([np.sin(angle), 0.0, -np.cos(angle)]))
+    measured = ResidualTest("gravity", "base", 1.0, "m/s^2", None, 0.0, True, vector=down)
+    tried = {tuple(one.mechanism.gravity.round(6)): one for one in other_gravity(wrong, (log,), [measured])}
+    assert len(tried) == len(list(other_gravity(wrong, (log,), [measured])))
+    assert f"seems to be {words};" in tried[down].notice.text
+    assert tried[down].fitted == 0
+
+
 def test_a_log_under_the_right_gravity_raises_nothing() -> None:
     found = checks_of(*ur5_log())
     assert codes(found.notices) == []
@@ -184,6 +197,17 @@ def test_a_long_contact_is_a_burst_and_a_poor_fit(searched: bool, monkeypatch) -
     for percent, poor in ((60.0, True), (5.0, False)):
         unseen = Validation("other", True, percent, percent)
         assert ("poor-fit" in codes(unexplained(estimate.fit, (unseen,)))) == poor
+
+
+@pytest.mark.parametrize("samples", [50, 300, 450])
+def test_a_contact_is_a_burst_for_as_long_as_it_lasts(samples: int) -> None:
+    """Up to a sixth of the log; its own blocks do not count among those that it is compared with."""
+    robot, log = ur5_log()
+    tau = log.tau.copy()
+    tau[1000 : 1000 + samples, 1] += 8.0 * tau[:, 1].std()
+    found = checks_of(robot, replace(log, tau=tau)).notices
+    assert codes(found) == ["burst"]
+    assert "at t = 4.02 s (shoulder_lift_joint)" in found[0].text
 
 
 @pytest.mark.parametrize(("declared", "unloaded"), [({}, 2), ({"MX": 0.06}, 2), ({"M": 3.0}, 1)])

@@ -114,14 +114,28 @@ def burst_blocks(system: System, chi: Float[Array, "p"]) -> dict[BlockPlace, flo
     found: dict[BlockPlace, float] = {}
     for group in system.groups:
         blocks = _block_rms(group, chi)
-        values = np.array([rms for _, rms, _ in blocks])
-        limit = max(_BURST * float(np.median(values)), _ABOVE_OTHERS * float(np.quantile(values, 0.9)))
         first: dict[int, int] = {}
-        for (run, number), rms, rows in blocks:
+        for (run, number), _, _ in blocks:
             first.setdefault(run, number)
-            if len(blocks) >= 8 and rows >= 3 and rms > limit > 0.0:
-                found[group.log, group.name, run, number] = (number - first[run]) * group.seconds
+        for stretch in _disturbed_stretches([rms for _, rms, _ in blocks]):
+            for (run, number), _, rows in (blocks[b] for b in stretch):
+                if rows >= 3:
+                    found[group.log, group.name, run, number] = (number - first[run]) * group.seconds
     return found
+
+
+def _disturbed_stretches(rms: Sequence[float]) -> Iterator[Sequence[int]]:
+    """Blocks in a row that are far above the usual residual, and above the large ones of all other blocks.
+
+    What a model lacks is large again and again along a log; a contact is large once, for as long as it lasts.
+    """
+    values = np.array(rms)
+    high = np.flatnonzero(values > _BURST * float(np.median(values)))
+    if len(values) < 8 or not len(high):
+        return
+    for stretch in np.split(high, np.flatnonzero(np.diff(high) > 1) + 1):
+        limit = _ABOVE_OTHERS * float(np.quantile(np.delete(values, stretch), 0.9))
+        yield [int(b) for b in stretch if values[b] > limit]
 
 
 def without_blocks(system: System, left_out: Collection[BlockPlace]) -> System:

@@ -77,11 +77,13 @@ def other_gravity(
     size = float(np.linalg.norm(g)) or 9.81
     axes = [sign * size * np.eye(3)[k] for k in range(3) for sign in (-1.0, 1.0)]
     other = [axis for axis in axes if not np.allclose(axis, g) and not np.allclose(axis, -g)]
-    tilted = [np.array(test.vector) for test in tests if test.vector]
-    for pull in [*tilted, -g, *other] if np.any(g) else [*tilted, *other]:
+    guesses = [-g, *other] if np.any(g) else other
+    measured = [np.array(test.vector) for test in tests if test.vector]
+    tilted = [pull for pull in measured if not any(np.allclose(pull, guess) for guess in guesses)]
+    for pull in [*tilted, *guesses]:
         vector = ", ".join(f"{x:.3g}" for x in pull + 0.0)
-        turned = "upside down" if np.allclose(pull, -g) else "along another axis"
-        if any(pull is tilt for tilt in tilted):
+        turned = "upside down" if np.any(g) else "missing"
+        if np.any(g) and not np.allclose(pull, -g):
             turned = f"rotated by {_degrees_between(g, pull):.3g} degrees"
         yield Hypothesis(
             notice("gravity-off", "turned", turned=turned, vector=vector),
