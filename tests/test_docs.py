@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import shlex
 import shutil
 import subprocess
 import sys
@@ -14,6 +15,7 @@ from importlib.resources import files
 from pathlib import Path
 
 import pytest
+from click import Context
 
 from dynid.campaign.file import read_campaign
 from dynid.cli import main
@@ -219,6 +221,18 @@ def test_every_command_and_option_is_in_the_reference() -> None:
         own = {one for option in command.params for one in option.opts if one.startswith("--")}
         assert own <= told, (name, own - told)
         assert name not in sections or told <= own, (name, told - own)
+
+
+@pytest.mark.parametrize("page", [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))], ids=relative)
+def test_commands_of_the_pages_are_those_of_the_program(page: Path) -> None:
+    """With all their options; an option that is named without its argument is only mentioned."""
+    lines = [line for _, text in blocks(page, "sh") for line in text.replace("\\\n", " ").splitlines()]
+    typed = [match for line in lines for match in re.findall(r"\bdynid ([a-z][^#&|;]*)", line.split(" #")[0])]
+    mentioned = re.findall(r"`dynid ([a-z][^`\n]*)`", BLOCK.sub("", page.read_text(encoding="utf-8")))
+    for line in [*typed, *(one for one in mentioned if not re.search(r"--\w+$", one))]:
+        name, *arguments = shlex.split(line)
+        command = main.commands[name]
+        command.make_parser(Context(command)).parse_args(arguments)
 
 
 def test_pages_are_all_in_the_navigation() -> None:
