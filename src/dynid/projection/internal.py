@@ -121,7 +121,7 @@ class InternalRows(MovingRows):
         runs = self.run_tangents()
         chosen = [free.reference(free.basis(N)) for _, N in runs]
         turned = sum(close < TURNED for _, close in chosen)
-        self.notices = (*self.notices, *excluded, *self._doubts(self.mechanism, bases, turned))
+        self.notices = (*self.kinematics.notices, *excluded, *self._doubts(self.mechanism, bases, turned))
         references = [reference for reference, _ in chosen]
         return [low for low, _ in runs], references or [free.reference(bases)[0]]
 
@@ -146,7 +146,7 @@ class InternalRows(MovingRows):
         remark = notice("free-singular", "excluded", names=names, runs=shown, log=log.name, count=count)
         if len(lost) == len(runs):
             raise InputError(remark.text, file=log.file, remedy=remark.remedy)
-        kinematics.excluded = tuple(runs[run] for run in lost)
+        kinematics.exclude([runs[run] for run in lost], log)
         return [remark]
 
     def _kept(self, kinematics: ClosedKinematics) -> Float[Array, "s v d"]:

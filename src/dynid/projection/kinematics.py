@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from copy import copy
 from typing import TYPE_CHECKING
 from weakref import WeakKeyDictionary
@@ -86,6 +87,7 @@ class ClosedKinematics:
         self.doubted = bool(tally.doubts)
         self.doubtful_at = np.array(tally.doubtful_at)
         self.excluded: tuple[tuple[int, int], ...] = ()
+        self._tally = tally.outside(())
         self.notices = (*self.assembly.notices, *tally.notices(motion.log.name))
         self.choices = {"closure": tally.words(), "distance to singular poses": tally.nearest_words()}
         self._dead = tuple(tally.dead)
@@ -106,6 +108,12 @@ class ClosedKinematics:
     def redundant(self) -> bool:
         """Whether there are more sensors than degrees of freedom: they can contradict each other."""
         return self.sensors.count > self.assembly.dof
+
+    def exclude(self, ranges: Sequence[tuple[int, int]], log: Log) -> None:
+        """Do not use some ranges of samples; what was noticed there no longer matters."""
+        self.excluded = tuple(ranges)
+        spans = [(float(log.t[first]), float(log.t[end - 1])) for first, end in ranges]
+        self.notices = (*self.assembly.notices, *self._tally.outside(spans).notices(log.name))
 
     def misfit(self) -> Misfit:
         """An empty record of sensor errors."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -97,6 +97,17 @@ class Survey:
         if self.jumped_at:
             remarks.append(self._jumped(log))
         return tuple(remarks)
+
+    def outside(self, spans: Sequence[tuple[float, float]]) -> Survey:
+        """The findings without those between some times [s]; without the poses and curves."""
+
+        def kept(times: Sequence[float]) -> list[float]:
+            return [t for t in times if not any(first <= t <= last for first, last in spans)]
+
+        found = ("open_at", "singular_at", "jumped_at", "missed_at", "dead_at", "doubtful_at")
+        bulky = ("anchors", "poses", "shown", "speeds", "tangents")
+        left = {name: kept(getattr(self, name)) for name in found}
+        return replace(self, **left, **{name: [] for name in bulky})
 
     def _dead_points(self, log: str) -> Notice:
         count, first = len(self.dead_at), self.dead_at[0]
