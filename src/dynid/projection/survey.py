@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -87,31 +87,34 @@ class Survey:
     def notices(self, log: str) -> tuple[Notice, ...]:
         """Notices about excluded and doubtful poses."""
         remarks = [*self.doubts, *(() if self.misfit is None else self.misfit.notices(log))]
-        left_out = [*self.open_at, *self.missed_at]
-        if left_out:
+        if left_out := [*self.open_at, *self.missed_at]:
             remarks.append(notice("not-assembled", counted=self._counted(left_out), log=log))
         if self.singular_at:
             remarks.append(notice("singular-poses", counted=self._counted(self.singular_at), log=log))
         if self.dead_at:
-            remarks.append(self._dead_points(log))
+            count, first = len(self.dead_at), self.dead_at[0]
+            remarks.append(notice("dead-points", log=log, count=count, first=first, joint=self.loose[1]))
         if self.jumped_at:
             remarks.append(self._jumped(log))
         return tuple(remarks)
 
     def outside(self, spans: Sequence[tuple[float, float]]) -> Survey:
-        """The findings without those between some times [s]; without the poses and curves."""
+        """What `notices` needs, without findings between some times [s]."""
 
         def kept(times: Sequence[float]) -> list[float]:
             return [t for t in times if not any(first <= t <= last for first, last in spans)]
 
-        found = ("open_at", "singular_at", "jumped_at", "missed_at", "dead_at", "doubtful_at")
-        bulky = ("anchors", "poses", "shown", "speeds", "tangents")
-        left = {name: kept(getattr(self, name)) for name in found}
-        return replace(self, **left, **{name: [] for name in bulky})
-
-    def _dead_points(self, log: str) -> Notice:
-        count, first = len(self.dead_at), self.dead_at[0]
-        return notice("dead-points", log=log, count=count, first=first, joint=self.loose[1])
+        return Survey(
+            samples=self.samples,
+            open_at=kept(self.open_at),
+            singular_at=kept(self.singular_at),
+            jumped_at=kept(self.jumped_at),
+            missed_at=kept(self.missed_at),
+            misfit=self.misfit,
+            dead_at=kept(self.dead_at),
+            loose=self.loose,
+            doubts=self.doubts,
+        )
 
     def _jumped(self, log: str) -> Notice:
         count, first = len(self.jumped_at), self.jumped_at[0]
