@@ -22,7 +22,7 @@ from dynid.problem import as_asked, as_logs
 from dynid.statistics.uncertainty import interval95
 from dynid.unknown import Task
 from dynid.unknowns.servo import find_law
-from dynid.unknowns.servo_filters import with_filters
+from dynid.unknowns.servo_rows import with_filters
 
 
 def main() -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from dynid.checks.tie_test import wald_test
 from dynid.estimator.estimator import ESTIMATORS
 from dynid.statistics.calibration import calibrated
 from dynid.statistics.clusters import clusters_of
@@ -12,7 +13,6 @@ from dynid.statistics.covariance import covariance_of
 from dynid.statistics.essential import EssentialRule, essential_parameters, restrict
 from dynid.statistics.sandwich import jackknife
 from dynid.statistics.shrinkage import with_full_rank
-from dynid.statistics.wald import wald_test
 from tests.systems import system
 
 

@@ -23,9 +23,8 @@ from dynid.statistics.estimate import GroupFit, ParameterEstimate
 from dynid.statistics.verdict import NOT_JUDGED, Verdict
 from dynid.unknown import Task
 from dynid.validation.causes import _misfit
-from dynid.validation.purpose import missing_for
 from dynid.validation.unseen import joint_error, left_out_errors, noise_floors
-from dynid.validation.verdict import judge_result
+from dynid.validation.verdict import judge_result, missing_for
 from tests.fabricated import estimate
 from tests.workspace import dynid
 

@@ -19,8 +19,7 @@ from dynid.case import with_defaults
 from dynid.checks import CHECKS
 from dynid.checks.check import Finished, run_checks
 from dynid.checks.description_effects import described, sensitive
-from dynid.checks.summary import choices_of
-from dynid.checks.written import description_files
+from dynid.checks.summary import choices_of, description_files
 from dynid.choice.choose import choose
 from dynid.choice.excerpt import words
 from dynid.common.batched import single_threaded_blas

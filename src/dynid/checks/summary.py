@@ -1,20 +1,35 @@
-"""How a result was obtained: every choice in words."""
+"""How a result was obtained: every choice in words.
+
+Files of a result about its description: the grouping matrix, and the corrected robot file.
+"""
 
 from __future__ import annotations
 
+import difflib
+import io
+import json
+import re
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from dynid.base.system import BaseSystem
 from dynid.common.arrays import Array, Float
 from dynid.experiment.estimator_choice import estimator_words
+from dynid.mechanism.mechanism import Mechanism
+from dynid.mechanism.robot_file.robot_file import SCHEMA as ROBOT_SCHEMA
 from dynid.problem import Problem
 from dynid.report.numbers import sigma_text, value_text
 from dynid.statistics.assemble import EstimateParts
+from dynid.statistics.description import Description, Quantity
 
 if TYPE_CHECKING:
+    from ruamel.yaml import YAML
+
     from dynid.fit import Fit
+
 
 _FIRST = ("MX", "MY", "MZ")
 
@@ -90,3 +105,117 @@ def load_words(parts: EstimateParts, bodies: Sequence[str]) -> dict[str, str]:
 
 def _listed(values: Float[Array, "3"]) -> str:
     return ", ".join(f"{x:.2f}" for x in values)
+
+
+SCHEMA = "dynid.grouping/1"
+GROUPING_FILE, CORRECTED_FILE = "grouping.json", "robot.corrected.yaml"
+DIFFERENCE_FILE = f"{CORRECTED_FILE}.diff"
+_YAML = (".yaml", ".yml")
+
+
+def description_files(fit: Fit) -> dict[str, str]:
+    """`grouping.json`; where quantities of the description were found, the corrected robot and its diff."""
+    files = {GROUPING_FILE: grouping_json(fit.data)}
+    if fit.description is not None and (fit.description.values or fit.description.gravity_sigma):
+        text = corrected_robot(fit.task.mechanism, fit.description)
+        if text:
+            file = Path(fit.task.mechanism.file or "")
+            before = file.read_text(encoding="utf-8") if file.suffix.lower() in _YAML else ""
+            files[CORRECTED_FILE] = text
+            files[DIFFERENCE_FILE] = difference(before, text, file.name, CORRECTED_FILE)
+    return files
+
+
+def difference(before: str, after: str, source: str, name: str) -> str:
+    """The unified difference of two texts, named `source` and `name`."""
+    lines = difflib.unified_diff(before.splitlines(), after.splitlines(), source, name, n=1, lineterm="")
+    return "\n".join([*lines, ""])
+
+
+def grouping_json(data: BaseSystem) -> str:
+    """chi_base = K chi_standard with names and units, every digit, one row of K per line."""
+    document = {
+        "schema": SCHEMA,
+        "base": [{"name": parameter.name, "unit": parameter.unit} for parameter in data.system.parameters],
+        "standard": [{"name": parameter.name, "unit": parameter.unit} for parameter in data.base.standard],
+        "known": {
+            data.base.standard[i].name: float(value)
+            for i, value in enumerate(data.base.c.tolist())
+            if value != 0.0
+        },
+        "tied": {name: list(members) for name, members in data.base.tied.items()},
+    }
+    head = json.dumps(document, indent=1, ensure_ascii=False)
+    rows = ",\n  ".join(json.dumps(row) for row in data.G.tolist())
+    return head.removesuffix("\n}") + f',\n "K": [\n  {rows}\n ]\n}}\n'
+
+
+def corrected_robot(robot: Mechanism, description: Description) -> str:
+    """The robot file with the values found, comments kept; empty for a robot without a file.
+
+    Symbols keep their place. Lengths without a symbol are given under `dimensions:`, zeros under `zeros:`.
+    """
+    document = _original(robot)
+    if document is None:
+        return ""
+    symbols = document.get("symbols") or {}
+    for name, quantity in description.symbols.items():
+        if not quantity.found:
+            continue
+        if name in symbols:
+            symbols[name] = _entry(quantity)
+        else:
+            document.setdefault("dimensions", {})[name] = _entry(quantity)
+    for name, quantity in description.zeros.items():
+        if quantity.found:
+            document.setdefault("zeros", {})[name] = _entry(quantity)
+    if description.gravity_sigma is not None:
+        pull = document.setdefault("gravity", [0.0, 0.0, 0.0])
+        for i, x in enumerate(description.gravity):  # in its place: the layout stays
+            pull[i] = float(x)
+    return _written(document, robot)
+
+
+def _entry(quantity: Quantity) -> Any:
+    """`{value: ..., sigma: ...}` on one line."""
+    from ruamel.yaml.comments import CommentedMap
+
+    entry = CommentedMap(value=quantity.value, sigma=quantity.sigma)
+    entry.fa.set_flow_style()
+    return entry
+
+
+def _original(robot: Mechanism) -> Any:
+    """The robot file as it is written; of a URDF, MJCF or SDF alone a robot file over it; None: no file."""
+    from ruamel.yaml.comments import CommentedMap
+
+    path = Path(robot.file or "")
+    if not path.is_file():
+        return None
+    if path.suffix.lower() not in _YAML:
+        return CommentedMap(schema=ROBOT_SCHEMA, name=robot.name, source=str(path.resolve()))
+    document = _yaml().load(path.read_text(encoding="utf-8"))
+    if "source" in document:
+        document["source"] = str((path.parent / str(document["source"])).resolve())
+    return document
+
+
+def _written(document: Any, robot: Mechanism) -> str:
+    """The text of a robot file, lists indented as in the original."""
+    path = Path(robot.file or "")
+    before = path.read_text(encoding="utf-8") if path.suffix.lower() in _YAML else ""
+    item = re.search(r"^( *)- ", before, flags=re.MULTILINE)
+    yaml, text = _yaml(), io.StringIO()
+    offset = len(item[1]) if item else 2
+    yaml.indent(mapping=2, sequence=offset + 2, offset=offset)
+    yaml.dump(document, text)
+    return text.getvalue()
+
+
+def _yaml() -> YAML:
+    """Reads and writes comments, quotes and long lines as they are."""
+    from ruamel.yaml import YAML
+
+    yaml = YAML()
+    yaml.preserve_quotes, yaml.width = True, 4096
+    return yaml

@@ -107,7 +107,7 @@ class Described:
 
     def difference(self, source: Path, file: Path) -> Path:
         """Write NAME.ENDING.diff, the unified difference to the source."""
-        from dynid.checks.written import difference
+        from dynid.checks.summary import difference
 
         before, after = (path.read_text(encoding="utf-8", errors="replace") for path in (source, file))
         made = file.with_name(f"{file.name}.diff")

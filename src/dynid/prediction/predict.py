@@ -65,7 +65,7 @@ class EffortPrediction:
 
     def to_dataframe(self) -> Any:
         """As a pandas data frame: a row per sample, with `t` as index."""
-        from dynid.report.frames import effort_frame
+        from dynid.report.csv_file import effort_frame
 
         return effort_frame(self)
 

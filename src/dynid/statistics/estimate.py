@@ -23,8 +23,7 @@ from dynid.statistics.verdict import NOT_JUDGED, Verdict
 
 if TYPE_CHECKING:
     from dynid.prediction.predict import EffortPrediction
-    from dynid.report.result_plots import Plots
-    from dynid.report.summary import Summary
+    from dynid.report.summary import Plots, Summary
 
 _POOR_TIMES, _POOR_PERCENT = 3.0, 10.0  # a poor prediction is above both: of the fit's residual, of the norm
 _POOR_FIT = 50.0  # percent of the measured norm: half of it unexplained
@@ -337,7 +336,7 @@ class Estimate:
 
     def to_dataframe(self) -> Any:
         """Parameters as a pandas data frame: a row each, with value, sigma, interval, unit and grouping."""
-        from dynid.report.frames import parameter_frame
+        from dynid.report.csv_file import parameter_frame
 
         return parameter_frame(self)
 
@@ -350,7 +349,7 @@ class Estimate:
     @property
     def plot(self) -> Plots:
         """The plots `friction()`, `efforts()`, `parameters()`, `correlation()`: to show, or to `save`."""
-        from dynid.report.result_plots import Plots
+        from dynid.report.summary import Plots
 
         return Plots(self)
 

@@ -37,8 +37,7 @@ from dynid.statistics.sandwich import Spread
 from dynid.unknown import Settled, Task
 from dynid.unknowns.drive_gains import check_gains
 from dynid.unknowns.saturation import Limits, find_limits, masked
-from dynid.unknowns.servo_filters import with_filters
-from dynid.unknowns.servo_rows import Column, ServoSystem, servo_system
+from dynid.unknowns.servo_rows import Column, ServoSystem, servo_system, with_filters
 
 _ROUNDS = 12
 _STILL = 0.02  # of sigma: steps below change nothing

@@ -8,6 +8,8 @@ kp and Kd are linear. Delay and bias are linearised about their present values: 
 
 on the side of the efforts. So one fit gives all of them with one covariance, and repeated fits give delay
 and bias.
+
+Filters of servo logs: both sides of the equations alike, because friction jumps.
 """
 
 from __future__ import annotations
@@ -17,7 +19,9 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
+from dynid.case import task_case
 from dynid.common.arrays import Array, Float
+from dynid.experiment.experiment import Experiment
 from dynid.mechanism.parameters import known_columns
 from dynid.motion.log import Log
 from dynid.motion.motion import Motion
@@ -27,6 +31,7 @@ from dynid.projection.factor import Factor
 from dynid.projection.model import PackedRows, RowSource
 from dynid.projection.projection import Group, System
 from dynid.regressor.layout import ABSENT, Layout
+from dynid.unknown import Task
 
 # rad or m: central differences of W are exact to 1e-9 of it, and rounding to 1e-11.
 _STEP = 1e-5
@@ -178,3 +183,32 @@ class _BiasSide:
         ahead, behind = (rows.rows(start, stop, tile) for rows in self._rows)
         for (_, more, _), (_, less, _) in zip(ahead, behind, strict=True):
             yield self._layout.sums(more - less, self._chi) / (2.0 * _STEP)
+
+
+_SHARPER, _SMOOTHER = 2.5, 0.4  # low-pass of coordinates and of rows, times the cutoff for coordinates alone
+_MOST_RATE = 0.2  # of the sampling rate: a low-pass on coordinates above is none
+_SIGMAS = 3.0  # of the noise of a speed
+
+
+def with_filters(task: Task) -> Experiment:
+    """Settings that filter the rows more than the coordinates, where the user has chosen neither.
+
+    Coulomb friction jumps. If only coordinates are filtered, its jumps are smooth in W and sharp in the
+    efforts, and this difference is larger than the noise of an encoder; a filter of both sides keeps them
+    equal. The sign of a speed below its noise is not known: these samples are masked.
+    """
+    experiment, filters = task.experiment, task.experiment.filter
+    if task.plans is not None or filters.cutoff or filters.rows or filters.kind == "none":
+        return experiment
+    case = task_case(task.mechanism, experiment)
+    chosen = min(case.plans(task.logs, task.mechanism, experiment), key=lambda plan: plan.cutoff or np.inf)
+    if chosen.cutoff is None:
+        return experiment
+    cutoff = min(_SHARPER * chosen.cutoff, _MOST_RATE / chosen.dt)
+    rows = min(_SMOOTHER * chosen.cutoff, 0.8 * cutoff)
+    experiment = experiment.changed(filter=filters.changed(cutoff=cutoff, rows=rows))
+    if experiment.mask.speed is not None:
+        return experiment
+    plans = case.plans(task.logs, task.mechanism, experiment)
+    speed = _SIGMAS * max(max(plan.noise, default=0.0) for plan in plans)
+    return experiment.changed(mask=experiment.mask.changed(speed=float(speed)))
