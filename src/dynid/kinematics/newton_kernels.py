@@ -1,7 +1,8 @@
 """Newton on closures in lanes: poses along trajectories, and rates at poses.
 
 `march` processes LANES parts of a motion in parallel: every lane extrapolates its own past and
-corrects it, so that usually one step per sample is enough. `tangent_rates` takes consecutive samples.
+corrects it, so that usually one step per sample is enough. `tangent_rates` and
+`motion_rates` take consecutive samples.
 """
 
 from __future__ import annotations
@@ -9,8 +10,8 @@ from __future__ import annotations
 import numpy as np
 
 from dynid.common.compiled import inner, kernel
-from dynid.kinematics.closure_kernels import closure_tile, gather
-from dynid.kinematics.kernels import LINK, pose_states
+from dynid.kinematics.closure_kernels import bias_tile, closure_tile, gather
+from dynid.kinematics.kernels import LINK, link_states, pose_states
 from dynid.kinematics.step_kernels import (
     add_along,
     clear,
@@ -193,21 +194,10 @@ def tangent_rates(closure, plan, sensors, q, given, gamma, rates, N, condition, 
         factorise(plan, entries, slots)
         tangents(plan, entries, slots, sides[r * LANES :], basis)
         gather(gamma, at, f)
-        rhs = sides[: r * LANES]
-        for i in range(r):
-            for k in range(LANES):
-                rhs[i * LANES + k] = -f[plan[2][i] * LANES + k]
-        substitute(plan[5], slots, rhs)
-        clear(x)
-        for i in range(r):
-            copy(rhs, i * LANES, x, plan[1][i] * LANES, LANES)
         gather(given, at, wanted)
-        for j in range(m):
-            for k in range(LANES):
-                wanted[j * LANES + k] -= x[sensors[0][j] * LANES + k]
-        along = nearest(sensors, basis, d, wanted, small)
-        add_along(basis, d, along, x)
-        _judge(basis, d, small, entries, where, x, judged, f)
+        _solve_rates(plan, sensors, slots, f, wanted, sides, small, basis, x)
+        _stiffness(basis, n_v, d, small, judged)
+        _residual(entries, where, x, f, judged)
         for lane in range(min(LANES, n - at)):
             condition[at + lane], left[at + lane] = judged[lane], judged[LANES + lane]
             for i in range(n_v):
@@ -216,19 +206,86 @@ def tangent_rates(closure, plan, sensors, q, given, gamma, rates, N, condition, 
                     N[at + lane, i, a] = basis[(i * d + a) * LANES + lane]
 
 
-@inner
-def _judge(basis, d, small, entries, where, velocity, stiff, total):
-    """Condition and closure residual of a tile, into stiff; uses the triangle left by `_nearest`.
+@kernel
+def motion_rates(closure, plan, sensors, q, first, second, dq, ddq, N, condition, left):
+    """Velocities and accelerations nearest to those measured; both need the same factors of A.
 
-    total: the bias of the equations; A x is added to it.
+    first, second: rates of the measured coordinates and theirs (n, m). dq, ddq: (n, v). Others: see
+    `tangent_rates`; `left` is the larger of both errors.
+    """
+    tree, loops, equations, linear, where = closure
+    parent, kind, q_start, v_start, placement = tree
+    n, n_v, d, r, m = q.shape[0], dq.shape[1], plan[0].size, plan[1].size, sensors[0].size
+    state = np.empty((parent.size + 1) * LINK * LANES)
+    work = np.empty((2 * LINK + 21) * LANES)
+    f, entries = np.empty((loops[3][-1] + linear[3].size) * LANES), np.empty(where[0].size * LANES)
+    tile, wanted = np.empty(q.shape[1] * LANES), np.empty(m * LANES)
+    x, slots, sides, _, small, basis = room(plan, sensors, n_v)
+    judged, still, none = np.empty(2 * LANES), np.zeros_like(dq), np.zeros(3)
+    for at in range(0, n, LANES):
+        width = min(LANES, n - at)
+        gather(q, at, tile)
+        pose_states(parent, kind, q_start, placement, tile, state)
+        closure_tile(state, loops, equations, linear, tile, f, entries, work)
+        factorise(plan, entries, slots)
+        tangents(plan, entries, slots, sides[r * LANES :], basis)
+        clear(f)
+        gather(first, at, wanted)
+        _solve_rates(plan, sensors, slots, f, wanted, sides, small, basis, x)
+        _stiffness(basis, n_v, d, small, judged)
+        _residual(entries, where, x, f, judged)
+        for lane in range(width):
+            condition[at + lane], left[at + lane] = judged[lane], judged[LANES + lane]
+            for i in range(n_v):
+                dq[at + lane, i] = x[i * LANES + lane]
+                for a in range(d):
+                    N[at + lane, i, a] = basis[(i * d + a) * LANES + lane]
+        link_states(parent, kind, q_start, v_start, placement, none, q, dq, still, at, state)
+        bias_tile(state, loops, equations, f, work)
+        gather(second, at, wanted)
+        _solve_rates(plan, sensors, slots, f, wanted, sides, small, basis, x)
+        _residual(entries, where, x, f, judged)
+        for lane in range(width):
+            if not judged[LANES + lane] <= left[at + lane]:  # true for NaN too
+                left[at + lane] = judged[LANES + lane]
+            for i in range(n_v):
+                ddq[at + lane, i] = x[i * LANES + lane]
+
+
+@inner
+def _solve_rates(plan, sensors, slots, gamma, wanted, sides, small, basis, x):
+    """Rates x of a tile with A x = -gamma that are nearest to those wanted, which are overwritten.
+
+    slots: factors of A. basis: N. sides, small: workspace, see `room`.
+    """
+    d, r = plan[0].size, plan[1].size
+    rhs = sides[: r * LANES]
+    for i in range(r):
+        for k in range(LANES):
+            rhs[i * LANES + k] = -gamma[plan[2][i] * LANES + k]
+    substitute(plan[5], slots, rhs)
+    clear(x)
+    for i in range(r):
+        copy(rhs, i * LANES, x, plan[1][i] * LANES, LANES)
+    for j in range(sensors[0].size):
+        for k in range(LANES):
+            wanted[j * LANES + k] -= x[sensors[0][j] * LANES + k]
+    along = nearest(sensors, basis, d, wanted, small)
+    add_along(basis, d, along, x)
+
+
+@inner
+def _stiffness(basis, n_v, d, small, judged):
+    """Condition of a tile, into the first lanes of judged; uses the triangle left by `nearest`.
 
     With M = N_m^T N_m = L L^T: trace(M^-1 N^T N) = sum of 1 / sigma^2, sigma the singular values of
     the measured rows of an orthonormal N.
     """
     M = small[: d * d * LANES]
     x = np.empty(d * LANES)
+    stiff = judged[:LANES]
     clear(stiff)
-    for v in range(velocity.size // LANES):
+    for v in range(n_v):
         copy(basis, v * d * LANES, x, 0, d * LANES)
         for a in range(d):
             for b in range(a):
@@ -237,7 +294,18 @@ def _judge(basis, d, small, entries, where, velocity, stiff, total):
             for k in range(LANES):
                 x[a * LANES + k] /= M[(a * d + a) * LANES + k]
                 stiff[k] += x[a * LANES + k] * x[a * LANES + k]
-    size = np.zeros(LANES)
+    for k in range(LANES):
+        stiff[k] = np.sqrt(stiff[k])
+
+
+@inner
+def _residual(entries, where, velocity, total, judged):
+    """Closure residual of a tile relative to its parts, into the second lanes of judged.
+
+    total: the bias of the equations; A x is added to it.
+    """
+    size, largest = np.zeros(LANES), judged[LANES:]
+    clear(largest)
     for e in range(where[0].size):
         row, column = where[0][e], where[1][e]
         for k in range(LANES):
@@ -246,7 +314,6 @@ def _judge(basis, d, small, entries, where, velocity, stiff, total):
             size[k] = max(size[k], abs(part))
     for row in range(total.size // LANES):
         for k in range(LANES):
-            stiff[LANES + k] = max(stiff[LANES + k], abs(total[row * LANES + k]))
+            largest[k] = max(largest[k], abs(total[row * LANES + k]))
     for k in range(LANES):
-        stiff[k] = np.sqrt(stiff[k])
-        stiff[LANES + k] /= max(size[k], 1e-300)
+        largest[k] /= max(size[k], 1e-300)

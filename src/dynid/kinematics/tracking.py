@@ -131,15 +131,19 @@ class Tracker:
     def rates(
         self, q: Float[Array, "n q"], first: Float[Array, "n m"], second: Float[Array, "n m"]
     ) -> tuple[Array, Array, Array, Array, Array]:
-        """Velocities and accelerations from those measured; see `newton_kernels.tangent_rates`.
+        """Velocities and accelerations from those measured; see `newton_kernels.motion_rates`.
 
         Returns:
             dq, ddq, N, condition, and the error of the fixed pivots.
         """
-        still = np.zeros((len(q), self.closure.count))
-        dq, N, condition, left = self.nearest_rates(q, first, still)
-        ddq, _, _, lost = self.nearest_rates(q, second, self.closure.bias(q, dq))
-        return dq, ddq, N, condition, np.maximum(left, lost)
+        from dynid.kinematics.newton_kernels import motion_rates
+
+        n, n_v = len(q), self.closure.tree.n_v
+        dq, ddq, N = np.empty((n, n_v)), np.empty((n, n_v)), np.empty((n, n_v, self._freedoms))
+        condition, left = np.empty(n), np.empty(n)
+        batch = (np.ascontiguousarray(x, dtype=float) for x in (q, first, second))
+        motion_rates(self.closure.tables, self._plan, self._sensors, *batch, dq, ddq, N, condition, left)
+        return dq, ddq, N, condition, left
 
     def nearest_rates(
         self, q: Float[Array, "n q"], given: Float[Array, "n m"], gamma: Float[Array, "n c"]
