@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import Protocol, runtime_checkable
 from weakref import WeakKeyDictionary
 
@@ -75,8 +76,8 @@ class Path(Protocol):
     def pick(self) -> tuple[int, ...] | None:
         """Tree rows that are the rows of the model, if N only selects rows; else None."""
 
-    def states(self, moved: Moved) -> RobotStates | None:
-        """The whole robot; None if it cannot follow."""
+    def states(self, moved: Moved, near: RobotStates | None = None) -> RobotStates | None:
+        """The whole robot; None if it cannot follow. `near`: a similar motion of as many samples."""
 
     def back(self, states: RobotStates, slopes: Slopes, N_bar: Float[Array, "n v k"] | None) -> Moved:
         """Gradients with respect to the moved coordinates, from those of the whole robot and of N."""
@@ -88,11 +89,16 @@ class Path(Protocol):
         """Whether positions are consistent with the rates."""
 
 
-def states_along(path: Path, rates: Float[Array, "4 n d"], t: Float[Array, "n"]) -> RobotStates | None:
-    """The robot along a motion of the moved coordinates; None if it cannot follow without a jump."""
-    states = path.states((rates[0], rates[1], rates[2]))
+def states_along(
+    path: Path, rates: Float[Array, "4 n d"], t: Float[Array, "n"], near: RobotStates | None = None
+) -> RobotStates | None:
+    """The robot along a motion of the moved coordinates; None if it cannot follow without a jump.
+
+    Poses of a similar motion save the way from the start pose; if they lead to a jump, that way is taken.
+    """
+    states = path.states((rates[0], rates[1], rates[2]), near)
     if states is None or not path.continuous(states, t):
-        return None
+        return None if near is None else states_along(path, rates, t)
     return replace(states, third=rates[3])
 
 
@@ -116,7 +122,7 @@ class TreePath:
         self.pick = tuple(np.argmax(N, axis=0).tolist()) if single else None
         self._N = N
 
-    def states(self, moved: Moved) -> RobotStates:
+    def states(self, moved: Moved, near: RobotStates | None = None) -> RobotStates:
         """The whole robot from measured positions and rates."""
         tree_motion = self._map.tree_states(*moved)
         n, G = len(tree_motion[0]), self._map.positions
@@ -155,10 +161,22 @@ class ClosedFollowed(Followed):
     Attributes:
         A_y: Change of the closure Jacobian by y, shape (n, d, c, v).
         inverse: Of the dependent columns of A, shape (n, v - d, c).
+        J: Of the motors, Sigma^1/2 C N, shape (n, a, d).
     """
 
     A_y: Float[Array, "n d c v"]
     inverse: Float[Array, "n x c"]
+    J: Float[Array, "n a d"]
+
+    @cached_property
+    def turned(self) -> Float[Array, "n d c d"]:
+        """A_y N: its product with the inverse is minus the change of N by y."""
+        return np.asarray(self.A_y @ self.N[:, None])
+
+    @cached_property
+    def K(self) -> Float[Array, "n d d"]:
+        """(J'J)^-1."""
+        return inv(np.swapaxes(self.J, 1, 2) @ self.J)
 
 
 class ClosedPath:
@@ -189,7 +207,7 @@ class ClosedPath:
         self.rest = np.setdiff1d(np.arange(len(mechanism.coordinates)), self._at)
         self._known: WeakKeyDictionary[RobotStates, ClosedFollowed] = WeakKeyDictionary()
 
-    def states(self, moved: Moved) -> RobotStates | None:
+    def states(self, moved: Moved, near: RobotStates | None = None) -> RobotStates | None:
         """The whole robot along the motion; None if the loops cannot follow."""
         sensors = self.assembly.sensors(self._at)
         tracker = self.assembly.tracker(sensors)
@@ -197,7 +215,10 @@ class ClosedPath:
             q = self.assembly.track(moved[0], sensors)
         else:
             # If the compiled steps fail, the pose is out of reach or singular: no second attempt here.
-            q, done = tracker.track(self.assembly.start, moved[0])
+            if near is None:
+                q, done = tracker.track(self.assembly.start, moved[0])
+            else:
+                q, done = tracker.march_one(near.q, moved[0])
             if not done.all():
                 return None
         if not np.all(self.assembly.gaps(q) < _CLOSED):
@@ -231,12 +252,10 @@ class ClosedPath:
         dy = _combined(slopes.dq, linearised.N) + _combined(slopes.ddq, linearised.ddq_dy)
         ddy = _combined(slopes.ddq, linearised.N)
         if N_bar is not None:
-            turned = self._directions_back(linearised.N, N_bar)
-            push = (
-                np.swapaxes(linearised.inverse, 1, 2) @ turned[:, self.rest] @ np.swapaxes(linearised.N, 1, 2)
-            )
+            change = self._directions_back(linearised, N_bar)
+            pushed = np.swapaxes(linearised.inverse, 1, 2) @ change[:, self.rest]  # (n, c, d)
             n, d = y.shape
-            y -= (linearised.A_y.reshape(n, d, -1) @ push.reshape(n, -1, 1))[:, :, 0]
+            y -= _applied(linearised.turned.reshape(n, d, -1), pushed.reshape(n, -1))
         return y, dy, ddy
 
     def followed(self, states: RobotStates) -> ClosedFollowed:
@@ -262,7 +281,7 @@ class ClosedPath:
             # The bias is quadratic in the velocities: this difference is exact.
             ahead, behind = (closure.bias(q, dq + sign * N[:, :, i])[:, kept] for sign in (1.0, -1.0))
             ddq_dy[:, self.rest, i] = -_applied(inverse, 0.5 * (ahead - behind))
-        return ClosedFollowed(N, dq_y, ddq_y, ddq_dy, A_y, inverse)
+        return ClosedFollowed(N, dq_y, ddq_y, ddq_dy, A_y, inverse, self._motors(N))
 
     def _tangent(self, N: Float[Array, "n v d"]) -> Float[Array, "n v d"]:
         """The basis in which the moved coordinates are the degrees of freedom."""
@@ -273,23 +292,24 @@ class ClosedPath:
 
         Of all efforts that produce this motion, those of minimum norm when each is divided by its noise.
         """
-        J = (self.mechanism.actuator_map * self.sigma[:, None]) @ N
+        J = self._motors(N)
         K = inv(np.swapaxes(J, 1, 2) @ J)
         return np.asarray(N @ K @ np.swapaxes(J, 1, 2) * self.sigma)
 
+    def _motors(self, N: Float[Array, "n v d"]) -> Float[Array, "n a d"]:
+        return np.asarray((self.mechanism.actuator_map * self.sigma[:, None]) @ N)
+
     def _directions_back(
-        self, N: Float[Array, "n v d"], D_bar: Float[Array, "n v a"]
+        self, linearised: ClosedFollowed, D_bar: Float[Array, "n v a"]
     ) -> Float[Array, "n v d"]:
         """Gradients with respect to N from those with respect to D."""
+        J, K, D_bar = linearised.J, linearised.K, D_bar * self.sigma
+        JK = J @ K
+        along_N = np.swapaxes(D_bar, 1, 2) @ linearised.N  # (n, a, d)
+        M_bar = -np.swapaxes(JK, 1, 2) @ along_N @ K
+        J_bar = along_N @ K + J @ (M_bar + np.swapaxes(M_bar, 1, 2))
         C = self.mechanism.actuator_map * self.sigma[:, None]
-        D_bar = D_bar * self.sigma
-        J = C @ N
-        Jt, Nt = np.swapaxes(J, 1, 2), np.swapaxes(N, 1, 2)
-        K = inv(Jt @ J)
-        J_bar = np.swapaxes(D_bar, 1, 2) @ N @ K
-        M_bar = -K @ (Nt @ D_bar @ J) @ K
-        J_bar = J_bar + J @ (M_bar + np.swapaxes(M_bar, 1, 2))
-        return np.asarray(D_bar @ J @ K + C.T @ J_bar)
+        return np.asarray(D_bar @ JK + C.T @ J_bar)
 
 
 def along(mechanism: Mechanism, q: Float[Array, "n q"], rate: Float[Array, "n v"]) -> Complex[Array, "n q"]:

@@ -82,13 +82,13 @@ class Problem:
         soft = None if self.soft is None else self.soft.narrowed(shares)
         return Problem(self.blocks, self.information, self.criterion, len(self.t), soft)
 
-    def states(self, z: Float[Array, "v"]) -> RobotStates | None:
-        """The robot along the motion; None if it cannot follow without a jump."""
-        return states_along(self.information.path, self.B @ self.blocks.coefficients(z), self.t)
+    def states(self, z: Float[Array, "v"], near: RobotStates | None = None) -> RobotStates | None:
+        """The robot along the motion, or `near` another one; None if it cannot follow without a jump."""
+        return states_along(self.information.path, self.B @ self.blocks.coefficients(z), self.t, near)
 
-    def evaluate(self, z: Float[Array, "v"]) -> Point:
-        """Value and soft limits at z."""
-        states = self.states(z)
+    def evaluate(self, z: Float[Array, "v"], near: Point | None = None) -> Point:
+        """Value and soft limits at z; `near`: a similar motion."""
+        states = self.states(z, None if near is None or near.tape is None else near.tape.states)
         if states is None:
             return Point(z, np.inf, np.zeros((0, 0)))
         G, tape = self.information.gram_of(states)

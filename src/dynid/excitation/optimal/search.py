@@ -188,7 +188,7 @@ def _search(
     step = 1.0
     shortest = _SHORTEST if problem.linear else 0.2
     while step > shortest:
-        tried = problem.evaluate(current.z + step * p)
+        tried = problem.evaluate(current.z + step * p, current)
         if tried.value + price * tried.violation < merit - _ARMIJO * step * promised:
             return tried, step
         step *= 0.5

@@ -151,7 +151,7 @@ class Singularity:
                 # Both products with dN, as one row vector: C and U do not move.
                 left = along @ C - lam[:, None] * across / self._units
                 pushed = left[:, None, self.path.rest] @ linearised.inverse  # (n, 1, c)
-                moved = linearised.A_y @ (linearised.N @ x)[:, None]  # (n, d, c, 1)
+                moved = linearised.turned @ x[:, None]  # (n, d, c, 1)
                 change = -2.0 * (pushed[:, None] @ moved)[:, :, 0, 0]
                 out[0, row] += sign * 0.5 * change / lam[:, None] / self._most
         return out
