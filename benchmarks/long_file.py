@@ -2,7 +2,7 @@
 
 `python benchmarks/long_file.py [N ...]` writes a log of a UR5 at 1 kHz with N samples (65 814, 2 000 000),
 runs the command on it with all default choices, report included, and removes both. 50 000 000 samples need
-4 GB of disk space, and 5 GB for temporary files.
+4 GB of disk space, and 7 GB for temporary files.
 """
 
 from __future__ import annotations

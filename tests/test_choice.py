@@ -196,11 +196,10 @@ def test_a_part_that_alone_determines_a_parameter_does_not_judge(
     plain = Candidate()
     missing = {plain: masked, replace(plain, mask="none"): unmasked}
     search = object.__new__(Search)
-    search.parts, search.size = (None,) * 4, np.arange(8.0).reshape(4, 2)
+    search.parts = (None,) * 4
     search.fitted = lambda one, k: None if k in missing[one] else np.zeros(1)
     assert search.started(list(missing)).mask == mask
     assert search.folds == folds
-    assert np.array_equal(search.size[:, 0], 2.0 * np.array(folds))
 
 
 def test_velocities_much_noisier_than_the_positions_are_derived(tmp_path) -> None:

@@ -5,9 +5,10 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from dynid.common import paged
 from dynid.conditioning import stream as stream_module
 from dynid.conditioning.lowpass import row_filter
-from dynid.conditioning.stream import series, stream
+from dynid.conditioning.stream import compared, series, stream
 from dynid.projection.factor import merge
 from dynid.regressor.layout import ABSENT, Layout
 
@@ -83,6 +84,38 @@ def test_factors_hold_all_inner_products_of_the_rows() -> None:
         assert factor.n_rows == len(A)
         # R^T R = A^T A up to rounding of sums over 600 rows.
         np.testing.assert_allclose(factor.R.T @ factor.R, A.T @ A, atol=1e-10)
+
+
+@pytest.mark.parametrize("place", ["memory", "file", "none"])
+def test_rows_that_are_kept_give_the_same_factors_and_comparisons(
+    monkeypatch: pytest.MonkeyPatch, place: str
+) -> None:
+    source, chi = (
+        RandomRows(40_000, [(0, 20_000), (20_500, 40_000)], slice(100, 150)),
+        np.array([1.0, 2.0, 3.0]),
+    )
+    rows = row_filter(source.dt, 10)
+    plain, once = stream(source, rows)[0], list(compared(source, rows, chi))
+    other = RandomRows(40_000, source.pieces(), slice(100, 150))
+    if place != "memory":
+        for module in (paged, stream_module):
+            monkeypatch.setattr(module, "LARGE", 1)
+    if place == "none":
+        monkeypatch.setattr(paged, "_place", lambda size: None)
+    stream(other, rows, keep=True)
+    if place != "none":
+        other.entries = None  # nothing is computed again
+    for first, again in zip(plain, stream(other, rows, keep=True)[0], strict=True):
+        assert [block[:2] for block in first] == [block[:2] for block in again]
+        for (*_, x), (*_, y) in zip(first, again, strict=True):
+            np.testing.assert_array_equal(x.R, y.R)
+    for (at, *values, valid), (at_again, *values_again, valid_again) in zip(
+        once, compared(other, rows, chi), strict=True
+    ):
+        np.testing.assert_array_equal(at, at_again)
+        np.testing.assert_array_equal(valid, valid_again)
+        # Filtered sums instead of sums of filtered entries: rounding of numbers of order one.
+        np.testing.assert_allclose(values, values_again, atol=1e-13)
 
 
 def test_threads_and_many_blocks_do_not_change_the_answer(monkeypatch: pytest.MonkeyPatch) -> None:

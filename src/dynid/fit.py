@@ -186,7 +186,7 @@ def fit_task(
     check_reduction(task.experiment, estimator.constraint)
     task, settled = settle(task, refit=refit)
     problem, experiment = task.problem, task.experiment
-    system = build_system(problem, task.progress)
+    system = build_system(problem, task.progress, keep=True)
     seen = problem.case.named(base_system(system, base_of(problem, experiment)))
     linear = estimator.linear(seen.system, LogPass(problem, seen) if estimator.rework else None)
     roots = [

@@ -181,9 +181,18 @@ def _directions(robot: Mechanism, model: Model, logs: Sequence[Log], experiment:
     )
 
 
-def build_system(problem: Problem, progress: Progress | None = None, threads: int | None = None) -> System:
-    """Stream every log into triangular factors: W chi = Y over the standard parameters."""
-    groups = row_groups(problem, problem.sources, progress, threads)
+def build_system(
+    problem: Problem, progress: Progress | None = None, threads: int | None = None, keep: bool = False
+) -> System:
+    """Stream every log into triangular factors: W chi = Y over the standard parameters.
+
+    Args:
+        problem: Mechanism and logs.
+        progress: Called with a stage and the fraction of it done.
+        threads: None: as many as there are cores.
+        keep: The rows are needed again, see `stream`.
+    """
+    groups = row_groups(problem, problem.sources, progress, threads, keep)
     if not groups:
         raise InputError(
             "no samples are left: the robot is at rest in these logs, or masks and decimation remove all",
@@ -198,12 +207,13 @@ def row_groups(
     sources: Sequence[PackedRows],
     progress: Progress | None = None,
     threads: int | None = None,
+    keep: bool = False,
 ) -> tuple[Group, ...]:
-    """Stream rows along the logs of a problem: its own, or those of a second pass."""
+    """Stream rows along the logs of a problem: its own, or those of a second pass; `keep`: see `stream`."""
     groups = []
     felt_nowhere = problem.case.without_effort(problem.directions)
     for source, log, rows in zip(sources, problem.logs, problem.filters, strict=True):
-        blocks, seconds = stream(source, rows, threads, _stage(progress, f"equations of {log.name}"))
+        blocks, seconds = stream(source, rows, threads, _stage(progress, f"equations of {log.name}"), keep)
         path = _path(log, source, rows) if problem.case.repeats else None
         for k, members in grouped(blocks, problem.directions.group_names):
             entries = source.layout.columns[source.layout.start[k] : source.layout.start[k + 1]]

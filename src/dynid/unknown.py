@@ -41,7 +41,7 @@ class Task:
     Attributes:
         held_out: Logs to predict later: gains and loads are applied to them too.
         plans: Filters and masks of each log where they are chosen already; None: from the data.
-        prepared: The problem, where an unknown has already changed its equations.
+        prepared: The problem, where it is joined already, or an unknown has changed its equations.
         progress: Called with a stage and the fraction of it done.
     """
 

@@ -29,7 +29,7 @@ from dynid.motion.plan import MotionPlan
 from dynid.motion.spectrum import Spectrum
 from dynid.projection.model import model_for
 from dynid.statistics.estimate import Candidate
-from dynid.unknown import Task
+from dynid.unknown import Task, unknowns_of
 from dynid.validation.folds import Fold, folds
 
 _FOLDS = 5
@@ -83,11 +83,15 @@ def choose(task: Task) -> Chosen:
         start = search.started(starts)
         if len(search.folds) < _FEWEST:
             raise InputError("some parameters are determined by a single part of the logs")
+        search.judged_by(reference(given, search.spectra, search.plans), *_terms(search, start, sets))
     except InputError as error:  # logs that are too short, or refused later with the reason
         return Chosen(task, notices=(notice("nothing-chosen", why=str(error)),))
-    best = _searched(search, start, open_, sets)
+    search, best = _searched(search, start, open_, sets)
     chosen = applied(best, given, robot.drive)
-    return Chosen(replace(task, mechanism=with_terms(robot, best), experiment=chosen), _table(search, best))
+    task = replace(task, mechanism=with_terms(robot, best), experiment=chosen)
+    if search.task.logs == task.logs and not unknowns_of(task):
+        task = replace(task, prepared=search.problem_of(best))
+    return Chosen(task, _table(search, best))
 
 
 def _too_short(logs: Sequence[Log]) -> str:
@@ -103,16 +107,13 @@ def _too_short(logs: Sequence[Log]) -> str:
 
 
 def _started(task: Task, sets: tuple[tuple[str, ...], ...]) -> Search | None:
-    """Folds and reference rows; None where the logs are too short for folds."""
-    robot, experiment = task.mechanism, task.experiment
+    """Folds and the rows of the first candidate; None where the logs are too short for folds."""
     spectra = spectra_of(task.logs)
     parts = _parts(task, bandwidth(spectra))
     if not parts:
         return None
-    search = Search(task, robot, parts, spectra, sets[:1])
-    _, problem = search.rows(Candidate())
-    search.plans = problem.plans
-    search.judged_by(reference(experiment, spectra, problem.plans))
+    search = Search(task, task.mechanism, parts, spectra, sets[:1])
+    search.plans = search.rows(Candidate())[1].plans
     return search
 
 
@@ -129,8 +130,8 @@ def _parts(task: Task, band: float) -> tuple[Fold, ...]:
 
 def _searched(
     search: Search, best: Candidate, open_: frozenset[str], sets: tuple[tuple[str, ...], ...]
-) -> Candidate:
-    """One setting after the other, each with the best of those before."""
+) -> tuple[Search, Candidate]:
+    """One setting after the other, each with the best of those before; the search that ended with it."""
     if "estimator" in open_:
         best = _estimator(search, best)
     if "velocity" in open_:
@@ -144,7 +145,7 @@ def _searched(
         best = _simplest(search, [replace(best, mask=mask) for mask in masks])
     if "estimator" in open_:
         best = _estimator(search, best)
-    return best
+    return search, best
 
 
 def _may_gain(search: Search, best: Candidate) -> bool:
@@ -175,14 +176,10 @@ def _friction(
 
     Loads are predicted by the best fit so far.
     """
-    chi = search.fitted(best, None)
-    if chi is None:
+    tried, loads = _terms(search, best, sets)
+    if not tried:
         return search, best
-    # Each fold of a consistent estimate is a semidefinite program: sets that seldom win are not tried.
-    tried = [symbols for symbols in sets if "Fk" not in symbols or best.estimator == "wls"]
-    tried = [symbols for symbols in tried if "Fl" not in symbols or search.condition(best) < _WEAK]
-    names = (parameter.name for parameter in search.parameters(best))
-    plain, search = search, search.extended(tuple(tried), dict(zip(names, chi.tolist(), strict=True)))
+    plain, search = search, search.extended(tried, loads)
     if not _may_gain(search, best):
         return plain, best
     candidates = [replace(best, mask=mask, friction=" ".join(symbols)) for mask in masks for symbols in tried]
@@ -191,6 +188,20 @@ def _friction(
     best = _simplest(search, [best, *_single_drives(search, best, alike)])
     search.narrowed(tuple(dict.fromkeys(drive_of(best, search.robot.drive).values())))
     return search, best
+
+
+def _terms(
+    search: Search, best: Candidate, sets: tuple[tuple[str, ...], ...]
+) -> tuple[tuple[tuple[str, ...], ...], dict[str, float]]:
+    """Sets of friction terms to try with a candidate, and the parameters that predict loads, by name."""
+    chi = search.fitted(best, None) if sets else None
+    if chi is None:
+        return (), {}
+    # Each fold of a consistent estimate is a semidefinite program: sets that seldom win are not tried.
+    tried = [symbols for symbols in sets if "Fk" not in symbols or best.estimator == "wls"]
+    tried = [symbols for symbols in tried if "Fl" not in symbols or search.condition(best) < _WEAK]
+    names = (parameter.name for parameter in search.parameters(best))
+    return tuple(tried), dict(zip(names, chi.tolist(), strict=True))
 
 
 def _single_drives(search: Search, best: Candidate, candidates: Sequence[Candidate]) -> Iterator[Candidate]:

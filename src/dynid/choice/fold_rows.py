@@ -24,16 +24,16 @@ if TYPE_CHECKING:
 BORDER = -1
 
 
-def fold_rows(problem: Problem, parts: Sequence[Fold]) -> System:
+def fold_rows(problem: Problem, parts: Sequence[Fold], keep: bool = False) -> System:
     """Rows of a problem; the block of number k of a group holds the rows of fold k.
 
-    Blocks on a border between folds belong to none of them.
+    Blocks on a border between folds belong to none of them. `keep`: see `stream`.
     """
     groups: list[Group] = []
     for i, source in enumerate(problem.sources):
         alone = replace(problem, plans=(problem.plans[i],), sources=(source,), filters=(problem.filters[i],))
         spans = _spans(problem, parts, i)
-        groups += [_folded(group, *spans) for group in row_groups(alone, alone.sources)]
+        groups += [_folded(group, *spans) for group in row_groups(alone, alone.sources, keep=keep)]
     known = known_columns(problem.mechanism, problem.parameters)
     return problem.case.system(problem, tuple(group for group in groups if group.blocks), known)
 

@@ -71,17 +71,10 @@ class Search:
         self._weights: dict[tuple[float | None, str, str], dict[tuple[str, str], float]] = {}
         self._bodies: dict[Candidate, tuple[bool, bool]] = {}
         self._judge: System | None = None
+        self._wider: Search | None = None
         self._least: Float[Array, "c"] | None = None
         self._problem: Problem | None = None
         self._reference: Experiment | None = None
-
-    def judged_by(self, experiment: Experiment) -> None:
-        """Stream the reference rows."""
-        self._reference = experiment
-        self._judge = self._pass(experiment)[0]
-        none = np.zeros(len(self._judge.parameters))
-        pairs = [squares(self._judge, self._judge.parameters, none, k) for k in range(len(self.parts))]
-        self.size = np.array([size for _, size in pairs])
 
     def started(self, candidates: Sequence[Candidate]) -> Candidate:
         """The first candidate that is determined without each fold, else the one that is without most.
@@ -89,20 +82,48 @@ class Search:
         Folds without which it is not determined judge no candidate.
         """
         judging: dict[Candidate, tuple[int, ...]] = {}
-        for one in candidates:
-            judging[one] = tuple(k for k in range(len(self.parts)) if self.fitted(one, k) is not None)
-            if len(judging[one]) == len(self.parts):
+        for candidate in candidates:
+            folds = (k for k in range(len(self.parts)) if self.fitted(candidate, k) is not None)
+            judging[candidate] = tuple(folds)
+            if len(judging[candidate]) == len(self.parts):
                 break
-        start = max(judging, key=lambda one: len(judging[one]))
-        self.folds, self.size = judging[start], self.size[list(judging[start])]
+        start = max(judging, key=lambda candidate: len(judging[candidate]))
+        self.folds = judging[start]
         return start
+
+    def judged_by(
+        self, experiment: Experiment, sets: tuple[tuple[str, ...], ...], loads: dict[str, float]
+    ) -> None:
+        """Stream the reference rows, at once with the columns that a search with more sets needs.
+
+        Args:
+            experiment: Of the reference rows.
+            sets, loads: Those that `extended` will probably be asked for; none: there is no such search.
+        """
+        self._reference = experiment
+        if sets:
+            assert self._problem is not None  # noqa: S101 (candidates have been fitted)
+            self._wider = self._with_columns(sets, loads)
+            assert self._wider._judge is not None  # noqa: S101 (streamed)
+            self._judge = selected(self._wider._judge, self._problem)
+        else:
+            self._judge = self._pass(experiment)[0]
+        none = np.zeros(len(self._judge.parameters))
+        self.size = np.array([squares(self._judge, self._judge.parameters, none, k)[1] for k in self.folds])
 
     def extended(self, sets: tuple[tuple[str, ...], ...], loads: dict[str, float]) -> Search:
         """The same search with columns of more sets; loads of friction are predicted by these parameters."""
+        wider = self._wider
+        if wider is None or (wider.sets, wider.loads) != (sets, loads):
+            wider = self._with_columns(sets, loads)
+        wider.size = self.size
+        return wider
+
+    def _with_columns(self, sets: tuple[tuple[str, ...], ...], loads: dict[str, float]) -> Search:
         assert self._reference is not None  # noqa: S101 (set at the start)
         other = copy(self)
         other.sets, other.loads, other._passes, other._data = sets, loads, {}, {}
-        other._fits, other._least = {}, None
+        other._fits, other._least, other._wider = {}, None, None
         other._judge = other._pass(self._reference)[0]
         return other
 
@@ -141,16 +162,26 @@ class Search:
     def rows(self, candidate: Candidate) -> tuple[System, Problem]:
         """The rows that a candidate is fitted to, by folds, with the columns of all sets."""
         if rows_of(candidate) not in self._passes:
-            self._passes[rows_of(candidate)] = self._pass(applied(candidate, self.task.experiment))
+            first = not self._passes  # usually chosen: its rows are needed again
+            self._passes[rows_of(candidate)] = self._pass(applied(candidate, self.task.experiment), first)
         return self._passes[rows_of(candidate)]
 
-    def _pass(self, experiment: Experiment) -> tuple[System, Problem]:
+    def problem_of(self, candidate: Candidate) -> Problem | None:
+        """The problem of a candidate, if a pass was made for it that has its columns and no others."""
+        _, problem = self._passes.get(rows_of(candidate), (None, None))
+        if problem is None or problem.load_parameters is not None:
+            return None
+        terms = with_terms(self.robot, candidate)
+        same = (terms.drive, terms.stribeck) == (problem.mechanism.drive, problem.mechanism.stribeck)
+        return problem if same else None
+
+    def _pass(self, experiment: Experiment, keep: bool = False) -> tuple[System, Problem]:
         every = with_all_terms(self.robot, self.sets, _speeds(self.robot, self.sets, self._problem))
         problem = prepare(every, self.task.logs, experiment.changed(drive=None))
         if self.loads:
             problem = problem.with_load_parameters(vector(problem.parameters, self.loads))
         self._problem = self._problem or problem
-        return fold_rows(problem, self.parts), problem
+        return fold_rows(problem, self.parts, keep), problem
 
     def fitted(self, candidate: Candidate, fold: int | None) -> Float[Array, "p"] | None:
         """Standard parameters of a candidate, fitted without a fold, shape (p,), SI.

@@ -33,16 +33,31 @@ _maps: list[weakref.ref[mmap.mmap]] = []
 def empty(shape: int | tuple[int, ...], dtype: Any = np.float64) -> Array:
     """An array without values, in a temporary file if it is large and the disk has room for it."""
     size = math.prod(shape if isinstance(shape, tuple) else (shape,)) * np.dtype(dtype).itemsize
-    if size < LARGE or not hasattr(os, "posix_fallocate"):
-        return np.empty(shape, dtype)
+    place = _place(size) if size >= LARGE else None
+    return np.empty(shape, dtype) if place is None else np.frombuffer(place, dtype).reshape(shape)
+
+
+def spare(n: int) -> Array | None:
+    """Room for n numbers that save work if they are kept, as `empty`; None rather than much memory."""
+    size = n * np.dtype(float).itemsize
+    if size < LARGE:
+        return np.empty(n)
+    place = _place(size)
+    return None if place is None else np.frombuffer(place, float)
+
+
+def _place(size: int) -> mmap.mmap | None:
+    """A map of a new temporary file of so many bytes; None if the disk has no room for it."""
+    if not hasattr(os, "posix_fallocate"):
+        return None
     try:
         with tempfile.TemporaryFile(prefix="dynid-") as file:
             os.posix_fallocate(file.fileno(), 0, size)  # a full disk must fail here, not at the first write
             place = mmap.mmap(file.fileno(), size)
     except OSError:
-        return np.empty(shape, dtype)
+        return None
     _maps.append(weakref.ref(place, _maps.remove))
-    return np.frombuffer(place, dtype).reshape(shape)
+    return place
 
 
 def flags(n: int, value: bool) -> Array:

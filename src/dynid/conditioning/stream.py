@@ -8,16 +8,17 @@ related to each other.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from itertools import groupby
 from weakref import WeakKeyDictionary
 
 import numpy as np
 
 from dynid.common.arrays import Array, Float
+from dynid.common.paged import LARGE, spare
 from dynid.common.threads import in_order
 from dynid.conditioning.lowpass import RowFilter
-from dynid.conditioning.rewritten import ComparedRows
+from dynid.conditioning.rewritten import ComparedRows, predictor
 from dynid.projection.factor import Factor, compact, merge
 from dynid.projection.model import PackedRows
 from dynid.regressor.layout import ABSENT
@@ -31,18 +32,50 @@ Progress = Callable[[float], None]
 
 Compared = tuple[Array, Array, Array, Array]
 _COMPARED: WeakKeyDictionary[PackedRows, tuple[tuple[RowFilter, bytes], list[Compared]]] = WeakKeyDictionary()
-_MOST_KEPT = 1 << 20  # numbers of a source
+_MOST_COMPARED = 1 << 20  # numbers of a source
+
+_KEPT: WeakKeyDictionary[PackedRows, _Kept] = WeakKeyDictionary()
+_FEW_OUTPUTS = 8  # decimation from which many rows are read from a file in less time than computed again
 
 
 @dataclass(frozen=True, eq=False)
 class _Task:
-    """Outputs first, first + decimate, ... (count of them) inside one piece, from block `block` on."""
+    """Outputs first, first + decimate, ... (count of them) inside one piece, from block `block` on.
+
+    Outputs of all tasks before it are `done`.
+    """
 
     piece: tuple[int, int]
     run: int
     block: int
     first: int
     count: int
+    done: int
+
+
+@dataclass(frozen=True, eq=False)
+class _Kept:
+    """Filtered entries and validity of a source, task after task: a second pass has them already.
+
+    Attributes:
+        row_filter: Of these rows.
+        numbers: Entries, then validity of every task, in a temporary file if they are many.
+        tasks: Outputs before the tasks whose numbers are there.
+    """
+
+    row_filter: RowFilter
+    numbers: Array
+    tasks: set[int] = field(default_factory=set)
+
+    def of(self, source: PackedRows, task: _Task) -> tuple[Float[Array, "e k"], Array]:
+        """Filtered entries and validity at the outputs of a task."""
+        e, rows = source.layout.n_entries, len(source.layout.start) - 1
+        place = self.numbers[(e + rows) * task.done : (e + rows) * (task.done + task.count)]
+        place = place.reshape(e + rows, task.count)
+        if task.done not in self.tasks:
+            place[:e], place[e:] = _filtered_anew(source, self.row_filter, task)
+            self.tasks.add(task.done)
+        return place[:e], place[e:] > 0.0
 
 
 # A block: number of the segment of the log that contains it, number of the block in the log (shared by all
@@ -51,23 +84,45 @@ Block = tuple[int, int, Factor]
 
 
 def stream(
-    source: PackedRows, row_filter: RowFilter, threads: int | None = None, progress: Progress | None = None
+    source: PackedRows,
+    row_filter: RowFilter,
+    threads: int | None = None,
+    progress: Progress | None = None,
+    keep: bool = False,
 ) -> tuple[list[list[Block]], float]:
     """Factors of every row of a source, in blocks of a fraction of a second, in time order.
 
     The result does not depend on the number of threads: only the log determines the tasks.
+
+    Args:
+        source: Rows of one log.
+        row_filter: Low-pass and decimation.
+        threads: None: as many as there are cores.
+        progress: Called with the fraction done.
+        keep: Filtered rows are kept as long as the source: it will be streamed or compared again.
 
     Returns:
         The blocks of each row of the layout, and the length of a block in [s].
     """
     per_block = max(1, round(BLOCK_SECONDS / (source.dt * row_filter.decimate)))
     tasks = list(_tasks(source.pieces(), row_filter, per_block))
+    if keep:
+        _keep(source, row_filter, sum(task.count for task in tasks))
     first = _first_span(tasks, per_block)
     blocks, span = _streamed(source, row_filter, tasks, per_block, first, threads, progress)
     if span == first > 1:  # so few blocks have a valid row that shorter ones are not too many
         blocks, span = _streamed(source, row_filter, tasks, per_block, 1, threads, progress)
     renumbered = [[(run, number // span, factor) for run, number, factor in row] for row in blocks]
     return renumbered, span * per_block * row_filter.decimate * source.dt
+
+
+def _keep(source: PackedRows, row_filter: RowFilter, outputs: int) -> None:
+    """Make room for the filtered rows of a source, if that is worth it."""
+    size = (source.layout.n_entries + len(source.layout.start) - 1) * outputs
+    few = size * np.dtype(float).itemsize < LARGE or row_filter.decimate >= _FEW_OUTPUTS
+    numbers = spare(size) if few and source not in _KEPT else None
+    if numbers is not None:
+        _KEPT[source] = _Kept(row_filter, numbers)
 
 
 def _streamed(
@@ -174,29 +229,40 @@ def compared(source: PackedRows, row_filter: RowFilter, chi: Float[Array, "p"]) 
     if known is not None and known[0] == how:
         yield from known[1]
         return
-    for at, entries, valid in series(ComparedRows(source, chi), row_filter):
-        part = at, entries[1::2], entries[::2], valid
-        size += entries.size
-        if size <= _MOST_KEPT:
+    for part in _compared_anew(source, row_filter, chi):
+        size += 2 * part[1].size
+        if size <= _MOST_COMPARED:
             parts.append(part)
         yield part
-    if size <= _MOST_KEPT:
+    if size <= _MOST_COMPARED:
         _COMPARED[source] = how, parts
+
+
+def _compared_anew(source: PackedRows, row_filter: RowFilter, chi: Float[Array, "p"]) -> Iterator[Compared]:
+    """From rows that are kept, else from the log; the filter is linear."""
+    if _kept(source, row_filter):
+        compare = predictor(source.layout, chi)
+        for at, entries, valid in series(source, row_filter):
+            yield at, *compare(entries), valid
+        return
+    for at, entries, valid in series(ComparedRows(source, chi), row_filter):
+        yield at, entries[1::2], entries[::2], valid
 
 
 def _tasks(pieces: Sequence[tuple[int, int]], row_filter: RowFilter, per_block: int) -> Iterator[_Task]:
     """Whole blocks of outputs, about `_TASK_SAMPLES` samples each."""
     step = row_filter.decimate
     most = per_block * max(1, _TASK_SAMPLES // (step * per_block))
-    block = 0
+    block = done = 0
     for run, (start, stop) in enumerate(pieces):
         outputs = (stop - start + step - 1) // step
         # Centre the outputs, so that both ends of a segment lose equally many samples.
         offset = start + ((stop - start - 1) - (outputs - 1) * step) // 2
         for at in range(0, outputs, most):
             count = min(most, outputs - at)
-            yield _Task((start, stop), run, block, offset + at * step, count)
+            yield _Task((start, stop), run, block, offset + at * step, count, done)
             block += -(-count // per_block)
+            done += count
 
 
 def _condense(
@@ -229,6 +295,18 @@ def _filtered(source: PackedRows, row_filter: RowFilter, task: _Task) -> tuple[F
     A sample with weight 0 is skipped and the kernel rescaled: the same linear map acts on Y and
     on W, so the equations stay exact. The same rule applies at the ends of a segment.
     """
+    kept = _kept(source, row_filter)
+    return _filtered_anew(source, row_filter, task) if kept is None else kept.of(source, task)
+
+
+def _kept(source: PackedRows, row_filter: RowFilter) -> _Kept | None:
+    kept = _KEPT.get(source)
+    return None if kept is None or kept.row_filter is not row_filter else kept
+
+
+def _filtered_anew(
+    source: PackedRows, row_filter: RowFilter, task: _Task
+) -> tuple[Float[Array, "e k"], Array]:
     from dynid.conditioning.kernels import decimate
 
     layout, half, step = source.layout, row_filter.half, row_filter.decimate

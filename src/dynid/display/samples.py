@@ -69,7 +69,7 @@ def states_at(problem: Problem, motion: Motion, samples: Int[Array, "m"]) -> Sta
                     parts.append(kinematics.states(first, measured))
             else:
                 stop = int(wanted[-1]) + 1
-                parts.append(_some(kinematics.states(start, motion.states(start, stop)), wanted - start))
+                parts.append(kinematics.states(start, motion.states(start, stop), wanted - start))
             release()
     return _joined(parts) if parts else None
 
@@ -80,10 +80,6 @@ def inside(motion: Motion, samples: Int[Array, "m"]) -> Int[Array, "k"]:
     for low, high in motion.usable():
         kept |= (samples >= low) & (samples < high)
     return np.flatnonzero(kept)
-
-
-def _some(states: States, rows: Int[Array, "m"]) -> States:
-    return States(*(x[rows] for x in (states.q, states.dq, states.ddq, states.N, states.fine)))
 
 
 def _joined(parts: list[States]) -> States:

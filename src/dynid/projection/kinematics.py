@@ -9,7 +9,7 @@ from weakref import WeakKeyDictionary
 
 import numpy as np
 
-from dynid.common.arrays import Array, Bool, Float
+from dynid.common.arrays import Array, Bool, Float, Int
 from dynid.common.errors import InputError
 from dynid.kinematics.assembly import Assembly, assembly_of
 from dynid.kinematics.coordinates import CoordinateMap, Measured, States, coordinate_map
@@ -123,8 +123,8 @@ class ClosedKinematics:
         """Of a measured coordinate: rad or m; for closures it may be either."""
         return self._units.get(name, "m or rad")
 
-    def states(self, start: int, measured: Measured) -> States:
-        """All coordinates from the measured ones of samples start, start + 1, ..."""
+    def states(self, start: int, measured: Measured, some: Int[Array, "k"] | slice = slice(None)) -> States:
+        """All coordinates from the measured ones of samples start, start + 1, ..., or of some of these."""
         wanted = measured[0]
         at = int(np.searchsorted(self.anchors, start, side="right")) - 1
         stop = int(np.searchsorted(self.anchors, start + len(wanted), side="left"))
@@ -132,9 +132,11 @@ class ClosedKinematics:
         begin, _ = self.tracker.follow(self._poses[max(at, 0)], wanted[:1])
         first = np.concatenate([[0], self.anchors[ahead] - start]).astype(np.int64)
         pose, done = self.tracker.march(np.concatenate([begin, self._poses[ahead]]), first, wanted)
-        states = self.judged(pose, done, measured)
+        q, dq, ddq = (x[some] for x in measured)
+        states = self.judged(pose[some], done[some], (q, dq, ddq))
+        sample = np.arange(start, start + len(wanted))[some]
         for low, high in (*self._dead, *self.excluded):
-            states.fine[max(0, low - start) : max(0, high - start)] = False
+            states.fine[(low <= sample) & (sample < high)] = False
         return states
 
     def judged(self, pose: Float[Array, "n q"], done: Bool[Array, "n"], measured: Measured) -> States:
