@@ -221,6 +221,13 @@ def _run(places: Int[Array, "e"]) -> slice | Int[Array, "e"]:
     return slice(int(places[0]), int(places[-1]) + 1) if whole else places
 
 
+def _part(combination: tuple[Array, ...], first: int, last: int) -> tuple[Array, ...]:
+    """Of some model entries only; see `kernels.combine_moving`."""
+    start, entries, coordinates, rows = combination
+    parts = slice(int(start[first]), int(start[last]))
+    return start[first : last + 1] - start[first], entries[parts], coordinates[parts], rows[first:last]
+
+
 @dataclass(frozen=True, eq=False)
 class Entries:
     """Entries of the model's rows, and intermediate results for the gradient.
@@ -271,15 +278,18 @@ class Rows:
         combine_moving(tree, self._moving.combination, directions, model)
         return Entries(states, tree, model, directions)
 
-    def back(self, entries: Entries, weights: Float[Array, "m n"]) -> Moved:
-        """Gradients along the motion of sum weights * model entries."""
+    def back(self, entries: Entries, weights: Float[Array, "m n"], row: int | None = None) -> Moved:
+        """Gradients along the motion of sum weights * model entries; `row`: the only one with weights."""
         N_bar = None
         if self._moving is not None:
             from dynid.regressor.drive_adjoint_kernels import combine_back
 
             tree, turned = np.zeros_like(entries.tree), np.zeros_like(np.asarray(entries.directions))
-            combination = self._moving.combination
-            combine_back(entries.tree, combination, entries.directions, weights, tree, turned)
+            combination, span = self._moving.combination, slice(None)
+            if row is not None:
+                span = slice(*self._moving.layout.start[row : row + 2].tolist())
+                combination = _part(combination, span.start, span.stop)
+            combine_back(entries.tree, combination, entries.directions, weights[span], tree, turned)
             weights, N_bar = tree, turned.transpose(2, 1, 0)
         states = entries.states
         slopes = self.regressor.slopes(states.q, states.dq, states.ddq, weights)

@@ -247,7 +247,7 @@ class EffortLimits(Ranged):
                 continue
             weights = np.zeros_like(entries.model)
             weights[self.rows.entries[k]] = (2.0 * self.chi[self.rows.columns[k]] / (high - low))[:, None]
-            slope = np.array(self.rows.back(entries, weights))
+            slope = np.array(self.rows.back(entries, weights, k))
             if self._middle is not None:
                 slope += self._strained_back(states, k, 2.0 / (high - low))
             rows += [slope, -slope]
