@@ -11,7 +11,15 @@ import pytest
 from dynid import load_robot
 from dynid.choice import choose as choose_module
 from dynid.choice.candidate import applied, friction_sets, open_settings
-from dynid.choice.choose import _estimator, _single_drives, _started, bandwidth, choose, spectra_of
+from dynid.choice.choose import (
+    _estimator,
+    _single_drives,
+    _started,
+    bandwidth,
+    choose,
+    reference,
+    spectra_of,
+)
 from dynid.choice.search import Search
 from dynid.common.errors import InputError
 from dynid.excitation.random_motion import random_motion
@@ -243,6 +251,7 @@ def test_a_drive_alone_gets_the_terms_that_it_needs(tmp_path) -> None:
     asked = Experiment(robot=robot)
     search = _started(Task(robot, (log,), asked), friction_sets(robot))
     assert search is not None
+    search.judged_by(reference(asked, search.spectra, search.plans), (), {})
     plain, more = Candidate(friction="Fv Fs"), Candidate(friction="Fv Fs Fr")
     search = search.extended((("Fv", "Fs"), ("Fv", "Fs", "Fr")), {})
     (single,) = _single_drives(search, plain, [plain, more])
