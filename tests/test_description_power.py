@@ -21,7 +21,7 @@ from dynid.pipeline import identify_logs
 from dynid.problem import prepare
 from dynid.robots.demo_file import demo_file, read_demo
 from dynid.simulation.prescribed import simulate_log
-from dynid.statistics.estimate import ResidualTest
+from dynid.statistics.estimate import NOT_TESTED, ResidualTest
 from dynid.validation.branches import other_poses
 from dynid.validation.hypotheses import delays
 from dynid.validation.ranking import _evidence
@@ -97,8 +97,7 @@ def test_tests_of_clean_logs_have_the_level_that_they_state(arm) -> None:
 
 def test_what_no_log_can_show_is_said_once_by_kind(arm) -> None:
     """The zero of a vertical first axis moves nothing."""
-    words = next(text for name, text in _choices(answers(*arm)) if name == "residual tests")
-    untested = words.partition("not tested")[2]
+    (untested,) = (text for name, text in _choices(answers(*arm)) if name == NOT_TESTED)
     assert "zero of shoulder_pan_joint" in untested
     assert untested.count("zero of") == 1
 

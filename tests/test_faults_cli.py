@@ -113,7 +113,7 @@ def test_39_a_log_of_a_moment_gives_a_result_without_residual_tests(here):
     )
     warned(*IDENTIFY)
     document = json.loads(Path("o/result.json").read_text(encoding="utf-8"))
-    assert "the log is too short" in document["choices"]["residual tests"]
+    assert "the log is too short" in document["choices"]["not tested"]
 
 
 @pytest.mark.parametrize("level", ["0", "1.5"])

@@ -17,6 +17,7 @@ from dynid.pipeline import identify_logs
 from dynid.problem import prepare
 from dynid.robots.demo_file import demo_file, read_demo
 from dynid.simulation.prescribed import simulate_log
+from dynid.statistics.estimate import NOT_TESTED
 
 KINDS = [("fivebar", "inverse"), ("dualv", "inverse"), ("dualv", "power"), ("fivebar", "energy")]
 
@@ -133,7 +134,7 @@ def test_31_late_efforts_of_a_redundant_robot_are_found_with_their_size() -> Non
 def test_what_is_not_tested_is_said() -> None:
     robot, log, _ = clean("fivebar", seconds=8.0)
     _, estimate = told(robot, [noisy(log, 0.005, 4)], "energy")
-    said = estimate.choices["residual tests"]
+    said = estimate.choices[NOT_TESTED]
     assert "friction" in said
     assert "several motors" in said
     assert {"delay", "gain", "zero"} <= {one.test for one in estimate.residual_tests}

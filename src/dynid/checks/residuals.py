@@ -43,7 +43,7 @@ from dynid.problem import Problem, row_groups
 from dynid.projection.projection import System
 from dynid.statistics.clusters import duration
 from dynid.statistics.covariance import block_seconds
-from dynid.statistics.estimate import ResidualTest
+from dynid.statistics.estimate import NOT_TESTED, ResidualTest
 from dynid.statistics.uncertainty import student_t95
 
 # Relevant sizes: smaller faults occur in every careful recording.
@@ -380,8 +380,8 @@ def _words(tests: Sequence[ResidualTest], asked: _Asked) -> dict[str, str]:
     """Summary of the tests: what is flagged, what is not separable and what is not tested."""
     warned = [f"{result.test} of {result.about}" for result in tests if result.warned]
     said = f"flagged: {', '.join(warned)}" if warned else "none flagged"
-    rest = f"; not tested: {'; '.join(asked.untested)}" if asked.untested else ""
-    return {"residual tests": f"{len(tests)} tests, {said}{inseparable(asked.suspects)}{rest}"}
+    words = {"residual tests": f"{len(tests)} tests, {said}{inseparable(asked.suspects)}"}
+    return {**words, NOT_TESTED: "; ".join(asked.untested)} if asked.untested else words
 
 
 def _memory(white: Sequence[ResidualTest]) -> dict[str, str]:

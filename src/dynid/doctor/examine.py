@@ -24,7 +24,7 @@ from dynid.motion.plan import MotionPlan
 from dynid.motion.sources import each_log
 from dynid.pipeline import identify_logs
 from dynid.problem import LogSource, Progress, as_asked, as_log, prepare
-from dynid.statistics.estimate import Estimate
+from dynid.statistics.estimate import NOT_TESTED, Estimate
 
 # Of single parameters, and of how they were found: not of the logs.
 _OF_PARAMETERS = frozenset(
@@ -39,7 +39,6 @@ _OF_PARAMETERS = frozenset(
         "description-sensitive",
     }
 )
-_NOT_TESTED = "not tested: "
 _LIKELY = 0.03  # probability of such a delay without one; a half sample at 500 Hz is mostly below it
 _RELEVANT = 0.2  # samples: smaller delays are in every careful recording
 
@@ -188,7 +187,7 @@ def _of_fit(estimate: Estimate, names: Sequence[str], read: Sequence[Log]) -> It
             yield finding_of(warning, names)
     dt = min(log.dt for log in read)
     yield from (finding_of(message, names) for message in _suspected_delay(estimate, dt))
-    untested = estimate.choices.get("residual tests", "").partition(_NOT_TESTED)[2]
+    untested = estimate.choices.get(NOT_TESTED, "")
     if untested:
         yield finding_of(notice("not-tested", names=untested), ())
 

@@ -27,6 +27,7 @@ if TYPE_CHECKING:
 
 _POOR_TIMES, _POOR_PERCENT = 3.0, 10.0  # a poor prediction is above both: of the fit's residual, of the norm
 _POOR_FIT = 50.0  # percent of the measured norm: half of it unexplained
+NOT_TESTED = "not tested"  # choice: faults that these logs cannot show
 
 
 @dataclass(frozen=True)

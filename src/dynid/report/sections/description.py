@@ -11,7 +11,7 @@ from dynid.common.notices import by_severity
 from dynid.report.page import Section, render
 from dynid.report.panels import points_per_panel, singularity_figure
 from dynid.statistics.description import Description
-from dynid.statistics.estimate import Estimate
+from dynid.statistics.estimate import NOT_TESTED, Estimate
 from dynid.statistics.signals import SINGULARITY_DISTANCE
 
 if TYPE_CHECKING:
@@ -27,8 +27,9 @@ def section(estimate: Estimate) -> Section | None:
     facts = estimate.description or Description()
     quantities = [*facts.symbols.items(), *((f"zero of {name}", item) for name, item in facts.zeros.items())]
     warnings = [one for one in estimate.warnings if one.code in STAGES["Description"]]
+    untested = estimate.choices.get(NOT_TESTED, "")
     shown = figures or estimate.hypotheses or quantities or facts.gravity_sigma or facts.per_thousandth
-    if not (shown or warnings):
+    if not (shown or warnings or untested):
         return None
     body = render(
         "description.html",
@@ -38,6 +39,7 @@ def section(estimate: Estimate) -> Section | None:
         effects=effect_lines(facts, _MOST),
         difference=estimate.files.get("robot.corrected.yaml.diff", ""),
         rows=estimate.hypotheses,
+        untested=untested,
         figures=figures,
         warnings=by_severity(warnings),
     )

@@ -10,18 +10,21 @@ from typing import Any
 
 from dynid.report.page import Section, render
 from dynid.report.quality import other_choices
-from dynid.statistics.estimate import Estimate
+from dynid.statistics.estimate import NOT_TESTED, Estimate
 
 
 def section(estimate: Estimate) -> Section:
-    """Command line, choices made from the data, options, versions and hashes of the inputs."""
+    """Command line, choices made from the data, options, versions and hashes of the inputs.
+
+    What was not tested is in the section of the description.
+    """
     provenance = dict(estimate.provenance)
     inputs = provenance.pop("inputs", [])
     body = render(
         "provenance.html",
         estimate=estimate,
         command=command_line(sys.argv),
-        choices=other_choices(estimate),
+        choices={name: text for name, text in other_choices(estimate).items() if name != NOT_TESTED},
         tried=estimate.tried,
         inputs=inputs,
         facts=list(_flat(provenance)),
