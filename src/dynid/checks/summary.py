@@ -170,17 +170,21 @@ def corrected_robot(robot: Mechanism, description: Description) -> str:
         if quantity.found:
             document.setdefault("zeros", {})[name] = _entry(quantity)
     if description.gravity_sigma is not None:
-        pull = document.setdefault("gravity", [0.0, 0.0, 0.0])
-        for i, x in enumerate(description.gravity):  # in its place: the layout stays
-            pull[i] = float(x)
+        pull = document.setdefault("gravity", _on_one_line([0.0, 0.0, 0.0]))
+        pull[:] = [float(x) for x in description.gravity]  # in its place: the layout stays
     return _written(document, robot)
 
 
 def _entry(quantity: Quantity) -> Any:
-    """`{value: ..., sigma: ...}` on one line."""
-    from ruamel.yaml.comments import CommentedMap
+    """`{value: ..., sigma: ...}`."""
+    return _on_one_line({"value": quantity.value, "sigma": quantity.sigma})
 
-    entry = CommentedMap(value=quantity.value, sigma=quantity.sigma)
+
+def _on_one_line(content: dict[str, float | None] | list[float]) -> Any:
+    """A mapping or list that is written in brackets."""
+    from ruamel.yaml.comments import CommentedMap, CommentedSeq
+
+    entry = CommentedMap(content) if isinstance(content, dict) else CommentedSeq(content)
     entry.fa.set_flow_style()
     return entry
 
