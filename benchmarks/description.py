@@ -140,7 +140,8 @@ def right(case: Mapping[str, Any]) -> bool:
         return case["first"] in NOTHING and not ACCUSING & set(case.get("warnings", ()))
     first = case["first"].lower()
     if first.startswith("refused"):  # what is named as the cause, not the remedy
-        first = " ".join(re.findall(r"(?:loops close with:|likely cause:|samples close|the signs of)[^\n]*", first))
+        causes = r"(?:loops close with:|likely cause:|samples close|the signs of)[^\n]*"
+        first = " ".join(re.findall(causes, first))
     if case["kind"] == "turn" and "whole-turns" in case.get("warnings", ()):
         return first in NOTHING  # removed, and named
     return any(word in first for word in words)
