@@ -132,7 +132,11 @@ def test_a_large_zero_is_searched_beyond_its_linear_size(fivebar) -> None:
     assert doubted(mechanism, log.position_names, [zero], poor=False) == []
     first, *untested = doubted(mechanism, log.position_names, [zero], poor=True)
     assert first == zero
-    assert [test.about for test in untested] == ["motor1"]
+    # What no linear test has judged is searched too: another zero, and dimensions.
+    assert [test.about for test in untested] == ["motor1", *mechanism.geometry][:4]
+    # A flagged dimension may imitate the zero, so that both are searched.
+    flagged = ResidualTest("dimension", "l1", 0.01, "m or rad", None, 1e-9, True, explains=0.5)
+    assert doubted(mechanism, log.position_names, [zero, flagged], poor=False)[:2] == [flagged, zero]
 
     def tried(hypothesis):
         size = float(np.mean(hypothesis.logs[0].q[:, 1] - log.q[:, 1]))
@@ -257,8 +261,8 @@ def test_a_platform_on_the_other_side_of_its_legs_is_found_before_twisted_ones()
 def test_a_zero_without_a_linear_test_is_searched_both_ways(fivebar) -> None:
     mechanism, log = fivebar
     doubt = ResidualTest("zero", "motor2", 0.02, "rad", None, 1e-4, False)
-    *_, zero = doubted(mechanism, log.position_names, [doubt], poor=False)
-    assert zero.about == "motor1"
+    _, zero, *_ = doubted(mechanism, log.position_names, [doubt], poor=False)
+    assert (zero.test, zero.about) == ("zero", "motor1")
     sizes: list[float] = []
 
     def tried(hypothesis):

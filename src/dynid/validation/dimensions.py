@@ -19,7 +19,7 @@ MOST_SIZES = 10
 # Zeros and dimensions that the linear tests doubt at this level are fitted at their best value.
 _DOUBTED, _MOST_DOUBTED = 1e-2, 5
 _MOST_UNTESTED = 4
-_FIRST_ANGLE, _FIRST_LENGTH = 0.05, 0.01  # rad, m: first step of a zero of which nothing is known
+_FIRST_ANGLE, _FIRST_LENGTH = 0.05, 0.01  # rad, m: first step where nothing is known
 _LEAST_STEP, _LONGEST = 1e-3, 8.0  # rad or m: first step of a search; times the first step: the last
 _FLAT = 0.01  # of the logarithm of the likelihood: no noise is that small
 _MOST_ZERO, _MOST_SIZE = 0.6, 0.5  # rad or m; of a dimension: what is off by more is another mistake
@@ -66,7 +66,7 @@ def other_size(mechanism: Mechanism, logs: tuple[Log, ...], name: str, value: fl
 def doubted(
     mechanism: Mechanism, positions: Sequence[str], tests: Sequence[ResidualTest], poor: bool
 ) -> list[ResidualTest]:
-    """Zeros and dimensions that the residuals doubt, those that explain most first; then untested zeros.
+    """Zeros and dimensions that the residuals doubt, those that explain most first; then untested ones.
 
     Dimensions that are too large for SI units have another unit, not another size.
 
@@ -75,25 +75,31 @@ def doubted(
         positions: Names of the measured positions.
         tests: Linear tests of the residuals.
         poor: Whether predictions are poor: then an error is too large for linear tests, and all are doubted.
+            They are also all doubted if one of them is flagged.
     """
     large = large_dimensions(mechanism)
-    doubts = [
+    suspects = [
         result
         for result in tests
-        if (result.test == "zero" or (result.test == "dimension" and result.about not in large))
-        and (poor or result.p_value < _DOUBTED)
+        if result.test == "zero" or (result.test == "dimension" and result.about not in large)
     ]
+    # One that is flagged may be imitating another one, whose error is too large to be linear.
+    every = poor or any(result.warned for result in suspects)
+    doubts = [result for result in suspects if every or result.p_value < _DOUBTED]
     doubts = sorted(doubts, key=lambda result: -result.explains)[:_MOST_DOUBTED]
-    tested = {result.about for result in tests if result.test == "zero"}
-    untested = [name for name in positions if name not in tested] if doubts else []
-    return [*doubts, *(_untested(mechanism, name) for name in untested[:_MOST_UNTESTED])]
+    tested = {(result.test, result.about) for result in tests}
+    names = [("zero", name) for name in positions]
+    names += [("dimension", name) for name in mechanism.geometry if name not in large]
+    untested = [key for key in names if key not in tested] if doubts else []
+    return [*doubts, *(_untested(mechanism, *key) for key in untested[:_MOST_UNTESTED])]
 
 
-def _untested(mechanism: Mechanism, name: str) -> ResidualTest:
-    """A zero that no linear test can judge: its first order is absorbed, a whole search may still find it."""
+def _untested(mechanism: Mechanism, test: str, name: str) -> ResidualTest:
+    """A zero or dimension whose first order the parameters absorb: a search over its size may find it."""
     joint = mechanism.joint_of_coordinate.get(name)
-    unit, step = ("rad", _FIRST_ANGLE) if joint is None or joint.is_angle(name) else ("m", _FIRST_LENGTH)
-    return ResidualTest("zero", name, step, unit, None, 1.0, False)
+    angle = test == "zero" and (joint is None or joint.is_angle(name))
+    unit, step = ("rad", _FIRST_ANGLE) if angle else ("m", _FIRST_LENGTH)
+    return ResidualTest(test, name, step, unit, None, 1.0, False)
 
 
 _AtSize = Callable[[float], Hypothesis | None]
