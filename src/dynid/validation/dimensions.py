@@ -20,6 +20,8 @@ MOST_SIZES = 10
 _DOUBTED, _MOST_DOUBTED = 1e-2, 5
 _MOST_UNTESTED = 4
 _FIRST_ANGLE, _FIRST_LENGTH = 0.05, 0.01  # rad, m: first step where nothing is known
+_TOPS = 2  # parabolas: far from its top the likelihood is none, and the first top is off by a quarter
+_SAME = 0.02  # of the first step: sizes that are closer need not both be tried
 _LEAST_STEP, _LONGEST = 1e-3, 8.0  # rad or m: first step of a search; times the first step: the last
 _FLAT = 0.01  # of the logarithm of the likelihood: no noise is that small
 _MOST_ZERO, _MOST_SIZE = 0.6, 0.5  # rad or m; of a dimension: what is off by more is another mistake
@@ -120,7 +122,7 @@ def _at_size(mechanism: Mechanism, logs: tuple[Log, ...], test: ResidualTest) ->
 def best_size(
     mechanism: Mechanism, logs: tuple[Log, ...], test: ResidualTest, tried: Tried
 ) -> list[Hypothesis]:
-    """The most likely size of a correction: the linear one, its doubles, and the top of a parabola.
+    """The most likely size of a correction: the linear one, its doubles, and tops of parabolas.
 
     If the first step makes the logs less likely, it was the wrong way. If it changes nothing, the parameters
     absorb this correction, and no other size needs to be tried.
@@ -150,7 +152,15 @@ def best_size(
         values[-1] > values[-2] and sizes[-1] < _LONGEST and np.isfinite(more := likely(2 * sizes[-1] * step))
     ):
         sizes, values = [*sizes, 2.0 * sizes[-1]], [*values, more]
-    curve = np.polyfit(sizes[-3:], values[-3:], 2)
-    if curve[0] < 0.0:
-        likely(step * float(np.clip(-0.5 * curve[1] / curve[0], -_LONGEST, _LONGEST)))
+    sizes, values = sizes[-3:], values[-3:]
+    for _ in range(_TOPS):
+        curve = np.polyfit(sizes, values, 2)
+        if curve[0] >= 0.0:
+            break
+        top = float(np.clip(-0.5 * curve[1] / curve[0], -_LONGEST, _LONGEST))
+        if min(abs(top - at) for at in sizes) < _SAME or not np.isfinite(value := likely(top * step)):
+            break
+        # The next parabola is through the best three.
+        best = sorted(zip([*values, value], [*sizes, top], strict=True), reverse=True)[:3]
+        values, sizes = [v for v, _ in best], [at for _, at in best]
     return [max(trials, key=lambda trial: trial.likely)]
