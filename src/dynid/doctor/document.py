@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from dynid.doctor.diagnosis import Diagnosis
 from dynid.doctor.figures import coverage_figure, delay_figure, spectrum_figure
 from dynid.report.json_file import json_text, plain
-from dynid.report.numbers import number
+from dynid.report.numbers import number, plural
 from dynid.report.output import claimed_folder, replace_folder
 from dynid.report.page import scripted_page
 from dynid.report.terminal import COLOURS, plain_table, print_titled, standard_console, verbatim
@@ -26,7 +26,7 @@ _WIDTHS = (8, 14, 13, 11, None)  # of the table, in characters; None: the rest
 def headline(found: Diagnosis) -> str:
     """The outcome in one sentence."""
     counts = [
-        f"{n} {label}"
+        f"{label}: {n}"
         for label, n in (
             ("refused", sum(finding.refused for finding in found.findings)),
             ("stop", sum(finding.severity == "stop" and not finding.refused for finding in found.findings)),
@@ -55,7 +55,7 @@ def print_diagnosis(found: Diagnosis, console: Console | None = None) -> None:
         out.print(
             verbatim(
                 f"{recording.name}: {recording.samples} samples, {recording.seconds:.4g} s,"
-                f" {recording.segments} segments; {clock}"
+                f" {plural(recording.segments, 'segment')}; {clock}"
             )
         )
     if found.excitation is not None:
