@@ -29,6 +29,7 @@ from dynid.motion.plan import MotionPlan
 from dynid.motion.spectrum import Spectrum
 from dynid.projection.model import model_for
 from dynid.statistics.estimate import Candidate
+from dynid.statistics.uncertainty import student_t
 from dynid.unknown import Task, unknowns_of
 from dynid.validation.folds import Fold, folds
 
@@ -42,6 +43,7 @@ _MARGIN = 0.03
 # Standard errors by which another filter must be better: the rules follow from noise and motion, while
 # the efforts of one fold are not independent.
 _DOUBTS = 2.0
+_ONE_SIGMA = 0.6827  # probability within one standard error of many values
 _LOWER = 0.5  # a cutoff to try next, relative to the last
 _LEAST_BAND = 1.5  # times the frequency below which 99 % of the motion is: every cutoff passes it
 _NOISIER = 3.0  # times the noise of derived velocities: measured ones must pay for it
@@ -154,19 +156,12 @@ def _may_gain(search: Search, best: Candidate) -> bool:
 
 
 def _estimator(search: Search, best: Candidate) -> Candidate:
-    """`wls` or `consistent`.
-
-    The linear estimate is the simpler of equals. But if it is not physical, and noise does not explain
-    this, then errors of the model do, and it is not simpler: the one that predicts better is taken.
-    """
+    """`wls` or `consistent`; the linear estimate is the simpler of equals."""
     linear, consistent = (replace(best, estimator=name) for name in ("wls", "consistent"))
-    exist, explained = search.bodies(linear)
     search.tried(linear)
-    if not exist:
+    if not _may_gain(search, linear) or not search.has_bodies(linear):
         return linear
-    if explained:
-        return _simplest(search, [linear, consistent]) if _may_gain(search, linear) else linear
-    return min((linear, consistent), key=lambda candidate: float(search.tried(candidate).mean()))
+    return _simplest(search, [linear, consistent])
 
 
 def _friction(
@@ -267,13 +262,20 @@ def _cutoff(search: Search, best: Candidate) -> Candidate:
 def _simplest(search: Search, candidates: Sequence[Candidate], doubts: float = 1.0) -> Candidate:
     """The first candidate that is not worse than the best by a margin and `doubts` standard errors.
 
-    The standard error is that of the difference to the best, over all efforts in all folds.
+    The standard error is that of the difference to the best over the folds: efforts of one fold share its
+    motion, and are not independent. It is as wide as Student's t has it for so few folds.
     """
-    return candidates[_first_as_good([search.tried(choice) for choice in candidates], doubts)]
+    errors = [search.by_fold(choice) for choice in candidates]
+    return candidates[_first_as_good(errors, doubts * _wider(len(errors[0])))]
 
 
-def _first_as_good(errors: Sequence[Float[Array, "c"]], doubts: float = 1.0) -> int:
-    """Number of the first candidate that is as good as the best; 0 where none could be fitted."""
+def _first_as_good(errors: Sequence[Float[Array, "k"]], doubts: float = 1.0) -> int:
+    """Number of the first candidate that is as good as the best; 0 where none could be fitted.
+
+    Args:
+        errors: Of each candidate, one per fold.
+        doubts: Standard errors of the difference to the best that a simpler one may be worse by.
+    """
     best = errors[int(np.argmin([values.mean() for values in errors]))]
     if not np.isfinite(best).all():
         return 0
@@ -284,6 +286,11 @@ def _first_as_good(errors: Sequence[Float[Array, "c"]], doubts: float = 1.0) -> 
             if worse.mean() <= max(doubts * spread, _MARGIN):
                 return i
     return 0
+
+
+def _wider(count: int) -> float:
+    """One standard error from so few values, in those of many: the interval of the same probability."""
+    return float(student_t(count - 1, _ONE_SIGMA))
 
 
 def _table(search: Search, best: Candidate) -> tuple[Candidate, ...]:

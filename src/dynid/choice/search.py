@@ -27,7 +27,6 @@ from dynid.problem import Problem, prepare
 from dynid.projection.projection import System
 from dynid.realise import consistent_values, standard_space
 from dynid.statistics.estimate import Candidate
-from dynid.statistics.physical import physical_test
 from dynid.unknown import Task
 from dynid.validation.folds import Fold
 
@@ -69,7 +68,7 @@ class Search:
         self._spaces: dict[tuple[object, ...], StandardSpace] = {}
         self._bases: dict[str, BaseSet] = {}
         self._weights: dict[tuple[float | None, str, str], dict[tuple[str, str], float]] = {}
-        self._bodies: dict[Candidate, tuple[bool, bool]] = {}
+        self._bodies: dict[Candidate, bool] = {}
         self._judge: System | None = None
         self._wider: Search | None = None
         self._least: Float[Array, "c"] | None = None
@@ -213,16 +212,13 @@ class Search:
             self._spaces[key] = standard_space(problem, experiment, training, linear, constraint)
         return consistent_values(problem, experiment, training, linear, constraint, self._spaces[key])
 
-    def bodies(self, candidate: Candidate) -> tuple[bool, bool]:
-        """Of the estimate from all folds: is there a consistent one, and does noise explain the difference?
-
-        Bodies may grow without effect on the efforts: then there is no consistent estimate.
-        """
+    def has_bodies(self, candidate: Candidate) -> bool:
+        """Whether there is a consistent estimate: bodies may grow without effect on the efforts."""
         if candidate not in self._bodies:
             self._bodies[candidate] = self._new_bodies(candidate)
         return self._bodies[candidate]
 
-    def _new_bodies(self, candidate: Candidate) -> tuple[bool, bool]:
+    def _new_bodies(self, candidate: Candidate) -> bool:
         options = estimator_named("consistent").constraint
         assert options is not None  # noqa: S101 (this estimator is its constraint)
         problem, data = self._seen(candidate)
@@ -230,9 +226,7 @@ class Search:
         linear = solve_weighted(system, self._weights_of(candidate, data, system))
         reduced = replace(data, system=system)
         space = standard_space(problem, applied(candidate, self.task.experiment), reduced, linear, options)
-        if not consistent_exists(space, options):
-            return False, True
-        return True, not physical_test(space)
+        return consistent_exists(space, options)
 
     def _seen(self, candidate: Candidate) -> tuple[Problem, BaseSystem]:
         """Equations of a candidate, and its rows by folds over the base parameters that they determine."""
@@ -291,6 +285,11 @@ class Search:
             moved = size > 0.0
             errors.append(0.5 * np.log(left[moved] / size[moved] + _NEGLIGIBLE**2))
         return np.concatenate(errors)
+
+    def by_fold(self, candidate: Candidate) -> Float[Array, "k"]:
+        """The mean of `tried` over the efforts of each fold, shape (k,)."""
+        error, fold = self.tried(candidate), np.nonzero(self.size)[0]
+        return np.array([error[fold == k].mean() for k in np.unique(fold)])
 
     @property
     def efforts(self) -> tuple[str, ...]:
