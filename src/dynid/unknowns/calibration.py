@@ -73,13 +73,16 @@ class Calibrated:
     dof: float
     converged: bool
 
-    @property
-    def choices(self) -> dict[str, str]:
-        """What was found, one line each: the difference between the two descriptions."""
+    def choices(self, covariance: Float[Array, "q q"]) -> dict[str, str]:
+        """What was found, one line each: the difference between the two descriptions.
+
+        Args:
+            covariance: With the effect of quantities that are only uncertain, those that were found first.
+        """
         lines = {}
         for k, name in enumerate(self.names):
             value, given = current(self.task.mechanism, name), self.given[name]
-            sigma = float(np.sqrt(self.covariance[k, k]))
+            sigma = float(np.sqrt(covariance[k, k]))
             if name in TILTS:
                 continue
             words = f"{given:.6g} -> {value:.6g} (change {value - given:.3g}, sigma {sigma:.2g}; m or rad)"
@@ -89,7 +92,7 @@ class Calibrated:
         if any(name in TILTS for name in self.names):
             g = self.task.mechanism.gravity
             k = self.names.index(TILTS[0])
-            sigma = float(np.sqrt(max(self.covariance[k, k], self.covariance[k + 1, k + 1])))
+            sigma = float(np.sqrt(max(covariance[k, k], covariance[k + 1, k + 1])))
             shown = ", ".join(f"{x:.5g}" for x in g)
             lines["description: gravity"] = f"({shown}) m/s^2, direction known to {1e3 * sigma:.2g} mrad"
         return lines

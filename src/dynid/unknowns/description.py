@@ -58,7 +58,7 @@ class DescriptionUnknown:
         counted = _Counted(task.mechanism, uncertain, calibrated)
         return Settled(
             task,
-            {} if calibrated is None else calibrated.choices,
+            {} if calibrated is None else calibrated.choices(counted.covariance),
             () if calibrated is None else calibrated.notices,
             widen=counted.widen,
             description=counted.description,
