@@ -19,8 +19,7 @@ import numpy as np
 from jaxtyping import Float
 
 from dynid.common.arrays import Array
-from dynid.dynamics.free_motion import free_motions
-from dynid.dynamics.locked import LockedCables
+from dynid.dynamics.free_motion import LockedCables, free_motions
 from dynid.excitation.free import FreeStarter
 from dynid.excitation.settings import ExciteSettings
 

@@ -22,8 +22,7 @@ from dynid.estimator.estimator import estimator_named
 from dynid.pipeline import build_system, prepare
 from dynid.simulation.demo import built_in_experiment
 from dynid.statistics.covariance import covariance_of
-from dynid.statistics.method import UncertaintySettings
-from dynid.statistics.uncertainty import interval95
+from dynid.statistics.uncertainty import UncertaintySettings, interval95
 
 ROBOTS = ("serial6", "dualv", "orthoglide")
 METHODS = ("classical", "cluster", "hac", "bootstrap")

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from dynid.dynamics.locked import LockedCables
+from dynid.dynamics.free_motion import LockedCables
 from dynid.mechanism.cable import Cable, locked
 from dynid.mechanism.load import load_robot
 from dynid.mechanism.mechanism import Mechanism

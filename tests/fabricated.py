@@ -6,8 +6,7 @@ import numpy as np
 
 from dynid.common.notices import Notice
 from dynid.statistics.estimate import Estimate, Fit, GroupFit, ParameterEstimate, Validation
-from dynid.statistics.signals import Signals
-from dynid.statistics.verdict import JointVerdict, Verdict
+from dynid.statistics.estimate_parts import JointVerdict, Signals, Verdict
 
 JOINTS = tuple(f"joint_{i}" for i in range(1, 7))
 _INERTIAL = {

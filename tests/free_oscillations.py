@@ -6,8 +6,7 @@ from functools import lru_cache
 
 import numpy as np
 
-from dynid.dynamics.free_motion import free_motions
-from dynid.dynamics.locked import LockedCables
+from dynid.dynamics.free_motion import LockedCables, free_motions
 from dynid.mechanism.load import load_robot
 from dynid.motion.disturb import seen_by_markers
 from dynid.motion.logs import log_from_arrays

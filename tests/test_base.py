@@ -3,11 +3,9 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from dynid.base.base import base_set, tie_regrouped
-from dynid.base.grouping import grouping_text, readable
+from dynid.base.base import base_set, tie_regrouped, tied_columns
+from dynid.base.grouping import grouping_text, invisible, readable, spoken
 from dynid.base.system import base_system
-from dynid.base.ties import tied_columns
-from dynid.base.words import invisible, spoken
 from dynid.common.errors import InputError
 from dynid.estimator.estimator import ESTIMATORS
 from dynid.mechanism.joint import Joint, JointKind

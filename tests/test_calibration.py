@@ -7,9 +7,8 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from dynid.statistics.calibration import calibrated, remembered
 from dynid.statistics.clusters import Clusters
-from dynid.statistics.sandwich import jackknife
+from dynid.statistics.sandwich import calibrated, jackknife, remembered
 from dynid.statistics.uncertainty import student_t95
 
 RATE, SECONDS, JOINTS = 25.0, 10.0, 3

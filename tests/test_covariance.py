@@ -12,12 +12,11 @@ from dynid.common.errors import InputError
 from dynid.estimator.estimator import ESTIMATORS, solve_weighted
 from dynid.projection.factor import factor_rows
 from dynid.projection.projection import Group, System
-from dynid.statistics import bootstrap
-from dynid.statistics.calibration import calibrated
+from dynid.statistics import sandwich
 from dynid.statistics.clusters import clusters_of
 from dynid.statistics.covariance import block_seconds, covariance_of
-from dynid.statistics.method import Method, UncertaintySettings
-from dynid.statistics.sandwich import autocorrelated, chosen_lags, jackknife
+from dynid.statistics.sandwich import autocorrelated, calibrated, chosen_lags, jackknife
+from dynid.statistics.uncertainty import Method, UncertaintySettings
 from tests.systems import joint_system, parameters
 
 P = 4
@@ -159,10 +158,10 @@ def test_hac_reaches_further_when_scores_remember():
 def test_bootstrap_repeats_the_fit_on_drawn_blocks():
     data = Dense()
     clusters = clusters_of(data.system, data.solution.chi, WEIGHTS, 0.5)
-    found, fitted = bootstrap.moving_blocks(clusters, width=3, draws=200, seed=7)
-    again, _ = bootstrap.moving_blocks(clusters, width=3, draws=200, seed=7)
+    found, fitted = sandwich.moving_blocks(clusters, width=3, draws=200, seed=7)
+    again, _ = sandwich.moving_blocks(clusters, width=3, draws=200, seed=7)
     np.testing.assert_array_equal(found, again)
-    counts = bootstrap._counts(clusters, 3, 200, np.random.default_rng(7))
+    counts = sandwich._counts(clusters, 3, 200, np.random.default_rng(7))
     assert np.all(counts.sum(axis=1) == 12)  # four windows of three
     estimates = []
     for draw in counts:

@@ -18,12 +18,10 @@ from dynid.estimator.estimator import ESTIMATORS
 from dynid.estimator.wls import group_weights
 from dynid.projection.factor import Factor, triangle
 from dynid.projection.projection import Group, System
-from dynid.statistics.calibration import calibrated
 from dynid.statistics.clusters import clusters_of
 from dynid.statistics.covariance import covariance_of
-from dynid.statistics.method import UncertaintySettings
-from dynid.statistics.sandwich import autocorrelated, chosen_lags
-from dynid.statistics.uncertainty import interval95
+from dynid.statistics.sandwich import autocorrelated, calibrated, chosen_lags
+from dynid.statistics.uncertainty import UncertaintySettings, interval95
 from tests.systems import parameters
 
 DRAWS = 2000

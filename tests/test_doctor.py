@@ -12,8 +12,7 @@ import pytest
 import dynid as package
 from dynid.common.catalogue import Severity
 from dynid.common.errors import InputError
-from dynid.common.forced import doubt, forced
-from dynid.common.notices import eased, notice
+from dynid.common.notices import doubt, eased, forced, notice
 from dynid.doctor.diagnosis import Diagnosis, finding_of, worst_first
 from dynid.motion.log import Log
 from tests.workspace import dynid, make_workspace

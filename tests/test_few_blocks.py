@@ -7,12 +7,10 @@ import pytest
 
 from dynid.checks.tie_test import wald_test
 from dynid.estimator.estimator import ESTIMATORS
-from dynid.statistics.calibration import calibrated
 from dynid.statistics.clusters import clusters_of
 from dynid.statistics.covariance import covariance_of
 from dynid.statistics.essential import EssentialRule, essential_parameters, restrict
-from dynid.statistics.sandwich import jackknife
-from dynid.statistics.shrinkage import with_full_rank
+from dynid.statistics.sandwich import calibrated, jackknife, with_full_rank
 from tests.systems import system
 
 

@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 from dynid.cases.free_motion.checks import check_free_motion
-from dynid.cases.free_motion.reference import reference_of
 from dynid.cases.free_motion.reference_mass import referred_values
+from dynid.cases.free_motion.unit_mass import reference_of
 from dynid.common.errors import InputError
 from dynid.experiment.experiment import Experiment
 from dynid.fit import fit_task

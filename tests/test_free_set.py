@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from dynid.common.errors import InputError, NoResultError
-from dynid.dynamics.locked import LockedCables
+from dynid.dynamics.free_motion import LockedCables
 from dynid.excitation.free_motion import free_limits, reached
 from dynid.excitation.free_set import FreeSet, Judging, best_free_set
 from dynid.excitation.optimal.criteria import Criterion

@@ -7,7 +7,7 @@ import pytest
 
 from dynid import load_robot
 from dynid.choice import excerpt
-from dynid.common import paged, threads
+from dynid.common import paged
 from dynid.motion import parquet_file
 from dynid.motion.fault_scan import facts, flat_tops, spikes, stuck
 from dynid.motion.logs import log_from_arrays, read_log
@@ -104,9 +104,9 @@ def test_results_come_in_order_and_do_not_pile_up() -> None:
         begun.append(k)
         return k * k
 
-    found = threads.in_order(work, range(1000), 2)
+    found = paged.in_order(work, range(1000), 2)
     assert next(found) == 0
-    assert len(begun) <= 2 * threads._AHEAD
+    assert len(begun) <= 2 * paged._AHEAD
     assert list(found) == [k * k for k in range(1, 1000)]
 
 

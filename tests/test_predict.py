@@ -264,7 +264,7 @@ def test_crossing_a_singular_pose_is_refused_even_between_samples(tmp_path) -> N
 
 
 def test_a_basis_that_turns_over_is_no_singular_pose() -> None:
-    from dynid.statistics.reachable import _crossings
+    from dynid.statistics.effort_prediction import _crossings
 
     angle = np.linspace(-0.5, 0.5, 20)  # never zero itself
     J = np.zeros((20, 2, 2))

@@ -18,8 +18,7 @@ from dynid.motion.log import Log
 from dynid.pipeline import build_system, prepare
 from dynid.problem import as_log
 from dynid.statistics.covariance import covariance_of
-from dynid.statistics.method import UncertaintySettings
-from dynid.statistics.uncertainty import student_t95
+from dynid.statistics.uncertainty import UncertaintySettings, student_t95
 
 ROOT = Path(__file__).parents[1]
 DATA = ROOT.parent / "shared" / "data" / "panda_gaz"

@@ -9,12 +9,11 @@ import numpy as np
 import pytest
 
 from dynid.cases.free_motion.output_error import FreeOutputError
-from dynid.cases.free_motion.prediction import FastFreeMotion
 from dynid.cases.free_motion.refinement import damped_robot, refine_free
 from dynid.cases.free_motion.runs import free_windows
-from dynid.cases.free_motion.validation import with_simulations
+from dynid.cases.free_motion.validation import FastFreeMotion, with_simulations
 from dynid.common.errors import InputError
-from dynid.dynamics.locked import LockedCables
+from dynid.dynamics.free_motion import LockedCables
 from dynid.dynamics.statics import lengths_for
 from dynid.excitation.free_motion import simulate_free_motions
 from dynid.experiment.experiment import Experiment

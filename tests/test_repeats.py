@@ -13,8 +13,7 @@ from dynid.projection.factor import Factor, triangle
 from dynid.projection.projection import Group, System
 from dynid.statistics.clusters import Clusters, clusters_of
 from dynid.statistics.covariance import blocks_of, covariance_of
-from dynid.statistics.method import UncertaintySettings
-from dynid.statistics.uncertainty import interval95
+from dynid.statistics.uncertainty import UncertaintySettings, interval95
 
 RATE, SECONDS, JOINTS = 50.0, 10.0, 2
 T = np.arange(int(RATE * SECONDS)) / RATE

@@ -25,7 +25,7 @@ from dynid.report.sections.found import drive_table, standard
 from dynid.report.sections.provenance import command_line
 from dynid.report.sections.use import section
 from dynid.report.text import print_summary
-from dynid.statistics.signals import Signals
+from dynid.statistics.estimate_parts import Signals
 from tests.fabricated import JOINTS, estimate
 
 _HOSTILE = "</script><script>alert(1)</script><img src=x onerror=alert(2)>"

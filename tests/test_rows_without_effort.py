@@ -9,8 +9,7 @@ import numpy as np
 import pytest
 
 from dynid.common.errors import InputError
-from dynid.dynamics.free_motion import free_motions
-from dynid.dynamics.locked import LockedCables
+from dynid.dynamics.free_motion import LockedCables, free_motions
 from dynid.estimator.estimator import estimator_named
 from dynid.estimator.settings import GainSettings, TotalMass
 from dynid.experiment.experiment import Experiment

@@ -27,7 +27,7 @@ from dynid.report.html import report_html
 from dynid.report.json_file import json_text, read_result, result_document
 from dynid.robots.demo_file import demo_file, read_demo
 from dynid.simulation.prescribed import simulate_log
-from dynid.statistics.physical import rotor_test
+from dynid.statistics.standard import rotor_test
 from tests.systems import parameters, system
 
 # Exact rates, no filter and no mask: what is left is rounding.

@@ -8,8 +8,7 @@ import numpy as np
 import pytest
 
 from dynid.common.errors import InputError, NoResultError
-from dynid.dynamics.free_motion import free_motions
-from dynid.dynamics.locked import LockedCables
+from dynid.dynamics.free_motion import LockedCables, free_motions
 from dynid.dynamics.statics import equilibria, lengths_for, modes, rest
 from tests import cable_oracle as oracle
 from tests.cable_robots import POSE, paper_robot, parameters, robot_on

@@ -10,9 +10,8 @@ from dynid.estimator.estimator import ESTIMATORS
 from dynid.mechanism.parameters import Parameter
 from dynid.projection.factor import factor_rows
 from dynid.projection.projection import System
-from dynid.statistics.assemble import estimate_parameters
+from dynid.statistics.assemble import estimate_parameters, percent
 from dynid.statistics.essential import EssentialRule, essential_parameters, keep_parameters
-from dynid.statistics.fit import percent
 from dynid.statistics.uncertainty import interval95, relative_percent, student_t95
 from tests.systems import group, joint_system, parameters, system
 

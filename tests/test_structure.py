@@ -9,7 +9,7 @@ import pytest
 from scipy.spatial.transform import Rotation
 
 import dynid.info
-from dynid.base.rounding import rounding_of
+from dynid.base.structural import rounding_of
 from dynid.info import describe
 from dynid.kinematics.assembly import assembly_of
 from dynid.mechanism.load import load_robot

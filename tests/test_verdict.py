@@ -20,7 +20,7 @@ from dynid.fit import fit_task
 from dynid.pipeline import identify_logs
 from dynid.report.json_file import json_text, read_result, result_document
 from dynid.statistics.estimate import GroupFit, ParameterEstimate
-from dynid.statistics.verdict import NOT_JUDGED, Verdict
+from dynid.statistics.estimate_parts import NOT_JUDGED, Verdict
 from dynid.unknown import Task
 from dynid.validation.causes import _misfit
 from dynid.validation.unseen import joint_error, left_out_errors, noise_floors

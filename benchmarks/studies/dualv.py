@@ -27,7 +27,7 @@ from dynid.pipeline import build_system, prepare
 from dynid.problem import Problem
 from dynid.simulation.demo import BuiltInExperiment, built_in_experiment
 from dynid.statistics.covariance import covariance_of
-from dynid.statistics.method import UncertaintySettings
+from dynid.statistics.uncertainty import UncertaintySettings
 
 CASES = (("power", None), ("inverse", None), ("inverse", 0.0))
 _BASES: dict[tuple[str, int], BaseSet] = {}

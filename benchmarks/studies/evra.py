@@ -33,8 +33,7 @@ from dynid.problem import Problem
 from dynid.robots.demo_file import demo_file, read_demo
 from dynid.simulation.prescribed import inverse_efforts, simulate_log
 from dynid.statistics.covariance import covariance_of
-from dynid.statistics.method import UncertaintySettings
-from dynid.statistics.uncertainty import interval95
+from dynid.statistics.uncertainty import UncertaintySettings, interval95
 
 MODELS = ("inverse", "power", "energy")
 RATES = (20.0, 51.0, 100.0, 1000.0)  # Hz

@@ -16,8 +16,7 @@ if TYPE_CHECKING:
     from dynid.base.structural import structural_base
     from dynid.base.system import base_system
     from dynid.doctor.examine import check
-    from dynid.dynamics.free_motion import free_motions
-    from dynid.dynamics.locked import LockedCables
+    from dynid.dynamics.free_motion import LockedCables, free_motions
     from dynid.dynamics.statics import equilibria, lengths_for, modes, rest
     from dynid.estimator.estimator import estimator_named
     from dynid.excitation.excite import excite
@@ -55,8 +54,7 @@ if TYPE_CHECKING:
     from dynid.simulation.wrench_table import UniformAcceleration, wrench_table, write_wrench_table
     from dynid.statistics.covariance import covariance_of
     from dynid.statistics.estimate import Estimate
-    from dynid.statistics.method import UncertaintySettings
-    from dynid.statistics.uncertainty import interval95
+    from dynid.statistics.uncertainty import UncertaintySettings, interval95
     from dynid.validation.compare import compare_experiment, compare_friction
     from dynid.validation.results import agreement, compare_results
 
@@ -134,7 +132,7 @@ _HOME = {
     "Estimate": "dynid.statistics.estimate",
     "Experiment": "dynid.experiment.experiment",
     "FilterSettings": "dynid.motion.settings",
-    "LockedCables": "dynid.dynamics.locked",
+    "LockedCables": "dynid.dynamics.free_motion",
     "Log": "dynid.motion.log",
     "Mechanism": "dynid.mechanism.mechanism",
     "MotionChoice": "dynid.simulation.motion",
@@ -144,7 +142,7 @@ _HOME = {
     "RehearsalPlan": "dynid.simulation.rehearsal",
     "Sensing": "dynid.simulation.sensors",
     "Simulation": "dynid.simulation.simulation",
-    "UncertaintySettings": "dynid.statistics.method",
+    "UncertaintySettings": "dynid.statistics.uncertainty",
     "UniformAcceleration": "dynid.simulation.wrench_table",
     "agreement": "dynid.validation.results",
     "assembly_of": "dynid.kinematics.assembly",

@@ -238,7 +238,7 @@ def identify(
     problem = _experiment(experiment, robot, logs, unseen, flags)
     problem = with_options(problem, columns=columns, known=known, payloads=payloads, start=start, stop=stop)
     if experiment_out is not None:
-        from dynid.experiment.written import write_experiment
+        from dynid.experiment.file import write_experiment
         from dynid.pipeline import read_logs
 
         read = read_logs(problem)

@@ -27,13 +27,13 @@ from dynid.projection.projection import System
 from dynid.realise import check_reduction, realise
 from dynid.statistics.assemble import EstimateParts, estimate_parameters
 from dynid.statistics.covariance import blocks_of
-from dynid.statistics.description import Description
 from dynid.statistics.essential import (
     Reduced,
     essential_parameters,
     keep_parameters,
     restrict,
 )
+from dynid.statistics.estimate_parts import Description
 from dynid.statistics.standard import StandardSet
 from dynid.unknown import Settled, Task, settle
 

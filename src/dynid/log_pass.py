@@ -12,7 +12,7 @@ import numpy as np
 from dynid.base.system import BaseSystem, mapped_blocks
 from dynid.common.arrays import Array, Float, Int
 from dynid.common.errors import InputError
-from dynid.common.threads import in_order
+from dynid.common.paged import in_order
 from dynid.conditioning.rewritten import (
     CentredRows,
     DifferenceRows,

@@ -24,8 +24,7 @@ from dynid.choice.choose import choose
 from dynid.choice.excerpt import words
 from dynid.common.batched import single_threaded_blas
 from dynid.common.errors import InputError, NoResultError
-from dynid.common.forced import forced
-from dynid.common.notices import Notice
+from dynid.common.notices import Notice, forced
 from dynid.display.drawing import drawing_of
 from dynid.estimator.solution import CONVERGED
 from dynid.experiment.experiment import Experiment, experiment_from

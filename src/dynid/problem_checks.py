@@ -8,8 +8,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from dynid.common.errors import InputError, nearest
-from dynid.common.forced import doubt
-from dynid.common.notices import Notice, notice
+from dynid.common.notices import Notice, doubt, notice
 from dynid.motion.choose import extents
 
 if TYPE_CHECKING:

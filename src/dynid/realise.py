@@ -10,9 +10,9 @@ from dataclasses import replace
 
 import numpy as np
 
+from dynid.base.base import tying
 from dynid.base.structural import structural_base, tie_groups
 from dynid.base.system import BaseSystem
-from dynid.base.ties import tying
 from dynid.common.arrays import Array, Float
 from dynid.common.errors import InputError
 from dynid.common.notices import Notice, notice
@@ -27,8 +27,7 @@ from dynid.experiment.experiment import Experiment
 from dynid.mechanism.inertia import SYMBOLS
 from dynid.mechanism.parameters import known_columns
 from dynid.problem import Problem
-from dynid.statistics.physical import physical_test, rotor_test
-from dynid.statistics.standard import StandardSet, standard_set
+from dynid.statistics.standard import StandardSet, physical_test, rotor_test, standard_set
 
 _LENGTH = 0.3  # [m], converts inertias to masses if there is no prior; only a scale
 

@@ -26,7 +26,7 @@ from dynid.motion.plan import MotionPlan
 from dynid.problem import Problem, Progress, prepare
 from dynid.projection.projection import System
 from dynid.statistics.assemble import EstimateParts
-from dynid.statistics.description import Description
+from dynid.statistics.estimate_parts import Description
 
 if TYPE_CHECKING:
     from dynid.fit import Fit

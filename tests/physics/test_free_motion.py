@@ -9,8 +9,7 @@ import pytest
 
 from dynid.common.errors import InputError
 from dynid.dynamics.forward import ForwardDynamics, named_values
-from dynid.dynamics.free_motion import free_motions
-from dynid.dynamics.locked import LockedCables
+from dynid.dynamics.free_motion import LockedCables, free_motions
 from dynid.dynamics.statics import rest
 from dynid.excitation.free_motion import simulate_free_motions
 from dynid.kinematics.assembly import assembly_of

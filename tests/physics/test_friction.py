@@ -24,7 +24,7 @@ from dynid.regressor.regressor import tree_matrix
 from dynid.robots.demo_file import demo_file, read_demo
 from dynid.simulation.prescribed import inverse_efforts, parameter_vector, simulate_log
 from dynid.statistics.assemble import estimate_parameters
-from dynid.statistics.method import UncertaintySettings
+from dynid.statistics.uncertainty import UncertaintySettings
 from dynid.unknown import Task
 from dynid.unknowns.friction import search_speeds
 from tests.oracle import pinocchio_regressor

@@ -11,9 +11,8 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from dynid.base.base import BaseSet, regrouped_name, relations, undecided
-from dynid.base.grouping import Symbols, grouping_text
+from dynid.base.grouping import Symbols, grouping_text, invisible, listed
 from dynid.base.rank import DATA_RTOL, ColumnRank, independent_columns
-from dynid.base.words import invisible, listed
 from dynid.common.arrays import Array, Float, Int
 from dynid.common.errors import InputError
 from dynid.common.notices import Notice, notice

@@ -150,7 +150,7 @@ def joined_estimate(files: Sequence[Path], like: Estimate, names: Sequence[str])
     from dynid.experiment.provenance import experiment_of
     from dynid.report.csv_file import table_csv
     from dynid.statistics.assemble import estimate_parameters
-    from dynid.statistics.verdict import NOT_JUDGED
+    from dynid.statistics.estimate_parts import NOT_JUDGED
 
     first, system = read_leaf(files[0]), merged(map(read_leaf, files))
     seen = base_system(system, first.base)

@@ -33,9 +33,9 @@ from dynid.log_pass import KeptNoise, LogPass, NearPass
 from dynid.mechanism.description import ZERO, at_values, current, zero_names
 from dynid.motion.log import Log
 from dynid.problem import Problem, build_system, prepare, row_groups
-from dynid.statistics.description import Description
 from dynid.statistics.essential import restrict
 from dynid.statistics.estimate import ParameterEstimate
+from dynid.statistics.estimate_parts import Description
 from dynid.unknown import Task
 
 _SAMPLES = 800  # of every log

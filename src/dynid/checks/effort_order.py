@@ -20,8 +20,7 @@ from dynid.checks.check import Finished
 from dynid.checks.fault_columns import MOST_SAMPLES, spread_windows
 from dynid.common.arrays import Array, Float
 from dynid.common.errors import InputError
-from dynid.common.forced import doubt
-from dynid.common.notices import Notice
+from dynid.common.notices import Notice, doubt
 from dynid.experiment.experiment import Experiment
 from dynid.mechanism.drive_terms import POSITIVE
 from dynid.mechanism.parameters import Parameter

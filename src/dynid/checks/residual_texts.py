@@ -7,7 +7,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from dynid.base.words import listed
+from dynid.base.grouping import listed
 from dynid.checks.fault_columns import ALL, TURNED, Suspect, delay_entry
 from dynid.common.notices import Notice, notice
 from dynid.mechanism.force_sensor import COMPONENTS

@@ -12,8 +12,8 @@ from functools import partial
 
 import numpy as np
 
+from dynid.base.grouping import listed, probability
 from dynid.base.system import BaseSystem, mapped_blocks
-from dynid.base.words import listed, probability
 from dynid.checks.check import Answer, Finished
 from dynid.checks.fault_columns import MOST_SAMPLES, TURNED, Suspect, suspect_rows
 from dynid.checks.fault_selection import flagged_suspects

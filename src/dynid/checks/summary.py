@@ -23,7 +23,7 @@ from dynid.mechanism.robot_file.robot_file import SCHEMA as ROBOT_SCHEMA
 from dynid.problem import Problem
 from dynid.report.numbers import sigma_text, value_text
 from dynid.statistics.assemble import EstimateParts
-from dynid.statistics.description import Description, Quantity
+from dynid.statistics.estimate_parts import Description, Quantity
 
 if TYPE_CHECKING:
     from ruamel.yaml import YAML

@@ -21,8 +21,8 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
+from dynid.base.grouping import probability
 from dynid.base.system import BaseSystem, base_system
-from dynid.base.words import probability
 from dynid.checks.check import Answer, Finished
 from dynid.common.arrays import Array, Float
 from dynid.common.notices import Notice, notice
@@ -32,8 +32,8 @@ from dynid.linear import base_of
 from dynid.statistics.clusters import Clusters
 from dynid.statistics.comparison import f_test
 from dynid.statistics.covariance import blocks_of
-from dynid.statistics.method import UncertaintySettings
 from dynid.statistics.sandwich import jackknife
+from dynid.statistics.uncertainty import UncertaintySettings
 
 REJECTED = 0.01
 _RANK = 1e-6  # of the largest singular value: below it a direction of the tied model is rounding

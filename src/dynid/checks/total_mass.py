@@ -19,8 +19,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from dynid.base.grouping import listed
 from dynid.base.system import BaseSystem
-from dynid.base.words import listed
 from dynid.common.arrays import Array, Float
 from dynid.common.errors import InputError, nearest
 from dynid.common.notices import Notice, notice

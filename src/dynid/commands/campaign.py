@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from dynid.base.words import probability
+from dynid.base.grouping import probability
 from dynid.commands.shared import NUMBER, Whole, default_out, shown
 from dynid.report.terminal import printable
 

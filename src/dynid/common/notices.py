@@ -1,11 +1,17 @@
-"""Messages to the user that do not stop the work: the `warnings` of a result."""
+"""Messages to the user that do not stop the work: the `warnings` of a result.
+
+Refusals that a user may override: doubts about data that can still be computed with.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+import contextlib
+from collections.abc import Iterable, Iterator
+from contextvars import ContextVar
 from dataclasses import dataclass, replace
 
 from dynid.common.catalogue import CATALOGUE, Severity
+from dynid.common.errors import InputError
 
 _ORDER = (Severity.NOTE, Severity.CARE, Severity.STOP)
 LEVELS = ("good", "care", "bad")  # of a result with warnings of these severities
@@ -118,3 +124,43 @@ def follows(one: Notice, cause: Notice) -> bool:
 def severity_of(code: str) -> Severity:
     """The severity of a code; of one that is not in the catalogue (another version wrote it), care."""
     return CATALOGUE[code].severity if code in CATALOGUE else Severity.CARE
+
+
+_FORCED: ContextVar[bool] = ContextVar("refusals overridden", default=False)
+
+
+def doubt(error: InputError) -> Notice:
+    """Refuse the input; where refusals are overridden, return the refusal as a notice instead.
+
+    Only for input that can be used although it is most likely wrong: a swapped column, a wrong unit.
+    """
+    if not _FORCED.get():
+        raise error
+    where = ", ".join(part for part in (error.file and _short(error.file), error.place) if part)
+    text = f"{where}: {error.text}" if where else error.text
+    return replace(notice("forced", text=text), remedy=error.remedy or "")
+
+
+def refusal_text(finding: Notice) -> str:
+    """The refusal in a notice of `doubt`, without the words that it was overridden."""
+    return finding.text.removeprefix(notice("forced", text="").text)
+
+
+def overridden() -> bool:
+    """Whether refusals are overridden here."""
+    return _FORCED.get()
+
+
+@contextlib.contextmanager
+def forced(force: bool = True) -> Iterator[None]:
+    """Override refusals of doubtful input in this block; they become notices."""
+    token = _FORCED.set(force or _FORCED.get())
+    try:
+        yield
+    finally:
+        _FORCED.reset(token)
+
+
+def _short(file: str) -> str:
+    """The name of a file without its folders: notices are stored in results, which are sent to others."""
+    return file.replace("\\", "/").rpartition("/")[2] or file

@@ -3,6 +3,8 @@
 Logs of hours do not fit into memory. Their arrays are maps of a file that has no name and vanishes with
 the array; code that works through them in ranges calls `release` now and then. A page that is needed again
 comes from the cache of the operating system.
+
+Work on all cores with bounded memory.
 """
 
 from __future__ import annotations
@@ -14,13 +16,16 @@ import mmap
 import os
 import tempfile
 import weakref
-from collections.abc import Iterator
-from typing import TYPE_CHECKING, Any, NamedTuple
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator
+from concurrent.futures import Future, ThreadPoolExecutor
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 import numpy as np
 
 if TYPE_CHECKING:
     from dynid.common.arrays import Array, Float, Int
+
 
 LARGE = 1 << 25  # bytes; smaller arrays stay in memory
 RANGE = 1 << 18  # samples that are processed at once
@@ -140,3 +145,38 @@ def extremes(x: Float[Array, "n m"]) -> tuple[Float[Array, "m"], Float[Array, "m
             count -= np.sum(~finite, axis=1)
         low, high = np.minimum(low, least), np.maximum(high, most)
     return low, high, count
+
+
+S = TypeVar("S")
+T = TypeVar("T")
+
+_AHEAD = 4  # results per thread that wait at most
+_RELEASE = 16  # tasks after which pages of large arrays are released
+
+
+def in_order(function: Callable[[S], T], tasks: Iterable[S], threads: int | None = None) -> Iterator[T]:
+    """Results of a function for all tasks, in their order, computed by threads.
+
+    Only a few tasks are begun before their result is used, so results do not pile up.
+
+    Args:
+        function: Called in a thread.
+        tasks: One argument each.
+        threads: None: as many as there are cores.
+    """
+    threads = threads or os.cpu_count() or 1
+    waiting: deque[Future[T]] = deque()
+    trim()
+    with ThreadPoolExecutor(threads) as pool:
+        try:
+            for k, task in enumerate(tasks):
+                if k % _RELEASE == 0:
+                    release()
+                waiting.append(pool.submit(function, task))
+                if len(waiting) >= _AHEAD * threads:
+                    yield waiting.popleft().result()
+            while waiting:
+                yield waiting.popleft().result()
+        finally:
+            for future in waiting:
+                future.cancel()

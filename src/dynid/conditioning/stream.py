@@ -15,8 +15,7 @@ from weakref import WeakKeyDictionary
 import numpy as np
 
 from dynid.common.arrays import Array, Float
-from dynid.common.paged import LARGE, spare
-from dynid.common.threads import in_order
+from dynid.common.paged import LARGE, in_order, spare
 from dynid.conditioning.lowpass import RowFilter
 from dynid.conditioning.rewritten import ComparedRows, predictor
 from dynid.projection.factor import Factor, compact, merge

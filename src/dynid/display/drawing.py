@@ -1,4 +1,7 @@
-"""The tree that pages draw: shapes of the robot, and what is drawn of the logs that are predicted worst."""
+"""The tree that pages draw: shapes of the robot, and what is drawn of the logs that are predicted worst.
+
+Efforts split into gravity, inertia, Coriolis and friction, and friction over speed.
+"""
 
 from __future__ import annotations
 
@@ -7,14 +10,17 @@ from typing import Any
 
 import numpy as np
 
-from dynid.common.arrays import Array, Int
-from dynid.display.samples import drawn_rows, inside, samples_at, states_at
-from dynid.display.scene import POSES, poses_along, robot_shapes
-from dynid.display.terms import effort_terms, friction_curves
+from dynid.common.arrays import Array, Float, Int
+from dynid.conditioning.rewritten import predictor
+from dynid.display.scene import POSES, drawn_rows, inside, poses_along, robot_shapes, samples_at, states_at
 from dynid.fit import Fit
 from dynid.kinematics.coordinates import States
+from dynid.mechanism.drive_terms import RESISTING
+from dynid.mechanism.parameters import effort_unit, owners_of, speed_map
 from dynid.problem import Problem
-from dynid.statistics.signals import Signals, worst_signals
+from dynid.regressor.layout import tree_regressor
+from dynid.statistics.estimate_parts import Signals, worst_signals
+from dynid.statistics.friction import friction_columns, friction_curve
 
 
 def drawing_of(
@@ -84,3 +90,126 @@ def _terms(
     if terms and "friction" not in terms:
         terms["friction"] = signals.predicted[rows] - sum(terms.values())
     return terms
+
+
+_CLOUD = 400  # points of a data cloud
+_SPLIT = ("inverse", "power")  # models whose rows are linear in the accelerations of one sample
+
+
+def effort_terms(
+    problem: Problem, chi: Float[Array, "p"], states: States, payloads: tuple[str, ...]
+) -> dict[str, Float[Array, "n k"]]:
+    """Parts of the predicted efforts (or power) at each sample; empty for models over windows or tables.
+
+    Args:
+        chi: Standard parameters, shape (p,), SI.
+        states: Motion of all joints.
+        payloads: Mounted ones.
+    """
+    directions = problem.directions
+    loaded = bool(owners_of(problem.mechanism, "Fl"))
+    if problem.model.key not in _SPLIT or directions.along is not None:
+        return {}
+    rigid = np.array(
+        [parameter.kind != "drive" or parameter.symbol == "Ia" for parameter in problem.parameters]
+    )
+    body, drive = np.where(rigid, chi, 0.0), np.where(rigid, 0.0, chi)
+    still = np.zeros_like(states.dq)
+    gravity = _rows(problem, body, states, still, still, payloads)
+    inertia = _rows(problem, body, states, still, states.ddq, payloads) - gravity
+    coriolis = _rows(problem, body, states, states.dq, states.ddq, payloads) - gravity - inertia
+    parts = {"gravity": gravity, "inertia": inertia, "Coriolis": coriolis}
+    if not loaded:  # its load is not known here: friction is then the rest of the predicted effort
+        parts["friction"] = _rows(problem, drive, states, states.dq, states.ddq, payloads)
+    return parts
+
+
+def _rows(
+    problem: Problem,
+    chi: Float[Array, "p"],
+    states: States,
+    dq: Float[Array, "n v"],
+    ddq: Float[Array, "n v"],
+    payloads: tuple[str, ...],
+) -> Float[Array, "n k"]:
+    """W chi at these states."""
+    directions, n = problem.directions, len(states.q)
+    if directions.N is not None:
+        tree = tree_regressor(problem.mechanism, problem.parameters, directions.N, payloads)
+        packed = np.empty((tree.layout.n_entries, n))
+        tree.fill(tree.batch(states.q, dq, ddq, np.zeros((n, len(directions.names)))), 0, packed)
+        return np.asarray(predictor(tree.layout, chi)(packed)[1].T)
+    from dynid.regressor.moving import MovingRegressor
+
+    assert directions.moving is not None  # noqa: S101 (one of the two)
+    moving = MovingRegressor(problem.mechanism, problem.parameters, len(directions.names), payloads)
+    packed = np.empty((moving.layout.n_entries, n))
+    N = directions.moving(states.N, states.dq)
+    batch = moving.batch(states.q, dq, ddq)
+    moving.fill(batch, 0, N, np.zeros((n, len(directions.names))), packed)
+    return np.asarray(predictor(moving.layout, chi)(packed)[1].T)
+
+
+def friction_curves(
+    fit: Fit, states: States, signals: Signals, rows: Int[Array, "n"]
+) -> list[dict[str, Any]]:
+    """Friction of every drive over its speed, with a 95 % band, and the measured points.
+
+    A point is the friction of the model at its speed plus the residual of the effort.
+
+    Args:
+        states: Motion of all joints at the samples drawn.
+        signals: Of the same log.
+        rows: Places of these samples in the signals.
+    """
+    problem, mechanism = fit.problem, fit.problem.mechanism
+    values = dict(zip((parameter.name for parameter in problem.parameters), fit.chi.tolist(), strict=True))
+    residual = signals.measured[rows] - signals.predicted[rows]
+    alone = {
+        parameter.name for parameter in fit.parts.parameters
+    }  # an offset may act only in a sum with gravity
+    curves = []
+    for owner in mechanism.drive:
+        symbols = [
+            s for s in mechanism.drive[owner] if s in RESISTING and f"{s}_{owner}" in alone & set(values)
+        ]
+        if not symbols:
+            continue
+        speed = states.dq @ speed_map(mechanism, [owner])[0]
+        reach = float(np.abs(speed).max(initial=0.0))
+        if reach <= 0.0:
+            continue
+        scale = mechanism.stribeck.get(owner)
+        chi = np.array([values[f"{s}_{owner}"] for s in symbols])
+        curve: dict[str, Any] = {"owner": owner, "unit": effort_unit(mechanism, owner)}
+        curve |= friction_curve(symbols, chi, _covariance(fit, owner, symbols), reach, scale)
+        row = _row_of(problem, owner)
+        if row is not None:
+            thinned = np.arange(0, len(speed), max(1, -(-len(speed) // _CLOUD)))
+            cloud = friction_columns(symbols, speed, scale) @ chi + residual[:, row]
+            curve |= {"at": speed[thinned], "points": cloud[thinned]}
+        curves.append(curve)
+    return curves
+
+
+def _covariance(fit: Fit, owner: str, symbols: list[str]) -> Float[Array, "s s"]:
+    """Of the terms of one drive; zero where a term has no sigma."""
+    known = [parameter.name for parameter in fit.parts.parameters if parameter.sigma is not None]
+    names = [f"{symbol}_{owner}" for symbol in symbols]
+    at = [k for k, name in enumerate(names) if name in known]
+    places = [known.index(names[k]) for k in at]
+    C = np.zeros((len(names), len(names)))
+    C[np.ix_(at, at)] = fit.parts.covariance[np.ix_(places, places)]
+    return C
+
+
+def _row_of(problem: Problem, owner: str) -> int | None:
+    """The equation whose measured effort drives only this owner; None: there is none."""
+    if problem.model.key != "inverse":
+        return None
+    for actuator in problem.mechanism.actuators:
+        drives = actuator.name == owner or list(actuator.on.items()) == [(owner, 1.0)]
+        names = [name for name in (actuator.name, *actuator.on) if name in problem.directions.names]
+        if drives and names:
+            return problem.directions.names.index(names[0])
+    return None

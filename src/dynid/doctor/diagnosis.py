@@ -8,8 +8,7 @@ from dataclasses import dataclass, field
 
 from dynid.common.catalogue import Severity
 from dynid.common.errors import InputError
-from dynid.common.forced import refusal_text
-from dynid.common.notices import Notice, cause_rank
+from dynid.common.notices import Notice, cause_rank, refusal_text
 from dynid.motion.log import Log
 from dynid.motion.plan import MotionPlan
 from dynid.statistics.estimate import Estimate, ResidualTest

@@ -1,4 +1,7 @@
-"""A diagnosis as a terminal table, as JSON (`dynid.check/1`) and as a page with figures."""
+"""A diagnosis as a terminal table, as JSON (`dynid.check/1`) and as a page with figures.
+
+Figures of a diagnosis: spectra with the cutoff, delays, and the coverage of the joint space.
+"""
 
 from __future__ import annotations
 
@@ -6,16 +9,26 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
+from dynid.common.arrays import Array, Int
 from dynid.doctor.diagnosis import Diagnosis
-from dynid.doctor.figures import coverage_figure, delay_figure, spectrum_figure
+from dynid.motion.choose import longest
+from dynid.motion.log import Log
+from dynid.motion.motion import Motion
+from dynid.motion.plan import MotionPlan
 from dynid.report.json_file import json_text, plain
 from dynid.report.numbers import number, plural
 from dynid.report.output import claimed_folder, replace_folder
 from dynid.report.page import scripted_page
+from dynid.report.plots import PALETTE, figure, line, packed, panel, points
 from dynid.report.terminal import COLOURS, plain_table, print_titled, standard_console, verbatim
 
 if TYPE_CHECKING:
     from rich.console import Console
+
+    from dynid.report.plots import Figure
+
 
 SCHEMA = "dynid.check/1"
 FILES = ("check.json", "check.html")
@@ -122,3 +135,96 @@ def write_diagnosis(found: Diagnosis, folder: Path) -> None:
     texts = (json_text(diagnosis_document(found)), diagnosis_html(found))
     with claimed_folder(folder, FILES) as path:
         replace_folder(path, dict(zip(FILES, texts, strict=True)))
+
+
+_POINTS = 1500  # per panel
+_SPECTRUM_SECONDS = 4.0  # window of Welch's method
+_MOST_PANELS = 24
+_SIGMAS = 4.0  # half width of a delay curve
+_MOST_COST = 12.0
+
+
+def spectrum_figure(log: Log, plan: MotionPlan, anchor: str) -> Figure:
+    """Power of each velocity over frequency; a line marks the cutoff of the low-pass on coordinates."""
+    from scipy.signal import welch
+
+    names = log.position_names[:_MOST_PANELS]
+    q = longest(log, log.q)[:, : len(names)]
+    velocity = np.diff(q, axis=0) / log.dt
+    window = min(len(velocity), max(64, round(_SPECTRUM_SECONDS / log.dt)))
+    f, power = welch(velocity, 1.0 / log.dt, nperseg=window, axis=0)
+    rows = _thinned(len(f) - 1) + 1
+    panels = []
+    for i, name in enumerate(names):
+        density = np.log10(np.maximum(power[rows, i], np.finfo(np.float32).tiny))
+        series = [line("velocity", packed(f[rows]), packed(density), quiet=True, width=1.2)]
+        if plan.cutoff is not None:
+            ends = [float(density.min()), float(density.max())]
+            series.append(line("cutoff", [plan.cutoff] * 2, ends, "red", dash=True, quiet=True))
+        panels.append(panel(series, f"q_{i + 1} {name}", "frequency [Hz]", "log10 of the density"))
+    cut = f"; the line marks the cutoff, {plan.cutoff:.3g} Hz" if plan.cutoff is not None else ""
+    return figure(
+        anchor,
+        panels,
+        f"spectra of the velocities of log {log.name}",
+        f"Log {log.name}: density of the velocity, (rad/s)^2/Hz or (m/s)^2/Hz{cut}. A rise with the square of"
+        " the frequency is position noise.",
+        columns=3,
+        table=False,
+    )
+
+
+def delay_figure(found: Diagnosis) -> Figure | None:
+    """How well each delay of the efforts fits, as the distance from the best in standard deviations."""
+    tests = [result for result in found.tests if result.test == "delay" and result.ci95 is not None]
+    if not tests:
+        return None
+    series = [line("no delay", [0.0, 0.0], [0.0, _MOST_COST], "red", dash=True, quiet=True)]
+    for i, result in enumerate(tests):
+        assert result.ci95 is not None  # noqa: S101 (chosen above)
+        sigma = max((result.ci95[1] - result.ci95[0]) / 4.0, 1e-9)
+        delays = result.value + sigma * np.linspace(-_SIGMAS, _SIGMAS, 41)
+        curve = ((delays - result.value) / sigma) ** 2
+        name = result.about + (" (flagged)" if result.warned else "")
+        series.append(line(name, packed(1e3 * delays), packed(curve), PALETTE[i % len(PALETTE)]))
+    cost = {"title": "increase of the cost [sigma^2]", "range": [0.0, _MOST_COST]}
+    return figure(
+        "delays",
+        [panel(series, "", "delay of the effort [ms]; negative: early", cost)],
+        "increase of the residual with the delay of each effort",
+        "The minimum of each curve is the delay that explains the residuals best; below 4 is its 95 %"
+        " interval.",
+    )
+
+
+def coverage_figure(log: Log, plan: MotionPlan, anchor: str) -> Figure:
+    """Positions and velocities that occur, joint by joint."""
+    names = log.position_names[:_MOST_PANELS]
+    motion = Motion(log, plan)
+    pieces = motion.usable()
+    total = max(1, sum(b - a for a, b in pieces))
+    share = min(1.0, 40.0 * _POINTS / total)
+    states = [motion.states(a, a + max(1, int(share * (b - a)))) for a, b in pieces]
+    q, dq = (np.concatenate([piece[k] for piece in states]) for k in (0, 1))
+    rows = _thinned(len(q))
+    panels = [
+        panel(
+            [points("states", packed(q[rows, i]), packed(dq[rows, i]), quiet=True, size=1.5)],
+            f"q_{i + 1} {name}",
+            "position [rad] or [m]",
+            "velocity [1/s]",
+        )
+        for i, name in enumerate(names)
+    ]
+    return figure(
+        anchor,
+        panels,
+        f"positions and velocities that occur in log {log.name}",
+        f"Log {log.name}: velocity (rad/s or m/s) over position of each joint. Empty regions are not tested.",
+        columns=3,
+        table=False,
+    )
+
+
+def _thinned(count: int) -> Int[Array, "m"]:
+    return np.unique(np.linspace(0, max(0, count - 1), min(count, _POINTS)).astype(int))

@@ -15,7 +15,7 @@ import numpy as np
 from dynid.common.arrays import Array, Bool, Float
 from dynid.common.batched import cholesky, eigh, inv
 from dynid.common.errors import InputError, NoResultError
-from dynid.dynamics.locked import LockedCables
+from dynid.dynamics.free_motion import LockedCables
 from dynid.kinematics.closure import moved
 from dynid.kinematics.sensors import Sensors, sensors_of
 from dynid.kinematics.tracking import same_pose

@@ -24,7 +24,7 @@ class StandardSpace:
     Its variables are first the x of chi = T (scale x) + c, then missing entries of bodies.
 
     Attributes:
-        T, c: Ties and known values, shapes (p, t) and (p,) (see `base.ties.tying`).
+        T, c: Ties and known values, shapes (p, t) and (p,) (see `base.base.tying`).
         U: The data are |U (G chi - estimate)|^2: triangle with U^T U = C^-1, shape (v, v), one over the units
             of the base parameters.
         G: chi_base = G chi, shape (v, p).

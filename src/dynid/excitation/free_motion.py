@@ -8,8 +8,7 @@ import numpy as np
 
 from dynid.common.arrays import Array, Bool, Float
 from dynid.common.errors import InputError
-from dynid.dynamics.free_motion import FreeMotions, free_motions
-from dynid.dynamics.locked import LockedCables, Values
+from dynid.dynamics.free_motion import FreeMotions, LockedCables, Values, free_motions
 from dynid.excitation.optimal.soft import peaks
 from dynid.excitation.series import symmetric_range
 from dynid.kinematics.closure import moved

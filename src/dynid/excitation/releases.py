@@ -21,8 +21,7 @@ import numpy as np
 from dynid.common.arrays import Array, Bool, Float, Int
 from dynid.common.batched import eigvalsh, pinv
 from dynid.common.errors import NoResultError
-from dynid.dynamics.free_motion import FreeMotions, free_motions
-from dynid.dynamics.locked import LockedCables
+from dynid.dynamics.free_motion import FreeMotions, LockedCables, free_motions
 from dynid.kinematics.closure import moved
 from dynid.kinematics.locked_motion import AUTO, locked_motion_of
 from dynid.mechanism.cable import held_body

@@ -38,7 +38,7 @@ from dynid.motion.settings import (
     entry_of,
     named_columns,
 )
-from dynid.statistics.method import EssentialRule, UncertaintySettings
+from dynid.statistics.uncertainty import EssentialRule, UncertaintySettings
 
 __all__ = [
     "ColumnMap",

@@ -9,8 +9,7 @@ import numpy as np
 
 from dynid.common.arrays import Array, Float
 from dynid.common.errors import InputError
-from dynid.common.forced import doubt
-from dynid.common.notices import Notice, notice
+from dynid.common.notices import Notice, doubt, notice
 from dynid.common.paged import extremes, ranges
 from dynid.motion.differentiate import differentiate
 from dynid.motion.filters import LowPass, check_cutoff, low_pass

@@ -13,8 +13,7 @@ import numpy as np
 
 from dynid.common.arrays import Array, Float
 from dynid.common.errors import InputError
-from dynid.common.forced import doubt
-from dynid.common.notices import Notice, notice
+from dynid.common.notices import Notice, doubt, notice
 from dynid.common.paged import extremes, parts, windows
 from dynid.mechanism.mechanism import Mechanism
 from dynid.motion.choose import extents

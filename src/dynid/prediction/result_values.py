@@ -14,8 +14,8 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
+from dynid.base.base import tying
 from dynid.base.structural import structural_base, tie_groups
-from dynid.base.ties import tying
 from dynid.common.arrays import Array, Float
 from dynid.common.errors import InputError
 from dynid.estimator.settings import GAIN, GainSettings

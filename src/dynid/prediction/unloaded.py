@@ -33,9 +33,9 @@ from dynid.prediction.result_values import (
 )
 from dynid.projection.model import model_for
 from dynid.projection.projection import System, choose_rows
+from dynid.statistics.assemble import MANY
 from dynid.statistics.effort_prediction import covariance_root
 from dynid.statistics.estimate import Estimate
-from dynid.statistics.widen import MANY
 
 _NO_EFFORTS = ("internal", "wrench")
 

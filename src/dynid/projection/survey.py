@@ -10,8 +10,7 @@ import numpy as np
 
 from dynid.common.arrays import Array, Bool, Float, Int
 from dynid.common.errors import InputError
-from dynid.common.forced import doubt
-from dynid.common.notices import Notice, notice
+from dynid.common.notices import Notice, doubt, notice
 from dynid.kinematics.assembly import Assembly
 from dynid.kinematics.tree import PRISMATIC, REVOLUTE
 from dynid.motion.log import Log

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from dynid.base.words import probability
+from dynid.base.grouping import probability
 from dynid.common.arrays import Array, Float
 from dynid.report.numbers import number, percent, unit_text, value_text
 from dynid.report.page import Section, render, scripted_page

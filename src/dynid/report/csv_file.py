@@ -15,11 +15,11 @@ import numpy as np
 
 from dynid.base.grouping import readable
 from dynid.common.arrays import Array, Float
-from dynid.common.frames import pandas
 from dynid.estimator.solution import History
 from dynid.report.json_file import plain
+from dynid.statistics.correlation import pandas
 from dynid.statistics.estimate import Estimate
-from dynid.statistics.signals import Signals
+from dynid.statistics.estimate_parts import Signals
 
 if TYPE_CHECKING:
     from dynid.prediction.predict import EffortPrediction

@@ -19,9 +19,8 @@ from dynid.common.errors import InputError, NoResultError
 from dynid.common.notices import SEVERITIES, Notice, severity_of
 from dynid.common.strict_json import read_json
 from dynid.statistics.correlation import Correlation
-from dynid.statistics.description import Description, DescriptionTest, Quantity
 from dynid.statistics.estimate import Candidate, Estimate, Fit, ParameterEstimate, ResidualTest, Validation
-from dynid.statistics.verdict import NOT_JUDGED, Verdict
+from dynid.statistics.estimate_parts import NOT_JUDGED, Description, DescriptionTest, Quantity, Verdict
 
 SCHEMA = "dynid.result/1"
 RESULT_FILE = "result.json"

@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Any
 import jinja2
 from jinja2.bccache import Bucket, BytecodeCache
 
-from dynid.base.words import probability
+from dynid.base.grouping import probability
 from dynid.common.catalogue import MEANING
 from dynid.report.numbers import (
     grouping_text,

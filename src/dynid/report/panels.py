@@ -12,7 +12,7 @@ from dynid.estimator.solution import History
 from dynid.report.numbers import number, unit_text
 from dynid.report.plots import band, bars, figure, line, packed, panel, stack
 from dynid.statistics.estimate import Estimate, Fit, Validation
-from dynid.statistics.signals import SINGULARITY_DISTANCE, Signals, Tension
+from dynid.statistics.estimate_parts import SINGULARITY_DISTANCE, Signals, Tension
 
 if TYPE_CHECKING:
     from dynid.report.plots import Figure

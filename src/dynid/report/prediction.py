@@ -15,7 +15,7 @@ from dynid.report.csv_file import RowWriter, harmless, signals_csv
 from dynid.report.json_file import json_text, plain
 from dynid.report.output import write_file
 from dynid.statistics.estimate import Validation
-from dynid.statistics.signals import Signals
+from dynid.statistics.estimate_parts import Signals
 
 if TYPE_CHECKING:
     from dynid.prediction.predict import EffortPrediction

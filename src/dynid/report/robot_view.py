@@ -13,7 +13,7 @@ from dynid.report.page import render, script_json
 from dynid.report.panels import since_start
 from dynid.report.plots import packed
 from dynid.statistics.estimate import Estimate
-from dynid.statistics.signals import Signals, percent_of_peak
+from dynid.statistics.estimate_parts import Signals, percent_of_peak
 
 if TYPE_CHECKING:
     from markupsafe import Markup

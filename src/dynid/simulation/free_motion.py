@@ -24,8 +24,7 @@ from dynid.common.arrays import Array, Float
 from dynid.common.batched import single_threaded_blas
 from dynid.common.errors import InputError, NoResultError
 from dynid.common.notices import Notice
-from dynid.dynamics.free_motion import FreeMotions, free_motions
-from dynid.dynamics.locked import LockedCables
+from dynid.dynamics.free_motion import FreeMotions, LockedCables, free_motions
 from dynid.excitation.free_motion import free_limits, measured_log, simulate_free_motions
 from dynid.excitation.releases import Releases, Releasing
 from dynid.experiment.experiment import Experiment, LogEntry

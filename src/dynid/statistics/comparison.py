@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from dynid.base.words import probability
+from dynid.base.grouping import probability
 from dynid.common.arrays import Array, Float, Int
 from dynid.common.notices import Notice
 

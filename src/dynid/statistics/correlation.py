@@ -2,17 +2,24 @@
 
 For standard deviations sigma_a, sigma_b and correlation r the sum a - r (sigma_a / sigma_b) b has the
 standard deviation sigma_a sqrt(1 - r^2): if |r| is near one, it is known far better than a or b.
+
+A square matrix whose rows and columns have the names of parameters.
+
+Data frames of pandas, which is not a dependency.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from importlib import import_module
+from typing import Any
 
 import numpy as np
 
 from dynid.base.grouping import signed_term
 from dynid.common.arrays import Array, Float
+from dynid.common.errors import DynidError, InputError, nearest
 from dynid.common.notices import Notice, notice
 
 _WORTH_LISTING = 0.9
@@ -79,3 +86,55 @@ def _words(pair: Correlation) -> str:
         f"{pair.a} and {pair.b} (correlation {pair.value:.4f}); their combination {both}"
         f" is known {pair.gain:.0f} times better than either"
     )
+
+
+@dataclass(frozen=True, eq=False)
+class NamedMatrix:
+    """Entries by name: `matrix["Fv_elbow", "Fs_elbow"]`; NumPy functions take it as an array.
+
+    Attributes:
+        names: Of rows and columns.
+        values: Shape (p, p), SI.
+    """
+
+    names: tuple[str, ...]
+    values: Float[Array, "p p"]
+
+    def __getitem__(self, pair: tuple[str, str]) -> float:
+        """The entry of two parameters."""
+        row, column = (self._place(name) for name in pair)
+        return float(self.values[row, column])
+
+    def _place(self, name: str) -> int:
+        if name not in self.names:
+            raise DynidError(f"no parameter '{name}' with a deviation" + nearest(name, self.names))
+        return self.names.index(name)
+
+    def __array__(self, dtype: Any = None, copy: bool | None = None) -> Float[Array, "p p"]:
+        """The values."""
+        return np.array(self.values, dtype=dtype, copy=True)
+
+    @property
+    def correlation(self) -> NamedMatrix:
+        """Entries divided by the deviations of row and column, dimensionless."""
+        sigma = np.sqrt(np.diag(self.values))
+        scale = np.outer(sigma, sigma)
+        return NamedMatrix(
+            self.names, np.divide(self.values, scale, out=np.zeros_like(scale), where=scale > 0)
+        )
+
+    def to_dataframe(self) -> Any:
+        """As a pandas data frame."""
+        return pandas().DataFrame(self.values, index=list(self.names), columns=list(self.names))
+
+    def __repr__(self) -> str:
+        """Its size; `to_dataframe()` shows all entries."""
+        return f"NamedMatrix({len(self.names)} parameters: {', '.join(self.names[:3])}, ...)"
+
+
+def pandas() -> Any:
+    """The package pandas, or an error that names it."""
+    try:
+        return import_module("pandas")
+    except ImportError:
+        raise InputError("pandas is not installed", remedy="pip install pandas") from None

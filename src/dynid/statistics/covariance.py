@@ -17,12 +17,17 @@ from dynid.common.errors import InputError
 from dynid.common.notices import Notice, notice
 from dynid.estimator.solution import Solution
 from dynid.projection.projection import System
-from dynid.statistics.bootstrap import moving_blocks
-from dynid.statistics.calibration import calibrated
 from dynid.statistics.clusters import Clusters, clusters_of, duration
-from dynid.statistics.method import UncertaintySettings
-from dynid.statistics.sandwich import Spread, autocorrelated, chosen_lags, jackknife
-from dynid.statistics.shrinkage import with_full_rank
+from dynid.statistics.sandwich import (
+    Spread,
+    autocorrelated,
+    calibrated,
+    chosen_lags,
+    jackknife,
+    moving_blocks,
+    with_full_rank,
+)
+from dynid.statistics.uncertainty import UncertaintySettings
 
 # Residuals of real logs remember for a fraction of a second: blocks of a second hold that.
 BLOCK_SECONDS = 1.0

@@ -20,10 +20,9 @@ from dynid.estimator.ols import least_squares
 from dynid.estimator.solution import Solution
 from dynid.projection.factor import Factor
 from dynid.projection.projection import System
-from dynid.statistics.calibration import calibrated
 from dynid.statistics.clusters import Clusters
-from dynid.statistics.method import EssentialRule
-from dynid.statistics.uncertainty import relative_percent
+from dynid.statistics.sandwich import calibrated
+from dynid.statistics.uncertainty import EssentialRule, relative_percent
 
 Where = Callable[[str], dict[str, str | None]]
 # Residuals below this part of the measured norm are rounding: their growth has no meaning.

@@ -14,12 +14,9 @@ from dynid.common.errors import DynidError, InputError, nearest
 from dynid.common.notices import Notice
 from dynid.estimator.solution import History
 from dynid.mechanism.mechanism import Mechanism
-from dynid.statistics.correlation import Correlation
-from dynid.statistics.description import Description, DescriptionTest
-from dynid.statistics.named_matrix import NamedMatrix
-from dynid.statistics.signals import Signals
+from dynid.statistics.correlation import Correlation, NamedMatrix
+from dynid.statistics.estimate_parts import NOT_JUDGED, Description, DescriptionTest, Signals, Verdict
 from dynid.statistics.uncertainty import student_t
-from dynid.statistics.verdict import NOT_JUDGED, Verdict
 
 if TYPE_CHECKING:
     from dynid.prediction.predict import EffortPrediction

@@ -11,9 +11,9 @@ from dynid.common.arrays import Array, Float
 from dynid.conditioning.lowpass import RowFilter, row_filter
 from dynid.conditioning.stream import compared
 from dynid.projection.model import PackedRows, RowSource
+from dynid.statistics.assemble import percent
 from dynid.statistics.estimate import GroupFit, RunFit
-from dynid.statistics.fit import percent
-from dynid.statistics.signals import Signals
+from dynid.statistics.estimate_parts import Signals
 
 _PLOT_POINTS = 1500
 _LAGS = 128  # of the autocorrelation

@@ -8,17 +8,53 @@ is a quadratic form e^T G G^T e, whose first two moments are those of chi-square
 (tr G^T G)^2 / tr (G^T G)^2 degrees of freedom; G^T G = diag(n_c) - U^T U with
 
 u_c = M_c (I - M_c)^-1 R^-T e_j        n_c = |Z_c (I - M_c)^-1 R^-T e_j|^2
+
+Correlations from few blocks, shrunk towards those of white noise.
+
+n blocks give a covariance of rank n - 1 at most. With fewer blocks than parameters some
+combinations would seem to be known exactly, and predictions along them to have no error. The
+standard deviations of single parameters are not affected, but their correlations are. The latter are
+
+r = (1 - w) r_blocks + w r_white        w = sum Var(r_blocks) / sum (r_blocks - r_white)^2
+
+over all pairs (Schaefer and Strimmer 2005, with the classical correlations as the target), where
+Var(r) = (1 - r^2)^2 / (n - 1). The standard deviations do not change.
+
+Correction of the small-sample bias of the jackknife.
+
+Leaving out a block with leverages M_c shows its noise and also the information that the fit loses: under
+white noise the variance of parameter j is overestimated, on average by the factor
+
+b_j = (n - 1)/n  sum_c  e_j^T R^-1 M_c (I - M_c)^-1 R^-T e_j  /  (e_j^T R^-1 R^-T e_j)
+
+which is known in advance: about 1 for many blocks, 2 for 60 parameters from 20 blocks, and 30 for 110
+parameters from 190 rows. With noise correlated in time the jackknife variance is smaller: errors of
+neighbouring blocks are similar, and the fit absorbs slow errors. Blocks joined to pairs show by how much.
+With F(L) the squared scores of blocks of length L, each relative to its expectation for white noise,
+F(L) = F (1 - T/L) for a correlation time T well below L, so that
+
+g = F / F(L) = 2 F(2 L) / F(L) - 1
+
+The variances are divided by b_j / g if that is above one. They are never below the right ones for white
+noise, and never above those of the jackknife. After Bell and McCaffrey (2002), who correct by b_j only.
+
+Moving-block bootstrap: the fit repeated on blocks of time drawn with replacement.
+
+(sum_c n_c M_c) z = sum_c n_c s_c        chi* - chi = R^-1 z        n_c: how often cluster c was drawn
+
+Blocks are windows of neighbouring clusters (Kunsch 1989), so that noise with a correlation time shorter
+than a block keeps its correlation.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
 
-from dynid.common.arrays import Array, Bool, Float
-from dynid.common.batched import cholesky, eigh, inv
+from dynid.common.arrays import Array, Bool, Float, Int
+from dynid.common.batched import cholesky, eigh, eigvalsh, inv, solve
 from dynid.common.notices import Notice
 from dynid.statistics.clusters import Clusters
 
@@ -139,3 +175,131 @@ def _moments(
     known = (first > 0) & (second > 0)
     dof = np.maximum(np.divide(first**2, second, out=np.ones_like(first), where=known), 1.0)
     return dof, first / np.sum(clusters.root**2, axis=1)
+
+
+# Some of the target always stays: it alone has full rank.
+_LEAST = 0.05
+
+
+def with_full_rank(
+    covariance: Float[Array, "p p"], white: Float[Array, "p p"], freedoms: float
+) -> tuple[Float[Array, "p p"], float]:
+    """The covariance with correlations of full rank, and the weight of the target.
+
+    Args:
+        covariance: By blocks, shape (p, p), SI.
+        white: Classical, shape (p, p), SI.
+        freedoms: Blocks less one.
+
+    Returns:
+        The covariance, and w; zero where the blocks are enough.
+    """
+    p = len(covariance)
+    if freedoms >= p:
+        return covariance, 0.0
+    sigma = np.sqrt(np.maximum(np.diag(covariance), 0.0))
+    sample, target = _correlations(covariance), _correlations(white)
+    pairs = ~np.eye(p, dtype=bool)
+    noise = float(np.sum((1.0 - sample[pairs] ** 2) ** 2)) / max(freedoms, 1.0)
+    apart = float(np.sum((sample[pairs] - target[pairs]) ** 2))
+    weight = 1.0 if apart <= noise else max(noise / apart, _LEAST)
+    mixed = (1.0 - weight) * sample + weight * target
+    return np.asarray(mixed * np.outer(sigma, sigma)), weight
+
+
+def _correlations(covariance: Float[Array, "p p"]) -> Float[Array, "p p"]:
+    sigma = np.sqrt(np.maximum(np.diag(covariance), np.finfo(float).tiny))
+    rho = np.clip(covariance / np.outer(sigma, sigma), -1.0, 1.0)
+    np.fill_diagonal(rho, 1.0)
+    return np.asarray(rho)
+
+
+# Pairs of blocks needed to detect a correlation time.
+_PAIRS = 3
+
+
+def calibrated(clusters: Clusters) -> tuple[Spread, Float[Array, "k"]]:
+    """The jackknife with its variances divided, and by what, shape (k,)."""
+    spread = jackknife(clusters)
+    overstated = np.maximum(spread.white / remembered(clusters), 1.0)
+    root = np.sqrt(overstated)
+    return replace(spread, covariance=spread.covariance / np.outer(root, root)), overstated
+
+
+def remembered(clusters: Clusters) -> float:
+    """g: how much larger variances are than blocks of this length show; infinite if not known.
+
+    Runs, and instants of a table, are taken as independent of each other.
+    """
+    if clusters.instants or clusters.n_runs == len(clusters):
+        return 1.0
+    pairs = clusters.joined(_in_pairs(clusters.runs))
+    if len(clusters) - len(pairs) < _PAIRS:
+        return float("inf")
+    short, long = _per_white(clusters), _per_white(pairs)
+    return max(1.0, 2.0 * long / short - 1.0) if short > 0 else 1.0
+
+
+def _in_pairs(runs: Int[Array, "n"]) -> Int[Array, "n"]:
+    """Labels that join neighbours by twos, never over the end of a run."""
+    first = np.searchsorted(runs, runs)
+    begins = (np.arange(len(runs)) - first) % 2 == 0
+    return np.asarray(np.cumsum(begins) - 1)
+
+
+def _per_white(clusters: Clusters) -> float:
+    """Squared scores over those of white noise, E |s_c|^2 = tr(M_c - M_c^2), up to a common factor."""
+    leverage = np.trace(clusters.M, axis1=1, axis2=2) - np.einsum("cij,cij->c", clusters.M, clusters.M)
+    return float(np.sum(clusters.s**2) / np.sum(leverage))
+
+
+# Eigenvalues of the drawn leverages below this: the draw has lost a direction.
+_LOST_DRAW = 1e-8
+
+
+def moving_blocks(clusters: Clusters, width: int, draws: int, seed: int) -> tuple[Float[Array, "p p"], int]:
+    """Covariance of the resampled estimates in SI, and how many draws could be fitted.
+
+    A draw without any cluster that determines some direction has no fit; it is not counted.
+
+    Args:
+        clusters: Short ones, in time order.
+        width: How many of them make a block.
+        draws: Resampled fits.
+        seed: Of the draws.
+    """
+    p = len(clusters.root)
+    counts = _counts(clusters, width, draws, np.random.default_rng(seed))
+    M = (counts @ clusters.M.reshape(len(clusters), -1)).reshape(draws, p, p)
+    s = counts @ clusters.s
+    fitted = eigvalsh(M)[:, 0] > _LOST_DRAW
+    if np.sum(fitted) < 2:
+        return np.zeros((p, p)), int(np.sum(fitted))
+    z = solve(M[fitted], s[fitted][:, :, None])[:, :, 0]
+    z -= z.mean(axis=0)
+    spread = z.T @ z / (len(z) - 1)
+    return np.asarray(clusters.root @ spread @ clusters.root.T), int(np.sum(fitted))
+
+
+def _counts(clusters: Clusters, width: int, draws: int, rng: np.random.Generator) -> Float[Array, "d n"]:
+    """How often each cluster is in each draw; a draw is about as long as the data."""
+    windows = _windows(clusters.runs, width)
+    share = len(clusters) / float(np.mean(windows.sum(axis=1)))
+    chosen = rng.integers(len(windows), size=(draws, max(1, round(share))))
+    times = np.zeros((draws, len(windows)))
+    np.add.at(times, (np.arange(draws)[:, None], chosen), 1.0)
+    return np.asarray(times @ windows)
+
+
+def _windows(runs: Int[Array, "n"], width: int) -> Float[Array, "w n"]:
+    """Every window of `width` neighbours inside one run (a whole run where it is shorter)."""
+    n = len(runs)
+    windows = []
+    for run in np.unique(runs):
+        members = np.flatnonzero(runs == run)
+        size = min(width, len(members))
+        for first in range(len(members) - size + 1):
+            window = np.zeros(n)
+            window[members[first : first + size]] = 1.0
+            windows.append(window)
+    return np.array(windows)

@@ -25,8 +25,8 @@ from dynid.projection.model import RowSource
 from dynid.projection.pose_rows import MovingRows
 from dynid.projection.projection import Directions
 from dynid.regressor.layout import ABSENT, Layout
+from dynid.statistics.estimate_parts import Tension
 from dynid.statistics.prediction import joined, plot_step
-from dynid.statistics.signals import Tension
 
 
 def motor_directions(mechanism: Mechanism) -> Directions:

@@ -19,7 +19,7 @@ from typing import Any
 from dynid.common.errors import InputError
 from dynid.estimator.estimator import MAKERS
 from dynid.experiment.experiment import Experiment, LogEntry, read_experiment
-from dynid.experiment.written import write_experiment
+from dynid.experiment.file import write_experiment
 from dynid.mechanism.cable import swings_freely
 from dynid.mechanism.load import builtin_robots, load_robot
 from dynid.mechanism.mechanism import Mechanism, model_names

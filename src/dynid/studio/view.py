@@ -7,8 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from dynid.display.samples import states_at
-from dynid.display.scene import POSES, poses_along, robot_shapes
+from dynid.display.scene import POSES, poses_along, robot_shapes, states_at
 from dynid.experiment.experiment import Experiment
 from dynid.mechanism.mechanism import Mechanism
 from dynid.motion.log import Log

@@ -23,9 +23,8 @@ from dynid.experiment.experiment import Experiment
 from dynid.experiment.sections import UnknownDescription
 from dynid.mechanism.description import TILTS, ZERO, current, zero_names
 from dynid.mechanism.mechanism import Mechanism
-from dynid.statistics.assemble import EstimateParts
-from dynid.statistics.description import Description, Quantity
-from dynid.statistics.widen import MANY, widened
+from dynid.statistics.assemble import MANY, EstimateParts, widened
+from dynid.statistics.estimate_parts import Description, Quantity
 from dynid.unknown import Settled, Task
 
 if TYPE_CHECKING:

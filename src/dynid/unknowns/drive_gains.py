@@ -30,9 +30,8 @@ from dynid.mechanism.parameters import Parameter, effort_unit
 from dynid.prediction.result_values import applied, nominal_factors
 from dynid.problem import Problem, Progress, prepare
 from dynid.projection.model import model_for
-from dynid.statistics.assemble import EstimateParts
+from dynid.statistics.assemble import EstimateParts, joined
 from dynid.statistics.covariance import ENOUGH_RUNS, covariance_of
-from dynid.statistics.joined import joined
 from dynid.statistics.sandwich import Spread
 from dynid.unknown import Settled, Task
 from dynid.unknowns.gain_rows import GainPass, MotorSystem, OpenParameters, motor_system

@@ -27,8 +27,7 @@ from dynid.mechanism.parameters import effort_unit, owners_of, speed_map
 from dynid.problem import Problem, build_system
 from dynid.projection.factor import triangle
 from dynid.realise import consistent_values
-from dynid.statistics.assemble import EstimateParts, estimate_parameters
-from dynid.statistics.widen import widened, with_sigma
+from dynid.statistics.assemble import EstimateParts, estimate_parameters, widened, with_sigma
 from dynid.unknown import Settled, Task, at
 
 _ROUNDS = 8

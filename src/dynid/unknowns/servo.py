@@ -30,9 +30,8 @@ from dynid.motion.servo import LIMIT, QUANTITIES, Law, PdSettings, damping_owner
 from dynid.problem import Problem, prepare
 from dynid.projection.factor import Factor
 from dynid.projection.projection import System
-from dynid.statistics.assemble import EstimateParts
+from dynid.statistics.assemble import EstimateParts, joined
 from dynid.statistics.covariance import covariance_of
-from dynid.statistics.joined import joined
 from dynid.statistics.sandwich import Spread
 from dynid.unknown import Settled, Task
 from dynid.unknowns.drive_gains import check_gains

@@ -10,9 +10,8 @@ from functools import partial
 
 from dynid.fit import Fit
 from dynid.prediction.unloaded import Unloaded, check_loaded, unloaded_model
-from dynid.statistics.assemble import EstimateParts
+from dynid.statistics.assemble import EstimateParts, widened
 from dynid.statistics.effort_prediction import covariance_root
-from dynid.statistics.widen import widened
 from dynid.unknown import Settled, Task
 
 

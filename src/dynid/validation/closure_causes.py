@@ -27,7 +27,7 @@ from dynid.mechanism.mechanism import Mechanism
 from dynid.mechanism.variant import resized
 from dynid.motion.motion import Motion
 from dynid.projection.kinematics import ClosedKinematics, kinematics_along
-from dynid.statistics.description import DescriptionTest
+from dynid.statistics.estimate_parts import DescriptionTest
 
 _SAMPLES = 400
 _PARTS = 8

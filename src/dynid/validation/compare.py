@@ -27,9 +27,9 @@ from dynid.mechanism.variant import drive_names
 from dynid.motion.log import Log
 from dynid.motion.plan import MotionPlan
 from dynid.problem import LogSource, Progress, as_asked, as_logs
+from dynid.statistics.assemble import fit_of
 from dynid.statistics.comparison import Comparison, FTest, Line, bic, f_test, recommend
 from dynid.statistics.covariance import covariance_of
-from dynid.statistics.fit import fit_of
 from dynid.unknown import Task
 from dynid.unknowns.drive_gains import DRIVE_GAINS
 from dynid.validation.crossvalidation import cross_validate

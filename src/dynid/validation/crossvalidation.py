@@ -27,7 +27,7 @@ from dynid.mechanism.parameters import known_columns, prior_values
 from dynid.motion.log import Log
 from dynid.motion.plan import MotionPlan
 from dynid.problem import Problem, Progress
-from dynid.statistics.fit import percent
+from dynid.statistics.assemble import percent
 from dynid.statistics.prediction import Prediction, predict_rows, unfiltered
 from dynid.unknown import Task
 from dynid.validation.folds import FOLDS, Fold, folds

@@ -26,8 +26,8 @@ from dynid.projection.kinematics import ClosedKinematics, kinematics_along
 from dynid.projection.model import RowSource
 from dynid.projection.projection import Directions
 from dynid.statistics.estimate import Estimate, GroupFit, Validation
+from dynid.statistics.estimate_parts import Signals
 from dynid.statistics.prediction import Prediction, predict_rows, unfiltered
-from dynid.statistics.signals import Signals
 from dynid.statistics.tension import tension_of
 
 Predicted = tuple[tuple[Validation, ...], tuple[Signals, ...]]

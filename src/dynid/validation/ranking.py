@@ -33,8 +33,8 @@ import numpy as np
 from dynid.common.arrays import Array
 from dynid.linear import LinearFit
 from dynid.projection.factor import triangle
-from dynid.statistics.description import DescriptionTest
 from dynid.statistics.estimate import ResidualTest
+from dynid.statistics.estimate_parts import DescriptionTest
 from dynid.validation.hypotheses import Hypothesis
 
 PARTS = 32  # or as many as there are blocks of a quarter of a second: noise is independent beyond that

@@ -19,9 +19,9 @@ from dynid.mechanism.mechanism import Mechanism
 from dynid.motion.log import Log
 from dynid.problem import LogSource
 from dynid.report.json_file import read_result
+from dynid.statistics.assemble import percent
 from dynid.statistics.comparison import Comparison, Line, ParameterLine, recommend
 from dynid.statistics.estimate import Estimate, ParameterEstimate, Validation
-from dynid.statistics.fit import percent
 from dynid.validation.held_out import validate_result
 
 _ITERATIONS = 50

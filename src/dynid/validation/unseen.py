@@ -29,9 +29,8 @@ from dynid.conditioning.stream import compared
 from dynid.projection.factor import triangle
 from dynid.projection.model import PackedRows, RowSource
 from dynid.statistics.estimate import Validation
+from dynid.statistics.estimate_parts import NOT_JUDGED, JointVerdict, Signals, Verdict
 from dynid.statistics.prediction import unfiltered
-from dynid.statistics.signals import Signals
-from dynid.statistics.verdict import NOT_JUDGED, JointVerdict, Verdict
 
 if TYPE_CHECKING:
     from dynid.fit import Fit

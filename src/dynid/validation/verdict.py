@@ -25,7 +25,7 @@ from dynid.common.notices import SYMPTOMS, Notice, at_level, by_severity, cause_
 from dynid.fit import Fit
 from dynid.report.quality import peaks
 from dynid.statistics.estimate import Estimate
-from dynid.statistics.verdict import LIMITS, JointVerdict, Verdict, worst
+from dynid.statistics.estimate_parts import LIMITS, JointVerdict, Verdict, worst
 
 HEADLINES = {"good": "Usable", "care": "Usable with care", "bad": "Do not use these parameters yet"}
 _MOST_SHOWN = 3

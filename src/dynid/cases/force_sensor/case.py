@@ -9,11 +9,10 @@ from typing import Any
 import numpy as np
 
 from dynid.case import Case
-from dynid.cases.force_sensor.angles import settled_sensor, shown_entries, shown_parts
+from dynid.cases.force_sensor.checks import rotation
 from dynid.cases.force_sensor.compensation_export import compensation_files
-from dynid.cases.force_sensor.mounting import MOUNTING
+from dynid.cases.force_sensor.mounting import MOUNTING, settled_sensor, shown_entries, shown_parts
 from dynid.cases.force_sensor.robot import check_loads, with_force_sensor, with_runs
-from dynid.cases.force_sensor.rotation import rotation
 from dynid.checks.check import Check
 from dynid.common.arrays import Array, Bool, Float
 from dynid.experiment.experiment import Experiment

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from dynid.cases.force_sensor import compensation
-from dynid.cases.force_sensor.angles import settled_sensor
+from dynid.cases.force_sensor.mounting import settled_sensor
 from dynid.common.arrays import Array, Float
 from dynid.common.errors import InputError
 from dynid.kinematics.coordinates import coordinate_map

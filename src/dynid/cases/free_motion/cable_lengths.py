@@ -30,8 +30,7 @@ from dynid.problem import Problem, Progress, prepare, row_groups
 from dynid.projection.factor import merge, triangle
 from dynid.projection.model import RowSource
 from dynid.projection.projection import Group
-from dynid.statistics.assemble import EstimateParts
-from dynid.statistics.widen import MANY, widened
+from dynid.statistics.assemble import MANY, EstimateParts, widened
 from dynid.unknown import Settled, Task
 
 STEP = 1e-5  # m: the rows are smooth over far more, and rounding stays at 1e-10 of them

@@ -16,12 +16,10 @@ from dynid.cases.free_motion.checks import energy_grows
 from dynid.cases.free_motion.defaults import free_motion_defaults
 from dynid.cases.free_motion.locked_lengths import length_changes
 from dynid.cases.free_motion.log import free_motion_log, measuring, measuring_robot, reading_robot
-from dynid.cases.free_motion.reference_mass import referred, referred_values
+from dynid.cases.free_motion.reference_mass import FreeScale, free_scale, referred, referred_values
 from dynid.cases.free_motion.refinement import refine_free
-from dynid.cases.free_motion.scale import FreeScale, free_scale
 from dynid.cases.free_motion.swings import drawn_swings
-from dynid.cases.free_motion.unit_mass import named, shown_values, with_mass
-from dynid.cases.free_motion.unit_values import predicting
+from dynid.cases.free_motion.unit_mass import named, predicting, shown_values, with_mass
 from dynid.cases.free_motion.validation import simulated_squares, with_simulations
 from dynid.checks.check import Check
 from dynid.common.arrays import Array, Bool, Float

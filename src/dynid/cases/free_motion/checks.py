@@ -13,7 +13,7 @@ from __future__ import annotations
 import numpy as np
 from scipy.special import ndtri
 
-from dynid.cases.free_motion.reference import reference_of
+from dynid.cases.free_motion.unit_mass import reference_of
 from dynid.checks.check import Finished
 from dynid.common.arrays import Array, Float
 from dynid.common.notices import Notice, notice

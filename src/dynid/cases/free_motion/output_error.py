@@ -13,8 +13,8 @@ import numpy as np
 
 from dynid.common.arrays import Array, Float, Int
 from dynid.dynamics.forward import ForwardDynamics
+from dynid.dynamics.free_motion import LockedCables
 from dynid.dynamics.integrate import Runs, integrate
-from dynid.dynamics.locked import LockedCables
 from dynid.kinematics.closure import moved
 from dynid.kinematics.sensors import Sensors
 from dynid.refinement.output_error import by_window, missed, seen_rows

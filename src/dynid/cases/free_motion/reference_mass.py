@@ -6,18 +6,25 @@ The mass of an arm attached to the platform by a hinge acts as a mass of the pla
 
 Free motion then determines parameters per unit of m + K_m c. An equation with m = 1 and c unknown has the
 exact but wrong solution "no mass at the platform": c must be regrouped before the reference is set to one.
+
+The reference mass of a problem of free motion.
+
+The scale that free motion leaves unknown, as `dynid info` shows it.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import replace
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
 
 import numpy as np
 
 from dynid.base.rank import independent_columns
-from dynid.cases.free_motion.unit_mass import Normalisation, normalise, per_mass
+from dynid.base.structural import Loads
+from dynid.cases.free_motion.unit_mass import Normalisation, normalise, per_mass, shown_name, shown_unit
 from dynid.common.notices import Notice, notice
+from dynid.info import BaseParameter
+from dynid.kinematics.locked_motion import locked_motion_of
 from dynid.mechanism.cable import held_body
 from dynid.mechanism.mechanism import Body, Mechanism, Payload
 from dynid.mechanism.parameters import Parameter, considered_order, known_columns
@@ -125,3 +132,40 @@ def _together(values: Mapping[str, float], reference: Reference | None) -> dict[
                 combined.pop(name, None)
         combined[joined.name] = 0.0
     return combined
+
+
+@dataclass(frozen=True, eq=False)
+class FreeScale:
+    """What free motion on locked cables leaves unknown: the scale of all parameters.
+
+    Attributes:
+        robot: With the reference mass known as one.
+        dof: Freedoms with locked cables.
+        shown: Name, unit and grouping of a base parameter -> the same per unit mass.
+    """
+
+    robot: Mechanism
+    dof: int
+    shown: Callable[[str, str, str], BaseParameter]
+    notices: tuple[Notice, ...]
+
+
+def free_scale(robot: Mechanism, parameters: Sequence[Parameter], loads: Loads) -> FreeScale:
+    """The reference mass of a robot on which no effort acts, and names per unit of it."""
+    normalised = referred(robot, parameters, loads)
+    reference, by_name = normalised.reference, {parameter.name: parameter for parameter in parameters}
+
+    def shown(name: str, unit: str, grouping: str) -> BaseParameter:
+        standard = by_name.get(name) or by_name[name.removesuffix("_R")]
+        if reference is None or reference.given:
+            return BaseParameter(name, unit, grouping)
+        if parameters.index(standard) == reference.scale:
+            return BaseParameter(f"1/M_{reference.body}", "1/kg", grouping)
+        return BaseParameter(
+            shown_name(replace(standard, name=name), reference.body), shown_unit(unit), grouping
+        )
+
+    notices: tuple[Notice, ...] = ()
+    if reference is not None and not reference.given and reference.scale is None:
+        notices = (notice("scale-unknown", mass=f"M_{reference.body}"),)
+    return FreeScale(normalised.robot, locked_motion_of(robot).count, shown, normalised.notices + notices)

@@ -8,12 +8,12 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from dynid.cases.free_motion.output_error import FreeOutputError, FreeWindows
-from dynid.cases.free_motion.reference import reference_of
 from dynid.cases.free_motion.runs import free_windows
+from dynid.cases.free_motion.unit_mass import reference_of
 from dynid.common.arrays import Array, Float
 from dynid.common.errors import NoResultError
 from dynid.common.notices import notice
-from dynid.dynamics.locked import LockedCables
+from dynid.dynamics.free_motion import LockedCables
 from dynid.experiment.sections import BOTH, NONE, SLIDING, TURNING, RefineSettings
 from dynid.mechanism.cable import locked
 from dynid.mechanism.mechanism import Mechanism

@@ -9,8 +9,7 @@ import numpy as np
 from dynid.cases.free_motion.output_error import FreeWindows
 from dynid.common.arrays import Array, Float
 from dynid.common.errors import InputError
-from dynid.dynamics.free_motion import frequencies
-from dynid.dynamics.locked import LockedCables
+from dynid.dynamics.free_motion import LockedCables, frequencies
 from dynid.experiment.sections import RefineSettings
 from dynid.kinematics.sensors import Sensors, sensors_of
 from dynid.mechanism.mechanism import Mechanism

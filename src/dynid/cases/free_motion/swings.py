@@ -10,14 +10,13 @@ from typing import Any
 
 import numpy as np
 
-from dynid.cases.free_motion.reference import reference_of
 from dynid.cases.free_motion.refinement import damped_robot
 from dynid.cases.free_motion.runs import measured_names, run_lengths, start_state
+from dynid.cases.free_motion.unit_mass import reference_of
 from dynid.common.arrays import Array, Float
 from dynid.common.errors import DynidError
-from dynid.display.samples import states_at
-from dynid.display.scene import poses_along
-from dynid.dynamics.locked import LockedCables
+from dynid.display.scene import poses_along, states_at
+from dynid.dynamics.free_motion import LockedCables
 from dynid.dynamics.statics import Equilibrium, Mode, modes, rest
 from dynid.experiment.sections import NONE
 from dynid.fit import Fit

@@ -9,13 +9,17 @@ from typing import Any
 import numpy as np
 
 from dynid.case import Case, LogInput
-from dynid.cases.wrench_table.balance_tests import check_signs, direction_masses, mass_tests, mass_words
-from dynid.cases.wrench_table.motion_checks import motion_notices
-from dynid.cases.wrench_table.noise import column_noise, hidden_parameters
+from dynid.cases.wrench_table.checks import (
+    check_signs,
+    direction_masses,
+    mass_tests,
+    mass_words,
+    motion_notices,
+)
 from dynid.cases.wrench_table.reader import read_wrench_table
 from dynid.cases.wrench_table.readings import check_reading
 from dynid.cases.wrench_table.tables import refuse_options, table_robot
-from dynid.cases.wrench_table.uncertainty import with_rounding
+from dynid.cases.wrench_table.uncertainty import column_noise, hidden_parameters, with_rounding
 from dynid.checks.check import Answer
 from dynid.common.arrays import Array, Bool, Float
 from dynid.common.errors import InputError

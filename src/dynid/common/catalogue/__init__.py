@@ -13,8 +13,7 @@ from dynid.common.catalogue.entry import MEANING, Entry, Severity, Template
 from dynid.common.catalogue.fit import FIT
 from dynid.common.catalogue.logs import LOGS
 from dynid.common.catalogue.physics import PHYSICS, RESIDUALS
-from dynid.common.catalogue.poses import POSES
-from dynid.common.catalogue.sensors import SENSORS
+from dynid.common.catalogue.poses import POSES, SENSORS
 from dynid.common.catalogue.use import SIMULATION, VALIDATION
 
 # Stages in the order of processing, as on the reference page.

@@ -10,9 +10,8 @@ from dynid.common.catalogue import STAGES
 from dynid.common.notices import by_severity
 from dynid.report.page import Section, render
 from dynid.report.panels import points_per_panel, singularity_figure
-from dynid.statistics.description import Description
 from dynid.statistics.estimate import NOT_TESTED, Estimate
-from dynid.statistics.signals import SINGULARITY_DISTANCE
+from dynid.statistics.estimate_parts import SINGULARITY_DISTANCE, Description
 
 if TYPE_CHECKING:
     from dynid.report.plots import Figure

@@ -11,7 +11,7 @@ from dynid.common.notices import by_severity
 from dynid.report.page import Section, render
 from dynid.report.quality import compared
 from dynid.statistics.estimate import Estimate
-from dynid.statistics.signals import Signals, percent_of_peak
+from dynid.statistics.estimate_parts import Signals, percent_of_peak
 
 _STAGES = ("Logs", "Poses of closed robots and cables", "Force sensors and multibody tables")
 _CODES = {code for stage in _STAGES for code in STAGES[stage]}

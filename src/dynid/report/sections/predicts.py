@@ -20,7 +20,7 @@ from dynid.report.panels import (
 )
 from dynid.report.quality import compared
 from dynid.statistics.estimate import Estimate
-from dynid.statistics.signals import Signals, Tension, worst_signals
+from dynid.statistics.estimate_parts import Signals, Tension, worst_signals
 
 if TYPE_CHECKING:
     from markupsafe import Markup

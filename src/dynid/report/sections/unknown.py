@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from dynid.base.words import spoken
+from dynid.base.grouping import spoken
 from dynid.mechanism.inertia import SYMBOLS
 from dynid.mechanism.parameters import Parameter
 from dynid.report.numbers import number, percent, unit_text

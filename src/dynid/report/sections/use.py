@@ -7,7 +7,7 @@ from dynid.report.page import Section, render
 from dynid.report.quality import Quality, compared, coverage, evidence, first_reasons, quality
 from dynid.report.robot_view import robot_view
 from dynid.statistics.estimate import Estimate
-from dynid.statistics.verdict import LIMITS
+from dynid.statistics.estimate_parts import LIMITS
 
 _USES = {
     "": "general use: predicting torques, feedforward",

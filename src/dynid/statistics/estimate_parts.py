@@ -1,0 +1,223 @@
+"""Signals of a result along its logs: measured against predicted, internal tension, closure.
+
+Verdict: can this result be used, for what, and if not, why? With the names of `result.json`.
+
+Description: what a result says about the dimensions, zeros and gravity that it assumes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from dynid.common.arrays import Array, Float
+from dynid.common.notices import LEVELS, Notice
+
+SINGULARITY_DISTANCE = "singularity_distance"  # a signal of closed robots
+
+
+def percent_of_peak(values: Float[Array, "... k"], measured: Float[Array, "n k"]) -> Float[Array, "... k"]:
+    """Values in percent of the largest effort of their row; zero in rows without effort, which have none."""
+    peak = np.nanmax(np.abs(measured), axis=0, initial=0.0)
+    return np.asarray(100.0 * values / np.where(peak > 0.0, peak, np.inf))
+
+
+@dataclass(frozen=True, eq=False)
+class Tension:
+    """Motor efforts of a redundantly actuated robot along one log, at the times of its signals.
+
+    rebuilt = min_norm + Z c, Z an orthonormal null space of J_a^T with continuous sign.
+
+    Attributes:
+        names, units: Of the motors.
+        measured: Shape (n, a), in `units`.
+        rebuilt: Model and tension together, shape (n, a), in `units`.
+        min_norm: The least efforts that the model needs for this motion, shape (n, a), in `units`.
+        c: Tension along each direction of Z, shape (n, z), unit of the motors.
+    """
+
+    names: tuple[str, ...]
+    units: tuple[str, ...]
+    measured: Float[Array, "n a"]
+    rebuilt: Float[Array, "n a"]
+    min_norm: Float[Array, "n a"]
+    c: Float[Array, "n z"]
+
+
+@dataclass(frozen=True, eq=False)
+class Signals:
+    """Measured against predicted efforts of one log, thinned for plotting.
+
+    Attributes:
+        t: Shape (n,), in [s]; NaN rows separate pieces that do not join.
+        measured, predicted: Shape (n, k), in `units`.
+        tension: Motor efforts and internal tension, of redundantly actuated robots.
+        closure: Of closed robots, what the loops leave open and what redundant sensors miss, in [m] or
+            [rad], by name, each of shape (n,).
+        memory: Autocorrelation of the residuals of each effort at lags 0, 1, .. rows, shape (k, l),
+            dimensionless; empty where it is not known.
+        row_dt: Time between rows, in [s].
+        n_rows: Rows behind the autocorrelation.
+    """
+
+    log: str
+    names: tuple[str, ...]
+    units: tuple[str, ...]
+    t: Float[Array, "n"]
+    measured: Float[Array, "n k"]
+    predicted: Float[Array, "n k"]
+    validation: bool = False
+    tension: Tension | None = None
+    closure: Mapping[str, Float[Array, "n"]] = field(default_factory=dict)
+    memory: Float[Array, "k l"] | None = None
+    row_dt: float = 0.0
+    n_rows: int = 0
+
+    @property
+    def error(self) -> float:
+        """Rms of the residuals in percent of the rms of the measured efforts; NaN without efforts."""
+        left = np.nansum(np.square(self.measured - self.predicted))
+        whole = np.nansum(np.square(self.measured))
+        return float(100.0 * np.sqrt(left / whole)) if whole > 0.0 else float("nan")
+
+
+def worst_signals(signals: Sequence[Signals], most: int = 3) -> list[int]:
+    """Places of the logs with the largest errors, in the order of the logs."""
+    order = sorted(range(len(signals)), key=lambda k: -np.nan_to_num(signals[k].error))
+    return sorted(order[:most])
+
+
+# Percent of the peak effort, beyond noise: good up to the first, bad above the second. A feedforward torque
+# within 5 % of the peak leaves a twentieth to the feedback controller; careful real arms reach 2 to 7 %.
+LIMITS: Mapping[str, tuple[float, float]] = {
+    "": (5.0, 10.0),
+    "feedforward": (5.0, 10.0),
+    "simulation": (5.0, 10.0),
+    "payload": (10.0, 20.0),
+    "collision": (2.0, 5.0),
+}
+
+
+@dataclass(frozen=True)
+class JointVerdict:
+    """One effort (or equation) on motion that the fit has not seen.
+
+    Attributes:
+        name: The effort or equation.
+        level: `good`, `care` or `bad`.
+        error_rms: Rms of measured minus predicted, low-passed as the rows of the fit, in `unit`.
+        error_percent: Rms beyond the noise floor, in percent of the largest measured value.
+        noise_floor: Rms that noise of the measured effort alone leaves behind the row filter, in `unit`.
+        bias: Mean of measured minus predicted, in `unit`; None where only sums of squares are known.
+        peak: Largest measured value, in `unit`.
+    """
+
+    name: str
+    level: str
+    error_rms: float
+    unit: str
+    error_percent: float
+    noise_floor: float
+    bias: float | None = None
+    peak: float = 0.0
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """The whole result in one line.
+
+    Attributes:
+        level: `good`, `care` or `bad`.
+        purpose: What the result is judged for; empty: general use.
+        judged_on: Which unseen data the errors of the joints are from, in words.
+        reasons: Warnings because of which it is not good. Worst first: causes before symptoms.
+        joints: Every effort on its own.
+    """
+
+    level: str
+    headline: str
+    purpose: str = ""
+    judged_on: str = ""
+    reasons: tuple[Notice, ...] = ()
+    joints: tuple[JointVerdict, ...] = ()
+
+
+NOT_JUDGED = Verdict("care", "Not judged")  # of a result that was made without its logs
+
+
+def worst(levels: Iterable[str]) -> str:
+    """The worst of some levels; good if there are none."""
+    return max(levels, key=LEVELS.index, default="good")
+
+
+@dataclass(frozen=True)
+class Quantity:
+    """One quantity of the description.
+
+    Attributes:
+        value: Found, or as described, in [m] or [rad].
+        sigma: Standard deviation, in the same unit; None: neither given nor found.
+        given: As described.
+        found: Whether it was estimated together with the parameters.
+        identifiable: Whether these data determine it: its sigma is below half of the prior one.
+        combination: Of one that they do not determine, the combination that they do not see, in words.
+    """
+
+    value: float
+    sigma: float | None
+    given: float
+    found: bool = False
+    identifiable: bool = True
+    combination: str = ""
+
+
+@dataclass(frozen=True)
+class DescriptionTest:
+    """The description as it is, or corrected in one place, against the same logs.
+
+    Attributes:
+        name: The correction, e.g. `gravity [0, 0, 9.81]`, or `as described`.
+        residual_percent: 100 |Y - W chi| / |Y| of the fit with it.
+        p: Probability of such an improvement if the description were right.
+    """
+
+    name: str
+    residual_percent: float
+    p: float
+
+
+@dataclass(frozen=True, eq=False)
+class Description:
+    """Quantities of a description with their uncertainty and their effect on the parameters.
+
+    Attributes:
+        symbols, zeros: By name of the dimension or joint.
+        gravity: In the base frame, shape (3,), in [m/s^2].
+        gravity_sigma: Standard deviation of its direction, in [rad]; None: taken as exact.
+        names: Quantities in the order of `slopes` and `covariance` (`dynid.mechanism.description`).
+        parameters: Names of the parameters in the order of `slopes`.
+        slopes: d parameter / d quantity, shape (v, k), SI.
+        covariance: Of the quantities, shape (k, k), SI.
+        shares: Parameter -> quantity -> share of the parameter's variance.
+        per_thousandth: Parameter -> quantity -> change for 1 mm or 1 mrad, in sigma of the parameter: of
+            quantities without a standard deviation.
+    """
+
+    symbols: Mapping[str, Quantity] = field(default_factory=dict)
+    zeros: Mapping[str, Quantity] = field(default_factory=dict)
+    gravity: tuple[float, ...] = ()
+    gravity_sigma: float | None = None
+    names: tuple[str, ...] = ()
+    parameters: tuple[str, ...] = ()
+    slopes: Float[Array, "v k"] = field(default_factory=lambda: np.zeros((0, 0)))
+    covariance: Float[Array, "k k"] = field(default_factory=lambda: np.zeros((0, 0)))
+    shares: Mapping[str, Mapping[str, float]] = field(default_factory=dict)
+    per_thousandth: Mapping[str, Mapping[str, float]] = field(default_factory=dict)
+
+    @property
+    def values(self) -> dict[str, float]:
+        """Quantities that were found, by the names of `dynid.mechanism.description`."""
+        by_name = {name: item.value for name, item in self.symbols.items() if item.found}
+        return by_name | {f"zero_{name}": item.value for name, item in self.zeros.items() if item.found}
