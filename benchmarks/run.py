@@ -31,12 +31,15 @@ JOBS = [
     (peers.FOLDER, ["identify_scipy.py"]),
     (peers.FOLDER, ["identify_scipy.py", "--ftype", "fir"]),
     (peers.FOLDER, ["identify_figaroh.py"]),
+    (HERE, ["end_to_end.py", "--tool", "dynid"]),
+    (HERE, ["end_to_end.py", "--tool", "figaroh"]),
     (HERE, ["stewart_dynid.py", "--n", "50000"]),
     (peers.FOLDER, ["stewart_scipy.py", "--n", "50000", "--repeat", "1"]),
 ]
 WORK = {
     "regressor": "65 814 samples of a UR5",
     "identify": "65 814 samples of a UR5",
+    "end_to_end": "65 814 samples of a UR5 from a Parquet file to written results, imports included",
     "stewart_fk": "50 000 poses of a Stewart platform",
 }
 
@@ -54,11 +57,12 @@ def main() -> None:
     missing: dict[str, str] = {}
     for _ in range(options.rounds):
         for folder, problem in JOBS:
-            if problem[0] in missing:
+            name = " ".join(problem)
+            if name in missing:
                 continue
             record = run(folder, [*problem, "--robot", options.robot])
             if isinstance(record, str):
-                missing[problem[0]] = record
+                missing[name] = record
                 continue
             print(json.dumps(record), flush=True)
             label = " ".join(str(record.get(key, "")) for key in ("tool", "mode", "ftype")).strip()
