@@ -118,6 +118,18 @@ def test_quaternion_entries_have_no_reversals():
     assert mover.weights(a, b, mover.states(a, b)[1])[:, 3:].all()
 
 
+def test_weights_rise_beside_reversals_and_are_those_of_the_whole_log():
+    log = noisy()
+    mover = Motion(log, plan_motion([log], arm(), Filter(cutoff=10.0), Mask(speed=0.1, around=3, ramp=9)))
+    (a, b), *_ = mover.usable()
+    whole = mover.weights(a, b, mover.states(a, b)[1])
+    middle = (a + b) // 2
+    parts = [mover.weights(*span, mover.states(*span)[1]) for span in ((a, middle), (middle, b))]
+    assert np.array_equal(whole, np.concatenate(parts))
+    assert {0.0, 1.0} < set(whole.ravel())
+    assert np.abs(np.diff(whole, axis=0)).max() <= 0.5 * np.pi / 10  # half a cosine over ten steps
+
+
 REAL = {  # folder: log, effort columns, joints, range of a sane cutoff [Hz] around the baseline's
     "panda_gaz": ("ident", "tau", 7, (4, 15)),
     "staubli_tx40": ("ident", "tau", 6, (30, 80)),

@@ -84,8 +84,12 @@ def other_motion(fit: Fit) -> tuple[dict[str, float], dict[str, float]] | None:
         groups = row_groups(other, other.sources)
     except InputError:  # logs that are too short
         return None
-    listed = [parameter.sigma is not None for parameter in fit.parts.parameters]
-    S, spread = fit.data.S[:, listed], fit.parts.covariance
+    # Gains and servo laws are estimated beside the columns of W.
+    column = {parameter.name: k for k, parameter in enumerate(fit.data.system.parameters)}
+    listed = [parameter.name for parameter in fit.parts.parameters if parameter.sigma is not None]
+    seen = [k for k, name in enumerate(listed) if name in column]
+    names = [listed[k] for k in seen]
+    S, spread = fit.data.S[:, [column[name] for name in names]], fit.parts.covariance[np.ix_(seen, seen)]
     squares: dict[str, Float[Array, "p2"]] = {}
     for group in groups:
         W = group.factor(len(S)).W
@@ -94,7 +98,6 @@ def other_motion(fit: Fit) -> tuple[dict[str, float], dict[str, float]] | None:
         sums = np.array([np.sum((W @ fit.chi) ** 2), wrong, *np.sum(rows**2, axis=0)])
         squares[group.name] = squares.get(group.name, np.zeros(len(sums))) + sums
     ratios = {name: np.sqrt(sums[1:] / sums[0]) for name, sums in squares.items() if sums[0] > 0.0}
-    names = (parameter.name for parameter in fit.parts.parameters if parameter.sigma is not None)
     shares = np.max([ratio[1:] for ratio in ratios.values()], axis=0, initial=0.0)
     errors = {name: float(ratio[0]) for name, ratio in ratios.items()}
     return errors, dict(zip(names, shares.tolist(), strict=True))

@@ -82,7 +82,10 @@ class Motion:
         return smooth(tau)[start - first : stop - first]
 
     def weights(self, start: int, stop: int, dq: Float[Array, "n m"]) -> Float[Array, "n m"]:
-        """1 for the rows to use, 0 for those of invalid, resting or reversing samples.
+        """1 for the rows to use, 0 for those of invalid, resting or reversing samples, between them a ramp.
+
+        A filter over rows that are cut off sharply lets high frequencies through, and with them the noise of
+        derivatives. Weights that rise smoothly keep it a low-pass.
 
         Args:
             start: First sample of a range inside one segment.
@@ -104,8 +107,8 @@ class Motion:
         masked = near_reversal(speeds, np.array(plan.reversal_speed), plan.reversal_around)
         masked[:, [not judged for judged in plan.scalar]] = False  # entries of quaternions do not reverse
         masked |= at_rest(speeds, np.array(plan.rest_speed), plan.rest_window)[:, None]
-        masked = masked[start - before : stop - before] | ~self.log.valid[start:stop, None]
-        return np.where(masked, 0.0, 1.0)
+        masked |= ~self.log.valid[before:after, None]
+        return ramped(masked, plan.ramp)[start - before : stop - before]
 
     def _segment(self, start: int, stop: int) -> tuple[int, int]:
         for low, high in self.log.segments:
@@ -164,3 +167,14 @@ def widened(mask: Bool[Array, "n m"], around: int) -> Bool[Array, "n m"]:
     low = np.maximum(index - around, 0)
     high = np.minimum(index + around + 1, len(mask))
     return np.asarray(total[high] - total[low] > 0)
+
+
+def ramped(mask: Bool[Array, "n m"], ramp: int) -> Float[Array, "n m"]:
+    """0 where masked, 1 farther than `ramp` samples from it, half a cosine between."""
+    if ramp == 0 or not mask.any():
+        return np.where(mask, 0.0, 1.0)
+    index = np.arange(len(mask))[:, None]
+    before = np.maximum.accumulate(np.where(mask, index, -ramp - 1), axis=0)
+    after = np.minimum.accumulate(np.where(mask, index, len(mask) + ramp)[::-1], axis=0)[::-1]
+    distance = np.minimum(np.minimum(index - before, after - index), ramp + 1)
+    return np.asarray(0.5 - 0.5 * np.cos(np.pi * distance / (ramp + 1)))

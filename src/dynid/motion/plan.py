@@ -58,6 +58,7 @@ class MotionPlan:
         choices: What was chosen, in words with numbers and units.
         noise: Standard deviation of filtered velocities, per measured coordinate, in [rad/s] or [m/s].
         mask_speed: Speed below which any joint is near a reversal, where it was given, in [rad/s] or [m/s].
+        ramp: Samples over which weights rise beside masked samples.
     """
 
     cutoff: float | None
@@ -78,6 +79,7 @@ class MotionPlan:
     notices: tuple[Notice, ...] = ()
     noise: tuple[float, ...] = ()
     mask_speed: float | None = None
+    ramp: int = 0
 
     @classmethod
     def as_it_is(cls, log: Log) -> MotionPlan:
@@ -103,7 +105,7 @@ class MotionPlan:
     @property
     def look(self) -> int:
         """Samples on either side that decide whether a sample is masked."""
-        return max(self.reversal_around + 1, self.rest_window)
+        return max(self.reversal_around + 1, self.rest_window) + self.ramp
 
 
 @dataclass(frozen=True, eq=False)
@@ -197,6 +199,7 @@ def _plan_one(log: Log, filter: FilterSettings, mask: MaskSettings, common: _Com
         "low-pass on rows": f"{rows:.4g} Hz" + ("" if filter.rows else ", 0.8 of half the kept rate"),
         "reversals": f"rows dropped below {_shown(reversal)} {common.unit}"
         + (f" and {around} samples around" if around else "")
+        + (f", weights rise over {mask.ramp} samples" if mask.ramp else "")
         + (chosen if mask.speed is None else "")
         if np.any(reversal) or around
         else "no rows dropped",
@@ -222,6 +225,7 @@ def _plan_one(log: Log, filter: FilterSettings, mask: MaskSettings, common: _Com
         notices=common.notices,
         noise=tuple(map(float, common.noise)),
         mask_speed=mask.speed,
+        ramp=mask.ramp or 0,
     )
 
 

@@ -19,6 +19,7 @@ from dynid.common.errors import InputError
 from dynid.common.settings import Settings
 from dynid.mechanism.mechanism import Mechanism
 from dynid.mechanism.parameters import parameter_table, prior_values, with_known
+from dynid.motion.differentiate import differentiate
 from dynid.motion.log import Log, Servo
 
 UNKNOWN: Final = "unknown"
@@ -176,7 +177,7 @@ def speeds(log: Log) -> Float[Array, "n a"]:
     rates = np.zeros_like(q)
     for start, stop in log.segments:
         if stop - start > 1:
-            rates[start:stop] = np.gradient(q[start:stop], log.dt, axis=0)
+            rates[start:stop] = differentiate(q[start:stop], log.dt)
     return np.asarray(servo.ratio * rates)
 
 

@@ -178,6 +178,7 @@ class MaskSettings(Settings, frozen=True):
     Attributes:
         speed: A joint slower than this is near a reversal, in [rad/s] or [m/s].
         around: Samples dropped on either side of a reversal.
+        ramp: Samples over which the weight of rows rises from 0 to 1 beside what is dropped.
         rest: Samples where every joint is slower than this are at rest, in [rad/s] or [m/s].
     """
 
@@ -185,6 +186,7 @@ class MaskSettings(Settings, frozen=True):
 
     speed: NotNegative | None = None
     around: Whole | None = None
+    ramp: Whole | None = None
     rest: NotNegative | None = None
 
 

@@ -185,9 +185,11 @@ class _BiasSide:
             yield self._layout.sums(more - less, self._chi) / (2.0 * _STEP)
 
 
-_SHARPER, _SMOOTHER = 2.5, 0.4  # low-pass of coordinates and of rows, times the cutoff for coordinates alone
+_SHARPER, _SMOOTHER = 2.5, 0.25  # low-pass of coordinates and of rows, times the cutoff for coordinates alone
 _MOST_RATE = 0.2  # of the sampling rate: a low-pass on coordinates above is none
 _SIGMAS = 3.0  # of the noise of a speed
+_SMEARED = 0.75  # periods of the low-pass on coordinates: how far a jump of an acceleration is felt
+_RISE = 0.5  # periods of the low-pass on rows
 
 
 def with_filters(task: Task) -> Experiment:
@@ -195,7 +197,8 @@ def with_filters(task: Task) -> Experiment:
 
     Coulomb friction jumps. If only coordinates are filtered, its jumps are smooth in W and sharp in the
     efforts, and this difference is larger than the noise of an encoder; a filter of both sides keeps them
-    equal. The sign of a speed below its noise is not known: these samples are masked.
+    equal. The sign of a speed below its noise is not known, and the filter of coordinates smears the jump of
+    the acceleration beside it: these samples are masked, with weights that rise smoothly beside them.
     """
     experiment, filters = task.experiment, task.experiment.filter
     if task.plans is not None or filters.cutoff or filters.rows or filters.kind == "none":
@@ -207,8 +210,13 @@ def with_filters(task: Task) -> Experiment:
     cutoff = min(_SHARPER * chosen.cutoff, _MOST_RATE / chosen.dt)
     rows = min(_SMOOTHER * chosen.cutoff, 0.8 * cutoff)
     experiment = experiment.changed(filter=filters.changed(cutoff=cutoff, rows=rows))
-    if experiment.mask.speed is not None:
-        return experiment
-    plans = case.plans(task.logs, task.mechanism, experiment)
-    speed = _SIGMAS * max(max(plan.noise, default=0.0) for plan in plans)
-    return experiment.changed(mask=experiment.mask.changed(speed=float(speed)))
+    mask = experiment.mask
+    if mask.around is None:
+        mask = mask.changed(around=int(np.ceil(_SMEARED / (cutoff * chosen.dt))))
+    if mask.ramp is None:
+        mask = mask.changed(ramp=int(np.ceil(_RISE / (rows * chosen.dt))))
+    if mask.speed is None:
+        plans = case.plans(task.logs, task.mechanism, experiment)
+        speed = _SIGMAS * max(max(plan.noise, default=0.0) for plan in plans)
+        mask = mask.changed(speed=float(speed))
+    return experiment.changed(mask=mask)
