@@ -21,6 +21,7 @@ from dynid.prediction.predict import PoseTrajectory, predict_efforts
 from dynid.problem import as_log as prepared
 from dynid.problem import prepare
 from dynid.statistics.comparison import Line, recommend
+from dynid.statistics.estimate import NOT_TESTED
 from dynid.unknown import Task
 from dynid.validation.compare import compare_logs
 from dynid.validation.crossvalidation import held_out_error
@@ -52,6 +53,10 @@ def test_the_figure_of_the_fit_is_that_of_its_runs(identified, noisy) -> None:
     # Parameters go through the result's names: rounding only.
     assert identified.fit.sigma_perp == pytest.approx(again, rel=1e-6)
     assert all(run.motion_position_rms > 1e-3 for run in checked.runs)
+
+
+def test_what_free_motion_does_not_test_is_said(identified) -> None:
+    assert "dimensions" in identified.choices[NOT_TESTED]
 
 
 def test_compare_fits_as_identify_does_and_judges_by_motion(identified, noisy) -> None:
