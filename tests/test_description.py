@@ -125,6 +125,16 @@ def test_gravity_upside_down_is_not_reported_as_a_joint_zero(fivebar) -> None:
     assert "zero-offset" not in codes
 
 
+def test_degrees_are_confirmed_by_a_fit_and_end_the_search(fivebar) -> None:
+    """Speeds of the masks are in degrees per second too: the corrected log would be at rest by them."""
+    mechanism, log = fivebar
+    found = identified(mechanism, replace(log, q=np.rad2deg(log.q)))
+    assert "position-unit" in [one.code for one in found.warnings]
+    first, second, *_ = found.hypotheses
+    assert first.name == "positions in deg"
+    assert first.residual_percent < 0.1 * second.residual_percent
+
+
 def test_a_large_zero_is_searched_beyond_its_linear_size(fivebar) -> None:
     """Five degrees leave ten times the noise: linear tests are weak there, and see a part of the size."""
     mechanism, log = fivebar

@@ -255,6 +255,7 @@ def _candidates(
         tests: Linear tests of the residuals, whose sizes are confirmed by fitting again.
         poor: Whether predictions are so poor that columns may be wrong.
     """
+    yield from position_units(mechanism, logs)  # only where positions sweep far: seldom, and then decisive
     yield from delays(mechanism, logs, tests)
     yield from gains(mechanism, logs, tests)
     yield from drive_friction(mechanism, logs)
@@ -263,7 +264,6 @@ def _candidates(
     yield from other_gravity(mechanism, logs, tests)
     yield from known_values(mechanism, logs)
     yield from payload_labels(mechanism, logs)
-    yield from position_units(mechanism, logs)
     yield from branch_hypotheses(mechanism, logs)
     yield from position_signs(mechanism, logs)
     if poor:
@@ -295,7 +295,7 @@ def _trial(fit: Fit, before: LinearFit) -> Tried:
             turned = np.asarray(hypothesis.mechanism.gravity, float)
             fitted: LinearFit | None = fit_under(before.problem, turned, fit.experiment)
         else:
-            fitted = _fitted(fit, hypothesis.mechanism, hypothesis.logs)
+            fitted = _fitted(fit, hypothesis.mechanism, hypothesis.logs, hypothesis.scale)
         return [] if fitted is None else [compared(hypothesis, fitted)]
 
     return tried
@@ -335,13 +335,28 @@ def _part(log: Log, plan: MotionPlan) -> Log:
     return replace(log, segments=tuple(parts))
 
 
-def _fitted(fit: Fit, mechanism: Mechanism, logs: tuple[Log, ...]) -> LinearFit | None:
-    """The linear fit of other logs or another description; None where there is no such."""
+def _fitted(
+    fit: Fit, mechanism: Mechanism, logs: tuple[Log, ...], scale: tuple[float, ...] = ()
+) -> LinearFit | None:
+    """The linear fit of other logs or another description; None where there is no such.
+
+    Args:
+        fit: As described.
+        mechanism, logs: Corrected.
+        scale: Factors of the positions, as of `Hypothesis`.
+    """
+    plan = fit.problem.plans[0]
+    if scale:
+        rest, reversal = (
+            tuple(speed * factor for speed, factor in zip(speeds, scale, strict=True))
+            for speeds in (plan.rest_speed, plan.reversal_speed)
+        )
+        plan = replace(plan, rest_speed=rest, reversal_speed=reversal)
     experiment = fit.experiment.changed(model=fit.problem.model.key)
     try:
         if mechanism.is_closed:
             assembly_of(mechanism, near=fit.task.mechanism)
-        problem = prepare(mechanism, logs, experiment, [fit.problem.plans[0]] * len(logs))
+        problem = prepare(mechanism, logs, experiment, [plan] * len(logs))
         return linear_fit(problem, experiment)
     except (DynidError, np.linalg.LinAlgError):
         return None

@@ -32,6 +32,8 @@ class Hypothesis:
         notice: The warning, if it is the cause.
         mechanism, logs: As they would be without the fault.
         name: The correction in a few words.
+        scale: Factor of each measured position, where their unit is corrected: speeds that masks compare
+            with change alike; empty: none.
         fit: With it; None: not fitted yet.
         left: Part of the residual that remains, every effort alike.
         rms, rms_described: Residual of each effort with it and without it, in its unit.
@@ -57,6 +59,7 @@ class Hypothesis:
     dependence: float = 1.0
     added: int = 0
     evidence: float = 0.0
+    scale: tuple[float, ...] = ()
 
     @property
     def code(self) -> str:
@@ -188,6 +191,7 @@ def position_units(mechanism: Mechanism, logs: tuple[Log, ...]) -> Iterator[Hypo
                 mechanism,
                 tuple(_moved(log, scale) for log in logs),
                 f"positions in {unit}",
+                scale=tuple(scale.tolist()),
             )
 
 
