@@ -9,7 +9,7 @@ Files are edited in their own format, other robots get a new URDF, MJCF and SDF.
 difference of an effort at 200 random states, relative to the largest effort, between the file and the
 estimate (of an experiment: the set that was written), and how many lines of an edited file changed beside
 those of inertials, joints and settings of the compiler. `rounded` marks a description with rounded angles or
-dimensions, which other programs read as written: see `snapped-angle` and `rounded-geometry` of the warnings.
+dimensions (`snapped-angle`, `rounded-geometry` of the warnings): its angles are compared as written.
 """
 
 from __future__ import annotations
@@ -104,7 +104,8 @@ def round_trip(full: FullSet, form: str) -> tuple[float, int | None]:
         texts = list(Path(folder).glob("*.diff"))
         lines = [line for path in texts for line in path.read_text(errors="replace").splitlines()[2:]]
     changed = [line for line in lines if line[:1] in "+-" and not _NUMBERS.search(line)]
-    return found.random_states, len(changed) if texts else None
+    figure = found.random_states if found.as_written is None else found.as_written
+    return figure, len(changed) if texts else None
 
 
 if __name__ == "__main__":

@@ -267,6 +267,29 @@ def test_only_numbers_of_inertials_and_dynamics_change_in_a_urdf(tmp_path: Path)
     assert '-    <inertial><mass value="2"/>' in diff
 
 
+@pytest.mark.parametrize(
+    ("form", "text", "exact", "rounded"),
+    [
+        ("urdf", "URDF", 'rpy="0 1.5707963267948966 0"', 'rpy="0 1.5708 0"'),
+        ("mjcf", "MJCF", 'name="b" pos="0.2 0 0"', 'name="b" pos="0.2 0 0" quat="0.9914 0.1305 0 0"'),
+    ],
+)
+def test_rounded_angles_are_compared_as_written_too(
+    form: str, text: str, exact: str, rounded: str, tmp_path: Path
+) -> None:
+    """dynid reads 1.5708 as pi/2, other programs as 1.5708: the file is right, and the rounding is shown."""
+    source = tmp_path / ("arm.urdf" if form == "urdf" else "arm.xml")
+    before = globals()[text]
+    assert exact in before
+    source.write_text(before.replace(exact, rounded))
+    robot = load_robot(source)
+    full = full_set(estimate_of(robot, random_values(robot, 3)), experiment_of({"robot": str(source)}), robot)
+    found = certify(EXPORTERS[form](full.estimate, full.mechanism, tmp_path / "."), full, [])
+    assert found.random_states > 1e-8
+    assert found.as_written < EXACT
+    assert "as in the description" in found.text
+
+
 REAL = Path(__file__).parents[2] / "shared" / "data"
 
 

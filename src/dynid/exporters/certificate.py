@@ -25,6 +25,8 @@ from dynid.exporters.contract import EffortsOf, Exported
 from dynid.exporters.replay import Replay
 from dynid.exporters.states import TreeStates, drawn_states, model_efforts, model_rows, tree_states
 from dynid.kinematics.tension import motor_jacobian
+from dynid.mechanism.frame import angles_as_written
+from dynid.mechanism.load import load_robot
 from dynid.mechanism.mechanism import Mechanism
 from dynid.motion.motion import Motion
 from dynid.motion.settings import LogEntry
@@ -60,6 +62,8 @@ class Certificate:
     Attributes:
         random_states: Largest difference of an effort, relative to the largest effort; None: not read back.
         alone: The same of the main file without the terms beside it; None: it holds all.
+        as_written: Difference from the written values in the robot with rounded angles of the description as
+            written, which other programs read; None: dynid has made none exact.
         program: What has read the files.
         states: Number of random states.
         failure: Why the files could not be read back.
@@ -73,6 +77,7 @@ class Certificate:
     logs: tuple[LogFigure, ...] = ()
     failure: str = ""
     replays: tuple[Replay, ...] = ()
+    as_written: float | None = None
 
     @property
     def text(self) -> str:
@@ -85,6 +90,10 @@ class Certificate:
         ]
         if self.alone is not None and self.alone > 10.0 * max(self.random_states, 1e-12):
             parts.append(f"without the terms of the .yaml file beside it by {self.alone:.1e}")
+        if self.as_written is not None:
+            parts.append(
+                f"from the written values with rounded angles as in the description by {self.as_written:.1e}"
+            )
         for figure in self.logs:
             if figure.export_percent is not None:
                 percents = f"{figure.export_percent:.3g} % (estimate {figure.estimate_percent:.3g} %)"
@@ -96,6 +105,7 @@ class Certificate:
         return {
             "random_states": self.random_states,
             "random_states_alone": self.alone,
+            "random_states_as_written": self.as_written,
             "states": self.states,
             "program": self.program,
             "failure": self.failure,
@@ -145,20 +155,45 @@ def certify(exported: Exported, full: FullSet, logs: list[Along | LogFigure]) ->
         alone = exported.alone() if exported.alone is not None else None
         states = drawn_states(full.mechanism, _STATES, _SEED)
         program = exported.program or getattr(efforts, "program", "")
-        whole = tree_states(full.mechanism, *states)
-        wanted = model_efforts(full.mechanism, full.parameters, full.reference, whole)
         figures = [
-            None if function is None else _difference(function(*states), wanted)
-            for function in (efforts, alone)
+            None if function is None or robot is None else _largest(function, robot, states)
+            for function, robot in ((efforts, full), (alone, full), (efforts, _as_written(full)))
         ]
-        rows = getattr(efforts, "rows", None)
-        if rows is not None and figures[0] is not None:  # also what no motor balances
-            expected = model_rows(full.mechanism, full.parameters, full.reference, whole)
-            figures[0] = max(figures[0], _difference(rows(whole), expected))
         compared = tuple(_log(log, full, efforts, alone) for log in logs)
     except InputError as error:
         return Certificate(None, None, exported.program, 0, (), f"not read back: {error.text}")
-    return Certificate(figures[0], figures[1], program, len(states[0]), compared)
+    return Certificate(figures[0], figures[1], program, len(states[0]), compared, as_written=figures[2])
+
+
+def _largest(function: EffortsOf, full: FullSet, states: tuple[Any, Any, Any]) -> float:
+    """Largest difference of an effort, and of what no motor balances where that can be asked."""
+    whole = tree_states(full.mechanism, *states)
+    wanted = model_efforts(full.mechanism, full.parameters, full.reference, whole)
+    figure = _difference(function(*states), wanted)
+    rows = getattr(function, "rows", None)
+    if rows is None:
+        return figure
+    expected = model_rows(full.mechanism, full.parameters, full.reference, whole)
+    return max(figure, _difference(rows(whole), expected))
+
+
+def _as_written(full: FullSet) -> FullSet | None:
+    """The same parameters in the robot with its angles as written; None: dynid has made none exact."""
+    robot = full.mechanism
+    if robot.file is None or not any(notice.code == "snapped-angle" for notice in robot.notices):
+        return None
+    with angles_as_written():
+        written = load_robot(robot.file)
+    if written.geometry != robot.geometry or [j.name for j in written.joints] != [
+        j.name for j in robot.joints
+    ]:
+        return None
+    # Other values with the same base parameters have other efforts in this robot: those that the file holds.
+    return replace(
+        full,
+        mechanism=replace(robot, joints=written.joints, loops=written.loops),
+        reference=full.chi,
+    )
 
 
 def _difference(predicted: Float[Array, "n a"], wanted: Float[Array, "n a"]) -> float:

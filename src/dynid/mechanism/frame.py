@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
 from dataclasses import dataclass
 
 import numpy as np
@@ -137,6 +140,22 @@ def align_z(axis: Float[Array, "3"]) -> Float[Array, "3 3"]:
 
 SNAP_RANGE = 2e-4  # [rad]
 _SILENT = 1e-9
+_AS_WRITTEN: ContextVar[bool] = ContextVar("angles as written", default=False)
+
+
+@contextmanager
+def angles_as_written() -> Iterator[None]:
+    """Read rounded angles of descriptions as other programs do, in this block: no angle is snapped."""
+    token = _AS_WRITTEN.set(True)
+    try:
+        yield
+    finally:
+        _AS_WRITTEN.reset(token)
+
+
+def is_snapping() -> bool:
+    """Whether rounded angles become exact."""
+    return not _AS_WRITTEN.get()
 
 
 def snap_angle(angle: float, text: str | None = None) -> float:
@@ -153,6 +172,8 @@ def snap_angle(angle: float, text: str | None = None) -> float:
         angle: In [rad].
         text: The number as written in the file; None when it was computed.
     """
+    if not is_snapping():
+        return angle
     k = round(angle / (np.pi / 12))
     common = int(np.gcd(k, 12))
     target = (k // common) * np.pi / (12 // common)  # reduced, so that pi/2 is exactly pi/2

@@ -13,6 +13,7 @@ from dynid.mechanism.frame import (
     SNAP_RANGE,
     Frame,
     frame_from_axes,
+    is_snapping,
     last_digit,
     rotation,
     rotation_of,
@@ -115,7 +116,7 @@ def quaternion_matrix(
     if not norm > 0.0:
         raise ValueError("a zero quaternion is not a rotation")
     q = np.asarray(quaternion, float) / norm
-    near = _near(q, digit)
+    near = _near(q, digit) if is_snapping() else q
     change = float(np.abs(q - near).max())
     if change > _SILENT:
         scope.notices.append(notice("snapped-angle", "quaternion", place=element.place, owner=owner))
