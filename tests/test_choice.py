@@ -25,6 +25,7 @@ from dynid.common.errors import InputError
 from dynid.excitation.random_motion import random_motion
 from dynid.experiment.experiment import Experiment, FilterSettings, MaskSettings, read_experiment
 from dynid.experiment.provenance import experiment_of
+from dynid.fit import fit_task
 from dynid.mechanism.parameters import parameter_table
 from dynid.motion.logs import log_from_arrays
 from dynid.pipeline import identify_logs
@@ -89,6 +90,16 @@ def test_the_simplest_settings_win_where_nothing_else_helps(tmp_path) -> None:
     assert task.experiment.filter == FilterSettings()
     (chosen,) = (one for one in tried if one.chosen)
     assert (chosen.friction, chosen.mask, chosen.estimator) == ("Fv Fs", "reversals", "wls")
+
+
+def test_rows_of_the_chosen_settings_are_not_computed_again(tmp_path, monkeypatch) -> None:
+    robot = made(tmp_path)
+    task = choose(Task(robot, (recorded(robot),), Experiment(robot=robot)))[0]
+    assert task.prepared is not None
+    anew = fit_task(replace(task, prepared=None)).solution.chi
+    for source in task.prepared.sources:
+        monkeypatch.setattr(source, "rows", lambda *arguments: pytest.fail("computed again"))
+    np.testing.assert_array_equal(fit_task(task).solution.chi, anew)
 
 
 def test_friction_that_the_drives_have_is_found_and_a_rerun_repeats_the_result(tmp_path) -> None:

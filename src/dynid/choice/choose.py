@@ -88,11 +88,11 @@ def choose(task: Task) -> Chosen:
         search.judged_by(reference(given, search.spectra, search.plans), *_terms(search, start, sets))
     except InputError as error:  # logs that are too short, or refused later with the reason
         return Chosen(task, notices=(notice("nothing-chosen", why=str(error)),))
-    search, best = _searched(search, start, open_, sets)
+    wider, best = _searched(search, start, open_, sets)
     chosen = applied(best, given, robot.drive)
     task = replace(task, mechanism=with_terms(robot, best), experiment=chosen)
     if search.task.logs == task.logs and not unknowns_of(task):
-        task = replace(task, prepared=search.problem_of(best))
+        task = replace(task, prepared=search.problem_of(best) or wider.problem_of(best))
     return Chosen(task, _table(search, best))
 
 
