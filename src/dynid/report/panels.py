@@ -58,7 +58,7 @@ def effort_figure(
             line(
                 "measured", "t", f"p{i}+r{i}", "ink" if terms else "pale", width=1.4 if terms else 4.0, **few
             ),
-            line("predicted", "t", f"p{i}", "red", width=1.2, **few),
+            line("predicted", "t", f"p{i}", "red", width=1.4, dash=bool(terms), **few),
         ]
         if terms:
             parts = [(name, packed(terms[name][:, i]), colour) for name, colour in _PARTS if name in terms]
@@ -133,6 +133,7 @@ def memory_figure(signals: Signals, anchor: str, flagged: Mapping[str, str]) -> 
     frequency = np.linspace(0.0, 0.5 / signals.row_dt, lags)
     kernel = np.cos(2.0 * np.pi * np.outer(frequency, at))
     kernel[:, 1:] *= 2.0
+    lowest = min(-0.6, float(np.nanmin(signals.memory)) - 0.05)
     panels = []
     for i, name in enumerate(signals.names):
         density = np.maximum(kernel @ (taper * signals.memory[i]), 1e-2)
@@ -142,7 +143,7 @@ def memory_figure(signals: Signals, anchor: str, flagged: Mapping[str, str]) -> 
                 [line("autocorrelation", at, signals.memory[i], "blue", width=1.2)],
                 f"{name}: autocorrelation",
                 "lag [s]",
-                {"range": [-0.6, 1.05], "ticks": [-0.5, 0, 0.5, 1]},
+                {"range": [lowest, 1.05], "ticks": [-1, -0.5, 0, 0.5, 1]},
                 marks=[{"band": [-half, half], "colour": "grey"}],
                 height=135,
                 **badge,

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from dynid.common.notices import LEVELS, by_severity, spoils_all
+from dynid.common.notices import LEVELS, by_severity, follows, spoils_all
 from dynid.report.page import Section, render
 from dynid.report.quality import Quality, compared, coverage, evidence, first_reasons, quality
 from dynid.report.robot_view import robot_view
 from dynid.statistics.estimate import Estimate
-from dynid.statistics.estimate_parts import LIMITS
+from dynid.statistics.estimate_parts import LIMITS, JointVerdict
 
 _USES = {
     "": "general use: predicting torques, feedforward",
@@ -32,7 +32,7 @@ def section(estimate: Estimate) -> Section:
     first, others = first_reasons(estimate)
     verdict = estimate.verdict
     kind = compared(estimate)
-    worst = max(verdict.joints, key=lambda row: (LEVELS.index(row.level), row.error_percent), default=None)
+    worst = max(verdict.joints, key=_weight, default=None)
     body = render(
         "use.html",
         estimate=estimate,
@@ -55,8 +55,14 @@ def section(estimate: Estimate) -> Section:
         filtered="low-pass on rows" in estimate.choices,
         robot=robot_view(estimate),
         warnings=by_severity(estimate.warnings),
+        consequences={note.code for note in estimate.warnings if first and follows(note, first[0])},
     )
     return Section("use", "Can I use it?", body)
+
+
+def _weight(joint: JointVerdict) -> tuple[int, float, float]:
+    """The worst joint has the largest percentage as printed; of equal ones, the largest error."""
+    return LEVELS.index(joint.level), float(f"{joint.error_percent:.2g}"), joint.error_rms
 
 
 def _steps(estimate: Estimate) -> list[str]:
