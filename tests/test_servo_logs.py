@@ -194,3 +194,12 @@ def test_jumps_of_friction_bias_no_inertia(leg_file) -> None:
     delays = [values[f"Delay_{j}"] - true[f"Delay_{j}"] for j in JOINTS]
     assert np.abs(inertias).max() < 2e-4
     assert np.abs(delays).max() < 4e-6  # s; 1e-5 with speeds from three points
+
+
+def test_a_delay_that_does_not_stand_still_is_reported_not_invented(leg_file, runs, monkeypatch) -> None:
+    monkeypatch.setattr("dynid.unknowns.servo._ROUNDS", 1)  # the delay of 3 ms is one step of many sigmas
+    estimate = identify(leg_file, runs, pd={**OPEN, "bias": 0.0}, drive=["Ia", "Fv", "Fs"], auto="off")
+    assert not [p.name for p in estimate.parameters if p.name.startswith("Delay")]
+    lost = {warning.text for warning in estimate.warnings if warning.code == "servo-lost"}
+    assert len(lost) == 1
+    assert all(f"Delay_{joint}" in lost.copy().pop() for joint in JOINTS)

@@ -203,12 +203,22 @@ class _Fit:
 
 
 def _iterated(
-    task: Task, robot: Mechanism, settings: PdSettings, law: Law, limits: Limits
+    task: Task,
+    robot: Mechanism,
+    settings: PdSettings,
+    law: Law,
+    limits: Limits,
+    lost: frozenset[Column] = frozenset(),
 ) -> tuple[Law, _Fit]:
-    """Fits until delay and bias stand still; the first one has no bias, which needs parameters."""
-    motors = names_of(robot)
+    """Fits until delay and bias stand still; the first one has no bias, which needs parameters.
+
+    What still moves by more than its sigma at the end runs away, as a delay does in slow motion, where
+    viscous friction imitates it: it is `lost`, and the others are found without it.
+    """
+    motors, start = names_of(robot), law
     wanted = {key: settings.unknown(key, motors) for key in ("delay", "bias", "kp")}
     every = [Column(key, motors.index(m)) for key in wanted for m in wanted[key]]
+    every = [column for column in every if column not in lost]
     columns = [entry for entry in every if entry.kind == "kp"]
     if columns:  # kp alone first: the column of a delay has kp in it
         fit = _fit(task, robot, law, limits, columns, None)
@@ -227,7 +237,13 @@ def _iterated(
         steps = [abs({"delay": delay, "bias": bias}.get(c.kind, 0.0 * bias)[c.motor]) for c in fit.columns]
         if np.all(np.array(steps) <= _STILL * sigma):
             break
-    return law, fit
+    else:
+        moving = (
+            [c for c, step, s in zip(fit.columns, steps, sigma, strict=True) if step > s] if nonlinear else []
+        )
+        if moving:
+            return _iterated(task, robot, settings, start, limits, lost | frozenset(moving))
+    return law, replace(fit, lost=(*fit.lost, *sorted(lost, key=lambda column: (column.kind, column.motor))))
 
 
 def _kp(law: Law, fit: _Fit) -> Float[Array, "a"]:
