@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
 from dataclasses import replace
 
@@ -131,7 +132,9 @@ def test_evidence_continues_where_probabilities_underflow() -> None:
     below, above = _evidence(700.0, 3), _evidence(800.0, 3)
     # 100 more, less what the factor sqrt(l) gains.
     assert above - below == pytest.approx(100.0, abs=0.2)
-    assert _evidence(5.0, 0) == 5.0
+    # A given shift by d sigma, d^2 = 2 l: the upper tail of a normal variable beyond d.
+    given = -np.log(0.5 * math.erfc(math.sqrt(10.0) / math.sqrt(2.0)))
+    assert _evidence(5.0, 0) == pytest.approx(given, rel=1e-9)  # rounding of two implementations
     assert _evidence(-1.0, 2) == 0.0
 
 
