@@ -21,6 +21,7 @@ from dynid.checks.scale import effort_shares
 from dynid.common.arrays import Array, Float
 from dynid.common.errors import InputError
 from dynid.common.notices import Notice, notice
+from dynid.common.paged import LONG
 from dynid.fit import Fit
 from dynid.mechanism.drive_terms import POSITIVE
 from dynid.motion.log import Log
@@ -109,6 +110,8 @@ def _other_rates(motion: Motion) -> Log:
     Poses of closed robots cannot be combined freely, but at each of them rates can.
     """
     start, stop = max(motion.usable(), key=lambda span: span[1] - span[0], default=(0, 0))
+    # Of a very long log a part is enough: its states would not fit into memory.
+    stop = min(stop, start + LONG)
     q, dq, ddq = motion.states(start, stop)
     n, m = q.shape
     rows = (np.arange(n)[:, None] + n * np.arange(1, m + 1) // (m + 1)) % n
