@@ -388,7 +388,7 @@ def row_filters(plans: Sequence[MotionPlan], experiment: Experiment) -> tuple[Ro
 
 def whole_kernels(filters: Sequence[RowFilter]) -> tuple[RowFilter, ...]:
     """The same filters without rows from a cut kernel, which would pass the noise of accelerations."""
-    return tuple(replace(one, support=_WHOLE) for one in filters)
+    return tuple(replace(kernel_filter, support=_WHOLE) for kernel_filter in filters)
 
 
 def _all_efforts(problem: Problem, inverse: Model) -> Directions:

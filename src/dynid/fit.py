@@ -150,8 +150,8 @@ class Fit:
             from dynid.refinement.joints import refined_parts
 
             parts = refined_parts(parts, self.refined)
-        for one in self.settled:
-            parts = parts if one.joins is None else one.joins(parts)
+        for unknown in self.settled:
+            parts = parts if unknown.joins is None else unknown.joins(parts)
         return parts
 
     @cached_property

@@ -91,19 +91,21 @@ def recover_symbols(
     movable = _movable(tests, single.C)
     runs = _Runs(np.vstack([values, single.X]), np.vstack([first, single.C]))
     matters = [_matters(tests, column, nominal) for column, nominal in zip(single.C.T, first, strict=True)]
-    done, found = 0, dict[tuple[str, str], str | None]()
+    done, symbols_of = 0, dict[tuple[str, str], str | None]()
     for count, held in _JOINT:
         joint = _run(evaluate, [values * _factors(rng, movable) for _ in range(done, count)])
         runs, done = _Runs(np.vstack([runs.X, joint.X]), np.vstack([runs.C, joint.C])), count
         for k, key in enumerate(keys):
-            if found.get(key) is None:
-                found[key] = _formula(names, runs, k, matters[k], held, _length_degree(key, units))
-        if all(found[key] is not None for key, relevant in zip(keys, matters, strict=True) if relevant.any()):
+            if symbols_of.get(key) is None:
+                symbols_of[key] = _formula(names, runs, k, matters[k], held, _length_degree(key, units))
+        if all(
+            symbols_of[key] is not None for key, relevant in zip(keys, matters, strict=True) if relevant.any()
+        ):
             break
     texts = {}
     for k, key in enumerate(keys):
         labels = [names[i] for i in np.flatnonzero(matters[k]).tolist()]
-        text = found[key] or (f"{exact_text(float(first[k]))} ({', '.join(labels)})" if labels else None)
+        text = symbols_of[key] or (f"{exact_text(float(first[k]))} ({', '.join(labels)})" if labels else None)
         if text is not None:
             texts[key] = text
     return texts

@@ -177,7 +177,7 @@ def leaf_file(leaf: Leaf) -> bytes:
         "schema": SCHEMA,
         "estimator": leaf.estimator,
         "options": dict(leaf.options),
-        "standard": [asdict(one) for one in base.standard],
+        "standard": [asdict(parameter) for parameter in base.standard],
         "indices": list(base.indices),
         "dependent": list(base.dependent),
         "eliminated": list(base.eliminated),

@@ -70,41 +70,41 @@ def joined_robots(
     robots: dict[tuple[str, str, str], list[tuple[Run, Outcome]]] = {}
     for run, outcome in zip(runs, outcomes, strict=True):
         robots.setdefault((run.unit, run.variant, run.robot), []).append((run, outcome))
-    found: dict[str, Joined] = {}
+    robots_joined: dict[str, Joined] = {}
     todo: list[str] = []
     for (unit, variant, _), members in robots.items():
         name = folder_name("-".join(part for part in (unit, variant) if part))
-        while name in found:
+        while name in robots_joined:
             name += "_"
         members.sort(key=lambda pair: number_of(pair[0].date) or 0.0)
         used, left_out = _usable([outcome for _, outcome in members])
         few = f"{len(used)} of its runs can be used" if len(used) < 2 else ""
-        found[name] = Joined(name, unit, variant, tuple(used), left_out, few)
+        robots_joined[name] = Joined(name, unit, variant, tuple(used), left_out, few)
         changed = any(run.name in new for run, _ in members)
         if not few and (changed or not (folder / JOINED / name / "result.json").is_file()):
             todo.append(name)
-    for one, files in _results(str(folder), [found[name] for name in todo], jobs):
+    for member, files in _results(str(folder), [robots_joined[name] for name in todo], jobs):
         if isinstance(files, str):
-            found[one.name] = replace(one, reason=files)
+            robots_joined[member.name] = replace(member, reason=files)
             continue
         (folder / JOINED).mkdir(exist_ok=True)
-        replace_folder(folder / JOINED / one.name, files)
-    return tuple(found.values())
+        replace_folder(folder / JOINED / member.name, files)
+    return tuple(robots_joined.values())
 
 
 def _usable(outcomes: Sequence[Outcome]) -> tuple[list[str], dict[str, str]]:
     """Runs whose factors can be merged, and why others cannot."""
     left_out = {}
     kinds: dict[str, None] = {}
-    for one in outcomes:
-        reason = one.reason or one.apart or ("its verdict is bad" if one.verdict == "bad" else "")
+    for outcome in outcomes:
+        reason = outcome.reason or outcome.apart or ("its verdict is bad" if outcome.verdict == "bad" else "")
         if not reason:
-            kinds[one.kind] = None
-            other = one.kind != next(iter(kinds))
+            kinds[outcome.kind] = None
+            other = outcome.kind != next(iter(kinds))
             reason = "parameters, known values or estimator are not those of the first run" if other else ""
         if reason:
-            left_out[one.name] = reason
-    return [one.name for one in outcomes if one.name not in left_out], left_out
+            left_out[outcome.name] = reason
+    return [outcome.name for outcome in outcomes if outcome.name not in left_out], left_out
 
 
 def _results(
@@ -113,12 +113,12 @@ def _results(
     """Files of the result of each robot, or why there is none."""
     work = partial(_result_files, folder)
     if len(robots) == 1 or jobs == 1:
-        yield from ((one, work(one)) for one in robots)
+        yield from ((member, work(member)) for member in robots)
         return
     done: set[str] = set()
-    for one, files in completed(work, lambda: [robot for robot in robots if robot.name not in done], jobs):
-        done.add(one.name)
-        yield one, str(files) or type(files).__name__ if isinstance(files, BaseException) else files
+    for member, files in completed(work, lambda: [robot for robot in robots if robot.name not in done], jobs):
+        done.add(member.name)
+        yield member, str(files) or type(files).__name__ if isinstance(files, BaseException) else files
 
 
 def _result_files(folder: str, joined: Joined) -> Mapping[str, str] | str:
@@ -127,7 +127,7 @@ def _result_files(folder: str, joined: Joined) -> Mapping[str, str] | str:
 
     target = Path(folder) / JOINED / joined.name
     results = [read_result(Path(folder) / RUNS / run) for run in joined.runs]
-    inputs = {str(one): one for result in results for one in result.provenance["inputs"]}
+    inputs = {str(source): source for result in results for source in result.provenance["inputs"]}
     files = [Path(folder) / FACTORS / f"{run}.npz" for run in joined.runs]
     try:
         estimate = joined_estimate(files, results[-1], joined.runs)

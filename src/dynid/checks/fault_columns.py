@@ -162,32 +162,34 @@ def _suspects(
 ) -> tuple[Suspect, ...]:
     """All suspects, with their columns numbered from zero."""
     names = source.directions.names
-    found = []
+    suspects_of_log = []
     for row, name in enumerate(names):
         at = row * _PER_ROW
         if not single[row]:
             continue
-        found.append(Suspect("delay", name, (at,), "s"))
+        suspects_of_log.append(Suspect("delay", name, (at,), "s"))
         if len(names) > 1:
-            found.append(Suspect("gain", name, (at + 1,), "1"))
+            suspects_of_log.append(Suspect("gain", name, (at + 1,), "1"))
         if speeds[row] is not None:
-            found.append(Suspect("speed", name, tuple(range(at + 2, at + 2 + SPEEDS)), ""))
-            found.append(Suspect("load", name, (at + 2 + SPEEDS,), "1"))
+            suspects_of_log.append(Suspect("speed", name, tuple(range(at + 2, at + 2 + SPEEDS)), ""))
+            suspects_of_log.append(Suspect("load", name, (at + 2 + SPEEDS,), "1"))
     last = len(names) * _PER_ROW
     for name, unit in zero_units.items():
-        found.append(Suspect("zero", name, (last,), unit))
+        suspects_of_log.append(Suspect("zero", name, (last,), unit))
         last += 1
-    found += [Suspect("dimension", name, (last + i,), "m or rad") for i, name in enumerate(sizes)]
+    suspects_of_log += [Suspect("dimension", name, (last + i,), "m or rad") for i, name in enumerate(sizes)]
     last += len(sizes)
-    found += [Suspect("gain", name, (last + i,), "1", measured=True) for i, name in enumerate(motors)]
+    suspects_of_log += [
+        Suspect("gain", name, (last + i,), "1", measured=True) for i, name in enumerate(motors)
+    ]
     last += len(motors)
     for test in turns:
-        found.append(Suspect(test, TURNED[test], (last, last + 1, last + 2), _TURN_UNITS[test]))
+        suspects_of_log.append(Suspect(test, TURNED[test], (last, last + 1, last + 2), _TURN_UNITS[test]))
         last += 3
     if len(names) > 1 or not all(single):
-        found.append(Suspect("delay", ALL, (last,), "s"))
-    found.append(Suspect("gain", ALL, (last + 1,), "1"))
-    return tuple(found)
+        suspects_of_log.append(Suspect("delay", ALL, (last,), "s"))
+    suspects_of_log.append(Suspect("gain", ALL, (last + 1,), "1"))
+    return tuple(suspects_of_log)
 
 
 def _untested(

@@ -99,14 +99,14 @@ def flagged_suspects(
     first: dict[tuple[int, ...], Suspect] = {}
     while left and len(flagged) < _MOST_FLAGGED:
         tested = data.judge(left)
-        first = first or {one.columns: one for one in tested}
-        serious = [one for one in tested if one.p_value < SIGNIFICANT and relevant(one)]
+        first = first or {trial.columns: trial for trial in tested}
+        serious = [trial for trial in tested if trial.p_value < SIGNIFICANT and relevant(trial)]
         if not serious:
             break
         worst = max(serious, key=data.evidence)
         flagged.append(worst)
         data.join(worst.columns)
-        left = [one for one in left if one.columns != worst.columns]
+        left = [trial for trial in left if trial.columns != worst.columns]
     return flagged, first
 
 
@@ -222,9 +222,9 @@ class _Rows:
         size, root, _ = least_squares(Factor(triangle(self.freed[:, [*index, -1]]), len(self.Z)))
         n, c = self.n, len(index)
         # In the coordinates where the products of all clusters together are the unit matrix.
-        plain, own = root.T @ K[:, :, index][..., index] @ root
-        pull = K[1][:, index, -1] @ root - own @ np.linalg.solve(root, size)
-        values, vectors = eigh(np.eye(c) - own)
+        plain, clustered = root.T @ K[:, :, index][..., index] @ root
+        pull = K[1][:, index, -1] @ root - clustered @ np.linalg.solve(root, size)
+        values, vectors = eigh(np.eye(c) - clustered)
         inverse = 1.0 / np.maximum(values, _LEAST_ELSEWHERE)
         moves = -np.einsum("nij,nj,nkj,nk->ni", vectors, inverse, vectors, pull)
         kept = np.clip(values, 0.0, 1.0)
@@ -279,20 +279,20 @@ class _Estimated:
         return float(np.trace(self.covariance)) / (len(self.covariance) * self.white)
 
 
-def _moderated(one: _Estimated, usual: float, free: float) -> Suspect:
+def _moderated(trial: _Estimated, usual: float, free: float) -> Suspect:
     """A suspect judged by its covariance, averaged with the usual one of `free` degrees of freedom."""
     from scipy.special import fdtrc
 
-    suspect, c = one.suspect, len(one.covariance)
+    suspect, c = trial.suspect, len(trial.covariance)
     total = suspect.dof + free
-    covariance = (suspect.dof * one.covariance + free * usual * one.white * np.eye(c)) / total
-    sigma = np.sqrt(np.maximum(np.diag(one.root @ covariance @ one.root.T), 0.0))
-    y = np.linalg.solve(one.root, suspect.beyond / one.units)
+    covariance = (suspect.dof * trial.covariance + free * usual * trial.white * np.eye(c)) / total
+    sigma = np.sqrt(np.maximum(np.diag(trial.root @ covariance @ trial.root.T), 0.0))
+    y = np.linalg.solve(trial.root, suspect.beyond / trial.units)
     wald = float(y @ np.linalg.pinv(covariance, hermitian=True) @ y)
     # Hotelling's correction: c directions estimated from `total` clusters.
     left = max(total - c + 1.0, 1.0)
     p_value = float(fdtrc(c, left, wald * left / (total * c)))
-    return replace(suspect, sigma=sigma * one.units, dof=total, p_value=p_value)
+    return replace(suspect, sigma=sigma * trial.units, dof=total, p_value=p_value)
 
 
 def _usual_factor(factors: Sequence[float], dof: Sequence[float]) -> tuple[float, float]:

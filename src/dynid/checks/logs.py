@@ -117,7 +117,7 @@ def _on_the_way(problem: Problem, held_out: Sequence[Log], parts: EstimateParts)
     notices = [*problem.mechanism.notices, *problem.notices, *check_logs(problem.logs, problem.mechanism)]
     for log in logs:
         about = f"{log.name}: " if len(logs) > 1 else ""
-        notices += [replace(one, text=about + one.text) for one in log.notices]
+        notices += [replace(item, text=about + item.text) for item in log.notices]
     for plan, source in zip(problem.plans, problem.sources, strict=True):
         notices += [*plan.notices, *source.notices]
     return tuple(dict.fromkeys([*notices, *parts.warnings]))

@@ -111,7 +111,7 @@ def burst_blocks(system: System, chi: Float[Array, "p"]) -> dict[BlockPlace, flo
         system: Over the standard parameters, with its blocks.
         chi: Standard parameters, shape (p,), SI.
     """
-    found: dict[BlockPlace, float] = {}
+    burst_ratios: dict[BlockPlace, float] = {}
     for group in system.groups:
         blocks = _block_rms(group, chi)
         first: dict[int, int] = {}
@@ -120,8 +120,8 @@ def burst_blocks(system: System, chi: Float[Array, "p"]) -> dict[BlockPlace, flo
         for stretch in _disturbed_stretches([rms for _, rms, _ in blocks]):
             for (run, number), _, rows in (blocks[b] for b in stretch):
                 if rows >= 3:
-                    found[group.log, group.name, run, number] = (number - first[run]) * group.seconds
-    return found
+                    burst_ratios[group.log, group.name, run, number] = (number - first[run]) * group.seconds
+    return burst_ratios
 
 
 def _disturbed_stretches(rms: Sequence[float]) -> Iterator[Sequence[int]]:

@@ -106,8 +106,8 @@ def confounded(suspect: Suspect) -> str:
 def inseparable(suspects: Iterable[Suspect]) -> str:
     """Suspects that these data do not separate, in groups."""
     groups: list[dict[tuple[int, ...], Suspect]] = []
-    for one in suspects:
-        joined = {other.columns: other for other in (one, *one.alike)} if one.alike else {}
+    for suspect in suspects:
+        joined = {other.columns: other for other in (suspect, *suspect.alike)} if suspect.alike else {}
         apart = []
         for group in groups:
             if joined.keys() & group.keys():

@@ -71,7 +71,7 @@ def residuals(finished: Finished) -> list[Answer]:
     if answers is None:
         answers = check_residuals(fit.problem, fit.data, fit.chi, fit.experiment, fit.task.held_out)
     # The wrong attitude of a force sensor may be known.
-    known = {one.code for one in fit.notices}
+    known = {item.code for item in fit.notices}
     return [answer for answer in answers if not isinstance(answer, Notice) or answer.code not in known]
 
 

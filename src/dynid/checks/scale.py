@@ -53,7 +53,7 @@ _NEAR = 1.6
 def scale(finished: Finished) -> Iterable[Notice]:
     """Warn where inertial parameters are far from their priors, or from what the size allows."""
     fit = finished.fit
-    known = any(one.code == "gravity-off" for one in finished.notices)  # which biases the parameters
+    known = any(item.code == "gravity-off" for item in finished.notices)  # which biases the parameters
     seen = None if known else fit.data.system
     return check_scale(fit.parts.parameters, fit.problem.mechanism, fit.problem.case.has_scale, seen)
 

@@ -123,12 +123,12 @@ def excite(
     refuse_given((*OF_SERIES, *more) if free else OF_FREE_MOTION, FREE if free else DRIVEN)
     with designing(robot, settings, folder, controllers, controller_rate) as design:
         with _resumable(design.journal, settings.starts), ProgressBar() as progress:
-            found = design.search(jobs, progress, cluster)
-        written = design.write(found)
-    if isinstance(found, FreeExcitation):
-        click.echo(printable(free_summary(found)))
+            result = design.search(jobs, progress, cluster)
+        written = design.write(result)
+    if isinstance(result, FreeExcitation):
+        click.echo(printable(free_summary(result)))
     else:
-        _print_limits(found)
+        _print_limits(result)
     click.echo(f"\nwritten: {shown(folder)} ({', '.join(written)})")
 
 

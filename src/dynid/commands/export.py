@@ -83,10 +83,10 @@ def export(
     )
     for note in done.notes:
         click.echo(printable(note))
-    for one in done.written:
-        _show(one)
+    for export_file in done.written:
+        _show(export_file)
     click.echo(f"written: {shown(done.summary)}")
-    if any(one.certificate.failure for one in done.written):
+    if any(export_file.certificate.failure for export_file in done.written):
         raise SystemExit(_NO_RESULT)
 
 

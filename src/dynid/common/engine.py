@@ -100,8 +100,8 @@ def _round(
 def _executor(jobs: int | None, cluster: str | None) -> Iterator[tuple[Executor, int]]:
     """An executor and the number of its workers."""
     if cluster is not None:
-        with _dask(cluster) as found:
-            yield found
+        with _dask(cluster) as client:
+            yield client
         return
     count = jobs or os.cpu_count() or 1
     with _process_pool(count) as pool:

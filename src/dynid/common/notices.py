@@ -86,14 +86,14 @@ def notice(code: str, variant: str = "", /, **values: object) -> Notice:
     return Notice(code, template.text.format(**values), template.remedy.format(**values), entry.severity)
 
 
-def eased(one: Notice) -> Notice:
+def eased(item: Notice) -> Notice:
     """The same finding where it is too small to stop the use of a result."""
-    return replace(one, severity=min(one.severity, Severity.CARE, key=_ORDER.index))
+    return replace(item, severity=min(item.severity, Severity.CARE, key=_ORDER.index))
 
 
-def at_level(one: Notice, level: str) -> Notice:
+def at_level(item: Notice, level: str) -> Notice:
     """The same finding with the severity that makes a result `good`, `care` or `bad`."""
-    return replace(one, severity=SEVERITIES[level])
+    return replace(item, severity=SEVERITIES[level])
 
 
 def cause_rank(code: str) -> int:
@@ -111,14 +111,14 @@ def spoils_all(cause: Notice) -> bool:
     return cause.severity is Severity.STOP and 0 < cause_rank(cause.code) <= _INPUT
 
 
-def follows(one: Notice, cause: Notice) -> bool:
+def follows(follower: Notice, cause: Notice) -> bool:
     """Whether a finding is likely a consequence of another one, so that it needs no remedy of its own."""
-    if one.code in (cause.code, _ASKED):
+    if follower.code in (cause.code, _ASKED):
         return False
     if spoils_all(cause) or (cause.severity is Severity.STOP and cause.code == "no-result"):
-        return cause_rank(one.code) > _LABELS
+        return cause_rank(follower.code) > _LABELS
     caused = SYMPTOMS - {"joint-error"}
-    return cause.code not in SYMPTOMS and cause_rank(cause.code) < _RANK[_ASKED] and one.code in caused
+    return cause.code not in SYMPTOMS and cause_rank(cause.code) < _RANK[_ASKED] and follower.code in caused
 
 
 def severity_of(code: str) -> Severity:

@@ -67,10 +67,10 @@ def _place(size: int) -> mmap.mmap | None:
 
 def flags(n: int, value: bool) -> Array:
     """One flag per sample, all equal, in a temporary file if there are many."""
-    found = empty(n, bool)
+    marks = empty(n, bool)
     for start, stop in ranges(n):
-        found[start:stop] = value
-    return found
+        marks[start:stop] = value
+    return marks
 
 
 def release() -> None:
@@ -103,11 +103,11 @@ def windows(x: Array) -> list[Array]:
     if len(x) <= LONG:
         return [x]
     starts = np.linspace(0, len(x) - _WINDOW, LONG // _WINDOW).astype(int)
-    found = []
+    bounds = []
     for start in starts:
-        found.append(np.array(x[start : start + _WINDOW]))
+        bounds.append(np.array(x[start : start + _WINDOW]))
         release()
-    return found
+    return bounds
 
 
 class Part(NamedTuple):

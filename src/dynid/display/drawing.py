@@ -40,9 +40,9 @@ def drawing_of(
     drawing: dict[str, Any] = {"robot": robot_shapes(problem.mechanism, described_ends=True)}
     logs = [_log(fit, problem, fitted[k], k, alone=sensor) for k in worst_signals(fitted)]
     pairs = [] if held is None or sensor else [(held, k) for k in worst_signals(unseen)]
-    others = [_split(fit, one, unseen[k], k) for one, k in pairs]
-    drawing["logs"] = [one for one in logs if one]
-    drawing["unseen"] = [one for one in others if one]
+    others = [_split(fit, signals_part, unseen[k], k) for signals_part, k in pairs]
+    drawing["logs"] = [entry for entry in logs if entry]
+    drawing["unseen"] = [entry for entry in others if entry]
     return drawing | problem.case.drawn(fit)
 
 
@@ -52,12 +52,12 @@ def _log(fit: Fit, problem: Problem, signals: Signals, k: int, alone: bool = Fal
     if found is None:
         return {}
     rows, states = found
-    some = np.unique(np.linspace(0, len(rows) - 1, min(POSES, len(rows))).astype(int))
+    picked = np.unique(np.linspace(0, len(rows) - 1, min(POSES, len(rows))).astype(int))
     return {
         "log": signals.log,
         "rows": rows,
-        "pose_rows": rows[some],
-        **poses_along(problem.mechanism, states.q[some]),
+        "pose_rows": rows[picked],
+        **poses_along(problem.mechanism, states.q[picked]),
         "friction": [] if alone else friction_curves(fit, states, signals, rows),
         "terms": {} if alone else _terms(fit, problem, signals, k, rows, states),
     }

@@ -104,8 +104,8 @@ def log_notices(
     if plan is None:
         return
     share, seconds, start, stop = _rest(log, plan)
-    slow = [one for one in channels if one.top_speed is not None]
-    top = max((one.top_speed or 0.0 for one in slow), default=np.inf)
+    slow = [channel for channel in channels if channel.top_speed is not None]
+    top = max((channel.top_speed or 0.0 for channel in slow), default=np.inf)
     if share > _ALL:
         yield notice("at-rest", shown=f"at rest for {seconds:.3g} s, {100 * share:.0f} % of it")
     elif top < _STILL:

@@ -199,10 +199,10 @@ def worst_first(findings: Iterable[Finding]) -> tuple[Finding, ...]:
     A delay, zero or gain that was found is what to look at first, even if it does not explain everything.
     """
 
-    def place(one: Finding) -> tuple[bool, int, int, bool]:
-        vague = one.code == _VAGUE
-        rank = cause_rank(_TESTED if vague else one.code)
-        return not one.refused, _ORDER.index(one.severity), rank, vague
+    def place(entry: Finding) -> tuple[bool, int, int, bool]:
+        vague = entry.code == _VAGUE
+        rank = cause_rank(_TESTED if vague else entry.code)
+        return not entry.refused, _ORDER.index(entry.severity), rank, vague
 
     return tuple(sorted(dict.fromkeys(findings), key=place))
 

@@ -36,34 +36,37 @@ _MOST_FIGURES = 6  # logs
 _WIDTHS = (8, 14, 13, 11, None)  # of the table, in characters; None: the rest
 
 
-def headline(found: Diagnosis) -> str:
+def headline(diagnosis: Diagnosis) -> str:
     """The outcome in one sentence."""
     counts = [
         f"{label}: {n}"
         for label, n in (
-            ("refused", sum(finding.refused for finding in found.findings)),
-            ("stop", sum(finding.severity == "stop" and not finding.refused for finding in found.findings)),
-            ("care", sum(finding.severity == "care" for finding in found.findings)),
-            ("note", sum(finding.severity == "note" for finding in found.findings)),
+            ("refused", sum(finding.refused for finding in diagnosis.findings)),
+            (
+                "stop",
+                sum(finding.severity == "stop" and not finding.refused for finding in diagnosis.findings),
+            ),
+            ("care", sum(finding.severity == "care" for finding in diagnosis.findings)),
+            ("note", sum(finding.severity == "note" for finding in diagnosis.findings)),
         )
         if n
     ]
-    if found.refused:
+    if diagnosis.refused:
         start = "identify refuses these logs"
-    elif found.worst == "stop":
+    elif diagnosis.worst == "stop":
         start = "no reliable result can be expected from these logs"
-    elif found.worst == "care":
+    elif diagnosis.worst == "care":
         start = "these logs can be used; check the findings"
     else:
         start = "nothing doubtful was found"
     return f"{start} ({', '.join(counts)})" if counts else start
 
 
-def print_diagnosis(found: Diagnosis, console: Console | None = None) -> None:
+def print_diagnosis(diagnosis: Diagnosis, console: Console | None = None) -> None:
     """Print the table of findings, the worst first, and what the logs are like."""
     out = console or standard_console()
-    out.print(verbatim(f"{found.robot}: {headline(found)}", "bold"))
-    for recording in found.recordings:
+    out.print(verbatim(f"{diagnosis.robot}: {headline(diagnosis)}", "bold"))
+    for recording in diagnosis.recordings:
         clock = recording.clock or f"{recording.rate:.6g} Hz"
         out.print(
             verbatim(
@@ -71,10 +74,10 @@ def print_diagnosis(found: Diagnosis, console: Console | None = None) -> None:
                 f" {plural(recording.segments, 'segment')}; {clock}"
             )
         )
-    if found.excitation is not None:
-        seen = found.excitation
+    if diagnosis.excitation is not None:
+        seen = diagnosis.excitation
         condition = number(seen.condition, 3)
-        left = f"; {number(found.residual_percent, 3)} % of the efforts is not explained"
+        left = f"; {number(diagnosis.residual_percent, 3)} % of the efforts is not explained"
         out.print(
             verbatim(
                 f"{seen.seen} of {seen.base} base parameters excited, condition number {condition}{left}"
@@ -84,55 +87,59 @@ def print_diagnosis(found: Diagnosis, console: Console | None = None) -> None:
     table = plain_table(*titles, left=titles)
     for column, width in zip(table.columns, _WIDTHS, strict=True):
         column.width, column.overflow = width, "fold"
-    for row in found.findings:
+    for row in diagnosis.findings:
         style = f"bold {COLOURS[row.severity]}"
         word = "refused" if row.refused else str(row.severity)
         text = f"{row.code}: {row.text}" + (f"\n-> {row.remedy}" if row.remedy else "")
         table.add_row(verbatim(word, style), *map(verbatim, (row.channel, row.place, row.value, text)))
         table.add_section()
-    if found.findings:
+    if diagnosis.findings:
         print_titled(out, "", table)
 
 
-def diagnosis_document(found: Diagnosis) -> dict[str, Any]:
+def diagnosis_document(diagnosis: Diagnosis) -> dict[str, Any]:
     """The content of `check.json`; undefined values are null."""
     document: dict[str, Any] = plain(
         {
             "schema": SCHEMA,
-            "robot": found.robot,
-            "headline": headline(found),
-            "refused": found.refused,
-            "findings": [asdict(finding) for finding in found.findings],
+            "robot": diagnosis.robot,
+            "headline": headline(diagnosis),
+            "refused": diagnosis.refused,
+            "findings": [asdict(finding) for finding in diagnosis.findings],
             "logs": [
-                asdict(recording) | {"file": Path(recording.file).name} for recording in found.recordings
+                asdict(recording) | {"file": Path(recording.file).name} for recording in diagnosis.recordings
             ],
-            "channels": [asdict(channel) for channel in found.channels],
-            "residual_tests": [asdict(test) for test in found.tests],
-            "excitation": None if found.excitation is None else asdict(found.excitation),
-            "residual_percent": found.residual_percent,
+            "channels": [asdict(channel) for channel in diagnosis.channels],
+            "residual_tests": [asdict(test) for test in diagnosis.tests],
+            "excitation": None if diagnosis.excitation is None else asdict(diagnosis.excitation),
+            "residual_percent": diagnosis.residual_percent,
         }
     )
     return document
 
 
-def diagnosis_html(found: Diagnosis) -> str:
+def diagnosis_html(diagnosis: Diagnosis) -> str:
     """One self-contained page: findings, channels, spectra, delays, coverage."""
-    drawn = list(zip(found.logs, found.plans, strict=False))[:_MOST_FIGURES]
+    drawn = list(zip(diagnosis.logs, diagnosis.plans, strict=False))[:_MOST_FIGURES]
     return scripted_page(
         "check.html",
         (),
-        found=found,
-        headline=headline(found),
-        level="bad" if found.worst == "stop" else found.worst if found.worst == "care" else "good",
+        found=diagnosis,
+        headline=headline(diagnosis),
+        level="bad"
+        if diagnosis.worst == "stop"
+        else diagnosis.worst
+        if diagnosis.worst == "care"
+        else "good",
         spectra=[spectrum_figure(log, plan, f"spectra{i}") for i, (log, plan) in enumerate(drawn)],
-        delays=delay_figure(found),
+        delays=delay_figure(diagnosis),
         coverage=[coverage_figure(log, plan, f"coverage{i}") for i, (log, plan) in enumerate(drawn)],
     )
 
 
-def write_diagnosis(found: Diagnosis, folder: Path) -> None:
+def write_diagnosis(diagnosis: Diagnosis, folder: Path) -> None:
     """Write `check.json` and `check.html` into `folder` atomically; only an older check is replaced."""
-    texts = (json_text(diagnosis_document(found)), diagnosis_html(found))
+    texts = (json_text(diagnosis_document(diagnosis)), diagnosis_html(diagnosis))
     with claimed_folder(folder, FILES) as path:
         replace_folder(path, dict(zip(FILES, texts, strict=True)))
 
@@ -174,9 +181,9 @@ def spectrum_figure(log: Log, plan: MotionPlan, anchor: str) -> Figure:
     )
 
 
-def delay_figure(found: Diagnosis) -> Figure | None:
+def delay_figure(diagnosis: Diagnosis) -> Figure | None:
     """How well each delay of the efforts fits, as the distance from the best in standard deviations."""
-    tests = [result for result in found.tests if result.test == "delay" and result.ci95 is not None]
+    tests = [result for result in diagnosis.tests if result.test == "delay" and result.ci95 is not None]
     if not tests:
         return None
     series = [line("no delay", [0.0, 0.0], [0.0, _MOST_COST], "red", dash=True, quiet=True)]

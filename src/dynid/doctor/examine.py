@@ -110,9 +110,9 @@ def examine(
     findings = [*read.findings, *_of_logs(mechanism, read.logs, plans, channels, names)]
     if refused is not None:
         findings.append(refusal(refused, names))
-    findings += [finding_of(one, names) for one in check_logs(read.logs, mechanism)]
+    findings += [finding_of(item, names) for item in check_logs(read.logs, mechanism)]
     if estimate is None:
-        findings += [finding_of(one, names) for one in mechanism.notices]
+        findings += [finding_of(item, names) for item in mechanism.notices]
     else:
         findings += _of_fit(estimate, names, read.logs)
         findings += _of_excitation(estimate, mechanism, channels, names, read.logs, asked)
@@ -182,7 +182,7 @@ def _of_logs(
     """What was noticed while each log was read, its limits and rest."""
     for log, plan in zip(logs, plans or (None,) * len(logs), strict=True):
         more = log_notices(log, mechanism, plan, [channel for channel in channels if channel.log == log.name])
-        yield from (finding_of(one, names, log.name) for one in (*log.notices, *more))
+        yield from (finding_of(item, names, log.name) for item in (*log.notices, *more))
 
 
 def _of_fit(estimate: Estimate, names: Sequence[str], read: Sequence[Log]) -> Iterator[Finding]:
@@ -270,11 +270,11 @@ def excitation_of(estimate: Estimate) -> Excitation:
 
 
 def excitation_notices(
-    found: Excitation, mechanism: Mechanism, channels: Sequence[Channel], robot: str, logs: Sequence[str]
+    excited: Excitation, mechanism: Mechanism, channels: Sequence[Channel], robot: str, logs: Sequence[str]
 ) -> Iterator[Notice]:
     """What stays unknown of each joint and why, and how much a better motion could add."""
     command = f"dynid excite {robot} {' '.join(f'--after {log}' for log in logs)} --period 20"
-    owned = _by_joint(found.unseen, mechanism)
+    owned = _by_joint(excited.unseen, mechanism)
     for joint, names in owned.items():
         yield notice(
             "joint-unexcited",
@@ -284,9 +284,11 @@ def excitation_notices(
             count=len(names),
             names=listed(names),
         )
-    if found.unseen:
-        yield notice("excitation", seen=found.seen, base=found.base, more=len(found.unseen), command=command)
-    if math.isfinite(found.condition) and found.condition > _POOR:
+    if excited.unseen:
+        yield notice(
+            "excitation", seen=excited.seen, base=excited.base, more=len(excited.unseen), command=command
+        )
+    if math.isfinite(excited.condition) and excited.condition > _POOR:
         little = [
             f"'{joint}' {text}"
             for joint in mechanism.measured_positions
@@ -294,9 +296,9 @@ def excitation_notices(
         ]
         yield notice(
             "excitation-poor",
-            condition=found.condition,
-            weak=len(found.weak),
-            base=found.base,
+            condition=excited.condition,
+            weak=len(excited.weak),
+            base=excited.base,
             why=f"; {', '.join(little)}" if little else "",
             command=command,
         )

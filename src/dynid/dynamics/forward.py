@@ -121,7 +121,7 @@ class ForwardDynamics:
         q: Float[Array, "n q"],
         dq: Float[Array, "n v"],
         tau: Float[Array, "n a"],
-        found: Accelerations,
+        accelerated: Accelerations,
         closures: Int[Array, "r"] | None = None,
     ) -> Slopes:
         """Exact derivatives of the independent accelerations at states with known accelerations.
@@ -135,13 +135,13 @@ class ForwardDynamics:
         """
         if not self.freedoms.regular(q):
             raise NoResultError("a pose is singular for the coordinates used for the derivatives")
-        N, d = found.N, self.freedoms.dof
-        rest = self.inverse(q, dq, found.ddq) - tau @ self.ports
+        N, d = accelerated.N, self.freedoms.dof
+        rest = self.inverse(q, dq, accelerated.ddq) - tau @ self.ports
         along = N if closures is None else np.concatenate([N, self.responses(q, closures)], axis=2)
-        sides = [self._by_pose(q, dq, found, rest, along), self._by_velocity(q, dq, found)]
-        packed = self._regressor.packed(q, dq, found.ddq, np.zeros((len(q), self._n_v)))
+        sides = [self._by_pose(q, dq, accelerated, rest, along), self._by_velocity(q, dq, accelerated)]
+        packed = self._regressor.packed(q, dq, accelerated.ddq, np.zeros((len(q), self._n_v)))
         W = self._regressor.layout.dense(packed, len(self.chi))
-        solved = solve(found.mass, np.concatenate([*sides, -np.swapaxes(N, 1, 2) @ W], axis=2))
+        solved = solve(accelerated.mass, np.concatenate([*sides, -np.swapaxes(N, 1, 2) @ W], axis=2))
         m = along.shape[2]
         return Slopes(
             solved[:, :, :d],

@@ -211,13 +211,13 @@ def _beyond(
     whole = float(a @ v)
     # Beside efforts on the same side, a known mass gives such rows a size of their own.
     sized = [measured is None and bool(np.any(factor.Y)) for factor in factors]
-    found = []
+    outside = []
     for noise, known in zip(columns, sized, strict=True):
         if np.any(noise):
-            found.append(np.diag(np.sqrt(noise / (noise @ v**2)))[noise > 0.0])
+            outside.append(np.diag(np.sqrt(noise / (noise @ v**2)))[noise > 0.0])
         else:
-            found.append((side if known or whole <= 0.0 else a / whole)[None])
-    return found
+            outside.append((side if known or whole <= 0.0 else a / whole)[None])
+    return outside
 
 
 def _residuals(

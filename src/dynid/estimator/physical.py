@@ -44,7 +44,7 @@ def information_root(system: System, solution: Solution) -> Float[Array, "v v"]:
 
 
 def consistent_solution(
-    system: System, linear: Solution, found: Consistent, chi: Float[Array, "v"]
+    system: System, linear: Solution, consistent_set: Consistent, chi: Float[Array, "v"]
 ) -> Solution:
     """The solution with consistent base parameters `chi` in place of the linear ones.
 
@@ -54,13 +54,18 @@ def consistent_solution(
     Args:
         system: Over the base parameters, with its blocks.
     """
-    if found.status != SOLVED:
-        failed = notice("not-consistent", status=found.status, reason=found.reason)
+    if consistent_set.status != SOLVED:
+        failed = notice("not-consistent", status=consistent_set.status, reason=consistent_set.reason)
         return replace(
-            linear, iterations=found.iterations, status=found.status, notices=(*linear.notices, failed)
+            linear,
+            iterations=consistent_set.iterations,
+            status=consistent_set.status,
+            notices=(*linear.notices, failed),
         )
     moved = with_parameters(system, linear, chi)
-    return replace(moved, iterations=found.iterations, notices=(*linear.notices, *_costly(linear, moved)))
+    return replace(
+        moved, iterations=consistent_set.iterations, notices=(*linear.notices, *_costly(linear, moved))
+    )
 
 
 def with_parameters(system: System, linear: Solution, chi: Float[Array, "v"]) -> Solution:

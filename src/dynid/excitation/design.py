@@ -59,12 +59,12 @@ class Design:
             progress=progress,
         )
 
-    def write(self, found: Excitation | FreeExcitation) -> tuple[str, ...]:
+    def write(self, result: Excitation | FreeExcitation) -> tuple[str, ...]:
         """Replace the folder by the files of the motion; their names."""
-        if isinstance(found, FreeExcitation):
-            written = free_files(found)
+        if isinstance(result, FreeExcitation):
+            written = free_files(result)
         else:
-            written = excitation_files(found, self.controllers, self.controller_rate)
+            written = excitation_files(result, self.controllers, self.controller_rate)
         replace_folder(self.path, written)
         self.journal.unlink(missing_ok=True)
         return tuple(written)

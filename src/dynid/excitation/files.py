@@ -59,45 +59,50 @@ _CHECK_RATE = 200.0  # Hz: distances along the run
 _ROS_RATE = 100.0  # Hz: controllers interpolate between points
 
 
-def write_excitation(found: Excitation, folder: Path) -> None:
+def write_excitation(excitation: Excitation, folder: Path) -> None:
     """Write all files into `folder` atomically; only an older motion is replaced."""
     with claimed_folder(folder, (*FILES, *OTHERS)) as path:
-        replace_folder(path, excitation_files(found))
+        replace_folder(path, excitation_files(excitation))
 
 
 def excitation_files(
-    found: Excitation, controllers: Sequence[str] = (), controller_rate: float | None = None
+    excitation: Excitation, controllers: Sequence[str] = (), controller_rate: float | None = None
 ) -> dict[str, str]:
     """Name -> text; with the run in the formats of these controllers, at their rate in [Hz]."""
-    sampled = SampledTrajectory(found.names, found.t, found.q, found.dq, found.ddq)
-    step = max(1, round(found.rate / _ROS_RATE))
-    rows = np.unique(np.append(np.arange(0, len(found.t), step), len(found.t) - 1))
-    thinned = SampledTrajectory(found.names, *(x[rows] for x in (found.t, found.q, found.dq, found.ddq)))
+    sampled = SampledTrajectory(excitation.names, excitation.t, excitation.q, excitation.dq, excitation.ddq)
+    step = max(1, round(excitation.rate / _ROS_RATE))
+    rows = np.unique(np.append(np.arange(0, len(excitation.t), step), len(excitation.t) - 1))
+    thinned = SampledTrajectory(
+        excitation.names, *(x[rows] for x in (excitation.t, excitation.q, excitation.dq, excitation.ddq))
+    )
     texts = (
         trajectory_csv(sampled),
-        run_csv(found.run.sampled(found.rate)),
-        coefficients_yaml(found),
+        run_csv(excitation.run.sampled(excitation.rate)),
+        coefficients_yaml(excitation),
         trajectory_ros2(thinned),
-        json_text(excitation_document(found)),
-        report_page(found),
+        json_text(excitation_document(excitation)),
+        report_page(excitation),
     )
-    more = [controller_file(found.run, controller, controller_rate, found.rate) for controller in controllers]
+    more = [
+        controller_file(excitation.run, controller, controller_rate, excitation.rate)
+        for controller in controllers
+    ]
     return dict(zip(FILES, texts, strict=True)) | dict(more)
 
 
-def excitation_document(found: Excitation) -> dict[str, Any]:
+def excitation_document(designed: Excitation) -> dict[str, Any]:
     """The content of `excitation.json`."""
-    values = np.array([start.value for start in found.starts])
+    values = np.array([start.value for start in designed.starts])
     finite = values[np.isfinite(values)]
-    better = np.sort(-finite if found.larger_is_better else finite)
-    better = -better if found.larger_is_better else better
+    better = np.sort(-finite if designed.larger_is_better else finite)
+    better = -better if designed.larger_is_better else better
     return {
         "schema": SCHEMA,
-        "robot": found.robot,
-        "criterion": found.criterion,
-        "criterion_name": found.settings.criterion,
-        "larger_is_better": found.larger_is_better,
-        "seed": found.settings.seed,
+        "robot": designed.robot,
+        "criterion": designed.criterion,
+        "criterion_name": designed.settings.criterion,
+        "larger_is_better": designed.larger_is_better,
+        "seed": designed.settings.seed,
         "spread": {
             "best": better[0],
             "median": float(np.median(finite)),
@@ -106,20 +111,20 @@ def excitation_document(found: Excitation) -> dict[str, Any]:
         },
         "starts": [
             plain({key: value for key, value in asdict(start).items() if key != "z"})
-            for start in found.starts
+            for start in designed.starts
         ],
-        "settings": plain(to_builtins(found.settings)),
-        "rate": found.rate,
-        "assumed": found.assumed,
-        "noise": dict(zip(_motors(found), found.plan_noise, strict=True)),
-        "moved": list(found.moved),
+        "settings": plain(to_builtins(designed.settings)),
+        "rate": designed.rate,
+        "assumed": designed.assumed,
+        "noise": dict(zip(_motors(designed), designed.plan_noise, strict=True)),
+        "moved": list(designed.moved),
         "run": {
-            "home": dict(zip(found.moved, found.run.home.tolist(), strict=True)),
-            "duration": found.run.duration,
-            "parts": [{"segment": part.mark, "duration": part.duration} for part in found.run.parts],
+            "home": dict(zip(designed.moved, designed.run.home.tolist(), strict=True)),
+            "duration": designed.run.duration,
+            "parts": [{"segment": part.mark, "duration": part.duration} for part in designed.run.parts],
         },
-        "collision": collision_document(found),
-        "limits": [plain(asdict(limit)) for limit in found.limits],
+        "collision": collision_document(designed),
+        "limits": [plain(asdict(limit)) for limit in designed.limits],
         "parameters": [
             plain(
                 {
@@ -131,23 +136,27 @@ def excitation_document(found: Excitation) -> dict[str, Any]:
                 }
             )
             for name, unit, before, after in zip(
-                found.base_names, found.base_units, found.before.sigma, found.after.sigma, strict=True
+                designed.base_names,
+                designed.base_units,
+                designed.before.sigma,
+                designed.after.sigma,
+                strict=True,
             )
         ],
-        "condition": plain({"before": found.before.condition, "after": found.after.condition}),
+        "condition": plain({"before": designed.before.condition, "after": designed.after.condition}),
         "condition_scaled": plain(
-            {"before": found.before.condition_scaled, "after": found.after.condition_scaled}
+            {"before": designed.before.condition_scaled, "after": designed.after.condition_scaled}
         ),
-        "singular_values": plain({"before": found.before.singular, "after": found.after.singular}),
-        "warnings": [asdict(notice) for notice in found.notices],
+        "singular_values": plain({"before": designed.before.singular, "after": designed.after.singular}),
+        "warnings": [asdict(notice) for notice in designed.notices],
         "versions": {name: version(name) for name in ("dynid", "numpy", "scipy", "numba")},
     }
 
 
-def collision_document(found: Excitation) -> dict[str, Any]:
+def collision_document(excitation: Excitation) -> dict[str, Any]:
     """What was checked along the whole run, and the smallest distances, in [m]."""
-    check = found.plan.check
-    near = check.nearest(_whole(found))
+    check = excitation.plan.check
+    near = check.nearest(_whole(excitation))
     return {
         "checked": bool(check.limits),
         "floor": check.floor,
@@ -157,30 +166,30 @@ def collision_document(found: Excitation) -> dict[str, Any]:
     }
 
 
-def collision_words(found: Excitation) -> str:
+def collision_words(excitation: Excitation) -> str:
     """The smallest distances as a sentence; empty if nothing is checked."""
     parts = [
         f"{number(float(gap['distance']), 3)} m between {gap['between']}"
         if key == "bodies"
         else f"{number(float(gap['distance']), 3)} m between {gap['between']} and the floor"
-        for key, gap in found.plan.check.nearest(_whole(found)).items()
+        for key, gap in excitation.plan.check.nearest(_whole(excitation)).items()
     ]
     return f" Smallest distance along the run: {', '.join(parts)}." if parts else ""
 
 
-def _whole(found: Excitation) -> RobotStates:
+def _whole(excitation: Excitation) -> RobotStates:
     """The robot along the whole run."""
-    return found.run.states(found.run.times(min(found.rate, _CHECK_RATE)))
+    return excitation.run.states(excitation.run.times(min(excitation.rate, _CHECK_RATE)))
 
 
-def coefficients_yaml(found: Excitation) -> str:
+def coefficients_yaml(excitation: Excitation) -> str:
     """Coefficients of the family per coordinate, named as in its formula."""
-    motion = found.plan.family.motion(found.coefficients)
+    motion = excitation.plan.family.motion(excitation.coefficients)
     lines = [
         "# dynid.coefficients/1",
-        f"robot: {found.robot}",
-        f"family: {found.settings.family}",
-        f"period: {found.plan.family.period!r}",
+        f"robot: {excitation.robot}",
+        f"family: {excitation.settings.family}",
+        f"period: {excitation.plan.family.period!r}",
     ]
     if isinstance(motion, FourierMotion):
         lines.append(
@@ -190,15 +199,17 @@ def coefficients_yaml(found: Excitation) -> str:
     else:
         meaning = (
             "points of rest, equal times between them"
-            if found.settings.family == "points"
+            if excitation.settings.family == "points"
             else ("control points of a clamped quintic B-spline over equal pieces")
         )
         lines.append(f"# points: {meaning}")
         columns = {
-            "points": motion.points if isinstance(motion, SplineMotion | PointToPoint) else found.coefficients
+            "points": motion.points
+            if isinstance(motion, SplineMotion | PointToPoint)
+            else excitation.coefficients
         }
     lines.append("coordinates:")
-    for j, name in enumerate(found.moved):
+    for j, name in enumerate(excitation.moved):
         parts = ", ".join(
             f"{key}: [{', '.join(repr(float(x)) for x in values[:, j])}]" for key, values in columns.items()
         )
@@ -206,35 +217,35 @@ def coefficients_yaml(found: Excitation) -> str:
     return "\n".join(lines) + "\n"
 
 
-def summary(found: Excitation) -> str:
+def summary(excitation: Excitation) -> str:
     """The result in a few sentences."""
-    random = found.starts[found.best].random
-    gain = _gain(found)
+    random = excitation.starts[excitation.best].random
+    gain = _gain(excitation)
     return (
-        f"{found.settings.criterion} {number(found.criterion, 6)} (initial random motion:"
-        f" {number(random, 6)}). {_searched(found)} Compared with the best of"
+        f"{excitation.settings.criterion} {number(excitation.criterion, 6)} (initial random motion:"
+        f" {number(random, 6)}). {_searched(excitation)} Compared with the best of"
         f" ten random motions, the median sigma {gain}, and the condition"
-        f" number with unit columns changes from {number(found.before.condition_scaled, 3)} to"
-        f" {number(found.after.condition_scaled, 3)}. Sigma assumes {found.assumed}."
-        f"{collision_words(found)}"
+        f" number with unit columns changes from {number(excitation.before.condition_scaled, 3)} to"
+        f" {number(excitation.after.condition_scaled, 3)}. Sigma assumes {excitation.assumed}."
+        f"{collision_words(excitation)}"
     )
 
 
-def _searched(found: Excitation) -> str:
+def _searched(excitation: Excitation) -> str:
     """How many starts were searched further, and what they reached."""
-    searched = [start for start in found.starts if not start.dropped]
+    searched = [start for start in excitation.starts if not start.dropped]
     values = [start.value for start in searched if np.isfinite(start.value)]
-    text = f"{len(found.starts)} starts"
-    if len(searched) < len(found.starts):
+    text = f"{len(excitation.starts)} starts"
+    if len(searched) < len(excitation.starts):
         text += f", of which the best {len(searched)} after a first descent were searched further"
     lost = len(searched) - len(values)
     text += f" ({lost} without a motion that satisfies all limits)" if lost else ""
     return f"{text}: values from {number(min(values), 6)} to {number(max(values), 6)}."
 
 
-def _gain(found: Excitation) -> str:
+def _gain(excitation: Excitation) -> str:
     """Reduction of the median sigma; random motions may leave parameters undetermined."""
-    before, after = found.before.sigma, found.after.sigma
+    before, after = excitation.before.sigma, excitation.after.sigma
     lost = int(np.sum(np.isinf(before) & np.isfinite(after)))
     both = np.isfinite(before) & np.isfinite(after)
     gain = float(np.median(before[both] / after[both])) if both.any() else np.nan
@@ -242,75 +253,80 @@ def _gain(found: Excitation) -> str:
     return text + (f" ({lost} parameters are determined only by this motion)" if lost else "")
 
 
-def report_page(found: Excitation) -> str:
+def report_page(designed: Excitation) -> str:
     """One self-contained page."""
-    plan = found.plan
-    level, headline = motion_words(found)
+    plan = designed.plan
+    level, headline = motion_words(designed)
     t = np.linspace(0.0, plan.family.period, 801)
-    states = plan.states(np.array(found.starts[found.best].z), t)
+    states = plan.states(np.array(designed.starts[designed.best].z), t)
     q = plan.own(states)[0] if states is not None else np.zeros((0, len(plan.mechanism.positions)))
     tip = tip_of(plan.mechanism)
     rows = [
         {"name": name, "unit": unit, "before": before, "after": after, "gain": before / after}
         for name, unit, before, after in zip(
-            found.base_names, found.base_units, found.before.sigma, found.after.sigma, strict=True
+            designed.base_names, designed.base_units, designed.before.sigma, designed.after.sigma, strict=True
         )
     ]
-    limits = [f"{limit.name}: {limit.kind}" for limit in found.limits]
+    limits = [f"{limit.name}: {limit.kind}" for limit in designed.limits]
     promised = PROMISED_BY.get(plan.mechanism.model, "inverse")
     model = f", identified by the model {promised}" if promised != "inverse" else ""
     return scripted_page(
         "excitation.html",
         ("robot.js",),
-        found=found,
-        name=found.robot,
-        warnings=by_severity(found.notices),
-        words=summary(found),
+        found=designed,
+        name=designed.robot,
+        warnings=by_severity(designed.notices),
+        words=summary(designed),
         level=level,
         headline=headline,
-        facts=_facts(found),
-        gain=f"the median sigma {_gain(found)}",
-        spectrum=spectrum_figure(found.before.singular, found.after.singular),
-        gains=gain_figure(found.base_names, found.before.sigma, found.after.sigma),
-        uses=use_figure(limits, np.array([limit.margin_percent for limit in found.limits])),
+        facts=_facts(designed),
+        gain=f"the median sigma {_gain(designed)}",
+        spectrum=spectrum_figure(designed.before.singular, designed.after.singular),
+        gains=gain_figure(designed.base_names, designed.before.sigma, designed.after.sigma),
+        uses=use_figure(limits, np.array([limit.margin_percent for limit in designed.limits])),
         spread=spread_figure(
-            np.array([start.value for start in found.starts]),
-            np.array([start.first for start in found.starts]),
+            np.array([start.value for start in designed.starts]),
+            np.array([start.first for start in designed.starts]),
         ),
         joints=joint_figure(
-            found.names, found.t, (found.q, found.dq, found.ddq), _unit(found), _efforts(found)
+            designed.names,
+            designed.t,
+            (designed.q, designed.dq, designed.ddq),
+            _unit(designed),
+            _efforts(designed),
         ),
         path=path_figure(tip, body_path(plan.mechanism, q, tip)),
-        robot=run_view(found),
+        robot=run_view(designed),
         rows=rows,
         denser=DENSER,
         noise=", ".join(
-            f"{name} {number(value, 3)}" for name, value in zip(_motors(found), found.plan_noise, strict=True)
+            f"{name} {number(value, 3)}"
+            for name, value in zip(_motors(designed), designed.plan_noise, strict=True)
         ),
         model=model,
     )
 
 
-def motion_words(found: Excitation) -> tuple[str, str]:
+def motion_words(excitation: Excitation) -> tuple[str, str]:
     """`good`, `care` or `bad`, and whether the motion may run, in one sentence."""
-    level = max((notice.level for notice in found.notices), key=LEVELS.index, default="good")
+    level = max((notice.level for notice in excitation.notices), key=LEVELS.index, default="good")
     if level == "good":
         return level, "The motion keeps all limits"
-    count = sum(notice.level != "good" for notice in found.notices)
+    count = sum(notice.level != "good" for notice in excitation.notices)
     warnings = f"{count} warning{'s' * (count > 1)}"
     return level, f"The motion keeps its limits, but read {warnings} before it runs"
 
 
-def _facts(found: Excitation) -> list[tuple[str, str, str]]:
+def _facts(excitation: Excitation) -> list[tuple[str, str, str]]:
     """Label, value and remark of what a reader wants to know before the robot moves."""
-    tight = min(found.limits, key=lambda one: one.margin_percent)
-    run = found.run
+    tight = min(excitation.limits, key=lambda usage: usage.margin_percent)
+    run = excitation.run
     facts = [
         ("duration of the run", f"{number(run.duration, 3)} s", ", ".join(part.mark for part in run.parts)),
         ("tightest limit", f"{number(tight.margin_percent, 2)} % margin", f"{tight.kind} of {tight.name}"),
     ]
     titles = {"bodies": "smallest distance of two bodies", "floor": "smallest distance to the floor"}
-    near = found.plan.check.nearest(_whole(found))
+    near = excitation.plan.check.nearest(_whole(excitation))
     for key, title in titles.items():
         if key in near:
             distance = f"{number(1e3 * float(near[key]['distance']), 3)} mm"
@@ -320,26 +336,26 @@ def _facts(found: Excitation) -> list[tuple[str, str, str]]:
     return facts
 
 
-def _unit(found: Excitation) -> str:
+def _unit(excitation: Excitation) -> str:
     """Unit of the measured positions."""
-    kinds = {name: joint.kind for joint in found.plan.mechanism.joints for name in joint.positions}
+    kinds = {name: joint.kind for joint in excitation.plan.mechanism.joints for name in joint.positions}
     units = {
         {"prismatic": "m", "revolute": "rad", "universal": "rad"}.get(kinds.get(name, ""), "rad or m")
-        for name in found.names
+        for name in excitation.names
     }
     return units.pop() if len(units) == 1 else "rad or m"
 
 
-def _efforts(found: Excitation) -> tuple[tuple[str, ...], Float[Array, "n k"]] | None:
+def _efforts(excitation: Excitation) -> tuple[tuple[str, ...], Float[Array, "n k"]] | None:
     """Motor efforts predicted by the prior model; None without one."""
-    plan = found.plan
-    states = plan.states(np.array(found.starts[found.best].z), found.t)
+    plan = excitation.plan
+    states = plan.states(np.array(excitation.starts[excitation.best].z), excitation.t)
     if plan.efforts is None or states is None:
         return None
-    motors = set(_motors(found))
+    motors = set(_motors(excitation))
     at = [k for k, name in enumerate(plan.path.rows) if name in motors]
     return tuple(plan.path.rows[k] for k in at), plan.efforts.efforts(states)[:, at]
 
 
-def _motors(found: Excitation) -> list[str]:
-    return [actuator.name for actuator in found.plan.mechanism.actuators]
+def _motors(excitation: Excitation) -> list[str]:
+    return [actuator.name for actuator in excitation.plan.mechanism.actuators]

@@ -269,21 +269,21 @@ def _range(x: Float[Array, "n k"]) -> tuple[float, float]:
     return float(least.min()), float(most.max())
 
 
-def _uses(releasing: Releasing, found: FreeSet) -> tuple[LimitUse, ...]:
+def _uses(releasing: Releasing, free_set: FreeSet) -> tuple[LimitUse, ...]:
     """Tensions of every cable and swings about rest over all motions of the set."""
     uses = []
     for i, name in enumerate(releasing.robot.cables):
         low, high = releasing.limits.tension[i].tolist()
-        least, most = _range(found.motions.tensions[:, :, i])
+        least, most = _range(free_set.motions.tensions[:, :, i])
         room = (least - low) / low if np.isinf(high) else 2.0 * min(least - low, high - most) / (high - low)
         uses.append(LimitUse(name, "tension [N]", low, high, least, most, 100.0 * room))
     positions = releasing.robot.robot.positions
     for at, bound in releasing.limits.swing.items():
-        least, most = _range(found.motions.q[:, :, at] - found.releases.rest[:, at])
+        least, most = _range(free_set.motions.q[:, :, at] - free_set.releases.rest[:, at])
         left = 100.0 * (1.0 - max(-least, most) / bound)
         uses.append(LimitUse(positions[at], "swing about rest [m]", -bound, bound, least, most, left))
     for at, (low, high) in releasing.limits.place.items():
-        least, most = _range(found.motions.q[:, :, at])
+        least, most = _range(free_set.motions.q[:, :, at])
         left = 200.0 * min(least - low, high - most) / (high - low)
         uses.append(LimitUse(positions[at], "place [m]", low, high, least, most, left))
     return tuple(uses)

@@ -37,41 +37,41 @@ FREE_FILES = ("releases.csv", "motions.csv", "excitation.json", "report.html")
 _POINTS = 500
 
 
-def write_free_excitation(found: FreeExcitation, folder: Path) -> None:
+def write_free_excitation(excitation: FreeExcitation, folder: Path) -> None:
     """Write all files into `folder` atomically; only an older set is replaced."""
     with claimed_folder(folder, FREE_FILES) as path:
-        replace_folder(path, free_files(found))
+        replace_folder(path, free_files(excitation))
 
 
-def free_files(found: FreeExcitation) -> dict[str, str]:
+def free_files(excitation: FreeExcitation) -> dict[str, str]:
     """Name -> text."""
     texts = (
-        _csv(release_columns(found), "%.9g"),
-        _csv(motion_columns(found), "%.12g"),
-        json_text(free_document(found)),
-        report_page(found),
+        _csv(release_columns(excitation), "%.9g"),
+        _csv(motion_columns(excitation), "%.12g"),
+        json_text(free_document(excitation)),
+        report_page(excitation),
     )
     return dict(zip(FREE_FILES, texts, strict=True))
 
 
-def release_columns(found: FreeExcitation) -> dict[str, Float[Array, "k"]]:
+def release_columns(excitation: FreeExcitation) -> dict[str, Float[Array, "k"]]:
     """One row per motion: locked lengths, equilibrium, displacement of the free coordinates, prediction."""
-    releases, motions = found.found.releases, found.found.motions
+    releases, motions = excitation.found.releases, excitation.found.motions
     columns = {"motion": np.arange(1, len(releases) + 1, dtype=float)}
     columns |= {f"l0_{i + 1}": x for i, x in enumerate(releases.lengths.T)}
-    positions = found.releasing.robot.robot.positions
+    positions = excitation.releasing.robot.robot.positions
     for label, poses in (("rest", releases.rest), ("start", releases.starts)):
         columns |= _pose_columns(label, positions, poses)
-    coordinates = found.releasing.robot.robot.coordinates
+    coordinates = excitation.releasing.robot.robot.coordinates
     columns |= {
-        f"displace_{coordinates[i]}": x for i, x in zip(found.releasing.free, releases.by.T, strict=True)
+        f"displace_{coordinates[i]}": x for i, x in zip(excitation.releasing.free, releases.by.T, strict=True)
     }
     least, most = reached(motions.tensions)
-    columns |= {f"frequency_{i + 1}": x for i, x in enumerate(found.frequencies.T)}
+    columns |= {f"frequency_{i + 1}": x for i, x in enumerate(excitation.frequencies.T)}
     columns |= {
         "tension_min": least.min(axis=1),
         "tension_max": most.max(axis=1),
-        "limit_use": found.found.use,
+        "limit_use": excitation.found.use,
     }
     return columns
 
@@ -95,9 +95,9 @@ def _pose_columns(
     return columns
 
 
-def motion_columns(found: FreeExcitation) -> dict[str, Float[Array, "n"]]:
+def motion_columns(excitation: FreeExcitation) -> dict[str, Float[Array, "n"]]:
     """All motions one after another in the columns of a log, with the predicted tensions."""
-    motions, releases = found.found.motions, found.found.releases
+    motions, releases = excitation.found.motions, excitation.found.releases
     n, k, _ = motions.q.shape
     step = float(motions.t[1] - motions.t[0])
     columns = {
@@ -105,9 +105,9 @@ def motion_columns(found: FreeExcitation) -> dict[str, Float[Array, "n"]]:
         "t": np.concatenate([motions.t + i * (motions.t[-1] + step + 1.0) for i in range(k)]),
     }
     flat = np.swapaxes(motions.q, 0, 1).reshape(n * k, -1)
-    short = {name: name.rsplit("_", 1)[-1] for name in found.releasing.robot.robot.positions}
+    short = {name: name.rsplit("_", 1)[-1] for name in excitation.releasing.robot.robot.positions}
     unique = len(set(short.values())) == len(short)
-    for i, name in enumerate(found.releasing.robot.robot.positions):
+    for i, name in enumerate(excitation.releasing.robot.robot.positions):
         columns[short[name] if unique else name] = flat[:, i]
     columns |= {f"l0_{i + 1}": np.repeat(x, n) for i, x in enumerate(releases.lengths.T)}
     pulls = np.swapaxes(motions.tensions, 0, 1).reshape(n * k, -1)
@@ -122,18 +122,18 @@ def _csv(columns: dict[str, Float[Array, "n"]], style: str) -> str:
     return text.getvalue()
 
 
-def free_document(found: FreeExcitation) -> dict[str, Any]:
+def free_document(designed: FreeExcitation) -> dict[str, Any]:
     """The content of `excitation.json`."""
-    spread = found.spread
-    chosen = found.found
+    spread = designed.spread
+    chosen = designed.found
     least, most = reached(chosen.motions.tensions)
     return {
         "schema": SCHEMA,
-        "robot": found.robot.name,
-        "criterion": found.criterion,
-        "criterion_name": found.settings.criterion,
-        "larger_is_better": found.larger_is_better,
-        "seed": found.settings.seed,
+        "robot": designed.robot.name,
+        "criterion": designed.criterion,
+        "criterion_name": designed.settings.criterion,
+        "larger_is_better": designed.larger_is_better,
+        "seed": designed.settings.seed,
         "spread": plain({"best": spread[0], "median": float(np.median(spread)), "worst": spread[-1]}),
         "starts": [
             plain(
@@ -146,10 +146,10 @@ def free_document(found: FreeExcitation) -> dict[str, Any]:
                     "diverged": trial.diverged,
                 }
             )
-            for trial in found.starts
+            for trial in designed.starts
         ],
-        "settings": plain(to_builtins(found.settings)),
-        "free": [found.releasing.robot.robot.coordinates[i] for i in found.releasing.free],
+        "settings": plain(to_builtins(designed.settings)),
+        "free": [designed.releasing.robot.robot.coordinates[i] for i in designed.releasing.free],
         "motions": [
             plain(
                 {
@@ -157,64 +157,69 @@ def free_document(found: FreeExcitation) -> dict[str, Any]:
                     "rest": chosen.releases.rest[k],
                     "start": chosen.releases.starts[k],
                     "displacement": chosen.releases.by[k],
-                    "frequencies": found.frequencies[k],
+                    "frequencies": designed.frequencies[k],
                     "tension": [least[k].min(), most[k].max()],
                     "energy_drift": chosen.motions.drift[k],
                 }
             )
             for k in range(len(chosen.releases))
         ],
-        "limits": [plain(asdict(limit)) for limit in found.limits],
+        "limits": [plain(asdict(limit)) for limit in designed.limits],
         "parameters": [
-            plain({"name": name, "gain": gain}) for name, gain in zip(found.names, found.gain, strict=True)
+            plain({"name": name, "gain": gain})
+            for name, gain in zip(designed.names, designed.gain, strict=True)
         ],
-        "singular_values": plain({"before": found.before, "after": found.after}),
+        "singular_values": plain({"before": designed.before, "after": designed.after}),
         "versions": {name: version(name) for name in ("dynid", "numpy", "scipy", "numba")},
     }
 
 
-def free_summary(found: FreeExcitation) -> str:
+def free_summary(excitation: FreeExcitation) -> str:
     """The result in a few sentences."""
-    spread, drift = found.spread, float(found.found.motions.drift.max())
-    tried, diverged = (sum(getattr(trial, name) for trial in found.starts) for name in ("tried", "diverged"))
+    spread, drift = excitation.spread, float(excitation.found.motions.drift.max())
+    tried, diverged = (
+        sum(getattr(trial, name) for trial in excitation.starts) for name in ("tried", "diverged")
+    )
     dropped = f" {diverged} of {tried} simulated motions diverged and were discarded." if diverged else ""
     return (
-        f"{found.settings.criterion} {number(found.criterion, 4)} with {len(found.found.releases)} motions"
-        f" (best initial random set: {number(found.starts[found.best].first, 4)})."
+        f"{excitation.settings.criterion} {number(excitation.criterion, 4)}"
+        f" with {len(excitation.found.releases)} motions"
+        f" (best initial random set: {number(excitation.starts[excitation.best].first, 4)})."
         f" {len(spread)} start(s) reach {number(float(spread[0]), 4)} to {number(float(spread[-1]), 4)}."
-        f" The median sigma is {number(float(np.median(found.gain)), 3)} times smaller than with"
-        f" a random set.{dropped} Every motion was simulated over {number(found.settings.search.whole, 3)} s"
+        f" The median sigma is {number(float(np.median(excitation.gain)), 3)} times smaller than with"
+        f" a random set.{dropped}"
+        f" Every motion was simulated over {number(excitation.settings.search.whole, 3)} s"
         f" (energy drift below {number(drift, 2)}) and satisfies the limits, also between samples."
     )
 
 
-def report_page(found: FreeExcitation) -> str:
+def report_page(excitation: FreeExcitation) -> str:
     """One self-contained page."""
-    chosen = found.found
+    chosen = excitation.found
     level, headline = free_words()
-    limits = [f"{limit.name}: {limit.kind}" for limit in found.limits]
-    releases = release_columns(found)
+    limits = [f"{limit.name}: {limit.kind}" for limit in excitation.limits]
+    releases = release_columns(excitation)
     return scripted_page(
         "free_excitation.html",
         ("robot.js",),
-        found=found,
-        name=found.robot.name,
+        found=excitation,
+        name=excitation.robot.name,
         warnings=(),
-        words=free_summary(found),
+        words=free_summary(excitation),
         level=level,
         headline=headline,
-        facts=_facts(found),
-        spectrum=spectrum_figure(found.before, found.after, "Singular values of W"),
-        gains=gain_figure(found.names, found.gain, np.ones(len(found.gain))),
-        uses=use_figure(limits, np.array([limit.margin_percent for limit in found.limits])),
-        spread=spread_figure(found.spread),
+        facts=_facts(excitation),
+        spectrum=spectrum_figure(excitation.before, excitation.after, "Singular values of W"),
+        gains=gain_figure(excitation.names, excitation.gain, np.ones(len(excitation.gain))),
+        uses=use_figure(limits, np.array([limit.margin_percent for limit in excitation.limits])),
+        spread=spread_figure(excitation.spread),
         tensions=tension_figure(
-            chosen.motions.cables, chosen.motions.tensions, found.releasing.limits.tension
+            chosen.motions.cables, chosen.motions.tensions, excitation.releasing.limits.tension
         ),
         swings=swing_figure(
-            chosen.motions.t, chosen.motions.q, chosen.releases.rest, *_shown_positions(found)
+            chosen.motions.t, chosen.motions.q, chosen.releases.rest, *_shown_positions(excitation)
         ),
-        robot=releases_view(found),
+        robot=releases_view(excitation),
         header=list(releases),
         rows=np.column_stack(list(releases.values())).tolist(),
     )
@@ -225,13 +230,17 @@ def free_words() -> tuple[str, str]:
     return "good", "All motions keep their limits"
 
 
-def _facts(found: FreeExcitation) -> list[tuple[str, str, str]]:
+def _facts(excitation: FreeExcitation) -> list[tuple[str, str, str]]:
     """Label, value and remark of what a reader wants to know before the platform is released."""
-    least, most = reached(found.found.motions.tensions)
-    limits = found.releasing.limits.tension
-    frequencies = found.frequencies
+    least, most = reached(excitation.found.motions.tensions)
+    limits = excitation.releasing.limits.tension
+    frequencies = excitation.frequencies
     return [
-        ("motions", str(len(found.found.releases)), f"{number(found.settings.search.whole, 3)} s simulated"),
+        (
+            "motions",
+            str(len(excitation.found.releases)),
+            f"{number(excitation.settings.search.whole, 3)} s simulated",
+        ),
         (
             "lowest tension",
             f"{number(float(least.min()), 3)} N",
@@ -250,10 +259,12 @@ def _facts(found: FreeExcitation) -> list[tuple[str, str, str]]:
     ]
 
 
-def _shown_positions(found: FreeExcitation) -> tuple[list[int], list[str]]:
+def _shown_positions(excitation: FreeExcitation) -> tuple[list[int], list[str]]:
     """Positions plotted in the report: the free coordinates that are positions, else the first two."""
-    robot = found.releasing.robot.robot
-    names = [robot.coordinates[i] for i in found.releasing.free if robot.coordinates[i] in robot.positions]
+    robot = excitation.releasing.robot.robot
+    names = [
+        robot.coordinates[i] for i in excitation.releasing.free if robot.coordinates[i] in robot.positions
+    ]
     names = names or list(robot.positions[:2])
     return [robot.positions.index(name) for name in names], names
 

@@ -20,9 +20,9 @@ if TYPE_CHECKING:
     from dynid.excitation.plan import Plan
 
 
-def run_view(found: Excitation) -> Markup | None:
+def run_view(excitation: Excitation) -> Markup | None:
     """The run from rest to rest. Capsules are those that the collision check uses."""
-    plan, run = found.plan, found.run
+    plan, run = excitation.plan, excitation.run
     t = np.linspace(0.0, run.duration, 2 * POSES)
     states = run.states(t)
     robot = replace(plan.mechanism, capsules=plan.path.mechanism.capsules)
@@ -52,19 +52,19 @@ def _use(plan: Plan, states: RobotStates, joints: list[dict[str, Any]]) -> dict[
     if plan.exact is not None:
         for side, excess in zip(plan.exact.sides, plan.exact.excess(states), strict=True):
             by_name.setdefault(side.name, []).append(1.0 + excess)
-    found = {}
+    uses = {}
     for joint in joints:
         names = [*joint["efforts"], *joint["coordinates"]]
         shares = [share for name in names for share in by_name.get(name, ())]
         if shares:
-            found[names[0]] = 100.0 * np.max(shares, axis=0)
-    return found
+            uses[names[0]] = 100.0 * np.max(shares, axis=0)
+    return uses
 
 
-def releases_view(found: FreeExcitation) -> Markup | None:
+def releases_view(excitation: FreeExcitation) -> Markup | None:
     """Every free motion from its release, with the tensions of its cables."""
-    robot, motions = found.releasing.robot.robot, found.found.motions
-    limits = found.releasing.limits.tension
+    robot, motions = excitation.releasing.robot.robot, excitation.found.motions
+    limits = excitation.releasing.limits.tension
     rows = np.unique(np.linspace(0, len(motions.t) - 1, POSES).astype(int))
     bounded = [i for i, bounds in enumerate(limits) if np.isfinite(bounds).all()]
     drawn = []

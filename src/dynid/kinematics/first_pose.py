@@ -169,8 +169,8 @@ def _apart(closure: Closure, start: Float[Array, "q"], q: Float[Array, "n q"]) -
     return away
 
 
-def singular_start(closure: Closure, used: Float[Array, "q"], there: int, beside: int) -> Notice:
+def singular_start(closure: Closure, used: Float[Array, "q"], lost: int, beside: int) -> Notice:
     """The notice: the pose used instead, and the rank of the loops at both."""
     robot = closure.mechanism
     shown = ", ".join(f"{name}: {value:.4g}" for name, value in zip(robot.positions, used, strict=True))
-    return notice("singular-start", robot=robot.name, there=there, beside=beside, pose=shown)
+    return notice("singular-start", robot=robot.name, there=lost, beside=beside, pose=shown)

@@ -164,7 +164,7 @@ def noise_and_peak(
         Two arrays of shape (m,), in [rad/s] or [m/s]: the largest over the logs.
     """
     noise, peak = [], []
-    for log, own in zip(logs, spectra, strict=True):
+    for log, log_spectrum in zip(logs, spectra, strict=True):
         band = 0.5 / log.dt if filter.kind == "none" else cutoff
         if velocity == "measured" and log.dq is not None:
             dq = longest(log, log.dq)
@@ -172,7 +172,7 @@ def noise_and_peak(
         else:
             smooth = _low_pass(filter, log, cutoff)
             dq = differentiate(smooth(longest(log, log.q)), log.dt, derivative)
-            noise.append(2 * np.pi * np.sqrt(own.floor * band**3 / 3))
+            noise.append(2 * np.pi * np.sqrt(log_spectrum.floor * band**3 / 3))
         peak.append(np.quantile(np.abs(dq), 0.995, axis=0))
     return np.max(noise, axis=0), np.max(peak, axis=0)
 

@@ -157,11 +157,11 @@ def _drop_zero_based(
 ) -> None:
     """Forget q_1 and q_2 where the three joints are q_0, q_1, q_2: as a whole they are numbered from 0."""
     for quantity in dict.fromkeys(slot.quantity for slot in known):
-        own = [slot for slot in known if slot.quantity == quantity]
+        same_slots = [slot for slot in known if slot.quantity == quantity]
         zero = {f"{quantity}_0", f"{quantity}0"} & set(names)
-        whole = all(slot.key in chosen for slot in own)
-        if zero and not whole and not any(slot.key in mapped for slot in own):
-            for slot in own:
+        whole = all(slot.key in chosen for slot in same_slots)
+        if zero and not whole and not any(slot.key in mapped for slot in same_slots):
+            for slot in same_slots:
                 chosen.pop(slot.key, None)
 
 
@@ -186,9 +186,10 @@ def _notices(
             notices.append(notice("effort-unmatched", names=", ".join(left)))
     owners = {slot.key: slot for slot in efforts}
     current = [
-        one.column
-        for one in guesses
-        if one.current and not any(drive.torque_constant for drive in drives_of(owners[one.key], drives))
+        guess_entry.column
+        for guess_entry in guesses
+        if guess_entry.current
+        and not any(drive.torque_constant for drive in drives_of(owners[guess_entry.key], drives))
     ]
     if current:
         notices.append(notice("effort-from-current", names=", ".join(current)))
@@ -247,14 +248,14 @@ def expanded(
         quantity = next(
             (symbol for symbol in ("q_ref", "ddq", "dq", "tau", "q") if key in _patterns(symbol)), None
         )
-        own = [slot for slot in known if slot.quantity == quantity]
-        if quantity is None or not own:
+        same_slots = [slot for slot in known if slot.quantity == quantity]
+        if quantity is None or not same_slots:
             raise InputError(
                 f"'{key}' is not a pattern of this robot's quantities",
                 place=f"columns.{key}",
                 remedy="use q_{i}, dq_{i}, ddq_{i}, q_ref_{i} or tau_{i}",
             )
-        filled = {slot.key: column.changed(name=_filled(column.name, slot)) for slot in own}
+        filled = {slot.key: column.changed(name=_filled(column.name, slot)) for slot in same_slots}
         present = {slot: target for slot, target in filled.items() if in_file(target, names) is not None}
         if not present or len({target.name for target in filled.values()}) < len(filled):
             first = next(iter(filled.values())).name

@@ -60,7 +60,7 @@ def facts(values: Float[Array, "n m"], names: Sequence[str]) -> list[Facts]:
     """Of all signals with a name and a finite value; of long ones, windows give the typical sizes."""
     low, high, count = extremes(values)
     pieces = [np.ascontiguousarray(part.T) for part in windows(values)]
-    found = []
+    facts_of = []
     for i, name in enumerate(names):
         if name and count[i]:
             known = [filled(part[i]) for part in pieces if np.isfinite(part[i]).any()]
@@ -71,8 +71,8 @@ def facts(values: Float[Array, "n m"], names: Sequence[str]) -> list[Facts]:
             every = np.concatenate(known)
             ends = np.quantile(every[:: max(1, len(every) // _START)], [0.01, 0.99])
             sizes = level, float(usual), float(stride), float(ends[1] - ends[0])
-            found.append(Facts(name, i, low[i], high[i], int(count[i]), *sizes))
-    return found
+            facts_of.append(Facts(name, i, low[i], high[i], int(count[i]), *sizes))
+    return facts_of
 
 
 def spikes(
@@ -92,12 +92,12 @@ def spikes(
     n = len(values)
     places: list[list[Int[Array, "k"]]] = [[np.zeros(0, int)] for _ in known]
     if n >= 4 * _HALF:
-        limits = [_limits(one, least) for one in known]
+        limits = [_limits(known_facts, least) for known_facts in known]
         for part in parts(values, _REACH):
-            for hits, one, limit in zip(places, known, limits, strict=True):
-                at = part.first + _spikes_of(filled(part.rows[one.column]), *limit)
+            for hits, known_facts, limit in zip(places, known, limits, strict=True):
+                at = part.first + _spikes_of(filled(part.rows[known_facts.column]), *limit)
                 at = at[(at >= part.start) & (at < part.stop)]
-                hits.append(at[np.isfinite(values[at, one.column])])
+                hits.append(at[np.isfinite(values[at, known_facts.column])])
     begins = np.zeros(0, int) if breaks is None else np.flatnonzero(breaks)
     return [_inside(np.concatenate(hits), begins) for hits in places]
 
@@ -170,13 +170,13 @@ def _thinned(x: Float[Array, "n"], every: int) -> Float[Array, "k"]:
 
 def moving(values: Float[Array, "n m"], known: Sequence[Facts]) -> Bool[Array, "n"]:
     """Samples at which some signal changes faster than a hundredth of its usual top speed."""
-    found = flags(len(values), False)
+    marks = flags(len(values), False)
     for part in parts(values if known else values[:0], 1):
-        inner = found[part.first + 1 : part.first + part.rows.shape[1] - 1]
-        for one in known:
-            if one.stride > 0.0:
-                inner |= _strides(filled(part.rows[one.column])) > 1e-2 * one.stride
-    return found
+        inner = marks[part.first + 1 : part.first + part.rows.shape[1] - 1]
+        for known_facts in known:
+            if known_facts.stride > 0.0:
+                inner |= _strides(filled(part.rows[known_facts.column])) > 1e-2 * known_facts.stride
+    return marks
 
 
 def flat_tops(values: Float[Array, "n m"], known: Sequence[Facts]) -> list[Bool[Array, "n"] | None]:
@@ -185,33 +185,34 @@ def flat_tops(values: Float[Array, "n m"], known: Sequence[Facts]) -> list[Bool[
     A coarse signal reaches its extremes by chance.
     """
     fine = [
-        one
-        for one in known
-        if one.low < one.high and not (one.level and one.level > 0.02 * deviation(values[:, one.column]))
+        known_facts
+        for known_facts in known
+        if known_facts.low < known_facts.high
+        and not (known_facts.level and known_facts.level > 0.02 * deviation(values[:, known_facts.column]))
     ]
-    limits = [(one, limit) for one in fine for limit in (one.high, one.low)]
+    limits = [(known_facts, limit) for known_facts in fine for limit in (known_facts.high, known_facts.low)]
     reached = np.zeros(len(limits), int)
     for part in parts(values if fine else values[:0]):
-        for k, (one, limit) in enumerate(limits):
-            x = part.rows[one.column]
-            nearest = np.max(x) if limit == one.high else np.min(x)
-            if not abs(nearest - limit) > _rounding(one, limit):  # or NaN is among them
-                reached[k] += np.count_nonzero(np.abs(x - limit) <= _rounding(one, limit))
+        for k, (known_facts, limit) in enumerate(limits):
+            x = part.rows[known_facts.column]
+            nearest = np.max(x) if limit == known_facts.high else np.min(x)
+            if not abs(nearest - limit) > _rounding(known_facts, limit):  # or NaN is among them
+                reached[k] += np.count_nonzero(np.abs(x - limit) <= _rounding(known_facts, limit))
     tops: dict[str, Bool[Array, "n"]] = {}
-    for count, (one, limit) in zip(reached, limits, strict=True):
-        if count > _FLAT_PART * one.size:
-            x = values[:, one.column]
+    for count, (known_facts, limit) in zip(reached, limits, strict=True):
+        if count > _FLAT_PART * known_facts.size:
+            x = values[:, known_facts.column]
             at = np.zeros(len(x), bool)
             for a, b in ranges(len(x)):
-                at[a:b] = np.abs(x[a:b] - limit) <= _rounding(one, limit)
+                at[a:b] = np.abs(x[a:b] - limit) <= _rounding(known_facts, limit)
             if max((b - a for a, b in runs(at)), default=0) >= _FLAT_RUN:
-                tops[one.name] = tops[one.name] | at if one.name in tops else at
-    return [tops.get(one.name) for one in known]
+                tops[known_facts.name] = tops[known_facts.name] | at if known_facts.name in tops else at
+    return [tops.get(known_facts.name) for known_facts in known]
 
 
-def _rounding(one: Facts, limit: float) -> float:
+def _rounding(known_facts: Facts, limit: float) -> float:
     """Distance at which a sample is at a limit of its signal."""
-    return 1e-9 * max(abs(limit), one.high - one.low)
+    return 1e-9 * max(abs(limit), known_facts.high - known_facts.low)
 
 
 def stuck(x: Float[Array, "n"], moves: Bool[Array, "n"], least: int) -> Bool[Array, "n"]:

@@ -57,19 +57,19 @@ def signal_faults(
     in_q, in_tau = facts(record.q, positions), facts(record.tau, efforts)
     moves = moving(record.q, in_q)
     jumped, spiked, flat = dict[str, int](), dict[str, int](), dict[str, float]()
-    for one, bad in zip(in_q, spikes(record.q, in_q, _POSITION_PART, record.breaks), strict=True):
+    for signal, bad in zip(in_q, spikes(record.q, in_q, _POSITION_PART, record.breaks), strict=True):
         good[bad] = False
-        jumped |= {one.name: len(bad)} if len(bad) else {}
+        jumped |= {signal.name: len(bad)} if len(bad) else {}
     tops = flat_tops(record.tau, in_tau)
-    found = spikes(record.tau, in_tau, _EFFORT_PART, record.breaks)
-    for one, at, top in zip(in_tau, found, tops, strict=True):
+    marks = spikes(record.tau, in_tau, _EFFORT_PART, record.breaks)
+    for signal, at, top in zip(in_tau, marks, tops, strict=True):
         # At standstill dry friction takes any value between its two: a jump there is not a fault.
         bad = at[moves[at]] if any(positions) else at
         usable[bad] = False
-        spiked |= {one.name: len(bad)} if len(bad) else {}
+        spiked |= {signal.name: len(bad)} if len(bad) else {}
         if top is not None:
             usable[top] = False
-            flat[one.name] = float(np.max(np.abs(record.tau[top, one.column])))
+            flat[signal.name] = float(np.max(np.abs(record.tau[top, signal.column])))
     hanging = _stuck((record.q, in_q), (record.tau, in_tau), moves, step)
     good &= ~hanging.positions
     usable &= ~hanging.efforts
@@ -110,18 +110,18 @@ def _stuck(positions: _Positions, efforts: _Efforts, moves: Bool[Array, "n"], st
     masked: list[str] = []
     resting: list[str] = []
     for kind, (values, known) in enumerate((positions, efforts)):
-        for one in known:
-            x = values[:, one.column]
-            if one.low == one.high or one.level:
+        for known_facts in known:
+            x = values[:, known_facts.column]
+            if known_facts.low == known_facts.high or known_facts.level:
                 continue
-            found = stuck(x, moves, least)
-            if not found.any():
+            marks = stuck(x, moves, least)
+            if not marks.any():
                 continue
             # A joint may rest while others move: its sensor is frozen if it stops abruptly or then jumps.
-            bad = found if kind else found & _abrupt(filled(x), found)
+            bad = marks if kind else marks & _abrupt(filled(x), marks)
             masks[kind] |= bad
-            longest = max(b - a for a, b in runs(found))
-            (masked if bad.any() else resting).append(f"{one.name} ({longest * step:.2g} s)")
+            longest = max(b - a for a, b in runs(marks))
+            (masked if bad.any() else resting).append(f"{known_facts.name} ({longest * step:.2g} s)")
     notices = []
     if masked:
         notices.append(notice("stuck-signal", names=", ".join(masked)))
@@ -143,13 +143,14 @@ def _abrupt(x: Float[Array, "n"], still: Bool[Array, "n"]) -> Bool[Array, "n"]:
 
 def _coarse_notices(tau: Float[Array, "n a"], known: Sequence[Facts]) -> list[Notice]:
     coarse = []
-    for one in known:
-        x, step = tau[:, one.column], one.level
+    for known_facts in known:
+        x, step = tau[:, known_facts.column], known_facts.level
         size = deviation(x) if step else 0.0
         if size > 0 and step > _COARSE * size and len(np.unique(filled(x[: 1 << 15]))) < 2.0 / _COARSE:
             silent = ": hardly any signal" if step > _SILENT * size else ""
             coarse.append(
-                f"{one.name} ({step:.3g}, {100 * step / size:.0f} % of its standard deviation{silent})"
+                f"{known_facts.name} ({step:.3g}, {100 * step / size:.0f} %"
+                f" of its standard deviation{silent})"
             )
     if not coarse:
         return []

@@ -156,8 +156,8 @@ def _time(names: Sequence[str], file: object) -> list[Guess]:
     return [Guess("t", name, unit, 0.9) for name, unit in times]
 
 
-def _best(own: list[Reading], owners: Sequence[Owner], quantity: str, file: object) -> _Option | None:
-    options = [*_by_name(own, owners, quantity, file), *_families(own, owners, quantity, file)]
+def _best(candidates: list[Reading], owners: Sequence[Owner], quantity: str, file: object) -> _Option | None:
+    options = [*_by_name(candidates, owners, quantity, file), *_families(candidates, owners, quantity, file)]
     options.sort(key=lambda option: -option.confidence)
     if not options:
         return None
@@ -187,12 +187,15 @@ def _columns(option: _Option) -> tuple[str, ...]:
     return tuple(option.chosen[place].column for place in sorted(option.chosen))
 
 
-def _by_name(own: list[Reading], owners: Sequence[Owner], quantity: str, file: object) -> list[_Option]:
+def _by_name(
+    candidates: list[Reading], owners: Sequence[Owner], quantity: str, file: object
+) -> list[_Option]:
     """Columns with joint names, together; each joint has one, or clearly a best one."""
     chosen: dict[int, Reading] = {}
     for place in range(len(owners)):
         ranked = sorted(
-            (reading for reading in own if reading.owner == place), key=lambda reading: -reading.confidence
+            (reading for reading in candidates if reading.owner == place),
+            key=lambda reading: -reading.confidence,
         )
         near = [reading for reading in ranked if reading.confidence >= _NEAR * ranked[0].confidence]
         if len({reading.column for reading in near}) > 1:
@@ -204,18 +207,20 @@ def _by_name(own: list[Reading], owners: Sequence[Owner], quantity: str, file: o
         if ranked:
             chosen[place] = ranked[0]
     if quantity == EFFORT and 0 < len(chosen) < len(owners):
-        _refuse_leftovers(own, chosen, owners, file)
+        _refuse_leftovers(candidates, chosen, owners, file)
     return _covering(chosen, owners, quantity, None)
 
 
 def _refuse_leftovers(
-    own: list[Reading], chosen: Mapping[int, Reading], owners: Sequence[Owner], file: object
+    candidates: list[Reading], chosen: Mapping[int, Reading], owners: Sequence[Owner], file: object
 ) -> None:
     """Refuse `joint_0 .. joint_4` for motors called joint_1 .. joint_5: one column would be left over."""
     shapes = {_shape(reading.column) for reading in chosen.values()}
     used = {reading.column for reading in chosen.values()}
     left = [
-        reading.column for reading in own if reading.column not in used and _shape(reading.column) in shapes
+        reading.column
+        for reading in candidates
+        if reading.column not in used and _shape(reading.column) in shapes
     ]
     if left:
         lost = next(owner.label for i, owner in enumerate(owners) if i not in chosen)
@@ -232,10 +237,12 @@ def _shape(name: str) -> tuple[str, ...]:
     return tuple("#" if word.isdecimal() else word for word in words_of(name))
 
 
-def _families(own: list[Reading], owners: Sequence[Owner], quantity: str, file: object) -> list[_Option]:
+def _families(
+    candidates: list[Reading], owners: Sequence[Owner], quantity: str, file: object
+) -> list[_Option]:
     """Numbered columns, one option per pattern."""
     families: dict[tuple[str, ...], dict[int, Reading]] = {}
-    for reading in own:
+    for reading in candidates:
         if reading.number is None:
             continue
         family = families.setdefault(reading.pattern, {})

@@ -135,19 +135,19 @@ class Walk:
             raise MessageError(f"type {kind} is not defined" if depth <= _DEEPEST else "nested too deep")
         if self.aligned and not self.types[kind]:
             self._take(1, 1)  # an empty message has one byte
-        for one in self.types[kind]:
-            self._field(one, (*path, one.name), depth)
+        for member in self.types[kind]:
+            self._field(member, (*path, member.name), depth)
 
-    def _field(self, one: Field, path: Path, depth: int) -> None:
-        count = one.count
+    def _field(self, member: Field, path: Path, depth: int) -> None:
+        count = member.count
         if count == -1:
             count = self._length()
-        if one.kind in _SIZES:
-            self._numbers(path, _SIZES[one.kind], count)
+        if member.kind in _SIZES:
+            self._numbers(path, _SIZES[member.kind], count)
             return
         if count is not None and count > len(self.data) - self.at:
             raise MessageError(f"{count} entries declared")
-        if one.kind == "string":
+        if member.kind == "string":
             texts = tuple(
                 self._text(hidden=path[-1] == "frame_id") for _ in range(1 if count is None else count)
             )
@@ -155,11 +155,11 @@ class Walk:
             return
         for i in range(1 if count is None else count):
             inner = path if count is None else (*path, i)
-            if one.kind in _TIMES:
-                for part, size in zip(("sec", "nanosec"), _TIMES[one.kind], strict=True):
+            if member.kind in _TIMES:
+                for part, size in zip(("sec", "nanosec"), _TIMES[member.kind], strict=True):
                     self._numbers((*inner, part), size, None)
             else:
-                self._message(one.kind, inner, depth + 1)
+                self._message(member.kind, inner, depth + 1)
 
     def _numbers(self, path: Path, size: str, count: int | None) -> None:
         width = int(size[1])

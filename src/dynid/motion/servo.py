@@ -108,13 +108,15 @@ class Law:
     bias: Float[Array, "a"]
 
     @classmethod
-    def of(cls, settings: PdSettings, motors: Sequence[str], found: Mapping[str, float] | None = None) -> Law:
-        """The law of an experiment; unknowns are those `found` by name (`Kp_elbow`), or start values."""
+    def of(
+        cls, settings: PdSettings, motors: Sequence[str], estimated: Mapping[str, float] | None = None
+    ) -> Law:
+        """The law of an experiment; unknowns are those `estimated` by name (`Kp_elbow`), or start values."""
         start = {"kp": 1.0, "kd": 0.0, "delay": 0.0, "bias": 0.0}
         values = {}
         for key, name in QUANTITIES.items():
             given = settings.values(key, motors)
-            fallback = [(found or {}).get(f"{name}_{motor}", start[key]) for motor in motors]
+            fallback = [(estimated or {}).get(f"{name}_{motor}", start[key]) for motor in motors]
             values[key] = np.where(np.isnan(given), fallback, given)
         return cls(**values)
 

@@ -246,7 +246,7 @@ def without_description(estimate: Estimate) -> Estimate:
 
 
 def with_description(
-    found: Efforts,
+    predicted_efforts: Efforts,
     estimate: Estimate,
     values: StandardValues,
     robot: Mechanism,
@@ -255,7 +255,7 @@ def with_description(
     """The efforts with what the uncertainty of the description adds to their sigma.
 
     Args:
-        found: With the covariance of the parameters alone.
+        predicted_efforts: With the covariance of the parameters alone.
         estimate: The result.
         values: Index of its values among the standard parameters.
         robot: With what is mounted.
@@ -263,10 +263,10 @@ def with_description(
     """
     description = estimate.description
     if description is None or not description.names:
-        return found
+        return predicted_efforts
     J = _slopes(estimate, description)
     middle = np.array([current(robot, name) for name in description.names])
-    sigma, power = found.sigma**2, found.sigma_power**2
+    sigma, power = predicted_efforts.sigma**2, predicted_efforts.sigma_power**2
     for step in covariance_root(description.covariance).T:
         if not np.any(step):
             continue
@@ -276,7 +276,7 @@ def with_description(
             both.append(efforts(at_values(robot, moved), values.chi + sign * values.M @ (J @ step)))
         sigma = sigma + (0.5 * (both[0].tau - both[1].tau)) ** 2
         power = power + (0.5 * (both[0].power - both[1].power)) ** 2
-    return replace(found, sigma=np.sqrt(sigma), sigma_power=np.sqrt(power))
+    return replace(predicted_efforts, sigma=np.sqrt(sigma), sigma_power=np.sqrt(power))
 
 
 def _slopes(estimate: Estimate, description: Description) -> Float[Array, "v k"]:

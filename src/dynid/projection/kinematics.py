@@ -123,7 +123,7 @@ class ClosedKinematics:
         """Of a measured coordinate: rad or m; for closures it may be either."""
         return self._units.get(name, "m or rad")
 
-    def states(self, start: int, measured: Measured, some: Int[Array, "k"] | slice = slice(None)) -> States:
+    def states(self, start: int, measured: Measured, rows: Int[Array, "k"] | slice = slice(None)) -> States:
         """All coordinates from the measured ones of samples start, start + 1, ..., or of some of these."""
         wanted = measured[0]
         at = int(np.searchsorted(self.anchors, start, side="right")) - 1
@@ -132,9 +132,9 @@ class ClosedKinematics:
         begin, _ = self.tracker.follow(self._poses[max(at, 0)], wanted[:1])
         first = np.concatenate([[0], self.anchors[ahead] - start]).astype(np.int64)
         pose, done = self.tracker.march(np.concatenate([begin, self._poses[ahead]]), first, wanted)
-        q, dq, ddq = (x[some] for x in measured)
-        states = self.judged(pose[some], done[some], (q, dq, ddq))
-        sample = np.arange(start, start + len(wanted))[some]
+        q, dq, ddq = (x[rows] for x in measured)
+        states = self.judged(pose[rows], done[rows], (q, dq, ddq))
+        sample = np.arange(start, start + len(wanted))[rows]
         for low, high in (*self._dead, *self.excluded):
             states.fine[(low <= sample) & (sample < high)] = False
         return states

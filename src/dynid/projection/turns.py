@@ -82,7 +82,7 @@ class _Search:
         """
         near = self.sensors.read(origin[None])[0] if last is None else last
         options = [self._options(q[:, c], float(near[c]), c) for c in self.angles.tolist()]
-        ordered = sorted(product(*options), key=lambda some: (sum(cost for cost, _ in some), some))
+        ordered = sorted(product(*options), key=lambda choice: (sum(cost for cost, _ in choice), choice))
         tries = [np.array([k for _, k in combo], dtype=np.int64) for combo in ordered[:_MOST_TRIED]]
         if len(tries) == 1:
             return tries[0]

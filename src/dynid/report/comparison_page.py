@@ -192,7 +192,7 @@ def _days(dates: list[str]) -> Float[Array, "n"] | None:
     """Days since the first date; None where one is not known, or all are the same."""
     if not all(dates):
         return None
-    times = [datetime.fromisoformat(one) for one in dates]
+    times = [datetime.fromisoformat(text_of_day) for text_of_day in dates]
     seconds = [moment.replace(tzinfo=moment.tzinfo or UTC).timestamp() for moment in times]
     days = (np.array(seconds) - min(seconds)) / 86400.0
     return days if np.ptp(days) > _SAME_DAY else None

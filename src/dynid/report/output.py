@@ -65,11 +65,11 @@ def claimed(directory: str | Path) -> Iterator[ResultFolder]:
 
 
 @contextlib.contextmanager
-def claimed_folder(directory: str | Path, own: Sequence[str]) -> Iterator[Path]:
-    """The same for a folder of other files: nothing but `own` may be in it. `replace_folder` writes it."""
+def claimed_folder(directory: str | Path, own_files: Sequence[str]) -> Iterator[Path]:
+    """The same for a folder of other files: nothing but `own_files` may be in it. `replace_folder` writes it."""
 
     def check(path: Path) -> None:
-        foreign = sorted(p.name for p in path.iterdir() if p.name not in own) if path.exists() else []
+        foreign = sorted(p.name for p in path.iterdir() if p.name not in own_files) if path.exists() else []
         if foreign:
             text = f"folder contains other files: {', '.join(foreign[:3])}"
             raise InputError(text, file=path, remedy=_REMEDY)

@@ -31,20 +31,22 @@ _NEAR = 1.2
 _WIDEST = 1000.0  # percent: larger values of sigma give no more information
 
 
-def print_rehearsal(found: Rehearsal, *, full: bool = False, console: Console | None = None) -> None:
+def print_rehearsal(rehearsed: Rehearsal, *, full: bool = False, console: Console | None = None) -> None:
     """Print the table of a rehearsal; if there are many parameters, only the most uncertain ones."""
     out = console or standard_console()
-    print_warnings(out, found.warnings)
-    out.print(verbatim(f"{found.robot}, {found.model}, {found.estimator}: {found.words}", "bold"))
-    plan = ", ".join(f"{name} {found.plan[name]}" for name in _ASSUMED if name in found.plan)
+    print_warnings(out, rehearsed.warnings)
+    out.print(
+        verbatim(f"{rehearsed.robot}, {rehearsed.model}, {rehearsed.estimator}: {rehearsed.words}", "bold")
+    )
+    plan = ", ".join(f"{name} {rehearsed.plan[name]}" for name in _ASSUMED if name in rehearsed.plan)
     out.print(verbatim(f"assumed: {plan}"))
-    for reason in dict.fromkeys(found.failed):
-        out.print(verbatim(f"{found.failed.count(reason)} runs failed: {reason}", "yellow"))
+    for reason in dict.fromkeys(rehearsed.failed):
+        out.print(verbatim(f"{rehearsed.failed.count(reason)} runs failed: {reason}", "yellow"))
     table = plain_table(*TITLES, left=TITLES[:2])
-    shown = found.parameters if full else found.parameters[:_MOST]
+    shown = rehearsed.parameters if full else rehearsed.parameters[:_MOST]
     for parameter in shown:
         table.add_row(*(verbatim(text) for text in cells(parameter)))
-    more = len(found.parameters) - len(shown)
+    more = len(rehearsed.parameters) - len(shown)
     print_titled(out, "Expected accuracy" + (f" (first {_MOST}; --full shows all)" if more else ""), table)
     out.print(
         verbatim(
@@ -71,51 +73,51 @@ def cells(entry: RehearsedParameter) -> tuple[str, ...]:
     )
 
 
-def rehearsal_document(found: Rehearsal) -> dict[str, Any]:
+def rehearsal_document(rehearsed: Rehearsal) -> dict[str, Any]:
     """The content of `rehearsal.json`; undefined values are null."""
-    document: dict[str, Any] = plain({"schema": SCHEMA, **asdict(found)})
+    document: dict[str, Any] = plain({"schema": SCHEMA, **asdict(rehearsed)})
     return document
 
 
-def rehearsal_csv(found: Rehearsal) -> str:
+def rehearsal_csv(rehearsal: Rehearsal) -> str:
     """One row per parameter, full precision, SI."""
     names = [field.name for field in fields(RehearsedParameter)]
     text = io.StringIO()
     writer = RowWriter(text)
     writer.writerow(names)
-    for entry in found.parameters:
+    for entry in rehearsal.parameters:
         values = [plain(getattr(entry, name)) for name in names]
         writer.writerow([harmless(value) if isinstance(value, str) else value for value in values])
     return text.getvalue()
 
 
-def rehearsal_html(found: Rehearsal) -> str:
+def rehearsal_html(rehearsed: Rehearsal) -> str:
     """One self-contained page with a figure of the actual errors against the reported sigma."""
     return scripted_page(
         "rehearsal.html",
         (),
-        found=found,
+        found=rehearsed,
         titles=TITLES,
-        rows=[cells(entry) for entry in found.parameters],
-        picture=promise_figure(found),
+        rows=[cells(entry) for entry in rehearsed.parameters],
+        picture=promise_figure(rehearsed),
     )
 
 
-def rehearsal_files(found: Rehearsal) -> dict[str, str]:
+def rehearsal_files(rehearsal: Rehearsal) -> dict[str, str]:
     """Name -> text."""
-    texts = (json_text(rehearsal_document(found)), rehearsal_csv(found), rehearsal_html(found))
+    texts = (json_text(rehearsal_document(rehearsal)), rehearsal_csv(rehearsal), rehearsal_html(rehearsal))
     return dict(zip(FILES, texts, strict=True))
 
 
-def write_rehearsal(found: Rehearsal, folder: Path) -> None:
+def write_rehearsal(rehearsed: Rehearsal, folder: Path) -> None:
     """Write the three files into `folder` atomically; only an older rehearsal is replaced."""
     with claimed_folder(folder, FILES) as path:
-        replace_folder(path, rehearsal_files(found))
+        replace_folder(path, rehearsal_files(rehearsed))
 
 
-def promise_figure(found: Rehearsal) -> Figure | None:
+def promise_figure(rehearsal: Rehearsal) -> Figure | None:
     """Ratio of rms error to reported sigma, against the relative sigma of the parameter."""
-    shown = [entry for entry in found.parameters if entry.sigma > 0.0 and entry.rms > 0.0]
+    shown = [entry for entry in rehearsal.parameters if entry.sigma > 0.0 and entry.rms > 0.0]
     if not shown:
         return None
     inside = [entry for entry in shown if 1.0 / _NEAR <= entry.ratio <= _NEAR]
@@ -136,8 +138,8 @@ def promise_figure(found: Rehearsal) -> Figure | None:
         "promise",
         [panel(series, "", x, y, height=400)],
         "ratio of the rms error to the reported sigma, for every parameter by its relative sigma",
-        f"Each mark is one parameter: the rms error of {found.runs} runs divided by the reported sigma. With "
-        f"this number of runs, a ratio is uncertain by {100.0 / math.sqrt(2.0 * found.runs):.0f} %. "
+        f"Each mark is one parameter: the rms error of {rehearsal.runs} runs divided by the reported sigma."
+        f" With this number of runs, a ratio is uncertain by {100.0 / math.sqrt(2.0 * rehearsal.runs):.0f} %. "
         f"Parameters with sigma above {_WIDEST:g} % of the value, or with a value of zero, are at the edge.",
     )
 

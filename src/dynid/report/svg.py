@@ -172,12 +172,12 @@ class _Panel:
 
 
 def _legend(panels: Sequence[Tree]) -> dict[str, str]:
-    found: dict[str, str] = {}
+    labels: dict[str, str] = {}
     for curve in (curve for panel in panels for curve in panel["series"] if not curve.get("quiet")):
         for part in curve.get("parts", [curve]):
             if part.get("name"):
-                found.setdefault(part["name"], part.get("colour", "blue"))
-    return found if len(found) > 1 else {}
+                labels.setdefault(part["name"], part.get("colour", "blue"))
+    return labels if len(labels) > 1 else {}
 
 
 def _keys(keys: Mapping[str, str]) -> Iterator[str]:

@@ -150,10 +150,10 @@ def simulate_free(
     return FreeSimulated(mechanism, settings, demo, robot, motions, lengths, notices)
 
 
-def write_free(found: FreeSimulated, path: Path) -> tuple[Path, Path]:
+def write_free(simulated: FreeSimulated, path: Path) -> tuple[Path, Path]:
     """Write the log and `NAME.truth.json` next to it."""
-    log = found.log()
-    return write_both(path, lambda part: write_log(log, part), found.document(path.name))
+    log = simulated.log()
+    return write_both(path, lambda part: write_log(log, part), simulated.document(path.name))
 
 
 _ROUNDS = 6  # attempts with smaller swings if the limits are violated

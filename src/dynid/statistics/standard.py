@@ -53,7 +53,7 @@ class StandardSet:
 
 
 def standard_set(
-    space: StandardSpace, found: Consistent, options: Consistency, given: Collection[str] = ()
+    space: StandardSpace, consistent_set: Consistent, options: Consistency, given: Collection[str] = ()
 ) -> StandardSet:
     """The table of a consistent set, with everything its reader must know.
 
@@ -61,7 +61,7 @@ def standard_set(
         given: Parameters of a result that are sums over several bodies: they are not bodies themselves.
     """
     entries: tuple[Mapping[str, Any], ...] = ()
-    if found.status == SOLVED:
+    if consistent_set.status == SOLVED:
         entries = tuple(
             {
                 "name": parameter.name,
@@ -70,17 +70,22 @@ def standard_set(
                 "from": "data" if share > FROM_DATA else "prior",
                 "share": round(float(share), 4),
             }
-            for parameter, value, share in zip(space.parameters, found.chi, found.share, strict=True)
+            for parameter, value, share in zip(
+                space.parameters, consistent_set.chi, consistent_set.share, strict=True
+            )
             if parameter.name not in given
         )
     measured = sum(entry["from"] == "data" for entry in entries)
-    words = f"{found.status} in {found.iterations} iterations (tolerance {TOLERANCE:g})"
+    words = f"{consistent_set.status} in {consistent_set.iterations} iterations (tolerance {TOLERANCE:g})"
     if entries:
         words += f"; {measured} of {len(entries)} standard parameters from data"
         words += "" if measured == len(entries) else ", the others from the prior"
     distance = f"{options.prior} distance, prior uncertain by a factor of {options.spread:g}"
     return StandardSet(
-        found, entries, {"standard set": words, "prior": distance}, (*_priors(space, found), *_bounds(found))
+        consistent_set,
+        entries,
+        {"standard set": words, "prior": distance},
+        (*_priors(space, consistent_set), *_bounds(consistent_set)),
     )
 
 

@@ -96,7 +96,7 @@ class Results:
             kind, index, name: Parts of an address; only known names and numbers of the lists are valid.
         """
         with self._lock:
-            motions = [Path(one["folder"]) for one in self._motions]
+            motions = [Path(design["folder"]) for design in self._motions]
             lists = {"result": self._folders, "compared": self._compared, "motion": motions}
             folders = lists.get(kind, [])
             if not (index.isascii() and index.isdecimal() and len(index) < 6) or name not in _TYPES:

@@ -164,7 +164,7 @@ class Session:
             if after is not None:
                 settings["after"] = [str(self.results.path(after))]
                 words += ["--after", self._shown(self.results.path(after))]
-            words += [part for one in controllers for part in ("--for-controller", str(one))]
+            words += [part for format_name in controllers for part in ("--for-controller", str(format_name))]
             self._commands.append(
                 shlex.join(["dynid", "excite", self._robot(asked), *words, "--out", self._shown(out)])
             )

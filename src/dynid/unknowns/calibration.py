@@ -159,12 +159,12 @@ def calibrate(task: Task, names: tuple[str, ...], uncertain: tuple[str, ...] = (
             break
         x = search.possible(x, step)
     covariance = _covariance(at, P)
-    found = at_values(task.mechanism, dict(zip(names, x.tolist(), strict=True)))
+    robot_at_x = at_values(task.mechanism, dict(zip(names, x.tolist(), strict=True)))
     # The prior of what was found has been used: the description keeps only that of the others.
-    kept = {name: sigma for name, sigma in found.uncertain.items() if name not in names}
-    found = replace(found, uncertain=kept)
+    kept = {name: sigma for name, sigma in robot_at_x.uncertain.items() if name not in names}
+    robot_at_x = replace(robot_at_x, uncertain=kept)
     return Calibrated(
-        task=replace(task, mechanism=found, plans=search.plans, prepared=None),
+        task=replace(task, mechanism=robot_at_x, plans=search.plans, prepared=None),
         names=names,
         given=dict(zip(names, x0.tolist(), strict=True)),
         covariance=covariance,

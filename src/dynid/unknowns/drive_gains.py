@@ -224,8 +224,8 @@ def gain_parameters(problem: Problem, settings: GainSettings, motors: Sequence[s
 def _judged(names: Sequence[Parameter], solved: GainSolution, spread: Spread) -> Iterator[Notice]:
     sigma = np.sqrt(np.diag(spread.covariance))[-len(names) :]
     weak = [
-        f"{one.owner} ({100 * s / abs(g):.0f} %)"
-        for one, g, s in zip(names, solved.g, sigma, strict=True)
+        f"{parameter.owner} ({100 * s / abs(g):.0f} %)"
+        for parameter, g, s in zip(names, solved.g, sigma, strict=True)
         if 100 * s > _WEAK_PERCENT * abs(g)
     ]
     if weak:
@@ -234,6 +234,6 @@ def _judged(names: Sequence[Parameter], solved: GainSolution, spread: Spread) ->
     if motions < ENOUGH_RUNS:
         several = f"{motions} different motion{'s' if motions > 1 else ''}"
         yield notice("gain-motions", motions=several, enough=ENOUGH_RUNS)
-    wrong = [one.owner for one, g in zip(names, solved.g, strict=True) if g <= 0]
+    wrong = [parameter.owner for parameter, g in zip(names, solved.g, strict=True) if g <= 0]
     if wrong:
         yield notice("gain-sign", names=", ".join(wrong))

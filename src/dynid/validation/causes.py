@@ -115,7 +115,7 @@ def with_causes(fit: Fit, estimate: Estimate) -> Estimate:
     floors = {row.name: row.noise_floor for row in estimate.verdict.joints}
     explaining = explaining_trials(trials, floors, doubts)
     named = _named(explaining, percent)
-    impossible = any(one.code == "not-physical" and one.severity is Severity.STOP for one in notices)
+    impossible = any(item.code == "not-physical" and item.severity is Severity.STOP for item in notices)
     if named is None and suspicious and impossible:
         named = _physical(fit, trials)
         explaining = explaining if named is None else [named[0]]

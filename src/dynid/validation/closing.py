@@ -78,7 +78,7 @@ def _closing_sizes(task: Task) -> Iterator[tuple[float, str]]:
     ]
     at_size += [(partial(shifted_zero, robot, logs, k), 1.0) for k in range(len(logs[0].position_names))]
     for correction, unit in at_size:
-        fitted = [one for part in _PARTS for one in _fitted(task, correction(part * unit), part)]
+        fitted = [fit for part in _PARTS for fit in _fitted(task, correction(part * unit), part)]
         if not fitted:
             continue
         # Between the best and its neighbours.

@@ -257,18 +257,18 @@ def held_out_error(
         names, missed, moved = squares
         units = tuple("m" if name == "position" else "rad" for name in names)
         return HeldOut(names, units, missed, moved, np.zeros(0), np.zeros(0))
-    found: HeldOut | None = None
+    best: HeldOut | None = None
     for source, rows, log in zip(other.by_efforts(chi), row_filters(plans, experiment), logs, strict=True):
         filtered = predict_rows(source, rows, chi, validation=True)
         logged = predict_rows(source, unfiltered(log.dt), chi, validation=True)
-        one = _sums(filtered, logged)
-        found = one if found is None else found + one
-    if found is None or not found.measured.any():
+        sums = _sums(filtered, logged)
+        best = sums if best is None else best + sums
+    if best is None or not best.measured.any():
         raise InputError(
             "no held-out sample can be predicted: all are masked, or have no effort",
             remedy="hold out more, or use fewer folds",
         )
-    return found
+    return best
 
 
 def _sums(filtered: Prediction, logged: Prediction) -> HeldOut:

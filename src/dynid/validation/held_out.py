@@ -55,9 +55,9 @@ def validate_result(
         problem = prepare(mechanism, read, experiment)
         if problem.case.predicts_otherwise(problem):
             problem = problem.on(read, held_out_plans(problem, read, experiment), experiment)
-        own = problem.case.predicting(problem, estimate, mechanism)
-        if own is not None:
-            problem, chi = own
+        predictor_values = problem.case.predicting(problem, estimate, mechanism)
+        if predictor_values is not None:
+            problem, chi = predictor_values
         else:
             chi = standard_values(
                 estimate,
@@ -69,10 +69,10 @@ def validate_result(
                 mechanism.payloads,
             ).chi
         inputs = estimate.provenance.get("inputs", ())
-        used = {one.get("sha256") for one in inputs if one.get("use") != VALIDATED}
-        found, shown = predict(problem, chi, used | unloaded_logs(experiment))
+        used = {source.get("sha256") for source in inputs if source.get("use") != VALIDATED}
+        predictions, shown = predict(problem, chi, used | unloaded_logs(experiment))
     fitted = estimate.fit.residual_percent
-    return tuple(_judged(one, fitted) for one in found), shown
+    return tuple(_judged(prediction, fitted) for prediction in predictions), shown
 
 
 def _judged(validation: Validation, fitted: float) -> Validation:

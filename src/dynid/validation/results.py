@@ -85,9 +85,9 @@ def _apart(estimates: Sequence[Estimate], own: bool) -> list[Notice]:
     return []
 
 
-def side_by_side(found: Sequence[Estimate]) -> tuple[ParameterLine, ...]:
+def side_by_side(results: Sequence[Estimate]) -> tuple[ParameterLine, ...]:
     """Every parameter of any of the estimates, in the order of their first mention."""
-    listed = [{entry.name: entry for entry in estimate.parameters} for estimate in found]
+    listed = [{entry.name: entry for entry in estimate.parameters} for estimate in results]
     names = dict.fromkeys(name for table in listed for name in table)
     lines = []
     for name in names:
@@ -112,20 +112,20 @@ def _chance(z: float, first: ParameterEstimate, other: ParameterEstimate) -> flo
     return float(2.0 * stdtr(dof, -z))
 
 
-def mass_by_payload(found: Sequence[Estimate]) -> tuple[ParameterLine, ...]:
+def mass_by_payload(estimates: Sequence[Estimate]) -> tuple[ParameterLine, ...]:
     """The mass itself, of two results per unit mass: one bare, one whose every log carries a known payload.
 
     Nothing without such a pair. The line is in the column of the loaded result.
     """
-    loads = [{name for load in recorded_loads(item.provenance) for name in load} for item in found]
+    loads = [{name for load in recorded_loads(item.provenance) for name in load} for item in estimates]
     loaded = [i for i, names in enumerate(loads) if len(names) == 1]
-    if len(found) != 2 or len(loaded) != 1 or any(loads[1 - loaded[0]]):
+    if len(estimates) != 2 or len(loaded) != 1 or any(loads[1 - loaded[0]]):
         return ()
-    estimate, bare, [name] = found[loaded[0]], found[1 - loaded[0]], loads[loaded[0]]
+    estimate, bare, [name] = estimates[loaded[0]], estimates[1 - loaded[0]], loads[loaded[0]]
     payload = experiment_of(estimate.provenance.get("options", {}), name).payloads.get(name)
     if payload is None or not {"M", "MX", "MY", "MZ"} <= set(payload.known) or not payload.known["M"]:
         return ()
-    names = set.intersection(*({p.name.removesuffix("_R") for p in item.parameters} for item in found))
+    names = set.intersection(*({p.name.removesuffix("_R") for p in item.parameters} for item in estimates))
     if not {f"{symbol}/M_{payload.body}" for symbol in ("MX", "MY", "MZ")} <= names:
         return ()
     mass = payload.known["M"]

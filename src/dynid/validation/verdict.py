@@ -54,20 +54,22 @@ def judge_result(fit: Fit, estimate: Estimate, failure: str = "") -> Verdict:
     """
     purpose = fit.experiment.purpose or ""
     judged_on = estimate.verdict.judged_on
-    joints = tuple(_judged(one, purpose) for one in estimate.verdict.joints)
-    poor = any(one.level != "good" for one in joints)
-    found = [
+    joints = tuple(_judged(joint_figure, purpose) for joint_figure in estimate.verdict.joints)
+    poor = any(joint_figure.level != "good" for joint_figure in joints)
+    reasons_of = [
         *_failed(failure or ("" if any(p.essential for p in estimate.parameters) else _NOTHING)),
         *(
-            _reason(one, worst(joint.level for joint in joints))
-            for one in gathered(estimate.warnings)
-            if not _refuted(one, estimate, poor)
+            _reason(item, worst(joint.level for joint in joints))
+            for item in gathered(estimate.warnings)
+            if not _refuted(item, estimate, poor)
         ),
         *_poor_joints(judged_on, joints),
         *missing_for(purpose, estimate),
     ]
-    level = worst([*(one.level for one in found), *(one.level for one in joints)])
-    reasons = _ordered([one for one in found if one.level != "good"])
+    level = worst(
+        [*(reason.level for reason in reasons_of), *(joint_figure.level for joint_figure in joints)]
+    )
+    reasons = _ordered([reason for reason in reasons_of if reason.level != "good"])
     if reasons and spoils_all(reasons[0]):
         joints = tuple(replace(joint, level="bad") for joint in joints)
     headline = _headline(level, purpose, joints, peaks(estimate))
@@ -80,9 +82,9 @@ def _judged(joint: JointVerdict, purpose: str) -> JointVerdict:
     return replace(joint, level=level)
 
 
-def _reason(one: Notice, joints: str) -> Notice:
+def _reason(item: Notice, joints: str) -> Notice:
     """A warning as a reason; a wrong input is as bad as the predictions that it spoils."""
-    return at_level(one, worst([one.level, joints])) if one.code in _WRONG_INPUT else one
+    return at_level(item, worst([item.level, joints])) if item.code in _WRONG_INPUT else item
 
 
 def _refuted(note: Notice, estimate: Estimate, poor: bool) -> bool:

@@ -106,17 +106,17 @@ def _linearised(problem: Problem, x: Float[Array, "a"], chi: Float[Array, "p"] |
     return replace(placed, sources=tuple(placed.rows_along(source.motion) for source in problem.sources))
 
 
-def first_angles(problem: Problem, sensor: ForceSensor, some: SensorSamples) -> Float[Array, "a"]:
+def first_angles(problem: Problem, sensor: ForceSensor, samples: SensorSamples) -> Float[Array, "a"]:
     """Angles near the true ones: the rotation between measured force and specific force is the mounting.
 
     f = A a + bias per load, A = s m R^T: R is the rotation nearest to the sum of all A.
     """
     x = sensor.start()
     if sensor.mounting == "known":
-        return _first_tilt(problem, sensor, some, x)
-    A, left = turned_forces(some)
+        return _first_tilt(problem, sensor, samples, x)
+    A, left = turned_forces(samples)
     M = sensor.factor * A.T
-    if np.linalg.norm(A, 2) * np.linalg.norm(some.motion.dV[:, :3], axis=1).mean() > HEAVY * left:
+    if np.linalg.norm(A, 2) * np.linalg.norm(samples.motion.dV[:, :3], axis=1).mean() > HEAVY * left:
         _check_turned_sign(problem, sensor, M)
     if sensor.mounting == "angle":
         x[0] = np.arctan2(M[1, 0] - M[0, 1], M[0, 0] + M[1, 1])

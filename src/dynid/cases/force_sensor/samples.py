@@ -126,12 +126,12 @@ def bias_columns(n: int, run: Int[Array, "n"] | None = None) -> Float[Array, "n 
     return np.concatenate([np.where((run == k)[:, None, None], identities, 0.0) for k in numbers], axis=2)
 
 
-def turned_forces(some: SensorSamples) -> tuple[Float[Array, "3 3"], float]:
+def turned_forces(samples: SensorSamples) -> tuple[Float[Array, "3 3"], float]:
     """A of f = A a + bias, summed over the loads, and the rms of what is left over, in [N]."""
     total, left = np.zeros((3, 3)), []
-    for k in range(some.n_loads):
-        of_load = some.load == k
-        a, f = some.motion.dV[of_load, :3], some.measured[of_load, :3]
+    for k in range(samples.n_loads):
+        of_load = samples.load == k
+        a, f = samples.motion.dV[of_load, :3], samples.measured[of_load, :3]
         if len(a) > 4:
             a, f = a - a.mean(axis=0), f - f.mean(axis=0)
             A = np.linalg.lstsq(a, f, rcond=1e-6)[0].T

@@ -81,7 +81,7 @@ def estimated(log: Log, mechanism: Mechanism, positions: Sequence[str]) -> Sprea
         off = L - np.median(L, axis=0)
         worst = at[np.argmax(np.abs(off), axis=0)]
         parts.append((L.mean(axis=0), L.std(axis=0), -off.min(axis=0), off.max(axis=0), worst, q[0]))
-    by_cable = {(one.code, one.text.split("'")[1]): one for one in notices}
+    by_cable = {(item.code, item.text.split("'")[1]): item for item in notices}
     means, sigmas, below, above, worst, first = (np.array([part[k] for part in parts]) for k in range(6))
     return Spread(means, sigmas, below, above, worst, first, tuple(by_cable.values()))
 

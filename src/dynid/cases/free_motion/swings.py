@@ -128,15 +128,15 @@ def _peaks(
     )
     about = np.broadcast_to(equilibrium.q, (len(measured), len(equilibrium.q)))
     off = sensors.miss(about, measured)
-    along = np.linalg.pinv(np.stack([one.shape[sensors.velocity] for one in shapes], axis=1))
+    along = np.linalg.pinv(np.stack([oscillation.shape[sensors.velocity] for oscillation in shapes], axis=1))
     peaks = []
-    for one, swing in zip(shapes, along @ (off - off.mean(axis=0)).T, strict=True):
-        if len(swing) * log.dt * one.frequency < 3.0:
+    for oscillation, swing in zip(shapes, along @ (off - off.mean(axis=0)).T, strict=True):
+        if len(swing) * log.dt * oscillation.frequency < 3.0:
             peaks.append(float("nan"))
             continue
         size = np.abs(np.fft.rfft(swing * np.hanning(len(swing)), _PADDED * len(swing)))
         frequencies = np.fft.rfftfreq(_PADDED * len(swing), log.dt)
-        near = (frequencies > 0.7 * one.frequency) & (frequencies < 1.3 * one.frequency)
+        near = (frequencies > 0.7 * oscillation.frequency) & (frequencies < 1.3 * oscillation.frequency)
         peaks.append(float(frequencies[near][np.argmax(size[near])]))
     return peaks
 

@@ -110,7 +110,7 @@ def _left_out(mechanism: Mechanism, model: ControllerModel) -> tuple[str, ...]:
     """What the code does not hold."""
     robot = model.robot
     notes = []
-    for name, expression in {one.name: one.expression for one in robot.terms}.items():
+    for name, expression in {declared.name: declared.expression for declared in robot.terms}.items():
         if expression.friction:
             notes.append(f"term '{name}' calls a function of another package: it is left out")
         elif any(kind == "ddq" for kind, _ in expression.signals):

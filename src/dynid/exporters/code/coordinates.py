@@ -278,7 +278,7 @@ class LoopCoordinates:
                 moved[p] = q[p] + step[v]
         for p, v in spherical_places(self.tree):
             moved[p : p + 4] = turned(q[p : p + 4], step[v : v + 3])
-        scaled = [x / one for x, one in zip(step, self._assembly.units.tolist(), strict=True)]
+        scaled = [x / step_unit for x, step_unit in zip(step, self._assembly.units.tolist(), strict=True)]
         return Function("newton", (POSE, Q), {"next": moved, "size": [dot(scaled, scaled)]})
 
     def _miss(self) -> Vector:

@@ -25,7 +25,7 @@ def section(estimate: Estimate) -> Section | None:
     figures = _figures(estimate)
     facts = estimate.description or Description()
     quantities = [*facts.symbols.items(), *((f"zero of {name}", item) for name, item in facts.zeros.items())]
-    warnings = [one for one in estimate.warnings if one.code in STAGES["Description"]]
+    warnings = [warned for warned in estimate.warnings if warned.code in STAGES["Description"]]
     untested = estimate.choices.get(NOT_TESTED, "")
     shown = figures or estimate.hypotheses or quantities or facts.gravity_sigma or facts.per_thousandth
     if not (shown or warnings or untested):
@@ -60,9 +60,9 @@ def _figures(estimate: Estimate) -> list[Figure]:
     return [singularity_figure(item, f"singular-{i}", most) for i, item in enumerate(shown)]
 
 
-def share_lines(found: Description, most: int) -> list[str]:
+def share_lines(description: Description, most: int) -> list[str]:
     """`80 % of the variance of M_payload is d3`, the largest shares first."""
-    ordered = sorted(found.shares.items(), key=lambda item: -next(iter(item[1].values())))
+    ordered = sorted(description.shares.items(), key=lambda item: -next(iter(item[1].values())))
     lines = []
     for name, shares in ordered[:most]:
         parts: dict[str, float] = {}
@@ -74,10 +74,10 @@ def share_lines(found: Description, most: int) -> list[str]:
     return lines
 
 
-def effect_lines(found: Description, most: int) -> list[str]:
+def effect_lines(description: Description, most: int) -> list[str]:
     """`M_payload: d3 +7.5 sigma, zero of motor1 -2.1 sigma`, the largest effects first."""
     lines = []
-    for name, shifts in list(found.per_thousandth.items())[:most]:
+    for name, shifts in list(description.per_thousandth.items())[:most]:
         parts = ", ".join(f"{spoken(key)} {_sigmas(change)}" for key, change in list(shifts.items())[:4])
         lines.append(f"{name}: {parts}")
     return lines

@@ -118,24 +118,26 @@ def friction_figure(estimate: Estimate, speed: float | None = None) -> Figure | 
     if not curves or (not drawn and speed is None):
         return None
     panels, wide = [], False
-    for one in curves[:_CURVES]:
-        v, f, half = one["speed"], one["effort"], one["half"]
-        per = "rad/s" if one["unit"] == "N m" else "m/s"
+    for drawn_curve in curves[:_CURVES]:
+        v, f, half = drawn_curve["speed"], drawn_curve["effort"], drawn_curve["half"]
+        per = "rad/s" if drawn_curve["unit"] == "N m" else "m/s"
         series = [
             band("95 % interval", v, f - half, f + half, "red"),
             line("identified friction", v, f, "red", width=1.8),
         ]
-        if "points" in one:
-            seen = points("samples of the log", one["at"], one["points"], "blue", size=1.6, opacity=0.45)
+        if "points" in drawn_curve:
+            seen = points(
+                "samples of the log", drawn_curve["at"], drawn_curve["points"], "blue", size=1.6, opacity=0.45
+            )
             series.insert(0, seen)
-        title = f"{one['owner']} [{unit_text(one['unit'])}]"
-        near = _near(np.concatenate([f, one.get("points", [])]), half)
+        title = f"{drawn_curve['owner']} [{unit_text(drawn_curve['unit'])}]"
+        near = _near(np.concatenate([f, drawn_curve.get("points", [])]), half)
         wide |= bool(near)
         panels.append(panel(series, title, f"speed [{per}]", near, height=180))
     cloud = (
         f" A point is friction plus residual at a sample of log {drawn[0]['log']}; "
         "points away from the curve show friction that the model lacks."
-        if any("points" in one for one in curves)
+        if any("points" in drawn_curve for drawn_curve in curves)
         else ""
     )
     cut = " A band that fills a panel is wider than shown: that friction is hardly known." if wide else ""
@@ -275,7 +277,7 @@ def swings_part(estimate: Estimate) -> Markup | None:
     if not swings:
         return None
     runs = swings["runs"]
-    tensions = np.stack([one["tensions"] for one in runs])
+    tensions = np.stack([swing_run["tensions"] for swing_run in runs])
     return render(
         "swings.html",
         modes=list(zip(runs[0]["frequencies"], runs[0]["words"], strict=True)),
@@ -290,19 +292,21 @@ def swings_part(estimate: Estimate) -> Markup | None:
         cables=list(swings["cables"]),
         rows=[
             {
-                "log": one["log"],
-                "t": one["t"],
-                "frequencies": list(zip(one["frequencies"], one["measured"], strict=True)),
-                "tensions": one["tensions"].T.tolist(),
+                "log": swing_run["log"],
+                "t": swing_run["t"],
+                "frequencies": list(zip(swing_run["frequencies"], swing_run["measured"], strict=True)),
+                "tensions": swing_run["tensions"].T.tolist(),
             }
-            for one in runs
+            for swing_run in runs
         ],
     )
 
 
 def _agreement(runs: list[dict[str, Any]]) -> str:
     """How far the frequencies of the model are from those of the logs."""
-    model, log = (np.concatenate([one[key] for one in runs]) for key in ("frequencies", "measured"))
+    model, log = (
+        np.concatenate([swing_run[key] for swing_run in runs]) for key in ("frequencies", "measured")
+    )
     seen = np.isfinite(log)
     if not seen.any():
         return "The runs are too short to show the frequencies."
@@ -320,7 +324,7 @@ def _tension_ranges(swings: dict[str, Any]) -> Figure:
     place = np.arange(1.0, len(runs) + 1.0)
     for i, name in enumerate(cables):
         x = place + 0.16 * (i - 0.5 * (len(cables) - 1))
-        rest, low, high = np.stack([one["tensions"][:, i] for one in runs], axis=1)
+        rest, low, high = np.stack([swing_run["tensions"][:, i] for swing_run in runs], axis=1)
         colour = PALETTE[i % len(PALETTE)]
         ends = np.column_stack([low, high, np.full(len(runs), np.nan)]).ravel()
         tips = [f"{name}: {a:.3g} to {b:.3g} {swings['unit']}" for a, b in zip(low, high, strict=True)]

@@ -69,14 +69,16 @@ def _steps(estimate: Estimate) -> list[str]:
     """What to do next, most urgent first; with several reasons, each step names the one that it is for."""
     level, reasons = estimate.verdict.level, first_reasons(estimate)[0]
     numbers: dict[str, list[str]] = {}
-    for k, one in enumerate(reasons, 1):
-        if one.remedy:
-            numbers.setdefault(one.remedy, []).append(str(k))
+    for k, cause in enumerate(reasons, 1):
+        if cause.remedy:
+            numbers.setdefault(cause.remedy, []).append(str(k))
     several = len(reasons) > 1
-    steps = [f"reason {' and '.join(own)}: {text}" if several else text for text, own in numbers.items()]
+    steps = [
+        f"reason {' and '.join(indices)}: {text}" if several else text for text, indices in numbers.items()
+    ]
     if level == "bad":
         return [*steps, "identify again"]
-    if not any(one.independent for one in estimate.validation):
+    if not any(prediction.independent for prediction in estimate.validation):
         steps.append("record one more motion and give it with `--validate LOG`")
     export = "write the model for other programs: `dynid export RESULT --to FORMAT`"
     if level != "good":
