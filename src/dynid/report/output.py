@@ -66,7 +66,7 @@ def claimed(directory: str | Path) -> Iterator[ResultFolder]:
 
 @contextlib.contextmanager
 def claimed_folder(directory: str | Path, own_files: Sequence[str]) -> Iterator[Path]:
-    """The same for a folder of other files: nothing but `own_files` may be in it. `replace_folder` writes it."""
+    """The same for a folder of other files, in which only `own_files` may be; `replace_folder` writes it."""
 
     def check(path: Path) -> None:
         foreign = sorted(p.name for p in path.iterdir() if p.name not in own_files) if path.exists() else []

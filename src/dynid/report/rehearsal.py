@@ -139,8 +139,8 @@ def promise_figure(rehearsal: Rehearsal) -> Figure | None:
         [panel(series, "", x, y, height=400)],
         "ratio of the rms error to the reported sigma, for every parameter by its relative sigma",
         f"Each mark is one parameter: the rms error of {rehearsal.runs} runs divided by the reported sigma."
-        f" With this number of runs, a ratio is uncertain by {100.0 / math.sqrt(2.0 * rehearsal.runs):.0f} %. "
-        f"Parameters with sigma above {_WIDEST:g} % of the value, or with a value of zero, are at the edge.",
+        f" With this number of runs, a ratio is uncertain by {100.0 / math.sqrt(2.0 * rehearsal.runs):.0f} %."
+        f" Parameters with sigma above {_WIDEST:g} % of the value, or with a value of zero, are at the edge.",
     )
 
 
