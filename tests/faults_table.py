@@ -86,7 +86,7 @@ ROWS: dict[int, tuple[str, ...]] = {
     ),
     35: (
         "test_residual_tests.py::test_35_a_joint_zero_off_by_five_degrees_names_the_joint",
-        "test_pose_columns.py::test_35_a_zero_off_in_a_closed_robot_is_named_and_a_clean_log_is_not_accused",
+        "test_pose_columns.py::test_35_a_zero_off_in_a_closed_robot_is_named_and_a_clean_log_is_left_alone",
         "test_doctor.py::test_35_zeros_that_the_motion_cannot_show_are_listed",
     ),
     36: ("test_faults_log.py::test_36_inconsistent_velocity_warns_then_refuses",),

@@ -1,4 +1,4 @@
-"""Small errors of a description in short logs: found, told apart, and not invented."""
+"""Small errors of a description in short logs: found, separated, and not invented."""
 
 from __future__ import annotations
 

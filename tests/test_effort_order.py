@@ -28,7 +28,7 @@ def _with_efforts(log, order, sign=None):
     return replace(log, tau=log.tau[:, order] * (np.ones(len(order)) if sign is None else np.array(sign)))
 
 
-def test_a_clean_log_is_not_accused(recorded):
+def test_a_clean_log_is_left_alone(recorded):
     robot, log = recorded
     assert identify_logs(robot, [log]).fit.residual_percent < 5.0  # noise of the demo is about 1 %
 

@@ -76,7 +76,7 @@ def test_every_section(read, tmp_path):
     }
     assert run.efforts == (1, 2, "joint_5")
     assert run.filter == FilterSettings(60.0, 20, 40.0, "fir", 2, "central5", "measured")
-    assert run.mask == MaskSettings(0.02, 10, 0.05)
+    assert run.mask == MaskSettings(speed=0.02, around=10, rest=0.05)
     assert run.ties == (TieChoice("legs"), TieChoice("proximals", "regrouped"))
     assert run.essential == EssentialRule(ratio=10)
     assert run.keep == ("M_platform", "Ia_*")

@@ -229,7 +229,7 @@ def test_the_other_sign_is_refused_though_the_mounting_is_open(mounting: str) ->
 
 
 @pytest.mark.parametrize("mounting", ["known", "angle", "rpy"])
-def test_a_sensor_that_carries_nothing_is_not_accused_of_its_sign(mounting: str) -> None:
+def test_a_sensor_that_carries_nothing_is_not_blamed_for_its_sign(mounting: str) -> None:
     """Noise alone, with a pull of cables: its fit may be negative, and that is no sign."""
     robot, log = wrist_log(rate=RATE, seconds=10.0, asked=replace(SENSOR, mounting=mounting))
     rng = np.random.default_rng(3)

@@ -137,7 +137,7 @@ def test_a_payload_counts_only_when_mounted() -> None:
     robot = replace(load_robot("puma560"), payloads={"load": Payload("load", "link_6")})
     empty, loaded = describe(robot, drive=()), describe(robot, drive=(), payloads=("load",))
     assert (empty.n_standard, loaded.n_standard) == (60, 70)
-    # Runs with and without it: all ten of a body that turns every way are told apart.
+    # Runs with and without it: all ten of a body that turns every way are separated.
     assert loaded.n_base == empty.n_base + 10
     with pytest.raises(InputError, match="no payload 'lod'") as caught:
         describe(robot, payloads=("lod",))

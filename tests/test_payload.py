@@ -1,4 +1,4 @@
-"""A payload from joint efforts: a loaded log less what a result without load foretells."""
+"""A payload from joint efforts: a loaded log less what a result without load predicts."""
 
 from __future__ import annotations
 

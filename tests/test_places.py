@@ -104,7 +104,7 @@ def test_units_are_named_where_the_joints_tell_them(scara) -> None:
     ur5 = built_in_experiment("ur5", seed=0)
     choices = prepare(load_robot("ur5"), ur5.logs[:1], Experiment(robot="ur5")).plans[0].choices
     assert " rad (median)" in choices["low-pass on coordinates"]
-    assert "rad/s and 0 samples" in choices["reversals"]
+    assert " rad/s, chosen" in choices["reversals"]
     dualv, five, _ = clean("dualv", seconds=2.0)
     wrong = replace(five, q=five.q + np.array([0.0, 0.3, 0.0, 0.0]))
     with pytest.raises(InputError, match=r"do not close the loops: .* is off by 0\.\d+ rad\b"):

@@ -101,7 +101,7 @@ def told(robot, logs, model):
 @pytest.mark.parametrize(
     ("name", "model"), [("fivebar", "inverse"), ("dualv", "inverse"), ("fivebar", "energy")]
 )
-def test_35_a_zero_off_in_a_closed_robot_is_named_and_a_clean_log_is_not_accused(name, model) -> None:
+def test_35_a_zero_off_in_a_closed_robot_is_named_and_a_clean_log_is_left_alone(name, model) -> None:
     robot, log, _ = clean(name, seconds=10.0)
     codes, _ = told(robot, [noisy(log, 0.005, 1)], model)
     assert not {"zero-offset", "delay", "gain"} & set(codes)

@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING
 
 import click
 
-from dynid.base.grouping import probability
 from dynid.commands.shared import NUMBER, Whole, default_out, shown
 from dynid.report.terminal import printable
 
@@ -75,6 +74,8 @@ def _look(file: Path, folder: Path, jobs: int | None, cluster: str | None, watch
 
 
 def _print(done: Campaign, new: list[Outcome]) -> None:
+    from dynid.base.grouping import probability
+
     levels = [outcome.verdict for outcome in done.outcomes if not outcome.reason]
     verdicts = ", ".join(f"{levels.count(level)} {level}" for level in ("good", "care", "bad"))
     click.echo(
