@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from dynid.common.notices import Notice
-from dynid.statistics.estimate import Estimate, Fit, GroupFit, ParameterEstimate, Validation
+from dynid.statistics.estimate import Agreement, Estimate, GroupFit, ParameterEstimate, Validation
 from dynid.statistics.estimate_parts import JointVerdict, Signals, Verdict
 
 JOINTS = tuple(f"joint_{i}" for i in range(1, 7))
@@ -101,8 +101,8 @@ def _groups(rng: np.random.Generator, joints: tuple[str, ...], level: float) -> 
     return tuple(groups)
 
 
-def _fit(rng: np.random.Generator, joints: tuple[str, ...], p: int) -> Fit:
-    return Fit(24000, p, p, 3.2e9, 412.7, 31.4, 1.003, 4.62, _groups(rng, joints, 4.6))
+def _fit(rng: np.random.Generator, joints: tuple[str, ...], p: int) -> Agreement:
+    return Agreement(24000, p, p, 3.2e9, 412.7, 31.4, 1.003, 4.62, _groups(rng, joints, 4.6))
 
 
 def _validation(rng: np.random.Generator, joints: tuple[str, ...]) -> Validation:

@@ -29,7 +29,7 @@ from dynid.mechanism.xml_elements import read_elements
 from dynid.prediction.full_set import full_set
 from dynid.projection.model import MODELS
 from dynid.report.output import write_results
-from dynid.statistics.estimate import Estimate, Fit, ParameterEstimate
+from dynid.statistics.estimate import Agreement, Estimate, ParameterEstimate
 from tests.test_predict import exact, robot_of
 
 # The larger robots take seconds: see the long test below.
@@ -50,7 +50,7 @@ def estimate_of(robot: Mechanism, values: dict[str, float], loads=((),)) -> Esti
         for name, unit, value in zip(base.names, base.units, x, strict=True)
     )
     sigma = np.array([one.sigma for one in found])
-    fit = Fit(100, len(x), len(x), 1e9, 1.0, 1.0, 1.0, 1.0)
+    fit = Agreement(100, len(x), len(x), 1e9, 1.0, 1.0, 1.0, 1.0)
     robot_file = str(robot.file) if robot.file else robot.name
     return Estimate(
         robot.name,

@@ -34,7 +34,7 @@ from dynid.report.prediction import prediction_csv
 from dynid.robots.demo_file import demo_file, read_demo
 from dynid.simulation.prescribed import inverse_efforts, simulate_log
 from dynid.statistics.effort_prediction import covariance_root
-from dynid.statistics.estimate import Estimate, Fit, ParameterEstimate
+from dynid.statistics.estimate import Agreement, Estimate, ParameterEstimate
 from tests.test_simulate import pinocchio_efforts
 
 ROBOTS = ("serial6", "orthoglide", "dualv")
@@ -66,7 +66,7 @@ def estimate(name: str, names, units, x, covariance=None) -> Estimate:
         ParameterEstimate(*one, None, None)
         for one in zip(names, units, map(float, x), map(float, sigma), strict=True)
     )
-    fit = Fit(100, len(x), len(x), 1e9, 1.0, 1.0, 1.0, 1.0)
+    fit = Agreement(100, len(x), len(x), 1e9, 1.0, 1.0, 1.0, 1.0)
     return Estimate(name, "inverse", "ols", found, {}, fit, covariance)
 
 

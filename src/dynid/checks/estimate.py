@@ -27,8 +27,7 @@ from dynid.mechanism.drive_terms import POSITIVE
 from dynid.motion.log import Log
 from dynid.motion.motion import Motion
 from dynid.problem import row_groups
-from dynid.statistics.estimate import Fit as Agreement
-from dynid.statistics.estimate import ParameterEstimate, Validation
+from dynid.statistics.estimate import Agreement, ParameterEstimate, Validation
 
 _WIDER = 1.6  # times an interval of 95 %: 3.1 sigma, one of a thousand parameters that are zero
 _POSITIVE = (*POSITIVE, "M")

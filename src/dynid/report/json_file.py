@@ -19,7 +19,14 @@ from dynid.common.errors import InputError, NoResultError
 from dynid.common.notices import SEVERITIES, Notice, severity_of
 from dynid.common.strict_json import read_json
 from dynid.statistics.correlation import Correlation
-from dynid.statistics.estimate import Candidate, Estimate, Fit, ParameterEstimate, ResidualTest, Validation
+from dynid.statistics.estimate import (
+    Agreement,
+    Candidate,
+    Estimate,
+    ParameterEstimate,
+    ResidualTest,
+    Validation,
+)
 from dynid.statistics.estimate_parts import NOT_JUDGED, Description, DescriptionTest, Quantity, Verdict
 
 SCHEMA = "dynid.result/1"
@@ -147,7 +154,7 @@ def _estimate(document: Mapping[str, Any]) -> Estimate:
         estimator=_shaped(document["estimator"], str),
         parameters=_shaped(document["parameters"], tuple[ParameterEstimate, ...]),
         not_identifiable=_reasons(document["not_identifiable"]),
-        fit=_shaped(_restored(document["fit"]), Fit),
+        fit=_shaped(_restored(document["fit"]), Agreement),
         covariance=_covariance(document),
         validation=_shaped(_restored(document["validation"]), tuple[Validation, ...]),
         warnings=_shaped(_rated(document["warnings"]), tuple[Notice, ...]),

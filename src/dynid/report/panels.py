@@ -11,7 +11,7 @@ from dynid.common.arrays import Array, Float, Int
 from dynid.estimator.solution import History
 from dynid.report.numbers import number, unit_text
 from dynid.report.plots import band, bars, figure, line, packed, panel, stack
-from dynid.statistics.estimate import Estimate, Fit, Validation
+from dynid.statistics.estimate import Agreement, Estimate, Validation
 from dynid.statistics.estimate_parts import SINGULARITY_DISTANCE, Signals, Tension
 
 if TYPE_CHECKING:
@@ -286,7 +286,7 @@ def _first_seen(chi: Any, half: Any) -> tuple[Any, Any]:
     return chi - shown, chi + shown
 
 
-def run_figure(validation: Validation, fit: Fit, anchor: str) -> Figure | None:
+def run_figure(validation: Validation, fit: Agreement, anchor: str) -> Figure | None:
     """One bar per run; None for robots with motor efforts."""
     if not validation.runs:
         return None

@@ -30,7 +30,7 @@ from dynid.projection.projection import Group
 from dynid.statistics.correlation import Correlation, correlated, strongest
 from dynid.statistics.covariance import covariance_of
 from dynid.statistics.essential import Reduced, restrict
-from dynid.statistics.estimate import Fit, GroupFit, ParameterEstimate
+from dynid.statistics.estimate import Agreement, GroupFit, ParameterEstimate
 from dynid.statistics.sandwich import Spread
 from dynid.statistics.uncertainty import UncertaintySettings, with_uncertainty
 
@@ -52,7 +52,7 @@ class EstimateParts:
     parameters: tuple[ParameterEstimate, ...]
     not_identifiable: Mapping[str, str]
     invisible: Mapping[str, str]
-    fit: Fit
+    fit: Agreement
     spread: Spread
     correlations: tuple[Correlation, ...]
     warnings: tuple[Notice, ...]
@@ -206,14 +206,14 @@ def joined(
     return replace(parts, parameters=listed, spread=spread, warnings=warnings)
 
 
-def fit_of(base_system: BaseSystem, solution: Solution) -> Fit:
+def fit_of(base_system: BaseSystem, solution: Solution) -> Agreement:
     """Fit of all rows and of each effort (its logs combined)."""
     groups = base_system.system.groups
     residuals, measured = solution.residual_norms, base_system.measured_norms
     together: dict[str, list[int]] = {}
     for i, group in enumerate(groups):
         together.setdefault(group.name, []).append(i)
-    return Fit(
+    return Agreement(
         n_rows=sum(group.n_rows for group in groups),
         n_parameters=len(solution.chi),
         rank=solution.rank,

@@ -101,7 +101,7 @@ class RunFit:
 
 
 @dataclass(frozen=True)
-class Fit:
+class Agreement:
     """How well the rows are explained.
 
     Attributes:
@@ -244,7 +244,7 @@ class Estimate:
     estimator: str
     parameters: tuple[ParameterEstimate, ...]
     not_identifiable: Mapping[str, str]
-    fit: Fit
+    fit: Agreement
     covariance: Float[Array, "p p"]
     validation: tuple[Validation, ...] = ()
     warnings: tuple[Notice, ...] = ()
