@@ -70,10 +70,14 @@ def test_compare_fits_as_identify_does_and_judges_by_motion(identified, noisy) -
     assert 0.0 < total.held_out_percent < 10.0
 
 
-def test_simulated_motion_ranks_the_truth_above_least_squares() -> None:
-    """Rows hold the noise of their columns, which least squares is made to fit; simulated motion does not."""
+@pytest.mark.parametrize("seed", [3, 4, 5, 6])
+def test_simulated_motion_ranks_the_truth_above_least_squares(seed: int) -> None:
+    """Rows hold the noise of their columns, which least squares is made to fit; simulated motion does not.
+
+    Both errors contain the noise of the measured poses, 15 % of the motion: it is most of the truth's.
+    """
     experiment = Experiment(robot=ROBOT, estimator="ols")
-    log = prepared(as_log(ROBOT, oscillations(4, 4.0), 1e-3, 3), ROBOT, experiment)
+    log = prepared(as_log(ROBOT, oscillations(4, 4.0), 3e-3, seed), ROBOT, experiment)
     solved = fit_task(Task(ROBOT, (log,), experiment))
     values = referred_values(TRUTH, reference_of(solved.problem), solved.problem.parameters)
     truth = np.array([values.get(one.name, 0.0) for one in solved.problem.parameters])
@@ -81,7 +85,7 @@ def test_simulated_motion_ranks_the_truth_above_least_squares() -> None:
         held_out_error(solved.problem, chi, [log], experiment, solved.problem.plans).percent
         for chi in (truth, solved.chi)
     )
-    assert right < 0.8 * least
+    assert right < least
 
 
 def test_efforts_from_parameters_per_unit_mass_are_refused_for_that_reason(identified) -> None:

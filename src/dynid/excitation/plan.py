@@ -36,7 +36,9 @@ _REFERENCE_SEED = 20240229
 _REFERENCES = 8
 _LANES = 64
 _SOFT_SPEED = 0.02  # of the largest speed: width over which the friction discontinuity is smoothed
-_MOST_CONDITION = 30.0
+# Of poses. At 1 / x the measured coordinate is about x^2 / 2 (m or rad) from its extreme at a dead point:
+# 5e-3 here. At 30 it is 5e-4, which the low-pass of a log moves, and the branch is lost.
+_MOST_CONDITION = 10.0
 _STATIC = 400
 
 
@@ -212,7 +214,7 @@ def _most_condition(robot: Mechanism) -> float:
             f"condition number {most} is not a valid limit",
             file=robot.file,
             place="limits.singularity.condition",
-            remedy="give a number above 1, e.g. 30",
+            remedy="give a number above 1, e.g. 10",
         )
     return float(most)
 

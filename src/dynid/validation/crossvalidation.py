@@ -117,7 +117,7 @@ class HeldOut:
     Attributes:
         names, units: Of the efforts.
         residual, measured: Low-passed, shape (k,), unit squared.
-        residual_logged, measured_logged: As logged, shape (k,), unit squared; empty where motions are
+        residual_logged, measured_logged: As logged, shape (k,), unit squared; empty where free motions are
             simulated.
     """
 
@@ -125,8 +125,8 @@ class HeldOut:
     units: tuple[str, ...]
     residual: Float[Array, "k"]
     measured: Float[Array, "k"]
-    residual_logged: Float[Array, "k"]
-    measured_logged: Float[Array, "k"]
+    residual_logged: Float[Array, "logged"]
+    measured_logged: Float[Array, "logged"]
 
     def __add__(self, other: HeldOut) -> HeldOut:
         """Both together."""
