@@ -34,7 +34,7 @@ from description_cases import KINDS, ROBOTS, Setup, clean
 
 from dynid.common.errors import InputError, NoResultError
 from dynid.experiment.experiment import Experiment
-from dynid.linear import LinearFit, linear_fit
+from dynid.linear_fit import LinearFit, linear_fit
 from dynid.motion.plan import MotionPlan
 from dynid.pipeline import identify_logs
 from dynid.problem import prepare

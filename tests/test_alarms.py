@@ -10,11 +10,11 @@ import pytest
 
 from dynid.checks.check import Finished
 from dynid.checks.estimate import unexplained
+from dynid.checks.plausible_masses import check_scale, placeholder_masses, reach
 from dynid.checks.residuals import check_residuals
-from dynid.checks.scale import check_scale, placeholder_masses, reach
 from dynid.excitation.random_motion import random_motion
 from dynid.experiment.experiment import Experiment
-from dynid.linear import linear_fit
+from dynid.linear_fit import linear_fit
 from dynid.mechanism.frame import rpy_matrix
 from dynid.mechanism.inertia import SYMBOLS
 from dynid.mechanism.load import load_robot

@@ -15,7 +15,7 @@ from dynid.common.errors import InputError
 from dynid.common.notices import Notice
 from dynid.excitation.random_motion import random_motion
 from dynid.experiment.experiment import Experiment
-from dynid.linear import linear_fit
+from dynid.linear_fit import linear_fit
 from dynid.mechanism.description import at_values
 from dynid.mechanism.load import load_robot
 from dynid.pipeline import identify_logs

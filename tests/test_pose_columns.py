@@ -10,7 +10,7 @@ import pytest
 from dynid.checks.fault_columns import ALL, suspect_rows
 from dynid.excitation.random_motion import random_motion
 from dynid.experiment.experiment import Experiment
-from dynid.linear import vector
+from dynid.linear_fit import vector
 from dynid.mechanism.load import load_robot
 from dynid.motion.settings import FilterSettings
 from dynid.pipeline import identify_logs

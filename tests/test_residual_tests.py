@@ -28,7 +28,7 @@ from dynid.checks.residual_texts import gain_notice
 from dynid.checks.residuals import check_residuals
 from dynid.conditioning.lowpass import row_filter
 from dynid.experiment.experiment import Experiment, experiment_from
-from dynid.linear import linear_fit
+from dynid.linear_fit import linear_fit
 from dynid.mechanism.parameters import Parameter
 from dynid.motion.logs import log_from_columns
 from dynid.problem import prepare
@@ -323,7 +323,7 @@ def test_a_gain_and_a_load_that_cannot_be_separated_are_named_beside_each_other(
 @pytest.mark.parametrize(("factor", "told"), [(1.0, False), (1.4, False), (0.01, True), (-1.0, True)])
 def test_34_a_scale_far_from_the_priors_is_told(factor: float, told: bool) -> None:
     """Current logged, gain not applied: R2 does not change, the masses do."""
-    from dynid.checks.scale import prior_scale
+    from dynid.checks.plausible_masses import prior_scale
     from dynid.statistics.estimate import ParameterEstimate
 
     rng = np.random.default_rng(0)

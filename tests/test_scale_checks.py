@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from dynid.base.structural import structural_base
-from dynid.checks.scale import check_scale, likely_unit, reach
+from dynid.checks.plausible_masses import check_scale, likely_unit, reach
 from dynid.experiment.experiment import Experiment
 from dynid.mechanism.load import builtin_robots, load_robot
 from dynid.mechanism.parameters import parameter_table

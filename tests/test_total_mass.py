@@ -13,7 +13,7 @@ from dynid.common.errors import InputError
 from dynid.estimator.gains import solve_gains
 from dynid.estimator.settings import GainSettings, TotalMass
 from dynid.experiment.experiment import Experiment, read_experiment
-from dynid.linear import base_of
+from dynid.linear_fit import base_of
 from dynid.mechanism.load import load_robot
 from dynid.motion.settings import FilterSettings
 from dynid.pipeline import identify_logs

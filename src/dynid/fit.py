@@ -19,7 +19,7 @@ from dynid.estimator.solution import CONVERGED, Solution
 from dynid.estimator.wls import group_factors
 from dynid.experiment.experiment import Experiment
 from dynid.experiment.sections import RefineSettings
-from dynid.linear import base_of
+from dynid.linear_fit import base_of
 from dynid.log_pass import LogPass
 from dynid.mechanism.parameters import prior_values
 from dynid.problem import Problem, build_system

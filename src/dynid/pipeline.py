@@ -30,7 +30,7 @@ from dynid.estimator.solution import CONVERGED
 from dynid.experiment.experiment import Experiment, experiment_from
 from dynid.experiment.provenance import provenance
 from dynid.fit import Fit, fit_task
-from dynid.linear import tie_names
+from dynid.linear_fit import tie_names
 from dynid.mechanism.load import load_robot
 from dynid.mechanism.mechanism import Mechanism
 from dynid.motion.log import Log

@@ -14,7 +14,7 @@ from dynid.experiment.experiment import Experiment, FilterSettings, MaskSettings
 from dynid.fit import fit_task
 from dynid.info import describe
 from dynid.kinematics.tension import motor_jacobian
-from dynid.linear import linear_fit
+from dynid.linear_fit import linear_fit
 from dynid.mechanism.mechanism import Actuator
 from dynid.mechanism.parameters import parameter_table
 from dynid.mechanism.variant import variant

@@ -28,7 +28,7 @@ CHECKS: Registry[Check] = Registry(
         "Are parameters negative that cannot be?": "dynid.checks.estimate:negative",
         "Which parameters are indistinguishable from zero?": "dynid.checks.estimate:weak",
         "Was a validation log used for the fit?": "dynid.checks.estimate:reused",
-        "Is the scale of the parameters plausible?": "dynid.checks.scale:scale",
+        "Is the scale of the parameters plausible?": "dynid.checks.plausible_masses:scale",
     },
     gives=("builtins:list", "builtins:tuple"),
 )

@@ -17,7 +17,7 @@ from dataclasses import replace
 import numpy as np
 
 from dynid.checks.check import Finished
-from dynid.checks.scale import effort_shares
+from dynid.checks.plausible_masses import effort_shares
 from dynid.common.arrays import Array, Float
 from dynid.common.errors import InputError
 from dynid.common.notices import Notice, notice

@@ -35,7 +35,7 @@ from dynid.common.errors import InputError
 from dynid.common.notices import Notice, notice
 from dynid.conditioning.rewritten import WiderRows
 from dynid.experiment.experiment import Experiment
-from dynid.linear import LinearFit, linear_fit
+from dynid.linear_fit import LinearFit, linear_fit
 from dynid.log_pass import LogPass
 from dynid.mechanism.parameters import Parameter
 from dynid.motion.log import Log

@@ -28,7 +28,7 @@ from dynid.common.arrays import Array, Float
 from dynid.common.notices import Notice, notice
 from dynid.estimator.estimator import estimator_named, solve_weighted
 from dynid.estimator.solution import Solution
-from dynid.linear import base_of
+from dynid.linear_fit import base_of
 from dynid.statistics.clusters import Clusters
 from dynid.statistics.comparison import f_test
 from dynid.statistics.covariance import blocks_of

@@ -20,7 +20,7 @@ from dynid.checks.pose_columns import gravity_axes
 from dynid.common.arrays import Array, Float
 from dynid.common.notices import Notice, eased, notice
 from dynid.experiment.experiment import Experiment
-from dynid.linear import LinearFit, linear_fit
+from dynid.linear_fit import LinearFit, linear_fit
 from dynid.problem import Problem
 from dynid.statistics.estimate import ResidualTest
 

@@ -18,7 +18,7 @@ from dynid.estimator.consistent import consistent_exists
 from dynid.estimator.estimator import estimator_named, solve_weighted, solved_within
 from dynid.estimator.standard_space import StandardSpace
 from dynid.experiment.experiment import Experiment
-from dynid.linear import base_of, speed_bounds, vector
+from dynid.linear_fit import base_of, speed_bounds, vector
 from dynid.mechanism.mechanism import Mechanism
 from dynid.mechanism.parameters import Parameter, parameter_table
 from dynid.motion.plan import MotionPlan

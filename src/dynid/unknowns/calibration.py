@@ -29,7 +29,7 @@ from dynid.common.batched import eigh
 from dynid.common.errors import InputError
 from dynid.common.notices import Notice, notice
 from dynid.conditioning.rewritten import slope_rows
-from dynid.linear import LinearFit, base_of, linear_fit
+from dynid.linear_fit import LinearFit, base_of, linear_fit
 from dynid.mechanism.description import TILTS, ZERO, at_values, current
 from dynid.mechanism.mechanism import Mechanism
 from dynid.motion.plan import MotionPlan

@@ -25,7 +25,7 @@ from dynid.estimator.gains import GainSolution, solve_gains
 from dynid.estimator.settings import GAIN, GainSettings
 from dynid.experiment.estimator_choice import rows_without_effort
 from dynid.experiment.experiment import Experiment
-from dynid.linear import base_of
+from dynid.linear_fit import base_of
 from dynid.mechanism.parameters import Parameter, effort_unit
 from dynid.prediction.result_values import applied, nominal_factors
 from dynid.problem import Problem, Progress, prepare

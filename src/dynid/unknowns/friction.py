@@ -21,7 +21,7 @@ from dynid.common.notices import Notice, notice
 from dynid.estimator.estimator import estimator_named, solve_weighted
 from dynid.experiment.experiment import Experiment
 from dynid.fit import Fit
-from dynid.linear import LinearFit, base_of, linear_fit, speed_bounds, vector, with_mechanism
+from dynid.linear_fit import LinearFit, base_of, linear_fit, speed_bounds, vector, with_mechanism
 from dynid.mechanism.mechanism import Mechanism, Term
 from dynid.mechanism.parameters import effort_unit, owners_of, speed_map
 from dynid.problem import Problem, build_system

@@ -22,7 +22,7 @@ from dynid.estimator.estimator import estimator_named
 from dynid.estimator.gains import GroupNoise, solve_gains
 from dynid.estimator.solution import Solution
 from dynid.estimator.wls import group_factors
-from dynid.linear import base_of
+from dynid.linear_fit import base_of
 from dynid.mechanism.mechanism import Mechanism
 from dynid.mechanism.parameters import Parameter, effort_unit
 from dynid.motion.log import Log

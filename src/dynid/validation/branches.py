@@ -7,7 +7,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from dynid.checks.scale import reach as span
+from dynid.checks.plausible_masses import reach as span
 from dynid.common.arrays import Array, Float
 from dynid.common.errors import DynidError
 from dynid.common.notices import notice

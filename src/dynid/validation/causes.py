@@ -26,7 +26,7 @@ from dynid.common.errors import DynidError
 from dynid.common.notices import Notice, eased, notice
 from dynid.fit import Fit
 from dynid.kinematics.assembly import assembly_of
-from dynid.linear import LinearFit, linear_fit
+from dynid.linear_fit import LinearFit, linear_fit
 from dynid.mechanism.mechanism import Mechanism
 from dynid.motion.log import Log
 from dynid.motion.plan import MotionPlan

@@ -17,7 +17,7 @@ from dynid.common.arrays import Array, Float
 from dynid.common.errors import DynidError, InputError
 from dynid.kinematics.assembly import assembly_of
 from dynid.kinematics.sensors import sensors_of
-from dynid.linear import linear_fit
+from dynid.linear_fit import linear_fit
 from dynid.mechanism.mechanism import Mechanism
 from dynid.motion.log import Log
 from dynid.problem import prepare

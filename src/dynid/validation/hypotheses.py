@@ -11,7 +11,7 @@ import numpy as np
 from dynid.checks.fault_columns import ALL, delay_entry
 from dynid.common.arrays import Array, Float
 from dynid.common.notices import Notice, notice
-from dynid.linear import LinearFit
+from dynid.linear_fit import LinearFit
 from dynid.mechanism.joint import JointKind
 from dynid.mechanism.mechanism import Mechanism, Payload
 from dynid.motion.log import Log

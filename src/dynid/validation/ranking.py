@@ -31,7 +31,7 @@ from dataclasses import replace
 import numpy as np
 
 from dynid.common.arrays import Array
-from dynid.linear import LinearFit
+from dynid.linear_fit import LinearFit
 from dynid.projection.factor import triangle
 from dynid.statistics.estimate import ResidualTest
 from dynid.statistics.estimate_parts import DescriptionTest

@@ -20,7 +20,7 @@ from dynid.cases.force_sensor.samples import SensorSamples, nearest_rotation, se
 from dynid.common.arrays import Array, Float
 from dynid.common.notices import Notice, notice
 from dynid.experiment.experiment import Experiment
-from dynid.linear import LinearFit, base_of, linear_fit
+from dynid.linear_fit import LinearFit, base_of, linear_fit
 from dynid.mechanism.force_sensor import ForceSensor, level_axes
 from dynid.mechanism.frame import angles_of
 from dynid.problem import Problem
