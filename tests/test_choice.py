@@ -292,8 +292,11 @@ def test_intervals_cover_the_truth_after_the_choice(tmp_path, what) -> None:
         estimate = identify_logs(robot, [log], (), Experiment(robot=robot), truth=truth)
         (chosen,) = (one for one in estimate.tried if one.chosen)
         if ("Fr" in chosen.friction) if more else chosen.estimator == "consistent":
-            held = [p.ci95[0] <= estimate.truth[p.name] <= p.ci95[1] for p in estimate.parameters]
-            inside.append(held)
+            true = {
+                p.name: estimate.truth.get(p.name, 0.0) for p in estimate.parameters
+            }  # a term too many is 0
+            held = [p.ci95[0] <= true[p.name] <= p.ci95[1] for p in estimate.parameters]
+            inside.append(np.mean(held))
     assert len(inside) > 15
     # Parameters of one log are correlated, as if it had three: 0.95 -+ 3 sqrt(0.95 0.05 / 45).
     assert 0.85 <= np.mean(inside) <= 0.995
