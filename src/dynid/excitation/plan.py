@@ -36,8 +36,8 @@ _REFERENCE_SEED = 20240229
 _REFERENCES = 8
 _LANES = 64
 _SOFT_SPEED = 0.02  # of the largest speed: width over which the friction discontinuity is smoothed
-# Of poses. At 1 / x the measured coordinate is about x^2 / 2 (m or rad) from its extreme at a dead point:
-# 5e-3 here. At 30 it is 5e-4, which the low-pass of a log moves, and the branch is lost.
+# Of poses. At 1 / x the measured coordinate is about x^2 / 2 (m or rad) from its extreme at a dead point. At
+# 20 and 30 the identification took such poses of the Orthoglide for dead points and lost the branch.
 _MOST_CONDITION = 10.0
 _STATIC = 400
 
