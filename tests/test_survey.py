@@ -86,7 +86,8 @@ def test_singular_and_open_poses_are_counted_and_left_out(tmp_path) -> None:
     at = np.arange(low, high)
     assert not states.fine[np.isin(at, np.arange(1300, 1305))].any()
     assert not states.fine[np.abs(t[at]) < 1e-4].any()  # crank within 1e-3 rad of the dead centre
-    assert states.fine[np.abs(t[at]) > 0.1].sum() > 1700
+    # The false samples count as noise of 0.3 mm: to 0.17 s from the dead centre it decides the branch.
+    assert states.fine[np.abs(t[at]) > 0.2].sum() > 1570
 
 
 def test_a_log_on_another_branch_is_flagged(tmp_path) -> None:

@@ -226,3 +226,53 @@ def test_after_dead_points_the_branch_of_steady_velocities_is_taken(tmp_path) ->
     assert np.mean(right) > 0.99
     assert np.mean(states.fine) > 0.9
     assert not any(notice.code == "assembly-jump" for notice in kinematics.notices)
+
+
+SLIDER_CRANK = """
+name: slider-crank
+joints:
+  - {name: crank, kind: revolute, parent: base, child: crank_arm}
+  - {name: elbow, kind: revolute, parent: crank_arm, child: rod, xyz: [0.1, 0, 0]}
+  - {name: slide, kind: prismatic, parent: base, child: piston, axis: [1, 0, 0]}
+loops:
+  - {name: pin, kind: revolute, axis: [0, 0, 1], a: {body: rod, xyz: [0.25, 0, 0]}, b: {body: piston}}
+start: {crank: 0.4, elbow: -0.55, slide: 0.34}
+actuators: [slide]
+"""
+
+
+def random_crank(seed: int, t: np.ndarray, near: float | None) -> np.ndarray:
+    """Angle of a crank that turns back at `near` rad from its dead point, or passes it many times."""
+    rng = np.random.default_rng(seed)
+    f = rng.uniform(0.5, 1.5)
+    waves = [rng.normal() / h * np.cos(TURN * h * f * t + rng.uniform(0.0, TURN)) for h in (1, 2, 3)]
+    angle = np.sum(waves, axis=0)
+    angle *= 0.5 / np.abs(angle).max()
+    angle -= 0.25 * (angle.max() + angle.min()) if near is None else angle.min() - near
+    # At rest at first: there the branch is that of the start pose.
+    s = np.clip((t - 0.5) / 0.4, 0.0, 1.0)
+    return np.asarray(0.4 + s**3 * (10.0 - 15.0 * s + 6.0 * s**2) * (angle - 0.4))
+
+
+@pytest.mark.parametrize("near", [0.01, 0.03, 0.1, None], ids=["nearest", "near", "beside", "through"])
+@pytest.mark.parametrize("dt", [1e-3, 4e-3, 1e-2])
+def test_a_motion_near_or_through_a_dead_point_stays_on_its_branch(tmp_path, near, dt: float) -> None:
+    """Lines fitted to both sides took every motion that turns back near a dead point for a passage."""
+    file = tmp_path / "robot.yaml"
+    file.write_text(SLIDER_CRANK)
+    robot = load_robot(file)
+    t = np.arange(0.0, 4.5, dt)
+    for seed in range(4):
+        angle = random_crank(seed, t, near)
+        slide = 0.1 * np.cos(angle) + np.sqrt(0.25**2 - (0.1 * np.sin(angle)) ** 2)
+        slide += 1e-7 * np.random.default_rng(seed).normal(size=len(t))
+        log = log_from_arrays(robot, t, slide[:, None], np.zeros((len(t), 1)))
+        motion = Motion(log, plan_motions([log], robot, FilterSettings(), MaskSettings())[0])
+        kinematics = kinematics_along(robot, motion)
+        for low, high in motion.usable():
+            states = kinematics.states(low, motion.states(low, high))
+            # Within 0.03 rad the low-pass may move the sample to the other side.
+            clear = states.fine & (np.abs(angle[low:high]) > 0.03)
+            wrong = np.sign(states.q[:, 0]) != np.sign(angle[low:high])
+            assert not np.any(wrong & clear)
+            assert np.mean(states.fine) > 0.85

@@ -36,9 +36,7 @@ _REFERENCE_SEED = 20240229
 _REFERENCES = 8
 _LANES = 64
 _SOFT_SPEED = 0.02  # of the largest speed: width over which the friction discontinuity is smoothed
-# Of poses. At 1 / x the measured coordinate is about x^2 / 2 (m or rad) from its extreme at a dead point. At
-# 20 and 30 the identification took such poses of the Orthoglide for dead points and lost the branch.
-_MOST_CONDITION = 10.0
+_MOST_CONDITION = 30.0
 _STATIC = 400
 
 
@@ -214,7 +212,7 @@ def _most_condition(robot: Mechanism) -> float:
             f"condition number {most} is not a valid limit",
             file=robot.file,
             place="limits.singularity.condition",
-            remedy="give a number above 1, e.g. 10",
+            remedy="give a number above 1, e.g. 30",
         )
     return float(most)
 

@@ -52,6 +52,7 @@ class ClosedKinematics:
     Attributes:
         speeds: Absolute velocities of all coordinates at some samples of the log, shape (k, v).
         noise: Standard deviation of each measured coordinate, shape (m,), in [rad] or [m].
+        blur: The largest of them after the low-pass of the log.
         singular, ambiguous: Condition numbers beyond which a pose is excluded, and beyond which the
             following branch is uncertain.
         open: Closure error above which measured positions contradict the loops, in [m] or [rad].
@@ -76,8 +77,8 @@ class ClosedKinematics:
         self._has_origins = bool(motion.log.origins)
         self.noise = _noise(mechanism, motion.log, self.sensors)
         left = 1.0 if motion.plan.cutoff is None else min(1.0, 2.0 * motion.plan.cutoff * motion.log.dt)
-        blur = float(self.noise.max(initial=0.0)) * np.sqrt(left)
-        two_branches = 1.0 / np.sqrt(10.0 * max(blur, 1e-300))
+        self.blur = float(self.noise.max(initial=0.0)) * np.sqrt(left)
+        two_branches = 1.0 / np.sqrt(10.0 * max(self.blur, 1e-300))
         self.singular, self.ambiguous = (float(np.clip(two_branches, x, SINGULAR)) for x in (_POOR, _REGULAR))
         most = MISFIT_UNCERTAIN if mechanism.uncertain else MISFIT
         self.most_missed = np.maximum(most, _SIGMAS * self.noise)

@@ -16,11 +16,11 @@ from dynid.kinematics.tree import PRISMATIC, REVOLUTE
 from dynid.motion.log import Log
 from dynid.motion.motion import Motion
 from dynid.motion.position_faults import position_steps, wide_ranges
-from dynid.projection.dead_points import Span, pass_dead_points
+from dynid.projection.dead_points import Span, pass_dead_points, regular_end
 from dynid.projection.misfit import Misfit, beyond
 
 if TYPE_CHECKING:
-    from dynid.kinematics.coordinates import Measured, States
+    from dynid.kinematics.coordinates import States
     from dynid.projection.kinematics import ClosedKinematics
 
 _BLOCK = 16384
@@ -33,7 +33,6 @@ _SHOWN = 3000
 # rad or m between neighbouring samples, beyond what their velocities explain.
 _JUMP = 0.05
 _APART = 0.02  # s: singular samples closer in time belong to one dead point
-_STRIDES = 1.5  # samples: a dead point nearer than this may be stepped over
 _UNUSUAL = 10.0  # of the usual condition number: distinguishes a dead point from a poor choice of sensors
 _REMEDY = "check joint zeros, units and signs, the loops' frames, and `start:`"
 
@@ -154,40 +153,26 @@ def survey(kinematics: ClosedKinematics, motion: Motion, checked: bool = False) 
     if kinematics.redundant:
         tally.misfit, tally.lost = kinematics.misfit(), kinematics.misfit()
     for low, high in motion.usable():
-        origin = kinematics.origin(motion.log, low)
-        # One sample of overlap, so that a jump between blocks is detected.
-        for start in range(low, high, _BLOCK):
+        origin, start = kinematics.origin(motion.log, low), low
+        while start < high:
+            # One sample of overlap, so that a jump between blocks is detected.
             first = max(low, start - 1)
             measured = motion.states(first, min(start + _BLOCK, high))
             pose, done = kinematics.tracker.track(origin, measured[0])
             states = kinematics.judged(pose, done, measured)
-            states, dead = _smooth(kinematics, motion.log.dt, measured, states)
-            tally.dead += [(first + a, first + b) for a, b in dead]
+            start = min(start + _BLOCK, high)
+            if not kinematics.redundant:
+                if start < high and (count := regular_end(kinematics, states)) < len(pose):
+                    q, dq, ddq = (x[:count] for x in measured)
+                    start, measured = first + count, (q, dq, ddq)
+                    states = kinematics.judged(pose[:count], done[:count], measured)
+                states, dead = pass_dead_points(kinematics, motion.log.dt, measured, states)
+                tally.dead += [(first + a, first + b) for a, b in dead]
             origin = _judge(tally, kinematics, motion, first, measured[0], states, origin)
     if not tally.anchors:
         tally.anchors, tally.poses = [0], [kinematics.assembly.start]
     tally.doubts += _refuse_missed(tally, motion)
     return tally
-
-
-def _smooth(
-    kinematics: ClosedKinematics, dt: float, measured: Measured, states: States
-) -> tuple[States, list[Span]]:
-    """The motion through the dead points of a block without a change of branch, and these stretches."""
-    if kinematics.redundant or states.condition is None:
-        return states, []
-    # At a distance x from a dead point the condition number is 1 / x: one sample may step over it.
-    stride = _STRIDES * dt * np.abs(states.dq).max(axis=1, initial=0.0)
-    certain = states.condition * np.maximum(stride, 1.0 / kinematics.ambiguous) < 1.0
-    if np.all(certain):
-        return states, []
-    pose, dead = pass_dead_points(kinematics, dt, measured[0], states.q.copy(), ~certain)
-    if not dead:
-        return states, []
-    smooth = kinematics.judged(pose, np.ones(len(pose), dtype=bool), measured)
-    for a, b in dead:
-        smooth.fine[a:b] = False
-    return smooth, dead
 
 
 def _judge(
@@ -208,7 +193,7 @@ def _judge(
     tally.samples += len(t)
     tally.open_at += t[~(gaps < kinematics.open)].tolist()
     _judge_sensors(tally, kinematics, t, closed, wanted, states)
-    _judge_dead_points(tally, kinematics, motion.log.t, t, gaps, states)
+    passed = _judge_dead_points(tally, kinematics, motion.log.t, t, gaps, states)
     tally.jumped_at += t[1:][_jumps(kinematics.assembly, motion.log.dt, states)].tolist()
     tally.largest = max(tally.largest, float(gaps[closed].max(initial=0.0)))
     every = max(1, len(motion.log.t) // _SHOWN)
@@ -219,7 +204,7 @@ def _judge(
     if len(distance) and distance.min() < tally.nearest[0]:
         tally.nearest = (float(distance.min()), float(t[int(np.argmin(distance))]))
     inside = np.zeros(len(t), dtype=bool)
-    begins = [b - first for _, b in tally.dead if 0 <= b - first < len(t)]
+    begins = [*(b - first for _, b in tally.dead if 0 <= b - first < len(t)), *(passed + 1).tolist()]
     for a, b in tally.dead:
         inside[max(0, a - first) : max(0, b - first)] = True
     at = np.flatnonzero(closed & ~inside)
@@ -268,8 +253,12 @@ def _judge_dead_points(
     t: Float[Array, "n"],
     gaps: Float[Array, "n"],
     states: States,
-) -> None:
-    """Singular poses, and passages through one between two samples; those close together are one."""
+) -> Int[Array, "p"]:
+    """Singular poses, and passages through one between two samples; those close together are one.
+
+    Returns:
+        Samples before a passage.
+    """
     from dynid.projection.kinematics import OPEN
 
     closed = gaps < OPEN
@@ -292,6 +281,7 @@ def _judge_dead_points(
         last = float(t[i])
         if condition[i] > tally.loose[0]:
             tally.loose = (float(condition[i]), _loosest(kinematics, M[i], states.N[i]))
+    return np.flatnonzero(passed)
 
 
 def _passages(M: Float[Array, "n m d"], N: Float[Array, "n v d"]) -> Bool[Array, "k"]:

@@ -24,8 +24,8 @@ POSES = {
     "dead-points": care(
         f"poses at which two branches fit the log: {_LOOPS}",
         "log '{log}' passes {count} dead points of the measured joints, the first at t = {first:.4g} s: there"
-        " '{joint}' can move while they are fixed. After each dead point two branches fit the log equally"
-        " well; the one on which the joints that are not measured keep their velocities was chosen",
+        " '{joint}' can move while they are fixed. After each dead point two branches have the measured"
+        " positions; the one on which the joints that are not measured move smoothly was chosen",
         "measure '{joint}' too, or use only parts of the log between dead points",
     ),
     "assembly-jump": stop(
