@@ -123,6 +123,7 @@ LONG = frozenset(
         "test_validation.py::test_the_tie_test_rejects_as_often_as_it_says",
         "test_verdict.py::test_the_first_reason_is_the_cause_of_slower_cases",
         "test_wrench_table.py::test_moments_about_another_point_are_recognised",
+        "test_turns.py::test_every_combination_of_turns_is_removed",
         "test_description.py::test_one_millimetre_is_seen_by_redundant_encoders",
         "test_description.py::test_a_length_in_millimetres_that_opens_the_loops_is_named[dualv-d2]",
         "test_description.py::test_a_turn_of_a_redundant_encoder_is_removed_and_named",

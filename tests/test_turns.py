@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 from functools import cache
+from itertools import product
 
 import numpy as np
 import pytest
@@ -80,6 +81,13 @@ def test_whole_turns_of_redundant_encoders_change_nothing(turns: tuple[int, ...]
     for one, other in zip(a.blocks, b.blocks, strict=True):
         expected, found = (block.W.T @ block.Y for block in (one, other))
         np.testing.assert_allclose(found, expected, atol=1e-9 * np.abs(expected).max())
+
+
+def test_every_combination_of_turns_is_removed() -> None:
+    robot, log = robot_of("dualv"), log_of("dualv")
+    for turns in product((-1, 0, 1, 2), repeat=4):
+        found = nearest_turns(robot, replace(log, q=log.q + TURN * np.array(turns)))
+        np.testing.assert_allclose(found.q, log.q, atol=4e-15)  # rounding of a few turns
 
 
 def test_turns_of_sensors_that_are_not_redundant_and_of_wanted_positions_are_removed() -> None:
