@@ -6,10 +6,11 @@ import ast
 import re
 from collections.abc import Iterator
 from pathlib import Path
+from typing import get_args
 
 import pytest
 
-from dynid.common.catalogue import CATALOGUE, STAGES, Severity, Template
+from dynid.common.catalogue import CATALOGUE, RANKS, STAGES, Severity, Template, Trait, codes_with
 from dynid.common.catalogue.__main__ import page
 from dynid.common.notices import Notice, by_severity, follows, notice
 
@@ -72,6 +73,33 @@ def test_codes_that_are_asked_for_exist() -> None:
     asked = re.findall(r'\.code (?:==|!=) "([a-z-]+)"', text)
     assert asked
     assert set(asked) <= set(CATALOGUE)
+
+
+# Not kinds of warnings, but these very two: notices of one function that the reader calls.
+PAIRS = [
+    {"few-blocks", "from-one-block"},
+    {"loop-misfit", "singular-start"},
+    {"zero-offset", "dimension-off"},
+    {"model-misfit", "zero-offset"},
+]
+
+
+def test_kinds_of_warnings_are_listed_in_the_catalogue_only() -> None:
+    """A new code is known by its entry alone: no other file has a list of codes to add it to."""
+    named = {code for code in CATALOGUE if "-" in code}  # others are words, too
+    for file in SOURCES:
+        if "catalogue" in file.parts:
+            continue
+        for node in ast.walk(ast.parse(file.read_text(encoding="utf-8"))):
+            items = node.keys if isinstance(node, ast.Dict) else getattr(node, "elts", ())
+            codes = {item.value for item in items if isinstance(item, ast.Constant)} & named
+            place = f"{file.relative_to(ROOT)}:{getattr(node, 'lineno', 0)}"
+            assert len(codes) < 2 or codes in PAIRS, f"{place}: {sorted(codes)}: a trait of their entries"
+
+
+def test_every_rank_and_trait_is_used() -> None:
+    assert {entry.rank for entry in CATALOGUE.values()} == set(RANKS)
+    assert all(codes_with(trait) for trait in get_args(Trait))  # a trait without codes is not needed
 
 
 def test_an_unknown_code_is_an_error() -> None:

@@ -10,51 +10,15 @@ from collections.abc import Iterable, Iterator
 from contextvars import ContextVar
 from dataclasses import dataclass, replace
 
-from dynid.common.catalogue import CATALOGUE, Severity
+from dynid.common.catalogue import CATALOGUE, RANKS, Severity
 from dynid.common.errors import InputError
 
 _ORDER = (Severity.NOTE, Severity.CARE, Severity.STOP)
 LEVELS = ("good", "care", "bad")  # of a result with warnings of these severities
 SEVERITIES = dict(zip(LEVELS, _ORDER, strict=True))
-# What explains most comes first. Codes that are not listed come after these, in the order of the warnings.
-_CAUSES: tuple[tuple[str, ...], ...] = (
-    # No result, or one that contradicts what is asked.
-    ("no-result",),
-    # The input is not what the description or the file says.
-    (
-        "angles-large",
-        "lengths-large",
-        "moment-unit",
-        "constant-effort",
-        "wrong-branch",
-        "position-order",
-        "effort-sign",
-        "position-unit",
-        "gravity-off",
-        "dimension-unit",
-    ),
-    ("payload-label", "known-off", "wrench-frame", "mounting-off", "imu-gravity", "not-free-motion"),
-    (
-        "scale-implausible",
-        "scale-differs",
-        "dimension-off",
-        "loop-misfit",
-        "position-step",
-        "burst",
-        "outlying-run",
-    ),
-    ("friction-missing", "model-misfit"),
-    ("delay", "zero-offset", "gain", "gain-sign", "friction-speed", "friction-load", "tie-rejected"),
-    # What the data cannot show.
-    ("not-general", "not-excited", "rank-undecided", "ill-conditioned"),
-    # Symptoms.
-    ("joint-error",),
-    ("poor-fit", "poor-prediction", "not-physical", "negative-parameter"),
-    ("purpose-not-met", "weak-parameters", "from-one-block", "one-block"),
-)
-_RANK = {code: rank for rank, codes in enumerate(_CAUSES) for code in codes}
-_INPUT, _LABELS = _RANK["angles-large"], _RANK["payload-label"]
-SYMPTOMS = frozenset({"joint-error", "poor-fit", "poor-prediction", "not-physical", "negative-parameter"})
+_RANK = {code: RANKS.index(entry.rank) for code, entry in CATALOGUE.items()}
+_INPUT, _DECLARATION, _USE = (RANKS.index(rank) for rank in ("input", "declaration", "use"))
+SYMPTOMS = frozenset(code for code, entry in CATALOGUE.items() if entry.rank in ("joint error", "symptom"))
 _ASKED = "purpose-not-met"  # by the user: never a mere consequence
 
 
@@ -98,7 +62,7 @@ def at_level(item: Notice, level: str) -> Notice:
 
 def cause_rank(code: str) -> int:
     """Where a code stands among the others: causes before what they cause."""
-    return _RANK.get(code, len(_CAUSES))
+    return _RANK.get(code, len(RANKS) - 1)
 
 
 def by_severity(notices: Iterable[Notice]) -> list[Notice]:
@@ -116,9 +80,9 @@ def follows(follower: Notice, cause: Notice) -> bool:
     if follower.code in (cause.code, _ASKED):
         return False
     if spoils_all(cause) or (cause.severity is Severity.STOP and cause.code == "no-result"):
-        return cause_rank(follower.code) > _LABELS
+        return cause_rank(follower.code) > _DECLARATION
     caused = SYMPTOMS - {"joint-error"}
-    return cause.code not in SYMPTOMS and cause_rank(cause.code) < _RANK[_ASKED] and follower.code in caused
+    return cause.code not in SYMPTOMS and cause_rank(cause.code) < _USE and follower.code in caused
 
 
 def severity_of(code: str) -> Severity:

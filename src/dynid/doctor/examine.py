@@ -18,6 +18,7 @@ from typing import Any
 from dynid.base.grouping import listed
 from dynid.checks.fault_columns import ALL
 from dynid.checks.logs import check_logs
+from dynid.common.catalogue import codes_with
 from dynid.common.errors import InputError, NoResultError
 from dynid.common.notices import Notice, forced, notice
 from dynid.doctor.channels import channels_of, log_notices, recording
@@ -34,18 +35,7 @@ from dynid.problem import LogSource, Progress, as_asked, as_log, prepare
 from dynid.statistics.estimate import NOT_TESTED, Estimate
 
 # Of single parameters, and of how they were found: not of the logs.
-_OF_PARAMETERS = frozenset(
-    {
-        "correlated",
-        "differs-from-description",
-        "few-blocks",
-        "generic-prior",
-        "not-excited",  # said joint by joint
-        "not-white",
-        "weak-parameters",
-        "description-sensitive",
-    }
-)
+_OF_PARAMETERS = codes_with("parameters")
 _LIKELY = 0.03  # probability of such a delay without one; a half sample at 500 Hz is mostly below it
 _RELEVANT = 0.2  # samples: smaller delays are in every careful recording
 

@@ -16,6 +16,7 @@ from typing import Any
 import numpy as np
 
 from dynid.common.arrays import Array, Float
+from dynid.common.catalogue import codes_with
 from dynid.common.errors import InputError, nearest
 from dynid.common.notices import Notice, notice
 from dynid.kinematics.assembly import assembly_of
@@ -45,7 +46,7 @@ from dynid.motion.settings import ColumnMap, LogEntry
 from dynid.motion.table import DataFrame, Table, table_from_columns
 from dynid.projection.turns import nearest_turns
 
-_SPOILED = ("not-finite", "short-segments", "time-missing", "gap")
+_SPOILED = codes_with("samples lost")
 _MOST_OFF = 0.2  # of the rates' own size: rates that do not belong to the positions
 _PLATFORM = "platform"
 _FAST = 0.1  # of the sampling rate: a trajectory that is worth its samples has little there

@@ -21,7 +21,7 @@ from dataclasses import replace
 import numpy as np
 
 from dynid.checks.turned_gravity import fit_under
-from dynid.common.catalogue import Severity
+from dynid.common.catalogue import CATALOGUE, Severity, codes_with
 from dynid.common.errors import DynidError
 from dynid.common.notices import Notice, eased, notice
 from dynid.fit import Fit
@@ -73,21 +73,13 @@ _TIMES = 3.0  # times its noise floor: an effort that is off by more without a c
 # change nothing.
 _SHARE, _SECONDS, _MOST_SAMPLES = 0.4, 10.0, 100_000
 # Corrections that negative masses can absorb, and what may be left with them if they are right.
-_ABSORBED, _NO_WORSE = ("gravity-off", "known-off", "position-unit"), 1.05
+_ABSORBED, _NO_WORSE = codes_with("absorbed"), 1.05
 _POOR = 10.0  # percent of the peak: wrong columns leave more
 _MISFIT = 2.0  # percent of the peak: a model that leaves more lacks something that matters
 # Warnings of the linear tests, and what they would be in words.
-_SUSPECTS = {
-    "gravity-off": "a tilted base",
-    "zero-offset": "a joint zero",
-    "dimension-off": "a dimension of the description",
-    "gain": "a drive gain",
-    "delay": "a delay",
-    "friction-speed": "friction that depends on speed",
-    "friction-load": "friction that depends on load",
-}
+_SUSPECTS = {code: entry.suspect for code, entry in CATALOGUE.items() if entry.suspect}
 _SEARCHED = ("zero-offset", "dimension-off")  # by `best_size`, where a linear test doubts them
-_LINEAR = frozenset({*_SUSPECTS, "outlying-run", "burst", "model-misfit"})
+_LINEAR = codes_with("linear")
 
 
 def with_causes(fit: Fit, estimate: Estimate) -> Estimate:
@@ -312,7 +304,7 @@ def _testable(fit: Fit) -> bool:
 
 def _odd(mechanism: Mechanism, notices: Sequence[Notice]) -> bool:
     """Whether dimensions are too large for SI units, or a linear test doubts the description."""
-    doubts = ("zero-offset", "dimension-off", "gravity-off", "model-misfit")
+    doubts = OF_DESCRIPTION | {"model-misfit"}
     return bool(large_dimensions(mechanism)) or any(note.code in doubts for note in notices)
 
 

@@ -31,6 +31,7 @@ from dataclasses import replace
 import numpy as np
 
 from dynid.common.arrays import Array
+from dynid.common.catalogue import codes_with
 from dynid.linear_fit import LinearFit
 from dynid.projection.factor import triangle
 from dynid.statistics.estimate import ResidualTest
@@ -45,7 +46,7 @@ SIGNIFICANT = 1e-3
 EXPLAINS = 0.5
 # What one wrong quantity of the description is called by linear tests; refits decide between these, and
 # friction that is left out, which resembles them.
-OF_DESCRIPTION = frozenset({"gravity-off", "zero-offset", "dimension-off"})
+OF_DESCRIPTION = codes_with("description")
 _DECIDED = OF_DESCRIPTION | {"friction-missing"}
 _NOISE = 1.3  # rms in parts of the noise floor: less is noise only
 _MOST_LISTED = 12

@@ -21,6 +21,7 @@ import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 
+from dynid.common.catalogue import codes_with
 from dynid.common.notices import SYMPTOMS, Notice, at_level, by_severity, cause_rank, notice, spoils_all
 from dynid.fit import Fit
 from dynid.report.quality import peaks
@@ -31,17 +32,7 @@ HEADLINES = {"good": "Usable", "care": "Usable with care", "bad": "Do not use th
 _MOST_SHOWN = 3
 _NOTHING = "no parameter could be determined"
 # Warnings about the input itself: where predictions are poor too, they explain them.
-_WRONG_INPUT = frozenset(
-    {
-        "angles-large",
-        "lengths-large",
-        "gravity-off",
-        "constant-effort",
-        "loop-misfit",
-        "assembly-jump",
-        "friction-missing",
-    }
-)
+_WRONG_INPUT = codes_with("wrong input")
 
 
 def judge_result(fit: Fit, estimate: Estimate, failure: str = "") -> Verdict:
@@ -145,8 +136,7 @@ def _headline(level: str, purpose: str, joints: Sequence[JointVerdict], of: str)
 _MASS_PERCENT, _COM_METRES = 5.0, 0.010
 # A threshold for contacts is some times the residual without contact; a bias moves it.
 _FLOOR_TIMES, _BIAS_PERCENT = 5.0, 1.0
-_IMPOSSIBLE = ("not-physical", "not-consistent", "negative-parameter")
-_UNKNOWN = ("not-excited", "weak-parameters", "rank-undecided")
+_IMPOSSIBLE, _UNKNOWN = codes_with("impossible"), codes_with("unknown")
 
 
 def missing_for(purpose: str, estimate: Estimate) -> Iterator[Notice]:
@@ -162,9 +152,9 @@ def _nothing(estimate: Estimate) -> Iterator[tuple[str, str]]:
 
 def _simulation(estimate: Estimate) -> Iterator[tuple[str, str]]:
     codes = {warning.code for warning in estimate.warnings}
-    if codes & set(_IMPOSSIBLE):
+    if codes & _IMPOSSIBLE:
         yield "a simulation needs physically consistent parameters", "use `estimator: consistent`"
-    if codes & set(_UNKNOWN):
+    if codes & _UNKNOWN:
         yield (
             "a simulation moves the robot in ways that these logs do not show",
             "excite the parameters that the warnings list",

@@ -1,7 +1,7 @@
-"""Every warning that dynid can give, by code: severity, meaning, text and remedy.
+"""Every warning that dynid can give, by code: severity, meaning, text, remedy, rank and traits.
 
 To add one: an entry in the file of its stage, a call `notice(code, ...)` with the values of its fields, and
-`python -m dynid.common.catalogue > docs/reference/warnings.md`.
+`python -m dynid.common.catalogue > docs/reference/warnings.md`. Sets of codes are derived from the entries.
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from dynid.common.catalogue.description import DESCRIPTION
-from dynid.common.catalogue.entry import MEANING, Entry, Severity, Template
+from dynid.common.catalogue.entry import MEANING, RANKS, Entry, Rank, Severity, Template, Trait
 from dynid.common.catalogue.fit import FIT
 from dynid.common.catalogue.logs import LOGS
 from dynid.common.catalogue.physics import PHYSICS, RESIDUALS
@@ -30,4 +30,21 @@ STAGES: Mapping[str, Mapping[str, Entry]] = {
 }
 CATALOGUE: Mapping[str, Entry] = {code: one for stage in STAGES.values() for code, one in stage.items()}
 
-__all__ = ["CATALOGUE", "MEANING", "STAGES", "Entry", "Severity", "Template"]
+
+def codes_with(trait: Trait) -> frozenset[str]:
+    """All codes with a trait."""
+    return frozenset(code for code, entry in CATALOGUE.items() if trait in entry.traits)
+
+
+__all__ = [
+    "CATALOGUE",
+    "MEANING",
+    "RANKS",
+    "STAGES",
+    "Entry",
+    "Rank",
+    "Severity",
+    "Template",
+    "Trait",
+    "codes_with",
+]

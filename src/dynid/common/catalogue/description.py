@@ -69,6 +69,7 @@ DESCRIPTION = {
         " more than their standard deviation: {shown}; the intervals do not contain this",
         "if dimensions and joint zeros are not known that well, give their `sigma:` in the robot file, or"
         " find them: `unknown:`",
+        traits=("parameters",),
     ),
     "description-unseen": care(
         "quantities under `unknown:` that these data do not determine: they stay near the description. Their"

@@ -1,11 +1,17 @@
-"""What one warning is: severity, meaning, and the text that values are filled into."""
+"""What one warning is: severity, meaning, the text that values are filled into, and what else depends on it.
+
+All that the code decides by the kind of a warning is data of its entry: its rank among the causes, its
+traits, its name as a suspect. A new warning is known to all of them by this entry alone.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
+from functools import partial
 from string import Formatter
+from typing import Literal, get_args
 
 
 class Severity(StrEnum):
@@ -21,6 +27,33 @@ MEANING = {
     Severity.CARE: "check before use",
     Severity.STOP: "do not use the result",
 }
+
+# What explains most comes first.
+Rank = Literal[
+    "no result",  # or one that contradicts what is asked
+    "input",  # units, columns, gravity or branch: the input is not what the description or the file says
+    "declaration",  # a payload, a known value or a frame is not as declared
+    "part",  # a scale, one dimension, one part of the logs
+    "model",  # a term is missing
+    "signal",  # one column, drive or joint is slightly off
+    "data",  # what the data cannot show
+    "joint error",  # a symptom, joint by joint
+    "symptom",
+    "use",  # what is asked of the result
+    "other",
+]
+RANKS: tuple[Rank, ...] = get_args(Rank)
+Trait = Literal[
+    "wrong input",  # as bad as the predictions that it spoils
+    "log",  # a fault of a log, although the fit finds it: listed with the logs
+    "description",  # one wrong quantity of the description, seen by a linear test: refits decide which
+    "linear",  # found by a linear test: a refit that finds the cause replaces it
+    "absorbed",  # a correction whose absence negative masses can absorb
+    "parameters",  # of single parameters, and of how they were found: not of the logs
+    "impossible",  # the parameters are not physically consistent
+    "unknown",  # the data do not determine all parameters
+    "samples lost",  # a log may lose samples, a trajectory may not
+]
 
 
 @dataclass(frozen=True)
@@ -46,31 +79,36 @@ class Entry:
         meaning: One line of Markdown for the reference page, with links relative to `docs/reference`.
         template: Usual wording.
         variants: Other wordings of the same finding, by name.
+        rank: Causes come before what they cause; of one rank, the order of the warnings is kept.
+        traits: What the verdict, the report and the search for causes ask of it.
+        suspect: What a linear test of the residuals suspects, in words.
     """
 
     severity: Severity
     meaning: str
     template: Template
     variants: Mapping[str, Template] = field(default_factory=dict)
-
-
-def note(meaning: str, text: str, remedy: str = "", **variants: tuple[str, str]) -> Entry:
-    """Good to know; arguments as for `Entry`, with (text, remedy) of each variant by name."""
-    return _entry(Severity.NOTE, meaning, text, remedy, variants)
-
-
-def care(meaning: str, text: str, remedy: str = "", **variants: tuple[str, str]) -> Entry:
-    """Check before use; arguments as for `note`."""
-    return _entry(Severity.CARE, meaning, text, remedy, variants)
-
-
-def stop(meaning: str, text: str, remedy: str = "", **variants: tuple[str, str]) -> Entry:
-    """Do not use the result; arguments as for `note`."""
-    return _entry(Severity.STOP, meaning, text, remedy, variants)
+    rank: Rank = "other"
+    traits: tuple[Trait, ...] = ()
+    suspect: str = ""
 
 
 def _entry(
-    severity: Severity, meaning: str, text: str, remedy: str, variants: Mapping[str, tuple[str, str]]
+    severity: Severity,
+    meaning: str,
+    text: str,
+    remedy: str = "",
+    *,
+    rank: Rank = "other",
+    traits: tuple[Trait, ...] = (),
+    suspect: str = "",
+    **variants: tuple[str, str],
 ) -> Entry:
+    """Arguments as for `Entry`, with (text, remedy) of each variant by name."""
     others = {name: Template(*wording) for name, wording in variants.items()}
-    return Entry(severity, meaning, Template(text, remedy), others)
+    return Entry(severity, meaning, Template(text, remedy), others, rank, traits, suspect)
+
+
+note = partial(_entry, Severity.NOTE)
+care = partial(_entry, Severity.CARE)
+stop = partial(_entry, Severity.STOP)

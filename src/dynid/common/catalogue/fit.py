@@ -13,12 +13,16 @@ FIT = {
         "add motion of the joints in the text, or accept the grouped parameters",
         "these data determine {found} of {total} base parameters; not excited: {names}",
         "add motion of these joints; otherwise see the groupings of the parameters that include these",
+        rank="data",
+        traits=("parameters", "unknown"),
     ),
     "rank-undecided": care(
         "some columns are almost dependent, and the number of base parameters is ambiguous; excite more",
         "the rank of {what} is ambiguous: the smallest relative residual of the {rank} kept columns is"
         " {kept:.1e}, the largest of the dropped columns {dropped:.1e}{gap}",
         "use a more exciting motion; parameters near the threshold may be unreliable",
+        rank="data",
+        traits=("unknown",),
         rounding=(
             "the number of base parameters is undecided between {new} and {old}. The dimensions of the robot"
             " description are rounded to {rounding:.0e} of the largest one; {count} columns of the structural"
@@ -31,6 +35,7 @@ FIT = {
         "the condition number of the scaled regressor is {condition:.1e}: about {digits:.0f} of 16 digits are"
         " lost",
         "excite the robot more, or fix parameters that are known",
+        rank="data",
     ),
     "nothing-chosen": note(
         "the logs are too short to compare settings by held-out error. Cutoff, mask, velocities and friction"
@@ -44,6 +49,7 @@ FIT = {
         " separates them",
         "hardly separable with these data: {shown}{more}",
         "excite the two differently, tie or fix one of them, or use only their combination",
+        traits=("parameters",),
     ),
     "poor-fit": stop(
         "half of the measured efforts is unexplained, and no other log is predicted much better. Start with"
@@ -51,6 +57,7 @@ FIT = {
         "the fit leaves {percent:.3g} % of the measured efforts unexplained{worst}",
         "do not use these parameters yet: check position and effort columns, units and signs of that joint,"
         " the branch of its loops, and contacts",
+        rank="symptom",
     ),
     "weak-parameters": care(
         "parameters whose sigma exceeds their value. Other motion in the ranges of the logs would be"
@@ -60,6 +67,8 @@ FIT = {
         "not determined well (sigma over 100 % of the value; other motion would be predicted with an error"
         " above 5 % of an effort): {names}",
         "record a motion that excites these parameters more, or use essential parameters",
+        rank="use",
+        traits=("parameters", "unknown"),
         # Not physically consistent with parameters set to zero.
         consistent=(
             "not determined well (sigma over 100 % of the value; other motion would be predicted with an"
@@ -78,12 +87,15 @@ FIT = {
         " rms ({times:.0f} times the noise, {percent:.2g} % of its peak)",
         "add a log of another motion (`dynid excite --after` designs it), or tie or fix parameters that are"
         " known",
+        rank="data",
     ),
     "negative-parameter": care(
         "the interval of a mass, rotor inertia or friction is below zero. Look for a wrong sign, a delay"
         " between position and effort, or a missing friction term",
         "{shown}: cannot be negative",
         "look for a wrong sign, a delay between position and effort, or a missing friction term",
+        rank="symptom",
+        traits=("impossible",),
     ),
     "essential-bias": care(
         "parameters set to zero: compare with the full set",
@@ -99,6 +111,7 @@ FIT = {
         "the data reject a tie",
         "tie {name} is {found}",
         "identify without it and compare",
+        rank="signal",
     ),
     "tie-idle": note(
         "a tie that removes no parameter",
@@ -129,6 +142,7 @@ FIT = {
         "samples that a `robust` fit almost ignores",
         "outliers above five standard deviations, with low weight in the fit: {shown}",
         "check the residuals for spikes, lost samples, contact or saturation",
+        traits=("log",),
     ),
     "iv-differs": care(
         "noise of the positions reaches `W`",
@@ -205,6 +219,8 @@ FIT = {
         "the drive gain of {names} is negative: its effort has the opposite sign of +q, or columns are"
         " swapped",
         "check sign and order of the effort columns",
+        rank="signal",
+        traits=("log",),
     ),
     "mass-prior": care(
         f"a part of the weighed mass is taken from priors: {_GAINS}",

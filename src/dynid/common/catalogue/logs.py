@@ -36,6 +36,7 @@ LOGS = {
     "time-missing": note(
         "samples without a time were dropped: check the recorder",
         "{count} samples without a time were dropped",
+        traits=("samples lost",),
     ),
     "time-doubled": note(
         "samples that repeat the previous one were dropped: check the recorder",
@@ -62,11 +63,13 @@ LOGS = {
         "{count} samples contain NaN or infinite values (first at t = {first:g} s); they are masked, the log"
         " is split there and filter edges are removed",
         "check for lost packets or a faulty sensor",
+        traits=("samples lost",),
     ),
     "gap": care(
         "samples are missing: the log is split there",
         "{count} gaps longer than {limit:.3g} ms (longest {longest:.3g} ms); the log is split there{jump}",
         "check the recorder",
+        traits=("samples lost",),
     ),
     "samples-filled": note(
         "single lost samples were interpolated",
@@ -77,6 +80,7 @@ LOGS = {
         "parts of the log that are too short for the filter were dropped",
         "{count} segments shorter than {least} samples were dropped",
         "check the recorder",
+        traits=("samples lost",),
     ),
     "angle-wrapped": note(
         "jumps of a full turn were made continuous",
@@ -92,12 +96,16 @@ LOGS = {
         "{shown}",
         "if the log is in degrees, set the unit of {columns}: `--column 'q_{number}=NAME[deg]'`, or in the"
         " experiment file `columns: {{q_{number}: {{name: NAME, unit: deg}}}}`",
+        rank="input",
+        traits=("wrong input",),
     ),
     "lengths-large": stop(
         "the range of a linear position is too large for its joint: check whether the unit is millimetres",
         "{shown}",
         "if the log is in millimetres, set the unit of {columns}: `--column 'q_{number}=NAME[mm]'`, or in the"
         " experiment file `columns: {{q_{number}: {{name: NAME, unit: mm}}}}`",
+        rank="input",
+        traits=("wrong input",),
     ),
     "velocity-differs": care(
         "measured velocities differ from the derivative of the positions (filters or delays inside the"
@@ -137,6 +145,8 @@ LOGS = {
         " constant the log is refused",
         "efforts that are constant while the robot moves: {names}",
         "check the recorder and the mapping under `columns:`; a sensor may be disconnected",
+        rank="input",
+        traits=("wrong input",),
     ),
     "effort-spikes": care(
         "single samples of an effort are outliers, and are not used: check sensor and recorder",
@@ -179,6 +189,7 @@ LOGS = {
         "positions of log '{log}' jump between two samples and keep the offset: {shown}",
         "check for lost encoder counts or a zero set during the log; use one side of the step: `to:` or"
         " `from:` in the log's entry",
+        rank="part",
     ),
     "rest": note(
         "the robot is at rest for a part of the log; these samples are not used",

@@ -15,6 +15,8 @@ PHYSICS = {
         "these base parameters are not physically consistent: the closest consistent set is {rms:.2g} sigma"
         " away (rms over {count} parameters)",
         "use `estimator: consistent`, and check for missing model terms before using single parameters",
+        rank="symptom",
+        traits=("impossible",),
     ),
     "rotor-not-felt": care(
         f"the efforts contain no rotor inertia: {_READ}",
@@ -26,6 +28,7 @@ PHYSICS = {
         f"no physically consistent parameters were found: {_READ}",
         "{status}: {reason}. The parameters shown are those of the linear fit",
         "give priors or `mass` (an upper limit in kg), and check known values, ties and bounds",
+        traits=("impossible",),
         standard=(
             "no standard set, {status}: {reason}",
             "give priors or `mass` (an upper limit in kg), and check known values, ties and bounds",
@@ -51,6 +54,7 @@ PHYSICS = {
         f"bodies without prior follow a generic body where the data give no information: {_READ}",
         "no prior for {names}: generic bodies are used where the data give no information",
         "give them a prior (URDF inertial, or `bodies:`)",
+        traits=("parameters",),
     ),
     "placeholder-prior": care(
         f"all priors are the same body: {_READ}",
@@ -65,6 +69,8 @@ PHYSICS = {
         "check drive gains, gear ratios and units of the efforts (columns: {{tau_1: {{name: ..., unit:"
         " ...}}}}): without a known mass the scale is not identifiable; use runs with a weighed payload:"
         " gains: all",
+        rank="part",
+        traits=("log",),
     ),
     "scale-implausible": stop(
         "the masses are implausible for a robot of this size: most likely the efforts are in another unit"
@@ -74,6 +80,8 @@ PHYSICS = {
         " kg/m^3; robots have 0.4 to 50){unit}",
         "check the unit of the efforts (columns: {{tau_1: {{name: ..., unit: ...}}}}), gear ratios and gains:"
         " the fit does not depend on the scale",
+        rank="part",
+        traits=("log",),
     ),
     "differs-from-description": note(
         "single parameters with small sigma differ from their priors: by a factor of two, by 5 sigma and by"
@@ -82,6 +90,7 @@ PHYSICS = {
         " {percent:.0f} % of an effort",
         "check the inertial values of the description (missing tool, wrong frame of a centre of mass, unit);"
         " if they are right, check gravity, joint zeros and drive gains",
+        traits=("parameters",),
     ),
 }
 
@@ -91,24 +100,30 @@ RESIDUALS = {
         "only one {part} determines {names}: their errors cannot be estimated from these data, and the"
         " intervals of these parameters are a lower bound",
         "repeat the motion that excites them, or use a longer log",
+        rank="use",
     ),
     "few-blocks": note(
         f"few blocks of the log determine a parameter: {_BLOCKS}",
         "sigma of {names} depends on fewer than two of the {parts}: the intervals are wide, and still"
         " uncertain",
         "use longer logs, or more of them",
+        traits=("parameters",),
     ),
     "one-block": care(
         f"the log is too short for blocks: {_BLOCKS}",
         "the data form one block of time, but '{method}' needs several: the classical uncertainty is used"
         " instead, which assumes white noise",
         "use a longer log, or shorter blocks: uncertainty: {{method: cluster, block: ...}}",
+        rank="use",
     ),
     "delay": care(
         f"efforts are late or early, which biases inertias: {_TESTS}",
         "{who} {size:.2g} +- {half:.2g} ms ({samples:.2g} samples) {late} than {reference}",
         "remove the delay: {entry}; or log both with one clock. A delay biases inertias without any other"
         " sign",
+        rank="signal",
+        traits=("log", "linear"),
+        suspect="a delay",
         confirmed=(
             "{who} {size:.2g} ms {late} than the positions",
             "remove the delay: {entry}; or log both with one clock",
@@ -119,6 +134,9 @@ RESIDUALS = {
         "{found}",
         "check the drive gain (gear ratio, torque constant), its sign and its column, and the geometry of the"
         " description; or estimate gains from runs with a weighed payload: gains: all",
+        rank="signal",
+        traits=("log", "linear"),
+        suspect="a drive gain",
         sensor=("{found}", "check its calibration, unit, sign and column, and where the sensor is"),
         confirmed=(
             "the effort of '{effort}' is {percent:.0f} % too {large}",
@@ -132,6 +150,9 @@ RESIDUALS = {
         " length near it looks alike",
         "check the calibration of the joint and the lengths around it, or correct its column with"
         " `offset: {size:.3g}`",
+        rank="signal",
+        traits=("log", "description", "linear"),
+        suspect="a joint zero",
         confirmed=(
             "the zero of '{joint}' seems off by {shown}, or the geometry of the description near it is wrong",
             "check the calibration of the joint and the lengths around it, or correct its column with"
@@ -143,6 +164,9 @@ RESIDUALS = {
         "{found} {percent:.0f} % of the residual remains{alike}",
         "check `gravity:` of the robot file and how the base is mounted (inclined, on a wall,"
         " hanging){sensor}",
+        rank="input",
+        traits=("wrong input", "description", "linear", "absorbed"),
+        suspect="a tilted base",
         turned=(
             "gravity of the description seems to be {turned}; it fits with ({vector}) m/s^2 in the base"
             " frame",
@@ -156,6 +180,8 @@ RESIDUALS = {
         " the noise, {percent:.2g} % of its peak){also}",
         "check the geometry of the description (link lengths, axes), then missing effects: friction terms,"
         " elasticity, cables and springs",
+        rank="model",
+        traits=("linear",),
         gravity=(
             "the residuals contain more than noise: they resemble a wrong gravity, but no gravity explains"
             " them",
@@ -168,6 +194,8 @@ RESIDUALS = {
         " [verdict](../explanation/verdict.md#causes)",
         "the description lacks friction that the robot has: {names}",
         "add to `drive:` of these joints: {names}",
+        rank="model",
+        traits=("wrong input",),
         passive=(
             "friction of joints without a motor explains the residuals: {names}",
             "add [Fv, Fs] to `drive:` of these joints",
@@ -178,12 +206,16 @@ RESIDUALS = {
         " [description tests](../howto/description_tests.md)",
         "dimension {names} of the description seems to be in {unit}",
         "write lengths in m and angles in rad (90*pi/180)",
+        rank="input",
     ),
     "dimension-off": care(
         "the logs fit with another value of a dimension; see"
         " [description tests](../howto/description_tests.md)",
         "dimension '{name}' seems to be {value:.5g} instead of {described:.5g} (m or rad)",
         "measure it, or estimate it with the parameters: `unknown: {{symbols: [{name}]}}`",
+        rank="part",
+        traits=("description", "linear"),
+        suspect="a dimension of the description",
         residual=(
             "dimension '{name}' seems to be {value:.4g} +- {half:.2g} instead of {described:.4g} (m or rad):"
             " the residuals follow the derivative of the model with respect to it",
@@ -199,12 +231,16 @@ RESIDUALS = {
         "values that are taken as exact contradict the logs; see [verdict](../explanation/verdict.md#causes)",
         "the known values of {names} do not explain the logs",
         "correct them, or leave them out of `known:` to estimate them",
+        rank="declaration",
+        traits=("absorbed",),
     ),
     "payload-label": stop(
         "a log seems to carry another payload than declared, or it is mounted differently; see"
         " [verdict](../explanation/verdict.md#causes)",
         "log '{log}' seems to carry {said} instead of {declared} (or the others are declared wrongly)",
         _LABELS,
+        rank="declaration",
+        traits=("log",),
         exchanged=("the payloads of logs '{log}' and '{other}' seem to be exchanged", _LABELS),
         other=(
             "log '{log}' (declared payload: {declared}) seems to carry another payload than the other logs,"
@@ -226,12 +262,16 @@ RESIDUALS = {
         "the logs fit with positions in another unit; see [verdict](../explanation/verdict.md#causes)",
         "positions seem to be in {unit}",
         "set the unit: columns: {{q_1: {{name: ..., unit: {unit}}}, ...}}",
+        rank="input",
+        traits=("log", "absorbed"),
     ),
     "position-order": stop(
         "the logs fit with other signs or another order of the positions; see"
         " [verdict](../explanation/verdict.md#causes)",
         "the position of '{joint}' seems to have the opposite sign",
         "columns: {{q_{number}: {{name: ..., scale: -1}}}}",
+        rank="input",
+        traits=("log",),
         exchanged=(
             "the positions of '{joint}' and '{other}' seem to be exchanged",
             "check the columns of the positions under `columns:`",
@@ -241,12 +281,15 @@ RESIDUALS = {
         "the logs fit with the other sign of an effort; see [verdict](../explanation/verdict.md#causes)",
         "the effort of '{effort}' seems to have the opposite sign",
         "columns: {{tau_{number}: {{name: ..., scale: -1}}}}",
+        rank="input",
+        traits=("log",),
     ),
     "wrong-branch": stop(
         "the logs fit with the loops closed on another branch; see"
         " [verdict](../explanation/verdict.md#causes)",
         "the loops seem to be closed on another branch than the robot's: {names} bent the other way",
         "give a pose on the branch of the robot under `start:`",
+        rank="input",
         log=(
             "log '{log}' seems to be on another branch of the loops than the others: {names} differ",
             "identify from logs of one branch, or give a start pose of that log",
@@ -257,12 +300,18 @@ RESIDUALS = {
         "the residual of '{joint}' still depends on its speed: better friction terms reduce its rms by"
         " {percent:.0f} %",
         "add drive terms there (Fr: sub-linear in speed, Fk: Stribeck), and compare on a held-out log",
+        rank="signal",
+        traits=("linear",),
+        suspect="friction that depends on speed",
     ),
     "friction-load": care(
         f"friction grows with the load: {_TESTS}",
         "the friction of '{joint}' seems to grow with the load: a term {size:.2g} |effort| sign(v) reduces"
         " the rms of its residual by {percent:.0f} %",
         "add the drive term Fl (load-dependent friction) there, and compare on a held-out log",
+        rank="signal",
+        traits=("linear",),
+        suspect="friction that depends on load",
     ),
     "outlying-run": care(
         f"the residual of one run is much larger than that of the others: {_TESTS}",
@@ -270,6 +319,8 @@ RESIDUALS = {
         "possible causes: a payload mounted differently (rotated on its flange), another tool, a collision,"
         " or another robot; or leave that run out, with `runs:` or `exclude:` of its log in the experiment"
         " file",
+        rank="part",
+        traits=("log", "linear"),
         free=(
             "the residual of one run is much larger than that of the others: {shown}",
             "possible causes: a hand on the platform, a winch that slipped, a slack cable, or wrong end"
@@ -282,11 +333,14 @@ RESIDUALS = {
         "the residual rises above {times:.0f} times its usual size: {shown}",
         "check for a contact or collision there, and leave it out: `exclude: [[{start:.2f}, {stop:.2f}]]` in"
         " the entry of log '{log}' under `logs:`; `estimator: robust` ignores such samples",
+        rank="part",
+        traits=("log", "linear"),
     ),
     "not-white": care(
         f"residuals are correlated in time, and classical intervals are too small: {_TESTS}",
         "the residuals of {names} are correlated in time, but the classical uncertainty assumes white noise:"
         " its intervals are too small",
         "use uncertainty: cluster or bootstrap, which do not assume white noise",
+        traits=("parameters",),
     ),
 }

@@ -33,6 +33,7 @@ POSES = {
         "log '{log}' changes its assembly mode {count} times, first at t = {first:.4g} s: neighbouring poses"
         " are on different branches",
         "check `start:`, split the log there, or measure one more joint",
+        traits=("wrong input",),
         dead=(
             "log '{log}' changes its assembly mode {count} times, first at t = {first:.4g} s. At dead points"
             " of the measured joints noise selects the branch",
@@ -68,6 +69,8 @@ POSES = {
         " {rms:.2g} {unit} RMS{noise}; the largest error is {worst:.2g} ('{where}', t = {when:.4g} s)."
         " {cause}",
         "check this zero or gear ratio, and the dimensions of the loops",
+        rank="part",
+        traits=("wrong input",),
     ),
     "cable-inside": stop(
         "a cable ends inside its pulley, where its shape is not defined",
@@ -120,6 +123,7 @@ POSES = {
         " kinetic energy (run {run}). An external force acts, a winch moves, or a cable is slack",
         "start the log after the platform was released (`from:` in its entry), or leave these runs out:"
         " `runs:` lists those to use",
+        rank="declaration",
     ),
     "lengths-not-converged": care(
         "refined lengths did not converge: give them, or estimate them from the pose",
@@ -165,6 +169,7 @@ SENSORS = {
         "the wrench seems to be expressed in the axes of {frame}, not of the sensor. The residual is then"
         " {force:.3g} N and {moment:.3g} N m instead of {own_force:.3g} N and {own_moment:.3g} N m",
         "log the wrench in the axes of the sensor, or set the sensor frame to the logged axes",
+        rank="declaration",
     ),
     "mounting-off": stop(
         f"the sensor is rotated relative to the description: {_SENSOR}",
@@ -172,6 +177,7 @@ SENSORS = {
         " the residual is {force:.3g} N and {moment:.3g} N m instead of {own_force:.3g} N and"
         " {own_moment:.3g} N m",
         "check the orientation (about [{rpy}] rad would fit): {where}",
+        rank="declaration",
         residual=(
             "the sensor seems to be rotated by {degrees:.2g} degrees relative to the description. The"
             " residuals look like readings of a rotated sensor",
@@ -183,6 +189,7 @@ SENSORS = {
         "moments and forces seem to have different units. The forces give a tool mass of {mass:.3g} kg, the"
         " moments a centre of mass {away:.3g} m from the sensor",
         "set the unit, e.g. columns: {{mx: {{unit: Nmm}}, my: {{unit: Nmm}}, mz: {{unit: Nmm}}}}",
+        rank="input",
     ),
     "rotation-little": care(
         f"the sensor was not rotated enough: {_SENSOR}",
@@ -200,6 +207,7 @@ SENSORS = {
         "the accelerometer reads {felt:.4g} m/s^2 when the sensor is at rest, but gravity is {g:.4g}: all"
         " masses are wrong by that factor",
         "check its unit and calibration; columns: {{ax: {{scale: {scale:.5g}}}, ...}} corrects it",
+        rank="declaration",
     ),
     "sensor-saturated": care(
         f"samples at the end of the sensor's range are not used: {_SENSOR}",

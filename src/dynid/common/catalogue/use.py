@@ -22,6 +22,7 @@ VALIDATION = {
         "check payload, units, zeros and signs of the poorly predicted log",
         "prediction error {percent:.2g} %, compared with {fitted:.2g} % in the fit",
         "check the payload (--payload), units, zeros and signs of this log; else do not use the result",
+        rank="symptom",
     ),
     "joint-error": care(
         "efforts on unseen motion are predicted poorly: check the joints in the text; see"
@@ -29,17 +30,20 @@ VALIDATION = {
         "efforts on unseen motion ({judged_on}) are predicted poorly: {shown}{more}",
         "check columns, units and signs of these joints, payloads of the logs, contacts, missing friction"
         " terms and the geometry of the description",
+        rank="joint error",
     ),
     "purpose-not-met": stop(
         "the result is not sufficient for the purpose it is judged for; see"
         " [verdict](../explanation/verdict.md#purposes)",
         "for {purpose}: {found}",
         "{remedy}",
+        rank="use",
     ),
     "no-result": stop(
         "the result is not published: gate, consistency or convergence failed",
         "{failure}",
         "see the other reasons",
+        rank="no result",
     ),
     "not-identified": care(
         f"parameters that act in the trajectory were not identified: {_PREDICTED}",

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from dynid.common.catalogue import STAGES
+from dynid.common.catalogue import STAGES, codes_with
 from dynid.common.notices import by_severity
 from dynid.report.page import Section, render
 from dynid.report.quality import compared
@@ -14,10 +14,8 @@ from dynid.statistics.estimate import Estimate
 from dynid.statistics.estimate_parts import Signals, percent_of_peak
 
 _STAGES = ("Logs", "Poses of closed robots and cables", "Force sensors and multibody tables")
-_CODES = {code for stage in _STAGES for code in STAGES[stage]}
-# Found by the fit, but faults of a log: clocks, zeros, signs, units and order of its columns, contacts.
-_CODES |= {"delay", "gain", "zero-offset", "position-unit", "position-order", "effort-sign", "gain-sign"}
-_CODES |= {"payload-label", "outlying-run", "burst", "scale-differs", "scale-implausible", "outliers"}
+# The trait: found by the fit, but a fault of a log, such as clocks, zeros, signs, units, order of columns.
+_CODES = {code for stage in _STAGES for code in STAGES[stage]} | codes_with("log")
 _MANY = 12
 
 
