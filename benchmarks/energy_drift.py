@@ -19,8 +19,6 @@ sys.path.insert(0, str(Path(__file__).parents[1]))
 
 from tests.physics.test_forward_random import swinging
 
-from dynid.simulation.plant.forward_plant import recorded_run
-
 ROBOTS = ("serial6", "ur5", "fivebar", "dualv", "orthoglide", "delta", "stewart", "evra")
 
 
@@ -33,7 +31,7 @@ def main() -> None:
         plant = swinging(name, 0.3)
         plant.step = asked.step
         began = time.perf_counter()
-        run = recorded_run(plant, np.arange(101) / 10.0, round(0.1 / asked.step))
+        run = plant.recorded(np.arange(101) / 10.0, round(0.1 / asked.step))
         seconds = (time.perf_counter() - began) / 10.0
         swing = np.ptp(run.q, axis=0).max()
         print(

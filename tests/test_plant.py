@@ -21,8 +21,9 @@ from dynid.mechanism.parameters import parameter_table
 from dynid.motion.logs import read_log
 from dynid.regressor.regressor import tree_matrix
 from dynid.simulation.files import write_log
+from dynid.simulation.plant.engines import plant_log, run_plant
 from dynid.simulation.plant.mujoco_model import mujoco_model
-from dynid.simulation.plant.mujoco_plant import plant_log, release, run_plant
+from dynid.simulation.plant.mujoco_plant import release
 from dynid.simulation.plant.settings import PlantSettings, substeps
 from dynid.simulation.prescribed import inverse_efforts, parameter_vector
 from dynid.simulation.sensors import Sensing

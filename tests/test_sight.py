@@ -16,7 +16,7 @@ from dynid.mechanism.load import load_robot
 from dynid.robots.truth import Truth, true_values
 from dynid.simulation.motion import MotionChoice, chosen_motion
 from dynid.simulation.plant.controller_sensors import controller_rate, sight_of
-from dynid.simulation.plant.forward_plant import ForwardPlant, recorded_run
+from dynid.simulation.plant.forward_plant import ForwardPlant
 from dynid.simulation.plant.reference import position_map, reference_along
 from dynid.simulation.plant.settings import ControllerSettings, PlantSettings, substeps
 from dynid.simulation.sensors import Sensing, recorded
@@ -57,8 +57,8 @@ def test_efforts_follow_from_the_log(name: str) -> None:
     encoders = replace(ENCODERS, position_delay=0.004)
     sight = sight_of(robot, settings, encoders, 500.0, 0.2, 3)
     plant = ForwardPlant(robot, values, reference.q, reference.dq, PlantSettings(), 1e-3)
-    controller = plant.follow(reference, PlantSettings(controller=settings), values, (), sight)
-    run = replace(recorded_run(plant, np.arange(101) / 500.0, 2), sight=sight)
+    controller = plant.follow(reference, settings, values, (), sight)
+    run = replace(plant.recorded(np.arange(101) / 500.0, 2), sight=sight)
     # The recorder reads the same encoders: its log is what the controller saw.
     y = recorded(run.course(robot), encoders, np.random.default_rng(0)).q
     v, held = run.dq[0] @ robot.actuator_map.T, []

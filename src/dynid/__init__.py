@@ -45,7 +45,7 @@ if TYPE_CHECKING:
     from dynid.simulation.demo import built_in_experiment
     from dynid.simulation.files import write_log
     from dynid.simulation.motion import MotionChoice
-    from dynid.simulation.plant.mujoco_plant import plant_log, run_plant
+    from dynid.simulation.plant.engines import plant_log, run_plant
     from dynid.simulation.plant.settings import PlantSettings
     from dynid.simulation.prescribed import simulate_log
     from dynid.simulation.rehearsal import RehearsalPlan, rehearse
@@ -172,7 +172,7 @@ _HOME = {
     "log_from_columns": "dynid.motion.logs",
     "modes": "dynid.dynamics.statics",
     "payload_from_torques": "dynid.payload",
-    "plant_log": "dynid.simulation.plant.mujoco_plant",
+    "plant_log": "dynid.simulation.plant.engines",
     "predict_efforts": "dynid.prediction.predict",
     "prepare": "dynid.problem",
     "random_motion": "dynid.excitation.random_motion",
@@ -183,7 +183,7 @@ _HOME = {
     "rehearse": "dynid.simulation.rehearsal",
     "rest": "dynid.dynamics.statics",
     "run_experiment": "dynid.pipeline",
-    "run_plant": "dynid.simulation.plant.mujoco_plant",
+    "run_plant": "dynid.simulation.plant.engines",
     "simulate": "dynid.simulation.simulation",
     "simulate_log": "dynid.simulation.prescribed",
     "structural_base": "dynid.base.structural",

@@ -86,10 +86,15 @@ class Fit:
     @property
     def failure(self) -> str:
         """Why the parameters are not those requested; empty if they are."""
+        return self.not_converged and (self.no_set or self.not_converged)
+
+    @property
+    def not_converged(self) -> str:
+        """That the iterations of the estimator did not end; empty if they did."""
         if self.solution.status == CONVERGED:
             return ""
         name, passes = self.experiment.estimator, self.solution.iterations
-        return self.no_set or f"'{name}' has not converged after {passes} iterations"
+        return f"'{name}' has not converged after {passes} iterations"
 
     @property
     def no_set(self) -> str:

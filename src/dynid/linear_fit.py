@@ -58,17 +58,14 @@ def linear_fit(problem: Problem, experiment: Experiment, base: BaseSet | None = 
 
 def base_of(problem: Problem, experiment: Experiment) -> BaseSet:
     """Structural base parameters, with the requested ties."""
-    before = tie_names(experiment)
-    base = structural_base(
-        problem.mechanism,
-        problem.model,
-        problem.parameters,
-        problem.directions,
-        ties=before,
-        loads=problem.loads,
-    )
-    after = tie_names(experiment, "regrouped")
+    base, after = base_with_ties(problem, tie_names(experiment)), tie_names(experiment, "regrouped")
     return tie_regrouped(base, tie_groups(problem.mechanism, problem.parameters, after)) if after else base
+
+
+def base_with_ties(problem: Problem, ties: tuple[str, ...]) -> BaseSet:
+    """Structural base parameters, with these ties on standard parameters."""
+    robot, model, loads = problem.mechanism, problem.model, problem.loads
+    return structural_base(robot, model, problem.parameters, problem.directions, ties=ties, loads=loads)
 
 
 def tie_names(experiment: Experiment, apply: str = "standard") -> tuple[str, ...]:

@@ -26,7 +26,6 @@ from dynid.common.batched import single_threaded_blas
 from dynid.common.errors import InputError, NoResultError
 from dynid.common.notices import Notice, forced
 from dynid.display.drawing import drawing_of
-from dynid.estimator.solution import CONVERGED
 from dynid.experiment.experiment import Experiment, experiment_from
 from dynid.experiment.provenance import provenance
 from dynid.fit import Fit, fit_task
@@ -178,7 +177,7 @@ def _identified(
         mechanism=robot,
         drawing=drawing_of(fit, signals, held(), unseen),
     )
-    failure = fit.no_set or refused or _not_converged(fit)
+    failure = fit.no_set or refused or fit.not_converged
     with single_threaded_blas():
         errors = unseen_errors(fit, estimate.signals, estimate.validation)
         estimate = with_causes(fit, replace(estimate, verdict=errors))
@@ -227,14 +226,6 @@ def _content(
         files={**problem.case.files(fit), **description_files(fit)},
         description=description,
     )
-
-
-def _not_converged(fit: Fit) -> str:
-    """That the iterations of the estimator did not end; empty if they did."""
-    solution = fit.parts.solution
-    if solution.status == CONVERGED:
-        return ""
-    return f"'{fit.experiment.estimator}' has not converged after {solution.iterations} iterations"
 
 
 def _symbols(problem: Problem, experiment: Experiment) -> Symbols:

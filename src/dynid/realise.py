@@ -11,7 +11,7 @@ from dataclasses import replace
 import numpy as np
 
 from dynid.base.base import tying
-from dynid.base.structural import structural_base, tie_groups
+from dynid.base.structural import tie_groups
 from dynid.base.system import BaseSystem
 from dynid.common.arrays import Array, Float
 from dynid.common.errors import InputError
@@ -24,6 +24,7 @@ from dynid.estimator.settings import Consistency
 from dynid.estimator.solution import CONVERGED, Solution
 from dynid.estimator.standard_space import StandardSpace
 from dynid.experiment.experiment import Experiment
+from dynid.linear_fit import base_with_ties, tie_names
 from dynid.mechanism.inertia import SYMBOLS
 from dynid.mechanism.parameters import known_columns
 from dynid.problem import Problem
@@ -110,8 +111,7 @@ def standard_space(
     problem: Problem, experiment: Experiment, data: BaseSystem, linear: Solution, options: Consistency
 ) -> StandardSpace:
     """Ties, known values, bodies and data of the standard parameters of a problem."""
-    ties = experiment.ties
-    before, after = (tuple(t.name for t in ties if t.apply == how) for how in ("standard", "regrouped"))
+    before, after = tie_names(experiment), tie_names(experiment, "regrouped")
     known = known_columns(problem.mechanism, problem.parameters)
     T, c = tying(problem.parameters, tie_groups(problem.mechanism, problem.parameters, before), known)
     masses = _estimated_masses(problem, data.G, linear.chi)
@@ -170,14 +170,7 @@ def _regrouped(problem: Problem, before: tuple[str, ...], after: tuple[str, ...]
     """Rows E with E chi = 0: base parameters that are equal after regrouping."""
     if not after:
         return np.zeros((0, len(problem.parameters)))
-    base = structural_base(
-        problem.mechanism,
-        problem.model,
-        problem.parameters,
-        problem.directions,
-        ties=before,
-        loads=problem.loads,
-    )
+    base = base_with_ties(problem, before)
     place = {i: k for k, i in enumerate(base.indices)}
     rows = []
     for group in tie_groups(problem.mechanism, problem.parameters, after):

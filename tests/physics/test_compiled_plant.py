@@ -17,7 +17,7 @@ from dynid.projection.load import load_model
 from dynid.regressor.regressor import tree_matrix
 from dynid.robots.demo_file import demo_file, read_demo
 from dynid.simulation.plant.control import Controller
-from dynid.simulation.plant.forward_plant import ForwardPlant, recorded_run
+from dynid.simulation.plant.forward_plant import ForwardPlant
 from dynid.simulation.plant.settings import PlantSettings
 from tests.physics.test_forward_random import swinging
 
@@ -94,7 +94,7 @@ def test_declared_columns_act_as_the_regressor_says(tmp_path: Path) -> None:
     values = dict(zip((p.name for p in table), chi.tolist(), strict=True))
     plant = ForwardPlant(robot, values, *start, PlantSettings(), 5e-4)
     plant.drive(Controller(robot, (none, none), pushed))
-    run = recorded_run(plant, np.arange(41) / 100.0, 20)
+    run = plant.recorded(np.arange(41) / 100.0, 20)
     load = load_model(robot, table, chi)(run.q, run.dq, run.ddq, np.eye(2), None)
     tree = tree_matrix(robot, run.q, run.dq, run.ddq, load=load) @ chi
     sliding = (np.abs(run.dq) > 20.0 * np.array(list(run.width.values()))).all(axis=1)
@@ -125,7 +125,7 @@ def test_coordinates_are_changed_where_they_fail(tmp_path: Path) -> None:
             assert plan is not None
             free.plan, free.independent = plan, np.array([at])
         plant = ForwardPlant(robot, values, q, dq, PlantSettings(), 5e-4, freedoms=free)
-        runs.append(recorded_run(plant, np.arange(151) / 100.0, 20))
+        runs.append(plant.recorded(np.arange(151) / 100.0, 20))
         if own is not None:
             assert plant.freedoms is not free
     first, second = runs
@@ -140,7 +140,7 @@ def test_coordinates_are_changed_where_they_fail(tmp_path: Path) -> None:
 def test_energy_stays_on_springs(name: str) -> None:
     plant = swinging(name, 0.3)
     plant.step = 1e-3
-    run = recorded_run(plant, np.arange(11) / 10.0, 100)
+    run = plant.recorded(np.arange(11) / 10.0, 100)
     assert np.ptp(run.q, axis=0).max() > 0.02
     # (omega h)^4 / 120 for each of 19 radians at omega h = 0.019: 2e-8; ten seconds are in the benchmark.
     assert run.energy_drift < 1e-7

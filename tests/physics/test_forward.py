@@ -174,7 +174,7 @@ def _apart(robot, ends):
 def test_accelerations_equal_those_of_an_independent_plant(name: str) -> None:
     pytest.importorskip("mujoco")
     from dynid.excitation.random_motion import random_motion
-    from dynid.simulation.plant.mujoco_plant import run_plant
+    from dynid.simulation.plant.engines import run_plant
     from dynid.simulation.plant.settings import PlantSettings
 
     robot = load_robot(name)

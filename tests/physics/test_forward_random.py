@@ -16,7 +16,7 @@ from dynid.mechanism.joint import FIXED_BY
 from dynid.mechanism.load import load_robot
 from dynid.robots.demo_file import demo_file, read_demo
 from dynid.simulation.plant.control import Controller
-from dynid.simulation.plant.forward_plant import ForwardPlant, recorded_run
+from dynid.simulation.plant.forward_plant import ForwardPlant
 from dynid.simulation.plant.reference import position_map
 from dynid.simulation.plant.settings import PlantSettings
 from tests.physics.test_closure import closed_mechanism
@@ -50,7 +50,7 @@ def test_a_step_of_a_tree_is_that_of_mujoco(seed: int, bodies: int) -> None:
     # Rounding of two programs, times the condition of a mass matrix of bodies with rotors of 0.3 kg m^2.
     np.testing.assert_allclose(found, expected, atol=1e-9 * max(1.0, np.abs(expected).max()))
     plant = ForwardPlant(replace(robot, actuators=()), truth, q[0], dq[0], PlantSettings(), STEP)
-    recorded_run(plant, np.array([0.0, STEP]), 1)
+    plant.recorded(np.array([0.0, STEP]), 1)
     q1, dq1 = plant.q, plant.dq
     other.advance(0)
     size = max(1.0, np.abs(expected).max())
@@ -122,7 +122,7 @@ def test_energy_stays_on_springs() -> None:
     # One second in steps of 5 ms; `benchmarks/energy_drift.py` has ten seconds of all robots, steps of 1 ms.
     plant = swinging("fivebar", 0.3)
     plant.step = 0.005
-    run = recorded_run(plant, np.arange(11) / 10.0, 20)
+    run = plant.recorded(np.arange(11) / 10.0, 20)
     assert np.ptp(run.q, axis=0).max() > 0.02  # it swings
     # Error of Runge-Kutta, (omega h)^4 for each radian: 8e-5 at omega h = 0.1, in 19 radians, over 120.
     assert run.energy_drift < 5e-5

@@ -20,8 +20,7 @@ from dynid.mechanism.parameters import parameter_table, speed_map
 from dynid.projection.load import load_model
 from dynid.regressor.regressor import tree_matrix
 from dynid.robots.demo_file import demo_file, read_demo
-from dynid.simulation.plant.forward_plant import run_forward
-from dynid.simulation.plant.mujoco_plant import run_plant
+from dynid.simulation.plant.engines import run_plant
 from dynid.simulation.plant.settings import PlantSettings
 from tests.physics.test_friction import geared, with_friction
 
@@ -54,13 +53,14 @@ def test_the_regressor_explains_the_motion(name: str, at_motors: bool, tension: 
         pytest.importorskip("mujoco")
     robot, truth = robot_and_truth(name, at_motors)
     motion = random_motion(load_robot(name), seed=2, frequency=0.5, draws=1)
-    run = (run_forward if engine == "dynid" else run_plant)(
+    run = run_plant(
         robot,
         truth,
         motion,
         rate=200.0,
         duration=0.4,
         settings=PlantSettings(step=5e-4, tension=tension),
+        engine=engine,
     )
     chi = np.array(list(truth.values()))
     N = freedoms_of(robot).tangent(run.q)
@@ -83,7 +83,7 @@ def test_a_joint_that_locks_itself_is_refused() -> None:
     robot, truth = robot_and_truth("scara", False)
     motion = random_motion(load_robot("scara"), seed=2, frequency=0.5, draws=1)
     with pytest.raises(InputError, match="Fl_elbow = 1: a joint with a value of 1 or more is self-locking"):
-        run_forward(robot, {**truth, "Fl_elbow": 1.0}, motion, rate=100.0, duration=0.1)
+        run_plant(robot, {**truth, "Fl_elbow": 1.0}, motion, rate=100.0, duration=0.1, engine="dynid")
 
 
 def test_simulated_load_friction_is_identified(tmp_path: Path, monkeypatch) -> None:

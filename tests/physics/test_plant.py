@@ -21,7 +21,8 @@ from dynid.mechanism.load import load_robot
 from dynid.pipeline import identify_logs
 from dynid.regressor.regressor import tree_matrix
 from dynid.robots.demo_file import Demo, demo_file, read_demo
-from dynid.simulation.plant.mujoco_plant import plant_log, release, run_plant
+from dynid.simulation.plant.engines import plant_log, run_plant
+from dynid.simulation.plant.mujoco_plant import release
 from dynid.simulation.plant.run import PlantRun
 from dynid.simulation.plant.settings import MUJOCO_DEFAULT, STIFF, PlantSettings, Softness
 from dynid.simulation.prescribed import inverse_efforts, parameter_vector

@@ -261,11 +261,9 @@ def _integrated(
     duration: float,
     seed: np.random.SeedSequence,
 ) -> PlantRun:
-    from dynid.simulation.plant.forward_plant import run_forward
-    from dynid.simulation.plant.mujoco_plant import run_plant
+    from dynid.simulation.plant.engines import run_plant
 
-    engine = run_forward if settings.engine == "dynid" else run_plant
-    return engine(
+    return run_plant(
         mechanism,
         values,
         motion,
@@ -277,6 +275,7 @@ def _integrated(
         believed=believed,
         encoders=settings.sensing,
         seed=seed,
+        engine=settings.engine,
     )
 
 

@@ -11,28 +11,23 @@ and identification does not use it.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import replace
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
 
 from dynid.common.arrays import Array, Float
 from dynid.common.errors import InputError, NoResultError
-from dynid.dynamics.freedoms import freedoms_of
+from dynid.dynamics.freedoms import Freedoms, freedoms_of
 from dynid.excitation.friction import FrictionLaw
-from dynid.excitation.series import Trajectory
 from dynid.mechanism.mechanism import Mechanism
-from dynid.mechanism.parameters import parameter_table
-from dynid.motion.log import Log
 from dynid.simulation.plant.control import Controller, followed
 from dynid.simulation.plant.controller_sensors import Sight
 from dynid.simulation.plant.drives import Drives, term_tables
 from dynid.simulation.plant.equalities import place_helper
-from dynid.simulation.plant.forward_plant import seen_by
 from dynid.simulation.plant.mujoco_model import PlantModel, mujoco_model
-from dynid.simulation.plant.reference import Reference, reference_along
-from dynid.simulation.plant.run import PlantRun, check_bandwidth, check_tracking, joined
+from dynid.simulation.plant.reference import Reference
+from dynid.simulation.plant.run import PlantRun, check_tracking
 from dynid.simulation.plant.settings import (
     DEFAULT_STEP,
     STIFF,
@@ -41,93 +36,24 @@ from dynid.simulation.plant.settings import (
     Softness,
     substeps,
 )
-from dynid.simulation.prescribed import parameter_vector, payload_phases
-from dynid.simulation.sensors import Sensing, recorded
 
 _BLOCK = 64  # logged samples per block of the reference
 
 
-def run_plant(
+def plant_at(
     mechanism: Mechanism,
-    truth: Float[Array, "p"] | Mapping[str, float],
-    motion: Trajectory,
-    *,
-    rate: float,
-    duration: float,
-    settings: PlantSettings | None = None,
-    payloads: tuple[str, ...] = (),
-    changes: Sequence[tuple[float, tuple[str, ...]]] = (),
-    believed: Mapping[str, float] | None = None,
-    encoders: Sensing | None = None,
-    seed: int | np.random.SeedSequence = 0,
-) -> PlantRun:
-    """All coordinates of a robot simulated by MuJoCo along a motion of its measured coordinates.
-
-    Args:
-        mechanism: The robot.
-        truth: All standard parameters, in the order of the table or by name, SI.
-        motion: Desired motion of the measured coordinates; the robot follows it approximately.
-        rate: Sampling rate, in [Hz].
-        duration: In [s]; both ends are sampled.
-        settings: Steps, controller, friction, softness of the loops.
-        payloads: Mounted at the beginning.
-        changes: Times [s], increasing, and the payloads mounted from then on.
-        believed: Parameters of the controller's model; default the true ones.
-        encoders: Feedback of the controller, if selected in its settings; None: the true state.
-        seed: Of the noise of these encoders.
-    """
-    settings = settings or PlantSettings()
-    values = dict(zip(_names(mechanism), parameter_vector(mechanism, truth).tolist(), strict=True))
-    beliefs = values if believed is None else believed
-    reference = reference_along(
-        mechanism, beliefs, motion, rate=rate, duration=duration, payloads=payloads, tension=settings.tension
-    )
-    sight = seen_by(mechanism, settings, encoders, rate, duration, seed)
-    n_steps = substeps(rate, settings.step, None if sight is None else 1.0 / sight.period)
-    step = 1.0 / (rate * n_steps)
-    check_bandwidth(settings.controller, step, sight)
-    t = np.arange(round(duration * rate) + 1) / rate
-    q, dq = reference.q, reference.dq
-    z: Float[Array, "e"] | None = None
-    controller: Controller | None = None
-    runs = []
-    for mounted, rows in payload_phases(t, payloads, changes):
-        built = mujoco_model(mechanism, values, payloads=mounted, step=step, softness=settings.softness)
-        plant = Stepper(built, q, dq, settings.friction, reference.largest)
-        plant.z = plant.z if z is None else z
-        if controller is None:
-            controller = plant.follow(reference, settings.controller, beliefs, payloads, sight)
-        plant.drive(controller)
-        times = t[rows.start : rows.stop + 1]
-        runs.append(_recorded(plant, rate, times, n_steps, reference))
-        q, dq, z = runs[-1].q[-1], runs[-1].dq[-1], plant.z
-    return joined(runs, sight)
-
-
-def plant_log(
-    mechanism: Mechanism,
-    run: PlantRun,
-    sensing: Sensing | None = None,
-    *,
-    seed: int = 0,
-    payloads: tuple[str, ...] = (),
-    name: str = "plant",
-) -> Log:
-    """The recorded log of a run.
-
-    Args:
-        mechanism: The robot.
-        run: Of any engine.
-        sensing: Encoders, noise, clock; default none of it.
-        seed: Of the noise.
-        payloads: Mounted during the recording.
-        name: Of the log.
-    """
-    recording = recorded(run.course(mechanism), sensing or Sensing(), np.random.default_rng(seed))
-    log = recording.log(mechanism, payloads, name)
-    widths = f"dry friction smoothed below {max(run.width.values(), default=0.0):.2g} rad/s or m/s"
-    words = f"RK4 steps of {run.step:.3g} s, loop gap at most {run.gap.max():.2g} m or rad; {widths}"
-    return replace(log, choices={**log.choices, "plant": words})
+    truth: Mapping[str, float],
+    q: Float[Array, "q"],
+    dq: Float[Array, "v"],
+    settings: PlantSettings,
+    step: float,
+    mounted: tuple[str, ...] = (),
+    freedoms: Freedoms | None = None,
+    efforts: Float[Array, "a"] | None = None,
+) -> Stepper:
+    """The plant of a robot at a state; arguments as for `ForwardPlant`."""
+    built = mujoco_model(mechanism, truth, payloads=mounted, step=step, softness=settings.softness)
+    return Stepper(built, q, dq, settings.friction, efforts, freedoms)
 
 
 def release(
@@ -153,41 +79,7 @@ def release(
     """
     n_steps = substeps(rate, step)
     built = mujoco_model(mechanism, truth, payloads=payloads, step=1.0 / (rate * n_steps), softness=softness)
-    return _recorded(Stepper(built, q, dq), rate, np.arange(round(duration * rate) + 1) / rate, n_steps)
-
-
-def _recorded(
-    plant: Stepper, rate: float, t: Float[Array, "n"], n_steps: int, reference: Reference | None = None
-) -> PlantRun:
-    """Simulate the plant at the samples t, with `n_steps` steps between samples."""
-    built, data, n = plant.built, plant.data, len(t)
-    q, dq = np.empty((n, len(built.at_q))), np.empty((n, len(built.at_v)))
-    ddq, tau = np.empty_like(dq), np.empty((n, len(plant.tau)))
-    energy, gap = np.empty((n, 2)), np.zeros(n)
-    for k in range(n):
-        stage = 2 * n_steps * (k % _BLOCK)
-        if stage == 0:
-            plant.prepare(t[k], n_steps * _BLOCK)
-        plant.begin(stage, recorded=True)
-        q[k], dq[k], ddq[k] = data.qpos[built.at_q], data.qvel[built.at_v], data.qacc[built.at_v]
-        tau[k], energy[k] = plant.tau, data.energy
-        gap[k] = np.abs(data.efc_pos).max(initial=0.0)
-        if reference is not None:
-            check_tracking(built.mechanism, reference, t[k : k + 1], q[k : k + 1])
-        if not np.isfinite(energy[k]).all():
-            raise NoResultError(
-                f"the simulation of robot '{built.mechanism.name}' diverged at {k / rate:.4g} s;"
-                " smaller steps may help"
-            )
-        for i in range(n_steps if k < n - 1 else 0):
-            plant.begin(stage + 2 * i)
-            plant.advance(stage + 2 * i)
-    width = dict(zip(plant.drives.owners, plant.drives.width.tolist(), strict=True))
-    return PlantRun(t, q, dq, ddq, tau, energy, gap, width, plant.step)
-
-
-def _names(mechanism: Mechanism) -> list[str]:
-    return [parameter.name for parameter in parameter_table(mechanism)]
+    return Stepper(built, q, dq).recorded(np.arange(round(duration * rate) + 1) / rate, n_steps)
 
 
 _RANK_RTOL = 1e-9  # of the largest singular value of the equations: redundant ones
@@ -200,6 +92,7 @@ class Stepper:
         data: MuJoCo's `MjData`.
         tau: Efforts of the motors at the last evaluation, shape (a,), in [N m] or [N].
         drives: Friction of the plant.
+        freedoms: Independent coordinates, as the controller needs them.
     """
 
     def __init__(
@@ -209,6 +102,7 @@ class Stepper:
         dq: Float[Array, "v"],
         laws: Mapping[str, FrictionLaw] | None = None,
         efforts: Float[Array, "a"] | None = None,
+        freedoms: Freedoms | None = None,
     ) -> None:
         import mujoco
 
@@ -230,7 +124,7 @@ class Stepper:
         self.drives.set_width(self.felt(self._D), self.step, efforts)
         self._rubbing = self.drives.tables._replace(D=self._D)
         self._loads = self.drives.loads
-        self._freedoms = freedoms_of(robot)
+        self.freedoms = freedoms or freedoms_of(robot)
 
     def follow(
         self,
@@ -256,6 +150,33 @@ class Stepper:
         """All tree coordinates in dynid's order, shapes (n_q,) and (n_v,)."""
         return np.array(self.data.qpos[self.built.at_q]), np.array(self.data.qvel[self.built.at_v])
 
+    def recorded(self, t: Float[Array, "n"], n_steps: int, reference: Reference | None = None) -> PlantRun:
+        """Simulate it at the samples t [s], with `n_steps` steps between samples."""
+        built, data, n = self.built, self.data, len(t)
+        q, dq = np.empty((n, len(built.at_q))), np.empty((n, len(built.at_v)))
+        ddq, tau = np.empty_like(dq), np.empty((n, len(self.tau)))
+        energy, gap = np.empty((n, 2)), np.zeros(n)
+        for k in range(n):
+            stage = 2 * n_steps * (k % _BLOCK)
+            if stage == 0:
+                self.prepare(t[k], n_steps * _BLOCK)
+            self.begin(stage, recorded=True)
+            q[k], dq[k], ddq[k] = data.qpos[built.at_q], data.qvel[built.at_v], data.qacc[built.at_v]
+            tau[k], energy[k] = self.tau, data.energy
+            gap[k] = np.abs(data.efc_pos).max(initial=0.0)
+            if reference is not None:
+                check_tracking(built.mechanism, reference, t[k : k + 1], q[k : k + 1])
+            if not np.isfinite(energy[k]).all():
+                raise NoResultError(
+                    f"the simulation of robot '{built.mechanism.name}' diverged at {t[k]:.4g} s;"
+                    " smaller steps may help"
+                )
+            for i in range(n_steps if k < n - 1 else 0):
+                self.begin(stage + 2 * i)
+                self.advance(stage + 2 * i)
+        width = dict(zip(self.drives.owners, self.drives.width.tolist(), strict=True))
+        return PlantRun(t, q, dq, ddq, tau, energy, gap, width, self.step)
+
     def prepare(self, t: float, n_steps: int) -> None:
         """Compute the reference for the next `n_steps` steps: both ends and the middle of each."""
         if self._controller is not None:
@@ -266,7 +187,7 @@ class Stepper:
         """Evaluate the state at the start of a step. With `recorded`, the accelerations are those of the
         recorded efforts: at a tick, the mean of the previous and the new ones."""
         control = self._controller
-        fresh = control is not None and control.tick(self._freedoms, stage, self.step)
+        fresh = control is not None and control.tick(self.freedoms, stage, self.step)
         if recorded and fresh and control is not None and control.memory is not None:
             self.evaluate(stage, control.memory.held.mean(axis=0))
             return
@@ -278,7 +199,7 @@ class Stepper:
         if tau is not None:
             self.tau = tau
         elif self._controller is not None:
-            self.tau = self._controller.efforts(self._freedoms, stage, *self.state)
+            self.tau = self._controller.efforts(self.freedoms, stage, *self.state)
         s = self._D @ v
         z = self.z
         if self.drives.bends and self._elapsed:
