@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from dynid.base.base import BaseSet, tie_regrouped
-from dynid.base.structural import structural_base, tie_groups
+from dynid.base.structural import tie_groups
 from dynid.base.system import BaseSystem, base_system
 from dynid.common.arrays import Array, Float
 from dynid.estimator.estimator import estimator_named
@@ -58,19 +58,8 @@ def linear_fit(problem: Problem, experiment: Experiment, base: BaseSet | None = 
 
 def base_of(problem: Problem, experiment: Experiment) -> BaseSet:
     """Structural base parameters, with the requested ties."""
-    base, after = base_with_ties(problem, tie_names(experiment)), tie_names(experiment, "regrouped")
+    base, after = problem.base(experiment.tie_names()), experiment.tie_names("regrouped")
     return tie_regrouped(base, tie_groups(problem.mechanism, problem.parameters, after)) if after else base
-
-
-def base_with_ties(problem: Problem, ties: tuple[str, ...]) -> BaseSet:
-    """Structural base parameters, with these ties on standard parameters."""
-    robot, model, loads = problem.mechanism, problem.model, problem.loads
-    return structural_base(robot, model, problem.parameters, problem.directions, ties=ties, loads=loads)
-
-
-def tie_names(experiment: Experiment, apply: str = "standard") -> tuple[str, ...]:
-    """Ties in use, on standard parameters or after regrouping."""
-    return tuple(tie.name for tie in experiment.ties if tie.apply == apply)
 
 
 def with_mechanism(problem: Problem, mechanism: Mechanism, values: Mapping[str, float]) -> Problem:

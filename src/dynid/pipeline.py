@@ -29,7 +29,6 @@ from dynid.display.drawing import drawing_of
 from dynid.experiment.experiment import Experiment, experiment_from
 from dynid.experiment.provenance import provenance
 from dynid.fit import Fit, fit_task
-from dynid.linear_fit import tie_names
 from dynid.mechanism.load import load_robot
 from dynid.mechanism.mechanism import Mechanism
 from dynid.motion.log import Log
@@ -233,7 +232,7 @@ def _symbols(problem: Problem, experiment: Experiment) -> Symbols:
     return grouping_symbols(
         problem.mechanism,
         problem.model,
-        ties=tie_names(experiment),
+        ties=experiment.tie_names(),
         rows=problem.directions.names,
         loads=problem.loads,
     )

@@ -9,6 +9,8 @@ from typing import Any
 
 import numpy as np
 
+from dynid.base.base import BaseSet
+from dynid.base.structural import structural_base
 from dynid.case import PLAIN, Case, case_of, task_case, with_mounted
 from dynid.common.arrays import Array, Float
 from dynid.common.errors import InputError, nearest
@@ -76,6 +78,11 @@ class Problem:
     def loaded_bodies(self) -> tuple[str, ...]:
         """What the robot carries: payloads, and the tool behind a force sensor."""
         return self.case.loaded_bodies(self.mechanism)
+
+    def base(self, ties: tuple[str, ...] = ()) -> BaseSet:
+        """Structural base parameters, with these ties on standard parameters."""
+        robot, model, table = self.mechanism, self.model, self.parameters
+        return structural_base(robot, model, table, self.directions, ties=ties, loads=self.loads)
 
     def by_efforts(self, chi: Float[Array, "p"]) -> tuple[RowSource, ...]:
         """The same logs in the form that is compared with efforts as logged.

@@ -24,7 +24,6 @@ from dynid.estimator.settings import Consistency
 from dynid.estimator.solution import CONVERGED, Solution
 from dynid.estimator.standard_space import StandardSpace
 from dynid.experiment.experiment import Experiment
-from dynid.linear_fit import base_with_ties, tie_names
 from dynid.mechanism.inertia import SYMBOLS
 from dynid.mechanism.parameters import known_columns
 from dynid.problem import Problem
@@ -111,7 +110,7 @@ def standard_space(
     problem: Problem, experiment: Experiment, data: BaseSystem, linear: Solution, options: Consistency
 ) -> StandardSpace:
     """Ties, known values, bodies and data of the standard parameters of a problem."""
-    before, after = tie_names(experiment), tie_names(experiment, "regrouped")
+    before, after = experiment.tie_names(), experiment.tie_names("regrouped")
     known = known_columns(problem.mechanism, problem.parameters)
     T, c = tying(problem.parameters, tie_groups(problem.mechanism, problem.parameters, before), known)
     masses = _estimated_masses(problem, data.G, linear.chi)
@@ -170,7 +169,7 @@ def _regrouped(problem: Problem, before: tuple[str, ...], after: tuple[str, ...]
     """Rows E with E chi = 0: base parameters that are equal after regrouping."""
     if not after:
         return np.zeros((0, len(problem.parameters)))
-    base = base_with_ties(problem, before)
+    base = problem.base(before)
     place = {i: k for k, i in enumerate(base.indices)}
     rows = []
     for group in tie_groups(problem.mechanism, problem.parameters, after):

@@ -152,6 +152,10 @@ class Experiment(Settings, frozen=True):
     file: str | None = None
     places: Mapping[str, str] = {}
 
+    def tie_names(self, apply: str = "standard") -> tuple[str, ...]:
+        """Ties in use, on standard parameters or after regrouping."""
+        return tuple(tie.name for tie in self.ties if tie.apply == apply)
+
     def where(self, kind: str, name: str) -> dict[str, str | None]:
         """File and place of a name in the experiment file, for errors: `where("tie", "legs")`."""
         return {"file": self.file, "place": self.places.get(f"{kind} {name}")}
