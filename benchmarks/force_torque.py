@@ -23,7 +23,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 from tests.wrist import BIAS, NOISE, SENSOR, TOOL, Setup, tool_values, wrist_samples
 
 from dynid import Experiment, load_robot
-from dynid.cases.force_sensor.robot import with_force_sensor
+from dynid.cases.force_sensor.case import with_force_sensor
 from dynid.mechanism.force_sensor import COMPONENTS, ForceSensor, turn
 from dynid.mechanism.frame import identity_frame, rpy_matrix
 from dynid.motion.logs import log_from_arrays

@@ -11,7 +11,7 @@ import pytest
 from click.testing import CliRunner
 
 from dynid.cli import main
-from dynid.commands.asked import column_option, with_options
+from dynid.commands.shared import column_option, with_options
 from dynid.common.errors import InputError
 from dynid.experiment.experiment import Experiment, read_experiment
 from dynid.mechanism.joint import JointKind

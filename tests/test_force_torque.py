@@ -12,9 +12,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from dynid.cases.force_sensor.case import with_force_sensor
 from dynid.cases.force_sensor.compensation import compensate_imu, compensate_joints
 from dynid.cases.force_sensor.compensation_export import compensation_document, compensation_files
-from dynid.cases.force_sensor.robot import with_force_sensor
 from dynid.common.entry import plain_entry
 from dynid.common.errors import InputError
 from dynid.experiment.experiment import Experiment, experiment_from, read_experiment

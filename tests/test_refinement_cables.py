@@ -8,9 +8,8 @@ from functools import cache
 import numpy as np
 import pytest
 
-from dynid.cases.free_motion.output_error import FreeOutputError
+from dynid.cases.free_motion.output_error import FreeOutputError, free_windows
 from dynid.cases.free_motion.refinement import damped_robot, refine_free
-from dynid.cases.free_motion.runs import free_windows
 from dynid.cases.free_motion.validation import FastFreeMotion, with_simulations
 from dynid.common.errors import InputError
 from dynid.dynamics.free_motion import LockedCables

@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 from numba import njit
 
+from dynid.kinematics.kernels import cos_sin
 from dynid.kinematics.tile import LANES
-from dynid.kinematics.trigonometry import cos_sin
 
 
 @njit

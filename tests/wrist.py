@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 import pinocchio as pin
 
-from dynid.cases.force_sensor.robot import with_force_sensor
+from dynid.cases.force_sensor.case import with_force_sensor
 from dynid.excitation.series import FourierMotion
 from dynid.mechanism.force_sensor import COMPONENTS, ForceSensor
 from dynid.mechanism.frame import Frame, rpy_matrix

@@ -228,7 +228,7 @@ def identify(
 
     A result (result.json or its folder) is repeated with its logs and all settings that were chosen.
     """
-    from dynid.commands.asked import difference, is_result, print_columns, with_options
+    from dynid.commands.shared import difference, is_result, print_columns, with_options
     from dynid.pipeline import run_experiment
     from dynid.report.output import claimed
     from dynid.report.terminal import ProgressBar
@@ -336,7 +336,7 @@ def _experiment(
     flags: dict[str, Any],
 ) -> Experiment:
     """The experiment from a file or from flags; flags override the file."""
-    from dynid.commands.asked import is_result, repeated_experiment
+    from dynid.commands.shared import is_result, repeated_experiment
     from dynid.experiment.experiment import Experiment, LogEntry, read_experiment
 
     chosen = {key: value for key, value in flags.items() if value is not None}

@@ -57,8 +57,8 @@ start: {crank: 1.0, coupling: -0.5, rocker: 1.6}
 
 
 def test_one_sample_alone_is_one_of_many() -> None:
+    from dynid.common.compiled import alone
     from dynid.dynamics.kernels import accelerations
-    from dynid.kinematics.single_sample import alone
 
     robot = load_robot("dualv")
     free, masses = freedoms_of(robot), masses_of(robot, read_demo(demo_file("dualv"), robot).truth, ())

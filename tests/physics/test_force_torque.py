@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from dynid.cases.force_sensor import compensation
-from dynid.cases.force_sensor.robot import with_force_sensor
+from dynid.cases.force_sensor.case import with_force_sensor
 from dynid.experiment.experiment import Experiment
 from dynid.kinematics.coordinates import coordinate_map
 from dynid.mechanism.force_sensor import COMPONENTS, ForceSensor, turn

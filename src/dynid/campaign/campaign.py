@@ -14,10 +14,9 @@ from pathlib import Path
 from typing import Any
 
 from dynid.campaign.factors import FACTORS
-from dynid.campaign.file import Run, read_campaign, runs_of
+from dynid.campaign.file import Run, read_campaign, remote_stamp, runs_of
 from dynid.campaign.fleet import Fleet, Sample, fleet_of
 from dynid.campaign.joined import JOINED, RUNS, Joined, joined_robots
-from dynid.campaign.remote import remote_stamp
 from dynid.campaign.work import Made, Outcome, make
 from dynid.common.engine import TRIES, Died, completed
 from dynid.common.errors import InputError

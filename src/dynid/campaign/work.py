@@ -7,8 +7,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
-from dynid.campaign.file import Run
-from dynid.campaign.remote import local_copies
+from dynid.campaign.file import Run, local_copies
 from dynid.common.errors import DynidError, NoResultError
 
 if TYPE_CHECKING:

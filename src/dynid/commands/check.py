@@ -50,7 +50,7 @@ def check(
     ROBOT may be an experiment file; then its logs are examined. Exit codes: 0 logs can be used; 2 identify
     refuses them; 3 no reliable result can be expected.
     """
-    from dynid.commands.asked import print_columns, with_options
+    from dynid.commands.shared import print_columns, with_options
     from dynid.doctor.document import diagnosis_document, print_diagnosis, write_diagnosis
     from dynid.doctor.examine import check_experiment
     from dynid.report.json_file import json_text

@@ -1,11 +1,16 @@
-"""Functions and option types shared by several commands."""
+"""Functions and option types shared by several commands.
+
+What `identify` and `check` are asked: columns, windows, payloads and known values of logs, or a result to
+repeat.
+"""
 
 from __future__ import annotations
 
 import contextlib
+import math
 import re
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -13,11 +18,16 @@ import click
 from click.core import ParameterSource
 
 from dynid.common.errors import InputError
-from dynid.common.strict_number import is_count, is_number
+from dynid.common.strict_number import UNSIGNED, is_count, is_number
 from dynid.report.terminal import printable
 
 if TYPE_CHECKING:
-    from dynid.experiment.experiment import Experiment
+    from pathlib import Path
+
+    from dynid.experiment.experiment import ColumnMap, Experiment
+    from dynid.mechanism.mechanism import Mechanism, Payload
+    from dynid.motion.log import Log
+    from dynid.statistics.estimate import Estimate
 
 
 class Number(click.types.FloatParamType):
@@ -155,3 +165,175 @@ def version_text(verbose: bool) -> str:
         except PackageNotFoundError:
             continue
     return "\n".join(lines)
+
+
+_SIGNED = rf"[+-]?\s*{UNSIGNED}"
+# Brackets with a number are an index and belong to the name. An offset follows a unit, a scale or a blank.
+_COLUMN = re.compile(
+    r"\s*(?P<name>.+?)\s*(?P<unit>\[[^\[\]]*[^\[\]\d\s][^\[\]]*\])?"
+    rf"(?P<scale>(?:\s*\*\s*{_SIGNED})*)(?P<offset>\s*[+-]\s*{UNSIGNED})?\s*\Z"
+)
+_FORM = (
+    "write NAME=COLUMN, with [unit], *scale and +offset where needed: q_1=pos_1[deg], tau_1=current_1*11.9"
+)
+
+
+def column_option(text: str) -> tuple[str, ColumnMap]:
+    """`tau_1=current_1*11.9+0.2` as a signal and its column; SI value = scale * (x in unit) + offset."""
+    from dynid.experiment.experiment import ColumnMap
+
+    key, equals, right = text.partition("=")
+    parts = _COLUMN.match(right)
+    if not equals or not key.strip() or parts is None:
+        raise InputError(f"--column '{text}' cannot be read", remedy=_FORM)
+    name, offset = parts["name"], parts["offset"] or ""
+    plain = not parts["unit"] and not parts["scale"]
+    apart = offset[:1].isspace() or right[parts.start("offset") - 1].isspace() if offset else False
+    if offset and plain and not apart:
+        name, offset = name + offset, ""  # `axis-2` is a name
+    unit = parts["unit"][1:-1].strip() if parts["unit"] else None
+    factors = [_number(factor) for factor in parts["scale"].split("*")[1:]]
+    return key.strip(), ColumnMap(name, unit, math.prod(factors), _number(offset) if offset else 0.0)
+
+
+def known_option(text: str) -> tuple[str, float]:
+    """`M_payload=2.8` as a parameter and its value."""
+    name, equals, value = text.partition("=")
+    if not equals or not name.strip() or not is_number(value.strip()):
+        raise InputError(f"--known '{text}' cannot be read", remedy="write NAME=NUMBER, e.g. M_payload=2.8")
+    return name.strip(), float(value)
+
+
+def with_options(
+    experiment: Experiment,
+    *,
+    columns: Sequence[str] = (),
+    known: Sequence[str] = (),
+    payloads: Sequence[str] = (),
+    start: float | None = None,
+    stop: float | None = None,
+) -> Experiment:
+    """The experiment with what these options add or replace.
+
+    Args:
+        columns: As `column_option`; they have priority over those of the file.
+        known: As `known_option`.
+        payloads: `NAME` or `NAME=mass`, mounted in all logs.
+        start, stop: Window of the logs that are fitted, in [s].
+    """
+    changes: dict[str, Any] = {}
+    values = dict(map(known_option, known))
+    if columns:
+        changes["columns"] = {**experiment.columns, **dict(map(column_option, columns))}
+    if payloads:
+        names = [payload.partition("=")[0].strip() for payload in payloads]
+        values |= {
+            f"M_{payload.partition('=')[0].strip()}": _mass(payload) for payload in payloads if "=" in payload
+        }
+        changes["payloads"] = {**experiment.payloads, **_new_payloads(experiment, names)}
+        for key in ("logs", "validate"):
+            logs = getattr(experiment, key)
+            changes[key] = tuple(
+                log.changed(payloads=tuple(dict.fromkeys([*log.payloads, *names]))) for log in logs
+            )
+    window = {name: value for name, value in (("start", start), ("stop", stop)) if value is not None}
+    if window:
+        changes["logs"] = tuple(log.changed(**window) for log in changes.get("logs", experiment.logs))
+    if values:
+        changes["known"] = {**experiment.known, **values}
+    return experiment.changed(**changes) if changes else experiment
+
+
+def print_columns(logs: Sequence[Log]) -> None:
+    """The columns that were matched by other than canonical names, as a table; nothing if there are none."""
+    from dynid.report.terminal import plain_table, standard_console, verbatim
+
+    out = standard_console()
+    seen: list[object] = []
+    for log in logs:
+        if not log.guesses or log.guesses in seen:
+            continue
+        seen.append(log.guesses)
+        table = plain_table("column", "read as", "unit", "confidence", left=("column", "read as", "unit"))
+        for guess in log.guesses:
+            table.add_row(
+                verbatim(guess.column),
+                verbatim(guess.key),
+                guess.unit or ("inferred" if guess.key == "t" else "SI"),
+                f"{guess.confidence:.0%}",
+            )
+        out.print(verbatim(f"Columns of {log.name}, matched by their names:"))
+        out.print(table)
+        out.print(
+            verbatim("If this is wrong: --column 'q_1=NAME', or --write-experiment FILE and edit it.\n")
+        )
+
+
+def _number(text: str) -> float:
+    return float("".join(text.split()))
+
+
+def _mass(text: str) -> float:
+    mass = text.partition("=")[2].strip()
+    if not is_number(mass) or not float(mass) > 0.0:
+        raise InputError(
+            f"--payload '{text}': the mass is not a positive number", remedy="e.g. tool=2.8, in kg"
+        )
+    return float(mass)
+
+
+def _new_payloads(experiment: Experiment, names: Sequence[str]) -> dict[str, Payload]:
+    """Payloads that neither robot nor experiment describes: on the last body, if there is only one."""
+    from dynid.mechanism.load import load_robot
+    from dynid.mechanism.mechanism import Payload
+
+    robot = load_robot(experiment.robot)
+    new = [name for name in names if name not in {*robot.payloads, *experiment.payloads}]
+    return {name: Payload(name, _last_body(robot, name)) for name in new}
+
+
+def _last_body(robot: Mechanism, payload: str) -> str:
+    inner = {joint.parent for joint in robot.joints}
+    ends = [name for name in robot.bodies if name not in inner]
+    if len(ends) != 1 or robot.is_closed:
+        raise InputError(
+            f"payload '{payload}' is not described, and the robot has several ends: {', '.join(ends[:6])}",
+            remedy="give it under `payloads:` of the robot file or of the experiment: {NAME: {body: ...}}",
+        )
+    return ends[0]
+
+
+def is_result(file: Path) -> bool:
+    """Whether this is a result (its folder, or result.json), not an experiment file."""
+    return file.is_dir() or file.suffix == ".json"
+
+
+def difference(result: Path, again: Estimate) -> str:
+    """Whether the parameters of a repetition are those of the result, in words."""
+    from dynid.report.json_file import read_result
+
+    before = {entry.name: entry.value for entry in read_result(result).parameters}
+    now = {entry.name: entry.value for entry in again.parameters}
+    moved = [name for name in {**before, **now} if before.get(name) != now.get(name)]
+    if not moved:
+        return f"repeated: all {len(now)} parameters are equal to those of {shown(result)}"
+    return (
+        f"repeated: {len(moved)} of {len(now)} parameters differ from {shown(result)}: {', '.join(moved[:3])}"
+    )
+
+
+def repeated_experiment(result: Path) -> Experiment:
+    """The experiment of a result; refused where its inputs are not what they were."""
+    from dynid.experiment.provenance import repeated
+    from dynid.report.json_file import read_result
+    from dynid.report.seal import verify as verified
+
+    changed = [text for text in verified(result).differences if text.startswith("input ")]
+    if changed:
+        raise InputError(
+            f"this result cannot be repeated: {'; '.join(changed)}",
+            file=result,
+            remedy="restore these files, or identify with an experiment file",
+        )
+    folder = result if result.is_dir() else result.parent
+    return repeated(read_result(result).provenance, result).changed(name=f"{folder.resolve().name}_again")

@@ -102,3 +102,10 @@ def estimator_words(experiment: Experiment, model: Model, mechanism: Mechanism) 
     rows = ", ".join(rows_without_effort(experiment, model, mechanism))
     why = f"no effort acts in {rows}, so position noise would bias least squares towards zero"
     return {"estimator": f"{experiment.estimator}, chosen: {why}"}
+
+
+def free_motion_defaults(experiment: Experiment) -> Experiment:
+    """The experiment with what free motion prefers where the user has chosen nothing."""
+    chosen = noisy_column_defaults(experiment)
+    # The usual estimator of this model, so that a report need not explain it.
+    return chosen.changed(estimator=str(chosen.estimator))

@@ -18,8 +18,7 @@ from typing import Any
 
 import numpy as np
 
-from dynid.cases.free_motion.defaults import free_motion_defaults
-from dynid.cases.free_motion.runs import run_lengths, start_state
+from dynid.cases.free_motion.output_error import run_lengths, start_state
 from dynid.common.arrays import Array, Float
 from dynid.common.batched import single_threaded_blas
 from dynid.common.errors import InputError, NoResultError
@@ -27,6 +26,7 @@ from dynid.common.notices import Notice
 from dynid.dynamics.free_motion import FreeMotions, LockedCables, free_motions
 from dynid.excitation.free_motion import free_limits, measured_log, simulate_free_motions
 from dynid.excitation.releases import Releases, Releasing
+from dynid.experiment.estimator_choice import free_motion_defaults
 from dynid.experiment.experiment import Experiment, LogEntry
 from dynid.mechanism.cable import driven_cables
 from dynid.mechanism.frame import quaternion_of, rotation

@@ -13,7 +13,6 @@ from dynid.base.system import BaseSystem
 from dynid.case import Case, LogInput, read_source, row_filters, whole_kernels
 from dynid.cases.free_motion.cable_lengths import CABLE_LENGTHS
 from dynid.cases.free_motion.checks import energy_grows
-from dynid.cases.free_motion.defaults import free_motion_defaults
 from dynid.cases.free_motion.locked_lengths import length_changes
 from dynid.cases.free_motion.log import free_motion_log, measuring, measuring_robot, reading_robot
 from dynid.cases.free_motion.reference_mass import FreeScale, free_scale, referred, referred_values
@@ -26,7 +25,7 @@ from dynid.common.arrays import Array, Bool, Float
 from dynid.common.errors import InputError
 from dynid.common.notices import Notice
 from dynid.conditioning.lowpass import RowFilter
-from dynid.experiment.estimator_choice import noisy_column_filter
+from dynid.experiment.estimator_choice import free_motion_defaults, noisy_column_filter
 from dynid.experiment.experiment import Experiment
 from dynid.fit import Fit
 from dynid.mechanism.mechanism import Mechanism

@@ -7,8 +7,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from dynid.cases.free_motion.output_error import FreeOutputError, FreeWindows
-from dynid.cases.free_motion.runs import free_windows
+from dynid.cases.free_motion.output_error import FreeOutputError, FreeWindows, free_windows
 from dynid.cases.free_motion.unit_mass import reference_of
 from dynid.common.arrays import Array, Float
 from dynid.common.errors import NoResultError

@@ -10,8 +10,8 @@ from typing import Any
 
 import numpy as np
 
+from dynid.cases.free_motion.output_error import measured_names, run_lengths, start_state
 from dynid.cases.free_motion.refinement import damped_robot
-from dynid.cases.free_motion.runs import measured_names, run_lengths, start_state
 from dynid.cases.free_motion.unit_mass import reference_of
 from dynid.common.arrays import Array, Float
 from dynid.common.errors import DynidError

@@ -16,10 +16,9 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from dynid.cases.free_motion.output_error import FreeOutputError, FreeWindows
-from dynid.cases.free_motion.reference_mass import referred_values
-from dynid.cases.free_motion.refinement import DampedRobot, damped_robot
-from dynid.cases.free_motion.runs import (
+from dynid.cases.free_motion.output_error import (
+    FreeOutputError,
+    FreeWindows,
     joined,
     measured_names,
     run_lengths,
@@ -27,6 +26,8 @@ from dynid.cases.free_motion.runs import (
     start_state,
     stretch,
 )
+from dynid.cases.free_motion.reference_mass import referred_values
+from dynid.cases.free_motion.refinement import DampedRobot, damped_robot
 from dynid.cases.free_motion.unit_mass import reference_of
 from dynid.common.arrays import Array, Float
 from dynid.common.errors import DynidError, NoResultError

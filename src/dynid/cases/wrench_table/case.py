@@ -1,4 +1,7 @@
-"""Tables of instants (model `wrench`): six equations per body, no time series."""
+"""Tables of instants (model `wrench`): six equations per body, no time series.
+
+Tables of bodies as problems: bodies whose equations can be formed, and settings that do not apply.
+"""
 
 from __future__ import annotations
 
@@ -18,23 +21,23 @@ from dynid.cases.wrench_table.checks import (
 )
 from dynid.cases.wrench_table.reader import read_wrench_table
 from dynid.cases.wrench_table.readings import check_reading
-from dynid.cases.wrench_table.tables import refuse_options, table_robot
 from dynid.cases.wrench_table.uncertainty import column_noise, hidden_parameters, with_rounding
 from dynid.checks.check import Answer
 from dynid.common.arrays import Array, Bool, Float
 from dynid.common.errors import InputError
 from dynid.common.notices import Notice, notice
-from dynid.experiment.experiment import Experiment
+from dynid.experiment.experiment import Experiment, MaskSettings
 from dynid.fit import Fit
-from dynid.mechanism.mechanism import Mechanism
+from dynid.mechanism.mechanism import Body, Mechanism
+from dynid.motion.body_table import TableLog
 from dynid.motion.log import Log
 from dynid.motion.plan import MotionPlan
-from dynid.motion.settings import entry_of
+from dynid.motion.settings import WrenchSettings, entry_of
 from dynid.motion.table import DataFrame
 from dynid.problem import Problem
 from dynid.projection.model import Model, RowSource
 from dynid.projection.projection import Directions, Group, System
-from dynid.projection.wrench import WrenchRows
+from dynid.projection.wrench import WrenchRows, children
 from dynid.statistics.assemble import EstimateParts
 
 _BALANCED = 0.05  # of the wrenches, that measured data may leave too
@@ -176,3 +179,151 @@ def table_checks(problem: Problem, chi: Float[Array, "p"]) -> list[Answer]:
 
 def _unbalanced(left: float) -> Notice:
     return notice("no-balance", percent=100 * left)
+
+
+PRINCIPAL = ("XX", "YY", "ZZ", "M")
+_LEAST_INSTANTS = 2
+_SHOWN = 4
+# What needs recordings in time, and what to do instead.
+_REFUSED = {
+    "drives": "leave it out: a table has no signals of drives",
+    "efforts": "choose bodies: wrench: {bodies: [...]}",
+    "cross_validate": "give another table under `validate:`",
+    "gate": "give another table under `validate:`, and compare with the priors in the report",
+    "refine": "leave it out: a table of single instants cannot be simulated",
+    "gains": "leave it out: a table has no drives",
+    "stribeck": "leave it out: the equations of the bodies have no friction",
+    "drive": "leave it out: the equations of the bodies have no friction",
+}
+_ESTIMATORS = ("iv", "gtls")
+
+
+def table_robot(mechanism: Mechanism, experiment: Experiment, logs: Sequence[Log]) -> Mechanism:
+    """The robot with the bodies and parameters to identify from its tables, without drives.
+
+    Args:
+        mechanism: With the payloads that are mounted.
+        experiment: The settings.
+        logs: Tables; anything else is refused.
+    """
+    settings = experiment.wrench
+    tables = [_as_table(log) for log in logs]
+    refuse_options(experiment)
+    notices: list[Notice] = []
+    chosen = _chosen(mechanism, settings, tables, notices)
+    asked = PRINCIPAL if settings.parameters == "principal" else None
+    bodies: dict[str, Body] = {}
+    for name, body in mechanism.bodies.items():
+        kept = tuple(s for s in body.parameters if asked is None or s in asked) if name in chosen else ()
+        bodies[name] = replace(body, parameters=kept)
+    payloads = {name: payload for name, payload in mechanism.payloads.items() if payload.body in chosen}
+    return replace(
+        mechanism,
+        bodies=bodies,
+        payloads=payloads,
+        drive={},
+        stribeck={},
+        terms=(),
+        rebuild=None,
+        notices=(*mechanism.notices, *notices),
+    )
+
+
+def _as_table(log: Log) -> TableLog:
+    if not isinstance(log, TableLog):
+        raise InputError(
+            f"log '{log.name}' is a recording of joints, and model 'wrench' needs a table with a row per body"
+            " and instant",
+            file=log.file,
+            remedy="read it with `read_wrench_table`, or choose another model",
+        )
+    if len(log.t) < _LEAST_INSTANTS:
+        raise InputError(
+            f"the table has {len(log.t)} instant: too few to estimate parameters and their errors",
+            file=log.file,
+            remedy="give three instants or more, with different orientations and motions",
+        )
+    return log
+
+
+def refuse_options(experiment: Experiment) -> None:
+    """Refuse what needs recordings in time; filters and masks would have no effect."""
+    for name in _REFUSED:
+        if getattr(experiment, name):
+            raise _refusal(name, experiment, _REFUSED[name])
+    settings = experiment.filter
+    filtered = settings.cutoff is not None or settings.rows is not None or (settings.decimate or 1) > 1
+    for name, asked in (("filter", filtered), ("mask", experiment.mask != MaskSettings())):
+        if asked:
+            raise _refusal(name, experiment, "leave it out: instants are neither filtered nor dropped")
+    if experiment.uncertainty.method == "hac" or experiment.uncertainty.block is not None:
+        remedy = "use cluster (over the instants), classical, bootstrap or leave-one-out, without block"
+        raise _refusal("uncertainty", experiment, remedy)
+    if experiment.estimator in _ESTIMATORS:
+        remedy = "use wls, ols, robust, tls or consistent"
+        raise _refusal(f"estimator: {experiment.estimator}", experiment, remedy)
+
+
+def _refusal(name: str, experiment: Experiment, remedy: str) -> InputError:
+    return InputError(
+        f"'{name}' has no meaning for a table of instants", file=experiment.file, place=name, remedy=remedy
+    )
+
+
+def _chosen(
+    robot: Mechanism, settings: WrenchSettings, tables: Sequence[TableLog], notices: list[Notice]
+) -> list[str]:
+    """Bodies to identify: those requested, else all whose equations can be formed."""
+    massive = [name for name, body in robot.bodies.items() if body.parameters]
+    reasons = {name: why for name in massive if (why := _why_not(robot, name, tables))}
+    file = tables[0].file
+    for name in settings.bodies or ():
+        if name in reasons:
+            raise InputError(
+                f"the equations of body '{name}' cannot be formed: {reasons[name]}",
+                file=file,
+                place="wrench.bodies",
+                remedy=f"add the missing rows, or leave '{name}' out",
+            )
+    if settings.bodies is not None:
+        return list(settings.bodies)
+    usable = [name for name in massive if name not in reasons]
+    if not usable:
+        first = next(iter(reasons))
+        raise InputError(
+            f"the equations of no body can be formed; '{first}': {reasons[first]}",
+            file=file,
+            remedy="give a row for each body and for all its child bodies",
+        )
+    if reasons:
+        shown = [f"'{name}' ({why})" for name, why in reasons.items()]
+        more = f" and {len(shown) - _SHOWN} more" if len(shown) > _SHOWN else ""
+        names = f"{', '.join(shown[:_SHOWN])}{more}"
+        notices.append(notice("body-left-out", names=names, are=_are(len(shown))))
+    return usable
+
+
+def _are(count: int) -> str:
+    return "is" if count == 1 else "are"
+
+
+def _why_not(robot: Mechanism, name: str, tables: Sequence[TableLog]) -> str:
+    """Why the equations of a body cannot be formed; empty if they can."""
+    for loop in robot.loops:
+        if name in (loop.body_a, loop.body_b):
+            return f"loop '{loop.name}' acts on it with forces that are not in the table"
+    for cable in robot.cables:
+        if name in (cable.body_from, cable.body_to):
+            return f"cable '{cable.name}' acts on it with forces that are not in the table"
+    for log in tables:
+        table = log.rows
+        number = {body: i for i, body in enumerate(table.bodies)}
+        if not table.present[:, number[name]].any():
+            return f"no row in {log.name}"
+        for child in children(robot, name):
+            if not table.present[:, number[child]].any():
+                return f"no row of its child '{child}' in {log.name}"
+            both = table.present[:, number[name]] & table.present[:, number[child]]
+            if not both.any():
+                return f"no row of its child '{child}' at the same t in {log.name}"
+    return ""

@@ -7,13 +7,12 @@ from __future__ import annotations
 
 import numpy as np
 
-from dynid.common.compiled import inner, kernel
+from dynid.common.compiled import alone, inner, kernel
 from dynid.dynamics.kernels import reduced_tile as _reduced_tile
 from dynid.dynamics.kernels import room_for as _room_for
 from dynid.kinematics.newton_kernels import march as _march
 from dynid.kinematics.newton_kernels import tangent_rates as _tangent_rates
-from dynid.kinematics.single_sample import alone
-from dynid.simulation.plant.drive_kernels import resisting
+from dynid.simulation.plant.drive_kernels import resisting, term_efforts
 from dynid.simulation.plant.layout import (
     BEFORE,
     DELAY,
@@ -25,7 +24,6 @@ from dynid.simulation.plant.layout import (
     RATE,
     STEPS,
 )
-from dynid.simulation.plant.term_kernels import term_efforts
 
 room = alone(_room_for)
 reduced = alone(_reduced_tile)

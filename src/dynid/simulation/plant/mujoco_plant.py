@@ -229,7 +229,7 @@ class Stepper:
 
     def _declared(self, *, rubbing: bool) -> Float[Array, "w"]:
         """Efforts of the declared columns against each coordinate; rubbing: only velocity-dependent ones."""
-        from dynid.simulation.plant.term_kernels import declared
+        from dynid.simulation.plant.drive_kernels import declared
 
         q, dq = self.state
         efforts = np.zeros(len(dq))
