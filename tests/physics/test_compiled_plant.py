@@ -57,7 +57,7 @@ start: {crank: 1.0, coupling: -0.5, rocker: 1.6}
 
 
 def test_one_sample_alone_is_one_of_many() -> None:
-    from dynid.common.compiled import alone
+    from dynid.common.compiled import for_one_sample
     from dynid.dynamics.kernels import accelerations
 
     robot = load_robot("dualv")
@@ -67,7 +67,7 @@ def test_one_sample_alone_is_one_of_many() -> None:
     dq, side = assembly.random_rates(q, rng)[0], rng.normal(size=(5, len(robot.coordinates)))
     tables = (free.closure.tables, free.plan.tables, masses)
     found = []
-    for kernel in (accelerations, alone(accelerations)):
+    for kernel in (accelerations, for_one_sample(accelerations)):
         v, d = dq.shape[1], free.dof
         out = np.empty((5, v)), np.empty((5, v, d)), np.empty((5, d, d)), np.empty(5)
         kernel(*tables, q, dq, side, *out)

@@ -2,7 +2,7 @@
 
 Shape-checked test runs wrap every function of the package; `unwrap` passes the original function to Numba.
 
-`alone`: a plant with a controller has one state only; in a tile of `LANES` samples all others would
+`for_one_sample`: a plant with a controller has one state only; in a tile of `LANES` samples all others would
 be discarded. A kernel and all kernels it calls are compiled once more with LANES = 1: one source, two widths.
 """
 
@@ -123,7 +123,7 @@ def _cos_sin(x: Any) -> None:
     x[1] = s
 
 
-def alone(compiled: Kernel) -> Kernel:
+def for_one_sample(compiled: Kernel) -> Kernel:
     """A kernel that uses LANES, for tiles of one sample."""
     if compiled not in _KNOWN:
         _KNOWN[compiled] = _copy(compiled)
@@ -140,9 +140,9 @@ def _copy(compiled: Any) -> Any:
         elif name == "cos_sin":
             names[name] = _cos_sin
         elif isinstance(names.get(name), Dispatcher):
-            names[name] = alone(names[name])
+            names[name] = for_one_sample(names[name])
     copy = FunctionType(source.__code__, names, source.__name__, source.__defaults__, source.__closure__)
     # Numba keeps compiled code on disk by the qualified name: the copy needs its own.
-    copy.__qualname__, copy.__module__ = f"{source.__qualname__}_alone", source.__module__
+    copy.__qualname__, copy.__module__ = f"{source.__qualname__}_one_sample", source.__module__
     options = {name: value for name, value in compiled.targetoptions.items() if name in _OPTIONS}
     return njit(cache=True, **options)(copy)

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from dynid.common.compiled import alone, inner, kernel
+from dynid.common.compiled import for_one_sample, inner, kernel
 from dynid.dynamics.kernels import reduced_tile as _reduced_tile
 from dynid.dynamics.kernels import room_for as _room_for
 from dynid.kinematics.newton_kernels import march as _march
@@ -25,10 +25,10 @@ from dynid.simulation.plant.layout import (
     STEPS,
 )
 
-room = alone(_room_for)
-reduced = alone(_reduced_tile)
-march = alone(_march)
-tangent_rates = alone(_tangent_rates)
+room = for_one_sample(_room_for)
+reduced = for_one_sample(_reduced_tile)
+march = for_one_sample(_march)
+tangent_rates = for_one_sample(_tangent_rates)
 _NEWTON = 10
 
 

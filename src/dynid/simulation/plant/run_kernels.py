@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from dynid.common.compiled import alone, inner, kernel
+from dynid.common.compiled import for_one_sample, inner, kernel
 from dynid.kinematics.closure_kernels import closure_tile, gather
 from dynid.kinematics.kernels import pose_states
 from dynid.kinematics.newton_kernels import move_tile, normalise
@@ -102,10 +102,10 @@ def _spread(tile, out):
             out[lane, i] = tile[i * LANES + lane]
 
 
-settle = alone(settle_tile)
-position_rates = alone(position_rates_tile)
-unit = alone(unit_tile)
-solve_positive = alone(cholesky_solve)
+settle = for_one_sample(settle_tile)
+position_rates = for_one_sample(position_rates_tile)
+unit = for_one_sample(unit_tile)
+solve_positive = for_one_sample(cholesky_solve)
 GONE = -1.0  # returned instead of a condition: not finite, or without a solution
 
 
