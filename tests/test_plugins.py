@@ -268,5 +268,5 @@ def test_own_entries_need_no_look_at_other_packages(monkeypatch: pytest.MonkeyPa
 
 
 def test_every_check_has_a_question_and_exists() -> None:
-    assert all(question.endswith("?") for question in CHECKS.own)
-    assert all(callable(CHECKS[question]) for question in CHECKS.own)
+    assert all(question.endswith("?") for question in CHECKS.built_in)
+    assert all(callable(CHECKS[question]) for question in CHECKS.built_in)

@@ -79,7 +79,7 @@ def test_derivatives_equal_differences() -> None:
     ones = np.ones(sensors.count)
     simulated = FreeOutputError(damped.robot, sensors, damped.S, damped.c, ones, theta, 0.0 * theta, 1.0)
     # At starting states that fit: far off, the turn that is missed bends the derivative of the residual.
-    windows = started(simulated, theta, groups[0].some(slice(0, 2)))
+    windows = started(simulated, theta, groups[0].picked(slice(0, 2)))
     _, by_start, by_parameter = simulated.slopes(theta, windows)
     h = 1e-5
     for k in (0, 8, 9):

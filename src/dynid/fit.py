@@ -204,7 +204,7 @@ def fit_task(
     reduced = _reduced(experiment, data, solution, problem.case.influence_percent)
     reduced = reduced and _judged_on(seen, reduced)
     if standard is not None and standard.is_estimate:
-        chi = standard.found.chi
+        chi = standard.nearest.chi
     else:
         chi = _standard_values(data, solution, reduced)
     return Fit(task, settled, system, seen, data, linear, solution, standard, physics, reduced, chi, symbols)

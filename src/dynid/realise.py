@@ -179,6 +179,8 @@ def _regrouped(problem: Problem, before: tuple[str, ...], after: tuple[str, ...]
 
 
 def _failed(standard: StandardSet) -> tuple[Notice, ...]:
-    if standard.found.status == SOLVED:
+    if standard.nearest.status == SOLVED:
         return ()
-    return (notice("not-consistent", "standard", status=standard.found.status, reason=standard.found.reason),)
+    return (
+        notice("not-consistent", "standard", status=standard.nearest.status, reason=standard.nearest.reason),
+    )

@@ -65,12 +65,12 @@ def described(fit: Fit) -> Description | None:
     return Description(gravity=tuple(float(x) for x in robot.gravity), per_thousandth=effects)
 
 
-def sensitive(found: Description | None, parameters: Sequence[ParameterEstimate]) -> Iterator[Notice]:
+def sensitive(description: Description | None, parameters: Sequence[ParameterEstimate]) -> Iterator[Notice]:
     """That a thousandth of the description moves well-determined parameters by more than their sigma.
 
     No residual shows such an error: the parameters absorb it, and their intervals do not contain it.
     """
-    effects = {} if found is None else found.per_thousandth
+    effects = {} if description is None else description.per_thousandth
     known = {
         parameter.name
         for parameter in parameters

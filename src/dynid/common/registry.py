@@ -1,7 +1,7 @@
 """Registry: name -> what does the work, extended by other packages through Python entry points.
 
 Own entries are objects, or "module:attribute" and imported when they are used. Other packages are looked up
-only if a name is not an own one, or if all names are listed: `dynid --help` reads none of them.
+only if a name is not a built-in one, or if all names are listed: `dynid --help` reads none of them.
 """
 
 from __future__ import annotations
@@ -110,18 +110,18 @@ def _imported(place: str) -> Any:
 
 
 class Registry(MutableMapping[str, T]):
-    """Objects by name; those of other packages come after the own ones, in alphabetical order.
+    """Objects by name; those of other packages come after the built-in ones, in alphabetical order.
 
     Args:
         group: Entry points of other packages, e.g. `dynid.readers`.
-        own: Objects, or where they are: "module:attribute".
+        built_in: Objects, or where they are: "module:attribute".
         gives: Types, as "module:attribute", that an entry of another package must be, or must return if it
             is a function; empty: not checked.
     """
 
     def __init__(self, group: str, entries: Mapping[str, T | str], gives: tuple[str, ...] = ()) -> None:
         self.group, self.gives = group, gives
-        self.own: dict[str, T | str] = dict(entries)
+        self.built_in: dict[str, T | str] = dict(entries)
         self._loaded: dict[Any, T] = {}
 
     @property
@@ -135,11 +135,11 @@ class Registry(MutableMapping[str, T]):
 
     def __getitem__(self, name: str) -> T:
         """The object of that name, imported now if it was not."""
-        if name not in self.own:
+        if name not in self.built_in:
             return self._other(self._plugins[name])
-        place = self.own[name]
+        place = self.built_in[name]
         if isinstance(place, str):
-            self.own[name] = place = _imported(place)
+            self.built_in[name] = place = _imported(place)
         return place
 
     def _other(self, several: list[_Plugin]) -> T:
@@ -154,20 +154,20 @@ class Registry(MutableMapping[str, T]):
 
     def __setitem__(self, name: str, value: T) -> None:
         """Register an object in this process only."""
-        self.own[name] = value
+        self.built_in[name] = value
 
     def __delitem__(self, name: str) -> None:
         """Remove an entry of this process."""
-        del self.own[name]
+        del self.built_in[name]
 
     def __contains__(self, name: object) -> bool:
         """Whether there is such an entry; nothing is imported."""
-        return name in self.own or name in self._plugins
+        return name in self.built_in or name in self._plugins
 
     def __iter__(self) -> Iterator[str]:
         """Own names, then those of other packages."""
-        yield from self.own
-        yield from (name for name in self._plugins if name not in self.own)
+        yield from self.built_in
+        yield from (name for name in self._plugins if name not in self.built_in)
 
     def __len__(self) -> int:
         return sum(1 for _ in self)

@@ -38,7 +38,7 @@ def drawing_of(
         return {}
     sensor = problem.mechanism.force_sensor is not None
     drawing: dict[str, Any] = {"robot": robot_shapes(problem.mechanism, described_ends=True)}
-    logs = [_log(fit, problem, fitted[k], k, alone=sensor) for k in worst_signals(fitted)]
+    logs = [_log(fit, problem, fitted[k], k, poses_only=sensor) for k in worst_signals(fitted)]
     pairs = [] if held is None or sensor else [(held, k) for k in worst_signals(unseen)]
     others = [_split(fit, signals_part, unseen[k], k) for signals_part, k in pairs]
     drawing["logs"] = [entry for entry in logs if entry]
@@ -46,20 +46,20 @@ def drawing_of(
     return drawing | problem.case.drawn(fit)
 
 
-def _log(fit: Fit, problem: Problem, signals: Signals, k: int, alone: bool = False) -> dict[str, Any]:
-    """Poses of the k-th log, unless `alone` also parts of efforts and friction; empty: cannot be drawn."""
-    found = _states(problem, signals, k)
-    if found is None:
+def _log(fit: Fit, problem: Problem, signals: Signals, k: int, poses_only: bool = False) -> dict[str, Any]:
+    """Poses of the k-th log, and unless `poses_only` parts of efforts and friction; empty: not drawable."""
+    sampled = _states(problem, signals, k)
+    if sampled is None:
         return {}
-    rows, states = found
+    rows, states = sampled
     picked = np.unique(np.linspace(0, len(rows) - 1, min(POSES, len(rows))).astype(int))
     return {
         "log": signals.log,
         "rows": rows,
         "pose_rows": rows[picked],
         **poses_along(problem.mechanism, states.q[picked]),
-        "friction": [] if alone else friction_curves(fit, states, signals, rows),
-        "terms": {} if alone else _terms(fit, problem, signals, k, rows, states),
+        "friction": [] if poses_only else friction_curves(fit, states, signals, rows),
+        "terms": {} if poses_only else _terms(fit, problem, signals, k, rows, states),
     }
 
 
@@ -165,13 +165,13 @@ def friction_curves(
     problem, mechanism = fit.problem, fit.problem.mechanism
     values = dict(zip((parameter.name for parameter in problem.parameters), fit.chi.tolist(), strict=True))
     residual = signals.measured[rows] - signals.predicted[rows]
-    alone = {
+    separate = {
         parameter.name for parameter in fit.parts.parameters
     }  # an offset may act only in a sum with gravity
     curves = []
     for owner in mechanism.drive:
         symbols = [
-            s for s in mechanism.drive[owner] if s in RESISTING and f"{s}_{owner}" in alone & set(values)
+            s for s in mechanism.drive[owner] if s in RESISTING and f"{s}_{owner}" in separate & set(values)
         ]
         if not symbols:
             continue

@@ -313,4 +313,4 @@ MAKERS: Registry[Callable[..., Estimator]] = Registry(
     gives=("dynid.estimator.estimator:Estimator",),
 )
 # The own ones with their default options.
-ESTIMATORS: dict[str, Estimator] = {name: MAKERS[name]() for name in MAKERS.own}
+ESTIMATORS: dict[str, Estimator] = {name: MAKERS[name]() for name in MAKERS.built_in}

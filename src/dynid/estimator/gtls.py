@@ -150,7 +150,7 @@ class GeneralisedTotal:
         floors: Float[Array, "g"],
     ) -> Float[Array, "g"]:
         """One over the deviation of each group, effort and position noise together."""
-        rows = np.array([one.n_rows for one in state.factors]) * (1.0 - np.minimum(paid, 0.5))
+        rows = np.array([factor.n_rows for factor in state.factors]) * (1.0 - np.minimum(paid, 0.5))
         # Gains scale with chi, so that no factor of chi would fit the efforts better.
         judged = judged_residuals if self.measured is None else _residuals
         sigma = judged(system, state.factors, weights, chi) / np.sqrt(rows)

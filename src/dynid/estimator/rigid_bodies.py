@@ -21,7 +21,7 @@ from dynid.mechanism.mechanism import Body, Mechanism, Payload
 from dynid.mechanism.parameters import Parameter
 
 WHOLE = (0, 1, 2, 3)
-_BASIS = np.array([pseudo_inertia(one) for one in np.eye(10)])  # P' = sum u_k _BASIS[k]
+_BASIS = np.array([pseudo_inertia(unit) for unit in np.eye(10)])  # P' = sum u_k _BASIS[k]
 _FIRST = ("MX", "MY", "MZ")
 # A body as thick as a tenth of its size in each direction is the thinnest that an entropic
 # distance should accept: rods, plates and point masses of a description are idealised.

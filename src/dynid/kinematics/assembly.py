@@ -36,7 +36,7 @@ Measured = Sensors | Int[Array, "m"]
 # Robots that differ only in these share an assembly: poses do not depend on them.
 _UNMOVED = {"gravity", "drive", "terms", "known", "prior", "ties", "payloads", "order", "stribeck"}
 _UNMOVED |= {"notices", "rebuild"}
-_MOTION = [one.name for one in fields(Mechanism) if one.name not in _UNMOVED]
+_MOTION = [item.name for item in fields(Mechanism) if item.name not in _UNMOVED]
 _KEPT: dict[tuple[int, ...], Assembly] = {}  # by the identities of `_MOTION`, the last used at the end
 _MOST_KEPT = 64  # an identification changes the dimensions of its robot some 25 times
 

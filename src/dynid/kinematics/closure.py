@@ -66,7 +66,7 @@ class _Cable:
     kind: int
     radius: float
     length: float
-    own: tuple[int, int] | None
+    coordinate: tuple[int, int] | None
 
 
 @dataclass(frozen=True, eq=False)
@@ -287,9 +287,9 @@ def _loop_tables(
                     moving.append((link, axis, slides, sign))
                     entries += [(row, column) for row in loop_rows]
         entries += [
-            (row, equation.own[1])
+            (row, equation.coordinate[1])
             for row in loop_rows
-            if isinstance(equation := equations[row], _Cable) and equation.own
+            if isinstance(equation := equations[row], _Cable) and equation.coordinate
         ]
         first_coordinate.append(len(moving))
         first_equation.append(first_equation[-1] + len(loop_rows))
@@ -350,7 +350,7 @@ def _equation_tables(equations: Sequence[_Equation]) -> tuple[Array, ...]:
             kind[c], length[c] = ROD, equation.length
         elif isinstance(equation, _Cable):
             kind[c], radius[c], length[c] = equation.kind, equation.radius, equation.length
-            position[c] = equation.own[0] if equation.own else -1
+            position[c] = equation.coordinate[0] if equation.coordinate else -1
         else:
             terms += equation.terms
         first.append(len(terms))

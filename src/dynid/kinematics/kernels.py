@@ -185,7 +185,7 @@ def pose_states(parent, kind, q_start, placement, q, state):
 
 
 @inner
-def carry_pose(up, own, frame):
+def carry_pose(up, link, frame):
     """Pose of a frame fixed to the parent."""
     f0, f1, f2, f3, f4, f5 = frame[0], frame[1], frame[2], frame[3], frame[4], frame[5]
     f6, f7, f8, px, py, pz = frame[6], frame[7], frame[8], frame[9], frame[10], frame[11]
@@ -193,43 +193,43 @@ def carry_pose(up, own, frame):
         r0, r1, r2 = up[R00 * LANES + k], up[R01 * LANES + k], up[R02 * LANES + k]
         r3, r4, r5 = up[R10 * LANES + k], up[R11 * LANES + k], up[R12 * LANES + k]
         r6, r7, r8 = up[R20 * LANES + k], up[R21 * LANES + k], up[R22 * LANES + k]
-        own[R00 * LANES + k] = r0 * f0 + r1 * f3 + r2 * f6
-        own[R01 * LANES + k] = r0 * f1 + r1 * f4 + r2 * f7
-        own[R02 * LANES + k] = r0 * f2 + r1 * f5 + r2 * f8
-        own[R10 * LANES + k] = r3 * f0 + r4 * f3 + r5 * f6
-        own[R11 * LANES + k] = r3 * f1 + r4 * f4 + r5 * f7
-        own[R12 * LANES + k] = r3 * f2 + r4 * f5 + r5 * f8
-        own[R20 * LANES + k] = r6 * f0 + r7 * f3 + r8 * f6
-        own[R21 * LANES + k] = r6 * f1 + r7 * f4 + r8 * f7
-        own[R22 * LANES + k] = r6 * f2 + r7 * f5 + r8 * f8
-        own[PX * LANES + k] = up[PX * LANES + k] + r0 * px + r1 * py + r2 * pz
-        own[PY * LANES + k] = up[PY * LANES + k] + r3 * px + r4 * py + r5 * pz
-        own[PZ * LANES + k] = up[PZ * LANES + k] + r6 * px + r7 * py + r8 * pz
+        link[R00 * LANES + k] = r0 * f0 + r1 * f3 + r2 * f6
+        link[R01 * LANES + k] = r0 * f1 + r1 * f4 + r2 * f7
+        link[R02 * LANES + k] = r0 * f2 + r1 * f5 + r2 * f8
+        link[R10 * LANES + k] = r3 * f0 + r4 * f3 + r5 * f6
+        link[R11 * LANES + k] = r3 * f1 + r4 * f4 + r5 * f7
+        link[R12 * LANES + k] = r3 * f2 + r4 * f5 + r5 * f8
+        link[R20 * LANES + k] = r6 * f0 + r7 * f3 + r8 * f6
+        link[R21 * LANES + k] = r6 * f1 + r7 * f4 + r8 * f7
+        link[R22 * LANES + k] = r6 * f2 + r7 * f5 + r8 * f8
+        link[PX * LANES + k] = up[PX * LANES + k] + r0 * px + r1 * py + r2 * pz
+        link[PY * LANES + k] = up[PY * LANES + k] + r3 * px + r4 * py + r5 * pz
+        link[PZ * LANES + k] = up[PZ * LANES + k] + r6 * px + r7 * py + r8 * pz
 
 
 @inner
-def carry(up, own, frame):
+def carry(up, link, frame):
     """A frame fixed to the parent: same angular motion, origin moved by R_up p."""
-    carry_pose(up, own, frame)
+    carry_pose(up, link, frame)
     for k in range(LANES):
-        x = own[PX * LANES + k] - up[PX * LANES + k]
-        y = own[PY * LANES + k] - up[PY * LANES + k]
-        z = own[PZ * LANES + k] - up[PZ * LANES + k]
+        x = link[PX * LANES + k] - up[PX * LANES + k]
+        y = link[PY * LANES + k] - up[PY * LANES + k]
+        z = link[PZ * LANES + k] - up[PZ * LANES + k]
         wx, wy, wz = up[WX * LANES + k], up[WY * LANES + k], up[WZ * LANES + k]
         bx, by, bz = up[DWX * LANES + k], up[DWY * LANES + k], up[DWZ * LANES + k]
         cx, cy, cz = wy * z - wz * y, wz * x - wx * z, wx * y - wy * x
-        own[VX * LANES + k] = up[VX * LANES + k] + cx
-        own[VY * LANES + k] = up[VY * LANES + k] + cy
-        own[VZ * LANES + k] = up[VZ * LANES + k] + cz
-        own[WX * LANES + k] = wx
-        own[WY * LANES + k] = wy
-        own[WZ * LANES + k] = wz
-        own[AX * LANES + k] = up[AX * LANES + k] + by * z - bz * y + wy * cz - wz * cy
-        own[AY * LANES + k] = up[AY * LANES + k] + bz * x - bx * z + wz * cx - wx * cz
-        own[AZ * LANES + k] = up[AZ * LANES + k] + bx * y - by * x + wx * cy - wy * cx
-        own[DWX * LANES + k] = bx
-        own[DWY * LANES + k] = by
-        own[DWZ * LANES + k] = bz
+        link[VX * LANES + k] = up[VX * LANES + k] + cx
+        link[VY * LANES + k] = up[VY * LANES + k] + cy
+        link[VZ * LANES + k] = up[VZ * LANES + k] + cz
+        link[WX * LANES + k] = wx
+        link[WY * LANES + k] = wy
+        link[WZ * LANES + k] = wz
+        link[AX * LANES + k] = up[AX * LANES + k] + by * z - bz * y + wy * cz - wz * cy
+        link[AY * LANES + k] = up[AY * LANES + k] + bz * x - bx * z + wz * cx - wx * cz
+        link[AZ * LANES + k] = up[AZ * LANES + k] + bx * y - by * x + wx * cy - wy * cx
+        link[DWX * LANES + k] = bx
+        link[DWY * LANES + k] = by
+        link[DWZ * LANES + k] = bz
 
 
 @inner
@@ -336,12 +336,12 @@ def _rotate(link, k, x, y, z):
 
 
 @inlined
-def unrotate(own, k, x, y, z):
+def unrotate(link, k, x, y, z):
     """R^T (x, y, z) of one lane: base frame to the state's own axes."""
     return (
-        own[R00 * LANES + k] * x + own[R10 * LANES + k] * y + own[R20 * LANES + k] * z,
-        own[R01 * LANES + k] * x + own[R11 * LANES + k] * y + own[R21 * LANES + k] * z,
-        own[R02 * LANES + k] * x + own[R12 * LANES + k] * y + own[R22 * LANES + k] * z,
+        link[R00 * LANES + k] * x + link[R10 * LANES + k] * y + link[R20 * LANES + k] * z,
+        link[R01 * LANES + k] * x + link[R11 * LANES + k] * y + link[R21 * LANES + k] * z,
+        link[R02 * LANES + k] * x + link[R12 * LANES + k] * y + link[R22 * LANES + k] * z,
     )
 
 

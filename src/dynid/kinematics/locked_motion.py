@@ -55,7 +55,7 @@ class LockedMotion:
     Attributes:
         count: Remaining degrees of freedom.
         cables: Velocity indices of the locked cables.
-        own: Velocity indices of joints that carry bodies: those of cables and sensors follow from them.
+        carrying: Velocity indices of joints that carry bodies: those of cables and sensors follow from them.
     """
 
     def __init__(self, mechanism: Mechanism, held: Float[Array, "h v"] | None = None) -> None:
@@ -65,7 +65,7 @@ class LockedMotion:
         self.cables = [names.index(cable.name) for cable in driven_cables(mechanism)]
         self.held = np.eye(len(names))[self.cables] if held is None else held
         seeming = cable_coordinates(mechanism) | virtual_coordinates(mechanism)
-        self.own = [i for i, name in enumerate(names) if name not in seeming]
+        self.carrying = [i for i, name in enumerate(names) if name not in seeming]
         poses = self.assembly.walk(np.random.default_rng(_SEED), _STATES, reach=_REACH)
         N = self.assembly.tangent(self.assembly.closure.values(poses).A)
         self._rank = _rank(self.held @ N)
@@ -80,27 +80,27 @@ class LockedMotion:
         self.samples = self.basis(N)
 
     def basis(self, N: Float[Array, "n v d"]) -> Float[Array, "n v k"]:
-        """Orthonormal directions (over `own`) with dl = 0, from any tangent directions at some poses."""
+        """Orthonormal directions (over `carrying`) with dl = 0, from any tangent directions at some poses."""
         N = self._orthonormal(N)
         Vt = svd(self.held @ N)[2] if len(self.held) else None
         return N if Vt is None else np.asarray(N @ np.swapaxes(Vt[:, self._rank :], 1, 2))
 
     def driven(self, N: Float[Array, "n v d"]) -> Float[Array, "n v h"]:
-        """The minimum motion (over `own`) per unit of each held velocity, the other held ones zero."""
+        """The minimum motion (over `carrying`) per unit of each held velocity, the other held ones zero."""
         N = self._orthonormal(N)
         return np.asarray(N @ pinv(self.held @ N))
 
     def _orthonormal(self, N: Float[Array, "n v d"]) -> Float[Array, "n v d"]:
-        return np.asarray(N @ inv(qr(N[:, self.own])[1]))
+        return np.asarray(N @ inv(qr(N[:, self.carrying])[1]))
 
     def aligned(self, B: Float[Array, "n v k"], reference: Float[Array, "v k"]) -> Float[Array, "n v k"]:
         """The same spaces, each with the basis nearest to one reference: as smooth as the spaces are."""
-        left, _, right = svd(np.swapaxes(B[:, self.own], 1, 2) @ reference[self.own])
+        left, _, right = svd(np.swapaxes(B[:, self.carrying], 1, 2) @ reference[self.carrying])
         return np.asarray(B @ (left @ right))
 
     def reference(self, B: Float[Array, "n v k"]) -> tuple[Float[Array, "v k"], float]:
         """Of some bases the one closest to all others, and the cosine of its largest angle to them."""
-        body_rows = B[:, self.own]
+        body_rows = B[:, self.carrying]
         closeness = singular_values(np.einsum("avk,bvl->abkl", body_rows, body_rows))[..., -1]
         best = int(np.argmax(closeness.min(axis=1)))
         return B[best], float(closeness[best].min())
@@ -123,7 +123,7 @@ class LockedMotion:
         """
         robot = self.mechanism
         if free == AUTO or tuple(free) == (AUTO,):
-            return best_coordinates(B, self.own)
+            return best_coordinates(B, self.carrying)
         columns = [robot.coordinates.index(name) for name in free_names(robot, free)]
         if len(columns) != self.count:
             raise InputError(

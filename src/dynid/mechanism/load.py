@@ -59,7 +59,7 @@ def load_robot(robot: str | os.PathLike[str] | Mechanism) -> Mechanism:
     path = Path(name)
     kind = path.suffix.lower()
     if path.is_dir() or (kind not in DESCRIPTIONS and path.exists()):
-        more = "".join(f", {ending}" for ending in DESCRIPTIONS if ending not in DESCRIPTIONS.own)
+        more = "".join(f", {ending}" for ending in DESCRIPTIONS if ending not in DESCRIPTIONS.built_in)
         raise InputError(
             f"'{path.name}' is not a robot description",
             file=path,

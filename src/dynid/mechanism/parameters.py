@@ -94,7 +94,7 @@ def with_known(mechanism: Mechanism, values: Mapping[str, float]) -> Mechanism:
             )
     left = dict(values)
 
-    def own(owner: Body | Payload) -> dict[str, float]:
+    def known_of(owner: Body | Payload) -> dict[str, float]:
         mine = {
             symbol: left.pop(f"{symbol}_{owner.name}")
             for symbol in SYMBOLS
@@ -102,8 +102,10 @@ def with_known(mechanism: Mechanism, values: Mapping[str, float]) -> Mechanism:
         }
         return {**owner.known, **mine}
 
-    bodies = {name: replace(body, known=own(body)) for name, body in mechanism.bodies.items()}
-    payloads = {name: replace(payload, known=own(payload)) for name, payload in mechanism.payloads.items()}
+    bodies = {name: replace(body, known=known_of(body)) for name, body in mechanism.bodies.items()}
+    payloads = {
+        name: replace(payload, known=known_of(payload)) for name, payload in mechanism.payloads.items()
+    }
     return replace(mechanism, bodies=bodies, payloads=payloads, known={**mechanism.known, **left})
 
 

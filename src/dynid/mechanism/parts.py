@@ -95,15 +95,15 @@ def default_drive(joints: Iterable[Joint], couplings: Sequence[Coupling]) -> dic
 
 
 def source_drive(
-    parts: Parts, actuators: Sequence[Actuator], *, own: bool = False
+    parts: Parts, actuators: Sequence[Actuator], *, from_source: bool = False
 ) -> dict[str, tuple[str, ...]]:
     """Drive terms of a robot that a URDF or MJCF describes.
 
     Args:
-        own: Whether `actuators` are the source's own: then the joints that they drive have the
+        from_source: Whether `actuators` are the source's own: then the joints that they drive have the
             terms, once each, as friction and armature belong to joints there.
     """
-    if own:
+    if from_source:
         driven = {name for actuator in actuators for name in actuator.on}
         return {n: URDF_DRIVE for joint in parts.joints for n in joint.coordinates if n in driven}
     if parts.loops:  # passive joints are usually light bearings
@@ -141,7 +141,7 @@ def mechanism_of(
         bodies=parts.bodies,
         actuators=actuators,
         measured=default_measured(parts.joints, parts.couplings, actuators, closed=bool(parts.loops)),
-        drive=source_drive(parts, actuators, own=bool(parts.actuators)),
+        drive=source_drive(parts, actuators, from_source=bool(parts.actuators)),
         couplings=parts.couplings,
         loops=parts.loops,
         start=parts.start,

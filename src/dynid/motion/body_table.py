@@ -79,7 +79,7 @@ class BodyTable:
                 for name, x in values.items()
             }
 
-        whole = self.some(np.repeat(np.arange(len(self.t)), copies))
+        whole = self.picked(np.repeat(np.arange(len(self.t)), copies))
         return replace(
             whole,
             runs=whole.runs * copies + np.tile(np.arange(copies), len(self.t)),
@@ -87,7 +87,7 @@ class BodyTable:
             joints=moved(self.joints, self.joint_figures),
         )
 
-    def some(self, instants: Int[Array, "k"]) -> BodyTable:
+    def picked(self, instants: Int[Array, "k"]) -> BodyTable:
         """Some of the instants."""
 
         def chosen(values: Mapping[str, Array]) -> dict[str, Array]:

@@ -286,7 +286,7 @@ def ending(path: Path) -> str:
     For a folder it is `/` and the file that shows its format; `/` alone if the folder is not a log.
     """
     if path.is_dir():
-        marks = (kind for kind in READERS.own if kind.startswith("/"))
+        marks = (kind for kind in READERS.built_in if kind.startswith("/"))
         return next((kind for kind in marks if (path / kind[1:]).is_file()), "/")
     both = "".join(path.suffixes[-2:]).lower()
     return both if both in READERS else path.suffix.lower()

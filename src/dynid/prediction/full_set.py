@@ -262,12 +262,12 @@ def _regrouped(
 def with_values(mechanism: Mechanism, values: Mapping[str, float]) -> Mechanism:
     """The mechanism with these values of standard parameters as its priors."""
 
-    def own(owner: Body | Payload, symbols: Sequence[str]) -> dict[str, float]:
+    def prior_of(owner: Body | Payload, symbols: Sequence[str]) -> dict[str, float]:
         return {s: values[f"{s}_{owner.name}"] for s in symbols if f"{s}_{owner.name}" in values}
 
     bodies = {
-        name: replace(body, prior=own(body, body.parameters)) for name, body in mechanism.bodies.items()
+        name: replace(body, prior=prior_of(body, body.parameters)) for name, body in mechanism.bodies.items()
     }
-    loads = {name: replace(load, prior=own(load, SYMBOLS)) for name, load in mechanism.payloads.items()}
+    loads = {name: replace(load, prior=prior_of(load, SYMBOLS)) for name, load in mechanism.payloads.items()}
     rest = {p.name: values[p.name] for p in parameter_table(mechanism) if p.kind != "inertial"}
     return replace(mechanism, bodies=bodies, payloads=loads, prior=rest, rebuild=None)

@@ -90,7 +90,7 @@ def _underactuated(mechanism: Mechanism) -> Directions:
     C = mechanism.actuator_map
     motion = LockedMotion(mechanism, C)
     motors = tuple(actuator.name for actuator in mechanism.actuators)
-    moves = [i for i in motion.own if np.abs(motion.samples[:, i]).max() > _STILL]
+    moves = [i for i in motion.carrying if np.abs(motion.samples[:, i]).max() > _STILL]
     single = len(moves) == motion.count
     free = tuple(f"free{k + 1}" for k in range(motion.count))
     names = (*motors, *((mechanism.coordinates[i] for i in moves) if single else free))

@@ -189,11 +189,11 @@ def _some(moving: Moving, rows: Sequence[int]) -> Moving:
 
 
 def _some_along(along: Along, rows: Sequence[int]) -> Along:
-    def some(N: Float[Array, "n v d"]) -> tuple[Moving, float]:
+    def moving(N: Float[Array, "n v d"]) -> tuple[Moving, float]:
         moving, close = along(N)
         return _some(moving, rows), close
 
-    return some
+    return moving
 
 
 def _row_index(names: Sequence[str], effort: int | str) -> int:

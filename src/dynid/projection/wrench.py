@@ -70,13 +70,13 @@ class _Block:
 
     Attributes:
         body: Its number.
-        own: Entries of the body's ten that have a column.
+        entries: Entries of the body's ten that have a column.
         payloads: Mounted payloads, each with the entries of its ten that have a column.
-        columns: Parameters of a row's entries, own ones first.
+        columns: Parameters of a row's entries, those of the body first.
     """
 
     body: int
-    own: tuple[int, ...]
+    entries: tuple[int, ...]
     payloads: tuple[tuple[str, tuple[int, ...]], ...]
     columns: tuple[int, ...]
 
@@ -146,7 +146,7 @@ class WrenchRows(LogRows):
         omega, alpha = self.moved.omega[part, block.body], self.moved.alpha[part, block.body]
         R = self.moved.R[part, block.body]
         a = np.einsum("nji,nj->ni", R, self.moved.a[part, block.body] - self.mechanism.gravity)
-        kernels = [body_kernel(omega, alpha, a)[..., list(block.own)]]
+        kernels = [body_kernel(omega, alpha, a)[..., list(block.entries)]]
         for name, entries in block.payloads:
             frame = self.mechanism.payloads[name].frame
             kernels.append(carried_kernel(omega, alpha, a, frame)[..., list(entries)])

@@ -53,7 +53,7 @@ class TableMotion:
 
 def table_motion(mechanism: Mechanism, table: BodyTable, settings: WrenchSettings) -> TableMotion:
     """Motion of every body: measured where the table has columns, else derived; the choice is reported."""
-    return _Motions(mechanism, table, settings).found()
+    return _Motions(mechanism, table, settings).solved()
 
 
 class _Motions:
@@ -66,7 +66,7 @@ class _Motions:
         self.notices: list[Notice] = []
         self.joints = self._by_joints()
 
-    def found(self) -> TableMotion:
+    def solved(self) -> TableMotion:
         """All quantities; refused where one can neither be read nor derived."""
         given = self.table.signals
         R = self._attitudes()

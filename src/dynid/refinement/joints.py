@@ -98,8 +98,8 @@ def judged(
     covariance: Float[Array, "b b"],
 ) -> Refinement:
     """Fit three quarters of the windows, and ask the others whether that gained anything."""
-    held = [part.some(slice(HELD_OUT - 1, None, HELD_OUT)) for part in groups]
-    used = [part.some(np.flatnonzero(np.arange(len(part.q)) % HELD_OUT != HELD_OUT - 1)) for part in groups]
+    held = [part.picked(slice(HELD_OUT - 1, None, HELD_OUT)) for part in groups]
+    used = [part.picked(np.flatnonzero(np.arange(len(part.q)) % HELD_OUT != HELD_OUT - 1)) for part in groups]
     minimum = minimise(simulated, chi, used)
     before, after = (_predicted(simulated, values, held) for values in (chi, minimum.chi))
     gain = np.log(before / after)  # window by window: some are harder than others
@@ -119,25 +119,25 @@ def judged(
     )
 
 
-def refined_parts(parts: EstimateParts, found: Refinement) -> EstimateParts:
+def refined_parts(parts: EstimateParts, refinement: Refinement) -> EstimateParts:
     """Parameters with refined values and deviations by windows, where the refinement was accepted."""
-    if found.covariance is None:
+    if refinement.covariance is None:
         return parts
-    dof = np.full(len(found.chi), float(max(found.windows - 1, 1)))
-    methods = ("windows",) * len(found.chi)
-    words = f"spread over {found.windows} simulated windows"
-    facts = {"method": "windows", "windows": found.windows}
+    dof = np.full(len(refinement.chi), float(max(refinement.windows - 1, 1)))
+    methods = ("windows",) * len(refinement.chi)
+    words = f"spread over {refinement.windows} simulated windows"
+    facts = {"method": "windows", "windows": refinement.windows}
     spread = replace(
-        parts.spread, covariance=found.covariance, dof=dof, methods=methods, words=words, facts=facts
+        parts.spread, covariance=refinement.covariance, dof=dof, methods=methods, words=words, facts=facts
     )
-    parameters = with_uncertainty(parts.parameters, found.chi, spread)
+    parameters = with_uncertainty(parts.parameters, refinement.chi, spread)
     names = tuple(parameter.name for parameter in parameters)
-    solution = replace(parts.solution, chi=found.chi)
+    solution = replace(parts.solution, chi=refinement.chi)
     return replace(
         parts,
         parameters=parameters,
         spread=spread,
-        correlations=strongest(names, found.covariance),
+        correlations=strongest(names, refinement.covariance),
         solution=solution,
     )
 

@@ -35,7 +35,7 @@ class Stretches(Protocol):
     def q(self) -> Float[Array, "n q"]:
         """Starting poses."""
 
-    def some(self, rows: Int[Array, "m"] | slice) -> Any:
+    def picked(self, rows: Int[Array, "m"] | slice) -> Any:
         """Some of the windows."""
 
 
@@ -61,7 +61,7 @@ class Windows:
     step: float
     mounted: tuple[str, ...] = ()
 
-    def some(self, rows: Int[Array, "m"] | slice) -> Windows:
+    def picked(self, rows: Int[Array, "m"] | slice) -> Windows:
         """Some of the windows."""
         return replace(
             self, q=self.q[rows], dq=self.dq[rows], tau=self.tau[:, rows], measured=self.measured[:, rows]
@@ -227,15 +227,15 @@ class _Linearised(Generic[Stretch]):
     ) -> None:
         self.problem, self.chi, self.groups = problem, chi, groups
         self.cost = _cost(problem, chi, groups)
-        self.found = [_eliminated(*problem.slopes(chi, group)) for group in groups]
-        self.rows = np.concatenate([reduced.rows for reduced in self.found])
+        self.eliminated = [_eliminated(*problem.slopes(chi, group)) for group in groups]
+        self.rows = np.concatenate([reduced.rows for reduced in self.eliminated])
         held = np.column_stack([np.diag(problem.hold), problem.hold * (problem.linear - chi)])
         self.factor = triangle(np.concatenate([self.rows.reshape(-1, self.rows.shape[2]), held]))
 
     def trial(self, damping: float) -> tuple[tuple[Float[Array, "b"], Sequence[Stretch]], float]:
         """Parameters and starting states after a step, and their cost."""
         change = _damped_step(self.factor, damping)
-        pairs = zip(self.groups, self.found, strict=True)
+        pairs = zip(self.groups, self.eliminated, strict=True)
         tried = [self.problem.moved(windows, reduced.start(change)) for windows, reduced in pairs]
         chi = self.chi + change
         return (chi, tried), _cost(self.problem, chi, tried)

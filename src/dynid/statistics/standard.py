@@ -32,13 +32,13 @@ class StandardSet:
     """The standard parameters of a result.
 
     Attributes:
-        found: The consistent set, or why there is none.
+        nearest: The consistent set, or why there is none.
         entries: name, unit, value, from (`data` or `prior`) and share of the data, in file order.
         choices: How it was found, in words.
         is_estimate: Whether it is the estimate itself (of the consistent estimator), not one derived from it.
     """
 
-    found: Consistent
+    nearest: Consistent
     entries: tuple[Mapping[str, Any], ...]
     choices: Mapping[str, str]
     notices: tuple[Notice, ...]
@@ -47,9 +47,9 @@ class StandardSet:
     @property
     def failure(self) -> str:
         """Why the set does not exist; empty if it does."""
-        if self.found.status == SOLVED:
+        if self.nearest.status == SOLVED:
             return ""
-        return f"no physically consistent set of bodies: {self.found.reason}"
+        return f"no physically consistent set of bodies: {self.nearest.reason}"
 
 
 def standard_set(

@@ -49,12 +49,12 @@ HEAVY = 2.0  # times what is left over: weights below may be anything
 _TOOL_MASS = 9  # among the ten
 
 
-def check_wrench_log(problem: Problem, some: SensorSamples, x: Float[Array, "a"]) -> tuple[Notice, ...]:
+def check_wrench_log(problem: Problem, samples: SensorSamples, x: Float[Array, "a"]) -> tuple[Notice, ...]:
     """Test the samples of a problem for other axes, opposite sign, drift and wrong gravity.
 
     Args:
         problem: Of the sensor model.
-        some: Its samples.
+        samples: Its samples.
         x: Angles of the sensor as far as they are found, in [rad].
 
     Raises:
@@ -63,14 +63,14 @@ def check_wrench_log(problem: Problem, some: SensorSamples, x: Float[Array, "a"]
     sensor = problem.mechanism.force_sensor
     if sensor is None:
         return ()
-    W = _wrench_columns(problem, some, x)
-    fit = _fitted(sensor, some, W)
-    notices = [*_axes(sensor, some, W, fit)]
-    notices = notices or [*_mounting(sensor, some, W, fit)]
+    W = _wrench_columns(problem, samples, x)
+    fit = _fitted(sensor, samples, W)
+    notices = [*_axes(sensor, samples, W, fit)]
+    notices = notices or [*_mounting(sensor, samples, W, fit)]
     if not notices:
-        _check_sign(problem, some, fit)
-    notices += [*_moment_unit(sensor, some, W), *_drift(sensor, some, W)]
-    return (*notices, *_imu_gravity(problem, sensor, some), *_range(problem, sensor))
+        _check_sign(problem, samples, fit)
+    notices += [*_moment_unit(sensor, samples, W), *_drift(sensor, samples, W)]
+    return (*notices, *_imu_gravity(problem, sensor, samples), *_range(problem, sensor))
 
 
 def _wrench_columns(problem: Problem, samples: SensorSamples, x: Float[Array, "a"]) -> Float[Array, "n 6 c"]:

@@ -48,32 +48,32 @@ class _Run:
     """Equations of one run after its lengths are eliminated.
 
     Attributes:
-        own: Triangle of the lengths, with columns lengths, parameters, measured side, shape (c, c + p + 1).
+        length_rows: Triangle with columns lengths, parameters, measured side, shape (c, c + p + 1).
         rest: What is left for the parameters, shape (k, p + 1).
     """
 
-    own: Float[Array, "c q"]
+    length_rows: Float[Array, "c q"]
     rest: Float[Array, "k p1"]
 
     def step(self, chi: Float[Array, "p"]) -> Float[Array, "c"]:
         """Change of the lengths that fits best with these parameters, in [m]."""
-        c = len(self.own)
-        right = self.own[:, -1] - self.own[:, c:-1] @ chi
-        return np.asarray(np.linalg.solve(self.own[:, :c], right))
+        c = len(self.length_rows)
+        right = self.length_rows[:, -1] - self.length_rows[:, c:-1] @ chi
+        return np.asarray(np.linalg.solve(self.length_rows[:, :c], right))
 
     def damped(self, damping: float) -> _Run:
         """The same with small steps preferred: `damping` of the squared size of each length's column."""
-        c = len(self.own)
-        more = np.zeros((c, self.own.shape[1]))
-        more[:, :c] = np.diag(np.sqrt(damping) * np.linalg.norm(self.own[:, :c], axis=0))
+        c = len(self.length_rows)
+        more = np.zeros((c, self.length_rows.shape[1]))
+        more[:, :c] = np.diag(np.sqrt(damping) * np.linalg.norm(self.length_rows[:, :c], axis=0))
         below = np.concatenate([np.zeros((len(self.rest), c)), self.rest], axis=1)
-        T = triangle(np.concatenate([self.own, below, more]))
+        T = triangle(np.concatenate([self.length_rows, below, more]))
         return _Run(T[:c], T[c:, c:])
 
     @property
     def sigma(self) -> Float[Array, "c"]:
         """Deviation of the lengths if the parameters were known, in [m]."""
-        inverse = np.linalg.inv(self.own[:, : len(self.own)])
+        inverse = np.linalg.inv(self.length_rows[:, : len(self.length_rows)])
         return np.asarray(np.linalg.norm(inverse, axis=1))
 
 
@@ -96,9 +96,9 @@ class RefinedLengths:
             parts: With the covariance for lengths that are known.
             S: Standard column combination of each parameter.
         """
-        c = len(self.runs[0].own)
+        c = len(self.runs[0].length_rows)
         free = np.concatenate([run.rest[:, :-1] for run in self.runs]) @ S
-        fixed = np.concatenate([free, np.concatenate([run.own[:, c:-1] for run in self.runs]) @ S])
+        fixed = np.concatenate([free, np.concatenate([run.length_rows[:, c:-1] for run in self.runs]) @ S])
         added = _covariance(free) - _covariance(fixed)
         return widened(parts, 0.5 * (added + added.T), MANY, "locked lengths as unknowns")
 

@@ -266,7 +266,7 @@ def _best_columns(log: Log, mechanism: Mechanism, pose_names: Sequence[str]) -> 
     if len(pose_names) <= motion.count:
         return tuple(pose_names)
     names = mechanism.coordinates
-    scalar = [i for i, name in enumerate(names) if name in pose_names and i in motion.own]
+    scalar = [i for i, name in enumerate(names) if name in pose_names and i in motion.carrying]
     if len(scalar) < motion.count:
         raise InputError(
             f"log '{log.name}' has no {motion.count} columns that could be free coordinates:"

@@ -52,7 +52,7 @@ class FreeWindows:
     given: Float[Array, "n c"]
     mounted: tuple[str, ...] = ()
 
-    def some(self, rows: Int[Array, "m"] | slice) -> FreeWindows:
+    def picked(self, rows: Int[Array, "m"] | slice) -> FreeWindows:
         """Some of the windows."""
         return replace(
             self,

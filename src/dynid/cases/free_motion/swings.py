@@ -152,14 +152,14 @@ def _motions(
     columns = [mechanism.positions.index(name) for name in robot.robot.positions]
     whole = np.tile([known[name] for name in mechanism.positions], (_FRAMES, 1))
     motions = []
-    for one in shapes:
+    for mode in shapes:
         phase = np.linspace(0.0, 2.0 * np.pi, _FRAMES)
         q = np.repeat(equilibrium.q[None], _FRAMES, axis=0)
-        step = _SWING * np.sin(phase)[:, None] * one.shape
+        step = _SWING * np.sin(phase)[:, None] * mode.shape
         q, fine = robot.closed(moved(robot.robot, q, step), equilibrium.lengths)
         if fine.all():
-            t = phase / (2.0 * np.pi * one.frequency)
-            name = f"free oscillation, {one.frequency:.3g} Hz"
+            t = phase / (2.0 * np.pi * mode.frequency)
+            name = f"free oscillation, {mode.frequency:.3g} Hz"
             whole[:, columns] = q
             motions.append({"log": name, "t": t, **poses_along(mechanism, whole)})
     return motions

@@ -231,7 +231,7 @@ class FastFreeMotion:
         """The residual, and derivatives of the simulation by starting states and by the unknowns."""
         n, d = len(windows.q), self.simulated.robot.freedoms.dof
         steps = np.concatenate([np.zeros((1, 2 * d)), _SHIFT * np.eye(2 * d)])
-        many = windows.some(np.tile(np.arange(n), 2 * d + 1))
+        many = windows.picked(np.tile(np.arange(n), 2 * d + 1))
         rows = self.residual(chi, self.moved(many, np.repeat(steps, n, axis=0))).reshape(2 * d + 1, n, -1)
         by_start = np.moveaxis(rows[:1] - rows[1:], 0, 2) / _SHIFT
         changed = [self.residual(chi + _DAMP * unit, windows) for unit in np.eye(len(chi))]

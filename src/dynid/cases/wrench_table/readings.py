@@ -129,7 +129,7 @@ def _thinned(source: WrenchRows) -> BodyTable:
         return source.table
     derived = any("differentiated" in words for words in source.choices.values())
     chosen = np.arange(_MOST) if derived else np.unique(np.linspace(0, n - 1, _MOST).round().astype(int))
-    return source.table.some(chosen)
+    return source.table.picked(chosen)
 
 
 def balance_residual(source: WrenchRows) -> float | None:

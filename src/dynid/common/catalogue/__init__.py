@@ -28,7 +28,7 @@ STAGES: Mapping[str, Mapping[str, Entry]] = {
     "Validation, prediction and comparison": VALIDATION,
     "Simulation and excitation": SIMULATION,
 }
-CATALOGUE: Mapping[str, Entry] = {code: one for stage in STAGES.values() for code, one in stage.items()}
+CATALOGUE: Mapping[str, Entry] = {code: entry for stage in STAGES.values() for code, entry in stage.items()}
 
 
 def codes_with(trait: Trait) -> frozenset[str]:

@@ -234,7 +234,7 @@ def _drive(
 ) -> dict[str, tuple[str, ...]]:
     if "drive" not in fields:
         of_source = bool(parts.actuators) and "actuators" not in fields
-        return source_drive(parts, actuators, own=of_source) if over_source else {}
+        return source_drive(parts, actuators, from_source=of_source) if over_source else {}
     coordinates = [name for joint in parts.joints for name in joint.coordinates]
     # A loop that could be a joint is an owner too: `none` switches off what a glob would give it.
     cuts = [loop.name for loop in parts.loops if can_be_joint(loop)]
