@@ -32,6 +32,7 @@ from dynid.mechanism.description import at_values, current
 from dynid.mechanism.mechanism import Mechanism
 from dynid.mechanism.parameters import Parameter, effort_unit, parameter_table
 from dynid.mechanism.variant import variant
+from dynid.motion.motion import Motion
 from dynid.prediction.result_values import StandardValues, saved, standard_root, standard_values
 from dynid.prediction.trajectory import PoseTrajectory, TrajectorySource, desired_motion
 from dynid.prediction.unloaded import unloaded_model
@@ -111,32 +112,28 @@ def predict_efforts(
     refuse_per_mass(estimate)
     mounted = variant(mechanism, payloads=tuple(payloads))
     with single_threaded_blas():
-        guided, motion = desired_motion(
-            trajectory, mounted, payloads=payloads, body=body, angles=experiment.angles
-        )
         parameters = parameter_table(mounted)
+
+        def along(
+            robot: Mechanism, chi: Float[Array, "p"], root: Float[Array, "p r"]
+        ) -> tuple[Motion, Efforts]:
+            guided, motion = desired_motion(
+                trajectory, robot, payloads=payloads, body=body, angles=experiment.angles
+            )
+            added = _tension(mounted, tension, len(motion.log.t))
+            return motion, efforts_along(guided, parameters, motion, chi, root, added)
+
         model = model_named(estimate.model)
         rows = None if mounted.is_closed else choose_rows(model.directions(mounted), experiment.efforts)
         values = standard_values(estimate, mounted, parameters, experiment, model, rows, mechanism.payloads)
-        forecast = efforts_along(
-            guided,
-            parameters,
-            motion,
-            values.chi,
-            _root(estimate, experiment, mechanism, values, parameters),
-            _tension(mounted, tension, len(motion.log.t)),
+        motion, forecast = along(
+            mounted, values.chi, _root(estimate, experiment, mechanism, values, parameters)
         )
         if estimate.description is not None and estimate.description.names:
-
-            def efforts(robot: Mechanism, chi: Float[Array, "p"]) -> Efforts:
-                guided, motion = desired_motion(
-                    trajectory, robot, payloads=payloads, body=body, angles=experiment.angles
-                )
-                none = np.zeros((len(chi), 0))
-                added = _tension(mounted, tension, len(motion.log.t))
-                return efforts_along(guided, parameters, motion, chi, none, added)
-
-            forecast = with_description(forecast, estimate, values, mounted, efforts)
+            none = np.zeros((len(values.chi), 0))
+            forecast = with_description(
+                forecast, estimate, values, mounted, lambda robot, chi: along(robot, chi, none)[1]
+            )
     names = tuple(actuator.name for actuator in mounted.actuators)
     used = np.concatenate([np.arange(start, stop) for start, stop in motion.usable()])
     return EffortPrediction(
