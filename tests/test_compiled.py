@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+from pathlib import Path
 
 import pytest
 from numba import njit
@@ -45,6 +46,32 @@ def test_commands_show_the_log_on_a_terminal_only(monkeypatch, capsys):
             logger.info(compiled.COMPILING)
         assert (compiled.COMPILING in capsys.readouterr().err) == terminal
     assert not logger.handlers
+
+
+def test_a_kernel_is_compiled_again_if_a_kernel_that_it_calls_has_changed(monkeypatch, tmp_path):
+    """Compiled code holds that of its callees: after an upgrade it must not be that of the old version."""
+    monkeypatch.setattr(compiled, "_ROOT", tmp_path)
+    caller, callee, numbers = (tmp_path / f"{name}.py" for name in ("caller", "callee", "numbers"))
+    caller.write_text("from dynid.common.compiled import kernel\nfrom dynid.callee import twice\n")
+    callee.write_text("from dynid.common.compiled import kernel\nfrom dynid.numbers import TWO\n")
+    (tmp_path / "common").mkdir()
+    (tmp_path / "common/compiled.py").write_text("")
+    stamps = set()
+    for text in ("TWO = 2", "TWO = 2.0", "TWO = 2"):
+        numbers.write_text(text)
+        compiled.source_stamp.cache_clear()
+        stamps.add(compiled.source_stamp(caller))
+    assert len(stamps) == 2
+    compiled.source_stamp.cache_clear()
+
+
+@pytest.mark.parametrize("width", ["tile", "single sample"])
+def test_the_cache_of_a_kernel_counts_the_files_that_it_imports(width):
+    from dynid.dynamics.kernels import accelerations
+
+    kernel = accelerations if width == "tile" else compiled.for_one_sample(accelerations)
+    stamp = compiled.source_stamp(Path(accelerations.py_func.__code__.co_filename))
+    assert kernel._cache._cache_file._source_stamp == stamp
 
 
 def test_other_failures_of_the_cache_are_not_hidden(monkeypatch):

@@ -9,10 +9,13 @@ be discarded. A kernel and all kernels it calls are compiled once more with LANE
 from __future__ import annotations
 
 import logging
+import re
 from collections.abc import Callable
 from functools import cache
+from hashlib import sha256
 from inspect import unwrap
 from multiprocessing import parent_process
+from pathlib import Path
 from types import FunctionType
 from typing import Any
 
@@ -24,6 +27,8 @@ from numba.core.event import Event, Listener, register
 from numba.core.runtime.nrt import rtsys
 
 Kernel = Callable[..., Any]
+_ROOT = Path(__file__).parents[1]
+_IMPORTED = re.compile(r"^from dynid\.([\w.]+) import", re.MULTILINE)
 COMPILING = "Compiling kernels for this machine (first run only, 10 s or more) ..."
 
 
@@ -54,9 +59,13 @@ def summing(function: Kernel) -> Kernel:
 
 def _compiled(function: Kernel, **special: Any) -> Kernel:
     options: dict[str, Any] = {"nogil": True, "error_model": "numpy", "fastmath": {"contract"}}
-    compiled: Kernel = njit(**(options | special))(unwrap(function))
+    return _cached(unwrap(function), options | special)
+
+
+def _cached(function: Kernel, options: dict[str, Any]) -> Kernel:
+    compiled: Kernel = njit(**options)(function)
     try:
-        compiled._cache = _Cache(unwrap(function))  # type: ignore[attr-defined,no-untyped-call]
+        compiled._cache = _Cache(function)  # type: ignore[attr-defined]
     except RuntimeError as error:
         if "no locator available" not in str(error):
             raise
@@ -65,13 +74,30 @@ def _compiled(function: Kernel, **special: Any) -> Kernel:
 
 
 class _Cache(FunctionCache):
-    """Loads compiled code without what only compilation needs: importing that takes 0.3 s in every run."""
+    """Loads compiled code without what only compilation needs: importing that takes 0.3 s in every run.
+
+    Numba compiles a kernel again if its own file has changed. It contains the code of the kernels that it
+    calls, so here their files count too: an upgrade may change these and not the file of the caller.
+    """
+
+    def __init__(self, function: Kernel) -> None:
+        super().__init__(function)  # type: ignore[no-untyped-call]
+        self._cache_file._source_stamp = source_stamp(Path(function.__code__.co_filename))
 
     def load_overload(self, sig: Any, target_context: Any) -> Any:
         """Compiled code for these argument types, None if it must be compiled."""
         rtsys.initialize(target_context)
         with self._guard_against_spurious_io_errors():
             return self._load_overload(sig, target_context)  # type: ignore[no-untyped-call]
+
+
+@cache
+def source_stamp(file: Path) -> str:
+    """Digest of a file of kernels and of all that it imports from this package, through other such files."""
+    text = file.read_text(encoding="utf-8")
+    names = _IMPORTED.findall(text) if __name__ in text else []
+    below = (_ROOT.joinpath(*name.split(".")).with_suffix(".py") for name in names)
+    return sha256("".join([text, *map(source_stamp, below)]).encode()).hexdigest()
 
 
 class _Announcement(Listener):
@@ -145,4 +171,4 @@ def _copy(compiled: Any) -> Any:
     # Numba keeps compiled code on disk by the qualified name: the copy needs its own.
     copy.__qualname__, copy.__module__ = f"{source.__qualname__}_one_sample", source.__module__
     options = {name: value for name, value in compiled.targetoptions.items() if name in _OPTIONS}
-    return njit(cache=True, **options)(copy)
+    return _cached(copy, options)
