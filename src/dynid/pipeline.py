@@ -21,7 +21,7 @@ from dynid.checks.check import Finished, run_checks
 from dynid.checks.description_effects import described, sensitive
 from dynid.checks.summary import choices_of, description_files
 from dynid.choice.choose import choose
-from dynid.choice.excerpt import words
+from dynid.choice.excerpt import words as excerpt_words
 from dynid.common.batched import single_threaded_blas
 from dynid.common.errors import InputError, NoResultError
 from dynid.common.notices import Notice, forced
@@ -144,7 +144,7 @@ def identify_logs(
     """
     asked = experiment or Experiment(robot=mechanism)
     task = Task(mechanism, tuple(logs), asked, tuple(validate), progress=progress)
-    with forced(asked.force):
+    with forced(asked.force), single_threaded_blas():
         return _identified(task, truth, fitted)
 
 
@@ -153,22 +153,22 @@ def _identified(
 ) -> Estimate:
     """The flow from a task to an estimate with its verdict."""
     robot = task.mechanism
-    with single_threaded_blas():
-        try:
-            task, tried, said = choose(task)
-            fit = fit_task(task, symbols=_symbols)
-        except InputError as error:
-            raise explained(error, task) from error
-        if fitted is not None:
-            fitted(fit)
-        signals = fitted_signals(fit.problem, fit.chi)
-        held = cache(lambda: held_out_problem(fit.problem, fit.task.held_out, fit.experiment))
-        predicted = cache(lambda: predict_held_out(fit.problem, held(), fit.chi, fit.experiment))
-        checked = run_checks(Finished(fit, lambda: predicted()[0]), CHECKS.values())
-        validation, unseen = predicted()
-        judged, refused = judge(fit)
+    try:
+        task, tried, noticed = choose(task)
+        fit = fit_task(task, symbols=_symbols)
+    except InputError as error:
+        raise explained(error, task) from error
+    if fitted is not None:
+        fitted(fit)
+    signals = fitted_signals(fit.problem, fit.chi)
+    held = cache(lambda: held_out_problem(fit.problem, fit.task.held_out, fit.experiment))
+    predicted = cache(lambda: predict_held_out(fit.problem, held(), fit.chi, fit.experiment))
+    checked = run_checks(Finished(fit, lambda: predicted()[0]), CHECKS.values())
+    validation, unseen = predicted()
+    judged, refused = judge(fit)
+    decided = {**judged, **(excerpt_words(task.logs) if tried else {})}
     estimate = replace(
-        _content(fit, task.experiment, checked, {**judged, **(words(task.logs) if tried else {})}, said),
+        _content(fit, task.experiment, checked, decided, noticed),
         validation=validation,
         signals=(*signals, *unseen),
         truth=None if truth is None else fit.true_values(truth),
@@ -176,10 +176,9 @@ def _identified(
         mechanism=robot,
         drawing=drawing_of(fit, signals, held(), unseen),
     )
+    errors = unseen_errors(fit, estimate.signals, estimate.validation)
+    estimate = with_causes(fit, replace(estimate, verdict=errors))
     failure = fit.no_set or refused or fit.not_converged
-    with single_threaded_blas():
-        errors = unseen_errors(fit, estimate.signals, estimate.validation)
-        estimate = with_causes(fit, replace(estimate, verdict=errors))
     estimate = replace(estimate, verdict=judge_result(fit, estimate, failure))
     if failure:
         raise NoResultError(failure, estimate)
@@ -187,7 +186,7 @@ def _identified(
 
 
 def _content(
-    fit: Fit, chosen: Experiment, checked: Finished, choices: Mapping[str, str], said: Sequence[Notice]
+    fit: Fit, chosen: Experiment, checked: Finished, choices: Mapping[str, str], noticed: Sequence[Notice]
 ) -> Estimate:
     """All of an estimate that follows from the fit and its checks.
 
@@ -196,7 +195,7 @@ def _content(
         chosen: The experiment that was fitted, before anything was searched.
         checked: Answers of the checks.
         choices: What was decided besides, in words.
-        said: What was noticed before the fit.
+        noticed: What was noticed before the fit.
     """
     problem, parts, task = fit.problem, fit.parts, fit.task
     before = with_defaults(task.mechanism, chosen)
@@ -211,7 +210,7 @@ def _content(
         fit=parts.fit,
         covariance=parts.covariance,
         shared=parts.shared,
-        warnings=(*said, *checked.notices, *sensitive(description, parts.parameters)),
+        warnings=(*noticed, *checked.notices, *sensitive(description, parts.parameters)),
         uncertainty=parts.spread.facts,
         correlations=parts.correlations,
         invisible=parts.invisible,
