@@ -6,15 +6,11 @@ from collections.abc import Iterable, Mapping
 from dataclasses import replace
 
 from dynid.experiment.experiment import Experiment, LeftOpen
-from dynid.mechanism.drive_terms import DRIVE_SYMBOLS
+from dynid.mechanism.drive_terms import DRIVE_SYMBOLS, FRICTION_SETS, PLAIN_FRICTION
 from dynid.mechanism.mechanism import Mechanism
 from dynid.statistics.estimate import Candidate
 
-# Terms beyond viscous and Coulomb friction that real drives need, from simple to complex.
-_MORE = (("Fr",), ("Fl",), ("Fk",), ("Fr", "Fl"), ("Fr", "Fl", "Fk"))
-_PLAIN = ("Fv", "Fs")
 _SINGLE, _OWNER = "; ", ": "  # between terms of all drives and those of single ones, and behind their names
-_DIRECTED = ("Fv+", "Fv-", "Fs+", "Fs-")
 
 
 def rows_of(candidate: Candidate) -> tuple[float | None, str, str]:
@@ -92,10 +88,11 @@ def friction_sets(robot: Mechanism) -> tuple[tuple[str, ...], ...]:
     kinds = set(robot.drive.values())
     default = next(iter(kinds), ())
     friction = [symbol for symbol in default if symbol not in ("Ia", "Off")]
-    if len(kinds) != 1 or sorted(friction) != sorted(_PLAIN):
+    if len(kinds) != 1 or sorted(friction) != sorted(PLAIN_FRICTION):
         return ()
     rotor = tuple(symbol for symbol in default if symbol == "Ia")
-    sets = [default, (*rotor, *_DIRECTED), *((*default, *more) for more in _MORE)]
+    plain = set(PLAIN_FRICTION)
+    sets = [(*(default if plain <= set(terms) else rotor), *terms) for terms in FRICTION_SETS]
     return tuple(tuple(symbol for symbol in DRIVE_SYMBOLS if symbol in symbols) for symbols in sets)
 
 

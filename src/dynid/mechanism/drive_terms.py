@@ -96,3 +96,10 @@ JUMPING = tuple(symbol for symbol, term in DRIVE_TERMS.items() if term.jumps)
 DRY = tuple(symbol for symbol, term in DRIVE_TERMS.items() if term.dry)
 POSITIVE = tuple(symbol for symbol, term in DRIVE_TERMS.items() if term.positive)
 RESISTING = tuple(symbol for symbol, term in DRIVE_TERMS.items() if term.curve)
+# Friction models that real drives need, simple ones first: tried where none is asked for, and compared.
+PLAIN_FRICTION = ("Fv", "Fs")
+FRICTION_SETS = (
+    PLAIN_FRICTION,
+    ("Fv+", "Fv-", "Fs+", "Fs-"),
+    *((*PLAIN_FRICTION, *more) for more in (("Fr",), ("Fl",), ("Fk",), ("Fr", "Fl"), ("Fr", "Fl", "Fk"))),
+)

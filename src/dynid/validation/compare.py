@@ -21,6 +21,7 @@ from dynid.common.notices import Notice, notice
 from dynid.estimator.estimator import estimator_named, solve_weighted
 from dynid.experiment.experiment import Experiment, experiment_from
 from dynid.fit import Fit, fit_task
+from dynid.mechanism.drive_terms import FRICTION_SETS
 from dynid.mechanism.load import load_robot
 from dynid.mechanism.mechanism import Mechanism
 from dynid.mechanism.variant import drive_names
@@ -34,17 +35,6 @@ from dynid.unknown import Task
 from dynid.unknowns.drive_gains import DRIVE_GAINS
 from dynid.validation.crossvalidation import cross_validate
 from dynid.validation.folds import FOLDS, Fold, folds, last_part
-
-# Friction models that real drives need; rotor inertia and offset are added if the robot has them.
-FRICTION_SETS = (
-    ("Fv", "Fs"),
-    ("Fv+", "Fv-", "Fs+", "Fs-"),
-    ("Fv", "Fs", "Fr"),
-    ("Fv", "Fs", "Fl"),
-    ("Fv", "Fs", "Fr", "Fl"),
-    ("Fv", "Fs", "Fk"),
-    ("Fv", "Fs", "Fr", "Fl", "Fk"),
-)
 
 
 @dataclass(frozen=True, eq=False)
