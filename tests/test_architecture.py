@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import re
 import subprocess
 import sys
 from functools import cache
@@ -141,6 +142,18 @@ def test_a_folder_imports_only_folders_before_it(name: str) -> None:
         place = str(file.relative_to(ROOT))
         later = {one for one in imported(file) - allowed if (place, one) not in EXCEPTIONS}
         assert not later, f"{place} imports {sorted(later)}"
+
+
+def test_folders_name_the_registry_of_what_is_added_there() -> None:
+    """A newcomer reads the docstring of a folder: what it names exists."""
+    named = 0
+    for folder in (file.parent for file in ROOT.rglob("__init__.py")):
+        text = ast.get_docstring(ast.parse((folder / "__init__.py").read_text(encoding="utf-8"))) or ""
+        for name, place in re.findall(r"\b([A-Z_]{5,}) of `([\w/]+\.py)`", text):
+            near, top = folder / place, ROOT / place.removeprefix("dynid/")
+            assert f"\n{name}" in (near if near.exists() else top).read_text(encoding="utf-8"), (folder, name)
+            named += 1
+    assert named >= 8  # estimators, models, logs, descriptions, drive terms, sections, cases, unknowns
 
 
 def test_models_have_one_list_of_names() -> None:

@@ -3,4 +3,6 @@
 q_f = low-pass(q),  dq = D q_f,  ddq = D D q_f        per segment, never across a gap
 
 Where measured velocities are used: dq = low-pass(dq_log), ddq = D dq.
+
+To add a format of logs: a reader `NAME_file.py` here, and one line in READERS of `logs.py`.
 """
