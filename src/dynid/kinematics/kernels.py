@@ -314,8 +314,8 @@ def _orient(link, qs, vs):
     """A spherical joint and its rates: angular velocity and acceleration in the moving frame."""
     _orient_pose(link, qs)
     for k in range(LANES):
-        ox, oy, oz = _rotate(link, k, vs[k], vs[LANES + k], vs[2 * LANES + k])
-        ax, ay, az = _rotate(link, k, vs[3 * LANES + k], vs[4 * LANES + k], vs[5 * LANES + k])
+        ox, oy, oz = rotate(link, k, vs[k], vs[LANES + k], vs[2 * LANES + k])
+        ax, ay, az = rotate(link, k, vs[3 * LANES + k], vs[4 * LANES + k], vs[5 * LANES + k])
         wx, wy, wz = link[WX * LANES + k], link[WY * LANES + k], link[WZ * LANES + k]
         link[WX * LANES + k] = wx + ox
         link[WY * LANES + k] = wy + oy
@@ -326,7 +326,7 @@ def _orient(link, qs, vs):
 
 
 @inlined
-def _rotate(link, k, x, y, z):
+def rotate(link, k, x, y, z):
     """R (x, y, z) of one lane."""
     return (
         link[R00 * LANES + k] * x + link[R01 * LANES + k] * y + link[R02 * LANES + k] * z,

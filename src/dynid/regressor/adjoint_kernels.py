@@ -15,7 +15,7 @@ from __future__ import annotations
 import numpy as np
 
 from dynid.common.compiled import inlined, inner, kernel
-from dynid.kinematics.kernels import LINK, body_state, link_states, unrotate
+from dynid.kinematics.kernels import LINK, body_state, link_states, rotate, unrotate
 from dynid.kinematics.tile import (
     AX,
     AY,
@@ -31,14 +31,8 @@ from dynid.kinematics.tile import (
     PX,
     PY,
     PZ,
-    R00,
-    R01,
     R02,
-    R10,
-    R11,
     R12,
-    R20,
-    R21,
     R22,
     WX,
     WY,
@@ -59,16 +53,6 @@ _TURN, _P, _W, _DW, _A = 0, 3, 6, 9, 12
 @inlined
 def _cross(ax, ay, az, bx, by, bz):
     return ay * bz - az * by, az * bx - ax * bz, ax * by - ay * bx
-
-
-@inlined
-def _rotated(link, k, x, y, z):
-    """R (x, y, z) of one lane: own axes to the base frame."""
-    return (
-        link[R00 * LANES + k] * x + link[R01 * LANES + k] * y + link[R02 * LANES + k] * z,
-        link[R10 * LANES + k] * x + link[R11 * LANES + k] * y + link[R12 * LANES + k] * z,
-        link[R20 * LANES + k] * x + link[R21 * LANES + k] * y + link[R22 * LANES + k] * z,
-    )
 
 
 @inlined
@@ -144,8 +128,8 @@ def _pair(body, joint, slides, axis, g, bar, bar_joint):
             rz + ixz * px + iyz * py + izz * pz + uz * os + sz * uo - 2.0 * oz * us,
         )
         # Back to the base frame: rotation of the body, axis and origin of the joint.
-        fx, fy, fz = _rotated(body, k, fx, fy, fz)
-        nx, ny, nz = _rotated(body, k, nx, ny, nz)
+        fx, fy, fz = rotate(body, k, fx, fy, fz)
+        nx, ny, nz = rotate(body, k, nx, ny, nz)
         px, py, pz = _cross(fx, fy, fz, vx, vy, vz)
         if slides:
             _add(bar, _TURN, k, px, py, pz)
@@ -168,9 +152,9 @@ def _to_base(body, bar):
     for k in range(LANES):
         for rate, field in ((WX, _W), (DWX, _DW), (AX, _A)):
             x, y, z = bar[field * LANES + k], bar[(field + 1) * LANES + k], bar[(field + 2) * LANES + k]
-            x, y, z = _rotated(body, k, x, y, z)
+            x, y, z = rotate(body, k, x, y, z)
             ox, oy, oz = body[rate * LANES + k], body[(rate + 1) * LANES + k], body[(rate + 2) * LANES + k]
-            ox, oy, oz = _rotated(body, k, ox, oy, oz)
+            ox, oy, oz = rotate(body, k, ox, oy, oz)
             bar[field * LANES + k] = x
             bar[(field + 1) * LANES + k] = y
             bar[(field + 2) * LANES + k] = z
@@ -285,8 +269,8 @@ def _orient_back(up, child, bar, rates, accels, out_q, out_dq, out_ddq):
         ox, oy, oz = up[WX * LANES + k], up[WY * LANES + k], up[WZ * LANES + k]
         wx, wy, wz = bar[_W * LANES + k], bar[(_W + 1) * LANES + k], bar[(_W + 2) * LANES + k]
         bx, by, bz = bar[_DW * LANES + k], bar[(_DW + 1) * LANES + k], bar[(_DW + 2) * LANES + k]
-        vx, vy, vz = _rotated(child, k, rates[k], rates[LANES + k], rates[2 * LANES + k])
-        cx, cy, cz = _rotated(child, k, accels[k], accels[LANES + k], accels[2 * LANES + k])
+        vx, vy, vz = rotate(child, k, rates[k], rates[LANES + k], rates[2 * LANES + k])
+        cx, cy, cz = rotate(child, k, accels[k], accels[LANES + k], accels[2 * LANES + k])
         px, py, pz = _cross(bx, by, bz, ox, oy, oz)
         rx, ry, rz = wx + px, wy + py, wz + pz
         # Rotation of the axes of the rates.

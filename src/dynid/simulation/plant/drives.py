@@ -208,3 +208,13 @@ def term_tables(mechanism: Mechanism, values: Mapping[str, float]) -> tuple[Arra
         np.array([values.get(term.name, 0.0) for term in mechanism.terms], dtype=float),
         np.array(reads, dtype=bool),
     )
+
+
+def effective_inertia(mobility: Float[Array, "w w"], rows: Float[Array, "o w"]) -> Float[Array, "o"]:
+    """Inertia that the velocities `rows` dq have at the start, the others being free, SI.
+
+    Args:
+        mobility: Accelerations per unit of force with the loops closed, shape (w, w).
+    """
+    mobile = np.einsum("ov,vw,ow->o", rows, mobility, rows)
+    return np.asarray(1.0 / np.maximum(mobile, 1e-12 * np.abs(mobility).max()))

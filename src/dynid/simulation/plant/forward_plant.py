@@ -24,7 +24,7 @@ from dynid.mechanism.mechanism import Mechanism
 from dynid.regressor.regressor import energy_row
 from dynid.simulation.plant.control import Controller, followed
 from dynid.simulation.plant.controller_sensors import Sight
-from dynid.simulation.plant.drives import Drives, body_model
+from dynid.simulation.plant.drives import Drives, body_model, effective_inertia
 from dynid.simulation.plant.layout import Linkage, Robot, Samples, State, Steps
 from dynid.simulation.plant.reference import Reference
 from dynid.simulation.plant.run import PlantRun, check_tracking, unstable
@@ -54,6 +54,7 @@ class ForwardPlant:
         q, dq: The state, shapes (1, n_q) and (1, n_v).
         z: Bristle deflection, shape (e,), in [rad] or [m].
         work: Done on the robot so far, shape (1,), in [J].
+        mobility: Accelerations per unit of force at the start, the loops closed, shape (v, v), SI.
         freedoms: Current independent coordinates; replaced when they become singular.
     """
 
@@ -82,8 +83,8 @@ class ForwardPlant:
         self.q, self.dq = np.array(q, float)[None], np.array(dq, float)[None]
         self.z, self.work = self.drives.at_rest, np.zeros(1)
         self._controller: Controller | None = None
-        self._mobility = self._mobile()
-        self.drives.set_width(self.felt(self.drives.D), step, efforts)
+        self.mobility = self._mobile()
+        self.drives.set_width(effective_inertia(self.mobility, self.drives.D), step, efforts)
 
     def follow(
         self,
@@ -94,7 +95,11 @@ class ForwardPlant:
         sight: Sight | None = None,
     ) -> Controller:
         """Attach a controller with these model parameters that follows a reference."""
-        robot, felt, width = self.mechanism, self.felt(self.mechanism.actuator_map), self.drives.width
+        robot, felt, width = (
+            self.mechanism,
+            effective_inertia(self.mobility, self.mechanism.actuator_map),
+            self.drives.width,
+        )
         return self.drive(followed(robot, reference, settings, felt, believed, payloads, width, sight))
 
     @property
@@ -106,11 +111,6 @@ class ForwardPlant:
         """Attach a controller."""
         self._controller = controller
         return controller
-
-    def felt(self, rows: Float[Array, "o v"]) -> Float[Array, "o"]:
-        """Effective inertia of the velocities `rows` dq at the start, the others being free, SI."""
-        mobile = np.einsum("ov,vw,ow->o", rows, self._mobility, rows)
-        return np.asarray(1.0 / np.maximum(mobile, 1e-12 * np.abs(self._mobility).max()))
 
     def advance(self, t: float, steps: int, n_steps: int, row: int, out: Samples) -> None:
         """Integrate some steps from time t [s], and fill rows of `out` at the samples, starting at `row`.

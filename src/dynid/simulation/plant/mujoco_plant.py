@@ -23,7 +23,7 @@ from dynid.excitation.friction import FrictionLaw
 from dynid.mechanism.mechanism import Mechanism
 from dynid.simulation.plant.control import Controller, followed
 from dynid.simulation.plant.controller_sensors import Sight
-from dynid.simulation.plant.drives import Drives, term_tables
+from dynid.simulation.plant.drives import Drives, effective_inertia, term_tables
 from dynid.simulation.plant.equalities import place_helper
 from dynid.simulation.plant.mujoco_model import PlantModel, mujoco_model
 from dynid.simulation.plant.reference import Reference
@@ -92,6 +92,7 @@ class Stepper:
         data: MuJoCo's `MjData`.
         tau: Efforts of the motors at the last evaluation, shape (a,), in [N m] or [N].
         drives: Friction of the plant.
+        mobility: Accelerations per unit of force at the start, the loops closed, shape (w, w), SI.
         freedoms: Independent coordinates, as the controller needs them.
     """
 
@@ -120,8 +121,8 @@ class Stepper:
         self.tau = np.zeros(len(self._C))
         self._controller: Controller | None = None
         self._set(q, dq)
-        self._mobility = self._constrained_mobility()
-        self.drives.set_width(self.felt(self._D), self.step, efforts)
+        self.mobility = self._constrained_mobility()
+        self.drives.set_width(effective_inertia(self.mobility, self._D), self.step, efforts)
         self._rubbing = self.drives.tables._replace(D=self._D)
         self._loads = self.drives.loads
         self.freedoms = freedoms or freedoms_of(robot)
@@ -135,7 +136,11 @@ class Stepper:
         sight: Sight | None = None,
     ) -> Controller:
         """Attach a controller with these model parameters that follows a reference."""
-        robot, felt, width = self.built.mechanism, self.felt(self._C), self.drives.width
+        robot, felt, width = (
+            self.built.mechanism,
+            effective_inertia(self.mobility, self._C),
+            self.drives.width,
+        )
         return self.drive(followed(robot, reference, settings, felt, believed, payloads, width, sight))
 
     def drive(self, controller: Controller) -> Controller:
@@ -261,11 +266,6 @@ class Stepper:
             self.z = self.drives.bent(self.z, 0.5 * (self._begun + self._D @ data.qvel), h)
         if self._controller is not None:
             self._controller.remember(*self.state, h)
-
-    def felt(self, rows: Float[Array, "o v"]) -> Float[Array, "o"]:
-        """Effective inertia of the velocities `rows` dq at the start, the others being free, SI."""
-        mobile = np.einsum("ov,vw,ow->o", rows, self._mobility, rows)
-        return np.asarray(1.0 / np.maximum(mobile, 1e-12 * np.abs(self._mobility).max()))
 
     def _spread(self, rows: Float[Array, "o v"]) -> Float[Array, "o w"]:
         """Rows over dynid's velocities as rows over MuJoCo's."""
