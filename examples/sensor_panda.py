@@ -16,7 +16,7 @@ import numpy as np
 
 from dynid import Log, identify, load_robot, random_motion
 from dynid.cases.force_sensor import compensation
-from dynid.cases.force_sensor.robot import with_force_sensor
+from dynid.cases.force_sensor.case import with_force_sensor
 from dynid.mechanism.force_sensor import COMPONENTS, ForceSensor
 from dynid.mechanism.frame import Frame
 from dynid.simulation.files import log_columns, write_columns
