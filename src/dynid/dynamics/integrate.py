@@ -46,6 +46,13 @@ class Runs:
     by_parameter: Float[Array, "k n d p"] | None = None
     by_closure: Float[Array, "k n d r"] | None = None
 
+    @property
+    def slopes(self) -> tuple[Float[Array, "k n d s"], Float[Array, "k n d p"]]:
+        """Derivatives by the start and by parameters, of runs for which they were requested."""
+        if self.by_start is None or self.by_parameter is None:
+            raise TypeError("runs without derivatives")
+        return self.by_start, self.by_parameter
+
 
 @dataclass(frozen=True, eq=False)
 class _State:

@@ -98,11 +98,9 @@ class OutputError:
     ) -> tuple[Float[Array, "n r"], Float[Array, "n r s"], Float[Array, "n r b"]]:
         """The residual, and derivatives of the simulation by starting states and by parameters."""
         runs = self._run(chi, windows, self.S)
-        if runs.by_start is None or runs.by_parameter is None:
-            raise TypeError("runs without derivatives")
         N = self.freedoms.tangent(runs.q.reshape(-1, runs.q.shape[2]))
         N = seen_rows(N, self.sensors, self.sigma, runs.q.shape[1])
-        by_start, by_parameter = (by_window(N @ slope) for slope in (runs.by_start, runs.by_parameter))
+        by_start, by_parameter = (by_window(N @ slope) for slope in runs.slopes)
         return missed(runs.q, windows.measured, self.sensors, self.sigma), by_start, by_parameter
 
     def moved(self, windows: Windows, change: Float[Array, "n s"]) -> Windows:

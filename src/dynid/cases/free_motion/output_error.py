@@ -95,11 +95,9 @@ class FreeOutputError:
     ) -> tuple[Float[Array, "n r"], Float[Array, "n r s"], Float[Array, "n r b"]]:
         """The residual, and its derivatives by starting states (and lengths) and by parameters."""
         runs = self._run(chi, windows, self.S)
-        if runs.by_start is None or runs.by_parameter is None:
-            raise TypeError("runs without derivatives")
         n, flat = runs.q.shape[1], runs.q.reshape(-1, runs.q.shape[2])
         N = seen_rows(self.robot.freedoms.tangent(flat), self.sensors, self.sigma, n)
-        by_start, by_parameter = (by_window(N @ slope) for slope in (runs.by_start, runs.by_parameter))
+        by_start, by_parameter = (by_window(N @ slope) for slope in runs.slopes)
         if runs.by_closure is not None and self.length_sigma is not None:
             P = self.robot.dynamics.responses(flat, self.robot.rows)
             by_length = by_window(N @ runs.by_closure + seen_rows(P, self.sensors, self.sigma, n))
