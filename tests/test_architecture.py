@@ -177,7 +177,7 @@ AFTER_SYSTEM = (
     "fit",
     "checks",
 )
-AFTER_SYSTEM += ("validation", "pipeline", "payload")
+AFTER_SYSTEM += ("display", "validation", "pipeline", "payload")
 KIND_OF_ROWS = {"checks/pose_columns.py", "statistics/tension.py"}
 
 

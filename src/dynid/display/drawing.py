@@ -93,7 +93,6 @@ def _terms(
 
 
 _CLOUD = 400  # points of a data cloud
-_SPLIT = ("inverse", "power")  # models whose rows are linear in the accelerations of one sample
 
 
 def effort_terms(
@@ -108,7 +107,7 @@ def effort_terms(
     """
     directions = problem.directions
     loaded = bool(owners_of(problem.mechanism, "Fl"))
-    if problem.model.key not in _SPLIT or directions.along is not None:
+    if not problem.model.per_sample or directions.along is not None:
         return {}
     rigid = np.array(
         [parameter.kind != "drive" or parameter.symbol == "Ia" for parameter in problem.parameters]
@@ -205,7 +204,7 @@ def _covariance(fit: Fit, owner: str, symbols: list[str]) -> Float[Array, "s s"]
 
 def _row_of(problem: Problem, owner: str) -> int | None:
     """The equation whose measured effort drives only this owner; None: there is none."""
-    if problem.model.key != "inverse":
+    if not (problem.model.effort_rows and problem.model.per_sample):
         return None
     for actuator in problem.mechanism.actuators:
         drives = actuator.name == owner or list(actuator.on.items()) == [(owner, 1.0)]

@@ -163,4 +163,5 @@ INVERSE = Model(
     rows_of,
     structural_factor,
     effort_rows=True,
+    per_sample=True,
 )

@@ -152,6 +152,8 @@ class Model:
         case: What the model needs beyond the plain flow, by its name in `CASES`; empty: nothing.
         key: Its name in files and results.
         effort_rows: Whether the measured side of a row is a logged effort, or a sum of some.
+        per_sample: Whether a row is linear in the accelerations of one sample, so that it has parts: gravity,
+            inertia, Coriolis, friction.
     """
 
     name: str
@@ -162,6 +164,7 @@ class Model:
     case: str = ""
     key: str = ""
     effort_rows: bool = False
+    per_sample: bool = False
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "key", self.key or self.name)

@@ -31,4 +31,5 @@ POWER = Model(
     power_directions,
     rows_of,
     structural_factor,
+    per_sample=True,
 )
