@@ -37,7 +37,7 @@ if TYPE_CHECKING:
     from dynid.projection.projection import Directions
 
 
-_PART = 1024  # samples whose directions are computed at a time
+PART = 1024  # samples whose directions are computed at a time
 _MOST_CANDIDATES = 64  # poses of a run among which the reference of its directions is chosen
 TURNED = 0.3  # cosine of the angle beyond which one reference is not valid for a run
 
@@ -114,8 +114,8 @@ class MovingRows(LogRows):
     def rows(self, start: int, stop: int, tile: int) -> Iterator[tuple[int, Array, Array]]:
         """Packed entries (e, n) and row weights (k, n) of consecutive tiles of start .. stop."""
         measured, known = self.motion.weighted(start, stop)
-        for low in range(0, stop - start, _PART):
-            part = slice(low, min(low + _PART, stop - start))
+        for low in range(0, stop - start, PART):
+            part = slice(low, min(low + PART, stop - start))
             states = self.kinematics.states(
                 start + low, (measured[0][part], measured[1][part], measured[2][part])
             )
