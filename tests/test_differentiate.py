@@ -91,11 +91,13 @@ def test_odd_extension_keeps_value_and_slope():
 @pytest.mark.parametrize("velocities", [False, True])
 @pytest.mark.parametrize("derivative", ["central5", "spline"])
 @pytest.mark.parametrize("kind", ["butterworth", "fir", "none"])
-def test_chunks_equal_the_whole_segment(kind, derivative, velocities):
+def test_chunks_equal_the_whole_segment(kind, derivative, velocities, monkeypatch):
     log = long_log(velocities=velocities)
     mover = planned(log, kind=kind, cutoff=8.0, derivative=derivative)
     start, stop = mover.log.segments[0]
     whole = mover.states(start, stop)
+    assert mover.states(700, 701)[0].base is whole[0].base  # a short log is processed once
+    monkeypatch.setattr("dynid.motion.motion.LARGE", 0)
     cuts = [start, 700, 701, 1500, 3000, stop]
     for a, b in pairwise(cuts):
         for part, full in zip(mover.states(a, b), whole, strict=True):
@@ -185,7 +187,7 @@ def test_rest_needs_all_coordinates_slow_for_the_whole_window():
     assert np.flatnonzero(resting).tolist() == [3, 4, 5, 6, 7, 8]
 
 
-def test_weights_do_not_depend_on_the_chunks():
+def test_weights_do_not_depend_on_the_chunks(monkeypatch):
     t = np.arange(4000) / 250.0
     q, _, ddq = motion(t)
     q[1500:2200] = q[1500]  # at rest for 2.8 s (with a jump after it, which is no matter here)
@@ -193,10 +195,11 @@ def test_weights_do_not_depend_on_the_chunks():
     plan = plan_motion([log], arm(), Filter(cutoff=8.0), Mask(speed=0.05, around=7))
     mover = Motion(log, plan)
     (a, b), *_ = mover.usable()
-    whole = mover.weights(a, b, mover.states(a, b)[1])
+    whole = mover.weighted(a, b)[1]
+    monkeypatch.setattr("dynid.motion.motion.LARGE", 0)
     for start in range(a, b, 311):
         stop = min(b, start + 311)
-        part = mover.weights(start, stop, mover.states(start, stop)[1])
+        part = mover.weighted(start, stop)[1]
         assert np.array_equal(part, whole[start - a : stop - a])
     assert not whole[1700 - a : 2000 - a].any()
     assert 0.2 < whole.mean() < 0.95

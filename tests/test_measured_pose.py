@@ -491,7 +491,7 @@ def test_a_noisy_coordinate_that_never_moves_does_not_hide_rest() -> None:
     log = log_from_arrays(robot, t, q, np.ones((4000, 4)))
     motion = Motion(log, plan_motion([log], robot, FilterSettings(cutoff=20.0), MaskSettings()))
     (a, b), *_ = motion.usable()
-    used = motion.weights(a, b, motion.states(a, b)[1]).max(axis=1)
+    used = motion.weighted(a, b)[1].max(axis=1)
     still = (t[a:b] < 1.8) | (t[a:b] > 6.2)
     assert used[still].mean() < 0.05  # all coordinates at once above six sigma: hardly ever
     assert used[~still].mean() > 0.9

@@ -38,7 +38,7 @@ from dynid.projection.constant_rows import TreeRows
 from dynid.projection.energy import EnergyRows
 from dynid.projection.kinematics import ClosedKinematics
 from dynid.projection.model import RowSource
-from dynid.projection.pose_rows import MovingRows
+from dynid.projection.pose_rows import PART, MovingRows
 from dynid.projection.power import power_directions
 from dynid.projection.quadrature import Quadrature
 from dynid.projection.sensor import SensorColumns, SensorMotion, SensorRows
@@ -139,13 +139,38 @@ class _PoseColumns:
             turns = self._tree_turns(self._rows, at, measured)
             return (zeros, np.zeros((self._k, 0, n)), turns), np.zeros((self._k, n))
         assert isinstance(self._rows, MovingRows)  # noqa: S101 (one of two kinds)
-        states = self._rows.kinematics.states(start, measured)
-        N = self._directions(self._rows, start, states)
-        motors = np.einsum("nvk,av,na->kan", N, self._B, tau)[:, : len(self.motors)]
-        rate = np.gradient(N, self.source.dt, axis=0) if n > 1 else np.zeros_like(N)
-        drift = np.einsum("nvk,nv->kn", rate, tau @ self._B)
+        parts = [self._part(self._rows, start, low, measured, tau, at) for low in range(0, n, PART)]
+        there, motors, drift = zip(*parts, strict=True)
+        columns = (
+            np.concatenate(x) for x in zip(*((p.q, p.dq, p.ddq, p.N, p.fine) for p in there), strict=True)
+        )
+        states = States(*columns)
         zeros = self._slopes(at, self._rows, self._closed_error(start, at, measured, states, tau))
-        return (zeros, motors, self._closed_turns(self._rows, at, states, N)), drift
+        turns = self._closed_turns(self._rows, at, states)
+        return (zeros, np.concatenate(motors, axis=2), turns), np.concatenate(drift, axis=1)
+
+    def _part(
+        self,
+        rows: MovingRows,
+        start: int,
+        low: int,
+        measured: Measured,
+        tau: Float[Array, "n a"],
+        at: Int[Array, "s"],
+    ) -> tuple[States, Float[Array, "k a m"], Float[Array, "k m"]]:
+        """Of some samples from `low` on: states at those of `at`, with N of the rows; motors; drift."""
+        high = min(low + PART, len(tau))
+        first, last = max(low - 1, 0), min(high + 1, len(tau))  # neighbours, for the rate of N
+        states = rows.kinematics.states(start + first, tuple(x[first:last] for x in measured))
+        N, inner = self._directions(rows, start + first, states), slice(low - first, high - first)
+        force = tau[low:high] @ self._B
+        rate = np.gradient(N, self.source.dt, axis=0)[inner] if last - first > 1 else np.zeros_like(N)
+        drift = np.einsum("nvk,nv->kn", rate, force)
+        acting = self._B[: len(self.motors)] @ N[inner]
+        motors = np.einsum("nak,na->kan", acting, tau[low:high, : len(self.motors)])
+        here = at[(at >= low) & (at < high)] - first
+        there = States(states.q[here], states.dq[here], states.ddq[here], N[here], states.fine[here])
+        return there, motors, drift
 
     def _tree_turns(self, rows: TreeRows, at: Int[Array, "s"], measured: Measured) -> Float[Array, "k t n"]:
         """What a unit of gravity along each axis adds to the rows of a tree."""
@@ -155,15 +180,13 @@ class _PoseColumns:
         known = [self._compare(tilted.regressor.packed(*tree, none))[1] for tilted in (rows, *turned)]
         return _between(at, np.stack([predicted - known[0] for predicted in known[1:]], axis=1))
 
-    def _closed_turns(
-        self, rows: MovingRows, at: Int[Array, "s"], states: States, N: Float[Array, "n v k"]
-    ) -> Float[Array, "k t n"]:
+    def _closed_turns(self, rows: MovingRows, at: Int[Array, "s"], states: States) -> Float[Array, "k t n"]:
         """The same for rows whose directions follow the pose."""
         none, known = np.zeros((len(at), self._k)), []
         turned = [tilted.regressor for tilted in self._turned if isinstance(tilted, MovingRows)]
         for model in (rows.regressor, *turned):
             packed = np.empty((rows.layout.n_entries, len(at)))
-            model.fill(model.batch(states.q[at], states.dq[at], states.ddq[at]), 0, N[at], none, packed)
+            model.fill(model.batch(states.q, states.dq, states.ddq), 0, states.N, none, packed)
             known.append(self._compare(packed)[1])
         return _between(at, np.stack([predicted - known[0] for predicted in known[1:]], axis=1))
 
@@ -215,8 +238,7 @@ class _PoseColumns:
     ) -> _Error:
         """W chi - Y with a measured joint moved and the loops closed again."""
         q, dq, ddq = (x[at] for x in measured)
-        pose, force = states.q[at], tau[at] @ self._B
-        fine = states.fine[at]
+        pose, fine, force = states.q, states.fine, tau[at] @ self._B
 
         def error(
             rows: TreeRows | MovingRows, joint: int, step: float

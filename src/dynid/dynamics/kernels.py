@@ -121,7 +121,7 @@ def reduced_tile(closure, plan, masses, q, dq, space):
     d, r, n_b, n_s = plan[0].size, plan[1].size, body_link.size, plan[7].size
     slots, rhs = small[: n_s * LANES], small[n_s * LANES : (n_s + r) * LANES]
     gather(q, 0, tile)
-    link_states(parent, kind, q_start, v_start, placement, none, q, dq, still, 0, state)
+    link_states(parent, kind, q_start, v_start, placement, none, q, dq, still, 0, state, work)
     closure_tile(state, loops, equations, linear, tile, f, entries, work)
     bias_tile(state, loops, equations, gamma, work)
     factorise(plan, entries, slots)
@@ -130,7 +130,7 @@ def reduced_tile(closure, plan, masses, q, dq, space):
     for i in range(seconds.shape[1]):
         for lane in range(LANES):
             seconds[lane, i] = drift[i * LANES + lane]
-    link_states(parent, kind, q_start, v_start, placement, masses.gravity, q, dq, seconds, 0, state)
+    link_states(parent, kind, q_start, v_start, placement, masses.gravity, q, dq, seconds, 0, state, work)
     size = TWIST * LANES
     first, links = d * (parent.size + 1) * size, (parent.size + 1) * size
     for a in range(d):

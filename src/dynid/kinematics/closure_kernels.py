@@ -321,7 +321,7 @@ def closure_bias(tree, loops, equations, q, dq, gamma):
     work, tile = np.empty(2 * LINK * LANES, q.dtype), np.empty(gamma.shape[1] * LANES, q.dtype)
     still = np.zeros_like(dq)
     for at in range(0, q.shape[0], LANES):
-        link_states(parent, kind, q_start, v_start, placement, np.zeros(3), q, dq, still, at, state)
+        link_states(parent, kind, q_start, v_start, placement, np.zeros(3), q, dq, still, at, state, work)
         bias_tile(state, loops, equations, tile, work)
         for lane in range(min(LANES, q.shape[0] - at)):
             for c in range(gamma.shape[1]):

@@ -113,12 +113,13 @@ _P, _V, _W, _A, _DW = PX, VX, WX, AX, DWX
 
 
 @inner
-def link_states(parent, kind, q_start, v_start, placement, gravity, q, dq, ddq, at, state):
+def link_states(parent, kind, q_start, v_start, placement, gravity, q, dq, ddq, at, state, work):
     """State of every link for samples at .. at + LANES (short tiles repeat the last sample).
 
-    q, dq, ddq: (samples, coordinates). state: flat (links + 1) * LINK * LANES, the base first.
+    q, dq, ddq: (samples, coordinates). state: flat (links + 1) * LINK * LANES, the base first. work: room for
+    ten fields.
     """
-    n = q.shape[0]
+    n, qs, vs = q.shape[0], work[: 4 * LANES], work[4 * LANES : 10 * LANES]
     base = state[: LINK * LANES]
     for k in range(LINK * LANES):
         base[k] = 0.0
@@ -128,8 +129,6 @@ def link_states(parent, kind, q_start, v_start, placement, gravity, q, dq, ddq, 
         base[R22 * LANES + lane] = 1.0
         for k in range(3):
             base[(_A + k) * LANES + lane] = -gravity[k]
-    qs = np.empty(4 * LANES, q.dtype)
-    vs = np.empty(6 * LANES, q.dtype)
     for i in range(parent.size):
         up = state[(parent[i] + 1) * LINK * LANES : (parent[i] + 2) * LINK * LANES]
         child = state[(i + 1) * LINK * LANES : (i + 2) * LINK * LANES]
@@ -360,17 +359,18 @@ def body_state(state, link, frame, body):
 
 
 @kernel
-def move_bodies(parent, kind, q_start, v_start, placement, body_link, body_frame, gravity, q, dq, ddq):
-    """Samples first: R, p (base frame), V and dV (body axes, linear first), shape (n, b, 24)."""
+def move_bodies(links, body_link, body_frame, gravity, q, dq, ddq, state, body, out):
+    """Samples first: R, p (base frame), V and dV (body axes, linear first), into out, shape (n, b, 24).
+
+    links: parent, kind, q_start, v_start, placement. state, body: room for the states of a tile. An array
+    that compiled code makes needs a part of Numba that takes longer to import than the kernel takes to load.
+    """
     n = q.shape[0]
-    out = np.empty((n, body_link.size, LINK), q.dtype)
-    state = np.empty((parent.size + 1) * LINK * LANES, q.dtype)
-    body = np.empty(LINK * LANES, q.dtype)
+    parent, kind, q_start, v_start, placement = links
     for at in range(0, n, LANES):
-        link_states(parent, kind, q_start, v_start, placement, gravity, q, dq, ddq, at, state)
+        link_states(parent, kind, q_start, v_start, placement, gravity, q, dq, ddq, at, state, body)
         for b in range(body_link.size):
             body_state(state, body_link[b], body_frame[b], body)
             for lane in range(min(LANES, n - at)):
                 for field in range(LINK):
                     out[at + lane, b, field] = body[field * LANES + lane]
-    return out

@@ -240,7 +240,7 @@ def motion_rates(closure, plan, sensors, q, first, second, dq, ddq, N, condition
                 dq[at + lane, i] = x[i * LANES + lane]
                 for a in range(d):
                     N[at + lane, i, a] = basis[(i * d + a) * LANES + lane]
-        link_states(parent, kind, q_start, v_start, placement, none, q, dq, still, at, state)
+        link_states(parent, kind, q_start, v_start, placement, none, q, dq, still, at, state, work)
         bias_tile(state, loops, equations, f, work)
         gather(second, at, wanted)
         _solve_rates(plan, sensors, slots, f, wanted, sides, small, basis, x)

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from dynid.common.arrays import Array, Bool, Float, Int
+from dynid.common.paged import LARGE
 from dynid.kinematics.closure import Closure
 from dynid.kinematics.elimination import Elimination
 from dynid.kinematics.sensors import Sensors, turning_positions
@@ -237,6 +238,28 @@ class Tracker:
             out,
             done,
         )
+
+
+class Tracked:
+    """Poses of all samples of a log, and how far each is open: passes after the first need not track them.
+
+    Those of a long log are not kept.
+    """
+
+    def __init__(self, n: int, positions: int) -> None:
+        kept = n if np.dtype(float).itemsize * n * positions < LARGE else 0
+        self._poses, self._gaps = np.empty((kept, positions)), np.full(kept, np.inf)
+
+    def keep(self, first: int, q: Float[Array, "n q"], gaps: Float[Array, "n"]) -> None:
+        """Keep the poses of samples first, first + 1, ...; gaps in [m] or [rad]."""
+        if len(self._gaps):
+            self._poses[first : first + len(q)], self._gaps[first : first + len(q)] = q, gaps
+
+    def of(self, start: int, stop: int, most: float) -> tuple[Float[Array, "n q"], Float[Array, "n"]] | None:
+        """Poses and gaps of the samples [start, stop); None if not all are known with gaps below `most`."""
+        gaps = self._gaps[start:stop]
+        known = len(gaps) == stop - start and bool(np.all(gaps < most))
+        return (self._poses[start:stop], gaps) if known else None
 
 
 def same_pose(closure: Closure, a: Float[Array, "n q"], b: Float[Array, "n q"]) -> Bool[Array, "n"]:

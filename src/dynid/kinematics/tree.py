@@ -200,22 +200,23 @@ def body_states(
     tree: Tree, q: Inexact[Array, "n q"], dq: Inexact[Array, "n v"], ddq: Inexact[Array, "n v"]
 ) -> Inexact[Array, "n b 24"]:
     """R by rows, p, V and dV of every body in one array, as `body_motion` names them."""
-    from dynid.kinematics.kernels import move_bodies
+    from dynid.kinematics.kernels import LANES, LINK, move_bodies
 
     kind = np.result_type(np.float64, q, dq, ddq)
-    return np.asarray(
-        move_bodies(
-            tree.parent,
-            tree.kind,
-            tree.q_start,
-            tree.v_start,
-            tree.placement,
-            tree.body_link,
-            tree.body_frame,
-            tree.gravity,
-            *(np.ascontiguousarray(x, dtype=kind) for x in (q, dq, ddq)),
-        )
+    links = (tree.parent, tree.kind, tree.q_start, tree.v_start, tree.placement)
+    state = np.empty((tree.parent.size + 1) * LINK * LANES, kind)
+    out = np.empty((len(q), tree.body_link.size, LINK), kind)
+    move_bodies(
+        links,
+        tree.body_link,
+        tree.body_frame,
+        tree.gravity,
+        *(np.ascontiguousarray(x, dtype=kind) for x in (q, dq, ddq)),
+        state,
+        np.empty(LINK * LANES, kind),
+        out,
     )
+    return out
 
 
 def tree_rates(

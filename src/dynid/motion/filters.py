@@ -49,7 +49,12 @@ def design(
     return sections, poles
 
 
-def both_ways(x: Float[Array, "n m"], sections: Float[Array, "k 6"], width: int) -> Float[Array, "n m"]:
+def both_ways(
+    x: Float[Array, "n m"],
+    sections: Float[Array, "k 6"],
+    width: int,
+    settled: Float[Array, "k 2"] | None = None,
+) -> Float[Array, "n m"]:
     """Signals filtered forwards and backwards, without phase shift.
 
     Both sweeps begin in the state that a constant signal leaves. The ends are extended oddly (rotated by 180
@@ -59,6 +64,7 @@ def both_ways(x: Float[Array, "n m"], sections: Float[Array, "k 6"], width: int)
         x: Shape (n, m), more than `width` samples.
         sections: See `design`.
         width: Samples of the extension.
+        settled: States of the sections that a constant 1 leaves, if known.
     """
     from dynid.motion.kernels import sweep
 
@@ -67,9 +73,9 @@ def both_ways(x: Float[Array, "n m"], sections: Float[Array, "k 6"], width: int)
     y[width : width + n] = x
     y[:width] = 2.0 * x[:1] - x[width:0:-1]
     y[width + n :] = 2.0 * x[-1:] - x[-2 : -2 - width : -1] if width else x[:0]
-    settled = _settled(sections)[:, :, None]
-    sweep(y, sections, settled * y[0], False)
-    sweep(y, sections, settled * y[-1], True)
+    left = (_settled(sections) if settled is None else settled)[:, :, None]
+    sweep(y, sections, left * y[0], False)
+    sweep(y, sections, left * y[-1], True)
     return y[width : width + n]
 
 
@@ -144,8 +150,8 @@ def _butterworth(cutoff: float, order: int, dt: float) -> tuple[LowPass, int]:
     slowest = float(np.max(np.abs(poles)))
     # Forwards and backwards the tail decays like k r^k: a tenth more than r^k alone needs.
     reach = ceil(1.1 * log(_FORGOTTEN) / log(slowest)) + 8 if slowest > 0.0 else 8
-    extension = samples(1.0 / cutoff, dt)
-    return (lambda x: both_ways(x, sections, min(extension, len(x) - 1))), reach
+    extension, settled = samples(1.0 / cutoff, dt), _settled(sections)
+    return (lambda x: both_ways(x, sections, min(extension, len(x) - 1), settled)), reach
 
 
 def _fir(cutoff: float, order: int, dt: float) -> tuple[LowPass, int]:

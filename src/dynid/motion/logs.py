@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -93,11 +94,13 @@ def read_log(
     """
     path, payloads, mapped = _place(entry)
     check_order(mechanism, angles, path)
-    table = read_table(path, drop_bad_rows)
-    log = _log_of_table(
-        table, mechanism, {**(columns or {}), **mapped}, path, angles, cutoff, need_effort, choose, drives
-    )
-    log = replace(log, name=name_of(path), file=str(path), sha256=digest(path), payloads=payloads)
+    with ThreadPoolExecutor(1) as pool:
+        hashed = pool.submit(digest, path)  # while it is read
+        table = read_table(path, drop_bad_rows)
+        log = _log_of_table(
+            table, mechanism, {**(columns or {}), **mapped}, path, angles, cutoff, need_effort, choose, drives
+        )
+        log = replace(log, name=name_of(path), file=str(path), sha256=hashed.result(), payloads=payloads)
     if not isinstance(entry, LogEntry):
         return log
     asked = {key: value for key, value in entry.tree().items() if key not in ("file", "payload")}

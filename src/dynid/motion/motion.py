@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from functools import cached_property
+from threading import Lock
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from dynid.common.arrays import Array, Bool, Float
 from dynid.common.errors import InputError
+from dynid.common.paged import LARGE
 from dynid.motion.differentiate import differentiate, reach
 from dynid.motion.filters import LowPass, low_pass
 from dynid.motion.log import Log
@@ -22,12 +24,15 @@ _States = tuple[Float[Array, "n m"], Float[Array, "n m"], Float[Array, "n m"]]
 class Motion:
     """A log processed by a plan.
 
-    Only the requested samples, and the neighbours that the filter needs, are processed.
+    Only the requested samples, and the neighbours that the filter needs, are processed. Those of a short log
+    are processed and kept as a whole: several passes need them.
     """
 
     def __init__(self, log: Log, plan: MotionPlan) -> None:
         self.log = log
         self.plan = plan
+        self._segments: dict[tuple[int, int], _States] = {}
+        self._lock = Lock()
         if abs(log.dt - plan.dt) > 0.01 * plan.dt:
             raise InputError(
                 f"log '{log.name}' has the time step {log.dt:g} s, but its plan has {plan.dt:g} s",
@@ -62,8 +67,15 @@ class Motion:
         """
         low, high = self._segment(start, stop)
         first, last = max(low, start - self.reach), min(high, stop + self.reach)
+        if 3 * self.log.q.nbytes < LARGE:
+            first, last = low, high
+            with self._lock:
+                if (low, high) not in self._segments:
+                    self._segments[low, high] = self._whole(low, high)
+            q, dq, ddq = self._segments[low, high]
+        else:
+            q, dq, ddq = self._whole(first, last)
         inner = slice(start - first, stop - first)
-        q, dq, ddq = self._whole(first, last)
         return q[inner], dq[inner], ddq[inner]
 
     def efforts(self, start: int, stop: int) -> Float[Array, "n a"]:
@@ -81,8 +93,8 @@ class Motion:
         tau = np.nan_to_num(np.asarray(self.log.tau[first:last], dtype=float))
         return smooth(tau)[start - first : stop - first]
 
-    def weights(self, start: int, stop: int, dq: Float[Array, "n m"]) -> Float[Array, "n m"]:
-        """1 for the rows to use, 0 for those of invalid, resting or reversing samples, between them a ramp.
+    def weighted(self, start: int, stop: int) -> tuple[_States, Float[Array, "n m"]]:
+        """Filtered states, and weights of rows: 0 for invalid, resting or reversing samples, else 1.
 
         A filter over rows that are cut off sharply lets high frequencies through, and with them the noise of
         derivatives. Weights that rise smoothly keep it a low-pass.
@@ -90,25 +102,20 @@ class Motion:
         Args:
             start: First sample of a range inside one segment.
             stop: One past its last sample.
-            dq: Their filtered rates, shape (stop - start, m).
 
         Returns:
-            Per measured coordinate, shape (stop - start, m).
+            As `states`; weights per measured coordinate, shape (stop - start, m).
         """
         plan = self.plan
         low, high = self._segment(start, stop)
         before, after = max(low, start - plan.look), min(high, stop + plan.look)
-        parts = [dq]
-        if before < start:
-            parts.insert(0, self.states(before, start)[1])
-        if after > stop:
-            parts.append(self.states(stop, after)[1])
-        speeds = np.concatenate(parts) if len(parts) > 1 else dq
-        masked = near_reversal(speeds, np.array(plan.reversal_speed), plan.reversal_around)
+        inner = slice(start - before, stop - before)
+        q, dq, ddq = self.states(before, after)
+        masked = near_reversal(dq, np.array(plan.reversal_speed), plan.reversal_around)
         masked[:, [not judged for judged in plan.scalar]] = False  # entries of quaternions do not reverse
-        masked |= at_rest(speeds, np.array(plan.rest_speed), plan.rest_window)[:, None]
+        masked |= at_rest(dq, np.array(plan.rest_speed), plan.rest_window)[:, None]
         masked |= ~self.log.valid[before:after, None]
-        return ramped(masked, plan.ramp)[start - before : stop - before]
+        return (q[inner], dq[inner], ddq[inner]), ramped(masked, plan.ramp)[inner]
 
     def _segment(self, start: int, stop: int) -> tuple[int, int]:
         for low, high in self.log.segments:

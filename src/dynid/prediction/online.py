@@ -148,8 +148,8 @@ class Online:
         m = len(self.names)
         q, dq, ddq, Y = (np.zeros((1, m)) for _ in range(4))
         batch = regressor.batch(q, dq, ddq, Y, np.zeros((1, 2 * m)))
-        links, bodies, gravity, pairs, drives, given, motion, n_tree, combination = batch
-        self._robot = (links, bodies, gravity, pairs, drives, given, n_tree, combination)
+        links, bodies, gravity, pairs, drives, given, motion, combination, room = batch
+        self._robot = (links, bodies, gravity, pairs, drives, given, combination, room)
         self._motion = motion
         self._transition, self._hold = _filter(2.0 * math.pi * cutoff, 1.0 / rate)
         self._every = max(1, round(rate / _RATE))

@@ -33,8 +33,8 @@ def residuals(robot, layout, motion, q_filter, tau_filter, state, entries, resid
     q, dq, ddq, load = motion[0], motion[1], motion[2], motion[5]
     for j in range(q.shape[1]):
         q[0, j], dq[0, j], ddq[0, j] = q_filter[0, j], q_filter[1, j], q_filter[2, j]
-    links, bodies, gravity, pairs, drives, given, n_tree, combination = robot
-    fill_rows(links, bodies, gravity, pairs, drives, given, motion, n_tree, combination, 0, entries)
+    links, bodies, gravity, pairs, drives, given, combination, room = robot
+    fill_rows(links, bodies, gravity, pairs, drives, given, motion, combination, room, 0, entries, room[0])
     for row in range(residual.size):
         model, carried = 0.0, 0.0
         for e in range(start[row], start[row + 1] - 1):

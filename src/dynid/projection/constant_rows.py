@@ -55,8 +55,8 @@ class TreeRows(LogRows):
 
         The entries are overwritten by the next tile.
         """
-        states = self.motion.states(start, stop)
-        weights = self.row_weights(start, stop, states[1])
+        states, known = self.motion.weighted(start, stop)
+        weights = self._row_weights(known)
         Y = self.measured(start, stop)
         tree = self.coordinates.tree_states(*states)
         load = self._load and self._load(start, *tree, self.coordinates.velocities)
@@ -69,10 +69,9 @@ class TreeRows(LogRows):
             self.regressor.fill(batch, at, packed)
             yield start + at, packed, np.ascontiguousarray(weights[at : at + width].T)
 
-    def row_weights(self, start: int, stop: int, dq: Float[Array, "n m"]) -> Float[Array, "n k"]:
+    def _row_weights(self, known: Float[Array, "n m"]) -> Float[Array, "n k"]:
         """1 where a row may be used, 0 where sample or effort is missing or its friction's sign unknown."""
-        known = self.motion.weights(start, stop, dq).astype(float)
-        weights = np.ones((stop - start, len(self.directions.names)))
+        weights = np.ones((len(known), len(self.directions.names)))
         for row, watched in enumerate(self._watched):
             if watched:
                 weights[:, row] = known[:, watched].min(axis=1)

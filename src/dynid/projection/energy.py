@@ -57,7 +57,7 @@ class EnergyRows(LogRows):
         """Packed entries (e, n) and row weights (1, n) of consecutive tiles of start .. stop."""
         rule = self.quadrature
         first, last = start - rule.before, stop + rule.after
-        measured = self.motion.states(first, last)
+        measured, known = self.motion.weighted(first, last)
         moved = self.kinematics.states(first, measured)
         q, dq, ddq = moved.q, moved.dq, moved.ddq
         rotors = self._rotors(dq)
@@ -66,7 +66,7 @@ class EnergyRows(LogRows):
         usable = moved.fine & self.motion.log.valid[first:last]
         powers[~usable] = 0.0
         means, order = rule.means(powers), self._order()
-        weights = self._weights(first, last, measured[1], usable)[None]
+        weights = self._weights(known.max(axis=1, initial=0.0), usable)[None]
         for at in range(0, stop - start, tile):
             part = slice(at, min(at + tile, stop - start))
             spanned = slice(at, part.stop + rule.before + rule.after)
@@ -75,12 +75,9 @@ class EnergyRows(LogRows):
             computed = np.concatenate([rule.changes(stored) / self.dt, means[part]], axis=1)
             yield start + at, computed.T[order], np.ascontiguousarray(weights[:, part])
 
-    def _weights(
-        self, first: int, last: int, dq: Float[Array, "n m"], usable: Bool[Array, "n"]
-    ) -> Float[Array, "r"]:
+    def _weights(self, moving: Float[Array, "n"], usable: Bool[Array, "n"]) -> Float[Array, "r"]:
         """0 for rows that use an invalid sample, or whose span contains rest."""
         rule, windows = self.quadrature, np.lib.stride_tricks.sliding_window_view
-        moving = self.motion.weights(first, last, dq).max(axis=1, initial=0.0)
         spanned = moving[rule.before + rule.start : len(moving) - rule.after + rule.stop]
         known = windows(usable, len(rule.weights)).all(axis=1)
         return np.asarray(windows(spanned, rule.span + 1).min(axis=1) * known)

@@ -76,7 +76,7 @@ def _closed_directions(mechanism: Mechanism) -> Directions:
     units = tuple(effort_unit(mechanism, name) for name in names)
 
     def moving(N: Float[Array, "n v d"], dq: Float[Array, "n v"]) -> Float[Array, "n v k"]:
-        return np.asarray(N @ inv(np.einsum("kv,nvd->nkd", y, N)))
+        return np.asarray(N @ inv(y @ N))
 
     return Directions(names, units, None, effort_map, moving)
 

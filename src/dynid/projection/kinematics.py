@@ -14,7 +14,7 @@ from dynid.common.errors import InputError
 from dynid.kinematics.assembly import Assembly, assembly_of
 from dynid.kinematics.coordinates import CoordinateMap, Measured, States, coordinate_map
 from dynid.kinematics.sensors import Sensors, sensors_of
-from dynid.kinematics.tracking import Tracker
+from dynid.kinematics.tracking import Tracked, Tracker
 from dynid.mechanism.mechanism import Mechanism
 from dynid.mechanism.parameters import position_unit
 from dynid.motion.choose import longest
@@ -92,6 +92,7 @@ class ClosedKinematics:
         self.notices = (*self.assembly.notices, *tally.notices(motion.log.name))
         self.choices = {"closure": tally.words(), "distance to singular poses": tally.nearest_words()}
         self._dead = tuple(tally.dead)
+        self._tracked = tally.tracked
         self.anchors, self._poses = np.array(tally.anchors), np.array(tally.poses)
         self._shown = np.concatenate(tally.shown) if tally.shown else np.zeros((0, 3 + len(self.labels)))
         none = np.zeros((0, len(mechanism.coordinates), self.assembly.dof))
@@ -103,6 +104,7 @@ class ClosedKinematics:
         other = copy(self)
         other.assembly = assembly_of(mechanism, near=self.assembly.mechanism)
         other.tracker = _tracker(other.assembly, self.sensors, mechanism)
+        other._tracked = Tracked(0, 0)
         return other
 
     @property
@@ -127,27 +129,51 @@ class ClosedKinematics:
     def states(self, start: int, measured: Measured, rows: Int[Array, "k"] | slice = slice(None)) -> States:
         """All coordinates from the measured ones of samples start, start + 1, ..., or of some of these."""
         wanted = measured[0]
-        at = int(np.searchsorted(self.anchors, start, side="right")) - 1
-        stop = int(np.searchsorted(self.anchors, start + len(wanted), side="left"))
-        ahead = np.arange(at + 1, max(at + 1, stop))
-        begin, _ = self.tracker.follow(self._poses[max(at, 0)], wanted[:1])
-        first = np.concatenate([[0], self.anchors[ahead] - start]).astype(np.int64)
-        pose, done = self.tracker.march(np.concatenate([begin, self._poses[ahead]]), first, wanted)
         q, dq, ddq = (x[rows] for x in measured)
-        states = self.judged(pose[rows], done[rows], (q, dq, ddq))
+        known = self._tracked.of(start, start + len(wanted), OPEN)
+        if known is not None:
+            pose, gaps = (x[rows] for x in known)
+            states = self.judged(pose.copy(), np.ones(len(pose), dtype=bool), (q, dq, ddq), gaps)
+        else:
+            pose, done = self._marched(start, wanted)
+            states = self.judged(pose[rows], done[rows], (q, dq, ddq))
         sample = np.arange(start, start + len(wanted))[rows]
         for low, high in (*self._dead, *self.excluded):
             states.fine[(low <= sample) & (sample < high)] = False
         return states
 
-    def judged(self, pose: Float[Array, "n q"], done: Bool[Array, "n"], measured: Measured) -> States:
-        """Rates at tracked poses, and which poses are usable; failed poses are tried once more."""
+    def _marched(
+        self, start: int, wanted: Float[Array, "n w"]
+    ) -> tuple[Float[Array, "n q"], Bool[Array, "n"]]:
+        """Poses from those of the survey, and whether each converged."""
+        at = int(np.searchsorted(self.anchors, start, side="right")) - 1
+        stop = int(np.searchsorted(self.anchors, start + len(wanted), side="left"))
+        ahead = np.arange(at + 1, max(at + 1, stop))
+        begin, _ = self.tracker.follow(self._poses[max(at, 0)], wanted[:1])
+        first = np.concatenate([[0], self.anchors[ahead] - start]).astype(np.int64)
+        return self.tracker.march(np.concatenate([begin, self._poses[ahead]]), first, wanted)
+
+    def judged(
+        self,
+        pose: Float[Array, "n q"],
+        done: Bool[Array, "n"],
+        measured: Measured,
+        gaps: Float[Array, "n"] | None = None,
+    ) -> States:
+        """Rates at tracked poses, and which poses are usable; failed poses are tried once more.
+
+        Args:
+            pose: Of every sample, shape (n, n_q).
+            done: Whether each converged, shape (n,).
+            measured: Measured positions and their rates.
+            gaps: Closure errors of the poses, if known, shape (n,), in [m] or [rad].
+        """
         missed = np.flatnonzero(~done)
         if 0 < len(missed) <= _REPAIRED:
             near = pose[int(np.argmax(done))] if self._has_origins and done.any() else None
             pose[missed] = self.assembly.follow(measured[0][missed], self.sensors, origin=near)
         rates = self.assembly.rates(pose, *self.sensors.rates(*measured), self.sensors)
-        gaps = self.assembly.gaps(pose)
+        gaps = self.assembly.gaps(pose) if gaps is None else gaps
         fine = (gaps < OPEN) & (rates.condition < self.singular)
         if self.redundant:
             fine &= ~beyond(self.sensors.miss(pose, measured[0]), self.most_missed)

@@ -66,8 +66,11 @@ def load_model(
         """
         JT = np.swapaxes(motor_jacobian(mechanism, N), -1, -2)
         up = pinv(JT)
-        rows = np.einsum("...vd,...v->...d", N, _joint_efforts(regressor, coefficients, q, dq, ddq))
-        efforts = np.einsum("...ad,...d->...a", up, rows)
+        joints = _joint_efforts(regressor, coefficients, q, dq, ddq)
+        if N.ndim == 2:
+            efforts = joints @ (N @ np.swapaxes(up, -1, -2))
+        else:
+            efforts = np.einsum("nad,nd->na", up, np.einsum("nvd,nv->nd", N, joints))
         if tau is not None:
             efforts = efforts + tau - np.einsum("...ad,...db,...b->...a", up, JT, tau)
         return source_loads(mechanism, efforts)

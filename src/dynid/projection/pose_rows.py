@@ -32,10 +32,12 @@ from dynid.projection.projection import Along
 from dynid.regressor.moving import MovingRegressor
 
 if TYPE_CHECKING:
+    from dynid.kinematics.coordinates import States
     from dynid.kinematics.sensors import Sensors
     from dynid.projection.projection import Directions
 
 
+PART = 1024  # samples whose directions are computed at a time
 _MOST_CANDIDATES = 64  # poses of a run among which the reference of its directions is chosen
 TURNED = 0.3  # cosine of the angle beyond which one reference is not valid for a run
 
@@ -111,19 +113,32 @@ class MovingRows(LogRows):
 
     def rows(self, start: int, stop: int, tile: int) -> Iterator[tuple[int, Array, Array]]:
         """Packed entries (e, n) and row weights (k, n) of consecutive tiles of start .. stop."""
-        measured = self.motion.states(start, stop)
-        states = self.kinematics.states(start, measured)
-        fine = states.fine
-        N = np.zeros((stop - start, states.dq.shape[1], len(self.directions.names)))
-        N[fine] = self.tangents(start, states.N[fine], states.dq[fine])
+        measured, known = self.motion.weighted(start, stop)
+        for low in range(0, stop - start, PART):
+            part = slice(low, min(low + PART, stop - start))
+            states = self.kinematics.states(
+                start + low, (measured[0][part], measured[1][part], measured[2][part])
+            )
+            yield from self._part(start + low, states, known[part], tile)
+
+    def _part(
+        self, start: int, states: States, known: Float[Array, "n m"], tile: int
+    ) -> Iterator[tuple[int, Array, Array]]:
+        """Tiles of so few samples that their directions stay in the cache."""
+        n, fine = len(known), states.fine
+        if fine.all():
+            N = self.tangents(start, states.N, states.dq)
+        else:
+            N = np.zeros((n, states.dq.shape[1], len(self.directions.names)))
+            N[fine] = self.tangents(start, states.N[fine], states.dq[fine])
         # A column that the log does not have is NaN: rows that need it are not chosen.
-        tau = np.nan_to_num(self.motion.log.tau[start:stop])
+        tau = np.nan_to_num(self.motion.log.tau[start : start + n])
         Y = np.einsum("nvk,nv->nk", N, tau @ self._B) * self._felt
-        weights = self._reversals.weights(start, stop, measured[1], states.dq) * fine[:, None]
+        weights = self._reversals.weights(start, known, states.dq) * fine[:, None]
         load = self._load and self._load(start, states.q, states.dq, states.ddq, states.N)
         batch = self.regressor.batch(states.q, states.dq, states.ddq, load)
-        for at in range(0, stop - start, tile):
-            part = slice(at, min(at + tile, stop - start))
+        for at in range(0, n, tile):
+            part = slice(at, min(at + tile, n))
             packed = np.empty((self.layout.n_entries, part.stop - at))
             self.regressor.fill(batch, at, N[part], Y[part], packed)
             yield start + at, packed, np.ascontiguousarray(weights[part].T)
@@ -164,23 +179,21 @@ class Reversals:
             self._speeds = reversal_speeds(motion.plan.mask_speed, noise, peak)[self._at]
         self.choices = _words(rebuilt, self._speeds)
 
-    def weights(
-        self, start: int, stop: int, measured: Float[Array, "n m"], dq: Float[Array, "n v"]
-    ) -> Float[Array, "n k"]:
-        """1 for rows to use, shape (stop - start, k).
+    def weights(self, start: int, known: Float[Array, "n m"], dq: Float[Array, "n v"]) -> Float[Array, "n k"]:
+        """1 for rows to use, shape (n, k).
 
         Args:
-            measured: Filtered rates of the measured positions, shape (stop - start, m).
-            dq: Velocities of all coordinates, shape (stop - start, n_v).
+            start: First sample.
+            known: Weights of the measured coordinates, shape (n, m).
+            dq: Velocities of all coordinates, shape (n, n_v).
         """
-        known = self.motion.weights(start, stop, measured).astype(float)
-        moving = known.max(axis=1, initial=0.0) if known.shape[1] else np.ones(stop - start)
+        moving = known.max(axis=1, initial=0.0) if known.shape[1] else np.ones(len(known))
         weights = np.repeat(moving[:, None], len(self._measured), axis=1)
         for row, columns in enumerate(self._measured):
             if columns:
                 weights[:, row] = known[:, columns].min(axis=1)
         if len(self._at):
-            masked = self._near(start, stop, dq)
+            masked = self._near(start, start + len(known), dq)
             for row, columns in enumerate(self._rebuilt):
                 weights[:, row] *= ~masked[:, columns].any(axis=1)
         return weights

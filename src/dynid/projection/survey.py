@@ -12,6 +12,7 @@ from dynid.common.arrays import Array, Bool, Float, Int
 from dynid.common.errors import InputError
 from dynid.common.notices import Notice, doubt, notice
 from dynid.kinematics.assembly import Assembly
+from dynid.kinematics.tracking import Tracked
 from dynid.kinematics.tree import PRISMATIC, REVOLUTE
 from dynid.motion.log import Log
 from dynid.motion.motion import Motion
@@ -27,8 +28,7 @@ _BLOCK = 16384
 _ANCHOR = 256
 _THINNED = 16
 _FEW_PROBES, _SURELY_LOST = 25, 0.1
-_PROBES = 400
-_MOST_LOST = 0.01
+_PROBES, _MOST_LOST = 400, 0.01
 _SHOWN = 3000
 # rad or m between neighbouring samples, beyond what their velocities explain.
 _JUMP = 0.05
@@ -60,6 +60,7 @@ class Survey:
         speeds: Absolute velocities of all coordinates at one sample in `_THINNED`, each shape (n, v).
         tangents: Tangent directions at the anchors, each shape (n, v, d).
         doubts: Refusals of the log that were overridden.
+        tracked: Poses of all samples, for later passes.
     """
 
     anchors: list[int] = field(default_factory=list)
@@ -81,6 +82,7 @@ class Survey:
     speeds: list[Float[Array, "n v"]] = field(default_factory=list)
     tangents: list[Float[Array, "n v d"]] = field(default_factory=list)
     doubts: list[Notice] = field(default_factory=list)
+    tracked: Tracked = field(default_factory=lambda: Tracked(0, 0))
 
     def notices(self, log: str) -> tuple[Notice, ...]:
         """Notices about excluded and doubtful poses."""
@@ -147,7 +149,7 @@ def survey(kinematics: ClosedKinematics, motion: Motion, checked: bool = False) 
         motion: Along one log.
         checked: The loops are known to close, along nearly the same motion.
     """
-    tally = Survey()
+    tally = Survey(tracked=Tracked(len(motion.log.t), len(kinematics.assembly.start)))
     if not checked:
         tally.doubts += _refuse_open(kinematics, motion)
     if kinematics.redundant:
@@ -190,10 +192,11 @@ def _judge(
     t = motion.log.t[first : first + len(wanted)]
     gaps = kinematics.assembly.gaps(states.q) if states.gaps is None else states.gaps
     closed = gaps < OPEN
+    tally.tracked.keep(first, states.q, gaps)
     tally.samples += len(t)
     tally.open_at += t[~(gaps < kinematics.open)].tolist()
     _judge_sensors(tally, kinematics, t, closed, wanted, states)
-    passed = _judge_dead_points(tally, kinematics, motion.log.t, t, gaps, states)
+    passed = _judge_dead_points(tally, kinematics, motion.log.t, t, closed, gaps, states)
     tally.jumped_at += t[1:][_jumps(kinematics.assembly, motion.log.dt, states)].tolist()
     tally.largest = max(tally.largest, float(gaps[closed].max(initial=0.0)))
     every = max(1, len(motion.log.t) // _SHOWN)
@@ -251,6 +254,7 @@ def _judge_dead_points(
     kinematics: ClosedKinematics,
     times: Float[Array, "l"],
     t: Float[Array, "n"],
+    closed: Bool[Array, "n"],
     gaps: Float[Array, "n"],
     states: States,
 ) -> Int[Array, "p"]:
@@ -259,9 +263,6 @@ def _judge_dead_points(
     Returns:
         Samples before a passage.
     """
-    from dynid.projection.kinematics import OPEN
-
-    closed = gaps < OPEN
     condition = np.zeros(len(t)) if states.condition is None else states.condition
     singular = closed & ~(condition < kinematics.singular)
     for a, b in tally.dead:

@@ -366,7 +366,7 @@ def reverse(links, bodies, gravity, pairs, q, dq, ddq, g, out_q, out_dq, out_ddq
     body, bar = np.empty(LINK * LANES), np.empty(ADJOINT * LANES)
     weights = np.zeros(10 * LANES)
     for at in range(0, n, LANES):
-        link_states(parent, kind, q_start, v_start, placement, gravity, q, dq, ddq, at, state)
+        link_states(parent, kind, q_start, v_start, placement, gravity, q, dq, ddq, at, state, body)
         bars[:] = 0.0
         width = min(LANES, n - at)
         _bodies_back(links, bodies, pairs, state, g, at, width, bars, body, bar, weights)

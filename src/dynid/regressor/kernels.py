@@ -122,7 +122,7 @@ def _drive_entries(drives, dq, ddq, load, at, tile):
             elif symbol == LOAD:
                 value = rate * 0.0 + sign * load[sample, sources[d]]
             elif symbol == STRIBECK:
-                value = sign * np.exp(-((rate / scales[d]) ** 2))
+                value = sign * np.exp(-(rate / scales[d]) * (rate / scales[d]))
             else:
                 value = rate * 0.0 + 1.0
             out[lane] = factor * value
@@ -137,7 +137,7 @@ def fill_tile(links, bodies, gravity, pairs, drives, given, motion, at, state, b
     """
     parent, kind, q_start, v_start, placement = links
     q, dq, ddq, source_dq, source_ddq, source_load = motion
-    link_states(parent, kind, q_start, v_start, placement, gravity, q, dq, ddq, at, state)
+    link_states(parent, kind, q_start, v_start, placement, gravity, q, dq, ddq, at, state, body)
     _inertial_entries(links, bodies, pairs, state, body, tile)
     _drive_entries(drives, source_dq, source_ddq, source_load, at, tile)
     entries, values = given
@@ -179,19 +179,26 @@ def combine_moving(packed, combination, N, out):
                 out[e, s] += factor[s] * source[s]
 
 
+def rooms(n_links, n_tree, n_out, dtype):
+    """Room for `fill_rows`."""
+    sizes = (n_links + 1) * LINK, LINK, n_tree, n_out
+    return tuple(np.zeros(size * LANES, dtype) for size in sizes)
+
+
 @kernel
-def fill_rows(links, bodies, gravity, pairs, drives, given, motion, n_tree, combination, start, out):
-    """Entries of all rows for samples start .. start + n, written to out (entries, n)."""
+def fill_rows(links, bodies, gravity, pairs, drives, given, motion, combination, room, start, out, flat):
+    """Entries of all rows for samples start .. start + n, written to out (entries, n).
+
+    room: states of all links, of a body, entries of a tile and of its projection, see `rooms`. flat: `out` as
+    one row. An array that compiled code makes or reshapes needs a part of Numba that takes longer to import
+    than the kernel takes to load.
+    """
     n, n_out = out.shape[1], combination[0].size - 1
-    state = np.empty((links[0].size + 1) * LINK * LANES, out.dtype)
-    body = np.empty(LINK * LANES, out.dtype)
+    state, body, tile, projected = room
     if n == LANES and n_out == 0:
         # A tile and no projection: the entries are computed in place.
-        whole = out.reshape(out.size)
-        fill_tile(links, bodies, gravity, pairs, drives, given, motion, start, state, body, whole)
+        fill_tile(links, bodies, gravity, pairs, drives, given, motion, start, state, body, flat)
         return
-    tile = np.zeros(n_tree * LANES, out.dtype)
-    projected = np.zeros(n_out * LANES, out.dtype)
     for at in range(0, n, LANES):
         fill_tile(links, bodies, gravity, pairs, drives, given, motion, start + at, state, body, tile)
         source = tile

@@ -115,6 +115,8 @@ class TreeRegressor:
                 actuators, shape (n, v + a), in [N m] or [N]; None: one, so that the column of Fl is
                 friction per unit of load.
         """
+        from dynid.regressor.kernels import rooms
+
         kind = np.result_type(np.float64, q, dq, ddq)
         q, dq, ddq = (np.ascontiguousarray(x, dtype=kind) for x in (q, dq, ddq))
         source_dq, source_ddq = dq, ddq
@@ -135,15 +137,15 @@ class TreeRegressor:
             self.drives,
             (self.given_entries, given),
             (q, dq, ddq, source_dq, source_ddq, source_load),
-            self.n_tree,
             self.combination,
+            rooms(tree.parent.size, self.n_tree, self.combination[0].size - 1, kind),
         )
 
     def fill(self, batch: Batch, start: int, out: Inexact[Array, "e n"]) -> None:
         """Write the entries of samples start .. start + n of a batch to `out`, shape (e, n)."""
         from dynid.regressor.kernels import fill_rows
 
-        fill_rows(*batch, start, out)
+        fill_rows(*batch, start, out, out.reshape(-1))
 
     def _term(
         self, term: Term, q: Inexact[Array, "n q"], dq: Inexact[Array, "n v"], ddq: Inexact[Array, "n v"]
