@@ -98,6 +98,7 @@ SINGLE = {
     "statistics:covariance_root",
     "statistics:restricted",
     "unknowns:_covariance",
+    "unknowns:_line",
     "unknowns:_unseen",
     "unknowns:calibrate",
     "validation:_dependence",

@@ -28,7 +28,7 @@ from dynid.exporters.parameter_files import READ_HERE, read_values, yaml_text
 from dynid.exporters.states import TreeStates, along, balanced, model_rows, tree_states
 from dynid.exporters.xml_text import attribute, comment, number
 from dynid.mechanism.mechanism import Mechanism
-from dynid.motion.servo import LIMIT, Law, PdSettings
+from dynid.motion.servo import LIMIT, NO_LOAD, Law, PdSettings
 from dynid.statistics.estimate import Estimate, ParameterEstimate
 
 PHYSICS_DT = 0.001  # s: steps in which delays are counted
@@ -47,6 +47,7 @@ class ActuatorModel:
         delay: Its value and 95 % interval, in [s].
         bias: What the encoder shows too much, in [rad] or [m].
         effort_limit: Largest effort; None: not reached in the logs.
+        no_load: Speed at which the largest effort has fallen to zero; None: it does not fall.
     """
 
     motor: str
@@ -60,6 +61,7 @@ class ActuatorModel:
     viscous_friction: float
     friction: float
     effort_limit: float | None
+    no_load: float | None
 
 
 def law_of(estimate: Estimate, mechanism: Mechanism) -> Law | None:
@@ -85,7 +87,7 @@ def actuator_models(described: Described) -> list[ActuatorModel]:
             continue
         ((joint, ratio),) = actuator.on.items()
         terms = joints.get(joint, {})
-        most = by_name.get(f"{LIMIT}_{actuator.name}")
+        most, fastest = (by_name.get(f"{symbol}_{actuator.name}") for symbol in (LIMIT, NO_LOAD))
         models.append(
             ActuatorModel(
                 actuator.name,
@@ -99,6 +101,7 @@ def actuator_models(described: Described) -> list[ActuatorModel]:
                 terms.get("Fv", 0.0),
                 terms.get("Fs", 0.0),
                 None if most is None else most.value * abs(ratio),
+                None if fastest is None else fastest.value / abs(ratio),
             )
         )
     return models
@@ -145,6 +148,8 @@ def export_actuators(estimate: Estimate, mechanism: Mechanism, folder: Path) -> 
         files.append(fragment)
     else:
         missing.append("stiffness and damping: the logs of the result had efforts, not a PD law")
+    if any(model.no_load is not None for model in models):
+        missing.append("fall of the largest effort with the speed: only DCMotorCfg of Isaac Lab has it")
     if any(abs(model.bias) > 0.0 for model in models):
         missing.append("encoder bias: no configuration has such a field; subtract it from measured positions")
     split = _split(described)
@@ -242,6 +247,7 @@ def _joint(model: ActuatorModel, estimate: Estimate) -> dict[str, Any]:
         "delay": (model.delay[0], [f"Delay_{model.motor}"], 1.0),
         "bias": (model.bias, [f"Bias_{model.motor}"], 1.0),
         "effort_limit": (model.effort_limit, [f"{LIMIT}_{model.motor}"], r),
+        "no_load_velocity": (model.no_load, [f"{NO_LOAD}_{model.motor}"], 1.0 / r),
     }
     entries: dict[str, Any] = {}
     for key, (value, names, scale) in fields.items():
@@ -255,7 +261,8 @@ def _joint(model: ActuatorModel, estimate: Estimate) -> dict[str, Any]:
 
 
 def _isaac_lab(models: list[ActuatorModel]) -> dict[str, Any]:
-    """Fields of ImplicitActuatorCfg and DelayedPDActuatorCfg of Isaac Lab."""
+    """Fields of ImplicitActuatorCfg and DelayedPDActuatorCfg of Isaac Lab, and of DCMotorCfg for each joint
+    whose largest effort falls with the speed."""
     fields: dict[str, Any] = {"joint_names_expr": [_literal(model.joint) for model in models]}
     fields |= _gains(models)
     fields["friction"] = {_literal(model.joint): model.friction for model in models}
@@ -263,7 +270,17 @@ def _isaac_lab(models: list[ActuatorModel]) -> dict[str, Any]:
     fields["viscous_friction"] = {_literal(model.joint): model.viscous_friction for model in models}
     low, high = _steps(models)
     delayed = {**fields, "min_delay": low, "max_delay": high}
-    return {"ImplicitActuatorCfg": fields, "DelayedPDActuatorCfg": delayed}
+    falling = [_dc_motor(model) for model in models if model.no_load is not None]
+    found = {"ImplicitActuatorCfg": fields, "DelayedPDActuatorCfg": delayed}
+    return {**found, "DCMotorCfg": falling} if falling else found
+
+
+def _dc_motor(model: ActuatorModel) -> dict[str, Any]:
+    """The effort falls from `saturation_effort` at rest to zero at `velocity_limit`."""
+    gains = {key: next(iter(values.values())) for key, values in _gains([model]).items()}
+    fields = {"joint_names_expr": [_literal(model.joint)], **gains, "friction": model.friction}
+    fields |= {"dynamic_friction": model.friction, "viscous_friction": model.viscous_friction}
+    return {**fields, "saturation_effort": model.effort_limit, "velocity_limit": model.no_load}
 
 
 def _mjlab(models: list[ActuatorModel]) -> dict[str, Any]:

@@ -41,18 +41,20 @@ class Limits:
         no_load: Speed at which the effort of a motor is zero, shape (a,), in [rad/s] or [m/s]; infinite: the
             limit does not depend on the speed.
         share: Of the samples at the limit, shape (a,).
+        no_load_sigma: Standard deviation of `no_load`, shape (a,).
     """
 
     effort: Float[Array, "a"]
     sigma: Float[Array, "a"]
     no_load: Float[Array, "a"]
     share: Float[Array, "a"]
+    no_load_sigma: Float[Array, "a"]
 
     @classmethod
     def none(cls, count: int) -> Limits:
         """No limits."""
         infinite = np.full(count, np.inf)
-        return cls(infinite, np.zeros(count), infinite.copy(), np.zeros(count))
+        return cls(infinite, np.zeros(count), infinite.copy(), np.zeros(count), np.zeros(count))
 
     @property
     def any(self) -> bool:
@@ -110,7 +112,8 @@ def find_limits(problem: Problem, chi: Float[Array, "p"], law: Law) -> Limits:
         fine = np.isfinite(got[:, k])
         fitted = _limited(u[fine, k], got[fine, k], speed[fine, k])
         if fitted is not None:
-            limits.effort[k], limits.sigma[k], limits.no_load[k], limits.share[k] = fitted
+            limits.effort[k], limits.sigma[k], limits.no_load[k] = fitted.stall, fitted.sigma, fitted.no_load
+            limits.share[k], limits.no_load_sigma[k] = fitted.share, fitted.no_load_sigma
     return limits
 
 
@@ -126,10 +129,19 @@ def _limit(
     return np.where(motoring & np.isfinite(no_load), falling, stall)
 
 
-def _limited(
-    u: Float[Array, "n"], got: Float[Array, "n"], speed: Float[Array, "n"]
-) -> tuple[float, float, float, float] | None:
-    """Limit, its sigma, speed of no load and share of one motor; None: there is no limit."""
+@dataclass(frozen=True)
+class _Limit:
+    """The limit of one motor, as in `Limits`."""
+
+    stall: float
+    sigma: float
+    no_load: float
+    no_load_sigma: float
+    share: float
+
+
+def _limited(u: Float[Array, "n"], got: Float[Array, "n"], speed: Float[Array, "n"]) -> _Limit | None:
+    """The limit of one motor; None: there is none."""
     size = np.abs(u)
     if len(u) == 0 or size.max() == 0.0:
         return None
@@ -155,13 +167,24 @@ def _limited(
     share = float(np.mean(over))
     if share < _LEAST_SHARE or better > _BETTER * left(most):
         return None
-    scale = limit[over] / stall
-    values = along[over] / np.maximum(scale, 1e-3)
-    stall = float(np.average(values, weights=scale**2))
-    spread = float(np.sqrt(np.average((values - stall) ** 2, weights=scale**2)))
     # Neighbouring samples at a limit have one error: some ten visits of it are independent.
     visits = max(1, int(np.count_nonzero(np.diff(over.astype(int)) == 1)))
-    return stall, spread / np.sqrt(visits), no_load, share
+    falls = np.isfinite(no_load) & (u[over] * speed[over] > 0.0)
+    return _line(along[over], np.where(falls, np.abs(speed[over]), 0.0), visits, share)
+
+
+def _line(got: Float[Array, "n"], speed: Float[Array, "n"], visits: int, share: float) -> _Limit:
+    """Least squares of effort = stall - slope speed at the limit; speed: zero where it does not fall."""
+    columns = np.column_stack([np.ones(len(got)), -speed])[:, : 2 if speed.any() else 1]
+    x = np.linalg.lstsq(columns, got, rcond=None)[0]
+    variance = float(np.mean((got - columns @ x) ** 2)) * len(got) / visits
+    C = variance * np.linalg.pinv(columns.T @ columns)
+    stall, sigma = float(x[0]), float(np.sqrt(C[0, 0]))
+    if len(x) == 1 or x[1] <= 0.0:
+        return _Limit(stall, sigma, np.inf, 0.0, share)
+    no_load = stall / float(x[1])
+    slope = np.array([no_load / stall, -no_load / float(x[1])])  # of no_load over stall and slope
+    return _Limit(stall, sigma, no_load, float(np.sqrt(slope @ C @ slope)), share)
 
 
 def _efforts(

@@ -26,7 +26,7 @@ from dynid.linear_fit import base_of
 from dynid.mechanism.mechanism import Mechanism
 from dynid.mechanism.parameters import Parameter, effort_unit
 from dynid.motion.log import Log
-from dynid.motion.servo import LIMIT, QUANTITIES, Law, PdSettings, damping_owner
+from dynid.motion.servo import LIMIT, NO_LOAD, QUANTITIES, Law, PdSettings, damping_owner
 from dynid.problem import Problem, prepare
 from dynid.projection.factor import Factor
 from dynid.projection.projection import System
@@ -132,20 +132,31 @@ def _with_limits(
     spread: Spread,
 ) -> tuple[tuple[Parameter, ...], Float[Array, "q"], Spread]:
     """The largest efforts that were reached as further parameters, independent of the others."""
-    more = [k for k, most in enumerate(limits.effort) if np.isfinite(most)]
-    names = [robot.actuators[k].name for k in more]
-    added = [Parameter(f"{LIMIT}_{n}", LIMIT, n, effort_unit(robot, n), "servo") for n in names]
-    p = len(chi)
-    covariance = np.zeros((p + len(more), p + len(more)))
+    added, values, sigma = [], [], []
+    for k, actuator in enumerate(robot.actuators):
+        unit = effort_unit(robot, actuator.name)
+        speed = "rad/s" if unit == "N m" else "m/s"
+        found = (
+            (LIMIT, unit, limits.effort[k], limits.sigma[k]),
+            (NO_LOAD, speed, limits.no_load[k], limits.no_load_sigma[k]),
+        )
+        for symbol, one_unit, value, deviation in found:
+            if np.isfinite(value):
+                name = actuator.name
+                added.append(Parameter(f"{symbol}_{name}", symbol, name, one_unit, "servo"))
+                values.append(float(value))
+                sigma.append(float(deviation))
+    p, more = len(chi), len(added)
+    covariance = np.zeros((p + more, p + more))
     covariance[:p, :p] = spread.covariance
-    covariance[range(p, p + len(more)), range(p, p + len(more))] = limits.sigma[more] ** 2
+    covariance[range(p, p + more), range(p, p + more)] = np.square(sigma)
     wider = replace(
         spread,
         covariance=covariance,
-        dof=np.append(spread.dof, np.full(len(more), float(np.median(spread.dof)))),
-        methods=(*spread.methods, *("visits of the limit" for _ in more)),
+        dof=np.append(spread.dof, np.full(more, float(np.median(spread.dof)))),
+        methods=(*spread.methods, *("visits of the limit" for _ in added)),
     )
-    return (*parameters, *added), np.append(chi, limits.effort[more]), wider
+    return (*parameters, *added), np.append(chi, values), wider
 
 
 def names_of(robot: Mechanism) -> tuple[str, ...]:
