@@ -143,11 +143,25 @@ def test_an_effort_limit_is_found_and_masked() -> None:
     assert speeds(log).shape == (500, 1)
 
 
+def test_a_law_is_found_although_a_motor_is_often_at_its_limit(leg_file) -> None:
+    """A fit to all samples has a fifth of kp: the limit is suspected, masked, and then found."""
+    truth = replace(TRUTH, limit=(np.inf, 1.5, np.inf))
+    runs = [servo_run(truth, seed, seconds=4.0) for seed in (11, 12)]
+    pd = {"kp": "unknown", "kd": list(truth.kd), "bodies": "known"}
+    pd |= {"delay": list(truth.delay), "bias": list(truth.bias)}
+    result = identify(leg_file, runs, pd=pd, drive=["Ia", "Fv", "Fs"], auto="off")
+    found = {one.name: one for one in result.parameters}
+    assert found["Limit_thigh"].value == pytest.approx(1.5, rel=0.02)
+    low, high = found["Kp_thigh"].ci95
+    assert low < truth.kp[1] < high
+    assert found["Kp_thigh"].value == pytest.approx(truth.kp[1], rel=0.05)
+
+
 def test_a_limit_that_falls_with_the_speed_is_found_with_its_interval() -> None:
     rng = np.random.default_rng(3)
     inside = []
-    for _ in range(40):
-        t = np.linspace(0.0, 60.0, 4000)
+    for _ in range(12):
+        t = np.linspace(0.0, 60.0, 3000)
         u = 6.0 * np.sin(t) + 2.0 * np.sin(2.3 * t + rng.uniform(0.0, 6.0))
         speed = 5.0 * np.sin(t - rng.uniform(0.3, 1.0)) + np.sin(0.7 * t)
         most = np.where(u * speed > 0.0, 4.0 * np.clip(1.0 - np.abs(speed) / 8.0, 0.0, 1.0), 4.0)

@@ -61,7 +61,7 @@ class ActuatorModel:
     viscous_friction: float
     friction: float
     effort_limit: float | None
-    no_load: float | None
+    no_load: float | None = None
 
 
 def law_of(estimate: Estimate, mechanism: Mechanism) -> Law | None:
