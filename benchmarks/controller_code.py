@@ -35,7 +35,7 @@ from dynid.motion.logs import log_from_arrays
 from dynid.prediction.predict import predict_efforts
 from dynid.projection.model import MODELS
 from dynid.robots.demo_file import demo_file, read_demo
-from dynid.statistics.estimate import Estimate, Fit, ParameterEstimate
+from dynid.statistics.estimate import Agreement, Estimate, ParameterEstimate
 
 ROBOTS = ("serial6", "ur5", "dualv", "evra", "cable8")
 STATES, CALLS = 1000, 200
@@ -152,7 +152,7 @@ def exact(robot: Mechanism, name: str) -> Estimate:
     values = base.G @ np.array([truth[p.name] for p in parameters])
     known = zip(base.names, base.units, values.tolist(), strict=True)
     found = tuple(ParameterEstimate(*one, 0.0, None, None) for one in known)
-    fit = Fit(1, len(found), len(found), 1e9, 1.0, 1.0, 0.0, 0.0)
+    fit = Agreement(1, len(found), len(found), 1e9, 1.0, 1.0, 0.0, 0.0)
     return Estimate(name, "inverse", "ols", found, (), fit, np.zeros((len(found), len(found))))
 
 

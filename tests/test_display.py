@@ -74,6 +74,9 @@ def test_bodies_are_those_that_an_export_writes(name: str, standard: bool, tmp_p
     written = load_robot(next(tmp_path.glob("*.yaml")))
     shown = {body["name"]: body["mass"] for body in estimate.bodies}
     assert shown == pytest.approx({name: body.prior["M"] for name, body in written.bodies.items()}, rel=1e-12)
+    estimate.save(tmp_path / "saved")
+    again = Estimate.load(tmp_path / "saved")
+    assert {body["name"]: body["mass"] for body in again.bodies} == pytest.approx(shown, rel=1e-9)
     if standard:
         given = {entry["name"]: entry["value"] for entry in estimate.standard}
         assert shown == pytest.approx({name: given[f"M_{name}"] for name in shown}, rel=1e-12)

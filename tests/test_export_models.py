@@ -18,6 +18,7 @@ from dynid.common.errors import InputError
 from dynid.experiment.provenance import IDENTIFIED, experiment_of
 from dynid.exporters import EXPORTERS, export
 from dynid.exporters.certificate import certify
+from dynid.exporters.parameter_files import yaml_text
 from dynid.exporters.states import drawn_states, model_efforts, tree_states
 from dynid.exporters.xml_text import XmlText, attribute, comment
 from dynid.mechanism.frame import Frame, rpy_matrix
@@ -104,6 +105,52 @@ def test_a_full_set_is_physical_and_has_the_same_efforts(name: str) -> None:
     for body in full.mechanism.bodies.values():
         if len(body.parameters) == 10:
             assert is_physical(np.array([body.prior[s] for s in SYMBOLS]), 1e-9)
+
+
+ARM = """<robot name="arm">
+  <link name="base"/>
+{links}
+</robot>"""
+_LINK = """  <link name="{name}"><inertial><origin xyz="{c} 0 0"/><mass value="{m}"/>
+    <inertia ixx="{i}" iyy="{i}" izz="{i}" ixy="0" ixz="0" iyz="0"/></inertial></link>
+  <joint name="j_{name}" type="{kind}"><parent link="{parent}"/><child link="{name}"/>
+    <origin xyz="{d} 0 {h}" rpy="{r} 0 0"/><axis xyz="0 0 1"/>
+    <limit lower="-2" upper="2" effort="1" velocity="1"/></joint>"""
+
+
+def scaled_arm(size: float, mass: float) -> str:
+    """A URDF of six links of a length [m] and a mass [kg], each with four screws fixed to it."""
+
+    def link(name: str, parent: str, kind: str, d: float, r: float, size: float, mass: float) -> str:
+        about = {"c": size / 2, "m": mass, "i": mass * size**2 / 20, "h": size / 3}
+        return _LINK.format(name=name, parent=parent, kind=kind, d=d, r=r, **about)
+
+    links = []
+    for k in range(6):
+        parent = f"l{k - 1}" if k else "base"
+        links.append(link(f"l{k}", parent, "revolute", size * bool(k), (-1) ** k * 1.3, size, mass))
+        for n in range(4):
+            links.append(
+                link(f"l{k}_{n}", f"l{k}", "fixed", 0.1 * n * size, 0.1 * n, 3e-3 * size, 1e-3 * mass)
+            )
+    return ARM.format(links="\n".join(links))
+
+
+@pytest.mark.parametrize(("size", "mass"), [(0.01, 1e-3), (20.0, 5e3), (0.3, 2.0)])
+def test_real_bodies_of_any_size_are_found(size: float, mass: float, tmp_path: Path) -> None:
+    """Even where the description is far from the truth: here its masses are ten thousand times too small."""
+    file = tmp_path / "arm.urdf"
+    file.write_text(scaled_arm(size, 1e-4 * mass))
+    robot = load_robot(file)
+    values = random_values(robot)  # about 1.5 kg and 0.05 m
+    power = {"kg": (0, 1), "kg m": (1, 1), "kg m^2": (2, 1)}
+    for p in parameter_table(robot):
+        lengths, masses = power.get(p.unit, (2, 1))
+        values[p.name] *= (size / 0.1) ** lengths * mass**masses
+    full = full_set(estimate_of(robot, values), experiment_of({"robot": str(file)}), robot)
+    assert full.physical
+    found = certify(EXPORTERS["urdf"](full.estimate, full.mechanism, tmp_path), full, [])
+    assert found.random_states < EXACT
 
 
 @pytest.mark.parametrize("name", [*TREES, *CLOSED])
@@ -442,7 +489,7 @@ def test_hostile_names_break_no_export(form: str, tmp_path: Path) -> None:
         assert len(set(made)) == len(boxes)
     elif form == "franka":
         assert list(json.loads(written.files[0].read_text())["setLoad"]) == list(boxes)
-    elif written.read_back is not None and form != "yaml":
+    if form != "yaml":
         found = certify(
             written, replace(full, mechanism=hostile, parameters=table, chi=chi, reference=chi), []
         )
@@ -453,6 +500,14 @@ def test_hostile_names_break_no_export(form: str, tmp_path: Path) -> None:
 
         assert YAML(typ="safe").load(written.files[0].read_text())
     assert truth
+
+
+def test_numbers_of_parameter_files_are_numbers_of_yaml_1_1_too() -> None:
+    """There 1e-05 is a text, and so it is for most programs that load YAML."""
+    for value in (1e-5, 2.0, 1e22, -1.5e-7, 0.1):
+        text = yaml_text(value)
+        assert re.fullmatch(r"[-+]?\d+\.\d*([eE][-+]\d+)?", text)
+        assert float(text) == value
 
 
 def test_text_for_xml_is_what_a_parser_returns() -> None:
@@ -604,6 +659,10 @@ def test_the_command_writes_files_figures_and_the_difference(tmp_path: Path) -> 
     assert [one["file"] for one in document["files"]] == ["odd_arm.urdf", "odd_arm.xml", "odd_arm.yaml"]
     assert all(one["certificate"]["random_states"] < EXACT for one in document["files"])
     assert any("offset" in text for text in document["not_representable"])
+    page = (tmp_path / "out" / "export.html").read_text()
+    for entry in document["files"]:
+        assert f"{entry['certificate']['random_states']:.1e}" in page
+        assert entry["file"] in page
     assert "random states" in (tmp_path / "out" / "odd_arm.urdf").read_text()
     again = load_robot(tmp_path / "out" / "odd_arm.yaml")
     side = load_robot(tmp_path / "out" / "odd_arm.urdf.yaml")

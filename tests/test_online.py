@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from dataclasses import replace
 from functools import cache
-from itertools import pairwise
 
 import numpy as np
 import pytest
@@ -18,7 +17,7 @@ from dynid.mechanism.load import load_robot
 from dynid.mechanism.mechanism import Payload
 from dynid.motion.log import Log
 from dynid.pipeline import identify_logs
-from dynid.prediction.online import _filter
+from dynid.prediction.online_kernels import filtered
 from dynid.robots.demo_file import demo_file, read_demo
 from dynid.simulation.demo import built_in_experiment
 from dynid.simulation.prescribed import simulate_log
@@ -94,7 +93,8 @@ def test_friction_that_grows_is_followed() -> None:
 def test_a_push_is_a_contact_and_a_lost_sample_is_nothing() -> None:
     log = recorded(False)
     online = Online(identified(), rate=RATE)
-    for k, (q, tau) in enumerate(zip(log.q[:2000], log.tau[:2000], strict=True)):
+    # 30 ms after the push began: later it looks like a load, which is tried first.
+    for k, (q, tau) in enumerate(zip(log.q[:1990], log.tau[:1990], strict=True)):
         pushed = tau + (8.0 if k > 1960 else 0.0) * np.eye(6)[2]
         online.update(q, np.full(6, np.nan) if k == 1000 else pushed)
         if k == 1955:
@@ -103,14 +103,42 @@ def test_a_push_is_a_contact_and_a_lost_sample_is_nothing() -> None:
     assert np.argmax(np.abs(online.residual) / online.residual_sigma) == 2
 
 
+def test_lost_samples_and_uneven_stamps_change_nothing() -> None:
+    """Stamps off by a fifth of a period, lost and repeated samples, NaN, and a gap of 30 ms."""
+    empty, full = recorded(False), recorded(True)
+    rng = np.random.default_rng(5)
+    online = Online(identified(), rate=RATE)
+    times = np.arange(len(empty.t)) / RATE
+    even = times + rng.uniform(-0.2, 0.2, len(times)) / RATE
+    for k, t in enumerate(even):
+        log = empty if k < STEP else full
+        if 800 <= k < 830 or rng.random() < 0.02:
+            continue
+        q, tau = (np.array([np.interp(t, times, column) for column in x.T]) for x in (log.q, log.tau))
+        if rng.random() < 0.02:
+            tau[2] = np.nan
+        online.update(q, tau, 100.0 + t)
+        if rng.random() < 0.02:
+            online.update(q + 1.0, tau, 100.0 + t)  # the same stamp again
+        if k == STEP - 1:
+            assert not online.changes
+            assert abs(online.payload.mass) < 3.0 * online.payload.mass_sigma
+    (found,) = online.changes
+    assert STEP / RATE < found < STEP / RATE + 0.3
+    now = online.payload
+    assert abs(now.mass - MASS) < 3.0 * now.mass_sigma < 0.05
+    assert np.all(np.abs(now.com - COM) < 3.0 * now.com_sigma)
+
+
 def test_the_filter_gives_a_signal_and_its_rates() -> None:
     """Against the transfer function 1 / (1 + s/w)^3 at one frequency."""
-    w, dt, omega = 100.0, 1e-3, 12.0
-    Phi, H = _filter(w, dt)
-    t = np.arange(0.0, 2.0, dt)
-    u, x = np.sin(omega * t), np.zeros(3)
-    for old, new in pairwise(u):
-        x = Phi @ x + H @ [old, new]
+    w, omega = 100.0, 12.0
+    t = np.cumsum(np.random.default_rng(0).uniform(5e-4, 1.5e-3, 2000))
+    u, x, old = np.sin(omega * t), np.zeros((3, 1)), np.zeros(1)
+    old[0] = u[0]
+    for k in range(1, len(t)):
+        filtered(w, t[k] - t[k - 1], old, u[k : k + 1], x)
+    x = x[:, 0]
     gain = (1.0 + 1j * omega / w) ** -3
     exact = [(gain * (1j * omega) ** k * np.exp(1j * omega * t[-1])).imag for k in range(3)]
     # The input is linear between samples: an error of (omega dt)^2 / 12.

@@ -131,16 +131,47 @@ def test_an_effort_limit_is_found_and_masked() -> None:
     limit = _limited(u, got, np.ones_like(u))
     assert limit is not None
     # The mean of some 1000 samples with 0.05 N m of noise.
-    assert abs(limit[0] - 3.0) < 0.02
-    assert not np.isfinite(limit[2])
+    assert abs(limit.stall - 3.0) < 0.02
+    assert not np.isfinite(limit.no_load)
     assert _limited(u, u + 0.05 * rng.standard_normal(len(u)), np.ones_like(u)) is None
     t = 0.01 * np.arange(500)
     law = Law(*(np.array([x]) for x in (20.0, 0.0, 0.0, 0.0)))
     log = small_log(np.zeros((500, 1)), 0.2 * np.sin(3.0 * t)[:, None])
-    limits = Limits(np.array([3.0]), np.array([0.01]), np.array([np.inf]), np.array([0.1]))
+    limits = Limits(np.array([3.0]), np.array([0.01]), np.array([np.inf]), np.array([0.1]), np.zeros(1))
     over = np.abs(20.0 * 0.2 * np.sin(3.0 * t)) > 3.0
     assert not masked(log, law, limits).valid[over].any()
     assert speeds(log).shape == (500, 1)
+
+
+def test_a_law_is_found_although_a_motor_is_often_at_its_limit(leg_file) -> None:
+    """A fit to all samples has a fifth of kp: the limit is suspected, masked, and then found."""
+    truth = replace(TRUTH, limit=(np.inf, 1.5, np.inf))
+    runs = [servo_run(truth, seed, seconds=4.0) for seed in (11, 12)]
+    pd = {"kp": "unknown", "kd": list(truth.kd), "bodies": "known"}
+    pd |= {"delay": list(truth.delay), "bias": list(truth.bias)}
+    result = identify(leg_file, runs, pd=pd, drive=["Ia", "Fv", "Fs"], auto="off")
+    found = {one.name: one for one in result.parameters}
+    assert found["Limit_thigh"].value == pytest.approx(1.5, rel=0.02)
+    low, high = found["Kp_thigh"].ci95
+    assert low < truth.kp[1] < high
+    assert found["Kp_thigh"].value == pytest.approx(truth.kp[1], rel=0.05)
+
+
+def test_a_limit_that_falls_with_the_speed_is_found_with_its_interval() -> None:
+    rng = np.random.default_rng(3)
+    inside = []
+    for _ in range(12):
+        t = np.linspace(0.0, 60.0, 3000)
+        u = 6.0 * np.sin(t) + 2.0 * np.sin(2.3 * t + rng.uniform(0.0, 6.0))
+        speed = 5.0 * np.sin(t - rng.uniform(0.3, 1.0)) + np.sin(0.7 * t)
+        most = np.where(u * speed > 0.0, 4.0 * np.clip(1.0 - np.abs(speed) / 8.0, 0.0, 1.0), 4.0)
+        got = np.clip(u, -most, most) + 0.05 * rng.standard_normal(len(u))
+        limit = _limited(u, got, speed)
+        assert limit is not None
+        assert limit.no_load == pytest.approx(8.0, rel=0.02)  # the grid that it starts from has steps of 10 %
+        inside.append(abs(limit.no_load - 8.0) < 1.96 * limit.no_load_sigma)
+        inside.append(abs(limit.stall - 4.0) < 1.96 * limit.sigma)
+    assert np.mean(inside) > 0.9  # wider than white noise needs: neighbours count as one
 
 
 def test_exports_have_the_law_and_replays_judge_them(found, leg_file, runs, tmp_path) -> None:

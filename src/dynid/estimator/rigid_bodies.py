@@ -200,7 +200,7 @@ def _prior(
     if all(symbol in believed for symbol in _FIRST):
         moment = np.array([believed[symbol] for symbol in _FIRST])
     about = (_GENERIC_THICKNESS * size) ** 2 * mass * np.eye(3)
-    if all(symbol in believed for symbol in SYMBOLS):
+    if believed.get("M", 0.0) > 0 and all(symbol in believed for symbol in SYMBOLS):
         chi = np.array([believed[symbol] for symbol in SYMBOLS])
         if is_physical(chi, _PRIOR_RTOL):
             about = pseudo_inertia(chi)[:3, :3] - np.outer(moment, moment) / mass

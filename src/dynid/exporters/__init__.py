@@ -33,6 +33,7 @@ from dynid.motion.settings import LogEntry
 from dynid.prediction.full_set import FullSet, NotPhysical, PayloadUse, full_set
 from dynid.prediction.result_values import saved
 from dynid.problem import as_log
+from dynid.report.page import page_style, render, static_policy
 from dynid.statistics.estimate import Estimate
 
 EXPORTERS: Registry[Exporter] = Registry(
@@ -53,7 +54,7 @@ EXPORTERS: Registry[Exporter] = Registry(
     gives=("dynid.exporters.contract:Exported", "builtins:list", "builtins:tuple"),
 )
 FULL = ("urdf", "mjcf", "sdf", "yaml", "ros2", "actuators", "ur", "franka")  # write values for every body
-SUMMARY = "export.json"
+SUMMARY, PAGE = "export.json", "export.html"
 
 
 @dataclass(frozen=True)
@@ -76,7 +77,7 @@ class Export:
     """All that `dynid export` wrote.
 
     Attributes:
-        summary: The file export.json.
+        summary: The file export.json; export.html beside it is the same as a page.
         notes: About the set of parameters, one sentence each.
     """
 
@@ -128,8 +129,7 @@ def export(
         logs = logs_of(full, experiment)
         judge = _judge(full, experiment, mechanism, replay) if replay else None
         written = [_written(name, make, full, logs, staging, judge) for name, make in exporters.items()]
-        summary = json.dumps(_document(full, written), indent=2, allow_nan=False)
-        (staging / SUMMARY).write_text(f"{summary}\n", encoding="utf-8")
+        _summarise(full, written, staging, result)
         _move(staging, folder)
     placed = tuple(
         replace(output, files=tuple(folder / file.relative_to(staging) for file in output.files))
@@ -205,6 +205,25 @@ def _document(full: FullSet, written: Sequence[Written]) -> dict[str, Any]:
         ],
         "not_representable": list(lost),
     }
+
+
+def _summarise(full: FullSet, written: Sequence[Written], folder: Path, result: object) -> None:
+    """Write export.json, and the same as a page."""
+    document = _document(full, written)
+    text = json.dumps(document, indent=2, allow_nan=False)
+    (folder / SUMMARY).write_text(f"{text}\n", encoding="utf-8")
+    files = [
+        {**entry, "text": output.certificate.text}
+        for entry, output in zip(document["files"], written, strict=True)
+    ]
+    page = render(
+        "export.html",
+        found={**document, "files": files},
+        result="" if isinstance(result, Estimate) else os.fspath(result),  # type: ignore[call-overload]
+        style=page_style(),
+        policy=static_policy(),
+    )
+    (folder / PAGE).write_text(str(page), encoding="utf-8")
 
 
 @contextmanager

@@ -18,18 +18,22 @@ from typing import Any
 
 import numpy as np
 
+from dynid.common.arrays import Array, Float
 from dynid.common.entry import plain_entry
 from dynid.common.errors import InputError
 from dynid.common.settings import read
-from dynid.exporters.contract import Described, Exported, header_lines, named_file
-from dynid.exporters.link_tree import link_tree, split_drives
+from dynid.exporters.contract import Described, EffortsOf, Exported, header_lines, named_file
+from dynid.exporters.link_tree import DriveSplit, link_tree, rest_sentences, split_drives
+from dynid.exporters.parameter_files import READ_HERE, read_values, yaml_text
+from dynid.exporters.states import TreeStates, along, balanced, model_rows, tree_states
 from dynid.exporters.xml_text import attribute, comment, number
 from dynid.mechanism.mechanism import Mechanism
-from dynid.motion.servo import LIMIT, Law, PdSettings
+from dynid.motion.servo import LIMIT, NO_LOAD, Law, PdSettings
 from dynid.statistics.estimate import Estimate, ParameterEstimate
 
 PHYSICS_DT = 0.001  # s: steps in which delays are counted
 _TERMS = ("Ia", "Fv", "Fs")
+_READ = ("armature", "viscous_friction", "friction")  # what they are in the file
 
 
 @dataclass(frozen=True)
@@ -43,6 +47,7 @@ class ActuatorModel:
         delay: Its value and 95 % interval, in [s].
         bias: What the encoder shows too much, in [rad] or [m].
         effort_limit: Largest effort; None: not reached in the logs.
+        no_load: Speed at which the largest effort has fallen to zero; None: it does not fall.
     """
 
     motor: str
@@ -56,6 +61,7 @@ class ActuatorModel:
     viscous_friction: float
     friction: float
     effort_limit: float | None
+    no_load: float | None = None
 
 
 def law_of(estimate: Estimate, mechanism: Mechanism) -> Law | None:
@@ -73,9 +79,7 @@ def actuator_models(described: Described) -> list[ActuatorModel]:
     estimate, mechanism = described.estimate, described.mechanism
     assert estimate is not None  # noqa: S101  (only results are exported)
     law = law_of(estimate, mechanism)
-    links = link_tree(mechanism)
-    groups = [link.coordinates for link in links if len(link.coordinates) == 1]
-    joints = split_drives(mechanism, described.parameters, described.chi, _TERMS, groups).joints
+    joints = _split(described).joints
     by_name = {parameter.name: parameter for parameter in estimate.parameters}
     models = []
     for k, actuator in enumerate(mechanism.actuators):
@@ -83,7 +87,7 @@ def actuator_models(described: Described) -> list[ActuatorModel]:
             continue
         ((joint, ratio),) = actuator.on.items()
         terms = joints.get(joint, {})
-        most = by_name.get(f"{LIMIT}_{actuator.name}")
+        most, fastest = (by_name.get(f"{symbol}_{actuator.name}") for symbol in (LIMIT, NO_LOAD))
         models.append(
             ActuatorModel(
                 actuator.name,
@@ -97,9 +101,19 @@ def actuator_models(described: Described) -> list[ActuatorModel]:
                 terms.get("Fv", 0.0),
                 terms.get("Fs", 0.0),
                 None if most is None else most.value * abs(ratio),
+                None if fastest is None else fastest.value / abs(ratio),
             )
         )
     return models
+
+
+def _split(described: Described) -> DriveSplit:
+    """Drive terms that a model of an actuator holds, and the rest."""
+    mechanism = described.mechanism
+    driven = {next(iter(actuator.on)) for actuator in mechanism.actuators if len(actuator.on) == 1}
+    groups = [link.coordinates for link in link_tree(mechanism) if driven.issuperset(link.coordinates)]
+    groups = [group for group in groups if len(group) == 1]
+    return split_drives(mechanism, described.parameters, described.chi, _TERMS, groups)
 
 
 def _interval(estimate: ParameterEstimate | None, given: float) -> tuple[float, float, float]:
@@ -134,9 +148,65 @@ def export_actuators(estimate: Estimate, mechanism: Mechanism, folder: Path) -> 
         files.append(fragment)
     else:
         missing.append("stiffness and damping: the logs of the result had efforts, not a PD law")
+    if any(model.no_load is not None for model in models):
+        missing.append("fall of the largest effort with the speed: only DCMotorCfg of Isaac Lab has it")
     if any(abs(model.bias) > 0.0 for model in models):
         missing.append("encoder bias: no configuration has such a field; subtract it from measured positions")
-    return Exported(tuple(files), not_representable=tuple(missing), payloads=tuple(mechanism.payloads))
+    split = _split(described)
+    missing += rest_sentences(mechanism, described.parameters, split, "in no actuator")
+    return Exported(
+        tuple(files),
+        lambda: _efforts(file, described, split),
+        not_representable=tuple(missing),
+        payloads=tuple(mechanism.payloads),
+    )
+
+
+def _efforts(file: Path, described: Described, split: DriveSplit) -> EffortsOf:
+    """Efforts with the drives as the file has them; bodies, and terms of no actuator, are the estimate's."""
+    joints = _read_joints(file)
+    mechanism, table = described.mechanism, described.parameters
+    names = mechanism.coordinates
+    here = {key: np.array([joints.get(name, {}).get(key, 0.0) for name in names]) for key in _READ}
+    drives = np.where([p.kind == "inertial" for p in table], 0.0, split.held)
+
+    def rows(states: TreeStates) -> Float[Array, "n d"]:
+        f = here["armature"] * states.ddq + here["viscous_friction"] * states.dq
+        f = f + here["friction"] * np.sign(states.dq)
+        return model_rows(mechanism, table, described.chi - drives, states) + along(states, f)
+
+    def efforts(q: Any, dq: Any, ddq: Any) -> Any:
+        states = tree_states(mechanism, q, dq, ddq)
+        return balanced(mechanism, states, rows(states))
+
+    efforts.program, efforts.rows = READ_HERE, rows  # type: ignore[attr-defined]
+    return efforts
+
+
+def _read_joints(file: Path) -> dict[str, dict[str, float]]:
+    """Joint -> armature and friction: the same in every configuration, or the file is refused."""
+    content = read_values(file)
+    joints = {
+        name: {key: float(entry[key]["value"]) for key in _READ} for name, entry in content["joints"].items()
+    }
+    fields = content["isaac_lab"]["DelayedPDActuatorCfg"]
+    configured = content["mjlab"]["BuiltinPositionActuatorCfg"]
+    for name, values in joints.items():
+        isaac = {
+            key: float(value)
+            for key in _READ
+            for expression, value in fields[key].items()
+            if re.fullmatch(expression, name)
+        }
+        mjlab = [
+            {"armature": float(entry["armature"]), "friction": float(entry["frictionloss"])}
+            for entry in configured
+            if any(re.fullmatch(expression, name) for expression in entry["target_names_expr"])
+        ]
+        found = [isaac, *mjlab]
+        if len(found) != 2 or any(values[key] != x for entry in found for key, x in entry.items()):
+            raise InputError(f"configurations of joint '{name}' differ in what was written", file=file)
+    return joints
 
 
 _NOTES = (
@@ -177,6 +247,7 @@ def _joint(model: ActuatorModel, estimate: Estimate) -> dict[str, Any]:
         "delay": (model.delay[0], [f"Delay_{model.motor}"], 1.0),
         "bias": (model.bias, [f"Bias_{model.motor}"], 1.0),
         "effort_limit": (model.effort_limit, [f"{LIMIT}_{model.motor}"], r),
+        "no_load_velocity": (model.no_load, [f"{NO_LOAD}_{model.motor}"], 1.0 / r),
     }
     entries: dict[str, Any] = {}
     for key, (value, names, scale) in fields.items():
@@ -190,7 +261,8 @@ def _joint(model: ActuatorModel, estimate: Estimate) -> dict[str, Any]:
 
 
 def _isaac_lab(models: list[ActuatorModel]) -> dict[str, Any]:
-    """Fields of ImplicitActuatorCfg and DelayedPDActuatorCfg of Isaac Lab."""
+    """Fields of ImplicitActuatorCfg and DelayedPDActuatorCfg of Isaac Lab, and of DCMotorCfg for each joint
+    whose largest effort falls with the speed."""
     fields: dict[str, Any] = {"joint_names_expr": [_literal(model.joint) for model in models]}
     fields |= _gains(models)
     fields["friction"] = {_literal(model.joint): model.friction for model in models}
@@ -198,7 +270,17 @@ def _isaac_lab(models: list[ActuatorModel]) -> dict[str, Any]:
     fields["viscous_friction"] = {_literal(model.joint): model.viscous_friction for model in models}
     low, high = _steps(models)
     delayed = {**fields, "min_delay": low, "max_delay": high}
-    return {"ImplicitActuatorCfg": fields, "DelayedPDActuatorCfg": delayed}
+    falling = [_dc_motor(model) for model in models if model.no_load is not None]
+    found = {"ImplicitActuatorCfg": fields, "DelayedPDActuatorCfg": delayed}
+    return {**found, "DCMotorCfg": falling} if falling else found
+
+
+def _dc_motor(model: ActuatorModel) -> dict[str, Any]:
+    """The effort falls from `saturation_effort` at rest to zero at `velocity_limit`."""
+    gains = {key: next(iter(values.values())) for key, values in _gains([model]).items()}
+    fields = {"joint_names_expr": [_literal(model.joint)], **gains, "friction": model.friction}
+    fields |= {"dynamic_friction": model.friction, "viscous_friction": model.viscous_friction}
+    return {**fields, "saturation_effort": model.effort_limit, "velocity_limit": model.no_load}
 
 
 def _mjlab(models: list[ActuatorModel]) -> dict[str, Any]:
@@ -239,12 +321,12 @@ def _literal(name: str) -> str:
 
 
 def _yaml(document: Mapping[str, Any], indent: str = "") -> list[str]:
-    """Plain trees of names, numbers and lists; JSON of names and leaves is YAML too."""
+    """Plain trees of names, numbers and lists."""
     lines = []
     for key, value in document.items():
         name = json.dumps(str(key))
         if isinstance(value, Mapping) and not all(isinstance(x, float) for x in value.values()):
             lines += [f"{indent}{name}:", *_yaml(value, indent + "  ")]
         else:
-            lines.append(f"{indent}{name}: {json.dumps(value)}")
+            lines.append(f"{indent}{name}: {yaml_text(value)}")
     return lines

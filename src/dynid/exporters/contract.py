@@ -85,6 +85,11 @@ class Described:
         known = known_columns(self.mechanism, self.parameters)
         return np.array([values.get(p.name, known.get(i, 0.0)) for i, p in enumerate(self.parameters)])
 
+    @cached_property
+    def values(self) -> dict[str, float]:
+        """The same by name."""
+        return {p.name: float(x) for p, x in zip(self.parameters, self.chi, strict=True)}
+
     def body(self, name: str) -> Float[Array, "10"] | None:
         """Ten parameters of a body in its own frame; None: it has none."""
         return body_values(self.mechanism, name, identity_frame())

@@ -94,6 +94,13 @@ def pseudo_inertia(chi: Float[Array, "10"]) -> Float[Array, "4 4"]:
 
 
 def is_physical(chi: Float[Array, "10"], rtol: float = 1e-12) -> bool:
-    """Whether these parameters are physically consistent (eigenvalues relative to the largest)."""
-    eigenvalues = np.linalg.eigvalsh(pseudo_inertia(np.asarray(chi, float)))
+    """Whether these parameters are physically consistent.
+
+    Eigenvalues are relative to the largest, with the body's own size as the unit of length: a robot of 1 cm
+    is judged as one of 20 m.
+    """
+    P = pseudo_inertia(np.asarray(chi, float))
+    square = float(np.trace(P[:3, :3]) / P[3, 3]) if P[3, 3] > 0.0 else 1.0
+    unit = np.array([1.0, 1.0, 1.0, np.sqrt(square if square > 0.0 else 1.0)])
+    eigenvalues = np.linalg.eigvalsh(P * unit[:, None] * unit)
     return bool(eigenvalues[0] >= -rtol * max(eigenvalues[-1], 0.0)) and bool(chi[9] >= 0)

@@ -26,7 +26,8 @@ UNKNOWN: Final = "unknown"
 # Quantities of the law, in the order of results: key -> how the names of its parameters begin.
 QUANTITIES = {"kp": "Kp", "kd": "Kd", "delay": "Delay", "bias": "Bias"}
 LIMIT: Final = "Limit"  # the largest effort, where the logs reach it
-LAW_NAMES = (*QUANTITIES.values(), LIMIT)
+NO_LOAD: Final = "NoLoad"  # the speed at which a limit that falls with the speed is zero
+LAW_NAMES = (*QUANTITIES.values(), LIMIT, NO_LOAD)
 
 
 class PdSettings(Settings, frozen=True):

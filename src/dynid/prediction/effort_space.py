@@ -11,9 +11,10 @@ from dynid.base.base import BaseSet
 from dynid.base.structural import structural_base
 from dynid.common.arrays import Array, Float
 from dynid.common.errors import InputError
+from dynid.estimator.analytic_centre import Cone, nearest_inside
 from dynid.estimator.consistent import nearest_consistent
 from dynid.estimator.rigid_bodies import RigidBody, rigid_bodies
-from dynid.estimator.semidefinite import SOLVED, Program
+from dynid.estimator.semidefinite import SOLVED
 from dynid.estimator.settings import Consistency
 from dynid.estimator.standard_space import StandardSpace
 from dynid.experiment.experiment import Experiment
@@ -114,49 +115,14 @@ def consistent_set(space: EffortSpace) -> tuple[Float[Array, "p"] | None, str]:
     variables = _variables(space)
     if variables.n == 0:  # every parameter is a base parameter
         return space.values.chi, ""
-    for program in (_near_description(space, variables), _thickest(space, variables)):
-        solved = program.solve()
-        chi = variables.chi(solved.x)
-        # Any y serves whose bodies are real, whatever the solver says of its optimum.
-        if np.all(np.isfinite(chi)) and not faults(space, chi):
-            return chi, ""
+    drives, R, r = _drives(space, variables)
+    bodies = [Cone(body.variables, body.F, body.g, P0) for body, P0 in _free_bodies(variables)]
+    x, _ = nearest_inside([*bodies, *drives], R, r, variables.n)
+    chi = variables.chi(x)
+    # Bodies at the very edge have no point inside: what is physical but for rounding serves as well.
+    if np.all(np.isfinite(chi)) and not faults(space, chi):
+        return chi, ""
     return None, "no masses, centres of mass and inertias of real bodies add up to them"
-
-
-def _constrained(space: EffortSpace, variables: StandardSpace) -> Program:
-    """Drives that dissipate, dry friction that is not negative, and known values."""
-    program = Program(variables.n)
-    _drives(program, space, variables)
-    if variables.dry[0].size:
-        program.require("nonnegative", np.arange(variables.n), *variables.dry)
-    if space.fixed:
-        kept = space.T[space.fixed] * variables.scale
-        program.require("zero", np.arange(variables.n_x), kept, np.zeros(len(kept)))
-    return program
-
-
-def _near_description(space: EffortSpace, variables: StandardSpace) -> Program:
-    """Least sum of the entropic distances of all bodies to the description."""
-    program = _constrained(space, variables)
-    for body, P0 in _free_bodies(variables):
-        logs = program.log_det(body.variables, body.F, body.g)
-        program.minimise(body.variables, np.einsum("ab,kab->k", np.linalg.inv(P0), body.F))
-        program.minimise(logs, -np.ones(len(logs)))
-    return program
-
-
-def _thickest(space: EffortSpace, variables: StandardSpace) -> Program:
-    """Largest t <= 1 with P - t P0 >= 0 for all bodies: a simpler question for robots with many bodies."""
-    program = _constrained(space, variables)
-    t = program.variables(1)
-    for body, P0 in _free_bodies(variables):
-        columns = np.concatenate([body.variables, t])
-        program.semidefinite(columns, np.concatenate([body.F, -P0[None]]), body.g)
-    program.require("nonnegative", t, np.array([[-1.0]]), np.ones(1))
-    program.minimise(t, -np.ones(1))
-    everything = np.arange(variables.n_x)
-    program.minimise_norm(everything, _FAINT**2 * np.eye(variables.n_x), np.zeros(variables.n_x))
-    return program
 
 
 def _free_bodies(variables: StandardSpace) -> Iterator[tuple[RigidBody, Float[Array, "4 4"]]]:
@@ -167,9 +133,26 @@ def _free_bodies(variables: StandardSpace) -> Iterator[tuple[RigidBody, Float[Ar
 
 
 def _variables(space: EffortSpace) -> StandardSpace:
-    """Scaled coordinates y of the space, and the bodies as functions of them; without data."""
+    """Scaled coordinates y of the space, and the bodies as functions of them; without data.
+
+    y changes no known value.
+    """
     none = np.zeros((0, 0)), np.zeros((0, len(space.parameters))), np.zeros(0)
-    return StandardSpace(space.parameters, space.T, space.values.chi, _bodies(space), *none)
+    T = space.T @ _unchanged(space.T[space.fixed])
+    return StandardSpace(space.parameters, T, space.values.chi, _bodies(space), *none)
+
+
+def _unchanged(E: Float[Array, "e n"]) -> Float[Array, "n m"]:
+    """A basis of all y with E y = 0; unit vectors where E is zero."""
+    import scipy.linalg
+
+    touched = np.any(E != 0, axis=0)
+    kept = scipy.linalg.null_space(E[:, touched]) if touched.any() else np.zeros((0, 0))
+    alone = np.flatnonzero(~touched)
+    Z = np.zeros((len(touched), len(alone) + kept.shape[1]))
+    Z[alone, np.arange(len(alone))] = 1.0
+    Z[np.ix_(touched, np.arange(len(alone), Z.shape[1]))] = kept
+    return Z
 
 
 def _bodies(space: EffortSpace) -> tuple[RigidBody, ...]:
@@ -184,19 +167,29 @@ def _bodies(space: EffortSpace) -> tuple[RigidBody, ...]:
     return tuple(replace(body, prior=body.ball) if body.prior is None else body for body in made)
 
 
-def _drives(program: Program, space: EffortSpace, variables: StandardSpace) -> None:
-    """Drive parameters that y moves: not negative, and near the description."""
-    rows = [i for i, p in enumerate(space.parameters) if p.kind != "inertial" and np.any(space.T[i] != 0)]
-    if not rows:
-        return
-    F = space.T[rows] * variables.scale
-    size = np.maximum(np.abs(F).max(axis=1), np.finfo(float).tiny)
-    start = space.values.chi[rows]
+def _drives(
+    space: EffortSpace, variables: StandardSpace
+) -> tuple[list[Cone], Float[Array, "r n"], Float[Array, "r"]]:
+    """Drive parameters that y moves: what may not be negative, and a faint square |R y + r|^2 near the
+    description. Dry friction at standstill is not negative either."""
+    everything = np.arange(variables.n)
+    rows = [i for i, p in enumerate(space.parameters) if p.kind != "inertial" and np.any(variables.T[i] != 0)]
+    F = np.zeros((len(rows), variables.n))
+    F[:, : variables.n_x] = variables.T[rows] * variables.scale
+    size = np.abs(F).max(axis=1, initial=0.0)
+    start = space.values.chi[rows] / size
+    F = F / size[:, None]
     signed = [k for k, i in enumerate(rows) if space.parameters[i].symbol in POSITIVE]
-    everything = np.arange(variables.n_x)
-    program.require("nonnegative", everything, (F / size[:, None])[signed], (start / size)[signed])
+    dry, right = variables.dry
+    positive = np.vstack([F[signed], dry]), np.concatenate([start[signed], right])
+    one = np.ones((1, 1))
+    cones = [
+        Cone(everything[used], row[used].reshape(-1, 1, 1), value * one, one, _FAINT**2, 0.0)
+        for row, value in zip(*positive, strict=True)
+        if (used := row != 0.0).any()
+    ]
     wanted = np.array([space.prior.get(space.parameters[i].name, 0.0) for i in rows])
-    program.minimise_norm(everything, _FAINT * F / size[:, None], _FAINT * (start - wanted) / size)
+    return cones, _FAINT * F, _FAINT * (start - wanted / size)
 
 
 def written_as_found(space: EffortSpace) -> Float[Array, "p"]:
@@ -266,8 +259,11 @@ def _impossible(space: EffortSpace, chi: Float[Array, "p"]) -> list[str]:
 def negative_values(space: EffortSpace, chi: Float[Array, "p"], *, fixed: bool = False) -> list[str]:
     """Drive parameters below zero; `fixed`: only those that are base parameters by themselves."""
     wrong = []
-    for p, value, row in zip(space.parameters, chi.tolist(), space.T, strict=True):
-        small = 1e-9 * float(np.abs(row).max(initial=0.0))
+    G = np.abs(space.base.G)
+    whole = np.abs(space.base.G @ chi)
+    for i, (p, value, row) in enumerate(zip(space.parameters, chi.tolist(), space.T, strict=True)):
+        # Rounding of the base parameters that contain it: a robot of any size has the same.
+        small = _PHYSICAL_RTOL * float((whole * G[:, i]).max(initial=0.0))
         if fixed and np.any(row != 0.0):
             continue
         if p.kind == "drive" and p.symbol in POSITIVE and value < -small:

@@ -17,7 +17,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
-from scipy.linalg import expm
 
 from dynid.common.arrays import Array, Float
 from dynid.common.errors import InputError, nearest
@@ -42,6 +41,7 @@ _WINDOW = 5  # updates in the test for a change
 # Mean squared innovation over its variance that makes a change, and below which noise is learnt.
 _CHANGED, _QUIET = 8.0, 3.0
 _SETTLED = 10.0  # time constants of the filter before its states are used
+_GAP = 0.5  # time constants of the filter that a straight line bridges
 _REVERSAL = 6.0  # time constants of the filter that a reversal lasts
 _SLOW = 0.01  # rad/s or m/s: below, Coulomb friction can have any value up to its own
 # Before anything is known of a load: 10 kg within 0.3 m.
@@ -73,7 +73,7 @@ class Online:
         robot: Default: the robot of the result.
         body: That carries the payload; default the last body of the chain.
         payloads: Mounted already, and known to the result.
-        rate: Of the samples, in [Hz].
+        rate: Of the samples, in [Hz]; where samples have time stamps, their usual rate.
         cutoff: w / (2 pi) of the filter, in [Hz]: above the motion, below the noise.
         drift: Change of friction to be expected, in fractions of its value per square root of a minute.
     """
@@ -151,10 +151,9 @@ class Online:
         links, bodies, gravity, pairs, drives, given, motion, combination, room = batch
         self._robot = (links, bodies, gravity, pairs, drives, given, combination, room)
         self._motion = motion
-        self._transition, self._hold = _filter(2.0 * math.pi * cutoff, 1.0 / rate)
-        self._every = max(1, round(rate / _RATE))
-        self._lag = _REVERSAL / (2.0 * math.pi * cutoff)
-        self._settled = math.ceil(_SETTLED * rate / (2.0 * math.pi * cutoff))
+        self._w = 2.0 * math.pi * cutoff
+        self._lag, self._settling = _REVERSAL / self._w, _SETTLED / self._w
+        self._longest = max(_GAP / self._w, 2.5 / rate)
         self._q, self._tau = np.zeros(m), np.zeros(m)
         self._before = (np.zeros(m), np.zeros(m))
         self._states = (np.zeros((3, m)), np.zeros((3, m)))
@@ -170,7 +169,9 @@ class Online:
         self._past, self._memory = np.zeros((m, _LAGS)), np.zeros((m, _LAGS))
         self._memory[:, 0] = self._first_R
         self._window = np.zeros(_WINDOW)
-        self._count = self._updates = self._since = 0
+        self._updates = self._since = self._tick = 0
+        self._time = self._waited = self._ready = 0.0
+        self._stamp = math.nan
         self.changes: list[float] = []
         self._open()
 
@@ -184,21 +185,36 @@ class Online:
         self._window[:] = 0.0
         self._since = 0
 
-    def update(self, q: Float[Array, "m"], tau: Float[Array, "m"]) -> None:
-        """One sample: positions and efforts of all joints, in [rad] or [m] and [N m] or [N]."""
+    def update(self, q: Float[Array, "m"], tau: Float[Array, "m"], t: float | None = None) -> None:
+        """One sample: positions and efforts of all joints, in [rad] or [m] and [N m] or [N].
+
+        Args:
+            t: Its time stamp, in [s]; default: one period after the sample before. A sample that is not later
+                than the one before, or not finite, is lost: the next one bridges a short gap; after a longer
+                one the filter settles anew.
+        """
         from dynid.prediction.online_kernels import filtered, residuals
 
+        passed = 1.0 / self.rate if t is None or math.isnan(self._stamp) else t - self._stamp
+        if not passed > 0.0:
+            return
+        self._stamp = math.nan if t is None else t
+        self._waited += passed
         self._q[:], self._tau[:] = q, tau
         if not (np.isfinite(self._q).all() and np.isfinite(self._tau).all()):
-            return  # a lost sample: the filter goes on with the next one
-        if self._count == 0:
+            return
+        dt, self._waited = self._waited, 0.0
+        if self._time == 0.0 or dt > self._longest:
+            self._ready = self._time + dt + self._settling
             for signal, old, x in zip((self._q, self._tau), self._before, self._states, strict=True):
                 x[:], old[:] = 0.0, signal
                 x[0] = signal
-        filtered(self._transition, self._hold, self._before[0], self._q, self._states[0])
-        filtered(self._transition, self._hold, self._before[1], self._tau, self._states[1])
-        self._count += 1
-        if self._count < self._settled:
+        filtered(self._w, dt, self._before[0], self._q, self._states[0])
+        filtered(self._w, dt, self._before[1], self._tau, self._states[1])
+        self._time += dt
+        tick = int(self._time * _RATE + 1e-6)
+        due, self._tick = tick > self._tick, tick
+        if self._time < self._ready:
             return
         residuals(
             self._robot,
@@ -209,7 +225,7 @@ class Online:
             self._entries,
             self._residual,
         )
-        if self._count % self._every == 0:
+        if due:
             self._assimilate()
 
     def _assimilate(self) -> None:
@@ -255,7 +271,7 @@ class Online:
     @property
     def t(self) -> float:
         """Time since the first sample, in [s]."""
-        return self._count / self.rate
+        return self._time
 
     @property
     def payload(self) -> OnlinePayload:
@@ -330,13 +346,3 @@ def _noise(estimate: Estimate, names: Sequence[str]) -> Float[Array, "m"]:
     rms_of = {group.name: group.rms for group in estimate.fit.groups}
     usual = max(rms_of.values(), default=1.0)
     return np.array([rms_of.get(name, usual) for name in names])
-
-
-def _filter(w: float, dt: float) -> tuple[Float[Array, "3 3"], Float[Array, "3 2"]]:
-    """A step of 1 / (1 + s/w)^3, x' = A x + b u, with u linear in time: x+ = Phi x + H [u, u+]."""
-    A = np.array([[0.0, 1.0, 0.0], [0.0, 0.0, 1.0], [-(w**3), -3.0 * w**2, -3.0 * w]])
-    whole = np.zeros((5, 5))
-    whole[:3, :3], whole[2, 3], whole[3, 4] = A, w**3, 1.0 / dt
-    step = expm(whole * dt)
-    Phi, constant, slope = step[:3, :3], step[:3, 3], step[:3, 4]
-    return Phi, np.ascontiguousarray(np.column_stack([constant - slope, slope]))

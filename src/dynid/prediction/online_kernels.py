@@ -2,23 +2,29 @@
 
 from __future__ import annotations
 
+import numpy as np
+
 from dynid.common.compiled import kernel
 from dynid.regressor.kernels import fill_rows
 
 
 @kernel
-def filtered(transition, hold, old, new, x):
-    """States of the filter after a step with an input that is linear in time; x: (3, m)."""
+def filtered(w, dt, old, new, x):
+    """States of 1 / (1 + s/w)^3 after a time dt with an input that is linear in time; x: (3, m).
+
+    p = (u - 3 u'/w, u', 0) follows such an input exactly, and x - p decays with exp(A dt), where
+    exp(A dt) = exp(-w dt) (1 + N dt + N^2 dt^2 / 2), N = A + w: a matrix with N^3 = 0.
+    """
+    decay = np.exp(-w * dt)
     for j in range(new.size):
-        a, b, c = x[0, j], x[1, j], x[2, j]
-        for i in range(3):
-            x[i, j] = (
-                transition[i, 0] * a
-                + transition[i, 1] * b
-                + transition[i, 2] * c
-                + hold[i, 0] * old[j]
-                + hold[i, 1] * new[j]
-            )
+        slope = (new[j] - old[j]) / dt
+        a, b, c = x[0, j] - (old[j] - 3.0 * slope / w), x[1, j] - slope, x[2, j]
+        a1, b1, c1 = w * a + b, w * b + c, -(w**3) * a - 3.0 * w**2 * b - 2.0 * w * c
+        a2, b2, c2 = w * a1 + b1, w * b1 + c1, -(w**3) * a1 - 3.0 * w**2 * b1 - 2.0 * w * c1
+        half = 0.5 * dt * dt
+        x[0, j] = decay * (a + dt * a1 + half * a2) + new[j] - 3.0 * slope / w
+        x[1, j] = decay * (b + dt * b1 + half * b2) + slope
+        x[2, j] = decay * (c + dt * c1 + half * c2)
         old[j] = new[j]
 
 

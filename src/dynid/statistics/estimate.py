@@ -353,10 +353,13 @@ class Estimate:
 
     @cached_property
     def bodies(self) -> tuple[Mapping[str, Any], ...]:
-        """Mass [kg] and centre of mass [m] of bodies, as `dynid export` writes them; empty after `load`."""
+        """Mass [kg] and centre of mass [m] of bodies, as `dynid export` writes them.
+
+        Empty if the result has no masses, or was loaded and its robot is not there or has changed.
+        """
         from dynid.prediction.bodies import identified_bodies
 
-        return identified_bodies(self) if self.mechanism is not None and self.drawing else ()
+        return identified_bodies(self)
 
     def predict(self, trajectory: Any, **options: Any) -> EffortPrediction:
         """Efforts for a desired trajectory; options as of `predict_efforts`.

@@ -14,11 +14,12 @@ import numpy as np
 
 from dynid.common.arrays import Array, Bool, Float
 from dynid.mechanism.mechanism import Mechanism
-from dynid.mechanism.parameters import effort_unit
+from dynid.mechanism.parameters import Parameter, effort_unit
 from dynid.motion.log import Log
 from dynid.motion.motion import widened
-from dynid.motion.servo import Law, speeds
+from dynid.motion.servo import LIMIT, NO_LOAD, Law, speeds
 from dynid.problem import Problem
+from dynid.statistics.sandwich import Spread
 
 _CANDIDATES = 60
 _SAMPLES = 4000  # of each log
@@ -26,6 +27,7 @@ _LEAST_SHARE = 0.005  # of the samples beyond a limit
 _BEYOND = 1.05  # times the limit: the law asks for clearly more
 _BETTER = 0.7  # of the squares: what the limit must leave at most
 _WORTH = 0.9  # of the squares: with more left, no line is tried either
+_SAME = 0.01  # of a limit: found again
 _NEAR = 0.95  # of the limit: may be limited already
 _AROUND = 3  # samples
 _TILE = 2048
@@ -41,18 +43,20 @@ class Limits:
         no_load: Speed at which the effort of a motor is zero, shape (a,), in [rad/s] or [m/s]; infinite: the
             limit does not depend on the speed.
         share: Of the samples at the limit, shape (a,).
+        no_load_sigma: Standard deviation of `no_load`, shape (a,).
     """
 
     effort: Float[Array, "a"]
     sigma: Float[Array, "a"]
     no_load: Float[Array, "a"]
     share: Float[Array, "a"]
+    no_load_sigma: Float[Array, "a"]
 
     @classmethod
     def none(cls, count: int) -> Limits:
         """No limits."""
         infinite = np.full(count, np.inf)
-        return cls(infinite, np.zeros(count), infinite.copy(), np.zeros(count))
+        return cls(infinite, np.zeros(count), infinite.copy(), np.zeros(count), np.zeros(count))
 
     @property
     def any(self) -> bool:
@@ -62,6 +66,45 @@ class Limits:
     def at(self, u: Float[Array, "n a"], speed: Float[Array, "n a"]) -> Float[Array, "n a"]:
         """The limit at some speeds, shape (n, a); braking efforts are limited by the stall effort alone."""
         return _limit(self.effort, self.no_load, u, speed)
+
+    def near(self, other: Limits) -> bool:
+        """Whether the limits are those of another search, as far as they matter for what is masked."""
+        pairs = ((self.effort, other.effort), (self.no_load, other.no_load))
+        return all(np.allclose(mine, found, rtol=_SAME) for mine, found in pairs)
+
+    def added(
+        self,
+        robot: Mechanism,
+        parameters: tuple[Parameter, ...],
+        chi: Float[Array, "p"],
+        spread: Spread,
+    ) -> tuple[tuple[Parameter, ...], Float[Array, "q"], Spread]:
+        """The largest efforts that were reached as further parameters, independent of the others."""
+        added, values, sigma = [], [], []
+        for k, actuator in enumerate(robot.actuators):
+            unit = effort_unit(robot, actuator.name)
+            speed = "rad/s" if unit == "N m" else "m/s"
+            found = (
+                (LIMIT, unit, self.effort[k], self.sigma[k]),
+                (NO_LOAD, speed, self.no_load[k], self.no_load_sigma[k]),
+            )
+            for symbol, one_unit, value, deviation in found:
+                if np.isfinite(value):
+                    name = actuator.name
+                    added.append(Parameter(f"{symbol}_{name}", symbol, name, one_unit, "servo"))
+                    values.append(float(value))
+                    sigma.append(float(deviation))
+        p, more = len(chi), len(added)
+        covariance = np.zeros((p + more, p + more))
+        covariance[:p, :p] = spread.covariance
+        covariance[range(p, p + more), range(p, p + more)] = np.square(sigma)
+        wider = replace(
+            spread,
+            covariance=covariance,
+            dof=np.append(spread.dof, np.full(more, float(np.median(spread.dof)))),
+            methods=(*spread.methods, *("visits of the limit" for _ in added)),
+        )
+        return (*parameters, *added), np.append(chi, values), wider
 
     def choices(self, robot: Mechanism) -> dict[str, str]:
         """What was found, in words."""
@@ -96,21 +139,23 @@ def beyond(log: Log, law: Law, limits: Limits) -> Bool[Array, "n a"]:
     return np.asarray(np.abs(u) > _NEAR * limits.at(u, speeds(log)))
 
 
-def find_limits(problem: Problem, chi: Float[Array, "p"], law: Law) -> Limits:
+def find_limits(problem: Problem, chi: Float[Array, "p"], law: Law, *, suspected: bool = False) -> Limits:
     """Limits that explain the difference of what laws ask for and bodies get.
 
     Args:
         problem: Its logs are those of servos.
         chi: Standard parameters, shape (p,), SI.
         law: With all values.
+        suspected: Whether to take also a limit that explains a part only, as the law may be wrong.
     """
     u, got, speed = _efforts(problem, chi, law)
     limits = Limits.none(u.shape[1])
     for k in range(u.shape[1]):
         fine = np.isfinite(got[:, k])
-        fitted = _limited(u[fine, k], got[fine, k], speed[fine, k])
+        fitted = _limited(u[fine, k], got[fine, k], speed[fine, k], _WORTH if suspected else _BETTER)
         if fitted is not None:
-            limits.effort[k], limits.sigma[k], limits.no_load[k], limits.share[k] = fitted
+            limits.effort[k], limits.sigma[k], limits.no_load[k] = fitted.stall, fitted.sigma, fitted.no_load
+            limits.share[k], limits.no_load_sigma[k] = fitted.share, fitted.no_load_sigma
     return limits
 
 
@@ -126,10 +171,21 @@ def _limit(
     return np.where(motoring & np.isfinite(no_load), falling, stall)
 
 
+@dataclass(frozen=True)
+class _Limit:
+    """The limit of one motor, as in `Limits`."""
+
+    stall: float
+    sigma: float
+    no_load: float
+    no_load_sigma: float
+    share: float
+
+
 def _limited(
-    u: Float[Array, "n"], got: Float[Array, "n"], speed: Float[Array, "n"]
-) -> tuple[float, float, float, float] | None:
-    """Limit, its sigma, speed of no load and share of one motor; None: there is no limit."""
+    u: Float[Array, "n"], got: Float[Array, "n"], speed: Float[Array, "n"], leaves: float = _BETTER
+) -> _Limit | None:
+    """The limit of one motor; None: there is none that leaves less than this part of the squares."""
     size = np.abs(u)
     if len(u) == 0 or size.max() == 0.0:
         return None
@@ -153,15 +209,26 @@ def _limited(
     limit = _limit(stall, no_load, u, speed)
     over = size > _BEYOND * limit
     share = float(np.mean(over))
-    if share < _LEAST_SHARE or better > _BETTER * left(most):
+    if share < _LEAST_SHARE or better > leaves * left(most):
         return None
-    scale = limit[over] / stall
-    values = along[over] / np.maximum(scale, 1e-3)
-    stall = float(np.average(values, weights=scale**2))
-    spread = float(np.sqrt(np.average((values - stall) ** 2, weights=scale**2)))
     # Neighbouring samples at a limit have one error: some ten visits of it are independent.
     visits = max(1, int(np.count_nonzero(np.diff(over.astype(int)) == 1)))
-    return stall, spread / np.sqrt(visits), no_load, share
+    falls = np.isfinite(no_load) & (u[over] * speed[over] > 0.0)
+    return _line(along[over], np.where(falls, np.abs(speed[over]), 0.0), visits, share)
+
+
+def _line(got: Float[Array, "n"], speed: Float[Array, "n"], visits: int, share: float) -> _Limit:
+    """Least squares of effort = stall - slope speed at the limit; speed: zero where it does not fall."""
+    columns = np.column_stack([np.ones(len(got)), -speed])[:, : 2 if speed.any() else 1]
+    x = np.linalg.lstsq(columns, got, rcond=None)[0]
+    variance = float(np.mean((got - columns @ x) ** 2)) * len(got) / visits
+    C = variance * np.linalg.pinv(columns.T @ columns)
+    stall, sigma = float(x[0]), float(np.sqrt(C[0, 0]))
+    if len(x) == 1 or x[1] <= 0.0:
+        return _Limit(stall, sigma, np.inf, 0.0, share)
+    no_load = stall / float(x[1])
+    slope = np.array([no_load / stall, -no_load / float(x[1])])  # of no_load over stall and slope
+    return _Limit(stall, sigma, no_load, float(np.sqrt(slope @ C @ slope)), share)
 
 
 def _efforts(

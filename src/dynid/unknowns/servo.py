@@ -26,7 +26,7 @@ from dynid.linear_fit import base_of
 from dynid.mechanism.mechanism import Mechanism
 from dynid.mechanism.parameters import Parameter, effort_unit
 from dynid.motion.log import Log
-from dynid.motion.servo import LIMIT, QUANTITIES, Law, PdSettings, damping_owner
+from dynid.motion.servo import QUANTITIES, Law, PdSettings, damping_owner
 from dynid.problem import Problem, prepare
 from dynid.projection.factor import Factor
 from dynid.projection.projection import System
@@ -39,6 +39,7 @@ from dynid.unknowns.saturation import Limits, find_limits, masked
 from dynid.unknowns.servo_rows import Column, ServoSystem, servo_system, with_filters
 
 _ROUNDS = 12
+_LIMIT_ROUNDS = 5  # searches of limits: of masks, then laws, in turn
 _STILL = 0.02  # of sigma: steps below change nothing
 _ROUNDING = 1e-7  # of the efforts per rad: no bias can be seen by less
 _DEPENDENT = 1e-6  # of a column's norm left by the others: not identifiable
@@ -99,12 +100,7 @@ def _joined(servo: FoundLaw, parts: EstimateParts) -> EstimateParts:
 def find_law(task: Task, settings: PdSettings) -> FoundLaw:
     """Everything that is unknown of the PD laws of a task, with the dynamics."""
     robot = damped_robot(task.mechanism, settings)
-    law, limits = Law.of(settings, names_of(robot)), Limits.none(len(robot.actuators))
-    law, fit = _iterated(task, robot, settings, law, limits)
-    limits = find_limits(fit.problem, fit.chi_standard, law)
-    if limits.any:
-        law, fit = _iterated(task, robot, settings, law, limits)
-        limits = find_limits(fit.problem, fit.chi_standard, law)
+    law, fit, limits = _with_limits(task, robot, settings)
     spread = covariance_of(fit.solution.equations or fit.system, fit.solution, task.experiment.uncertainty)
     chi = fit.values(law)
     motors = names_of(robot)
@@ -118,34 +114,31 @@ def find_law(task: Task, settings: PdSettings) -> FoundLaw:
     by_name = {item.name: value for item, value in zip(parameters, chi.tolist(), strict=True)}
     law = Law.of(settings, motors, by_name)
     if limits.any:
-        parameters, chi, spread = _with_limits(robot, limits, parameters, chi, spread)
+        parameters, chi, spread = limits.added(robot, parameters, chi, spread)
     notices = (*fit.solution.notices, *_judged(fit, parameters, chi, spread))
     choices = {"servo law": _words(settings, motors), **limits.choices(robot)}
     return FoundLaw(law, parameters, chi, spread, limits, choices, notices)
 
 
-def _with_limits(
-    robot: Mechanism,
-    limits: Limits,
-    parameters: tuple[Parameter, ...],
-    chi: Float[Array, "p"],
-    spread: Spread,
-) -> tuple[tuple[Parameter, ...], Float[Array, "q"], Spread]:
-    """The largest efforts that were reached as further parameters, independent of the others."""
-    more = [k for k, most in enumerate(limits.effort) if np.isfinite(most)]
-    names = [robot.actuators[k].name for k in more]
-    added = [Parameter(f"{LIMIT}_{n}", LIMIT, n, effort_unit(robot, n), "servo") for n in names]
-    p = len(chi)
-    covariance = np.zeros((p + len(more), p + len(more)))
-    covariance[:p, :p] = spread.covariance
-    covariance[range(p, p + len(more)), range(p, p + len(more))] = limits.sigma[more] ** 2
-    wider = replace(
-        spread,
-        covariance=covariance,
-        dof=np.append(spread.dof, np.full(len(more), float(np.median(spread.dof)))),
-        methods=(*spread.methods, *("visits of the limit" for _ in more)),
-    )
-    return (*parameters, *added), np.append(chi, limits.effort[more]), wider
+def _with_limits(task: Task, robot: Mechanism, settings: PdSettings) -> tuple[Law, _Fit, Limits]:
+    """Law, its fit and the limits of the efforts.
+
+    A law that was fitted to samples at a limit is wrong. So a limit that is only suspected is masked first,
+    and then judged, with all samples, by the law that the others give.
+    """
+    none = Limits.none(len(robot.actuators))
+    plain, plain_fit = _iterated(task, robot, settings, Law.of(settings, names_of(robot)), none)
+    law, fit = plain, plain_fit
+    limits = find_limits(fit.problem, fit.chi_standard, law, suspected=True)
+    for _ in range(_LIMIT_ROUNDS):
+        if not limits.any:
+            return plain, plain_fit, none
+        law, fit = _iterated(task, robot, settings, law, limits)
+        every = prepare(robot, [law.applied(log) for log in task.logs], task.experiment, task.plans)
+        before, limits = limits, find_limits(every, fit.chi_standard, law)
+        if limits.near(before):
+            break
+    return law, fit, limits
 
 
 def names_of(robot: Mechanism) -> tuple[str, ...]:

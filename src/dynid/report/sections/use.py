@@ -80,7 +80,10 @@ def _steps(estimate: Estimate) -> list[str]:
         return [*steps, "identify again"]
     if not any(prediction.independent for prediction in estimate.validation):
         steps.append("record one more motion and give it with `--validate LOG`")
-    export = "write the model for other programs: `dynid export RESULT --to FORMAT`"
+    export = (
+        "write the model for other programs: `dynid export RESULT --to FORMAT`; each file is read back, and"
+        " `export.html` beside it shows how far its efforts are from these"
+    )
     if level != "good":
         export = f"if these limits do not matter for your use, {export}"
     if not all(body["exported"] for body in estimate.bodies):
