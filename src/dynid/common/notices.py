@@ -20,6 +20,8 @@ SEVERITIES = dict(zip(LEVELS, _ORDER, strict=True))
 _CAUSES: tuple[tuple[str, ...], ...] = (
     # No result, or one that contradicts what is asked.
     ("no-result",),
+    # A unit with which the logs fit: it explains the size of the values too.
+    ("position-unit",),
     # The input is not what the description or the file says.
     (
         "angles-large",
@@ -29,7 +31,6 @@ _CAUSES: tuple[tuple[str, ...], ...] = (
         "wrong-branch",
         "position-order",
         "effort-sign",
-        "position-unit",
         "gravity-off",
         "dimension-unit",
     ),
@@ -55,6 +56,7 @@ _CAUSES: tuple[tuple[str, ...], ...] = (
 _RANK = {code: rank for rank, codes in enumerate(_CAUSES) for code in codes}
 _INPUT, _LABELS = _RANK["angles-large"], _RANK["payload-label"]
 SYMPTOMS = frozenset({"joint-error", "poor-fit", "poor-prediction", "not-physical", "negative-parameter"})
+_SAME = {"position-unit": frozenset({"angles-large", "lengths-large"})}  # signs of one cause
 _ASKED = "purpose-not-met"  # by the user: never a mere consequence
 
 
@@ -116,7 +118,7 @@ def follows(follower: Notice, cause: Notice) -> bool:
     if follower.code in (cause.code, _ASKED):
         return False
     if spoils_all(cause) or (cause.severity is Severity.STOP and cause.code == "no-result"):
-        return cause_rank(follower.code) > _LABELS
+        return cause_rank(follower.code) > _LABELS or follower.code in _SAME.get(cause.code, ())
     caused = SYMPTOMS - {"joint-error"}
     return cause.code not in SYMPTOMS and cause_rank(cause.code) < _RANK[_ASKED] and follower.code in caused
 

@@ -139,12 +139,18 @@ def first_reasons(estimate: Estimate) -> tuple[tuple[Notice, ...], tuple[Notice,
     return tuple(first), tuple(reason for reason in reasons if reason not in first)
 
 
+def consequences(estimate: Estimate) -> frozenset[str]:
+    """Codes of warnings that the first reason of the verdict probably causes."""
+    first = estimate.verdict.reasons[:1]
+    return frozenset(item.code for item in estimate.warnings if any(follows(item, cause) for cause in first))
+
+
 _LIMIT = 100.0  # percent: an interval this wide reaches zero; larger values give no more information
 _STYLE = {
     Quality.GOOD: ("blue", "circle"),
     Quality.FAIR: ("orange", "square"),
     Quality.WEAK: ("red", "triangle"),
-    Quality.ZERO: ("red", "cross"),
+    Quality.ZERO: ("grey", "cross"),
 }
 
 

@@ -287,7 +287,8 @@ class Estimate:
         """One line: what it is of, and how good; `summary()` shows the rest."""
         counts = f"{len(self.parameters)} parameters, residual {self.fit.residual_percent:.3g} %"
         head = f"robot={self.robot!r}, model={self.model!r}, estimator={self.estimator!r}"
-        return f"Estimate({head}, {counts}, {len(self.warnings)} warnings)"
+        warnings = f"{len(self.warnings)} warning{'s' * (len(self.warnings) != 1)}"
+        return f"Estimate({head}, verdict={self.verdict.level!r}, {counts}, {warnings})"
 
     def _repr_html_(self) -> str:
         """What a notebook shows: verdict, warnings, parameters."""

@@ -225,13 +225,13 @@ RESIDUALS = {
     "position-unit": stop(
         "the logs fit with positions in another unit; see [verdict](../explanation/verdict.md#causes)",
         "positions seem to be in {unit}",
-        "set the unit: columns: {{q_1: {{name: ..., unit: {unit}}}, ...}}",
+        "set the unit: `columns: {{{columns}}}` in the experiment file, or `--column '{option}[{unit}]'`",
     ),
     "position-order": stop(
         "the logs fit with other signs or another order of the positions; see"
         " [verdict](../explanation/verdict.md#causes)",
         "the position of '{joint}' seems to have the opposite sign",
-        "columns: {{q_{number}: {{name: ..., scale: -1}}}}",
+        "`columns: {{q_{number}: {{scale: -1}}}}` in the experiment file",
         exchanged=(
             "the positions of '{joint}' and '{other}' seem to be exchanged",
             "check the columns of the positions under `columns:`",
@@ -240,7 +240,7 @@ RESIDUALS = {
     "effort-sign": stop(
         "the logs fit with the other sign of an effort; see [verdict](../explanation/verdict.md#causes)",
         "the effort of '{effort}' seems to have the opposite sign",
-        "columns: {{tau_{number}: {{name: ..., scale: -1}}}}",
+        "`columns: {{tau_{number}: {{scale: -1}}}}` in the experiment file",
     ),
     "wrong-branch": stop(
         "the logs fit with the loops closed on another branch; see"

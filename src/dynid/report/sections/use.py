@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from dynid.common.notices import LEVELS, by_severity, follows, spoils_all
+from dynid.common.notices import LEVELS, by_severity, spoils_all
 from dynid.report.page import Section, render
-from dynid.report.quality import Quality, compared, coverage, evidence, first_reasons, quality
+from dynid.report.quality import Quality, compared, consequences, coverage, evidence, first_reasons, quality
 from dynid.report.robot_view import robot_view
 from dynid.statistics.estimate import Estimate
 from dynid.statistics.estimate_parts import LIMITS, JointVerdict
@@ -55,7 +55,7 @@ def section(estimate: Estimate) -> Section:
         filtered="low-pass on rows" in estimate.choices,
         robot=robot_view(estimate),
         warnings=by_severity(estimate.warnings),
-        consequences={note.code for note in estimate.warnings if first and follows(note, first[0])},
+        consequences=consequences(estimate),
     )
     return Section("use", "Can I use it?", body)
 
@@ -80,7 +80,7 @@ def _steps(estimate: Estimate) -> list[str]:
         return [*steps, "identify again"]
     if not any(prediction.independent for prediction in estimate.validation):
         steps.append("record one more motion and give it with `--validate LOG`")
-    export = "write the model for other programs: `dynid export RESULT --to FORMAT`"
+    export = "write the model for other programs: `dynid export . --to FORMAT` in the folder of this report"
     if level != "good":
         export = f"if these limits do not matter for your use, {export}"
     if not all(body["exported"] for body in estimate.bodies):
