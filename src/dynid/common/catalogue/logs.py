@@ -224,7 +224,7 @@ LOGS = {
         "a common factor of all efforts cannot be found from the logs alone",
         "the scale of the efforts is not checked: if all are too large by the same factor, so are all"
         " parameters",
-        "record a log with a known payload, or give the mass of the robot: gains: {{total_mass: ...}}",
+        "record a log with a known payload, or give the mass of the robot: `gains: {{total_mass: ...}}`",
     ),
     "not-tested": note(
         "faults that these logs cannot show",

@@ -62,9 +62,9 @@ PHYSICS = {
         " identify the [gains](../howto/drive_gains.md). One rounded mass for all bodies (1 kg per link) is a"
         " placeholder and is not compared",
         "inertial parameters are {factor:.3g} times their priors (median of {count} accurate ones){unit}",
-        "check drive gains, gear ratios and units of the efforts (columns: {{tau_1: {{name: ..., unit:"
-        " ...}}}}): without a known mass the scale is not identifiable; use runs with a weighed payload:"
-        " gains: all",
+        "check drive gains, gear ratios and units of the efforts (`columns: {{tau_1: {{unit:"
+        " ...}}}}`): without a known mass the scale is not identifiable; use runs with a weighed payload:"
+        " `gains: all`",
     ),
     "scale-implausible": stop(
         "the masses are implausible for a robot of this size: most likely the efforts are in another unit"
@@ -72,7 +72,7 @@ PHYSICS = {
         " joints only widens the allowed range",
         "these parameters are too {size} for a robot {reach:.2g} m long (mass over length cubed {density:.2g}"
         " kg/m^3; robots have 0.4 to 50){unit}",
-        "check the unit of the efforts (columns: {{tau_1: {{name: ..., unit: ...}}}}), gear ratios and gains:"
+        "check the unit of the efforts (`columns: {{tau_1: {{unit: ...}}}}`), gear ratios and gains:"
         " the fit does not depend on the scale",
     ),
     "differs-from-description": note(
@@ -102,28 +102,28 @@ RESIDUALS = {
         f"the log is too short for blocks: {_BLOCKS}",
         "the data form one block of time, but '{method}' needs several: the classical uncertainty is used"
         " instead, which assumes white noise",
-        "use a longer log, or shorter blocks: uncertainty: {{method: cluster, block: ...}}",
+        "use a longer log, or shorter blocks: `uncertainty: {{method: cluster, block: ...}}`",
     ),
     "delay": care(
         f"efforts are late or early, which biases inertias: {_TESTS}",
         "{who} {size:.2g} +- {half:.2g} ms ({samples:.2g} samples) {late} than {reference}",
-        "remove the delay: {entry}; or log both with one clock. A delay biases inertias without any other"
+        "remove the delay: `{entry}`; or log both with one clock. A delay biases inertias without any other"
         " sign",
         confirmed=(
             "{who} {size:.2g} ms {late} than the positions",
-            "remove the delay: {entry}; or log both with one clock",
+            "remove the delay: `{entry}`; or log both with one clock",
         ),
     ),
     "gain": care(
         f"an effort is too large or too small: {_TESTS}",
         "{found}",
         "check the drive gain (gear ratio, torque constant), its sign and its column, and the geometry of the"
-        " description; or estimate gains from runs with a weighed payload: gains: all",
+        " description; or estimate gains from runs with a weighed payload: `gains: all`",
         sensor=("{found}", "check its calibration, unit, sign and column, and where the sensor is"),
         confirmed=(
             "the effort of '{effort}' is {percent:.0f} % too {large}",
             "check the drive gain (gear ratio, torque constant), its sign and its column; or estimate gains"
-            " from runs with a weighed payload: gains: all",
+            " from runs with a weighed payload: `gains: all`",
         ),
     ),
     "zero-offset": care(
