@@ -273,6 +273,11 @@ def test_a_result_has_what_users_of_statistics_know(made, arrays, from_file):
         from_file.conf_int(95)
     with pytest.raises(DynidError, match="did you mean"):
         from_file.cov[first, first + "x"]
+    with pytest.raises(DynidError, match="an entry has two"):
+        from_file.cov[first]
+    assert dict(from_file)[first] is from_file[first]
+    noisy = from_file.predict({"t": arrays["t"], **{name: arrays[name] for name in ("q_1", "q_2")}})
+    assert repr(noisy).endswith("efforts=('joint_1', 'joint_2'), warning: rough-trajectory)")
     frame = from_file.to_dataframe()
     assert list(frame.index) == names
     assert frame.loc[first, "sigma"] == from_file[first].sigma

@@ -29,6 +29,7 @@ from dynid.report.quality import (
     owner_of,
     peaks,
     quality,
+    simulated_lines,
 )
 from dynid.report.terminal import plain_table as _table
 from dynid.report.terminal import print_titled as _titled
@@ -101,22 +102,6 @@ def print_validation(
                 out.print(_text(line))
     if not all(item.independent for item in validations):
         out.print(_text("NO: this log was also used for the fit, it does not validate the result", "yellow"))
-
-
-def simulated_lines(item: Validation) -> list[str]:
-    """Rms distance between simulated and measured free motions, over all runs of a log."""
-    lines = []
-    for words, prefix in (("with the estimate", ""), ("with the prior", "prior_")):
-        parts = []
-        for name, unit in (("position_rms", "mm"), ("angle_rms", "mrad")):
-            values = [getattr(run, prefix + name) for run in item.runs]
-            known = [value for value in values if value is not None]
-            if known:
-                mean = (sum(value**2 for value in known) / len(known)) ** 0.5
-                parts.append(f"{number(1e3 * mean, 3)} {unit}")
-        if parts:
-            lines.append(f"{item.log}, simulated {words}: {', '.join(parts)} from the measured motion (rms)")
-    return lines
 
 
 def print_prediction(prediction: EffortPrediction, *, console: Console | None = None) -> None:

@@ -267,13 +267,13 @@ class Estimate:
     drawing: Mapping[str, Any] = field(default_factory=dict)
     description: Description | None = None
 
-    def __contains__(self, name: object) -> bool:
-        """Whether a parameter is called `name`."""
-        return any(parameter.name == name for parameter in self.parameters)
-
     def __iter__(self) -> Iterator[str]:
         """Names of the parameters, as of a mapping."""
         return (parameter.name for parameter in self.parameters)
+
+    def keys(self) -> tuple[str, ...]:
+        """Names of the parameters; with it `dict(estimate)` has the parameters by name."""
+        return tuple(self)
 
     def __len__(self) -> int:
         """Number of parameters."""
@@ -360,10 +360,11 @@ class Estimate:
         return identified_bodies(self) if self.mechanism is not None and self.drawing else ()
 
     def predict(self, trajectory: Any, **options: Any) -> EffortPrediction:
-        """Efforts for a desired trajectory; options as of `predict_efforts`.
+        """Efforts for a smooth trajectory, used as given (for a recorded log: `validate`).
 
         Args:
             trajectory: File, `Log`, data frame or mapping with the columns `t`, `q_1`, ..
+            options: As of `predict_efforts`.
         """
         from dynid.prediction.predict import predict_efforts
 
