@@ -106,11 +106,11 @@ RESIDUALS = {
     ),
     "delay": care(
         f"efforts are late or early, which biases inertias: {_TESTS}",
-        "{who} {size:.2g} +- {half:.2g} ms ({samples:.2g} samples) {late} than {reference}",
+        "{who} {size:.3g} +- {half:.2g} ms ({samples:.2g} samples) {late} than {reference}",
         "remove the delay: `{entry}`; or log both with one clock. A delay biases inertias without any other"
         " sign",
         confirmed=(
-            "{who} {size:.2g} ms {late} than the positions",
+            "{who} {size:.3g} ms {late} than the positions",
             "remove the delay: `{entry}`; or log both with one clock",
         ),
     ),
