@@ -231,7 +231,7 @@ RESIDUALS = {
         "the logs fit with other signs or another order of the positions; see"
         " [verdict](../explanation/verdict.md#causes)",
         "the position of '{joint}' seems to have the opposite sign",
-        "`columns: {{q_{number}: {{scale: -1}}}}` in the experiment file",
+        "turn its sign: `columns: {{q_{number}: {{scale: -1}}}}` in the experiment file",
         exchanged=(
             "the positions of '{joint}' and '{other}' seem to be exchanged",
             "check the columns of the positions under `columns:`",
@@ -240,7 +240,7 @@ RESIDUALS = {
     "effort-sign": stop(
         "the logs fit with the other sign of an effort; see [verdict](../explanation/verdict.md#causes)",
         "the effort of '{effort}' seems to have the opposite sign",
-        "`columns: {{tau_{number}: {{scale: -1}}}}` in the experiment file",
+        "turn its sign: `columns: {{tau_{number}: {{scale: -1}}}}` in the experiment file",
     ),
     "wrong-branch": stop(
         "the logs fit with the loops closed on another branch; see"

@@ -48,7 +48,7 @@ def section(estimate: Estimate) -> Section:
         sensor=compared(estimate) == "reading",
     )
     note = f"{unknown} not identifiable, {len(weak)} weak, {len(zero)} indistinguishable from zero"
-    return Section("unknown", "What don't we know?", body, note=note)
+    return Section("unknown", "What don't we know?", body, folded=estimate.verdict.level == "bad", note=note)
 
 
 def _named(estimate: Estimate) -> str:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dynid.common.notices import LEVELS, by_severity, spoils_all
+from dynid.common.notices import LEVELS, by_severity, follows, spoils_all
 from dynid.report.page import Section, render
 from dynid.report.quality import Quality, compared, consequences, coverage, evidence, first_reasons, quality
 from dynid.report.robot_view import robot_view
@@ -24,6 +24,7 @@ _OTHER_USE = {  # what cannot be exported
     "equation": "for kilograms, give the mass of the platform in the robot file (`known:`), identify again",
     "reading": "subtract the tool from the readings: `compensation.py` in the folder of the result",
 }
+_WRITE = "`--write-experiment FILE` writes an experiment file to edit"
 _WORDS = {"good": "good", "care": "with care", "bad": "do not use"}
 
 
@@ -50,6 +51,7 @@ def section(estimate: Estimate) -> Section:
         zeros=sum(quality(p) is Quality.ZERO for p in estimate.parameters),
         first=first,
         others=others,
+        caused=all(follows(reason, first[0]) for reason in others),
         steps=_steps(estimate),
         covered=coverage(estimate) if estimate.truth else None,
         filtered="low-pass on rows" in estimate.choices,
@@ -77,7 +79,8 @@ def _steps(estimate: Estimate) -> list[str]:
         f"reason {' and '.join(indices)}: {text}" if several else text for text, indices in numbers.items()
     ]
     if level == "bad":
-        return [*steps, "identify again"]
+        edited = any("experiment file" in step for step in steps)
+        return [*steps, "identify again" + (f" ({_WRITE})" if edited else "")]
     if not any(prediction.independent for prediction in estimate.validation):
         steps.append("record one more motion and give it with `--validate LOG`")
     export = "write the model for other programs: `dynid export . --to FORMAT` in the folder of this report"
