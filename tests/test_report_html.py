@@ -367,7 +367,8 @@ def test_a_bad_result_shows_its_reason_first_and_keeps_its_values_folded():
     top, _, rest = page.partition('id="found"')
     assert "<h3>The reason</h3>" in top
     assert "2 probable consequences: angles-large, joint-error" in top
-    assert "check gears" not in page.partition('id="downloads"')[0]  # a consequence needs no remedy of its own
+    shown = page.partition('id="downloads"')[0]
+    assert "check gears" not in shown  # a consequence needs no remedy of its own
     assert "identify again (<code>--write-experiment FILE</code> writes" in top
     assert '<details class="question">' in rest[:60]
     assert "not usable: see the verdict" in rest[:400]
