@@ -55,6 +55,14 @@ async function main(address, picture) {
   const report = await (await page.waitForSelector("#shown")).contentFrame();
   await report.waitForSelector("h1");
   seen.report = await report.textContent("h1");
+  await page.selectOption("#estimator", "ols");
+  await page.waitForFunction(() => document.getElementById("estimator").value === "ols" && document.getElementById("name").value === "arm-2");
+  await page.click("#run button");
+  await page.waitForFunction(() => document.querySelectorAll("#list .verdict").length === 2);
+  seen.pair = [await page.$eval("#first", (s) => s.value), await page.$eval("#second", (s) => s.value)];
+  await page.click("#pair button");
+  await ended("compare");
+  seen.compared = await page.textContent("#list > p");
   await page.check('#formats input[value="yaml"]');
   await page.click("#export button");
   await ended("export");

@@ -134,20 +134,37 @@ def test_causes_are_listed_before_symptoms_of_the_same_severity() -> None:
     assert [one.code for one in by_severity(several)] == codes[::-1]
 
 
+def test_a_unit_that_explains_the_logs_is_named_before_the_size_of_their_values() -> None:
+    several = [Notice(code, "", "", Severity.STOP) for code in ("angles-large", "position-unit")]
+    assert [one.code for one in by_severity(several)] == ["position-unit", "angles-large"]
+
+
+_SPOILED = {"scale-implausible", "joint-error", "poor-fit", "zero-offset"}
+
+
 @pytest.mark.parametrize(
     ("cause", "severity", "folded"),
     [
         # Nothing that a fit in degrees shows is worth reading, but what was asked is.
-        ("angles-large", Severity.STOP, {"scale-implausible", "joint-error", "poor-fit", "zero-offset"}),
+        ("angles-large", Severity.STOP, _SPOILED),
         # A wheel may turn so far: no reason to hide the rest.
         ("angles-large", Severity.CARE, {"poor-fit"}),
+        ("position-unit", Severity.STOP, {"angles-large", *_SPOILED}),
         ("delay", Severity.STOP, {"poor-fit"}),
         ("joint-error", Severity.STOP, set()),
         ("weak-parameters", Severity.CARE, set()),
     ],
 )
 def test_consequences_of_a_cause_are_known(cause: str, severity: Severity, folded: set[str]) -> None:
-    others = ["gravity-off", "scale-implausible", "zero-offset", "joint-error", "poor-fit", "purpose-not-met"]
+    others = [
+        "angles-large",
+        "gravity-off",
+        "scale-implausible",
+        "zero-offset",
+        "joint-error",
+        "poor-fit",
+        "purpose-not-met",
+    ]
     reasons = [Notice(code, "", "", Severity.STOP) for code in others]
     assert {one.code for one in reasons if follows(one, Notice(cause, "", "", severity))} == folded
 

@@ -21,10 +21,12 @@ from dynid.mechanism.parameters import parameter_table
 from dynid.pipeline import identify_logs, run_experiment, validate_result
 from dynid.problem import prepare
 from dynid.report.comparison import comparison_csv, comparison_document, comparison_html
+from dynid.report.json_file import read_result
 from dynid.report.output import write_results
 from dynid.simulation.files import write_log
 from dynid.simulation.prescribed import simulate_log
 from dynid.statistics.comparison import Comparison, Line, bic, f_test, recommend
+from dynid.statistics.estimate_parts import Verdict
 from dynid.validation.compare import compare_logs, friction_sets
 from dynid.validation.crossvalidation import cross_validate
 from dynid.validation.folds import folds, last_part
@@ -255,6 +257,13 @@ def test_results_side_by_side(file, tmp_path) -> None:
     # Two honest fits of one robot: differences are a few of their own deviations.
     assert max(z) < 5
     assert found.parameters[0].values[0] != found.parameters[0].values[1]
+    doubtful = [replace(read_result(one), verdict=Verdict("bad", "No")) for one in results]
+    best = compare_results(doubtful, [tmp_path / "other.csv"], robot)
+    assert best.words.startswith(f"best is {best.recommended}: ")
+    assert best.words.endswith("Its verdict is 'bad': read its report first")
+    page = comparison_html(best)
+    assert '<div class="verdict bad">' in page
+    assert "Use fit" not in page
     own = compare_results(results)
     assert own.recommended == ""
     assert "--log" in own.words

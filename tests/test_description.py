@@ -129,7 +129,8 @@ def test_degrees_are_confirmed_by_a_fit_and_end_the_search(fivebar) -> None:
     """Speeds of the masks are in degrees per second too: the corrected log would be at rest by them."""
     mechanism, log = fivebar
     found = identified(mechanism, replace(log, q=np.rad2deg(log.q)))
-    assert "position-unit" in [one.code for one in found.warnings]
+    unit = next(one for one in found.warnings if one.code == "position-unit")
+    assert 'columns: {"q_{i}": {unit: deg}}' in unit.remedy
     first, second, *_ = found.hypotheses
     assert first.name == "positions in deg"
     assert first.residual_percent < 0.1 * second.residual_percent

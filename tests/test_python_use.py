@@ -11,7 +11,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from dynid import identify
+from dynid import identify, load_robot, log_from_columns
 from dynid.base.grouping import grouping_text, readable
 from dynid.common.errors import DynidError, InputError
 from dynid.common.notices import Notice
@@ -72,6 +72,81 @@ def test_columns_in_memory_give_what_their_file_gives(made, arrays, from_file, k
     assert [p.value for p in found.parameters] == [p.value for p in from_file.parameters]
 
 
+def _seconds(arrays, unit):
+    return (arrays["t"] * 1e9).round().astype("int64").astype(unit)
+
+
+class Lazy:
+    """A lazy frame of polars: nothing can be read before it is collected."""
+
+    def __init__(self, columns):
+        self._columns = columns
+
+    @property
+    def columns(self):
+        return list(self._columns)
+
+    def __getitem__(self, name):
+        raise TypeError("not subscriptable")
+
+    def collect(self):
+        return Frame(self._columns)
+
+
+class Arrow(Frame):
+    """A table of pyarrow: `columns` are the arrays, `column_names` their names."""
+
+    @property
+    def columns(self):
+        return list(self._columns.values())
+
+    @property
+    def column_names(self):
+        return list(self._columns)
+
+
+@pytest.mark.parametrize(
+    "kind",
+    [
+        lambda arrays: arrays | {"t": _seconds(arrays, "timedelta64[ns]")},
+        lambda arrays: {name: values.astype(object) for name, values in arrays.items()},
+        Lazy,
+        Arrow,
+    ],
+    ids=["durations", "objects", "lazy", "arrow"],
+)
+def test_other_tables_in_memory_are_read_as_arrays(made, arrays, kind):
+    robot = load_robot(made / "arm.yaml")
+    plain, other = log_from_columns(arrays, robot), log_from_columns(kind(arrays), robot)
+    # Durations are whole nanoseconds: half of one from the time in the file.
+    np.testing.assert_allclose(other.t, plain.t, rtol=0, atol=1e-9)
+    np.testing.assert_array_equal(other.q, plain.q)
+    np.testing.assert_array_equal(other.tau, plain.tau)
+
+
+def test_joints_in_rows_are_refused_with_the_shape_that_was_given(made, arrays):
+    given = _stacked(arrays)
+    count = len(given["t"])
+    with pytest.raises(
+        InputError, match=rf"'q' has shape \(2, {count}\), but 't' has \({count},\)"
+    ) as raised:
+        identify(made / "arm.yaml", given | {"q": given["q"].T})
+    assert "q.T" in raised.value.remedy
+
+
+def test_a_table_without_rows_is_refused_as_such(made, arrays):
+    with pytest.raises(InputError, match="no samples"):
+        identify(made / "arm.yaml", {name: values[:0] for name, values in arrays.items()})
+
+
+def test_errors_can_be_caught_by_their_public_names():
+    import dynid
+
+    with pytest.raises(dynid.InputError, match="did you mean 'scara'"):
+        dynid.load_robot("scarra")
+    assert issubclass(dynid.InputError, dynid.DynidError)
+
+
 def test_renamed_columns_are_plain_options(made, arrays, from_file):
     renamed = {"angle" if name == "q_1" else name: values for name, values in arrays.items()}
     renamed["q_2"] = np.rad2deg(renamed["q_2"])
@@ -115,7 +190,8 @@ def test_a_result_is_a_mapping_of_its_parameters():
 
 def test_a_result_is_shown_in_one_line():
     assert len(repr(estimate())) < 200
-    assert "42 parameters" in repr(estimate())
+    assert "verdict='care', 42 parameters" in repr(estimate())
+    assert repr(replace(estimate(), warnings=(Notice("delay", "late"),))).endswith(", 1 warning)")
 
 
 def test_a_notebook_shows_verdict_warnings_and_table_escaped():
@@ -197,6 +273,13 @@ def test_a_result_has_what_users_of_statistics_know(made, arrays, from_file):
         from_file.conf_int(95)
     with pytest.raises(DynidError, match="did you mean"):
         from_file.cov[first, first + "x"]
+    with pytest.raises(DynidError, match="an entry has two"):
+        from_file.cov[first]
+    assert dict(from_file)[first] is from_file[first]
+    noise = 1e-3 * np.random.default_rng(0).standard_normal((len(arrays["t"]), 2))
+    shown = repr(from_file.predict({"t": arrays["t"], "q": _stacked(arrays)["q"] + noise}))
+    assert "efforts=('joint_1', 'joint_2')" in shown
+    assert "warning: rough-trajectory" in shown
     frame = from_file.to_dataframe()
     assert list(frame.index) == names
     assert frame.loc[first, "sigma"] == from_file[first].sigma

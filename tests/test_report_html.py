@@ -16,7 +16,7 @@ import pytest
 from rich.console import Console
 
 from dynid.common.catalogue import Severity
-from dynid.common.notices import Notice
+from dynid.common.notices import Notice, notice
 from dynid.report.html import escaped, parameters_tex, report_html
 from dynid.report.panels import since_start
 from dynid.report.plots import packed
@@ -357,3 +357,18 @@ def test_friction_stays_readable_beside_a_band_that_is_far_wider():
     assert drawn(50.0).spec["panels"][0]["y"]["range"] == [-6.0, 6.0]
     assert "hardly known" in drawn(50.0).caption
     assert "hardly known" not in drawn(0.5).caption
+
+
+def test_a_bad_result_shows_its_reason_first_and_keeps_its_values_folded():
+    unit = notice("position-unit", unit="deg", columns='"q_{i}": {unit: deg}', option="q_{i}=NAME_{i}")
+    others = [Notice(code, "text", "check gears", Severity.STOP) for code in ("angles-large", "joint-error")]
+    verdict = replace(estimate().verdict, level="bad", reasons=(unit, *others))
+    page = report_html(replace(estimate(), verdict=verdict, warnings=(unit, *others)))
+    top, _, rest = page.partition('id="found"')
+    assert "<h3>The reason</h3>" in top
+    assert "2 probable consequences: angles-large, joint-error" in top
+    shown = page.partition('id="downloads"')[0]
+    assert "check gears" not in shown  # a consequence needs no remedy of its own
+    assert "identify again (<code>--write-experiment FILE</code> writes" in top
+    assert '<details class="question">' in rest[:60]
+    assert "not usable: see the verdict" in rest[:400]

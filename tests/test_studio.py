@@ -286,6 +286,7 @@ def test_the_whole_way_and_the_same_on_the_command_line(browser: Browser) -> Non
         assert (folder / "again" / name).read_bytes() == (folder / "results" / "run-1" / name).read_bytes()
 
     browser.post("open", path="again")
+    assert "with itself" in browser.post("compare", a=0, b=0)["error"]
     assert browser.finished("compare", a=0, b=1)["results"]["compared"] == ["run-1_again_compare"]
     assert browser.read("compared/0/comparison.html")[0] == 200
     exported = browser.finished("export", result=0, formats=["yaml"])["exported"]

@@ -52,6 +52,8 @@ def test_the_studio_is_used_in_a_browser(tmp_path: Path, monkeypatch: pytest.Mon
     assert seen["doctor"]
     assert seen["result"].startswith("arm-1: ")
     assert "arm" in seen["report"]
+    assert seen["pair"] == ["0", "1"]  # not one result with itself
+    assert "arm-1_arm-2_compare" in seen["compared"]
     assert "efforts differ from the estimate" in seen["exported"]
     assert all(needed <= int(width) for width, needed in seen["widths"].items())
     assert seen["commands"][0].startswith("dynid excite arm.yaml --period=4 --floor=-3 --starts=1")

@@ -39,6 +39,16 @@ def test_further_reasons_are_named_and_printed_on_request():
     assert "4. burst: a contact at t = 3 s" in _printed(100, whole, full=True)
 
 
+LONG = ("shoulder_pan_joint", "shoulder_lift_joint", "wrist_1_joint")
+
+
+@pytest.mark.parametrize("width", [100, 120])
+def test_names_are_not_broken_while_a_column_can_be_left_out(width):
+    text = _printed(width, estimate(joints=LONG), full=True)
+    for parameter in estimate(joints=LONG).parameters:
+        assert any(line.startswith(f"{parameter.name} ") for line in text.splitlines()), parameter.name
+
+
 @pytest.mark.parametrize("full", [False, True])
 @pytest.mark.parametrize("width", [80, 120, 200])
 @pytest.mark.parametrize("truth", [False, True])

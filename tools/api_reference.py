@@ -16,7 +16,7 @@ TOPICS: dict[str, tuple[str, ...]] = {
     "Identify": ("identify", "Estimate", "Experiment", "FilterSettings", "read_experiment", "run_experiment"),
     "Robots and logs": (
         *("load_robot", "Mechanism", "describe", "read_log", "Log", "log_from_arrays", "log_from_columns"),
-        *("write_log", "check"),
+        *("write_log", "check", "DynidError", "InputError", "NoResultError"),
     ),
     "Use and judge results": (
         *("read_result", "write_results", "validate_result", "verify", "predict_efforts", "PoseTrajectory"),
@@ -85,6 +85,8 @@ def _first_sentence(text: str | None) -> str:
 
 def _signature(name: str, value: Callable[..., Any]) -> str:
     """Names and defaults of the arguments, one line each if they do not fit on one."""
+    if inspect.isclass(value) and issubclass(value, Exception) and "__init__" not in vars(value):
+        return name  # made by dynid, not by callers
     entries = [_argument(one) for one in inspect.signature(value).parameters.values() if one.name != "self"]
     line = f"{name}({', '.join(entries)})"
     return line if len(line) <= 100 else f"{name}(\n" + "".join(f"    {one},\n" for one in entries) + ")"

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from dynid.base.structural import structural_base
     from dynid.base.system import base_system
+    from dynid.common.errors import DynidError, InputError, NoResultError
     from dynid.doctor.examine import check
     from dynid.dynamics.free_motion import LockedCables, free_motions
     from dynid.dynamics.statics import equilibria, lengths_for, modes, rest
@@ -61,13 +62,16 @@ if TYPE_CHECKING:
     __version__: str
 
 __all__ = [
+    "DynidError",
     "Estimate",
     "Experiment",
     "FilterSettings",
+    "InputError",
     "LockedCables",
     "Log",
     "Mechanism",
     "MotionChoice",
+    "NoResultError",
     "Online",
     "PlantSettings",
     "PoseTrajectory",
@@ -129,13 +133,16 @@ __all__ = [
 ]
 
 _HOME = {
+    "DynidError": "dynid.common.errors",
     "Estimate": "dynid.statistics.estimate",
     "Experiment": "dynid.experiment.experiment",
     "FilterSettings": "dynid.motion.settings",
+    "InputError": "dynid.common.errors",
     "LockedCables": "dynid.dynamics.free_motion",
     "Log": "dynid.motion.log",
     "Mechanism": "dynid.mechanism.mechanism",
     "MotionChoice": "dynid.simulation.motion",
+    "NoResultError": "dynid.common.errors",
     "Online": "dynid.prediction.online",
     "PlantSettings": "dynid.simulation.plant.settings",
     "PoseTrajectory": "dynid.prediction.trajectory",

@@ -62,7 +62,7 @@ class InterruptedRun(DynidError):
 def nearest(name: str, valid: Iterable[str]) -> str:
     """`; did you mean 'x'?` or the list of valid names: the tail of an unknown-name message."""
     names = [str(candidate) for candidate in valid]
-    close = difflib.get_close_matches(name, names, n=1, cutoff=0.6)
+    close = difflib.get_close_matches(str(name), names, n=1, cutoff=0.6)
     if close:
         return f"; did you mean '{close[0]}'?"
     shown = ", ".join(names[:20]) + (", ..." if len(names) > 20 else "")

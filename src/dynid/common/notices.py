@@ -10,14 +10,15 @@ from collections.abc import Iterable, Iterator
 from contextvars import ContextVar
 from dataclasses import dataclass, replace
 
-from dynid.common.catalogue import CATALOGUE, RANKS, Severity
+from dynid.common.catalogue import CATALOGUE, RANKS, Severity, codes_with
 from dynid.common.errors import InputError
 
 _ORDER = (Severity.NOTE, Severity.CARE, Severity.STOP)
 LEVELS = ("good", "care", "bad")  # of a result with warnings of these severities
 SEVERITIES = dict(zip(LEVELS, _ORDER, strict=True))
 _RANK = {code: RANKS.index(entry.rank) for code, entry in CATALOGUE.items()}
-_INPUT, _DECLARATION, _USE = (RANKS.index(rank) for rank in ("input", "declaration", "use"))
+_UNIT, _INPUT, _DECLARATION, _USE = map(RANKS.index, ("unit", "input", "declaration", "use"))
+_SIZES = codes_with("size")
 SYMPTOMS = frozenset(code for code, entry in CATALOGUE.items() if entry.rank in ("joint error", "symptom"))
 _ASKED = "purpose-not-met"  # by the user: never a mere consequence
 
@@ -80,7 +81,8 @@ def follows(follower: Notice, cause: Notice) -> bool:
     if follower.code in (cause.code, _ASKED):
         return False
     if spoils_all(cause) or (cause.severity is Severity.STOP and cause.code == "no-result"):
-        return cause_rank(follower.code) > _DECLARATION
+        same = _RANK[cause.code] == _UNIT and follower.code in _SIZES
+        return cause_rank(follower.code) > _DECLARATION or same
     caused = SYMPTOMS - {"joint-error"}
     return cause.code not in SYMPTOMS and cause_rank(cause.code) < _USE and follower.code in caused
 

@@ -53,7 +53,7 @@ from dynid.kinematics.sensors import measured_motion
 from dynid.mechanism.cable import swings_freely
 from dynid.mechanism.load import load_robot
 from dynid.mechanism.mechanism import Mechanism
-from dynid.mechanism.parameters import parameter_table
+from dynid.mechanism.parameters import effort_unit, parameter_table
 from dynid.robots.truth import Truth, has_demo, true_values
 
 Progress = Callable[[str, float], None]
@@ -182,7 +182,8 @@ def plan_inputs(robot: str, settings: ExciteSettings) -> tuple[PlanInputs, tuple
         notices = (*notices, other)
     rows = None if known is None else tuple(map(tuple, known.tolist()))
     rate, source = _assumed(mechanism, settings, bool(measured_noise))
-    words = recording_words(rate, noise, source)
+    units = [effort_unit(mechanism, motor.name) for motor in mechanism.actuators]
+    words = recording_words(rate, noise, source, units)
     return PlanInputs(robot, settings.changed(rate=rate), noise, rate, words, chi, rows), notices
 
 

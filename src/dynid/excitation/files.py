@@ -38,7 +38,7 @@ from dynid.excitation.random_motion import PointToPoint
 from dynid.excitation.series import FourierMotion
 from dynid.excitation.view import run_view
 from dynid.report.json_file import json_text, plain
-from dynid.report.numbers import number
+from dynid.report.numbers import number, plural
 from dynid.report.output import claimed_folder, replace_folder
 from dynid.report.page import scripted_page
 
@@ -169,12 +169,11 @@ def collision_document(excitation: Excitation) -> dict[str, Any]:
 def collision_words(excitation: Excitation) -> str:
     """The smallest distances as a sentence; empty if nothing is checked."""
     parts = [
-        f"{number(float(gap['distance']), 3)} m between {gap['between']}"
-        if key == "bodies"
-        else f"{number(float(gap['distance']), 3)} m between {gap['between']} and the floor"
+        f"{number(1e3 * float(gap['distance']), 3)} mm between {gap['between']}"
+        + (" and the floor" if key == "floor" else "")
         for key, gap in excitation.plan.check.nearest(_whole(excitation)).items()
     ]
-    return f" Smallest distance along the run: {', '.join(parts)}." if parts else ""
+    return f"Smallest distance along the run: {', '.join(parts)}." if parts else ""
 
 
 def _whole(excitation: Excitation) -> RobotStates:
@@ -218,24 +217,26 @@ def coefficients_yaml(excitation: Excitation) -> str:
 
 
 def summary(excitation: Excitation) -> str:
-    """The result in a few sentences."""
+    """The result in a few lines."""
     random = excitation.starts[excitation.best].random
     gain = _gain(excitation)
-    return (
+    lines = (
+        f"Compared with the best of ten random motions, the median sigma {gain}; the condition number with"
+        f" unit columns changes from {number(excitation.before.condition_scaled, 3)} to"
+        f" {number(excitation.after.condition_scaled, 3)}.",
+        f"Sigma assumes {excitation.assumed}.",
         f"{excitation.settings.criterion} {number(excitation.criterion, 6)} (initial random motion:"
-        f" {number(random, 6)}). {_searched(excitation)} Compared with the best of"
-        f" ten random motions, the median sigma {gain}, and the condition"
-        f" number with unit columns changes from {number(excitation.before.condition_scaled, 3)} to"
-        f" {number(excitation.after.condition_scaled, 3)}. Sigma assumes {excitation.assumed}."
-        f"{collision_words(excitation)}"
+        f" {number(random, 6)}). {_searched(excitation)}",
+        collision_words(excitation),
     )
+    return "\n".join(line for line in lines if line)
 
 
 def _searched(excitation: Excitation) -> str:
     """How many starts were searched further, and what they reached."""
     searched = [start for start in excitation.starts if not start.dropped]
     values = [start.value for start in searched if np.isfinite(start.value)]
-    text = f"{len(excitation.starts)} starts"
+    text = plural(len(excitation.starts), "start")
     if len(searched) < len(excitation.starts):
         text += f", of which the best {len(searched)} after a first descent were searched further"
     lost = len(searched) - len(values)

@@ -8,6 +8,7 @@ prediction and outcome differ only by chance and by the model.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Annotated, ClassVar, Literal
 
@@ -180,12 +181,16 @@ def default_recorder(mechanism: Mechanism) -> Recorder:
 
 
 def recording_words(
-    rate: float, effort_sigma: float | Float[Array, "a"] | tuple[float, ...], source: str = ""
+    rate: float,
+    effort_sigma: float | Float[Array, "a"] | tuple[float, ...],
+    source: str = "",
+    units: Iterable[str] = (),
 ) -> str:
-    """Rate and effort noise of a recording as one line of text."""
+    """Rate and effort noise of a recording as one line of text; `units` are those of the efforts."""
     sizes = np.atleast_1d(np.asarray(effort_sigma, dtype=float))
     noise = "no effort noise"
     if sizes.any():
         low, high = number(float(sizes.min()), 3), number(float(sizes.max()), 3)
         noise = "effort noise " + (low if low == high else f"{low} to {high}")
+        noise = " ".join([noise, " or ".join(sorted(set(units), reverse=True))]).rstrip()
     return f"{rate:g} Hz, {noise}" + (f" ({source})" if source else "")

@@ -158,19 +158,40 @@ def table_from_columns(source: Mapping[str, Any] | DataFrame, name: str) -> Tabl
         source: Name -> array of shape (n,), or (n, k) for k columns at once.
         name: Of the log, for messages.
     """
-    names = list(source if isinstance(source, Mapping) else source.columns)
+    source = source.collect() if hasattr(source, "collect") else source  # a lazy frame of polars
+    names = _names(source)
     check_names([str(label) for label in names], name)
     arrays: dict[str, Any] = _time_labels(source, [str(label) for label in names])
     for column in names:
-        values = np.asarray(source[column])
-        if values.ndim == 2:
-            arrays |= {f"{column}_{k + 1}": values[:, k] for k in range(values.shape[1])}
-        else:
-            arrays[str(column)] = values
+        arrays[str(column)] = np.asarray(source[column])
     _check_shapes(arrays, name)
-    numeric = {key: _numbers(values) for key, values in arrays.items() if values.dtype.kind in "biufM"}
+    arrays = {key: _plain(values) for entry in arrays.items() for key, values in _split(*entry)}
+    numeric = {key: _numbers(values) for key, values in arrays.items() if values.dtype.kind in "biufMm"}
     skipped = tuple(key for key in arrays if key not in numeric)
     return Table(numeric, skipped, {"format": "arrays in memory"})
+
+
+def _names(source: Mapping[str, Any] | DataFrame) -> list[Any]:
+    """Of the columns; a table of pyarrow has its arrays under `columns`."""
+    return list(source if isinstance(source, Mapping) else getattr(source, "column_names", source.columns))
+
+
+def _split(name: str, values: Any) -> Iterator[tuple[str, Any]]:
+    """Columns of an array: itself, or name_1, name_2, ..."""
+    if values.ndim == 1:
+        yield name, values
+    else:
+        yield from ((f"{name}_{k + 1}", values[:, k]) for k in range(values.shape[1]))
+
+
+def _plain(values: Any) -> Any:
+    """Numbers that a library keeps as objects, as floating point numbers; text stays as it is."""
+    if values.dtype.kind != "O" or any(isinstance(cell, str) for cell in values):
+        return values
+    try:
+        return values.astype(float)
+    except (TypeError, ValueError):
+        return values
 
 
 def _time_labels(source: object, names: Sequence[str]) -> dict[str, Any]:
@@ -187,21 +208,28 @@ def _time_labels(source: object, names: Sequence[str]) -> dict[str, Any]:
 
 
 def _check_shapes(arrays: Mapping[str, Any], name: str) -> None:
-    lengths = {key: np.shape(values) for key, values in arrays.items()}
-    first = next(iter(lengths.items()), ("t", (0,)))
-    for key, shape in lengths.items():
-        if len(shape) != 1 or shape != first[1]:
+    first, samples = next(((key, len(values)) for key, values in arrays.items() if values.ndim), ("t", 0))
+    for key, values in arrays.items():
+        if values.ndim not in (1, 2) or len(values) != samples:
+            turned = values.ndim == 2 and values.shape[1] == samples
             raise InputError(
-                f"'{key}' has shape {shape}, but '{first[0]}' has {first[1]}",
+                f"'{key}' has shape {values.shape}, but '{first}' has {arrays[first].shape}",
                 place=name,
-                remedy="give arrays of n samples, or of n rows and one column per joint",
+                remedy=f"samples are rows: give {key}.T"
+                if turned
+                else "give arrays of n samples, or of n rows and one column per joint",
             )
+    if not samples:
+        raise InputError(
+            "the table has no samples", place=name, remedy="give at least a few seconds of motion"
+        )
 
 
 def _numbers(values: Any) -> Any:
-    """Integers stay integers, dates become seconds since the first one."""
-    if values.dtype.kind == "M":
-        return (values - values[:1]).astype("timedelta64[ns]").astype(np.int64) * 1e-9
+    """Integers stay integers; dates and durations become seconds, dates since the first one."""
+    if values.dtype.kind in "Mm":
+        since = values - values[:1] if values.dtype.kind == "M" else values
+        return since.astype("timedelta64[ns]").astype(np.int64) * 1e-9
     return values if values.dtype.kind in "iu" else values.astype(float)
 
 

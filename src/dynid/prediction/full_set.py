@@ -124,9 +124,14 @@ def chosen_values(
         note = f"NOT PHYSICAL: {reason}. The values are written as they are; simulators may refuse them."
         return written_as_found(space), (note,) if not_physical == "mark" else (), False
     values, distance = near or nearest_set(space)
+    why = (
+        "Because of noise, no real bodies have exactly these base parameters."
+        if distance <= _NOISE
+        else f"The base parameters are not physical ({reason})."
+    )
     note = (
-        f"The base parameters are not physical ({reason}). The nearest physically consistent set is written,"
-        f" {distance:.2g} standard deviations away: its efforts differ from those of the estimate."
+        f"{why} The nearest physically consistent set is written, {distance:.2g} standard deviations away:"
+        " its efforts differ from those of the estimate."
     )
     return values, (note,), True
 

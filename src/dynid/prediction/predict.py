@@ -74,6 +74,13 @@ class EffortPrediction:
     c: Float[Array, "n z"]
     notices: tuple[Notice, ...] = ()
 
+    def __repr__(self) -> str:
+        """One line, with the codes of the warnings: they decide whether the numbers are of use."""
+        warnings = "".join(f", warning: {item.code}" for item in self.notices)
+        return (
+            f"EffortPrediction(robot={self.robot!r}, {len(self.t)} samples, efforts={self.names}{warnings})"
+        )
+
     def to_dataframe(self) -> Any:
         """As a pandas data frame: a row per sample, with `t` as index."""
         from dynid.report.csv_file import effort_frame

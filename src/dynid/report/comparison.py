@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from rich.console import Console
 
 _MOST_PARAMETERS = 30
+_MOST_EQUAL = 5  # the same where no difference is significant
 _EFFORTS = (
     "errors are 100 |tau - tau_pred| / |tau| of efforts that were not used for the fit; held-out %: low-pass"
     " filtered as in the fit; as logged %: every sample, not filtered; change: relative to the first line"
@@ -30,6 +31,7 @@ FILES = ("comparison.json", "comparison.csv", "comparison.html")
 _COLUMNS = (
     "label",
     "date",
+    "verdict",
     "model",
     "estimator",
     "drive",
@@ -50,7 +52,8 @@ def print_comparison(comparison: Comparison, *, console: Console | None = None) 
     out = console or standard_console()
     print_warnings(out, comparison.warnings)
     if comparison.recommended:
-        out.print(verbatim(comparison.words, "bold green"))
+        judged = comparison[comparison.recommended].verdict in ("", "good")
+        out.print(verbatim(comparison.words, "bold green" if judged else "bold yellow"))
     elif comparison.words:
         out.print(verbatim(comparison.words))
     shown = shown_columns(comparison)
@@ -70,7 +73,8 @@ def print_comparison(comparison: Comparison, *, console: Console | None = None) 
 def _print_parameters(out: Console, comparison: Comparison) -> None:
     names = [line.label for line in comparison.lines]
     table = plain_table("parameter", "unit", *names, "largest difference / sigma", left=("parameter", "unit"))
-    worst = sorted(comparison.parameters, key=lambda item: -(item.z or 0.0))[:_MOST_PARAMETERS]
+    most = _MOST_PARAMETERS if comparison.different else _MOST_EQUAL
+    worst = sorted(comparison.parameters, key=lambda item: -(item.z or 0.0))[:most]
     for entry in worst:
         cells = [
             "-" if value is None else value_text(value, sigma)

@@ -17,6 +17,7 @@ from dynid.statistics.comparison import SIGNIFICANT, Comparison, Line, Parameter
 TITLES = {
     "label": "fit",
     "date": "recorded",
+    "verdict": "verdict",
     "n_parameters": "parameters",
     "fit_percent": "fit %",
     "held_out_percent": "held-out %",
@@ -47,7 +48,7 @@ def cell(line: Line, name: str) -> str:
         return "-"
     if name == "date":
         return str(value)[:10]
-    if name == "n_parameters":
+    if name in ("n_parameters", "verdict"):
         return str(value)
     if name == "change_percent":
         return f"{value:+.1f}"
@@ -88,6 +89,7 @@ def _lines(comparison: Comparison) -> Section:
         {"cells": [cell(line, name) for name in shown], "best": line.label == comparison.recommended}
         for line in comparison.lines
     ]
+    best = comparison[comparison.recommended] if comparison.recommended else None
     body = render(
         "comparison_lines.html",
         comparison=comparison,
@@ -97,6 +99,7 @@ def _lines(comparison: Comparison) -> Section:
         tested="F" in shown,
         figure=_error_figure(comparison),
         words=_why(comparison),
+        level=(best.verdict or "good") if best else "care",
         difference=difference_text(comparison) if comparison.parameters else "",
     )
     return Section("lines", "Which one predicts better?", body)
@@ -104,7 +107,9 @@ def _lines(comparison: Comparison) -> Section:
 
 def _why(comparison: Comparison) -> str:
     """The recommendation as a sentence behind its headline."""
-    words = comparison.words.removeprefix(f"use {comparison.recommended}: ")
+    words = comparison.words
+    if comparison.recommended:
+        words = words.partition(f"{comparison.recommended}: ")[2]
     return words[:1].upper() + words[1:] + ("." if words and not words.endswith(".") else "")
 
 
@@ -272,7 +277,7 @@ def _list_figure(shown: list[ParameterLine], labels: list[str], differing: set[s
         panels,
         "parameters that differ most, result by result",
         "The parameters that differ most, with 95 % intervals; results from top to bottom as given. "
-        "The dates of the logs are not known, or equal: give `date:` in the experiments to see drift.",
+        "The dates of the logs are not known, or equal: give the key date in the experiments to see drift.",
         columns=3,
         fixed=True,
         table=False,

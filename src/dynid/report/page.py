@@ -77,13 +77,16 @@ def render(template: str, **context: Any) -> Markup:
 
 
 def ticked(text: str) -> Markup:
-    """Escaped text in which words between backticks are code."""
+    """Escaped text in which words between backticks are code, and +- outside of them is one sign."""
     from markupsafe import Markup, escape
 
     parts = text.split("`")
     if len(parts) % 2 == 0:  # a backtick without its partner
         return escape(text)
-    code = [Markup("<code>{}</code>").format(part) if i % 2 else escape(part) for i, part in enumerate(parts)]
+    code = [
+        Markup("<code>{}</code>").format(part) if i % 2 else escape(part.replace("+-", "±"))
+        for i, part in enumerate(parts)
+    ]
     return Markup("").join(code)
 
 

@@ -13,9 +13,9 @@ from enum import StrEnum
 from typing import TYPE_CHECKING, Any
 
 from dynid.common.notices import Notice, follows
-from dynid.report.numbers import interval_text, percent, plural, sigma_text, unit_text, value_text
+from dynid.report.numbers import interval_text, number, percent, plural, sigma_text, unit_text, value_text
 from dynid.report.plots import figure, panel, points
-from dynid.statistics.estimate import Estimate, ParameterEstimate
+from dynid.statistics.estimate import Estimate, ParameterEstimate, Validation
 
 if TYPE_CHECKING:
     from dynid.report.plots import Figure
@@ -139,12 +139,34 @@ def first_reasons(estimate: Estimate) -> tuple[tuple[Notice, ...], tuple[Notice,
     return tuple(first), tuple(reason for reason in reasons if reason not in first)
 
 
+def consequences(estimate: Estimate) -> frozenset[str]:
+    """Codes of warnings that the first reason of the verdict probably causes."""
+    first = estimate.verdict.reasons[:1]
+    return frozenset(item.code for item in estimate.warnings if any(follows(item, cause) for cause in first))
+
+
+def simulated_lines(item: Validation) -> list[str]:
+    """Rms distance between simulated and measured free motions, over all runs of a log."""
+    lines = []
+    for words, prefix in (("with the estimate", ""), ("with the prior", "prior_")):
+        parts = []
+        for name, unit in (("position_rms", "mm"), ("angle_rms", "mrad")):
+            values = [getattr(run, prefix + name) for run in item.runs]
+            known = [value for value in values if value is not None]
+            if known:
+                mean = (sum(value**2 for value in known) / len(known)) ** 0.5
+                parts.append(f"{number(1e3 * mean, 3)} {unit}")
+        if parts:
+            lines.append(f"{item.log}, simulated {words}: {', '.join(parts)} from the measured motion (rms)")
+    return lines
+
+
 _LIMIT = 100.0  # percent: an interval this wide reaches zero; larger values give no more information
 _STYLE = {
     Quality.GOOD: ("blue", "circle"),
     Quality.FAIR: ("orange", "square"),
     Quality.WEAK: ("red", "triangle"),
-    Quality.ZERO: ("red", "cross"),
+    Quality.ZERO: ("grey", "cross"),
 }
 
 

@@ -29,6 +29,7 @@ from dynid.report.quality import (
     owner_of,
     peaks,
     quality,
+    simulated_lines,
 )
 from dynid.report.terminal import plain_table as _table
 from dynid.report.terminal import print_titled as _titled
@@ -47,8 +48,7 @@ _MOST_ROWS = 40  # more parameters than this are summarised per owner, with the 
 _MOST_GROUPS = 16
 _WORST_ROWS = 10
 _MOST_SHARES = 5
-_WIDE = 100  # terminal columns needed to show sigma too
-_WIDER = 112  # the same for the prior beside the truth
+_GAP = 3  # characters between the columns of a table
 _COLOURS = {
     Quality.GOOD: "",
     Quality.FAIR: "",
@@ -102,22 +102,6 @@ def print_validation(
                 out.print(_text(line))
     if not all(item.independent for item in validations):
         out.print(_text("NO: this log was also used for the fit, it does not validate the result", "yellow"))
-
-
-def simulated_lines(item: Validation) -> list[str]:
-    """Rms distance between simulated and measured free motions, over all runs of a log."""
-    lines = []
-    for words, prefix in (("with the estimate", ""), ("with the prior", "prior_")):
-        parts = []
-        for name, unit in (("position_rms", "mm"), ("angle_rms", "mrad")):
-            values = [getattr(run, prefix + name) for run in item.runs]
-            known = [value for value in values if value is not None]
-            if known:
-                mean = (sum(value**2 for value in known) / len(known)) ** 0.5
-                parts.append(f"{number(1e3 * mean, 3)} {unit}")
-        if parts:
-            lines.append(f"{item.log}, simulated {words}: {', '.join(parts)} from the measured motion (rms)")
-    return lines
 
 
 def print_prediction(prediction: EffortPrediction, *, console: Console | None = None) -> None:
@@ -214,28 +198,29 @@ def _group_table(groups: Sequence[GroupFit]) -> Table:
 
 
 def _parameter_table(estimate: Estimate, shown: Sequence[ParameterEstimate], width: int) -> Table:
-    columns = _columns(estimate, width)
+    """As many columns as fit without breaking a name."""
+    columns = {title: [cell(p) for p in shown] for title, cell in _columns(estimate).items()}
+    for spare in ("prior", "sigma"):  # sigma is in percent too
+        if sum(max(map(len, (title, *cells))) + _GAP for title, cells in columns.items()) - _GAP > width:
+            columns.pop(spare, None)
     table = _table(*columns, left=("name", "unit"))
-    for p in shown:
-        style = _COLOURS[quality(p)]
-        table.add_row(*(_text(cell(p), style) for cell in columns.values()))
+    for p, *cells in zip(shown, *columns.values(), strict=True):
+        table.add_row(*(_text(cell, _COLOURS[quality(p)]) for cell in cells))
     return table
 
 
-def _columns(estimate: Estimate, width: int) -> dict[str, Callable[[ParameterEstimate], str]]:
-    """Title -> cell function, of the columns that have content and fit in `width` characters."""
+def _columns(estimate: Estimate) -> dict[str, Callable[[ParameterEstimate], str]]:
+    """Title -> cell function, of the columns that have content."""
     truth = estimate.truth or {}
-    has_prior = any(p.prior is not None for p in estimate.parameters)
     columns: dict[str, Callable[[ParameterEstimate], str]] = {
         "name": lambda p: p.name,
         "value": lambda p: value_text(p.value, p.sigma),
+        "sigma": lambda p: sigma_text(p.sigma),
+        "sigma %": lambda p: percent(p.sigma_rel_percent) if p.essential else "removed",
+        "95 % interval": interval_text,
+        "unit": lambda p: p.unit,
     }
-    if width >= _WIDE:
-        columns["sigma"] = lambda p: sigma_text(p.sigma)
-    columns["sigma %"] = lambda p: percent(p.sigma_rel_percent) if p.essential else "removed"
-    columns["95 % interval"] = interval_text
-    columns["unit"] = lambda p: p.unit
-    if has_prior and (width >= _WIDER or not truth):
+    if any(p.prior is not None for p in estimate.parameters):
         columns["prior"] = lambda p: "-" if p.prior is None else value_text(p.prior, p.sigma)
     if truth:
         columns["truth"] = lambda p: _truth_cell(p, truth.get(p.name))

@@ -89,14 +89,16 @@ def described(simulated: Simulated) -> dict[str, str]:
     """Description of the simulation as text."""
     settings, course, run = simulated.settings, simulated.course, simulated.run
     sizes = np.abs(course.tau).max(axis=0)
+    units = [effort_unit(simulated.mechanism, motor.name) for motor in simulated.mechanism.actuators]
+    sensing = settings.sensing
+    logged = units if np.all(np.asarray(sensing.gain) == 1.0) else ()  # else currents, or scaled torques
     words = {
         "engine": settings.engine,
         "motion": settings.motion.file or f"random ({settings.motion.kind})",
         "log": f"{len(course.t)} samples, {course.t[-1]:g} s at {settings.rate:g} Hz",
-        "recording": recording_words(settings.rate, settings.sensing.effort_sigma),
+        "recording": recording_words(settings.rate, sensing.effort_sigma, units=logged),
         "largest efforts": ", ".join(
-            f"{number(float(size), 3)} {effort_unit(simulated.mechanism, motor.name)}"
-            for size, motor in zip(sizes, simulated.mechanism.actuators, strict=True)
+            f"{number(float(size), 3)} {unit}" for size, unit in zip(sizes, units, strict=True)
         ),
     }
     if settings.payloads or settings.changes:

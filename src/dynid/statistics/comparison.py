@@ -43,6 +43,7 @@ class Line:
         folds: Held-out error of each fold, in %.
         failed: Why there is no figure.
         date: When the logs of a result were recorded, ISO 8601; empty: not known.
+        verdict: On a result: `good`, `care` or `bad`; empty: not judged.
     """
 
     label: str
@@ -61,6 +62,7 @@ class Line:
     folds: tuple[float, ...] = ()
     failed: str = ""
     date: str = ""
+    verdict: str = ""
 
     @property
     def error(self) -> float | None:
@@ -199,7 +201,8 @@ def recommend(lines: Sequence[Line], usual: str = "") -> tuple[str, str]:
     least = min(line.n_parameters or 0 for line in good)
     chosen = _of_equals([line for line in good if (line.n_parameters or 0) == least], usual)
     first = known[0]
-    text = f"use {chosen.label}: held-out error {chosen.error:.3g} %"
+    trusted = chosen.verdict in ("", "good")
+    text = f"{'use' if trusted else 'best is'} {chosen.label}: held-out error {chosen.error:.3g} %"
     if chosen is first:
         few = f", and nothing else is more than {100 * WORTH:.0f} % better"
         text += ", the smallest of all" if chosen is best else few
@@ -221,7 +224,10 @@ def recommend(lines: Sequence[Line], usual: str = "") -> tuple[str, str]:
         text += (
             f". As good within the scatter of the folds: {'; '.join(tied)}. These data do not decide{remark}"
         )
-    return chosen.label, text
+    return (
+        chosen.label,
+        text if trusted else f"{text}. Its verdict is '{chosen.verdict}': read its report first",
+    )
 
 
 def _of_equals(lines: Sequence[Line], usual: str) -> Line:

@@ -100,8 +100,10 @@ class NamedMatrix:
     names: tuple[str, ...]
     values: Float[Array, "p p"]
 
-    def __getitem__(self, pair: tuple[str, str]) -> float:
+    def __getitem__(self, pair: tuple[str, str] | str) -> float:
         """The entry of two parameters."""
+        if isinstance(pair, str):
+            raise DynidError(f"one name is given: an entry has two, e.g. ['{pair}', '{pair}']")
         row, column = (self._place(name) for name in pair)
         return float(self.values[row, column])
 

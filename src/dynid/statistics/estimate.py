@@ -267,13 +267,13 @@ class Estimate:
     drawing: Mapping[str, Any] = field(default_factory=dict)
     description: Description | None = None
 
-    def __contains__(self, name: object) -> bool:
-        """Whether a parameter is called `name`."""
-        return any(parameter.name == name for parameter in self.parameters)
-
     def __iter__(self) -> Iterator[str]:
         """Names of the parameters, as of a mapping."""
         return (parameter.name for parameter in self.parameters)
+
+    def keys(self) -> tuple[str, ...]:
+        """Names of the parameters; with it `dict(estimate)` has the parameters by name."""
+        return tuple(self)
 
     def __len__(self) -> int:
         """Number of parameters."""
@@ -287,7 +287,8 @@ class Estimate:
         """One line: what it is of, and how good; `summary()` shows the rest."""
         counts = f"{len(self.parameters)} parameters, residual {self.fit.residual_percent:.3g} %"
         head = f"robot={self.robot!r}, model={self.model!r}, estimator={self.estimator!r}"
-        return f"Estimate({head}, {counts}, {len(self.warnings)} warnings)"
+        warnings = f"{len(self.warnings)} warning{'s' * (len(self.warnings) != 1)}"
+        return f"Estimate({head}, verdict={self.verdict.level!r}, {counts}, {warnings})"
 
     def _repr_html_(self) -> str:
         """What a notebook shows: verdict, warnings, parameters."""
@@ -362,10 +363,11 @@ class Estimate:
         return identified_bodies(self)
 
     def predict(self, trajectory: Any, **options: Any) -> EffortPrediction:
-        """Efforts for a desired trajectory; options as of `predict_efforts`.
+        """Efforts for a smooth trajectory, used as given (for a recorded log: `validate`).
 
         Args:
             trajectory: File, `Log`, data frame or mapping with the columns `t`, `q_1`, ..
+            options: As of `predict_efforts`.
         """
         from dynid.prediction.predict import predict_efforts
 

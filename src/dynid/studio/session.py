@@ -186,6 +186,8 @@ class Session:
         with self._lock:
             self._idle()
             first, second = self.results.path(a), self.results.path(b)
+            if first == second:
+                raise InputError("a result cannot be compared with itself", remedy="choose two results")
             out = self.folder / "results" / f"{first.name}_{second.name}_compare"
             self._commands.append(
                 shlex.join(

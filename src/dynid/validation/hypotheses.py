@@ -186,8 +186,11 @@ def position_units(mechanism: Mechanism, logs: tuple[Log, ...]) -> Iterator[Hypo
         # In degrees a motion of a tenth of a radian already sweeps as much.
         if mask.any() and np.max(sweep[mask]) > _LEAST_SWEEP[unit]:
             scale = np.where(mask, factor, 1.0)
+            keys = ['"q_{i}"'] if mask.all() else [f"q_{k + 1}" for k in np.flatnonzero(mask)]
+            columns = ", ".join(f"{key}: {{unit: {unit}}}" for key in keys)
+            option = "q_{i}=NAME_{i}" if mask.all() else f"{keys[0]}=NAME"
             yield Hypothesis(
-                notice("position-unit", unit=unit),
+                notice("position-unit", unit=unit, columns=columns, option=option),
                 mechanism,
                 tuple(_moved(log, scale) for log in logs),
                 f"positions in {unit}",

@@ -22,6 +22,7 @@ from dynid.report.json_file import read_result
 from dynid.statistics.assemble import percent
 from dynid.statistics.comparison import Comparison, Line, ParameterLine, recommend
 from dynid.statistics.estimate import Estimate, ParameterEstimate, Validation
+from dynid.statistics.estimate_parts import NOT_JUDGED
 from dynid.validation.held_out import validate_result
 
 _ITERATIONS = 50
@@ -146,6 +147,7 @@ def _line(label: str, estimate: Estimate, checked: Sequence[Validation]) -> Line
         estimate.estimator,
         " ".join(drive) if drive else "",
         date=date_of(estimate.provenance),
+        verdict="" if estimate.verdict == NOT_JUDGED else estimate.verdict.level,
         n_parameters=estimate.fit.n_parameters,
         fit_percent=estimate.fit.residual_percent,
         held_out_percent=simulated,

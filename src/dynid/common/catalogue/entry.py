@@ -31,6 +31,7 @@ MEANING = {
 # What explains most comes first.
 Rank = Literal[
     "no result",  # or one that contradicts what is asked
+    "unit",  # of positions, with which the logs fit: it explains the size of their values too
     "input",  # units, columns, gravity or branch: the input is not what the description or the file says
     "declaration",  # a payload, a known value or a frame is not as declared
     "part",  # a scale, one dimension, one part of the logs
@@ -45,6 +46,7 @@ Rank = Literal[
 RANKS: tuple[Rank, ...] = get_args(Rank)
 Trait = Literal[
     "wrong input",  # as bad as the predictions that it spoils
+    "size",  # values too large for a joint: a wrong unit explains them
     "log",  # a fault of a log, although the fit finds it: listed with the logs
     "description",  # one wrong quantity of the description, seen by a linear test: refits decide which
     "linear",  # found by a linear test: a refit that finds the cause replaces it

@@ -116,7 +116,7 @@ FIT = {
     "tie-idle": note(
         "a tie that removes no parameter",
         "tie {name} has no effect: it does not reduce the number of base parameters",
-        "apply it after regrouping if that is intended, e.g. ties: [{{name: ..., apply: regrouped}}]",
+        "apply it after regrouping if that is intended, e.g. `ties: [{{name: ..., apply: regrouped}}]`",
     ),
     "weights-not-converged": stop(
         "the parameters still change by more than 1e-3 of their sigma at the iteration limit: use `ols`, or"
@@ -130,7 +130,7 @@ FIT = {
         ),
         gtls=(
             "effort noise and solution do not converge",
-            "give the standard deviation of the efforts: estimator: {{name: gtls, effort: ...}}",
+            "give the standard deviation of the efforts: `estimator: {{name: gtls, effort: ...}}`",
         ),
     ),
     "robust-not-converged": stop(
@@ -153,7 +153,7 @@ FIT = {
     "position-noise-too-large": care(
         "the noise assumed for `gtls` is too large",
         "the noise assumed in the positions exceeds the residual of {names}",
-        "give the standard deviation of the encoders: estimator: {{name: gtls, position: ...}}",
+        "give the standard deviation of the encoders: `estimator: {{name: gtls, position: ...}}`",
     ),
     "parameters-changed": care(
         "estimator `recursive`: the parameters changed; the text gives time and names",
@@ -194,12 +194,12 @@ FIT = {
         f"the logs hardly determine a drive gain: {_GAINS}",
         "the drive gain is poorly determined by these logs: {names} (sigma in percent)",
         "move these joints so that the known mass loads them, use a larger mass, or keep their gain fixed:"
-        " gains: {{unknown: [...]}}",
+        " `gains: {{unknown: [...]}}`",
     ),
     "servo-lost": care(
         f"these logs do not determine part of a PD law: {_SERVOS}",
         "not identifiable from these logs, and kept at its start: {names}",
-        "a bias is seen only through known bodies: give pd: {{bodies: known}} if the description has good"
+        "a bias is seen only through known bodies: give `pd: {{bodies: known}}` if the description has good"
         " masses; a delay needs commands that move",
     ),
     "servo-weak": care(
@@ -227,7 +227,7 @@ FIT = {
         "only a part of the weighed {total:.4g} kg acts on the efforts: {priors:.3g} kg are taken from the"
         " priors of {names}; a 1 % error of these priors changes the scale by {percent:.2g} %, which is not"
         " included in the intervals",
-        "weigh only bodies that load the motors (total_mass: {{kg: ..., bodies: [...]}}), or use a weighed"
+        "weigh only bodies that load the motors (`total_mass: {{kg: ..., bodies: [...]}}`), or use a weighed"
         " payload",
     ),
     "unloaded-incomplete": care(

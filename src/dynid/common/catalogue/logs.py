@@ -97,7 +97,7 @@ LOGS = {
         "if the log is in degrees, set the unit of {columns}: `--column 'q_{number}=NAME[deg]'`, or in the"
         " experiment file `columns: {{q_{number}: {{name: NAME, unit: deg}}}}`",
         rank="input",
-        traits=("wrong input",),
+        traits=("wrong input", "size"),
     ),
     "lengths-large": stop(
         "the range of a linear position is too large for its joint: check whether the unit is millimetres",
@@ -105,7 +105,7 @@ LOGS = {
         "if the log is in millimetres, set the unit of {columns}: `--column 'q_{number}=NAME[mm]'`, or in the"
         " experiment file `columns: {{q_{number}: {{name: NAME, unit: mm}}}}`",
         rank="input",
-        traits=("wrong input",),
+        traits=("wrong input", "size"),
     ),
     "velocity-differs": care(
         "measured velocities differ from the derivative of the positions (filters or delays inside the"
@@ -235,7 +235,7 @@ LOGS = {
         "a common factor of all efforts cannot be found from the logs alone",
         "the scale of the efforts is not checked: if all are too large by the same factor, so are all"
         " parameters",
-        "record a log with a known payload, or give the mass of the robot: gains: {{total_mass: ...}}",
+        "record a log with a known payload, or give the mass of the robot: `gains: {{total_mass: ...}}`",
     ),
     "not-tested": note(
         "faults that these logs cannot show",

@@ -66,9 +66,9 @@ PHYSICS = {
         " identify the [gains](../howto/drive_gains.md). One rounded mass for all bodies (1 kg per link) is a"
         " placeholder and is not compared",
         "inertial parameters are {factor:.3g} times their priors (median of {count} accurate ones){unit}",
-        "check drive gains, gear ratios and units of the efforts (columns: {{tau_1: {{name: ..., unit:"
-        " ...}}}}): without a known mass the scale is not identifiable; use runs with a weighed payload:"
-        " gains: all",
+        "check drive gains, gear ratios and units of the efforts (`columns: {{tau_1: {{unit:"
+        " ...}}}}`): without a known mass the scale is not identifiable; use runs with a weighed payload:"
+        " `gains: all`",
         rank="part",
         traits=("log",),
     ),
@@ -78,7 +78,7 @@ PHYSICS = {
         " joints only widens the allowed range",
         "these parameters are too {size} for a robot {reach:.2g} m long (mass over length cubed {density:.2g}"
         " kg/m^3; robots have 0.4 to 50){unit}",
-        "check the unit of the efforts (columns: {{tau_1: {{name: ..., unit: ...}}}}), gear ratios and gains:"
+        "check the unit of the efforts (`columns: {{tau_1: {{unit: ...}}}}`), gear ratios and gains:"
         " the fit does not depend on the scale",
         rank="part",
         traits=("log",),
@@ -113,27 +113,27 @@ RESIDUALS = {
         f"the log is too short for blocks: {_BLOCKS}",
         "the data form one block of time, but '{method}' needs several: the classical uncertainty is used"
         " instead, which assumes white noise",
-        "use a longer log, or shorter blocks: uncertainty: {{method: cluster, block: ...}}",
+        "use a longer log, or shorter blocks: `uncertainty: {{method: cluster, block: ...}}`",
         rank="use",
     ),
     "delay": care(
         f"efforts are late or early, which biases inertias: {_TESTS}",
-        "{who} {size:.2g} +- {half:.2g} ms ({samples:.2g} samples) {late} than {reference}",
-        "remove the delay: {entry}; or log both with one clock. A delay biases inertias without any other"
+        "{who} {size:.3g} +- {half:.2g} ms ({samples:.2g} samples) {late} than {reference}",
+        "remove the delay: `{entry}`; or log both with one clock. A delay biases inertias without any other"
         " sign",
         rank="signal",
         traits=("log", "linear"),
         suspect="a delay",
         confirmed=(
-            "{who} {size:.2g} ms {late} than the positions",
-            "remove the delay: {entry}; or log both with one clock",
+            "{who} {size:.3g} ms {late} than the positions",
+            "remove the delay: `{entry}`; or log both with one clock",
         ),
     ),
     "gain": care(
         f"an effort is too large or too small: {_TESTS}",
         "{found}",
         "check the drive gain (gear ratio, torque constant), its sign and its column, and the geometry of the"
-        " description; or estimate gains from runs with a weighed payload: gains: all",
+        " description; or estimate gains from runs with a weighed payload: `gains: all`",
         rank="signal",
         traits=("log", "linear"),
         suspect="a drive gain",
@@ -141,7 +141,7 @@ RESIDUALS = {
         confirmed=(
             "the effort of '{effort}' is {percent:.0f} % too {large}",
             "check the drive gain (gear ratio, torque constant), its sign and its column; or estimate gains"
-            " from runs with a weighed payload: gains: all",
+            " from runs with a weighed payload: `gains: all`",
         ),
     ),
     "zero-offset": care(
@@ -261,15 +261,15 @@ RESIDUALS = {
     "position-unit": stop(
         "the logs fit with positions in another unit; see [verdict](../explanation/verdict.md#causes)",
         "positions seem to be in {unit}",
-        "set the unit: columns: {{q_1: {{name: ..., unit: {unit}}}, ...}}",
-        rank="input",
+        "set the unit: `columns: {{{columns}}}` in the experiment file, or `--column '{option}[{unit}]'`",
+        rank="unit",
         traits=("log", "absorbed"),
     ),
     "position-order": stop(
         "the logs fit with other signs or another order of the positions; see"
         " [verdict](../explanation/verdict.md#causes)",
         "the position of '{joint}' seems to have the opposite sign",
-        "columns: {{q_{number}: {{name: ..., scale: -1}}}}",
+        "turn its sign: `columns: {{q_{number}: {{scale: -1}}}}` in the experiment file",
         rank="input",
         traits=("log",),
         exchanged=(
@@ -280,7 +280,7 @@ RESIDUALS = {
     "effort-sign": stop(
         "the logs fit with the other sign of an effort; see [verdict](../explanation/verdict.md#causes)",
         "the effort of '{effort}' seems to have the opposite sign",
-        "columns: {{tau_{number}: {{name: ..., scale: -1}}}}",
+        "turn its sign: `columns: {{tau_{number}: {{scale: -1}}}}` in the experiment file",
         rank="input",
         traits=("log",),
     ),

@@ -10,6 +10,7 @@ from dynid.common.catalogue import STAGES
 from dynid.common.notices import by_severity
 from dynid.report.page import Section, render
 from dynid.report.panels import points_per_panel, singularity_figure
+from dynid.report.quality import consequences
 from dynid.statistics.estimate import NOT_TESTED, Estimate
 from dynid.statistics.estimate_parts import SINGULARITY_DISTANCE, Description
 
@@ -38,8 +39,10 @@ def section(estimate: Estimate) -> Section | None:
         effects=effect_lines(facts, _MOST),
         difference=estimate.files.get("robot.corrected.yaml.diff", ""),
         rows=estimate.hypotheses,
+        corrected=any(test.p < 1.0 for test in estimate.hypotheses[:1]),  # 1: as described
         untested=untested,
         figures=figures,
+        consequences=consequences(estimate),
         warnings=by_severity(warnings),
     )
     n = len(warnings)

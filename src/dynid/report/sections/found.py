@@ -47,12 +47,12 @@ _WIDE = 1.5  # times the span of a friction curve: half of a band that hides it
 def section(estimate: Estimate) -> Section:
     """Bodies, friction, then the full table of parameters."""
     parts = [parameters(estimate), standard(estimate), history(estimate)]
-    drawn = estimate.bodies
+    drawn, bad = estimate.bodies, estimate.verdict.level == "bad"
     known = [entry for entry in drawn if entry["prior_mass"] or entry["mass_share"] > _ALONE]
     bodies = [_body_row(entry) for entry in known]
     body = render(
         "found.html",
-        bad=estimate.verdict.level == "bad",
+        bad=bad,
         loads=[(name, text.replace("+-", "±")) for name, text in loads(estimate)],
         bodies=bodies,
         in_sums=len(drawn) - len(known),
@@ -67,7 +67,8 @@ def section(estimate: Estimate) -> Section:
         swings=swings_part(estimate),
         parts=[part for part in parts if part is not None],
     )
-    return Section("found", "What did it find?", body)
+    note = "not usable: see the verdict" if bad else ""
+    return Section("found", "What did it find?", body, folded=bad, note=note)
 
 
 def _body_row(row: Entry) -> dict[str, Any]:

@@ -9,7 +9,7 @@ import numpy as np
 from dynid.common.catalogue import STAGES, codes_with
 from dynid.common.notices import by_severity
 from dynid.report.page import Section, render
-from dynid.report.quality import compared
+from dynid.report.quality import compared, consequences
 from dynid.statistics.estimate import Estimate
 from dynid.statistics.estimate_parts import Signals, percent_of_peak
 
@@ -29,6 +29,7 @@ def section(estimate: Estimate) -> Section:
         rows=rows,
         many=len(rows) > _MANY,
         kind=compared(estimate),
+        consequences=consequences(estimate),
         warnings=by_severity(concerning),
         flagged=flagged,
         facts=[

@@ -18,7 +18,7 @@ from dynid.report.panels import (
     run_figure,
     tension_figure,
 )
-from dynid.report.quality import compared
+from dynid.report.quality import compared, simulated_lines
 from dynid.statistics.estimate import Estimate
 from dynid.statistics.estimate_parts import Signals, Tension, worst_signals
 
@@ -47,6 +47,7 @@ def section(estimate: Estimate) -> Section:
         if len(estimate.validation) > _WORST
         else estimate.validation,
         left=max(0, len(estimate.validation) - _WORST),
+        simulated=simulated_lines,
         fit=estimate.fit,
         runs=_runs(estimate),
         curves=curves,

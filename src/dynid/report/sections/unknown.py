@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 
 _MAPPED = 60  # parameters of the map
 _LISTED = 10
+_PAIRS = 5  # the map shows all
 _CLOSE = 0.9  # correlation above which two parameters are known mainly as a sum
 
 
@@ -37,7 +38,7 @@ def section(estimate: Estimate) -> Section:
         weak=[_words(p) for p in sorted(weak, key=_uncertainty)[:_LISTED]],
         n_weak=len(weak),
         zero=[_zero(p) for p in zero],
-        pairs=pairs[:_LISTED],
+        pairs=pairs[:_PAIRS],
         n_pairs=len(pairs),
         close=_CLOSE,
         map=correlation_figure(estimate),
@@ -47,7 +48,7 @@ def section(estimate: Estimate) -> Section:
         sensor=compared(estimate) == "reading",
     )
     note = f"{unknown} not identifiable, {len(weak)} weak, {len(zero)} indistinguishable from zero"
-    return Section("unknown", "What don't we know?", body, note=note)
+    return Section("unknown", "What don't we know?", body, folded=estimate.verdict.level == "bad", note=note)
 
 
 def _named(estimate: Estimate) -> str:

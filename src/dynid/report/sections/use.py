@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dynid.common.notices import LEVELS, by_severity, follows, spoils_all
 from dynid.report.page import Section, render
-from dynid.report.quality import Quality, compared, coverage, evidence, first_reasons, quality
+from dynid.report.quality import Quality, compared, consequences, coverage, evidence, first_reasons, quality
 from dynid.report.robot_view import robot_view
 from dynid.statistics.estimate import Estimate
 from dynid.statistics.estimate_parts import LIMITS, JointVerdict
@@ -24,6 +24,7 @@ _OTHER_USE = {  # what cannot be exported
     "equation": "for kilograms, give the mass of the platform in the robot file (`known:`), identify again",
     "reading": "subtract the tool from the readings: `compensation.py` in the folder of the result",
 }
+_WRITE = "`--write-experiment FILE` writes an experiment file to edit"
 _WORDS = {"good": "good", "care": "with care", "bad": "do not use"}
 
 
@@ -50,12 +51,13 @@ def section(estimate: Estimate) -> Section:
         zeros=sum(quality(p) is Quality.ZERO for p in estimate.parameters),
         first=first,
         others=others,
+        caused=all(follows(reason, first[0]) for reason in others),
         steps=_steps(estimate),
         covered=coverage(estimate) if estimate.truth else None,
         filtered="low-pass on rows" in estimate.choices,
         robot=robot_view(estimate),
         warnings=by_severity(estimate.warnings),
-        consequences={note.code for note in estimate.warnings if first and follows(note, first[0])},
+        consequences=consequences(estimate),
     )
     return Section("use", "Can I use it?", body)
 
@@ -77,12 +79,13 @@ def _steps(estimate: Estimate) -> list[str]:
         f"reason {' and '.join(indices)}: {text}" if several else text for text, indices in numbers.items()
     ]
     if level == "bad":
-        return [*steps, "identify again"]
+        edited = any("experiment file" in step for step in steps)
+        return [*steps, "identify again" + (f" ({_WRITE})" if edited else "")]
     if not any(prediction.independent for prediction in estimate.validation):
         steps.append("record one more motion and give it with `--validate LOG`")
     export = (
-        "write the model for other programs: `dynid export RESULT --to FORMAT`; each file is read back, and"
-        " `export.html` beside it shows how far its efforts are from these"
+        "write the model for other programs: `dynid export . --to FORMAT` in the folder of this report; each"
+        " file is read back, and `export.html` beside it shows how far its efforts are from these"
     )
     if level != "good":
         export = f"if these limits do not matter for your use, {export}"

@@ -155,8 +155,9 @@
     id("export").hidden = !all.length;
     const kept = id("design-after").value;
     fill(id("design-after"), [option("", "nothing", kept === "")].concat(all.map(function (one, k) { return option(k, "result " + one.name, String(k) === kept); })));
-    ["first", "second", "which"].forEach(function (name, place) {
-      const kept = id(name).value, usual = name === "first" ? Math.max(0, all.length - 2) : all.length - 1;
+    const same = id("first").value === id("second").value;
+    ["first", "second", "which"].forEach(function (name) {
+      const kept = name !== "which" && same ? "" : id(name).value, usual = name === "first" ? Math.max(0, all.length - 2) : all.length - 1;
       fill(id(name), all.map(function (one, k) { return option(k, one.name, kept === "" ? k === usual : String(k) === kept); }));
     });
     const made = state.exported;
