@@ -337,3 +337,43 @@ def test_correlated_residuals_are_marked_as_a_note(monkeypatch) -> None:
     assert not any(one.warned for one in white)
     assert "the intervals account for it" in estimate.choices["correlation of residuals"]
     assert "correlated in time; the intervals account for it" in report_html(estimate)
+
+
+TABLE = """
+schema: dynid.robot/1
+name: table
+joints:
+  - {name: x, kind: prismatic, parent: base, child: bridge, mdh: {alpha: pi/2}}
+  - {name: y, kind: prismatic, parent: bridge, child: trolley, mdh: {alpha: pi/2, theta: pi/2}}
+  - {name: c, kind: revolute, parent: trolley, child: tool, mdh: {alpha: pi/2}}
+drive: {"*": [Fv, Fs]}
+limits: {x: {q: 1, dq: 1, ddq: 3}, y: {q: 0.8, dq: 1, ddq: 4}, c: {q: 3, dq: 5, ddq: 30}}
+"""
+
+
+def test_the_sign_of_an_effort_of_a_table_is_named(tmp_path) -> None:
+    """Its axes hardly depend on each other: the log is fitted with negative masses."""
+    file = tmp_path / "table.yaml"
+    file.write_text(TABLE)
+    robot = load_robot(file)
+    truth = {parameter.name: 0.0 for parameter in parameter_table(robot)}
+    truth |= {
+        "M_bridge": 40.0,
+        "M_trolley": 25.0,
+        "M_tool": 8.0,
+        "MX_tool": 0.2,
+        "ZZ_tool": 0.1,
+        "XX_tool": 0.1,
+    }
+    truth |= {"YY_tool": 0.1, "Fv_x": 9.0, "Fs_x": 20.0, "Fv_y": 5.0, "Fs_y": 9.0, "Fv_c": 0.1, "Fs_c": 0.2}
+    motion = random_motion(robot, seed=2, draws=3)
+    log = simulate_log(
+        robot, truth, motion, rate=200.0, duration=10.0, torque_sigma=np.array([1.0, 1.0, 0.02]), seed=3
+    )
+    right = identify_logs(robot, [log], (), Experiment(robot=robot, auto="off"))
+    assert right.verdict.level == "good"
+    turned = replace(log, tau=log.tau * [1.0, -1.0, 1.0])
+    verdict = identify_logs(robot, [turned], (), Experiment(robot=robot, auto="off")).verdict
+    assert verdict.level == "bad"
+    assert verdict.reasons[0].code == "effort-sign"
+    assert "'y'" in verdict.reasons[0].text

@@ -13,9 +13,9 @@ from dynid.choice import choose as choose_module
 from dynid.choice.candidate import applied, friction_sets, open_settings
 from dynid.choice.choose import (
     _estimator,
+    _first_as_good,
     _single_drives,
     _started,
-    bandwidth,
     choose,
     reference,
     spectra_of,
@@ -28,6 +28,7 @@ from dynid.experiment.provenance import experiment_of
 from dynid.fit import fit_task
 from dynid.mechanism.parameters import parameter_table
 from dynid.motion.logs import log_from_arrays
+from dynid.motion.spectrum import motion_band
 from dynid.pipeline import identify_logs
 from dynid.problem import as_asked
 from dynid.report.json_file import json_text, read_result, result_document
@@ -172,7 +173,7 @@ def test_logs_that_are_too_short_to_choose_from_are_reported(tmp_path) -> None:
     robot = made(tmp_path)
     log = recorded(robot)
     short = replace(log, segments=((0, round(2.0 / log.dt)),))
-    assert bandwidth(spectra_of([short])) * 2.0 < 3.0
+    assert motion_band(spectra_of([short])) * 2.0 < 3.0
     task = Task(robot, (short,), Experiment(robot=robot))
     found, tried, (said,) = choose(task)
     assert found is task
@@ -199,6 +200,33 @@ def test_slow_motion_that_the_mask_would_lose_is_kept(tmp_path) -> None:
     _, tried, _ = choose(Task(robot, (log_from_arrays(robot, t, q, tau),), Experiment(robot=robot)))
     assert tried[0].mask == "none"
     assert tried[0].held_out_percent is not None
+
+
+def test_friction_per_direction_needs_motion_both_ways(tmp_path) -> None:
+    """Joint b turns on and hardly ever back: friction of that direction would be extrapolated tenfold."""
+    robot = made(tmp_path)
+    true_robot = replace(robot, drive=dict.fromkeys(robot.drive, ("Fv", "Fs", "Fr")))
+    truth = {p.name: SIZE.get(p.symbol, 0.0) for p in parameter_table(true_robot)}
+    t = np.arange(0.0, 10.0, 0.005)
+
+    def friction_tried(ahead: float) -> set[str]:
+        q = np.column_stack([np.sin(3.0 * t) + 0.4 * np.sin(5.1 * t), ahead * t + 0.2 * np.sin(5.0 * t)])
+        rates = [np.gradient(q, t, axis=0)]
+        rates.append(np.gradient(rates[0], t, axis=0))
+        tau = inverse_efforts(true_robot, truth, q, *rates)
+        tau += 0.1 * np.random.default_rng(1).standard_normal(tau.shape)
+        _, tried, _ = choose(Task(robot, (log_from_arrays(robot, t, q, tau),), Experiment(robot=robot)))
+        return {one.friction for one in tried if ";" not in one.friction}
+
+    both = friction_tried(0.0)
+    assert "Fv+ Fv- Fs+ Fs-" in both
+    assert friction_tried(0.9) == both - {"Fv+ Fv- Fs+ Fs-"}
+
+
+def test_a_noisy_candidate_that_is_worse_than_a_simpler_one_is_not_chosen() -> None:
+    """The second is within its own large error of the best, but worse than the first, which is not."""
+    plain, noisy = np.zeros(4), np.array([0.3, -0.3, 0.25, -0.2])
+    assert _first_as_good([plain, noisy, np.array([-0.09, -0.11, -0.09, -0.11])]) == 2
 
 
 @pytest.mark.parametrize(

@@ -18,6 +18,7 @@ from dynid.common.errors import InputError, NoResultError
 from dynid.excitation.random_motion import random_motion
 from dynid.experiment.experiment import Experiment, read_experiment
 from dynid.mechanism.parameters import parameter_table
+from dynid.motion.logs import log_from_arrays
 from dynid.pipeline import identify_logs, run_experiment, validate_result
 from dynid.problem import prepare
 from dynid.report.comparison import comparison_csv, comparison_document, comparison_html
@@ -29,7 +30,7 @@ from dynid.statistics.comparison import Comparison, Line, bic, f_test, recommend
 from dynid.statistics.estimate_parts import Verdict
 from dynid.validation.compare import compare_logs, friction_sets
 from dynid.validation.crossvalidation import cross_validate
-from dynid.validation.folds import folds, last_part
+from dynid.validation.folds import folds, joined_folds, last_part
 from dynid.validation.results import compare_results
 
 PENDULUM = """
@@ -97,6 +98,22 @@ def test_folds_hold_out_every_sample_once_and_fit_every_payload(robot) -> None:
         assert any(log.payloads for log in fold.fitted)
         assert [logs[i].name for i in fold.held_out_of] == [log.name for log in fold.held_out]
     assert {len(fold.held_out) for fold in parts} == {2, 3}
+
+
+def test_few_runs_are_cut_end_to_end() -> None:
+    """Two seconds and eight: five parts of two seconds each; every payload is in every fold."""
+    robot = load_robot("scara")
+    q = np.zeros((1000, 4))
+    log = log_from_arrays(robot, 0.01 * np.arange(1000), q, q)
+    short, long = replace(log, segments=((0, 200),)), replace(log, segments=((200, 1000),))
+    parts = [
+        [(of, *part.segments[0]) for of, part in zip(fold.held_out_of, fold.held_out, strict=True)]
+        for fold in joined_folds([short, long], 5)
+    ]
+    assert parts == [[(0, 0, 200)], *([(1, a, a + 200)] for a in range(200, 1000, 200))]
+    loaded = replace(long, payloads=("load",))
+    for fold in joined_folds([short, loaded], 4):
+        assert {log.payloads for log in fold.fitted} == {(), ("load",)}
 
 
 def test_the_last_part_is_the_last_in_time(robot) -> None:

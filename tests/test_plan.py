@@ -224,3 +224,16 @@ def test_lines_far_above_the_motion_do_not_raise_the_cutoff() -> None:
     before, after = (cutoff_of([spectrum(x[:, None], 1e-3)], 1e-3) for x in (quiet, quiet + lines))
     assert after == pytest.approx(before, rel=0.1)
     assert after < 20.0
+
+
+def test_a_short_log_beside_a_long_one_does_not_raise_the_cutoff() -> None:
+    """Two seconds of the same slow motion: their spectrum is blurred, not faster. Faster motion counts."""
+    rng = np.random.default_rng(5)
+    t = np.arange(0.0, 12.0, 1e-3)
+    slow = np.sin(2 * np.pi * 0.2 * t) + 0.4 * np.sin(2 * np.pi * 0.45 * t + 1.0)
+    q = (slow + 1e-6 * rng.standard_normal(len(t)))[:, None]
+    fast = q + 0.1 * np.sin(2 * np.pi * 3.0 * t)[:, None]
+    alone, short, faster = (spectrum(x, 1e-3) for x in (q, q[:2000], fast[:2000]))
+    assert cutoff_of([short], 1e-3) > 1.5 * cutoff_of([alone], 1e-3)
+    assert cutoff_of([short, alone], 1e-3) < 1.2 * cutoff_of([alone], 1e-3)
+    assert cutoff_of([faster, alone], 1e-3) > 2.0 * cutoff_of([alone], 1e-3)

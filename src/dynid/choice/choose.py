@@ -26,12 +26,12 @@ from dynid.experiment.experiment import Experiment
 from dynid.motion.choose import noise_and_peak, position_spectrum
 from dynid.motion.log import Log
 from dynid.motion.plan import MotionPlan
-from dynid.motion.spectrum import Spectrum
+from dynid.motion.spectrum import Spectrum, core_band, motion_band
 from dynid.projection.model import model_for
 from dynid.statistics.estimate import Candidate
 from dynid.statistics.uncertainty import student_t
 from dynid.unknown import Task, unknowns_of
-from dynid.validation.folds import Fold, folds
+from dynid.validation.folds import Fold, folds, joined_folds
 
 _FOLDS = 5
 _FEWEST = 3
@@ -47,6 +47,7 @@ _ONE_SIGMA = 0.6827  # probability within one standard error of many values
 _LOWER = 0.5  # a cutoff to try next, relative to the last
 _LEAST_BAND = 1.5  # times the frequency below which 99 % of the motion is: every cutoff passes it
 _NOISIER = 3.0  # times the noise of derived velocities: measured ones must pay for it
+_BOTH_WAYS = 0.3  # of the faster direction (rms): else friction of the slower one is extrapolated far
 _WEAK = 1e4  # condition (scaled columns) above which loads of friction are not predicted
 # Of the motion's bandwidth: the zero-phase Butterworth of order 4 leaves the motion unchanged to 1e-6.
 _COORDINATES = 8.0
@@ -98,12 +99,12 @@ def choose(task: Task) -> Chosen:
 
 def _too_short(logs: Sequence[Log]) -> str:
     """Why there are no folds, in words."""
-    band = bandwidth(spectra_of(logs))
+    band = motion_band(spectra_of(logs))
     if not np.isfinite(band):
         return "nothing moves"
-    shortest = min((stop - start) * log.dt for log in logs for start, stop in log.segments)
+    total = sum((stop - start) * log.dt for log in logs for start, stop in log.segments)
     return (
-        f"{shortest:.3g} s are {shortest * band:.2g} periods of the fastest motion ({band:.2g} Hz);"
+        f"{total:.3g} s are {total * band:.2g} periods of the fastest motion ({band:.2g} Hz);"
         f" {_FEWEST} are needed, or {_FEWEST} logs"
     )
 
@@ -111,7 +112,7 @@ def _too_short(logs: Sequence[Log]) -> str:
 def _started(task: Task, sets: tuple[tuple[str, ...], ...]) -> Search | None:
     """Folds and the rows of the first candidate; None where the logs are too short for folds."""
     spectra = spectra_of(task.logs)
-    parts = _parts(task, bandwidth(spectra))
+    parts = _parts(task, motion_band(spectra))
     if not parts:
         return None
     search = Search(task, task.mechanism, parts, spectra, sets[:1])
@@ -126,8 +127,8 @@ def _parts(task: Task, band: float) -> tuple[Fold, ...]:
     lengths = [(stop - start) * log.dt for log in task.logs for start, stop in log.segments]
     if len(lengths) >= _FEWEST:
         return folds(task.logs, min(_FOLDS, len(lengths)))
-    count = min(_FOLDS, int(min(lengths) * band / _PERIODS))
-    return folds(task.logs, count) if count >= _FEWEST else ()
+    count = min(_FOLDS, int(sum(lengths) * band / _PERIODS))
+    return joined_folds(task.logs, count) if count >= _FEWEST else ()
 
 
 def _searched(
@@ -178,6 +179,7 @@ def _friction(
     if not _may_gain(search, best):
         return plain, best
     candidates = [replace(best, mask=mask, friction=" ".join(symbols)) for mask in masks for symbols in tried]
+    candidates = [candidate for candidate in candidates if search.both_ways(candidate) > _BOTH_WAYS]
     best = _simplest(search, candidates)
     alike = [candidate for candidate in candidates if candidate.mask == best.mask]
     best = _simplest(search, [best, *_single_drives(search, best, alike)])
@@ -246,7 +248,7 @@ def _cutoff(search: Search, best: Candidate) -> Candidate:
 
     A vibration that the efforts do not show spoils all cutoffs above it alike: only one below it helps.
     """
-    core = max(float(np.max(spectrum.core[spectrum.moving], initial=0.0)) for spectrum in search.spectra)
+    core = core_band(search.spectra)
     cutoff = search.plans[0].cutoff
     while cutoff is not None and cutoff * _LOWER > _LEAST_BAND * core:
         far = cutoff * _LOWER > _COORDINATES * core
@@ -272,6 +274,8 @@ def _simplest(search: Search, candidates: Sequence[Candidate], doubts: float = 1
 def _first_as_good(errors: Sequence[Float[Array, "k"]], doubts: float = 1.0) -> int:
     """Number of the first candidate that is as good as the best; 0 where none could be fitted.
 
+    One that is worse than a simpler one is no choice, however uncertain its difference to the best is.
+
     Args:
         errors: Of each candidate, one per fold.
         doubts: Standard errors of the difference to the best that a simpler one may be worse by.
@@ -279,9 +283,11 @@ def _first_as_good(errors: Sequence[Float[Array, "k"]], doubts: float = 1.0) -> 
     best = errors[int(np.argmin([values.mean() for values in errors]))]
     if not np.isfinite(best).all():
         return 0
+    least = np.inf
     for i, error in enumerate(errors):
         worse = error - best
-        if np.isfinite(worse).all():
+        if np.isfinite(worse).all() and error.mean() < least:
+            least = error.mean()
             spread = float(np.std(worse, ddof=1) / np.sqrt(len(worse)))
             if worse.mean() <= max(doubts * spread, _MARGIN):
                 return i
@@ -315,20 +321,9 @@ def _table(search: Search, best: Candidate) -> tuple[Candidate, ...]:
 # those of the rule: the other source must be better even on these.
 
 
-def bandwidth(spectra: Sequence[Spectrum]) -> float:
-    """Of the fastest log, in [Hz]; NaN where nothing moves."""
-    return max(
-        (spectrum.motion_bandwidth for spectrum in spectra if spectrum.moving.any()), default=float("nan")
-    )
-
-
 def _moved_band(spectra: Sequence[Spectrum]) -> float:
     """Bandwidth of the motion without a vibration far above it, in [Hz]; NaN where nothing moves."""
-    core = max(
-        (float(np.max(spectrum.core[spectrum.moving])) for spectrum in spectra if spectrum.moving.any()),
-        default=0.0,
-    )
-    band = bandwidth(spectra)
+    core, band = core_band(spectra), motion_band(spectra)
     return core if band > _VIBRATION * core else band
 
 

@@ -257,6 +257,25 @@ class Search:
         weights = self._weights_of(candidate, data, data.system)
         return solve_weighted(data.system, weights).condition_scaled
 
+    def both_ways(self, candidate: Candidate) -> float:
+        """Speed in the slower direction over that in the faster one (rms), the least of all drives.
+
+        Only of drives with viscous friction per direction; 1 without them.
+        """
+        square = dict.fromkeys((parameter.name for parameter in self.parameters(candidate)), 0.0)
+        system = selected(self.rows(candidate)[0], self._seen(candidate)[0])
+        for group in system.groups:
+            for block in group.blocks:
+                sums = np.sum(block.W**2, axis=0).tolist()
+                for i, x in zip(group.columns.tolist(), sums, strict=True):
+                    square[system.parameters[i].name] += x
+        pairs = [
+            sorted((x, square[name.replace("Fv+", "Fv-", 1)]))
+            for name, x in square.items()
+            if name.startswith("Fv+")
+        ]
+        return min((float(np.sqrt(low / high)) if high else 0.0 for low, high in pairs), default=1.0)
+
     def parameters(self, candidate: Candidate) -> tuple[Parameter, ...]:
         """Standard parameters of a candidate."""
         return self._seen(candidate)[0].parameters

@@ -20,7 +20,7 @@ from dynid.mechanism.parameters import owners_of
 from dynid.motion.choose import longest
 from dynid.motion.log import Log
 from dynid.motion.settings import FilterSettings
-from dynid.motion.spectrum import spectrum
+from dynid.motion.spectrum import motion_band, spectrum
 from dynid.projection.model import Model
 
 # Low-pass of the rows in bandwidths of the motion: the main oscillations pass, most noise does not.
@@ -76,11 +76,11 @@ def filter_for(
 
 def _decimation(logs: Sequence[Log]) -> int:
     spectra = [spectrum(longest(log, log.q), log.dt) for log in logs]
-    bands = [density.motion_bandwidth for density in spectra if density.moving.any()]
+    band = motion_band(spectra)
     rate = 1.0 / max(log.dt for log in logs)
-    if not bands:
+    if not np.isfinite(band):
         return 1
-    kept = max(_FEWEST, 2.0 * _ROWS_BANDWIDTHS * float(np.max(bands)) / _ROWS_SHARE)
+    kept = max(_FEWEST, 2.0 * _ROWS_BANDWIDTHS * band / _ROWS_SHARE)
     return max(1, round(rate / kept))
 
 

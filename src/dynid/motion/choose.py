@@ -15,7 +15,7 @@ from dynid.motion.differentiate import differentiate
 from dynid.motion.filters import LowPass, check_cutoff, low_pass
 from dynid.motion.log import Log
 from dynid.motion.settings import FilterSettings
-from dynid.motion.spectrum import MOST_SAMPLES, Spectrum, cutoff_of, spectrum
+from dynid.motion.spectrum import MOST_SAMPLES, Spectrum, cutoff_of, motion_band, spectrum
 
 RATIO_TOLERANCE = 0.05
 WARN, REFUSE = 0.2, 0.5  # relative rms difference
@@ -98,7 +98,7 @@ def choose_cutoff(
     cutoff = cutoff_of(spectra, max(log.dt for log in logs))
     if filter.kind == "none":
         return cutoff, "none"
-    band = max((s.motion_bandwidth for s in spectra if s.moving.any()), default=float("nan"))
+    band = motion_band(spectra)
     sigma = np.median(np.concatenate([s.sigma for s in spectra]))
     why = f"motion bandwidth {band:.3g} Hz, noise of the coordinates {sigma:.1e} {unit} (median)"
     return cutoff, f"{cutoff:g} Hz ({shape}), chosen: {why}"
@@ -115,10 +115,10 @@ def cutoff_for_measured(
         return cutoff, why
     rate_spectra = [rate_spectrum(log, log.dq) for log in logs if log.dq is not None]
     sinks = [float(np.median(s.sink[s.moving])) for s in rate_spectra if s.moving.any()]
-    bands = [s.motion_bandwidth for s in spectra if s.moving.any()]
-    if not sinks or not bands:
+    band = motion_band(spectra)
+    if not sinks or not np.isfinite(band):
         return cutoff, why
-    lower = float(f"{max(1.5 * max(sinks), 4.0 * max(bands)):.2g}")
+    lower = float(f"{max(1.5 * max(sinks), 4.0 * band):.2g}")
     if lower >= cutoff:
         return cutoff, why
     shown = why if filter.kind == "none" else f"{lower:g} Hz" + why[why.index(" (") :]

@@ -22,6 +22,7 @@ from dynid.common.arrays import Array, Bool, Float
 MOST_SAMPLES = 32_768
 _WINDOW = 8.0  # s: resolution 0.125 Hz
 _SMOOTHING = 0.5  # Hz
+_HANN = 2.0  # times the resolution: half of the width of a line behind the Hann window
 _FLOOR_BAND = (0.3, 0.48)  # of the sampling rate
 _BANDWIDTHS = 15.0
 _OVER_FLOOR = 4.0  # a periodogram of pure noise, smoothed over a few bins, seldom reaches this
@@ -37,6 +38,7 @@ class Spectrum:
         sigma: Standard deviation of the position noise, shape (m,), in [rad] or [m].
         sink, bandwidth, core: Frequencies of the module's text, shape (m,), in [Hz].
         moving: Coordinates that move, shape (m,).
+        line: Half of the width of a single frequency in this spectrum, in [Hz]: short logs blur it.
     """
 
     floor: Float[Array, "m"]
@@ -45,6 +47,7 @@ class Spectrum:
     bandwidth: Float[Array, "m"]
     core: Float[Array, "m"]
     moving: Bool[Array, "m"]
+    line: float = 0.0
 
     @property
     def motion_bandwidth(self) -> float:
@@ -56,6 +59,11 @@ class Spectrum:
         if not self.moving.any():
             return float("nan")
         return float(max(np.median(self.bandwidth[self.moving]), 0.5 * np.max(self.core[self.moving])))
+
+    @property
+    def motion_core(self) -> float:
+        """Frequency below which 99 % of the motion of the fastest coordinate is, in [Hz]."""
+        return float(np.max(self.core[self.moving], initial=0.0))
 
 
 def spectrum(q: Float[Array, "n m"], dt: float) -> Spectrum:
@@ -80,7 +88,28 @@ def spectrum(q: Float[Array, "n m"], dt: float) -> Spectrum:
         bandwidth=_holding(f, total, 0.999),
         core=_holding(f, total, 0.99),
         moving=(total[-1] > 0.0) & (speed > 0.02 * np.max(speed, initial=0.0)),
+        line=_HANN / (max(window, 1) * dt),
     )
+
+
+def motion_band(spectra: Sequence[Spectrum]) -> float:
+    """Bandwidth of the fastest log, in [Hz]; NaN where nothing moves."""
+    return _fastest(spectra, [s.motion_bandwidth for s in spectra])
+
+
+def core_band(spectra: Sequence[Spectrum]) -> float:
+    """As `motion_band`, for 99 % of the motion; NaN where nothing moves."""
+    return _fastest(spectra, [s.motion_core for s in spectra])
+
+
+def _fastest(spectra: Sequence[Spectrum], bands: Sequence[float]) -> float:
+    """Largest bandwidth, without what blurs shorter logs more than the longest one.
+
+    Two seconds beside ten are no faster because a line of their spectrum is five times as wide.
+    """
+    lines = [s.line for s in spectra if s.moving.any()]
+    pairs = zip(spectra, bands, strict=True)
+    return max((band - s.line + min(lines) for s, band in pairs if s.moving.any()), default=float("nan"))
 
 
 def welch(x: Float[Array, "n m"], dt: float, window: int) -> tuple[Float[Array, "k"], Float[Array, "k m"]]:
@@ -116,10 +145,9 @@ def cutoff_of(spectra: Sequence[Spectrum], dt: float) -> float:
     falls below the noise (but at least four bandwidths pass: a clean run of full periods falls at once),
     nor beyond 0.2 of the sampling rate, where central formulas fail.
     """
-    bands = [s.motion_bandwidth for s in spectra if s.moving.any()]
-    if not bands:
+    band = motion_band(spectra)
+    if not np.isfinite(band):
         return 0.1 / dt
-    band = max(bands)
     sink = max(float(np.median(s.sink[s.moving])) for s in spectra if s.moving.any())
     cutoff = min(_BANDWIDTHS * band, max(1.5 * sink, 4.0 * band), 0.2 / dt)
     return float(f"{cutoff:.2g}")

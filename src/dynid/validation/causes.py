@@ -107,7 +107,7 @@ def with_causes(fit: Fit, estimate: Estimate) -> Estimate:
     floors = {row.name: row.noise_floor for row in estimate.verdict.joints}
     explaining = explaining_trials(trials, floors, doubts)
     named = _named(explaining, percent)
-    impossible = any(item.code == "not-physical" and item.severity is Severity.STOP for item in notices)
+    impossible = _impossible(notices)
     if named is None and suspicious and impossible:
         named = _physical(fit, trials)
         explaining = explaining if named is None else [named[0]]
@@ -206,7 +206,8 @@ def _trials(
     tried, percent = _trial(fit, before), residual_percent(before)
     trials: list[Hypothesis] = []
     poor = any(row.error_percent > _POOR for row in estimate.verdict.joints)
-    for candidate in _candidates(mechanism, logs, tests, poor) if suspicious else others:
+    impossible = _impossible(estimate.warnings)
+    for candidate in _candidates(mechanism, logs, tests, poor, impossible) if suspicious else others:
         # Nothing but the cause explains so much; others of its kind are compared with it.
         if _least(trials) < _CERTAINLY and candidate.code != trials[-1].code:
             return with_evidence(trials, tests), percent, []
@@ -237,7 +238,7 @@ def _without(estimate: Estimate, refuted: Sequence[ResidualTest]) -> Estimate:
 
 
 def _candidates(
-    mechanism: Mechanism, logs: tuple[Log, ...], tests: Sequence[ResidualTest], poor: bool
+    mechanism: Mechanism, logs: tuple[Log, ...], tests: Sequence[ResidualTest], poor: bool, impossible: bool
 ) -> Iterator[Hypothesis]:
     """All corrections to try, cheap ones first; those of one code follow each other.
 
@@ -246,6 +247,7 @@ def _candidates(
         logs: Of the fit and for validation.
         tests: Linear tests of the residuals, whose sizes are confirmed by fitting again.
         poor: Whether predictions are so poor that columns may be wrong.
+        impossible: Whether the parameters are not physical: axes of a gantry fit with any sign of an effort.
     """
     yield from position_units(mechanism, logs)  # only where positions sweep far: seldom, and then decisive
     yield from delays(mechanism, logs, tests)
@@ -258,8 +260,9 @@ def _candidates(
     yield from payload_labels(mechanism, logs)
     yield from branch_hypotheses(mechanism, logs)
     yield from position_signs(mechanism, logs)
-    if poor:
+    if poor or impossible:
         yield from effort_signs(mechanism, logs)
+    if poor:
         yield from position_orders(mechanism, logs)
 
 
@@ -306,6 +309,11 @@ def _odd(mechanism: Mechanism, notices: Sequence[Notice]) -> bool:
     """Whether dimensions are too large for SI units, or a linear test doubts the description."""
     doubts = OF_DESCRIPTION | {"model-misfit"}
     return bool(large_dimensions(mechanism)) or any(note.code in doubts for note in notices)
+
+
+def _impossible(notices: Sequence[Notice]) -> bool:
+    """Whether noise does not explain that the parameters are not physical."""
+    return any(item.code == "not-physical" and item.severity is Severity.STOP for item in notices)
 
 
 def _suspicious(estimate: Estimate, notices: Sequence[Notice]) -> bool:

@@ -95,6 +95,25 @@ def folds(logs: Sequence[Log], count: int = FOLDS) -> tuple[Fold, ...]:
     return tuple(_fold(f"fold {k + 1} of {count}", logs, held) for k, held in enumerate(parts))
 
 
+def joined_folds(logs: Sequence[Log], count: int) -> tuple[Fold, ...]:
+    """As `folds`, for few runs: those of one payload are laid end to end, and cut into equal parts.
+
+    Parts are as long as the logs allow, also where one of the runs is too short to be cut.
+    """
+    parts: list[list[_Piece]] = [[] for _ in range(count)]
+    for load in dict.fromkeys(log.payloads for log in logs):
+        runs = [(i, *run) for i, log in enumerate(logs) if log.payloads == load for run in log.segments]
+        seconds = [(stop - start) * logs[i].dt for i, start, stop in runs]
+        ends = np.cumsum(seconds)
+        for k in range(count):
+            for (i, start, _), begin, end in zip(runs, ends - seconds, ends, strict=True):
+                a, b = (np.clip(m * ends[-1] / count, begin, end) - begin for m in (k, k + 1))
+                first, last = (start + round(x / logs[i].dt) for x in (a, b))
+                if first < last:
+                    parts[k].append((i, first, last))
+    return tuple(_fold(f"fold {k + 1} of {count}", logs, held) for k, held in enumerate(parts))
+
+
 def _fold(name: str, logs: Sequence[Log], held: Sequence[_Piece]) -> Fold:
     fitted, unseen = {}, {}
     for i, log in enumerate(logs):

@@ -238,7 +238,11 @@ def passive_friction(mechanism: Mechanism, logs: tuple[Log, ...]) -> Iterator[Hy
 
 
 def effort_signs(mechanism: Mechanism, logs: tuple[Log, ...]) -> Iterator[Hypothesis]:
-    """One effort with the other sign, where several motors act in one equation; others are refused before."""
+    """One effort with the other sign.
+
+    Where a wrong sign spoils the fit it is refused before: here several motors act in one equation, or an
+    axis is almost independent of the others.
+    """
     for i, actuator in enumerate(mechanism.actuators):
         sign = np.ones(len(mechanism.actuators))
         sign[i] = -1.0

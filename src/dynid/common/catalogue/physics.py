@@ -282,7 +282,7 @@ RESIDUALS = {
         "the effort of '{effort}' seems to have the opposite sign",
         "turn its sign: `columns: {{tau_{number}: {{scale: -1}}}}` in the experiment file",
         rank="input",
-        traits=("log",),
+        traits=("log", "absorbed"),
     ),
     "wrong-branch": stop(
         "the logs fit with the loops closed on another branch; see"
