@@ -121,8 +121,8 @@ LOGS = {
         "map them (--column tau_1=NAME, or under `columns:`) if they belong to a motor",
     ),
     "effort-from-current": care(
-        "motor currents were taken as efforts: all parameters are in units of current",
-        "efforts are read from motor currents ({names}), without a torque constant",
+        "motor currents or loads were taken as efforts: all parameters are in their unit",
+        "efforts are read from motor currents or loads ({names}), without a torque constant",
         "give it: --column 'tau_1=NAME*11.9' (N m per A at the joint), or `drives:` in the experiment file",
     ),
     "effort-missing": care(
