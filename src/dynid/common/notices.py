@@ -121,6 +121,37 @@ def follows(follower: Notice, cause: Notice) -> bool:
     return cause.code not in SYMPTOMS and cause_rank(cause.code) < _RANK[_ASKED] and follower.code in caused
 
 
+def gathered(notices: Iterable[Notice]) -> list[Notice]:
+    """One notice per code, with the texts of all: a poor model does not hide the other notices."""
+    by_code: dict[str, list[Notice]] = {}
+    for item in notices:
+        by_code.setdefault(item.code, []).append(item)
+    return [replace(same[0], text=_joined([item.text for item in same])) for same in by_code.values()]
+
+
+def _joined(texts: Iterable[str]) -> str:
+    """Texts about several joints as one: what differs from the first one in name and numbers is listed."""
+    first, *others = dict.fromkeys(texts)
+    alike = [_difference(first, other) for other in others]
+    listed = [pair for pair in alike if pair is not None]
+    full = [text for text, pair in zip(others, alike, strict=True) if pair is None]
+    names = ", ".join(f"{name} ({value})" if value else name for name, value in listed)
+    return "; ".join([first, *([f"likewise {names}"] if names else []), *full])
+
+
+def _difference(first: str, other: str) -> tuple[str, str] | None:
+    """Name in quotes and figure of a text that differs from another in these only; None: in more."""
+    a, b = first.split(" "), other.split(" ")
+    places = [i for i, (x, y) in enumerate(zip(a, b, strict=False)) if x != y]
+    if len(a) != len(b) or not places or not b[places[0]].startswith("'"):
+        return None
+    if not all(any(letter.isdigit() for letter in b[i]) for i in places[1:]):
+        return None
+    # A figure has its unit behind it; what is in brackets repeats it in another one.
+    figure = " ".join(b[places[1] : places[-1] + 2]) if places[1:] else ""
+    return b[places[0]], figure.partition(" (")[0].rstrip(",;:")
+
+
 def severity_of(code: str) -> Severity:
     """The severity of a code; of one that is not in the catalogue (another version wrote it), care."""
     return CATALOGUE[code].severity if code in CATALOGUE else Severity.CARE
