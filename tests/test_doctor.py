@@ -16,7 +16,7 @@ import dynid as package
 from dynid.common.catalogue import Severity
 from dynid.common.errors import InputError
 from dynid.common.notices import doubt, eased, forced, gathered, notice
-from dynid.doctor.diagnosis import Diagnosis, finding_of, worst_first
+from dynid.doctor.diagnosis import Diagnosis, finding_of, refusal, worst_first
 from dynid.doctor.document import print_diagnosis
 from dynid.motion.log import Log
 from tests.workspace import dynid, make_workspace
@@ -96,6 +96,9 @@ def test_wrong_channels_come_first_and_consequences_last_even_if_they_are_worse(
     assert [item.code for item in ordered] == ["effort-absent", "zero-offset", "not-physical"]
     assert [item.consequence for item in ordered] == [False, False, True]
     assert Diagnosis("arm", ordered).worst is Severity.STOP
+    unit = notice("angles-large", shown="a sweeps 57 rad", columns="q_1", number=1)
+    lost = refusal(InputError("no samples are left"))
+    assert [item.code for item in worst_first([lost, finding_of(unit, ())])] == ["angles-large", "refused"]
 
 
 def test_the_printed_findings_use_the_width_and_name_each_fact_once() -> None:

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field, replace
 
 from dynid.common.catalogue import Severity
 from dynid.common.errors import InputError
-from dynid.common.notices import Notice, cause_rank, follows, refusal_text
+from dynid.common.notices import Notice, cause_rank, follows, refusal_text, spoils_all
 from dynid.motion.log import Log
 from dynid.motion.plan import MotionPlan
 from dynid.statistics.estimate import Estimate, ResidualTest
@@ -205,6 +205,7 @@ def _line(
 def worst_first(findings: Iterable[Finding]) -> tuple[Finding, ...]:
     """Each finding once: refusals, then by severity, causes before what they cause; consequences last.
 
+    Wrong units, columns, gravity or branches come even before a refusal, which they may have caused.
     Channels that are silent or wrong come before what a fit of the log suggests. A delay, zero or gain that
     was found comes before samples that were repaired, even if it does not explain everything.
     """
@@ -212,11 +213,12 @@ def worst_first(findings: Iterable[Finding]) -> tuple[Finding, ...]:
     causes = [entry for entry in once if entry.severity is not Severity.NOTE]
     marked = [replace(entry, consequence=any(_follows(entry, cause) for cause in causes)) for entry in once]
 
-    def place(entry: Finding) -> tuple[bool, bool, bool, int, float, bool]:
+    def place(entry: Finding) -> tuple[int, bool, bool, int, float, bool]:
         vague = entry.code == _VAGUE
+        first = 0 if spoils_all(_notice(entry)) else 1 if entry.refused else 2
         is_note = entry.severity is Severity.NOTE
         rank = _rank(_TESTED if vague else entry.code)
-        return not entry.refused, is_note, entry.consequence, _ORDER.index(entry.severity), rank, vague
+        return first, is_note, entry.consequence, _ORDER.index(entry.severity), rank, vague
 
     return tuple(sorted(marked, key=place))
 
@@ -235,7 +237,11 @@ def _follows(entry: Finding, cause: Finding) -> bool:
     """Whether an entry is likely a consequence of another one; a refused log spoils every test of a fit."""
     if cause.refused:
         return not entry.refused and cause_rank(_FIRST_OF_FIT) <= cause_rank(entry.code) < cause_rank("")
-    return follows(*(Notice(item.code, item.text, item.remedy, item.severity) for item in (entry, cause)))
+    return follows(_notice(entry), _notice(cause))
+
+
+def _notice(entry: Finding) -> Notice:
+    return Notice(entry.code, entry.text, entry.remedy, entry.severity)
 
 
 def _channels(text: str, names: Sequence[str]) -> str:
