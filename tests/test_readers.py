@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import sys
 import zipfile
 from pathlib import Path
@@ -574,6 +575,9 @@ def test_22_an_unfinished_mcap_file_gives_what_it_contains(tmp_path, columns) ->
     np.testing.assert_array_equal(table.columns[STATES["q_2"]], columns["q_2"][:count])
     assert [one.code for one in table.notices] == ["recording-unfinished"]
     assert f"{count} messages were read" in table.notices[0].text
+    # Half of the file is read, except the chunk that is cut.
+    seconds = float(re.search(r"about ([\d.]+) s", table.notices[0].text)[1])
+    assert 0.0 < seconds < columns["t"][-1] - columns["t"][count - 1]
 
 
 @pytest.mark.parametrize("kind", ["mcap", "mcap_lz4", "rosbag2_mcap"])

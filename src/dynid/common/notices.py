@@ -9,6 +9,7 @@ import contextlib
 from collections.abc import Iterable, Iterator
 from contextvars import ContextVar
 from dataclasses import dataclass, replace
+from typing import Protocol
 
 from dynid.common.catalogue import CATALOGUE, Severity
 from dynid.common.errors import InputError
@@ -106,12 +107,24 @@ def by_severity(notices: Iterable[Notice]) -> list[Notice]:
     return sorted(notices, key=lambda finding: (-_ORDER.index(finding.severity), cause_rank(finding.code)))
 
 
-def spoils_all(cause: Notice) -> bool:
+class Coded(Protocol):
+    """A notice, or what was made of one."""
+
+    @property
+    def code(self) -> str:
+        """Of the catalogue."""
+
+    @property
+    def severity(self) -> Severity:
+        """How bad it is."""
+
+
+def spoils_all(cause: Coded) -> bool:
     """Whether a fit says nothing about anything else: units, columns, gravity or branch are wrong."""
     return cause.severity is Severity.STOP and 0 < cause_rank(cause.code) <= _INPUT
 
 
-def follows(follower: Notice, cause: Notice) -> bool:
+def follows(follower: Coded, cause: Coded) -> bool:
     """Whether a finding is likely a consequence of another one, so that it needs no remedy of its own."""
     if follower.code in (cause.code, _ASKED):
         return False

@@ -215,7 +215,7 @@ def worst_first(findings: Iterable[Finding]) -> tuple[Finding, ...]:
 
     def place(entry: Finding) -> tuple[int, bool, bool, int, float, bool]:
         vague = entry.code == _VAGUE
-        first = 0 if spoils_all(_notice(entry)) else 1 if entry.refused else 2
+        first = 0 if spoils_all(entry) else 1 if entry.refused else 2
         is_note = entry.severity is Severity.NOTE
         rank = _rank(_TESTED if vague else entry.code)
         return first, is_note, entry.consequence, _ORDER.index(entry.severity), rank, vague
@@ -237,11 +237,7 @@ def _follows(entry: Finding, cause: Finding) -> bool:
     """Whether an entry is likely a consequence of another one; a refused log spoils every test of a fit."""
     if cause.refused:
         return not entry.refused and cause_rank(_FIRST_OF_FIT) <= cause_rank(entry.code) < cause_rank("")
-    return follows(_notice(entry), _notice(cause))
-
-
-def _notice(entry: Finding) -> Notice:
-    return Notice(entry.code, entry.text, entry.remedy, entry.severity)
+    return follows(entry, cause)
 
 
 def _channels(text: str, names: Sequence[str]) -> str:

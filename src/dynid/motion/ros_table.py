@@ -6,7 +6,7 @@ found by their names in every message, whatever their order. Time is the header 
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -73,6 +73,20 @@ class Topic:
     def has_signals(self) -> bool:
         """Whether its messages may contain signals of joints or loads."""
         return self.kind.split("/")[-1] not in _NO_SIGNALS
+
+
+def unfinished(topics: Iterable[Topic], lost: int, size: int) -> Notice:
+    """A recording that ends too early; seconds by the bytes that each of those read took.
+
+    Args:
+        topics: What was read.
+        lost: Bytes that were not.
+        size: Bytes of the file.
+    """
+    times = [time for topic in topics for time in topic.times]
+    span = (max(times) - min(times)) / 1e9 if times else 0.0
+    seconds = min(span * lost / max(size - lost, 1), 1e9)
+    return notice("recording-unfinished", lost=lost, size=size, messages=len(times), seconds=seconds)
 
 
 def ros_table(topics: Sequence[Topic], file: object, kind: str, notices: Sequence[Notice]) -> Table:

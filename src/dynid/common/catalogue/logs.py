@@ -20,7 +20,7 @@ LOGS = {
     "recording-unfinished": care(
         "the file of a recording ends too early (the recorder was stopped): what it contains was read",
         "the recording is not finished or damaged at its end: {messages} messages were read, {lost} of {size}"
-        " bytes are lost",
+        " bytes are lost (about {seconds:.2g} s)",
         "check that the motion is complete; `mcap recover` or `ros2 bag reindex` repair the file",
     ),
     "chunks-damaged": care(
