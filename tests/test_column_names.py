@@ -65,6 +65,11 @@ STYLES = {
     "camel case": ("timeStamp", "joint{i}Position", "joint{i}Velocity", "joint{i}Torque"),
     "units as words": ("timestamp_ms", "{name}_angle_deg", "{name}_speed_deg_s", "{name}_torque_mNm"),
     "PlotJuggler": ("__time", "/robot/state/q.{i0}", "/robot/state/qd.{i0}", "/robot/state/tau.{i0}"),
+    "Isaac Sim": ("sim_time", "joint_position.{name}", "joint_velocity.{name}", "applied_torque.{name}"),
+    "short words": ("unix_time", "{name}.pos", "{name}.vel", "{name}.eff"),
+    "fields of a topic": ("/arm/header/stamp", "/arm/position[{i0}]", "/arm/vel[{i0}]", "/arm/effort[{i0}]"),
+    "side of the load": ("t_s", "load_position_{i}", "load_velocity_{i}", "load_torque_{i}"),
+    "servo load": ("time", "present_position_{name}", "present_velocity_{name}", "present_load_{name}"),
     "Franka": ("time", "robot_state.q[{i0}]", "robot_state.dq[{i0}]", "robot_state.tau_J[{i0}]"),
 }  # fmt: skip
 
@@ -79,6 +84,24 @@ def test_a_naming_style_is_matched_without_help(style):
         expected |= {f"{quantity}_{k + 1}": name for k, name in enumerate(spelled(pattern))}
     assert {key: column.name for key, column in found.chosen.items()} == expected
     assert all(0.5 < one.confidence <= 1.0 for one in found.guesses)
+
+
+def test_the_scale_of_currents_and_loads_is_doubted_but_not_that_of_torques():
+    codes = {}
+    for effort in ("load_{i}", "current_{i}", "load_torque_{i}"):
+        found = match(["t", *spelled("pos_{i}"), *spelled(effort)])
+        codes[effort] = [item.code for item in found.notices]
+    assert codes == {
+        "load_{i}": ["effort-from-current"],
+        "current_{i}": ["effort-from-current"],
+        "load_torque_{i}": [],
+    }
+
+
+def test_a_header_numbered_from_0_and_1_is_refused_with_a_pattern_that_works():
+    columns = ["t", *spelled("pos_{i0}"), *spelled("torque_{i}")]
+    with pytest.raises(InputError, match=r"--column 'q_\{i\}=pos_\{i0\}'"):
+        match(columns)
 
 
 def test_order_of_columns_does_not_matter_and_names_follow_the_joints():

@@ -4,16 +4,20 @@ from __future__ import annotations
 
 import json
 import shutil
+from dataclasses import replace
+from io import StringIO
 from pathlib import Path
 
 import numpy as np
 import pytest
+from rich.console import Console
 
 import dynid as package
 from dynid.common.catalogue import Severity
 from dynid.common.errors import InputError
-from dynid.common.notices import doubt, eased, forced, notice
-from dynid.doctor.diagnosis import Diagnosis, finding_of, worst_first
+from dynid.common.notices import doubt, eased, forced, gathered, notice
+from dynid.doctor.diagnosis import Diagnosis, finding_of, refusal, worst_first
+from dynid.doctor.document import print_diagnosis
 from dynid.motion.log import Log
 from tests.workspace import dynid, make_workspace
 
@@ -79,6 +83,38 @@ def test_what_is_wrong_stands_before_what_it_causes() -> None:
         finding_of(notice("gap", count=1, limit=1.0, longest=2.0, jump=""), ()),
     ]
     assert [one.code for one in worst_first(found)][:2] == ["zero-offset", "model-misfit"]
+
+
+def test_wrong_channels_come_first_and_consequences_last_even_if_they_are_worse() -> None:
+    joint = {"joint": "a", "shown": "5 degrees", "size": 0.1}
+    entries = [
+        finding_of(replace(notice("not-physical", rms=5.0, count=12), severity=Severity.STOP), ()),
+        finding_of(notice("zero-offset", **joint), ()),
+        finding_of(notice("effort-absent", names="b"), ()),
+    ]
+    ordered = worst_first(entries)
+    assert [item.code for item in ordered] == ["effort-absent", "zero-offset", "not-physical"]
+    assert [item.consequence for item in ordered] == [False, False, True]
+    assert Diagnosis("arm", ordered).worst is Severity.STOP
+    unit = notice("angles-large", shown="a sweeps 57 rad", columns="q_1", number=1)
+    lost = refusal(InputError("no samples are left"))
+    assert [item.code for item in worst_first([lost, finding_of(unit, ())])] == ["angles-large", "refused"]
+
+
+def test_the_printed_findings_use_the_width_and_name_each_fact_once() -> None:
+    texts = gathered([notice("friction-speed", joint=name, percent=p) for name, p in (("a", 28), ("b", 9))])
+    (text,) = [item.text for item in texts]
+    assert text.endswith("better friction terms reduce its rms by 28 %; likewise 'b' (9 %)")
+    found = worst_first(
+        [finding_of(item, ("a", "b")) for item in (*texts, notice("not-physical", rms=5.0, count=12))]
+    )
+    out = Console(width=100, file=StringIO(), highlight=False)
+    print_diagnosis(Diagnosis("arm", found), out)
+    lines = [line.rstrip() for line in out.file.getvalue().splitlines()]
+    assert "care  friction-speed  |  a, b  |  28 %" in lines
+    below = lines[lines.index("      Likely consequences of the findings above:") :]
+    assert any(line.startswith("stop  not-physical") for line in below)
+    assert not any("->" in line for line in below)  # the remedy is that of the cause
 
 
 def test_files_and_exit_codes_of_the_command(here: Path) -> None:

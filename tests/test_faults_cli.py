@@ -102,6 +102,17 @@ def test_options_that_would_be_ignored_are_refused(here, command, said):
     assert said in refused(here, *command)
 
 
+def test_39_fewer_rows_than_base_parameters_are_refused(here):
+    cells = {name: values[:80] for name, values in columns(here / "log.csv").items()}
+    write_columns(here / "log.csv", cells)
+    (here / "experiment.yaml").write_text(
+        "robot: arm.yaml\nlogs: [log.csv]\nfilter: {cutoff: 20, decimate: 10}\nmask: {speed: 0, around: 0}\n"
+    )
+    said = refused(here, *IDENTIFY)
+    assert "rows" in said
+    assert "parameters" in said
+
+
 def test_39_a_log_of_a_moment_gives_a_result_without_residual_tests(here):
     """All of it within one block: deviations between blocks do not exist."""
     cells = columns(here / "log.csv")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import sys
 import zipfile
 from pathlib import Path
@@ -105,11 +106,11 @@ def test_simulink_signals_of_different_rates_get_one_clock(tmp_path, columns) ->
         "tau": {"Time": slow, "Data": np.column_stack([2.0 * slow, -slow])},
     }
     savemat(tmp_path / "a.mat", {"logsout": structs})
-    table = read_table(tmp_path / "a.mat")
+    log = read_log(tmp_path / "a.mat", arm())
     inside = t <= slow[-1]
-    np.testing.assert_allclose(table.columns["tau_1"], 2.0 * t[inside], atol=1e-12)  # rounding of a line
-    assert "rows outside the overlap dropped" in table.choices["time base"]
-    assert len(table.columns["q_1"]) == inside.sum() < len(t)
+    np.testing.assert_allclose(log.tau[:, 0], 2.0 * t[inside], atol=1e-12)  # rounding of a line
+    assert "rows outside the overlap" in log.choices["overlap"]
+    assert len(log.q) == inside.sum() < len(t)
 
 
 def opaque(name: str, cls: str) -> bytes:
@@ -263,6 +264,32 @@ def test_times_as_other_programs_write_them(tmp_path, columns, kind) -> None:
     assert words.startswith(expected.get(kind.split()[0], "durations"))
 
 
+def test_stamps_in_nanoseconds_keep_every_digit(tmp_path, columns) -> None:
+    """Stamps of today have 19 digits; as floats they would be multiples of 256 ns."""
+    first = 1_763_391_000_123_456_789
+    stamps = [first + 4_000_003 * i for i in range(len(columns["t"]))]
+    (tmp_path / "a.csv").write_text(wild(stamps, columns))
+    assert read_table(tmp_path / "a.csv").columns["t"].tolist() == stamps
+
+
+def test_numbers_of_rows_without_a_name_and_a_line_of_units(tmp_path, columns) -> None:
+    """As pandas writes its index, and as measuring programs write units below the names."""
+    lines = wild(columns["t"], columns).splitlines()
+    (tmp_path / "a.csv").write_text(
+        "\n".join([f",{lines[0]}", *(f"{i},{x}" for i, x in enumerate(lines[1:]))])
+    )
+    (tmp_path / "b.csv").write_text("\n".join([lines[0], "s,[deg],deg,-,-", *lines[1:]]))
+    (tmp_path / "c.csv").write_text("\n".join([lines[0], "s,x,deg,Nm,Nm", *lines[1:]]))
+    plain = read_log(tmp_path / "a.csv", arm())
+    np.testing.assert_array_equal(plain.q[:, 0], columns["q_1"])
+    assert plain.mapping["t"] == "t"
+    other = read_log(tmp_path / "b.csv", arm())
+    np.testing.assert_allclose(other.q, np.deg2rad(plain.q), rtol=1e-15)
+    np.testing.assert_array_equal(other.tau, plain.tau)
+    with pytest.raises(InputError, match=r"row 2, column 't'"):
+        read_log(tmp_path / "c.csv", arm())
+
+
 def test_30_slow_epoch_stamps_keep_their_unit(tmp_path) -> None:
     """100 ms between samples: by the step alone the unit would be microseconds."""
     t = np.arange(300) / 10.0
@@ -295,11 +322,25 @@ def test_plotjuggler_leaves_cells_blank_where_a_signal_has_no_sample(tmp_path, c
     for i, (t, q) in enumerate(zip(columns["t"].tolist(), columns["q_1"].tolist(), strict=True)):
         rows.append(f"{t},{q},{2 * t if i % 5 == 0 else ''}")
     (tmp_path / "a.csv").write_text("\n".join(rows))
-    table = read_table(tmp_path / "a.csv")
-    t = table.columns["__time"]
-    np.testing.assert_array_equal(table.columns["/js/q_1"], columns["q_1"][: len(t)])
-    np.testing.assert_allclose(table.columns["/tau_1"], 2 * t, atol=1e-12)  # rounding of a line
-    assert "4 rows outside the overlap dropped" in table.choices["time base"]
+    log = read_log(tmp_path / "a.csv", arm(1))
+    np.testing.assert_array_equal(log.q[:, 0], columns["q_1"][: len(log.t)])
+    np.testing.assert_allclose(log.tau[:, 0], 2 * log.t, atol=1e-12)  # rounding of a line
+    assert log.choices["overlap"].startswith("4 rows outside the overlap")
+
+
+def test_29_signals_that_are_not_used_do_not_shorten_a_log(tmp_path, columns) -> None:
+    """A camera that starts late and stops early, in the same file."""
+    rows = ["__time,q_1,q_2,tau_1,tau_2,camera"]
+    numbers = [columns[name].tolist() for name in ("t", "q_1", "q_2", "tau_1", "tau_2")]
+    count = len(columns["t"])
+    for i, cells in enumerate(zip(*numbers, strict=True)):
+        seen = 0.3 * count < i < 0.95 * count and i % 3 == 0
+        rows.append(",".join(map(str, cells)) + (",7" if seen else ","))
+    (tmp_path / "a.csv").write_text("\n".join(rows))
+    log = read_log(tmp_path / "a.csv", arm())
+    np.testing.assert_array_equal(log.t, columns["t"])
+    assert not log.notices
+    assert "overlap" not in log.choices
 
 
 def test_text_columns_are_shown_with_their_first_cell(tmp_path, columns) -> None:
@@ -374,14 +415,15 @@ def test_joints_in_changing_order_are_found_by_name(tmp_path, columns, storage) 
 def test_29_messages_with_a_part_of_the_joints_are_brought_together(tmp_path, columns) -> None:
     """Two publishers on one topic: each joint has its own clock, and the first one is the time base."""
     states = joint_states(columns, store(), order=lambda i: [i % 2])
-    table = read_table(write_rosbag2(tmp_path, {"/joint_states": (STATE, states)}, "MCAP"))
+    path = write_rosbag2(tmp_path, {"/joint_states": (STATE, states)}, "MCAP")
+    log = read_log(path, arm(), columns=STATES)
     t = columns["t"][::2]
     inside = t >= columns["t"][1]
-    np.testing.assert_array_equal(table.columns["t"], t[inside])
-    np.testing.assert_array_equal(table.columns[STATES["q_1"]], columns["q_1"][::2][inside])
+    np.testing.assert_array_equal(log.t, t[inside])
+    np.testing.assert_array_equal(log.q[:, 0], columns["q_1"][::2][inside])
     between = np.interp(t[inside], columns["t"][1::2], columns["q_2"][1::2])
-    np.testing.assert_array_equal(table.columns[STATES["q_2"]], between)
-    assert "1 rows outside the overlap dropped" in table.choices["time base"]
+    np.testing.assert_array_equal(log.q[:, 1], between)
+    assert log.choices["overlap"].startswith("1 rows outside the overlap")
 
 
 def test_29_topics_at_100_and_500_hz_share_the_clock_of_the_positions(tmp_path) -> None:
@@ -392,16 +434,15 @@ def test_29_topics_at_100_and_500_hz_share_the_clock_of_the_positions(tmp_path) 
         "/torques": ("std_msgs/msg/Float64MultiArray", multi_arrays(slow, np.c_[3 * slow, -slow], types)),
         "/joint_states": (STATE, joint_states(fast, types)),
     }
-    table = read_table(write_rosbag2(tmp_path, topics, "SQLITE3"))
+    mapped = {"tau_{i}": "/torques/data_{i}"}
+    log = read_log(write_rosbag2(tmp_path, topics, "SQLITE3"), arm(), columns=mapped)
     keep = (fast["t"] >= slow[0]) & (fast["t"] <= slow[-1])
-    np.testing.assert_array_equal(table.columns[STATES["q_1"]], fast["q_1"][keep])
-    t = table.columns["t"]
-    np.testing.assert_allclose(np.diff(t), 0.002, atol=1e-12)  # rounding of t
-    np.testing.assert_allclose(table.columns["/torques/data_1"], 3 * fast["t"][keep], atol=1e-12)
-    words = table.choices["time base"]
-    assert words.startswith("/joint_states (1000 samples")
-    assert f"{int((~keep).sum())} rows outside the overlap dropped" in words
-    assert "time of the recorder for /torques" in table.choices["time"]
+    np.testing.assert_array_equal(log.q[:, 0], fast["q_1"][keep])
+    np.testing.assert_allclose(np.diff(log.t), 0.002, atol=1e-12)  # rounding of t
+    np.testing.assert_allclose(log.tau[:, 0], 3 * fast["t"][keep], atol=1e-12)
+    assert log.choices["time base"].startswith("/joint_states (1000 samples")
+    assert log.choices["overlap"].startswith(f"{int((~keep).sum())} rows outside the overlap")
+    assert "time of the recorder for /torques" in log.choices["time"]
 
 
 def test_29_nothing_is_interpolated_across_a_gap_or_beyond_the_ends(tmp_path) -> None:
@@ -534,6 +575,9 @@ def test_22_an_unfinished_mcap_file_gives_what_it_contains(tmp_path, columns) ->
     np.testing.assert_array_equal(table.columns[STATES["q_2"]], columns["q_2"][:count])
     assert [one.code for one in table.notices] == ["recording-unfinished"]
     assert f"{count} messages were read" in table.notices[0].text
+    # Half of the file is read, except the chunk that is cut.
+    seconds = float(re.search(r"about ([\d.]+) s", table.notices[0].text)[1])
+    assert 0.0 < seconds < columns["t"][-1] - columns["t"][count - 1]
 
 
 @pytest.mark.parametrize("kind", ["mcap", "mcap_lz4", "rosbag2_mcap"])

@@ -7,7 +7,7 @@ whether the residuals contain the effect of one fault.
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import partial
 
 import numpy as np
@@ -32,7 +32,7 @@ from dynid.checks.total_mass import weigh
 from dynid.checks.turned_gravity import TurnedGravity, find_gravity
 from dynid.common.arrays import Array, Float
 from dynid.common.errors import InputError
-from dynid.common.notices import Notice, notice
+from dynid.common.notices import Notice, gathered, notice
 from dynid.conditioning.rewritten import WiderRows
 from dynid.experiment.experiment import Experiment
 from dynid.linear_fit import LinearFit, linear_fit
@@ -178,7 +178,7 @@ def _suspects(
         for suspect in flagged
         if turned is None or suspect.test != "gravity"
     ]
-    warned = (*judged.notices, *_gathered([*notices, *named]))
+    warned = (*judged.notices, *gathered([*notices, *named]))
     short = not judged.first
     why = "the log is too short" if short else "not testable with this motion: confounded or noise"
     untested = [f"{by_test(judged.hidden)} ({why})"] if judged.hidden else []
@@ -358,17 +358,6 @@ def _row(suspect: Suspect, warned: bool) -> ResidualTest:
         note=confounded(suspect).removeprefix("; "),
         explains=min(suspect.explains, 1.0),
     )
-
-
-def _gathered(notices: Sequence[Notice]) -> list[Notice]:
-    """One notice per code, so that a poor model does not hide the other notices."""
-    by_code: dict[str, Notice] = {}
-    for warning in notices:
-        before = by_code.get(warning.code)
-        by_code[warning.code] = (
-            warning if before is None else replace(before, text=f"{before.text}; {warning.text}")
-        )
-    return list(by_code.values())
 
 
 def _starts(problem: Problem) -> dict[str, list[float]]:

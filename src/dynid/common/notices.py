@@ -9,6 +9,7 @@ import contextlib
 from collections.abc import Iterable, Iterator
 from contextvars import ContextVar
 from dataclasses import dataclass, replace
+from typing import Protocol
 
 from dynid.common.catalogue import CATALOGUE, RANKS, Severity, codes_with
 from dynid.common.errors import InputError
@@ -71,12 +72,24 @@ def by_severity(notices: Iterable[Notice]) -> list[Notice]:
     return sorted(notices, key=lambda finding: (-_ORDER.index(finding.severity), cause_rank(finding.code)))
 
 
-def spoils_all(cause: Notice) -> bool:
+class Coded(Protocol):
+    """A notice, or what was made of one."""
+
+    @property
+    def code(self) -> str:
+        """Of the catalogue."""
+
+    @property
+    def severity(self) -> Severity:
+        """How bad it is."""
+
+
+def spoils_all(cause: Coded) -> bool:
     """Whether a fit says nothing about anything else: units, columns, gravity or branch are wrong."""
     return cause.severity is Severity.STOP and 0 < cause_rank(cause.code) <= _INPUT
 
 
-def follows(follower: Notice, cause: Notice) -> bool:
+def follows(follower: Coded, cause: Coded) -> bool:
     """Whether a finding is likely a consequence of another one, so that it needs no remedy of its own."""
     if follower.code in (cause.code, _ASKED):
         return False
@@ -85,6 +98,37 @@ def follows(follower: Notice, cause: Notice) -> bool:
         return cause_rank(follower.code) > _DECLARATION or same
     caused = SYMPTOMS - {"joint-error"}
     return cause.code not in SYMPTOMS and cause_rank(cause.code) < _USE and follower.code in caused
+
+
+def gathered(notices: Iterable[Notice]) -> list[Notice]:
+    """One notice per code, with the texts of all: a poor model does not hide the other notices."""
+    by_code: dict[str, list[Notice]] = {}
+    for item in notices:
+        by_code.setdefault(item.code, []).append(item)
+    return [replace(same[0], text=_joined([item.text for item in same])) for same in by_code.values()]
+
+
+def _joined(texts: Iterable[str]) -> str:
+    """Texts about several joints as one: what differs from the first one in name and numbers is listed."""
+    first, *others = dict.fromkeys(texts)
+    alike = [_difference(first, other) for other in others]
+    listed = [pair for pair in alike if pair is not None]
+    full = [text for text, pair in zip(others, alike, strict=True) if pair is None]
+    names = ", ".join(f"{name} ({value})" if value else name for name, value in listed)
+    return "; ".join([first, *([f"likewise {names}"] if names else []), *full])
+
+
+def _difference(first: str, other: str) -> tuple[str, str] | None:
+    """Name in quotes and figure of a text that differs from another in these only; None: in more."""
+    a, b = first.split(" "), other.split(" ")
+    places = [i for i, (x, y) in enumerate(zip(a, b, strict=False)) if x != y]
+    if len(a) != len(b) or not places or not b[places[0]].startswith("'"):
+        return None
+    if not all(any(letter.isdigit() for letter in b[i]) for i in places[1:]):
+        return None
+    # A figure has its unit behind it; what is in brackets repeats it in another one.
+    figure = " ".join(b[places[1] : places[-1] + 2]) if places[1:] else ""
+    return b[places[0]], figure.partition(" (")[0].rstrip(",;:")
 
 
 def severity_of(code: str) -> Severity:

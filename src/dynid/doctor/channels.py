@@ -8,10 +8,11 @@ import numpy as np
 
 from dynid.common.arrays import Array, Float
 from dynid.common.notices import Notice, notice
+from dynid.common.paged import windows
 from dynid.doctor.diagnosis import Channel, Recording
 from dynid.mechanism.mechanism import Mechanism
 from dynid.mechanism.parameters import effort_unit, position_unit
-from dynid.motion.choose import longest, position_spectrum, rate_spectrum
+from dynid.motion.choose import extent, extents, longest, position_spectrum, rate_spectrum
 from dynid.motion.fault_scan import resolution
 from dynid.motion.log import Log
 from dynid.motion.motion import Motion, at_rest
@@ -66,9 +67,10 @@ def _described(
     speeds: Float[Array, "m"] | None = None,
 ) -> list[Channel]:
     channels = []
+    low, high = extent(log, values)
+    sampled = _sampled(log, values)
     for i, owner in enumerate(owners):
-        x = np.asarray(values[log.valid, i], dtype=float)
-        x = x[np.isfinite(x)]
+        x = sampled[np.isfinite(sampled[:, i]), i]
         if not len(x):
             continue
         channels.append(
@@ -77,8 +79,8 @@ def _described(
                 name=f"{label}_{i + 1}",
                 owner=owner,
                 unit=units[i],
-                low=float(x.min()),
-                high=float(x.max()),
+                low=float(low[i]),
+                high=float(high[i]),
                 spread=float(np.std(x)),
                 resolution=resolution(x),
                 noise=float(shape.sigma[i]),
@@ -87,6 +89,12 @@ def _described(
             )
         )
     return channels
+
+
+def _sampled(log: Log, values: Float[Array, "n m"]) -> Float[Array, "k m"]:
+    """Valid samples; of a long log windows spread over it, enough for deviations and quantiles."""
+    parts = zip(windows(values), windows(log.valid), strict=True)
+    return np.concatenate([np.asarray(part[valid], dtype=float) for part, valid in parts])
 
 
 def log_notices(
@@ -119,23 +127,23 @@ def _beyond_limits(log: Log, mechanism: Mechanism, plan: MotionPlan | None) -> I
     speeds = None if plan is None else _speeds(log, plan)
     for i, name in enumerate(log.position_names):
         limits = mechanism.limits.get(name, {})
-        x = log.q[log.valid, i]
-        if "q" in limits and len(x):
+        least, most = extents(log)[0][:, i]
+        if "q" in limits and least <= most:
             low, high = limits["q"]
             room = _OVER["q"] * (high - low)
-            over = max(float(x.max()) - high, low - float(x.min()))
+            over = max(float(most) - high, low - float(least))
             if over > room:
                 shown.append(f"q_{i + 1} ('{name}') by {over:.3g} {position_unit(mechanism, [name])}")
         if "dq" in limits and speeds is not None and speeds[i] > (1 + _OVER["dq"]) * limits["dq"]:
             unit = position_unit(mechanism, [name])
             shown.append(f"speed of '{name}', {speeds[i]:.3g} instead of {limits['dq']:.3g} {unit}/s")
+    sampled = np.abs(_sampled(log, log.tau))
     for i, name in enumerate(log.effort_names):
-        most = mechanism.limits.get(name, {}).get("tau")
-        x = np.abs(log.tau[log.valid, i])
-        x = x[np.isfinite(x)]
-        if most is not None and len(x) and float(np.quantile(x, 0.999)) > (1 + _OVER["tau"]) * most:
-            unit = effort_unit(mechanism, name)
-            shown.append(f"tau_{i + 1} ('{name}'), {float(x.max()):.3g} instead of {most:.3g} {unit}")
+        limit = mechanism.limits.get(name, {}).get("tau")
+        x = sampled[np.isfinite(sampled[:, i]), i]
+        if limit is not None and len(x) and float(np.quantile(x, 0.999)) > (1 + _OVER["tau"]) * limit:
+            unit, largest = effort_unit(mechanism, name), float(np.max(np.abs(extents(log)[1][:, i])))
+            shown.append(f"tau_{i + 1} ('{name}'), {largest:.3g} instead of {limit:.3g} {unit}")
     if shown:
         yield notice("limit-exceeded", shown="; ".join(shown))
 

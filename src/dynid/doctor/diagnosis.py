@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from dynid.common.catalogue import Severity
 from dynid.common.errors import InputError
-from dynid.common.notices import Notice, cause_rank, refusal_text
+from dynid.common.notices import Notice, cause_rank, follows, refusal_text, spoils_all
 from dynid.motion.log import Log
 from dynid.motion.plan import MotionPlan
 from dynid.statistics.estimate import Estimate, ResidualTest
@@ -26,6 +26,13 @@ _FIGURE = re.compile(
 _TIME = re.compile(r"t = (-?[\d.]+(?:e[+-]?\d+)?) s")
 _MOST_NAMES = 4
 _VAGUE, _TESTED = "model-misfit", "zero-offset"  # that something is wrong; one of the findings that say what
+_FIRST_OF_FIT = "scale-implausible"  # of the causes that need a fit
+_OF_CHANNELS = (
+    *("effort-absent", "effort-missing", "effort-from-current", "effort-unmatched", "rates-incomplete"),
+    *("velocity-differs", "limit-exceeded", "saturation", "coarse-effort"),
+)
+_OF_MOTION = ("excitation", "excitation-poor", "joint-unexcited", "at-rest", "rest")
+_OF_DESCRIPTION = ("impossible-prior", "scale-unchecked", "not-tested")
 
 
 @dataclass(frozen=True)
@@ -39,6 +46,7 @@ class Finding:
         place: Log, and time, row or column in it.
         value: The figure of the finding, with its unit.
         refused: Whether `identify` refuses the logs because of it.
+        consequence: Whether it is likely a consequence of an earlier finding: it needs no remedy of its own.
     """
 
     severity: Severity
@@ -49,6 +57,7 @@ class Finding:
     text: str
     remedy: str
     refused: bool = False
+    consequence: bool = False
 
 
 @dataclass(frozen=True)
@@ -151,7 +160,7 @@ class Diagnosis:
     @property
     def worst(self) -> Severity | None:
         """Severity of the worst finding; None without findings."""
-        return self.findings[0].severity if self.findings else None
+        return min((finding.severity for finding in self.findings), key=_ORDER.index, default=None)
 
     def codes(self) -> tuple[str, ...]:
         """Codes of all findings."""
@@ -194,17 +203,41 @@ def _line(
 
 
 def worst_first(findings: Iterable[Finding]) -> tuple[Finding, ...]:
-    """Each finding once; refusals first, then by severity, causes before symptoms.
+    """Each finding once: refusals, then by severity, causes before what they cause; consequences last.
 
-    A delay, zero or gain that was found is what to look at first, even if it does not explain everything.
+    Wrong units, columns, gravity or branches come even before a refusal, which they may have caused.
+    Channels that are silent or wrong come before what a fit of the log suggests. A delay, zero or gain that
+    was found comes before samples that were repaired, even if it does not explain everything.
     """
+    once = list(dict.fromkeys(findings))
+    causes = [entry for entry in once if entry.severity is not Severity.NOTE]
+    marked = [replace(entry, consequence=any(_follows(entry, cause) for cause in causes)) for entry in once]
 
-    def place(entry: Finding) -> tuple[bool, int, int, bool]:
+    def place(entry: Finding) -> tuple[int, bool, bool, int, float, bool]:
         vague = entry.code == _VAGUE
-        rank = cause_rank(_TESTED if vague else entry.code)
-        return not entry.refused, _ORDER.index(entry.severity), rank, vague
+        first = 0 if spoils_all(entry) else 1 if entry.refused else 2
+        is_note = entry.severity is Severity.NOTE
+        rank = _rank(_TESTED if vague else entry.code)
+        return first, is_note, entry.consequence, _ORDER.index(entry.severity), rank, vague
 
-    return tuple(sorted(dict.fromkeys(findings), key=place))
+    return tuple(sorted(marked, key=place))
+
+
+def _rank(code: str) -> float:
+    """Place among the causes: wrong channels before what a fit suggests, repaired samples after it."""
+    if code in _OF_CHANNELS:
+        return cause_rank(_FIRST_OF_FIT) - 0.5
+    if code in _OF_MOTION:
+        return cause_rank("not-excited")
+    listed = cause_rank(code) < cause_rank("")
+    return cause_rank(code) if listed or code in _OF_DESCRIPTION else cause_rank(_TESTED) + 0.5
+
+
+def _follows(entry: Finding, cause: Finding) -> bool:
+    """Whether an entry is likely a consequence of another one; a refused log spoils every test of a fit."""
+    if cause.refused:
+        return not entry.refused and cause_rank(_FIRST_OF_FIT) <= cause_rank(entry.code) < cause_rank("")
+    return follows(entry, cause)
 
 
 def _channels(text: str, names: Sequence[str]) -> str:

@@ -5,6 +5,7 @@ Figures of a diagnosis: spectra with the cutoff, delays, and the coverage of the
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -12,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from dynid.common.arrays import Array, Int
-from dynid.doctor.diagnosis import Diagnosis
+from dynid.doctor.diagnosis import Diagnosis, Finding
 from dynid.motion.choose import longest
 from dynid.motion.log import Log
 from dynid.motion.motion import Motion
@@ -22,10 +23,11 @@ from dynid.report.numbers import number, plural
 from dynid.report.output import claimed_folder, replace_folder
 from dynid.report.page import scripted_page
 from dynid.report.plots import PALETTE, figure, line, packed, panel, points
-from dynid.report.terminal import COLOURS, plain_table, print_titled, standard_console, verbatim
+from dynid.report.terminal import COLOURS, print_titled, standard_console, verbatim
 
 if TYPE_CHECKING:
     from rich.console import Console
+    from rich.table import Table
 
     from dynid.report.plots import Figure
 
@@ -33,7 +35,7 @@ if TYPE_CHECKING:
 SCHEMA = "dynid.check/1"
 FILES = ("check.json", "check.html")
 _MOST_FIGURES = 6  # logs
-_WIDTHS = (8, 14, 13, 11, None)  # of the table, in characters; None: the rest
+_CONSEQUENCES = "Likely consequences of the findings above:"
 
 
 def headline(diagnosis: Diagnosis) -> str:
@@ -83,18 +85,29 @@ def print_diagnosis(diagnosis: Diagnosis, console: Console | None = None) -> Non
                 f"{seen.seen} of {seen.base} base parameters excited, condition number {condition}{left}"
             )
         )
-    titles = ("severity", "channel", "place", "value", "finding and remedy")
-    table = plain_table(*titles, left=titles)
-    for column, width in zip(table.columns, _WIDTHS, strict=True):
-        column.width, column.overflow = width, "fold"
-    for row in diagnosis.findings:
-        style = f"bold {COLOURS[row.severity]}"
-        word = "refused" if row.refused else str(row.severity)
-        text = f"{row.code}: {row.text}" + (f"\n-> {row.remedy}" if row.remedy else "")
-        table.add_row(verbatim(word, style), *map(verbatim, (row.channel, row.place, row.value, text)))
-        table.add_section()
     if diagnosis.findings:
-        print_titled(out, "", table)
+        print_titled(out, "", _table(diagnosis.findings))
+
+
+def _table(findings: Sequence[Finding]) -> Table:
+    """Severity, then code, channel, place and value in one line, and below it the finding and its remedy."""
+    from rich.table import Table
+
+    table = Table.grid(padding=(0, 2, 0, 0))
+    follows = False
+    for row in findings:
+        if row.consequence != follows:
+            table.add_row(
+                "", verbatim("Likely consequences of the findings above:" * row.consequence, "bold")
+            )
+        follows = row.consequence
+        word = "refused" if row.refused else str(row.severity)
+        facts = [part for part in (row.channel, row.place, row.value) if part]
+        title = verbatim(row.code, "bold").append(verbatim("".join(f"  |  {fact}" for fact in facts)))
+        table.add_row(verbatim(word, f"bold {COLOURS[row.severity]}"), title)
+        remedy = f"\n-> {row.remedy}" if row.remedy and not row.consequence else ""
+        table.add_row("", verbatim(row.text + remedy + ("" if row.consequence else "\n")))
+    return table
 
 
 def diagnosis_document(diagnosis: Diagnosis) -> dict[str, Any]:

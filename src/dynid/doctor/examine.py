@@ -289,7 +289,7 @@ def excitation_notices(
             condition=excited.condition,
             weak=len(excited.weak),
             base=excited.base,
-            why=f"; {', '.join(little)}" if little else "",
+            why=f"; {listed(little)}" if little else "",
             command=command,
         )
 

@@ -14,7 +14,7 @@ from dynid.common.notices import Notice, notice
 from dynid.common.strict_yaml import read_yaml
 from dynid.motion.mcap_file import decompressed, mcap_topics
 from dynid.motion.reading import check_size, extra, inflated, readable, size_of
-from dynid.motion.ros_table import Topic, ros_table
+from dynid.motion.ros_table import Topic, ros_table, unfinished
 from dynid.motion.table import Table
 
 METADATA = "metadata.yaml"
@@ -136,7 +136,7 @@ def _sqlite(connection: sqlite3.Connection, file: Path, per_message: str) -> tup
             "SELECT id, name, type, serialization_format FROM topics"
         )
     }
-    stored, total, kept = size_of(file), 0, 0
+    stored, total = size_of(file), 0
     notices: list[Notice] = []
     try:
         for number, time, data in connection.execute("SELECT topic_id, timestamp, data FROM messages"):
@@ -155,11 +155,8 @@ def _sqlite(connection: sqlite3.Connection, file: Path, per_message: str) -> tup
             check_size(total, stored, file, "messages")
             topic.times.append(time)
             topic.messages.append(data)
-            kept += 1
     except sqlite3.DatabaseError:
-        notices.append(
-            notice("recording-unfinished", lost=max(stored - total, 0), size=stored, messages=kept)
-        )
+        notices.append(unfinished(topics.values(), max(stored - total, 0), stored))
     finally:
         connection.close()
     return [channel for channel in topics.values() if channel.messages], notices
@@ -193,9 +190,7 @@ def read_bag(path: Path, drop_bad_rows: bool = False) -> Table:
     if bag.damaged:
         notices.append(notice("chunks-damaged", count=bag.damaged, total=bag.chunks, seconds=0.0))
     if not whole:
-        kept = sum(len(channel.messages) for channel in topics)
-        lost = max(len(data) - bag.read, 0)
-        notices.append(notice("recording-unfinished", lost=lost, size=len(data), messages=kept))
+        notices.append(unfinished(topics, max(len(data) - bag.read, 0), len(data)))
     joined: dict[tuple[str, str], Topic] = {}
     for topic in topics:
         first = joined.setdefault((topic.name, topic.kind), topic)

@@ -67,23 +67,24 @@ def extents(log: Log) -> tuple[Float[Array, "2 m"], Float[Array, "2 a"]]:
     key = tuple(id(x) for x in arrays)
     if key not in _EXTENTS:
         refs = tuple(ref(x, lambda _: _EXTENTS.pop(key, None)) for x in arrays)
-        _EXTENTS[key] = refs, (_extent(log, log.q), _extent(log, log.tau))
+        _EXTENTS[key] = refs, (extent(log, log.q), extent(log, log.tau))
     return _EXTENTS[key][1]
 
 
-def _extent(log: Log, x: Float[Array, "n c"]) -> Float[Array, "2 c"]:
+def extent(log: Log, x: Float[Array, "n c"]) -> Float[Array, "2 c"]:
+    """Smallest and largest valid value of some signals; infinite where there is none."""
     if log.valid.all():
         return np.array(extremes(x)[:2])
-    extent = np.array([[np.inf], [-np.inf]]) * np.ones(x.shape[1])
+    ends = np.array([[np.inf], [-np.inf]]) * np.ones(x.shape[1])
     for a, b in ranges(len(x)):
         valid = log.valid[a:b]
         for k, column in enumerate(x[a:b].T):
             part = np.ascontiguousarray(column)
             use = valid & np.isfinite(part)
             part = part if use.all() else part[use]
-            extent[0, k] = np.min(part, initial=extent[0, k])
-            extent[1, k] = np.max(part, initial=extent[1, k])
-    return extent
+            ends[0, k] = np.min(part, initial=ends[0, k])
+            ends[1, k] = np.max(part, initial=ends[1, k])
+    return ends
 
 
 def choose_cutoff(

@@ -7,7 +7,7 @@ Parts of a log that are used: a window of time, without excluded intervals, some
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -78,8 +78,10 @@ def clean(
     step = median_step(record) if added else step
     faults = signal_faults(record, *_names(record, quaternions), step)
     notices += faults.notices
-    good = _finite(record, notices) & faults.good
-    doubtful = record.t[~faults.usable]
+    good = _finite(record, notices)
+    for a, b in ranges(len(good)):
+        good[a:b] &= faults.good[a:b]
+    doubtful = record.t[_places(~faults.usable[a:b] for a, b in ranges(len(good)))]
     segments = _split(record, good, step, cutoff, notices)
     record, added = continuous(record, segments, angles, quaternions)
     notices += added
@@ -91,8 +93,8 @@ def clean(
     valid = flags(len(record.t), False)
     for start, stop in segments:
         valid[start:stop] = True
-    if len(doubtful):
-        valid &= _away(record.t, doubtful, 0.75 * clock.dt)
+    for a, b in ranges(len(valid) if len(doubtful) else 0):
+        valid[a:b] &= _away(record.t[a:b], doubtful, 0.75 * clock.dt)
     pieces = tuple((int(start), int(stop)) for start, stop in segments)
     return Cleaned(record, pieces, clock.dt, valid, tuple(notices), choices)
 
@@ -115,20 +117,28 @@ def _away(t: Float[Array, "n"], doubtful: Float[Array, "d"], distance: float) ->
 
 def _timed(record: Record, notices: list[Notice]) -> Record:
     """Rows that have a time."""
-    timed = np.empty(len(record.t), dtype=bool)
-    for a, b in ranges(len(timed)):
-        timed[a:b] = np.isfinite(record.t[a:b])
-    if timed.all() and len(timed) >= MIN_SEGMENT:
+    untimed = _places(~np.isfinite(record.t[a:b]) for a, b in ranges(len(record.t)))
+    count = len(record.t) - len(untimed)
+    if not len(untimed) and count >= MIN_SEGMENT:
         return record
-    if timed.sum() < MIN_SEGMENT:
+    if count < MIN_SEGMENT:
         raise InputError(
-            f"only {int(timed.sum())} samples have a time; at least {MIN_SEGMENT} are needed",
+            f"only {count} samples have a time; at least {MIN_SEGMENT} are needed",
             file=record.file,
             place="column t",
             remedy="record a longer log: at least a few seconds with every joint moving",
         )
-    notices.append(notice("time-missing", count=int((~timed).sum())))
-    return record.rows(np.flatnonzero(timed))
+    notices.append(notice("time-missing", count=len(untimed)))
+    return record.rows(np.delete(np.arange(len(record.t)), untimed))
+
+
+def _places(parts: Iterable[Bool[Array, "k"]]) -> Int[Array, "j"]:
+    """Where consecutive parts of a long array of flags are set: few places instead of many flags."""
+    places, start = [np.zeros(0, dtype=int)], 0
+    for part in parts:
+        places.append(start + np.flatnonzero(part))
+        start += len(part)
+    return np.concatenate(places)
 
 
 def _finite(record: Record, notices: list[Notice]) -> Bool[Array, "n"]:
@@ -139,10 +149,9 @@ def _finite(record: Record, notices: list[Notice]) -> Bool[Array, "n"]:
         for a, b in ranges(len(signal)):
             if not np.isfinite(np.sum(signal[a:b])):  # the sum is finite if all values are
                 good[a:b] &= np.all(np.isfinite(signal[a:b]) | ~present, axis=1)
-    bad = int((~good).sum())
-    if bad:
-        first = float(record.t[np.flatnonzero(~good)[0]])
-        notices.append(notice("not-finite", count=bad, first=first))
+    bad = _places(~good[a:b] for a, b in ranges(len(good)))
+    if len(bad):
+        notices.append(notice("not-finite", count=len(bad), first=float(record.t[bad[0]])))
     return good
 
 
@@ -150,17 +159,13 @@ def _split(
     record: Record, good: Bool[Array, "n"], step: float, cutoff: float | None, notices: list[Notice]
 ) -> Int[Array, "s 2"]:
     """Ranges of good samples between runs, bad samples and gaps."""
-    ordinary = good[1:] & good[:-1] & ~record.breaks[1:]
-    limit = _gap_limit(record, good, ordinary, step, cutoff)
+    limit = _gap_limit(record, good, step, cutoff)
     # Half a per cent of a step: time stamps are rounded.
-    gaps = _longer(record.t, ordinary, limit + 0.005 * step)
-    if gaps.any():
-        before = np.flatnonzero(gaps)
-        longest = float(np.max(record.t[before + 1] - record.t[before]))
+    gaps = _longer(record, good, limit + 0.005 * step)
+    if len(gaps):
+        longest = float(np.max(record.t[gaps + 1] - record.t[gaps]))
         jump = "; steps longer than 10 median steps may be clock jumps" if longest > JUMP_STEPS * step else ""
-        notices.append(
-            notice("gap", count=int(gaps.sum()), limit=1e3 * limit, longest=1e3 * longest, jump=jump)
-        )
+        notices.append(notice("gap", count=len(gaps), limit=1e3 * limit, longest=1e3 * longest, jump=jump))
     segments = _runs(record.breaks, good, gaps)
     long_enough = segments[:, 1] - segments[:, 0] >= MIN_SEGMENT
     if not long_enough.any():
@@ -174,27 +179,27 @@ def _split(
     return segments[long_enough]
 
 
-def _longer(t: Float[Array, "n"], ordinary: Bool[Array, "k"], limit: float) -> Bool[Array, "k"]:
-    """Steps between consecutive good samples that are longer than a limit, in [s]."""
-    long_steps = np.zeros(len(ordinary), dtype=bool)
-    for a, b in ranges(len(ordinary)):
-        long_steps[a:b] = ordinary[a:b] & (np.diff(t[a : b + 1]) > limit)
-    return long_steps
+def _longer(record: Record, good: Bool[Array, "n"], limit: float) -> Int[Array, "j"]:
+    """Samples from which the step to the next one is longer than `limit` [s], both good and in one run."""
+
+    def part(a: int, b: int) -> Bool[Array, "k"]:
+        ordinary = good[a + 1 : b + 1] & good[a:b] & ~record.breaks[a + 1 : b + 1]
+        return np.asarray(ordinary & (np.diff(record.t[a : b + 1]) > limit))
+
+    return _places(part(a, b) for a, b in ranges(len(good) - 1))
 
 
-def _runs(breaks: Bool[Array, "n"], good: Bool[Array, "n"], gaps: Bool[Array, "k"]) -> Int[Array, "s 2"]:
-    begins = breaks.copy()
-    begins[0] = True
-    begins[1:] |= gaps | (good[1:] != good[:-1])
-    starts = np.flatnonzero(begins)
+def _runs(breaks: Bool[Array, "n"], good: Bool[Array, "n"], gaps: Int[Array, "k"]) -> Int[Array, "s 2"]:
+    """Ranges of good samples that breaks, bad samples and the steps after `gaps` leave."""
+    changes = (breaks[a + 1 : b + 1] | (good[a + 1 : b + 1] != good[a:b]) for a, b in ranges(len(good) - 1))
+    starts = np.unique(np.concatenate([[0], _places(changes) + 1, gaps + 1]))
     stops = np.append(starts[1:], len(breaks))
-    return np.column_stack([starts, stops])[good[starts]]
+    return np.asarray(np.column_stack([starts, stops])[good[starts]])
 
 
 def _gap_limit(
     record: Record,
     good: Bool[Array, "n"],
-    ordinary: Bool[Array, "k"],
     step: float,
     cutoff: float | None,
 ) -> float:
@@ -204,8 +209,8 @@ def _gap_limit(
     one the data would choose on the longest piece.
     """
     jump = JUMP_STEPS * step
-    jumps = _longer(record.t, ordinary, jump)
-    if cutoff is None and np.count_nonzero(_longer(record.t, ordinary, _BLIND_STEPS * step)) > jumps.sum():
+    jumps = _longer(record, good, jump)
+    if cutoff is None and len(_longer(record, good, _BLIND_STEPS * step)) > len(jumps):
         pieces = _runs(record.breaks, good, jumps)
         start, stop = pieces[np.argmax(pieces[:, 1] - pieces[:, 0])]
         if stop - start >= 8 * MIN_SEGMENT:
@@ -364,6 +369,7 @@ def _chosen_runs(log: Log, entry: LogEntry) -> tuple[tuple[int, int], ...]:
 
 def _pieces(segment: tuple[int, int], inside: Bool[Array, "n"]) -> list[tuple[int, int]]:
     """Contiguous ranges of a segment that are inside, at least two samples long."""
-    edges = np.flatnonzero(np.diff(np.concatenate([[False], inside, [False]]).astype(int)))
-    ranges = (edges.reshape(-1, 2) + segment[0]).tolist()
-    return [(start, stop) for start, stop in ranges if stop - start > 1]
+    changes = _places(inside[a + 1 : b + 1] != inside[a:b] for a, b in ranges(len(inside) - 1)) + 1
+    ends = [0] * bool(inside[0]), [len(inside)] * bool(inside[-1])
+    edges = np.concatenate([ends[0], changes, ends[1]]).astype(int).reshape(-1, 2) + segment[0]
+    return [(start, stop) for start, stop in edges.tolist() if stop - start > 1]

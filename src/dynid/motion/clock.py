@@ -200,7 +200,9 @@ def understand(t: Float[Array, "n"], segments: Int[Array, "s 2"], step: float) -
     if not uniform:
         dt = total / number
     thin = max(1, number // (4 * LONG))
-    apart = [np.abs(s - (k if uniform else 1.0) * dt)[::thin] for s, k in _steps(t, inside, step)]
+    # Thinned before they are computed: a part of an array would keep the whole one in memory.
+    thinned = ((s[::thin], k[::thin]) for s, k in _steps(t, inside, step))
+    apart = [np.abs(s - (k if uniform else 1.0) * dt) for s, k in thinned]
     jitter = float(np.quantile(np.concatenate(apart), 0.95)) / dt
     return Clock(dt, uniform, int(whole - number) if uniform else 0, shortest, longest, jitter)
 

@@ -30,20 +30,22 @@ _KINDS: dict[str, tuple[str, float]] = {
     **dict.fromkeys(_words("dq qd qdot qvel vel velocity velocities speed speeds"), (VELOCITY, 1.0)),
     **dict.fromkeys(_words("omega dpos dtheta"), (VELOCITY, 0.9)),
     **dict.fromkeys(_words("ddq qdd qddot qacc acceleration accelerations accel acc"), (ACCELERATION, 1.0)),
-    **dict.fromkeys(_words("tau τ torque torques effort efforts trq"), (EFFORT, 1.0)),
+    **dict.fromkeys(_words("tau τ torque torques effort efforts eff trq"), (EFFORT, 1.0)),
     **dict.fromkeys(_words("force forces frc qfrc moment moments tq"), (EFFORT, 0.9)),
-    **dict.fromkeys(_words("current currents curr"), (EFFORT, 0.65)),
+    **dict.fromkeys(_words("current currents curr cur"), (EFFORT, 0.65)),
     **dict.fromkeys(_words("ctrl control"), (EFFORT, 0.6)),
 }
-CURRENTS = frozenset(_words("current currents curr"))
+_LOAD = "load"  # an effort, unless another word names a kind: `load_position` is one beyond the gear
+_LOAD_IS_EFFORT = 0.6
+CURRENTS = frozenset(_words("current currents curr cur"))
 _ASKED = frozenset(_words("target desired des command commanded cmd ref reference setpoint goal sp"))
 _ASKED_EFFORT = 0.6  # a commanded effort is not what the motor gave
 # Signals of a kind that are not the measured one, or not of a joint.
 _OTHERS = frozenset(
     _words(
         "error err std sigma variance limit limits min max temp temperature voltage status mode ext external"
-        " gravity friction coriolis residual feedforward ff bias passive constraint tcp tool ee eef cartesian"
-        " cart flange ft wrench imu gyro gripper count counts tick ticks increments"
+        " gravity friction coriolis residual disturbance feedforward ff bias passive constraint tcp tool ee"
+        " eef cartesian cart flange ft wrench imu gyro gripper count counts tick ticks increments"
     )
 )
 COUNTED = frozenset(_words("count counts tick ticks increments"))
@@ -54,7 +56,12 @@ _NEUTRAL = frozenset(
     )
 )
 _TIME = frozenset(_words("t time timestamp stamp timestamps clock elapsed seconds sec"))
-_AROUND_TIME = frozenset(_words("header robot time stamp log ros system real sample rel relative controller"))
+_AROUND_TIME = frozenset(
+    _words(
+        "header robot arm time stamp log ros system real sample rel relative controller joint joints state"
+        " states sim simulation unix epoch utc wall abs absolute msg message host server received"
+    )
+)
 _UNKNOWN = 0.95  # confidence per word without a meaning here
 _LEAST_WORDS = 0.7
 _EXTRA_NUMBER = 0.8
@@ -135,7 +142,7 @@ class Reading(NamedTuple):
         pattern: The words with the owner replaced: columns of one pattern are one family.
         unit: From the name; None: not given.
         confidence: Between 0 and 1.
-        current: Whether it is a motor current.
+        current: Whether it is a motor current or a load, whose scale is unknown.
     """
 
     column: str
@@ -301,6 +308,9 @@ def _kind(rest: tuple[str, ...], counted: bool) -> _Kind | None:
     if any(word in _OTHERS and not (counted and word in COUNTED) for word in rest):
         return None
     kinds = [_KINDS[word] for word in rest if word in _KINDS]
+    only_load = not kinds and _LOAD in rest
+    if only_load:
+        kinds = [(EFFORT, _LOAD_IS_EFFORT)]
     if not kinds:
         return None
     quantity, confidence = kinds[-1]
@@ -319,10 +329,10 @@ def _kind(rest: tuple[str, ...], counted: bool) -> _Kind | None:
             return None  # the log has no place for references of rates
         quantity = REFERENCE if quantity == POSITION else quantity
         confidence *= _ASKED_EFFORT if quantity == EFFORT else 1.0
-    return _Kind(quantity, confidence, any(word in CURRENTS for word in rest))
+    return _Kind(quantity, confidence, only_load or any(word in CURRENTS for word in rest))
 
 
 def _plainness(words: Sequence[str]) -> float:
-    known = _NEUTRAL | _ASKED | COUNTED | {"dot", "ddot"}
+    known = _NEUTRAL | _ASKED | COUNTED | {"dot", "ddot", _LOAD}
     strange = sum(1 for word in words if word not in known and not word.isdecimal())
     return max(_UNKNOWN**strange, _LEAST_WORDS)

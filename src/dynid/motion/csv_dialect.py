@@ -8,6 +8,7 @@ from itertools import pairwise
 
 from dynid.common import strict_number
 from dynid.common.errors import InputError
+from dynid.motion.units import canonical_unit
 
 _DELIMITERS = {",": "comma", ";": "semicolon", "\t": "tab", " ": "space"}
 SAMPLE_LINES = 40
@@ -20,8 +21,8 @@ class Dialect:
     Attributes:
         delimiter: One character; " " means any run of blanks.
         decimal: "." or ",".
-        names: The header's cells.
-        header_line: Index of the header among the lines of the file.
+        names: The header's cells, with the unit of a second line of units: `q_1 [deg]`.
+        header_line: Index of the last line of the header among the lines of the file.
         text_columns: Indices of columns without any number.
         texts: First cell of these.
     """
@@ -119,10 +120,24 @@ def sniff(lines: list[str], file: object) -> Dialect:
             place=f"line {header_line + 1}",
             remedy="add a header line: t, q_1, ..., tau_1, ...",
         )
+    units = _units(split(sample[0], delimiter), len(names)) if len(sample) > 1 else None
+    if units:
+        pairs = zip(names, units, strict=True)
+        names = [f"{name} [{unit}]" if name and unit else name for name, unit in pairs]
+        header_line = lines.index(sample.pop(0), header_line + 1)
     rows = [split(line, delimiter) for line in sample[:SAMPLE_LINES]]
     text = _text_columns(rows, len(names), decimal)
     first = next((row for row in rows if len(row) == len(names)), names)
     return Dialect(delimiter, decimal, tuple(names), header_line, text, {i: first[i] for i in text})
+
+
+def _units(cells: list[str], width: int) -> list[str] | None:
+    """Units in the line below the header, empty where a column has none; None: it is no line of units."""
+    bare = [cell.strip("[]()") for cell in cells]
+    known = [bool(unit) and not unit.isdecimal() and canonical_unit(unit) is not None for unit in bare]
+    blank = [unit in ("", "-") for unit in bare]
+    is_line = len(cells) == width and any(known) and all(a or b for a, b in zip(known, blank, strict=True))
+    return [unit if fits else "" for unit, fits in zip(bare, known, strict=True)] if is_line else None
 
 
 def _header_line(lines: list[str]) -> int | None:

@@ -26,7 +26,7 @@ from dynid.common.notices import Notice, notice
 from dynid.common.strict_number import UNSIGNED
 from dynid.motion.csv_dialect import SAMPLE_LINES, Dialect, decode, is_number, sniff, split
 from dynid.motion.reading import extra, inflated, readable, size_of
-from dynid.motion.series import Series, merged
+from dynid.motion.series import Merged, Series, merged
 from dynid.motion.table import PLOTJUGGLER, Table, as_text, check_names, time_name
 
 _SAMPLE_BYTES = 1 << 18
@@ -50,7 +50,8 @@ def read_csv(path: Path, drop_bad_rows: bool = False) -> Table:
     names = list(dialect.names)
     if names[-1] == "":  # a delimiter at the end of every line
         names = names[:-1]
-    check_names(names, path)
+    # pandas writes the numbers of the rows first, without a name: they are no signal.
+    check_names(names[1:] if names[0] == "" else names, path)
     body = _Body(data, dialect, lines, path)
     notices: tuple[Notice, ...] = ()
     try:
@@ -58,13 +59,19 @@ def read_csv(path: Path, drop_bad_rows: bool = False) -> Table:
     except ValueError:
         columns, notices = body.sorted_out(drop_bad_rows)
     choices = {"format": dialect.words(encoding), **body.choices}
-    skipped = {names[i]: as_text(dialect.texts[i]) for i in dialect.text_columns if i < len(names)}
+    skipped = {name: as_text(dialect.texts[i]) for i, name in enumerate(names) if name and i in dialect.texts}
     skipped = {name: value for name, value in skipped.items() if name not in columns}
     time = time_name(list(columns))
-    if time == PLOTJUGGLER:
-        columns, more = _own_clocks(columns, path)
-        choices |= more
-    return Table(columns, tuple(skipped), choices, notices, texts=skipped, time=time)
+    joined = _own_clocks(columns, path) if time == PLOTJUGGLER else Merged(columns, {}, {})
+    return Table(
+        joined.columns,
+        tuple(skipped),
+        choices | joined.choices,
+        notices,
+        texts=skipped,
+        time=time,
+        outside=joined.outside,
+    )
 
 
 def _start(data: Any) -> bytes:
@@ -230,17 +237,18 @@ def _gathered(reader: Any, size: int) -> dict[str, Any]:
 
 
 def _is_long(cell: str) -> bool:
-    return strict_number.is_count(cell) and 15 < len(cell) < 19
+    """Whether a cell is a whole number that fits 64 bits, but not a float."""
+    return strict_number.is_count(cell) and 15 < len(cell) < 20 and int(cell) < 2**63
 
 
-def _own_clocks(columns: dict[str, Any], file: Path) -> tuple[dict[str, Any], dict[str, str]]:
+def _own_clocks(columns: dict[str, Any], file: Path) -> Merged:
     """PlotJuggler writes a row whenever any signal has a sample; each signal gets its own clock back."""
     groups: dict[bytes, dict[str, Any]] = {}
     for name, values in columns.items():
         if name != PLOTJUGGLER:
             groups.setdefault(np.isnan(values).tobytes(), {})[name] = values
     if len(groups) < 2:
-        return columns, {}
+        return Merged(columns, {}, {})
     series = []
     for group in groups.values():
         sampled = ~np.isnan(next(iter(group.values())))

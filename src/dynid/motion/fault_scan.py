@@ -202,11 +202,13 @@ def flat_tops(values: Float[Array, "n m"], known: Sequence[Facts]) -> list[Bool[
     for count, (known_facts, limit) in zip(reached, limits, strict=True):
         if count > _FLAT_PART * known_facts.size:
             x = values[:, known_facts.column]
-            at = np.zeros(len(x), bool)
+            at = flags(len(x), False)
             for a, b in ranges(len(x)):
                 at[a:b] = np.abs(x[a:b] - limit) <= _rounding(known_facts, limit)
             if max((b - a for a, b in runs(at)), default=0) >= _FLAT_RUN:
-                tops[known_facts.name] = tops[known_facts.name] | at if known_facts.name in tops else at
+                other = tops.setdefault(known_facts.name, at)
+                for a, b in ranges(len(at)):
+                    other[a:b] |= at[a:b]
     return [tops.get(known_facts.name) for known_facts in known]
 
 
@@ -215,21 +217,18 @@ def _rounding(known_facts: Facts, limit: float) -> float:
     return 1e-9 * max(abs(limit), known_facts.high - known_facts.low)
 
 
-def stuck(x: Float[Array, "n"], moves: Bool[Array, "n"], least: int) -> Bool[Array, "n"]:
-    """Samples of all runs in which a signal does not change while the robot moves for `least` or more."""
-    frozen = np.zeros(len(x), bool)
+def stuck(x: Float[Array, "n"], moves: Bool[Array, "n"], least: int) -> list[tuple[int, int]]:
+    """All runs in which a signal does not change while the robot moves for `least` samples or more."""
     # A run of that length covers two neighbours among every so many samples.
     thinned = _thinned(x, max(1, least // 2))
     if not np.any((thinned[1:] == thinned[:-1]) | ~np.isfinite(thinned[1:]) | ~np.isfinite(thinned[:-1])):
-        return frozen
-    still = np.zeros(len(x), bool)
+        return []
+    still = flags(len(x), False)
     for a, b in ranges(len(x)):
         part = filled(x[max(a - 1, 0) : b])
         still[max(a, 1) : b] = part[1:] == part[:-1]
-    for start, stop in runs(still):
-        if stop - start >= least and np.sum(moves[start:stop]) >= least:
-            frozen[start - 1 : stop] = True  # the sample before has the same value
-    return frozen
+    # The sample before has the same value.
+    return [(a - 1, b) for a, b in runs(still) if b - a >= least and np.sum(moves[a:b]) >= least]
 
 
 def runs(mask: Bool[Array, "n"]) -> list[tuple[int, int]]:

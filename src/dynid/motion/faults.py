@@ -13,14 +13,15 @@ import numpy as np
 
 from dynid.common.arrays import Array, Bool, Float
 from dynid.common.notices import Notice, notice
-from dynid.common.paged import flags
-from dynid.motion.fault_scan import Facts, deviation, facts, filled, flat_tops, moving, runs, spikes, stuck
+from dynid.common.paged import flags, ranges, windows
+from dynid.motion.fault_scan import Facts, deviation, facts, filled, flat_tops, moving, spikes, stuck
 from dynid.motion.table import Record
 
 # Smaller parts of the range are left to the noise model: encoder steps at rest, small kinks.
 _POSITION_PART, _EFFORT_PART = 2e-3, 2e-2
 _STUCK_SECONDS = 0.5
 _ABRUPT = 0.1
+_NEAR = 4096  # samples before a step in which the last finite value is searched
 _COARSE, _SILENT = 0.02, 0.25  # step of a signal relative to its standard deviation
 _MOST_SPIKES = 0.1
 _Positions = tuple[Float[Array, "n m"], Sequence[Facts]]
@@ -71,8 +72,9 @@ def signal_faults(
             usable[top] = False
             flat[signal.name] = float(np.max(np.abs(record.tau[top, signal.column])))
     hanging = _stuck((record.q, in_q), (record.tau, in_tau), moves, step)
-    good &= ~hanging.positions
-    usable &= ~hanging.efforts
+    for a, b in ranges(n):
+        good[a:b] &= ~hanging.positions[a:b]
+        usable[a:b] &= ~hanging.efforts[a:b]
     notices = [*_spike_notices(jumped, spiked, n), *_flat_notices(flat), *hanging.notices]
     return SignalFaults(good, usable, (*notices, *_coarse_notices(record.tau, in_tau)))
 
@@ -106,7 +108,7 @@ class _Hanging:
 
 def _stuck(positions: _Positions, efforts: _Efforts, moves: Bool[Array, "n"], step: float) -> _Hanging:
     least = max(8, round(_STUCK_SECONDS / step))
-    masks = [np.zeros(len(moves), bool) for _ in range(2)]
+    masks = [flags(len(moves), False) for _ in range(2)]
     masked: list[str] = []
     resting: list[str] = []
     for kind, (values, known) in enumerate((positions, efforts)):
@@ -114,14 +116,15 @@ def _stuck(positions: _Positions, efforts: _Efforts, moves: Bool[Array, "n"], st
             x = values[:, known_facts.column]
             if known_facts.low == known_facts.high or known_facts.level:
                 continue
-            marks = stuck(x, moves, least)
-            if not marks.any():
+            still = stuck(x, moves, least)
+            if not still:
                 continue
             # A joint may rest while others move: its sensor is frozen if it stops abruptly or then jumps.
-            bad = marks if kind else marks & _abrupt(filled(x), marks)
-            masks[kind] |= bad
-            longest = max(b - a for a, b in runs(marks))
-            (masked if bad.any() else resting).append(f"{known_facts.name} ({longest * step:.2g} s)")
+            bad = still if kind else _abrupt(x, still)
+            for a, b in bad:
+                masks[kind][a:b] = True
+            longest = max(b - a for a, b in still)
+            (masked if bad else resting).append(f"{known_facts.name} ({longest * step:.2g} s)")
     notices = []
     if masked:
         notices.append(notice("stuck-signal", names=", ".join(masked)))
@@ -130,15 +133,19 @@ def _stuck(positions: _Positions, efforts: _Efforts, moves: Bool[Array, "n"], st
     return _Hanging(masks[0], masks[1], notices)
 
 
-def _abrupt(x: Float[Array, "n"], still: Bool[Array, "n"]) -> Bool[Array, "n"]:
+def _abrupt(x: Float[Array, "n"], still: Sequence[tuple[int, int]]) -> list[tuple[int, int]]:
     """Runs that are entered or left by a step of a tenth of the signal's usual largest one."""
-    steps = np.abs(np.diff(x, prepend=x[0], append=x[-1]))  # steps[i] leads to sample i
+    steps = np.concatenate([np.abs(np.diff(filled(part))) for part in windows(x)])
     top = float(np.quantile(steps, 0.95))
-    abrupt = np.zeros(len(x), bool)
-    for start, stop in runs(still):
-        if max(steps[start], steps[stop]) > _ABRUPT * top:
-            abrupt[start:stop] = True
-    return abrupt
+    return [(a, b) for a, b in still if max(_step_to(x, a), _step_to(x, b)) > _ABRUPT * top]
+
+
+def _step_to(x: Float[Array, "n"], i: int) -> float:
+    """Size of the step that leads to sample i; none leads to the first one and beyond the last one."""
+    if not 0 < i < len(x):
+        return 0.0
+    near = filled(x[max(0, i - _NEAR) : i + 1])
+    return float(abs(near[-1] - near[-2]))
 
 
 def _coarse_notices(tau: Float[Array, "n a"], known: Sequence[Facts]) -> list[Notice]:

@@ -10,7 +10,7 @@ import numpy as np
 from dynid.common.arrays import Array, Bool, Float, Shaped
 from dynid.common.errors import InputError, nearest
 from dynid.common.notices import Notice, notice
-from dynid.common.paged import RANGE, empty, ranges, release
+from dynid.common.paged import RANGE, empty, flags, ranges, release
 from dynid.mechanism.measured_pose import ANGLE_ORDERS
 from dynid.mechanism.mechanism import Mechanism
 from dynid.motion.clock import dates_in_seconds, may_be_dates
@@ -75,15 +75,29 @@ def gather(
     present = _efforts(mechanism, signals.many["tau"], notices)
     breaks = _breaks(values.get("segment"), count)
     record = Record(values["t"], q, dq, ddq, signals.many["tau"], breaks, str(file), q_ref)
+    record, overlap = _within(record, table, [column.name for column in chosen.values()])
     mapping = {key: column.name for key, column in chosen.items()}
     used = set(mapping.values())
     unused = [name for name in table.columns if name not in used]
     unused += [f"{name} ({table.texts.get(name, 'text').split(':')[0]})" for name in table.skipped]
     choices = {"unused columns": ", ".join(unused)} if unused else {}
-    choices |= {} if dated is None else dated[1]
+    choices |= ({} if dated is None else dated[1]) | overlap
     if chosen["t"].name == table.time != "t":
         choices["time column"] = table.time
     return Gathered(record, present, mapping, choices, tuple(notices))
+
+
+def _within(record: Record, table: Table, used: Sequence[str]) -> tuple[Record, dict[str, str]]:
+    """The samples at which every used signal has begun and none has ended; how many were dropped, in words.
+
+    Signals that are not used do not matter: a camera that starts late shortens no log.
+    """
+    outside = [table.outside[name] for name in used if name in table.outside]
+    if not outside:
+        return record, {}
+    keep = ~np.any(outside, axis=0)
+    words = f"{int(np.sum(~keep))} rows outside the overlap of the used signals dropped"
+    return record.rows(np.flatnonzero(keep)), {"overlap": words}
 
 
 @dataclass(frozen=True, eq=False)
@@ -268,7 +282,7 @@ def _efforts(mechanism: Mechanism, tau: Float[Array, "n a"], notices: list[Notic
 
 def _breaks(segment: Float[Array, "n"] | None, count: int) -> Bool[Array, "n"]:
     """Where the segment number changes."""
-    breaks = np.zeros(count, dtype=bool)
+    breaks = flags(count, False)
     breaks[:1] = True
     if segment is not None:
         breaks[1:] = segment[1:] != segment[:-1]

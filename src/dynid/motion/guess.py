@@ -321,11 +321,13 @@ def _check_bases(chosen: dict[str, _Option], one_based: bool, file: object) -> N
         {1} if one_based else set()
     )
     if len(bases) > 1:
-        shown = [_columns(candidate) for candidate in chosen.values() if candidate.base in (0, 1)]
+        numbered = {key: option for key, option in chosen.items() if option.base in (0, 1)}
+        shown = [_columns(option) for option in numbered.values()]
+        symbol, example = next(iter(numbered.items()))
         raise _doubt(
             "the joints",
             shown,
-            "q_{i}=" + shown[0][0],
+            _as_option(symbol, example, min(example.chosen)),
             file,
             why=", but some numbers begin at 0, others at 1",
         )

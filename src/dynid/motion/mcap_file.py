@@ -17,7 +17,7 @@ from typing import Any
 from dynid.common.errors import InputError
 from dynid.common.notices import Notice, notice
 from dynid.motion.reading import check_size, extra
-from dynid.motion.ros_table import Topic, ros_table
+from dynid.motion.ros_table import Topic, ros_table, unfinished
 from dynid.motion.table import Table
 
 _MAGIC = b"\x89MCAP0\r\n"
@@ -105,10 +105,7 @@ class McapContent:
                 notice("chunks-damaged", count=len(self.lost), total=self.chunks, seconds=min(seconds, 1e9))
             )
         if not self.finished:
-            messages = sum(len(channel.messages) for channel in self.channels.values())
-            said.append(
-                notice("recording-unfinished", lost=self.size - self.read, size=self.size, messages=messages)
-            )
+            said.append(unfinished(self.channels.values(), self.size - self.read, self.size))
         return said
 
     def record(self, opcode: int, data: bytes) -> None:

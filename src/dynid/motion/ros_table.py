@@ -6,8 +6,8 @@ found by their names in every message, whatever their order. Time is the header 
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -17,7 +17,7 @@ from dynid.common.errors import InputError
 from dynid.common.notices import Notice, notice
 from dynid.motion.ros_layout import Layout, MessageError, Types, Walk, types_for
 from dynid.motion.ros_layout import Path as Place
-from dynid.motion.series import Series, merged, time_base
+from dynid.motion.series import Merged, Series, merged, time_base
 from dynid.motion.table import Table
 
 _NAMES = ("name", "names", "joint_names", "joint_name", "interface_names")
@@ -75,6 +75,20 @@ class Topic:
         return self.kind.split("/")[-1] not in _NO_SIGNALS
 
 
+def unfinished(topics: Iterable[Topic], lost: int, size: int) -> Notice:
+    """A recording that ends too early; seconds by the bytes that each of those read took.
+
+    Args:
+        topics: What was read.
+        lost: Bytes that were not.
+        size: Bytes of the file.
+    """
+    times = [time for topic in topics for time in topic.times]
+    span = (max(times) - min(times)) / 1e9 if times else 0.0
+    seconds = min(span * lost / max(size - lost, 1), 1e9)
+    return notice("recording-unfinished", lost=lost, size=size, messages=len(times), seconds=seconds)
+
+
 def ros_table(topics: Sequence[Topic], file: object, kind: str, notices: Sequence[Notice]) -> Table:
     """The table of all topics with numbers; those without are listed as skipped."""
     skipped: dict[str, str] = {}
@@ -101,11 +115,19 @@ def ros_table(topics: Sequence[Topic], file: object, kind: str, notices: Sequenc
             file=file,
             remedy="record /joint_states or another topic with positions and efforts",
         )
-    columns, choices = _on_one_clock(usable, file)
-    return Table(columns, tuple(skipped), {"format": kind, **choices}, tuple(said), texts=skipped, time="t")
+    joined = _on_one_clock(usable, file)
+    return Table(
+        joined.columns,
+        tuple(skipped),
+        {"format": kind, **joined.choices},
+        tuple(said),
+        texts=skipped,
+        time="t",
+        outside=joined.outside,
+    )
 
 
-def _on_one_clock(decoded: Sequence[_Decoded], file: object) -> tuple[dict[str, Any], dict[str, str]]:
+def _on_one_clock(decoded: Sequence[_Decoded], file: object) -> Merged:
     """Columns of all topics, and how their time was found."""
     stamped = [source for source in decoded if source.stamped]
     offsets = [int(np.median(source.stamps - source.recorded)) for source in stamped]
@@ -117,7 +139,7 @@ def _on_one_clock(decoded: Sequence[_Decoded], file: object) -> tuple[dict[str, 
     start = min(int(source.stamps.min()) for source in decoded)
     origin = start if abs(start) > _EPOCH else 0
     series = [part for source in decoded for part in source.series(origin)]
-    columns, choices = merged(series, file)
+    joined = merged(series, file)
     base = time_base(series)
     plain = [source.topic.name for source in decoded if not source.stamped]
     words = "header stamps" if stamped else "time of the recorder"
@@ -126,7 +148,7 @@ def _on_one_clock(decoded: Sequence[_Decoded], file: object) -> tuple[dict[str, 
         words += f", moved by {shift / 1e9:.6g} s to the clock of the stamps" if shift else ""
     if origin:
         words += f"; origin {origin / 1e9:.6f} s subtracted"
-    return columns, {"time": f"{words} ({base.name})", **choices}
+    return replace(joined, choices={"time": f"{words} ({base.name})", **joined.choices})
 
 
 class _Decoded:

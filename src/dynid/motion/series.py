@@ -55,17 +55,30 @@ class Unread:
     object_class: str = ""
 
 
-def merged(series: Sequence[Series], file: object, time: str = "t") -> tuple[dict[str, Any], dict[str, str]]:
-    """Columns on the time base, with the time as column `time`, and what was decided, in words.
+@dataclass(frozen=True, eq=False)
+class Merged:
+    """Columns of several series on one clock.
 
-    Rows outside the overlap of the series are dropped and counted. A series that covers less than half of the
-    time base drops no rows: its columns are NaN elsewhere.
+    Attributes:
+        columns: Name -> values, each shape (n,); NaN where a series has none.
+        choices: What was decided, in words.
+        outside: Name -> samples before the first and after the last value of its series, each shape (n,).
+            A log that uses the column ends there. A series that covers less than half of the time base
+            does not shorten a log, and is not listed.
     """
+
+    columns: dict[str, Any]
+    choices: dict[str, str]
+    outside: dict[str, Bool[Array, "n"]]
+
+
+def merged(series: Sequence[Series], file: object, time: str = "t") -> Merged:
+    """Columns on the time base, with the time as column `time`."""
     base = time_base(series)
     clock = _floats(base.t, file, base.name)
     columns: dict[str, Any] = {time: base.t, **base.columns}
     words: list[str] = []
-    keep = np.ones(len(clock), dtype=bool)
+    outside: dict[str, Bool[Array, "n"]] = {}
     for source in series:
         if source is base:
             continue
@@ -77,20 +90,16 @@ def merged(series: Sequence[Series], file: object, time: str = "t") -> tuple[dic
         values, inside = _interpolated(clock, times, source, file)
         columns |= values
         covers = float(inside.mean()) if len(inside) else 0.0
-        if covers >= _WORTH:
-            keep &= inside
+        if covers >= _WORTH and covers < 1.0:
+            outside |= dict.fromkeys(values, ~inside)
         words.append(
             f"{source.name} ({_rate(times)})"
             + ("" if covers >= _WORTH else f" on {100 * covers:.2g} % of it")
         )
     if not words:
-        return columns, {}
-    dropped = int(len(keep) - keep.sum())
+        return Merged(columns, {}, {})
     text = f"{base.name} ({_rate(clock)}); interpolated linearly onto it: {', '.join(words)}"
-    if dropped:
-        text += f"; {dropped} rows outside the overlap dropped"
-        columns = {name: values[keep] for name, values in columns.items()}
-    return columns, {"time base": text}
+    return Merged(columns, {"time base": text}, outside)
 
 
 def time_base(series: Sequence[Series]) -> Series:
@@ -175,9 +184,11 @@ def table_of_tree(tree: Mapping[str, Any], file: object, kind: str) -> Table:
             file=file,
             remedy="save vectors of n samples, or matrices of n rows with one column per joint",
         )
-    columns, choices, time = _joined(series, file)
-    prefix = _common_group(columns)
-    columns = {name.removeprefix(prefix): values for name, values in columns.items()}
+    joined, time = _joined(series, file)
+    prefix = _common_group(joined.columns)
+    columns = {name.removeprefix(prefix): values for name, values in joined.columns.items()}
+    outside = {name.removeprefix(prefix): rows for name, rows in joined.outside.items()}
+    choices = joined.choices
     check_names(list(columns), file)
     if prefix:
         choices["group"] = prefix.rstrip("/")
@@ -185,18 +196,21 @@ def table_of_tree(tree: Mapping[str, Any], file: object, kind: str) -> Table:
         name.removeprefix(prefix): reason for name, reason in collected.skipped.items() if name not in columns
     }
     return Table(
-        columns, tuple(skipped), {"format": kind, **choices}, texts=skipped, time=time.removeprefix(prefix)
+        columns,
+        tuple(skipped),
+        {"format": kind, **choices},
+        texts=skipped,
+        time=time.removeprefix(prefix),
+        outside=outside,
     )
 
 
-def _joined(series: Sequence[Series], file: object) -> tuple[dict[str, Any], dict[str, str], str]:
-    """Columns of all series, decisions, and the name of the time column (empty: there is none)."""
+def _joined(series: Sequence[Series], file: object) -> tuple[Merged, str]:
+    """All series, and the name of the time column (empty: there is none)."""
     base = time_base(series)
     if len(series) == 1 and base.t is None:
-        return dict(base.columns), {}, ""
-    time = base.name
-    columns, choices = merged([*series], file, time)
-    return columns, choices, time
+        return Merged(dict(base.columns), {}, {}), ""
+    return merged([*series], file, base.name), base.name
 
 
 def _common_group(names: Iterable[str]) -> str:

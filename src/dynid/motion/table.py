@@ -27,6 +27,7 @@ class Table:
         choices: What the reader decided about the format, in words.
         texts: What skipped columns contain, where it is known: `text: '0.002 sec'`, `an object of class X`.
         time: Column that is the time by the conventions of the format, if its name is not `t` or `time`.
+        outside: Columns with their own clock -> samples before their first and after their last value.
     """
 
     columns: Mapping[str, Any]
@@ -35,6 +36,7 @@ class Table:
     notices: tuple[Notice, ...] = ()
     texts: Mapping[str, str] = field(default_factory=dict)
     time: str = ""
+    outside: Mapping[str, Bool[Array, "n"]] = field(default_factory=dict)
 
     @property
     def count(self) -> int:

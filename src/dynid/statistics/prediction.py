@@ -120,7 +120,7 @@ def predict_rows(
         memory += _lagged(np.where(valid, measured - predicted, 0.0), use)
         hidden = np.where(valid, 1.0, np.nan)
         both = np.concatenate([measured * hidden, predicted * hidden])
-        shown.append((log.t[at[::step]], both[:, ::step]))
+        shown.append((log.t[at[::step]], both[:, ::step].copy()))  # a view would keep all of them
     t, y = joined(shown, 2 * k)
     signals = Signals(
         log.name,

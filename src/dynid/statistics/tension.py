@@ -119,7 +119,7 @@ def tension_of(
         strain[:, fine] = np.einsum("naz,zn->an", Z, c[:, fine])
         hidden = np.where(valid, 1.0, np.nan)
         drawn = np.concatenate([measured, min_norm + strain, min_norm, c]) * hidden
-        shown.append((log.t[at[::step]], drawn[:, ::step]))
+        shown.append((log.t[at[::step]], drawn[:, ::step].copy()))  # a view would keep all of them
     y = joined(shown, 3 * a + z)[1].T
     directions = motor_directions(mechanism)
     return Tension(

@@ -254,5 +254,5 @@ def _efforts(
                 span = slice(at, at + packed.shape[1], step)
                 asked.append(u[span])
                 moved.append(v[span])
-                got.append(mine.T[::step])
+                got.append(mine.T[::step].copy())
     return np.concatenate(asked), np.concatenate(got), np.concatenate(moved)

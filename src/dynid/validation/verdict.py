@@ -22,7 +22,16 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 
 from dynid.common.catalogue import codes_with
-from dynid.common.notices import SYMPTOMS, Notice, at_level, by_severity, cause_rank, notice, spoils_all
+from dynid.common.notices import (
+    SYMPTOMS,
+    Notice,
+    at_level,
+    by_severity,
+    cause_rank,
+    gathered,
+    notice,
+    spoils_all,
+)
 from dynid.fit import Fit
 from dynid.report.quality import peaks
 from dynid.statistics.estimate import Estimate
@@ -82,16 +91,6 @@ def _refuted(note: Notice, estimate: Estimate, poor: bool) -> bool:
     """Weak parameters would spoil other motions: a validation log is one, and is predicted well."""
     independent = any(validation.independent for validation in estimate.validation)
     return note.code == "weak-parameters" and independent and not poor
-
-
-def gathered(notices: Sequence[Notice]) -> list[Notice]:
-    """One notice per code: the first, with the texts of the others."""
-    by_code: dict[str, list[Notice]] = {}
-    for note in notices:
-        by_code.setdefault(note.code, []).append(note)
-    return [
-        replace(same[0], text="; ".join(dict.fromkeys(n.text for n in same))) for same in by_code.values()
-    ]
 
 
 def _failed(failure: str) -> Iterator[Notice]:

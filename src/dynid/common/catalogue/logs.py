@@ -20,7 +20,7 @@ LOGS = {
     "recording-unfinished": care(
         "the file of a recording ends too early (the recorder was stopped): what it contains was read",
         "the recording is not finished or damaged at its end: {messages} messages were read, {lost} of {size}"
-        " bytes are lost",
+        " bytes are lost (about {seconds:.2g} s)",
         "check that the motion is complete; `mcap recover` or `ros2 bag reindex` repair the file",
     ),
     "chunks-damaged": care(
@@ -129,8 +129,8 @@ LOGS = {
         "map them (--column tau_1=NAME, or under `columns:`) if they belong to a motor",
     ),
     "effort-from-current": care(
-        "motor currents were taken as efforts: all parameters are in units of current",
-        "efforts are read from motor currents ({names}), without a torque constant",
+        "motor currents or loads were taken as efforts: all parameters are in their unit",
+        "efforts are read from motor currents or loads ({names}), without a torque constant",
         "give it: --column 'tau_1=NAME*11.9' (N m per A at the joint), or `drives:` in the experiment file",
     ),
     "effort-missing": care(
