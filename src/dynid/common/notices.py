@@ -39,6 +39,7 @@ _CAUSES: tuple[tuple[str, ...], ...] = (
         "scale-differs",
         "dimension-off",
         "loop-misfit",
+        "cable-misfit",
         "position-step",
         "burst",
         "outlying-run",
