@@ -221,6 +221,11 @@ class Case:
             misses.append(np.asarray(np.where(states.fine[:, None], miss, np.nan)))
         return misses
 
+    @property
+    def locks_cables(self) -> bool:
+        """Whether cables keep their lengths within a run."""
+        return False
+
     def without_effort(self, directions: Directions) -> Bool[Array, "k"]:
         """Rows in which no effort acts: 0 = W chi."""
         return directions.homogeneous

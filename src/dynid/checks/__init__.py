@@ -23,6 +23,7 @@ CHECKS: Registry[Check] = Registry(
         "Do the data accept the ties?": "dynid.checks.tie_test:ties",
         "What was noticed while the parameters were found?": "dynid.checks.logs:noticed",
         "Do the residuals contain a known fault?": "dynid.checks.residuals:residuals",
+        "Do measured poses contradict the cables?": "dynid.checks.cable_dimensions:poses",
         "What must be asked of this special case?": "dynid.checks.logs:special_case",
         "Does the model explain the efforts?": "dynid.checks.estimate:poor_fit",
         "Are parameters negative that cannot be?": "dynid.checks.estimate:negative",

@@ -146,9 +146,7 @@ def suspect_rows(
     known = mechanism.joint_of_coordinate
     units = {name: "rad" if known[name].is_angle(name) else "m" for name in joints}
     suspects = _suspects(source, single, speeds, units, sizes, motors, turns)
-    untested = _untested(source, single, speeds, joints)
-    cables = ("dimensions (of a robot with cables)",) if mechanism.cables else ()
-    return rows, suspects, (*untested, *cables)
+    return rows, suspects, _untested(source, single, speeds, joints)
 
 
 def _suspects(

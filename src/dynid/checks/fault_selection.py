@@ -352,6 +352,8 @@ def _bounded_solve(M: Float[Array, "a a"], X: Float[Array, "a t"]) -> Float[Arra
     """M^-1 X, with the eigenvalues of M at least `_LEAST_ELSEWHERE`."""
     from scipy.linalg.lapack import dpotrf, dpotrs
 
+    if not len(M):  # no parameter beside the suspects
+        return X
     if dpotrf(M - _LEAST_ELSEWHERE * np.eye(len(M)))[1] == 0:  # all of them are larger
         return np.asarray(dpotrs(dpotrf(M)[0], X)[0])
     values, vectors = eigh(M)

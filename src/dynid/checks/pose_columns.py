@@ -310,7 +310,7 @@ def _resized_rows(
 ) -> dict[str, TreeRows | MovingRows]:
     """Dimension -> the same rows of a robot in which it is a step larger, where there is such a robot."""
     variants: dict[str, TreeRows | MovingRows] = {}
-    if rows is None or mechanism.rebuild is None or mechanism.cables:
+    if rows is None or mechanism.rebuild is None:
         return variants
     names = list(mechanism.geometry)
     if len(names) > _MOST_SIZES:

@@ -59,7 +59,7 @@ _NOTICEABLE = 3e-3
 _PERFECT = 1e-6
 _GAIN = 0.02
 _MOST_CLUSTERS = 64
-_FREE_UNTESTED = ("dimensions and gravity (no efforts to compare with)",)
+_FREE_UNTESTED = ("gravity (no efforts to compare with)",)
 # A zero that is doubted at this level is tested again with the validation logs, on clusters of this length.
 _DOUBTED, _SHORT_SECONDS = 0.02, 0.5
 

@@ -55,6 +55,8 @@ class Log:
         entry: What the experiment says about this log beyond its payloads: columns, and the part that is
             used (`from`, `to`, `exclude`, `runs`).
         q_ref: Reference (commanded) positions, shape (n, m), as `q`; None where the log has none.
+        lengths: Locked length of each cable in each segment as logged, shape (s, c), in [m]; None: not
+            logged, or among the positions.
         servo: What efforts follow from if the log has none of its own; None: they were logged.
     """
 
@@ -81,3 +83,4 @@ class Log:
     origins: Mapping[int, Float[Array, "p"]] = field(default_factory=dict)
     guesses: tuple[Guess, ...] = ()
     servo: Servo | None = None
+    lengths: Float[Array, "s c"] | None = None

@@ -93,7 +93,9 @@ def with_causes(fit: Fit, estimate: Estimate) -> Estimate:
     if labels:
         estimate = replace(estimate, warnings=(*estimate.warnings, *labels))
     if not _testable(fit):
-        return estimate
+        flagged = {note.code for note in estimate.warnings}
+        listed = ranked([], estimate.fit.residual_percent, estimate.residual_tests, [], flagged)
+        return replace(estimate, hypotheses=listed if len(listed) > 1 else ())
     notices, percent = estimate.warnings, estimate.fit.residual_percent
     doubts = {note.code for note in notices} & OF_DESCRIPTION
     trials: list[Hypothesis] = []

@@ -56,8 +56,12 @@ class _Candidate:
 
 
 def closure_cause(fit: Fit, notices: Sequence[Notice]) -> ClosureCause | None:
-    """The dimension, joint zero or gear ratio that explains a closure misfit; None without one."""
-    if not any(note.code == "loop-misfit" for note in notices):
+    """The dimension, joint zero or gear ratio that explains a closure misfit; None without one.
+
+    Poses that contradict a dimension of a cable beyond any zero of its length have named it already.
+    """
+    codes = {note.code for note in notices}
+    if "loop-misfit" not in codes or "cable-misfit" in codes:
         return None
     source = fit.problem.sources[0]
     kinematics = kinematics_along(fit.problem.mechanism, source.motion)

@@ -56,13 +56,19 @@ _NAMES = {
     "dimension": "dimension {}",
     "gravity": "gravity tilted",
     "mounting": "mounting of the sensor",
+    "cable dimension": "dimension {}",
+    "frame": "frame of {}",
 }
+# Those of positions: what they leave is a part of what the positions contradict, not of the efforts.
+_OF_POSITIONS = ("cable dimension", "frame")
 # Their warnings.
 CODES = {
     "zero": "zero-offset",
     "dimension": "dimension-off",
     "gravity": "gravity-off",
     "mounting": "mounting-off",
+    "cable dimension": "cable-misfit",
+    "frame": "cable-misfit",
 }
 _RANK = 1e-9  # of the largest singular value: less is rounding
 _Place = tuple[str, int, int]
@@ -224,7 +230,8 @@ def ranked(
         left = float(np.sqrt(max(1.0 - test.explains, 0.0)))
         name = _NAMES[test.test].format(test.about)
         if not any(name == _bare(listed.name) for listed in (*best, *other)):
-            entry = DescriptionTest(name, described * left, test.p_value)
+            whole = 100.0 if test.test in _OF_POSITIONS else described
+            entry = DescriptionTest(name, whole * left, test.p_value)
             (best if test.warned and CODES[test.test] in flagged else other).append(entry)
     plain = DescriptionTest(AS_DESCRIBED, described, 1.0)
     return (*best, plain, *sorted(other, key=lambda row: row.p))[:_MOST_LISTED]

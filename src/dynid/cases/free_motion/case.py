@@ -116,6 +116,11 @@ class _OnCables(Case):
         """Whole kernels only: all columns are noisy."""
         return whole_kernels(row_filters(plans, experiment))
 
+    @property
+    def locks_cables(self) -> bool:
+        """Winches are locked during free motion."""
+        return True
+
     def contradictions(
         self, problem: Problem, i: int, parts: Sequence[tuple[int, int]]
     ) -> list[Float[Array, "n m"]] | None:

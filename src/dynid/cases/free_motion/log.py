@@ -137,6 +137,8 @@ def free_motion_log(log: Log, mechanism: Mechanism, settings: InternalSettings) 
         lengths = given_lengths(log, cables)
     else:
         lengths = None
+    if has_lengths and way == MEASURED:
+        log = replace(log, lengths=given_lengths(log, cables))
     return _arranged(log, mechanism, settings, way, lengths)
 
 

@@ -72,6 +72,19 @@ POSES = {
         rank="part",
         traits=("wrong input",),
     ),
+    "cable-misfit": care(
+        "the lengths of cables along the measured poses contradict the description; see"
+        " [description tests](../howto/description_tests.md)",
+        "dimension '{name}' is off by {size:+.2g} +- {half:.2g} mm: with this change, the lengths of the"
+        " cables at the measured poses agree",
+        "measure it{find}",
+        rank="part",
+        frame=(
+            "the frame of {about} is displaced by {shift:.2g} mm and {turn:.2g} degrees: with this change,"
+            " the lengths of the cables at the measured poses agree",
+            "check the frame of the pose sensor against the points of the cables",
+        ),
+    ),
     "cable-inside": stop(
         "a cable ends inside its pulley, where its shape is not defined",
         "cable '{cable}' ends inside its pulley at {count} of {total} poses",
