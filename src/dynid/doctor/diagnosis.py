@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
-from dynid.common.catalogue import Severity
+from dynid.common.catalogue import Severity, codes_with
 from dynid.common.errors import InputError
 from dynid.common.notices import Notice, cause_rank, follows, refusal_text, spoils_all
 from dynid.motion.log import Log
@@ -27,12 +27,7 @@ _TIME = re.compile(r"t = (-?[\d.]+(?:e[+-]?\d+)?) s")
 _MOST_NAMES = 4
 _VAGUE, _TESTED = "model-misfit", "zero-offset"  # that something is wrong; one of the findings that say what
 _FIRST_OF_FIT = "scale-implausible"  # of the causes that need a fit
-_OF_CHANNELS = (
-    *("effort-absent", "effort-missing", "effort-from-current", "effort-unmatched", "rates-incomplete"),
-    *("velocity-differs", "limit-exceeded", "saturation", "coarse-effort"),
-)
-_OF_MOTION = ("excitation", "excitation-poor", "joint-unexcited", "at-rest", "rest")
-_OF_DESCRIPTION = ("impossible-prior", "scale-unchecked", "not-tested")
+_OF_CHANNELS, _OF_MOTION, _LAST = codes_with("channel"), codes_with("motion"), codes_with("last")
 
 
 @dataclass(frozen=True)
@@ -230,7 +225,7 @@ def _rank(code: str) -> float:
     if code in _OF_MOTION:
         return cause_rank("not-excited")
     listed = cause_rank(code) < cause_rank("")
-    return cause_rank(code) if listed or code in _OF_DESCRIPTION else cause_rank(_TESTED) + 0.5
+    return cause_rank(code) if listed or code in _LAST else cause_rank(_TESTED) + 0.5
 
 
 def _follows(entry: Finding, cause: Finding) -> bool:

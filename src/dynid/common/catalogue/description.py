@@ -39,6 +39,7 @@ DESCRIPTION = {
         "a physically impossible inertial, or negative friction, is not used as prior",
         "{place}: {owner} is excluded from the priors: {fault}",
         "correct it to compare it with the estimate",
+        traits=("last",),
     ),
     "missing-inertial": note(
         "links without inertial are unknown and have no prior",

@@ -55,6 +55,9 @@ Trait = Literal[
     "impossible",  # the parameters are not physically consistent
     "unknown",  # the data do not determine all parameters
     "samples lost",  # a log may lose samples, a trajectory may not
+    "channel",  # a wrong or missing channel of a log: looked at before what a fit suggests
+    "motion",  # what the motion does not show, as joints that are not excited
+    "last",  # of the description, or what was not tested: after all findings of logs
 ]
 
 

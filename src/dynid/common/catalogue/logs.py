@@ -112,26 +112,31 @@ LOGS = {
         " controller); positions were used",
         "log '{log}': measured velocity differs from the derivative of the position by {shown}",
         "check filters and delays inside the controller",
+        traits=("channel",),
     ),
     "rates-incomplete": note(
         "rates are logged for some coordinates only: map the columns if they have other names",
         "{quantity} is logged for {found} of {total} coordinates; {instead}",
         "log all of them or none",
+        traits=("channel",),
     ),
     "effort-absent": care(
         "effort columns are missing: map them if they have other names",
         "the log has no effort of {names}: their equations are not used",
         "map the columns if they have other names",
+        traits=("channel",),
     ),
     "effort-unmatched": note(
         "columns look like efforts but belong to no motor: map them if they do",
         "columns that look like efforts are not used: {names}",
         "map them (--column tau_1=NAME, or under `columns:`) if they belong to a motor",
+        traits=("channel",),
     ),
     "effort-from-current": care(
         "motor currents or loads were taken as efforts: all parameters are in their unit",
         "efforts are read from motor currents or loads ({names}), without a torque constant",
         "give it: --column 'tau_1=NAME*11.9' (N m per A at the joint), or `drives:` in the experiment file",
+        traits=("channel",),
     ),
     "effort-missing": care(
         "a log has no column for some efforts; the text lists them and the consequences",
@@ -139,6 +144,7 @@ LOGS = {
         " on no other effort are not identified",
         "map the column under `columns:` ({first}: {{name: ...}}), or list the efforts to use under"
         " `efforts:`",
+        traits=("channel",),
     ),
     "constant-effort": care(
         "an effort never changes while the robot moves: a wrong column, or a disconnected sensor; if all are"
@@ -162,6 +168,7 @@ LOGS = {
         "an effort often reaches the same largest value; these samples are not used",
         "efforts repeatedly reach the same largest value: {shown}; these samples are not used",
         "the amplifier or recorder probably saturates: use slower motion, or raise the limit",
+        traits=("channel",),
     ),
     "stuck-signal": care(
         "a signal is constant while the robot moves; the text states whether its samples are used",
@@ -177,6 +184,7 @@ LOGS = {
         "an effort has a coarse resolution",
         "efforts have coarse resolution: {shown}",
         "log them with more digits, or in the drive's own unit",
+        traits=("channel",),
     ),
     "log-repeated": care(
         "the same log is used twice: every sigma is too small",
@@ -196,26 +204,31 @@ LOGS = {
         "the robot is at rest for {seconds:.3g} s ({percent:.0f} % of the log), longest from t ="
         " {start:.4g} s to {stop:.4g} s; these samples are not used",
         "nothing to do; move the robot for more of the recording if parameters are uncertain",
+        traits=("motion",),
     ),
     "at-rest": care(
         "a log contains hardly any motion: it determines no dynamics",
         "the robot hardly moves in this log: {shown}",
         "use it for noise only; identify from a log in which all joints move",
+        traits=("motion",),
     ),
     "limit-exceeded": care(
         "a log exceeds limits of the description: check units, zeros, and the description",
         "limits of the description are exceeded: {shown}",
         "check unit and zero of these columns, and the limits of the description",
+        traits=("channel",),
     ),
     "joint-unexcited": care(
         "parameters of a joint stay unknown with this motion",
         "joint '{joint}' {motion}: its {kinds} stay unknown ({count} parameters: {names})",
         "move this joint faster and farther, also while others move",
+        traits=("motion",),
     ),
     "excitation": care(
         "the motion determines a part of the base parameters only",
         "these logs determine {seen} of {base} base parameters",
         "an exciting motion can determine up to {more} more: {command}",
+        traits=("motion",),
     ),
     "excitation-poor": care(
         "all base parameters are determined, but combinations of them hardly: other motion may be predicted"
@@ -224,6 +237,7 @@ LOGS = {
         " above their value{why}. The condition number of the scaled regressor is {condition:.3g} (exciting"
         " motions: 10 to 50)",
         "add a more exciting motion: {command}",
+        traits=("motion",),
     ),
     "delay-suspected": care(
         "efforts seem to be late or early by less than these logs can prove",
@@ -236,11 +250,13 @@ LOGS = {
         "the scale of the efforts is not checked: if all are too large by the same factor, so are all"
         " parameters",
         "record a log with a known payload, or give the mass of the robot: `gains: {{total_mass: ...}}`",
+        traits=("last",),
     ),
     "not-tested": note(
         "faults that these logs cannot show",
         "not testable with these logs: {names}",
         "a motion in which these act differently from the parameters can show them",
+        traits=("last",),
     ),
     "quaternion-length": note(
         f"quaternions were normalised: {_TABLES}",
