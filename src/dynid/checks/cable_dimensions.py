@@ -14,6 +14,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 
 import numpy as np
 
@@ -211,10 +212,14 @@ def _coordinates(cable: Cable) -> Iterator[tuple[str, Callable[[float], Cable]]]
     """Coordinates of both ends of a cable, and its radius: the cable with that much more of it."""
     for i, axis in enumerate("xyz"):
         e = np.eye(3)[i]
-        yield f"from{axis}_{cable.name}", lambda s, e=e: replace(cable, D=cable.D + s * e)
-        yield f"to{axis}_{cable.name}", lambda s, e=e: replace(cable, A=cable.A + s * e)
+        yield f"from{axis}_{cable.name}", partial(_shifted, cable, e, 0.0 * e)
+        yield f"to{axis}_{cable.name}", partial(_shifted, cable, 0.0 * e, e)
     if cable.radius > 0.0:
         yield f"radius_{cable.name}", lambda s: replace(cable, radius=cable.radius + s)
+
+
+def _shifted(cable: Cable, D: Float[Array, "3"], A: Float[Array, "3"], size: float) -> Cable:
+    return replace(cable, D=cable.D + size * D, A=cable.A + size * A)
 
 
 _Push = Callable[[Float[Array, "n q"], float], Float[Array, "n q"]]

@@ -6,8 +6,11 @@ the base. They are packed row by row (see `layout.py`); a tile contains `LANES` 
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 
+from dynid.common.arrays import Array
 from dynid.common.compiled import kernel
 from dynid.kinematics.kernels import LINK, body_state, link_states, unrotate
 from dynid.kinematics.tile import (
@@ -179,7 +182,7 @@ def combine_moving(packed, combination, N, out):
                 out[e, s] += factor[s] * source[s]
 
 
-def rooms(n_links, n_tree, n_out, dtype):
+def rooms(n_links: int, n_tree: int, n_out: int, dtype: Any) -> tuple[Array, ...]:
     """Room for `fill_rows`."""
     sizes = (n_links + 1) * LINK, LINK, n_tree, n_out
     return tuple(np.zeros(size * LANES, dtype) for size in sizes)
