@@ -230,6 +230,18 @@ def test_a_noisy_candidate_that_is_worse_than_a_simpler_one_is_not_chosen() -> N
 
 
 @pytest.mark.parametrize(
+    ("gains", "chosen"),
+    [
+        ([0.05, 0.06, 0.05, 0.07, 0.72], 1),  # by all folds: the last hid the others in its standard error
+        ([0.18, 0.03, 0.0, 0.0, 0.0], 0),  # by one fold alone
+        ([0.30, 0.25, 0.35, 0.28, 0.31], 1),
+    ],
+)
+def test_one_fold_neither_decides_nor_hides_the_others(gains: list[float], chosen: int) -> None:
+    assert _first_as_good([np.array(gains), np.zeros(5)], 2.0) == chosen
+
+
+@pytest.mark.parametrize(
     ("lost", "masked", "unmasked", "mask", "folds"),
     [
         ("nothing", (), (0,), "reversals", (0, 1, 2, 3)),

@@ -274,7 +274,9 @@ def _simplest(search: Search, candidates: Sequence[Candidate], doubts: float = 1
 def _first_as_good(errors: Sequence[Float[Array, "k"]], doubts: float = 1.0) -> int:
     """Number of the first candidate that is as good as the best; 0 where none could be fitted.
 
-    One that is worse than a simpler one is no choice, however uncertain its difference to the best is.
+    One that is worse than a simpler one is no choice, however uncertain its difference to the best is. The
+    largest gain of the best over it counts like the second largest: what only one fold shows is no reason,
+    and does not hide what all of them show.
 
     Args:
         errors: Of each candidate, one per fold.
@@ -288,6 +290,7 @@ def _first_as_good(errors: Sequence[Float[Array, "k"]], doubts: float = 1.0) -> 
         worse = error - best
         if np.isfinite(worse).all() and error.mean() < least:
             least = error.mean()
+            worse = np.minimum(worse, np.sort(worse)[-2])
             spread = float(np.std(worse, ddof=1) / np.sqrt(len(worse)))
             if worse.mean() <= max(doubts * spread, _MARGIN):
                 return i
