@@ -82,7 +82,7 @@ ReadLoads = Callable[[str], list[tuple[float, Float[Array, "3"], Float[Array, "3
 
 def _exported(file: Path, mechanism: Mechanism, read: ReadLoads) -> Exported:
     def read_back() -> EffortsOf:
-        loads = {}
+        loads: dict[str, float] = {}
         found = read(file.read_text(encoding="utf-8"))
         for payload, (mass, com, inertia) in zip(mechanism.payloads.values(), found, strict=True):
             place = payload.frame.inverse()
