@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from dynid.common.arrays import Array, Bool, Float
+from dynid.common.arrays import Array, Bool, Float, Int
 from dynid.mechanism.mechanism import Mechanism
 from dynid.mechanism.parameters import Parameter, effort_unit
 from dynid.motion.log import Log
@@ -44,6 +44,7 @@ class Limits:
             limit does not depend on the speed.
         share: Of the samples at the limit, shape (a,).
         no_load_sigma: Standard deviation of `no_load`, shape (a,).
+        visits: How often the limit was reached, shape (a,): as many errors are independent.
     """
 
     effort: Float[Array, "a"]
@@ -51,12 +52,13 @@ class Limits:
     no_load: Float[Array, "a"]
     share: Float[Array, "a"]
     no_load_sigma: Float[Array, "a"]
+    visits: Float[Array, "a"]
 
     @classmethod
     def none(cls, count: int) -> Limits:
         """No limits."""
-        infinite = np.full(count, np.inf)
-        return cls(infinite, np.zeros(count), infinite.copy(), np.zeros(count), np.zeros(count))
+        zero, infinite = np.zeros(count), np.full(count, np.inf)
+        return cls(infinite, zero, infinite.copy(), zero.copy(), zero.copy(), zero.copy())
 
     @property
     def any(self) -> bool:
@@ -80,7 +82,7 @@ class Limits:
         spread: Spread,
     ) -> tuple[tuple[Parameter, ...], Float[Array, "q"], Spread]:
         """The largest efforts that were reached as further parameters, independent of the others."""
-        added, values, sigma = [], [], []
+        added, values, sigma, dof = [], [], [], []
         for k, actuator in enumerate(robot.actuators):
             unit = effort_unit(robot, actuator.name)
             speed = "rad/s" if unit == "N m" else "m/s"
@@ -94,6 +96,7 @@ class Limits:
                     added.append(Parameter(f"{symbol}_{name}", symbol, name, one_unit, "servo"))
                     values.append(float(value))
                     sigma.append(float(deviation))
+                    dof.append(max(1.0, float(self.visits[k]) - 1.0))
         p, more = len(chi), len(added)
         covariance = np.zeros((p + more, p + more))
         covariance[:p, :p] = spread.covariance
@@ -101,7 +104,7 @@ class Limits:
         wider = replace(
             spread,
             covariance=covariance,
-            dof=np.append(spread.dof, np.full(more, float(np.median(spread.dof)))),
+            dof=np.append(spread.dof, dof),
             methods=(*spread.methods, *("visits of the limit" for _ in added)),
         )
         return (*parameters, *added), np.append(chi, values), wider
@@ -156,6 +159,7 @@ def find_limits(problem: Problem, chi: Float[Array, "p"], law: Law, *, suspected
         if fitted is not None:
             limits.effort[k], limits.sigma[k], limits.no_load[k] = fitted.stall, fitted.sigma, fitted.no_load
             limits.share[k], limits.no_load_sigma[k] = fitted.share, fitted.no_load_sigma
+            limits.visits[k] = fitted.visits
     return limits
 
 
@@ -180,6 +184,7 @@ class _Limit:
     no_load: float
     no_load_sigma: float
     share: float
+    visits: int
 
 
 def _limited(
@@ -211,24 +216,29 @@ def _limited(
     share = float(np.mean(over))
     if share < _LEAST_SHARE or better > leaves * left(most):
         return None
-    # Neighbouring samples at a limit have one error: some ten visits of it are independent.
-    visits = max(1, int(np.count_nonzero(np.diff(over.astype(int)) == 1)))
     falls = np.isfinite(no_load) & (u[over] * speed[over] > 0.0)
-    return _line(along[over], np.where(falls, np.abs(speed[over]), 0.0), visits, share)
+    visit = np.cumsum(np.diff(over.astype(int), prepend=0) == 1)[over]
+    return _line(along[over], np.where(falls, np.abs(speed[over]), 0.0), visit, share)
 
 
-def _line(got: Float[Array, "n"], speed: Float[Array, "n"], visits: int, share: float) -> _Limit:
-    """Least squares of effort = stall - slope speed at the limit; speed: zero where it does not fall."""
-    columns = np.column_stack([np.ones(len(got)), -speed])[:, : 2 if speed.any() else 1]
-    x = np.linalg.lstsq(columns, got, rcond=None)[0]
-    variance = float(np.mean((got - columns @ x) ** 2)) * len(got) / visits
-    C = variance * np.linalg.pinv(columns.T @ columns)
+def _line(got: Float[Array, "n"], speed: Float[Array, "n"], visit: Int[Array, "n"], share: float) -> _Limit:
+    """Least squares of effort = stall - slope speed at the limit; speed: zero where it does not fall.
+
+    Errors of one visit of the limit may be correlated, those of different visits are not:
+    C = (X^T X)^-1 (sum over visits of s s^T) (X^T X)^-1,   s = X^T residual of a visit.
+    """
+    X = np.column_stack([np.ones(len(got)), -speed])[:, : 2 if speed.any() else 1]
+    x = np.linalg.lstsq(X, got, rcond=None)[0]
+    sums = np.array([np.bincount(visit, column * (got - X @ x)) for column in X.T])
+    count = len(np.unique(visit))
+    A = np.linalg.pinv(X.T @ X)
+    C = A @ (sums @ sums.T) @ A * (count / (count - 1) if count > 1 else np.inf)
     stall, sigma = float(x[0]), float(np.sqrt(C[0, 0]))
     if len(x) == 1 or x[1] <= 0.0:
-        return _Limit(stall, sigma, np.inf, 0.0, share)
+        return _Limit(stall, sigma, np.inf, 0.0, share, count)
     no_load = stall / float(x[1])
     slope = np.array([no_load / stall, -no_load / float(x[1])])  # of no_load over stall and slope
-    return _Limit(stall, sigma, no_load, float(np.sqrt(slope @ C @ slope)), share)
+    return _Limit(stall, sigma, no_load, float(np.sqrt(slope @ C @ slope)), share, count)
 
 
 def _efforts(
