@@ -9,7 +9,7 @@ import contextlib
 from collections.abc import Iterable, Iterator
 from contextvars import ContextVar
 from dataclasses import dataclass, replace
-from typing import Protocol
+from typing import Protocol, runtime_checkable
 
 from dynid.common.catalogue import CATALOGUE, RANKS, Severity, codes_with
 from dynid.common.errors import InputError
@@ -72,6 +72,7 @@ def by_severity(notices: Iterable[Notice]) -> list[Notice]:
     return sorted(notices, key=lambda finding: (-_ORDER.index(finding.severity), cause_rank(finding.code)))
 
 
+@runtime_checkable
 class Coded(Protocol):
     """A notice, or what was made of one."""
 
