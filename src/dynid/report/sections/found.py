@@ -17,7 +17,16 @@ from dynid.report.numbers import number, sigma_text, unit_text, value_text
 from dynid.report.page import Section, render
 from dynid.report.panels import history_figure
 from dynid.report.plots import PALETTE, Figure, band, figure, line, panel, points
-from dynid.report.quality import MEANING, Quality, holds_truth, interval_figure, loads, owner_of, quality
+from dynid.report.quality import (
+    MEANING,
+    Quality,
+    compared,
+    holds_truth,
+    interval_figure,
+    loads,
+    owner_of,
+    quality,
+)
 from dynid.statistics.estimate import Estimate, ParameterEstimate
 from dynid.statistics.friction import curves_of
 
@@ -64,6 +73,7 @@ def section(estimate: Estimate) -> Section:
         changes=any(row["change"] for row in bodies),
         friction=friction_figure(estimate),
         drives=drive_table(estimate),
+        sensor=compared(estimate) == "reading",
         swings=swings_part(estimate),
         parts=[part for part in parts if part is not None],
     )
