@@ -12,11 +12,13 @@ import pytest
 
 from dynid.checks import description_effects
 from dynid.checks.description_effects import estimate_slopes, part_slopes
+from dynid.checks.summary import grouping_json
 from dynid.common.catalogue import Severity
 from dynid.common.errors import InputError
 from dynid.excitation.random_motion import random_motion
 from dynid.experiment.experiment import Experiment
 from dynid.fit import Fit, fit_task
+from dynid.linear_fit import linear_fit
 from dynid.log_pass import LogPass
 from dynid.mechanism.description import at_values, current, with_zeros
 from dynid.mechanism.load import load_robot
@@ -24,10 +26,10 @@ from dynid.mechanism.mechanism import Mechanism
 from dynid.motion.log import Log
 from dynid.pipeline import identify_logs
 from dynid.prediction.predict import EffortPrediction, predict_efforts
-from dynid.problem import as_logs
+from dynid.problem import as_logs, prepare
 from dynid.report.json_file import read_result
 from dynid.report.output import write_results
-from dynid.robots.demo_file import demo_file, read_free_demo
+from dynid.robots.demo_file import demo_file, read_demo, read_free_demo
 from dynid.simulation.free_motion import free_logs
 from dynid.simulation.prescribed import simulate_log
 from dynid.statistics.estimate import Estimate
@@ -212,6 +214,36 @@ def test_grouping_matrix_times_standard_parameters_is_the_base(arm: Mechanism) -
     assert estimate.truth is not None
     # The same products in another order of sums.
     np.testing.assert_allclose(base, [estimate.truth[p.name] for p in estimate.parameters], rtol=1e-12)
+
+
+@pytest.mark.parametrize("name", ["ur5", "dualv", "orthoglide"])
+def test_grouping_file_alone_gives_the_base_parameters(name: str) -> None:
+    """K of the file times any standard parameters: the rows of the logs know nothing else of them."""
+    robot = load_robot(name)
+    demo = read_demo(demo_file(name), robot)
+    motion = random_motion(robot, seed=3, harmonics=3, frequency=0.5, draws=1)
+    log = simulate_log(robot, demo.truth, motion, rate=100.0, duration=2.0, tension=demo.tension)
+    experiment = Experiment(robot=robot, auto="off")
+    fit = linear_fit(prepare(robot, (log,), experiment), experiment)
+    document = json.loads(grouping_json(fit.data))
+    K, names = np.array(document["K"]), [entry["name"] for entry in document["standard"]]
+    truth = np.array([demo.truth.get(standard, 0.0) for standard in names])
+    # Other standard parameters with the same base parameters.
+    _, s, Vt = np.linalg.svd(K)
+    rank = int((s > 1e-9 * s[0]).sum())
+    assert rank == len(document["base"])
+    other = truth + Vt[rank:].T @ np.random.default_rng(1).standard_normal(len(names) - rank)
+    np.testing.assert_allclose(
+        K @ other, K @ truth, rtol=0, atol=1e-12 * np.abs(K).max() * np.abs(other).max()
+    )
+    system = fit.data.source
+    assert [parameter.name for parameter in system.parameters] == names
+    for group in system.groups:
+        for block in group.blocks:
+            W = block.W
+            size = np.abs(W) @ (np.abs(other) + np.abs(truth))[group.columns]
+            # Rows are made of some tens of products, whose rounding is relative to the largest.
+            np.testing.assert_allclose(W @ (other - truth)[group.columns], 0.0, atol=1e-12 * size.max())
 
 
 def test_predictions_count_what_is_not_compensated(arm: Mechanism) -> None:

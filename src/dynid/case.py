@@ -11,7 +11,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
@@ -71,6 +71,8 @@ class Case:
     A base class with behaviour, not a set of callbacks: most cases change three or four of these steps, and
     each override is next to the code that only this case needs.
     """
+
+    locks_cables: ClassVar[bool] = False  # whether cables keep their lengths within a run
 
     @property
     def unknowns(self) -> tuple[Unknown, ...]:
@@ -220,11 +222,6 @@ class Case:
             miss = kinematics.sensors.miss(states.q, measured[0]) * kinematics.sensors.weight
             misses.append(np.asarray(np.where(states.fine[:, None], miss, np.nan)))
         return misses
-
-    @property
-    def locks_cables(self) -> bool:
-        """Whether cables keep their lengths within a run."""
-        return False
 
     def without_effort(self, directions: Directions) -> Bool[Array, "k"]:
         """Rows in which no effort acts: 0 = W chi."""

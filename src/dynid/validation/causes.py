@@ -10,7 +10,8 @@ correction,
 
     left_h = sqrt( sum_j ( rms_h(j) / |Y_j| )^2 / sum_j ( rms_0(j) / |Y_j| )^2 )
 
-Logs that are fitted to the noise contradict nothing: then only other branches of closed robots are tried.
+Logs that are fitted to the noise contradict nothing: then only other branches of closed robots and other
+directions of gravity are tried, because their parameters may absorb these nearly.
 """
 
 from __future__ import annotations
@@ -200,8 +201,7 @@ def _trials(
     """Corrections that were fitted, the residual as described in percent, and tests of impossible ones."""
     plan, mechanism, tests = fit.problem.plans[0], fit.task.mechanism, estimate.residual_tests
     logs = tuple(_part(log, plan) for log in (*fit.task.logs, *fit.task.held_out))
-    if not suspicious and not (others := list(branch_hypotheses(mechanism, logs))):
-        return [], estimate.fit.residual_percent, []
+    others = [*branch_hypotheses(mechanism, logs), *other_gravity(mechanism, logs, tests)]
     before = _fitted(fit, mechanism, logs)
     if before is None:
         return [], estimate.fit.residual_percent, []
@@ -308,8 +308,11 @@ def _testable(fit: Fit) -> bool:
 
 
 def _odd(mechanism: Mechanism, notices: Sequence[Notice]) -> bool:
-    """Whether dimensions are too large for SI units, or a linear test doubts the description."""
-    doubts = OF_DESCRIPTION | {"model-misfit"}
+    """Whether dimensions are too large for SI units, or a linear test doubts the description or a gain.
+
+    A large error of a dimension is not linear: the gain of an effort may resemble it more.
+    """
+    doubts = OF_DESCRIPTION | {"model-misfit", "gain"}
     return bool(large_dimensions(mechanism)) or any(note.code in doubts for note in notices)
 
 

@@ -38,6 +38,7 @@ if TYPE_CHECKING:
 PARTS = 8  # left out in turn
 _MOST_SAMPLES = 4096
 _DETERMINED = 1e-8  # of the largest singular value
+_WINDOW = 16  # times the kernel: noise is taken as equally large for so long
 _NORMAL = 0.6745  # median of |x| of a normal x, in parts of its deviation
 _DIFFERENCE = np.array([1.0, -3.0, 3.0, -1.0])
 _BAND = (1.3, 2.6)  # times the cutoff of the rows
@@ -239,8 +240,24 @@ def _density(parts: _Parts, used: _Parts, kernel: Float[Array, "h"], least: floa
     if not sizes:
         return np.zeros(len(parts[0]) if parts else 0)
     size = np.concatenate(sizes, axis=1)
-    size[np.isnan(size).all(axis=1)] = 0.0
-    return np.asarray(np.nanmedian(size, axis=1) / (_NORMAL * np.linalg.norm(kernel)))
+    return np.asarray(_level(size, _WINDOW * len(kernel)) / (_NORMAL * np.linalg.norm(kernel)))
+
+
+def _level(size: Float[Array, "k n"], width: int) -> Float[Array, "k"]:
+    """Rms over windows of the median of each; 0 without a value.
+
+    Noise of a row with directions that change (power: noise of a motor times its speed) changes its size with
+    them: one median of all would be that of slow motion.
+    """
+    windows = np.array_split(size, max(1, size.shape[1] // width), axis=1)
+    counts = np.stack([np.count_nonzero(~np.isnan(window), axis=1) for window in windows], axis=1)
+    counts[2 * counts < counts.max(axis=1, keepdims=True)] = 0  # too few for a median
+    medians = np.zeros(counts.shape)
+    for i, window in enumerate(windows):
+        seen = counts[:, i] > 0
+        if seen.any():
+            medians[seen, i] = np.nanmedian(window[seen], axis=1)
+    return np.asarray(np.sqrt(np.sum(counts * medians**2, axis=1) / np.maximum(counts.sum(axis=1), 1)))
 
 
 def _along(rows: Float[Array, "k _"], kernel: Float[Array, "h"]) -> Float[Array, "k _"]:

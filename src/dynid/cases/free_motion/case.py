@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -51,6 +51,8 @@ _INFLUENCE = 1.0
 @dataclass(frozen=True, eq=False)
 class _OnCables(Case):
     """Robots on cables, whether or not efforts of joint motors act too."""
+
+    locks_cables: ClassVar[bool] = True
 
     def chooses(self, experiment: Experiment) -> bool:
         """Free motion has no efforts to hold out."""
@@ -115,11 +117,6 @@ class _OnCables(Case):
     def filters(self, plans: Sequence[MotionPlan], experiment: Experiment) -> tuple[RowFilter, ...]:
         """Whole kernels only: all columns are noisy."""
         return whole_kernels(row_filters(plans, experiment))
-
-    @property
-    def locks_cables(self) -> bool:
-        """Winches are locked during free motion."""
-        return True
 
     def contradictions(
         self, problem: Problem, i: int, parts: Sequence[tuple[int, int]]
