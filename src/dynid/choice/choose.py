@@ -240,7 +240,7 @@ def _velocity(search: Search, best: Candidate) -> Candidate:
         )
         if np.median(of_measured) > _NOISIER * np.median(of_derived):
             return _simplest(search, [derived, best], 0.0)
-    return _simplest(search, [best, derived], _DOUBTS) if _may_gain(search, best) else best
+    return _filter(search, [best, derived]) if _may_gain(search, best) else best
 
 
 def _cutoff(search: Search, best: Candidate) -> Candidate:
@@ -254,11 +254,20 @@ def _cutoff(search: Search, best: Candidate) -> Candidate:
         far = cutoff * _LOWER > _COORDINATES * core
         cutoff = float(f"{cutoff * _LOWER:.2g}")
         lower = replace(best, cutoff=cutoff)
-        if _simplest(search, [best, lower], _DOUBTS) is lower:
+        if _filter(search, [best, lower]) is lower:
             best = lower
         elif not far:
             break
     return best
+
+
+def _filter(search: Search, candidates: Sequence[Candidate]) -> Candidate:
+    """`_simplest` of two filters, which act on all samples alike, while terms act where motion shows them.
+
+    So what only one fold shows is no reason, and does not hide what all of them show.
+    """
+    errors = [search.by_fold(choice) for choice in candidates]
+    return candidates[_first_as_good(errors, _DOUBTS * _wider(len(errors[0])), capped=True)]
 
 
 def _simplest(search: Search, candidates: Sequence[Candidate], doubts: float = 1.0) -> Candidate:
@@ -271,16 +280,15 @@ def _simplest(search: Search, candidates: Sequence[Candidate], doubts: float = 1
     return candidates[_first_as_good(errors, doubts * _wider(len(errors[0])))]
 
 
-def _first_as_good(errors: Sequence[Float[Array, "k"]], doubts: float = 1.0) -> int:
+def _first_as_good(errors: Sequence[Float[Array, "k"]], doubts: float = 1.0, capped: bool = False) -> int:
     """Number of the first candidate that is as good as the best; 0 where none could be fitted.
 
-    One that is worse than a simpler one is no choice, however uncertain its difference to the best is. The
-    largest gain of the best over it counts like the second largest: what only one fold shows is no reason,
-    and does not hide what all of them show.
+    One that is worse than a simpler one is no choice, however uncertain its difference to the best is.
 
     Args:
         errors: Of each candidate, one per fold.
         doubts: Standard errors of the difference to the best that a simpler one may be worse by.
+        capped: Whether the largest gain of the best counts like the second largest.
     """
     best = errors[int(np.argmin([values.mean() for values in errors]))]
     if not np.isfinite(best).all():
@@ -290,7 +298,7 @@ def _first_as_good(errors: Sequence[Float[Array, "k"]], doubts: float = 1.0) -> 
         worse = error - best
         if np.isfinite(worse).all() and error.mean() < least:
             least = error.mean()
-            worse = np.minimum(worse, np.sort(worse)[-2])
+            worse = np.minimum(worse, np.sort(worse)[-2]) if capped else worse
             spread = float(np.std(worse, ddof=1) / np.sqrt(len(worse)))
             if worse.mean() <= max(doubts * spread, _MARGIN):
                 return i
