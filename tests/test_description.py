@@ -150,12 +150,29 @@ def test_a_large_zero_is_searched_beyond_its_linear_size(fivebar) -> None:
     assert doubted(mechanism, log.position_names, [zero, flagged], poor=False)[:2] == [flagged, zero]
 
     def tried(hypothesis):
-        size = float(np.mean(hypothesis.logs[0].q[:, 1] - log.q[:, 1]))
-        return [replace(hypothesis, likely=1.0 - (size / 0.09 + 1.0) ** 2)]  # most likely at -0.09 rad
+        return [with_squares(hypothesis, float(np.mean(hypothesis.logs[0].q[:, 1] - log.q[:, 1])) / -0.09)]
 
     (best,) = best_size(mechanism, (log,), zero, tried)
-    # The likelihood here is a parabola: only rounding is left.
-    assert best.likely == pytest.approx(1.0, abs=1e-9)
+    # The squares here are a parabola: only rounding is left.
+    assert best.left == pytest.approx(0.1, abs=1e-9)
+
+
+def with_squares(hypothesis: Hypothesis, part: float) -> Hypothesis:
+    """As if the squares of residuals were a parabola over the size, least at part 1, with noise of 1 %."""
+    squares = 0.01 + 0.99 * (part - 1.0) ** 2
+    return replace(hypothesis, left=float(np.sqrt(squares)), likely=-50.0 * float(np.log(squares)))
+
+
+def test_a_size_is_found_where_the_linear_one_does_not_close_the_loops(fivebar) -> None:
+    mechanism, log = fivebar
+    far = ResidualTest("zero", "motor2", 0.3, "rad", None, 1e-9, True)
+
+    def tried(hypothesis):
+        size = float(np.mean(hypothesis.logs[0].q[:, 1] - log.q[:, 1]))
+        return [with_squares(hypothesis, size / 0.09)] if abs(size) < 0.1 else []
+
+    (best,) = best_size(mechanism, (log,), far, tried)
+    assert np.mean(best.logs[0].q[:, 1] - log.q[:, 1]) == pytest.approx(0.09, abs=2e-3)  # 0.02 of the step
 
 
 def fitted(fivebar, code: str, **figures) -> Hypothesis:
@@ -278,7 +295,7 @@ def test_a_zero_without_a_linear_test_is_searched_both_ways(fivebar) -> None:
 
     def tried(hypothesis):
         sizes.append(float(np.mean(hypothesis.logs[0].q[:, 0] - log.q[:, 0])))
-        return [replace(hypothesis, likely=100.0 * (1.0 - (sizes[-1] / 0.09 + 1.0) ** 2))]
+        return [with_squares(hypothesis, sizes[-1] / -0.09)]
 
     (best,) = best_size(mechanism, (log,), zero, tried)
     assert np.mean(best.logs[0].q[:, 0] - log.q[:, 0]) == pytest.approx(-0.09, abs=1e-9)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator
 from dataclasses import replace
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -26,6 +27,7 @@ from dynid.statistics.estimate import NOT_TESTED, ResidualTest
 from dynid.validation.branches import other_poses
 from dynid.validation.hypotheses import delays
 from dynid.validation.ranking import _evidence
+from dynid.validation.unseen import _level
 
 
 @pytest.fixture(autouse=True, scope="module")
@@ -169,3 +171,39 @@ def test_loops_that_another_length_closes_are_refused_with_that_length() -> None
     described = at_values(mechanism, {"D4": mechanism.geometry["D4"] - 0.02})
     with pytest.raises(InputError, match="The loops close with: dimension D4"):
         identify_logs(described, [log], experiment=Experiment(robot=described, auto="off"))
+
+
+def test_gravity_that_a_loop_nearly_absorbs_is_found() -> None:
+    """The parameters of a slider-crank leave 1.3 times the noise with gravity upside down."""
+    folder = Path(__file__).parents[1] / "benchmarks"
+    mechanism = load_robot(folder / "slidercrank.yaml")
+    demo = read_demo(folder / "slidercrank.demo.yaml", mechanism)
+    motion = random_motion(mechanism, seed=31, harmonics=5, frequency=0.4, draws=2)
+    log = simulate_log(
+        mechanism,
+        demo.truth,
+        motion,
+        rate=250.0,
+        duration=2.0 * motion.period,
+        encoder_resolution=demo.encoder,
+        torque_sigma=demo.torque_sigma,
+        seed=31,
+    )
+    for described, first in (
+        (-mechanism.gravity, "gravity [0, -9.81, 0]"),
+        (mechanism.gravity, "as described"),
+    ):
+        robot = replace(mechanism, gravity=described)
+        estimate = identify_logs(robot, (log,), experiment=Experiment(robot=robot, auto="off"))
+        assert estimate.hypotheses[0].name == first
+
+
+def test_noise_that_changes_its_size_has_the_rms_of_all() -> None:
+    """Noise of a motor times its speed: the median of all samples is that of slow motion."""
+    rng = np.random.default_rng(4)
+    size = np.abs(np.sin(np.linspace(0.0, 12.0, 4000)))
+    level = _level(np.abs(size * rng.standard_normal((2, 4000))), 64)
+    assert level / 0.6745 == pytest.approx(np.full(2, np.sqrt(np.mean(size**2))), rel=0.05)
+    alike = _level(np.abs(rng.standard_normal((1, 4000))), 64)
+    assert alike / 0.6745 == pytest.approx(np.ones(1), rel=0.05)
+    assert _level(np.full((1, 200), np.nan), 64) == pytest.approx(np.zeros(1))

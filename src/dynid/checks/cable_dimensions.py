@@ -210,16 +210,15 @@ def _pairs(robot: Mechanism) -> Iterator[tuple[str, tuple[Mechanism, Mechanism]]
 
 def _coordinates(cable: Cable) -> Iterator[tuple[str, Callable[[float], Cable]]]:
     """Coordinates of both ends of a cable, and its radius: the cable with that much more of it."""
-    for i, axis in enumerate("xyz"):
-        e = np.eye(3)[i]
-        yield f"from{axis}_{cable.name}", partial(_shifted, cable, e, 0.0 * e)
-        yield f"to{axis}_{cable.name}", partial(_shifted, cable, 0.0 * e, e)
+    for axis, e in zip("xyz", np.eye(3), strict=True):
+        yield f"from{axis}_{cable.name}", partial(_moved, cable, e, 0.0 * e)
+        yield f"to{axis}_{cable.name}", partial(_moved, cable, 0.0 * e, e)
     if cable.radius > 0.0:
         yield f"radius_{cable.name}", lambda s: replace(cable, radius=cable.radius + s)
 
 
-def _shifted(cable: Cable, D: Float[Array, "3"], A: Float[Array, "3"], size: float) -> Cable:
-    return replace(cable, D=cable.D + size * D, A=cable.A + size * A)
+def _moved(cable: Cable, entry: Float[Array, "3"], end: Float[Array, "3"], s: float) -> Cable:
+    return replace(cable, D=cable.D + s * entry, A=cable.A + s * end)
 
 
 _Push = Callable[[Float[Array, "n q"], float], Float[Array, "n q"]]

@@ -20,9 +20,10 @@ MOST_SIZES = 10
 _DOUBTED, _MOST_DOUBTED = 1e-2, 5
 _MOST_UNTESTED = 4
 _FIRST_ANGLE, _FIRST_LENGTH = 0.05, 0.01  # rad, m: first step where nothing is known
-_TOPS = 2  # parabolas: far from its top the likelihood is none, and the first top is off by a quarter
+_TOPS = 4  # parabolas, each through the best three sizes
 _SAME = 0.02  # of the first step: sizes that are closer need not both be tried
 _LEAST_STEP, _LONGEST = 1e-3, 8.0  # rad or m: first step of a search; times the first step: the last
+_HALVINGS = 4  # of a first step with which the loops do not close
 _FLAT = 0.01  # of the logarithm of the likelihood: no noise is that small
 _MOST_ZERO, _MOST_SIZE = 0.6, 0.5  # rad or m; of a dimension: what is off by more is another mistake
 
@@ -130,14 +131,22 @@ def best_size(
     at_size = _at_size(mechanism, logs, test)
     step = float(np.copysign(max(abs(test.value), _LEAST_STEP), test.value))
     trials: list[Hypothesis] = []
+    points = [(0.0, 0.0, 1.0)]  # likelihood, size, and squares that are left
 
     def likely(at: float) -> float:
         candidate = at_size(at)
         fitted = [] if candidate is None else tried(candidate)
         trials.extend(fitted)
+        points.extend((trial.likely, at, trial.left**2) for trial in fitted)
         return fitted[0].likely if fitted else -np.inf
 
     a = likely(step)
+    # The linear size may be far too large for the loops to close.
+    for _ in range(_HALVINGS):
+        if np.isfinite(a):
+            break
+        step *= 0.5
+        a = likely(step)
     if abs(a) < _FLAT:
         return trials
     if np.isfinite(a) and a < 0.0 < (back := likely(-step)):
@@ -152,15 +161,24 @@ def best_size(
         values[-1] > values[-2] and sizes[-1] < _LONGEST and np.isfinite(more := likely(2 * sizes[-1] * step))
     ):
         sizes, values = [*sizes, 2.0 * sizes[-1]], [*values, more]
-    sizes, values = sizes[-3:], values[-3:]
     for _ in range(_TOPS):
-        curve = np.polyfit(sizes, values, 2)
-        if curve[0] >= 0.0:
+        best = sorted(points, reverse=True)[:3]
+        sizes = [at / step for _, at, _ in best]
+        top = _top(sizes, [squares for *_, squares in best])
+        if min(abs(top - at) for at in sizes) < _SAME or not np.isfinite(likely(top * step)):
             break
-        top = float(np.clip(-0.5 * curve[1] / curve[0], -_LONGEST, _LONGEST))
-        if min(abs(top - at) for at in sizes) < _SAME or not np.isfinite(value := likely(top * step)):
-            break
-        # The next parabola is through the best three.
-        best = sorted(zip([*values, value], [*sizes, top], strict=True), reverse=True)[:3]
-        values, sizes = [v for v, _ in best], [at for _, at in best]
     return [max(trials, key=lambda trial: trial.likely)]
+
+
+def _top(sizes: Sequence[float], squares: Sequence[float]) -> float:
+    """Where squares of residuals at three sizes, the least first, are least: they are about a parabola.
+
+    Where the three bend the other way, the parabola is still far, and the root of squares is about a line.
+    """
+    curve = np.polyfit(sizes, squares, 2)
+    if curve[0] > 0.0:
+        top = -0.5 * curve[1] / curve[0]
+    else:
+        least, next_least = np.sqrt(squares[:2])
+        top = sizes[0] + least * (sizes[0] - sizes[1]) / max(next_least - least, _FLAT)
+    return float(np.clip(top, -_LONGEST, _LONGEST))

@@ -279,7 +279,8 @@ def explaining_trials(
 
     def explains(trial: Hypothesis) -> bool:
         doubted = bool(doubts) and trial.code in _DECIDED
-        return trial.p < SIGNIFICANT and ((doubted and _matters(trial, floors)) or is_noise(trial, floors))
+        better = trial.p < SIGNIFICANT and trial.left < 1.0  # one effort may gain more than the others lose
+        return better and ((doubted and _matters(trial, floors)) or is_noise(trial, floors))
 
     # Corrections that free the same parameters differ by rounding: the one tried first comes first.
     return sorted((trial for trial in trials if explains(trial)), key=lambda trial: -round(trial.evidence, 3))
