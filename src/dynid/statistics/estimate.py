@@ -354,10 +354,7 @@ class Estimate:
 
     @cached_property
     def bodies(self) -> tuple[Mapping[str, Any], ...]:
-        """Mass [kg] and centre of mass [m] of bodies, as `dynid export` writes them.
-
-        Empty if the result has no masses, or was loaded and its robot is not there or has changed.
-        """
+        """Mass [kg] and centre of mass [m] of bodies, as exports have them; none if its robot is lost."""
         from dynid.prediction.bodies import identified_bodies
 
         return identified_bodies(self)
