@@ -157,11 +157,12 @@ class _PoseColumns:
         measured: Measured,
         tau: Float[Array, "n a"],
         at: Int[Array, "s"],
-    ) -> tuple[States, Float[Array, "k a m"], Float[Array, "k m"]]:
+    ) -> tuple[States, Float[Array, "k w b"], Float[Array, "k b"]]:
         """Of some samples from `low` on: states at those of `at`, with N of the rows; motors; drift."""
         high = min(low + PART, len(tau))
         first, last = max(low - 1, 0), min(high + 1, len(tau))  # neighbours, for the rate of N
-        states = rows.kinematics.states(start + first, tuple(x[first:last] for x in measured))
+        q, dq, ddq = (x[first:last] for x in measured)
+        states = rows.kinematics.states(start + first, (q, dq, ddq))
         N, inner = self._directions(rows, start + first, states), slice(low - first, high - first)
         force = tau[low:high] @ self._B
         rate = np.gradient(N, self.source.dt, axis=0)[inner] if last - first > 1 else np.zeros_like(N)

@@ -200,7 +200,8 @@ def body_states(
     tree: Tree, q: Inexact[Array, "n q"], dq: Inexact[Array, "n v"], ddq: Inexact[Array, "n v"]
 ) -> Inexact[Array, "n b 24"]:
     """R by rows, p, V and dV of every body in one array, as `body_motion` names them."""
-    from dynid.kinematics.kernels import LANES, LINK, move_bodies
+    from dynid.kinematics.kernels import LINK, move_bodies
+    from dynid.kinematics.tile import LANES
 
     kind = np.result_type(np.float64, q, dq, ddq)
     links = (tree.parent, tree.kind, tree.q_start, tree.v_start, tree.placement)
