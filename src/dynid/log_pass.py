@@ -31,7 +31,7 @@ from dynid.motion.motion import Motion
 from dynid.motion.plan import MotionPlan
 from dynid.motion.spectrum import spectrum
 from dynid.problem import Problem, row_groups
-from dynid.projection.factor import Factor, merge, triangle
+from dynid.projection.factor import Factor, triangle
 from dynid.projection.model import PackedRows, RowSource
 from dynid.projection.projection import Group, System
 
@@ -244,7 +244,7 @@ def _column_map(plain: Group, centred: Group) -> Float[Array, "q q"]:
     """M with R M = R_c: triangles with positive diagonals, columns of nothing unchanged."""
     import scipy.linalg
 
-    R, R_c = (_positive(merge(group.blocks).R) for group in (plain, centred))
+    R, R_c = (_positive(group.merged.R) for group in (plain, centred))
     size = np.linalg.norm(R, axis=0)
     seen = np.flatnonzero(np.abs(np.diag(R)) > _NOTHING * size)
     M = np.eye(R.shape[1])

@@ -18,7 +18,7 @@ from dynid.common.errors import InputError
 from dynid.common.notices import Notice, notice
 from dynid.mechanism.drive_terms import DRIVE_TERMS
 from dynid.mechanism.parameters import Parameter
-from dynid.projection.factor import Factor, merge
+from dynid.projection.factor import Factor
 from dynid.projection.projection import Group, System
 
 # If a column is this many times its norm due to noise alone, noise in W biases its estimate by about 1 %.
@@ -107,9 +107,7 @@ class BaseSystem:
 
     def with_equations(self, equations: System) -> BaseSystem:
         """The same parameters in other equations: those whose least-squares solution an estimate is."""
-        groups = [
-            replace(group, blocks=(merge(group.blocks),), times=None, runs=None) for group in equations.groups
-        ]
+        groups = [replace(group, blocks=(group.merged,), times=None, runs=None) for group in equations.groups]
         return replace(self, system=replace(equations, groups=tuple(groups)), equations=equations)
 
 
@@ -169,9 +167,8 @@ def _check(system: System, base: BaseSet) -> None:
             else "use a longer log, or decimate less",
         )
     for group in system.groups:
-        for block in group.blocks:
-            if not np.all(np.isfinite(block.R)):
-                raise InputError(f"rows of '{group.name}' in {group.log} are not finite (NaN or infinity)")
+        if not np.all(np.isfinite(group.merged.R)):
+            raise InputError(f"rows of '{group.name}' in {group.log} are not finite (NaN or infinity)")
 
 
 def _parameters(
@@ -209,13 +206,13 @@ def _mapped(
     groups = []
     for group in system.groups:
         columns, affine = _affine(group, S, c)
-        factor = merge(group.blocks).mapped(affine)
+        factor = group.merged.mapped(affine)
         groups.append(replace(group, columns=columns, blocks=(factor,), times=None, runs=None))
     return System(parameters, tuple(groups))
 
 
 def _norms(group: Group, parameters: Sequence[Parameter]) -> tuple[float, float]:
-    factor = merge(group.blocks)
+    factor = group.merged
     norm = float(np.linalg.norm(factor.Y))
     for k, i in enumerate(group.columns):
         ones = factor.W[:, k]

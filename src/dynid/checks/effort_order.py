@@ -25,7 +25,7 @@ from dynid.experiment.experiment import Experiment
 from dynid.mechanism.drive_terms import POSITIVE
 from dynid.mechanism.parameters import Parameter
 from dynid.problem import Problem, row_groups
-from dynid.projection.factor import merge, triangle
+from dynid.projection.factor import triangle
 from dynid.projection.model import PackedRows
 from dynid.projection.projection import System
 from dynid.regressor.layout import Layout
@@ -166,7 +166,7 @@ def _factors(problem: Problem, data: BaseSystem) -> _Factors:
     )
     by_row: dict[int, list[Array]] = {}
     for group in system.groups:
-        whole = merge(group.blocks).R
+        whole = group.merged.R
         R = np.zeros((len(whole), v + k + 1))
         R[:, [*group.columns, v + k]] = whole
         # The known part of the measured side stays with the row for every choice of effort.
@@ -232,7 +232,7 @@ def _left_over(system: System, chi: Float[Array, "p"]) -> float:
     """Rms over the rows of the fit's residual, in parts of each row's effort."""
     parts = []
     for group in system.groups:
-        factor = merge(group.blocks)
+        factor = group.merged
         size = float(np.linalg.norm(factor.Y))
         if size > 0.0:
             parts.append(float(np.linalg.norm(factor.Y - factor.W @ chi[group.columns])) / size)

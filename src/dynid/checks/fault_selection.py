@@ -131,9 +131,7 @@ class _Rows:
         labels, runs, _ = stretches(system, seconds)
         self.n = len(runs)
         rows, ends = _by_cluster(system, weights, labels, self.n)
-        wholes = [
-            weight * triangle(merge(g.blocks).R) for g, weight in zip(system.groups, weights, strict=True)
-        ]
+        wholes = [weight * triangle(g.merged.R) for g, weight in zip(system.groups, weights, strict=True)]
         stacked = np.concatenate(
             [_placed(whole, g, system) for whole, g in zip(wholes, system.groups, strict=True)]
         )

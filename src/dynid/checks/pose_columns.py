@@ -157,7 +157,7 @@ class _PoseColumns:
         measured: Measured,
         tau: Float[Array, "n a"],
         at: Int[Array, "s"],
-    ) -> tuple[States, Float[Array, "k a m"], Float[Array, "k m"]]:
+    ) -> tuple[States, Float[Array, "k w b"], Float[Array, "k b"]]:
         """Of some samples from `low` on: states at those of `at`, with N of the rows; motors; drift."""
         high = min(low + PART, len(tau))
         first, last = max(low - 1, 0), min(high + 1, len(tau))  # neighbours, for the rate of N

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -111,9 +112,14 @@ class Group:
         """Number of equations."""
         return sum(block.n_rows for block in self.blocks)
 
+    @cached_property
+    def merged(self) -> Factor:
+        """All blocks as one factor over `columns`."""
+        return merge(self.blocks)
+
     def factor(self, n_parameters: int) -> Factor:
         """The group's rows as one factor over all parameters of the system."""
-        merged = merge(self.blocks)
+        merged = self.merged
         R = np.zeros((merged.R.shape[0], n_parameters + 1))
         R[:, self.columns] = merged.W
         R[:, -1] = merged.Y

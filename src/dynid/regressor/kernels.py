@@ -182,19 +182,13 @@ def combine_moving(packed, combination, N, out):
                 out[e, s] += factor[s] * source[s]
 
 
-def rooms(n_links: int, n_tree: int, n_out: int, dtype: Any) -> tuple[Array, ...]:
-    """Room for `fill_rows`."""
-    sizes = (n_links + 1) * LINK, LINK, n_tree, n_out
-    return tuple(np.zeros(size * LANES, dtype) for size in sizes)
-
-
 @kernel
 def fill_rows(links, bodies, gravity, pairs, drives, given, motion, combination, room, start, out, flat):
     """Entries of all rows for samples start .. start + n, written to out (entries, n).
 
-    room: states of all links, of a body, entries of a tile and of its projection, see `rooms`. flat: `out` as
-    one row. An array that compiled code makes or reshapes needs a part of Numba that takes longer to import
-    than the kernel takes to load.
+    room: states of all links, of a body, entries of a tile and of its projection (`TreeRegressor.batch`).
+    flat: `out` as one row. An array that compiled code makes or reshapes needs a part of Numba that takes
+    longer to import than the kernel takes to load.
     """
     n, n_out = out.shape[1], combination[0].size - 1
     state, body, tile, projected = room

@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 
 from dynid.common.arrays import Array, Float, Inexact, Int
+from dynid.kinematics.tile import LANES
 from dynid.kinematics.tree import Tree, tree_of
 from dynid.mechanism.drive_terms import DRIVE_SYMBOLS
 from dynid.mechanism.inertia import SYMBOLS
@@ -115,7 +116,7 @@ class TreeRegressor:
                 actuators, shape (n, v + a), in [N m] or [N]; None: one, so that the column of Fl is
                 friction per unit of load.
         """
-        from dynid.regressor.kernels import rooms
+        from dynid.kinematics.kernels import LINK
 
         kind = np.result_type(np.float64, q, dq, ddq)
         q, dq, ddq = (np.ascontiguousarray(x, dtype=kind) for x in (q, dq, ddq))
@@ -129,6 +130,7 @@ class TreeRegressor:
         terms = [self._term(term, q, dq, ddq) for term in self.terms]
         given = np.column_stack([*terms, Y]) if terms else np.ascontiguousarray(Y)
         tree = self.tree
+        sizes = ((tree.parent.size + 1) * LINK, LINK, self.n_tree, self.combination[0].size - 1)
         return (
             (tree.parent, tree.kind, tree.q_start, tree.v_start, tree.placement),
             (tree.body_link, tree.body_frame),
@@ -138,7 +140,7 @@ class TreeRegressor:
             (self.given_entries, given),
             (q, dq, ddq, source_dq, source_ddq, source_load),
             self.combination,
-            rooms(tree.parent.size, self.n_tree, self.combination[0].size - 1, kind),
+            tuple(np.zeros(size * LANES, kind) for size in sizes),
         )
 
     def fill(self, batch: Batch, start: int, out: Inexact[Array, "e n"]) -> None:
