@@ -6,11 +6,8 @@ the base. They are packed row by row (see `layout.py`); a tile contains `LANES` 
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 
-from dynid.common.arrays import Array
 from dynid.common.compiled import kernel
 from dynid.kinematics.kernels import LINK, body_state, link_states, unrotate
 from dynid.kinematics.tile import (
