@@ -191,7 +191,7 @@ def test_a_result_is_a_mapping_of_its_parameters():
 def test_a_result_is_shown_in_one_line():
     assert len(repr(estimate())) < 200
     assert "verdict='care', 42 parameters" in repr(estimate())
-    assert repr(replace(estimate(), warnings=(Notice("delay", "late"),))).endswith(", 1 warning)")
+    assert repr(replace(estimate(), warnings=(Notice("delay", "late"),))).endswith(", warnings: 1)")
 
 
 def test_a_notebook_shows_verdict_warnings_and_table_escaped():

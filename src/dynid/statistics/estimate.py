@@ -285,10 +285,9 @@ class Estimate:
 
     def __repr__(self) -> str:
         """One line: what it is of, and how good; `summary()` shows the rest."""
-        counts = f"{len(self.parameters)} parameters, residual {self.fit.residual_percent:.3g} %"
+        counts = f"{len(self)} parameters, residual {self.fit.residual_percent:.3g} %"
         head = f"robot={self.robot!r}, model={self.model!r}, estimator={self.estimator!r}"
-        warnings = f"{len(self.warnings)} warning{'s' * (len(self.warnings) != 1)}"
-        return f"Estimate({head}, verdict={self.verdict.level!r}, {counts}, {warnings})"
+        return f"Estimate({head}, verdict={self.verdict.level!r}, {counts}, warnings: {len(self.warnings)})"
 
     def _repr_html_(self) -> str:
         """What a notebook shows: verdict, warnings, parameters."""
@@ -360,11 +359,10 @@ class Estimate:
         return identified_bodies(self)
 
     def predict(self, trajectory: Any, **options: Any) -> EffortPrediction:
-        """Efforts for a smooth trajectory, used as given (for a recorded log: `validate`).
+        """Efforts for a smooth trajectory (of a log: `validate`); options as of `predict_efforts`.
 
         Args:
             trajectory: File, `Log`, data frame or mapping with the columns `t`, `q_1`, ..
-            options: As of `predict_efforts`.
         """
         from dynid.prediction.predict import predict_efforts
 
