@@ -87,6 +87,7 @@ SINGLE = {
     "prediction:nearest_set",
     "projection:_loosest",
     "projection:_passive",
+    "projection:_smoother",
     "projection:inverse_directions",
     "projection:triangle",
     "refinement:window_covariance",
