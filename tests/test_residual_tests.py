@@ -67,7 +67,7 @@ def test_31_the_remedy_of_a_delay_removes_it() -> None:
     rng = np.random.default_rng([0, 5])
     logs = [silent.spoiled(log, "delay", 1, rng) for log in logs]
     (found,) = checks_of("delay", 0).notices
-    key = re.search(r"columns: (\{.*\}); or log", found.remedy)
+    key = re.search(r"`columns: (\{.*\})`; or log", found.remedy)
     columns = YAML(typ="safe").load(key[1])
     corrected = experiment_from({"robot": robot, "logs": ["a"], "columns": columns}).columns
     logs = [
