@@ -36,6 +36,7 @@ if TYPE_CHECKING:
 
 _SHOWN = ("M", "MX", "MY", "MZ", "XX", "YY", "ZZ", "XY", "XZ", "YZ")  # mass first, products last
 _NOTHING = 1e-9  # of the body's largest entry of that unit: solver residual of an exact zero
+_TOGETHER = "log, description"
 _ALONE, _SILENT = 0.99, 0.01  # shares of the log above and below which only one of the two gives a value
 _FEW = 12  # parameters that are shown without unfolding
 
@@ -68,7 +69,7 @@ def section(estimate: Estimate) -> Section:
         sigmas=any(row["sigma"] for row in bodies),
         exported=all(entry["exported"] for entry in known),
         exact=all(entry["exact"] for entry in known),
-        partly=any(row["origin"] == "both" for row in bodies),
+        partly=any(row["origin"] == _TOGETHER for row in bodies),
         described=any(row["prior_mass"] != "-" for row in bodies),
         changes=any(row["change"] for row in bodies),
         friction=friction_figure(estimate),
@@ -93,7 +94,7 @@ def _body_row(row: Entry) -> dict[str, Any]:
         "change": None if not prior or share <= _ALONE else f"{100.0 * (row['mass'] / prior - 1.0):+z.1f} %",
         "centre": _millimetres(row["centre"]),
         "prior_centre": _millimetres(row["prior_centre"]),
-        "origin": "log" if share > _ALONE else "description" if share <= _SILENT else "both",
+        "origin": "log" if share > _ALONE else "description" if share <= _SILENT else _TOGETHER,
         "centre_share": row["centre_share"],
         "payload": row["payload"],
         "positive": row["mass"] >= 0.0,
