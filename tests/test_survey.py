@@ -120,3 +120,17 @@ def test_too_few_or_dependent_sensors_are_refused_with_what_can_still_move(tmp_p
     ) as found:
         kinematics_along(robot, motion_along(robot, np.full((500, 1), 0.27)))
     assert "measure" in str(found.value.remedy)
+
+
+@pytest.mark.parametrize("samples", [1, 2, 3])
+def test_the_last_block_of_a_log_may_have_few_samples(tmp_path, samples: int, monkeypatch) -> None:
+    monkeypatch.setattr("dynid.projection.survey._BLOCK", 400)
+    robot = robot_of(tmp_path)
+    lost = 12  # at both ends, by the derivatives
+    t = np.arange(800 + samples + lost) * 1e-3
+    motion = motion_along(robot, 0.25 + 0.05 * np.sin(2 * np.pi * t)[:, None])
+    ((low, high),) = motion.usable()
+    assert (high - low) % 400 == samples
+    kinematics = kinematics_along(robot, motion)
+    assert isinstance(kinematics, ClosedKinematics)
+    assert kinematics.notices == ()

@@ -7,7 +7,7 @@ run, one on a winch with an encoder has the logged length, so that
 
 is noise if the description is right: a constant error of l is not the subject here. A dimension that is off
 by s adds z s with z = -dL/ds, and a frame of the measured pose that is displaced by a small motion s adds
--dL/dpose s. All suspects compete by forward selection (`fault_selection.py`).
+dL/dpose s. All suspects compete by forward selection (`fault_selection.py`).
 """
 
 from __future__ import annotations

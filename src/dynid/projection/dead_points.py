@@ -77,7 +77,7 @@ def pass_dead_points(
 
 
 def regular_end(kinematics: ClosedKinematics, states: States) -> int:
-    """The last sample after which a block may end: no dead point is near."""
+    """Number of samples of a block up to its last one that is far from dead points."""
     condition, side = _condition(states), _SIDES[-1]
     near = np.convolve(~(condition < kinematics.ambiguous), np.ones(2 * side + 1), mode="same") > 0.0
     regular = np.flatnonzero(~near[side:]) + side
@@ -109,7 +109,9 @@ def _noisy(kinematics: ClosedKinematics, states: States, gap: int) -> Bool[Array
     condition = _condition(states)
     closed = np.ones(len(condition), dtype=bool) if states.gaps is None else states.gaps < CLOSED
     noisy = ~(condition < kinematics.ambiguous)
-    beside = np.convolve(noisy, np.ones(3), mode="same") > 0.0
+    beside = np.zeros_like(noisy)
+    beside[1:] |= noisy[:-1]
+    beside[:-1] |= noisy[1:]
     noisy |= beside & ~closed
     for first, end in _joined(noisy, np.zeros_like(noisy), gap):
         limit = _ambiguous(kinematics, states.q[first - 1 if first else min(end, len(noisy) - 1)])
@@ -202,8 +204,9 @@ def _continued(
     direction, middle = apart / max(float(np.linalg.norm(apart)), 1e-300), branches.mean(axis=0)[places]
     low, high = max(low, a - _SIDES[-1]), min(high, b + _SIDES[-1])
     marched = [_march(kinematics, branch, wanted[b:high]) for branch in branches]
-    if not (marched[0][1].all() and marched[1][1].all()):  # one of them ends: not the branch of the robot
-        return np.asarray(branches[int(not marched[0][1].all())])
+    ends = [int(np.argmin(np.append(done, False))) for _, done in marched]
+    if min(ends) < high - b:  # a branch that ends is not that of the robot
+        return np.asarray(branches[int(np.argmax(ends))])
     before = np.repeat(((pose[low:a, places] - middle) @ direction)[:, None], 2, axis=1)
     after = np.stack([(q[:, places] - middle) @ direction for q, _ in marched], axis=1)
     at = np.concatenate([np.arange(low, a), np.arange(b, high)])

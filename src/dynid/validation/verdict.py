@@ -126,10 +126,11 @@ def _ordered(reasons: Sequence[Notice]) -> tuple[Notice, ...]:
 
 def _headline(level: str, purpose: str, joints: Sequence[JointVerdict], of: str) -> str:
     text = HEADLINES[level] + (f" for {purpose}" if purpose and level != "bad" else "")
-    if level == "good" and joints:
-        largest = max(joint.error_percent for joint in joints)
-        text += f": unseen motion is predicted within {max(largest, 0.1):.2g} % of the {of}, beyond noise"
-    return text
+    if level == "bad" or not joints:
+        return text
+    largest = max(joint.error_percent for joint in joints)
+    text += f": unseen motion is predicted within {max(largest, 0.1):.2g} % of the {of}, beyond noise"
+    return text if level == "good" else f"{text}; read the reasons first"
 
 
 _MASS_PERCENT, _COM_METRES = 5.0, 0.010

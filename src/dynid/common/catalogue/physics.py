@@ -148,15 +148,15 @@ RESIDUALS = {
         f"the zero of a joint is off; the text gives its size: {_TESTS}",
         "the zero of '{joint}' seems off by {shown}. The residuals look like those of a shifted zero; a wrong"
         " length near it looks alike",
-        "check the calibration of the joint and the lengths around it, or correct its column with"
-        " `offset: {size:.3g}`",
+        "check the calibration of the joint and the lengths around it, or correct its column in the"
+        " experiment file with `offset: {size:.3g}` (rad or m, added to the reading), and identify again",
         rank="signal",
         traits=("log", "description", "linear"),
         suspect="a joint zero",
         confirmed=(
             "the zero of '{joint}' seems off by {shown}, or the geometry of the description near it is wrong",
-            "check the calibration of the joint and the lengths around it, or correct its column with"
-            " `offset: {size:.3g}`",
+            "check the calibration of the joint and the lengths around it, or correct its column in the"
+            " experiment file with `offset: {size:.3g}` (rad or m, added to the reading), and identify again",
         ),
     ),
     "gravity-off": stop(

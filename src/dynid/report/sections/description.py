@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from dynid.common.catalogue import STAGES
+from dynid.common.catalogue import STAGES, Severity, codes_with
 from dynid.common.notices import by_severity
 from dynid.report.page import Section, render
 from dynid.report.panels import points_per_panel, singularity_figure
@@ -17,6 +17,7 @@ from dynid.statistics.estimate_parts import SINGULARITY_DISTANCE, Description
 if TYPE_CHECKING:
     from dynid.report.plots import Figure
 
+_CODES = codes_with("description") | frozenset(STAGES["Description"])
 _MOST = 12
 _WORST = 3  # logs that are plotted
 
@@ -26,7 +27,7 @@ def section(estimate: Estimate) -> Section | None:
     figures = _figures(estimate)
     facts = estimate.description or Description()
     quantities = [*facts.symbols.items(), *((f"zero of {name}", item) for name, item in facts.zeros.items())]
-    warnings = [warned for warned in estimate.warnings if warned.code in STAGES["Description"]]
+    warnings = [warned for warned in estimate.warnings if warned.code in _CODES]
     untested = estimate.choices.get(NOT_TESTED, "")
     shown = figures or estimate.hypotheses or quantities or facts.gravity_sigma or facts.per_thousandth
     if not (shown or warnings or untested):
@@ -45,8 +46,8 @@ def section(estimate: Estimate) -> Section | None:
         consequences=consequences(estimate),
         warnings=by_severity(warnings),
     )
-    n = len(warnings)
-    note = f"{n} finding{'s' if n > 1 else ''}" if n else ""
+    n = sum(warned.severity is not Severity.NOTE for warned in warnings)
+    note = f"{n} finding{'s' if n > 1 else ''}" if n else "no fault found"
     return Section("description", "Is the description right?", body, folded=True, note=note)
 
 
