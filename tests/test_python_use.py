@@ -186,6 +186,9 @@ def test_a_result_is_a_mapping_of_its_parameters():
     assert replace(found, parameters=())  # a result without parameters is still one
     with pytest.raises(DynidError, match="no parameter"):
         found["nobody"]
+    grouped = next(p for p in found.parameters if p.grouping)
+    with pytest.raises(DynidError, match=f"it is part of {grouped.name}"):
+        found[grouped.grouping.split(" = ")[1].split()[0]]
 
 
 def test_a_result_is_shown_in_one_line():

@@ -317,6 +317,16 @@ def test_time_columns_of_other_programs(tmp_path, columns, time, delimiter) -> N
     np.testing.assert_array_equal(log.t, other.t)
 
 
+@pytest.mark.parametrize(
+    "time", ["Time (ms)", "t [ms]", "timestamp [ms]", "Stamp (ms)", "time_ms", "Elapsed (ms)"]
+)
+def test_the_unit_of_time_in_a_header_is_used(tmp_path, columns, time) -> None:
+    """At 2000 Hz nothing else shows it: steps of 0.5 are as usual in seconds as in milliseconds."""
+    fast = {**columns, "t": 0.5 * np.arange(len(columns["t"]))}
+    (tmp_path / "a.csv").write_text(wild(fast["t"], fast, ",", (time, "q_1", "q_2", "tau_1", "tau_2")))
+    np.testing.assert_allclose(np.diff(read_log(tmp_path / "a.csv", arm()).t), 5e-4, rtol=1e-9)  # rounding
+
+
 def test_plotjuggler_leaves_cells_blank_where_a_signal_has_no_sample(tmp_path, columns) -> None:
     rows = ["__time,/js/q_1,/tau_1"]
     for i, (t, q) in enumerate(zip(columns["t"].tolist(), columns["q_1"].tolist(), strict=True)):

@@ -15,6 +15,7 @@ from dynid.excitation.export import CONTROLLERS, commented, controller_file, rea
 from dynid.excitation.run import Move, run_of
 from dynid.excitation.settings import ExciteSettings
 from dynid.kinematics.assembly import assembly_of
+from dynid.simulation.motion import file_motion
 
 QUICK = {"starts": 1, "hops": 0, "period": 4.0}
 
@@ -75,16 +76,18 @@ def test_the_motion_inside_a_run_is_the_designed_one(arm: Excitation) -> None:
     np.testing.assert_allclose(sampled.q[at][n:], arm.q[:n], atol=1e-9)
 
 
-def test_a_run_is_a_log_with_segments(arm: Excitation, tmp_path: Path) -> None:
+def test_a_run_names_its_parts_and_can_be_simulated(arm: Excitation, tmp_path: Path) -> None:
     file = tmp_path / "run.csv"
     sampled = arm.run.sampled(50.0)
     file.write_text(run_csv(sampled))
     lines = file.read_text().splitlines()
     assert lines[0].startswith("t,q_shoulder_pan_joint,")
-    assert lines[0].endswith(",segment")
+    assert lines[0].endswith(",part")
     rows = [line.split(",") for line in lines[1:]]
     assert [row[-1] for row in rows] == list(sampled.marks)
     np.testing.assert_array_equal(np.array([row[1:7] for row in rows], float), sampled.q)
+    again = file_motion(arm.plan.mechanism, str(file)).q(sampled.t)
+    np.testing.assert_allclose(again, sampled.q, atol=1e-9)  # rounding of the interpolation
 
 
 def test_a_pose_of_rest_can_be_given(arm: Excitation) -> None:

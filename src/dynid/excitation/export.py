@@ -309,10 +309,10 @@ def sliding(mechanism: Mechanism, names: Sequence[str]) -> Bool[Array, "m"]:
 
 
 def run_csv(run: SampledRun) -> str:
-    """Columns of a log, and `segment` with the mark of the part: the run can be read as a log."""
+    """Columns of a trajectory, and `part`: approach, motion or return. It can be simulated as it is."""
     motion = SampledTrajectory(run.names, run.t, run.q, run.dq, run.ddq)
     lines = trajectory_csv(motion).splitlines()
-    marks = ("segment", *run.marks)
+    marks = ("part", *run.marks)
     return "".join(f"{line},{mark}\n" for line, mark in zip(lines, marks, strict=True))
 
 

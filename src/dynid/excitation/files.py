@@ -121,7 +121,7 @@ def excitation_document(designed: Excitation) -> dict[str, Any]:
         "run": {
             "home": dict(zip(designed.moved, designed.run.home.tolist(), strict=True)),
             "duration": designed.run.duration,
-            "parts": [{"segment": part.mark, "duration": part.duration} for part in designed.run.parts],
+            "parts": [{"part": part.mark, "duration": part.duration} for part in designed.run.parts],
         },
         "collision": collision_document(designed),
         "limits": [plain(asdict(limit)) for limit in designed.limits],

@@ -300,7 +300,9 @@ class Estimate:
         for parameter in self.parameters:
             if parameter.name == name:
                 return parameter
-        raise DynidError(f"no parameter '{name}'" + nearest(name, (p.name for p in self.parameters)))
+        owners = ", ".join(p.name for p in self.parameters if name in p.grouping.split())
+        hint = f": it is part of {owners}" if owners else nearest(name, (p.name for p in self.parameters))
+        raise DynidError(f"no parameter '{name}'{hint}")
 
     def __eq__(self, other: object) -> bool:
         """Whether both say the same: all that `result.json` keeps."""
