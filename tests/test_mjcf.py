@@ -542,3 +542,31 @@ def test_identified_values_stand_beside_those_of_the_model(tmp_path):
         assert one.prior is not None
         assert abs(one.value - one.prior) < 4.0 * one.sigma, one.name
     assert estimate.fit.residual_percent < 0.2
+
+
+def test_a_tendon_of_fixed_length_is_a_rod(load):
+    """Its length is that of MuJoCo at the reference pose, and the constant of the equality."""
+    mujoco = pytest.importorskip("mujoco")
+    text = """
+<mujoco>
+  <worldbody>
+    <body name="a"><joint name="j" axis="0 1 0"/><geom size="0.1"/><site name="s" pos="0.3 0 0.1"/></body>
+    <body name="b" pos="0.2 0 1">
+      <joint name="k" axis="0 1 0"/><geom size="0.1"/><site name="t" pos="0 0.1 0"/>
+    </body>
+  </worldbody>
+  <actuator><motor name="m" joint="j"/></actuator>
+  <tendon><spatial name="rod"><site site="s"/><site site="t"/></spatial></tendon>
+  <equality><tendon name="link" tendon1="rod" polycoef="0.02 0 0 0 0"/></equality>
+</mujoco>"""
+    robot = load(text)
+    simulated = mujoco.MjModel.from_xml_string(text)
+    data = mujoco.MjData(simulated)
+    mujoco.mj_forward(simulated, data)
+    (loop,) = robot.loops
+    assert (loop.name, loop.fix, loop.body_a, loop.body_b) == ("link", (), "a", "b")
+    assert loop.length == pytest.approx(float(data.ten_length[0]) + 0.02, rel=1e-12)
+    assert "ignored-tendon" not in codes(robot)
+    wrapped = text.replace('<site site="t"/>', '<site site="t"/><site site="s"/>')
+    with pytest.raises(InputError, match="is a <tendon>, which is not supported"):
+        load(wrapped)

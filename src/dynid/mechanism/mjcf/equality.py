@@ -55,18 +55,33 @@ def read_equalities(model: MjcfModel, tree: Tree, placer: Placer, driven: Collec
     for i, raw in enumerate(elements):
         element = model.defaults.applied(raw, kind="equality")
         name = element.attributes.get("name", "").strip() or f"{element.tag}{i}"
-        if element.tag in ("tendon", "flex", "flexvert", "flexstrain", "distance"):
+        line = rod_line(model, element)
+        if element.tag in ("tendon", "flex", "flexvert", "flexstrain", "distance") and line is None:
             raise element.error(
                 f"equality '{name}' is a <{element.tag}>, which is not supported",
-                "use connect, weld or joint, or write it under 'loops:' or 'couplings:' of a robot file",
+                "use connect, weld, joint, or a tendon of fixed length between two sites; or write it under"
+                " 'loops:' or 'couplings:' of a robot file",
             )
         if not flag(element, "active", default=True):
             placer.scope.notices.append(notice("ignored-equality", place=element.place, name=name))
         elif element.tag == "joint":
             couplings.append((reader.coupling(element, name), element))
+        elif line is not None:
+            loops.append(reader.rod(element, name, line))
         elif element.tag in ("connect", "weld"):
             loops.append(reader.loop(element, name))
     return Equalities(tuple(loops), _resolved(couplings, driven))
+
+
+def rod_line(model: MjcfModel, equality: Element) -> tuple[str, str] | None:
+    """Sites of the straight tendon whose length an equality fixes; None where it does something else."""
+    if equality.tag != "tendon" or "tendon2" in equality.attributes:
+        return None
+    for tendon in entries(model.root, "tendon"):
+        if tendon.tag == "spatial" and tendon.attributes.get("name") == equality.attributes.get("tendon1"):
+            sites = [part.attributes.get("site", "") for part in tendon.children if part.tag == "site"]
+            return (sites[0], sites[1]) if len(sites) == len(tendon.children) == 2 else None
+    return None
 
 
 def _switched_off(root: Element) -> bool:
@@ -87,28 +102,52 @@ class _Reader:
     def loop(self, element: Element, name: str) -> Loop:
         """A connect or weld."""
         owner = f"equality '{name}'"
-        if name in self.written:
-            raise element.error(f"{owner} occurs twice", "rename one of them")
-        self.written.add(name)
-        name = unique(name, self.taken)
-        self.taken.add(name)
+        name = self._named(element, name)
         turns = element.tag == "weld" and element.number("torquescale", 1.0, owner) != 0.0
         by_site = any(key in element.attributes for key in ("site1", "site2"))
         if by_site and any(key in element.attributes for key in ("body1", "body2")):
             raise element.error(f"{owner} names bodies and sites", "keep either the bodies or the sites")
-        ends = self._sites(element, owner) if by_site else self._bodies(element, owner, name)
-        (body_a, a), (body_b, b) = ends
-        if body_a == body_b:
-            raise element.error(f"{owner} joins '{body_a}' to itself", "an equality joins two bodies")
+        if by_site:
+            ends = self._sites(element, owner, (element.text("site1"), element.text("site2")))
+        else:
+            ends = self._bodies(element, owner, name)
+        (body_a, a), (body_b, b) = self._apart(element, owner, ends)
         if not turns:  # a point has no directions of its own: those of the bodies keep the equations simple
             a, b = Frame(np.eye(3), a.p), Frame(np.eye(3), b.p)
         kind = "weld" if turns else "point"
         return Loop(name, FIXED_BY[kind], body_a, tidy_frame(a), body_b, tidy_frame(b))
 
-    def _sites(self, element: Element, owner: str) -> list[tuple[str, Frame]]:
+    def rod(self, element: Element, name: str, line: tuple[str, str]) -> Loop:
+        """A tendon between two sites that keeps its length at the reference pose, or another one."""
+        owner = f"equality '{name}'"
+        name = self._named(element, name)
+        (body_a, a), (body_b, b) = self._apart(element, owner, self._sites(element, owner, line))
+        far = [(self.tree.poses[body] @ frame).p for body, frame in ((body_a, a), (body_b, b))]
+        numbers = element.numbers("polycoef", owner, range(1, 6))
+        length = float(np.linalg.norm(far[0] - far[1])) + (numbers[0][0] if numbers else 0.0)
+        if length <= 0.0:
+            raise element.error(f"{owner} gives a length of {length:g} m", "give a positive length")
+        ends = [tidy_frame(Frame(np.eye(3), frame.p)) for frame in (a, b)]
+        return Loop(name, (), body_a, ends[0], body_b, ends[1], length)
+
+    def _named(self, element: Element, name: str) -> str:
+        """A name of its own for a loop."""
+        if name in self.written:
+            raise element.error(f"equality '{name}' occurs twice", "rename one of them")
+        self.written.add(name)
+        name = unique(name, self.taken)
+        self.taken.add(name)
+        return name
+
+    def _apart(self, element: Element, owner: str, ends: list[tuple[str, Frame]]) -> list[tuple[str, Frame]]:
+        """The ends, on two bodies."""
+        if ends[0][0] == ends[1][0]:
+            raise element.error(f"{owner} joins '{ends[0][0]}' to itself", "an equality joins two bodies")
+        return ends
+
+    def _sites(self, element: Element, owner: str, names: tuple[str, str]) -> list[tuple[str, Frame]]:
         ends = []
-        for key in ("site1", "site2"):
-            name = element.text(key)
+        for name in names:
             if name not in self.model.sites:
                 raise element.error(
                     f"{owner} names site '{name}', which is missing" + nearest(name, self.model.sites),

@@ -16,7 +16,7 @@ from dynid.common.notices import Notice, notice
 from dynid.common.strict_yaml import BYTE_LIMIT, PathLike
 from dynid.mechanism.inertia import SYMBOLS, in_parent_frame, pack
 from dynid.mechanism.mechanism import Body, Capsule, Mechanism
-from dynid.mechanism.mjcf.equality import read_actuators, read_equalities
+from dynid.mechanism.mjcf.equality import read_actuators, read_equalities, rod_line
 from dynid.mechanism.mjcf.file import entries, sections
 from dynid.mechanism.mjcf.joint import Placer, Tree, read_limits, read_tree, spring_damper
 from dynid.mechanism.mjcf.pose import read_pose
@@ -166,8 +166,10 @@ def _unused_values(model: MjcfModel, tree: Tree) -> list[Notice]:
 
 
 def _unused_tendons(model: MjcfModel) -> list[Notice]:
-    """Tendons that no actuator pulls: their springs, dampers and limits are not read."""
+    """Tendons that are no rods and that no actuator pulls: springs, dampers and limits are not read."""
     pulled = {element.attributes.get("tendon") for element in entries(model.root, "actuator")}
+    rods = [element for element in entries(model.root, "equality") if rod_line(model, element)]
+    pulled |= {element.attributes.get("tendon1") for element in rods}
     names = [element.attributes.get("name", "(no name)") for element in entries(model.root, "tendon")]
     idle = [name for name in names if name not in pulled]
     if not idle:
