@@ -28,6 +28,7 @@ from dynid.statistics.estimate import Estimate
 
 _LENGTH = 0.2  # [m]: size of first moments and inertias of a body relative to its mass
 _FIRST = ("MX", "MY", "MZ")
+ALONE = 0.99  # share above which the log alone gives a value, and a standard deviation
 _NOT_GIVEN = 1e3  # times the size of an entry that the description gives
 
 
@@ -105,7 +106,7 @@ def _body(
     centre = np.array([ten[SYMBOLS.index(s)] for s in _FIRST]) / mass if mass > 0.0 else None
     entry: dict[str, Any] = {
         "mass": mass,
-        "mass_sigma": float(np.linalg.norm(root[place["M"]])),
+        "mass_sigma": float(np.linalg.norm(root[place["M"]])) if share[place["M"]] > ALONE else None,
         "mass_share": float(share[place["M"]]),
         "centre": None if centre is None else centre.tolist(),
         "centre_share": float(np.mean([share[place[s]] for s in _FIRST if s in place] or [0.0])),
@@ -115,7 +116,8 @@ def _body(
         rows = [
             root[place[s]] - c * root[place["M"]] for s, c in zip(_FIRST, centre, strict=True) if s in place
         ]
-        entry["centre_sigma"] = (np.linalg.norm(rows, axis=1) / mass).tolist() if len(rows) == 3 else None
+        given = len(rows) == 3 and min(entry["mass_share"], entry["centre_share"]) > ALONE
+        entry["centre_sigma"] = (np.linalg.norm(rows, axis=1) / mass).tolist() if given else None
     if entry["physical"]:
         entry |= _ellipsoid(ten)
     return entry

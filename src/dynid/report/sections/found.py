@@ -37,7 +37,7 @@ if TYPE_CHECKING:
 _SHOWN = ("M", "MX", "MY", "MZ", "XX", "YY", "ZZ", "XY", "XZ", "YZ")  # mass first, products last
 _NOTHING = 1e-9  # of the body's largest entry of that unit: solver residual of an exact zero
 _TOGETHER = "log, description"
-_ALONE, _SILENT = 0.99, 0.01  # shares of the log above and below which only one of the two gives a value
+_SILENT = 0.01  # share of the log below which the description alone gives a value
 _FEW = 12  # parameters that are shown without unfolding
 
 _SYMBOLS = (
@@ -58,7 +58,7 @@ def section(estimate: Estimate) -> Section:
     """Bodies, friction, then the full table of parameters."""
     parts = [parameters(estimate), standard(estimate), history(estimate)]
     drawn, bad = estimate.bodies, estimate.verdict.level == "bad"
-    known = [entry for entry in drawn if entry["prior_mass"] or entry["mass_share"] > _ALONE]
+    known = [entry for entry in drawn if entry["prior_mass"] or entry["mass_sigma"] is not None]
     bodies = [_body_row(entry) for entry in known]
     body = render(
         "found.html",
@@ -84,17 +84,17 @@ def section(estimate: Estimate) -> Section:
 
 def _body_row(row: Entry) -> dict[str, Any]:
     share, sigma = row["mass_share"], row["mass_sigma"]
-    shown = value_text(row["mass"], sigma) if share > _SILENT else f"{row['mass']:.4g}"
+    shown = f"{row['mass']:.4g}" if sigma is None else value_text(row["mass"], sigma)
     prior = row["prior_mass"]
     return {
         "name": row["name"],
         "mass": shown,
-        "sigma": sigma_text(sigma) if share > _ALONE else "",
+        "sigma": "" if sigma is None else sigma_text(sigma),
         "prior_mass": "-" if prior is None else f"{prior:.4g}",
-        "change": None if not prior or share <= _ALONE else f"{100.0 * (row['mass'] / prior - 1.0):+z.1f} %",
+        "change": None if not prior or sigma is None else f"{100.0 * (row['mass'] / prior - 1.0):+z.1f} %",
         "centre": _millimetres(row["centre"]),
         "prior_centre": _millimetres(row["prior_centre"]),
-        "origin": "log" if share > _ALONE else "description" if share <= _SILENT else _TOGETHER,
+        "origin": "log" if sigma is not None else "description" if share <= _SILENT else _TOGETHER,
         "centre_share": row["centre_share"],
         "payload": row["payload"],
         "positive": row["mass"] >= 0.0,
