@@ -85,7 +85,7 @@ class Fit:
 
     @property
     def failure(self) -> str:
-        """Why the parameters are not those requested; empty if they are."""
+        """Why the iterations did not end, by the cause if it is known; empty if they did."""
         return self.not_converged and (self.no_set or self.not_converged)
 
     @property
