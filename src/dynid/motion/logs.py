@@ -22,6 +22,7 @@ from dynid.common.registry import Registry
 from dynid.mechanism.joint import JointKind
 from dynid.mechanism.mechanism import Mechanism
 from dynid.motion.clean import Cleaned, aligned, clean, windowed
+from dynid.motion.column_words import time_unit
 from dynid.motion.columns import Matching, matched, quaternion_starts, slots
 from dynid.motion.csv_dialect import decode, sniff, split
 from dynid.motion.csv_file import content, read_csv
@@ -134,6 +135,12 @@ def log_from_columns(
     return replace(log, name=name)
 
 
+def _with_time(table: Table, given: Mapping[str, ColumnMap | str]) -> Mapping[str, ColumnMap | str]:
+    """A column map, with the time of the format and the unit in its header, unless the map names it."""
+    whole, unit = table.mapped(given), time_unit(table.time)[1]
+    return whole if whole is given or unit is None else {**whole, "t": ColumnMap(table.time, unit)}
+
+
 def _log_of_table(
     table: Table,
     mechanism: Mechanism,
@@ -146,15 +153,16 @@ def _log_of_table(
     drives: Mapping[str, DriveSettings] | None,
 ) -> Log:
     """Columns matched, converted to SI and cleaned; `path` is for messages."""
+    mapped = _with_time(table, mapped)
     if choose is not None:
         try:
-            mechanism = choose(tuple(table.columns), table.mapped(mapped))
+            mechanism = choose(tuple(table.columns), mapped)
         except InputError as error:
             raise InputError(
                 error.text, file=error.file or path, place=error.place, remedy=error.remedy
             ) from None
     known = slots(mechanism)
-    matching = matched(tuple(table.columns), known, table.mapped(mapped), path, drives)
+    matching = matched(tuple(table.columns), known, mapped, path, drives)
     chosen = matching.chosen
     gathered = gather(table, mechanism, known, chosen, angles, path)
     if need_effort and not gathered.effort_present.any():

@@ -12,8 +12,6 @@ from dynid.common.arrays import Array, Bool, Float, Int, Shaped
 from dynid.common.errors import InputError
 from dynid.common.notices import Notice
 from dynid.common.paged import empty, ranges
-from dynid.motion.column_words import time_unit
-from dynid.motion.settings import ColumnMap
 
 T = TypeVar("T")
 
@@ -55,13 +53,12 @@ class Table:
         for start, stop in ranges(self.count):
             yield start, {name: self.columns[name][start:stop] for name in names}
 
-    def mapped(self, given: Mapping[str, T]) -> Mapping[str, T | str | ColumnMap]:
-        """A column map, with the time of the format and its unit if the map does not name another column."""
+    def mapped(self, given: Mapping[str, T]) -> Mapping[str, T | str]:
+        """A column map, with the time of the format if the map does not name another column."""
         names = {entry if isinstance(entry, str) else getattr(entry, "name", "") for entry in given.values()}
         if self.time in ("", *_TIMES[:2], *names) or {"t", "time"} & {*given}:
             return given
-        unit = time_unit(self.time)[1]
-        return {"t": ColumnMap(self.time, unit) if unit else self.time, **given}
+        return {"t": self.time, **given}
 
     def listing(self) -> str:
         """All columns for a message, and what those without numbers contain."""
