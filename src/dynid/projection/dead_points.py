@@ -20,7 +20,6 @@ import numpy as np
 
 from dynid.common.arrays import Array, Bool, Float, Int
 from dynid.kinematics.closure import moved
-from dynid.kinematics.first_pose import CLOSED
 from dynid.kinematics.tracking import same_pose
 from dynid.kinematics.tree import PRISMATIC, REVOLUTE
 
@@ -106,8 +105,10 @@ def _smooth_branch(
 
 def _noisy(kinematics: ClosedKinematics, states: States, gap: int) -> Bool[Array, "n"]:
     """Whether noise decides between two branches at a sample, or moves it beyond the dead point."""
+    from dynid.projection.kinematics import OPEN
+
     condition = _condition(states)
-    closed = np.ones(len(condition), dtype=bool) if states.gaps is None else states.gaps < CLOSED
+    closed = np.ones(len(condition), dtype=bool) if states.gaps is None else states.gaps < OPEN
     noisy = ~(condition < kinematics.ambiguous)
     beside = np.zeros_like(noisy)
     beside[1:] |= noisy[:-1]
