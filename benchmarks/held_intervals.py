@@ -17,7 +17,7 @@
 
 With 40 draws a share of 95 % has a deviation of 3.4 %.
 
-Run:  python benchmarks/held_intervals.py STUDY [--draws 40] [--seed 70000]
+Run:  python -m benchmarks.held_intervals STUDY [--draws 40] [--seed 70000]
 """
 
 from __future__ import annotations
@@ -30,6 +30,7 @@ from dataclasses import replace
 
 import numpy as np
 from tests.free_oscillations import TRUTH, as_log, oscillations
+from tests.test_gains import gains_of_an_arm
 from tests.test_repeats import JOINTS, NINE, arm_with_other_friction, held
 from tests.test_rows_without_effort import CHI, fitted
 
@@ -37,19 +38,15 @@ from dynid import Experiment
 from dynid.choice.choose import choose
 from dynid.common.errors import InputError
 from dynid.estimator.settings import GainSettings, TotalMass
-from dynid.excitation.friction import ExtraFriction, FrictionLaw
 from dynid.excitation.random_motion import random_motion
 from dynid.fit import fit_task
-from dynid.mechanism.inertia import SYMBOLS
 from dynid.mechanism.load import load_robot
-from dynid.mechanism.mechanism import Mechanism, Payload
 from dynid.problem import as_asked
 from dynid.problem import as_log as prepared
 from dynid.robots.demo_file import demo_file, read_demo
 from dynid.robots.truth import built_in_free
 from dynid.simulation.demo import built_in_experiment
-from dynid.simulation.prescribed import prescribed_course, simulate_log
-from dynid.simulation.sensors import Sensing, recorded
+from dynid.simulation.prescribed import simulate_log
 from dynid.statistics.estimate import ParameterEstimate
 from dynid.unknown import Task
 
@@ -114,47 +111,9 @@ def gains(seed: int) -> Held:
     return {f"gain{k + 1}": (bool(hits[k]), float("nan")) for k in range(JOINTS)}
 
 
-def _lacking_friction(
-    robot: Mechanism, truth: Mapping[str, float], rng: np.random.Generator
-) -> ExtraFriction:
-    """Stribeck curves of random height and speed, for every joint."""
-    return ExtraFriction(
-        robot,
-        {
-            name: FrictionLaw(
-                breakaway=truth[f"Fs_{name}"] * rng.uniform(0.3, 0.8), speed=rng.uniform(0.05, 0.3)
-            )
-            for name in robot.coordinates
-        },
-    )
-
-
 def arm_gains(name: str, seed: int) -> Held:
     """Gains of an arm with friction that the model lacks, through the whole fit."""
-    rng = np.random.default_rng([33, seed])
-    plain = load_robot(name)
-    demo = read_demo(demo_file(name), plain)
-    known = {"M": LOAD, "MX": 0.0, "MY": 0.05 * LOAD, "MZ": 0.08 * LOAD}
-    load = Payload("load", list(plain.bodies)[-1], known=known)
-    robot = replace(plain, payloads={"load": load})
-    true = replace(robot, drive={owner: (*terms, "Fl") for owner, terms in robot.drive.items()})
-    truth = dict(demo.truth) | {f"{s}_load": known.get(s, 0.0) for s in SYMBOLS}
-    truth |= {f"{s}_load": 0.05 for s in ("XX", "YY", "ZZ")} | {"YZ_load": -0.05 * 0.08 * LOAD}
-    truth |= {f"Fl_{joint}": rng.uniform(0.0, 0.05) for joint in robot.coordinates}
-    friction = _lacking_friction(robot, truth, rng)
-    gain = rng.uniform(0.6, 1.5, len(robot.actuators))
-    logs = []
-    for k in range(9):
-        motion = random_motion(plain, seed=50 * seed + k % 3, draws=5)
-        mounted = ("load",) if k >= 3 else ()
-        t = np.arange(1001) / 100.0
-        course = prescribed_course(true, truth, motion, t, mounted, friction=friction)
-        sensing = Sensing(resolution=2.0 * np.pi / 2**17, effort_sigma=demo.torque_sigma)
-        log = recorded(course, sensing, rng).log(robot, mounted, f"run {k + 1}")
-        logs.append(replace(log, tau=log.tau / gain))
-    fit = fit_task(Task(robot, tuple(logs), Experiment(robot=robot, gains=GainSettings())))
-    true_gains = {f"gain_{one.name}": g for one, g in zip(robot.actuators, gain, strict=True)}
-    return _held([p for p in fit.parts.parameters if p.name in true_gains], true_gains)
+    return _held(*gains_of_an_arm(name, seed))
 
 
 def chosen_settings(robot: str, seed: int) -> Held:

@@ -16,6 +16,8 @@ LONG = frozenset(
         "test_studio_browser.py::test_the_studio_is_used_in_a_browser",
         "physics/test_plant.py::test_identification_recovers_what_the_plant_is_made_of[stewart]",
         "test_choice.py::test_intervals_cover_the_truth_after_the_choice",
+        "test_gains.py::test_intervals_of_every_gain_hold_with_friction_that_the_model_lacks[ur5]",
+        "test_gains.py::test_intervals_of_every_gain_hold_with_friction_that_the_model_lacks[panda]",
         "physics/test_plant.py::test_identification_recovers_what_the_plant_is_made_of[dualv]",
         "test_pose_columns.py::test_31_late_efforts_of_a_redundant_robot_are_found_with_their_size",
         # Controllers with a model: their kernels take a minute to compile.

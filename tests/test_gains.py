@@ -12,8 +12,11 @@ from dynid.estimator import gains
 from dynid.estimator.gains import GroupNoise, solve_gains
 from dynid.estimator.settings import GainSettings
 from dynid.estimator.wls import group_factors
+from dynid.excitation.friction import ExtraFriction, FrictionLaw
 from dynid.excitation.random_motion import random_motion
 from dynid.experiment.experiment import Experiment, read_experiment
+from dynid.fit import fit_task
+from dynid.mechanism.inertia import SYMBOLS
 from dynid.mechanism.load import load_robot
 from dynid.mechanism.mechanism import Payload
 from dynid.mechanism.parameters import Parameter
@@ -21,10 +24,11 @@ from dynid.motion.settings import FilterSettings
 from dynid.pipeline import identify_logs, validate_result
 from dynid.projection.projection import System
 from dynid.robots.demo_file import demo_file, read_demo
-from dynid.simulation.prescribed import simulate_log
-from dynid.simulation.sensors import effort_noise
+from dynid.simulation.prescribed import prescribed_course, simulate_log
+from dynid.simulation.sensors import Sensing, effort_noise, recorded
 from dynid.statistics.covariance import covariance_of
 from dynid.statistics.uncertainty import interval95
+from dynid.unknown import Task
 from tests.systems import group
 
 CHI, GAINS = np.array([1.0, -0.5, 2.0, 0.7]), np.array([0.6, 1.5])
@@ -272,3 +276,57 @@ def test_settings_are_checked_and_read_from_files(tmp_path) -> None:
     experiment = Experiment(robot=robot, gains=GainSettings(), estimator="tls")
     with pytest.raises(InputError, match="maximum likelihood"):
         identify_logs(robot, logs, (), experiment)
+
+
+def lacking_friction(robot, truth, rng):
+    """Stribeck curves of random height and speed, for every joint."""
+    return ExtraFriction(
+        robot,
+        {
+            name: FrictionLaw(
+                breakaway=truth[f"Fs_{name}"] * rng.uniform(0.3, 0.8), speed=rng.uniform(0.05, 0.3)
+            )
+            for name in robot.coordinates
+        },
+    )
+
+
+def gains_of_an_arm(name, seed, weighed=4.0):
+    """Gains found with a load of `weighed` kg, and the true ones; the model lacks Stribeck and load friction.
+
+    Three motions, each recorded once without and twice with the load.
+    """
+    rng = np.random.default_rng([33, seed])
+    plain = load_robot(name)
+    demo = read_demo(demo_file(name), plain)
+    known = {"M": weighed, "MX": 0.0, "MY": 0.05 * weighed, "MZ": 0.08 * weighed}
+    load = Payload("load", list(plain.bodies)[-1], known=known)
+    robot = replace(plain, payloads={"load": load})
+    true = replace(robot, drive={owner: (*terms, "Fl") for owner, terms in robot.drive.items()})
+    truth = dict(demo.truth) | {f"{symbol}_load": known.get(symbol, 0.0) for symbol in SYMBOLS}
+    truth |= {f"{symbol}_load": 0.05 for symbol in ("XX", "YY", "ZZ")} | {"YZ_load": -0.05 * 0.08 * weighed}
+    truth |= {f"Fl_{joint}": rng.uniform(0.0, 0.05) for joint in robot.coordinates}
+    friction = lacking_friction(robot, truth, rng)
+    factors = rng.uniform(0.6, 1.5, len(robot.actuators))
+    logs = []
+    for k in range(9):
+        motion = random_motion(plain, seed=50 * seed + k % 3, draws=5)
+        mounted = ("load",) if k >= 3 else ()
+        course = prescribed_course(true, truth, motion, np.arange(1001) / 100.0, mounted, friction=friction)
+        sensing = Sensing(resolution=2.0 * np.pi / 2**17, effort_sigma=demo.torque_sigma)
+        log = recorded(course, sensing, rng).log(robot, mounted, f"run {k + 1}")
+        logs.append(replace(log, tau=log.tau / factors))
+    fit = fit_task(Task(robot, tuple(logs), Experiment(robot=robot, gains=GainSettings())))
+    true_gains = {f"gain_{motor.name}": g for motor, g in zip(robot.actuators, factors, strict=True)}
+    return [p for p in fit.parts.parameters if p.name in true_gains], true_gains
+
+
+@pytest.mark.parametrize("name", ["ur5", "panda"])
+def test_intervals_of_every_gain_hold_with_friction_that_the_model_lacks(name) -> None:
+    hits = []
+    for seed in range(40):
+        found, truth = gains_of_an_arm(name, seed)
+        hits.append([p.ci95[0] <= truth[p.name] <= p.ci95[1] for p in found])
+    # 40 intervals of each gain: 95 % +- 3.4 %.
+    assert np.all(np.mean(hits, axis=0) >= 0.9)
+    assert np.mean(hits) <= 0.99

@@ -123,6 +123,16 @@ def test_intervals_of_gains_hold_with_friction_that_the_model_lacks() -> None:
     assert np.mean(blind) < 0.8
 
 
+def test_errors_that_come_again_with_a_motion_are_counted_in_long_blocks() -> None:
+    """They last as long as the motion keeps its direction, for some seconds in a period of ten."""
+    system, _ = arm_with_other_friction(0, NINE)
+    noise = [GroupNoise((np.arange(JOINTS) == int(one.name[1:])).astype(float)) for one in system.groups]
+    solution = solve_gains(system, noise).solution
+    assert covariance_of(system, solution).facts["different_blocks"] == 9
+    asked = UncertaintySettings(block=1.0)
+    assert covariance_of(system, solution, asked).facts["different_blocks"] == 30
+
+
 def test_repeats_are_one_cluster_and_runs_of_a_motion_one_motion() -> None:
     system, _ = arm_with_other_friction(0, NINE)
     clusters = clusters_of(system, np.zeros(12), np.ones(18), 1.0)

@@ -35,6 +35,9 @@ BLOCK_SECONDS = 1.0
 # deviations themselves are hardly known.
 _WANTED_BLOCKS = 16
 _SHORTEST_SECONDS = 0.5
+# Errors of the model that come again with a motion last as long as its oscillations, which may be seconds. A
+# few long blocks with Student's t are safe (Ibragimov and Mueller 2010), for intervals a tenth wider.
+_LONG_BLOCKS = 9
 # Runs from which their spread is a second opinion worth having.
 ENOUGH_RUNS = 4
 # Below this number of degrees of freedom the 95 % quantile is more than twice the normal one.
@@ -55,7 +58,8 @@ def covariance_of(
         system: What was solved, with its blocks in time order.
         solution: Of any estimator: a weighted least-squares solution of these equations, or of
             those it carries along.
-        settings: Default the jackknife over blocks of about a second.
+        settings: Default the jackknife over blocks of about a second, longer where errors come again with a
+            motion.
         whole: The same equations with few blocks, which saves merging many again.
     """
     settings = settings or UncertaintySettings()
@@ -71,6 +75,9 @@ def covariance_of(
     clusters = cut(settings.block or block_seconds(duration(system)))
     if len(clusters) < 2:
         return _one_block(system, solution, settings)
+    different = len(clusters.distinct())
+    if settings.block is None and different > _LONG_BLOCKS and clusters.recurring:
+        clusters = cut(clusters.seconds * different / _LONG_BLOCKS)
     short = cut(0.0) if settings.method in _SHORT else clusters
     spread = _SPREADS[settings.method](solution, clusters, short, settings)
     spread = _full_rank(spread, solution, spread.facts.get("different_blocks", len(clusters)))
