@@ -122,8 +122,7 @@ def spread(robot: LockedCables, lengths: Float[Array, "c"], count: int) -> Float
     q = np.repeat(first[None], count - 1, axis=0)
     for _ in range(4):
         N = robot.assembly.tangent(robot.assembly.closure.values(q).A)
-        stride = np.einsum("nvd,nd->nv", N, 0.3 * rng.normal(size=(len(q), N.shape[2])))
-        tried, reached = robot.closed(moved(robot.robot, q, stride), lengths)
+        tried, reached = robot.closed(moved(robot.robot, q, 0.3 * robot.assembly.drawn(N, rng)), lengths)
         q = np.where(reached[:, None], tried, q)
     return np.concatenate([np.stack(poses), q])
 

@@ -19,7 +19,7 @@ from dynid.kinematics.closure import Closure, moved
 from dynid.kinematics.coordinates import coordinate_units
 from dynid.kinematics.elimination import best_coordinates, eliminate
 from dynid.kinematics.first_pose import CLOSED, damped, first_pose, singular_start, straightest
-from dynid.kinematics.sensors import Sensors, Split, least_squares, sensors_of, split
+from dynid.kinematics.sensors import Sensors, Split, drawn_along, least_squares, sensors_of, split
 from dynid.kinematics.tracking import Rates, Tracker
 from dynid.mechanism.mechanism import Mechanism
 
@@ -275,9 +275,7 @@ class Assembly:
         """
         q = np.repeat(self.start[None], n, axis=0)
         for _ in range(steps):
-            N = self.tangent(self.closure.values(q).A)
-            size = reach / steps * 3.0
-            stride = np.einsum("nvd,nd->nv", N, rng.normal(size=(n, N.shape[2])) * size)
+            stride = reach / steps * 3.0 * self.drawn(self.tangent(self.closure.values(q).A), rng)
             tried = self.close(moved(self.mechanism, q, stride))
             q = np.where(self._usable(tried)[:, None], tried, q)
         return q
@@ -341,11 +339,13 @@ class Assembly:
     ) -> tuple[Float[Array, "n v"], Float[Array, "n v"], Float[Array, "n v d"]]:
         """Feasible random velocities and accelerations at closed poses, and N."""
         parts = self.split(self.closure.values(q).A)
-        N = parts.N
-        u = rng.normal(size=(2, len(q), N.shape[2]))
-        dq = np.einsum("nvd,nd->nv", N, u[0])
+        dq = self.drawn(parts.N, rng)
         drift = -parts.step(self.closure.bias(q, dq))
-        return dq, drift + 3.0 * np.einsum("nvd,nd->nv", N, u[1]), N
+        return dq, drift + 3.0 * self.drawn(parts.N, rng), parts.N
+
+    def drawn(self, N: Float[Array, "n v d"], rng: np.random.Generator) -> Float[Array, "n v"]:
+        """Random motion along tangent directions, of size one in the units of the coordinates."""
+        return drawn_along(N, N / self.units[:, None], rng)
 
     def _near(self, q: Float[Array, "q"], size: float) -> Float[Array, "n q"]:
         rng = np.random.default_rng(_SEED)

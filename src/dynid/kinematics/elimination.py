@@ -20,6 +20,8 @@ from dynid.kinematics.tile import INVERT, SCALE, SUBTRACT
 # acceptable for fewer operations, because Newton steps correct themselves.
 _PIVOT = 0.1
 _NOTHING = 1e-14
+# Pivots and coordinates that are equally good by symmetry are taken in their order, not by rounding.
+_DECIMALS = 6
 
 
 @dataclass(frozen=True, eq=False)
@@ -131,7 +133,8 @@ def _pivots(A: Float[Array, "n c r"]) -> list[tuple[int, int]] | None:
 def _cheapest(live: Bool[Array, "c r"], quality: Float[Array, "c r"], least: float) -> tuple[int, int]:
     """Of the valid pivots the one with the fewest numbers in its row and column; then the largest."""
     cost = np.outer(live.sum(axis=1) - 1, live.sum(axis=0) - 1).astype(float)
-    score = np.where(quality >= least, cost - 0.5 * quality, np.inf)
+    valid = np.round(quality, _DECIMALS) >= round(least, _DECIMALS)
+    score = np.where(valid, np.round(cost - 0.5 * quality, _DECIMALS), np.inf)
     row, column = np.unravel_index(int(np.argmin(score)), score.shape)
     return int(row), int(column)
 
@@ -172,8 +175,8 @@ def best_coordinates(
     for row in () if held is None else held:
         rest = _standing(rest, np.einsum("v,nvd->nd", row, rest))
     for _ in range(N.shape[2] - (0 if held is None else len(held))):
-        size = np.linalg.norm(rest[:, list(allowed)], axis=2)
-        chosen.append(int(allowed[int(np.argmax(size.min(axis=0)))]))
+        size = np.linalg.norm(rest[:, list(allowed)], axis=2).min(axis=0)
+        chosen.append(int(allowed[int(np.argmax(np.round(size, _DECIMALS)))]))
         rest = _standing(rest, rest[:, chosen[-1]])
     return chosen
 

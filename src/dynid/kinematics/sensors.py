@@ -229,6 +229,22 @@ def split(A: Float[Array, "n c v"], kept: Int[Array, "k"], rank: int) -> Split:
     return Split(V[:, :, rank:], kept, V[:, :, :rank] * inverse[:, None], None, U[:, :, :rank])
 
 
+def drawn_along(
+    N: Float[Array, "n v d"], Q: Float[Array, "n w d"], rng: np.random.Generator
+) -> Float[Array, "n v"]:
+    """Random vectors in the space of N: N Q^T x with normal numbers x.
+
+    Numbers for the columns of N would not do: which basis a factorisation gives is a matter of rounding,
+    which differs from one CPU to the next.
+
+    Args:
+        N: Directions of every sample.
+        Q: The same ones with orthonormal columns: in other units, or some rows alone.
+        rng: Of x.
+    """
+    return np.asarray(np.einsum("nvd,nd->nv", N, np.einsum("nwd,nw->nd", Q, rng.normal(size=Q.shape[:2]))))
+
+
 def least_squares(N: Float[Array, "n v d"], y: Float[Array, "n m"], sensors: Sensors) -> Float[Array, "n d"]:
     """X with (N x) nearest to y at the measured coordinates, for every sample."""
     M = N[:, sensors.velocity]

@@ -29,7 +29,7 @@ from dynid.common.errors import InputError
 from dynid.common.notices import Notice, notice
 from dynid.kinematics.assembly import assembly_of
 from dynid.kinematics.locked_motion import AUTO, LockedMotion, locked_motion_of
-from dynid.kinematics.sensors import sensors_of
+from dynid.kinematics.sensors import drawn_along, sensors_of
 from dynid.mechanism.cable import cable_coordinates
 from dynid.mechanism.mechanism import Mechanism
 from dynid.mechanism.parameters import Parameter, effort_unit
@@ -218,11 +218,10 @@ def locked_rates(
     still = np.zeros((len(q), len(motion.cables), A.shape[2]))
     still[:, range(len(motion.cables)), motion.cables] = 1.0
     B = motion.basis(motion.assembly.tangent(A))
-    u = rng.normal(size=(2, len(q), motion.count))
-    dq = np.einsum("nvk,nk->nv", B, u[0])
+    dq = drawn_along(B, B[:, motion.carrying], rng)
     gamma = np.concatenate([closure.bias(q, dq), np.zeros((len(q), len(motion.cables)))], axis=1)
     drift = -np.einsum("nvc,nc->nv", pinv(np.concatenate([A, still], axis=1)), gamma)
-    return dq, drift + 3.0 * np.einsum("nvk,nk->nv", B, u[1]), B
+    return dq, drift + 3.0 * drawn_along(B, B[:, motion.carrying], rng), B
 
 
 INTERNAL = Model(

@@ -235,10 +235,9 @@ def nearest_pose(
     """
     rng = np.random.default_rng(_SEED)
     origin = np.repeat(assembly.start[None], starts, axis=0)
-    N = assembly.tangent(assembly.closure.values(origin[:1]).A)
-    spread = _REACH * rng.normal(size=(starts, N.shape[2]))
-    spread[0] = 0.0
-    q = assembly.close(moved(assembly.mechanism, origin, spread @ N[0].T), iterations=6)
+    stride = _REACH * assembly.drawn(assembly.tangent(assembly.closure.values(origin).A), rng)
+    stride[0] = 0.0
+    q = assembly.close(moved(assembly.mechanism, origin, stride), iterations=6)
     many = np.repeat(np.asarray(wanted, float)[None], starts, axis=0)
     damping = np.full(starts, _DAMPING)
     miss = sensors.miss(q, many)
