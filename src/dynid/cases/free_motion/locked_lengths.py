@@ -131,6 +131,13 @@ def check_given(log: Log, mechanism: Mechanism, cables: Sequence[str], spread: S
     columns = [log.position_names.index(name) for name in cables]
     for run, (a, b) in enumerate(log.segments):
         L = log.q[a:b, columns]
+        if L.min() <= 0.0:
+            i = int(np.argmin(L.min(axis=0)))
+            raise InputError(
+                f"the locked length of '{cables[i]}' is {L[:, i].min():g} m",
+                file=log.file,
+                remedy="lengths are in m, from the entry point to the attachment",
+            )
         moved = np.ptp(L, axis=0)
         i = int(np.argmax(moved))
         if moved[i] > _DOUBTFUL * np.median(L[:, i]):
@@ -139,13 +146,6 @@ def check_given(log: Log, mechanism: Mechanism, cables: Sequence[str], spread: S
                 f" log '{log.name}'",
                 file=log.file,
                 remedy="a locked length is constant within a run: number the runs in a column `segment`",
-            )
-        if L.min() <= 0.0:
-            i = int(np.argmin(L.min(axis=0)))
-            raise InputError(
-                f"the locked length of '{cables[i]}' is {L[:, i].min():g} m",
-                file=log.file,
-                remedy="lengths are in m, from the entry point to the attachment",
             )
     if spread is None:
         return replace(log, origins=_fitted(log, mechanism))
