@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import json
-import os
-import signal
 import subprocess
 import sys
 import threading
@@ -65,10 +63,7 @@ class Job:
         """Ask it to stop, which removes what it has begun to write; end it by force if it does not."""
         self.cancelled = True
         with contextlib.suppress(OSError):
-            if os.name == "nt":
-                self._process.terminate()
-            else:
-                self._process.send_signal(signal.SIGINT)
+            self._process.terminate()
         try:
             self._process.wait(_PATIENCE)
         except subprocess.TimeoutExpired:

@@ -113,6 +113,8 @@ TASKS: dict[str, Callable[..., dict[str, Any]]] = {
 def main() -> None:
     """Run the task on standard input."""
     signal.signal(signal.SIGINT, signal.default_int_handler)  # a shell may start us with it ignored
+    # The page cancels by SIGTERM, which ends us at any time before this line too, and nothing is written yet.
+    signal.signal(signal.SIGTERM, lambda *_: signal.raise_signal(signal.SIGINT))
     lines, sys.stdout = sys.stdout, sys.stderr  # what others print is not part of the conversation
     asked = json.load(sys.stdin)
     try:
