@@ -7,6 +7,7 @@ import html
 import http.client
 import json
 import os
+import signal
 import shutil
 import subprocess
 import sys
@@ -295,7 +296,17 @@ def test_the_whole_way_and_the_same_on_the_command_line(browser: Browser) -> Non
 
 
 @pytest.mark.skipif(os.name == "nt", reason="a worker is ended by force there")
-def test_a_cancelled_task_leaves_nothing(browser: Browser) -> None:
+@pytest.mark.parametrize("interrupts", [signal.default_int_handler, signal.SIG_IGN])
+def test_a_cancelled_task_leaves_nothing(browser: Browser, interrupts) -> None:
+    """Also in a studio that a shell started in the background: its tasks begin with SIGINT ignored."""
+    before = signal.signal(signal.SIGINT, interrupts)
+    try:
+        _cancels(browser)
+    finally:
+        signal.signal(signal.SIGINT, before)
+
+
+def _cancels(browser: Browser) -> None:
     folder = browser.studio.session.folder
     browser.post("load", robot="arm.yaml", logs=["log.csv"])
     # A search that takes minutes: it cannot end before it is cancelled.
