@@ -7,8 +7,8 @@ import html
 import http.client
 import json
 import os
-import signal
 import shutil
+import signal
 import subprocess
 import sys
 import threading
