@@ -18,7 +18,6 @@ from dynid.estimator.estimator import estimator_named, residual_norms
 from dynid.estimator.solution import CONVERGED, Solution
 from dynid.estimator.wls import group_factors
 from dynid.experiment.experiment import Experiment
-from dynid.experiment.sections import RefineSettings
 from dynid.linear_fit import base_of
 from dynid.log_pass import LogPass
 from dynid.mechanism.parameters import prior_values
@@ -139,12 +138,12 @@ class Fit:
     def refined(self) -> Refinement | None:
         """The estimate refined by output error, if requested."""
         settings, data = self.experiment.refine, self.data
-        if not isinstance(settings, RefineSettings):
+        if settings is None:
             return None
         from dynid.refinement.joints import refine  # only few results are refined
 
-        used = self.linear_parts.solution
-        refined = self.problem.case.refine or refine
+        used, simulated = self.linear_parts.solution, self.problem.case.simulated
+        refined = refine if simulated is None else simulated.refine
         return refined(self.problem, data.S, data.base.c, used.chi, used.covariance, settings)
 
     @cached_property
@@ -202,7 +201,7 @@ def fit_task(
     equations = solution.equations
     data = seen if equations is None else seen.with_equations(equations)
     reduced = _reduced(experiment, data, solution, problem.case.influence_percent)
-    reduced = reduced and _judged_on(seen, reduced)
+    reduced = reduced and _with_measured_residuals(seen, reduced)
     if standard is not None and standard.is_estimate:
         chi = standard.nearest.chi
     else:
@@ -223,7 +222,7 @@ def _reduced(
     return None
 
 
-def _judged_on(seen: BaseSystem, reduced: Reduced) -> Reduced:
+def _with_measured_residuals(seen: BaseSystem, reduced: Reduced) -> Reduced:
     """The fit of fewer parameters, with residuals of the measured rows, not of the rewritten equations."""
     rows = group_factors(restrict(seen.system, reduced.kept))
     norms = residual_norms(rows, reduced.solution.chi)

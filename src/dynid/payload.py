@@ -14,10 +14,11 @@ from dynid.experiment.experiment import LogEntry, UnloadedModel, experiment_from
 from dynid.mechanism.frame import Frame, rpy_matrix
 from dynid.mechanism.mechanism import Payload
 from dynid.motion.log import Log
+from dynid.motion.logs import LogSource
 from dynid.motion.sources import each_log
 from dynid.pipeline import identify_logs
 from dynid.prediction.result_values import saved
-from dynid.problem import LogSource, as_log
+from dynid.problem import as_log
 from dynid.statistics.estimate import Estimate
 
 

@@ -32,7 +32,8 @@ from dynid.fit import Fit, fit_task
 from dynid.mechanism.load import load_robot
 from dynid.mechanism.mechanism import Mechanism
 from dynid.motion.log import Log
-from dynid.problem import LogSource, Problem, Progress, as_asked, as_logs, build_system, prepare, several
+from dynid.motion.logs import LogSource
+from dynid.problem import Problem, Progress, as_asked, as_logs, build_system, prepare, several
 from dynid.statistics.assemble import recorded
 from dynid.statistics.estimate import Estimate
 from dynid.unknown import Task
@@ -200,7 +201,8 @@ def _content(
     problem, parts, task = fit.problem, fit.parts, fit.task
     before = with_defaults(task.mechanism, chosen)
     description = described(fit)
-    recorded_as = problem.case.recorded(fit.experiment, problem, fit.chi)
+    entries = () if fit.standard is None else tuple(fit.standard.entries)
+    recorded_as, standard, files = problem.case.recorded(fit, entries)
     return Estimate(
         robot=task.mechanism.name,
         model=problem.model.key,
@@ -218,10 +220,10 @@ def _content(
         provenance=provenance(
             task.mechanism, task.logs, task.held_out, recorded_as, problem.plans[0], before
         ),
-        standard=problem.case.entries(problem, () if fit.standard is None else fit.standard.entries),
+        standard=standard,
         residual_tests=checked.tests,
         history=recorded(fit.linear, parts.parameters),
-        files={**problem.case.files(fit), **description_files(fit)},
+        files={**files, **description_files(fit)},
         description=description,
     )
 

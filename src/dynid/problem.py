@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
@@ -17,26 +16,25 @@ from dynid.common.errors import InputError, nearest
 from dynid.common.notices import Notice
 from dynid.conditioning.lowpass import RowFilter
 from dynid.conditioning.stream import grouped, run_begins, stream
-from dynid.experiment.experiment import Experiment, LogEntry
+from dynid.experiment.experiment import Experiment
 from dynid.mechanism.mechanism import Mechanism
 from dynid.mechanism.parameters import Parameter, known_columns, owners_of, parameter_table, with_known
 from dynid.mechanism.variant import own_symbols, variant, with_friction
 from dynid.motion.log import Log
+from dynid.motion.logs import LogSource
 from dynid.motion.motion import Motion
 from dynid.motion.plan import MotionPlan
 from dynid.motion.repeats import Path, path_along
 from dynid.motion.servo import with_servos
 from dynid.motion.sources import each_log
-from dynid.motion.table import DataFrame
-from dynid.problem_checks import refuse_passive, refuse_single_motors, refuse_unknown
+from dynid.problem_checks import log_notices, refuse_passive, refuse_single_motors, refuse_unknown
 from dynid.projection.kinematics import kinematics_along
-from dynid.projection.model import Model, PackedRows, RowSource, model_for
+from dynid.projection.model import MODELS, Model, PackedRows, RowSource, model_for
 from dynid.projection.projection import Directions, Group, System, choose_rows
 from dynid.projection.turns import nearest_turns
 from dynid.regressor.layout import ABSENT
 
 Progress = Callable[[str, float], None]
-LogSource = str | os.PathLike[str] | LogEntry | Log | Mapping[str, Any] | DataFrame
 
 
 @dataclass(frozen=True, eq=False)
@@ -74,11 +72,6 @@ class Problem:
         """Payloads mounted in each log."""
         return tuple(log.payloads for log in self.logs)
 
-    @property
-    def loaded_bodies(self) -> tuple[str, ...]:
-        """What the robot carries: payloads, and the tool behind a force sensor."""
-        return self.case.loaded_bodies(self.mechanism)
-
     def base(self, ties: tuple[str, ...] = ()) -> BaseSet:
         """Structural base parameters, with these ties on standard parameters."""
         robot, model, table = self.mechanism, self.model, self.parameters
@@ -90,7 +83,17 @@ class Problem:
         Args:
             chi: Standard parameters that predict the loads of load-dependent friction, shape (p,), SI.
         """
-        return self.case.effort_rows(self, chi)
+        inverse = MODELS["inverse"]
+        if not self.case.measures_efforts:
+            return self.with_load_parameters(chi).sources
+        if self.model is inverse and not owners_of(self.mechanism, "Fl"):
+            return self.sources
+        rows = self.directions if self.model is inverse else _all_efforts(self, inverse)
+        motions = (source.motion for source in self.sources)
+        return tuple(
+            inverse.rows(self.mechanism, self.parameters, rows, motion, load_parameters=chi)
+            for motion in motions
+        )
 
     def with_load_parameters(self, chi: Float[Array, "p"]) -> Problem:
         """The same equations, loads of load-dependent friction predicted by these parameters."""
@@ -99,9 +102,16 @@ class Problem:
             return changed
         return replace(changed, sources=tuple(changed.rows_along(source.motion) for source in self.sources))
 
-    def rows_along(self, motion: Motion, like: RowSource | None = None) -> RowSource:
-        """The equations along a motion; `like`: rows along nearly the same one, whose directions serve."""
-        return self.case.rows(self, motion, like)
+    def rows_along(self, motion: Motion, neighbour: RowSource | None = None) -> RowSource:
+        """The equations along a motion.
+
+        Args:
+            motion: Of one log.
+            neighbour: Rows along nearly the same motion: its loops close, and its directions are taken.
+        """
+        if neighbour is not None:
+            kinematics_along(self.mechanism, motion, checked=True)
+        return self.case.rows(self, motion, neighbour)
 
     def on(self, logs: Sequence[Log], plans: Sequence[MotionPlan], experiment: Experiment) -> Problem:
         """The same equations along other logs, which may carry no payload that these logs do not."""
@@ -120,17 +130,15 @@ class Problem:
         logs: Sequence[Log],
         plans: Sequence[MotionPlan],
         experiment: Experiment,
-        like: Problem | None = None,
+        neighbour: Problem | None = None,
     ) -> Problem:
-        """The equations along logs whose filters have been chosen; `like`: see `prepare`."""
+        """The equations along logs whose filters have been chosen; `neighbour`: see `prepare`."""
         case = self.case
         logs = [nearest_turns(self.mechanism, log) for log in logs] if case.is_series else logs
         motions = [Motion(log, plan) for log, plan in zip(logs, plans, strict=True)]
         filters, options = case.filters(plans, experiment), case.row_options(experiment)
         problem = replace(self, plans=tuple(plans), sources=(), filters=filters, row_options=options)
-        for motion in motions if like is not None else ():
-            kinematics_along(self.mechanism, motion, checked=True)
-        near = [None] * len(motions) if like is None or self.directions.moving is None else like.sources
+        near = [None] * len(motions) if neighbour is None else neighbour.sources
         rows = (problem.rows_along(motion, source) for motion, source in zip(motions, near, strict=True))
         return replace(problem, sources=tuple(rows))
 
@@ -140,17 +148,19 @@ def prepare(
     logs: Sequence[Log],
     experiment: Experiment,
     plans: Sequence[MotionPlan] | None = None,
-    like: Problem | None = None,
+    neighbour: Problem | None = None,
 ) -> Problem:
-    """Choose rows and filters, and join mechanism and motion; nothing is computed yet.
+    """Choose rows and filters, and join mechanism and motion.
+
+    Filters are chosen from the spectra of the logs, and poses of closed robots are computed; rows are not.
 
     Args:
         mechanism: The robot.
         logs: To identify from.
         experiment: Settings.
         plans: Filters and masks of each log where they are chosen already; default: from the data.
-        like: The problem of nearly the same robot along the same logs: directions of closed robots are taken
-            from it, and its loops are known to close.
+        neighbour: The problem of nearly the same robot along the same logs: directions of closed robots are
+            taken from it, and its loops are known to close.
     """
     if not logs:
         raise InputError("no log to identify from", file=experiment.file, remedy="list files under `logs:`")
@@ -160,15 +170,15 @@ def prepare(
     robot = variant(mechanism, payloads=tuple(dict.fromkeys(p for log in logs for p in log.payloads)))
     robot = case.robot(robot, logs, experiment)
     parameters = parameter_table(robot)
-    if like is not None and like.case is case and like.directions.moving is not None:
+    if neighbour is not None and neighbour.case is case and neighbour.directions.moving is not None:
         # Of a closed robot: its motion gives N, and the choice of rows must be the same for all values.
-        directions = like.directions
+        directions = neighbour.directions
     else:
         directions = _directions(robot, model, logs, experiment)
     plans = case.plans(logs, robot, experiment) if plans is None else plans
-    problem = case.ready(Problem(robot, model, parameters, directions, case=case), logs)
-    problem = problem.along(logs, plans, experiment, like)
-    notices = problem.case.log_notices(robot, logs, experiment)
+    problem = case.with_measured_side(Problem(robot, model, parameters, directions, case=case), logs)
+    problem = problem.along(logs, plans, experiment, neighbour)
+    notices = log_notices(robot, logs, experiment) if problem.case.has_motors else ()
     return replace(problem, notices=problem.notices + notices)
 
 
@@ -218,10 +228,10 @@ def row_groups(
 ) -> tuple[Group, ...]:
     """Stream rows along the logs of a problem: its own, or those of a second pass; `keep`: see `stream`."""
     groups = []
-    felt_nowhere = problem.case.without_effort(problem.directions)
+    case, silent = problem.case, problem.directions.homogeneous
     for source, log, rows in zip(sources, problem.logs, problem.filters, strict=True):
         blocks, seconds = stream(source, rows, threads, _stage(progress, f"equations of {log.name}"), keep)
-        path = _path(log, source, rows) if problem.case.repeats else None
+        path = _path(log, source, rows) if case.is_series and not case.swings else None
         for k, members in grouped(blocks, problem.directions.group_names):
             entries = source.layout.columns[source.layout.start[k] : source.layout.start[k + 1]]
             columns = entries[entries != ABSENT]
@@ -238,11 +248,18 @@ def row_groups(
                     times=np.array(times, dtype=int),
                     runs=np.array(runs, dtype=int),
                     seconds=seconds,
+                    instants=not case.is_series,
                     path=path,
-                    homogeneous=bool(felt_nowhere[k]),
+                    homogeneous=bool(silent[k]) and case.measures_efforts,
                 )
                 groups.append(group)
-    return problem.case.groups(tuple(groups))
+    return tuple(groups)
+
+
+def _all_efforts(problem: Problem, inverse: Model) -> Directions:
+    """Rows of the inverse model for every effort that all logs have."""
+    present = np.all([log.effort_present for log in problem.logs], axis=0)
+    return choose_rows(inverse.directions(problem.mechanism), None, present)
 
 
 def _path(log: Log, source: PackedRows, rows: RowFilter) -> Path | None:

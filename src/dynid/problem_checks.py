@@ -10,6 +10,7 @@ import numpy as np
 from dynid.common.errors import InputError, nearest
 from dynid.common.notices import Notice, doubt, notice
 from dynid.motion.choose import extents
+from dynid.motion.position_faults import refuse_steps
 
 if TYPE_CHECKING:
     from dynid.experiment.experiment import Experiment
@@ -18,7 +19,13 @@ if TYPE_CHECKING:
     from dynid.projection.projection import Directions
 
 
-def not_logged(robot: Mechanism, logs: Sequence[Log], experiment: Experiment) -> tuple[Notice, ...]:
+def log_notices(robot: Mechanism, logs: Sequence[Log], experiment: Experiment) -> tuple[Notice, ...]:
+    """Steps of positions, and efforts that logs lack or that never change, are noticed or refused."""
+    steps = [notice for log in logs for notice in refuse_steps(log)]
+    return (*steps, *_not_logged(robot, logs, experiment), *_refuse_silent(logs, experiment))
+
+
+def _not_logged(robot: Mechanism, logs: Sequence[Log], experiment: Experiment) -> tuple[Notice, ...]:
     """Efforts without a column in some log: their equations, and parameters only in them, are missing.
 
     Refused if the log has columns of efforts that belong to no motor: most likely they are the missing ones.
@@ -28,7 +35,7 @@ def not_logged(robot: Mechanism, logs: Sequence[Log], experiment: Experiment) ->
         for i, actuator in enumerate(robot.actuators)
         if not all(log.effort_present[i] for log in logs)
     }
-    if not missing or experiment.efforts is not None or robot.force_sensor is not None:
+    if not missing or experiment.efforts is not None or robot.mounted:
         return ()
     unmatched = next(
         ((log, remark) for log in logs for remark in log.notices if remark.code == "effort-unmatched"), None
@@ -47,7 +54,7 @@ def not_logged(robot: Mechanism, logs: Sequence[Log], experiment: Experiment) ->
     return (notice("effort-missing", where=where, names=", ".join(missing), first=first),)
 
 
-def refuse_silent(logs: Sequence[Log], experiment: Experiment) -> tuple[Notice, ...]:
+def _refuse_silent(logs: Sequence[Log], experiment: Experiment) -> tuple[Notice, ...]:
     """Constant efforts while the robot moves were not recorded; an error if all are constant.
 
     Returns:

@@ -51,9 +51,8 @@ def realise(
         The linear solution, or the consistent one if the estimator requires it; the full consistent set, if
         requested; and what was noticed.
     """
-    asked = experiment.standard if isinstance(experiment.standard, Consistency) else None
-    options = constraint or asked
-    if not problem.case.has_scale:
+    options = constraint or experiment.standard
+    if problem.case.swings:
         _refuse_per_mass(options, experiment, problem.model.key)
         return linear, None, ()
     space = standard_space(problem, experiment, data, linear, options or Consistency())
@@ -115,14 +114,14 @@ def standard_space(
     T, c = tying(problem.parameters, tie_groups(problem.mechanism, problem.parameters, before), known)
     masses = _estimated_masses(problem, data.G, linear.chi)
     # In a table every body has its own mass; elsewhere a mass includes those grouped into it.
-    weighed = masses if problem.case.weighs_bodies else {}
+    weighed = masses if problem.model.per_body else {}
     bodies = rigid_bodies(
         problem.mechanism, problem.parameters, options.mass, _mass_scale(problem, data.G, linear.chi), weighed
     )
     # Values known by full name come from a result: they are sums over bodies, not single bodies.
     given = {i for i, parameter in enumerate(problem.parameters) if parameter.name in problem.mechanism.known}
     bodies = tuple(body for body in bodies if not {i for i in body.columns if i >= 0} <= given)
-    if problem.mechanism.force_sensor is not None or experiment.unloaded is not None:
+    if problem.mechanism.mounted or experiment.unloaded is not None:
         bodies = tuple(_generic(body, masses) if body.prior is None else body for body in bodies)
     E = _regrouped(problem, before, after)
     U = information_root(linear.equations or data.system, linear)

@@ -12,12 +12,12 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from importlib import import_module
 from typing import TYPE_CHECKING, Protocol, runtime_checkable
 
 from dynid.case import task_case
 from dynid.common.arrays import Array, Float
 from dynid.common.notices import Notice
+from dynid.common.registry import Registry, imported
 from dynid.experiment.experiment import Experiment
 from dynid.mechanism.mechanism import Mechanism
 from dynid.mechanism.parameters import owners_of
@@ -94,30 +94,73 @@ class Unknown(Protocol):
         """Find the unknown."""
 
 
-def _searched_friction(task: Task) -> bool:
-    robot = task.mechanism
+def _never(_: object) -> bool:
+    return False
+
+
+@dataclass(frozen=True)
+class UnknownEntry:
+    """An unknown of the registry, and when a task has it; it is imported only then.
+
+    Attributes:
+        unknown: The unknown, or where it is: "module:attribute".
+        asked: Whether an experiment asks for it: then no other setting is chosen from the data.
+        in_robot: Whether it belongs to a robot, whatever the experiment asks.
+    """
+
+    unknown: str | Unknown
+    asked: Callable[[Experiment], bool] = _never
+    in_robot: Callable[[Mechanism], bool] = _never
+
+    @property
+    def loaded(self) -> Unknown:
+        """The unknown itself."""
+        unknown: Unknown = imported(self.unknown) if isinstance(self.unknown, str) else self.unknown
+        return unknown
+
+
+def _searched_friction(robot: Mechanism) -> bool:
     return bool(owners_of(robot, "Fl")) or any(o not in robot.stribeck for o in owners_of(robot, "Fk"))
 
 
-def _open_description(task: Task) -> bool:
-    return task.experiment.unknown is not None or bool(task.mechanism.uncertain)
-
-
-# Where each unknown is, and when a task has it. Unknowns of one case only are listed by that case.
-UNKNOWNS: tuple[tuple[str, Callable[[Task], bool]], ...] = (
-    ("dynid.unknowns.unloaded:UNLOADED", lambda task: task.experiment.unloaded is not None),
-    ("dynid.unknowns.drive_gains:DRIVE_GAINS", lambda task: task.experiment.gains is not None),
-    ("dynid.unknowns.description:DESCRIPTION", _open_description),
-    ("dynid.unknowns.servo:SERVO", lambda task: task.experiment.pd is not None and task.experiment.pd.open),
-    ("dynid.unknowns.friction:FRICTION", _searched_friction),
+# Unknowns of one case only are listed by that case.
+UNKNOWNS: Registry[UnknownEntry] = Registry(
+    "dynid.unknowns",
+    {
+        "unloaded": UnknownEntry(
+            "dynid.unknowns.unloaded:UNLOADED", lambda experiment: experiment.unloaded is not None
+        ),
+        "drive_gains": UnknownEntry(
+            "dynid.unknowns.drive_gains:DRIVE_GAINS", lambda experiment: experiment.gains is not None
+        ),
+        "description": UnknownEntry(
+            "dynid.unknowns.description:DESCRIPTION",
+            lambda experiment: experiment.unknown is not None,
+            lambda robot: bool(robot.uncertain),
+        ),
+        "servo": UnknownEntry(
+            "dynid.unknowns.servo:SERVO", lambda experiment: bool(experiment.pd and experiment.pd.open)
+        ),
+        "friction": UnknownEntry("dynid.unknowns.friction:FRICTION", in_robot=_searched_friction),
+    },
+    gives=("dynid.unknown:UnknownEntry",),
 )
 
 
 def unknowns_of(task: Task) -> tuple[Unknown, ...]:
     """The unknowns of a task, in the order in which they are settled; none for a plain arm."""
-    active = [_loaded(place) for place, present in UNKNOWNS if present(task)]
+    active = [
+        entry.loaded
+        for entry in UNKNOWNS.values()
+        if entry.asked(task.experiment) or entry.in_robot(task.mechanism)
+    ]
     active += task_case(task.mechanism, task.experiment).unknowns
     return tuple(sorted(active, key=lambda unknown: unknown.of_equations))
+
+
+def asks_for_unknowns(experiment: Experiment) -> bool:
+    """Whether an experiment asks for unknowns by a key of its own."""
+    return any(entry.asked(experiment) for entry in UNKNOWNS.values())
 
 
 def settle(task: Task, *, refit: bool = False) -> tuple[Task, tuple[Settled, ...]]:
@@ -135,12 +178,6 @@ def settle(task: Task, *, refit: bool = False) -> tuple[Task, tuple[Settled, ...
     return task, tuple(done)
 
 
-def at(task: Task, problem: Problem) -> Task:
+def with_problem(task: Task, problem: Problem) -> Task:
     """The task with its equations changed."""
     return replace(task, prepared=problem)
-
-
-def _loaded(place: str) -> Unknown:
-    module, _, attribute = place.partition(":")
-    unknown: Unknown = getattr(import_module(module), attribute)
-    return unknown

@@ -129,7 +129,7 @@ def _of_log(problem: Problem, motion: Motion, mean_of: int) -> list[_Part]:
     """Runs of one log. Given lengths have one unknown zero for all runs, others one for each run."""
     robot, log = problem.mechanism, motion.log
     logged = [c for c, cable in enumerate(robot.cables) if cable.name in log.position_names]
-    if not logged and not problem.case.locks_cables:
+    if not logged and not problem.case.swings:
         return []
     pieces = [(run, a, b) for run, (a, b) in enumerate(motion.usable()) if b - a >= mean_of]
     given = log.lengths if len(pieces) >= _LEAST_RUNS else None

@@ -170,7 +170,7 @@ def changed_problem(task: Task, problem: Problem, values: Mapping[str, float]) -
     robot = at_values(task.mechanism, values)
     if robot.is_closed:
         assembly_of(robot, near=task.mechanism)
-    other = prepare(robot, task.logs, task.experiment, problem.plans, like=problem)
+    other = prepare(robot, task.logs, task.experiment, problem.plans, neighbour=problem)
     if problem.load_parameters is None:
         return other
     other = other.with_load_parameters(problem.load_parameters)
@@ -178,7 +178,7 @@ def changed_problem(task: Task, problem: Problem, values: Mapping[str, float]) -
         return other
     # Directions that a motion chooses itself must be those of the problem, not another basis.
     pairs = zip(other.sources, problem.sources, strict=True)
-    return replace(other, sources=tuple(other.rows_along(source.motion, like) for source, like in pairs))
+    return replace(other, sources=tuple(other.rows_along(source.motion, near) for source, near in pairs))
 
 
 def estimate_slopes(

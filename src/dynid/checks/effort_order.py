@@ -265,5 +265,4 @@ def _refusal(
 
 def _column(problem: Problem, motors: Sequence[int], row: int) -> str:
     """What the effort of a row is called in a log."""
-    sensor = problem.mechanism.force_sensor is not None
-    return problem.directions.names[row] if sensor else f"tau_{motors[row] + 1}"
+    return problem.directions.names[row] if problem.mechanism.mounted else f"tau_{motors[row] + 1}"

@@ -55,7 +55,7 @@ def scale(finished: Finished) -> Iterable[Notice]:
     fit = finished.fit
     known = any(item.code == "gravity-off" for item in finished.notices)  # which biases the parameters
     seen = None if known else fit.data.system
-    return check_scale(fit.parts.parameters, fit.problem.mechanism, fit.problem.case.has_scale, seen)
+    return check_scale(fit.parts.parameters, fit.problem.mechanism, not fit.problem.case.swings, seen)
 
 
 def check_scale(

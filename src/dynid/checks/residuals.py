@@ -65,11 +65,11 @@ _DOUBTED, _SHORT_SECONDS = 0.02, 0.5
 
 
 def residuals(finished: Finished) -> list[Answer]:
-    """Tests of the residuals, as the case asks; what is known already is not reported again."""
+    """Tests of the residuals of a time series; what is known already is not reported again."""
     fit = finished.fit
-    answers = fit.problem.case.residual_tests(fit)
-    if answers is None:
-        answers = check_residuals(fit.problem, fit.data, fit.chi, fit.experiment, fit.task.held_out)
+    if not fit.problem.case.is_series:
+        return []
+    answers = check_residuals(fit.problem, fit.data, fit.chi, fit.experiment, fit.task.held_out)
     # The wrong attitude of a force sensor may be known.
     known = {item.code for item in fit.notices}
     return [answer for answer in answers if not isinstance(answer, Notice) or answer.code not in known]
@@ -163,7 +163,7 @@ def _suspects(
         tilt = next(suspect for suspect in flagged if suspect.test == "gravity")
         described, sensor = (
             np.asarray(problem.mechanism.gravity, float),
-            problem.mechanism.force_sensor is not None,
+            bool(problem.mechanism.mounted),
         )
         notices.append(turned.notice(described, confounded(tilt), sensor))
         flagged = (tilt, *turned.others)

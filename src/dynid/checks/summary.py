@@ -32,6 +32,7 @@ if TYPE_CHECKING:
 
 
 _FIRST = ("MX", "MY", "MZ")
+_OF_FRICTION = ("reversals", "rest")  # choices about samples where the sign of friction matters
 
 
 def choices_of(fit: Fit, checked: Mapping[str, str], gate: Mapping[str, str]) -> dict[str, str]:
@@ -51,7 +52,7 @@ def choices_of(fit: Fit, checked: Mapping[str, str], gate: Mapping[str, str]) ->
         **checked,
         **gate,
         **({} if fit.refined is None else {"refinement": fit.refined.words}),
-        **load_words(fit.parts, fit.problem.loaded_bodies),
+        **load_words(fit.parts, fit.problem.mechanism.loaded_bodies),
     }
 
 
@@ -63,7 +64,7 @@ def _flow(problem: Problem) -> dict[str, str]:
     choices: dict[str, str] = {"equations": f"J_a^T tau along {rows}" if shared else rows}
     for log, plan, source in zip(problem.logs, problem.plans, problem.sources, strict=True):
         for name, text in {**log.choices, **plan.choices, **source.choices}.items():
-            if problem.case.hides(name):
+            if name in _OF_FRICTION and not problem.case.measures_efforts:
                 continue
             if choices.setdefault(name, text) != text:
                 choices[f"{name} ({log.name})"] = text

@@ -30,7 +30,7 @@ from dynid.motion.spectrum import Spectrum, core_band, motion_band
 from dynid.projection.model import model_for
 from dynid.statistics.estimate import Candidate
 from dynid.statistics.uncertainty import student_t
-from dynid.unknown import Task, unknowns_of
+from dynid.unknown import Task, asks_for_unknowns, unknowns_of
 from dynid.validation.folds import Fold, folds, joined_folds
 
 _FOLDS = 5
@@ -68,8 +68,8 @@ def choose(task: Task) -> Chosen:
     robot, asked = task.mechanism, task.experiment
     model = model_for(robot, asked.model, asked.file)
     case = case_of(model)
-    if asked.auto == "off" or not case.chooses(asked):
-        return Chosen(task)
+    if asked.auto == "off" or not case.measures_efforts or case.swings or asks_for_unknowns(asked):
+        return Chosen(task)  # without efforts nothing can be held out
     given = case.defaults(asked, model, robot)
     open_ = open_settings(robot, given)
     sets = friction_sets(robot) if "friction" in open_ else ()

@@ -93,7 +93,7 @@ class _Plugin:
 
     def _checked(self, value: Any) -> Any:
         """What it gives, if that has the right type."""
-        kinds = tuple(_imported(path) for path in self.gives)
+        kinds = tuple(imported(path) for path in self.gives)
         if kinds and not isinstance(value, kinds):
             wanted = " or ".join(kind.__name__ for kind in kinds)
             raise self.error(f"gives {type(value).__name__}, not {wanted}")
@@ -104,7 +104,8 @@ def _words(error: Exception) -> str:
     return f"{type(error).__name__}: {error}"
 
 
-def _imported(place: str) -> Any:
+def imported(place: str) -> Any:
+    """The object at "module:attribute"."""
     module, _, attribute = place.partition(":")
     return getattr(import_module(module), attribute)
 
@@ -139,7 +140,7 @@ class Registry(MutableMapping[str, T]):
             return self._other(self._plugins[name])
         place = self.built_in[name]
         if isinstance(place, str):
-            self.built_in[name] = place = _imported(place)
+            self.built_in[name] = place = imported(place)
         return place
 
     def _other(self, several: list[_Plugin]) -> T:

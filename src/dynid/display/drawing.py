@@ -36,14 +36,15 @@ def drawing_of(
     problem = fit.problem
     if not problem.case.is_series:
         return {}
-    sensor = problem.mechanism.force_sensor is not None
+    sensor = bool(problem.mechanism.mounted)
     drawing: dict[str, Any] = {"robot": robot_shapes(problem.mechanism, described_ends=True)}
     logs = [_log(fit, problem, fitted[k], k, poses_only=sensor) for k in worst_signals(fitted)]
     pairs = [] if held is None or sensor else [(held, k) for k in worst_signals(unseen)]
     others = [_split(fit, signals_part, unseen[k], k) for signals_part, k in pairs]
     drawing["logs"] = [entry for entry in logs if entry]
     drawing["unseen"] = [entry for entry in others if entry]
-    return drawing | problem.case.drawn(fit)
+    simulated = problem.case.simulated
+    return drawing if simulated is None else drawing | simulated.drawn(fit)
 
 
 def _log(fit: Fit, problem: Problem, signals: Signals, k: int, poses_only: bool = False) -> dict[str, Any]:

@@ -28,10 +28,11 @@ from dynid.mechanism.drive_terms import DRIVE_SYMBOLS
 from dynid.mechanism.load import load_robot, reference
 from dynid.mechanism.mechanism import Mechanism
 from dynid.motion.log import Log
+from dynid.motion.logs import LogSource
 from dynid.motion.plan import MotionPlan
 from dynid.motion.sources import each_log
 from dynid.pipeline import identify_logs
-from dynid.problem import LogSource, Progress, as_asked, as_log, prepare
+from dynid.problem import Progress, as_asked, as_log, prepare
 from dynid.statistics.estimate import NOT_TESTED, Estimate
 
 # Of single parameters, and of how they were found: not of the logs.

@@ -53,6 +53,8 @@ class Estimator:
         solver: Solves one weighted factor.
         rework: Rewrites the equations first; None takes them as they are.
         scale_free: Whether the units of the columns do not matter.
+        noisy_columns: Whether the noise is taken to be in W too, of coordinates that are not low-passed.
+        needs_time: Whether its rework needs rows along a motion, not single instants.
         constraint: Requires physically consistent bodies; None leaves the parameters free.
     """
 
@@ -63,6 +65,8 @@ class Estimator:
     rework: Rework | None = None
     constraint: Consistency | None = None
     scale_free: bool = True
+    noisy_columns: bool = False
+    needs_time: bool = False
 
     def __call__(self, system: System, again: SecondPass | None = None) -> Solution:
         """The linear solution, made physically consistent if the estimator requires it.
@@ -277,9 +281,8 @@ def _gtls(
         max(1, int(check_positive("gtls draws", draws))),
         0.0 if excess == 0.0 else check_positive("gtls excess", excess),
     )
-    return Estimator(
-        "gtls", "total least squares with the noise of W propagated", group_weights, rework=rework
-    )
+    title = "total least squares with the noise of W propagated"
+    return Estimator("gtls", title, group_weights, rework=rework, noisy_columns=True, needs_time=True)
 
 
 def _iv(instruments: str = "smoothed", cutoff: float = 0.5) -> Estimator:
@@ -289,7 +292,7 @@ def _iv(instruments: str = "smoothed", cutoff: float = 0.5) -> Estimator:
             f"iv cutoff {cutoff} is not between 0 and 1", remedy="give a fraction of the filter cutoff"
         )
     title = "instrumental variables: no bias from position noise"
-    return Estimator("iv", title, group_weights, rework=Instruments(instruments, cutoff))
+    return Estimator("iv", title, group_weights, rework=Instruments(instruments, cutoff), needs_time=True)
 
 
 def _recursive(half_life: float | None = None) -> Estimator:

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -60,6 +60,7 @@ class ForceSensor:
     """A six-axis sensor and its unknowns.
 
     Attributes:
+        mounts: The model that identifies what is mounted by this setting of an experiment.
         body: That carries it; not used where an IMU measures the motion.
         frame: Sensor axes and origin in that body, as far as they are known.
         tool: Name of the load on the sensor.
@@ -73,6 +74,8 @@ class ForceSensor:
         runs: Segments with a bias of their own.
         at: Values of `angles` about which the equations are linearised, in [rad]; None: the description's.
     """
+
+    mounts: ClassVar[str] = "force_sensor"
 
     body: str = BASE
     frame: Frame = field(default_factory=identity_frame)

@@ -155,6 +155,7 @@ class Mechanism:
         sources: Files of the URDF or MJCF below the description, included ones too.
         rebuild: The same mechanism with other values of `geometry`; None when nothing is named.
         force_sensor: The sensor whose equations are used, see `with_force_sensor`; None: those of the joints.
+        mounted: Model of what is mounted on the robot and identified instead of it; empty: the robot itself.
     """
 
     name: str
@@ -191,6 +192,7 @@ class Mechanism:
     free: tuple[str, ...] = ()
     nullspace: str = "orthonormal"
     force_sensor: ForceSensor | None = None
+    mounted: str = ""
 
     def __post_init__(self) -> None:
         check_parts(self)
@@ -199,6 +201,12 @@ class Mechanism:
     def is_closed(self) -> bool:
         """Whether loops or cables close the tree."""
         return bool(self.loops or self.cables)
+
+    @property
+    def loaded_bodies(self) -> tuple[str, ...]:
+        """What the robot carries: the tool behind a force sensor, and payloads."""
+        tools = () if self.force_sensor is None else (self.force_sensor.tool,)
+        return (*tools, *self.payloads)
 
     @cached_property
     def joint_of_body(self) -> dict[str, Joint]:

@@ -7,6 +7,7 @@ chosen by the ending of the file, or, for a folder, by a file that it contains.
 from __future__ import annotations
 
 import hashlib
+import os
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
@@ -32,6 +33,7 @@ from dynid.motion.parquet_file import parquet_texts, read_parquet
 from dynid.motion.settings import ColumnMap, DriveSettings, LogEntry
 from dynid.motion.table import DataFrame, Record, Table, table_from_columns
 
+LogSource = str | os.PathLike[str] | LogEntry | Log | Mapping[str, Any] | DataFrame
 READERS: Registry[Callable[[Path, bool], Table]] = Registry(
     "dynid.readers",
     {

@@ -42,9 +42,9 @@ MODELS: Registry[Model] = Registry(
 
 
 def model_for(mechanism: Mechanism, name: str | None = None, file: str | None = None) -> Model:
-    """The model of that name (None: the robot's own), or the one of the robot's force sensor."""
-    if mechanism.force_sensor is not None:
-        return MODELS["force_sensor"]
+    """The model of that name (None: the robot's own), or the one of what is mounted on the robot."""
+    if mechanism.mounted:
+        return MODELS[mechanism.mounted]
     return model_named(name or mechanism.model, file)
 
 
@@ -152,6 +152,7 @@ class Model:
         case: What the model needs beyond the plain flow, by its name in `CASES`; empty: nothing.
         key: Its name in files and results.
         effort_rows: Whether the measured side of a row is a logged effort, or a sum of some.
+        per_body: Whether every row is of one body alone, so that its mass is found for itself.
         per_sample: Whether a row is linear in the accelerations of one sample, so that it has parts: gravity,
             inertia, Coriolis, friction.
     """
@@ -164,6 +165,7 @@ class Model:
     case: str = ""
     key: str = ""
     effort_rows: bool = False
+    per_body: bool = False
     per_sample: bool = False
 
     def __post_init__(self) -> None:

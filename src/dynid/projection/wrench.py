@@ -262,4 +262,5 @@ WRENCH = Model(
     wrench_structure,
     case="wrench_table",
     effort_rows=True,
+    per_body=True,
 )

@@ -15,7 +15,6 @@ import numpy as np
 
 from dynid.base.base import BaseSet
 from dynid.base.system import base_system
-from dynid.case import task_case
 from dynid.checks.total_mass import weigh
 from dynid.common.arrays import Array, Float
 from dynid.common.errors import InputError, NoResultError
@@ -52,7 +51,6 @@ class DriveGainsUnknown:
         settings, mechanism = task.experiment.gains, task.mechanism
         if settings is None:
             return Settled(task)
-        task_case(mechanism, task.experiment).refuse(task.experiment)
         motors = tuple(actuator.name for actuator in mechanism.actuators)
         nominal = nominal_factors(motors, settings)
         if settings.checks_only:

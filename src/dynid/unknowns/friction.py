@@ -28,7 +28,7 @@ from dynid.problem import Problem, build_system
 from dynid.projection.factor import triangle
 from dynid.realise import consistent_values
 from dynid.statistics.assemble import EstimateParts, estimate_parameters, widened, with_sigma
-from dynid.unknown import Settled, Task, at
+from dynid.unknown import Settled, Task, with_problem
 
 _ROUNDS = 8
 _BODY_ROUNDS = 2
@@ -83,7 +83,7 @@ def settle_friction(task: Task) -> Settled:
         condition = last.solution.condition_scaled
         if condition > _WEAK:
             notices.append(notice("loads-weak", condition=condition))
-    done = replace(at(task, problem), experiment=experiment)
+    done = replace(with_problem(task, problem), experiment=experiment)
     return Settled(done, choices, tuple(notices), None if speeds is None else partial(_widened, speeds))
 
 

@@ -15,6 +15,7 @@ import numpy as np
 
 from dynid.common.arrays import Array, Float
 from dynid.problem import Problem
+from dynid.projection.kinematics import ClosedKinematics, kinematics_along
 
 _PARTS = 24  # of all logs: each is a block whose errors may be alike
 _SAMPLES = 40  # of each part
@@ -51,13 +52,13 @@ def sensor_rows(problem: Problem, pairs: Sequence[tuple[Problem, Problem]], step
     """
     parts = []
     for i, places in _parts(problem).items():
-        misses = problem.case.contradictions(problem, i, places)
+        misses = _contradictions(problem, i, places)
         if misses is None:
             return None
         slopes = []
         for high, low in pairs:
-            above = high.case.contradictions(high, i, places) or []
-            below = low.case.contradictions(low, i, places) or []
+            above = _contradictions(high, i, places) or []
+            below = _contradictions(low, i, places) or []
             slopes.append([(a - b) / step for a, b in zip(above, below, strict=True)])
         for k, miss in enumerate(misses):
             S = np.stack([slope[k] for slope in slopes], axis=2).reshape(-1, len(pairs))
@@ -80,6 +81,26 @@ def sensor_rows(problem: Problem, pairs: Sequence[tuple[Problem, Problem]], step
         float(r @ r) / rms**2,
         rms,
     )
+
+
+def _contradictions(
+    problem: Problem, i: int, parts: Sequence[tuple[int, int]]
+) -> list[Float[Array, "n m"]] | None:
+    """What redundant sensors, or else what the case knows, miss at parts of log i; None: nothing does.
+
+    Weighted, in [rad] or [m], one array for each part (first sample, one after the last).
+    """
+    source = problem.sources[i]
+    kinematics = kinematics_along(problem.mechanism, source.motion)
+    if not isinstance(kinematics, ClosedKinematics) or not kinematics.redundant:
+        return problem.case.contradictions(problem, i, parts)
+    misses = []
+    for start, stop in parts:
+        measured = source.motion.states(start, stop)
+        states = kinematics.states(start, measured)
+        miss = kinematics.sensors.miss(states.q, measured[0]) * kinematics.sensors.weight
+        misses.append(np.asarray(np.where(states.fine[:, None], miss, np.nan)))
+    return misses
 
 
 def _parts(problem: Problem) -> dict[int, list[tuple[int, int]]]:

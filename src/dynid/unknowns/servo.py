@@ -14,7 +14,6 @@ import numpy as np
 
 from dynid.base.rank import independent_columns
 from dynid.base.system import BaseSystem, base_system
-from dynid.case import task_case
 from dynid.common.arrays import Array, Float
 from dynid.common.errors import InputError, NoResultError
 from dynid.common.notices import Notice, notice
@@ -54,10 +53,9 @@ class ServoUnknown:
 
     def settle(self, task: Task) -> Settled:
         """Find what the experiment leaves open, and apply the law to all logs."""
-        settings, mechanism = task.experiment.pd, task.mechanism
+        settings = task.experiment.pd
         if settings is None or not settings.open:
             return Settled(task)
-        task_case(mechanism, task.experiment).refuse(task.experiment)
         check_gains(task.experiment)
         task = replace(task, experiment=with_filters(task))
         servo = find_law(task, settings)

@@ -189,7 +189,7 @@ def _misfit(estimate: Estimate, notices: Sequence[Notice]) -> Iterator[Notice]:
 
 def _negative_loads(fit: Fit) -> Iterator[Notice]:
     """Payloads of negative mass: logs with and without them are exchanged, and fit as well."""
-    for body in fit.problem.loaded_bodies:
+    for body in fit.problem.mechanism.loaded_bodies:
         mass = next((entry for entry in fit.parts.parameters if entry.name == f"M_{body}"), None)
         if mass is not None and mass.ci95 is not None and mass.ci95[1] < 0.0:
             yield notice("payload-label", "negative", body=body, mass=mass.value)

@@ -26,8 +26,9 @@ from dynid.mechanism.load import load_robot
 from dynid.mechanism.mechanism import Mechanism
 from dynid.mechanism.variant import drive_names
 from dynid.motion.log import Log
+from dynid.motion.logs import LogSource
 from dynid.motion.plan import MotionPlan
-from dynid.problem import LogSource, Progress, as_asked, as_logs
+from dynid.problem import Progress, as_asked, as_logs
 from dynid.statistics.assemble import fit_of
 from dynid.statistics.comparison import Comparison, FTest, Line, bic, f_test, recommend
 from dynid.statistics.covariance import covariance_of
@@ -210,15 +211,16 @@ def _parts(logs: Sequence[Log], count: int, last: float | None) -> tuple[Fold, .
 
 
 def _plans(
-    candidate: _Candidate, logs: Sequence[Log], known: dict[str, Sequence[MotionPlan]]
+    candidate: _Candidate, logs: Sequence[Log], known: dict[Any, Sequence[MotionPlan]]
 ) -> Sequence[MotionPlan]:
-    """Filters and masks as an identification by the candidate's model chooses them; one set a model."""
+    """Filters and masks as an identification by the candidate's model; one set for each way."""
     settings = candidate.experiment
     case = task_case(candidate.mechanism, settings)
-    if case.plan_kind not in known:
+    way = type(case).plans
+    if way not in known:
         with single_threaded_blas():
-            known[case.plan_kind] = case.plans(logs, candidate.mechanism, settings)
-    return known[case.plan_kind]
+            known[way] = case.plans(logs, candidate.mechanism, settings)
+    return known[way]
 
 
 def _line(

@@ -20,7 +20,6 @@ from dynid.common.arrays import Array, Float
 from dynid.common.batched import single_threaded_blas
 from dynid.common.errors import InputError, NoResultError
 from dynid.experiment.experiment import Experiment
-from dynid.experiment.sections import RefineSettings
 from dynid.fit import Fit, fit_task
 from dynid.mechanism.mechanism import Mechanism
 from dynid.mechanism.parameters import known_columns, prior_values
@@ -31,7 +30,7 @@ from dynid.statistics.assemble import percent
 from dynid.statistics.prediction import Prediction, predict_rows, unfiltered
 from dynid.unknown import Task
 from dynid.validation.folds import FOLDS, Fold, folds
-from dynid.validation.held_out import held_out_plans
+from dynid.validation.held_out import filters_rows, held_out_plans
 
 # Cross-validation of an experiment, and its gate: the estimate must predict better than the prior model.
 #
@@ -228,8 +227,7 @@ def cross_validate(
                 raise NoResultError(f"{fold.name}: {fit.failure}")
             errors.append(held_out_error(fit.problem, fit.linear_chi, fold.held_out, experiment, others))
     # Simulations of every fold would take as long as all folds together many times over.
-    refined = isinstance(experiment.refine, RefineSettings)
-    note = "of the linear fit: `refine:` is not repeated in the folds" if refined else ""
+    note = "of the linear fit: `refine:` is not repeated in the folds" if experiment.refine else ""
     return CrossValidation(tuple(fold.name for fold in parts), tuple(errors), note)
 
 
@@ -249,12 +247,11 @@ def held_out_error(
         experiment: Its settings.
         plans: Filters and masks of these logs; default: those of the problem, masks from the data.
     """
-    if plans is None or problem.case.predicts_otherwise(problem):
+    if plans is None or filters_rows(problem):
         plans = held_out_plans(problem, logs, experiment)
     other = problem.on(logs, plans, experiment)
-    squares = other.case.simulated_squares(other, chi)
-    if squares is not None:
-        names, missed, moved = squares
+    if other.case.simulated is not None:
+        names, missed, moved = other.case.simulated.squares(other, chi)
         units = tuple("m" if name == "position" else "rad" for name in names)
         return HeldOut(names, units, missed, moved, np.zeros(0), np.zeros(0))
     best: HeldOut | None = None

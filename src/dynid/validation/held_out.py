@@ -19,9 +19,10 @@ from dynid.experiment.provenance import VALIDATED, unloaded_logs
 from dynid.mechanism.mechanism import Mechanism
 from dynid.motion.clean import disjoint
 from dynid.motion.log import Log
+from dynid.motion.logs import LogSource
 from dynid.motion.plan import MotionPlan
 from dynid.prediction.result_values import refuse_unloaded, saved, standard_values, with_result_gains
-from dynid.problem import LogSource, Problem, as_logs, prepare
+from dynid.problem import Problem, as_logs, prepare
 from dynid.projection.kinematics import ClosedKinematics, kinematics_along
 from dynid.projection.model import RowSource
 from dynid.projection.projection import Directions
@@ -53,7 +54,7 @@ def validate_result(
     experiment = experiment.changed(filter=_velocity_for(read, experiment.filter))
     with single_threaded_blas():
         problem = prepare(mechanism, read, experiment)
-        if problem.case.predicts_otherwise(problem):
+        if filters_rows(problem):
             problem = problem.on(read, held_out_plans(problem, read, experiment), experiment)
         predictor_values = problem.case.predicting(problem, estimate, mechanism)
         if predictor_values is not None:
@@ -125,8 +126,24 @@ def predict_held_out(
 
 
 def held_out_plans(problem: Problem, logs: Sequence[Log], experiment: Experiment) -> tuple[MotionPlan, ...]:
-    """Filters of a problem for logs that it has not seen."""
-    return problem.case.held_out_plans(problem, logs, experiment)
+    """Filters of a problem for logs that it has not seen; measured velocities if all of these have them."""
+    plan = problem.plans[0]
+    chosen = experiment.filter.changed(
+        cutoff=plan.cutoff,
+        decimate=plan.decimate,
+        derivative=plan.derivative,
+        velocity=plan.velocity if all(log.dq is not None for log in logs) else "derived",
+        kind=plan.kind,
+    )
+    if filters_rows(problem):
+        chosen = chosen.changed(kind=FilterSettings().kind, cutoff=None)
+    return problem.case.plans(logs, problem.mechanism, experiment, chosen)
+
+
+def filters_rows(problem: Problem) -> bool:
+    """Whether a fit filters rows, not coordinates: efforts are predicted from smooth coordinates."""
+    noisy = problem.plans[0].kind == "none" and bool(np.any(problem.directions.homogeneous))
+    return noisy and not problem.case.swings
 
 
 def predict(problem: Problem, chi: Float[Array, "p"], used: Collection[str | None]) -> Predicted:
@@ -137,9 +154,9 @@ def predict(problem: Problem, chi: Float[Array, "p"], used: Collection[str | Non
     sources = problem.with_load_parameters(chi).sources
     for source, efforts, rows, log in zip(sources, predicted, problem.filters, problem.logs, strict=True):
         filtered = predict_rows(source, rows, chi, validation=True)
-        free = not problem.case.logs_efforts
-        runs = problem.case.runs(problem, len(checked), chi, filtered.runs)
-        logged = filtered if free else predict_rows(efforts, unfiltered(log.dt), chi, validation=True)
+        simulated = problem.case.simulated
+        runs = simulated.runs(problem, len(checked), chi, filtered.runs()) if simulated else ()
+        logged = filtered if simulated else predict_rows(efforts, unfiltered(log.dt), chi, validation=True)
         if not filtered.count.any():
             raise InputError(
                 f"no sample of log '{log.name}' can be predicted: all are masked, or have no effort",
@@ -148,7 +165,7 @@ def predict(problem: Problem, chi: Float[Array, "p"], used: Collection[str | Non
             )
         groups = tuple(group for group in _groups(problem, logged, efforts.directions) if group.n_rows)
         independent = log.sha256 is None or log.sha256 not in used
-        off = float("nan") if free else logged.percent
+        off = float("nan") if simulated else logged.percent
         notices = (*log.notices, *source.notices)
         checked.append(Validation(log.name, independent, filtered.percent, off, groups, notices, runs))
         shown.append(_with_tension(problem, source, rows, chi, filtered.signals))

@@ -17,7 +17,7 @@ from dynid.experiment.experiment import LogEntry
 from dynid.experiment.provenance import date_of, experiment_of, recorded_loads
 from dynid.mechanism.mechanism import Mechanism
 from dynid.motion.log import Log
-from dynid.problem import LogSource
+from dynid.motion.logs import LogSource
 from dynid.report.json_file import read_result
 from dynid.statistics.assemble import percent
 from dynid.statistics.comparison import Comparison, Line, ParameterLine, recommend

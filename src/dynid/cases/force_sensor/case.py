@@ -12,7 +12,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from itertools import pairwise
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -21,7 +21,6 @@ from dynid.cases.force_sensor.checks import rotation
 from dynid.cases.force_sensor.compensation_export import compensation_files
 from dynid.cases.force_sensor.mounting import MOUNTING, settled_sensor, shown_entries, shown_parts
 from dynid.checks.check import Check
-from dynid.common.arrays import Array, Bool, Float
 from dynid.common.errors import InputError, nearest
 from dynid.common.expression import parse
 from dynid.experiment.experiment import Experiment
@@ -31,24 +30,17 @@ from dynid.mechanism.frame import Frame, identity_frame
 from dynid.mechanism.joint import Joint, JointKind
 from dynid.mechanism.mechanism import BASE, Actuator, Body, Coupling, Mechanism, Payload, Term
 from dynid.motion.log import Log
-from dynid.problem import Problem
-from dynid.projection.model import Model, RowSource
-from dynid.projection.projection import Directions
+from dynid.projection.model import Model
 from dynid.statistics.assemble import EstimateParts
 from dynid.unknown import Unknown
 
 
 class ForceSensorCase(Case):
-    """Model `wrench` of a robot with a force sensor."""
+    """Model `wrench` of a robot with a force sensor: readings have no drive terms, the load is one body."""
 
-    def chooses(self, experiment: Experiment) -> bool:
-        """Readings of a sensor have no drive terms, and the load is one consistent body already."""
-        return False
-
-    @property
-    def unknowns(self) -> tuple[Unknown, ...]:
-        """Angles of the sensor, and of gravity."""
-        return (MOUNTING,)
+    unknowns: ClassVar[tuple[Unknown, ...]] = (MOUNTING,)
+    checks: ClassVar[Mapping[str, Check]] = {"Was the sensor rotated enough?": rotation}
+    measures_efforts: ClassVar[bool] = False
 
     def mounted(self, mechanism: Mechanism, experiment: Experiment) -> Mechanism:
         """The robot with the experiment's sensor on it."""
@@ -68,46 +60,17 @@ class ForceSensorCase(Case):
         """As set in the experiment."""
         return experiment
 
-    def without_effort(self, directions: Directions) -> Bool[Array, "k"]:
-        """Every row has a measured side."""
-        return np.zeros(len(directions.names), dtype=bool)
-
-    def loaded_bodies(self, mechanism: Mechanism) -> tuple[str, ...]:
-        """The tool, and payloads."""
-        sensor = mechanism.force_sensor
-        return (*(() if sensor is None else (sensor.tool,)), *mechanism.payloads)
-
-    def effort_rows(self, problem: Problem, chi: Float[Array, "p"]) -> tuple[RowSource, ...]:
-        """Rows are what was measured."""
-        return problem.with_load_parameters(chi).sources
-
     def finished(self, parts: EstimateParts, fit: Fit) -> EstimateParts:
         """Whole angles instead of corrections."""
         return shown_parts(fit.problem, parts)
 
-    @property
-    def checks(self) -> Mapping[str, Check]:
-        """Whether the sensor was turned enough."""
-        return {"Was the sensor rotated enough?": rotation}
-
-    def entries(
-        self, problem: Problem, entries: Sequence[Mapping[str, Any]]
-    ) -> tuple[Mapping[str, Any], ...]:
-        """Whole angles instead of corrections."""
-        return shown_entries(problem, entries)
-
-    def recorded(self, experiment: Experiment, problem: Problem, chi: Float[Array, "p"]) -> Experiment:
-        """With the runs of the biases, and the angles found."""
-        return experiment.changed(force_sensor=settled_sensor(problem, chi))
-
-    def files(self, fit: Fit) -> dict[str, str]:
-        """The program that takes the tool out of the readings."""
-        unseen = list(fit.parts.not_identifiable)
-        return compensation_files(fit.problem, fit.chi, unseen)
-
-    def hides(self, choice: str) -> bool:
-        """There is no friction whose sign would matter."""
-        return choice in ("reversals", "rest")
+    def recorded(
+        self, fit: Fit, standard: tuple[Mapping[str, Any], ...]
+    ) -> tuple[Experiment, tuple[Mapping[str, Any], ...], dict[str, str]]:
+        """Runs of the biases, whole angles, and the program that takes the tool out of the readings."""
+        problem, unseen = fit.problem, list(fit.parts.not_identifiable)
+        experiment = fit.experiment.changed(force_sensor=settled_sensor(problem, fit.chi))
+        return experiment, shown_entries(problem, standard), compensation_files(problem, fit.chi, unseen)
 
 
 def _runs_of(logs: Sequence[Log]) -> list[Run]:
@@ -151,6 +114,7 @@ def with_force_sensor(mechanism: Mechanism, sensor: ForceSensor) -> Mechanism:
         # If the rotation was too small, the tool parameters are reported as lost, not the biases.
         "order": ("Off_*", sensor.tool),
         "force_sensor": sensor,
+        "mounted": sensor.mounts,
     }
     plain: dict[str, Any] = {"known": {}, "prior": {}, "ties": {}, "limits": {}, "stribeck": {}}
     return replace(mechanism, **plain, **changes, model="wrench", geometry={}, rebuild=None)

@@ -284,7 +284,7 @@ def check_rotation(
     lost = {name.removesuffix("_R") for name in unseen}
     weak = [
         (kind, names)
-        for body in problem.loaded_bodies
+        for body in problem.mechanism.loaded_bodies
         for kind, names in _weak(body, by_name, lost).items()
         if names
     ]

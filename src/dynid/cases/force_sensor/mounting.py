@@ -25,7 +25,7 @@ from dynid.mechanism.force_sensor import ForceSensor, level_axes
 from dynid.mechanism.frame import angles_of
 from dynid.problem import Problem
 from dynid.statistics.assemble import EstimateParts
-from dynid.unknown import Settled, Task, at
+from dynid.unknown import Settled, Task, with_problem
 
 _ROUNDS = 25
 _STEP = 1e-7  # [rad]: far below the accuracy of any sensor
@@ -65,7 +65,7 @@ def settle_sensor(task: Task) -> Settled:
         words += f"; gravity ({g[0]:.4g}, {g[1]:.4g}, {g[2]:.4g}) m/s^2 in the base frame"
     notices = [*_told(sensor, x, step), *check_wrench_log(problem, samples, x)]
     return Settled(
-        at(task, _linearised(problem, x, fit.chi)), {"angles of the sensor": words}, tuple(notices)
+        with_problem(task, _linearised(problem, x, fit.chi)), {"angles of the sensor": words}, tuple(notices)
     )
 
 

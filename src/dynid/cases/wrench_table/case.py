@@ -7,11 +7,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from typing import Any
+from typing import Any, ClassVar
 
-import numpy as np
-
-from dynid.case import Case, LogInput
+from dynid.case import Case
 from dynid.cases.wrench_table.checks import (
     check_signs,
     direction_masses,
@@ -22,146 +20,38 @@ from dynid.cases.wrench_table.checks import (
 from dynid.cases.wrench_table.reader import read_wrench_table
 from dynid.cases.wrench_table.readings import check_reading
 from dynid.cases.wrench_table.uncertainty import column_noise, hidden_parameters, with_rounding
-from dynid.checks.check import Answer
-from dynid.common.arrays import Array, Bool, Float
+from dynid.checks.check import Answer, Check, Finished
 from dynid.common.errors import InputError
 from dynid.common.notices import Notice, notice
+from dynid.estimator.estimator import estimator_named
 from dynid.experiment.experiment import Experiment, MaskSettings
 from dynid.fit import Fit
 from dynid.mechanism.mechanism import Body, Mechanism
 from dynid.motion.body_table import TableLog
 from dynid.motion.log import Log
+from dynid.motion.logs import LogSource
 from dynid.motion.plan import MotionPlan
-from dynid.motion.settings import WrenchSettings, entry_of
+from dynid.motion.settings import FilterSettings, WrenchSettings, entry_of
 from dynid.motion.table import DataFrame
 from dynid.problem import Problem
-from dynid.projection.model import Model, RowSource
-from dynid.projection.projection import Directions, Group, System
+from dynid.projection.model import Model
+from dynid.projection.projection import Group, System
 from dynid.projection.wrench import WrenchRows, children
 from dynid.statistics.assemble import EstimateParts
 
 _BALANCED = 0.05  # of the wrenches, that measured data may leave too
 
 
-class WrenchTable(Case):
-    """Model `wrench` of tables."""
-
-    def chooses(self, experiment: Experiment) -> bool:
-        """A table of instants has no filters, masks or drive terms."""
-        return False
-
-    def defaults(self, experiment: Experiment, model: Model, mechanism: Mechanism) -> Experiment:
-        """As set in the experiment."""
-        return experiment
-
-    def without_effort(self, directions: Directions) -> Bool[Array, "k"]:
-        """Every row has a measured side."""
-        return np.zeros(len(directions.names), dtype=bool)
-
-    @property
-    def repeats(self) -> bool:
-        """Instants repeat nothing."""
-        return False
-
-    def refuse(self, experiment: Experiment) -> None:
-        """What needs recordings in time."""
-        refuse_options(experiment)
-
-    def robot(self, robot: Mechanism, logs: Sequence[Log], experiment: Experiment) -> Mechanism:
-        """The bodies and parameters to identify from the tables."""
-        return table_robot(robot, experiment, logs)
-
-    def log_notices(
-        self, robot: Mechanism, logs: Sequence[Log], experiment: Experiment
-    ) -> tuple[Notice, ...]:
-        """A table has no motors whose efforts could be missing."""
-        return ()
-
-    def read(self, source: LogInput | Log, mechanism: Mechanism, experiment: Experiment) -> Log:
-        """A row per body and instant."""
-        if isinstance(source, Log):
-            return source
-        if isinstance(source, Mapping | DataFrame):
-            raise InputError("wrench tables are read from files only", remedy="save the columns as .csv")
-        return read_wrench_table(entry_of(source), mechanism, experiment.wrench, experiment.columns)
-
-    def plans(self, logs: Sequence[Log], robot: Mechanism, experiment: Experiment) -> tuple[MotionPlan, ...]:
-        """Nothing is filtered."""
-        return tuple(MotionPlan.as_it_is(log) for log in logs)
-
-    @property
-    def plan_kind(self) -> str:
-        """No filters."""
-        return "table"
-
-    def held_out_plans(
-        self, problem: Problem, logs: Sequence[Log], experiment: Experiment
-    ) -> tuple[MotionPlan, ...]:
-        """Nothing is filtered."""
-        return self.plans(logs, problem.mechanism, experiment)
-
-    def row_options(self, experiment: Experiment) -> dict[str, Any]:
-        """How the table is read."""
-        return {"settings": experiment.wrench}
-
-    def effort_rows(self, problem: Problem, chi: Float[Array, "p"]) -> tuple[RowSource, ...]:
-        """Rows are what was measured."""
-        return problem.with_load_parameters(chi).sources
-
-    def groups(self, groups: tuple[Group, ...]) -> tuple[Group, ...]:
-        """Instants, no time series."""
-        return tuple(replace(group, instants=True) for group in groups)
-
-    def system(self, problem: Problem, groups: tuple[Group, ...], known: dict[int, float]) -> System:
-        """With what rounding does to each column."""
-        tables = _tables(problem)
-        return System(problem.parameters, groups, known, column_noise(tables), hidden_parameters(tables))
-
-    @property
-    def has_motors(self) -> bool:
-        """Wrenches at joints are no efforts of motors."""
-        return False
-
-    @property
-    def is_series(self) -> bool:
-        """Instants have no order."""
-        return False
-
-    @property
-    def weighs_bodies(self) -> bool:
-        """Every body is weighed on its own."""
-        return True
-
-    def finished(self, parts: EstimateParts, fit: Fit) -> EstimateParts:
-        """Deviations that rounding explains."""
-        return with_rounding(parts, fit)
-
-    def residual_tests(self, fit: Fit) -> list[Answer]:
-        """Tests of balances."""
-        return table_checks(fit.problem, fit.chi)
-
-    def hides(self, choice: str) -> bool:
-        """There is no friction whose sign would matter."""
-        return choice in ("reversals", "rest")
-
-
 def _tables(problem: Problem) -> list[WrenchRows]:
     return [source for source in problem.sources if isinstance(source, WrenchRows)]
-
-
-WRENCH_TABLE = WrenchTable()
 
 
 # Checks of a fitted table: right conventions, one mass in all directions, motion that fits the joints.
 
 
-def table_checks(problem: Problem, chi: Float[Array, "p"]) -> list[Answer]:
-    """Tests, warnings and words about a fit to tables; a table that was misread is refused.
-
-    Args:
-        problem: Of the model `wrench`.
-        chi: Standard parameters that give the same wrenches, shape (p,), SI.
-    """
+def table_checks(finished: Finished) -> list[Answer]:
+    """Tests, warnings and words about a fit to tables; a table that was misread is refused."""
+    problem, chi = finished.fit.problem, finished.fit.chi
     sources = [source for source in problem.sources if isinstance(source, WrenchRows)]
     left = [check_reading(source) for source in sources]
     index = {parameter.name: i for i, parameter in enumerate(problem.parameters)}
@@ -195,7 +85,6 @@ _REFUSED = {
     "stribeck": "leave it out: the equations of the bodies have no friction",
     "drive": "leave it out: the equations of the bodies have no friction",
 }
-_ESTIMATORS = ("iv", "gtls")
 
 
 def table_robot(mechanism: Mechanism, experiment: Experiment, logs: Sequence[Log]) -> Mechanism:
@@ -259,7 +148,7 @@ def refuse_options(experiment: Experiment) -> None:
     if experiment.uncertainty.method == "hac" or experiment.uncertainty.block is not None:
         remedy = "use cluster (over the instants), classical, bootstrap or leave-one-out, without block"
         raise _refusal("uncertainty", experiment, remedy)
-    if experiment.estimator in _ESTIMATORS:
+    if estimator_named(experiment.estimator, experiment.estimator_options).needs_time:
         remedy = "use wls, ols, robust, tls or consistent"
         raise _refusal(f"estimator: {experiment.estimator}", experiment, remedy)
 
@@ -327,3 +216,55 @@ def _why_not(robot: Mechanism, name: str, tables: Sequence[TableLog]) -> str:
             if not both.any():
                 return f"no row of its child '{child}' at the same t in {log.name}"
     return ""
+
+
+class WrenchTable(Case):
+    """Model `wrench` of tables."""
+
+    checks: ClassVar[Mapping[str, Check]] = {"Do the wrenches of every body balance?": table_checks}
+    measures_efforts: ClassVar[bool] = False
+    has_motors: ClassVar[bool] = False
+    is_series: ClassVar[bool] = False
+
+    def defaults(self, experiment: Experiment, model: Model, mechanism: Mechanism) -> Experiment:
+        """As set in the experiment; what needs recordings in time is refused."""
+        refuse_options(experiment)
+        return experiment
+
+    def robot(self, robot: Mechanism, logs: Sequence[Log], experiment: Experiment) -> Mechanism:
+        """The bodies and parameters to identify from the tables."""
+        return table_robot(robot, experiment, logs)
+
+    def read(self, source: LogSource, mechanism: Mechanism, experiment: Experiment) -> Log:
+        """A row per body and instant."""
+        if isinstance(source, Log):
+            return source
+        if isinstance(source, Mapping | DataFrame):
+            raise InputError("wrench tables are read from files only", remedy="save the columns as .csv")
+        return read_wrench_table(entry_of(source), mechanism, experiment.wrench, experiment.columns)
+
+    def plans(
+        self,
+        logs: Sequence[Log],
+        robot: Mechanism,
+        experiment: Experiment,
+        chosen: FilterSettings | None = None,
+    ) -> tuple[MotionPlan, ...]:
+        """Nothing is filtered."""
+        return tuple(MotionPlan.as_it_is(log) for log in logs)
+
+    def row_options(self, experiment: Experiment) -> dict[str, Any]:
+        """How the table is read."""
+        return {"settings": experiment.wrench}
+
+    def system(self, problem: Problem, groups: tuple[Group, ...], known: dict[int, float]) -> System:
+        """With what rounding does to each column."""
+        tables = _tables(problem)
+        return System(problem.parameters, groups, known, column_noise(tables), hidden_parameters(tables))
+
+    def finished(self, parts: EstimateParts, fit: Fit) -> EstimateParts:
+        """Deviations that rounding explains."""
+        return with_rounding(parts, fit)
+
+
+WRENCH_TABLE = WrenchTable()
