@@ -177,7 +177,9 @@ AFTER_SYSTEM = (
     "fit",
     "checks",
 )
-AFTER_SYSTEM += ("display", "validation", "pipeline", "payload")
+AFTER_SYSTEM += ("display", "validation", "pipeline", "payload", "report", "studio", "campaign")
+# Rooms that name estimators as users do, or read one from a saved result.
+NAME_ESTIMATORS = ("experiment", "estimator", "choice", "prediction", "exporters", "excitation", "simulation")
 KIND_OF_ROWS = {"checks/pose_columns.py", "statistics/tension.py"}
 
 
@@ -196,6 +198,46 @@ def test_after_the_system_no_code_knows_which_model_made_it() -> None:
                 texts = {one.value for one in ast.walk(node) if isinstance(one, ast.Constant)}
                 names = {getattr(one, "attr", "") for one in ast.walk(node)}
                 assert not (texts & set(MODELS) and names & {"name", "key", "model"}), f"{file}:{node.lineno}"
+
+
+def test_no_code_tests_the_kind_of_a_case_an_estimator_or_a_setting() -> None:
+    """Data of contracts instead: no identity of a case, no sensor, no estimator by name."""
+    from dynid.estimator.estimator import MAKERS
+
+    for file in FILES:
+        place = file.relative_to(ROOT)
+        after = room(file) in AFTER_SYSTEM or room(file) in ("case", "problem", "problem_checks", "unknowns")
+        for node in ast.walk(ast.parse(file.read_text(encoding="utf-8"))):
+            where = f"{place}:{getattr(node, 'lineno', 0)}"
+            if isinstance(node, ast.ImportFrom) and room(file) not in ("case", "problem"):
+                assert "PLAIN" not in {one.name for one in node.names}, where
+            if not after:
+                continue
+            if isinstance(node, ast.Compare):
+                names = {getattr(one, "attr", "") for one in ast.walk(node)}
+                assert "force_sensor" not in names, where
+                texts = {one.value for one in ast.walk(node) if isinstance(one, ast.Constant)}
+                named = texts & set(MAKERS) and "estimator" in names
+                assert not named or room(file) in NAME_ESTIMATORS, where
+            if isinstance(node, ast.Call) and getattr(node.func, "id", "") == "isinstance":
+                kinds = {getattr(one, "id", "") for one in ast.walk(node.args[1])}
+                assert not any(kind.endswith("Settings") for kind in kinds), where
+
+
+def test_drive_terms_are_asked_for_by_their_properties() -> None:
+    """Only formats of other programs, compiled columns and simulated robots know a symbol."""
+    from dynid.mechanism.drive_terms import DRIVE_SYMBOLS
+
+    knowing = {"mechanism", "exporters", "dynamics", "simulation", "cases", "regressor"}
+    # A servo's gain adds viscous friction; a choice compares viscous friction per direction.
+    knowing_files = {"unknowns/servo.py", "choice/search.py"}
+    for file in FILES:
+        place = str(file.relative_to(ROOT))
+        if room(file) in knowing or place in knowing_files:
+            continue
+        for node in ast.walk(ast.parse(file.read_text(encoding="utf-8"))):
+            known = isinstance(node, ast.Constant) and node.value in DRIVE_SYMBOLS
+            assert not known, f"{place}:{getattr(node, 'lineno', 0)}"
 
 
 def test_no_file_outgrows_its_idea() -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import sys
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -14,10 +15,15 @@ from dynid.checks import CHECKS
 from dynid.common import registry
 from dynid.estimator.estimator import MAKERS
 from dynid.mechanism.load import DESCRIPTIONS, load_robot
+from dynid.mechanism.parameters import jumping_coordinates, parameter_table
+from dynid.mechanism.variant import with_friction
 from dynid.motion.logs import READERS
 from dynid.problem import as_asked
 from dynid.projection.model import MODELS
 from dynid.regressor.adjoint import _STEP
+from dynid.report.json_file import read_result
+from dynid.statistics.friction import curves_of
+from dynid.validation.causes import with_causes
 from tests.workspace import dynid, make_workspace
 
 # Files of the package; each toy is what a user would write.
@@ -54,7 +60,46 @@ from dynid.projection.model import Model, rows_of
 from dynid.projection.power import power_directions
 from dynid.projection.structure import structural_factor
 
-WORK = Model("work", "rate of work", power_directions, rows_of, structural_factor)
+WORK = Model("work", "rate of work", power_directions, rows_of, structural_factor, case="noted")
+""",
+    "case": """
+from dynid.case import Case
+
+class Noted(Case):
+    def recorded(self, fit, standard):
+        return fit.experiment, standard, {"toy.txt": f"fitted by {fit.problem.model.name}"}
+
+NOTED = Noted()
+""",
+    "unknown": """
+from dynid.unknown import Settled, UnknownEntry
+
+class Scale:
+    of_equations = False
+
+    def settle(self, task):
+        return Settled(task, {"toy scale": "0.1 rad/s"})
+
+SCALE = UnknownEntry(Scale(), in_robot=lambda robot: any(term.friction == "Ft" for term in robot.terms))
+""",
+    "section": """
+from markupsafe import Markup
+from dynid.report.page import Section
+
+def section(estimate):
+    return Section("toy", "Which robot is it?", Markup("<p>{}</p>").format(estimate.robot))
+""",
+    "correction": """
+from dataclasses import replace
+from dynid.common.notices import Notice
+from dynid.validation import Correction
+from dynid.validation.hypotheses import Hypothesis
+
+def spring(mechanism, logs, tests):
+    freed = tuple(replace(log, tau=log.tau - 10 * log.q**3) for log in logs)
+    yield Hypothesis(Notice("toy-spring", "springs act", "remove them"), mechanism, freed, "springs")
+
+SPRING = Correction(spring)
 """,
     "check": """
 from dynid.common.notices import Notice
@@ -69,6 +114,12 @@ import numpy as np
 
 def smooth(q, dq, ddq):
     return np.tanh(dq / 0.1)
+""",
+    "drag": """
+import numpy as np
+from dynid.mechanism.drive_terms import DriveTerm
+
+DRAG = DriveTerm("drag", ("N m s^2/rad^2", "N s^2/m^2"), lambda v, a, load, s: v * np.abs(v))
 """,
     "broken": "raise RuntimeError('half written')",
     "failing": """
@@ -99,6 +150,15 @@ work = toys.model:WORK
 Is the forearm light? = toys.check:light
 [dynid.friction]
 Ft = toys.friction:smooth
+Fd = toys.drag:DRAG
+[dynid.cases]
+noted = toys.case:NOTED
+[dynid.unknowns]
+scale = toys.unknown:SCALE
+[dynid.sections]
+toy = toys.section:section
+[dynid.corrections]
+springs = toys.correction:SPRING
 """
 
 
@@ -130,7 +190,8 @@ def toys(tmp_path: Path, folder: Path, monkeypatch: pytest.MonkeyPatch) -> Itera
 
 
 def result(*arguments: str, out: Path) -> dict[str, dict[str, object]]:
-    done = dynid("identify", *arguments, "--out", str(out))
+    monkeypatch.setattr("dynid.pipeline.with_causes", with_causes)  # other tests do without
+    dynid("identify", *arguments, "--out", str(out))
     assert done.exit_code == 0, done.output
     found: dict[str, dict[str, object]] = json.loads((out / "result.json").read_text())
     return found
@@ -150,11 +211,49 @@ def test_a_reader_a_description_an_estimator_and_a_check(toys: Path, tmp_path: P
     assert "toy-inertia" in [one["code"] for one in found["warnings"]]  # type: ignore[index]
 
 
-def test_a_model(toys: Path, tmp_path: Path) -> None:
+def test_a_model_with_its_case_and_a_section(toys: Path, tmp_path: Path) -> None:
     options = ("--robot", "arm.yaml", "--log", "log.csv", "--model")
     assert values(result(*options, "work", out=tmp_path / "toy")) == values(
         result(*options, "power", out=tmp_path / "own")
     )
+    assert (tmp_path / "toy" / "toy.txt").read_text() == "fitted by work"
+    assert "Which robot is it?" in (tmp_path / "toy" / "report.html").read_text()
+
+
+def test_a_test_of_the_description(toys: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It is fitted where the logs contradict the description, and ranked among dynid's own."""
+    names, *rows = (line.split(",") for line in (toys / "log.csv").read_text().split())
+    columns = dict(zip(names, np.array(rows, float).T, strict=True))
+    for i in ("1", "2"):
+        columns[f"tau_{i}"] += 10 * columns[f"q_{i}"] ** 3
+    lines = [
+        ",".join(names),
+        *(",".join(map(repr, row)) for row in np.array(list(columns.values())).T.tolist()),
+    ]
+    (toys / "springs.csv").write_text("\n".join(lines))
+    done = dynid(
+        "identify", "--robot", "arm.yaml", "--log", "springs.csv", "--out", str(tmp_path / "springs")
+    )
+    document = json.loads((tmp_path / "springs" / "result.json").read_text())
+    assert document["description"]["hypotheses"][0]["name"] == "springs"
+    assert "toy-spring" in [one["code"] for one in document["warnings"]]
+
+
+def test_a_drive_term_is_known_like_the_own_ones(toys: Path, tmp_path: Path) -> None:
+    """Unit, sign, words, friction curve and masks follow from the data of the term."""
+    (toys / "drag.yaml").write_text(
+        (toys / "arm.yaml").read_text().replace("[Fv, Fs, Off]", "[Fv, Fs, Fd, Off]")
+    )
+    robot = load_robot("drag.yaml")
+    drag = next(one for one in parameter_table(robot) if one.name == "Fd_joint_2")
+    assert (drag.unit, drag.owner, drag.symbol, drag.positive) == ("N m s^2/rad^2", "joint_2", "Fd", True)
+    smooth = with_friction(replace(robot, drive={}), {"joint_1": ("Fd",), "joint_2": ("Ft",)})
+    assert jumping_coordinates(smooth) == {"joint_2"}  # of a function alone nothing is known: it may jump
+    document = result("--robot", "drag.yaml", "--log", "log.csv", out=tmp_path / "drag")
+    assert {"Fd_joint_1", "Fd_joint_2"} <= set(values(document))
+    curves = curves_of(read_result(tmp_path / "drag" / "result.json"), reach=2.0)
+    assert set(curves[0]["terms"]) == {"Fv", "Fs", "Fd", "Off"}
+    assert "drag" in (tmp_path / "drag" / "report.html").read_text()
 
 
 def test_an_exporter(toys: Path, tmp_path: Path) -> None:
@@ -179,7 +278,9 @@ def test_a_friction_term_is_the_column_that_it_computes(toys: Path, tmp_path: Pa
     (toys / "written.yaml").write_text(f"{plain}terms: [{terms}]\n")
     (toys / "toy.yaml").write_text(robot.replace("[Fv, Fs, Off]", "[Fv, Ft, Off]"))
     written = values(result("--robot", "written.yaml", "--log", "log.csv", out=tmp_path / "a"))
-    found = values(result("--robot", "toy.yaml", "--log", "log.csv", out=tmp_path / "b"))
+    document = result("--robot", "toy.yaml", "--log", "log.csv", out=tmp_path / "b")
+    assert "toy scale" in document["choices"]  # the unknown that belongs to this term
+    found = values(document)
     assert found.keys() == written.keys()
     assert {"Ft_joint_1", "Ft_joint_2"} <= set(found)
     for name, value in written.items():

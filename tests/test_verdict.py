@@ -24,7 +24,7 @@ from dynid.statistics.estimate_parts import NOT_JUDGED, Verdict
 from dynid.unknown import Task
 from dynid.validation.causes import _misfit
 from dynid.validation.unseen import joint_error, left_out_errors, noise_floors
-from dynid.validation.verdict import judge_result, missing_for
+from dynid.validation.verdict import missing_for, verdict_of
 from tests.fabricated import estimate
 from tests.workspace import dynid
 
@@ -102,7 +102,7 @@ def judged(scara):
 
     def level(errors: Verdict, *warnings, purpose: str | None = None, failure: str = ""):
         asked = replace(fit, task=replace(fit.task, experiment=fit.experiment.changed(purpose=purpose)))
-        return judge_result(asked, replace(clean, warnings=warnings, verdict=errors), failure)
+        return verdict_of(asked, replace(clean, warnings=warnings, verdict=errors), failure)
 
     return level
 

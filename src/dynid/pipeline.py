@@ -39,11 +39,11 @@ from dynid.statistics.estimate import Estimate
 from dynid.unknown import Task
 from dynid.validation.causes import with_causes
 from dynid.validation.closing import explained
-from dynid.validation.crossvalidation import judge
+from dynid.validation.crossvalidation import cross_validate_and_gate
 from dynid.validation.folds import held_back
 from dynid.validation.held_out import fitted_signals, held_out_problem, predict_held_out, validate_result
 from dynid.validation.unseen import unseen_errors
-from dynid.validation.verdict import judge_result
+from dynid.validation.verdict import verdict_of
 
 __all__ = [
     "build_system",
@@ -166,8 +166,8 @@ def _identified(
     predicted = cache(lambda: predict_held_out(fit.problem, held(), fit.chi, fit.experiment))
     checked = run_checks(Finished(fit, lambda: predicted()[0]), CHECKS.values())
     validation, unseen = predicted()
-    judged, refused = judge(fit)
-    decided = {**judged, **(excerpt_words(task.logs) if tried else {})}
+    gated, refused = cross_validate_and_gate(fit)
+    decided = {**gated, **(excerpt_words(task.logs) if tried else {})}
     estimate = replace(
         _content(fit, task.experiment, checked, decided, noticed),
         validation=validation,
@@ -180,7 +180,7 @@ def _identified(
     errors = unseen_errors(fit, estimate.signals, estimate.validation)
     estimate = with_causes(fit, replace(estimate, verdict=errors))
     failure = fit.no_set or refused or fit.not_converged
-    estimate = replace(estimate, verdict=judge_result(fit, estimate, failure))
+    estimate = replace(estimate, verdict=verdict_of(fit, estimate, failure))
     if failure:
         raise NoResultError(failure, estimate)
     return estimate

@@ -17,6 +17,7 @@ from dynid.common.notices import Notice
 from dynid.conditioning.lowpass import RowFilter
 from dynid.conditioning.stream import grouped, run_begins, stream
 from dynid.experiment.experiment import Experiment
+from dynid.mechanism.drive_terms import LOADED
 from dynid.mechanism.mechanism import Mechanism
 from dynid.mechanism.parameters import Parameter, known_columns, owners_of, parameter_table, with_known
 from dynid.mechanism.variant import own_symbols, variant, with_friction
@@ -86,7 +87,7 @@ class Problem:
         inverse = MODELS["inverse"]
         if not self.case.measures_efforts:
             return self.with_load_parameters(chi).sources
-        if self.model is inverse and not owners_of(self.mechanism, "Fl"):
+        if self.model is inverse and not owners_of(self.mechanism, *LOADED):
             return self.sources
         rows = self.directions if self.model is inverse else _all_efforts(self, inverse)
         motions = (source.motion for source in self.sources)
@@ -98,7 +99,7 @@ class Problem:
     def with_load_parameters(self, chi: Float[Array, "p"]) -> Problem:
         """The same equations, loads of load-dependent friction predicted by these parameters."""
         changed = replace(self, load_parameters=chi)
-        if not owners_of(self.mechanism, "Fl"):
+        if not owners_of(self.mechanism, *LOADED):
             return changed
         return replace(changed, sources=tuple(changed.rows_along(source.motion) for source in self.sources))
 

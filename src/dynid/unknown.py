@@ -19,6 +19,7 @@ from dynid.common.arrays import Array, Float
 from dynid.common.notices import Notice
 from dynid.common.registry import Registry, imported
 from dynid.experiment.experiment import Experiment
+from dynid.mechanism.drive_terms import LOADED, SEARCHED
 from dynid.mechanism.mechanism import Mechanism
 from dynid.mechanism.parameters import owners_of
 from dynid.motion.log import Log
@@ -120,7 +121,9 @@ class UnknownEntry:
 
 
 def _searched_friction(robot: Mechanism) -> bool:
-    return bool(owners_of(robot, "Fl")) or any(o not in robot.stribeck for o in owners_of(robot, "Fk"))
+    return bool(owners_of(robot, *LOADED)) or any(
+        o not in robot.stribeck for o in owners_of(robot, *SEARCHED)
+    )
 
 
 # Unknowns of one case only are listed by that case.

@@ -8,7 +8,6 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Mapping, Sequence
 
-from dynid.mechanism.drive_terms import DRIVE_TERMS
 from dynid.mechanism.parameters import Parameter
 
 Symbols = Mapping[tuple[str, str], str]
@@ -89,9 +88,10 @@ def spoken(parameter: Parameter) -> str:
     if parameter.kind == "inertial" and symbol != "M":
         quantity = "the first moment" if symbol.startswith("M") else "the moment of inertia"
         return f"{quantity} {symbol} of {owner}"
-    if symbol != "M" and symbol not in DRIVE_TERMS:
+    term = parameter.drive_term
+    if symbol != "M" and term is None:
         return parameter.name
-    words, _, way = ("mass" if symbol == "M" else DRIVE_TERMS[symbol].words).partition(" (")
+    words, _, way = ("mass" if term is None else term.words).partition(" (")
     return f"the {words} of {owner}" + (f" ({way}" if way else "")
 
 

@@ -211,13 +211,17 @@ def _mapped(
     return System(parameters, tuple(groups))
 
 
+def _is_offset(parameter: Parameter) -> bool:
+    return parameter.kind == "drive" and not DRIVE_TERMS[parameter.symbol].moves
+
+
 def _norms(group: Group, parameters: Sequence[Parameter]) -> tuple[float, float]:
     factor = group.merged
     norm = float(np.linalg.norm(factor.Y))
     for k, i in enumerate(group.columns):
         ones = factor.W[:, k]
         # An offset of ratio one that acts all the time is a column of ones.
-        if parameters[i].symbol == "Off" and abs(ones @ ones / group.n_rows - 1.0) < 1e-6:
+        if _is_offset(parameters[i]) and abs(ones @ ones / group.n_rows - 1.0) < 1e-6:
             about_mean = norm**2 - float(ones @ factor.Y) ** 2 / group.n_rows
             return norm, float(np.sqrt(max(about_mean, 0.0)))
     return norm, float("nan")
@@ -236,7 +240,7 @@ def _unseen(
 
 def _why_zero(parameter: Parameter) -> str:
     text = "its column is zero in these data: "
-    if parameter.kind == "drive" and DRIVE_TERMS[parameter.symbol].moves:
+    if parameter.drive_term is not None and parameter.drive_term.moves:
         return text + f"{parameter.owner} does not move"
     return text + f"the motion of {parameter.owner} does not make it act on an effort used"
 

@@ -63,7 +63,6 @@ class Leaf:
 
 def factors_of(fit: Fit) -> Leaf | str:
     """The factors of a fit; a text instead: why they do not have all that its estimate needs."""
-    from dynid.case import PLAIN
     from dynid.estimator.estimator import estimator_named
 
     experiment = fit.experiment
@@ -76,7 +75,7 @@ def factors_of(fit: Fit) -> Leaf | str:
         return "values were found for this run alone: " + ", ".join(fit.choices)
     if fit.reduced is not None or experiment.refine is not None or fit.standard is not None:
         return "`essential`, `keep`, `refine` and `standard` need all logs in one run"
-    if fit.problem.case is not PLAIN:
+    if not fit.problem.model.per_sample:
         return f"model '{fit.problem.model.key}' needs all logs in one run"
     groups = _coarse(fit.system.groups, _PARTS)
     return Leaf(fit.seen.base, groups, experiment.estimator, dict(experiment.estimator_options))

@@ -22,7 +22,7 @@ from dynid.common.arrays import Array, Float
 from dynid.common.errors import InputError
 from dynid.common.notices import Notice, doubt
 from dynid.experiment.experiment import Experiment
-from dynid.mechanism.drive_terms import POSITIVE
+from dynid.mechanism.drive_terms import is_positive
 from dynid.mechanism.parameters import Parameter
 from dynid.problem import Problem, row_groups
 from dynid.projection.factor import triangle
@@ -35,7 +35,7 @@ _Factors = list[tuple[int, Array]]  # number of the row, and its triangle over p
 _POOR = 0.05  # of the efforts is left over: a wrong sign leaves more
 _BETTER = 4.0  # times: nothing but the right answer improves a fit so
 _ENOUGH = 3  # parameters that cannot be negative
-_POSITIVE = (*POSITIVE, "ZZ", "M")
+_POSITIVE = ("ZZ", "M")  # and drive terms that brake
 
 
 @dataclass(frozen=True)
@@ -95,7 +95,7 @@ def refuse_misplaced(
         least, best = value, tried
     if least * _BETTER >= start:
         return ()
-    brakes = [i for i, parameter in enumerate(data.system.parameters) if parameter.symbol in POSITIVE]
+    brakes = [i for i, parameter in enumerate(data.system.parameters) if parameter.positive]
     motors = [int(np.flatnonzero(row)[0]) for row in felt]
     return (doubt(_refusal(problem, motors, _braking(factors, best, v, brakes), start, least)),)
 
@@ -106,10 +106,10 @@ def refuse_reversed(parameters: Sequence[ParameterEstimate], problem: Problem) -
         parameter
         for parameter in parameters
         if parameter.ci95 is not None
-        and parameter.name.split("_")[0] in _POSITIVE
+        and (is_positive(symbol := parameter.name.split("_")[0]) or symbol in _POSITIVE)
         and (parameter.ci95[0] > 0 or parameter.ci95[1] < 0)
     ]
-    brakes = [parameter for parameter in sure if parameter.name.split("_")[0] in POSITIVE]
+    brakes = [parameter for parameter in sure if is_positive(parameter.name.split("_")[0])]
     if not brakes or len(sure) < _ENOUGH or any(parameter.value > 0 for parameter in sure):
         return ()
     shown = ", ".join(f"{parameter.name} = {parameter.value:.3g} {parameter.unit}" for parameter in sure[:4])

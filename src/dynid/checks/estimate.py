@@ -22,15 +22,15 @@ from dynid.common.arrays import Array, Float
 from dynid.common.errors import InputError
 from dynid.common.notices import Notice, notice
 from dynid.common.paged import LONG
+from dynid.estimator.estimator import estimator_named
 from dynid.fit import Fit
-from dynid.mechanism.drive_terms import POSITIVE
+from dynid.mechanism.drive_terms import is_positive
 from dynid.motion.log import Log
 from dynid.motion.motion import Motion
 from dynid.problem import row_groups
 from dynid.statistics.estimate import Agreement, ParameterEstimate, Validation
 
 _WIDER = 1.6  # times an interval of 95 %: 3.1 sigma, one of a thousand parameters that are zero
-_POSITIVE = (*POSITIVE, "M")
 _WEAK_PERCENT = 100.0
 _RELEVANT = 0.05  # of the rms of an effort: as much as a good prediction may be wrong
 _MOST_NAMED = 6
@@ -59,7 +59,7 @@ def weak(finished: Finished) -> Iterable[Notice]:
         return
     shown = ", ".join(names[:_MOST_NAMED])
     shown += f" and {len(names) - _MOST_NAMED} more" if len(names) > _MOST_NAMED else ""
-    if fit.experiment.estimator == "consistent":
+    if estimator_named(fit.experiment.estimator).constraint is not None:
         yield notice("weak-parameters", "consistent", names=shown)
     else:
         yield notice("weak-parameters", names=shown)
@@ -158,7 +158,7 @@ def _negative(parameters: Iterable[ParameterEstimate]) -> Iterable[Notice]:
         for estimate in parameters
         if estimate.ci95 is not None
         and estimate.value + _WIDER * (estimate.ci95[1] - estimate.value) < 0
-        and estimate.name.split("_")[0] in _POSITIVE
+        and (is_positive(symbol := estimate.name.split("_")[0]) or symbol == "M")
         # A regrouped parameter may be negative.
         and not estimate.grouping
     ]

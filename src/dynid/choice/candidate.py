@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import replace
 
 from dynid.experiment.experiment import Experiment, LeftOpen
-from dynid.mechanism.drive_terms import DRIVE_SYMBOLS, FRICTION_SETS, PLAIN_FRICTION
+from dynid.mechanism.drive_terms import DRIVE_SYMBOLS, FRICTION_SETS, NO_FRICTION, PLAIN_FRICTION, ROTOR
 from dynid.mechanism.mechanism import Mechanism
 from dynid.statistics.estimate import Candidate
 
@@ -87,10 +87,10 @@ def friction_sets(robot: Mechanism) -> tuple[tuple[str, ...], ...]:
     """
     kinds = set(robot.drive.values())
     default = next(iter(kinds), ())
-    friction = [symbol for symbol in default if symbol not in ("Ia", "Off")]
+    friction = [symbol for symbol in default if symbol not in NO_FRICTION]
     if len(kinds) != 1 or sorted(friction) != sorted(PLAIN_FRICTION):
         return ()
-    rotor = tuple(symbol for symbol in default if symbol == "Ia")
+    rotor = tuple(symbol for symbol in default if symbol in ROTOR)
     plain = set(PLAIN_FRICTION)
     sets = [(*(default if plain <= set(terms) else rotor), *terms) for terms in FRICTION_SETS]
     return tuple(tuple(symbol for symbol in DRIVE_SYMBOLS if symbol in symbols) for symbols in sets)

@@ -23,6 +23,7 @@ from dynid.common.errors import InputError
 from dynid.common.notices import Notice, notice
 from dynid.experiment.estimator_choice import rows_without_effort
 from dynid.experiment.experiment import Experiment
+from dynid.mechanism.drive_terms import LOADED, SEARCHED
 from dynid.motion.choose import noise_and_peak, position_spectrum
 from dynid.motion.log import Log
 from dynid.motion.plan import MotionPlan
@@ -195,8 +196,8 @@ def _terms(
     if chi is None:
         return (), {}
     # Each fold of a consistent estimate is a semidefinite program: sets that seldom win are not tried.
-    tried = [symbols for symbols in sets if "Fk" not in symbols or best.estimator == "wls"]
-    tried = [symbols for symbols in tried if "Fl" not in symbols or search.condition(best) < _WEAK]
+    tried = [symbols for symbols in sets if not set(symbols) & set(SEARCHED) or best.estimator == "wls"]
+    tried = [symbols for symbols in tried if not set(symbols) & set(LOADED) or search.condition(best) < _WEAK]
     names = (parameter.name for parameter in search.parameters(best))
     return tuple(tried), dict(zip(names, chi.tolist(), strict=True))
 

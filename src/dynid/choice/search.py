@@ -19,6 +19,7 @@ from dynid.estimator.estimator import estimator_named, solve_weighted, solved_wi
 from dynid.estimator.standard_space import StandardSpace
 from dynid.experiment.experiment import Experiment
 from dynid.linear_fit import base_of, speed_bounds, vector
+from dynid.mechanism.drive_terms import LOADED, SEARCHED
 from dynid.mechanism.mechanism import Mechanism
 from dynid.mechanism.parameters import Parameter, parameter_table
 from dynid.motion.plan import MotionPlan
@@ -156,7 +157,7 @@ class Search:
     def narrowed(self, sets: tuple[tuple[str, ...], ...]) -> None:
         """Only the columns of these sets are needed in further passes."""
         self.sets = sets
-        self.loads = self.loads if any("Fl" in terms for terms in sets) else {}
+        self.loads = self.loads if any(set(terms) & set(LOADED) for terms in sets) else {}
 
     def rows(self, candidate: Candidate) -> tuple[System, Problem]:
         """The rows that a candidate is fitted to, by folds, with the columns of all sets."""
@@ -333,7 +334,7 @@ def _nearest(G: Float[Array, "p1 p1"]) -> Float[Array, "p1"]:
 
 def _speeds(robot: Mechanism, sets: tuple[tuple[str, ...], ...], problem: Problem | None) -> dict[str, float]:
     """A Stribeck speed of each owner for the comparison: the middle of those that the logs show."""
-    if problem is None or not any("Fk" in terms for terms in sets):
+    if problem is None or not any(set(terms) & set(SEARCHED) for terms in sets):
         return {}
     owners = tuple(owner for owner in robot.drive if owner not in robot.stribeck)
     return {

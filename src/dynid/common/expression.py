@@ -34,9 +34,11 @@ _FUNCTIONS: dict[str, Callable[..., Any]] = {
     "sign": np.sign,
 }
 _ARGUMENTS = {name: 2 if name == "atan2" else 1 for name in _FUNCTIONS}
-# Friction of other packages: (q, dq, ddq) of a joint, shape (n,) each, -> the column of its parameter. Own
-# drive terms are compiled, see `regressor.kernels`.
-FRICTION: Registry[Callable[..., Any]] = Registry("dynid.friction", {}, gives=("numpy:ndarray",))
+# Friction of other packages: (q, dq, ddq) of a joint, shape (n,) each, -> the column of its parameter; a
+# `DriveTerm` also says what is known of it. Own drive terms are compiled, see `regressor.kernels`.
+FRICTION: Registry[Callable[..., Any]] = Registry(
+    "dynid.friction", {}, gives=("numpy:ndarray", "dynid.mechanism.drive_terms:DriveTerm")
+)
 _STEP = 1e-6  # of central differences, relative: their error is 1e-10 of the column
 _OPERATORS: dict[str, Callable[..., Any]] = {
     "+": np.add,
@@ -94,8 +96,8 @@ class Expression:
 
     @property
     def jumps(self) -> bool:
-        """Whether it may jump with the sign of a velocity."""
-        return "sign" in self.text or bool(self.friction)
+        """Whether it may jump with the sign of a velocity; a function of another package says so itself."""
+        return "sign" in self.text or any(getattr(FRICTION[name], "jumps", True) for name in self.friction)
 
     def bound(self, symbols: Mapping[str, float]) -> Expression:
         """The same expression with the values of all its symbols inserted."""

@@ -15,7 +15,7 @@ from dynid.conditioning.rewritten import predictor
 from dynid.display.scene import POSES, drawn_rows, inside, poses_along, robot_shapes, samples_at, states_at
 from dynid.fit import Fit
 from dynid.kinematics.coordinates import States
-from dynid.mechanism.drive_terms import RESISTING
+from dynid.mechanism.drive_terms import LOADED
 from dynid.mechanism.parameters import effort_unit, owners_of, speed_map
 from dynid.problem import Problem
 from dynid.regressor.layout import tree_regressor
@@ -107,11 +107,11 @@ def effort_terms(
         payloads: Mounted ones.
     """
     directions = problem.directions
-    loaded = bool(owners_of(problem.mechanism, "Fl"))
+    loaded = bool(owners_of(problem.mechanism, *LOADED))
     if not problem.model.per_sample or directions.along is not None:
         return {}
     rigid = np.array(
-        [parameter.kind != "drive" or parameter.symbol == "Ia" for parameter in problem.parameters]
+        [parameter.drive_term is None or parameter.drive_term.inertia for parameter in problem.parameters]
     )
     body, drive = np.where(rigid, chi, 0.0), np.where(rigid, 0.0, chi)
     still = np.zeros_like(states.dq)
@@ -169,10 +169,12 @@ def friction_curves(
         parameter.name for parameter in fit.parts.parameters
     }  # an offset may act only in a sum with gravity
     curves = []
-    for owner in mechanism.drive:
-        symbols = [
-            s for s in mechanism.drive[owner] if s in RESISTING and f"{s}_{owner}" in separate & set(values)
-        ]
+    resisting: dict[str, list[str]] = {owner: [] for owner in mechanism.drive}
+    for parameter in problem.parameters:
+        term = parameter.drive_term
+        if term is not None and term.curve and parameter.name in separate:
+            resisting.setdefault(parameter.owner, []).append(parameter.symbol)
+    for owner, symbols in resisting.items():
         if not symbols:
             continue
         speed = states.dq @ speed_map(mechanism, [owner])[0]

@@ -24,7 +24,7 @@ from dynid.common.notices import Notice, forced, notice
 from dynid.doctor.channels import channels_of, log_notices, recording
 from dynid.doctor.diagnosis import Channel, Diagnosis, Excitation, Finding, finding_of, refusal, worst_first
 from dynid.experiment.experiment import Experiment, experiment_from
-from dynid.mechanism.drive_terms import DRIVE_SYMBOLS
+from dynid.mechanism.drive_terms import DRIVE_TERMS
 from dynid.mechanism.load import load_robot, reference
 from dynid.mechanism.mechanism import Mechanism
 from dynid.motion.log import Log
@@ -241,7 +241,6 @@ def _channels(mechanism: Mechanism, logs: Sequence[Log], plans: Sequence[MotionP
     ]
 
 
-_OFFSETS = ("Ia", "Off")  # drive terms that are not friction
 # Condition number of the scaled regressor (each column divided by its norm). Exciting motions reach 10 to 50.
 _POOR = 300.0
 _LITTLE = 0.1  # of the range or speed that limits permit
@@ -339,8 +338,9 @@ def _kinds(names: Sequence[str]) -> str:
     """Which properties of a joint stay unknown."""
     symbols = {name.partition("_")[0].rstrip("+-") for name in names}
     kinds = []
-    friction = {symbol.rstrip("+-") for symbol in DRIVE_SYMBOLS} - set(_OFFSETS)
-    if symbols - friction - {"Off"}:
+    friction = {s.rstrip("+-") for s, term in DRIVE_TERMS.items() if term.friction}
+    offsets = {s for s, term in DRIVE_TERMS.items() if not term.moves}
+    if symbols - friction - offsets:
         kinds.append("inertia")
     if symbols & friction:
         kinds.append("friction")

@@ -18,7 +18,6 @@ from dynid.estimator.semidefinite import SOLVED
 from dynid.estimator.settings import Consistency
 from dynid.estimator.solution import CONVERGED, Solution
 from dynid.estimator.standard_space import StandardSpace
-from dynid.mechanism.drive_terms import POSITIVE
 from dynid.mechanism.inertia import is_physical
 from dynid.projection.factor import triangle
 from dynid.projection.projection import System
@@ -101,7 +100,7 @@ def constrain(system: System, linear: Solution, options: Consistency) -> Solutio
     """
     parameters = system.parameters
     bodies = plain_bodies(parameters, linear.chi)
-    signed = [p.kind == "drive" and p.symbol in POSITIVE for p in parameters]
+    signed = [p.positive for p in parameters]
     if np.all(linear.chi[signed] >= 0) and all(
         -1 not in body.columns and is_physical(linear.chi[list(body.columns)]) for body in bodies
     ):

@@ -13,7 +13,7 @@ import numpy as np
 
 from dynid.common.arrays import Array, Float, Int
 from dynid.estimator.rigid_bodies import WHOLE, RigidBody
-from dynid.mechanism.drive_terms import POSITIVE
+from dynid.mechanism.drive_terms import DRIVE_TERMS
 from dynid.mechanism.parameters import Parameter
 
 
@@ -116,11 +116,7 @@ class StandardSpace:
     @cached_property
     def signed(self) -> Int[Array, "s"]:
         """Variables that cannot be negative."""
-        rows = [
-            i
-            for i, p in enumerate(self.parameters)
-            if p.kind == "drive" and p.symbol in POSITIVE and p.name == f"{p.symbol}_{p.owner}"
-        ]
+        rows = [i for i, p in enumerate(self.parameters) if p.positive and p.name == f"{p.symbol}_{p.owner}"]
         return np.flatnonzero(np.any(self.T[rows] != 0, axis=0))
 
     @cached_property
@@ -131,11 +127,13 @@ class StandardSpace:
         """
         place = {p.name: i for i, p in enumerate(self.parameters) if p.kind == "drive"}
         rows, right = [], []
+        drops = [s for s, term in DRIVE_TERMS.items() if term.dry and not term.positive]
+        sizes = [s for s, term in DRIVE_TERMS.items() if term.dry and term.positive and term.curve]
         for name, k in place.items():
             symbol, _, owner = name.partition("_")
-            if symbol != "Fk":
+            if symbol not in drops:
                 continue
-            dry = [place[f"{s}_{owner}"] for s in ("Fs", "Fs+", "Fs-") if f"{s}_{owner}" in place]
+            dry = [place[f"{s}_{owner}"] for s in sizes if f"{s}_{owner}" in place]
             for both in [[k, i] for i in dry] or [[k]]:
                 row = np.zeros(self.n)
                 row[: self.n_x] = self.T[both].sum(axis=0) * self.scale

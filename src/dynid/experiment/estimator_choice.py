@@ -14,9 +14,8 @@ from collections.abc import Sequence
 import numpy as np
 
 from dynid.experiment.experiment import DEFAULT_ESTIMATOR, Experiment, LeftOpen, UncertaintySettings
-from dynid.mechanism.drive_terms import JUMPING
 from dynid.mechanism.mechanism import Mechanism
-from dynid.mechanism.parameters import owners_of
+from dynid.mechanism.parameters import jumping_coordinates
 from dynid.motion.choose import longest
 from dynid.motion.log import Log
 from dynid.motion.settings import FilterSettings
@@ -68,8 +67,7 @@ def filter_for(
 
     Friction that jumps with the sign of a velocity needs a velocity that is low-passed.
     """
-    jumping = any(owners_of(mechanism, symbol) for symbol in JUMPING)
-    if jumping or not rows_without_effort(experiment, model, mechanism):
+    if jumping_coordinates(mechanism) or not rows_without_effort(experiment, model, mechanism):
         return experiment.filter
     return noisy_column_filter(logs, experiment.filter)
 

@@ -19,6 +19,7 @@ from dynid.kinematics.assembly import assembly_of
 from dynid.kinematics.coordinates import coordinate_map
 from dynid.kinematics.sensors import measured_motion, sensors_of
 from dynid.kinematics.tension import least_norm, motor_jacobian
+from dynid.mechanism.drive_terms import LOADED
 from dynid.mechanism.mechanism import Mechanism
 from dynid.mechanism.parameters import Parameter, owners_of, source_loads
 from dynid.projection.load import loading
@@ -123,7 +124,7 @@ def _rows(
 ) -> Float[Array, "n d"]:
     motion, mounted = (states.q, states.dq, states.ddq), tuple(mechanism.payloads)
     loads = None
-    if owners_of(mechanism, "Fl"):
+    if owners_of(mechanism, *LOADED):
         n_sources = len(mechanism.coordinates) + len(mechanism.actuators)
         none = np.zeros((len(states.q), n_sources))
         W = few_states_matrix(mechanism, parameters, motion, mounted, none)

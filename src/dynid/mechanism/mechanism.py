@@ -12,7 +12,7 @@ import numpy as np
 from dynid.common.arrays import Array, Float
 from dynid.common.errors import InputError, nearest
 from dynid.common.registry import Registry
-from dynid.mechanism.drive_terms import DRIVE_SYMBOLS
+from dynid.mechanism.drive_terms import DRIVE_SYMBOLS, LOADED
 from dynid.mechanism.frame import Frame, identity_frame
 from dynid.mechanism.inertia import SYMBOLS
 
@@ -325,7 +325,11 @@ def _check_drive(robot: Mechanism) -> None:
             if symbol not in DRIVE_SYMBOLS:
                 text = f"'{owner}' has unknown drive term '{symbol}'" + nearest(symbol, DRIVE_SYMBOLS)
                 raise _refuse(robot, text)
-        if "Fl" in symbols and owner in coordinates and not any(owner in a.on for a in robot.actuators):
+        if (
+            set(symbols) & set(LOADED)
+            and owner in coordinates
+            and not any(owner in a.on for a in robot.actuators)
+        ):
             raise _refuse(
                 robot,
                 f"'{owner}' has load-dependent friction (Fl), but no actuator acts on it",

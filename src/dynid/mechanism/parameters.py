@@ -10,7 +10,7 @@ import numpy as np
 
 from dynid.common.arrays import Array, Float
 from dynid.common.errors import InputError, nearest
-from dynid.mechanism.drive_terms import DRIVE_TERMS, JUMPING
+from dynid.mechanism.drive_terms import DRIVE_TERMS, JUMPING, ROTOR, DriveTerm, drive_term
 from dynid.mechanism.inertia import SYMBOLS, UNITS
 from dynid.mechanism.mechanism import Body, Mechanism, Payload
 
@@ -35,6 +35,7 @@ class Parameter:
 
     Attributes:
         kind: `inertial` (of a body or payload), `drive`, or `term` (declared extra column).
+        symbol: Of a declared column its name; of friction of another package its symbol.
     """
 
     name: str
@@ -42,6 +43,18 @@ class Parameter:
     owner: str
     unit: str
     kind: str
+
+    @property
+    def drive_term(self) -> DriveTerm | None:
+        """What is known of its drive term; None: it is of a body, or declared by an expression."""
+        if self.kind == "drive":
+            return DRIVE_TERMS[self.symbol]
+        return drive_term(self.symbol) if self.kind == "term" and self.symbol != self.name else None
+
+    @property
+    def positive(self) -> bool:
+        """Whether it is a drive term that cannot be negative."""
+        return self.drive_term is not None and self.drive_term.positive
 
     @property
     def length_power(self) -> float:
@@ -88,7 +101,7 @@ def with_known(mechanism: Mechanism, values: Mapping[str, float]) -> Mechanism:
                 place=f"known.{name}",
                 remedy="see 'dynid info'",
             )
-        if value < 0.0 and name.split("_")[0] in ("M", "XX", "YY", "ZZ", "Ia"):
+        if value < 0.0 and name.split("_")[0] in ("M", "XX", "YY", "ZZ", *ROTOR):
             raise InputError(
                 f"{name} {value:g} is negative, which is physically impossible", place=f"known.{name}"
             )
@@ -165,11 +178,14 @@ def _drive(mechanism: Mechanism, owner: str) -> Iterator[Parameter]:
 
 def _terms(mechanism: Mechanism, coordinate: str) -> Iterator[Parameter]:
     first_place = {term.name: term.joint for term in reversed(mechanism.terms)}
-    units = {term.name: term.unit for term in mechanism.terms}
+    declared = {term.name: term for term in reversed(mechanism.terms)}
     for name in dict.fromkeys(term.name for term in mechanism.terms):
         if first_place[name] == coordinate:
-            unit = units[name] or f"{effort_unit(mechanism, coordinate)} per unit"
-            yield Parameter(name, name, coordinate, unit, "term")
+            term = declared[name]
+            unit = term.unit or f"{effort_unit(mechanism, coordinate)} per unit"
+            symbol = term.friction or name
+            owner = name.removeprefix(f"{symbol}_") if term.friction else coordinate
+            yield Parameter(name, symbol, owner, unit, "term")
 
 
 def _turns(mechanism: Mechanism, owner: str) -> bool:
@@ -190,9 +206,9 @@ def _turns(mechanism: Mechanism, owner: str) -> bool:
 # motion needs without friction and offsets: load = E tau_l, tau_l at an actuator, C^T tau_l at a coordinate.
 
 
-def owners_of(mechanism: Mechanism, symbol: str) -> tuple[str, ...]:
-    """Coordinates and actuators that have a drive term."""
-    return tuple(owner for owner, symbols in mechanism.drive.items() if symbol in symbols)
+def owners_of(mechanism: Mechanism, *symbols: str) -> tuple[str, ...]:
+    """Coordinates and actuators that have one of these drive terms."""
+    return tuple(owner for owner, terms in mechanism.drive.items() if any(s in terms for s in symbols))
 
 
 def speed_map(mechanism: Mechanism, owners: Sequence[str]) -> Float[Array, "o v"]:

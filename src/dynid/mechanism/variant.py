@@ -13,11 +13,11 @@ from dataclasses import replace
 from dynid.common.errors import DynidError, InputError, nearest
 from dynid.common.expression import FRICTION, parse
 from dynid.mechanism.cable import cable_coordinates, without_cables
-from dynid.mechanism.drive_terms import DRIVE_SYMBOLS
+from dynid.mechanism.drive_terms import DRIVE_SYMBOLS, drive_term
 from dynid.mechanism.joint import Loop
 from dynid.mechanism.measured_pose import virtual_joints, without_poses
 from dynid.mechanism.mechanism import BASE, Mechanism, Term
-from dynid.mechanism.parameters import speed_map
+from dynid.mechanism.parameters import effort_unit, speed_map
 
 
 def variant(
@@ -192,7 +192,9 @@ def _friction_terms(mechanism: Mechanism, owner: str, symbol: str) -> list[Term]
     q = " + ".join(f"({ratios[name]!r}) * q({name})" for name in placed) or "0"
     dq = " + ".join(f"({ratio!r}) * dq({coord})" for coord, ratio in ratios.items())
     text = f"{symbol}({q}, {dq}, {dq.replace('* dq(', '* ddq(')})"
-    name = f"{symbol}_{owner}"
+    name, known = f"{symbol}_{owner}", drive_term(symbol)
+    linear = effort_unit(mechanism, owner) == "N"
+    unit = None if known is None else known.units[linear] or None
     return [
-        Term(name, coord, parse(f"({ratio!r}) * {text}"), friction=symbol) for coord, ratio in ratios.items()
+        Term(name, coord, parse(f"({ratio!r}) * {text}"), unit, symbol) for coord, ratio in ratios.items()
     ]

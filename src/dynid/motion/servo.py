@@ -17,6 +17,7 @@ import numpy as np
 from dynid.common.arrays import Array, Float
 from dynid.common.errors import InputError
 from dynid.common.settings import Settings
+from dynid.mechanism.drive_terms import DRIVE_TERMS
 from dynid.mechanism.mechanism import Mechanism
 from dynid.mechanism.parameters import parameter_table, prior_values, with_known
 from dynid.motion.differentiate import differentiate
@@ -232,7 +233,7 @@ def with_servos(mechanism: Mechanism, settings: PdSettings) -> Mechanism:
     motors = tuple(actuator.name for actuator in mechanism.actuators)
     damped = {damping_owner(mechanism, motor) for motor in settings.unknown("kd", motors)}
     drive = {
-        owner: tuple(symbol for symbol in symbols if owner not in damped or symbol.rstrip("+-") != "Fv")
+        owner: tuple(symbol for symbol in symbols if owner not in damped or not DRIVE_TERMS[symbol].viscous)
         for owner, symbols in mechanism.drive.items()
     }
     mechanism = replace(mechanism, drive={owner: symbols for owner, symbols in drive.items() if symbols})

@@ -19,7 +19,6 @@ from dynid.estimator.settings import Consistency
 from dynid.estimator.standard_space import StandardSpace
 from dynid.experiment.experiment import Experiment
 from dynid.experiment.provenance import recorded_loads
-from dynid.mechanism.drive_terms import POSITIVE
 from dynid.mechanism.inertia import is_physical, pseudo_inertia
 from dynid.mechanism.mechanism import Body, Mechanism
 from dynid.mechanism.parameters import Parameter, known_columns, parameter_table, prior_values
@@ -179,7 +178,7 @@ def _drives(
     size = np.abs(F).max(axis=1, initial=0.0)
     start = space.values.chi[rows] / size
     F = F / size[:, None]
-    signed = [k for k, i in enumerate(rows) if space.parameters[i].symbol in POSITIVE]
+    signed = [k for k, i in enumerate(rows) if space.parameters[i].positive]
     dry, right = variables.dry
     positive = np.vstack([F[signed], dry]), np.concatenate([start[signed], right])
     one = np.ones((1, 1))
@@ -266,7 +265,7 @@ def negative_values(space: EffortSpace, chi: Float[Array, "p"], *, fixed: bool =
         small = _PHYSICAL_RTOL * float((whole * G[:, i]).max(initial=0.0))
         if fixed and np.any(row != 0.0):
             continue
-        if p.kind == "drive" and p.symbol in POSITIVE and value < -small:
+        if p.positive and value < -small:
             wrong.append(f"{p.name} = {value:.4g} {p.unit} is negative")
     return wrong
 

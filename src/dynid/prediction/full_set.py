@@ -34,7 +34,7 @@ from dynid.prediction.effort_space import (
     with_free_values,
     written_as_found,
 )
-from dynid.prediction.predict import refuse_per_mass
+from dynid.prediction.predict import refuse_no_robot
 from dynid.statistics.estimate import Estimate, ParameterEstimate
 
 NotPhysical = Literal["noise", "refuse", "nearest", "mark", "ignore"]
@@ -91,12 +91,7 @@ def full_set(
 
 def space_of(estimate: Estimate, experiment: Experiment, mechanism: Mechanism) -> EffortSpace:
     """All values with the efforts of a result; arguments as of `full_set`."""
-    if mechanism.force_sensor is not None:
-        raise InputError(
-            "a result of a force sensor contains the load on the sensor, not a model of the robot",
-            remedy="use its compensation.py",
-        )
-    refuse_per_mass(estimate)
+    refuse_no_robot(estimate, mechanism)
     return EffortSpace(estimate, experiment, _carrying(estimate, mechanism))
 
 

@@ -111,12 +111,7 @@ def predict_efforts(
         body: Whose pose the file gives; default `platform`.
     """
     estimate, experiment, mechanism = saved(result, robot)
-    if mechanism.force_sensor is not None:
-        raise InputError(
-            "a result of a force sensor contains the load on the sensor, not the efforts of the robot",
-            remedy="use its compensation.py to predict the readings of the sensor",
-        )
-    refuse_per_mass(estimate)
+    refuse_no_robot(estimate, mechanism)
     mounted = variant(mechanism, payloads=tuple(payloads))
     with single_threaded_blas():
         parameters = parameter_table(mounted)
@@ -223,7 +218,17 @@ def _standing(forecast: Efforts) -> list[Notice]:
     return [notice("friction-at-rest", names=", ".join(names))]
 
 
-def refuse_per_mass(estimate: Estimate) -> None:
+def refuse_no_robot(estimate: Estimate, mechanism: Mechanism) -> None:
+    """Refuse results that contain no efforts of the robot: of a load on it, or per unit mass."""
+    if mechanism.mounted:
+        raise InputError(
+            "a result of a force sensor contains the load on the sensor, not the efforts of the robot",
+            remedy="use its compensation.py to predict the readings of the sensor",
+        )
+    _refuse_per_mass(estimate)
+
+
+def _refuse_per_mass(estimate: Estimate) -> None:
     """Refuse efforts from a result per unit mass: free motion shows ratios of parameters, no force.
 
     A result with a known mass names its parameters as any other, and serves.

@@ -15,6 +15,7 @@ from collections.abc import Iterator, Sequence
 import numpy as np
 
 from dynid.common.arrays import Array, Bool, Float, Int
+from dynid.mechanism.drive_terms import ROTOR
 from dynid.mechanism.inertia import SYMBOLS
 from dynid.mechanism.mechanism import Mechanism
 from dynid.mechanism.parameters import Parameter, source_index, speed_map
@@ -88,7 +89,7 @@ class EnergyRows(LogRows):
 
     def _rotors(self, dq: Float[Array, "n v"]) -> Float[Array, "n r"]:
         """Kinetic energy per rotor inertia."""
-        energies = [0.5 * self._speed(p.owner, dq) ** 2 for _, p in self._others if p.symbol == "Ia"]
+        energies = [0.5 * self._speed(p.owner, dq) ** 2 for _, p in self._others if p.symbol in ROTOR]
         return np.column_stack(energies) if energies else np.zeros((len(dq), 0))
 
     def _powers(
@@ -102,7 +103,7 @@ class EnergyRows(LogRows):
         for _, parameter in self._others:
             if parameter.kind == "term":
                 yield self._term_power(parameter.name, q, dq, ddq)
-            elif parameter.symbol != "Ia":
+            elif parameter.symbol not in ROTOR:
                 yield self._drive_power(parameter, dq, loads)
 
     def _term_power(
@@ -132,8 +133,8 @@ class EnergyRows(LogRows):
     def _order(self) -> Int[Array, "e"]:
         """Entries as the layout lists them: computed are stored energies first, then powers."""
         n = len(self._inertial)
-        rotors = [k for k, (_, p) in enumerate(self._others) if p.symbol == "Ia"]
-        powers = [k for k, (_, p) in enumerate(self._others) if p.symbol != "Ia"]
+        rotors = [k for k, (_, p) in enumerate(self._others) if p.symbol in ROTOR]
+        powers = [k for k, (_, p) in enumerate(self._others) if p.symbol not in ROTOR]
         at = {k: n + i for i, k in enumerate([*rotors, *powers])}
         return np.array([*range(n), *(at[k] for k in range(len(self._others))), n + len(at)])
 
@@ -158,4 +159,5 @@ ENERGY = Model(
     EnergyRows,
     structural_factor,
     case="energy",
+    measures="power",
 )

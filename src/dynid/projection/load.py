@@ -18,6 +18,7 @@ import numpy as np
 from dynid.common.arrays import Array, Bool, Float
 from dynid.common.batched import pinv
 from dynid.kinematics.tension import motor_jacobian, redundancy
+from dynid.mechanism.drive_terms import LOADED, ROTOR
 from dynid.mechanism.mechanism import Mechanism
 from dynid.mechanism.parameters import Parameter, owners_of, source_loads
 from dynid.regressor.layout import TreeRegressor, tree_regressor
@@ -98,7 +99,7 @@ def simulated_loads(
     mechanism: Mechanism, parameters: Sequence[Parameter], chi: Float[Array, "p"], mounted: Sequence[str] = ()
 ) -> Callable[..., Float[Array, "n s"] | None]:
     """A function from states, as that of `load_model`, to loads; None where they are not needed."""
-    if not owners_of(mechanism, "Fl"):
+    if not owners_of(mechanism, *LOADED):
         return lambda *states: None
     return load_model(mechanism, parameters, chi, mounted)
 
@@ -114,7 +115,7 @@ def load_along(
     load_parameters: Float[Array, "p"] | None,
 ) -> Along | None:
     """Loads along a log by parameters; None where no friction needs them, or no parameters are given."""
-    if load_parameters is None or not owners_of(mechanism, "Fl"):
+    if load_parameters is None or not owners_of(mechanism, *LOADED):
         return None
     model = load_model(mechanism, parameters, load_parameters, motion.log.payloads)
     strained = redundancy(mechanism) > 0
@@ -133,7 +134,7 @@ def loading(mechanism: Mechanism, parameters: Sequence[Parameter]) -> Bool[Array
     }
     return np.array(
         [
-            p.kind == "inertial" or p.symbol == "Ia" or (p.kind == "term" and p.name not in frictional)
+            p.kind == "inertial" or p.symbol in ROTOR or (p.kind == "term" and p.name not in frictional)
             for p in parameters
         ],
         dtype=bool,

@@ -57,6 +57,19 @@ def model_named(name: str, file: str | None = None) -> Model:
     return MODELS[name]
 
 
+def measured_by(key: str, rows: Sequence[str]) -> str:
+    """What the rows of a result are compared with, in one word.
+
+    Args:
+        key: Of its model; a force sensor shares it with tables, and has rows of other names.
+        rows: Names of its groups of rows.
+    """
+    from dynid.mechanism.force_sensor import COMPONENTS, ForceSensor  # needed for reports only
+
+    name = ForceSensor.mounts if set(rows) & set(COMPONENTS) else key
+    return MODELS[name].measures if name in MODELS else "effort"
+
+
 @runtime_checkable
 class PackedRows(Protocol):
     """Rows computed for any range of samples on demand: the interface that filtering needs."""
@@ -151,6 +164,7 @@ class Model:
         structure: The factor of the chosen rows at random feasible states.
         case: What the model needs beyond the plain flow, by its name in `CASES`; empty: nothing.
         key: Its name in files and results.
+        measures: What its rows are compared with, in one word: `effort`, `power`, `wrench`, `reading`.
         effort_rows: Whether the measured side of a row is a logged effort, or a sum of some.
         per_body: Whether every row is of one body alone, so that its mass is found for itself.
         per_sample: Whether a row is linear in the accelerations of one sample, so that it has parts: gravity,
@@ -164,6 +178,7 @@ class Model:
     structure: Callable[..., Factor]
     case: str = ""
     key: str = ""
+    measures: str = "effort"
     effort_rows: bool = False
     per_body: bool = False
     per_sample: bool = False

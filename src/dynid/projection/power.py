@@ -31,5 +31,6 @@ POWER = Model(
     power_directions,
     rows_of,
     structural_factor,
+    measures="power",
     per_sample=True,
 )

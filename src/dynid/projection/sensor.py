@@ -126,6 +126,7 @@ FORCE_SENSOR = Model(
     sensor_structure,
     case="force_sensor",
     key="wrench",
+    measures="reading",
     effort_rows=True,
 )
 

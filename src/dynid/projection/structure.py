@@ -11,6 +11,7 @@ import numpy as np
 from dynid.common.arrays import Array, Float
 from dynid.kinematics.assembly import Assembly, assembly_of
 from dynid.kinematics.coordinates import CoordinateMap, coordinate_map
+from dynid.mechanism.drive_terms import LOADED
 from dynid.mechanism.mechanism import Mechanism
 from dynid.mechanism.parameters import Parameter, owners_of, source_loads
 from dynid.projection.factor import Factor, factor_rows, merge
@@ -114,7 +115,7 @@ def _random_loads(mechanism: Mechanism, n: int, seed: int) -> Float[Array, "n s"
 
     Drawn separately from the states, so that those are the same for all drive terms.
     """
-    if not owners_of(mechanism, "Fl"):
+    if not owners_of(mechanism, *LOADED):
         return None
     return source_loads(mechanism, np.random.default_rng(seed + 1).normal(size=(n, len(mechanism.actuators))))
 

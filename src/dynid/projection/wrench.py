@@ -261,6 +261,7 @@ WRENCH = Model(
     WrenchRows,
     wrench_structure,
     case="wrench_table",
+    measures="wrench",
     effort_rows=True,
     per_body=True,
 )

@@ -16,7 +16,7 @@ import numpy as np
 
 from dynid.common.arrays import Array, Float
 from dynid.kinematics.tree import PRISMATIC, REVOLUTE, SPHERICAL, Tree, tree_of
-from dynid.mechanism.drive_terms import DRIVE_TERMS
+from dynid.mechanism.drive_terms import drive_term
 from dynid.mechanism.inertia import SYMBOLS
 from dynid.mechanism.mechanism import Mechanism
 from dynid.mechanism.parameters import STRIBECK_SPEED, Parameter, source_index, speed_map
@@ -102,7 +102,10 @@ def drive_column(
         load: To which load-dependent friction is proportional, in [N m] or [N].
         scale: Stribeck speed; None: `STRIBECK_SPEED`.
     """
-    return np.asarray(DRIVE_TERMS[symbol].column(speed, acceleration, load, scale or STRIBECK_SPEED))
+    term = drive_term(symbol)
+    if term is None:
+        raise KeyError(symbol)
+    return np.asarray(term.column(speed, acceleration, load, scale or STRIBECK_SPEED))
 
 
 def term_rows(

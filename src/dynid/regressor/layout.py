@@ -15,7 +15,7 @@ import numpy as np
 from dynid.common.arrays import Array, Float, Inexact, Int
 from dynid.kinematics.tile import LANES
 from dynid.kinematics.tree import Tree, tree_of
-from dynid.mechanism.drive_terms import DRIVE_SYMBOLS
+from dynid.mechanism.drive_terms import DRIVE_SYMBOLS, LOADED
 from dynid.mechanism.inertia import SYMBOLS
 from dynid.mechanism.mechanism import Mechanism, Term
 from dynid.mechanism.parameters import STRIBECK_SPEED, Parameter
@@ -249,7 +249,7 @@ class _Builder:
             terms=tuple(term for _, term in self.given),
             actuator_map=self.mechanism.actuator_map,
             uses_actuators=any(source >= n_v for _, _, source, _, _ in self.drives),
-            uses_load=any(DRIVE_SYMBOLS[symbol] == "Fl" for _, symbol, _, _, _ in self.drives),
+            uses_load=any(DRIVE_SYMBOLS[symbol] in LOADED for _, symbol, _, _, _ in self.drives),
             n_tree=len(self.columns) + N.shape[1],
             combination=combination,
             coordinates=self.mechanism.coordinates,

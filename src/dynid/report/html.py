@@ -10,22 +10,26 @@ import re
 from collections.abc import Callable
 from typing import Any
 
+from dynid.common.registry import Registry
 from dynid.report.csv_file import parameters_csv
 from dynid.report.json_file import json_text, result_document
 from dynid.report.numbers import percent, sigma_text, value_text
 from dynid.report.page import Section, render, script_json, scripted_page
 from dynid.report.quality import evidence
-from dynid.report.sections import description, found, log_quality, predicts, provenance, unknown, use
 from dynid.statistics.estimate import Estimate
 
-SECTIONS: tuple[Callable[[Estimate], Section | None], ...] = (
-    use.section,
-    found.section,
-    predicts.section,
-    unknown.section,
-    description.section,
-    log_quality.section,
-    provenance.section,
+SECTIONS: Registry[Callable[[Estimate], Section | None]] = Registry(
+    "dynid.sections",
+    {
+        "use": "dynid.report.sections.use:section",
+        "found": "dynid.report.sections.found:section",
+        "predicts": "dynid.report.sections.predicts:section",
+        "unknown": "dynid.report.sections.unknown:section",
+        "description": "dynid.report.sections.description:section",
+        "log_quality": "dynid.report.sections.log_quality:section",
+        "provenance": "dynid.report.sections.provenance:section",
+    },
+    gives=("dynid.report.page:Section", "types:NoneType"),
 )
 _MOST_LOGS = 3  # names in the header
 _MOST_JSON = 250_000  # characters: of a larger result the covariance is left out
@@ -44,7 +48,7 @@ def report_html(estimate: Estimate) -> str:
         ("robot.js",),
         estimate=estimate,
         logs=_log_names(estimate),
-        sections=[section for make in SECTIONS if (section := make(estimate)) is not None],
+        sections=[section for make in SECTIONS.values() if (section := make(estimate)) is not None],
         files=script_json(downloads(estimate)),
     )
 

@@ -13,6 +13,7 @@ from enum import StrEnum
 from typing import TYPE_CHECKING, Any
 
 from dynid.common.notices import Notice, follows
+from dynid.projection.model import measured_by
 from dynid.report.numbers import interval_text, number, percent, plural, sigma_text, unit_text, value_text
 from dynid.report.plots import figure, panel, points
 from dynid.statistics.estimate import Estimate, ParameterEstimate, Validation
@@ -54,9 +55,7 @@ def compared(estimate: Estimate) -> str:
     """
     if estimate.fit.cost_C is not None:
         return "equation"
-    if estimate.model == "wrench":
-        return "reading" if any(group.name == "fx" for group in estimate.fit.groups) else "wrench"
-    return "power" if estimate.model in ("power", "energy") else "effort"
+    return measured_by(estimate.model, [group.name for group in estimate.fit.groups])
 
 
 def peaks(estimate: Estimate) -> str:

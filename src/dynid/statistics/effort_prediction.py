@@ -21,7 +21,7 @@ from dynid.common.batched import pinv, singular_values
 from dynid.common.errors import InputError
 from dynid.kinematics.coordinates import States
 from dynid.kinematics.tension import driven_freedoms, motor_jacobian, tension_directions
-from dynid.mechanism.drive_terms import DRY
+from dynid.mechanism.drive_terms import DRIVE_TERMS
 from dynid.mechanism.mechanism import Mechanism
 from dynid.mechanism.parameters import Parameter, load_map, source_index, speed_map
 from dynid.motion.motion import Motion
@@ -133,9 +133,9 @@ class _EffortRows:
         self._mechanism, self._chi = mechanism, chi
         self._regressor = MovingRegressor(mechanism, parameters, len(mechanism.actuators) + 1, mounted)
         drives = [i for i, parameter in enumerate(parameters) if parameter.kind == "drive"]
-        self.dry = [i for i in drives if parameters[i].symbol in DRY]
+        self.dry = [i for i in drives if DRIVE_TERMS[parameters[i].symbol].dry]
         self._speed = speed_map(mechanism, [parameters[i].owner for i in self.dry])
-        self._loaded = [i for i in drives if parameters[i].symbol == "Fl"]
+        self._loaded = [i for i in drives if DRIVE_TERMS[parameters[i].symbol].loaded]
         owners = [source_index(mechanism, parameters[i].owner) for i in self._loaded]
         self._E = load_map(mechanism)[owners]
         self._loading = loading(mechanism, parameters)

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from dynid.common.arrays import Array, Float
-from dynid.mechanism.drive_terms import RESISTING
+from dynid.mechanism.drive_terms import NO_FRICTION, drive_term
 from dynid.regressor.few_states import drive_column
 from dynid.statistics.estimate import Estimate
 
@@ -55,11 +55,12 @@ def curves_of(estimate: Estimate, reach: float) -> list[dict[str, Any]]:
     owners: dict[str, dict[str, Any]] = {}
     for parameter in estimate.parameters:
         symbol, _, owner = parameter.name.partition("_")
-        if symbol in RESISTING and owner:
+        term = drive_term(symbol)
+        if term is not None and term.curve and owner:
             owners.setdefault(owner, {})[symbol] = parameter
     curves = []
     for owner, terms in owners.items():
-        if set(terms) == {"Off"}:
+        if not set(terms) - set(NO_FRICTION):
             continue
         C = np.zeros((len(terms), len(terms)))
         at = [k for k, term in enumerate(terms.values()) if term.name in known]

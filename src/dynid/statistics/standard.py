@@ -20,6 +20,7 @@ from dynid.estimator.semidefinite import SOLVED, TOLERANCE
 from dynid.estimator.settings import Consistency
 from dynid.estimator.solution import Solution
 from dynid.estimator.standard_space import StandardSpace
+from dynid.mechanism.drive_terms import ROTOR
 from dynid.projection.projection import System
 from dynid.statistics.uncertainty import interval95
 
@@ -167,7 +168,9 @@ def rotor_test(system: System, linear: Solution) -> tuple[Notice, ...]:
     fit as well without a rotor: a bound holds it at zero.
     """
     ci95 = interval95(linear.chi, linear.covariance, linear.dof)
-    rotors = [i for i, p in enumerate(system.parameters) if p.symbol == "Ia" and p.name == f"Ia_{p.owner}"]
+    rotors = [
+        i for i, p in enumerate(system.parameters) if p.symbol in ROTOR and p.name == f"{p.symbol}_{p.owner}"
+    ]
     below = [system.parameters[i].owner for i in rotors if ci95[i, 1] < 0]
     above = any(ci95[i, 0] > 0 for i in rotors)
     if above or len(below) < max(_FEWEST_ROTORS, (len(rotors) + 1) // 2):

@@ -22,6 +22,7 @@ from dynid.estimator.estimator import estimator_named, solve_weighted
 from dynid.experiment.experiment import Experiment
 from dynid.fit import Fit
 from dynid.linear_fit import LinearFit, base_of, linear_fit, speed_bounds, vector, with_mechanism
+from dynid.mechanism.drive_terms import LOADED, SEARCHED
 from dynid.mechanism.mechanism import Mechanism, Term
 from dynid.mechanism.parameters import effort_unit, owners_of, speed_map
 from dynid.problem import Problem, build_system
@@ -56,13 +57,13 @@ def settle_friction(task: Task) -> Settled:
     """Find the loads and Stribeck speeds of friction that is linear only once they are known."""
     problem, experiment = task.problem, task.experiment
     robot = problem.mechanism
-    searched = tuple(owner for owner in owners_of(robot, "Fk") if owner not in robot.stribeck)
-    loaded = owners_of(robot, "Fl")
+    searched = tuple(owner for owner in owners_of(robot, *SEARCHED) if owner not in robot.stribeck)
+    loaded = owners_of(robot, *LOADED)
     choices: dict[str, str] = {}
     notices: list[Notice] = []
     speeds = None
-    plain = _without(robot, {"Fk": searched})
-    fit = linear_fit(with_mechanism(problem, _without(plain, {"Fl": loaded}), {}), experiment)
+    plain = _without(robot, dict.fromkeys(SEARCHED, searched))
+    fit = linear_fit(with_mechanism(problem, _without(plain, dict.fromkeys(LOADED, loaded)), {}), experiment)
     if loaded and searched:
         fit = _settle_loads(with_mechanism(problem, plain, fit.values), fit.values, experiment)[0]
     if searched:
@@ -96,7 +97,7 @@ def _settle_loads(
     problem: Problem, values: Mapping[str, float], experiment: Experiment
 ) -> tuple[LinearFit, int, float]:
     """Fit and predict loads in turn until load friction converges: the fit, iterations, last step."""
-    names = [f"Fl_{owner}" for owner in owners_of(problem.mechanism, "Fl")]
+    names = [parameter.name for parameter in problem.parameters if parameter.symbol in LOADED]
     rounds, step = 0, np.inf
     base = base_of(problem, experiment)  # loads do not change what can be seen
     while rounds < _ROUNDS and step > _STEP:
@@ -302,7 +303,7 @@ def _refined(
     """One linearised step from the speeds found, and intervals that count what moves with them."""
     robot = fit.problem.mechanism
     drive = {
-        owner: (*symbols, "Fk") if owner in owners else symbols
+        owner: (*symbols, *SEARCHED) if owner in owners else symbols
         for owner, symbols in {**dict.fromkeys(owners, ()), **robot.drive}.items()
     }
     known = {**robot.stribeck, **dict(zip(owners, speeds, strict=True))}

@@ -1,5 +1,69 @@
-"""Errors on samples that a fit has not seen: other logs, folds, comparisons, the gate against the prior.
+"""Errors on samples that were not fitted, their causes, the verdict, and comparisons of ways to fit.
 
-`verdict.py` judges a result by them; `causes.py` searches what may be wrong with the description or the logs.
-To add a test of the description: a generator in `hypotheses.py`, and a line in `_candidates` of `causes.py`.
+To add a test of the description: a function that yields `Hypothesis` objects (`hypotheses.py` has the class
+and most of them), and one line in CORRECTIONS of `__init__.py`. Each is fitted to the logs and ranked
+(`causes.py`, `ranking.py`).
 """
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from dynid.common.registry import Registry, imported
+
+if TYPE_CHECKING:
+    from dynid.mechanism.mechanism import Mechanism
+    from dynid.motion.log import Log
+    from dynid.statistics.estimate import ResidualTest
+    from dynid.validation.hypotheses import Hypothesis
+
+    # Description, logs and linear tests of the residuals in; out: descriptions or logs without one fault.
+    Hypotheses = Callable[[Mechanism, tuple[Log, ...], Sequence[ResidualTest]], Iterable[Hypothesis]]
+
+
+@dataclass(frozen=True)
+class Correction:
+    """One kind of fault of a description or its logs, and when it is tried.
+
+    Attributes:
+        hypotheses: The function, or where it is: "module:attribute".
+        poor: Only where predictions are so poor that columns may be wrong.
+        impossible: Also where the parameters are not physical: a gantry fits with any sign of an effort.
+    """
+
+    hypotheses: str | Hypotheses
+    poor: bool = False
+    impossible: bool = False
+
+    @property
+    def loaded(self) -> Hypotheses:
+        """The function itself."""
+        made: Hypotheses = imported(self.hypotheses) if isinstance(self.hypotheses, str) else self.hypotheses
+        return made
+
+
+# Cheap ones first; those of one code follow each other.
+CORRECTIONS: Registry[Correction] = Registry(
+    "dynid.corrections",
+    {
+        # Only where positions sweep far: seldom, and then decisive.
+        "position units": Correction("dynid.validation.hypotheses:position_units"),
+        "delays": Correction("dynid.validation.hypotheses:delays"),
+        "gains": Correction("dynid.validation.hypotheses:gains"),
+        "drive friction": Correction("dynid.validation.hypotheses:drive_friction"),
+        "passive friction": Correction("dynid.validation.hypotheses:passive_friction"),
+        "dimension units": Correction("dynid.validation.dimensions:dimension_units"),
+        "gravity": Correction("dynid.validation.hypotheses:other_gravity"),
+        "known values": Correction("dynid.validation.hypotheses:known_values"),
+        "payload labels": Correction("dynid.validation.hypotheses:payload_labels"),
+        "branches": Correction("dynid.validation.branches:branch_hypotheses"),
+        "position signs": Correction("dynid.validation.hypotheses:position_signs"),
+        "effort signs": Correction("dynid.validation.hypotheses:effort_signs", poor=True, impossible=True),
+        "position orders": Correction("dynid.validation.hypotheses:position_orders", poor=True),
+    },
+    gives=("dynid.validation:Correction",),
+)
+
+__all__ = ["CORRECTIONS", "Correction"]

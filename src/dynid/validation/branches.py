@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
 import numpy as np
@@ -19,6 +19,7 @@ from dynid.kinematics.tree import body_poses
 from dynid.mechanism.joint import JointKind
 from dynid.mechanism.mechanism import Mechanism
 from dynid.motion.log import Log
+from dynid.statistics.estimate import ResidualTest
 from dynid.validation.hypotheses import Hypothesis
 
 _SEED = 20131104
@@ -32,7 +33,9 @@ MOST = 6
 _MOST_FLIPPED = 12
 
 
-def branch_hypotheses(mechanism: Mechanism, logs: tuple[Log, ...]) -> Iterator[Hypothesis]:
+def branch_hypotheses(
+    mechanism: Mechanism, logs: tuple[Log, ...], _: Sequence[ResidualTest] = ()
+) -> Iterator[Hypothesis]:
     """All logs on another branch; then one log that is on another branch than those before it."""
     if not mechanism.is_closed or mechanism.cables or any(log.origins for log in logs):
         return

@@ -34,23 +34,11 @@ from dynid.motion.plan import MotionPlan
 from dynid.problem import prepare
 from dynid.realise import realise
 from dynid.statistics.estimate import Estimate, ResidualTest
+from dynid.validation import CORRECTIONS
 from dynid.validation.branches import branch_hypotheses
 from dynid.validation.closure_causes import closure_cause
-from dynid.validation.dimensions import Tried, best_size, dimension_units, doubted, large_dimensions
-from dynid.validation.hypotheses import (
-    Hypothesis,
-    delays,
-    drive_friction,
-    effort_signs,
-    gains,
-    known_values,
-    other_gravity,
-    passive_friction,
-    payload_labels,
-    position_orders,
-    position_signs,
-    position_units,
-)
+from dynid.validation.dimensions import Tried, best_size, doubted, large_dimensions
+from dynid.validation.hypotheses import Hypothesis, other_gravity
 from dynid.validation.ranking import (
     CODES,
     EXPLAINS,
@@ -79,7 +67,7 @@ _POOR = 10.0  # percent of the peak: wrong columns leave more
 _MISFIT = 2.0  # percent of the peak: a model that leaves more lacks something that matters
 # Warnings of the linear tests, and what they would be in words.
 _SUSPECTS = {code: entry.suspect for code, entry in CATALOGUE.items() if entry.suspect}
-_SEARCHED = ("zero-offset", "dimension-off")  # by `best_size`, where a linear test doubts them
+_SEARCHED = codes_with("searched")  # by `best_size`, where a linear test doubts them
 _LINEAR = codes_with("linear")
 
 
@@ -242,7 +230,7 @@ def _without(estimate: Estimate, refuted: Sequence[ResidualTest]) -> Estimate:
 def _candidates(
     mechanism: Mechanism, logs: tuple[Log, ...], tests: Sequence[ResidualTest], poor: bool, impossible: bool
 ) -> Iterator[Hypothesis]:
-    """All corrections to try, cheap ones first; those of one code follow each other.
+    """All corrections to try.
 
     Args:
         mechanism: The description.
@@ -251,21 +239,9 @@ def _candidates(
         poor: Whether predictions are so poor that columns may be wrong.
         impossible: Whether the parameters are not physical: axes of a gantry fit with any sign of an effort.
     """
-    yield from position_units(mechanism, logs)  # only where positions sweep far: seldom, and then decisive
-    yield from delays(mechanism, logs, tests)
-    yield from gains(mechanism, logs, tests)
-    yield from drive_friction(mechanism, logs)
-    yield from passive_friction(mechanism, logs)
-    yield from dimension_units(mechanism, logs)
-    yield from other_gravity(mechanism, logs, tests)
-    yield from known_values(mechanism, logs)
-    yield from payload_labels(mechanism, logs)
-    yield from branch_hypotheses(mechanism, logs)
-    yield from position_signs(mechanism, logs)
-    if poor or impossible:
-        yield from effort_signs(mechanism, logs)
-    if poor:
-        yield from position_orders(mechanism, logs)
+    for correction in CORRECTIONS.values():
+        if not correction.poor or poor or (correction.impossible and impossible):
+            yield from correction.loaded(mechanism, logs, tests)
 
 
 def _physical(fit: Fit, trials: Sequence[Hypothesis]) -> tuple[Hypothesis, Notice] | None:
@@ -312,7 +288,7 @@ def _odd(mechanism: Mechanism, notices: Sequence[Notice]) -> bool:
 
     A large error of a dimension is not linear: the gain of an effort may resemble it more.
     """
-    doubts = OF_DESCRIPTION | {"model-misfit", "gain"}
+    doubts = OF_DESCRIPTION | codes_with("doubt")
     return bool(large_dimensions(mechanism)) or any(note.code in doubts for note in notices)
 
 

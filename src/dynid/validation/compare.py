@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from dynid.case import task_case, with_defaults
+from dynid.case import task_case, with_defaults, with_mounted
 from dynid.common.batched import single_threaded_blas
 from dynid.common.catalogue import CATALOGUE
 from dynid.common.errors import DynidError, InputError, NoResultError
@@ -21,7 +21,7 @@ from dynid.common.notices import Notice, notice
 from dynid.estimator.estimator import estimator_named, solve_weighted
 from dynid.experiment.experiment import Experiment, experiment_from
 from dynid.fit import Fit, fit_task
-from dynid.mechanism.drive_terms import FRICTION_SETS
+from dynid.mechanism.drive_terms import FRICTION_SETS, NO_FRICTION
 from dynid.mechanism.load import load_robot
 from dynid.mechanism.mechanism import Mechanism
 from dynid.mechanism.variant import drive_names
@@ -80,7 +80,7 @@ def compare_friction(
 def friction_sets(mechanism: Mechanism) -> tuple[tuple[str, ...], ...]:
     """`FRICTION_SETS` with the rotor inertia and offset that the robot has."""
     present = {symbol for symbols in mechanism.drive.values() for symbol in symbols}
-    kept = [symbol for symbol in ("Ia", "Off") if symbol in present or not present]
+    kept = [symbol for symbol in NO_FRICTION if symbol in present or not present]
     return tuple(_ordered((*kept, *terms)) for terms in FRICTION_SETS)
 
 
@@ -179,8 +179,7 @@ def _candidates(
         )
     sets: list[tuple[str, ...] | None] = [None] if drives is None else [_ordered(group) for group in drives]
     names = tuple(estimators) or (experiment.estimator,)
-    own_model = mechanism.model if experiment.force_sensor is None else "wrench"
-    chosen = tuple(models) or (experiment.model or own_model,)
+    chosen = tuple(models) or (experiment.model or with_mounted(mechanism, experiment).model,)
     candidates = []
     for drive, estimator, model in product(sets, names, chosen):
         # Options belong to the estimator that the experiment names.
@@ -260,7 +259,7 @@ def _line(
 
 def _remedy(experiment: Experiment) -> str:
     """If a fit has no result: what its estimator needs, or where to find details."""
-    if experiment.estimator == "consistent":
+    if estimator_named(experiment.estimator).constraint is not None:
         return CATALOGUE["not-consistent"].template.remedy
     return f"for details run 'dynid identify' with estimator: {experiment.estimator}"
 

@@ -38,7 +38,7 @@ from dynid.validation.held_out import filters_rows, held_out_plans
 # description (CAD, URDF; drive terms without a prior count as zero).
 
 
-def judge(fit: Fit) -> tuple[dict[str, str], str]:
+def cross_validate_and_gate(fit: Fit) -> tuple[dict[str, str], str]:
     """Cross-validate as the experiment asks, and hold the estimate against the prior if it has a gate.
 
     Other logs are the better judges: where there are some, the gate looks at those.

@@ -36,7 +36,9 @@ def large_dimensions(mechanism: Mechanism) -> list[str]:
     return [name for name, value in mechanism.geometry.items() if abs(value) > _LARGE]
 
 
-def dimension_units(mechanism: Mechanism, logs: tuple[Log, ...]) -> Iterator[Hypothesis]:
+def dimension_units(
+    mechanism: Mechanism, logs: tuple[Log, ...], _: Sequence[ResidualTest] = ()
+) -> Iterator[Hypothesis]:
     """Dimensions that are too large for metres and radians, in other units: all of them, then one by one."""
     large = large_dimensions(mechanism)
     if not large:

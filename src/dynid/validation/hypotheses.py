@@ -12,6 +12,7 @@ from dynid.checks.fault_columns import ALL, delay_entry
 from dynid.common.arrays import Array, Float
 from dynid.common.notices import Notice, notice
 from dynid.linear_fit import LinearFit
+from dynid.mechanism.drive_terms import DRIVE_TERMS, PLAIN_FRICTION
 from dynid.mechanism.joint import JointKind
 from dynid.mechanism.mechanism import Mechanism, Payload
 from dynid.motion.log import Log
@@ -21,7 +22,13 @@ _UNKNOWN = "unknown_load"
 _TAPS = 32  # samples to either side from which an effort between two samples is computed
 _MOST_PAIRS = 21  # exchanged positions of seven joints
 _LEAST_SWEEP = {"deg": 2.0 * np.pi, "mm": 1.0}  # of values in another unit, taken as rad or m
-_FRICTION = (("Fv", "Fr"), ("Fs", "Fl", "Fk"))  # viscous and dry; the first is added where there is none
+# Without and with a dry part, of both directions alike; the first is added where there is none.
+_FRICTION = tuple(
+    tuple(s for s, term in DRIVE_TERMS.items() if term.friction and s.isalpha() and term.dry is dry)
+    for dry in (False, True)
+)
+
+Tests = Sequence[ResidualTest]
 
 
 @dataclass(frozen=True, eq=False)
@@ -103,7 +110,7 @@ def _degrees_between(a: Float[Array, "3"], b: Float[Array, "3"]) -> float:
     return float(np.rad2deg(np.arccos(np.clip(a @ b / size, -1.0, 1.0)))) if size > 0.0 else 0.0
 
 
-def known_values(mechanism: Mechanism, logs: tuple[Log, ...]) -> Iterator[Hypothesis]:
+def known_values(mechanism: Mechanism, logs: tuple[Log, ...], _: Tests = ()) -> Iterator[Hypothesis]:
     """Values taken as exact are estimated instead: those of a body, of a drive term, of a payload."""
     for name, body in mechanism.bodies.items():
         if body.known:
@@ -125,7 +132,7 @@ def known_values(mechanism: Mechanism, logs: tuple[Log, ...]) -> Iterator[Hypoth
             )
 
 
-def payload_labels(mechanism: Mechanism, logs: tuple[Log, ...]) -> Iterator[Hypothesis]:
+def payload_labels(mechanism: Mechanism, logs: tuple[Log, ...], _: Tests = ()) -> Iterator[Hypothesis]:
     """Every log with each other payload, and with one that no log declares."""
     if len(logs) < 2:
         return
@@ -176,7 +183,7 @@ def _carrier(mechanism: Mechanism) -> str | None:
     return mechanism.joints[-1].child if not mechanism.is_closed and mechanism.joints else None
 
 
-def position_units(mechanism: Mechanism, logs: tuple[Log, ...]) -> Iterator[Hypothesis]:
+def position_units(mechanism: Mechanism, logs: tuple[Log, ...], _: Tests = ()) -> Iterator[Hypothesis]:
     """Angles in degrees, displacements in mm."""
     names, joints = logs[0].position_names, mechanism.joint_of_coordinate
     angle = np.array([_is_angle(mechanism, name) for name in names])
@@ -198,7 +205,7 @@ def position_units(mechanism: Mechanism, logs: tuple[Log, ...]) -> Iterator[Hypo
             )
 
 
-def drive_friction(mechanism: Mechanism, logs: tuple[Log, ...]) -> Iterator[Hypothesis]:
+def drive_friction(mechanism: Mechanism, logs: tuple[Log, ...], _: Tests = ()) -> Iterator[Hypothesis]:
     """Friction that most robots have and this description lacks."""
     owners = list(mechanism.drive) or [actuator.name for actuator in mechanism.actuators]
     given = {symbol for terms in mechanism.drive.values() for symbol in terms}
@@ -213,7 +220,7 @@ def drive_friction(mechanism: Mechanism, logs: tuple[Log, ...]) -> Iterator[Hypo
         )
 
 
-def passive_friction(mechanism: Mechanism, logs: tuple[Log, ...]) -> Iterator[Hypothesis]:
+def passive_friction(mechanism: Mechanism, logs: tuple[Log, ...], _: Tests = ()) -> Iterator[Hypothesis]:
     """Friction of the joints of a closed robot that no motor drives."""
     if not mechanism.is_closed:
         return
@@ -224,10 +231,12 @@ def passive_friction(mechanism: Mechanism, logs: tuple[Log, ...]) -> Iterator[Hy
         for joint in mechanism.joints
         if joint.kind in (JointKind.REVOLUTE, JointKind.PRISMATIC)
         and joint.name not in driven | bound
-        and not set(mechanism.drive.get(joint.name, ())) & {"Fv", "Fs"}
+        and not set(mechanism.drive.get(joint.name, ())) & set(PLAIN_FRICTION)
     ]
     if names:
-        drive = {name: tuple(dict.fromkeys((*mechanism.drive.get(name, ()), "Fv", "Fs"))) for name in names}
+        drive = {
+            name: tuple(dict.fromkeys((*mechanism.drive.get(name, ()), *PLAIN_FRICTION))) for name in names
+        }
         shown = ", ".join(names[:4]) + (", ..." if len(names) > 4 else "")
         yield Hypothesis(
             notice("friction-missing", "passive", names=shown),
@@ -237,7 +246,7 @@ def passive_friction(mechanism: Mechanism, logs: tuple[Log, ...]) -> Iterator[Hy
         )
 
 
-def effort_signs(mechanism: Mechanism, logs: tuple[Log, ...]) -> Iterator[Hypothesis]:
+def effort_signs(mechanism: Mechanism, logs: tuple[Log, ...], _: Tests = ()) -> Iterator[Hypothesis]:
     """One effort with the other sign.
 
     Where a wrong sign spoils the fit it is refused before: here several motors act in one equation, or an
@@ -331,7 +340,7 @@ def _is_angle(mechanism: Mechanism, name: str) -> bool:
     return joint is not None and joint.is_angle(name)
 
 
-def position_signs(mechanism: Mechanism, logs: tuple[Log, ...]) -> Iterator[Hypothesis]:
+def position_signs(mechanism: Mechanism, logs: tuple[Log, ...], _: Tests = ()) -> Iterator[Hypothesis]:
     """Measured positions that count the other way."""
     names = logs[0].position_names
     for i, name in enumerate(names):
@@ -345,7 +354,7 @@ def position_signs(mechanism: Mechanism, logs: tuple[Log, ...]) -> Iterator[Hypo
         )
 
 
-def position_orders(mechanism: Mechanism, logs: tuple[Log, ...]) -> Iterator[Hypothesis]:
+def position_orders(mechanism: Mechanism, logs: tuple[Log, ...], _: Tests = ()) -> Iterator[Hypothesis]:
     """Pairs of measured positions that are exchanged."""
     names = logs[0].position_names
     for i, j in list(combinations(range(len(names)), 2))[:_MOST_PAIRS]:

@@ -31,7 +31,7 @@ from dataclasses import replace
 import numpy as np
 
 from dynid.common.arrays import Array
-from dynid.common.catalogue import codes_with
+from dynid.common.catalogue import CATALOGUE, codes_with
 from dynid.linear_fit import LinearFit
 from dynid.projection.factor import triangle
 from dynid.statistics.estimate import ResidualTest
@@ -47,29 +47,14 @@ EXPLAINS = 0.5
 # What one wrong quantity of the description is called by linear tests; refits decide between these, and
 # friction that is left out, which resembles them.
 OF_DESCRIPTION = codes_with("description")
-_DECIDED = OF_DESCRIPTION | {"friction-missing"}
+_DECIDED = OF_DESCRIPTION | codes_with("resembles")
 _NOISE = 1.3  # rms in parts of the noise floor: less is noise only
 _MOST_LISTED = 12
-# Linear tests that are about the description, and the name of the correction.
-_NAMES = {
-    "zero": "zero of '{}'",
-    "dimension": "dimension {}",
-    "gravity": "gravity tilted",
-    "mounting": "mounting of the sensor",
-    "cable dimension": "dimension {}",
-    "frame": "frame of {}",
-}
+# Linear tests that are about the description: their warnings, and the names of the corrections.
+CODES = {test: code for code, entry in CATALOGUE.items() for test in entry.corrections}
+_NAMES = {test: words for entry in CATALOGUE.values() for test, words in entry.corrections.items()}
 # Those of positions: what they leave is a part of what the positions contradict, not of the efforts.
-_OF_POSITIONS = ("cable dimension", "frame")
-# Their warnings.
-CODES = {
-    "zero": "zero-offset",
-    "dimension": "dimension-off",
-    "gravity": "gravity-off",
-    "mounting": "mounting-off",
-    "cable dimension": "cable-misfit",
-    "frame": "cable-misfit",
-}
+_OF_POSITIONS = codes_with("positions")
 _RANK = 1e-9  # of the largest singular value: less is rounding
 _Place = tuple[str, int, int]
 
@@ -225,12 +210,12 @@ def ranked(
     ]
     tried = {trial.code for trial in trials}
     for test in tests:
-        if test.test not in _NAMES or (test.test == "gravity" and "gravity-off" in tried):
+        if test.test not in _NAMES or (test.test == "gravity" and CODES[test.test] in tried):
             continue
         left = float(np.sqrt(max(1.0 - test.explains, 0.0)))
         name = _NAMES[test.test].format(test.about)
         if not any(name == _bare(listed.name) for listed in (*best, *other)):
-            whole = 100.0 if test.test in _OF_POSITIONS else described
+            whole = 100.0 if CODES[test.test] in _OF_POSITIONS else described
             entry = DescriptionTest(name, whole * left, test.p_value)
             (best if test.warned and CODES[test.test] in flagged else other).append(entry)
     plain = DescriptionTest(AS_DESCRIBED, described, 1.0)

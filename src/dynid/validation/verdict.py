@@ -44,7 +44,7 @@ _NOTHING = "no parameter could be determined"
 _WRONG_INPUT = codes_with("wrong input")
 
 
-def judge_result(fit: Fit, estimate: Estimate, failure: str = "") -> Verdict:
+def verdict_of(fit: Fit, estimate: Estimate, failure: str = "") -> Verdict:
     """Level, reasons and joints of a finished estimate.
 
     Args:

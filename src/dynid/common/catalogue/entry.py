@@ -50,6 +50,10 @@ Trait = Literal[
     "log",  # a fault of a log, although the fit finds it: listed with the logs
     "description",  # one wrong quantity of the description, seen by a linear test: refits decide which
     "linear",  # found by a linear test: a refit that finds the cause replaces it
+    "searched",  # its size is searched by refits, where a linear test doubts it
+    "resembles",  # what one wrong quantity of the description may resemble: refits decide
+    "doubt",  # a reason to fit the logs with other descriptions
+    "positions",  # of measured positions: what it leaves is no part of the efforts
     "absorbed",  # a correction whose absence negative masses can absorb
     "parameters",  # of single parameters, and of how they were found: not of the logs
     "impossible",  # the parameters are not physically consistent
@@ -87,6 +91,7 @@ class Entry:
         rank: Causes come before what they cause; of one rank, the order of the warnings is kept.
         traits: What the verdict, the report and the search for causes ask of it.
         suspect: What a linear test of the residuals suspects, in words.
+        corrections: Linear test of the description -> the correction that it suggests, in words.
     """
 
     severity: Severity
@@ -96,6 +101,7 @@ class Entry:
     rank: Rank = "other"
     traits: tuple[Trait, ...] = ()
     suspect: str = ""
+    corrections: Mapping[str, str] = field(default_factory=dict)
 
 
 def _entry(
@@ -107,11 +113,12 @@ def _entry(
     rank: Rank = "other",
     traits: tuple[Trait, ...] = (),
     suspect: str = "",
+    corrections: Mapping[str, str] | None = None,
     **variants: tuple[str, str],
 ) -> Entry:
     """Arguments as for `Entry`, with (text, remedy) of each variant by name."""
     others = {name: Template(*wording) for name, wording in variants.items()}
-    return Entry(severity, meaning, Template(text, remedy), others, rank, traits, suspect)
+    return Entry(severity, meaning, Template(text, remedy), others, rank, traits, suspect, corrections or {})
 
 
 note = partial(_entry, Severity.NOTE)

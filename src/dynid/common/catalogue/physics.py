@@ -135,7 +135,7 @@ RESIDUALS = {
         "check the drive gain (gear ratio, torque constant), its sign and its column, and the geometry of the"
         " description; or estimate gains from runs with a weighed payload: `gains: all`",
         rank="signal",
-        traits=("log", "linear"),
+        traits=("log", "linear", "doubt"),
         suspect="a drive gain",
         sensor=("{found}", "check its calibration, unit, sign and column, and where the sensor is"),
         confirmed=(
@@ -151,7 +151,8 @@ RESIDUALS = {
         "check the calibration of the joint and the lengths around it, or correct its column in the"
         " experiment file with `offset: {size:.3g}` (rad or m, added to the reading), and identify again",
         rank="signal",
-        traits=("log", "description", "linear"),
+        traits=("log", "description", "linear", "searched"),
+        corrections={"zero": "zero of '{}'"},
         suspect="a joint zero",
         confirmed=(
             "the zero of '{joint}' seems off by {shown}, or the geometry of the description near it is wrong",
@@ -166,6 +167,7 @@ RESIDUALS = {
         " hanging){sensor}",
         rank="input",
         traits=("wrong input", "description", "linear", "absorbed"),
+        corrections={"gravity": "gravity tilted"},
         suspect="a tilted base",
         turned=(
             "gravity of the description seems to be {turned}; it fits with ({vector}) m/s^2 in the base"
@@ -181,7 +183,7 @@ RESIDUALS = {
         "check the geometry of the description (link lengths, axes), then missing effects: friction terms,"
         " elasticity, cables and springs",
         rank="model",
-        traits=("linear",),
+        traits=("linear", "doubt"),
         gravity=(
             "the residuals contain more than noise: they resemble a wrong gravity, but no gravity explains"
             " them",
@@ -195,7 +197,7 @@ RESIDUALS = {
         "the description lacks friction that the robot has: {names}",
         "add to `drive:` of these joints: {names}",
         rank="model",
-        traits=("wrong input",),
+        traits=("wrong input", "resembles"),
         passive=(
             "friction of joints without a motor explains the residuals: {names}",
             "add [Fv, Fs] to `drive:` of these joints",
@@ -214,7 +216,8 @@ RESIDUALS = {
         "dimension '{name}' seems to be {value:.5g} instead of {described:.5g} (m or rad)",
         "measure it, or estimate it with the parameters: `unknown: {{symbols: [{name}]}}`",
         rank="part",
-        traits=("description", "linear"),
+        traits=("description", "linear", "searched"),
+        corrections={"dimension": "dimension {}"},
         suspect="a dimension of the description",
         residual=(
             "dimension '{name}' seems to be {value:.4g} +- {half:.2g} instead of {described:.4g} (m or rad):"

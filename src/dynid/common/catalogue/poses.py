@@ -79,6 +79,8 @@ POSES = {
         " cables at the measured poses agree",
         "measure it{find}",
         rank="part",
+        traits=("positions",),
+        corrections={"cable dimension": "dimension {}", "frame": "frame of {}"},
         frame=(
             "the frame of {about} is displaced by {shift:.2g} mm and {turn:.2g} degrees: with this change,"
             " the lengths of the cables at the measured poses agree",
@@ -191,6 +193,7 @@ SENSORS = {
         " {own_moment:.3g} N m",
         "check the orientation (about [{rpy}] rad would fit): {where}",
         rank="declaration",
+        corrections={"mounting": "mounting of the sensor"},
         residual=(
             "the sensor seems to be rotated by {degrees:.2g} degrees relative to the description. The"
             " residuals look like readings of a rotated sensor",

@@ -30,7 +30,7 @@ from dynid.kinematics.tension import driven_freedoms
 from dynid.mechanism.mechanism import Mechanism
 from dynid.mechanism.parameters import Parameter, parameter_table
 from dynid.mechanism.variant import variant
-from dynid.prediction.predict import refuse_per_mass
+from dynid.prediction.predict import refuse_no_robot
 from dynid.prediction.result_values import StandardValues, standard_values
 from dynid.projection.model import model_named
 from dynid.projection.projection import choose_rows
@@ -171,12 +171,7 @@ def _bodies(made: StandardValues, parameters: Sequence[Parameter]) -> tuple[Valu
 
 def _refuse(estimate: Estimate, mechanism: Mechanism) -> None:
     """Refuse results that give no efforts of actuators."""
-    if mechanism.force_sensor is not None:
-        raise InputError(
-            "a result of a force sensor contains the load on the sensor, not the efforts of the robot",
-            remedy="use its compensation.py to predict the readings of the sensor",
-        )
-    refuse_per_mass(estimate)
+    refuse_no_robot(estimate, mechanism)
     freedoms, driven = driven_freedoms(mechanism)
     if driven < freedoms:
         raise InputError(

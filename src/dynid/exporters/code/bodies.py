@@ -35,6 +35,7 @@ from dynid.exporters.code.graph import (
     transposed,
 )
 from dynid.kinematics.tree import FIXED, PRISMATIC, REVOLUTE, SPHERICAL, Tree
+from dynid.mechanism.drive_terms import LOADED
 from dynid.mechanism.inertia import SYMBOLS
 from dynid.mechanism.mechanism import Mechanism
 from dynid.mechanism.parameters import STRIBECK_SPEED
@@ -324,7 +325,7 @@ def _of_owner(
     for symbol in robot.drive.get(owner, ()):
         column = _column(graph, symbol, rate, accel, robot.stribeck.get(owner, STRIBECK_SPEED))
         for row, ratio in rows:
-            place = source if symbol == "Fl" else -1
+            place = source if symbol in LOADED else -1
             yield Entry(row, f"{symbol}_{owner}", column * ratio, place)
 
 

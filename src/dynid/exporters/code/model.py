@@ -51,9 +51,10 @@ from dynid.exporters.code.graph import (
 )
 from dynid.exporters.code.loops import empty
 from dynid.kinematics.tree import Tree
+from dynid.mechanism.drive_terms import LOADED
 from dynid.mechanism.inertia import SYMBOLS
 from dynid.mechanism.mechanism import Mechanism
-from dynid.mechanism.parameters import load_map, parameter_table
+from dynid.mechanism.parameters import load_map, owners_of, parameter_table
 from dynid.projection.load import loading
 
 INTERNAL, PARAMETER = "internal", "parameter"
@@ -213,7 +214,7 @@ class ControllerModel:
 
     def _source_loads(self, loads: Vector, strain: Vector | None) -> Vector:
         """Sizes of the loads of all coordinates, then of all actuators."""
-        if not any("Fl" in symbols for symbols in self.robot.drive.values()):
+        if not owners_of(self.robot, *LOADED):
             return ()
         tau = self._least(loads)
         tau = tau if strain is None else plus(tau, strain)
@@ -235,7 +236,7 @@ class ControllerModel:
     def _friction(self) -> Vector:
         dq, ddq = self.coordinates.rates
         loads: Vector = ()
-        if any("Fl" in symbols for symbols in self.robot.drive.values()):
+        if owners_of(self.robot, *LOADED):
             loads = self._source_loads(self._loads(dq, ddq, self.coordinates.bodies.motions(dq, ddq)), None)
         return self._least(self._losses(dq, ddq, loads))
 
@@ -283,7 +284,7 @@ class ControllerModel:
         bodies = self.coordinates.bodies
         motions = bodies.motions(dq, ddq)
         loads: Vector = ()
-        if any("Fl" in symbols for symbols in self.robot.drive.values()):
+        if owners_of(self.robot, *LOADED):
             loads = self._source_loads(self._loads(dq, ddq, motions), None)
         entries = self._entries(dq, ddq)
         units = [

@@ -9,6 +9,7 @@ from typing import Any
 from dynid.common.entry import Entry
 from dynid.common.errors import InputError, nearest
 from dynid.common.expression import parse
+from dynid.mechanism.drive_terms import SEARCHED
 from dynid.mechanism.joint import Joint, JointKind
 from dynid.mechanism.mechanism import Actuator, Coupling, Mechanism, Term, Tie
 from dynid.mechanism.parameters import parameter_table
@@ -98,7 +99,7 @@ def read_drive(entry: Entry, owners: Sequence[str]) -> dict[str, tuple[str, ...]
 
 def read_stribeck(entry: Entry, scope: Scope, drive: Mapping[str, tuple[str, ...]]) -> dict[str, float]:
     """`stribeck:`, names or globs to the speeds of their terms Fk, in [rad/s] or [m/s]."""
-    owners = [owner for owner, symbols in drive.items() if "Fk" in symbols]
+    owners = [owner for owner, symbols in drive.items() if set(symbols) & set(SEARCHED)]
     speeds: dict[str, float] = {}
     for pattern, item in entry.mapping().items():
         matched = [owner for owner in owners if fnmatchcase(owner, pattern)]

@@ -12,7 +12,7 @@ import numpy as np
 
 from dynid.common.arrays import Array, Float
 from dynid.estimator.solution import History
-from dynid.mechanism.drive_terms import DRIVE_TERMS
+from dynid.mechanism.drive_terms import DRIVE_TERMS, drive_term
 from dynid.report.numbers import number, sigma_text, unit_text, value_text
 from dynid.report.page import Section, render
 from dynid.report.panels import history_figure
@@ -110,12 +110,13 @@ def drive_table(estimate: Estimate) -> Mapping[str, Any] | None:
     cells: dict[str, dict[str, ParameterEstimate]] = {}
     for parameter in estimate.parameters:
         symbol, _, owner = parameter.name.partition("_")
-        if symbol in DRIVE_TERMS and owner and not parameter.grouping:
+        if drive_term(symbol) is not None and owner and not parameter.grouping:
             cells.setdefault(owner, {})[symbol] = parameter
-    symbols = [symbol for symbol in DRIVE_TERMS if any(symbol in row for row in cells.values())]
+    listed = dict.fromkeys((*DRIVE_TERMS, *(symbol for row in cells.values() for symbol in row)))
+    symbols = [symbol for symbol in listed if any(symbol in row for row in cells.values())]
     units = {symbol: {row[symbol].unit for row in cells.values() if symbol in row} for symbol in symbols}
     shared = {symbol: next(iter(seen)) if len(seen) == 1 else "" for symbol, seen in units.items()}
-    words = {symbol: DRIVE_TERMS[symbol].words for symbol in symbols}
+    words = {symbol: term.words for symbol in symbols if (term := drive_term(symbol)) is not None}
     return {"rows": cells, "symbols": symbols, "units": shared, "words": words} if cells else None
 
 
@@ -221,7 +222,7 @@ def standard(estimate: Estimate) -> Markup | None:
         drives=drives,
         terms=terms,
         determined=determined,
-        sensor=estimate.model == "wrench",
+        sensor=compared(estimate) in ("reading", "wrench"),
         bad=estimate.verdict.level == "bad",
     )
 

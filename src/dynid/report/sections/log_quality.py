@@ -25,7 +25,7 @@ def section(estimate: Estimate) -> Section:
     rows = [_row(item) for item in estimate.signals]
     flagged = [test for test in estimate.residual_tests if test.warned]
     body = render(
-        "logs.html",
+        "log_quality.html",
         rows=rows,
         many=len(rows) > _MANY,
         kind=compared(estimate),

@@ -16,7 +16,7 @@ from dynid.common.errors import InputError
 from dynid.excitation.efforts import closed_efforts, strain_along
 from dynid.excitation.series import Trajectory
 from dynid.kinematics.coordinates import coordinate_map
-from dynid.mechanism.drive_terms import DRY
+from dynid.mechanism.drive_terms import drive_term
 from dynid.mechanism.mechanism import Mechanism
 from dynid.simulation.prescribed import closed_motion, inverse_efforts, parameter_vector, tree_tension
 
@@ -82,7 +82,8 @@ def reference_along(
 
     n = int(np.ceil(duration * max(rate, _LEAST_RATE))) + 6  # slightly longer than requested
     t = np.arange(n + 1) / max(rate, _LEAST_RATE)
-    without = {name: 0.0 if name.partition("_")[0] in DRY else value for name, value in believed.items()}
+    terms = {name: drive_term(name.partition("_")[0]) for name in believed}
+    without = {name: 0.0 if (term := terms[name]) and term.dry else x for name, x in believed.items()}
     if mechanism.is_closed:
         _, states = closed_motion(mechanism, motion, t)
         q, dq, ddq = states.q, states.dq, states.ddq
