@@ -20,7 +20,7 @@ from dynid.cli import main
 from dynid.common.errors import InputError
 from dynid.common.notices import Notice
 from dynid.excitation.excite import Excitation, excite, noise_of, plan_inputs
-from dynid.excitation.files import write_excitation
+from dynid.excitation.files import excitation_files
 from dynid.excitation.optimal.box import Blocks, box_of
 from dynid.excitation.optimal.checked import _sigmas, linear_uses
 from dynid.excitation.optimal.criteria import CRITERIA, Criterion, criterion_of
@@ -33,6 +33,7 @@ from dynid.excitation.settings import ExciteSettings, default_recorder
 from dynid.experiment.experiment import Experiment, UncertaintySettings
 from dynid.fit import fit_task
 from dynid.mechanism.load import load_robot
+from dynid.report.output import claimed_folder, replace_folder
 from dynid.simulation.files import write_log
 from dynid.simulation.motion import SampledMotion, file_motion
 from dynid.simulation.prescribed import inverse_efforts, simulate_log
@@ -394,7 +395,8 @@ def test_a_redundant_cable_robot_is_led_by_its_platform_and_stays_taut(tmp_path:
     assert np.abs(found.q[:, :3]).max() <= 0.3
     start = found.starts[0]
     assert start.value > start.random + 5.0
-    write_excitation(found, tmp_path / "out")
+    with claimed_folder(tmp_path / "out", ()) as path:
+        replace_folder(path, excitation_files(found))
     again = file_motion(load_robot("cable8"), str(tmp_path / "out" / "trajectory.csv"))
     np.testing.assert_allclose(again.q(found.t[::50]), found.q[::50], atol=1e-9)  # of the interpolation
 

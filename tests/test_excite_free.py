@@ -13,11 +13,12 @@ from click.testing import CliRunner
 from dynid.cli import main
 from dynid.common.errors import InputError
 from dynid.excitation.free import FreeExcitation, FreeStart, FreeStarter, excite_free
-from dynid.excitation.free_files import FREE_FILES, write_free_excitation
+from dynid.excitation.free_files import FREE_FILES, free_files
 from dynid.excitation.settings import ExciteSettings, FreeSetSettings
 from dynid.mechanism.load import load_robot
 from dynid.motion.logs import read_log
 from dynid.motion.settings import LogEntry
+from dynid.report.output import claimed_folder, replace_folder
 from dynid.robots.truth import Truth
 from dynid.simulation.free_motion import simulate_free
 from dynid.simulation.motion import MotionChoice
@@ -44,7 +45,8 @@ def found() -> FreeExcitation:
 @pytest.fixture(scope="module")
 def folder(found: FreeExcitation, tmp_path_factory: pytest.TempPathFactory) -> Path:
     path = tmp_path_factory.mktemp("free") / "set"
-    write_free_excitation(found, path)
+    with claimed_folder(path, FREE_FILES) as claimed:
+        replace_folder(claimed, free_files(found))
     return path
 
 

@@ -34,7 +34,7 @@ def test_without_forgetting_it_is_the_batch_answer():
     W, Y = rows()
     filter = RecursiveEstimator(3)
     for part in np.array_split(np.arange(600), 97):
-        filter.update_rows(W[part], Y[part], seconds=0.1)
+        filter.update(factor_rows(W[part], Y[part]), seconds=0.1)
     batch = ESTIMATORS["ols"](system(W, Y))
     np.testing.assert_allclose(filter.chi, batch.chi, rtol=1e-9)
     np.testing.assert_allclose(filter.covariance, batch.covariance, rtol=1e-9)
@@ -69,15 +69,17 @@ def test_forgetting_is_least_squares_with_decaying_weights():
 def test_a_change_is_found_and_ordinary_noise_is_not():
     W, Y = rows(4000)
     filter = RecursiveEstimator(3, half_life=20.0)
-    quiet = [filter.update_rows(W[i : i + 10], Y[i : i + 10], 0.1).changed for i in range(0, 4000, 10)]
+    quiet = [
+        filter.update(factor_rows(W[i : i + 10], Y[i : i + 10]), 0.1).changed for i in range(0, 4000, 10)
+    ]
     assert not any(quiet)
     heavier = CHI_TRUE + np.array([0.5, 0.0, 0.0])
     W, Y = rows(200, seed=1, chi=heavier)
-    found = [filter.update_rows(W[i : i + 10], Y[i : i + 10], 0.1).changed for i in range(0, 200, 10)]
+    found = [filter.update(factor_rows(W[i : i + 10], Y[i : i + 10]), 0.1).changed for i in range(0, 200, 10)]
     assert found.index(True) <= 2
     filter.forget(1.0 - 1e-6)
     for i in range(0, 200, 10):
-        filter.update_rows(W[i : i + 10], Y[i : i + 10], 0.1)
+        filter.update(factor_rows(W[i : i + 10], Y[i : i + 10]), 0.1)
     sigma = np.sqrt(np.diag(filter.covariance))
     assert np.all(np.abs(filter.chi - heavier) < 4 * sigma)
 
@@ -87,7 +89,7 @@ def test_what_it_cannot_do_is_said():
     with pytest.raises(NoResultError, match="0 rows are not enough to determine 3"):
         _ = filter.chi
     with pytest.raises(InputError, match="not finite"):
-        filter.update_rows(np.full((4, 3), np.nan), np.ones(4))
+        filter.update(factor_rows(np.full((4, 3), np.nan), np.ones(4)))
     with pytest.raises(InputError, match="half-life"):
         RecursiveEstimator(3, half_life=0.0)
     with pytest.raises(InputError, match="cannot be forgotten"):

@@ -17,7 +17,8 @@ from dynid.common.errors import InputError
 from dynid.excitation.export import write_trajectory
 from dynid.experiment.experiment import Experiment, LogEntry, UncertaintySettings
 from dynid.mechanism.load import load_robot
-from dynid.report.rehearsal import rehearsal_html, write_rehearsal
+from dynid.report.output import claimed_folder, replace_folder
+from dynid.report.rehearsal import FILES, rehearsal_files, rehearsal_html
 from dynid.robots.truth import Truth
 from dynid.simulation import rehearsal
 from dynid.simulation.files import write_simulated
@@ -214,7 +215,8 @@ def test_refusals() -> None:
 def test_files_and_page(tmp_path: Path) -> None:
     found = rehearsed()
     folder = tmp_path / "out"
-    write_rehearsal(found, folder)
+    with claimed_folder(folder, FILES) as path:
+        replace_folder(path, rehearsal_files(found))
     document = json.loads((folder / "rehearsal.json").read_text())
     assert document["schema"] == "dynid.rehearsal/1"
     assert document["median_ratio"] == pytest.approx(found.median_ratio)
@@ -226,8 +228,11 @@ def test_files_and_page(tmp_path: Path) -> None:
     assert 'data-spec="promise-spec"' in page
     assert 'http-equiv="Content-Security-Policy"' in page
     (folder / "mine.txt").write_text("keep")
-    with pytest.raises(InputError, match=r"folder contains other files: mine\.txt"):
-        write_rehearsal(found, folder)
+    with (
+        pytest.raises(InputError, match=r"folder contains other files: mine\.txt"),
+        claimed_folder(folder, FILES),
+    ):
+        pass
 
 
 def test_command(tmp_path: Path, monkeypatch) -> None:

@@ -17,7 +17,7 @@ from dynid.common.arrays import Array, Float
 from dynid.common.errors import InputError, NoResultError
 from dynid.estimator.ols import Solved, least_squares
 from dynid.estimator.solution import check_factor
-from dynid.projection.factor import Factor, factor_rows, triangle
+from dynid.projection.factor import Factor, triangle
 
 _FEWEST_DOF = 20.0  # before that nothing is known about the size of ordinary innovations
 _RATIO = 4.0  # innovations of twice the usual deviation: errors of the model stay below it
@@ -124,10 +124,6 @@ class RecursiveEstimator:
         innovation = self._judge(known, known.with_rows(rows), rows.n_rows)
         self._held = known if self._strange and not innovation.changed else None
         return innovation
-
-    def update_rows(self, W: Float[Array, "n p"], Y: Float[Array, "n"], seconds: float = 0.0) -> Innovation:
-        """Take in dense rows; see `update`."""
-        return self.update(factor_rows(W, Y), seconds)
 
     def forget(self, part: float = 1.0) -> None:
         """Let `part` of all information go, as after a change: new rows then decide quickly."""

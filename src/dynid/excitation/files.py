@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import asdict
 from importlib.metadata import version
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -39,7 +38,6 @@ from dynid.excitation.series import FourierMotion
 from dynid.excitation.view import run_view
 from dynid.report.json_file import json_text, plain
 from dynid.report.numbers import number, plural
-from dynid.report.output import claimed_folder, replace_folder
 from dynid.report.page import scripted_page
 
 if TYPE_CHECKING:
@@ -57,12 +55,6 @@ FILES = (
 OTHERS = tuple(one.file for one in CONTROLLERS.values())
 _CHECK_RATE = 200.0  # Hz: distances along the run
 _ROS_RATE = 100.0  # Hz: controllers interpolate between points
-
-
-def write_excitation(excitation: Excitation, folder: Path) -> None:
-    """Write all files into `folder` atomically; only an older motion is replaced."""
-    with claimed_folder(folder, (*FILES, *OTHERS)) as path:
-        replace_folder(path, excitation_files(excitation))
 
 
 def excitation_files(

@@ -6,7 +6,6 @@ import io
 from collections.abc import Sequence
 from dataclasses import asdict
 from importlib.metadata import version
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -25,7 +24,6 @@ from dynid.excitation.view import releases_view
 from dynid.mechanism.frame import angles_of, rotation_of
 from dynid.report.json_file import json_text, plain
 from dynid.report.numbers import number
-from dynid.report.output import claimed_folder, replace_folder
 from dynid.report.page import scripted_page
 from dynid.report.plots import PALETTE, figure, line, packed, panel, points
 
@@ -35,12 +33,6 @@ if TYPE_CHECKING:
 
 FREE_FILES = ("releases.csv", "motions.csv", "excitation.json", "report.html")
 _POINTS = 500
-
-
-def write_free_excitation(excitation: FreeExcitation, folder: Path) -> None:
-    """Write all files into `folder` atomically; only an older set is replaced."""
-    with claimed_folder(folder, FREE_FILES) as path:
-        replace_folder(path, free_files(excitation))
 
 
 def free_files(excitation: FreeExcitation) -> dict[str, str]:

@@ -130,11 +130,6 @@ class UnknownDescription(Settings, frozen=True):
                 entries[key] = plain_entry([entry.text()], like=entry)
         return entries
 
-    @property
-    def is_empty(self) -> bool:
-        """Whether nothing has to be searched."""
-        return not (self.symbols or self.zeros or self.gravity)
-
 
 class RefineSettings(Settings, frozen=True):
     """How windows are cut for output error, and what is unknown in addition to the parameters.

@@ -5,13 +5,11 @@ from __future__ import annotations
 import io
 import math
 from dataclasses import asdict, fields
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from dynid.report.csv_file import RowWriter, harmless
 from dynid.report.json_file import json_text, plain
 from dynid.report.numbers import number, percent, unit_text, value_text
-from dynid.report.output import claimed_folder, replace_folder
 from dynid.report.page import scripted_page
 from dynid.report.plots import figure, line, panel, points
 from dynid.report.terminal import plain_table, print_titled, print_warnings, standard_console, verbatim
@@ -107,12 +105,6 @@ def rehearsal_files(rehearsal: Rehearsal) -> dict[str, str]:
     """Name -> text."""
     texts = (json_text(rehearsal_document(rehearsal)), rehearsal_csv(rehearsal), rehearsal_html(rehearsal))
     return dict(zip(FILES, texts, strict=True))
-
-
-def write_rehearsal(rehearsed: Rehearsal, folder: Path) -> None:
-    """Write the three files into `folder` atomically; only an older rehearsal is replaced."""
-    with claimed_folder(folder, FILES) as path:
-        replace_folder(path, rehearsal_files(rehearsed))
 
 
 def promise_figure(rehearsal: Rehearsal) -> Figure | None:
