@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Protocol, runtime_checkable
 from dynid.case import task_case
 from dynid.common.arrays import Array, Float
 from dynid.common.notices import Notice
-from dynid.common.registry import Registry, imported
+from dynid.common.registry import Registry, loaded
 from dynid.experiment.experiment import Experiment
 from dynid.mechanism.drive_terms import LOADED, SEARCHED
 from dynid.mechanism.mechanism import Mechanism
@@ -113,12 +113,6 @@ class UnknownEntry:
     asked: Callable[[Experiment], bool] = _never
     in_robot: Callable[[Mechanism], bool] = _never
 
-    @property
-    def loaded(self) -> Unknown:
-        """The unknown itself."""
-        unknown: Unknown = imported(self.unknown) if isinstance(self.unknown, str) else self.unknown
-        return unknown
-
 
 def _searched_friction(robot: Mechanism) -> bool:
     return bool(owners_of(robot, *LOADED)) or any(
@@ -152,8 +146,8 @@ UNKNOWNS: Registry[UnknownEntry] = Registry(
 
 def unknowns_of(task: Task) -> tuple[Unknown, ...]:
     """The unknowns of a task, in the order in which they are settled; none for a plain arm."""
-    active = [
-        entry.loaded
+    active: list[Unknown] = [
+        loaded(entry.unknown)
         for entry in UNKNOWNS.values()
         if entry.asked(task.experiment) or entry.in_robot(task.mechanism)
     ]

@@ -93,7 +93,7 @@ class _Plugin:
 
     def _checked(self, value: Any) -> Any:
         """What it gives, if that has the right type."""
-        kinds = tuple(imported(path) for path in self.gives)
+        kinds = tuple(loaded(path) for path in self.gives)
         if kinds and not isinstance(value, kinds):
             wanted = " or ".join(kind.__name__ for kind in kinds)
             raise self.error(f"gives {type(value).__name__}, not {wanted}")
@@ -104,8 +104,10 @@ def _words(error: Exception) -> str:
     return f"{type(error).__name__}: {error}"
 
 
-def imported(place: str) -> Any:
-    """The object at "module:attribute"."""
+def loaded(place: Any) -> Any:
+    """The object at "module:attribute", imported now; an object itself as it is."""
+    if not isinstance(place, str):
+        return place
     module, _, attribute = place.partition(":")
     return getattr(import_module(module), attribute)
 
@@ -138,10 +140,9 @@ class Registry(MutableMapping[str, T]):
         """The object of that name, imported now if it was not."""
         if name not in self.built_in:
             return self._other(self._plugins[name])
-        place = self.built_in[name]
-        if isinstance(place, str):
-            self.built_in[name] = place = imported(place)
-        return place
+        entry: T = loaded(self.built_in[name])
+        self.built_in[name] = entry
+        return entry
 
     def _other(self, several: list[_Plugin]) -> T:
         plugin = several[0]

@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from dynid.common.registry import Registry, imported
+from dynid.common.registry import Registry
 
 if TYPE_CHECKING:
     from dynid.mechanism.mechanism import Mechanism
@@ -36,12 +36,6 @@ class Correction:
     hypotheses: str | Hypotheses
     poor: bool = False
     impossible: bool = False
-
-    @property
-    def loaded(self) -> Hypotheses:
-        """The function itself."""
-        made: Hypotheses = imported(self.hypotheses) if isinstance(self.hypotheses, str) else self.hypotheses
-        return made
 
 
 # Cheap ones first; those of one code follow each other.

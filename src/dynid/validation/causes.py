@@ -25,6 +25,7 @@ from dynid.checks.turned_gravity import fit_under
 from dynid.common.catalogue import CATALOGUE, Severity, codes_with
 from dynid.common.errors import DynidError
 from dynid.common.notices import Notice, eased, notice
+from dynid.common.registry import loaded
 from dynid.fit import Fit
 from dynid.kinematics.assembly import assembly_of
 from dynid.linear_fit import LinearFit, linear_fit
@@ -241,7 +242,7 @@ def _candidates(
     """
     for correction in CORRECTIONS.values():
         if not correction.poor or poor or (correction.impossible and impossible):
-            yield from correction.loaded(mechanism, logs, tests)
+            yield from loaded(correction.hypotheses)(mechanism, logs, tests)
 
 
 def _physical(fit: Fit, trials: Sequence[Hypothesis]) -> tuple[Hypothesis, Notice] | None:
