@@ -10,7 +10,7 @@ import pytest
 
 from dynid import load_robot
 from dynid.choice import choose as choose_module
-from dynid.choice.candidate import applied, friction_sets, open_settings
+from dynid.choice.candidate import applied, friction_choices, open_settings
 from dynid.choice.choose import (
     _estimator,
     _first_as_good,
@@ -300,7 +300,7 @@ def test_a_drive_alone_gets_the_terms_that_it_needs(tmp_path) -> None:
     motion = random_motion(robot, seed=1, draws=3)
     log = simulate_log(true_robot, truth, motion, rate=200.0, duration=10.0, torque_sigma=0.1, seed=1)
     asked = Experiment(robot=robot)
-    search = _started(Task(robot, (log,), asked), friction_sets(robot))
+    search = _started(Task(robot, (log,), asked), friction_choices(robot))
     assert search is not None
     search.judged_by(reference(asked, search.spectra, search.plans), (), {})
     plain, more = Candidate(friction="Fv Fs"), Candidate(friction="Fv Fs Fr")
@@ -377,10 +377,10 @@ def test_the_linear_estimate_is_the_simpler_of_equals(exist, gaps, chosen) -> No
 
 def test_only_plain_friction_is_extended(tmp_path) -> None:
     robot = made(tmp_path)
-    assert friction_sets(robot)[0] == ("Fv", "Fs")
-    assert friction_sets(replace(robot, drive={"a": ("Fv",), "b": ("Fv", "Fs")})) == ()
-    assert friction_sets(replace(robot, drive=dict.fromkeys("ab", ("Fv", "Fs", "Fr")))) == ()
-    assert friction_sets(replace(robot, drive={})) == ()
+    assert friction_choices(robot)[0] == ("Fv", "Fs")
+    assert friction_choices(replace(robot, drive={"a": ("Fv",), "b": ("Fv", "Fs")})) == ()
+    assert friction_choices(replace(robot, drive=dict.fromkeys("ab", ("Fv", "Fs", "Fr")))) == ()
+    assert friction_choices(replace(robot, drive={})) == ()
 
 
 def test_a_candidate_changes_only_what_it_names(tmp_path) -> None:

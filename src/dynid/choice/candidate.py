@@ -73,13 +73,13 @@ def open_settings(robot: Mechanism, experiment: Experiment) -> frozenset[str]:
         "cutoff": experiment.filter.cutoff is None and experiment.filter.decimate is None and filtered,
         "mask": experiment.mask.speed is None,
         "velocity": experiment.filter.velocity == "auto",
-        "friction": experiment.drive is None and bool(friction_sets(robot)),
+        "friction": experiment.drive is None and bool(friction_choices(robot)),
         "estimator": isinstance(chosen, LeftOpen) and chosen == "wls" and not fewer and not others,
     }
     return frozenset(name for name, is_open in left.items() if is_open)
 
 
-def friction_sets(robot: Mechanism) -> tuple[tuple[str, ...], ...]:
+def friction_choices(robot: Mechanism) -> tuple[tuple[str, ...], ...]:
     """Sets of drive terms to choose from, simple ones first; the robot's own is the first.
 
     Only where all owners have viscous and Coulomb friction and nothing beyond: other descriptions

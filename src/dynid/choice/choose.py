@@ -15,7 +15,7 @@ from typing import NamedTuple
 import numpy as np
 
 from dynid.case import case_of
-from dynid.choice.candidate import applied, drive_of, friction_sets, open_settings, with_single, with_terms
+from dynid.choice.candidate import applied, drive_of, friction_choices, open_settings, with_single, with_terms
 from dynid.choice.excerpt import excerpts
 from dynid.choice.search import Search
 from dynid.common.arrays import Array, Float
@@ -73,7 +73,7 @@ def choose(task: Task) -> Chosen:
         return Chosen(task)  # without efforts nothing can be held out
     given = case.defaults(asked, model, robot)
     open_ = open_settings(robot, given)
-    sets = friction_sets(robot) if "friction" in open_ else ()
+    sets = friction_choices(robot) if "friction" in open_ else ()
     # Rows without effort have settings of their own: a low-pass on coordinates would bias them.
     if not open_ or rows_without_effort(given, model, robot):
         return Chosen(task)
