@@ -22,7 +22,7 @@ from dynid.common.arrays import Array, Float
 from dynid.common.errors import InputError
 from dynid.common.notices import Notice, notice
 from dynid.common.paged import LONG
-from dynid.estimator.estimator import estimator_named
+from dynid.estimator.estimator import gives_bodies
 from dynid.fit import Fit
 from dynid.mechanism.drive_terms import is_positive
 from dynid.motion.log import Log
@@ -59,7 +59,7 @@ def weak(finished: Finished) -> Iterable[Notice]:
         return
     shown = ", ".join(names[:_MOST_NAMED])
     shown += f" and {len(names) - _MOST_NAMED} more" if len(names) > _MOST_NAMED else ""
-    if estimator_named(fit.experiment.estimator).constraint is not None:
+    if gives_bodies(fit.experiment.estimator):
         yield notice("weak-parameters", "consistent", names=shown)
     else:
         yield notice("weak-parameters", names=shown)

@@ -214,6 +214,11 @@ def estimator_named(name: str, options: Mapping[str, Any] | None = None) -> Esti
     return MAKERS[name](**options)
 
 
+def gives_bodies(name: str) -> bool:
+    """Whether results of an estimator are physically consistent bodies, by its constraint."""
+    return name in MAKERS and estimator_named(name).constraint is not None
+
+
 def _normal_residual(factor: Factor, chi: Float[Array, "p"]) -> float:
     rho = factor.Y - factor.W @ chi
     size = np.linalg.norm(factor.W, axis=0) * np.linalg.norm(factor.Y)

@@ -17,6 +17,7 @@ import numpy as np
 
 from dynid.common.arrays import Array, Float, Int
 from dynid.common.errors import InputError
+from dynid.estimator.estimator import gives_bodies
 from dynid.estimator.settings import GAIN
 from dynid.experiment.experiment import Experiment
 from dynid.mechanism.inertia import SYMBOLS, in_parent_frame
@@ -100,7 +101,7 @@ def chosen_values(
 ) -> tuple[Float[Array, "p"], tuple[str, ...], bool]:
     """Values, shape (p,), SI; what to say about them; and whether they are physical."""
     estimated = space.values.chi
-    if space.estimate.estimator == "consistent" and not faults(space, estimated):
+    if gives_bodies(space.estimate.estimator) and not faults(space, estimated):
         return estimated, (), True
     stored = _stored(space) if not_physical in ("noise", "nearest") else None
     if stored is not None:

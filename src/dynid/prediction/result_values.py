@@ -18,6 +18,7 @@ from dynid.base.base import tying
 from dynid.base.structural import structural_base, tie_groups
 from dynid.common.arrays import Array, Float
 from dynid.common.errors import InputError
+from dynid.estimator.estimator import gives_bodies
 from dynid.estimator.settings import GAIN, GainSettings
 from dynid.experiment.experiment import Experiment
 from dynid.experiment.provenance import check_robot, check_unloaded, experiment_of, recorded_loads
@@ -166,7 +167,7 @@ def _constant(
     The efforts are the same, except for motions that were not in the logs of the result: there the bodies
     follow their prior instead of zero.
     """
-    if estimate.estimator != "consistent" or not estimate.standard:
+    if not gives_bodies(estimate.estimator) or not estimate.standard:
         return c.copy()
     bodies = {str(entry["name"]): float(entry["value"]) for entry in estimate.standard}
     full = np.array([bodies.get(p.name, c[i]) for i, p in enumerate(parameters)])

@@ -18,7 +18,7 @@ from dynid.common.batched import single_threaded_blas
 from dynid.common.catalogue import CATALOGUE
 from dynid.common.errors import DynidError, InputError, NoResultError
 from dynid.common.notices import Notice, notice
-from dynid.estimator.estimator import estimator_named, solve_weighted
+from dynid.estimator.estimator import estimator_named, gives_bodies, solve_weighted
 from dynid.experiment.experiment import Experiment, experiment_from
 from dynid.fit import Fit, fit_task
 from dynid.mechanism.drive_terms import FRICTION_SETS, NO_FRICTION
@@ -259,7 +259,7 @@ def _line(
 
 def _remedy(experiment: Experiment) -> str:
     """If a fit has no result: what its estimator needs, or where to find details."""
-    if estimator_named(experiment.estimator).constraint is not None:
+    if gives_bodies(experiment.estimator):
         return CATALOGUE["not-consistent"].template.remedy
     return f"for details run 'dynid identify' with estimator: {experiment.estimator}"
 

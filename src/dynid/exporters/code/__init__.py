@@ -18,6 +18,7 @@ from typing import Any
 import numpy as np
 
 from dynid.common.errors import InputError
+from dynid.estimator.estimator import gives_bodies
 from dynid.experiment.provenance import experiment_of, recorded_loads
 from dynid.exporters.code.bodies import Value
 from dynid.exporters.code.c_file import CFile
@@ -134,7 +135,7 @@ def kept_values(estimate: Estimate, mechanism: Mechanism) -> tuple[Mechanism, tu
     model = model_named(estimate.model)
     rows = None if robot.is_closed else choose_rows(model.directions(robot), experiment.efforts)
     made = standard_values(estimate, robot, parameters, experiment, model, rows, mechanism.payloads)
-    if estimate.estimator == "consistent" and estimate.standard:
+    if gives_bodies(estimate.estimator) and estimate.standard:
         values = _bodies(made, parameters)
     else:
         values = _base(estimate, made, parameters)
