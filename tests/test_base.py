@@ -251,6 +251,7 @@ def test_what_no_motion_shows_is_told_by_the_sums_that_act():
         ("Fs+", "drive", "the Coulomb friction of a (forwards)"),
         ("Ia", "drive", "the rotor inertia of a"),
         ("Spring", "term", "Spring_a"),
+        ("XZ/M", "drive", "XZ/M_a"),  # per unit mass, as a result lists it
     ],
 )
 def test_parameters_have_spoken_names(symbol, kind, text):

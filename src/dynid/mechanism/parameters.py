@@ -47,9 +47,8 @@ class Parameter:
     @property
     def drive_term(self) -> DriveTerm | None:
         """What is known of its drive term; None: it is of a body, or declared by an expression."""
-        if self.kind == "drive":
-            return DRIVE_TERMS[self.symbol]
-        return drive_term(self.symbol) if self.kind == "term" and self.symbol != self.name else None
+        declared = self.kind == "term" and self.symbol == self.name
+        return None if self.kind == "inertial" or declared else drive_term(self.symbol)
 
     @property
     def positive(self) -> bool:
