@@ -77,6 +77,7 @@ def write_inputs(folder: Path) -> None:
                 == 0
             )
     assert dynid("simulate", "serial6", "--table", "--out", "table.csv") == 0
+    assert dynid("simulate", "cable4", "--out", "cable4.csv") == 0
     assert dynid("simulate", "dualv", "--seed", "3", "--payload", "payload", "--out", "dualv_loaded.csv") == 0
     from examples.sensor_panda import simulate
 
