@@ -231,11 +231,11 @@ LOGS = {
         traits=("motion",),
     ),
     "excitation-poor": care(
-        "all base parameters are determined, but combinations of them hardly: other motion may be predicted"
-        " poorly",
-        "the motion excites some combinations of parameters poorly: {weak} of {base} parameters have a sigma"
-        " above their value{why}. The condition number of the scaled regressor is {condition:.3g} (exciting"
-        " motions: 10 to 50)",
+        "base parameters are determined, but combinations of them hardly: an identification from these logs"
+        " gets `weak-parameters`",
+        "the motion excites some combinations of parameters poorly: other motion in the same ranges would be"
+        " predicted with an error above 5 % of an effort{why}. {weak} of {base} parameters have a sigma above"
+        " their value; the condition number of the scaled regressor is {condition:.3g}",
         "add a more exciting motion: {command}",
         traits=("motion",),
     ),
