@@ -223,7 +223,8 @@ def _of_excitation(
     robot = Path(robot).name if os.sep in robot else robot
     notices = list(excitation_notices(estimate, mechanism, channels, robot, files))
     loaded = any("M" in payload.known for payload in mechanism.payloads.values())
-    if estimate.residual_tests and experiment.gains is None and not loaded and not experiment.known:
+    said = any(item.code == "scale-unchecked" for item in estimate.warnings)
+    if estimate.residual_tests and experiment.gains is None and not (loaded or experiment.known or said):
         notices.append(notice("scale-unchecked"))
     yield from (finding_of(message, names) for message in notices)
 

@@ -251,6 +251,13 @@ LOGS = {
         " parameters",
         "record a log with a known payload, or give the mass of the robot: `gains: {{total_mass: ...}}`",
         traits=("last",),
+        # Not even a factor of 1000.
+        size=(
+            "the scale of the efforts rests on the logs alone: nothing in the description contradicts"
+            " parameters that are 1000 times larger or smaller (efforts in mA, N mm or kN)",
+            "check the unit of the efforts; describe `prior:` masses or `limits:`, or record a log with a"
+            " known payload",
+        ),
     ),
     "not-tested": note(
         "faults that these logs cannot show",

@@ -82,6 +82,12 @@ PHYSICS = {
         " the fit does not depend on the scale",
         rank="part",
         traits=("log",),
+        limits=(
+            "the efforts are {times:.3g} times what the drives of the description can give (middle of all"
+            " drives with a limit){unit}",
+            "check the unit of the efforts (`columns: {{tau_1: {{unit: ...}}}}`), and `limits:` of the"
+            " description: the fit does not depend on the scale",
+        ),
     ),
     "differs-from-description": note(
         "single parameters with small sigma differ from their priors: by a factor of two, by 5 sigma and by"
