@@ -106,6 +106,15 @@ def test_efforts_of_a_gantry_are_compared_with_limits_or_not_at_all(tmp_path, li
         assert alone == [True, True]
 
 
+def test_a_light_robot_with_known_masses_is_plausible() -> None:
+    """Of a long and thin arm the size suggests another unit; masses of the description confirm the scale."""
+    robot, found = base_values("ur5")
+    light = [replace(one, value=0.005 * one.value) for one in found]
+    assert [one.code for one in check_scale(light, robot)] == ["scale-implausible"]
+    known = [replace(one, prior=1.1 * one.value) for one in light]
+    assert list(check_scale(known, robot)) == []
+
+
 def test_units_are_guessed_near_their_factor_only() -> None:
     assert likely_unit(1040.0) == "mA or N mm"
     assert likely_unit(9.5).startswith("kgf")

@@ -111,8 +111,10 @@ def check_scale(
         limits: Largest effort over its limit, where there are limits.
     """
     believed = not placeholder_masses(mechanism)
-    notices = tuple(prior_scale(parameters)) if believed else ()
-    notices = notices or tuple(_limit_scale(limits)) or tuple(_size_scale(parameters, mechanism))
+    notices = (prior_scale(parameters) if believed else ()) or _limit_scale(limits)
+    # Known masses are better than a size: a light robot is no other unit.
+    if not notices and not (believed and len(_prior_ratios(parameters)) >= _SCALE_PRIORS):
+        notices = tuple(_size_scale(parameters, mechanism))
     if notices or not believed or seen is None:
         return notices
     return tuple(differing(parameters, effort_shares(seen)))
@@ -129,23 +131,29 @@ def _is_placeholder(values: Sequence[float]) -> bool:
     return same and float(f"{values[0]:.0e}") == values[0]
 
 
-def _limit_scale(ratios: Sequence[float]) -> Iterable[Notice]:
+def _limit_scale(ratios: Sequence[float]) -> tuple[Notice, ...]:
     """Efforts that most drives of the description could not give."""
-    if ratios and (middle := float(np.median(ratios))) > _UNIT:
-        yield notice("scale-implausible", "limits", times=middle, unit=_said(likely_unit(1e3)))
+    if not ratios or (middle := float(np.median(ratios))) <= _UNIT:
+        return ()
+    return (notice("scale-implausible", "limits", times=middle, unit=_said(likely_unit(1e3))),)
 
 
-def prior_scale(parameters: Iterable[ParameterEstimate]) -> Iterable[Notice]:
+def _prior_ratios(parameters: Iterable[ParameterEstimate]) -> list[float]:
+    """Values over their priors, of well-known inertial parameters."""
+    return [parameter.value / parameter.prior for parameter in _sure(parameters) if parameter.prior]
+
+
+def prior_scale(parameters: Iterable[ParameterEstimate]) -> tuple[Notice, ...]:
     """Inertial parameters that are all larger, or all smaller, than their priors by one factor."""
-    ratios = [parameter.value / parameter.prior for parameter in _sure(parameters) if parameter.prior]
+    ratios = _prior_ratios(parameters)
     if len(ratios) < _SCALE_PRIORS:
-        return
+        return ()
     middle = float(np.median(ratios))
     if middle > 0.0 and 1.0 / _SCALE <= middle <= _SCALE:
-        return
+        return ()
     warning = notice("scale-differs", factor=middle, count=len(ratios), unit=_said(likely_unit(middle)))
     # Drawings may be wrong by a factor of some; a unit is wrong by more.
-    yield eased(warning) if 1.0 / _UNIT < middle < _UNIT else warning
+    return (eased(warning) if 1.0 / _UNIT < middle < _UNIT else warning,)
 
 
 def effort_shares(seen: System) -> dict[str, float]:

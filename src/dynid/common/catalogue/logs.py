@@ -168,6 +168,7 @@ LOGS = {
         "an effort often reaches the same largest value; these samples are not used",
         "efforts repeatedly reach the same largest value: {shown}; these samples are not used",
         "the amplifier or recorder probably saturates: use slower motion, or raise the limit",
+        rank="signal",
         traits=("channel",),
     ),
     "stuck-signal": care(
