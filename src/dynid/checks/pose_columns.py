@@ -336,7 +336,9 @@ def _resized_rows(
 ) -> dict[str, TreeRows | MovingRows]:
     """Dimension -> the same rows of the robot with it changed, where there is such a robot."""
     variants: dict[str, TreeRows | MovingRows] = {}
-    for name, robot in robots.items() if rows is not None else ():
+    if rows is None:
+        return variants
+    for name, robot in robots.items():
         try:
             variants[name] = rows.resized(robot)
         except DynidError:
