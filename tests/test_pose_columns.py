@@ -121,6 +121,7 @@ def test_one_leg_of_a_delta_that_is_off_by_2_mm_is_named() -> None:
     assert test.ci95[0] < -0.002 < test.ci95[1]
     corrected = other_size(wrong, (log,), test.about, 0.2 + test.value)
     assert corrected is not None
+    assert "a symbol of its own" in corrected.notice.remedy
     assert corrected.mechanism.joints[0].placement.p[0] == pytest.approx(0.202 + test.value)
     assert corrected.mechanism.joints[1] is not wrong.joints[1]
     np.testing.assert_array_equal(corrected.mechanism.joints[1].placement.p, wrong.joints[1].placement.p)

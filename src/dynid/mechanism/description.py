@@ -62,6 +62,16 @@ def current(mechanism: Mechanism, name: str) -> float:
     return 0.0 if name in TILTS else mechanism.zeros.get(name.removeprefix(ZERO), 0.0)
 
 
+def unknown_entry(name: str) -> str:
+    """The key that estimates a dimension with the parameters; at one place it needs a symbol of its own."""
+    symbol, _, place = name.partition(AT)
+    if place:
+        return (
+            f"give '{symbol}' at '{place}' a symbol of its own, and list it under `unknown: {{symbols: ...}}`"
+        )
+    return f"`unknown: {{symbols: [{name}]}}`"
+
+
 def at_places(mechanism: Mechanism, other: Mechanism) -> dict[str, Mechanism]:
     """Place -> the robot that differs from `mechanism` there alone, for a dimension used at several places.
 

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator, Sequence
 import numpy as np
 
 from dynid.common.notices import notice
-from dynid.mechanism.description import current
+from dynid.mechanism.description import current, unknown_entry
 from dynid.mechanism.mechanism import Mechanism
 from dynid.mechanism.variant import resized
 from dynid.motion.log import Log
@@ -63,7 +63,8 @@ def other_size(mechanism: Mechanism, logs: tuple[Log, ...], name: str, value: fl
     robot = resized(mechanism, {name: value})
     if robot is None:
         return None
-    remark = notice("dimension-off", name=name, value=value, described=current(mechanism, name))
+    entry, described = unknown_entry(name), current(mechanism, name)
+    remark = notice("dimension-off", name=name, value=value, described=described, entry=entry)
     return Hypothesis(remark, robot, logs, f"dimension {name} = {value:.4g} (length or angle)", fitted=1)
 
 

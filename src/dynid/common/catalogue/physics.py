@@ -218,14 +218,14 @@ RESIDUALS = {
         "the logs fit with another value of a dimension; see"
         " [description tests](../howto/description_tests.md)",
         "dimension '{name}' seems to be {value:.5g} instead of {described:.5g} (m or rad)",
-        "measure it, or estimate it with the parameters: `unknown: {{symbols: [{name}]}}`",
+        "measure it, or estimate it with the parameters: {entry}",
         rank="part",
         traits=("description", "linear"),
         suspect="a dimension of the description",
         residual=(
             "dimension '{name}' seems to be {value:.4g} +- {half:.2g} instead of {described:.4g} (m or rad):"
             " the residuals follow the derivative of the model with respect to it",
-            "measure it, or estimate it with the parameters: `unknown: {{symbols: [{name}]}}`",
+            "measure it, or estimate it with the parameters: {entry}",
         ),
         closure=(
             "the redundant encoders fit {name} changed by {size:+.2g} m or rad: then {percent:.2g} %"
