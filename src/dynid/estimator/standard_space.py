@@ -16,9 +16,6 @@ from dynid.estimator.rigid_bodies import WHOLE, RigidBody
 from dynid.mechanism.drive_terms import POSITIVE
 from dynid.mechanism.parameters import Parameter
 
-_BRAKING = ("Fs", "Fs+", "Fs-", "Fv")
-_SPEEDS = tuple(0.01 * 10.0 ** (k / 2) for k in range(7))  # rad/s or m/s
-
 
 @dataclass(frozen=True, eq=False)
 class StandardSpace:
@@ -127,32 +124,25 @@ class StandardSpace:
         return np.flatnonzero(np.any(self.T[rows] != 0, axis=0))
 
     @cached_property
-    def braking(self) -> tuple[Float[Array, "s n"], Float[Array, "s"]]:
-        """Friction of terms that may be negative alone, not negative in all, as rows x + right, scaled.
+    def dry(self) -> tuple[Float[Array, "s n"], Float[Array, "s"]]:
+        """Dry friction at standstill, not negative although Fk alone may be, as rows x + right, scaled.
 
-        At standstill Fs + Fk (Fs+ and Fs- alike); Fk alone where there is neither. At some speeds v
-        Fs + Fv v + Fr sqrt(v).
+        Sums Fs + Fk (Fs+ and Fs- alike); Fk alone where there is neither.
         """
         place = {p.name: i for i, p in enumerate(self.parameters) if p.kind == "drive"}
-        sums: list[tuple[list[int], list[float]]] = []
+        rows, right = [], []
         for name, k in place.items():
             symbol, _, owner = name.partition("_")
-            others = {s: place[f"{s}_{owner}"] for s in _BRAKING if f"{s}_{owner}" in place}
-            if symbol == "Fk":
-                dry = [i for s, i in others.items() if s != "Fv"]
-                sums += [([k, i], [1.0, 1.0]) for i in dry] or [([k], [1.0])]
-            elif symbol == "Fr":
-                known = [s for s in ("Fs", "Fv") if s in others]
-                index = [k, *(others[s] for s in known)]
-                sums += [(index, [v**0.5, *(v if s == "Fv" else 1.0 for s in known)]) for v in _SPEEDS]
-        rows, right = [], []
-        for index, factors in sums:
-            row = np.zeros(self.n)
-            row[: self.n_x] = (np.array(factors) @ self.T[index]) * self.scale
-            size = float(np.abs(row).max(initial=0.0))
-            if size > 0.0:
-                rows.append(row / size)
-                right.append(float(np.array(factors) @ self.c[index]) / size)
+            if symbol != "Fk":
+                continue
+            dry = [place[f"{s}_{owner}"] for s in ("Fs", "Fs+", "Fs-") if f"{s}_{owner}" in place]
+            for both in [[k, i] for i in dry] or [[k]]:
+                row = np.zeros(self.n)
+                row[: self.n_x] = self.T[both].sum(axis=0) * self.scale
+                size = float(np.abs(row).max(initial=0.0))
+                if size > 0.0:
+                    rows.append(row / size)
+                    right.append(float(self.c[both].sum()) / size)
         return np.array(rows).reshape(len(rows), self.n), np.array(right)
 
     @cached_property

@@ -171,7 +171,7 @@ def _drives(
     space: EffortSpace, variables: StandardSpace
 ) -> tuple[list[Cone], Float[Array, "r n"], Float[Array, "r"]]:
     """Drive parameters that y moves: what may not be negative, and a faint square |R y + r|^2 near the
-    description. Friction of terms that may be negative alone is not negative in all."""
+    description. Dry friction at standstill is not negative either."""
     everything = np.arange(variables.n)
     rows = [i for i, p in enumerate(space.parameters) if p.kind != "inertial" and np.any(variables.T[i] != 0)]
     F = np.zeros((len(rows), variables.n))
@@ -180,8 +180,8 @@ def _drives(
     start = space.values.chi[rows] / size
     F = F / size[:, None]
     signed = [k for k, i in enumerate(rows) if space.parameters[i].symbol in POSITIVE]
-    braking, right = variables.braking
-    positive = np.vstack([F[signed], braking]), np.concatenate([start[signed], right])
+    dry, right = variables.dry
+    positive = np.vstack([F[signed], dry]), np.concatenate([start[signed], right])
     one = np.ones((1, 1))
     cones = [
         Cone(everything[used], row[used].reshape(-1, 1, 1), value * one, one, _FAINT**2, 0.0)
