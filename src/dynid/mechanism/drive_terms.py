@@ -73,7 +73,6 @@ DRIVE_TERMS = {
         "square-root friction",
         ("N m (s/rad)^0.5", "N (s/m)^0.5"),
         lambda v, a, load, s: np.sign(v) * np.sqrt(np.abs(v)),
-        positive=False,  # it bends a curve that Fv and Fs raise: downwards if there is Stribeck friction
     ),
     "Fl": DriveTerm(
         "load-dependent friction",
