@@ -18,6 +18,7 @@ from dynid.common.errors import InputError
 from dynid.common.notices import doubt, eased, forced, gathered, notice
 from dynid.doctor.diagnosis import Diagnosis, finding_of, refusal, worst_first
 from dynid.doctor.document import print_diagnosis
+from dynid.doctor.examine import excitation_notices
 from dynid.motion.log import Log
 from tests.workspace import dynid, make_workspace
 
@@ -183,6 +184,16 @@ def test_40_a_joint_that_rests_is_named_in_words(here: Path) -> None:
     assert (
         f"up to {len(found.excitation.unseen)} more: dynid excite arm.yaml --after still.csv" in more.remedy
     )
+
+
+def test_excitation_is_judged_as_the_identification_judges_it(here: Path) -> None:
+    estimate = package.check("arm.yaml", "log.csv").estimate
+    assert estimate is not None
+    robot = package.load_robot("arm.yaml")
+    wide = replace(estimate, fit=replace(estimate.fit, condition_scaled=1e4))
+    weak = replace(estimate, warnings=(notice("weak-parameters", names="XX_link_2"),))
+    said = [[one.code for one in excitation_notices(given, robot, (), "arm", ())] for given in (wide, weak)]
+    assert said == [[], ["excitation-poor"]]
 
 
 def test_rest_and_limits_are_reported(here: Path) -> None:

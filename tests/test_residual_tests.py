@@ -161,7 +161,7 @@ def test_test_columns_are_the_derivatives_they_claim_to_be() -> None:
     """Against differences of rows of shifted logs."""
     problem, fit, _ = job_of("none", 0, 0)
     source = problem.sources[0]
-    rows, suspects, _ = suspect_rows(problem.mechanism, source, problem.parameters, fit.chi, 1)
+    rows, suspects, _ = suspect_rows(problem.mechanism, {}, source, problem.parameters, fit.chi, 1)
     start, stop = source.pieces()[0][0], source.pieces()[0][0] + 900
     p = len(problem.parameters)
     blocks = list(rows.rows(start, stop, 256))

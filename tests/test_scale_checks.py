@@ -9,6 +9,7 @@ import pytest
 
 from dynid.base.structural import structural_base
 from dynid.checks.plausible_masses import check_scale, likely_unit, reach
+from dynid.excitation.random_motion import random_motion
 from dynid.experiment.experiment import Experiment
 from dynid.mechanism.load import builtin_robots, load_robot
 from dynid.mechanism.parameters import parameter_table
@@ -17,6 +18,7 @@ from dynid.projection.model import MODELS
 from dynid.projection.projection import choose_rows
 from dynid.robots.demo_file import demo_file, read_demo
 from dynid.simulation.demo import built_in_experiment
+from dynid.simulation.prescribed import simulate_log
 from dynid.statistics.estimate import ParameterEstimate
 
 ARMS = ("palletiser", "panda", "puma560", "scara", "ur5", "dualv", "rrr3")
@@ -65,6 +67,52 @@ def test_32_a_log_in_newton_millimetres_is_told_with_its_unit() -> None:
         assert "mA or N mm" in told.text
         right = identify_logs(own, [log], (), Experiment(robot=own))
         assert not [one for one in right.warnings if one.code.startswith("scale")]
+
+
+GANTRY = """
+schema: dynid.robot/1
+name: gantry
+joints:
+  - {name: x, kind: prismatic, parent: base, child: beam, axis: [1, 0, 0]}
+  - {name: y, kind: prismatic, parent: beam, child: carriage, axis: [0, 1, 0]}
+  - {name: z, kind: prismatic, parent: carriage, child: ram, axis: [0, 0, 1]}
+drive: {"*": [Fv, Fs]}
+limits: {x: {q: [-2, 2], dq: 2, ddq: 10LIMIT}, y: {q: [-2, 2], dq: 2, ddq: 10}, z: {q: [0, 1], dq: 1, ddq: 9}}
+"""
+
+
+@pytest.mark.parametrize("limit", ["", ", tau: 900"])
+def test_efforts_of_a_gantry_are_compared_with_limits_or_not_at_all(tmp_path, limit: str) -> None:
+    """Sliding axes of 2 m carry 60 kg or 60 t: without the limit of a drive the log alone has the scale."""
+    file = tmp_path / "gantry.yaml"
+    file.write_text(GANTRY.replace("LIMIT", limit))
+    robot = load_robot(file)
+    truth = {
+        one.name: {"M": 20.0, "Fv": 5.0, "Fs": 9.0}.get(one.symbol, 0.0) for one in parameter_table(robot)
+    }
+    motion = random_motion(robot, seed=1, frequency=0.2, draws=3)
+    log = simulate_log(robot, truth, motion, rate=200.0, duration=10.0, torque_sigma=1.0, seed=1)
+    found = [
+        identify_logs(robot, [replace(log, tau=factor * log.tau)], (), Experiment(robot=robot, auto="off"))
+        for factor in (1.0, 1e3)
+    ]
+    codes = [[one.code for one in result.warnings if one.code.startswith("scale")] for result in found]
+    levels = [result.verdict.level for result in found]
+    alone = ["rests on the logs alone" in result.verdict.headline for result in found]
+    if limit:
+        assert (codes, levels) == ([["scale-unchecked"], ["scale-implausible"]], ["good", "bad"])
+    else:
+        assert (codes, levels) == ([["scale-unchecked"], ["scale-unchecked"]], ["good", "good"])
+        assert alone == [True, True]
+
+
+def test_a_light_robot_with_known_masses_is_plausible() -> None:
+    """Of a long and thin arm the size suggests another unit; masses of the description confirm the scale."""
+    robot, found = base_values("ur5")
+    light = [replace(one, value=0.005 * one.value) for one in found]
+    assert [one.code for one in check_scale(light, robot)] == ["scale-implausible"]
+    known = [replace(one, prior=1.1 * one.value) for one in light]
+    assert list(check_scale(known, robot)) == []
 
 
 def test_units_are_guessed_near_their_factor_only() -> None:

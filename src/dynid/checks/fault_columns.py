@@ -8,7 +8,8 @@ Y = W chi + z s,     s = 0 without the fault
   the parameters shared with other efforts) or of all (detected with a known mass); in rows with several
   motors z is the contribution of one motor;
 - zero: a joint whose zero is off by s has z = d(W chi - Y)/dq_j;
-- dimension: a dimension of the description that is off by s has z = d(W chi - Y)/ds;
+- dimension: a dimension of the description that is off by s, everywhere or at one of the places where it
+  is used, has z = d(W chi - Y)/ds;
 - gravity: gravity that is off by s along an axis has z = (W(g + e) - W(g)) chi;
 - mounting: a force sensor that is rotated by a small vector s reads z = -e x f more;
 - speed: friction that the drive terms do not model: sign(v), v, sqrt|v| sign(v), v |v|;
@@ -93,6 +94,7 @@ class Suspect:
 
 def suspect_rows(
     mechanism: Mechanism,
+    robots: Mapping[str, Mechanism],
     source: RowSource,
     parameters: tuple[Parameter, ...],
     chi: Float[Array, "p"],
@@ -106,13 +108,14 @@ def suspect_rows(
     of gravity and of a force sensor, and delay and gain of all efforts.
 
     Args:
+        robots: Dimension -> the robot with it changed by a small step, as of `resized_robots`.
         source: Rows of one log.
         parameters: Standard parameters, one per column.
         chi: Standard parameters of the estimate, shape (p,), SI.
         thin: Zeros are computed at one sample in so many and interpolated.
         most: Samples to look at; of a longer log some windows all over it are taken.
     """
-    joints, sizes, motors, turns, between = pose_columns(mechanism, source, parameters, chi, thin)
+    joints, sizes, motors, turns, between = pose_columns(mechanism, robots, source, parameters, chi, thin)
     speeds, compare = _motor_speeds(mechanism, source), predictor(source.layout, chi)
     p, k = len(chi), len(source.directions.names)
     n_shared = len(joints) + len(sizes) + len(motors) + 3 * len(turns) + 2

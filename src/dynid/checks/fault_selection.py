@@ -51,8 +51,9 @@ from dynid.statistics.clusters import stretches
 if TYPE_CHECKING:
     from dynid.checks.fault_columns import Suspect
 
-# With some tens of suspects at this level, about one clean log in forty has a false alarm.
-SIGNIFICANT = 1e-3
+# With some tens of suspects at this level, about one clean log in forty has a false alarm. With more suspects
+# the level of each is lower, so that no more than the family level of clean logs has one.
+SIGNIFICANT, _FAMILY = 1e-3, 0.05
 # A column with a smaller part orthogonal to W is confounded with the parameters.
 _HIDDEN = 1e-2
 # A column this small relative to the measured side, per SI unit of its suspect, is rounding.
@@ -94,13 +95,13 @@ def flagged_suspects(
     data = _Rows(system, weights, len(system.parameters) - n_tests, seconds)
     if data.n < _LEAST:
         return [], {}
-    left = list(suspects)
+    left, level = list(suspects), min(SIGNIFICANT, _FAMILY / max(len(suspects), 1))
     flagged: list[Suspect] = []
     first: dict[tuple[int, ...], Suspect] = {}
     while left and len(flagged) < _MOST_FLAGGED:
         tested = data.judge(left)
         first = first or {trial.columns: trial for trial in tested}
-        serious = [trial for trial in tested if trial.p_value < SIGNIFICANT and relevant(trial)]
+        serious = [trial for trial in tested if trial.p_value < level and relevant(trial)]
         if not serious:
             break
         worst = max(serious, key=data.evidence)

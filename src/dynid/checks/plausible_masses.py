@@ -1,17 +1,21 @@
-"""Are inertial parameters plausible? Against priors, and against the robot's size.
+"""Are inertial parameters plausible? Against priors, limits of the efforts, and the robot's size.
 
 Efforts in a wrong unit scale all parameters by the same factor, and the residual does not show it. Priors
-give the factor. Without them the geometry gives it roughly: with R the longest path along the robot,
+give the factor. Efforts far beyond the limits of most drives are in another unit. Without both the geometry
+gives the scale roughly: with R the longest path along the robot,
 
 d = max( M / R^3, MX / R^4, XX / R^5 )
 
 is between 0.4 and 44 kg/m^3 for all built-in robots, serial and closed. The travel of a prismatic joint is
 not a link: R is between the path without travel and the path with it. A warning needs both to be implausible.
+Where none of these would see a factor of 1000 (sliding joints without limits have no length), the result
+says so.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
 
 import numpy as np
 
@@ -20,6 +24,8 @@ from dynid.common.notices import Notice, eased, notice
 from dynid.mechanism.inertia import SYMBOLS, UNITS
 from dynid.mechanism.joint import JointKind
 from dynid.mechanism.mechanism import BASE, Mechanism
+from dynid.motion.choose import extents
+from dynid.motion.log import Log
 from dynid.projection.projection import System
 from dynid.statistics.estimate import ParameterEstimate
 
@@ -27,8 +33,8 @@ from dynid.statistics.estimate import ParameterEstimate
 _SCALE = 2.0
 _UNIT = 5.0
 _SCALE_PRIORS, _SURE_PERCENT = 5, 10.0
-# So many bodies of one round mass (one significant digit) are a placeholder, not evidence.
-_SAME_MASSES = 3
+# So many bodies of one round mass or drives of one limit (one significant digit) are a placeholder.
+_SAME_VALUES = 3
 # A parameter differs from the description by a factor of 2, by 5 sigma, and by a noticeable effort.
 _DIFFERS_SIGMA, _DIFFERS_EFFORT = 5.0, 0.05
 _MOST_SHOWN = 5
@@ -51,32 +57,64 @@ _NEAR = 1.6
 
 
 def scale(finished: Finished) -> Iterable[Notice]:
-    """Warn where inertial parameters are far from their priors, or from what the size allows."""
+    """Warn where inertial parameters are far from their priors, or from what limits and size allow."""
     fit = finished.fit
+    robot = fit.problem.mechanism
     known = any(item.code == "gravity-off" for item in finished.notices)  # which biases the parameters
     seen = None if known else fit.data.system
-    return check_scale(fit.parts.parameters, fit.problem.mechanism, not fit.problem.case.swings, seen)
+    if fit.problem.case.swings:
+        return ()
+    limits = effort_limits(robot, fit.problem.logs)
+    notices = tuple(check_scale(fit.parts.parameters, robot, seen=seen, limits=limits))
+    weighed = any("M" in payload.known for payload in robot.payloads.values())
+    if notices or weighed or fit.experiment.known or fit.experiment.gains or not fit.problem.case.has_motors:
+        return notices
+    return (notice("scale-unchecked", "size"),) if rests_on_logs(fit.parts.parameters, robot, limits) else ()
+
+
+def effort_limits(mechanism: Mechanism, logs: Sequence[Log]) -> list[float]:
+    """Largest effort over its limit, for every effort with one; none where all limits are one round value."""
+    limits = [mechanism.limits.get(name, {}).get("tau") for name in logs[0].effort_names]
+    given = [limit for limit in limits if limit]
+    if not given or _is_placeholder(given):
+        return []
+    largest = np.max([np.max(np.abs(extents(log)[1]), axis=0) for log in logs], axis=0)
+    ratios = [float(x) / limit for x, limit in zip(largest, limits, strict=True) if limit]
+    return [ratio for ratio in ratios if np.isfinite(ratio)]
+
+
+def rests_on_logs(
+    parameters: Sequence[ParameterEstimate], mechanism: Mechanism, limits: Sequence[float] = ()
+) -> bool:
+    """Whether efforts 1000 times larger or smaller would be plausible too."""
+    if not _sure(parameters):
+        return False
+    for factor in (1e-3, 1e3):
+        other = [replace(parameter, value=factor * parameter.value) for parameter in parameters]
+        if not any(check_scale(other, mechanism, limits=[factor * ratio for ratio in limits])):
+            return True
+    return False
 
 
 def check_scale(
     parameters: Sequence[ParameterEstimate],
     mechanism: Mechanism,
-    has_scale: bool = True,
     seen: System | None = None,
+    limits: Sequence[float] = (),
 ) -> Iterable[Notice]:
-    """Warn where inertial parameters are far from their priors, or from what the size allows.
+    """Warn where inertial parameters are far from their priors, or from what limits and size allow.
 
     Args:
         parameters: Of an estimate.
         mechanism: The robot.
-        has_scale: False where parameters are per unit mass.
         seen: The equations over these parameters; None: single parameters are not compared with priors.
+        limits: Largest effort over its limit, where there are limits.
     """
-    if not has_scale:
-        return ()
     believed = not placeholder_masses(mechanism)
-    notices = tuple(prior_scale(parameters)) if believed else ()
-    notices = notices or tuple(_size_scale(parameters, mechanism))
+    notices = (prior_scale(parameters) if believed else ()) or _limit_scale(limits)
+    # Known masses are better than a size: a light robot is no other unit.
+    if not notices and not (believed and len(_prior_ratios(parameters)) >= _SCALE_PRIORS):
+        notices = tuple(_size_scale(parameters, mechanism))
     if notices or not believed or seen is None:
         return notices
     return tuple(differing(parameters, effort_shares(seen)))
@@ -84,22 +122,38 @@ def check_scale(
 
 def placeholder_masses(mechanism: Mechanism) -> bool:
     """Whether all bodies have one round mass as prior (1 kg a link), which nobody measured."""
-    masses = [body.prior["M"] for body in mechanism.bodies.values() if body.prior.get("M")]
-    same = len(masses) >= _SAME_MASSES and max(masses) == min(masses)
-    return same and float(f"{masses[0]:.0e}") == masses[0]
+    return _is_placeholder([body.prior["M"] for body in mechanism.bodies.values() if body.prior.get("M")])
 
 
-def prior_scale(parameters: Iterable[ParameterEstimate]) -> Iterable[Notice]:
+def _is_placeholder(values: Sequence[float]) -> bool:
+    """Whether several values are one and the same, with one significant digit."""
+    same = len(values) >= _SAME_VALUES and max(values) == min(values)
+    return same and float(f"{values[0]:.0e}") == values[0]
+
+
+def _limit_scale(ratios: Sequence[float]) -> tuple[Notice, ...]:
+    """Efforts that most drives of the description could not give."""
+    if not ratios or (middle := float(np.median(ratios))) <= _UNIT:
+        return ()
+    return (notice("scale-implausible", "limits", times=middle, unit=_said(likely_unit(1e3))),)
+
+
+def _prior_ratios(parameters: Iterable[ParameterEstimate]) -> list[float]:
+    """Values over their priors, of well-known inertial parameters."""
+    return [parameter.value / parameter.prior for parameter in _sure(parameters) if parameter.prior]
+
+
+def prior_scale(parameters: Iterable[ParameterEstimate]) -> tuple[Notice, ...]:
     """Inertial parameters that are all larger, or all smaller, than their priors by one factor."""
-    ratios = [parameter.value / parameter.prior for parameter in _sure(parameters) if parameter.prior]
+    ratios = _prior_ratios(parameters)
     if len(ratios) < _SCALE_PRIORS:
-        return
+        return ()
     middle = float(np.median(ratios))
     if middle > 0.0 and 1.0 / _SCALE <= middle <= _SCALE:
-        return
+        return ()
     warning = notice("scale-differs", factor=middle, count=len(ratios), unit=_said(likely_unit(middle)))
     # Drawings may be wrong by a factor of some; a unit is wrong by more.
-    yield eased(warning) if 1.0 / _UNIT < middle < _UNIT else warning
+    return (eased(warning) if 1.0 / _UNIT < middle < _UNIT else warning,)
 
 
 def effort_shares(seen: System) -> dict[str, float]:

@@ -20,7 +20,7 @@ and the readings f of a force sensor rotated by a small vector s change by z = -
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 
 import numpy as np
@@ -29,7 +29,7 @@ from dynid.common.arrays import Array, Bool, Float, Int
 from dynid.common.errors import DynidError
 from dynid.conditioning.rewritten import predictor
 from dynid.kinematics.coordinates import States
-from dynid.mechanism.description import at_values
+from dynid.mechanism.description import AT, at_places, at_values
 from dynid.mechanism.force_sensor import level_axes
 from dynid.mechanism.joint import JointKind
 from dynid.mechanism.mechanism import Mechanism
@@ -48,7 +48,8 @@ from dynid.projection.sensor import SensorColumns, SensorMotion, SensorRows
 _STEP = 1e-6
 _JOINTS = (JointKind.REVOLUTE, JointKind.PRISMATIC, JointKind.UNIVERSAL)
 
-_MOST_SIZES = 24  # dimensions that are tested; of more, some all over the robot
+# Dimensions that are tested, and as many at single places; of more, some all over the robot.
+_MOST_SIZES = 24
 
 # Error W chi - Y of some rows with a joint moved by a step, and where its pose could be reached, shapes
 # (k, s) and (s,).
@@ -68,6 +69,7 @@ class _PoseColumns:
     def __init__(
         self,
         mechanism: Mechanism,
+        robots: Mapping[str, Mechanism],
         source: RowSource,
         parameters: tuple[Parameter, ...],
         chi: Float[Array, "p"],
@@ -82,7 +84,7 @@ class _PoseColumns:
         self.joints = tuple(measured[i] for i in self._places)
         shared = np.any(np.count_nonzero(source.directions.effort_map, axis=1) > 1)
         moving = isinstance(self._rows, MovingRows)
-        self._resized = _resized_rows(mechanism, self._rows)
+        self._resized = _resized_rows(robots, self._rows)
         self.sizes = tuple(self._resized)
         self.motors = source.motion.log.effort_names if shared and moving else ()
         self._B = mechanism.actuator_map
@@ -259,6 +261,7 @@ class _PoseColumns:
 
 def pose_columns(
     mechanism: Mechanism,
+    robots: Mapping[str, Mechanism],
     source: RowSource,
     parameters: tuple[Parameter, ...],
     chi: Float[Array, "p"],
@@ -267,6 +270,7 @@ def pose_columns(
     """What is tested along a log, and the columns of its rows between two samples.
 
     Args:
+        robots: Dimension -> the robot with it changed by a step, see `resized_robots`.
         source: Rows of the log.
         parameters: Standard parameters, one per column.
         chi: Their values, shape (p,), SI.
@@ -277,7 +281,7 @@ def pose_columns(
         rows with several motors; what may be turned (`gravity`, `mounting`), with three columns each; and the
         columns.
     """
-    built = _PoseColumns(mechanism, source, parameters, chi, thin)
+    built = _PoseColumns(mechanism, robots, source, parameters, chi, thin)
     return built.joints, built.sizes, built.motors, built.turns, built.between
 
 
@@ -306,19 +310,37 @@ def _pose_rows(
     return None
 
 
-def _resized_rows(
-    mechanism: Mechanism, rows: TreeRows | MovingRows | None
-) -> dict[str, TreeRows | MovingRows]:
-    """Dimension -> the same rows of a robot in which it is a step larger, where there is such a robot."""
-    variants: dict[str, TreeRows | MovingRows] = {}
-    if rows is None or mechanism.rebuild is None:
-        return variants
-    names = list(mechanism.geometry)
-    if len(names) > _MOST_SIZES:
-        names = [names[i] for i in np.linspace(0, len(names) - 1, _MOST_SIZES).astype(int)]
-    for name in names:
+def resized_robots(mechanism: Mechanism) -> dict[str, Mechanism]:
+    """Dimension -> the robot in which it is a step larger, everywhere or at one place (`L at arm1`)."""
+    if mechanism.rebuild is None:
+        return {}
+    robots: dict[str, Mechanism] = {}
+    places: dict[str, Mechanism] = {}
+    for name in _spread(list(mechanism.geometry)):
         try:
-            variants[name] = rows.resized(at_values(mechanism, {name: mechanism.geometry[name] + _STEP}))
+            robots[name] = at_values(mechanism, {name: mechanism.geometry[name] + _STEP})
+        except DynidError:
+            continue
+        places |= {f"{name}{AT}{place}": x for place, x in at_places(mechanism, robots[name]).items()}
+    return {**robots, **{name: places[name] for name in _spread(list(places))}}
+
+
+def _spread(names: list[str]) -> list[str]:
+    """All names; of too many some all over them."""
+    at = np.linspace(0, len(names) - 1, min(len(names), _MOST_SIZES)).astype(int)
+    return [names[i] for i in at]
+
+
+def _resized_rows(
+    robots: Mapping[str, Mechanism], rows: TreeRows | MovingRows | None
+) -> dict[str, TreeRows | MovingRows]:
+    """Dimension -> the same rows of the robot with it changed, where there is such a robot."""
+    variants: dict[str, TreeRows | MovingRows] = {}
+    if rows is None:
+        return variants
+    for name, robot in robots.items():
+        try:
+            variants[name] = rows.resized(robot)
         except DynidError:
             continue
     return variants

@@ -10,6 +10,7 @@ import numpy as np
 from dynid.base.grouping import listed
 from dynid.checks.fault_columns import ALL, TURNED, Suspect, delay_entry
 from dynid.common.notices import Notice, notice
+from dynid.mechanism.description import current, unknown_entry
 from dynid.mechanism.force_sensor import COMPONENTS
 from dynid.problem import Problem
 from dynid.statistics.uncertainty import student_t95
@@ -44,7 +45,7 @@ def _plain_notice(suspect: Suspect, problem: Problem, delays: Mapping[str, float
         )
         return notice("zero-offset", joint=suspect.about, shown=shown, size=size)
     if suspect.test == "dimension":
-        described = problem.mechanism.geometry[suspect.about]
+        described = current(problem.mechanism, suspect.about)
         return notice(
             "dimension-off",
             "residual",
@@ -52,6 +53,7 @@ def _plain_notice(suspect: Suspect, problem: Problem, delays: Mapping[str, float
             value=described + size,
             described=described,
             half=half,
+            entry=unknown_entry(suspect.about),
         )
     if suspect.test in TURNED:
         return _turned(suspect)

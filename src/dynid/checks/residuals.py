@@ -17,6 +17,7 @@ from dynid.base.system import BaseSystem, mapped_blocks
 from dynid.checks.check import Answer, Finished
 from dynid.checks.fault_columns import MOST_SAMPLES, TURNED, Suspect, suspect_rows
 from dynid.checks.fault_selection import flagged_suspects
+from dynid.checks.pose_columns import resized_robots
 from dynid.checks.residual_tests import (
     CORRELATED,
     BlockPlace,
@@ -37,6 +38,7 @@ from dynid.conditioning.rewritten import WiderRows
 from dynid.experiment.experiment import Experiment
 from dynid.linear_fit import LinearFit, linear_fit
 from dynid.log_pass import LogPass
+from dynid.mechanism.description import current
 from dynid.mechanism.parameters import Parameter
 from dynid.motion.log import Log
 from dynid.problem import Problem, row_groups
@@ -202,9 +204,11 @@ def _judged(
     shortest: float | None = None,
 ) -> _Judged:
     """Forward selection among the suspects of a fit, without one test, and without the blocks of a burst."""
+    robots = resized_robots(problem.mechanism)
     tested = [
         suspect_rows(
             problem.mechanism,
+            robots,
             source,
             problem.parameters,
             chi,
@@ -321,7 +325,7 @@ class _Relevance:
     """Whether a fault is large enough to matter for this problem."""
 
     def __init__(self, problem: Problem) -> None:
-        self.sizes = problem.mechanism.geometry
+        self.mechanism = problem.mechanism
         self.dt = min(source.dt for source in problem.sources)
         joints = problem.mechanism.joint_of_coordinate
         names = problem.logs[0].position_names
@@ -336,7 +340,7 @@ class _Relevance:
         if test == "zero":
             return bool(self.zero[suspect.about] < size < _ZERO_MOST)
         if test == "dimension":
-            return bool(_SIZE < size < _SIZE_MOST * abs(self.sizes[suspect.about]))
+            return bool(_SIZE < size < _SIZE_MOST * abs(current(self.mechanism, suspect.about)))
         if test in TURNED:
             return bool(np.linalg.norm(suspect.size) > _TURNED[test])
         return suspect.explains > _EXPLAINED and suspect.share > _NOTICEABLE

@@ -222,11 +222,10 @@ def _of_excitation(
     files = [Path(log.file).name if log.file else log.name for log in logs]
     robot = reference(mechanism)
     robot = Path(robot).name if os.sep in robot else robot
-    notices: list[Notice] = list(
-        excitation_notices(excitation_of(estimate), mechanism, channels, robot, files)
-    )
+    notices = list(excitation_notices(estimate, mechanism, channels, robot, files))
     loaded = any("M" in payload.known for payload in mechanism.payloads.values())
-    if estimate.residual_tests and experiment.gains is None and not loaded and not experiment.known:
+    said = any(item.code == "scale-unchecked" for item in estimate.warnings)
+    if estimate.residual_tests and experiment.gains is None and not (loaded or experiment.known or said):
         notices.append(notice("scale-unchecked"))
     yield from (finding_of(message, names) for message in notices)
 
@@ -241,8 +240,6 @@ def _channels(mechanism: Mechanism, logs: Sequence[Log], plans: Sequence[MotionP
     ]
 
 
-# Condition number of the scaled regressor (each column divided by its norm). Exciting motions reach 10 to 50.
-_POOR = 300.0
 _LITTLE = 0.1  # of the range or speed that limits permit
 _SLOW = {"rad": 0.1, "m": 0.02}  # per second, where no limit is known
 
@@ -260,9 +257,13 @@ def excitation_of(estimate: Estimate) -> Excitation:
 
 
 def excitation_notices(
-    excited: Excitation, mechanism: Mechanism, channels: Sequence[Channel], robot: str, logs: Sequence[str]
+    estimate: Estimate, mechanism: Mechanism, channels: Sequence[Channel], robot: str, logs: Sequence[str]
 ) -> Iterator[Notice]:
-    """What stays unknown of each joint and why, and how much a better motion could add."""
+    """What stays unknown of each joint and why, and how much a better motion could add.
+
+    Whether a motion excites all parameters enough is judged by the identification alone.
+    """
+    excited = excitation_of(estimate)
     command = f"dynid excite {robot} {' '.join(f'--after {log}' for log in logs)} --period 20"
     owned = _by_joint(excited.unseen, mechanism)
     for joint, names in owned.items():
@@ -278,7 +279,7 @@ def excitation_notices(
         yield notice(
             "excitation", seen=excited.seen, base=excited.base, more=len(excited.unseen), command=command
         )
-    if math.isfinite(excited.condition) and excited.condition > _POOR:
+    if any(item.code == "weak-parameters" for item in estimate.warnings):
         little = [
             f"'{joint}' {text}"
             for joint in mechanism.measured_positions

@@ -19,6 +19,7 @@ _SEED = 20131104
 _MOST_STEP = 0.5
 _ATTEMPTS = 8
 _FLOOR = 1e-14  # of the trace of A A^T
+_STILL = 1e-10  # rad or m: steps below it that do not become smaller are rounding
 _MOST_LOOPS = 24  # for the search of contradicting loops: each costs one more solution
 
 
@@ -106,7 +107,7 @@ def _listed(names: tuple[str, ...]) -> str:
 
 def damped(closure: Closure, mechanism: Mechanism, q: Float[Array, "n q"]) -> Float[Array, "n q"]:
     """Levenberg-Marquardt onto the closure, damped by |f|^2: redundant equations cause no problem."""
-    units = coordinate_units(mechanism)
+    units, before = coordinate_units(mechanism), np.inf
     for _ in range(200):
         values = closure.values(q)
         size = np.sum(values.f**2, axis=1)
@@ -119,8 +120,11 @@ def damped(closure: Closure, mechanism: Mechanism, q: Float[Array, "n q"]) -> Fl
         step = -(At @ solve(gram, values.f[:, :, None]))[:, :, 0]
         length = np.linalg.norm(step, axis=1, keepdims=True)
         q = moved(mechanism, q, units * step * np.minimum(1.0, _MOST_STEP / np.maximum(length, 1e-300)))
-        if np.max(length, initial=0.0) < 1e-15:
+        longest = float(np.max(length, initial=0.0))
+        # Steps of rounding size do not become smaller.
+        if longest < 1e-15 or (before < _STILL and longest >= before):
             break
+        before = longest
     return q
 
 

@@ -3,6 +3,7 @@
 | name               | quantity                                                          | unit      |
 |--------------------|-------------------------------------------------------------------|-----------|
 | `d3`, `x_elbow`    | a named dimension: a symbol, or the name given to a bare length   | [m], [rad] |
+| `d3 at elbow1`     | the same at one of its places: a joint, body or loop (in tests only) | [m], [rad] |
 | `zero_NAME`        | zero of a joint: its position is the logged one plus this         | [rad], [m] |
 | `tilt_1`, `tilt_2` | rotation of gravity about the two base axes that are farther from it | [rad]  |
 
@@ -11,7 +12,7 @@ All of them act through the mechanism alone: a zero moves the joint frame, so lo
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING
@@ -27,6 +28,7 @@ if TYPE_CHECKING:
     from dynid.mechanism.mechanism import Coupling, Mechanism
 
 ZERO = "zero_"
+AT = " at "
 TILTS = ("tilt_1", "tilt_2")
 _SIMPLE = (JointKind.REVOLUTE, JointKind.PRISMATIC)
 
@@ -54,9 +56,70 @@ def at_values(mechanism: Mechanism, values: Mapping[str, float]) -> Mechanism:
 
 def current(mechanism: Mechanism, name: str) -> float:
     """Value of a quantity of the description, in [m] or [rad]."""
-    if name in mechanism.geometry:
-        return mechanism.geometry[name]
+    symbol = name.partition(AT)[0]
+    if symbol in mechanism.geometry:
+        return mechanism.geometry[symbol]
     return 0.0 if name in TILTS else mechanism.zeros.get(name.removeprefix(ZERO), 0.0)
+
+
+def unknown_entry(name: str) -> str:
+    """The key that estimates a dimension with the parameters; at one place it needs a symbol of its own."""
+    symbol, _, place = name.partition(AT)
+    if place:
+        return (
+            f"give '{symbol}' at '{place}' a symbol of its own, and list it under `unknown: {{symbols: ...}}`"
+        )
+    return f"`unknown: {{symbols: [{name}]}}`"
+
+
+def at_places(mechanism: Mechanism, other: Mechanism) -> dict[str, Mechanism]:
+    """Place -> the robot that differs from `mechanism` there alone, for a dimension used at several places.
+
+    A wrong length of one leg is no wrong symbol, if all legs are described by it. A place is a joint, a rod
+    by its length, or a body by the ends of loops on it; if all of them are on one body, the end of each loop.
+
+    Args:
+        mechanism: As described.
+        other: The same with another value of one dimension.
+    """
+    joints = {
+        joint.name: (k,)
+        for k, (joint, moved) in enumerate(zip(mechanism.joints, other.joints, strict=True))
+        if _differs(joint.placement, moved.placement) or _differs(joint.body, moved.body)
+    }
+    rods, ends = [], []
+    for k, (loop, moved) in enumerate(zip(mechanism.loops, other.loops, strict=True)):
+        rods += [(loop.name, k, "length")] if loop.length != moved.length else []
+        ends += [(loop.body_a, k, "a")] if _differs(loop.a, moved.a) else []
+        ends += [(loop.body_b, k, "b")] if _differs(loop.b, moved.b) else []
+    if not joints and not rods and len({body for body, *_ in ends}) == 1:
+        ends = [(mechanism.loops[k].name, k, end) for _, k, end in ends]
+    closures: dict[str, list[tuple[int, str]]] = {}
+    for place, k, part in (*rods, *ends):
+        closures.setdefault(place, []).append((k, part))
+    places = dict.fromkeys((*joints, *closures))
+    if len(places) < 2:
+        return {}
+    return {
+        place: _changed_at(mechanism, other, joints.get(place, ()), closures.get(place, ()))
+        for place in places
+    }
+
+
+def _changed_at(
+    mechanism: Mechanism, other: Mechanism, joints: Sequence[int], closures: Sequence[tuple[int, str]]
+) -> Mechanism:
+    """The robot with some joints, and some parts of loops, of another one."""
+    tree, loops = list(mechanism.joints), list(mechanism.loops)
+    for k in joints:
+        tree[k] = other.joints[k]
+    for k, part in closures:
+        loops[k] = replace(loops[k], **{part: getattr(other.loops[k], part)})
+    return replace(mechanism, joints=tuple(tree), loops=tuple(loops))
+
+
+def _differs(frame: Frame, other: Frame) -> bool:
+    return bool(np.any(frame.p != other.p) or np.any(frame.R != other.R))
 
 
 def tilted(gravity: Float[Array, "3"], first: float, second: float) -> Float[Array, "3"]:

@@ -13,6 +13,7 @@ from dataclasses import replace
 from dynid.common.errors import DynidError, InputError, nearest
 from dynid.common.expression import FRICTION, parse
 from dynid.mechanism.cable import cable_coordinates, without_cables
+from dynid.mechanism.description import AT, at_places
 from dynid.mechanism.drive_terms import DRIVE_SYMBOLS, drive_term
 from dynid.mechanism.joint import Loop
 from dynid.mechanism.measured_pose import virtual_joints, without_poses
@@ -54,7 +55,7 @@ def variant(
 
 
 def resized(mechanism: Mechanism, values: Mapping[str, float]) -> Mechanism | None:
-    """The robot with other values of named dimensions; None where it cannot be built.
+    """The robot with other values of named dimensions, or of one at a place; None where it cannot be built.
 
     Only frames change: gravity, payloads and drive terms stay as they are, and entries of `start` that were
     not taken from the file.
@@ -63,9 +64,13 @@ def resized(mechanism: Mechanism, values: Mapping[str, float]) -> Mechanism | No
         return None
     try:
         now = dict(mechanism.geometry)
-        written, other = mechanism.rebuild(now), mechanism.rebuild({**now, **values})
+        sizes = {name.partition(AT)[0]: value for name, value in values.items()}
+        written, other = mechanism.rebuild(now), mechanism.rebuild({**now, **sizes})
     except DynidError:
         return None
+    places = [name.partition(AT)[2] for name in values if AT in name]
+    if places:
+        other = at_places(written, other)[places[0]]
     moved = {k: v for k, v in other.start.items() if mechanism.start.get(k) == written.start.get(k)}
     return replace(
         mechanism,

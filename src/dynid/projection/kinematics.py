@@ -103,6 +103,8 @@ class ClosedKinematics:
         """The same of a robot whose dimensions differ by little: its poses are tracked from these."""
         other = copy(self)
         other.assembly = assembly_of(mechanism, near=self.assembly.mechanism)
+        if other.assembly.dof != self.assembly.dof:
+            raise InputError(f"with these dimensions '{mechanism.name}' has other freedoms")
         other.tracker = _tracker(other.assembly, self.sensors, mechanism)
         other._tracked = Tracked(0, 0)
         return other

@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterator, Sequence
 import numpy as np
 
 from dynid.common.notices import notice
+from dynid.mechanism.description import current, unknown_entry
 from dynid.mechanism.mechanism import Mechanism
 from dynid.mechanism.variant import resized
 from dynid.motion.log import Log
@@ -64,7 +65,8 @@ def other_size(mechanism: Mechanism, logs: tuple[Log, ...], name: str, value: fl
     robot = resized(mechanism, {name: value})
     if robot is None:
         return None
-    remark = notice("dimension-off", name=name, value=value, described=mechanism.geometry[name])
+    entry, described = unknown_entry(name), current(mechanism, name)
+    remark = notice("dimension-off", name=name, value=value, described=described, entry=entry)
     return Hypothesis(remark, robot, logs, f"dimension {name} = {value:.4g} (length or angle)", fitted=1)
 
 
@@ -115,7 +117,7 @@ def _at_size(mechanism: Mechanism, logs: tuple[Log, ...], test: ResidualTest) ->
     if test.test == "zero":
         joint = logs[0].position_names.index(test.about)
         return lambda size: shifted_zero(mechanism, logs, joint, size) if abs(size) < _MOST_ZERO else None
-    described = mechanism.geometry[test.about]
+    described = current(mechanism, test.about)
     most = _MOST_SIZE * abs(described)
     return lambda size: (
         other_size(mechanism, logs, test.about, described + size) if abs(size) < most else None

@@ -73,6 +73,8 @@ def verdict_of(fit: Fit, estimate: Estimate, failure: str = "") -> Verdict:
     if reasons and spoils_all(reasons[0]):
         joints = tuple(replace(joint, level="bad") for joint in joints)
     headline = _headline(level, purpose, joints, peaks(estimate))
+    if level != "bad" and any(item.code == "scale-unchecked" for item in estimate.warnings):
+        headline += "; the scale of the efforts rests on the logs alone"
     return Verdict(level, headline, purpose, judged_on, reasons, joints)
 
 

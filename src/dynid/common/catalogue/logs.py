@@ -168,6 +168,7 @@ LOGS = {
         "an effort often reaches the same largest value; these samples are not used",
         "efforts repeatedly reach the same largest value: {shown}; these samples are not used",
         "the amplifier or recorder probably saturates: use slower motion, or raise the limit",
+        rank="signal",
         traits=("channel",),
     ),
     "stuck-signal": care(
@@ -231,11 +232,11 @@ LOGS = {
         traits=("motion",),
     ),
     "excitation-poor": care(
-        "all base parameters are determined, but combinations of them hardly: other motion may be predicted"
-        " poorly",
-        "the motion excites some combinations of parameters poorly: {weak} of {base} parameters have a sigma"
-        " above their value{why}. The condition number of the scaled regressor is {condition:.3g} (exciting"
-        " motions: 10 to 50)",
+        "base parameters are determined, but combinations of them hardly: an identification from these logs"
+        " gets `weak-parameters`",
+        "the motion excites some combinations of parameters poorly: other motion in the same ranges would be"
+        " predicted with an error above 5 % of an effort{why}. {weak} of {base} parameters have a sigma above"
+        " their value; the condition number of the scaled regressor is {condition:.3g}",
         "add a more exciting motion: {command}",
         traits=("motion",),
     ),
@@ -251,6 +252,13 @@ LOGS = {
         " parameters",
         "record a log with a known payload, or give the mass of the robot: `gains: {{total_mass: ...}}`",
         traits=("last",),
+        # Not even a factor of 1000.
+        size=(
+            "the scale of the efforts rests on the logs alone: nothing in the description contradicts"
+            " parameters that are 1000 times larger or smaller (efforts in mA, N mm or kN)",
+            "check the unit of the efforts; describe `prior:` masses or `limits:`, or record a log with a"
+            " known payload",
+        ),
     ),
     "not-tested": note(
         "faults that these logs cannot show",

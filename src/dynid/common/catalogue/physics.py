@@ -82,6 +82,12 @@ PHYSICS = {
         " the fit does not depend on the scale",
         rank="part",
         traits=("log",),
+        limits=(
+            "the efforts are {times:.3g} times what the drives of the description can give (middle of all"
+            " drives with a limit){unit}",
+            "check the unit of the efforts (`columns: {{tau_1: {{unit: ...}}}}`), and `limits:` of the"
+            " description: the fit does not depend on the scale",
+        ),
     ),
     "differs-from-description": note(
         "single parameters with small sigma differ from their priors: by a factor of two, by 5 sigma and by"
@@ -214,7 +220,7 @@ RESIDUALS = {
         "the logs fit with another value of a dimension; see"
         " [description tests](../howto/description_tests.md)",
         "dimension '{name}' seems to be {value:.5g} instead of {described:.5g} (m or rad)",
-        "measure it, or estimate it with the parameters: `unknown: {{symbols: [{name}]}}`",
+        "measure it, or estimate it with the parameters: {entry}",
         rank="part",
         traits=("description", "linear", "searched"),
         corrections={"dimension": "dimension {}"},
@@ -222,7 +228,7 @@ RESIDUALS = {
         residual=(
             "dimension '{name}' seems to be {value:.4g} +- {half:.2g} instead of {described:.4g} (m or rad):"
             " the residuals follow the derivative of the model with respect to it",
-            "measure it, or estimate it with the parameters: `unknown: {{symbols: [{name}]}}`",
+            "measure it, or estimate it with the parameters: {entry}",
         ),
         closure=(
             "the redundant encoders fit {name} changed by {size:+.2g} m or rad: then {percent:.2g} %"
