@@ -91,6 +91,11 @@ class Simulation:
             )
 
     @property
+    def mounted(self) -> tuple[str, ...]:
+        """Payloads that are mounted at some time."""
+        return (*self.payloads, *(name for _, names in self.changes for name in names))
+
+    @property
     def moving(self) -> PlantSettings:
         """Settings of the plant; the default step depends on the engine."""
         return self.plant or PlantSettings(step=STEPS.get(self.engine, 1e-3))
@@ -165,7 +170,7 @@ def simulate(
     settings = settings or Simulation()
     _check_payloads(mechanism, settings)
     with single_threaded_blas():
-        values, notices = true_values(mechanism, settings.truth)
+        values, notices = true_values(mechanism, settings.truth, settings.mounted)
         chosen = motion or chosen_motion(mechanism, settings.motion, settings.seed)
         t = _times(settings, chosen)
         if settings.engine == "inverse":
@@ -323,8 +328,7 @@ def _times(settings: Simulation, motion: Trajectory) -> Float[Array, "n"]:
 
 
 def _check_payloads(mechanism: Mechanism, settings: Simulation) -> None:
-    named = [*settings.payloads, *(name for _, names in settings.changes for name in names)]
-    for name in named:
+    for name in settings.mounted:
         if name not in mechanism.payloads:
             raise InputError(
                 f"robot '{mechanism.name}' has no payload '{name}'" + nearest(name, mechanism.payloads),
