@@ -23,6 +23,7 @@ from dynid.robots.truth import Truth, true_values
 from dynid.simulation.files import write_log
 from dynid.simulation.prescribed import inverse_efforts, parameter_vector, simulate_log
 from dynid.simulation.sensors import effort_noise, quantised
+from dynid.simulation.simulation import Simulation, simulate
 from tests.oracle import pinocchio_model
 
 
@@ -159,6 +160,33 @@ def test_true_parameters_are_checked_by_name() -> None:
         parameter_vector(robot, truth)
     with pytest.raises(InputError, match="do not match"):
         parameter_vector(robot, chi[1:])
+
+
+_SPRUNG = """
+joints:
+  - {name: rail, kind: prismatic, parent: base, child: cart, axis: [1, 0, 0]}
+  - {name: spring, kind: prismatic, parent: cart, child: mass, axis: [1, 0, 0]}
+actuators: [rail]
+measured: [rail, spring]
+drive: {rail: [Fv], spring: [Fv]}
+bodies: {cart: {prior: {M: 2}}, mass: {prior: {M: 1}}}
+terms: [{name: Kspring, joint: spring, expression: "q(spring)"}]
+limits: {"*": {q: 0.2, dq: 1, ddq: 5}}
+"""
+
+
+def test_a_joint_without_motor_moves_by_its_forces(tmp_path: Path) -> None:
+    (tmp_path / "slider.yaml").write_text(_SPRUNG)
+    robot = load_robot(tmp_path / "slider.yaml")
+    truth = Truth(values={"Kspring": 200.0, "Fv_rail": 3.0, "Fv_spring": 0.4})
+    settings = Simulation(engine="dynid", rate=500.0, duration=2.0, truth=truth)
+    run = simulate(robot, settings).run
+    assert run is not None
+    force = 1.0 * run.ddq.sum(axis=1) + 0.4 * run.dq[:, 1] + 200.0 * run.q[:, 1]
+    assert np.abs(run.q[:, 1]).max() > 0.05
+    assert np.abs(force).max() < 1e-9 * 200.0  # N: rounding of the accelerations
+    with pytest.raises(InputError, match=r"'spring' has no actuator.*\n.*use engine dynid"):
+        simulate(robot, replace(settings, engine="inverse"))
 
 
 _PLANAR = """

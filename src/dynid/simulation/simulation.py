@@ -22,6 +22,7 @@ from dynid.excitation.efforts import effort_range
 from dynid.excitation.friction import ExtraFriction
 from dynid.excitation.series import Trajectory
 from dynid.excitation.settings import RATE
+from dynid.kinematics.tension import driven_freedoms
 from dynid.mechanism.mechanism import Mechanism
 from dynid.mechanism.parameters import effort_unit
 from dynid.motion.log import Log
@@ -179,8 +180,11 @@ def simulate(
             return Simulated(mechanism, settings, course, values, None, notices)
         doubts = believed_values(mechanism, values, settings.beliefs)[1]
         course, run = _course(mechanism, settings, values, chosen, float(t[-1]))
-        needed = _prescribed(mechanism, settings, values, chosen, course.t)
-    notices = (*notices, *doubts, *_loose(mechanism, course), *_corrections(mechanism, course, needed))
+        notices = (*notices, *doubts, *_loose(mechanism, course))
+        freedoms, driven = driven_freedoms(mechanism)
+        if driven == freedoms:
+            needed = _prescribed(mechanism, settings, values, chosen, course.t)
+            notices = (*notices, *_corrections(mechanism, course, needed))
     return Simulated(mechanism, settings, course, values, run, notices, chosen)
 
 
