@@ -101,7 +101,7 @@ def _steps(estimate: Estimate) -> list[str]:
         steps.append("record one more motion and give it with `--validate LOG`")
     export = (
         "write the model for other programs: `dynid export . --to FORMAT` in the folder of this report; each"
-        " file is read back, and `export.html` beside it shows how far its efforts are from these"
+        " file is read back, and how far its efforts are from these is written here and into `export.html`"
     )
     if level != "good":
         export = f"if these limits do not matter for your use, {export}"
