@@ -10,6 +10,10 @@ LONG = frozenset(
         "test_api_and_notebooks.py::test_a_notebook_runs_from_top_to_bottom[serial_arm.ipynb]",
         "test_api_and_notebooks.py::test_a_notebook_runs_from_top_to_bottom[parallel_robot.ipynb]",
         "test_api_and_notebooks.py::test_a_notebook_runs_from_top_to_bottom[log_doctor_and_export.ipynb]",
+        *(
+            f"test_terminal_blocks.py::test_output_is_what_the_commands_print[docs/tutorials/{page}.md]"
+            for page in ("cable_robot", "delta", "drive_gains", "payload", "start")
+        ),
         "test_description_power.py::test_loops_that_another_length_closes_are_refused_with_that_length",
         "test_report_browser.py::test_pages_work_in_a_browser",
         "test_studio.py::test_the_whole_way_and_the_same_on_the_command_line",

@@ -15,7 +15,8 @@ from dynid.kinematics.assembly import assembly_of
 from dynid.mechanism.cable import driven_cables, locked, without_cables
 from dynid.mechanism.load import load_robot
 from dynid.mechanism.robot_file.robot_file import load_robotfile
-from dynid.motion.columns import match, slots
+from dynid.motion.columns import match
+from dynid.motion.slots import slots
 
 SHARED = Path(__file__).parents[2] / "shared" / "robots" / "cable4.json"
 BUILT_IN = Path(load_robot("cable4").file)

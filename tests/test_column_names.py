@@ -16,9 +16,10 @@ from dynid.common.errors import InputError
 from dynid.experiment.experiment import Experiment, read_experiment
 from dynid.mechanism.joint import JointKind
 from dynid.mechanism.load import load_robot
-from dynid.motion.columns import matched, slots
+from dynid.motion.columns import matched
 from dynid.motion.logs import log_from_columns
 from dynid.motion.settings import ColumnMap, DriveSettings
+from dynid.motion.slots import slots
 from dynid.pipeline import read_logs
 from dynid.problem import as_asked
 from tests.arms import arm, recording, write_csv

@@ -552,6 +552,19 @@ def test_what_is_not_physical_is_refused_marked_or_replaced() -> None:
         assert is_physical(np.array([body.prior[s] for s in SYMBOLS]), 0.0)
 
 
+def test_masses_that_rest_on_regularisation_are_named() -> None:
+    """Only base parameters are measured; without priors the masses of single links are a choice."""
+    robot = load_robot("puma560")
+    estimate, experiment = estimate_of(robot, random_values(robot)), experiment_of({"robot": "puma560"})
+    note = full_set(estimate, experiment, robot).notes[-1]
+    assert "masses of link_1, link_2, " in note
+    assert "chosen by regularisation, not found" in note
+    given = replace(robot, bodies={k: replace(one, prior={"M": 1.0}) for k, one in robot.bodies.items()})
+    assert not any("regularisation" in one for one in full_set(estimate, experiment, given).notes)
+    # Code with base parameters contains no masses.
+    assert not any("regularisation" in one for one in full_set(estimate, experiment, robot, "ignore").notes)
+
+
 def test_negative_friction_is_named() -> None:
     robot = load_robot("puma560")
     estimate = estimate_of(robot, {**random_values(robot), "Fv_joint_2": -0.1})

@@ -157,6 +157,28 @@ def test_renamed_columns_are_plain_options(made, arrays, from_file):
     assert found.parameters[0].value == pytest.approx(from_file.parameters[0].value, rel=1e-6)
 
 
+def test_columns_are_written_as_on_the_command_line(made, arrays):
+    """A unit, scale or offset behind the name; a header that contains the whole text is that column."""
+    robot, n = load_robot(made / "arm.yaml"), len(arrays["t"])
+    table = {**arrays, "Zeit": 1e3 * arrays["t"], "J1 [deg]": np.rad2deg(arrays["q_1"]), "i*2": np.ones(n)}
+    for name in ("t", "q_1", "tau_1"):
+        del table[name]
+    given = {"t": "Zeit[ms]", "q_1": "J1 [deg]", "tau_1": "i*2"}
+    log = log_from_columns(table, robot, columns=given)
+    np.testing.assert_allclose(log.t, arrays["t"], atol=1e-12)  # s: ms and back
+    np.testing.assert_allclose(log.q[:, 0], arrays["q_1"], atol=1e-12)  # rad: degrees and back
+    assert np.all(log.tau[:, 0] == 1.0)
+    log = log_from_columns(table, robot, columns={**given, "q_1": "J1[deg]*2 + 0.5"})
+    np.testing.assert_allclose(log.q[:, 0], 2.0 * arrays["q_1"] + 0.5, atol=1e-12)
+
+
+def test_columns_that_are_absent_are_named_at_once(made, arrays):
+    with pytest.raises(InputError, match=r"columns 'a' \(for q_1\), 'b' \(for tau_2\) are not in the file"):
+        log_from_columns(arrays, load_robot(made / "arm.yaml"), columns={"q_1": "a", "tau_2": "b"})
+    with pytest.raises(InputError, match="'p_1', 'p_2' are not quantities"):
+        log_from_columns(arrays, load_robot(made / "arm.yaml"), columns={"p_1": "a", "p_2": "b"})
+
+
 @pytest.mark.parametrize(
     ("change", "options", "said"),
     [
@@ -336,6 +358,15 @@ def test_a_result_plots_itself(made, from_file, tmp_path):
         figure.save(tmp_path / "x.png")
     with pytest.raises(InputError, match="cannot be written"):
         figure.save(tmp_path / "none" / "x.svg")
+
+
+def test_friction_of_single_drives_is_plotted(from_file):
+    every = [one["title"] for one in from_file.plot.friction().spec["panels"]]
+    owner = every[1].partition(" ")[0]
+    assert [one["title"] for one in from_file.plot.friction(owner).spec["panels"]] == every[1:2]
+    assert [one["title"] for one in from_file.plot.friction("*", speed=2.0).spec["panels"]] == every
+    with pytest.raises(InputError, match=f"no drive '{owner}x' .*did you mean '{owner}'"):
+        from_file.plot.friction(f"{owner}x")
 
 
 def test_efforts_of_other_logs_are_plotted(made, arrays, from_file):

@@ -11,6 +11,7 @@ import pytest
 
 from dynid.common.errors import InputError
 from dynid.excitation.random_motion import random_fourier, random_motion
+from dynid.info import describe
 from dynid.kinematics.tension import tension_directions
 from dynid.kinematics.tree import body_motion, tree_of
 from dynid.mechanism.inertia import SYMBOLS, in_parent_frame, unpack
@@ -18,9 +19,11 @@ from dynid.mechanism.load import load_robot
 from dynid.mechanism.mechanism import Actuator
 from dynid.motion.logs import read_log
 from dynid.robots.demo_file import demo_file, read_demo
+from dynid.robots.truth import Truth, true_values
 from dynid.simulation.files import write_log
 from dynid.simulation.prescribed import inverse_efforts, parameter_vector, simulate_log
 from dynid.simulation.sensors import effort_noise, quantised
+from dynid.simulation.simulation import Simulation, simulate
 from tests.oracle import pinocchio_model
 
 
@@ -157,6 +160,64 @@ def test_true_parameters_are_checked_by_name() -> None:
         parameter_vector(robot, truth)
     with pytest.raises(InputError, match="do not match"):
         parameter_vector(robot, chi[1:])
+
+
+_SPRUNG = """
+joints:
+  - {name: rail, kind: prismatic, parent: base, child: cart, axis: [1, 0, 0]}
+  - {name: spring, kind: prismatic, parent: cart, child: mass, axis: [1, 0, 0]}
+actuators: [rail]
+measured: [rail, spring]
+drive: {rail: [Fv], spring: [Fv]}
+bodies: {cart: {prior: {M: 2}}, mass: {prior: {M: 1}}}
+terms: [{name: Kspring, joint: spring, expression: "q(spring)"}]
+limits: {"*": {q: 0.2, dq: 1, ddq: 5}}
+"""
+
+
+def test_a_joint_without_motor_moves_by_its_forces(tmp_path: Path) -> None:
+    (tmp_path / "slider.yaml").write_text(_SPRUNG)
+    robot = load_robot(tmp_path / "slider.yaml")
+    truth = Truth(values={"Kspring": 200.0, "Fv_rail": 3.0, "Fv_spring": 0.4})
+    settings = Simulation(engine="dynid", rate=500.0, duration=2.0, truth=truth)
+    run = simulate(robot, settings).run
+    assert run is not None
+    force = 1.0 * run.ddq.sum(axis=1) + 0.4 * run.dq[:, 1] + 200.0 * run.q[:, 1]
+    assert np.abs(run.q[:, 1]).max() > 0.05
+    assert np.abs(force).max() < 1e-9 * 200.0  # N: rounding of the accelerations
+    with pytest.raises(InputError, match=r"'spring' has no actuator.*\n.*use engine dynid"):
+        simulate(robot, replace(settings, engine="inverse"))
+
+
+_PLANAR = """
+joints:
+  - {name: shoulder, kind: revolute, parent: base, child: upper_arm, mdh: {alpha: pi/2}}
+  - {name: elbow, kind: revolute, parent: upper_arm, child: forearm, mdh: {d: 0.4}}
+drive: {"*": [Fv]}
+payloads: {tool: {body: forearm}}
+limits: {"*": {q: 2, dq: 3, ddq: 10}, elbow: {dq: 5}}
+"""
+
+
+def test_only_parameters_with_effect_need_true_values(tmp_path: Path) -> None:
+    (tmp_path / "arm.yaml").write_text(_PLANAR)
+    robot = load_robot(tmp_path / "arm.yaml")
+    assert robot.limits["shoulder"]["dq"] == 3.0
+    assert robot.limits["elbow"] == {"q": (-2.0, 2.0), "dq": 5.0, "ddq": 10.0}
+    needed = dict.fromkeys(describe(robot, drive=[]).grouped, 1.0)
+    needed |= {f"{symbol}_{body}": 1.0 for symbol in ("ZZ", "MX", "MY") for body in ("upper_arm", "forearm")}
+    (tmp_path / "truth.yaml").write_text("".join(f"{name}: 1\n" for name in needed) + '"Fv_*": 0.3\n')
+    truth = Truth(str(tmp_path / "truth.yaml"))
+    values, notices = true_values(robot, truth, ())
+    assert values["Fv_elbow"] == values["Fv_shoulder"] == 0.3
+    assert values["XX_forearm"] == 0.0
+    assert "M_tool" in notices[0].text
+    with pytest.raises(InputError, match="4 inertial parameters: ZZ_tool, MX_tool, MY_tool, M_tool"):
+        true_values(robot, truth, ("tool",))
+    with pytest.raises(InputError, match="XX_upper_arm"):  # a table of wrenches shows it
+        true_values(robot, truth, (), wrenches=True)
+    with pytest.raises(InputError, match="has no parameter 'M_a', 'M_b'"):
+        true_values(robot, Truth(truth.source, {"M_a": 1.0, "M_b": 1.0}), ())
 
 
 @pytest.mark.parametrize("ending", ["csv", "parquet"])

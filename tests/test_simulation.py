@@ -371,7 +371,7 @@ def test_truth_comes_from_where_it_is_asked(tmp_path: Path) -> None:
     with pytest.raises(InputError, match="no parameter 'Fz_'"):
         true_values(robot, Truth(values={"Fz_": 1.0}))
     bare = replace(robot_of("scara"), file=None)
-    with pytest.raises(InputError, match="no true values for 40 inertial parameters"):
+    with pytest.raises(InputError, match="no true values for 13 inertial parameters"):
         true_values(bare, Truth())
 
 

@@ -8,7 +8,7 @@ import pytest
 from rich.console import Console
 
 from dynid.common.notices import Notice
-from dynid.report.numbers import percent, sigma_text, value_text
+from dynid.report.numbers import number, percent, sigma_text, value_text
 from dynid.report.text import print_summary, print_validation
 from tests.fabricated import estimate
 
@@ -124,3 +124,8 @@ def test_percent_and_sigma():
     assert [percent(x) for x in (None, 0.0, 0.1, 3.0, 12.4, 2e5)] == ["-", "0", "0.10", "3.0", "12", ">999"]
     assert sigma_text(0.003) == "0.0030"
     assert sigma_text(None) == "-"
+
+
+def test_large_numbers_are_plain():
+    assert [number(x, 2) for x in (928.0, 137.2, 0.0512, 99_999.0)] == ["930", "140", "0.051", "100000"]
+    assert number(2.34e7, 3) == "2.34e+07"

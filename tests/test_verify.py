@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from dynid.report.exports import without_exports
 from dynid.report.seal import document_digest, verify
 from tests.workspace import dynid, make_workspace
 
@@ -41,6 +42,19 @@ def test_a_result_is_intact_where_it_was_moved_to(here: Path) -> None:
 
 def _edit(document: dict[str, object]) -> None:
     document["parameters"][0]["value"] *= 1.001  # type: ignore[index]
+
+
+def test_certificates_of_exports_are_in_the_report_of_an_intact_result(here: Path) -> None:
+    written = (here / "o" / "report.html").read_text(encoding="utf-8")
+    for form in ("numpy", "yaml", "numpy"):
+        assert dynid("export", "o", "--to", form, "--out", "exported").exit_code == 0
+    report = (here / "o" / "report.html").read_text(encoding="utf-8")
+    assert report.count("<b>exported/arm.py</b>: efforts differ from the estimate by ") == 1
+    assert report.count("<b>exported/arm.yaml</b>: efforts differ") == 1
+    assert verify("o").intact
+    assert without_exports(report) == written
+    (here / "o" / "report.html").write_text(report.replace("Usable", "Use"), encoding="utf-8")
+    assert not verify("o").intact
 
 
 @pytest.mark.parametrize("change", ["value", "digest", "csv", "log", "robot", "missing", "version"])

@@ -7,7 +7,6 @@ repeat.
 from __future__ import annotations
 
 import contextlib
-import math
 import re
 import sys
 from collections.abc import Iterator, Sequence
@@ -18,7 +17,7 @@ import click
 from click.core import ParameterSource
 
 from dynid.common.errors import InputError
-from dynid.common.strict_number import UNSIGNED, is_count, is_number
+from dynid.common.strict_number import is_count, is_number
 from dynid.report.terminal import printable
 
 if TYPE_CHECKING:
@@ -167,12 +166,6 @@ def version_text(verbose: bool) -> str:
     return "\n".join(lines)
 
 
-_SIGNED = rf"[+-]?\s*{UNSIGNED}"
-# Brackets with a number are an index and belong to the name. An offset follows a unit, a scale or a blank.
-_COLUMN = re.compile(
-    r"\s*(?P<name>.+?)\s*(?P<unit>\[[^\[\]]*[^\[\]\d\s][^\[\]]*\])?"
-    rf"(?P<scale>(?:\s*\*\s*{_SIGNED})*)(?P<offset>\s*[+-]\s*{UNSIGNED})?\s*\Z"
-)
 _FORM = (
     "write NAME=COLUMN, with [unit], *scale and +offset where needed: q_1=pos_1[deg], tau_1=current_1*11.9"
 )
@@ -180,20 +173,13 @@ _FORM = (
 
 def column_option(text: str) -> tuple[str, ColumnMap]:
     """`tau_1=current_1*11.9+0.2` as a signal and its column; SI value = scale * (x in unit) + offset."""
-    from dynid.experiment.experiment import ColumnMap
+    from dynid.motion.column_text import written_column
 
     key, equals, right = text.partition("=")
-    parts = _COLUMN.match(right)
-    if not equals or not key.strip() or parts is None:
+    column = written_column(right)
+    if not equals or not key.strip() or column is None:
         raise InputError(f"--column '{text}' cannot be read", remedy=_FORM)
-    name, offset = parts["name"], parts["offset"] or ""
-    plain = not parts["unit"] and not parts["scale"]
-    apart = offset[:1].isspace() or right[parts.start("offset") - 1].isspace() if offset else False
-    if offset and plain and not apart:
-        name, offset = name + offset, ""  # `axis-2` is a name
-    unit = parts["unit"][1:-1].strip() if parts["unit"] else None
-    factors = [_number(factor) for factor in parts["scale"].split("*")[1:]]
-    return key.strip(), ColumnMap(name, unit, math.prod(factors), _number(offset) if offset else 0.0)
+    return key.strip(), column
 
 
 def known_option(text: str) -> tuple[str, float]:
@@ -267,10 +253,6 @@ def print_columns(logs: Sequence[Log]) -> None:
         out.print(
             verbatim("If this is wrong: --column 'q_1=NAME', or --write-experiment FILE and edit it.\n")
         )
-
-
-def _number(text: str) -> float:
-    return float("".join(text.split()))
 
 
 def _mass(text: str) -> float:

@@ -21,6 +21,8 @@ from dynid.common.arrays import Array, Float, Int
 _CLOSE = 1e-7  # Newton decrement of an answer: the objective is above its minimum by half its square
 _ROUGHLY = 0.1  # the same on the way there
 _STEPS = 100  # of one minimisation
+_ON_THE_WAY = 15  # of one that only has to come near: where rounding hides the decrement, more are wasted
+_QUADRATIC = 1e-2  # decrement below which it is squared by each step; then one that stays is rounding
 _TO_EDGE = 0.999  # of the way to the nearest edge of a cone
 _SHORTER = (1.0, 0.9, 0.5, 0.1)  # parts of a step, where rounding puts it outside
 _LONGEST, _HALVINGS = 1e6, 40  # of a step that meets no edge; of the search along a step
@@ -121,7 +123,8 @@ def nearest_inside(
     if inside:
         for near in _decades(1.0 / outside, 1.0):
             close = _CLOSE if near == 1.0 else _ROUGHLY
-            x = _minimum(Objective(cones, R, r, np.zeros(n), near), x, close)
+            steps = _STEPS if near == 1.0 else _ON_THE_WAY
+            x = _minimum(Objective(cones, R, r, np.zeros(n), near), x, close, steps)
     return x, inside
 
 
@@ -153,7 +156,7 @@ def _start(
         if inside(x):
             return x[:n], True
         q[n] = push * sum(len(cone.g) for cone in cones)
-        x = _minimum(Objective(lifted, R, r, q, 1.0 / outside), x, _ROUGHLY, inside)
+        x = _minimum(Objective(lifted, R, r, q, 1.0 / outside), x, _ROUGHLY, done=inside)
     return x[:n], inside(x)
 
 
@@ -161,13 +164,16 @@ def _minimum(
     objective: Objective,
     x: Float[Array, "n"],
     close: float,
+    steps: int = _STEPS,
     done: Callable[[Float[Array, "n"]], bool] = lambda _: False,
 ) -> Float[Array, "n"]:
     """Newton's method with the best length of each step, from a point inside."""
-    for _ in range(_STEPS):
+    before = np.inf
+    for _ in range(steps):
         step, decrement, length = objective.newton(x)
-        if not decrement > close or done(x):
+        if not decrement > close or done(x) or 0.5 * before < decrement < _QUADRATIC:
             break
+        before = decrement
         tries = (x + part * length * step for part in _SHORTER)
         further = next((tried for tried in tries if _inside(objective.cones, tried)), None)
         if further is None:  # so near to an edge that rounding decides

@@ -31,6 +31,8 @@ def closed_efforts(
     mounted: tuple[str, ...] = (),
     tension: Float[Array, "n a"] | None = None,
     resist: Float[Array, "n v"] | None = None,
+    *,
+    underactuated: bool = False,
 ) -> Float[Array, "n a"]:
     """Efforts required by a motion, in the order of the actuators: minimum norm plus internal tension.
 
@@ -40,6 +42,7 @@ def closed_efforts(
         mounted: Payloads on the robot.
         tension: See `internal_tension`, shape (n, a), in [N m] or [N]; it also loads the joints.
         resist: Additional efforts against each tree coordinate, shape (n, v), in [N m] or [N].
+        underactuated: Whether the motors may produce only a part of the motion.
     """
     J = motor_jacobian(mechanism, states.N)
     loads = simulated_loads(mechanism, parameter_table(mechanism), chi, mounted)
@@ -56,12 +59,12 @@ def closed_efforts(
         rows = rows + np.einsum("nvd,nv->nd", states.N, resist)
     tau = least_norm(J, rows)
     left = np.abs(rows - np.einsum("nad,na->nd", J, tau)).max()
-    if left > _IDLE_RTOL * np.abs(rows).max():
+    if left > _IDLE_RTOL * np.abs(rows).max() and not underactuated:
         raise InputError(
             f"robot '{mechanism.name}' is underactuated: {len(mechanism.actuators)} actuators cannot produce"
             f" a prescribed motion of {states.N.shape[2]} degrees of freedom",
             file=mechanism.file,
-            remedy="add an actuator, or simulate a fully actuated robot",
+            remedy="add an actuator; or use engine dynid or mujoco, where passive joints move by themselves",
         )
     return tau if tension is None else tau + tension
 

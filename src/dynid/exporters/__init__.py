@@ -33,6 +33,7 @@ from dynid.motion.settings import LogEntry
 from dynid.prediction.full_set import FullSet, NotPhysical, PayloadUse, full_set
 from dynid.prediction.result_values import saved
 from dynid.problem import as_log
+from dynid.report.exports import add_exports
 from dynid.report.page import page_style, render, static_policy
 from dynid.statistics.estimate import Estimate
 
@@ -131,6 +132,12 @@ def export(
         written = [_written(name, make, full, logs, staging, judge) for name, make in exporters.items()]
         _summarise(full, written, staging, result)
         _move(staging, folder)
+    if not isinstance(result, Estimate):
+        source = Path(result)
+        certificates = {
+            f"{folder.resolve().name}/{output.files[0].name}": output.certificate.text for output in written
+        }
+        add_exports(source if source.is_dir() else source.parent, certificates)
     placed = tuple(
         replace(output, files=tuple(folder / file.relative_to(staging) for file in output.files))
         for output in written

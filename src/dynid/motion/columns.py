@@ -1,28 +1,18 @@
-"""Which column of a file contains which quantity: `q_1`, `dq_motor1`, `tau3`, `x`, `roll`, ...
-
-Positions and efforts are numbered as the measured joints and the actuators of the mechanism, or
-carry their names; the underscore is optional. The user's mapping has priority.
-"""
+"""Which column of a file contains which quantity: the user's mapping, canonical names, then other names."""
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
 
 from dynid.common.errors import InputError, nearest
 from dynid.common.notices import Notice, notice
 from dynid.common.strict_number import is_count
-from dynid.mechanism.joint import JointKind
-from dynid.mechanism.mechanism import Actuator, Mechanism
-from dynid.motion.column_words import Column, Slot
+from dynid.motion.column_text import expanded, in_file, quantity_patterns
+from dynid.motion.column_words import Slot
 from dynid.motion.guess import Guess, effort_like, guess
 from dynid.motion.settings import ColumnMap, DriveSettings
-from dynid.motion.units import canonical_unit
-
-ANGLES = ("roll", "pitch", "yaw")
-QUATERNION = ("qw", "qx", "qy", "qz")
-_OF_POSE = ("x", "y", "z", *ANGLES, *QUATERNION)
 
 
 @dataclass(frozen=True)
@@ -38,26 +28,6 @@ class Matching:
     chosen: dict[str, ColumnMap]
     guesses: tuple[Guess, ...] = ()
     notices: tuple[Notice, ...] = ()
-
-
-def quaternion_starts(mechanism: Mechanism) -> dict[str, int]:
-    """Measured joints with a quaternion -> column of their `qw` among the positions."""
-    joints = {joint.name: joint for joint in mechanism.joints}
-    names = mechanism.measured_positions
-    turning = [name for name in mechanism.measured if name in joints and joints[name].has_quaternion]
-    return {name: names.index(f"{name}_qw") for name in turning}
-
-
-def pose_names(mechanism: Mechanism) -> tuple[str, ...]:
-    """Everything measured whose columns are those of a pose: `<name>_x`, `<name>_yaw`, `<name>_qw`, ..."""
-    owners = (mechanism.joint_of_position[name] for name in mechanism.measured_positions)
-    turning = [joint.name for joint in owners if joint.has_quaternion]
-    return tuple(dict.fromkeys([*turning, *(pose.name for pose in mechanism.poses)]))
-
-
-def slots(mechanism: Mechanism) -> tuple[Slot, ...]:
-    """Every quantity a log of this mechanism may have."""
-    return tuple(_slots(mechanism))
 
 
 def match(
@@ -137,7 +107,7 @@ def _nameless(
     named: dict[str, ColumnMap | str] = {}
     changes: dict[str, ColumnMap] = {}
     for key, entry in columns.items():
-        meant = [slot for slot in known if key in (*slot.spellings, *_patterns(slot.quantity))]
+        meant = [slot for slot in known if key in (*slot.spellings, *quantity_patterns(slot.quantity))]
         present = any(spelling in names for slot in meant for spelling in slot.spellings)
         if isinstance(entry, str) or entry.name != key or present or not meant:
             named[key] = entry
@@ -231,94 +201,19 @@ def with_drives(
     return made
 
 
-def expanded(
-    columns: Mapping[str, ColumnMap | str], names: Sequence[str], known: Sequence[Slot], file: object
-) -> dict[str, ColumnMap]:
-    """Patterns as columns: `tau_{i}: effort_{name}`, with {i} from 1, {i0} from 0 and {name} on the right.
-
-    A pattern names the columns that the file has of it; at least one. Columns given by name have priority.
-    """
-    given = {key: ColumnMap(entry) if isinstance(entry, str) else entry for key, entry in columns.items()}
-    made = {key: entry for key, entry in given.items() if "{" not in key}
-    spelled = {spelling: slot.key for slot in known for spelling in slot.spellings}
-    exact = {spelled.get(key, key) for key in made}
-    for key, column in given.items():
-        if "{" not in key:
-            continue
-        quantity = next(
-            (symbol for symbol in ("q_ref", "ddq", "dq", "tau", "q") if key in _patterns(symbol)), None
-        )
-        same_slots = [slot for slot in known if slot.quantity == quantity]
-        if quantity is None or not same_slots:
-            raise InputError(
-                f"'{key}' is not a pattern of this robot's quantities",
-                place=f"columns.{key}",
-                remedy="use q_{i}, dq_{i}, ddq_{i}, q_ref_{i} or tau_{i}",
-            )
-        filled = {slot.key: column.changed(name=_filled(column.name, slot)) for slot in same_slots}
-        present = {slot: target for slot, target in filled.items() if in_file(target, names) is not None}
-        if not present or len({target.name for target in filled.values()}) < len(filled):
-            first = next(iter(filled.values())).name
-            raise InputError(
-                f"no column of the pattern '{column.name}' is in the file, e.g. '{first}'"
-                + nearest(first, names)
-                if not present
-                else f"the pattern '{column.name}' is the same column for every joint",
-                file=file,
-                place=f"columns.{key}",
-                remedy="use {i} (from 1), {i0} (from 0) or {name} in the column",
-            )
-        made |= {slot: target for slot, target in present.items() if slot not in exact}
-    return made
-
-
-def _patterns(quantity: str) -> tuple[str, ...]:
-    return tuple(f"{quantity}_{{{mark}}}" for mark in ("i", "name"))
-
-
-def _filled(pattern: str, slot: Slot) -> str:
-    name = slot.owner or slot.spellings[0]
-    marks = {"{i}": str(slot.index + 1), "{i0}": str(slot.index), "{name}": name}
-    for mark, text in marks.items():
-        pattern = pattern.replace(mark, text)
-    return pattern
-
-
-def in_file(column: ColumnMap, names: Sequence[str]) -> str | None:
-    """The column's name in the file; `pos_1` with the unit deg may be written `pos_1 [deg]` there."""
-    if column.name in names or column.unit is None:
-        return column.name if column.name in names else None
-    matches = [name for name in names if _with_unit(name) == (column.name, canonical_unit(column.unit))]
-    return matches[0] if len(matches) == 1 else None
-
-
-def _with_unit(name: str) -> tuple[str, str | None]:
-    column = Column(name)
-    return column.base, None if column.bracket is None else canonical_unit(column.bracket)
-
-
 def _mapped(
     names: Sequence[str], known: Sequence[Slot], columns: Mapping[str, ColumnMap | str], file: object
 ) -> dict[str, ColumnMap]:
     by_spelling = {spelling: slot for slot in reversed(known) for spelling in slot.spellings}
     chosen: dict[str, ColumnMap] = {}
     users: dict[str, str] = {}
-    for key, entry in expanded(columns, names, known, file).items():
-        slot = by_spelling.get(key)
-        if slot is None:
-            raise InputError(
-                f"'{key}' is not a quantity of this robot" + nearest(key, by_spelling),
-                place="columns",
-                remedy="use t, segment, q_1.., dq_1.., ddq_1.., q_ref_1.., tau_1.. or the joints' names",
-            )
-        name = in_file(entry, names)
-        if name is None:
-            raise InputError(
-                f"column '{entry.name}' (for {key}) is not in the file" + nearest(entry.name, names),
-                file=file,
-                place=f"columns.{key}",
-            )
-        column = entry.changed(name=name)
+    entries = expanded(columns, names, known, file)
+    _check_keys([key for key in entries if key not in by_spelling], by_spelling)
+    found = {key: in_file(entry, names) for key, entry in entries.items()}
+    _check_present({key: entries[key].name for key, column in found.items() if column is None}, names, file)
+    for key, column in found.items():
+        slot = by_spelling[key]
+        assert column is not None  # noqa: S101 (checked above)
         if column.name in users or slot.key in chosen:
             other = users.get(column.name, slot.key)
             raise InputError(
@@ -332,68 +227,28 @@ def _mapped(
     return chosen
 
 
-def _slots(mechanism: Mechanism) -> Iterator[Slot]:
-    positions = mechanism.measured_positions
-    poses = pose_names(mechanism)
-    cables = enumerate(cable.name for cable in mechanism.cables)
-    lengths = {name: (*_numbered("l0", k, name), *_numbered("l", k, name)) for k, name in cables}
-    inertial = mechanism.force_sensor is not None and mechanism.force_sensor.imu is not None
-    yield Slot("t", "t", 0, ("t", "time"), "time")
-    yield Slot("segment", "segment", 0, ("segment",), "the segment number")
-    for i, name in enumerate(positions):
-        bare = _bare(name, poses)
-        spellings = tuple(dict.fromkeys((*_numbered("q", i, name), *bare, *lengths.get(name, ()))))
-        # The same log may have q_1.. and dq_1.. of joints, which are not measured by an IMU.
-        spellings = (name,) if inertial else spellings
-        meaning = f"{name} of the IMU" if inertial else f"the position of '{name}'"
-        yield Slot(f"q_{i + 1}", "q", i, spellings, meaning, *_joint_owner(mechanism, name))
-    rates = (("dq", "velocity"), ("ddq", "acceleration"), ("q_ref", "reference"))
-    for quantity, label in () if inertial else rates:
-        for i, name in enumerate(positions):
-            spelled = _numbered(quantity, i, name)
-            owner = _joint_owner(mechanism, name)
-            yield Slot(f"{quantity}_{i + 1}", quantity, i, spelled, f"the {label} of '{name}'", *owner)
-    for i, actuator in enumerate(mechanism.actuators):
-        plain = () if mechanism.force_sensor is None else (actuator.name,)
-        spelled = (*_numbered("tau", i, actuator.name), *plain)
-        meaning = f"the effort of '{actuator.name}'"
-        yield Slot(f"tau_{i + 1}", "tau", i, spelled, meaning, *_motor_owner(mechanism, actuator))
-    for joint, start in quaternion_starts(mechanism).items():
-        for angle in ANGLES:
-            spelled = _bare(f"{joint}_{angle}", poses)
-            yield Slot(f"{joint}_{angle}", angle, start, spelled, f"the {angle} of '{joint}'")
+def _check_keys(unknown: Sequence[str], valid: Collection[str]) -> None:
+    """Refuse keys that are no quantity, all at once."""
+    if unknown:
+        several = len(unknown) > 1
+        listed = ", ".join(f"'{key}'" for key in unknown)
+        raise InputError(
+            f"{listed} {'are not quantities' if several else 'is not a quantity'} of this robot"
+            + nearest(unknown[0], valid),
+            place="columns",
+            remedy="use t, segment, q_1.., dq_1.., ddq_1.., q_ref_1.., tau_1.. or the joints' names",
+        )
 
 
-def _joint_owner(mechanism: Mechanism, position: str) -> tuple[str, tuple[str, ...], bool]:
-    """Owner, other names and whether it is rotary, of a joint with a single axis; empty for others."""
-    joint = mechanism.joint_of_position[position]
-    plain = joint.kind in (JointKind.REVOLUTE, JointKind.PRISMATIC, JointKind.UNIVERSAL)
-    apart = {*(cable.name for cable in mechanism.cables), *(swivel.name for swivel in mechanism.swivels)}
-    if not plain or position in apart or mechanism.poses or mechanism.force_sensor is not None:
-        return "", (), True
-    return position, (), joint.kind is not JointKind.PRISMATIC
-
-
-def _motor_owner(mechanism: Mechanism, actuator: Actuator) -> tuple[str, tuple[str, ...], bool]:
-    if mechanism.force_sensor is not None or not actuator.on:
-        return "", (), True
-    driven = next(iter(actuator.on))
-    turns = actuator.turns
-    if turns is None:
-        turns = mechanism.joint_of_coordinate[driven].is_angle(driven)
-    return actuator.name, (driven,) if len(actuator.on) == 1 else (), turns
-
-
-def _numbered(quantity: str, index: int, name: str) -> tuple[str, ...]:
-    number = index + 1
-    spelled = (f"{quantity}_{number}", f"{quantity}{number}", f"{quantity}_{name}", f"{quantity}{name}")
-    return tuple(dict.fromkeys(spelled))
-
-
-def _bare(name: str, poses: Sequence[str]) -> tuple[str, ...]:
-    """Columns of a pose may omit `q_`, and its name if it is the only pose."""
-    for pose in poses:
-        suffix = name.removeprefix(f"{pose}_")
-        if suffix != name and suffix in _OF_POSE:
-            return (name, suffix) if len(poses) == 1 else (name,)
-    return ()
+def _check_present(absent: Mapping[str, str], names: Sequence[str], file: object) -> None:
+    """Refuse columns that the file does not have, all at once."""
+    if absent:
+        listed = ", ".join(f"'{name}' (for {key})" for key, name in absent.items())
+        key, name = next(iter(absent.items()))
+        several = len(absent) > 1
+        raise InputError(
+            f"{'columns' if several else 'column'} {listed} {'are' if several else 'is'} not in the file"
+            + nearest(name, names),
+            file=file,
+            place="columns" if several else f"columns.{key}",
+        )

@@ -24,13 +24,14 @@ from dynid.mechanism.joint import JointKind
 from dynid.mechanism.mechanism import Mechanism
 from dynid.motion.clean import Cleaned, aligned, clean, windowed
 from dynid.motion.column_words import time_unit
-from dynid.motion.columns import Matching, matched, quaternion_starts, slots
+from dynid.motion.columns import Matching, matched
 from dynid.motion.csv_dialect import decode, sniff, split
 from dynid.motion.csv_file import content, read_csv
 from dynid.motion.gather import Gathered, check_order, gather
 from dynid.motion.log import Log
 from dynid.motion.parquet_file import parquet_texts, read_parquet
 from dynid.motion.settings import ColumnMap, DriveSettings, LogEntry
+from dynid.motion.slots import quaternion_starts, slots
 from dynid.motion.table import DataFrame, Record, Table, table_from_columns
 
 LogSource = str | os.PathLike[str] | LogEntry | Log | Mapping[str, Any] | DataFrame

@@ -87,6 +87,13 @@ def full_set(
     space = space_of(estimate, experiment, mechanism)
     chi, notes, physical = chosen_values(space, not_physical)
     notes = (*_free_notes(space), *notes)
+    unknown = _without_values(space)
+    if unknown and not_physical != "ignore":
+        notes = (
+            *notes,
+            f"The logs determine only sums with the masses of {', '.join(unknown)}, and the description has"
+            " no values of them: how a sum is divided among bodies is chosen by regularisation, not found.",
+        )
     return _mounted(space, chi, with_free_values(space, chi), physical, notes, payload)
 
 
@@ -157,6 +164,19 @@ def _free_notes(space: EffortSpace) -> list[str]:
         names = ", ".join(sorted(space.always))
         notes.append(f"Payload {names} was in every log: only its sum with its carrier is determined.")
     return notes
+
+
+def _without_values(space: EffortSpace) -> list[str]:
+    """Bodies whose mass neither the logs nor the description give."""
+    seen = ~np.any(space.T != 0.0, axis=1)
+    return [
+        parameter.owner
+        for i, parameter in enumerate(space.parameters)
+        if parameter.symbol == "M"
+        and not seen[i]
+        and i not in space.fixed
+        and parameter.name not in space.prior
+    ]
 
 
 # Payloads: bodies of their own, part of their carriers, or left out.

@@ -34,7 +34,7 @@ from dynid.mechanism.frame import (
 from dynid.mechanism.joint import DIRECTIONS, Joint, JointKind, Loop
 from dynid.mechanism.measured_pose import ANGLE_ORDERS, POSE
 from dynid.mechanism.mechanism import BASE, Body, Mechanism
-from dynid.motion.columns import match, slots
+from dynid.motion.columns import match
 from dynid.motion.differentiate import differentiate
 from dynid.motion.filters import low_pass
 from dynid.motion.gather import CONVENTIONS
@@ -43,6 +43,7 @@ from dynid.motion.logs import log_from_arrays, log_from_columns, read_log, read_
 from dynid.motion.motion import Motion
 from dynid.motion.plan import MotionPlan
 from dynid.motion.settings import ColumnMap, LogEntry
+from dynid.motion.slots import slots
 from dynid.motion.table import DataFrame, Table, table_from_columns
 from dynid.projection.turns import nearest_turns
 

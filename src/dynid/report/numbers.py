@@ -10,16 +10,18 @@ from dynid.base.grouping import readable
 if TYPE_CHECKING:
     from dynid.statistics.estimate import ParameterEstimate
 
+_PLAIN = 1e5  # 930 N m reads better than 9.3e+02 N m
 _MOST_DIGITS = 5  # decimals in scientific notation: exact data would fill the line with noise
 _MOST_FIGURES = 8  # of a plain number, for the same reason
 _MOST_DECIMALS = 6  # beyond these, scientific notation is easier to read
 
 
 def number(value: float | None, digits: int = 4) -> str:
-    """`value` with `digits` significant digits; a dash if there is no value."""
+    """`value` with `digits` significant digits, plain below 100 000; a dash if there is no value."""
     if value is None or math.isnan(value):
         return "-"
-    return f"{value:.{digits}g}"
+    text = f"{value:.{digits}g}"
+    return f"{float(text):.0f}" if "e+" in text and abs(value) < _PLAIN else text
 
 
 def value_text(value: float, sigma: float | None) -> str:

@@ -12,7 +12,8 @@ from collections.abc import Mapping, Sequence
 from enum import StrEnum
 from typing import TYPE_CHECKING, Any
 
-from dynid.common.notices import Notice, follows
+from dynid.common.catalogue import STAGES, codes_with
+from dynid.common.notices import Notice, by_severity, follows
 from dynid.projection.model import measured_by
 from dynid.report.numbers import interval_text, number, percent, plural, sigma_text, unit_text, value_text
 from dynid.report.plots import figure, panel, points
@@ -142,6 +143,37 @@ def consequences(estimate: Estimate) -> frozenset[str]:
     """Codes of warnings that the first reason of the verdict probably causes."""
     first = estimate.verdict.reasons[:1]
     return frozenset(item.code for item in estimate.warnings if any(follows(item, cause) for cause in first))
+
+
+# Sections that say what was noticed about their subject. The trait `log`: found by the fit, but a fault of a
+# log, such as clocks, zeros, signs, units, order of columns.
+_HOMES = {
+    "description": codes_with("description") | frozenset(STAGES["Description"]),
+    "logs": codes_with("log").union(
+        STAGES["Logs"],
+        STAGES["Poses of closed robots and cables"],
+        STAGES["Force sensors and multibody tables"],
+    ),
+}
+
+
+def findings(estimate: Estimate, home: str) -> tuple[tuple[Notice, ...], tuple[tuple[int, Notice], ...]]:
+    """Warnings that a section says, worst first, and the reasons that concern it, with their numbers.
+
+    Each warning is said once: reasons of the verdict with the verdict, others in the section of their subject
+    (`description`, `logs`), the rest in section `use`.
+    """
+    first, others = first_reasons(estimate)
+    reasons = tuple(enumerate((*first, *others), 1))
+    given = {(reason.code, reason.text) for _, reason in reasons}
+    left = [warned for warned in estimate.warnings if (warned.code, warned.text) not in given]
+    homes = {warned.code: _home(warned.code) for warned in left}
+    concerning = tuple(pair for pair in reasons if pair[1].code in _HOMES.get(home, ()))
+    return tuple(by_severity([warned for warned in left if homes[warned.code] == home])), concerning
+
+
+def _home(code: str) -> str:
+    return next((home for home, codes in _HOMES.items() if code in codes), "use")
 
 
 def simulated_lines(item: Validation) -> list[str]:

@@ -93,15 +93,16 @@ class Plots:
 
     estimate: Estimate
 
-    def friction(self, speed: float | None = None) -> Figure:
-        """Friction of every drive over its speed, with its 95 % band and the samples of a log.
+    def friction(self, *drives: str, speed: float | None = None) -> Figure:
+        """Friction of drives over their speed, with its 95 % band and the samples of a log.
 
         Args:
+            drives: Names or globs of joints and motors, e.g. `"elbow"`; default all.
             speed: Largest speed, in [rad/s] or [m/s]; curves without samples. Default: as far as the log
                 went; of a result that was read from a file, which holds no speeds, 1 rad/s or 1 m/s.
         """
         stored = not self.estimate.drawing.get("logs")
-        drawn = friction_figure(self.estimate, 1.0 if stored and speed is None else speed)
+        drawn = friction_figure(self.estimate, 1.0 if stored and speed is None else speed, drives)
         return _made(drawn, "this result has no friction terms", "add Fv and Fs with `drive:`")
 
     def efforts(self, log: Any = None) -> Figure:

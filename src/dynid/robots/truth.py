@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 from fnmatch import fnmatchcase
 from functools import cache
@@ -40,23 +40,31 @@ class Truth:
     values: Mapping[str, float] = field(default_factory=dict)
 
 
-def true_values(mechanism: Mechanism, truth: Truth) -> tuple[dict[str, float], tuple[Notice, ...]]:
+def true_values(
+    mechanism: Mechanism, truth: Truth, mounted: Collection[str] | None = None, *, wrenches: bool = False
+) -> tuple[dict[str, float], tuple[Notice, ...]]:
     """Every standard parameter by name, SI.
 
-    A body without inertia is an error. Drive terms without a value are zero, with a notice.
+    A body without inertia is an error. Zero without a value are inertial parameters that have no effect, and,
+    with a notice, drive terms and payloads that are not mounted.
+
+    Args:
+        mechanism: The robot.
+        truth: Where the values are from.
+        mounted: Payloads that are mounted at some time; None: all.
+        wrenches: Whether the wrench of each body is of interest; else only efforts and free motion are.
     """
-    given = {**_source(mechanism, truth), **_known(mechanism)}
+    given = {**_source(mechanism, truth), **_known(mechanism), **_by_pattern(mechanism, truth.values)}
     names = [parameter.name for parameter in parameter_table(mechanism)]
-    for pattern, value in truth.values.items():
-        matched = [name for name in names if fnmatchcase(name, pattern)]
-        if not matched:
-            raise InputError(
-                f"truth: robot '{mechanism.name}' has no parameter '{pattern}'" + nearest(pattern, names),
-                remedy="see `dynid info` for the names",
-            )
-        given |= dict.fromkeys(matched, value)
     missing = [name for name in names if name not in given]
     inertial = [name for name in missing if name.partition("_")[0] in SYMBOLS]
+    if inertial and not wrenches:
+        from dynid.info import describe
+
+        idle = describe(mechanism, payloads=tuple(mechanism.payloads)).eliminated
+        missing, inertial = ([name for name in group if name not in idle] for group in (missing, inertial))
+    absent = [] if mounted is None else [name for name in mechanism.payloads if name not in mounted]
+    inertial = [name for name in inertial if name.partition("_")[2] not in absent]
     if inertial:
         raise InputError(
             f"robot '{mechanism.name}' has no true values for {len(inertial)} inertial parameters:"
@@ -119,14 +127,29 @@ def _source(mechanism: Mechanism, truth: Truth) -> dict[str, float]:
     path = Path(source)
     if path.name.endswith(".demo.yaml"):
         return dict(read_demo(path, mechanism).truth)
-    values = read_truth(path)
+    return _by_pattern(mechanism, read_truth(path), path)
+
+
+def _by_pattern(
+    mechanism: Mechanism, values: Mapping[str, float], file: Path | None = None
+) -> dict[str, float]:
+    """Values of names and globs, each for all standard parameters that it matches; the last one counts."""
     names = [parameter.name for parameter in parameter_table(mechanism)]
-    for name in values:
-        if name not in names:
-            raise InputError(
-                f"robot '{mechanism.name}' has no parameter '{name}'" + nearest(name, names), file=path
-            )
-    return values
+    given: dict[str, float] = {}
+    unknown = []
+    for pattern, value in values.items():
+        matched = [pattern] if pattern in names else [name for name in names if fnmatchcase(name, pattern)]
+        given |= dict.fromkeys(matched, value)
+        unknown += [] if matched else [pattern]
+    if unknown:
+        listed = ", ".join(f"'{pattern}'" for pattern in unknown[:6]) + (" ..." if len(unknown) > 6 else "")
+        raise InputError(
+            f"robot '{mechanism.name}' has no parameter {listed}" + nearest(unknown[0], names),
+            file=file,
+            place=None if file else "truth",
+            remedy="see `dynid info` for the names",
+        )
+    return given
 
 
 def built_in_free(mechanism: Mechanism) -> FreeDemo | None:

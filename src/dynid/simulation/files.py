@@ -126,8 +126,13 @@ def _controller(simulated: Simulated, run: PlantRun) -> str:
 
 
 def _away(simulated: Simulated) -> float:
-    course = simulated.course
-    return 0.0 if course.q_ref is None else float(np.abs(course.q - course.q_ref).max())
+    """Largest distance from the reference; of joints without a motor only where no driven one is measured."""
+    course, robot = simulated.course, simulated.mechanism
+    if course.q_ref is None:
+        return 0.0
+    driven = {coordinate for actuator in robot.actuators for coordinate in actuator.on}
+    led = [k for k, name in enumerate(robot.measured_positions) if name in driven]
+    return float(np.abs(course.q - course.q_ref)[:, led or slice(None)].max())
 
 
 def write_log(log: Log, path: str | os.PathLike[str]) -> Path:

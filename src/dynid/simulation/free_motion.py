@@ -128,7 +128,7 @@ def simulate_free(
     if released is None and file is not None:
         released = released_file(mechanism, file, settings.rate, settings.duration or FREE_LENGTH)
         settings = replace(settings, duration=settings.duration or released.duration)
-    values, notices = true_values(mechanism, settings.truth)
+    values, notices = true_values(mechanism, settings.truth, settings.mounted)
     built_in = built_in_free(mechanism)
     sigma = float(np.max(settings.sensing.position_sigma))
     demo = FreeDemo(

@@ -47,6 +47,8 @@ def inverse_efforts(
     mounted: tuple[str, ...] = (),
     resist: Float[Array, "n v"] | None = None,
     tension: Float[Array, "n a"] | None = None,
+    *,
+    underactuated: bool = False,
 ) -> Float[Array, "n a"]:
     """Efforts of all actuators at measured positions and their derivatives, minimum norm if redundant.
 
@@ -59,20 +61,22 @@ def inverse_efforts(
         mounted: Payloads on the robot.
         resist: Additional efforts against each tree coordinate, shape (n, v), in [N m] or [N].
         tension: See `internal_tension`, shape (n, a), in [N m] or [N]; it also loads the joints.
+        underactuated: Whether joints may have no motor; what they require is then left out.
 
     Returns:
         In the order of the actuators, shape (n, a), in [N m] or [N].
     """
     chi = parameter_vector(mechanism, chi_true)
     if mechanism.is_closed:
-        return closed_efforts(mechanism, chi, _assembled(mechanism, q, dq, ddq), mounted, tension, resist)
+        states = _assembled(mechanism, q, dq, ddq)
+        return closed_efforts(mechanism, chi, states, mounted, tension, resist, underactuated=underactuated)
     directions = inverse_directions(mechanism)
     coordinates = coordinate_map(mechanism)
-    G, states = coordinates.velocities, coordinates.tree_states(q, dq, ddq)
+    G, tree = coordinates.velocities, coordinates.tree_states(q, dq, ddq)
     loads = simulated_loads(mechanism, parameter_table(mechanism), chi, mounted)
     blocks = []
     for i in range(0, len(q), _BLOCK):
-        q_tree, dq_tree, ddq_tree = (x[i : i + _BLOCK] for x in states)
+        q_tree, dq_tree, ddq_tree = (x[i : i + _BLOCK] for x in tree)
         load = loads(q_tree, dq_tree, ddq_tree, G, None if tension is None else tension[i : i + _BLOCK])
         blocks.append(tree_matrix(mechanism, q_tree, dq_tree, ddq_tree, directions.N, mounted, load) @ chi)
     rows = np.concatenate(blocks)
@@ -80,12 +84,12 @@ def inverse_efforts(
         rows = rows + resist @ directions.N
     tau = rows @ np.linalg.pinv(directions.effort_map).T
     left = np.abs(rows - tau @ directions.effort_map.T).max(axis=0)
-    if np.any(left > _IDLE_RTOL * np.abs(rows).max()):
+    if np.any(left > _IDLE_RTOL * np.abs(rows).max()) and not underactuated:
         idle = directions.names[int(np.argmax(left))]
         raise InputError(
             f"'{idle}' has no actuator, so it cannot follow a prescribed motion",
             file=mechanism.file,
-            remedy="add an actuator, or simulate a fully actuated robot",
+            remedy="add an actuator; or use engine dynid or mujoco, where passive joints move by themselves",
         )
     return np.asarray(tau if tension is None else tau + tension)
 

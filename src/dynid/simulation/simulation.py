@@ -22,6 +22,7 @@ from dynid.excitation.efforts import effort_range
 from dynid.excitation.friction import ExtraFriction
 from dynid.excitation.series import Trajectory
 from dynid.excitation.settings import RATE
+from dynid.kinematics.tension import driven_freedoms
 from dynid.mechanism.mechanism import Mechanism
 from dynid.mechanism.parameters import effort_unit
 from dynid.motion.log import Log
@@ -89,6 +90,11 @@ class Simulation:
                 f"payload changes at {', '.join(f'{x:g}' for x in times)} s are not in order",
                 remedy="list them in increasing order, after 0 s",
             )
+
+    @property
+    def mounted(self) -> tuple[str, ...]:
+        """Payloads that are mounted at some time."""
+        return (*self.payloads, *(name for _, names in self.changes for name in names))
 
     @property
     def moving(self) -> PlantSettings:
@@ -165,7 +171,7 @@ def simulate(
     settings = settings or Simulation()
     _check_payloads(mechanism, settings)
     with single_threaded_blas():
-        values, notices = true_values(mechanism, settings.truth)
+        values, notices = true_values(mechanism, settings.truth, settings.mounted)
         chosen = motion or chosen_motion(mechanism, settings.motion, settings.seed)
         t = _times(settings, chosen)
         if settings.engine == "inverse":
@@ -174,8 +180,11 @@ def simulate(
             return Simulated(mechanism, settings, course, values, None, notices)
         doubts = believed_values(mechanism, values, settings.beliefs)[1]
         course, run = _course(mechanism, settings, values, chosen, float(t[-1]))
-        needed = _prescribed(mechanism, settings, values, chosen, course.t)
-    notices = (*notices, *doubts, *_loose(mechanism, course), *_corrections(mechanism, course, needed))
+        notices = (*notices, *doubts, *_loose(mechanism, course))
+        freedoms, driven = driven_freedoms(mechanism)
+        if driven == freedoms:
+            needed = _prescribed(mechanism, settings, values, chosen, course.t)
+            notices = (*notices, *_corrections(mechanism, course, needed))
     return Simulated(mechanism, settings, course, values, run, notices, chosen)
 
 
@@ -323,8 +332,7 @@ def _times(settings: Simulation, motion: Trajectory) -> Float[Array, "n"]:
 
 
 def _check_payloads(mechanism: Mechanism, settings: Simulation) -> None:
-    named = [*settings.payloads, *(name for _, names in settings.changes for name in names)]
-    for name in named:
+    for name in settings.mounted:
         if name not in mechanism.payloads:
             raise InputError(
                 f"robot '{mechanism.name}' has no payload '{name}'" + nearest(name, mechanism.payloads),

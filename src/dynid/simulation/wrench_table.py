@@ -231,7 +231,7 @@ def simulate_table(mechanism: Mechanism, settings: Simulation, instants: int, di
             raise InputError(
                 f"no payload '{name}' in robot '{mechanism.name}'" + nearest(name, mechanism.payloads)
             )
-    values, notices = true_values(mechanism, settings.truth)
+    values, notices = true_values(mechanism, settings.truth, settings.payloads, wrenches=True)
     motion = chosen_motion(mechanism, settings.motion, settings.seed)
     duration = settings.duration or float(getattr(motion, "period", 1.0))
     t = duration * (np.arange(instants) + 0.5) / instants

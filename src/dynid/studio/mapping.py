@@ -10,10 +10,11 @@ from typing import Any
 from dynid.common.errors import InputError, nearest
 from dynid.experiment.experiment import Experiment
 from dynid.mechanism.mechanism import Mechanism
-from dynid.motion.columns import Matching, match, matched, slots
+from dynid.motion.columns import Matching, match, matched
 from dynid.motion.guess import Guess
 from dynid.motion.logs import read_table
 from dynid.motion.settings import ColumnMap, LogEntry
+from dynid.motion.slots import slots
 from dynid.motion.sources import each_log
 
 _HINTED = ("t", "q", "tau")  # shown also if nothing is matched; others may be absent from a log

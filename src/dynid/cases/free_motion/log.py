@@ -32,9 +32,10 @@ from dynid.kinematics.locked_motion import free_names, locked_motion_of
 from dynid.kinematics.sensors import sensors_of
 from dynid.mechanism.cable import driven_cables
 from dynid.mechanism.mechanism import Mechanism
-from dynid.motion.columns import ANGLES, match, slots
+from dynid.motion.columns import match
 from dynid.motion.log import Log
 from dynid.motion.settings import ColumnMap
+from dynid.motion.slots import ANGLES, slots
 
 _SAMPLES = 400  # poses of a log at which free coordinates are judged
 # Of a measured pose over the same of a length: lengths are met, poses are bent.

@@ -69,7 +69,7 @@ DESCRIPTION = {
         "an error of 1 mm or 1 mrad of the description moves {count} of {total} well-determined parameters by"
         " more than their standard deviation: {shown}; the intervals do not contain this",
         "if dimensions and joint zeros are not known that well, give their `sigma:` in the robot file, or"
-        " find them: `unknown:`",
+        " identify them together with the parameters: key `unknown` of the experiment file",
         traits=("parameters",),
     ),
     "description-unseen": care(

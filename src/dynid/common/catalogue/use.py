@@ -91,7 +91,7 @@ VALIDATION = {
 
 SIMULATION = {
     "no-drive-values": note(
-        "drive terms without a value are zero",
+        "drive terms, and payloads that are not mounted, without a value are zero",
         "no value for {names}: taken as zero",
         "give values under `parameters:` of the simulation file",
         planned=(

@@ -238,17 +238,20 @@ def read_limits(
 
     A free joint takes its own coordinates instead (`pose: {x: 0.1}`), a body where its origin may be
     (`platform: {x: [-0.1, 0.1]}`), `cables` or a single cable takes `tension`, and `singularity` the
-    largest `condition`.
+    largest `condition`. A glob stands for all joints and actuators that it matches; a name overrides it.
     """
     limits = {name: dict(values) for name, values in parts.limits.items()}
     if entry is None:
         return limits
     valid = dict.fromkeys(parts.bodies, _BODY_KEYS) | _limit_keys(parts, actuators)
-    for name, item in entry.mapping().items():
-        if name not in valid:
-            raise item.error(f"unknown joint '{name}'" + nearest(name, valid), "name a movable joint")
-        bounds = limits.setdefault(name, {})
-        bounds |= {key: _limit(value, scope) for key, value in item.fields(valid[name]).items()}
+    moving = [name for name, keys in valid.items() if keys == _LIMIT_KEYS]
+    for pattern, item in sorted(entry.mapping().items(), key=lambda given: given[0] in valid):
+        names = [pattern] if pattern in valid else [name for name in moving if fnmatchcase(name, pattern)]
+        if not names:
+            raise item.error(f"unknown joint '{pattern}'" + nearest(pattern, valid), "name a movable joint")
+        given = {key: _limit(value, scope) for key, value in item.fields(valid[names[0]]).items()}
+        for name in names:
+            limits.setdefault(name, {}).update(given)
     return limits
 
 

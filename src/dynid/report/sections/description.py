@@ -6,18 +6,16 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from dynid.common.catalogue import STAGES, Severity, codes_with
-from dynid.common.notices import by_severity
+from dynid.common.catalogue import Severity
 from dynid.report.page import Section, render
 from dynid.report.panels import points_per_panel, singularity_figure
-from dynid.report.quality import consequences
+from dynid.report.quality import consequences, findings
 from dynid.statistics.estimate import NOT_TESTED, Estimate
 from dynid.statistics.estimate_parts import SINGULARITY_DISTANCE, Description
 
 if TYPE_CHECKING:
     from dynid.report.plots import Figure
 
-_CODES = codes_with("description") | frozenset(STAGES["Description"])
 _MOST = 12
 _WORST = 3  # logs that are plotted
 
@@ -27,10 +25,10 @@ def section(estimate: Estimate) -> Section | None:
     figures = _figures(estimate)
     facts = estimate.description or Description()
     quantities = [*facts.symbols.items(), *((f"zero of {name}", item) for name, item in facts.zeros.items())]
-    warnings = [warned for warned in estimate.warnings if warned.code in _CODES]
+    warnings, reasons = findings(estimate, "description")
     untested = estimate.choices.get(NOT_TESTED, "")
     shown = figures or estimate.hypotheses or quantities or facts.gravity_sigma or facts.per_thousandth
-    if not (shown or warnings or untested):
+    if not (shown or warnings or reasons or untested):
         return None
     body = render(
         "description.html",
@@ -44,9 +42,10 @@ def section(estimate: Estimate) -> Section | None:
         untested=untested,
         figures=figures,
         consequences=consequences(estimate),
-        warnings=by_severity(warnings),
+        warnings=warnings,
+        reasons=reasons,
     )
-    n = sum(warned.severity is not Severity.NOTE for warned in warnings)
+    n = sum(warned.severity is not Severity.NOTE for warned in warnings) + len(reasons)
     note = f"{n} finding{'s' if n > 1 else ''}" if n else "no fault found"
     return Section("description", "Is the description right?", body, folded=True, note=note)
 

@@ -6,11 +6,13 @@ Free oscillations and tensions of a robot on cables, as a part of the report.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from fnmatch import fnmatchcase
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from dynid.common.arrays import Array, Float
+from dynid.common.errors import InputError, nearest
 from dynid.estimator.solution import History
 from dynid.mechanism.drive_terms import DRIVE_TERMS, drive_term
 from dynid.report.numbers import number, sigma_text, unit_text, value_text
@@ -120,16 +122,20 @@ def drive_table(estimate: Estimate) -> Mapping[str, Any] | None:
     return {"rows": cells, "symbols": symbols, "units": shared, "words": words} if cells else None
 
 
-def friction_figure(estimate: Estimate, speed: float | None = None) -> Figure | None:
-    """Friction of every drive over its speed, with band and measured points; None without friction.
+def friction_figure(
+    estimate: Estimate, speed: float | None = None, drives: Sequence[str] = ()
+) -> Figure | None:
+    """Friction of drives over their speed, with band and measured points; None without friction.
 
     Args:
         speed: Draw curves up to this speed, in [rad/s] or [m/s], without points; None: as far as the log.
+        drives: Names or globs of the drives; none: all.
     """
     drawn = [entry for entry in estimate.drawing.get("logs", ()) if entry["friction"]]
     curves = drawn[0]["friction"] if drawn and speed is None else curves_of(estimate, speed or 1.0)
     if not curves or (not drawn and speed is None):
         return None
+    curves = _of_drives(curves, drives)
     panels, wide = [], False
     for drawn_curve in curves[:_CURVES]:
         v, f, half = drawn_curve["speed"], drawn_curve["effort"], drawn_curve["half"]
@@ -162,6 +168,20 @@ def friction_figure(estimate: Estimate, speed: float | None = None) -> Figure | 
         f"Friction over speed.{cloud}{cut}{left}",
         columns=3,
     )
+
+
+def _of_drives(curves: Sequence[dict[str, Any]], drives: Sequence[str]) -> list[dict[str, Any]]:
+    """Curves whose owner one of the names or globs matches; all if none is given."""
+    owners = [curve["owner"] for curve in curves]
+    for pattern in drives:
+        if not any(fnmatchcase(owner, pattern) for owner in owners):
+            raise InputError(
+                f"no drive '{pattern}' with friction in this result" + nearest(pattern, owners),
+                remedy="name a joint or motor, or a glob",
+            )
+    return [
+        curve for curve in curves if not drives or any(fnmatchcase(curve["owner"], name) for name in drives)
+    ]
 
 
 def _near(seen: Float[Array, "n"], half: Float[Array, "m"]) -> dict[str, Any]:

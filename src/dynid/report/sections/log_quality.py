@@ -6,22 +6,17 @@ from typing import Any
 
 import numpy as np
 
-from dynid.common.catalogue import STAGES, codes_with
-from dynid.common.notices import by_severity
 from dynid.report.page import Section, render
-from dynid.report.quality import compared, consequences
+from dynid.report.quality import compared, consequences, findings
 from dynid.statistics.estimate import Estimate
 from dynid.statistics.estimate_parts import Signals, percent_of_peak
 
-_STAGES = ("Logs", "Poses of closed robots and cables", "Force sensors and multibody tables")
-# The trait: found by the fit, but a fault of a log, such as clocks, zeros, signs, units, order of columns.
-_CODES = {code for stage in _STAGES for code in STAGES[stage]} | codes_with("log")
 _MANY = 12
 
 
 def section(estimate: Estimate) -> Section:
     """A table of all logs, and the warnings that concern them."""
-    concerning = [warning for warning in estimate.warnings if warning.code in _CODES]
+    warnings, reasons = findings(estimate, "logs")
     rows = [_row(item) for item in estimate.signals]
     flagged = [test for test in estimate.residual_tests if test.warned]
     body = render(
@@ -30,7 +25,8 @@ def section(estimate: Estimate) -> Section:
         many=len(rows) > _MANY,
         kind=compared(estimate),
         consequences=consequences(estimate),
-        warnings=by_severity(concerning),
+        warnings=warnings,
+        reasons=reasons,
         flagged=flagged,
         facts=[
             (k, v)
@@ -38,7 +34,7 @@ def section(estimate: Estimate) -> Section:
             if k.partition(" (")[0] in ("clock", "reversals", "rest", "columns")
         ][:8],
     )
-    n = len(concerning)
+    n = len(warnings) + len(reasons)
     note = f"{n} finding{'s' if n > 1 else ''}" if n else "nothing suspicious found"
     return Section("logs", "Was the log good?", body, note=note)
 

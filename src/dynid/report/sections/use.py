@@ -2,9 +2,18 @@
 
 from __future__ import annotations
 
-from dynid.common.notices import LEVELS, by_severity, follows, spoils_all
+from dynid.common.notices import LEVELS, follows, spoils_all
 from dynid.report.page import Section, render
-from dynid.report.quality import Quality, compared, consequences, coverage, evidence, first_reasons, quality
+from dynid.report.quality import (
+    Quality,
+    compared,
+    consequences,
+    coverage,
+    evidence,
+    findings,
+    first_reasons,
+    quality,
+)
 from dynid.report.robot_view import robot_view
 from dynid.statistics.estimate import Estimate
 from dynid.statistics.estimate_parts import LIMITS, JointVerdict
@@ -25,6 +34,7 @@ _OTHER_USE = {  # what cannot be exported
     "reading": "subtract the tool from the readings: `compensation.py` in the folder of the result",
 }
 _WRITE = "`--write-experiment FILE` writes an experiment file to edit"
+_SECTIONS = {"description": "Is the description right?", "logs": "Was the log good?"}
 _WORDS = {"good": "good", "care": "with care", "bad": "do not use"}
 
 
@@ -56,7 +66,13 @@ def section(estimate: Estimate) -> Section:
         covered=coverage(estimate) if estimate.truth else None,
         filtered="low-pass on rows" in estimate.choices,
         robot=robot_view(estimate),
-        warnings=by_severity(estimate.warnings),
+        warnings=findings(estimate, "use")[0],
+        elsewhere=[
+            (home, words, warned)
+            for home, words in _SECTIONS.items()
+            for warned in [findings(estimate, home)[0]]
+            if warned
+        ],
         consequences=consequences(estimate),
     )
     return Section("use", "Can I use it?", body)
@@ -85,7 +101,7 @@ def _steps(estimate: Estimate) -> list[str]:
         steps.append("record one more motion and give it with `--validate LOG`")
     export = (
         "write the model for other programs: `dynid export . --to FORMAT` in the folder of this report; each"
-        " file is read back, and `export.html` beside it shows how far its efforts are from these"
+        " file is read back, and how far its efforts are from these is written here and into `export.html`"
     )
     if level != "good":
         export = f"if these limits do not matter for your use, {export}"

@@ -1,7 +1,8 @@
 """Reference of the plant's controller: a motion of the motors, and its feedforward efforts.
 
 The feedforward efforts come from dynid's inverse model with the parameters of the controller. They only
-improve the tracking: the log contains the applied efforts and the resulting motion.
+improve the tracking: the log contains the applied efforts and the resulting motion. Joints without a motor
+only start where the motion starts, and then move by themselves.
 """
 
 from __future__ import annotations
@@ -87,13 +88,14 @@ def reference_along(
     if mechanism.is_closed:
         _, states = closed_motion(mechanism, motion, t)
         q, dq, ddq = states.q, states.dq, states.ddq
-        foreseen = closed_efforts(mechanism, parameter_vector(mechanism, without), states, payloads)
+        chi = parameter_vector(mechanism, without)
+        foreseen = closed_efforts(mechanism, chi, states, payloads, underactuated=True)
         pull = strain_along(mechanism, states.N, t, tension)
         strain = np.zeros_like(foreseen) if pull is None else pull
     else:
         measured = motion.q(t), motion.dq(t), motion.ddq(t)
         q, dq, ddq = coordinate_map(mechanism).tree_states(*measured)
-        foreseen = inverse_efforts(mechanism, without, *measured, payloads)
+        foreseen = inverse_efforts(mechanism, without, *measured, payloads, underactuated=True)
         strain = tree_tension(mechanism, t, tension) if tension else np.zeros_like(foreseen)
     C = mechanism.actuator_map
     y = q @ position_map(mechanism).T

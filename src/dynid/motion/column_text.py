@@ -1,0 +1,119 @@
+"""Columns as people write them: `current_1*11.9`, `Zeit[ms]`, `axis [deg] - 1.57`, and as a file has them."""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Mapping, Sequence
+
+from dynid.common.errors import InputError, nearest
+from dynid.common.strict_number import UNSIGNED
+from dynid.motion.column_words import Column, Slot
+from dynid.motion.settings import ColumnMap
+from dynid.motion.units import canonical_unit
+
+_SIGNED = rf"[+-]?\s*{UNSIGNED}"
+# Brackets with a number are an index and belong to the name. An offset follows a unit, a scale or a blank.
+_COLUMN = re.compile(
+    r"\s*(?P<name>.+?)\s*(?P<unit>\[[^\[\]]*[^\[\]\d\s][^\[\]]*\])?"
+    rf"(?P<scale>(?:\s*\*\s*{_SIGNED})*)(?P<offset>\s*[+-]\s*{UNSIGNED})?\s*\Z"
+)
+
+
+def written_column(text: str) -> ColumnMap | None:
+    """`NAME[unit]*scale+offset` as a column, each part after the name optional; None without a name."""
+    parts = _COLUMN.match(text)
+    if parts is None:
+        return None
+    name, offset = parts["name"], parts["offset"] or ""
+    plain = not parts["unit"] and not parts["scale"]
+    apart = offset[:1].isspace() or text[parts.start("offset") - 1].isspace() if offset else False
+    if offset and plain and not apart:
+        name, offset = name + offset, ""  # `axis-2` is a name
+    unit = parts["unit"][1:-1].strip() if parts["unit"] else None
+    factors = [_number(factor) for factor in parts["scale"].split("*")[1:]]
+    return ColumnMap(name, unit, math.prod(factors), _number(offset) if offset else 0.0)
+
+
+def _number(text: str) -> float:
+    return float("".join(text.split()))
+
+
+def in_file(column: ColumnMap, names: Sequence[str]) -> ColumnMap | None:
+    """The column with its name in the file; None: the file does not have it.
+
+    `pos_1` with the unit deg may be `pos_1 [deg]` in the file. A name that is given without unit and scale
+    may contain both; the unit of a header counts, unless another one is given.
+    """
+    open_unit = column.unit is None and column.scale == 1.0
+    if column.name in names:
+        return column.changed(unit=_with_unit(column.name)[1]) if open_unit else column
+    written = written_column(column.name) if open_unit else None
+    if written is not None:
+        column = written.changed(offset=written.offset + column.offset, delay=column.delay)
+    if column.unit is None:
+        return column if column.name in names else None
+    matches = [
+        name
+        for name in names
+        if name == column.name or _with_unit(name) == (column.name, canonical_unit(column.unit))
+    ]
+    return column.changed(name=matches[0]) if len(matches) == 1 else None
+
+
+def _with_unit(name: str) -> tuple[str, str | None]:
+    column = Column(name)
+    return column.base, None if column.bracket is None else canonical_unit(column.bracket)
+
+
+def expanded(
+    columns: Mapping[str, ColumnMap | str], names: Sequence[str], known: Sequence[Slot], file: object
+) -> dict[str, ColumnMap]:
+    """Patterns as columns: `tau_{i}: effort_{name}`, with {i} from 1, {i0} from 0 and {name} on the right.
+
+    A pattern names the columns that the file has of it; at least one. Columns given by name have priority.
+    """
+    given = {key: ColumnMap(entry) if isinstance(entry, str) else entry for key, entry in columns.items()}
+    made = {key: entry for key, entry in given.items() if "{" not in key}
+    spelled = {spelling: slot.key for slot in known for spelling in slot.spellings}
+    exact = {spelled.get(key, key) for key in made}
+    for key, column in given.items():
+        if "{" not in key:
+            continue
+        symbols = ("q_ref", "ddq", "dq", "tau", "q")
+        quantity = next((symbol for symbol in symbols if key in quantity_patterns(symbol)), None)
+        same_slots = [slot for slot in known if slot.quantity == quantity]
+        if quantity is None or not same_slots:
+            raise InputError(
+                f"'{key}' is not a pattern of this robot's quantities",
+                place=f"columns.{key}",
+                remedy="use q_{i}, dq_{i}, ddq_{i}, q_ref_{i} or tau_{i}",
+            )
+        filled = {slot.key: column.changed(name=_filled(column.name, slot)) for slot in same_slots}
+        present = {slot: target for slot, target in filled.items() if in_file(target, names)}
+        if not present or len({target.name for target in filled.values()}) < len(filled):
+            first = next(iter(filled.values())).name
+            raise InputError(
+                f"no column of the pattern '{column.name}' is in the file, e.g. '{first}'"
+                + nearest(first, names)
+                if not present
+                else f"the pattern '{column.name}' is the same column for every joint",
+                file=file,
+                place=f"columns.{key}",
+                remedy="use {i} (from 1), {i0} (from 0) or {name} in the column",
+            )
+        made |= {slot: target for slot, target in present.items() if slot not in exact}
+    return made
+
+
+def quantity_patterns(quantity: str) -> tuple[str, ...]:
+    """Keys that stand for a quantity of all joints."""
+    return tuple(f"{quantity}_{{{mark}}}" for mark in ("i", "name"))
+
+
+def _filled(pattern: str, slot: Slot) -> str:
+    name = slot.owner or slot.spellings[0]
+    marks = {"{i}": str(slot.index + 1), "{i0}": str(slot.index), "{name}": name}
+    for mark, text in marks.items():
+        pattern = pattern.replace(mark, text)
+    return pattern

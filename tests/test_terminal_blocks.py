@@ -1,0 +1,81 @@
+"""Terminal output printed in the documentation is what its commands print.
+
+A block marked `output` belongs to the commands before it. Its lines occur in their output in this order;
+`...` stands for lines, or for the rest of a line. A file that the commands read is a block whose mark names
+it: `<!-- robot: arm.yaml -->`. The commands run in processes of their own, with all default settings.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import shlex
+import shutil
+import subprocess
+import sys
+from importlib.resources import files
+from pathlib import Path
+
+import pytest
+
+from tests.test_docs import BLOCK, PAGES, relative
+
+_COMMAND = re.compile(r"(?:\.venv/bin/)?dynid (.*)")
+_EXACT = 1e-12  # smaller numbers are rounding, which differs between machines
+
+
+def with_output() -> list[Path]:
+    return [page for page in PAGES if "<!-- output -->" in page.read_text(encoding="utf-8")]
+
+
+def as_number(word: str) -> float | None:
+    try:
+        return float(word)
+    except ValueError:
+        return None
+
+
+def same_word(printed: str, real: str) -> bool:
+    """Equal; numbers may differ by one unit of their last digit, which rounding of other machines decides."""
+    printed, real = (word.strip("[](),:;%") for word in (printed, real))
+    a, b = as_number(printed), as_number(real)
+    if a is None or b is None or printed == real:
+        return printed == real
+    mantissa, _, exponent = printed.partition("e")
+    digits = len(mantissa.partition(".")[2]) - int(exponent or 0)
+    return abs(a - b) <= 1.01 * 10.0**-digits or max(abs(a), abs(b)) < _EXACT
+
+
+def same_line(printed: str, real: str) -> bool:
+    words, others = printed.split(), real.split()
+    if words[-1:] == ["..."]:
+        words, others = words[:-1], others[: len(words) - 1]
+    return len(words) == len(others) and all(map(same_word, words, others))
+
+
+def check_output(printed: str, real: str, page: str) -> None:
+    lines = iter(real.splitlines())
+    for line in printed.splitlines():
+        if line.strip() not in ("", "..."):
+            assert any(same_line(line, one) for one in lines), f"{page}: not printed: {line}\n\n{real}"
+
+
+def printed_by(command: str, folder: Path) -> str:
+    arguments = [sys.executable, "-m", "dynid", *shlex.split(command, comments=True)]
+    usual = {name: value for name, value in os.environ.items() if name != "COLUMNS"}  # pytest sets it
+    ran = subprocess.run(arguments, cwd=folder, env=usual, capture_output=True, text=True, check=True)
+    return ran.stdout
+
+
+@pytest.mark.parametrize("page", with_output(), ids=relative)
+def test_output_is_what_the_commands_print(page: Path, tmp_path: Path) -> None:
+    shutil.copy(str(files("dynid.robots") / "ur5.urdf"), tmp_path / "arm.urdf")
+    real = ""
+    for block in BLOCK.finditer(page.read_text(encoding="utf-8")):
+        if block["file"]:
+            (tmp_path / block["file"]).write_text(block["text"], encoding="utf-8")
+        elif block["language"] == "sh":
+            commands = [match[1] for line in block["text"].splitlines() if (match := _COMMAND.match(line))]
+            real = "".join(printed_by(command, tmp_path) for command in commands) or real
+        elif block["mark"] == "output":
+            check_output(block["text"], real, relative(page))
