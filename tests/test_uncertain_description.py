@@ -181,6 +181,21 @@ def test_intervals_count_the_uncertain_length(arm: Mechanism) -> None:
     assert np.mean(inside[False]) < 0.7
 
 
+def test_the_misfit_of_an_uncertain_length_is_counted_once(arm: Mechanism) -> None:
+    """Residuals of a length that is off do not widen the intervals beside its own variance."""
+    logs = logs_of(at_values(arm, {"a1": 0.505}), noise=0.005)
+    exact, counted = replace(arm, uncertain={}), replace(arm, uncertain={"a1": 0.005})
+    # Without weights: those of a fit with misfit differ, and so does the noise of its estimate.
+    right, off, wide = (
+        fitted(robot, logs, estimator="ols") for robot in (at_values(exact, {"a1": 0.505}), exact, counted)
+    )
+    J, _ = estimate_slopes(wide, ("a1",))
+    noise, misfit, total = (np.diag(fit.parts.covariance) for fit in (right, off, wide))
+    assert np.max(misfit / noise) > 20.0
+    # The same noise; slopes at another length and estimate differ by some percent.
+    np.testing.assert_allclose(total - (0.005 * J[:, 0]) ** 2, noise, rtol=0.3)
+
+
 def test_shares_and_files_of_a_result(arm: Mechanism, tmp_path: Path) -> None:
     logs = logs_of(arm, noise=0.003)
     estimate = identify_logs(arm, logs, experiment=Experiment(robot=arm, auto="off"))

@@ -22,6 +22,7 @@ from dataclasses import replace
 
 import numpy as np
 
+from dynid.base.system import mapped_blocks
 from dynid.common.arrays import Array, Float
 from dynid.common.errors import InputError
 from dynid.common.notices import Notice, notice
@@ -31,8 +32,10 @@ from dynid.fit import Fit
 from dynid.kinematics.assembly import assembly_of
 from dynid.log_pass import KeptNoise, LogPass, NearPass
 from dynid.mechanism.description import ZERO, at_values, current, zero_names
+from dynid.mechanism.parameters import Parameter
 from dynid.motion.log import Log
 from dynid.problem import Problem, build_system, prepare, row_groups
+from dynid.projection.projection import System
 from dynid.statistics.essential import restrict
 from dynid.statistics.estimate import ParameterEstimate
 from dynid.statistics.estimate_parts import Description
@@ -207,6 +210,24 @@ def estimate_slopes(
             continue
         slopes[:, k] = (high - low) / (2.0 * step)
     return slopes, tuple(failed)
+
+
+def slope_system(fit: Fit, names: Sequence[str]) -> System:
+    """The equations of a fit with the columns D = d(W chi - Y)/dx of quantities, and their blocks."""
+    problem, data, k = fit.problem, fit.seen, len(names)
+    changed = [
+        changed_problem(fit.task, problem, {name: current(fit.task.mechanism, name) + STEP}) for name in names
+    ]
+    sources = [
+        slope_rows(source, [(shifted.sources[i], None) for shifted in changed], [STEP] * k, fit.linear_chi)
+        for i, source in enumerate(problem.sources)
+    ]
+    p, v = data.S.shape
+    S, c = np.zeros((p + k, v + k)), np.concatenate([data.base.c, np.zeros(k)])
+    S[:p, :v], S[p:, v:] = data.S, np.eye(k)
+    added = tuple(Parameter(name, name, name, "", "description") for name in names)
+    wider = System((*data.source.parameters, *added), row_groups(problem, sources))
+    return mapped_blocks(wider, S, c, (*data.system.parameters, *added))
 
 
 def _estimate_at(fit: Fit, values: Mapping[str, float], noise: KeptNoise) -> Float[Array, "v"]:
