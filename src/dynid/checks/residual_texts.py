@@ -35,13 +35,7 @@ def _plain_notice(suspect: Suspect, problem: Problem, delays: Mapping[str, float
     if suspect.test == "gain":
         return gain_notice(suspect, size, half)
     if suspect.test == "zero":
-        joints = problem.mechanism.joint_of_coordinate
-        angle = suspect.about in joints and joints[suspect.about].is_angle(suspect.about)
-        shown = (
-            f"{np.rad2deg(size):.2g} +- {np.rad2deg(half):.2g} degrees"
-            if angle
-            else f"{1e3 * size:.2g} +- {1e3 * half:.2g} mm"
-        )
+        shown = f"{size:.3g} +- {half:.2g} {suspect.unit}"
         return notice("zero-offset", joint=suspect.about, shown=shown, size=size)
     if suspect.test == "dimension":
         described = problem.mechanism.geometry[suspect.about]
@@ -52,6 +46,7 @@ def _plain_notice(suspect: Suspect, problem: Problem, delays: Mapping[str, float
             value=described + size,
             described=described,
             half=half,
+            unit=suspect.unit,
         )
     if suspect.test in TURNED:
         return _turned(suspect)

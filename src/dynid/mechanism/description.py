@@ -59,6 +59,14 @@ def current(mechanism: Mechanism, name: str) -> float:
     return 0.0 if name in TILTS else mechanism.zeros.get(name.removeprefix(ZERO), 0.0)
 
 
+def unit_of(mechanism: Mechanism, name: str) -> str:
+    """Unit of a quantity of the description: `m` or `rad`."""
+    if name in mechanism.geometry:
+        return "rad" if name in mechanism.angles else "m"
+    slides = {joint.name for joint in mechanism.joints if joint.kind is JointKind.PRISMATIC}
+    return "m" if name.removeprefix(ZERO) in slides else "rad"
+
+
 def tilted(gravity: Float[Array, "3"], first: float, second: float) -> Float[Array, "3"]:
     """Gravity turned about the two base axes that are farther from it, in [rad]; its size stays."""
     axes = np.eye(3)[[i for i in range(3) if i != int(np.argmax(np.abs(gravity)))]]

@@ -105,6 +105,7 @@ def with_causes(fit: Fit, estimate: Estimate) -> Estimate:
         explaining = explaining if named is None else [named[0]]
     if named is not None:
         best, cause = named
+        estimate = _with_size(estimate, best.searched)
         # Most of the residual has another cause: this one alone does not stop the use.
         partial = not is_noise(best, floors) and not impossible
         notices = _with_cause(best, eased(cause) if partial else cause, notices)
@@ -119,6 +120,18 @@ def with_causes(fit: Fit, estimate: Estimate) -> Estimate:
     if contradiction is not None:
         listed, notices = (contradiction.test, *listed), (*notices, *contradiction.notices)
     return replace(estimate, warnings=tuple(notices), hypotheses=listed)
+
+
+def _with_size(estimate: Estimate, searched: ResidualTest | None) -> Estimate:
+    """The estimate whose test of the cause has the size of the warning: no second value of one quantity."""
+    if searched is None:
+        return estimate
+    about = (searched.test, searched.about)
+    tests = [
+        replace(test, value=searched.value, ci95=searched.ci95) if (test.test, test.about) == about else test
+        for test in estimate.residual_tests
+    ]
+    return replace(estimate, residual_tests=tuple(tests))
 
 
 def _with_cause(best: Hypothesis, cause: Notice, notices: Sequence[Notice]) -> tuple[Notice, ...]:
