@@ -29,10 +29,12 @@ from dynid.prediction.predict import EffortPrediction, predict_efforts
 from dynid.problem import as_logs, prepare
 from dynid.report.json_file import read_result
 from dynid.report.output import write_results
+from dynid.report.sections.description import effect_lines
 from dynid.robots.demo_file import demo_file, read_demo, read_free_demo
 from dynid.simulation.free_motion import free_logs
 from dynid.simulation.prescribed import simulate_log
 from dynid.statistics.estimate import Estimate
+from dynid.statistics.estimate_parts import Description
 from dynid.unknown import Task
 from dynid.unknowns.calibration import _Blocks, _covariance, _Linearised
 
@@ -158,6 +160,13 @@ def test_the_effect_of_a_part_of_the_log_is_near_that_of_all(arm: Mechanism) -> 
     for k in range(len(names)):
         a, b = whole[:, k] / sigma, part[:, k] / sigma
         assert np.linalg.norm(a - b) < 0.5 * np.linalg.norm(a)
+
+
+def test_effects_far_beyond_the_intervals_have_no_digits() -> None:
+    effects = {"M_rod": {"crank": -242503.0, "rod": 7.25}}
+    assert effect_lines(Description(per_thousandth=effects), 3) == [
+        "M_rod: crank below -100 sigma, rod +7.2 sigma"
+    ]
 
 
 @cache

@@ -38,7 +38,6 @@ from dynid.projection.factor import factor_rows
 from dynid.projection.projection import Group, System
 from dynid.statistics.covariance import block_seconds
 from dynid.statistics.estimate import NOT_TESTED, ResidualTest
-from dynid.statistics.uncertainty import student_t95
 
 DIMENSION, FRAME = "cable dimension", "frame"
 _STEP = 1e-6  # m or rad: half the distance of differences; lengths are exact to 1e-16
@@ -326,14 +325,10 @@ def _rms(group: Group) -> float:
     return float(np.sqrt(sum(float(block.Y @ block.Y) for block in group.blocks) / max(group.n_rows, 1)))
 
 
-def _half(suspect: Suspect) -> float:
-    return float(student_t95(np.array([suspect.dof]))[0] * suspect.sigma[0])
-
-
 def _test(suspect: Suspect, warned: bool) -> ResidualTest:
     single = suspect.test == DIMENSION
     value = float(suspect.size[0] if single else np.linalg.norm(suspect.size))
-    half = _half(suspect)
+    half = suspect.half
     return ResidualTest(
         test=suspect.test,
         about=suspect.about,
@@ -365,7 +360,7 @@ def _notice(robot: Mechanism, suspect: Suspect) -> Notice:
             "cable-misfit",
             name=suspect.about,
             size=1e3 * float(suspect.size[0]),
-            half=1e3 * _half(suspect),
+            half=1e3 * suspect.half,
             unit=f"m{suspect.unit}",
             find=find,
         )

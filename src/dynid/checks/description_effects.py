@@ -38,7 +38,7 @@ from dynid.problem import Problem, build_system, prepare, row_groups
 from dynid.projection.projection import System
 from dynid.statistics.essential import restrict
 from dynid.statistics.estimate import ParameterEstimate
-from dynid.statistics.estimate_parts import Description
+from dynid.statistics.estimate_parts import FAR, Description
 from dynid.unknown import Task
 
 _SAMPLES = 800  # of every log
@@ -89,7 +89,9 @@ def sensitive(description: Description | None, parameters: Sequence[ParameterEst
 
 
 def _size(x: float) -> str:
-    """Two digits, whole numbers above ten."""
+    """Two digits, whole numbers above ten; a linear estimate of more than a hundred is only its size."""
+    if abs(x) > FAR:
+        return f"more than {FAR:.0f}"
     return f"{abs(x):.2g}" if abs(x) < 10.0 else f"{abs(x):.0f}"
 
 
@@ -116,7 +118,14 @@ def _effects(fit: Fit, names: tuple[str, ...]) -> dict[str, dict[str, float]]:
 
 
 def part_slopes(fit: Fit, names: tuple[str, ...]) -> Float[Array, "v k"]:
-    """D parameter / d quantity from a part of every log, shape (v, k), SI."""
+    """Change of each parameter with a thousandth of each quantity, over it, from a part of every log.
+
+    A difference over the whole thousandth: near dead points the derivative is far from it. Poses that do not
+    exist at the changed value are left out.
+
+    Returns:
+        Shape (v, k), SI.
+    """
     problem, task = fit.problem, fit.task
     several = list(zip(task.logs, problem.plans, strict=True))[:_LOGS]
     logs = tuple(_part(log) for log, _ in several)
@@ -124,12 +133,12 @@ def part_slopes(fit: Fit, names: tuple[str, ...]) -> Float[Array, "v k"]:
     part = prepare(task.mechanism, logs, task.experiment, [plan for _, plan in several])
     if problem.load_parameters is not None:
         part = part.with_load_parameters(problem.load_parameters)
-    changed: list[Problem] = []
+    changed, steps = list[Problem](), [THOUSANDTH] * len(names)
     for name in names:
-        above = current(task.mechanism, name) + STEP
+        above = current(task.mechanism, name) + THOUSANDTH
         changed.append(changed_problem(short, part, {name: above}))
     sources = [
-        slope_rows(source, [(shifted.sources[i], None) for shifted in changed], [STEP] * len(names), fit.chi)
+        slope_rows(source, [(shifted.sources[i], None) for shifted in changed], steps, fit.chi)
         for i, source in enumerate(part.sources)
     ]
     weights = {

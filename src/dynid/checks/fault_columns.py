@@ -32,6 +32,7 @@ from dynid.mechanism.description import unit_of
 from dynid.mechanism.mechanism import Mechanism
 from dynid.mechanism.parameters import Parameter
 from dynid.projection.model import RowSource
+from dynid.statistics.uncertainty import student_t95
 
 SPEEDS = 4
 ALL = "all efforts"
@@ -85,6 +86,11 @@ class Suspect:
     def words(self) -> str:
         """Test and effort or joint."""
         return f"{self.test} of {self.about}"
+
+    @property
+    def half(self) -> float:
+        """Half the width of the 95 % interval of its first size, in `unit`."""
+        return float(student_t95(np.array([self.dof]))[0] * self.sigma[0])
 
     @property
     def beyond(self) -> Float[Array, "c"]:

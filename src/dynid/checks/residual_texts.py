@@ -12,7 +12,6 @@ from dynid.checks.fault_columns import ALL, TURNED, Suspect, delay_entry
 from dynid.common.notices import Notice, notice
 from dynid.mechanism.force_sensor import COMPONENTS
 from dynid.problem import Problem
-from dynid.statistics.uncertainty import student_t95
 
 _NONSENSE = 0.5
 
@@ -29,7 +28,7 @@ def suspect_notice(suspect: Suspect, problem: Problem, delays: Mapping[str, floa
 
 def _plain_notice(suspect: Suspect, problem: Problem, delays: Mapping[str, float]) -> Notice:
     size = float(suspect.size[0])
-    half = float(student_t95(np.array([suspect.dof]))[0] * suspect.sigma[0])
+    half = suspect.half
     if suspect.test == "delay":
         return _delay(suspect, size, half, min(source.dt for source in problem.sources), delays)
     if suspect.test == "gain":

@@ -77,7 +77,7 @@ POSES = {
         " [description tests](../howto/description_tests.md)",
         "dimension '{name}' is off by {size:+.2g} +- {half:.2g} {unit}: with this change, the lengths of the"
         " cables at the measured poses agree",
-        "measure it{find}",
+        "measure {name}{find}",
         rank="part",
         traits=("positions",),
         corrections={"cable dimension": "dimension {}", "frame": "frame of {}"},
