@@ -208,7 +208,8 @@ def test_a_flagged_size_at_which_no_loop_closes_is_withdrawn(fivebar) -> None:
 def is_one_millimetre(correction: str, dimension: str) -> None:
     assert correction.startswith(f"dimension {dimension} changed by +0.00")
     # Encoder steps of 6e-6 rad: the size is known to some micrometres; the linear model adds 1 % of 1 mm.
-    assert float(correction.split()[-1]) == pytest.approx(1e-3, rel=0.05)
+    assert correction.endswith(" m")
+    assert float(correction.split()[-2]) == pytest.approx(1e-3, rel=0.05)
 
 
 def test_one_millimetre_is_seen_by_a_redundant_encoder(redundant) -> None:

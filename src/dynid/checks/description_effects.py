@@ -35,6 +35,8 @@ from dynid.mechanism.description import ZERO, at_values, current, zero_names
 from dynid.mechanism.parameters import Parameter
 from dynid.motion.log import Log
 from dynid.problem import Problem, build_system, prepare, row_groups
+from dynid.projection.constant_rows import TreeRows
+from dynid.projection.model import RowSource
 from dynid.projection.projection import System
 from dynid.statistics.essential import restrict
 from dynid.statistics.estimate import ParameterEstimate
@@ -133,12 +135,11 @@ def part_slopes(fit: Fit, names: tuple[str, ...]) -> Float[Array, "v k"]:
     part = prepare(task.mechanism, logs, task.experiment, [plan for _, plan in several])
     if problem.load_parameters is not None:
         part = part.with_load_parameters(problem.load_parameters)
-    changed, steps = list[Problem](), [THOUSANDTH] * len(names)
-    for name in names:
-        above = current(task.mechanism, name) + THOUSANDTH
-        changed.append(changed_problem(short, part, {name: above}))
+    values = {name: current(task.mechanism, name) + THOUSANDTH for name in names}
+    changed = [_changed_sources(short, part, {name: value}) for name, value in values.items()]
+    steps = [THOUSANDTH] * len(names)
     sources = [
-        slope_rows(source, [(shifted.sources[i], None) for shifted in changed], steps, fit.chi)
+        slope_rows(source, [(shifted[i], None) for shifted in changed], steps, fit.chi)
         for i, source in enumerate(part.sources)
     ]
     weights = {
@@ -157,6 +158,15 @@ def part_slopes(fit: Fit, names: tuple[str, ...]) -> Float[Array, "v k"]:
     size[size == 0.0] = 1.0
     inverse = np.linalg.pinv((R / size).T @ (R / size), hermitian=True)
     return np.asarray(-(inverse @ (across / size[:, None])) / size[:, None])
+
+
+def _changed_sources(task: Task, problem: Problem, values: Mapping[str, float]) -> Sequence[RowSource]:
+    """The rows of the robot at other values; those of a tree depend on them by its frames alone."""
+    robot, rows = problem.mechanism, [source for source in problem.sources if type(source) is TreeRows]
+    if robot.rebuild is None or robot.couplings or len(rows) < len(problem.sources):
+        return changed_problem(task, problem, values).sources
+    changed = at_values(robot, values)
+    return [source.resized(changed) for source in rows]
 
 
 def _part(log: Log) -> Log:
