@@ -35,7 +35,6 @@ from dynid.mechanism.description import ZERO, at_values, current, zero_names
 from dynid.mechanism.parameters import Parameter
 from dynid.motion.log import Log
 from dynid.problem import Problem, build_system, prepare, row_groups
-from dynid.projection.constant_rows import TreeRows
 from dynid.projection.model import RowSource
 from dynid.projection.projection import System
 from dynid.statistics.essential import restrict
@@ -162,11 +161,12 @@ def part_slopes(fit: Fit, names: tuple[str, ...]) -> Float[Array, "v k"]:
 
 def _changed_sources(task: Task, problem: Problem, values: Mapping[str, float]) -> Sequence[RowSource]:
     """The rows of the robot at other values; those of a tree depend on them by its frames alone."""
-    robot, rows = problem.mechanism, [source for source in problem.sources if type(source) is TreeRows]
-    if robot.rebuild is None or robot.couplings or len(rows) < len(problem.sources):
-        return changed_problem(task, problem, values).sources
-    changed = at_values(robot, values)
-    return [source.resized(changed) for source in rows]
+    if problem.mechanism.rebuild is not None and not problem.mechanism.is_closed:
+        robot = at_values(problem.mechanism, values)
+        rows = [source.reframed(robot) for source in problem.sources]
+        if None not in rows:
+            return [source for source in rows if source is not None]
+    return changed_problem(task, problem, values).sources
 
 
 def _part(log: Log) -> Log:

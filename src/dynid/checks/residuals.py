@@ -331,7 +331,7 @@ class _Relevance:
     def testable(self, suspect: Suspect) -> bool:
         """Whether noise leaves room for a size at which the derivative at the logged pose is valid."""
         most = {"zero": _ZERO_MOST, "dimension": _SIZE_MOST * abs(self.sizes.get(suspect.about, 0.0))}
-        return suspect.test not in most or suspect.half < most[suspect.test]
+        return suspect.test not in most or bool(suspect.half < most[suspect.test])
 
     def __call__(self, suspect: Suspect) -> bool:
         test, size = suspect.test, float(np.max(np.abs(suspect.beyond)))

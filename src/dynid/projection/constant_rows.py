@@ -47,6 +47,10 @@ class TreeRows(LogRows):
         """The same rows of a robot whose dimensions or zeros differ: only its tree depends on them."""
         return self.under(mechanism)
 
+    def reframed(self, mechanism: Mechanism) -> TreeRows | None:
+        """The same; None where joints follow others, whose zeros move them."""
+        return None if mechanism.couplings else self.under(mechanism)
+
     def measured(self, start: int, stop: int) -> Float[Array, "n k"]:
         """The measured side of every row, as logged."""
         return np.asarray(self.motion.log.tau[start:stop, self._used] @ self._effort_map.T)
