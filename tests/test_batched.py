@@ -96,6 +96,7 @@ SINGLE = {
     "simulation:_mobile",
     "simulation:inverse_efforts",
     "simulation:principal",
+    "statistics:_with_columns",
     "statistics:covariance_root",
     "statistics:restricted",
     "unknowns:_covariance",

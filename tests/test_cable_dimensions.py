@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 from functools import cache
+from pathlib import Path
 from types import SimpleNamespace
 
 import numpy as np
@@ -11,6 +12,7 @@ import pytest
 
 from dynid.case import task_case
 from dynid.cases.free_motion.locked_lengths import estimated
+from dynid.checks import cable_dimensions
 from dynid.checks.cable_dimensions import poses
 from dynid.checks.check import Finished, run_checks
 from dynid.common.arrays import Array, Float
@@ -100,7 +102,7 @@ def test_a_pulley_off_by_a_millimetre_is_named_with_good_markers() -> None:
     assert "fromz_cable3" in note.text
     unseen = _checked(_log(), _described("fromz_cable3", 1e-3))
     assert not unseen.notices
-    assert "errors of 1 mm of" in unseen.choices[NOT_TESTED]
+    assert "errors of 1 mm or 1 mrad of" in unseen.choices[NOT_TESTED]
 
 
 @pytest.mark.parametrize("sigma", [2e-4, _GOOD])
@@ -131,3 +133,30 @@ def test_free_coordinates_alone_test_nothing() -> None:
     checked = _checked(_with_lengths(_log(), [0, 1], [0.0] * 4), _described())
     assert not checked.tests
     assert "pose is not measured as a whole" in checked.choices[NOT_TESTED]
+
+
+def test_an_angle_is_said_in_mrad_and_each_dimension_keeps_its_remedy(tmp_path: Path) -> None:
+    """Two attachments off, one of them placed by an angle: both units, both remedies."""
+    text = Path(str(load_robot("cable4").file)).read_text()
+    x, y = load_robot("cable4").cables[1].A[:2]
+    entry = f"xyz: [{x:g}, {y:g},"
+    assert text.count(entry) == 1
+    r = float(np.hypot(x, y))
+    turned = f"xyz: [{r!r}*cos(bearing), {r!r}*sin(bearing),"
+    file = tmp_path / "robot.yaml"
+    file.write_text(f"symbols: {{bearing: {float(np.arctan2(y, x))!r}}}\n" + text.replace(entry, turned))
+    robot = load_robot(file)
+    assert robot.angles == {"bearing"}
+    off = {"bearing": robot.geometry["bearing"] + 0.01, "tox_cable4": robot.geometry["tox_cable4"] - 3e-3}
+    [note] = _checked(_log(_GOOD), at_values(robot, off)).notices
+    assert "'bearing' is off by -10 +- " in note.text
+    assert " mrad: with" in note.text
+    assert " mm: with" in note.text
+    assert "symbols: [bearing]" in note.remedy
+    assert "symbols: [tox_cable4]" in note.remedy
+
+
+def test_short_runs_are_not_called_unmeasured(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(cable_dimensions, "_MOST_SAMPLES", 1)
+    checked = _checked(_log(), _described())
+    assert "the runs are too short" in checked.choices[NOT_TESTED]

@@ -14,7 +14,7 @@ from dynid.projection.factor import factor_rows
 from dynid.projection.projection import Group, System
 from dynid.statistics import sandwich
 from dynid.statistics.clusters import clusters_of
-from dynid.statistics.covariance import block_seconds, covariance_of
+from dynid.statistics.covariance import Beside, block_seconds, covariance_of
 from dynid.statistics.sandwich import autocorrelated, calibrated, chosen_lags, jackknife
 from dynid.statistics.uncertainty import Method, UncertaintySettings
 from tests.systems import joint_system, parameters
@@ -84,6 +84,38 @@ def test_jackknife_is_the_fit_without_each_block():
     assert set(spread.methods) == {"cluster"}
     assert "12 blocks of 0.5 s" in spread.words
     assert spread.facts["blocks"] == 12
+
+
+def test_what_columns_beside_the_estimate_explain_is_no_noise():
+    """Rows off by D x: with D beside, the covariance is that of rows that are not off."""
+    data = Dense(blocks=60)
+    rng = np.random.default_rng(5)
+    x = np.array([40.0, -25.0])
+    groups: list[list] = [[], []]
+    wider: list[list] = [[], []]
+    for joint, _, k, W, Y in data.rows:
+        D = rng.standard_normal((len(Y), 2)) + np.sin(0.4 * k)
+        groups[joint].append(factor_rows(W, Y + D @ x))
+        wider[joint].append(factor_rows(np.column_stack([W, D]), Y + D @ x))
+
+    def system(p, blocks):
+        pairs = zip(data.system.groups, blocks, strict=True)
+        made = [replace(group, columns=np.arange(p), blocks=tuple(some)) for group, some in pairs]
+        return System(parameters(p), tuple(made))
+
+    off = system(P, groups)
+    solution = solve_weighted(off, WEIGHTS)
+    beside = Beside(system(P + 2, wider), np.array([100.0, 100.0]))
+    deviations = [
+        np.sqrt(np.diag(covariance_of(off, solution, settings, None, columns).covariance))
+        for settings in (None, UncertaintySettings("bootstrap"))
+        for columns in (None, beside)
+    ]
+    clean = np.sqrt(np.diag(covariance_of(data.system, data.solution).covariance))
+    for twice, once in (deviations[:2], deviations[2:]):
+        assert np.all(twice > 5.0 * clean)
+        # The two columns take 2 of some 1000 rows; 500 resampled fits scatter by a few percent.
+        np.testing.assert_allclose(once, clean, rtol=0.15)
 
 
 def test_longer_blocks_are_sums_of_shorter_ones():

@@ -13,7 +13,7 @@ import pytest
 from dynid.checks import CHECKS
 from dynid.checks.check import Finished, run_checks
 from dynid.common.errors import InputError
-from dynid.common.notices import Notice
+from dynid.common.notices import Notice, notice
 from dynid.excitation.random_motion import random_motion
 from dynid.experiment.experiment import Experiment
 from dynid.fit import fit_task
@@ -27,12 +27,12 @@ from dynid.robots.demo_file import demo_file, read_demo
 from dynid.simulation.prescribed import simulate_log
 from dynid.statistics.estimate import ResidualTest
 from dynid.unknown import Task
-from dynid.validation import causes
 from dynid.validation.branches import other_poses
 from dynid.validation.closure_causes import closure_cause
 from dynid.validation.dimensions import best_size, dimension_units, doubted
 from dynid.validation.hypotheses import Hypothesis
-from dynid.validation.ranking import with_evidence
+from dynid.validation.ranking import unconfirmed, with_evidence, with_size, without
+from tests import fabricated
 
 
 def simulated(robot: str, seed: int = 1, rate: float = 250.0, seconds: float = 4.0, noise: float = 1.0):
@@ -196,11 +196,11 @@ def test_a_correction_without_a_free_size_is_not_weaker_than_a_searched_one(five
 
 def test_a_flagged_size_at_which_no_loop_closes_is_withdrawn(fivebar) -> None:
     estimate = identified(*fivebar)
-    flagged = ResidualTest("dimension", "l1", 0.4, "m or rad", (0.3, 0.5), 1e-6, True)
+    flagged = ResidualTest("dimension", "l1", 0.4, "m", (0.3, 0.5), 1e-6, True)
     other = replace(flagged, test="zero", about="motor1")
     notices = (Notice("dimension-off", ""), Notice("zero-offset", ""))
     doubtful = replace(estimate, residual_tests=(flagged, other), warnings=notices)
-    left = causes._without(doubtful, [flagged])
+    left = without(doubtful, [flagged], "refuted")
     assert [note.code for note in left.warnings] == ["zero-offset"]
     assert [test.warned for test in left.residual_tests] == [False, True]
 
@@ -208,7 +208,24 @@ def test_a_flagged_size_at_which_no_loop_closes_is_withdrawn(fivebar) -> None:
 def is_one_millimetre(correction: str, dimension: str) -> None:
     assert correction.startswith(f"dimension {dimension} changed by +0.00")
     # Encoder steps of 6e-6 rad: the size is known to some micrometres; the linear model adds 1 % of 1 mm.
-    assert float(correction.split()[-1]) == pytest.approx(1e-3, rel=0.05)
+    assert correction.endswith(" m")
+    assert float(correction.split()[-2]) == pytest.approx(1e-3, rel=0.05)
+
+
+def test_a_flagged_zero_that_its_own_fit_does_not_confirm_is_withdrawn(fivebar) -> None:
+    """Warnings and list of corrections agree; the size found by a fit is the only one shown."""
+    linear = ResidualTest("zero", "elbow", 0.137, "rad", (0.064, 0.21), 9e-4, True)
+    remark = notice("zero-offset", joint="elbow", shown="0.137 rad", size=0.137)
+    found = replace(fabricated.estimate(), residual_tests=(linear,), warnings=(remark,))
+    searched = replace(linear, value=0.102, ci95=(0.029, 0.175))
+    weak, strong = (fitted(fivebar, "zero-offset", evidence=x, searched=searched) for x in (2.3, 20.0))
+    assert unconfirmed(found, [strong]) == []
+    withdrawn = without(found, unconfirmed(found, [weak]), "not confirmed")
+    assert not withdrawn.warnings
+    assert not withdrawn.residual_tests[0].warned
+    assert withdrawn.residual_tests[0].note == "not confirmed"
+    [shown] = with_size(found, strong.searched).residual_tests
+    assert (shown.value, shown.ci95, shown.p_value) == (0.102, (0.029, 0.175), 9e-4)
 
 
 def test_one_millimetre_is_seen_by_a_redundant_encoder(redundant) -> None:

@@ -339,6 +339,8 @@ def test_runs_whose_clock_begins_anew_are_drawn_one_after_the_other():
     # A twentieth of the longest run lies between them.
     np.testing.assert_allclose(since_start(t), [0.0, 1.0, 2.0, np.nan, 2.1, 3.1, 4.1])
     np.testing.assert_allclose(since_start(t[:3]), [0.0, 1.0, 2.0])
+    # A clock that starts near zero is that of the messages.
+    np.testing.assert_allclose(since_start(t[:3] - 4.5), [0.5, 1.5, 2.5])
     assert np.isnan(since_start(t[3:4])).all()
 
 

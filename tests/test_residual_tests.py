@@ -34,6 +34,7 @@ from dynid.motion.logs import log_from_columns
 from dynid.problem import prepare
 from dynid.projection.projection import System
 from dynid.report.json_file import json_text, read_result, result_document
+from dynid.statistics.estimate import NOT_TESTED
 from tests.systems import group, parameters
 
 FILE = Path(__file__).parents[1] / "benchmarks" / "silent_errors.py"
@@ -140,6 +141,22 @@ def test_all_gains_wrong_alike_show_beside_a_known_mass_only() -> None:
         assert [one.about for one in found.tests if one.test == "gain" and one.warned] == (
             ["all efforts"] if loaded else []
         )
+
+
+def test_a_zero_hidden_by_noise_is_not_testable() -> None:
+    """An interval wider than any zero that the derivative is valid for is no answer: no number is shown."""
+    robot, logs = silent.clean_logs(3, False)
+    rng = np.random.default_rng(4)
+    logs = [replace(log, tau=log.tau + 2e3 * rng.standard_normal(log.tau.shape)) for log in logs]
+    experiment = Experiment(robot=robot)
+    problem = prepare(robot, logs, experiment)
+    fit = linear_fit(problem, experiment)
+    found = Finished(fit).answered(check_residuals(problem, fit.data, fit.chi, experiment))
+    zeros = {test.about: test for test in found.tests if test.test == "zero"}
+    assert all(np.ptp(test.ci95) < np.deg2rad(60.0) for test in zeros.values())
+    assert len(zeros) < len(logs[0].position_names) - 2  # two are never testable on this arm
+    assert "zero of" in found.choices[NOT_TESTED]
+    assert "confounded or noise" in found.choices[NOT_TESTED]
 
 
 def test_friction_left_over_is_named() -> None:

@@ -21,6 +21,7 @@ from dynid.motion.logs import read_log
 from dynid.robots.demo_file import demo_file, read_demo
 from dynid.robots.truth import Truth, true_values
 from dynid.simulation.files import write_log
+from dynid.simulation.motion import MotionChoice, narrowed_motion
 from dynid.simulation.prescribed import inverse_efforts, parameter_vector, simulate_log
 from dynid.simulation.sensors import effort_noise, quantised
 from dynid.simulation.simulation import Simulation, simulate
@@ -308,3 +309,16 @@ def test_impossible_simulations_of_closed_robots_are_refused() -> None:
     driven = replace(robot, actuators=robot.actuators[:2])
     with pytest.raises(InputError, match="'orthoglide' is underactuated: 2 actuators cannot"):
         simulate_log(driven, truth, motion, rate=10.0, duration=1.0)
+
+
+def test_limits_that_a_closed_robot_does_not_use_are_said() -> None:
+    """The range of a crank in the robot file, and the part of it that a random motion uses."""
+    robot = load_robot(Path(__file__).parents[1] / "benchmarks" / "slidercrank.yaml")
+    limits = {"motor": {**robot.limits["motor"], "q": (-20.0, 20.0)}}
+    [note] = narrowed_motion(replace(robot, limits=limits), MotionChoice())
+    assert note.code == "limits-narrowed"
+    assert note.text.startswith("'motor' moves within ")
+    assert "its limits are -20 to 20" in note.text
+    assert not narrowed_motion(replace(robot, limits=limits), MotionChoice(file="own.csv"))
+    assert not narrowed_motion(load_robot("fivebar"), MotionChoice())
+    assert not narrowed_motion(load_robot("ur5"), MotionChoice())

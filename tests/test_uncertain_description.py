@@ -29,10 +29,12 @@ from dynid.prediction.predict import EffortPrediction, predict_efforts
 from dynid.problem import as_logs, prepare
 from dynid.report.json_file import read_result
 from dynid.report.output import write_results
+from dynid.report.sections.description import effect_lines
 from dynid.robots.demo_file import demo_file, read_demo, read_free_demo
 from dynid.simulation.free_motion import free_logs
 from dynid.simulation.prescribed import simulate_log
 from dynid.statistics.estimate import Estimate
+from dynid.statistics.estimate_parts import Description
 from dynid.unknown import Task
 from dynid.unknowns.calibration import _Blocks, _covariance, _Linearised
 
@@ -160,6 +162,13 @@ def test_the_effect_of_a_part_of_the_log_is_near_that_of_all(arm: Mechanism) -> 
         assert np.linalg.norm(a - b) < 0.5 * np.linalg.norm(a)
 
 
+def test_effects_far_beyond_the_intervals_have_no_digits() -> None:
+    effects = {"M_rod": {"crank": -242503.0, "rod": 7.25}}
+    assert effect_lines(Description(per_thousandth=effects), 3) == [
+        "M_rod: crank below -100 sigma, rod +7.2 sigma"
+    ]
+
+
 @cache
 def _errors() -> np.ndarray:
     return np.random.default_rng(5).standard_normal(12)
@@ -179,6 +188,21 @@ def test_intervals_count_the_uncertain_length(arm: Mechanism) -> None:
                 inside[counted].append(p.ci95[0] <= truth[p.name] <= p.ci95[1])
     assert np.mean(inside[True]) > 0.85  # 95 % of 54 that are not independent: six draws of one length
     assert np.mean(inside[False]) < 0.7
+
+
+def test_the_misfit_of_an_uncertain_length_is_counted_once(arm: Mechanism) -> None:
+    """Residuals of a length that is off do not widen the intervals beside its own variance."""
+    logs = logs_of(at_values(arm, {"a1": 0.505}), noise=0.005)
+    exact, counted = replace(arm, uncertain={}), replace(arm, uncertain={"a1": 0.005})
+    # Without weights: those of a fit with misfit differ, and so does the noise of its estimate.
+    right, off, wide = (
+        fitted(robot, logs, estimator="ols") for robot in (at_values(exact, {"a1": 0.505}), exact, counted)
+    )
+    J, _ = estimate_slopes(wide, ("a1",))
+    noise, misfit, total = (np.diag(fit.parts.covariance) for fit in (right, off, wide))
+    assert np.max(misfit / noise) > 20.0
+    # The same noise; slopes at another length and estimate differ by some percent.
+    np.testing.assert_allclose(total - (0.005 * J[:, 0]) ** 2, noise, rtol=0.3)
 
 
 def test_shares_and_files_of_a_result(arm: Mechanism, tmp_path: Path) -> None:

@@ -122,6 +122,7 @@ class Fit:
     def linear_parts(self) -> EstimateParts:
         """Parameters, uncertainty and fit, with what every unknown costs; before any refinement."""
         problem, case = self.problem, self.problem.case
+        columns = [unknown.beside(self) for unknown in self.settled if unknown.beside is not None]
         parts = estimate_parameters(
             self.data,
             self.solution,
@@ -129,6 +130,7 @@ class Fit:
             priors=case.values(prior_values(problem.mechanism), problem.parameters),
             symbols={} if self.symbols is None else self.symbols(problem, self.experiment),
             settings=self.experiment.uncertainty,
+            beside=columns[0] if columns else None,
         )
         for quantity in self.settled:
             parts = parts if quantity.widen is None else quantity.widen(parts, self)

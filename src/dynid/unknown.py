@@ -27,6 +27,7 @@ from dynid.motion.plan import MotionPlan
 from dynid.problem import Problem, Progress, prepare
 from dynid.projection.projection import System
 from dynid.statistics.assemble import EstimateParts
+from dynid.statistics.covariance import Beside
 from dynid.statistics.estimate_parts import Description
 
 if TYPE_CHECKING:
@@ -67,6 +68,7 @@ class Settled:
     Attributes:
         choices: What was found, in words.
         widen: Adds what the unknown costs to the covariance of the parameters; None: nothing.
+        beside: Columns of what `widen` counts: the scatter of the residuals must not count it again.
         carried: A root of the covariance that values taken as known add; None: there is none.
         description: What was found about the description of the robot.
         joins: Its own values join the parameters, after everything else is done with them.
@@ -76,6 +78,7 @@ class Settled:
     choices: Mapping[str, str] = field(default_factory=dict)
     notices: tuple[Notice, ...] = ()
     widen: Callable[[EstimateParts, Fit], EstimateParts] | None = None
+    beside: Callable[[Fit], Beside | None] | None = None
     carried: Carried | None = None
     joins: Callable[[EstimateParts], EstimateParts] | None = None
     description: Callable[[Fit], Description] | None = None

@@ -28,7 +28,7 @@ from dynid.common.errors import DynidError
 from dynid.common.notices import Notice, notice
 from dynid.kinematics.locked_motion import cable_shapes
 from dynid.mechanism.cable import Cable, cable_coordinates
-from dynid.mechanism.description import at_values
+from dynid.mechanism.description import at_values, unit_of
 from dynid.mechanism.joint import JointKind
 from dynid.mechanism.mechanism import Mechanism
 from dynid.mechanism.parameters import Parameter
@@ -38,11 +38,10 @@ from dynid.projection.factor import factor_rows
 from dynid.projection.projection import Group, System
 from dynid.statistics.covariance import block_seconds
 from dynid.statistics.estimate import NOT_TESTED, ResidualTest
-from dynid.statistics.uncertainty import student_t95
 
 DIMENSION, FRAME = "cable dimension", "frame"
 _STEP = 1e-6  # m or rad: half the distance of differences; lengths are exact to 1e-16
-_VISIBLE, _TIMES = 1e-3, 3.3  # m; standard deviations at the level of these tests
+_VISIBLE, _TIMES = 1e-3, 3.3  # m or rad; standard deviations at the level of these tests
 _MOST_SAMPLES = 3000  # of all logs: more are averaged
 _MOST_CLUSTERS = 64
 _LEAST_RUNS = 6  # whose lengths are compared with each other: each is one cluster
@@ -92,19 +91,20 @@ def poses(finished: Finished) -> Iterator[Answer]:
     final = {**first, **warned}
     if flagged:
         said = [_notice(robot, suspect) for suspect in flagged]
-        yield replace(said[0], text="; ".join(one.text for one in said))
+        remedies = dict.fromkeys(one.remedy for one in said)
+        yield replace(said[0], text="; ".join(one.text for one in said), remedy="; ".join(remedies))
     for suspect in final.values():
         yield _test(suspect, suspect.columns in warned)
     shown = f"flagged: {', '.join(s.about for s in flagged)}" if flagged else "none flagged"
     yield "cable lengths at the measured poses", f"{len(final)} tests, {shown}{inseparable(first.values())}"
     hidden = [s.about for s in suspects if s.test == DIMENSION and not _seen(first.get(s.columns))]
     if hidden:
-        words = f"errors of {1e3 * _VISIBLE:.0f} mm of {listed(hidden)} (noise of the poses hides them)"
+        words = f"errors of 1 mm or 1 mrad of {listed(hidden)} (noise of the poses hides them)"
         yield NOT_TESTED, f"{untested}; {words}" if untested else words
 
 
 def _seen(result: Suspect | None) -> bool:
-    """Whether an error of a millimetre would be found in at least half of such logs."""
+    """Whether an error of a millimetre or milliradian would be found in at least half of such logs."""
     return result is not None and _TIMES * float(result.sigma[0]) < _VISIBLE
 
 
@@ -122,14 +122,21 @@ def _parts(problem: Problem) -> tuple[list[_Part], str]:
     parts: list[_Part] = []
     for source in sources:
         parts += _of_log(problem, source.motion, mean_of)
-    return parts, "the lengths of moving cables are not measured"
+    measured = any(_measured(problem, source.motion) for source in sources)
+    return parts, "the runs are too short" if measured else "the lengths of moving cables are not measured"
+
+
+def _measured(problem: Problem, motion: Motion) -> bool:
+    """Whether lengths are logged, or do not change within a run."""
+    logged = {cable.name for cable in problem.mechanism.cables} & set(motion.log.position_names)
+    return bool(logged) or problem.case.swings
 
 
 def _of_log(problem: Problem, motion: Motion, mean_of: int) -> list[_Part]:
     """Runs of one log. Given lengths have one unknown zero for all runs, others one for each run."""
     robot, log = problem.mechanism, motion.log
     logged = [c for c, cable in enumerate(robot.cables) if cable.name in log.position_names]
-    if not logged and not problem.case.swings:
+    if not _measured(problem, motion):
         return []
     pieces = [(run, a, b) for run, (a, b) in enumerate(motion.usable()) if b - a >= mean_of]
     given = log.lengths if len(pieces) >= _LEAST_RUNS else None
@@ -175,7 +182,8 @@ def _suspects(robot: Mechanism, q: Float[Array, "n q"]) -> tuple[list[Suspect], 
     for name, (high, low) in _pairs(robot):
         slope = (_lengths(low, q) - _lengths(high, q)) / (2.0 * _STEP)
         if np.any(slope) and not any(_alike(slope, other) for other in columns):
-            suspects.append(Suspect(DIMENSION, name, (len(columns),), "m or rad"))
+            unit = unit_of(robot, name) if name in robot.geometry else "m"
+            suspects.append(Suspect(DIMENSION, name, (len(columns),), unit))
             columns.append(slope)
     for about, pushes in _frames(robot):
         at = tuple(range(len(columns), len(columns) + len(pushes)))
@@ -317,14 +325,10 @@ def _rms(group: Group) -> float:
     return float(np.sqrt(sum(float(block.Y @ block.Y) for block in group.blocks) / max(group.n_rows, 1)))
 
 
-def _half(suspect: Suspect) -> float:
-    return float(student_t95(np.array([suspect.dof]))[0] * suspect.sigma[0])
-
-
 def _test(suspect: Suspect, warned: bool) -> ResidualTest:
     single = suspect.test == DIMENSION
     value = float(suspect.size[0] if single else np.linalg.norm(suspect.size))
-    half = _half(suspect)
+    half = suspect.half
     return ResidualTest(
         test=suspect.test,
         about=suspect.about,
@@ -356,7 +360,8 @@ def _notice(robot: Mechanism, suspect: Suspect) -> Notice:
             "cable-misfit",
             name=suspect.about,
             size=1e3 * float(suspect.size[0]),
-            half=1e3 * _half(suspect),
+            half=1e3 * suspect.half,
+            unit=f"m{suspect.unit}",
             find=find,
         )
     return replace(said, text=said.text + confounded(suspect))

@@ -22,6 +22,7 @@ from dataclasses import replace
 
 import numpy as np
 
+from dynid.base.system import mapped_blocks
 from dynid.common.arrays import Array, Float
 from dynid.common.errors import InputError
 from dynid.common.notices import Notice, notice
@@ -31,11 +32,14 @@ from dynid.fit import Fit
 from dynid.kinematics.assembly import assembly_of
 from dynid.log_pass import KeptNoise, LogPass, NearPass
 from dynid.mechanism.description import ZERO, at_values, current, zero_names
+from dynid.mechanism.parameters import Parameter
 from dynid.motion.log import Log
 from dynid.problem import Problem, build_system, prepare, row_groups
+from dynid.projection.model import RowSource
+from dynid.projection.projection import System
 from dynid.statistics.essential import restrict
 from dynid.statistics.estimate import ParameterEstimate
-from dynid.statistics.estimate_parts import Description
+from dynid.statistics.estimate_parts import FAR, Description
 from dynid.unknown import Task
 
 _SAMPLES = 800  # of every log
@@ -86,7 +90,9 @@ def sensitive(description: Description | None, parameters: Sequence[ParameterEst
 
 
 def _size(x: float) -> str:
-    """Two digits, whole numbers above ten."""
+    """Two digits, whole numbers above ten; a linear estimate of more than a hundred is only its size."""
+    if abs(x) > FAR:
+        return f"more than {FAR:.0f}"
     return f"{abs(x):.2g}" if abs(x) < 10.0 else f"{abs(x):.0f}"
 
 
@@ -113,7 +119,14 @@ def _effects(fit: Fit, names: tuple[str, ...]) -> dict[str, dict[str, float]]:
 
 
 def part_slopes(fit: Fit, names: tuple[str, ...]) -> Float[Array, "v k"]:
-    """D parameter / d quantity from a part of every log, shape (v, k), SI."""
+    """Change of each parameter with a thousandth of each quantity, over it, from a part of every log.
+
+    A difference over the whole thousandth: near dead points the derivative is far from it. Poses that do not
+    exist at the changed value are left out.
+
+    Returns:
+        Shape (v, k), SI.
+    """
     problem, task = fit.problem, fit.task
     several = list(zip(task.logs, problem.plans, strict=True))[:_LOGS]
     logs = tuple(_part(log) for log, _ in several)
@@ -121,12 +134,11 @@ def part_slopes(fit: Fit, names: tuple[str, ...]) -> Float[Array, "v k"]:
     part = prepare(task.mechanism, logs, task.experiment, [plan for _, plan in several])
     if problem.load_parameters is not None:
         part = part.with_load_parameters(problem.load_parameters)
-    changed: list[Problem] = []
-    for name in names:
-        above = current(task.mechanism, name) + STEP
-        changed.append(changed_problem(short, part, {name: above}))
+    values = {name: current(task.mechanism, name) + THOUSANDTH for name in names}
+    changed = [_changed_sources(short, part, {name: value}) for name, value in values.items()]
+    steps = [THOUSANDTH] * len(names)
     sources = [
-        slope_rows(source, [(shifted.sources[i], None) for shifted in changed], [STEP] * len(names), fit.chi)
+        slope_rows(source, [(shifted[i], None) for shifted in changed], steps, fit.chi)
         for i, source in enumerate(part.sources)
     ]
     weights = {
@@ -145,6 +157,16 @@ def part_slopes(fit: Fit, names: tuple[str, ...]) -> Float[Array, "v k"]:
     size[size == 0.0] = 1.0
     inverse = np.linalg.pinv((R / size).T @ (R / size), hermitian=True)
     return np.asarray(-(inverse @ (across / size[:, None])) / size[:, None])
+
+
+def _changed_sources(task: Task, problem: Problem, values: Mapping[str, float]) -> Sequence[RowSource]:
+    """The rows of the robot at other values; those of a tree depend on them by its frames alone."""
+    if problem.mechanism.rebuild is not None and not problem.mechanism.is_closed:
+        robot = at_values(problem.mechanism, values)
+        rows = [source.reframed(robot) for source in problem.sources]
+        if None not in rows:
+            return [source for source in rows if source is not None]
+    return changed_problem(task, problem, values).sources
 
 
 def _part(log: Log) -> Log:
@@ -207,6 +229,24 @@ def estimate_slopes(
             continue
         slopes[:, k] = (high - low) / (2.0 * step)
     return slopes, tuple(failed)
+
+
+def slope_system(fit: Fit, names: Sequence[str]) -> System:
+    """The equations of a fit with the columns D = d(W chi - Y)/dx of quantities, and their blocks."""
+    problem, data, k = fit.problem, fit.seen, len(names)
+    changed = [
+        changed_problem(fit.task, problem, {name: current(fit.task.mechanism, name) + STEP}) for name in names
+    ]
+    sources = [
+        slope_rows(source, [(shifted.sources[i], None) for shifted in changed], [STEP] * k, fit.linear_chi)
+        for i, source in enumerate(problem.sources)
+    ]
+    p, v = data.S.shape
+    S, c = np.zeros((p + k, v + k)), np.concatenate([data.base.c, np.zeros(k)])
+    S[:p, :v], S[p:, v:] = data.S, np.eye(k)
+    added = tuple(Parameter(name, name, name, "", "description") for name in names)
+    wider = System((*data.source.parameters, *added), row_groups(problem, sources))
+    return mapped_blocks(wider, S, c, (*data.system.parameters, *added))
 
 
 def _estimate_at(fit: Fit, values: Mapping[str, float], noise: KeptNoise) -> Float[Array, "v"]:

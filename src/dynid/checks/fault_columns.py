@@ -29,9 +29,11 @@ import numpy as np
 from dynid.checks.pose_columns import pose_columns
 from dynid.common.arrays import Array, Float
 from dynid.conditioning.rewritten import Tiles, WiderRows, predictor
+from dynid.mechanism.description import unit_of
 from dynid.mechanism.mechanism import Mechanism
 from dynid.mechanism.parameters import Parameter
 from dynid.projection.model import RowSource
+from dynid.statistics.uncertainty import student_t95
 
 SPEEDS = 4
 ALL = "all efforts"
@@ -85,6 +87,11 @@ class Suspect:
     def words(self) -> str:
         """Test and effort or joint."""
         return f"{self.test} of {self.about}"
+
+    @property
+    def half(self) -> float:
+        """Half the width of the 95 % interval of its first size, in `unit`."""
+        return float(student_t95(np.array([self.dof]))[0] * self.sigma[0])
 
     @property
     def beyond(self) -> Float[Array, "c"]:
@@ -148,7 +155,8 @@ def suspect_rows(
     single = [bool(np.count_nonzero(efforts) == 1) for efforts in source.directions.effort_map]
     known = mechanism.joint_of_coordinate
     units = {name: "rad" if known[name].is_angle(name) else "m" for name in joints}
-    suspects = _suspects(source, single, speeds, units, sizes, motors, turns)
+    described = {name: unit_of(mechanism, name) for name in sizes}
+    suspects = _suspects(source, single, speeds, units, described, motors, turns)
     return rows, suspects, _untested(source, single, speeds, joints)
 
 
@@ -157,7 +165,7 @@ def _suspects(
     single: Sequence[bool],
     speeds: Sequence[Array | None],
     zero_units: Mapping[str, str],
-    sizes: Sequence[str],
+    sizes: Mapping[str, str],
     motors: Sequence[str],
     turns: Sequence[str],
 ) -> tuple[Suspect, ...]:
@@ -178,8 +186,9 @@ def _suspects(
     for name, unit in zero_units.items():
         suspects_of_log.append(Suspect("zero", name, (last,), unit))
         last += 1
-    suspects_of_log += [Suspect("dimension", name, (last + i,), "m or rad") for i, name in enumerate(sizes)]
-    last += len(sizes)
+    for name, unit in sizes.items():
+        suspects_of_log.append(Suspect("dimension", name, (last,), unit))
+        last += 1
     suspects_of_log += [
         Suspect("gain", name, (last + i,), "1", measured=True) for i, name in enumerate(motors)
     ]

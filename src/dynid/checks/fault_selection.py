@@ -65,7 +65,7 @@ _ALIKE = 0.98
 # A column of which less than this part is left is a combination of the others.
 _RTOL = 1e-9
 _MOST_FLAGGED = 8
-_LEAST = 2  # clusters
+LEAST_CLUSTERS = 2
 _LEAST_ALIKE = 3  # suspects from which their usual variance can be had
 # A direction of which the other clusters hold less than this part counts as if they held so much.
 _LEAST_ELSEWHERE = 1e-3
@@ -93,7 +93,7 @@ def flagged_suspects(
         seconds: Length of a cluster in [s]; with one cluster alone nothing can be tested.
     """
     data = _Rows(system, weights, len(system.parameters) - n_tests, seconds)
-    if data.n < _LEAST:
+    if data.n < LEAST_CLUSTERS:
         return [], {}
     left, level = list(suspects), min(SIGNIFICANT, _FAMILY / max(len(suspects), 1))
     flagged: list[Suspect] = []

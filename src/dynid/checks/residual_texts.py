@@ -13,7 +13,6 @@ from dynid.common.notices import Notice, notice
 from dynid.mechanism.description import current, unknown_entry
 from dynid.mechanism.force_sensor import COMPONENTS
 from dynid.problem import Problem
-from dynid.statistics.uncertainty import student_t95
 
 _NONSENSE = 0.5
 
@@ -30,19 +29,13 @@ def suspect_notice(suspect: Suspect, problem: Problem, delays: Mapping[str, floa
 
 def _plain_notice(suspect: Suspect, problem: Problem, delays: Mapping[str, float]) -> Notice:
     size = float(suspect.size[0])
-    half = float(student_t95(np.array([suspect.dof]))[0] * suspect.sigma[0])
+    half = suspect.half
     if suspect.test == "delay":
         return _delay(suspect, size, half, min(source.dt for source in problem.sources), delays)
     if suspect.test == "gain":
         return gain_notice(suspect, size, half)
     if suspect.test == "zero":
-        joints = problem.mechanism.joint_of_coordinate
-        angle = suspect.about in joints and joints[suspect.about].is_angle(suspect.about)
-        shown = (
-            f"{np.rad2deg(size):.2g} +- {np.rad2deg(half):.2g} degrees"
-            if angle
-            else f"{1e3 * size:.2g} +- {1e3 * half:.2g} mm"
-        )
+        shown = f"{size:.3g} +- {half:.2g} {suspect.unit}"
         return notice("zero-offset", joint=suspect.about, shown=shown, size=size)
     if suspect.test == "dimension":
         described = current(problem.mechanism, suspect.about)
@@ -54,6 +47,7 @@ def _plain_notice(suspect: Suspect, problem: Problem, delays: Mapping[str, float
             described=described,
             half=half,
             entry=unknown_entry(suspect.about),
+            unit=suspect.unit,
         )
     if suspect.test in TURNED:
         return _turned(suspect)

@@ -16,7 +16,7 @@ from dynid.base.grouping import listed, probability
 from dynid.base.system import BaseSystem, mapped_blocks
 from dynid.checks.check import Answer, Finished
 from dynid.checks.fault_columns import MOST_SAMPLES, TURNED, Suspect, suspect_rows
-from dynid.checks.fault_selection import flagged_suspects
+from dynid.checks.fault_selection import LEAST_CLUSTERS, flagged_suspects
 from dynid.checks.pose_columns import resized_robots
 from dynid.checks.residual_tests import (
     CORRELATED,
@@ -43,10 +43,9 @@ from dynid.mechanism.parameters import Parameter
 from dynid.motion.log import Log
 from dynid.problem import Problem, row_groups
 from dynid.projection.projection import System
-from dynid.statistics.clusters import duration
+from dynid.statistics.clusters import duration, stretches
 from dynid.statistics.covariance import block_seconds
 from dynid.statistics.estimate import NOT_TESTED, ResidualTest
-from dynid.statistics.uncertainty import student_t95
 
 # Relevant sizes: smaller faults occur in every careful recording.
 _DELAY_SAMPLES = 0.2
@@ -129,13 +128,15 @@ class _Asked:
 
 @dataclass(frozen=True, eq=False)
 class _Judged:
-    """Flagged suspects in the order found, the first result of each by its columns, and what was hidden."""
+    """Flagged suspects in the order found, the first result of each by its columns, what was hidden, and
+    whether the log is too short for any."""
 
     flagged: tuple[Suspect, ...]
     first: Mapping[tuple[int, ...], Suspect]
     hidden: tuple[Suspect, ...]
     untested: tuple[str, ...]
     notices: tuple[Notice, ...]
+    short: bool
 
 
 def _noise_rows(problem: Problem, data: BaseSystem) -> System:
@@ -181,8 +182,7 @@ def _suspects(
         if turned is None or suspect.test != "gravity"
     ]
     warned = (*judged.notices, *gathered([*notices, *named]))
-    short = not judged.first
-    why = "the log is too short" if short else "not testable with this motion: confounded or noise"
+    why = "the log is too short" if judged.short else "not testable with this motion: confounded or noise"
     untested = [f"{by_test(judged.hidden)} ({why})"] if judged.hidden else []
     corrected = None if turned is None else turned.fit
     return _Asked(tests, warned, (*judged.untested, *untested), tuple(judged.first.values()), corrected)
@@ -229,11 +229,12 @@ def _judged(
     suspects = tuple(suspect for suspect in suspects if suspect.test != without)
     total = duration(system)
     seconds = max(block_seconds(total) if shortest is None else shortest, total / _MOST_CLUSTERS)
-    flagged, first = flagged_suspects(
-        system, weights, suspects, sources[0].n_added, _Relevance(problem), seconds
-    )
+    relevant = _Relevance(problem)
+    flagged, first = flagged_suspects(system, weights, suspects, sources[0].n_added, relevant, seconds)
+    first = {columns: suspect for columns, suspect in first.items() if relevant.testable(suspect)}
     hidden = tuple(suspect for suspect in suspects if suspect.columns not in first)
-    return _Judged(tuple(flagged), first, hidden, untested, notices)
+    short = len(stretches(system, seconds)[1]) < LEAST_CLUSTERS
+    return _Judged(tuple(flagged), first, hidden, untested, notices, short)
 
 
 def _with_more_data(
@@ -331,6 +332,11 @@ class _Relevance:
         names = problem.logs[0].position_names
         self.zero = {n: _ZERO_RAD if n in joints and joints[n].is_angle(n) else _ZERO_METRES for n in names}
 
+    def testable(self, suspect: Suspect) -> bool:
+        """Whether noise leaves room for a size at which the derivative at the logged pose is valid."""
+        most = {"zero": _ZERO_MOST, "dimension": _SIZE_MOST * abs(self.sizes.get(suspect.about, 0.0))}
+        return suspect.test not in most or bool(suspect.half < most[suspect.test])
+
     def __call__(self, suspect: Suspect) -> bool:
         test, size = suspect.test, float(np.max(np.abs(suspect.beyond)))
         if test == "delay":
@@ -348,7 +354,7 @@ class _Relevance:
 
 def _row(suspect: Suspect, warned: bool) -> ResidualTest:
     single = len(suspect.size) == 1
-    half = float(student_t95(np.array([suspect.dof]))[0] * suspect.sigma[0])
+    half = suspect.half
     turned = suspect.test in TURNED
     value = float(np.linalg.norm(suspect.size)) if turned else float(suspect.size[0])
     return ResidualTest(

@@ -33,6 +33,7 @@ _FUNCTIONS: dict[str, Callable[..., Any]] = {
     "abs": np.abs,
     "sign": np.sign,
 }
+_OF_ANGLES = ("sin", "cos", "tan")
 _ARGUMENTS = {name: 2 if name == "atan2" else 1 for name in _FUNCTIONS}
 # Friction of other packages: (q, dq, ddq) of a joint, shape (n,) each, -> the column of its parameter; a
 # `DriveTerm` also says what is known of it. Own drive terms are compiled, see `regressor.kernels`.
@@ -81,6 +82,25 @@ class Expression:
     def symbols(self) -> frozenset[str]:
         """Free names (pi is not one)."""
         return frozenset(operand for kind, operand in self.program if kind == "symbol")
+
+    @cached_property
+    def angular(self) -> tuple[frozenset[str], frozenset[str]]:
+        """Free names with the unit of the whole, and names that sin, cos or tan takes as angles.
+
+        Factors count as having the unit of the whole: a number without a unit has no other use here.
+        """
+        inside: set[str] = set()
+        stack: list[frozenset[str]] = []
+        for kind, operand in self.program:
+            if kind not in ("operator", "function"):
+                stack.append(frozenset({operand} if kind == "symbol" else ()))
+                continue
+            n = _arguments(operand) if kind == "function" else 1 if operand == "neg" else 2
+            names = frozenset[str]().union(*stack[-n:])
+            del stack[-n:]
+            inside |= names if operand in _OF_ANGLES else set()
+            stack.append(frozenset() if operand in (*_OF_ANGLES, "atan2") else names)
+        return stack[0], frozenset(inside)
 
     @cached_property
     def signals(self) -> frozenset[tuple[str, str]]:

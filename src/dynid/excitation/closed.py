@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -11,6 +11,7 @@ from dynid.base.rank import independent_columns
 from dynid.common.arrays import Array, Float, Int
 from dynid.common.batched import qr, singular_values
 from dynid.common.errors import InputError
+from dynid.common.notices import Notice, notice
 from dynid.excitation.series import (
     SAMPLES,
     FourierMotion,
@@ -25,6 +26,7 @@ from dynid.excitation.series import (
 from dynid.kinematics.assembly import Assembly, Measured, assembly_of
 from dynid.kinematics.elimination import best_coordinates
 from dynid.kinematics.sensors import measured_motion, sensors_of
+from dynid.mechanism.description import ZERO, unit_of
 from dynid.mechanism.measured_pose import virtual_coordinates
 from dynid.mechanism.mechanism import Mechanism
 from dynid.mechanism.parameters import considered_order, parameter_table
@@ -33,6 +35,7 @@ from dynid.regressor.regressor import tree_matrix
 _SEED = 20190227
 _WALKED = 64
 _REACH = 0.3  # of the random walk that estimates the range of a joint: a good part of the workspace
+_NARROWED = 0.9  # of the given range: motions that use less of it are said
 _SWING = 4.0  # standard deviations of that walk: more than is feasible; motions are shrunk from there
 _CLOSED = 1e-10  # m or rad
 _MOST_CONDITION = 50.0
@@ -234,6 +237,17 @@ def joint_bounds(mechanism: Mechanism, joints: Sequence[str]) -> Limits:
         speeds[i] = speed_bound(joint_limits.get("dq", np.inf))
         accelerations[i] = speed_bound(joint_limits.get("ddq", np.inf))
     return Limits(low, high, speeds, accelerations)
+
+
+def narrowed_limits(mechanism: Mechanism, joints: Sequence[str]) -> Iterator[Notice]:
+    """That a motion of independent joints stays well within their limits, see `joint_bounds`."""
+    bounds = joint_bounds(mechanism, joints)
+    for name, low, high in zip(joints, bounds.low, bounds.high, strict=True):
+        given = mechanism.limits.get(name, {}).get("q")
+        least, most = (low, high) if given is None else symmetric_range(given)
+        if high - low < _NARROWED * (most - least):
+            unit = unit_of(mechanism, f"{ZERO}{name}")
+            yield notice("limits-narrowed", joint=name, low=low, high=high, least=least, most=most, unit=unit)
 
 
 def check_start(mechanism: Mechanism) -> None:

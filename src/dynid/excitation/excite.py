@@ -23,7 +23,7 @@ from dynid.common.errors import InputError
 from dynid.common.notices import Notice, notice
 from dynid.common.settings import read
 from dynid.excitation.after import known_information
-from dynid.excitation.closed import ClosedMotion
+from dynid.excitation.closed import ClosedMotion, narrowed_limits
 from dynid.excitation.efforts import effort_range
 from dynid.excitation.free import FreeExcitation, excite_free
 from dynid.excitation.optimal.checked import (
@@ -279,6 +279,8 @@ def _finished(
         missed = [label for label in missed if not label.endswith(".tau")]
     if missed:
         notices = (*notices, notice("limits-unused", names=", ".join(missed)))
+    if plan.mechanism.is_closed:
+        notices = (*notices, *narrowed_limits(plan.mechanism, plan.path.names))
     notices = (*notices, *plan.check.notices())
     rate = inputs.rate
     t = np.arange(round(plan.family.period * rate) + 1) / rate

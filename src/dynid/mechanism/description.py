@@ -122,6 +122,15 @@ def _differs(frame: Frame, other: Frame) -> bool:
     return bool(np.any(frame.p != other.p) or np.any(frame.R != other.R))
 
 
+def unit_of(mechanism: Mechanism, name: str) -> str:
+    """Unit of a quantity of the description: `m` or `rad`."""
+    symbol = name.partition(AT)[0]
+    if symbol in mechanism.geometry:
+        return "rad" if symbol in mechanism.angles else "m"
+    slides = {joint.name for joint in mechanism.joints if joint.kind is JointKind.PRISMATIC}
+    return "m" if name.removeprefix(ZERO) in slides else "rad"
+
+
 def tilted(gravity: Float[Array, "3"], first: float, second: float) -> Float[Array, "3"]:
     """Gravity turned about the two base axes that are farther from it, in [rad]; its size stays."""
     axes = np.eye(3)[[i for i in range(3) if i != int(np.argmax(np.abs(gravity)))]]

@@ -147,6 +147,7 @@ class Mechanism:
         prior: Further parameters by full name, printed beside the estimates as those of bodies are.
         order: Bodies, joints or globs of parameter names considered first for the base set.
         geometry: Named dimensions of the description (symbols, and names given to bare numbers).
+        angles: Those of them that are angles; the others are lengths.
         free: Coordinates that describe the free motion with locked cables; empty: chosen.
         nullspace: Directions of that motion: `orthonormal`, or per unit velocity of the `free` coordinates.
         uncertain: Quantities of the description (`dynid.mechanism.description`) -> standard deviation, in [m]
@@ -177,6 +178,7 @@ class Mechanism:
     limits: Mapping[str, Any] = field(default_factory=dict)
     model: str = "inverse"
     geometry: Mapping[str, float] = field(default_factory=dict)
+    angles: frozenset[str] = frozenset()
     rebuild: Callable[[Mapping[str, float]], Mechanism] | None = field(default=None, repr=False)
     notices: tuple[Notice, ...] = ()
     file: str | None = None

@@ -149,6 +149,7 @@ def mechanism_of(
         limits=parts.limits,
         capsules=parts.capsules,
         geometry=scope.geometry,
+        angles=scope.angles,
         rebuild=rebuild if scope.geometry else None,
         notices=scope.finish(),
         file=file,

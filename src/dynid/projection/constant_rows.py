@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from copy import copy
+from dataclasses import replace
 
 import numpy as np
 
 from dynid.common.arrays import Array, Float
 from dynid.kinematics.coordinates import coordinate_map
+from dynid.kinematics.tree import tree_of
 from dynid.mechanism.mechanism import Mechanism
 from dynid.mechanism.parameters import jumping_coordinates
 from dynid.projection.load import load_along
@@ -36,15 +38,18 @@ class TreeRows(LogRows):
         self._unmeasured = np.any(directions.effort_map[:, ~present] != 0, axis=1)
 
     def under(self, mechanism: Mechanism) -> TreeRows:
-        """The same rows of a robot that differs only in gravity."""
-        other, N = copy(self), self.directions.N
-        assert N is not None  # noqa: S101 (refused when built)
-        other.regressor = tree_regressor(mechanism, self.parameters, N, self.motion.log.payloads)
+        """The same rows of a robot that differs only in gravity: the layout of its regressor stays."""
+        other = copy(self)
+        other.regressor = replace(self.regressor, tree=tree_of(mechanism))
         return other
 
     def resized(self, mechanism: Mechanism) -> TreeRows:
-        """The same rows of a robot whose dimensions differ: only its regressor depends on them."""
+        """The same rows of a robot whose dimensions or zeros differ: only its tree depends on them."""
         return self.under(mechanism)
+
+    def reframed(self, mechanism: Mechanism) -> TreeRows | None:
+        """The same; None where joints follow others, whose zeros move them."""
+        return None if mechanism.couplings else self.under(mechanism)
 
     def measured(self, start: int, stop: int) -> Float[Array, "n k"]:
         """The measured side of every row, as logged."""

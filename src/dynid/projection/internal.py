@@ -306,6 +306,10 @@ class NormalisedRows:
         self._masses = _weights(inner, {reference.column: reference.mass})
         self._loads = _weights(inner, reference.loads)
 
+    def reframed(self, mechanism: Mechanism) -> NormalisedRows | None:
+        """None: the poses change with dimensions."""
+        return None
+
     def under(self, mechanism: Mechanism) -> NormalisedRows:
         """The same rows of a robot that differs only in gravity."""
         return NormalisedRows(self.source.under(mechanism), self.reference)

@@ -99,6 +99,9 @@ class RowSource(PackedRows, Protocol):
     def under(self, mechanism: Mechanism) -> RowSource:
         """The same rows of a robot that differs only in gravity."""
 
+    def reframed(self, mechanism: Mechanism) -> RowSource | None:
+        """The same rows of a robot with other dimensions or zeros; None where the poses change with them."""
+
 
 class LogRows:
     """Rows of one log by one model (a `RowSource`); a model prepares what it needs besides.
@@ -142,6 +145,10 @@ class LogRows:
     def rows(self, start: int, stop: int, tile: int) -> Iterator[tuple[int, Array, Array]]:
         """Packed entries (e, n) and row weights (k, n) of consecutive tiles of start .. stop."""
         raise NotImplementedError
+
+    def reframed(self, mechanism: Mechanism) -> RowSource | None:
+        """The same rows of a robot with other dimensions or zeros; None where the poses change with them."""
+        return None
 
     def align_to(self, other: Any) -> None:
         """Take the directions of rows along nearly the same motion, where they are chosen by the motion."""

@@ -22,7 +22,7 @@ _MOST_POINTS = 1500  # a panel is about 500 pixels wide
 _VECTORS = ("fx", "fy", "fz", "mx", "my", "mz")  # suffixes of names shown side by side: x, y, z
 _BREAK = 0.05  # of the longest run: gap between runs whose clock restarts
 _FEW = 60  # up to this number of samples, points are drawn too
-_TIME = "time since start [s]"
+_TIME = "time [s]"
 _PARTS = (("gravity", "blue"), ("inertia", "orange"), ("Coriolis", "purple"), ("friction", "green"))
 
 
@@ -210,7 +210,10 @@ def singularity_figure(signals: Signals, anchor: str, most: int) -> Figure:
 
 
 def since_start(t: Float[Array, "n"]) -> Float[Array, "n"]:
-    """Time from the first sample; runs whose clock restarts are placed one after another."""
+    """Time of a clock that starts near zero, as messages give it; of others, from the first sample on.
+
+    Runs whose clock restarts are placed one after another.
+    """
     at = np.flatnonzero(np.isfinite(t))
     if not len(at):
         return t
@@ -218,7 +221,8 @@ def since_start(t: Float[Array, "n"]) -> Float[Array, "n"]:
     gap = _BREAK * float(np.ptp(t[at]))
     shown = np.array(t, dtype=float)
     shown[at[1:]] += np.cumsum(np.where(steps < 0.0, gap - steps, 0.0))
-    return np.asarray(shown - shown[at[0]])
+    first = float(shown[at[0]])
+    return shown if 0.0 <= first < np.ptp(shown[at]) else np.asarray(shown - first)
 
 
 def _runs(t: Float[Array, "n"]) -> str:

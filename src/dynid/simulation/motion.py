@@ -9,7 +9,8 @@ import numpy as np
 
 from dynid.common.arrays import Array, Float
 from dynid.common.errors import InputError, nearest
-from dynid.excitation.closed import ClosedMotion, closed_states
+from dynid.common.notices import Notice
+from dynid.excitation.closed import ClosedMotion, closed_states, independent_joints, narrowed_limits
 from dynid.excitation.export import SampledTrajectory, read_trajectory
 from dynid.excitation.platform_series import guided, led_body
 from dynid.excitation.random_motion import PointToPoint, random_motion, random_point_to_point
@@ -131,6 +132,13 @@ def chosen_motion(mechanism: Mechanism, choice: MotionChoice, seed: int) -> Traj
     # The limits are those of the pose; a series of cable lengths or quaternions would not satisfy them.
     robot, names = guided(mechanism, body)
     return LedMotion(_random(robot, choice, motion_seed, names))
+
+
+def narrowed_motion(mechanism: Mechanism, choice: MotionChoice) -> tuple[Notice, ...]:
+    """That a random motion of a closed robot uses a part of its limits only."""
+    if choice.file is not None or not mechanism.is_closed or led_body(mechanism):
+        return ()
+    return tuple(narrowed_limits(mechanism, independent_joints(mechanism)))
 
 
 def _random(

@@ -27,7 +27,7 @@ from dynid.mechanism.mechanism import Mechanism
 from dynid.mechanism.parameters import effort_unit
 from dynid.motion.log import Log
 from dynid.robots.truth import Truth, believed_values, true_values
-from dynid.simulation.motion import MotionChoice, chosen_motion
+from dynid.simulation.motion import MotionChoice, chosen_motion, narrowed_motion
 from dynid.simulation.plant.run import PlantRun
 from dynid.simulation.plant.settings import ControllerSettings, PlantSettings
 from dynid.simulation.prescribed import prescribed_course
@@ -173,6 +173,8 @@ def simulate(
     with single_threaded_blas():
         values, notices = true_values(mechanism, settings.truth, settings.mounted)
         chosen = motion or chosen_motion(mechanism, settings.motion, settings.seed)
+        if motion is None:
+            notices = (*notices, *narrowed_motion(mechanism, settings.motion))
         t = _times(settings, chosen)
         if settings.engine == "inverse":
             course = _prescribed(mechanism, settings, values, chosen, t)

@@ -21,6 +21,7 @@ import numpy as np
 from dynid.common.arrays import Array, Float, Int
 from dynid.estimator.ols import least_squares
 from dynid.motion.repeats import Stretch, first_alike
+from dynid.projection.factor import Factor
 from dynid.projection.projection import System
 
 # More clusters do not improve the result, and each has a p x p matrix.
@@ -141,8 +142,13 @@ def clusters_of(
     weights: Float[Array, "g"],
     seconds: float,
     whole: System | None = None,
+    doubt: Float[Array, "k"] | None = None,
 ) -> Clusters:
     """Cut every run into equal stretches of about `seconds`, never shorter than a block.
+
+    Columns D of `doubt` do not belong to the estimate: it takes their coefficients x as zero. The scores are
+    those of the residuals rho - D x of the fit with them, M_c the leverages of W and D, and `root` moves chi
+    alone: leaving out a cluster shows the noise in chi, not the part of the residual that D explains.
 
     Args:
         system: With its blocks, over the parameters of `chi`.
@@ -150,11 +156,19 @@ def clusters_of(
         weights: Of the groups, shape (g,).
         seconds: Wanted length in [s]; longer where there would be more than `MOST_CLUSTERS`.
         whole: The same equations with few blocks, which saves merging many again.
+        doubt: Prior deviations of the coefficients of further columns of `system`, its last ones, over the
+            deviation of a weighted row, shape (k,); None: there are none.
     """
-    p = len(chi)
     labels, runs, length = stretches(system, seconds)
-    _, root, _ = least_squares((whole or system).factor(weights))
-    n = len(runs)
+    factor = (whole or system).factor(weights)
+    if doubt is None:
+        _, root, _ = least_squares(factor)
+        own = root
+    else:
+        root, chi = _with_columns(factor, chi, doubt)
+        own = np.array(root[: -len(doubt)])
+        own[:, -len(doubt) :] = 0.0
+    p, n = len(chi), len(runs)
     M, s, rows = np.zeros((n, p, p)), np.zeros((n, p)), np.zeros(n, dtype=int)
     for group, weight in zip(system.groups, weights, strict=True):
         root_part, part = root[group.columns], chi[group.columns]
@@ -166,7 +180,30 @@ def clusters_of(
             rows[c] += block.n_rows
     instants = all(group.instants for group in system.groups)
     first = repeated(system, labels)
-    return Clusters(root, M, s, rows, runs, length, instants, instants and length >= 1.0, first)
+    return Clusters(own, M, s, rows, runs, length, instants, instants and length >= 1.0, first)
+
+
+def _with_columns(
+    factor: Factor, chi: Float[Array, "p"], doubt: Float[Array, "k"]
+) -> tuple[Float[Array, "q q"], Float[Array, "q"]]:
+    """Root of (A^T A)^-1 for A = [W D] over the prior of x, upper triangular in blocks, and the fit of both.
+
+    Args:
+        factor: Of [W D Y], weighted.
+        chi: The fit of W alone, shape (p,), SI.
+        doubt: Prior deviations of x, shape (k,).
+    """
+    p, k = len(chi), len(doubt)
+    W, D = factor.W[:, :p], factor.W[:, p:]
+    _, root, _ = least_squares(Factor(np.column_stack([W, factor.Y]), factor.n_rows))
+    along = root @ ((W @ root).T @ D)
+    left = np.vstack([D - W @ along, np.diag(1.0 / doubt)])
+    triangle = np.linalg.qr(left, mode="r")
+    inner = np.linalg.inv(triangle)
+    x = inner @ (inner.T @ (left[: len(D)].T @ (factor.Y - W @ chi)))
+    both = np.zeros((p + k, p + k))
+    both[:p, :p], both[:p, p:], both[p:, p:] = root, -along @ inner, inner
+    return both, np.concatenate([chi - along @ x, x])
 
 
 def _numbered(labels: Int[Array, "n"]) -> Int[Array, "n"]:

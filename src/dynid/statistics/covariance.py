@@ -7,7 +7,7 @@ methods do not assume white errors; they use clusters of time that contain all g
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -46,11 +46,25 @@ _FEW_FREEDOMS = 2.0
 _SURE_PERCENT, _WEAK_PERCENT = 3.0, 100.0
 
 
+@dataclass(frozen=True, eq=False)
+class Beside:
+    """Equations with further columns D, [W D] [chi; x] = Y: what is known of x is counted apart.
+
+    Attributes:
+        system: Over the parameters of the estimate, then the quantities x; with its blocks in time order.
+        sigma: Prior deviations of x, shape (k,), SI.
+    """
+
+    system: System
+    sigma: Float[Array, "k"]
+
+
 def covariance_of(
     system: System,
     solution: Solution,
     settings: UncertaintySettings | None = None,
     whole: System | None = None,
+    beside: Beside | None = None,
 ) -> Spread:
     """The covariance of `solution` by the method of `settings`.
 
@@ -61,6 +75,7 @@ def covariance_of(
         settings: Default the jackknife over blocks of about a second, longer where errors come again with a
             motion.
         whole: The same equations with few blocks, which saves merging many again.
+        beside: Columns whose part of the residuals is counted elsewhere; not for rewritten equations.
     """
     settings = settings or UncertaintySettings()
     system = solution.equations or system
@@ -68,7 +83,10 @@ def covariance_of(
         return _classical(system, solution)
 
     def cut(seconds: float) -> Clusters:
-        return clusters_of(system, solution.chi, solution.weights, seconds, whole)
+        if beside is None or solution.equations is not None:
+            return clusters_of(system, solution.chi, solution.weights, seconds, whole)
+        doubt = beside.sigma / solution.sigma_rho
+        return clusters_of(beside.system, solution.chi, solution.weights, seconds, doubt=doubt)
 
     if settings.method == "leave-one-out":
         return _by_runs(solution, cut(np.inf))

@@ -16,6 +16,7 @@ from dynid.common.arrays import Array, Float
 from dynid.common.notices import LEVELS, Notice
 
 SINGULARITY_DISTANCE = "singularity_distance"  # a signal of closed robots
+FAR = 100.0  # sigma: a larger effect of the description is shown as more than this; it is no longer linear
 
 
 def percent_of_peak(values: Float[Array, "... k"], measured: Float[Array, "n k"]) -> Float[Array, "... k"]:

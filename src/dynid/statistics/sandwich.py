@@ -268,9 +268,9 @@ def moving_blocks(clusters: Clusters, width: int, draws: int, seed: int) -> tupl
         draws: Resampled fits.
         seed: Of the draws.
     """
-    p = len(clusters.root)
+    p, q = len(clusters.root), clusters.M.shape[1]
     counts = _counts(clusters, width, draws, np.random.default_rng(seed))
-    M = (counts @ clusters.M.reshape(len(clusters), -1)).reshape(draws, p, p)
+    M = (counts @ clusters.M.reshape(len(clusters), -1)).reshape(draws, q, q)
     s = counts @ clusters.s
     fitted = eigvalsh(M)[:, 0] > _LOST_DRAW
     if np.sum(fitted) < 2:

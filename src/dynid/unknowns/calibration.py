@@ -30,7 +30,7 @@ from dynid.common.errors import InputError
 from dynid.common.notices import Notice, notice
 from dynid.conditioning.rewritten import slope_rows
 from dynid.linear_fit import LinearFit, base_of, linear_fit
-from dynid.mechanism.description import TILTS, ZERO, at_values, current
+from dynid.mechanism.description import TILTS, ZERO, at_values, current, unit_of
 from dynid.mechanism.mechanism import Mechanism
 from dynid.motion.plan import MotionPlan
 from dynid.problem import Problem, prepare, row_groups
@@ -85,7 +85,8 @@ class Calibrated:
             sigma = float(np.sqrt(covariance[k, k]))
             if name in TILTS:
                 continue
-            words = f"{given:.6g} -> {value:.6g} (change {value - given:.3g}, sigma {sigma:.2g}; m or rad)"
+            unit = unit_of(self.task.mechanism, name)
+            words = f"{given:.6g} -> {value:.6g} (change {value - given:.3g}, sigma {sigma:.2g} {unit})"
             lines[f"description: {_spoken(name)}"] = words + (
                 "; not determined by these data" if name in self.unseen else ""
             )

@@ -41,7 +41,6 @@ from dynid.validation.closure_causes import closure_cause
 from dynid.validation.dimensions import Tried, best_size, doubted, large_dimensions
 from dynid.validation.hypotheses import Hypothesis, other_gravity
 from dynid.validation.ranking import (
-    CODES,
     EXPLAINS,
     OF_DESCRIPTION,
     comparison_with,
@@ -49,7 +48,10 @@ from dynid.validation.ranking import (
     is_noise,
     ranked,
     residual_percent,
+    unconfirmed,
     with_evidence,
+    with_size,
+    without,
 )
 
 _AS_GOOD = (
@@ -94,7 +96,8 @@ def with_causes(fit: Fit, estimate: Estimate) -> Estimate:
     if suspicious or fit.task.mechanism.is_closed:
         trials, percent, refuted = _trials(fit, estimate, suspicious)
     tests = [test for test in estimate.residual_tests if not any(test is other for other in refuted)]
-    estimate = _without(estimate, refuted)
+    estimate = without(estimate, refuted, "refuted: the loops do not close with it")
+    estimate = without(estimate, unconfirmed(estimate, trials), "not confirmed: a fit with it is no better")
     notices = estimate.warnings
     floors = {row.name: row.noise_floor for row in estimate.verdict.joints}
     explaining = explaining_trials(trials, floors, doubts)
@@ -105,6 +108,7 @@ def with_causes(fit: Fit, estimate: Estimate) -> Estimate:
         explaining = explaining if named is None else [named[0]]
     if named is not None:
         best, cause = named
+        estimate = with_size(estimate, best.searched)
         # Most of the residual has another cause: this one alone does not stop the use.
         partial = not is_noise(best, floors) and not impossible
         notices = _with_cause(best, eased(cause) if partial else cause, notices)
@@ -210,22 +214,6 @@ def _trials(
             trials += sizes
             refuted += [] if sizes else [test]
     return with_evidence(trials, tests), percent, refuted
-
-
-def _without(estimate: Estimate, refuted: Sequence[ResidualTest]) -> Estimate:
-    """The estimate without suspects at whose size the loops do not close: the positions refute them."""
-    tests = tuple(
-        replace(test, warned=False, note="refuted: the loops do not close with it")
-        if any(test is other for other in refuted)
-        else test
-        for test in estimate.residual_tests
-    )
-    before, after = (
-        {CODES[test.test] for test in every if test.test in CODES and test.warned}
-        for every in (estimate.residual_tests, tests)
-    )
-    warnings = tuple(note for note in estimate.warnings if note.code not in before - after)
-    return replace(estimate, residual_tests=tests, warnings=warnings)
 
 
 def _candidates(

@@ -22,6 +22,7 @@ from dynid.common.batched import qr
 from dynid.common.notices import Notice, notice
 from dynid.fit import Fit
 from dynid.kinematics.closure import Closure
+from dynid.mechanism.description import unit_of
 from dynid.mechanism.frame import Frame
 from dynid.mechanism.mechanism import Mechanism
 from dynid.mechanism.variant import resized
@@ -47,9 +48,10 @@ class ClosureCause:
 
 @dataclass(frozen=True, eq=False)
 class _Candidate:
-    """One thing that may be off: in words, its size, the share that it explains, and p."""
+    """One thing that may be off: in words, its unit and size, the share that it explains, and p."""
 
     name: str
+    unit: str
     size: float
     share: float
     p: float
@@ -73,11 +75,14 @@ def closure_cause(fit: Fit, notices: Sequence[Notice]) -> ClosureCause | None:
     best = ranked[0]
     beside = [other.name for other in ranked[1:4] if other.share > best.share - _ALIKE]
     left = 100.0 * float(np.sqrt(max(1.0 - best.share, 0.0)))
+    unit = best.unit
     if best.name.startswith("zero"):
-        return ClosureCause(DescriptionTest(f"{best.name} off by {best.size:.3g}", left, best.p), ())
-    test = DescriptionTest(f"{best.name} changed by {best.size:+.3g}", left, best.p)
+        return ClosureCause(DescriptionTest(f"{best.name} off by {best.size:.3g} {unit}", left, best.p), ())
+    test = DescriptionTest(f"{best.name} changed by {best.size:+.3g} {unit}", left, best.p)
     also = f"; as well explained by {' or '.join(beside)}" if beside else ""
-    said = notice("dimension-off", "closure", name=best.name, size=best.size, percent=left, beside=also)
+    said = notice(
+        "dimension-off", "closure", name=best.name, size=best.size, unit=unit, percent=left, beside=also
+    )
     return ClosureCause(test, (said,))
 
 
@@ -95,21 +100,21 @@ def _candidates(mechanism: Mechanism, kinematics: ClosedKinematics, motion: Moti
         return np.asarray(x - np.einsum("nmd,nkd,nk->nm", Q, Q, x))
 
     r = seen(sensors.miss(pose, measured))
-    columns: list[tuple[str, Float[Array, "n m"]]] = []
+    columns: list[tuple[str, str, Float[Array, "n m"]]] = []
     for j, name in enumerate(kinematics.labels):
         unit = np.zeros_like(r)
         unit[:, j] = 1.0
-        columns.append((f"zero of '{name}'", seen(-unit)))
-    for name, other in _dimensions(mechanism):
+        columns.append((f"zero of '{name}'", kinematics.unit(name), seen(-unit)))
+    for name, described, other in _dimensions(mechanism):
         f = Closure(other).values(pose).f / _STEP
-        columns.append((name, seen(parts.step(f)[:, sensors.velocity])))
-    largest = max(float(np.sum(z**2)) for _, z in columns)
-    for name, z in columns:
+        columns.append((name, described, seen(parts.step(f)[:, sensors.velocity])))
+    largest = max(float(np.sum(z**2)) for *_, z in columns)
+    for name, described, z in columns:
         if float(np.sum(z**2)) > _LEAST * largest:
-            yield _judged(name, z, r)
+            yield _judged(name, described, z, r)
 
 
-def _judged(name: str, z: Float[Array, "n m"], r: Float[Array, "n m"]) -> _Candidate:
+def _judged(name: str, unit: str, z: Float[Array, "n m"], r: Float[Array, "n m"]) -> _Candidate:
     from scipy.special import stdtr
 
     whole, zz, zr = float(np.sum(r**2)), float(np.sum(z**2)), float(np.sum(z * r))
@@ -118,7 +123,7 @@ def _judged(name: str, z: Float[Array, "n m"], r: Float[Array, "n m"]) -> _Candi
     sums = np.array([float(np.sum(part)) for part in np.array_split(left, _PARTS)])
     sigma = float(np.sqrt(np.sum(sums**2) * _PARTS / (_PARTS - 1))) / zz
     p = 2.0 * float(stdtr(_PARTS - 1, -abs(size) / max(sigma, 1e-300)))
-    return _Candidate(name, size, zr**2 / max(zz * whole, 1e-300), p)
+    return _Candidate(name, unit, size, zr**2 / max(zz * whole, 1e-300), p)
 
 
 def _samples(motion: Motion) -> Array:
@@ -127,23 +132,24 @@ def _samples(motion: Motion) -> Array:
     return np.asarray(every[np.unique(np.linspace(0, len(every) - 1, _SAMPLES).astype(int))])
 
 
-def _dimensions(mechanism: Mechanism) -> Iterator[tuple[str, Mechanism]]:
-    """The robot with each named dimension, and each single length of a joint or loop, one step larger."""
+def _dimensions(mechanism: Mechanism) -> Iterator[tuple[str, str, Mechanism]]:
+    """Each named dimension, and each single length of a joint or loop: unit, and robot one step larger."""
     for name, value in mechanism.geometry.items():
         other = resized(mechanism, {name: value + _STEP})
         if other is not None:
-            yield f"dimension {name}", other
+            yield f"dimension {name}", unit_of(mechanism, name), other
     for k, joint in enumerate(mechanism.joints):
         for axis, frame in _longer(joint.placement):
             joints = list(mechanism.joints)
             joints[k] = replace(joint, placement=frame)
-            yield f"length {axis} of joint '{joint.name}'", _rebuilt(mechanism, joints=tuple(joints))
+            yield f"length {axis} of joint '{joint.name}'", "m", _rebuilt(mechanism, joints=tuple(joints))
     for k, loop in enumerate(mechanism.loops):
         for side in ("a", "b"):
             for axis, frame in _longer(getattr(loop, side)):
                 loops = list(mechanism.loops)
                 loops[k] = replace(loop, a=frame) if side == "a" else replace(loop, b=frame)
-                yield f"length {axis} of loop '{loop.name}' {side}", _rebuilt(mechanism, loops=tuple(loops))
+                words = f"length {axis} of loop '{loop.name}' {side}"
+                yield words, "m", _rebuilt(mechanism, loops=tuple(loops))
 
 
 def _rebuilt(mechanism: Mechanism, **changes: object) -> Mechanism:

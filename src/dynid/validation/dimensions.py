@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
 
 import numpy as np
 
 from dynid.common.notices import notice
-from dynid.mechanism.description import current, unknown_entry
+from dynid.mechanism.description import ZERO, current, unit_of, unknown_entry
 from dynid.mechanism.mechanism import Mechanism
 from dynid.mechanism.variant import resized
 from dynid.motion.log import Log
@@ -65,9 +66,9 @@ def other_size(mechanism: Mechanism, logs: tuple[Log, ...], name: str, value: fl
     robot = resized(mechanism, {name: value})
     if robot is None:
         return None
-    entry, described = unknown_entry(name), current(mechanism, name)
-    remark = notice("dimension-off", name=name, value=value, described=described, entry=entry)
-    return Hypothesis(remark, robot, logs, f"dimension {name} = {value:.4g} (length or angle)", fitted=1)
+    entry, described, unit = unknown_entry(name), current(mechanism, name), unit_of(mechanism, name)
+    remark = notice("dimension-off", name=name, value=value, described=described, unit=unit, entry=entry)
+    return Hypothesis(remark, robot, logs, f"dimension {name} = {value:.4g} {unit}", fitted=1)
 
 
 def doubted(
@@ -103,9 +104,8 @@ def doubted(
 
 def _untested(mechanism: Mechanism, test: str, name: str) -> ResidualTest:
     """A zero or dimension whose first order the parameters absorb: a search over its size may find it."""
-    joint = mechanism.joint_of_coordinate.get(name)
-    angle = test == "zero" and (joint is None or joint.is_angle(name))
-    unit, step = ("rad", _FIRST_ANGLE) if angle else ("m", _FIRST_LENGTH)
+    unit = unit_of(mechanism, f"{ZERO}{name}" if test == "zero" else name)
+    step = _FIRST_ANGLE if unit == "rad" else _FIRST_LENGTH
     return ResidualTest(test, name, step, unit, None, 1.0, False)
 
 
@@ -171,7 +171,14 @@ def best_size(
         top = _top(sizes, [squares for *_, squares in best])
         if min(abs(top - at) for at in sizes) < _SAME or not np.isfinite(likely(top * step)):
             break
-    return [max(trials, key=lambda trial: trial.likely)]
+    most = max(range(len(trials)), key=lambda k: trials[k].likely)
+    return [replace(trials[most], searched=_resized(test, points[most + 1][1]))]
+
+
+def _resized(test: ResidualTest, size: float) -> ResidualTest:
+    """A linear test with the size of a fit, and with its interval about that."""
+    ends = test.ci95 and (size + test.ci95[0] - test.value, size + test.ci95[1] - test.value)
+    return replace(test, value=size, ci95=ends)
 
 
 def _top(sizes: Sequence[float], squares: Sequence[float]) -> float:

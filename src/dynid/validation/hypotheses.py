@@ -50,6 +50,7 @@ class Hypothesis:
         dependence: How many rows count as one, from the residuals of this fit.
         added: Values that it adds to the description: parameters, and sizes that were searched.
         evidence: -log p, where p is the probability of such an improvement if the description is right.
+        searched: The linear test of the quantity whose size was searched, with the size found; None: none.
     """
 
     notice: Notice
@@ -67,6 +68,7 @@ class Hypothesis:
     added: int = 0
     evidence: float = 0.0
     scale: tuple[float, ...] = ()
+    searched: ResidualTest | None = None
 
     @property
     def code(self) -> str:
@@ -303,7 +305,7 @@ def shifted_zero(mechanism: Mechanism, logs: tuple[Log, ...], joint: int, size: 
     name = logs[0].position_names[joint]
     shift = np.zeros(len(logs[0].position_names))
     shift[joint] = size
-    shown = f"{np.rad2deg(size):.2g} degrees" if _is_angle(mechanism, name) else f"{1e3 * size:.3g} mm"
+    shown = f"{size:.3g} {'rad' if _is_angle(mechanism, name) else 'm'}"
     return Hypothesis(
         notice("zero-offset", "confirmed", joint=name, shown=shown, size=size),
         mechanism,

@@ -34,7 +34,7 @@ from dynid.common.arrays import Array
 from dynid.common.catalogue import CATALOGUE, codes_with
 from dynid.linear_fit import LinearFit
 from dynid.projection.factor import triangle
-from dynid.statistics.estimate import ResidualTest
+from dynid.statistics.estimate import Estimate, ResidualTest
 from dynid.statistics.estimate_parts import DescriptionTest
 from dynid.validation.hypotheses import Hypothesis
 
@@ -55,6 +55,7 @@ CODES = {test: code for code, entry in CATALOGUE.items() for test in entry.corre
 _NAMES = {test: words for entry in CATALOGUE.values() for test, words in entry.corrections.items()}
 # Those of positions: what they leave is a part of what the positions contradict, not of the efforts.
 _OF_POSITIONS = codes_with("positions")
+_NOTHING_FOUND = 0.05  # p of a fit with a flagged suspect: above this it does not confirm the linear test
 _RANK = 1e-9  # of the largest singular value: less is rounding
 _Place = tuple[str, int, int]
 
@@ -269,3 +270,39 @@ def explaining_trials(
 
     # Corrections that free the same parameters differ by rounding: the one tried first comes first.
     return sorted((trial for trial in trials if explains(trial)), key=lambda trial: -round(trial.evidence, 3))
+
+
+def with_size(estimate: Estimate, searched: ResidualTest | None) -> Estimate:
+    """The estimate whose test of the cause has the size of the warning: no second value of one quantity."""
+    if searched is None:
+        return estimate
+    about = (searched.test, searched.about)
+    tests = [
+        replace(test, value=searched.value, ci95=searched.ci95) if (test.test, test.about) == about else test
+        for test in estimate.residual_tests
+    ]
+    return replace(estimate, residual_tests=tuple(tests))
+
+
+def unconfirmed(estimate: Estimate, trials: Sequence[Hypothesis]) -> list[ResidualTest]:
+    """Flagged suspects whose own fit, at their most likely size, is not significantly better."""
+    fitted = {(t.searched.test, t.searched.about): t.p for t in trials if t.searched is not None}
+    return [
+        test
+        for test in estimate.residual_tests
+        if test.warned and fitted.get((test.test, test.about), 0.0) > _NOTHING_FOUND
+    ]
+
+
+def without(estimate: Estimate, refuted: Sequence[ResidualTest], why: str) -> Estimate:
+    """The estimate without some flagged suspects, and why: the positions refute them, or a fit does."""
+    tests = tuple(
+        replace(test, warned=False, note=why) if any(test is other for other in refuted) else test
+        for test in estimate.residual_tests
+    )
+    before, after = (
+        {CODES[test.test] for test in every if test.test in CODES and test.warned}
+        for every in (estimate.residual_tests, tests)
+    )
+    warnings = tuple(note for note in estimate.warnings if note.code not in before - after)
+    return replace(estimate, residual_tests=tests, warnings=warnings)

@@ -219,19 +219,19 @@ RESIDUALS = {
     "dimension-off": care(
         "the logs fit with another value of a dimension; see"
         " [description tests](../howto/description_tests.md)",
-        "dimension '{name}' seems to be {value:.5g} instead of {described:.5g} (m or rad)",
+        "dimension '{name}' seems to be {value:.5g} instead of {described:.5g} {unit}",
         "measure it, or estimate it with the parameters: {entry}",
         rank="part",
         traits=("description", "linear", "searched"),
         corrections={"dimension": "dimension {}"},
         suspect="a dimension of the description",
         residual=(
-            "dimension '{name}' seems to be {value:.4g} +- {half:.2g} instead of {described:.4g} (m or rad):"
+            "dimension '{name}' seems to be {value:.4g} +- {half:.2g} instead of {described:.4g} {unit}:"
             " the residuals follow the derivative of the model with respect to it",
             "measure it, or estimate it with the parameters: {entry}",
         ),
         closure=(
-            "the redundant encoders fit {name} changed by {size:+.2g} m or rad: then {percent:.2g} %"
+            "the redundant encoders fit {name} changed by {size:+.2g} {unit}: then {percent:.2g} %"
             " of their closure misfit remains{beside}",
             "measure this dimension",
         ),

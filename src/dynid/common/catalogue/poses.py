@@ -75,9 +75,9 @@ POSES = {
     "cable-misfit": care(
         "the lengths of cables along the measured poses contradict the description; see"
         " [description tests](../howto/description_tests.md)",
-        "dimension '{name}' is off by {size:+.2g} +- {half:.2g} mm: with this change, the lengths of the"
+        "dimension '{name}' is off by {size:+.2g} +- {half:.2g} {unit}: with this change, the lengths of the"
         " cables at the measured poses agree",
-        "measure it{find}",
+        "measure {name}{find}",
         rank="part",
         traits=("positions",),
         corrections={"cable dimension": "dimension {}", "frame": "frame of {}"},

@@ -122,6 +122,13 @@ SIMULATION = {
         "the tension of '{cable}' would be {tension:.4g} N, range {low:g} to {high:g} N",
         "reduce the motion, change `tension:`, or set `limits: {{cables: {{tension: [20, 400]}}}}`",
     ),
+    "limits-narrowed": note(
+        "a generated motion of a closed robot uses a part of its limits only: about as far as a random walk"
+        " from the start pose goes on its branch",
+        "'{joint}' moves within {low:.3g} to {high:.3g} {unit}, although its limits are {least:.3g} to"
+        " {most:.3g}: this is about as far as a random walk of the closed robot from its start pose goes",
+        "to move further, give a trajectory of your own (`motion:` of the simulation), or another `start:`",
+    ),
     "limits-unused": care(
         "limits of the robot file that have no effect on an exciting trajectory, e.g. `tau` of a joint"
         " without motor",

@@ -152,6 +152,7 @@ def build(root: Entry, source: Source | None, values: Mapping[str, float]) -> Me
         prior=parts.prior,
         model=fields["model"].choice(model_names()) if "model" in fields else "inverse",
         geometry=scope.geometry,
+        angles=scope.angles,
         rebuild=partial(build, root, source) if scope.geometry else None,
         file=root.file,
     )

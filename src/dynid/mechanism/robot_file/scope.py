@@ -36,6 +36,8 @@ class Scope:
         self.values = dict(values or {})
         self.symbols: dict[str, float] = {}
         self.geometry: dict[str, float] = {}
+        self._angles: set[str] = set()
+        self._made_of: dict[str, frozenset[str]] = {}
         self.notices: list[Notice] = []
         self._literals: dict[str, str] = {}
         self._snapped: list[str] = []
@@ -53,6 +55,9 @@ class Scope:
                 value.fields(("value", "sigma"), required=("value",))["value"] if value.is_mapping else value
             )
             declared = self.number(given)
+            if isinstance(given.value, str):
+                self._made_of[name], inside = parse(given.written).angular
+                self._angles |= inside
             self.symbols[name] = self._named(name, declared)
             # A value given from outside is exact: only what the file wrote can be rounded.
             if self.symbols[name] == declared:
@@ -67,7 +72,10 @@ class Scope:
         value = _without_rounding(self.number(entry))
         text = entry.written
         bare = not isinstance(entry.value, str) or not parse(text).symbols
-        return self.bare_length(value, name) if bare else value
+        if bare:
+            return self.bare_length(value, name)
+        self._angles |= parse(text).angular[1]
+        return value
 
     def bare_length(self, value: float, name: str) -> float:
         """The same for a length that is already a number."""
@@ -84,6 +92,7 @@ class Scope:
         plain = not isinstance(entry.value, str) or not parse(text).symbols
         if isinstance(entry.value, str):
             bare = text.lstrip("+-").strip()
+            self._angles |= frozenset[str]().union(*parse(text).angular)
             text = self._literals.get(bare, text)
         return self.written_angle(self.number(entry), text, entry.path, plain)
 
@@ -104,7 +113,17 @@ class Scope:
         name = re.sub(r"\W+", "_", where).strip("_")
         while name in self.geometry:
             name += "_"
+        self._angles.add(name)
         return self._named(name, angle)
+
+    @property
+    def angles(self) -> frozenset[str]:
+        """Named dimensions in [rad]: those of angles, with all that these are made of."""
+        names, whole = set[str](), set(self._angles)
+        while whole:
+            names |= whole
+            whole = set[str]().union(*(self._made_of.get(name, ()) for name in whole)) - names
+        return frozenset(names & self.geometry.keys())
 
     def finish(self) -> tuple[Notice, ...]:
         """All notices; a value for a dimension that does not exist is refused here."""

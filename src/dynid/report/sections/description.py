@@ -11,7 +11,7 @@ from dynid.report.page import Section, render
 from dynid.report.panels import points_per_panel, singularity_figure
 from dynid.report.quality import consequences, findings
 from dynid.statistics.estimate import NOT_TESTED, Estimate
-from dynid.statistics.estimate_parts import SINGULARITY_DISTANCE, Description
+from dynid.statistics.estimate_parts import FAR, SINGULARITY_DISTANCE, Description
 
 if TYPE_CHECKING:
     from dynid.report.plots import Figure
@@ -87,6 +87,8 @@ def effect_lines(description: Description, most: int) -> list[str]:
 
 
 def _sigmas(change: float) -> str:
+    if abs(change) > FAR:
+        return f"{'below -' if change < 0.0 else 'above +'}{FAR:.0f} sigma"
     return f"{change:+.{1 if abs(change) < 10.0 else 0}f} sigma"
 
 
