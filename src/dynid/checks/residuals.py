@@ -334,8 +334,12 @@ class _Relevance:
 
     def testable(self, suspect: Suspect) -> bool:
         """Whether noise leaves room for a size at which the derivative at the logged pose is valid."""
-        most = {"zero": _ZERO_MOST, "dimension": _SIZE_MOST * abs(self.sizes.get(suspect.about, 0.0))}
-        return suspect.test not in most or bool(suspect.half < most[suspect.test])
+        return suspect.test not in ("zero", "dimension") or bool(suspect.half < self._most(suspect))
+
+    def _most(self, suspect: Suspect) -> float:
+        """Largest size of a zero or a dimension for which that derivative is valid."""
+        zero = suspect.test == "zero"
+        return _ZERO_MOST if zero else _SIZE_MOST * abs(current(self.mechanism, suspect.about))
 
     def __call__(self, suspect: Suspect) -> bool:
         test, size = suspect.test, float(np.max(np.abs(suspect.beyond)))
@@ -344,9 +348,9 @@ class _Relevance:
         if test == "gain":
             return size > _GAIN
         if test == "zero":
-            return bool(self.zero[suspect.about] < size < _ZERO_MOST)
+            return bool(self.zero[suspect.about] < size < self._most(suspect))
         if test == "dimension":
-            return bool(_SIZE < size < _SIZE_MOST * abs(current(self.mechanism, suspect.about)))
+            return bool(_SIZE < size < self._most(suspect))
         if test in TURNED:
             return bool(np.linalg.norm(suspect.size) > _TURNED[test])
         return suspect.explains > _EXPLAINED and suspect.share > _NOTICEABLE
