@@ -99,7 +99,8 @@ class _Stack:
     @cached_property
     def pairs(self) -> tuple[Int[Array, "c k k"], Int[Array, "c k k"]]:
         """Places of all products of two columns."""
-        return tuple(np.broadcast_arrays(self.columns[:, :, None], self.columns[:, None, :]))
+        first, second = np.broadcast_arrays(self.columns[:, :, None], self.columns[:, None, :])
+        return first, second
 
     def depth(self, x: Float[Array, "n"]) -> float:
         """Largest t with P - t P0 >= 0 for all: positive inside."""

@@ -122,6 +122,12 @@ class Group:
         rho = self.merged.Y - self.merged.W @ chi[self.columns]
         return float(rho @ rho), float(self.merged.Y @ self.merged.Y)
 
+    def multiplied(self, M: Float[Array, "c1 k1"]) -> tuple[Factor, ...]:
+        """Blocks [W Y] M, rows in their order."""
+        ends = np.cumsum([len(block.R) for block in self.blocks])[:-1]
+        parts = np.split(np.concatenate([block.R for block in self.blocks]) @ M, ends)
+        return tuple(Factor(R, block.n_rows) for R, block in zip(parts, self.blocks, strict=True))
+
     def stretches(
         self, labels: Mapping[tuple[str, int, int], int]
     ) -> tuple[Float[Array, "r c1"], list[tuple[int, slice, int]]]:
