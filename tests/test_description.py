@@ -117,7 +117,7 @@ def test_corrections_that_a_part_of_a_log_refutes_are_not_fitted_to_the_rest(mon
         monkeypatch.setattr(module, "fitted_with", fitted)
     found = identified(mechanism, log)
     assert found.hypotheses[0].name == "as described"
-    assert any(one.name.startswith("gravity") for one in found.hypotheses)
+    assert len(samples) > 1  # as described, and another branch
     assert max(samples) < 0.5 * 0.4 * len(log.t)  # of the part that others are compared on
 
 
