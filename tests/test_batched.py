@@ -60,6 +60,7 @@ SINGLE = {
     "estimator:newton",
     "estimator:own_sigmas",
     "estimator:slope",
+    "estimator:solved",
     "excitation:__init__",
     "excitation:_complement",
     "excitation:_information",
@@ -104,6 +105,8 @@ SINGLE = {
     "unknowns:_unseen",
     "unknowns:calibrate",
     "validation:_dependence",
+    "validation:_orthonormal",
+    "validation:_solved",
     "validation:payload_mass",
 }
 

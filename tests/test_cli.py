@@ -239,13 +239,23 @@ def test_version():
     assert "dynid" in _run("--version").stdout
 
 
+_HEAVY = {"numpy", "scipy", "numba", "pandas", "rich", "jinja2"}
+# Packages of single steps of the flow are imported there.
+_OF_STEPS = {"scipy", "numba", "pyarrow", "rich", "ruamel.yaml", "clarabel"}
+
+
 @pytest.mark.parametrize(
-    "program", ["from dynid.cli import main; main(['--help'])", "import dynid, dynid.cli"]
+    ("program", "not_loaded"),
+    [
+        ("from dynid.cli import main; main(['--help'])", _HEAVY),
+        ("import dynid, dynid.cli", _HEAVY),
+        ("import dynid.pipeline", _OF_STEPS),
+    ],
 )
-def test_start_is_light(program):
+def test_start_is_light(program, not_loaded):
     code = (
         f"import sys\ntry:\n    {program}\nexcept SystemExit:\n    pass\n"
-        "heavy = {'numpy', 'scipy', 'numba', 'pandas', 'rich', 'jinja2'} & set(sys.modules)\n"
+        f"heavy = {not_loaded!r} & set(sys.modules)\n"
         "sys.exit(f'loaded {heavy}' if heavy else 0)"
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)

@@ -74,6 +74,20 @@ def test_the_cache_of_a_kernel_counts_the_files_that_it_imports(width):
     assert kernel._cache._cache_file._source_stamp == stamp
 
 
+def test_products_are_rounded_so_that_results_do_not_depend_on_the_cache(monkeypatch):
+    """Fused products differ between a kernel alone and inside another: first and later runs differed."""
+    monkeypatch.setattr(CacheImpl, "_locator_classes", [])
+
+    def product(a, b, c):
+        return a * b + c
+
+    kernels = [compile_as(product) for compile_as in (compiled.kernel, compiled.inner, compiled.inlined)]
+    assert not any(kernel.targetoptions["fastmath"] for kernel in kernels)
+    # (1 + e)(1 - e) - 1 = -e^2 if fused; the rounded product is one.
+    e = 2.0**-30
+    assert kernels[0](1.0 + e, 1.0 - e, -1.0) == 0.0
+
+
 def test_other_failures_of_the_cache_are_not_hidden(monkeypatch):
     def broken(self, function):
         raise RuntimeError("something else")

@@ -27,11 +27,12 @@ from dynid.robots.demo_file import demo_file, read_demo
 from dynid.simulation.prescribed import simulate_log
 from dynid.statistics.estimate import ResidualTest
 from dynid.unknown import Task
+from dynid.validation import causes, ranking
 from dynid.validation.branches import other_poses
 from dynid.validation.closure_causes import closure_cause
 from dynid.validation.dimensions import best_size, dimension_units, doubted
 from dynid.validation.hypotheses import Hypothesis
-from dynid.validation.ranking import unconfirmed, with_evidence, with_size, without
+from dynid.validation.ranking import fitted_with, unconfirmed, with_evidence, with_size, without
 from tests import fabricated
 
 
@@ -101,6 +102,24 @@ def test_a_clean_log_fits_as_described(clean, tmp_path) -> None:
     assert [set(one) for one in listed] == [{"name", "residual_percent", "p"}] * len(listed)
     (tmp_path / "result.json").write_text(json.dumps(document))
     assert read_result(tmp_path).hypotheses == found.hypotheses
+
+
+def test_corrections_that_a_part_of_a_log_refutes_are_not_fitted_to_the_rest(monkeypatch) -> None:
+    mechanism, log = simulated("fivebar", seconds=8.0, noise=0.1)
+    samples = []
+
+    def fitted(fit, mechanism, logs, scale=()):
+        samples.append(sum(stop - start for log in logs for start, stop in log.segments))
+        return fitted_with(fit, mechanism, logs, scale)
+
+    monkeypatch.setattr(ranking, "_SECONDS", 0.4)  # a shorter log than users have
+    monkeypatch.setattr(ranking, "_ROWS", 1)
+    for module in (ranking, causes):
+        monkeypatch.setattr(module, "fitted_with", fitted)
+    found = identified(mechanism, log)
+    assert found.hypotheses[0].name == "as described"
+    assert len(samples) > 1  # as described, and another branch
+    assert max(samples) < 0.5 * 0.4 * len(log.t)  # of the part that others are compared on
 
 
 def test_a_wrong_branch_is_ranked_first(fivebar) -> None:

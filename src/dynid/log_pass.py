@@ -231,8 +231,7 @@ class NearPass(LogPass):
         """The equations, centred as those of the other pass are."""
         system, groups = self.blocked(), []
         for group, columns in zip(system.groups, self.near.maps(position, draws), strict=True):
-            blocks = tuple(Factor(block.R @ columns, block.n_rows) for block in group.blocks)
-            groups.append(replace(group, blocks=blocks))
+            groups.append(replace(group, blocks=group.multiplied(columns)))
         return replace(system, groups=tuple(groups))
 
 

@@ -18,7 +18,6 @@ from dynid.common.errors import InputError
 from dynid.common.notices import Notice, notice
 from dynid.mechanism.drive_terms import DRIVE_TERMS
 from dynid.mechanism.parameters import Parameter
-from dynid.projection.factor import Factor
 from dynid.projection.projection import Group, System
 
 # If a column is this many times its norm due to noise alone, noise in W biases its estimate by about 1 %.
@@ -195,8 +194,7 @@ def mapped_blocks(
     groups = []
     for group in system.groups:
         columns, affine = _affine(group, S, c)
-        blocks = tuple(Factor(block.R @ affine, block.n_rows) for block in group.blocks)
-        groups.append(replace(group, columns=columns, blocks=blocks))
+        groups.append(replace(group, columns=columns, blocks=group.multiplied(affine)))
     return System(parameters, tuple(groups))
 
 

@@ -44,7 +44,7 @@ import numpy as np
 from dynid.common.arrays import Array, Float, Int
 from dynid.common.batched import eigh
 from dynid.estimator.ols import column_scale, least_squares
-from dynid.projection.factor import Factor, merge, triangle
+from dynid.projection.factor import Factor, triangle
 from dynid.projection.projection import Group, System
 from dynid.statistics.clusters import stretches
 
@@ -338,11 +338,9 @@ def _by_cluster(
     """Weighted rows of all groups, cluster after cluster, and where each but the last ends."""
     parts: list[list[Array]] = [[] for _ in range(n)]
     for group, weight in zip(system.groups, weights, strict=True):
-        by_label: dict[int, list[Factor]] = {}
-        for place, block in zip(group.places, group.blocks, strict=True):
-            by_label.setdefault(labels[group.log, *place], []).append(block)
-        for label, blocks in by_label.items():
-            parts[label].append(_placed(weight * triangle(merge(blocks).R), group, system))
+        R, stretches_of = group.stretches(labels)
+        for label, at, _ in stretches_of:
+            parts[label].append(_placed(weight * triangle(R[at]), group, system))
     sizes = [sum(len(piece) for piece in part) for part in parts]
     return np.concatenate([piece for part in parts for piece in part]), np.cumsum(sizes)[:-1]
 

@@ -164,10 +164,7 @@ def _suspects(
     flagged = judged.flagged
     if turned is not None:
         tilt = next(suspect for suspect in flagged if suspect.test == "gravity")
-        described, sensor = (
-            np.asarray(problem.mechanism.gravity, float),
-            bool(problem.mechanism.mounted),
-        )
+        described, sensor = np.asarray(problem.mechanism.gravity, float), bool(problem.mechanism.mounted)
         notices.append(turned.notice(described, confounded(tilt), sensor))
         flagged = (tilt, *turned.others)
     warned_of = {suspect.columns: suspect for suspect in flagged}
@@ -313,11 +310,10 @@ def _weights(system: System, solved: System, chi: Float[Array, "p"]) -> Float[Ar
     squares: dict[str, float] = {}
     rows: dict[str, int] = {}
     for group in solved.groups:
-        chi_group = chi[group.columns]
-        sums = sum(float(np.sum((block.Y - block.W @ chi_group) ** 2)) for block in group.blocks)
+        left, measured = group.squares(chi)
         # Residuals of a perfect simulation are rounding errors: do not divide by them.
-        floor = _PERFECT**2 * sum(float(np.sum(block.Y**2)) for block in group.blocks)
-        squares[group.name] = squares.get(group.name, 0.0) + max(sums, floor, np.finfo(float).tiny)
+        least = max(_PERFECT**2 * measured, np.finfo(float).tiny)
+        squares[group.name] = squares.get(group.name, 0.0) + max(left, least)
         rows[group.name] = rows.get(group.name, 0) + group.n_rows
     return np.array([np.sqrt(rows[g.name] / squares[g.name]) for g in system.groups])
 

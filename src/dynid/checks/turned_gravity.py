@@ -150,12 +150,7 @@ def fit_under(problem: Problem, g: Float[Array, "3"], experiment: Experiment) ->
 
 def _squares(data: BaseSystem, chi: Float[Array, "p"]) -> dict[tuple[str, str], float]:
     """Sum of the squared residuals of each effort in each log."""
-    return {
-        (group.log, group.name): sum(
-            float(np.sum((block.Y - block.W @ chi[group.columns]) ** 2)) for block in group.blocks
-        )
-        for group in data.source.groups
-    }
+    return {(group.log, group.name): group.squares(chi)[0] for group in data.source.groups}
 
 
 def _left(data: BaseSystem, chi: Float[Array, "p"], before: dict[tuple[str, str], float]) -> float:

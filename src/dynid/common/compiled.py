@@ -33,13 +33,12 @@ COMPILING = "Compiling kernels for this machine (first run only, 10 s or more) .
 
 
 def kernel(function: Kernel) -> Kernel:
-    """Compile for every argument type used, without the interpreter lock, cached on disk."""
+    """Compile for every argument type used, without the interpreter lock, cached on disk.
+
+    Every product is rounded. If products and sums could be fused, a kernel that other kernels call would
+    round differently alone and inside them. The run that compiles uses the former, later runs the latter.
+    """
     return _compiled(function)
-
-
-def exact(function: Kernel) -> Kernel:
-    """As `kernel`, with every product rounded: recursions keep their rounding on any machine."""
-    return _compiled(function, fastmath=False)
 
 
 def inner(function: Kernel) -> Kernel:
@@ -53,12 +52,15 @@ def inlined(function: Kernel) -> Kernel:
 
 
 def summing(function: Kernel) -> Kernel:
-    """As `kernel`, but sums may be reordered: this allows vectorisation and changes rounding only."""
+    """As `kernel`, but sums may be reordered: this allows vectorisation and changes rounding only.
+
+    For kernels that no other kernel calls, if results shall not depend on who compiled them.
+    """
     return _compiled(function, fastmath={"reassoc", "contract", "nsz"})
 
 
 def _compiled(function: Kernel, **special: Any) -> Kernel:
-    options: dict[str, Any] = {"nogil": True, "error_model": "numpy", "fastmath": {"contract"}}
+    options: dict[str, Any] = {"nogil": True, "error_model": "numpy", "fastmath": False}
     return _cached(unwrap(function), options | special)
 
 

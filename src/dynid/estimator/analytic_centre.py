@@ -47,26 +47,72 @@ class Cone:
     weight: float = 1.0
     pull: float = 1.0
 
-    def at(self, x: Float[Array, "n"]) -> Float[Array, "m m"]:
-        """The matrix."""
-        return np.asarray(np.tensordot(x[self.columns], self.F, 1) + self.g)
+
+@dataclass(frozen=True, eq=False)
+class _Stack:
+    """Cones of one size, so that one call treats them all; unused columns have F = 0."""
+
+    columns: Int[Array, "c k"]
+    F: Float[Array, "c k m m"]
+    g: Float[Array, "c m m"]
+    near: Float[Array, "c m m"]
+    weight: Float[Array, "c"]
+    pull: Float[Array, "c"]
+
+    @classmethod
+    def of(cls, cones: Sequence[Cone]) -> list[_Stack]:
+        """Cones by size."""
+        return [
+            cls._same_size([cone for cone in cones if len(cone.g) == m])
+            for m in dict.fromkeys(len(cone.g) for cone in cones)
+        ]
+
+    @classmethod
+    def _same_size(cls, cones: Sequence[Cone]) -> _Stack:
+        k = max(len(cone.columns) for cone in cones)
+        columns = np.zeros((len(cones), k), dtype=int)
+        F = np.zeros((len(cones), k, *cones[0].g.shape))
+        for i, cone in enumerate(cones):
+            columns[i, : len(cone.columns)], F[i, : len(cone.columns)] = cone.columns, cone.F
+        g, near = np.stack([cone.g for cone in cones]), np.stack([cone.near for cone in cones])
+        weight, pull = np.array([(cone.weight, cone.pull) for cone in cones]).T
+        return cls(columns, F, g, near, weight, pull)
+
+    def lifted(self, n: int) -> _Stack:
+        """With the variable n times P0 added to each."""
+        columns = np.pad(self.columns, ((0, 0), (0, 1)), constant_values=n)
+        return replace(self, columns=columns, F=np.concatenate([self.F, self.near[:, None]], axis=1))
+
+    def rates(self, x: Float[Array, "n"]) -> Float[Array, "c m m"]:
+        """The matrices without g."""
+        return np.asarray(np.einsum("ck,ckab->cab", x[self.columns], self.F))
+
+    def at(self, x: Float[Array, "n"]) -> Float[Array, "c m m"]:
+        """The matrices."""
+        return self.rates(x) + self.g
 
     @cached_property
-    def slope(self) -> Float[Array, "k"]:
+    def slope(self) -> Float[Array, "c k"]:
         """Derivative of the trace with P0^-1, times its weight."""
-        return np.asarray(self.pull * np.einsum("ab,kab->k", np.linalg.inv(self.near), self.F))
+        return np.asarray(self.pull[:, None] * np.einsum("cab,ckab->ck", np.linalg.inv(self.near), self.F))
+
+    @cached_property
+    def pairs(self) -> tuple[Int[Array, "c k k"], Int[Array, "c k k"]]:
+        """Places of all products of two columns."""
+        first, second = np.broadcast_arrays(self.columns[:, :, None], self.columns[:, None, :])
+        return first, second
 
     def depth(self, x: Float[Array, "n"]) -> float:
-        """Largest t with P - t P0 >= 0: positive inside."""
+        """Largest t with P - t P0 >= 0 for all: positive inside."""
         root = np.linalg.inv(np.linalg.cholesky(self.near))
-        return float(np.linalg.eigvalsh(root @ self.at(x) @ root.T)[0])
+        return float(np.linalg.eigvalsh(root @ self.at(x) @ root.mT)[:, 0].min())
 
 
 @dataclass(frozen=True, eq=False)
 class Objective:
     """q^T x + near (traces + square) - logarithms: what is minimised at one point of the path."""
 
-    cones: Sequence[Cone]
+    cones: Sequence[_Stack]
     R: Float[Array, "r n"]
     r: Float[Array, "r"]
     q: Float[Array, "n"]
@@ -77,20 +123,26 @@ class Objective:
         residual = self.R @ x + self.r
         gradient, H = self.q + self.near * (self.R.T @ residual), self.near * (self.R.T @ self.R)
         roots = []
-        for cone in self.cones:
-            roots.append(np.linalg.inv(np.linalg.cholesky(cone.at(x))))
-            F = roots[-1] @ cone.F @ roots[-1].T
-            gradient[cone.columns] += self.near * cone.slope - cone.weight * np.trace(F, axis1=1, axis2=2)
-            flat = F.reshape(len(F), -1)
-            H[np.ix_(cone.columns, cone.columns)] += cone.weight * (flat @ flat.T)
+        for cones in self.cones:
+            roots.append(np.linalg.inv(np.linalg.cholesky(cones.at(x))))
+            F = roots[-1][:, None] @ cones.F @ roots[-1].mT[:, None]
+            weight = cones.weight[:, None]
+            traces = np.trace(F, axis1=2, axis2=3)
+            np.add.at(gradient, cones.columns, self.near * cones.slope - weight * traces)
+            flat = F.reshape(*F.shape[:2], -1)
+            np.add.at(H, cones.pairs, weight[:, None] * (flat @ flat.mT))
         step = -_solved(H, gradient)
         decrement = float(np.sqrt(max(0.0, -(gradient @ step))))
         rates = [
-            np.linalg.eigvalsh(root @ np.tensordot(step[cone.columns], cone.F, 1) @ root.T)
-            for cone, root in zip(self.cones, roots, strict=True)
+            np.linalg.eigvalsh(root @ cones.rates(step) @ root.mT)
+            for cones, root in zip(self.cones, roots, strict=True)
         ]
-        weights = [np.full(len(rate), cone.weight) for cone, rate in zip(self.cones, rates, strict=True)]
-        rate, weight = np.concatenate([np.zeros(0), *rates]), np.concatenate([np.zeros(0), *weights])
+        weights = [
+            np.broadcast_to(cones.weight[:, None], rate.shape).ravel()
+            for cones, rate in zip(self.cones, rates, strict=True)
+        ]
+        rate = np.concatenate([np.zeros(0), *(rate.ravel() for rate in rates)])
+        weight = np.concatenate([np.zeros(0), *weights])
         slope = float(gradient @ step) + float(weight @ rate)
         return (
             step,
@@ -117,14 +169,14 @@ def nearest_inside(
     cones: Sequence[Cone], R: Float[Array, "r n"], r: Float[Array, "r"], n: int
 ) -> tuple[Float[Array, "n"], bool]:
     """The minimum, and whether it is inside all cones; else the point that is least far outside."""
-    x = np.zeros(n)
-    outside = max([1.0, *(-2.0 * cone.depth(x) for cone in cones)])
-    x, inside = _start(cones, R, r, outside, n)
+    x, stacks = np.zeros(n), _Stack.of(cones)
+    outside = max([1.0, *(-2.0 * stack.depth(x) for stack in stacks)])
+    x, inside = _start(stacks, R, r, outside, n)
     if inside:
         for near in _decades(1.0 / outside, 1.0):
             close = _CLOSE if near == 1.0 else _ROUGHLY
             steps = _STEPS if near == 1.0 else _ON_THE_WAY
-            x = _minimum(Objective(cones, R, r, np.zeros(n), near), x, close, steps)
+            x = _minimum(Objective(stacks, R, r, np.zeros(n), near), x, close, steps)
     return x, inside
 
 
@@ -135,7 +187,7 @@ def _decades(first: float, last: float) -> Float[Array, "k"]:
 
 
 def _start(
-    cones: Sequence[Cone], R: Float[Array, "r n"], r: Float[Array, "r"], outside: float, n: int
+    cones: Sequence[_Stack], R: Float[Array, "r n"], r: Float[Array, "r"], outside: float, n: int
 ) -> tuple[Float[Array, "n"], bool]:
     """A point inside, and whether there is one.
 
@@ -147,15 +199,12 @@ def _start(
     def inside(x: Float[Array, "n"]) -> bool:
         return _inside(cones, x)
 
-    lifted = [
-        replace(cone, columns=np.append(cone.columns, n), F=np.concatenate([cone.F, cone.near[None]]))
-        for cone in cones
-    ]
+    lifted = [stack.lifted(n) for stack in cones]
     R, q = np.hstack([R, np.zeros((len(R), 1))]), np.zeros(n + 1)
     for push in _decades(1.0 / outside, _PUSH):
         if inside(x):
             return x[:n], True
-        q[n] = push * sum(len(cone.g) for cone in cones)
+        q[n] = push * sum(stack.g.shape[0] * stack.g.shape[1] for stack in cones)
         x = _minimum(Objective(lifted, R, r, q, 1.0 / outside), x, _ROUGHLY, done=inside)
     return x[:n], inside(x)
 
@@ -182,10 +231,10 @@ def _minimum(
     return x
 
 
-def _inside(cones: Sequence[Cone], x: Float[Array, "n"]) -> bool:
+def _inside(cones: Sequence[_Stack], x: Float[Array, "n"]) -> bool:
     try:
-        for cone in cones:
-            np.linalg.cholesky(cone.at(x))
+        for stack in cones:
+            np.linalg.cholesky(stack.at(x))
     except np.linalg.LinAlgError:
         return False
     return True

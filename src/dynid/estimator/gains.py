@@ -178,8 +178,7 @@ class _Problem:
             # Taking the noise out of a column fills it with all columns of the group.
             columns = np.flatnonzero(np.any(M[entries][:, :-1] != 0, axis=0))
             part = M[np.ix_(entries, np.append(columns, len(theta)))]
-            blocks = tuple(Factor(block.R @ part, block.n_rows) for block in group.blocks)
-            groups.append(replace(group, columns=columns, blocks=blocks))
+            groups.append(replace(group, columns=columns, blocks=group.multiplied(part)))
         return replace(self.system, groups=tuple(groups))
 
     def step(self, theta: Float[Array, "p"]) -> Solved:

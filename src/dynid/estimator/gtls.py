@@ -280,8 +280,7 @@ def _equations(
     for group, columns in zip(rows.groups, maps, strict=True):
         W_hat = columns[:, :-1] @ T
         part = np.column_stack([W_hat, W_hat @ chi - v])[[*group.columns, -1]]
-        blocks = tuple(Factor(block.R @ part, block.n_rows) for block in group.blocks)
-        groups.append(replace(group, columns=np.arange(len(chi)), blocks=blocks))
+        groups.append(replace(group, columns=np.arange(len(chi)), blocks=group.multiplied(part)))
     return replace(rows, groups=tuple(groups))
 
 

@@ -126,8 +126,7 @@ def mapped_columns(
     groups = []
     for group in system.groups:
         part = columns[[*group.columns, -1]]
-        blocks = tuple(Factor(block.R @ part, block.n_rows) for block in group.blocks)
-        groups.append(replace(group, columns=np.arange(columns.shape[1] - 1), blocks=blocks))
+        groups.append(replace(group, columns=np.arange(columns.shape[1] - 1), blocks=group.multiplied(part)))
     return System(parameters or system.parameters, tuple(groups))
 
 

@@ -71,8 +71,7 @@ def clean(
     """
     notices: list[Notice] = []
     record = _timed(record, notices)
-    record, choices = in_seconds(record, time_unit_given)
-    step = median_step(record)
+    record, step, choices = in_seconds(record, time_unit_given)
     record, added = in_order(record, step)
     notices += added
     step = median_step(record) if added else step

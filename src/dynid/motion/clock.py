@@ -50,21 +50,25 @@ class Clock:
 def median_step(record: Record) -> float:
     """Median of the forward steps inside the runs, in the unit of t."""
     # Of a long log some ranges are enough.
-    n, forward = len(record.t), np.zeros(0)
+    n, forward = len(record.t), list[Array]()
     every = max(1, n // (4 * LONG))
     for k, (a, b) in enumerate(ranges(n - 1)):
-        if k % every == 0 or not len(forward):
-            steps = np.diff(record.t[a : b + 1])[~record.breaks[a + 1 : b + 1]]
-            forward = np.append(forward, steps[steps > 0.0])
-    if len(forward) == 0:
+        if k % every == 0 or not forward:
+            steps = np.diff(record.t[a : b + 1])
+            ahead = steps[(steps > 0.0) & ~record.breaks[a + 1 : b + 1]]
+            forward += [ahead] if len(ahead) else []
+    if not forward:
         raise InputError(
             "time never increases", file=record.file, place="column t", remedy="check the time column"
         )
-    return float(np.median(forward))
+    return float(np.median(np.concatenate(forward), overwrite_input=True))
 
 
-def in_seconds(record: Record, unit_given: bool) -> tuple[Record, dict[str, str]]:
-    """Time in seconds; the unit is inferred from the median step unless it was given."""
+def in_seconds(record: Record, unit_given: bool) -> tuple[Record, float, dict[str, str]]:
+    """Time in seconds, its median step, and what was decided.
+
+    The unit is inferred from the median step unless it was given.
+    """
     step = median_step(record)
     unit, factor = "s", 1.0
     if not unit_given:
@@ -84,7 +88,7 @@ def in_seconds(record: Record, unit_given: bool) -> tuple[Record, dict[str, str]
     if abs(record.t[0]) > _EPOCH:
         choices["time origin"] = f"{record.t[0]:.6f} s subtracted"
         record = replace(record, t=record.t - record.t[0])
-    return record, choices
+    return record, median_step(record) if choices else step, choices
 
 
 def dates_in_seconds(t: Shaped[Array, "n"]) -> tuple[Float[Array, "n"], dict[str, str]] | None:

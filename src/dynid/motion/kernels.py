@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from dynid.common.arrays import Array, Float
-from dynid.common.compiled import exact
+from dynid.common.compiled import kernel
 
 
-@exact
+@kernel
 def sweep(
     x: Float[Array, "n m"], sections: Float[Array, "k 6"], state: Float[Array, "k 2 m"], backwards: bool
 ) -> None:

@@ -117,6 +117,33 @@ class Group:
         """All blocks as one factor over `columns`."""
         return merge(self.blocks)
 
+    def squares(self, chi: Float[Array, "p"]) -> tuple[float, float]:
+        """|Y - W chi|^2 and |Y|^2 of all rows, chi over all parameters of the system."""
+        rho = self.merged.Y - self.merged.W @ chi[self.columns]
+        return float(rho @ rho), float(self.merged.Y @ self.merged.Y)
+
+    def multiplied(self, M: Float[Array, "c1 k1"]) -> tuple[Factor, ...]:
+        """Blocks [W Y] M, rows in their order."""
+        ends = np.cumsum([len(block.R) for block in self.blocks])[:-1]
+        parts = np.split(np.concatenate([block.R for block in self.blocks]) @ M, ends)
+        return tuple(Factor(R, block.n_rows) for R, block in zip(parts, self.blocks, strict=True))
+
+    def stretches(
+        self, labels: Mapping[tuple[str, int, int], int]
+    ) -> tuple[Float[Array, "r c1"], list[tuple[int, slice, int]]]:
+        """Rows of all blocks, and neighbours of one label: the label, their rows, how many these represent.
+
+        Args:
+            labels: Of each (log, run, number).
+        """
+        numbers = np.array([labels[self.log, *place] for place in self.places])
+        first = np.flatnonzero(np.diff(numbers, prepend=numbers[0] - 1))
+        sizes = np.cumsum([0, *(len(block.R) for block in self.blocks)])
+        counts = np.add.reduceat([block.n_rows for block in self.blocks], first)
+        ends = sizes[[*first[1:], len(numbers)]]
+        parts = zip(numbers[first].tolist(), map(slice, sizes[first], ends), counts.tolist(), strict=True)
+        return np.concatenate([block.R for block in self.blocks]), list(parts)
+
     def factor(self, n_parameters: int) -> Factor:
         """The group's rows as one factor over all parameters of the system."""
         merged = self.merged

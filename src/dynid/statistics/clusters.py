@@ -172,12 +172,12 @@ def clusters_of(
     M, s, rows = np.zeros((n, p, p)), np.zeros((n, p)), np.zeros(n, dtype=int)
     for group, weight in zip(system.groups, weights, strict=True):
         root_part, part = root[group.columns], chi[group.columns]
-        for place, block in zip(group.places, group.blocks, strict=True):
-            c = labels[group.log, *place]
-            Z = weight * (block.W @ root_part)
-            M[c] += Z.T @ Z
-            s[c] += Z.T @ (weight * (block.Y - block.W @ part))
-            rows[c] += block.n_rows
+        R, parts = group.stretches(labels)
+        Z, rho = weight * (R[:, :-1] @ root_part), weight * (R[:, -1] - R[:, :-1] @ part)
+        for c, at, count in parts:
+            M[c] += Z[at].T @ Z[at]
+            s[c] += Z[at].T @ rho[at]
+            rows[c] += count
     instants = all(group.instants for group in system.groups)
     first = repeated(system, labels)
     return Clusters(own, M, s, rows, runs, length, instants, instants and length >= 1.0, first)

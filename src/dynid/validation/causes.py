@@ -19,35 +19,30 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
-import numpy as np
-
-from dynid.checks.turned_gravity import fit_under
 from dynid.common.catalogue import CATALOGUE, Severity, codes_with
-from dynid.common.errors import DynidError
 from dynid.common.notices import Notice, eased, notice
 from dynid.common.registry import loaded
 from dynid.fit import Fit
-from dynid.kinematics.assembly import assembly_of
-from dynid.linear_fit import LinearFit, linear_fit
 from dynid.mechanism.mechanism import Mechanism
 from dynid.motion.log import Log
-from dynid.motion.plan import MotionPlan
-from dynid.problem import prepare
 from dynid.realise import realise
 from dynid.statistics.estimate import Estimate, ResidualTest
 from dynid.validation import CORRECTIONS
 from dynid.validation.branches import branch_hypotheses
 from dynid.validation.closure_causes import closure_cause
-from dynid.validation.dimensions import Tried, best_size, doubted, large_dimensions
+from dynid.validation.dimensions import best_size, doubted, large_dimensions
 from dynid.validation.hypotheses import Hypothesis, other_gravity
 from dynid.validation.ranking import (
     EXPLAINS,
     OF_DESCRIPTION,
-    comparison_with,
+    clearly_worse,
     explaining_trials,
+    fitted_with,
     is_noise,
+    part_of,
     ranked,
     residual_percent,
+    trial_of,
     unconfirmed,
     with_evidence,
     with_size,
@@ -61,9 +56,6 @@ _SURELY, _CERTAINLY = 0.25, 0.1
 # Hypotheses are tried where an effort is off by so many times its noise floor and percent of its peak.
 _BEYOND, _PERCENT = 1.5, 1.0
 _TIMES = 3.0  # times its noise floor: an effort that is off by more without a cause is a warning
-# Part of each run, and the least of it: on less the parameters follow any error. More samples than so many
-# change nothing.
-_SHARE, _SECONDS, _MOST_SAMPLES = 0.4, 10.0, 100_000
 # Corrections that negative masses can absorb, and what may be left with them if they are right.
 _ABSORBED, _NO_WORSE = codes_with("absorbed"), 1.05
 _POOR = 10.0  # percent of the peak: wrong columns leave more
@@ -193,13 +185,16 @@ def _trials(
 ) -> tuple[list[Hypothesis], float, list[ResidualTest]]:
     """Corrections that were fitted, the residual as described in percent, and tests of impossible ones."""
     plan, mechanism, tests = fit.problem.plans[0], fit.task.mechanism, estimate.residual_tests
-    logs = tuple(_part(log, plan) for log in (*fit.task.logs, *fit.task.held_out))
+    logs = tuple(part_of(log, plan) for log in (*fit.task.logs, *fit.task.held_out))
     others = [*branch_hypotheses(mechanism, logs), *other_gravity(mechanism, logs, tests)]
-    before = _fitted(fit, mechanism, logs)
+    trials, percent = ([], 0.0) if suspicious else clearly_worse(fit, logs, others)
+    if len(trials) == len(others) > 0:
+        return with_evidence(trials, tests), percent, []
+    others = [other for other in others if not any(other.notice is worse.notice for worse in trials)]
+    before = fitted_with(fit, mechanism, logs)
     if before is None:
         return [], estimate.fit.residual_percent, []
-    tried, percent = _trial(fit, before), residual_percent(before)
-    trials: list[Hypothesis] = []
+    tried, percent = trial_of(fit, before), residual_percent(before)
     poor = any(row.error_percent > _POOR for row in estimate.verdict.joints)
     impossible = _impossible(estimate.warnings)
     for candidate in _candidates(mechanism, logs, tests, poor, impossible) if suspicious else others:
@@ -248,21 +243,6 @@ def _physical(fit: Fit, trials: Sequence[Hypothesis]) -> tuple[Hypothesis, Notic
     return None
 
 
-def _trial(fit: Fit, before: LinearFit) -> Tried:
-    """The function that fits a correction and compares it with the description, whose fit is `before`."""
-    compared = comparison_with(before)
-
-    def tried(hypothesis: Hypothesis) -> list[Hypothesis]:
-        if hypothesis.code == "gravity-off":
-            turned = np.asarray(hypothesis.mechanism.gravity, float)
-            fitted: LinearFit | None = fit_under(before.problem, turned, fit.experiment)
-        else:
-            fitted = _fitted(fit, hypothesis.mechanism, hypothesis.logs, hypothesis.scale)
-        return [] if fitted is None else [compared(hypothesis, fitted)]
-
-    return tried
-
-
 def _least(trials: Sequence[Hypothesis]) -> float:
     return min((trial.left for trial in trials), default=1.0)
 
@@ -293,43 +273,6 @@ def _suspicious(estimate: Estimate, notices: Sequence[Notice]) -> bool:
         row.error_rms > _BEYOND * row.noise_floor and row.error_percent > _PERCENT
         for row in estimate.verdict.joints
     )
-
-
-def _part(log: Log, plan: MotionPlan) -> Log:
-    """The beginning of each run: enough to compare hypotheses."""
-    least = round(_SECONDS / log.dt) + 4 * plan.edge
-    parts = []
-    for start, stop in log.segments:
-        share = min(round(_SHARE * (stop - start)), _MOST_SAMPLES)
-        parts.append((start, min(stop, start + max(least, share))))
-    return replace(log, segments=tuple(parts))
-
-
-def _fitted(
-    fit: Fit, mechanism: Mechanism, logs: tuple[Log, ...], scale: tuple[float, ...] = ()
-) -> LinearFit | None:
-    """The linear fit of other logs or another description; None where there is no such.
-
-    Args:
-        fit: As described.
-        mechanism, logs: Corrected.
-        scale: Factors of the positions, as of `Hypothesis`.
-    """
-    plan = fit.problem.plans[0]
-    if scale:
-        rest, reversal = (
-            tuple(speed * factor for speed, factor in zip(speeds, scale, strict=True))
-            for speeds in (plan.rest_speed, plan.reversal_speed)
-        )
-        plan = replace(plan, rest_speed=rest, reversal_speed=reversal)
-    experiment = fit.experiment.changed(model=fit.problem.model.key)
-    try:
-        if mechanism.is_closed:
-            assembly_of(mechanism, near=fit.task.mechanism)
-        problem = prepare(mechanism, logs, experiment, [plan] * len(logs))
-        return linear_fit(problem, experiment)
-    except (DynidError, np.linalg.LinAlgError):
-        return None
 
 
 def _named(explaining: Sequence[Hypothesis], percent: float) -> tuple[Hypothesis, Notice] | None:

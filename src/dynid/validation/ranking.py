@@ -1,4 +1,4 @@
-"""Which description explains the logs best: corrected descriptions, compared on one scale.
+"""Which description explains the logs best: corrected descriptions, fitted and compared on one scale.
 
 With rms_h(j) and rms_0(j) the residuals of effort j (n_j rows) with and without a correction, noise of
 unknown size in each effort has the logarithm of the likelihood ratio
@@ -25,14 +25,23 @@ the expectation below being that of independent rows, whose noise may differ fro
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import replace
 
 import numpy as np
 
+from dynid.checks.turned_gravity import fit_under
 from dynid.common.arrays import Array
 from dynid.common.catalogue import CATALOGUE, codes_with
-from dynid.linear_fit import LinearFit
+from dynid.common.errors import DynidError
+from dynid.fit import Fit
+from dynid.kinematics.assembly import assembly_of
+from dynid.linear_fit import LinearFit, linear_fit
+from dynid.mechanism.mechanism import Mechanism
+from dynid.motion.log import Log
+from dynid.motion.plan import MotionPlan
+from dynid.problem import prepare
 from dynid.projection.factor import triangle
 from dynid.statistics.estimate import Estimate, ResidualTest
 from dynid.statistics.estimate_parts import DescriptionTest
@@ -41,11 +50,9 @@ from dynid.validation.hypotheses import Hypothesis
 PARTS = 32  # or as many as there are blocks of a quarter of a second: noise is independent beyond that
 AS_DESCRIBED = "as described"
 SIGNIFICANT = 1e-3
-# A correction that leaves more of the residual than this is not the cause: one more payload, 10 parameters,
-# leaves 0.9 of the residual of a clean log, and a wrong branch of one loop of several about 0.7.
+# More of the residual left: not the cause. One more payload, 10 parameters, leaves 0.9 on a clean log.
 EXPLAINS = 0.5
-# What one wrong quantity of the description is called by linear tests; refits decide between these, and
-# friction that is left out, which resembles them.
+# Wrong quantities of the description by linear tests; refits decide between them and friction left out.
 OF_DESCRIPTION = codes_with("description")
 _DECIDED = OF_DESCRIPTION | codes_with("resembles")
 _NOISE = 1.3  # rms in parts of the noise floor: less is noise only
@@ -58,6 +65,92 @@ _OF_POSITIONS = codes_with("positions")
 _NOTHING_FOUND = 0.05  # p of a fit with a flagged suspect: above this it does not confirm the linear test
 _RANK = 1e-9  # of the largest singular value: less is rounding
 _Place = tuple[str, int, int]
+# Part of each run, and its least length: on less the parameters follow any error; and most samples.
+_SHARE, _SECONDS, _MOST_SAMPLES = 0.4, 10.0, 100_000
+# Part of that part on which clearly worse ones are found, and the largest on which this saves time; what they
+# leave of the squares at least, with a margin for other noise in the rest.
+_BRIEF, _BRIEFLY, _CLEARLY = 0.25, 0.5, 2.0
+_ROWS = 10  # for each parameter: on fewer they follow any error
+
+
+def fitted_with(
+    fit: Fit, mechanism: Mechanism, logs: tuple[Log, ...], scale: tuple[float, ...] = ()
+) -> LinearFit | None:
+    """The linear fit of other logs or another description; None where there is no such.
+
+    Args:
+        fit: As described.
+        mechanism, logs: Corrected.
+        scale: Factors of the positions, as of `Hypothesis`.
+    """
+    plan = fit.problem.plans[0]
+    if scale:
+        rest, reversal = (
+            tuple(speed * factor for speed, factor in zip(speeds, scale, strict=True))
+            for speeds in (plan.rest_speed, plan.reversal_speed)
+        )
+        plan = replace(plan, rest_speed=rest, reversal_speed=reversal)
+    experiment = fit.experiment.changed(model=fit.problem.model.key)
+    try:
+        if mechanism.is_closed:
+            assembly_of(mechanism, near=fit.task.mechanism)
+        problem = prepare(mechanism, logs, experiment, [plan] * len(logs))
+        return linear_fit(problem, experiment)
+    except (DynidError, np.linalg.LinAlgError):
+        return None
+
+
+def trial_of(fit: Fit, before: LinearFit) -> Callable[[Hypothesis], list[Hypothesis]]:
+    """The function that fits a correction and compares it with the description, whose fit is `before`."""
+    compared = comparison_with(before)
+
+    def tried(hypothesis: Hypothesis) -> list[Hypothesis]:
+        if hypothesis.code == "gravity-off":
+            turned = np.asarray(hypothesis.mechanism.gravity, float)
+            fitted: LinearFit | None = fit_under(before.problem, turned, fit.experiment)
+        else:
+            fitted = fitted_with(fit, hypothesis.mechanism, hypothesis.logs, hypothesis.scale)
+        return [] if fitted is None else [compared(hypothesis, fitted)]
+
+    return tried
+
+
+def clearly_worse(
+    fit: Fit, logs: tuple[Log, ...], candidates: Sequence[Hypothesis]
+) -> tuple[list[Hypothesis], float]:
+    """Corrections that a part of these logs refutes, and the residual as described there in percent.
+
+    The squares that a correction leaves on all samples are at least those of its best fit to a part s of
+    them. If these are 1/s times those of the description, it is no better on all.
+    """
+    plan = fit.problem.plans[0]
+
+    def brief(logs: tuple[Log, ...]) -> tuple[Log, ...]:
+        return tuple(part_of(log, plan, _BRIEF) for log in logs)
+
+    few, share = brief(logs), _samples(brief(logs)) / _samples(logs)
+    rows = sum(group.n_rows for group in fit.data.source.groups) * _samples(few) / _samples(fit.task.logs)
+    telling = share < _BRIEFLY and rows > _ROWS * fit.data.S.shape[1]
+    before = fitted_with(fit, fit.task.mechanism, few) if telling else None
+    if before is None:
+        return [], 0.0
+    tried = trial_of(fit, before)
+    trials = [trial for other in candidates for trial in tried(replace(other, logs=brief(other.logs)))]
+    return [trial for trial in trials if trial.left**2 * share > _CLEARLY], residual_percent(before)
+
+
+def part_of(log: Log, plan: MotionPlan, of: float = _SHARE) -> Log:
+    """The beginning of each run, a share of it: enough to compare hypotheses."""
+    least = round(_SECONDS / log.dt) + 4 * plan.edge
+    parts = []
+    for start, stop in log.segments:
+        share = min(round(of * (stop - start)), _MOST_SAMPLES)
+        parts.append((start, min(stop, start + max(least, share))))
+    return replace(log, segments=tuple(parts))
+
+
+def _samples(logs: Sequence[Log]) -> int:
+    return sum(stop - start for log in logs for start, stop in log.segments)
 
 
 def comparison_with(before: LinearFit) -> Callable[[Hypothesis, LinearFit], Hypothesis]:
@@ -132,9 +225,7 @@ def _residuals(fit: LinearFit) -> tuple[dict[str, float], dict[str, float], floa
     """Rms of the residual and of the measured side of each effort, in its unit, and their ratio [%]."""
     sums: dict[str, tuple[float, float, int]] = {}
     for group in fit.data.source.groups:
-        x = fit.chi[group.columns]
-        left = sum(float(np.sum((block.Y - block.W @ x) ** 2)) for block in group.blocks)
-        whole = sum(float(np.sum(block.Y**2)) for block in group.blocks)
+        left, whole = group.squares(fit.chi)
         before = sums.get(group.name, (0.0, 0.0, 0))
         sums[group.name] = (before[0] + left, before[1] + whole, before[2] + group.n_rows)
     total = sum(whole for _, whole, _ in sums.values())
@@ -151,12 +242,13 @@ def _dependence(fit: LinearFit, rms: Mapping[str, float], parts: Mapping[_Place,
     counts = np.zeros(PARTS)
     for group in fit.data.source.groups:
         scale = 1.0 / max(rms.get(group.name, 0.0), 1e-300)
-        estimate, S = fit.chi[group.columns], fit.data.S[group.columns]
-        for place, block in zip(group.places, group.blocks, strict=True):
-            part = parts.get((group.log, *place))
-            if part is not None:
-                rows[part].append(scale * np.column_stack([block.W @ S, block.Y - block.W @ estimate]))
-                counts[part] += block.n_rows
+        R, stretches = group.stretches(defaultdict(lambda: -1, parts))
+        W, Y = R[:, :-1], R[:, -1]
+        whole_group = scale * np.column_stack([W @ fit.data.S[group.columns], Y - W @ fit.chi[group.columns]])
+        for part, at, count in stretches:
+            if part >= 0:
+                rows[part].append(whole_group[at])
+                counts[part] += count
     pieces = [triangle(np.concatenate(part)) for part in rows if part]
     whole = triangle(np.concatenate(pieces))
     size = np.linalg.norm(whole[:, :-1], axis=0)

@@ -26,7 +26,6 @@ from dynid.checks.fault_columns import spread_windows
 from dynid.common.arrays import Array, Float
 from dynid.conditioning.lowpass import RowFilter, row_filter
 from dynid.conditioning.stream import compared
-from dynid.projection.factor import triangle
 from dynid.projection.model import PackedRows, RowSource
 from dynid.statistics.estimate import Validation
 from dynid.statistics.estimate_parts import NOT_JUDGED, JointVerdict, Signals, Verdict
@@ -37,7 +36,7 @@ if TYPE_CHECKING:
 
 PARTS = 8  # left out in turn
 _MOST_SAMPLES = 4096
-_DETERMINED = 1e-8  # of the largest singular value
+_DETERMINED = 1e-8  # of the largest singular value of all parts; of their information, which others have
 _WINDOW = 16  # times the kernel: noise is taken as equally large for so long
 _NORMAL = 0.6745  # median of |x| of a normal x, in parts of its deviation
 _DIFFERENCE = np.array([1.0, -3.0, 3.0, -1.0])
@@ -116,16 +115,17 @@ def _peaks(signals: Sequence[Signals], fit: Fit) -> Iterator[tuple[str, str, flo
 def left_out_errors(fit: Fit) -> dict[str, float]:
     """Rms of every group of rows, predicted by a fit of the other parts, in the unit of the rows.
 
-    Combinations that the other parts do not determine keep the values of the whole fit.
+    Combinations that the other parts do not determine keep the values of the whole fit. U are the rows in
+    coordinates in which those of all parts are orthonormal: normal equations of most of them lose few digits.
     """
     parts = _parts(fit)
-    triangles = {part: triangle(np.concatenate([R for _, _, R in blocks])) for part, blocks in parts.items()}
+    products = {part: np.sum([U.T @ U for _, _, U in rows], axis=0) for part, rows in parts.items()}
     squares: dict[str, float] = {}
     for part, members in parts.items():
-        others = [R for other, R in triangles.items() if other != part]
-        move = _solved(np.concatenate(others)) if others else np.zeros(triangles[part].shape[1] - 1)
-        for name, weight, R in members:
-            error = (R[:, -1] - R[:, :-1] @ move) / weight
+        others = [product for other, product in products.items() if other != part]
+        move = _solved(np.sum(others, axis=0)) if others else np.zeros(len(products[part]) - 1)
+        for name, weight, U in members:
+            error = (U[:, -1] - U[:, :-1] @ move) / weight
             squares[name] = squares.get(name, 0.0) + float(error @ error)
     counts: dict[str, int] = {}
     for group in fit.data.source.groups:
@@ -134,30 +134,39 @@ def left_out_errors(fit: Fit) -> dict[str, float]:
 
 
 def _parts(fit: Fit) -> dict[int, list[tuple[str, float, Float[Array, "r v1"]]]]:
-    """Of each part: group, weight, and weighted rows [W S, Y - W chi] of its blocks."""
+    """Of each part: group, weight, and weighted rows [W S root, Y - W chi] of its blocks."""
     data, chi = fit.data, fit.chi
     S = data.S if fit.reduced is None else data.S[:, list(fit.reduced.kept)]
-    places = [(group.log, *place) for group in data.source.groups for place in group.places]
-    order = {place: k for k, place in enumerate(dict.fromkeys(sorted(places)))}
+    groups = data.source.groups
+    squares = [group.squares(chi)[0] / max(group.n_rows, 1) for group in groups]
+    weights = np.array([1.0 / np.sqrt(square) if square > 0.0 else 1.0 for square in squares])
+    S = S @ _orthonormal(data.source.factor(weights).W @ S)
+    places = sorted({(group.log, *place) for group in data.source.groups for place in group.places})
+    labels = {place: k * PARTS // len(places) for k, place in enumerate(places)}
     by_part: dict[int, list[tuple[str, float, Array]]] = {}
-    for group in data.source.groups:
-        x = chi[group.columns]
-        errors = [block.Y - block.W @ x for block in group.blocks]
-        rms = float(np.sqrt(sum(float(miss @ miss) for miss in errors) / max(group.n_rows, 1)))
-        weight = 1.0 / rms if rms > 0.0 else 1.0
-        for place, block, error in zip(group.places, group.blocks, errors, strict=True):
-            R = weight * np.column_stack([block.W @ S[group.columns], error])
-            part = order[group.log, *place] * PARTS // len(order)
-            by_part.setdefault(part, []).append((group.name, weight, R))
+    for group, weight in zip(groups, weights.tolist(), strict=True):
+        R, parts = group.stretches(labels)
+        error = R[:, -1] - R[:, :-1] @ chi[group.columns]
+        rows = weight * np.column_stack([R[:, :-1] @ S[group.columns], error])
+        for part, at, _ in parts:
+            by_part.setdefault(part, []).append((group.name, weight, rows[at]))
     return by_part
 
 
-def _solved(R: Float[Array, "r v1"]) -> Float[Array, "v"]:
-    """Least-squares change of the parameters."""
-    R = triangle(R)
-    scale = np.linalg.norm(R[:, :-1], axis=0)
+def _orthonormal(W: Float[Array, "k v"]) -> Float[Array, "v u"]:
+    """T for which the columns of W T are orthonormal."""
+    scale = np.linalg.norm(W, axis=0)
     scale = np.where(scale > 0.0, scale, 1.0)
-    return np.asarray(np.linalg.lstsq(R[:, :-1] / scale, R[:, -1], rcond=_DETERMINED)[0] / scale)
+    _, values, vectors = np.linalg.svd(W / scale, full_matrices=False)
+    kept = values > _DETERMINED * values.max(initial=0.0)
+    return np.asarray(vectors[kept].T / values[kept] / scale[:, None])
+
+
+def _solved(product: Float[Array, "u1 u1"]) -> Float[Array, "u"]:
+    """Least-squares change of the parameters, from [U Y]^T [U Y]."""
+    values, vectors = np.linalg.eigh(product[:-1, :-1])
+    kept = vectors[:, values > _DETERMINED]
+    return np.asarray(kept @ ((kept.T @ product[:-1, -1]) / values[values > _DETERMINED]))
 
 
 class _Some:
