@@ -57,7 +57,7 @@ def test_the_figure_of_the_fit_is_that_of_its_runs(identified, noisy) -> None:
 
 def test_what_free_motion_does_not_test_is_said(identified) -> None:
     assert "gravity" in identified.choices[NOT_TESTED]
-    assert "errors of 1 mm of" in identified.choices[NOT_TESTED]
+    assert "errors of 1 mm or 1 mrad of" in identified.choices[NOT_TESTED]
 
 
 def test_compare_fits_as_identify_does_and_judges_by_motion(identified, noisy) -> None:

@@ -156,9 +156,10 @@ def test_a_motion_that_diverges_leaves_the_others_as_they_are(monkeypatch: pytes
     _with_one_that_diverges(monkeypatch, releases.lengths[2])
     motions, use = releasing.over(releases, 0.5)
     assert motions.diverged.tolist() == [False, False, True, False, False]
-    np.testing.assert_array_equal(motions.q[:, others], alone.q)
-    np.testing.assert_array_equal(motions.tensions[:, others], alone.tensions)
-    np.testing.assert_array_equal(use[others], use_alone)
+    # A few units of rounding: products of a batch are summed in another order in a smaller one.
+    np.testing.assert_allclose(motions.q[:, others], alone.q, rtol=0, atol=1e-13)
+    np.testing.assert_allclose(motions.tensions[:, others], alone.tensions, rtol=1e-13)
+    np.testing.assert_allclose(use[others], use_alone, rtol=1e-13)
     assert use[2] == np.inf
     kept = releasing.kept(releases, judging.information)
     assert (kept.tried, kept.diverged, kept_alone.diverged) == (5, 1, 0)

@@ -227,8 +227,7 @@ class WrenchTable(Case):
     is_series: ClassVar[bool] = False
 
     def defaults(self, experiment: Experiment, model: Model, mechanism: Mechanism) -> Experiment:
-        """As set in the experiment; what needs recordings in time is refused."""
-        refuse_options(experiment)
+        """As set in the experiment."""
         return experiment
 
     def robot(self, robot: Mechanism, logs: Sequence[Log], experiment: Experiment) -> Mechanism:
