@@ -135,11 +135,15 @@ def _as_table(log: Log) -> TableLog:
     return log
 
 
-def refuse_options(experiment: Experiment) -> None:
-    """Refuse what needs recordings in time; filters and masks would have no effect."""
+def refuse_keys(experiment: Experiment) -> None:
+    """Refuse what is about drives, sensors or recordings."""
     for name in _REFUSED:
         if getattr(experiment, name):
             raise _refusal(name, experiment, _REFUSED[name])
+
+
+def refuse_options(experiment: Experiment) -> None:
+    """Refuse what needs recordings in time; filters and masks would have no effect."""
     settings = experiment.filter
     filtered = settings.cutoff is not None or settings.rows is not None or (settings.decimate or 1) > 1
     for name, asked in (("filter", filtered), ("mask", experiment.mask != MaskSettings())):
@@ -227,7 +231,8 @@ class WrenchTable(Case):
     is_series: ClassVar[bool] = False
 
     def defaults(self, experiment: Experiment, model: Model, mechanism: Mechanism) -> Experiment:
-        """As set in the experiment."""
+        """As set in the experiment; what no table has is refused."""
+        refuse_keys(experiment)
         return experiment
 
     def robot(self, robot: Mechanism, logs: Sequence[Log], experiment: Experiment) -> Mechanism:
