@@ -90,8 +90,8 @@ class Case:
         is_series: Samples follow each other in time.
         swings: Moves freely on locked cables: efforts set no scale, and oscillations are no repeats.
         simulated: Motion is simulated and compared, not efforts; None: efforts are.
-        influence_percent: Percent of the measured side that a parameter must be able to make before it is
-            judged by its relative sigma; None: any.
+        influence_percent: A parameter that contributes less than this to the measured side, in percent, is
+            not judged by its relative sigma; None: all are.
     """
 
     unknowns: ClassVar[tuple[Unknown, ...]] = ()
@@ -118,7 +118,7 @@ class Case:
         return robot
 
     def with_measured_side(self, problem: Problem, logs: Sequence[Log]) -> Problem:
-        """The problem, not yet joined with its logs, with a measured side in its equations."""
+        """The problem with what stands on the measured side of its equations, before logs are joined."""
         return problem
 
     def free_scale(
@@ -183,8 +183,9 @@ class Case:
     def contradictions(
         self, problem: Problem, i: int, parts: Sequence[tuple[int, int]]
     ) -> list[Float[Array, "n m"]] | None:
-        """What shows an error of the description at parts of log i, besides redundant sensors; None: nothing.
+        """Misfits in log i that an error of the description causes, besides those of redundant sensors.
 
+        None: there are none.
         Parts are (first sample, one after the last); an array for each, in [rad] or [m].
         """
         return None

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property, partial
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar
 
 import numpy as np
 
@@ -39,6 +39,8 @@ from dynid.unknown import Settled, Task, settle
 if TYPE_CHECKING:
     from dynid.refinement.joints import Refinement
 
+_Part = TypeVar("_Part")
+
 
 @dataclass(frozen=True, eq=False)
 class Fit:
@@ -49,7 +51,7 @@ class Fit:
         settled: What was found for each unknown.
         system: All rows over the standard parameters.
         seen: The same over the base parameters that these data see.
-        data: What is computed from rows reads these: the rows whose least-squares solution it is.
+        data: The rows whose least-squares solution `solution` is; covariance and residuals are theirs.
         linear: Of the estimator, before physical consistency.
         solution: Over all parameters seen: the linear one, or the consistent one of the estimator.
         standard: The full set of consistent bodies, if requested.
@@ -84,7 +86,7 @@ class Fit:
 
     @property
     def failure(self) -> str:
-        """Why the iterations did not end, by the cause if it is known; empty if they did."""
+        """Why there is no result: no convergence, or no consistent set; empty if there is one."""
         return self.not_converged and (self.no_set or self.not_converged)
 
     @property
@@ -108,10 +110,8 @@ class Fit:
     @cached_property
     def description(self) -> Description | None:
         """What was found about the description of the robot; None where it is taken as exact."""
-        descriptions = [
-            unknown.description(self) for unknown in self.settled if unknown.description is not None
-        ]
-        return descriptions[0] if descriptions else None
+        found = [unknown.description(self) for unknown in self.settled if unknown.description is not None]
+        return _only(found, "description")
 
     @property
     def notices(self) -> tuple[Notice, ...]:
@@ -130,7 +130,7 @@ class Fit:
             priors=case.values(prior_values(problem.mechanism), problem.parameters),
             symbols={} if self.symbols is None else self.symbols(problem, self.experiment),
             settings=self.experiment.uncertainty,
-            beside=columns[0] if columns else None,
+            beside=_only(columns, "beside"),
         )
         for quantity in self.settled:
             parts = parts if quantity.widen is None else quantity.widen(parts, self)
@@ -172,6 +172,13 @@ class Fit:
         case = self.problem.case
         values = self.data.values_of(case.values(truth, self.problem.parameters))
         return case.shown_values({name: value for name, value in values.items() if value is not None})
+
+
+def _only(found: Sequence[_Part], part: str) -> _Part | None:
+    """The entry of the one unknown that has this part."""
+    if len(found) > 1:
+        raise TypeError(f"{len(found)} unknowns have the part '{part}', which only one of them may have")
+    return found[0] if found else None
 
 
 def fit_task(

@@ -68,7 +68,8 @@ class Settled:
     Attributes:
         choices: What was found, in words.
         widen: Adds what the unknown costs to the covariance of the parameters; None: nothing.
-        beside: Columns of what `widen` counts: the scatter of the residuals must not count it again.
+        beside: Columns of the errors that `widen` counts: they are projected out of the residuals, which
+            would count them again. Only one unknown may have them, and so with `description`.
         carried: A root of the covariance that values taken as known add; None: there is none.
         description: What was found about the description of the robot.
         joins: Its own values join the parameters, after everything else is done with them.

@@ -19,10 +19,10 @@ from dynid.common.arrays import Array, Float
 from dynid.exporters.actuators import actuator_models
 from dynid.exporters.contract import Described, Exported, header_lines, named_file, static_bodies
 from dynid.exporters.link_tree import DriveSplit, at_centre, link_tree, rest_sentences, split_drives
-from dynid.exporters.mjcf_new import generated, inertial_line, principal
+from dynid.exporters.mjcf_new import TERMS, generated, inertial_line, principal
 from dynid.exporters.readers import Loaded, available, load_dynid, load_mujoco, read_back
 from dynid.exporters.sidecar import write_sidecar
-from dynid.exporters.xml_text import XmlText, attribute, comment, number, numbers
+from dynid.exporters.xml_text import SAME, XmlText, alike, attribute, comment, number, numbers
 from dynid.mechanism.frame import quaternion_of
 from dynid.mechanism.inertia import SYMBOLS
 from dynid.mechanism.mechanism import Mechanism
@@ -34,8 +34,6 @@ from dynid.mechanism.robot_file.scope import Scope
 from dynid.mechanism.xml_elements import Element
 from dynid.statistics.estimate import Estimate
 
-_SAME = 1e-12  # of the size of a value: nothing to write
-_TERMS = {"Ia": "armature", "Fv": "damping", "Fs": "frictionloss"}
 _FRICTION = (
     "friction near rest: MuJoCo's frictionloss is a soft constraint, which gives less than Fs below some"
     " speed (compared here as frictionloss sign(dq))"
@@ -49,7 +47,7 @@ def export_mjcf(estimate: Estimate, mechanism: Mechanism, folder: Path) -> Expor
     file = named_file(folder, mechanism, ".xml")
     links = link_tree(mechanism)
     groups = [link.coordinates for link in links if len(link.coordinates) == 1]
-    split = split_drives(mechanism, described.parameters, described.chi, tuple(_TERMS), groups)
+    split = split_drives(mechanism, described.parameters, described.chi, tuple(TERMS), groups)
     missing = rest_sentences(mechanism, described.parameters, split, "MJCF has no such attribute")
     files: list[Path] = [file]
     ids: dict[str, int] = {}
@@ -150,26 +148,26 @@ class _Edit:
         owner = "inertial"
         for key, new in (("pos", com), ("mass", np.array([mass]))):
             before = element.numbers(key, owner, range(1, 4))
-            if before is None or not _alike([x for x, _ in before], new):
+            if before is None or not alike([x for x, _ in before], new):
                 text.set(element.offset, key, numbers(new))
         if "fullinertia" in element.attributes:
             order = (0, 0), (1, 1), (2, 2), (0, 1), (0, 2), (1, 2)
             new = np.array([inertia[i, j] for i, j in order])
             before = element.numbers("fullinertia", owner, range(6, 7)) or []
-            if not _alike([x for x, _ in before], new):
+            if not alike([x for x, _ in before], new):
                 text.set(element.offset, "fullinertia", numbers(new))
             return
         R = read_rotation(element, owner, self.model.settings, Scope({}))
         turned = R.T @ inertia @ R
         moments, axes = np.diag(turned), np.eye(3)
-        if np.abs(turned - np.diag(moments)).max() > _SAME * np.abs(turned).max():
+        if np.abs(turned - np.diag(moments)).max() > SAME * np.abs(turned).max():
             moments, axes = principal(turned)
             for key in ORIENTATIONS:
                 if key in element.attributes and key != "quat":
                     text.remove(element.offset, key)
             text.set(element.offset, "quat", numbers(quaternion_of(R @ axes)))
         given = element.numbers("diaginertia", owner) or []
-        if not given or not _alike([x for x, _ in given], moments):
+        if not given or not alike([x for x, _ in given], moments):
             text.set(element.offset, "diaginertia", numbers(moments))
 
     def _joints(self) -> None:
@@ -184,7 +182,7 @@ class _Edit:
                     self.texts[element.file].set(element.offset, "springdamper", "0 0")
                     springs.append(joint.name)
                 terms = self.split.joints.get(joint.name, {})
-                for symbol, key in _TERMS.items():
+                for symbol, key in TERMS.items():
                     value = terms.get(symbol, 0.0)
                     before = element.numbers(key, "joint", range(1, 10))
                     if [x for x, _ in before or [(0.0, "")]] == [value]:
@@ -266,8 +264,3 @@ class _Edit:
                     self.texts[element.file].set(element.offset, key, new)
                     note = f"compiler {key} is set to {new}: it would change the written inertials"
                     self.notes.append(note)
-
-
-def _alike(before: object, after: object) -> bool:
-    old, new = np.asarray(before, float), np.asarray(after, float)
-    return old.shape == new.shape and bool(np.all(np.abs(old - new) <= _SAME * np.abs(new).max(initial=0.0)))

@@ -12,17 +12,16 @@ from dynid.common.arrays import Array, Float
 from dynid.exporters.actuators import servo_lines
 from dynid.exporters.contract import Described, header_lines
 from dynid.exporters.link_tree import DriveSplit, Link, at_centre, body_offsets
-from dynid.exporters.xml_text import attribute, comment, number, numbers
+from dynid.exporters.xml_text import SAME, attribute, comment, number, numbers
 from dynid.kinematics.assembly import assembly_of
 from dynid.kinematics.tree import body_poses, tree_of
 from dynid.mechanism.frame import Frame, identity_frame, quaternion_of
 from dynid.mechanism.joint import FIXED_BY, JointKind, Loop
 from dynid.mechanism.mechanism import BASE, Mechanism
 
-_SAME = 1e-12  # of the largest entry: a diagonal tensor
 _TINY = 1e-12  # kg and, of the mass, kg m^2: MuJoCo refuses moving bodies without mass or inertia
 _APART = 0.1  # m between the two points that hold the axis of a revolute loop
-_TERMS = {"Ia": "armature", "Fv": "damping", "Fs": "frictionloss"}
+TERMS = {"Ia": "armature", "Fv": "damping", "Fs": "frictionloss"}
 _TYPES = {JointKind.REVOLUTE: "hinge", JointKind.PRISMATIC: "slide", JointKind.SPHERICAL: "ball"}
 
 
@@ -160,7 +159,7 @@ class _Writer:
         limit = self.mechanism.limits.get(link.joint, {}).get("q")
         text += f' range="{numbers(limit)}"' if limit is not None else ""
         terms = self.split.joints.get(link.coordinates[0], {})
-        text += "".join(f' {key}="{number(terms[s])}"' for s, key in _TERMS.items() if s in terms)
+        text += "".join(f' {key}="{number(terms[s])}"' for s, key in TERMS.items() if s in terms)
         return [text + "/>"]
 
     # Loops, couplings, cables
@@ -318,7 +317,7 @@ def inertial_line(chi: Float[Array, "10"]) -> str:
     """An <inertial> with principal moments and axes."""
     mass, com, inertia = at_centre(chi)
     moments, axes = np.diag(inertia), np.eye(3)
-    if np.abs(inertia - np.diag(moments)).max() > _SAME * np.abs(inertia).max():
+    if np.abs(inertia - np.diag(moments)).max() > SAME * np.abs(inertia).max():
         moments, axes = principal(inertia)
     place = f'pos="{numbers(com)}" mass="{number(mass)}"'
     if np.array_equal(axes, np.eye(3)):

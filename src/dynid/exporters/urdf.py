@@ -25,7 +25,7 @@ from dynid.exporters.link_tree import (
 )
 from dynid.exporters.readers import Loaded, available, load_dynid, load_pinocchio, read_back
 from dynid.exporters.sidecar import write_sidecar
-from dynid.exporters.xml_text import XmlText, attribute, comment, number, numbers
+from dynid.exporters.xml_text import XmlText, alike, attribute, comment, number, numbers
 from dynid.mechanism.frame import Frame, rpy_matrix
 from dynid.mechanism.joint import JointKind
 from dynid.mechanism.mechanism import BASE, Mechanism
@@ -42,7 +42,6 @@ _TYPES = {
     JointKind.FIXED: "fixed",
     JointKind.FREE: "floating",
 }
-_SAME = 1e-12  # of the size of a value: nothing to write
 
 
 def export_urdf(estimate: Estimate, mechanism: Mechanism, folder: Path) -> Exported:
@@ -123,17 +122,17 @@ def _edit_link(text: XmlText, link: Element, chi: Float[Array, "10"]) -> None:
     inertia = R.T @ inertia @ R
     xyz = [x for x, _ in origin.numbers("xyz", owner) or ()] if origin is not None else []
     if origin is not None:
-        if not _alike(xyz or [0.0] * 3, com):
+        if not alike(xyz or [0.0] * 3, com):
             text.set(origin.offset, "xyz", numbers(com))
     elif np.any(com != 0.0):
         text.insert(inertial.offset, [f'<origin xyz="{numbers(com)}"/>'], first=True)
     masses, tensor = inertial.child("mass"), inertial.child("inertia")
     assert masses is not None and tensor is not None  # noqa: S101, PT018  (checked above)
-    if not _alike([masses.number("value")], [mass]):
+    if not alike([masses.number("value")], [mass]):
         text.set(masses.offset, "value", number(mass))
     entries = inertia[np.triu_indices(3)]
     before = [tensor.number(key, 0.0) for key in _ENTRIES]
-    if not _alike(before, entries):
+    if not alike(before, entries):
         for key, value in zip(_ENTRIES, entries, strict=True):
             if key in tensor.attributes or value != 0.0:
                 text.set(tensor.offset, key, number(value))
@@ -155,11 +154,6 @@ def _edit_dynamics(text: XmlText, joint: Element, terms: object) -> None:
 def _dynamics(values: dict[str, float]) -> str:
     damping, friction = number(values.get("Fv", 0.0)), number(values.get("Fs", 0.0))
     return f'<dynamics damping="{damping}" friction="{friction}"/>'
-
-
-def _alike(before: object, after: object) -> bool:
-    old, new = np.asarray(before, float), np.asarray(after, float)
-    return bool(np.all(np.abs(old - new) <= _SAME * np.abs(new).max(initial=0.0)))
 
 
 def _add_payloads(text: XmlText, model: UrdfModel, mechanism: Mechanism) -> None:

@@ -7,8 +7,11 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from xml.parsers import expat
 
+import numpy as np
+
 from dynid.common.errors import InputError
 
+SAME = 1e-12  # of the largest value: rounding
 _ATTRIBUTE = re.compile(rb"""(\s+)([^\s=/>"']+)\s*=\s*("[^"]*"|'[^']*')""")
 _TAG = re.compile(rb"""<[^\s/>"']+(?:[^>"']|"[^"]*"|'[^']*')*>""")
 _ESCAPES = {"&": "&amp;", "<": "&lt;", ">": "&gt;", '"': "&quot;"}
@@ -34,6 +37,12 @@ def comment(lines: list[str]) -> str:
 def number(value: float) -> str:
     """The shortest text that is read as the same number."""
     return repr(float(value) + 0.0)  # no negative zero
+
+
+def alike(before: object, after: object) -> bool:
+    """Whether values are equal but for rounding: nothing to write."""
+    old, new = np.asarray(before, float), np.asarray(after, float)
+    return old.shape == new.shape and bool(np.all(np.abs(old - new) <= SAME * np.abs(new).max(initial=0.0)))
 
 
 def numbers(values: object) -> str:

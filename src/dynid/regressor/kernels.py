@@ -123,8 +123,10 @@ def _drive_entries(drives, dq, ddq, load, at, tile):
                 value = rate * 0.0 + sign * load[sample, sources[d]]
             elif symbol == STRIBECK:
                 value = sign * np.exp(-(rate / scales[d]) * (rate / scales[d]))
-            else:
+            elif symbol == OFFSET:
                 value = rate * 0.0 + 1.0
+            else:  # a number without a column here: nothing may pass for an offset
+                value = rate * np.nan
             out[lane] = factor * value
 
 
