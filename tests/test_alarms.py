@@ -20,6 +20,7 @@ from dynid.mechanism.inertia import SYMBOLS
 from dynid.mechanism.load import load_robot
 from dynid.mechanism.mechanism import Payload
 from dynid.mechanism.parameters import parameter_table
+from dynid.motion.logs import log_from_arrays
 from dynid.pipeline import identify_logs
 from dynid.problem import as_asked, prepare
 from dynid.report.html import report_html
@@ -208,6 +209,20 @@ def test_a_contact_is_a_burst_for_as_long_as_it_lasts(samples: int) -> None:
     found = checks_of(robot, replace(log, tau=tau)).notices
     assert codes(found) == ["burst"]
     assert "at t = 4.02 s (shoulder_lift_joint)" in found[0].text
+
+
+def test_the_time_of_a_contact_counts_the_rest_before_the_motion() -> None:
+    """Blocks in which the robot stands still have no rows: the time of later ones was too early."""
+    robot, log = ur5_log()
+    tau, still = log.tau.copy(), 500  # samples: 2 s
+    tau[1000:1050, 1] += 8.0 * tau[:, 1].std()
+    noise = 0.05 * np.random.default_rng(3).normal(size=(still, tau.shape[1]))
+    t = np.arange(len(log.t) + still) * log.dt
+    q = np.concatenate([np.repeat(log.q[:1], still, axis=0), log.q])
+    late = log_from_arrays(robot, t, q, np.concatenate([tau[:1] + noise, tau]))
+    (burst,) = [one for one in checks_of(robot, late).notices if one.code == "burst"]
+    moment = float(burst.text.partition("at t = ")[2].partition(" s")[0])
+    assert moment == pytest.approx(6.0, abs=0.3)  # a block
 
 
 @pytest.mark.parametrize(("declared", "unloaded"), [({}, 2), ({"MX": 0.06}, 2), ({"M": 3.0}, 1)])

@@ -114,14 +114,22 @@ def burst_blocks(system: System, chi: Float[Array, "p"]) -> dict[BlockPlace, flo
     burst_ratios: dict[BlockPlace, float] = {}
     for group in system.groups:
         blocks = _block_rms(group, chi)
-        first: dict[int, int] = {}
-        for (run, number), _, _ in blocks:
-            first.setdefault(run, number)
+        begins = _begins(group)
         for stretch in _disturbed_stretches([rms for _, rms, _ in blocks]):
             for (run, number), _, rows in (blocks[b] for b in stretch):
                 if rows >= 3:
-                    burst_ratios[group.log, group.name, run, number] = (number - first[run]) * group.seconds
+                    burst_ratios[group.log, group.name, run, number] = number * group.seconds - begins[run]
     return burst_ratios
+
+
+def _begins(group: Group) -> dict[int, float]:
+    """Time from block number 0 to the beginning of each run, in [s].
+
+    Without a path it is that of the first block with rows: later, where the robot stands still at first.
+    """
+    if group.path is not None:
+        return {run: begin for run, (_, _, begin) in enumerate(group.path)}
+    return {run: number * group.seconds for run, number in sorted(group.places, reverse=True)}
 
 
 def _disturbed_stretches(rms: Sequence[float]) -> Iterator[Sequence[int]]:
