@@ -168,6 +168,16 @@ def test_a_given_key_fixes_its_part(tmp_path) -> None:
     assert part == {"cutoff", "velocity", "friction"}
 
 
+@pytest.mark.parametrize("estimator", ["ols", "robust", "consistent", "iv"])
+def test_an_estimator_that_is_given_stays(tmp_path, estimator: str) -> None:
+    """Other settings are chosen with it; it was replaced by `wls`."""
+    robot = made(tmp_path)
+    experiment = Experiment(robot=robot, estimator=estimator)
+    task, tried, _ = choose(Task(robot, (recorded(robot),), experiment))
+    assert task.experiment.estimator == estimator
+    assert {candidate.estimator for candidate in tried} == {estimator}
+
+
 def test_logs_that_are_too_short_to_choose_from_are_reported(tmp_path) -> None:
     """Two periods of the fastest motion give no three folds: the rules hold, and the result says so."""
     robot = made(tmp_path)

@@ -78,7 +78,7 @@ def choose(task: Task) -> Chosen:
     if not open_ or rows_without_effort(given, model, robot):
         return Chosen(task)
     # Slow motion may be lost to the mask: without it more is determined.
-    plain = Candidate(friction=" ".join(sets[0]) if sets else "")
+    plain = Candidate(friction=" ".join(sets[0]) if sets else "", estimator=str(given.estimator))
     starts = [plain, replace(plain, mask="none")] if "mask" in open_ else [plain]
     try:
         search = _started(replace(task, logs=excerpts(task.logs), experiment=given), sets)

@@ -55,8 +55,10 @@ def joint_error(
         error: Rms of measured minus predicted, in `unit`.
         bias: Mean of the same, in `unit`; None where only sums of squares are known.
         peak: Largest measured value, in `unit`.
-        floor: Noise floor, in `unit`.
+        floor: Noise floor, in `unit`. One above the error counts as noise what the model explains, such as
+            vibration: no more than the error is noise.
     """
+    floor = min(floor, error)
     excess = float(np.sqrt(max(error**2 - floor**2, 0.0)))
     percent = 100.0 * excess / peak if peak > 0.0 else 0.0
     return JointVerdict(name, "", error, unit, percent, floor, bias, peak)
