@@ -572,6 +572,16 @@ def test_negative_friction_is_named() -> None:
         full_set(estimate, experiment_of({"robot": "puma560"}), robot)
 
 
+def test_friction_that_is_negative_by_noise_is_no_reason_to_refuse() -> None:
+    """As for bodies: the nearest set within noise is written."""
+    robot = load_robot("puma560")
+    estimate = estimate_of(robot, {**random_values(robot), "Fv_joint_2": -1e-3})
+    noisy = replace(estimate, covariance=estimate.covariance + 1e-4 * np.eye(len(estimate.covariance)))
+    full = full_set(noisy, experiment_of({"robot": "puma560"}), robot)
+    assert full.chi[[p.name for p in full.parameters].index("Fv_joint_2")] >= 0.0
+    assert any("nearest physically consistent set" in note for note in full.notes)
+
+
 @cache
 def loaded():
     payload = Payload("load", "forearm", Frame(rpy_matrix((0.1, 0.2, 0.3)), np.array([0.1, 0.0, 0.05])))

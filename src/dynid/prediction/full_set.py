@@ -116,17 +116,17 @@ def chosen_values(
     chi, reason = consistent_set(space)
     if chi is not None:
         return chi, (), True
-    negative = negative_values(space, estimated, fixed=True)
-    reason = ", ".join(negative) or reason
-    near = None if negative and not_physical != "nearest" else nearest_set(space)
-    if not_physical == "refuse" or (not_physical == "noise" and (near is None or near[1] > _NOISE)):
-        far = "" if near is None else f"; the nearest that is real is {near[1]:.2g} sigma away"
-        text = f"no physically consistent robot has these base parameters: {reason}{far}"
-        raise InputError(text, remedy=REMEDY)
+    reason = ", ".join(negative_values(space, estimated, fixed=True)) or reason
     if not_physical in ("mark", "ignore"):
         note = f"NOT PHYSICAL: {reason}. The values are written as they are; simulators may refuse them."
         return written_as_found(space), (note,) if not_physical == "mark" else (), False
-    values, distance = near or nearest_set(space)
+    values, distance = nearest_set(space)
+    if not_physical == "refuse" or (not_physical == "noise" and distance > _NOISE):
+        raise InputError(
+            f"no physically consistent robot has these base parameters: {reason}; the nearest that is real is"
+            f" {distance:.2g} sigma away",
+            remedy=REMEDY,
+        )
     why = (
         "Because of noise, no real bodies have exactly these base parameters."
         if distance <= _NOISE
