@@ -82,10 +82,10 @@ def test_31_the_remedy_of_a_delay_removes_it() -> None:
 
 def test_the_key_of_several_delays_has_all_of_them() -> None:
     """The delay of one effort is relative to the others: the key has its sum with the common one."""
-    assert delay_entry({ALL: 0.002, "elbow": -0.0005}) == (
-        'columns: {"tau_{i}": {delay: 0.002}, tau_elbow: {delay: 0.0015}}'
+    assert delay_entry({ALL: 0.002, "elbow": -0.0005}, ("base", "elbow")) == (
+        'columns: {"tau_{i}": {delay: 0.002}, tau_2: {delay: 0.0015}}'
     )
-    assert delay_entry({"elbow": 0.001}) == "columns: {tau_elbow: {delay: 0.001}}"
+    assert delay_entry({"elbow": 0.001}, ("elbow",)) == "columns: {tau_1: {delay: 0.001}}"
 
 
 @pytest.mark.parametrize("seed", range(4))

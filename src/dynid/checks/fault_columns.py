@@ -275,10 +275,15 @@ def _motor_speeds(mechanism: Mechanism, source: RowSource) -> list[Float[Array, 
     return speeds
 
 
-def delay_entry(delays: Mapping[str, float]) -> str:
-    """The key that removes delays of efforts, in [s]; that of a single one is added to that of all."""
+def delay_entry(delays: Mapping[str, float], efforts: Sequence[str]) -> str:
+    """The key that removes delays of efforts, in [s]; that of a single one is added to that of all.
+
+    Args:
+        delays: By name; `ALL` for all efforts.
+        efforts: Names of all efforts, in the order of their columns.
+    """
     common = delays.get(ALL, 0.0)
     entries = [f'"tau_{{i}}": {{delay: {common:.3g}}}'] if ALL in delays else []
     totals = {name: common + delay for name, delay in delays.items() if name != ALL}
-    entries += [f"tau_{name}: {{delay: {delay:.3g}}}" for name, delay in totals.items()]
+    entries += [f"tau_{efforts.index(name) + 1}: {{delay: {delay:.3g}}}" for name, delay in totals.items()]
     return f"columns: {{{', '.join(entries)}}}"

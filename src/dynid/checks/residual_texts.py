@@ -31,7 +31,7 @@ def _plain_notice(suspect: Suspect, problem: Problem, delays: Mapping[str, float
     size = float(suspect.size[0])
     half = suspect.half
     if suspect.test == "delay":
-        return _delay(suspect, size, half, min(source.dt for source in problem.sources), delays)
+        return _delay(suspect, size, half, problem, delays)
     if suspect.test == "gain":
         return gain_notice(suspect, size, half)
     if suspect.test == "zero":
@@ -62,17 +62,19 @@ def _turned(suspect: Suspect) -> Notice:
     return notice("mounting-off", "residual", degrees=np.rad2deg(float(np.linalg.norm(suspect.size))))
 
 
-def _delay(suspect: Suspect, size: float, half: float, dt: float, delays: Mapping[str, float]) -> Notice:
+def _delay(
+    suspect: Suspect, size: float, half: float, problem: Problem, delays: Mapping[str, float]
+) -> Notice:
     subject = "the efforts are" if suspect.about == ALL else f"the effort of '{suspect.about}' is"
     return notice(
         "delay",
         who=subject,
         size=1e3 * abs(size),
         half=1e3 * half,
-        samples=abs(size) / dt,
+        samples=abs(size) / min(source.dt for source in problem.sources),
         late="later" if size > 0 else "earlier",
         reference="the other efforts" if ALL in delays and suspect.about != ALL else "the positions",
-        entry=delay_entry(delays),
+        entry=delay_entry(delays, problem.logs[0].effort_names),
     )
 
 

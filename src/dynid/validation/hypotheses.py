@@ -275,7 +275,7 @@ def delays(
         columns = _efforts(mechanism, test.about)
         subject = "the efforts are" if test.about == ALL else f"the effort of '{test.about}' is"
         late = "later" if test.value > 0 else "earlier"
-        entry = delay_entry({test.about: test.value})
+        entry = delay_entry({test.about: test.value}, logs[0].effort_names)
         yield Hypothesis(
             notice("delay", "confirmed", who=subject, size=1e3 * abs(test.value), late=late, entry=entry),
             mechanism,
