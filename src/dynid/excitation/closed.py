@@ -241,10 +241,11 @@ def joint_bounds(mechanism: Mechanism, joints: Sequence[str]) -> Limits:
 
 def narrowed_limits(mechanism: Mechanism, joints: Sequence[str]) -> Iterator[Notice]:
     """That a motion of independent joints stays well within their limits, see `joint_bounds`."""
-    bounds = joint_bounds(mechanism, joints)
-    for name, low, high in zip(joints, bounds.low, bounds.high, strict=True):
-        given = mechanism.limits.get(name, {}).get("q")
-        least, most = (low, high) if given is None else symmetric_range(given)
+    given = {name: limits["q"] for name, limits in mechanism.limits.items() if "q" in limits}
+    limited = [name for name in joints if name in given]
+    bounds = joint_bounds(mechanism, limited)
+    for name, low, high in zip(limited, bounds.low, bounds.high, strict=True):
+        least, most = symmetric_range(given[name])
         if high - low < _NARROWED * (most - least):
             unit = unit_of(mechanism, f"{ZERO}{name}")
             yield notice("limits-narrowed", joint=name, low=low, high=high, least=least, most=most, unit=unit)
