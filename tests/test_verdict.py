@@ -14,7 +14,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from dynid.common.notices import eased, notice
+from dynid.common.notices import by_severity, eased, notice
 from dynid.experiment.experiment import Experiment
 from dynid.fit import fit_task
 from dynid.pipeline import identify_logs
@@ -216,3 +216,10 @@ def test_logs_fitted_to_the_noise_contradict_no_model(fitted: float, code: str) 
     )
     (found,) = _misfit(whole, ())
     assert found.code == code
+
+
+def test_a_wrong_input_is_named_before_the_failure_that_it_causes() -> None:
+    failed = notice("no-result", failure="'wls' has not converged after 100 iterations")
+    sign = notice("effort-sign", effort="elbow", number=2)
+    assert [reason.code for reason in by_severity([failed, sign])] == ["effort-sign", "no-result"]
+    assert by_severity([notice("scale-differs", factor=2.0, count=3, unit=""), failed])[0] is failed

@@ -87,7 +87,7 @@ class Coded(Protocol):
 
 def spoils_all(cause: Coded) -> bool:
     """Whether a fit says nothing about anything else: units, columns, gravity or branch are wrong."""
-    return cause.severity is Severity.STOP and 0 < cause_rank(cause.code) <= _INPUT
+    return cause.severity is Severity.STOP and cause_rank(cause.code) <= _INPUT
 
 
 def follows(follower: Coded, cause: Coded) -> bool:

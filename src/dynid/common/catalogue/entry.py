@@ -30,9 +30,9 @@ MEANING = {
 
 # What explains most comes first.
 Rank = Literal[
-    "no result",  # or one that contradicts what is asked
     "unit",  # of positions, with which the logs fit: it explains the size of their values too
     "input",  # units, columns, gravity or branch: the input is not what the description or the file says
+    "no result",  # or one that contradicts what is asked
     "declaration",  # a payload, a known value or a frame is not as declared
     "part",  # a scale, one dimension, one part of the logs
     "model",  # a term is missing
