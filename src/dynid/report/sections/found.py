@@ -60,7 +60,9 @@ def section(estimate: Estimate) -> Section:
     """Bodies, friction, then the full table of parameters."""
     parts = [parameters(estimate), standard(estimate), history(estimate)]
     drawn, bad = estimate.bodies, estimate.verdict.level == "bad"
-    known = [entry for entry in drawn if entry["prior_mass"] or entry["mass_sigma"] is not None]
+    # Without a physically consistent robot only masses that the log alone gives mean anything.
+    real = all(entry["exported"] for entry in drawn)
+    known = [entry for entry in drawn if (real and entry["prior_mass"]) or entry["mass_sigma"] is not None]
     bodies = [_body_row(entry) for entry in known]
     body = render(
         "found.html",
@@ -69,7 +71,7 @@ def section(estimate: Estimate) -> Section:
         bodies=bodies,
         in_sums=len(drawn) - len(known),
         sigmas=any(row["sigma"] for row in bodies),
-        exported=all(entry["exported"] for entry in known),
+        exported=real,
         exact=all(entry["exact"] for entry in known),
         partly=any(row["origin"] == _TOGETHER for row in bodies),
         described=any(row["prior_mass"] != "-" for row in bodies),
