@@ -177,19 +177,24 @@ def bursts(blocks: Mapping[BlockPlace, float], starts: Mapping[str, Sequence[flo
         ]
         more = f" and {len(shown) - _MOST_SHOWN} more" if len(shown) > _MOST_SHOWN else ""
         text = ", ".join(shown[:_MOST_SHOWN]) + more
-        log, start = min(by_time)
-        stop = _until([t for name, t in sorted(by_time) if name == log])
-        yield notice("burst", times=_BURST, shown=text, log=log, start=max(start - _AROUND, 0.0), stop=stop)
+        logs = dict.fromkeys(log for log, _ in sorted(by_time))
+        entries = [
+            f"log '{log}' `exclude: [{_stretches(sorted(t for name, t in by_time if name == log))}]`"
+            for log in logs
+        ]
+        yield notice("burst", times=_BURST, shown=text, entries=", ".join(entries[:_MOST_SHOWN]))
 
 
-def _until(times: Sequence[float]) -> float:
-    """End of the first stretch of disturbed blocks that begin at these times, in [s]."""
-    last = times[0]
-    for t in times[1:]:
+def _stretches(times: Sequence[float]) -> str:
+    """Stretches around disturbed blocks that begin at these times, in [s]."""
+    first = last = times[0]
+    ends = []
+    for t in (*times[1:], np.inf):
         if t - last > 2.0 * _AROUND:
-            break
+            ends.append((max(first - _AROUND, 0.0), last + 2.0 * _AROUND))
+            first = t
         last = t
-    return last + 2.0 * _AROUND
+    return ", ".join(f"[{start:.2f}, {stop:.2f}]" for start, stop in ends[:_MOST_SHOWN])
 
 
 def undisturbed(

@@ -340,8 +340,8 @@ RESIDUALS = {
     "burst": care(
         f"the residual is large for a fraction of a second: {_TESTS}",
         "the residual rises above {times:.0f} times its usual size: {shown}",
-        "check for a contact or collision there, and leave it out: `exclude: [[{start:.2f}, {stop:.2f}]]` in"
-        " the entry of log '{log}' under `logs:`; `estimator: robust` ignores such samples",
+        "check for a contact or collision there, and leave it out, under `logs:` in the entry of {entries};"
+        " `estimator: robust` ignores such samples",
         rank="part",
         traits=("log", "linear"),
     ),
