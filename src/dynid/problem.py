@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from fnmatch import fnmatchcase
 from typing import Any
 
 import numpy as np
@@ -294,21 +295,24 @@ def _asked_drive(
     owners = tuple(mechanism.drive) or tuple(actuator.name for actuator in mechanism.actuators)
     if not isinstance(asked, Mapping):
         return dict.fromkeys(owners, asked)
-    for name in asked:
-        if name not in owners:
+    single: dict[str, Sequence[str]] = {}
+    for name, symbols in sorted(asked.items(), key=lambda entry: entry[0] in owners):  # exact names last
+        matched = [owner for owner in owners if fnmatchcase(owner, name)] or [name] * (name in owners)
+        if not matched:
             raise InputError(
                 f"'{name}' has no drive terms" + nearest(name, owners),
                 place=f"drive.{name}",
-                remedy=f"use {', '.join(owners)}",
+                remedy=f"use {', '.join(owners)}, or a glob",
             )
-    left = [owner for owner in owners if owner not in asked]
+        single |= dict.fromkeys(matched, symbols)
+    left = [owner for owner in owners if owner not in single]
     if left and any(term.friction for term in mechanism.terms):
         raise InputError(
             f"{', '.join(left)}: no drive terms are given, and the robot has friction of other packages",
             place="drive",
             remedy="list all terms of every joint or motor",
         )
-    return {**mechanism.drive, **asked}
+    return {**mechanism.drive, **single}
 
 
 def several(logs: LogSource | Sequence[LogSource]) -> Sequence[LogSource]:
