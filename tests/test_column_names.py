@@ -307,6 +307,15 @@ def test_a_column_with_its_unit_in_the_header_may_be_named_without_it():
     assert match(["t", "J1 [deg]", "J2 [deg]", "J3 [deg]"], columns=given).chosen["q_1"].name == "J1 [deg]"
 
 
+def test_the_unit_at_the_end_of_a_mapped_name_counts_as_when_it_is_guessed() -> None:
+    names = ["t", "swivel_deg", "second", "third_rev"]
+    given = {"q_1": "swivel_deg", "q_2": "second", "q_3": "third_rev"}
+    chosen = match(names, columns=given).chosen
+    assert [chosen[f"q_{i}"].unit for i in (1, 2, 3)] == ["deg", None, None]
+    plain = match(names, columns={**given, "q_1": ColumnMap("swivel_deg", "rad")}).chosen
+    assert plain["q_1"].unit == "rad"
+
+
 @pytest.fixture
 def odd_log(tmp_path):
     """An arm as URDF, and a log of it with columns of a ROS topic."""

@@ -17,6 +17,7 @@ from dynid.motion.units import canonical_unit
 
 POSITION, VELOCITY, ACCELERATION, REFERENCE, EFFORT = "q", "dq", "ddq", "q_ref", "tau"
 _RATES = (POSITION, VELOCITY, ACCELERATION)
+JOINT_SIGNALS = (*_RATES, REFERENCE, EFFORT)
 
 
 def _words(text: str) -> tuple[str, ...]:

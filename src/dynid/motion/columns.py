@@ -10,7 +10,7 @@ from dynid.common.errors import InputError, nearest
 from dynid.common.notices import Notice, notice
 from dynid.common.strict_number import is_count
 from dynid.motion.column_text import expanded, in_file, quantity_patterns
-from dynid.motion.column_words import Slot
+from dynid.motion.column_words import JOINT_SIGNALS, Column, Slot
 from dynid.motion.guess import Guess, effort_like, guess
 from dynid.motion.settings import ColumnMap, DriveSettings
 
@@ -223,8 +223,19 @@ def _mapped(
                 remedy="map every quantity once, each to its own column",
             )
         users[column.name] = key
-        chosen[slot.key] = column
+        chosen[slot.key] = _by_suffix(column, slot)
     return chosen
+
+
+def _by_suffix(column: ColumnMap, slot: Slot) -> ColumnMap:
+    """The column with the unit at the end of its name, as in `elbow_deg`, if none is given.
+
+    Not of currents, whose torque constants are given elsewhere, nor of `rev`, which may mean reverse.
+    """
+    if column.unit is not None or column.scale != 1.0 or slot.quantity not in JOINT_SIGNALS:
+        return column
+    unit = Column(column.name).units(slot.quantity, slot.turns)[1]
+    return column if unit in (None, "A", "mA", "rev") else column.changed(unit=unit)
 
 
 def _check_keys(unknown: Sequence[str], valid: Collection[str]) -> None:
