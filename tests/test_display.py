@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from functools import cache
 from pathlib import Path
 
@@ -80,6 +81,17 @@ def test_bodies_are_those_that_an_export_writes(name: str, standard: bool, tmp_p
     if standard:
         given = {entry["name"]: entry["value"] for entry in estimate.standard}
         assert shown == pytest.approx({name: given[f"M_{name}"] for name in shown}, rel=1e-12)
+
+
+def test_masses_in_sums_are_unknown_where_no_real_robot_is_near() -> None:
+    """Dry friction that is negative by far: the sums could be divided among bodies in any way."""
+    simulated = built_in_experiment("ur5", seed=1)
+    estimate = identify(simulated.mechanism, simulated.logs[0], auto="off")
+    pushing = [replace(p, value=-10.0) if p.name == "Fs_elbow_joint" else p for p in estimate.parameters]
+    bodies = replace(estimate, parameters=tuple(pushing)).bodies
+    assert not any(body["exported"] for body in bodies)
+    assert all((body["mass"] is None) == (body["mass_sigma"] is None) for body in bodies)
+    assert all(body["centre"] is None for body in bodies if body["mass"] is None)
 
 
 @pytest.mark.parametrize("name", ["fivebar", "orthoglide"])

@@ -33,7 +33,10 @@ _NOT_GIVEN = 1e3  # times the size of an entry that the description gives
 
 
 def identified_bodies(estimate: Estimate) -> tuple[dict[str, Any], ...]:
-    """Every body with its mass [kg], centre of mass [m], and their origin; empty without masses."""
+    """Every body with its mass [kg], centre of mass [m], and their origin; empty without masses.
+
+    If no physically consistent robot is near, masses that the log shows only in sums are None.
+    """
     try:
         space = space_of(*saved(estimate))
     except InputError:  # parameters per unit mass, or of a force sensor
@@ -65,6 +68,10 @@ def _bodies(space: EffortSpace, chi: Float[Array, "p"], how: dict[str, bool]) ->
         place = {s: names.index(f"{s}_{body}") for s in SYMBOLS if f"{s}_{body}" in names}
         if "M" in place and any(abs(chi[i]) > 0.0 for i in place.values()):
             entry = _body(place, chi, share, root)
+            if not how["exported"] and entry["mass_sigma"] is None:
+                # A sum with other bodies, divided in a way that no real robot has.
+                shape = {key: value for key, value in entry.items() if key not in ("axes", "half")}
+                entry = {**shape, "mass": None, "centre": None, "centre_sigma": None}
             entry |= {"name": body, "payload": body in space.mechanism.payloads, **how}
             drawn.append(entry | _described(body, described))
     return tuple(drawn)

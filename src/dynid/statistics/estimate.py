@@ -355,7 +355,7 @@ class Estimate:
 
     @cached_property
     def bodies(self) -> tuple[Mapping[str, Any], ...]:
-        """Mass [kg] and centre of mass [m] of bodies, as exports have them; none if its robot is lost."""
+        """Mass [kg] and centre of mass [m] of bodies, as exports have them; None where unknown."""
         from dynid.prediction.bodies import identified_bodies
 
         return identified_bodies(self)

@@ -60,9 +60,8 @@ def section(estimate: Estimate) -> Section:
     """Bodies, friction, then the full table of parameters."""
     parts = [parameters(estimate), standard(estimate), history(estimate)]
     drawn, bad = estimate.bodies, estimate.verdict.level == "bad"
-    # Without a physically consistent robot only masses that the log alone gives mean anything.
-    real = all(entry["exported"] for entry in drawn)
-    known = [entry for entry in drawn if (real and entry["prior_mass"]) or entry["mass_sigma"] is not None]
+    given = [entry for entry in drawn if entry["mass"] is not None]
+    known = [entry for entry in given if entry["prior_mass"] or entry["mass_sigma"] is not None]
     bodies = [_body_row(entry) for entry in known]
     body = render(
         "found.html",
@@ -71,7 +70,7 @@ def section(estimate: Estimate) -> Section:
         bodies=bodies,
         in_sums=len(drawn) - len(known),
         sigmas=any(row["sigma"] for row in bodies),
-        exported=real,
+        exported=all(entry["exported"] for entry in drawn),
         exact=all(entry["exact"] for entry in known),
         partly=any(row["origin"] == _TOGETHER for row in bodies),
         described=any(row["prior_mass"] != "-" for row in bodies),
