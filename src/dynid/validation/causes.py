@@ -187,17 +187,16 @@ def _trials(
     plan, mechanism, tests = fit.problem.plans[0], fit.task.mechanism, estimate.residual_tests
     logs = tuple(part_of(log, plan) for log in (*fit.task.logs, *fit.task.held_out))
     others = [*branch_hypotheses(mechanism, logs), *other_gravity(mechanism, logs, tests)]
-    trials, percent = ([], 0.0) if suspicious else clearly_worse(fit, logs, others)
-    if len(trials) == len(others) > 0:
+    trials, left, percent = ([], others, 0.0) if suspicious else clearly_worse(fit, logs, others)
+    if others and not left:
         return with_evidence(trials, tests), percent, []
-    others = [other for other in others if not any(other.notice is worse.notice for worse in trials)]
     before = fitted_with(fit, mechanism, logs)
     if before is None:
         return [], estimate.fit.residual_percent, []
     tried, percent = trial_of(fit, before), residual_percent(before)
     poor = any(row.error_percent > _POOR for row in estimate.verdict.joints)
     impossible = _impossible(estimate.warnings)
-    for candidate in _candidates(mechanism, logs, tests, poor, impossible) if suspicious else others:
+    for candidate in _candidates(mechanism, logs, tests, poor, impossible) if suspicious else left:
         # Nothing but the cause explains so much; others of its kind are compared with it.
         if _least(trials) < _CERTAINLY and candidate.code != trials[-1].code:
             return with_evidence(trials, tests), percent, []

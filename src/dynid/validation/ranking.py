@@ -117,11 +117,11 @@ def trial_of(fit: Fit, before: LinearFit) -> Callable[[Hypothesis], list[Hypothe
 
 def clearly_worse(
     fit: Fit, logs: tuple[Log, ...], candidates: Sequence[Hypothesis]
-) -> tuple[list[Hypothesis], float]:
-    """Corrections that a part of these logs refutes, and the residual as described there in percent.
+) -> tuple[list[Hypothesis], list[Hypothesis], float]:
+    """Corrections that a part of these logs refutes, those left, and the residual there as described [%].
 
     The squares that a correction leaves on all samples are at least those of its best fit to a part s of
-    them. If these are 1/s times those of the description, it is no better on all.
+    them. If these are 1/s times those of the description, it is no better on all. None without a fit is left.
     """
     plan = fit.problem.plans[0]
 
@@ -133,10 +133,12 @@ def clearly_worse(
     telling = share < _BRIEFLY and rows > _ROWS * fit.data.S.shape[1]
     before = fitted_with(fit, fit.task.mechanism, few) if telling else None
     if before is None:
-        return [], 0.0
-    tried = trial_of(fit, before)
-    trials = [trial for other in candidates for trial in tried(replace(other, logs=brief(other.logs)))]
-    return [trial for trial in trials if trial.left**2 * share > _CLEARLY], residual_percent(before)
+        return [], list(candidates), 0.0
+    tried, most = trial_of(fit, before), _CLEARLY / share
+    briefly = [(other, replace(other, logs=brief(other.logs))) for other in candidates]
+    trials = [(other, trial) for other, part in briefly for trial in tried(part)]
+    refuted = [trial for _, trial in trials if trial.left**2 > most]
+    return refuted, [other for other, trial in trials if trial.left**2 <= most], residual_percent(before)
 
 
 def part_of(log: Log, plan: MotionPlan, of: float = _SHARE) -> Log:
@@ -159,18 +161,13 @@ def comparison_with(before: LinearFit) -> Callable[[Hypothesis, LinearFit], Hypo
     Args:
         before: The fit of the description as it is. The blocks of its rows are the parts of the test.
     """
-    places = sorted(
-        {
-            (block_group.log, *place)
-            for block_group in before.data.source.groups
-            for place in block_group.places
-        }
-    )
+    groups = before.data.source.groups
+    places = sorted({(group.log, *place) for group in groups for place in group.places})
     count = min(PARTS, len(places))
     parts = {place: k * count // len(places) for k, place in enumerate(places)}
     described, norm, _ = _residuals(before)
     rows: dict[str, int] = {}
-    for group in before.data.source.groups:
+    for group in groups:
         rows[group.name] = rows.get(group.name, 0) + group.n_rows
     v = before.data.S.shape[1]
 
