@@ -17,7 +17,7 @@ from typing import Any
 
 import numpy as np
 
-from dynid.common.arrays import Array, Float
+from dynid.common.arrays import Array, Bool, Float
 from dynid.common.errors import InputError
 from dynid.experiment.experiment import Experiment
 from dynid.experiment.provenance import IDENTIFIED, VALIDATED
@@ -161,10 +161,11 @@ def certify(exported: Exported, full: FullSet, logs: list[Along | LogFigure]) ->
         alone = exported.alone() if exported.alone is not None else None
         states = drawn_states(full.mechanism, _STATES, _SEED)
         program = exported.program or getattr(efforts, "program", "")
-        reached = np.isfinite(efforts(*states)).all(axis=1)
+        reached = _reached(efforts(*states))
         if not reached.any():
             raise InputError("it gives no finite efforts at any random state")
-        lost, states = int(np.sum(~reached)), tuple(array[reached] for array in states)
+        q, dq, ddq = states
+        states = q[reached], dq[reached], ddq[reached]
         figures = [
             None if function is None or robot is None else _largest(function, robot, states)
             for function, robot in ((efforts, full), (alone, full), (efforts, _as_written(full)))
@@ -173,8 +174,18 @@ def certify(exported: Exported, full: FullSet, logs: list[Along | LogFigure]) ->
     except InputError as error:
         return Certificate(None, None, exported.program, 0, (), f"not read back: {error.text}")
     return Certificate(
-        figures[0], figures[1], program, len(reached), compared, as_written=figures[2], lost=lost
+        figures[0],
+        figures[1],
+        program,
+        len(reached),
+        compared,
+        as_written=figures[2],
+        lost=int(np.sum(~reached)),
     )
+
+
+def _reached(efforts: Float[Array, "n a"]) -> Bool[Array, "n"]:
+    return np.asarray(np.isfinite(efforts).all(axis=1))
 
 
 def _largest(function: EffortsOf, full: FullSet, states: tuple[Any, Any, Any]) -> float:
@@ -291,7 +302,7 @@ def _log(along: Along | LogFigure, full: FullSet, efforts: EffortsOf, alone: Eff
     whole = tree_states(robot, *along.states)
     known = model_efforts(robot, full.parameters, full.reference, whole)
     exported = efforts(*along.states)
-    reached = np.isfinite(exported).all(axis=1)
+    reached = _reached(exported)
     if not reached.all():
         reason = f"{np.sum(~reached)} of {len(reached)} samples are not reached from the start pose"
         return LogFigure(along.log, reason=reason)
