@@ -323,7 +323,7 @@ def test_a_drive_alone_gets_the_terms_that_it_needs(tmp_path) -> None:
     assert as_asked(robot, read).drive == true_robot.drive
     globbed = Experiment(robot=robot, drive={"b": ("Fv", "Fs", "Fr"), "*": ("Fv", "Fs")})
     assert as_asked(robot, globbed).drive == true_robot.drive
-    with pytest.raises(InputError, match="'c' has no drive terms"):
+    with pytest.raises(InputError, match="'c' is no joint and no motor"):
         as_asked(robot, Experiment(robot=robot, drive={"c": ("Fv",)}))
 
 

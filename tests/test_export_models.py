@@ -167,6 +167,26 @@ def test_efforts_of_what_another_program_reads_are_those_of_the_estimate(
     assert expected in found.program
 
 
+def test_states_that_exported_code_does_not_reach_are_counted(tmp_path: Path) -> None:
+    """Its closure goes straight from the start pose, where it may meet a dead point: NaN."""
+    full = full_of("fivebar")
+    written = EXPORTERS["numpy"](full.estimate, full.mechanism, tmp_path)
+    efforts = written.read_back()
+    limits: list[float] = []
+
+    def unreached(q, dq, ddq):
+        limits.append(np.sort(q[:, 0])[-3])  # the three states farthest out; later calls have the others
+        return np.where(q[:, :1] >= limits[0], np.nan, efforts(q, dq, ddq))
+
+    found = certify(replace(written, read_back=lambda: unreached), full, [])
+    assert (found.lost, found.document()["states_not_reached"]) == (3, 3)
+    assert found.random_states < EXACT
+    assert f"({found.states - 3} of {found.states} random states" in found.text
+    nowhere = certify(replace(written, read_back=lambda: lambda q, dq, ddq: np.nan * q), full, [])
+    assert nowhere.random_states is None
+    assert "no finite efforts" in nowhere.text
+
+
 @pytest.mark.parametrize("name", ["rrr3", "palletiser", "dualv", "orthoglide", "stewart", "evra"])
 def test_large_robots_are_read_back_too(name: str, tmp_path: Path) -> None:
     full = full_of(name)

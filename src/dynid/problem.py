@@ -291,18 +291,23 @@ def as_asked(mechanism: Mechanism, experiment: Experiment) -> Mechanism:
 def _asked_drive(
     mechanism: Mechanism, asked: Sequence[str] | Mapping[str, Sequence[str]]
 ) -> dict[str, Sequence[str]]:
-    """Owner -> its drive terms: those asked of all owners, or of single ones, others as they are."""
+    """Owner -> its drive terms: those asked of all owners, or of single ones, others as they are.
+
+    A name or glob that matches no owner may match other joints, such as passive ones.
+    """
     owners = tuple(mechanism.drive) or tuple(actuator.name for actuator in mechanism.actuators)
     if not isinstance(asked, Mapping):
         return dict.fromkeys(owners, asked)
     single: dict[str, Sequence[str]] = {}
-    for name, symbols in sorted(asked.items(), key=lambda entry: entry[0] in owners):  # exact names last
-        matched = [owner for owner in owners if fnmatchcase(owner, name)] or [name] * (name in owners)
+    others = tuple(name for name in mechanism.coordinates if name not in owners)
+    known = (*owners, *others)
+    for name, symbols in sorted(asked.items(), key=lambda entry: entry[0] in known):  # exact names last
+        matched = [name] if name in known else _matching(name, owners) or _matching(name, others)
         if not matched:
             raise InputError(
-                f"'{name}' has no drive terms" + nearest(name, owners),
+                f"'{name}' is no joint and no motor" + nearest(name, known),
                 place=f"drive.{name}",
-                remedy=f"use {', '.join(owners)}, or a glob",
+                remedy=f"use {', '.join(owners)}, another joint, or a glob",
             )
         single |= dict.fromkeys(matched, symbols)
     left = [owner for owner in owners if owner not in single]
@@ -313,6 +318,10 @@ def _asked_drive(
             remedy="list all terms of every joint or motor",
         )
     return {**mechanism.drive, **single}
+
+
+def _matching(pattern: str, names: Sequence[str]) -> list[str]:
+    return [name for name in names if fnmatchcase(name, pattern)]
 
 
 def several(logs: LogSource | Sequence[LogSource]) -> Sequence[LogSource]:

@@ -17,7 +17,7 @@ from typing import Any
 
 import numpy as np
 
-from dynid.common.arrays import Array, Float
+from dynid.common.arrays import Array, Bool, Float
 from dynid.common.errors import InputError
 from dynid.experiment.experiment import Experiment
 from dynid.experiment.provenance import IDENTIFIED, VALIDATED
@@ -66,6 +66,7 @@ class Certificate:
             written, which other programs read; None: dynid has made none exact.
         program: What has read the files.
         states: Number of random states.
+        lost: How many of them exported code does not reach from the start pose: it has no efforts there.
         failure: Why the files could not be read back.
         replays: Logs simulated by the written model, where that was asked.
     """
@@ -78,16 +79,20 @@ class Certificate:
     failure: str = ""
     replays: tuple[Replay, ...] = ()
     as_written: float | None = None
+    lost: int = 0
 
     @property
     def text(self) -> str:
         """In one line, for the header of a file and the terminal."""
         if self.random_states is None:
             return self.failure or "not read back: the exporter has no reader"
+        reached = f"{self.states - self.lost} of {self.states}" if self.lost else f"{self.states}"
         parts = [
             f"efforts differ from the estimate by {self.random_states:.1e} of the largest"
-            f" ({self.states} random states, {self.program})"
+            f" ({reached} random states, {self.program})"
         ]
+        if self.lost:
+            parts.append("the code gives NaN at the others: begin at a nearer `pose` there")
         if self.alone is not None and self.alone > 10.0 * max(self.random_states, 1e-12):
             parts.append(f"without the terms of the .yaml file beside it by {self.alone:.1e}")
         if self.as_written is not None:
@@ -107,6 +112,7 @@ class Certificate:
             "random_states_alone": self.alone,
             "random_states_as_written": self.as_written,
             "states": self.states,
+            "states_not_reached": self.lost,
             "program": self.program,
             "failure": self.failure,
             "replays": [replay.document() for replay in self.replays],
@@ -155,6 +161,11 @@ def certify(exported: Exported, full: FullSet, logs: list[Along | LogFigure]) ->
         alone = exported.alone() if exported.alone is not None else None
         states = drawn_states(full.mechanism, _STATES, _SEED)
         program = exported.program or getattr(efforts, "program", "")
+        reached = _reached(efforts(*states))
+        if not reached.any():
+            raise InputError("it gives no finite efforts at any random state")
+        q, dq, ddq = states
+        states = q[reached], dq[reached], ddq[reached]
         figures = [
             None if function is None or robot is None else _largest(function, robot, states)
             for function, robot in ((efforts, full), (alone, full), (efforts, _as_written(full)))
@@ -162,7 +173,19 @@ def certify(exported: Exported, full: FullSet, logs: list[Along | LogFigure]) ->
         compared = tuple(_log(log, full, efforts, alone) for log in logs)
     except InputError as error:
         return Certificate(None, None, exported.program, 0, (), f"not read back: {error.text}")
-    return Certificate(figures[0], figures[1], program, len(states[0]), compared, as_written=figures[2])
+    return Certificate(
+        figures[0],
+        figures[1],
+        program,
+        len(reached),
+        compared,
+        as_written=figures[2],
+        lost=int(np.sum(~reached)),
+    )
+
+
+def _reached(efforts: Float[Array, "n a"]) -> Bool[Array, "n"]:
+    return np.asarray(np.isfinite(efforts).all(axis=1))
 
 
 def _largest(function: EffortsOf, full: FullSet, states: tuple[Any, Any, Any]) -> float:
@@ -278,9 +301,14 @@ def _log(along: Along | LogFigure, full: FullSet, efforts: EffortsOf, alone: Eff
     robot = full.mechanism
     whole = tree_states(robot, *along.states)
     known = model_efforts(robot, full.parameters, full.reference, whole)
+    exported = efforts(*along.states)
+    reached = _reached(exported)
+    if not reached.all():
+        reason = f"{np.sum(~reached)} of {len(reached)} samples are not reached from the start pose"
+        return LogFigure(along.log, reason=reason)
     figures = [
         _percent(robot, whole, along.tau, tau)
-        for tau in (known, efforts(*along.states), None if alone is None else alone(*along.states))
+        for tau in (known, exported, None if alone is None else alone(*along.states))
     ]
     return LogFigure(along.log, figures[0], figures[1], figures[2])
 

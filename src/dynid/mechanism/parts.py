@@ -99,16 +99,23 @@ def source_drive(
 ) -> dict[str, tuple[str, ...]]:
     """Drive terms of a robot that a URDF or MJCF describes.
 
+    Joints without a motor have those whose value it gives; else they count as light bearings.
+
     Args:
         from_source: Whether `actuators` are the source's own: then the joints that they drive have the
             terms, once each, as friction and armature belong to joints there.
     """
-    if from_source:
-        driven = {name for actuator in actuators for name in actuator.on}
-        return {n: URDF_DRIVE for joint in parts.joints for n in joint.coordinates if n in driven}
-    if parts.loops:  # passive joints are usually light bearings
-        return dict.fromkeys((actuator.name for actuator in actuators), URDF_DRIVE)
-    return default_drive(parts.joints, parts.couplings)
+    if not from_source and not parts.loops:
+        return default_drive(parts.joints, parts.couplings)
+    driven = {name for actuator in actuators for name in actuator.on}
+    coordinates = [name for joint in parts.joints for name in joint.coordinates]
+    own = [name for name in coordinates if name in driven] if from_source else [a.name for a in actuators]
+    drive: dict[str, tuple[str, ...]] = dict.fromkeys(own, URDF_DRIVE)
+    for name in driven_coordinates(parts.joints, parts.couplings):
+        given = tuple(symbol for symbol in URDF_DRIVE if parts.prior.get(f"{symbol}_{name}"))
+        if name not in driven and given:
+            drive[name] = given
+    return drive
 
 
 def source_actuators(parts: Parts, refuse: Callable[[str, str], InputError]) -> tuple[Actuator, ...]:
