@@ -225,6 +225,23 @@ def test_the_time_of_a_contact_counts_the_rest_before_the_motion() -> None:
     assert moment == pytest.approx(6.0, abs=0.3)  # a block
 
 
+@pytest.mark.parametrize("times", [1, 2])
+def test_what_comes_again_with_the_motion_is_no_burst(times: int) -> None:
+    """The same motion twice: dry friction at a reversal sticks both times, a collision happens once."""
+    robot, log = ur5_log()
+    n = len(log.t)
+    blend = np.linspace(0.0, 1.0, 250)[:, None]  # 1 s from the end of the motion back to its beginning
+    back = log.q[-1] + (3 * blend**2 - 2 * blend**3) * (log.q[0] - log.q[-1])
+    tau = np.concatenate([log.tau, np.repeat(log.tau[:1], len(back), axis=0), log.tau])
+    for k in range(times):
+        start = 1000 + k * (n + len(back))
+        tau[start : start + 50, 1] += 8.0 * log.tau[:, 1].std()
+    t = np.arange(len(tau)) * log.dt
+    both = log_from_arrays(robot, t, np.concatenate([log.q, back, log.q]), tau)
+    both = replace(both, segments=((0, n), (n + len(back), len(tau))))
+    assert ("burst" in codes(checks_of(robot, both).notices)) == (times == 1)
+
+
 @pytest.mark.parametrize(("declared", "unloaded"), [({}, 2), ({"MX": 0.06}, 2), ({"M": 3.0}, 1)])
 def test_wrong_known_values_of_a_payload_are_named_and_right_ones_are_not(declared, unloaded: int) -> None:
     """Linear tests see a wrong centre of mass as joint zeros and delays."""

@@ -14,6 +14,7 @@ from dynid.common.arrays import Array, Float
 from dynid.common.notices import Notice, notice
 from dynid.conditioning.lowpass import RowFilter
 from dynid.conditioning.stream import compared
+from dynid.motion.repeats import come_again
 from dynid.projection.factor import merge, triangle
 from dynid.projection.model import RowSource
 from dynid.projection.projection import Group, System
@@ -32,6 +33,7 @@ _LAGS = 10
 _STRIDE = 3
 _COLOURED = 1e-3
 BlockPlace = tuple[str, str, int, int]  # log, effort, run, number
+_Burst = tuple[Group, list[tuple[int, int]]]  # of an effort in a log, and runs and numbers of its blocks
 # Of the measured side: filters and derivatives leave that much of a log without noise, unevenly.
 _UNEVEN = 2e-3
 # Blocks this many times the usual residual are left out of the fit against which bursts are judged.
@@ -107,19 +109,37 @@ def _outlying(by_effort: _Runs, expected: _Runs | None = None) -> list[tuple[flo
 def burst_blocks(system: System, chi: Float[Array, "p"]) -> dict[BlockPlace, float]:
     """Blocks in which an effort is far off: log, effort, run and number -> seconds from the run's beginning.
 
+    What comes again each time with the same motion is no burst.
+
     Args:
         system: Over the standard parameters, with its blocks.
         chi: Standard parameters, shape (p,), SI.
     """
-    burst_ratios: dict[BlockPlace, float] = {}
+    by_effort: dict[str, list[_Burst]] = {}
     for group in system.groups:
         blocks = _block_rms(group, chi)
-        begins = _begins(group)
         for stretch in _disturbed_stretches([rms for _, rms, _ in blocks]):
-            for (run, number), _, rows in (blocks[b] for b in stretch):
-                if rows >= 3:
-                    burst_ratios[group.log, group.name, run, number] = number * group.seconds - begins[run]
-    return burst_ratios
+            if places := [place for place, _, rows in (blocks[b] for b in stretch) if rows >= 3]:
+                by_effort.setdefault(group.name, []).append((group, places))
+    return {
+        (group.log, group.name, run, number): number * group.seconds - _begins(group)[run]
+        for found in by_effort.values()
+        for group, places in _once(found)
+        for run, number in places
+    }
+
+
+def _once(found: Sequence[_Burst]) -> list[_Burst]:
+    """Bursts of one effort without those that come again with the motion: a model lacks something there."""
+    paths = {group.log: group.path for group, _ in found if group.path is not None}
+    if len(paths) < len({group.log for group, _ in found}):
+        return list(found)
+    spans = []
+    for group, places in found:
+        (run, first), (_, last) = places[0], places[-1]
+        start, stop = (number * group.seconds - _begins(group)[run] for number in (first, last + 1))
+        spans.append((group.log, run, start, stop))
+    return [burst for burst, again in zip(found, come_again(paths, spans), strict=True) if not again]
 
 
 def _begins(group: Group) -> dict[int, float]:

@@ -13,7 +13,7 @@ from collections.abc import Mapping, Sequence
 
 import numpy as np
 
-from dynid.common.arrays import Array, Float, Int
+from dynid.common.arrays import Array, Bool, Float, Int
 from dynid.common.paged import empty, ranges, release
 
 # Robots repeat a motion to about 1 % of its size, also with another load; random
@@ -82,12 +82,9 @@ def first_alike(paths: Mapping[str, Path], stretches: Sequence[Stretch]) -> Int[
         paths: Of each log.
         stretches: In the order of logs, runs and time.
     """
-    n = len(stretches)
-    length = float(np.median([stop - start for _, _, start, stop in stretches]))
-    middles = np.array([0.5 * (start + stop) for _, _, start, stop in stretches])
-    matches = _Windows(paths, stretches, length).earlier([stretch[:2] for stretch in stretches], middles)
-    first = np.arange(n)
-    for c, match in enumerate(matches):
+    middles = _middles(stretches)
+    first = np.arange(len(stretches))
+    for c, match in enumerate(_earlier(paths, stretches)):
         if match is None:
             continue
         place, t = match
@@ -95,6 +92,35 @@ def first_alike(paths: Mapping[str, Path], stretches: Sequence[Stretch]) -> Int[
         if same:
             first[c] = first[same[int(np.argmin(np.abs(middles[same] - t)))]]
     return first
+
+
+def come_again(paths: Mapping[str, Path], stretches: Sequence[Stretch]) -> Bool[Array, "n"]:
+    """Whether the same motion is at another of these parts.
+
+    Args:
+        paths: Of each log.
+        stretches: In the order of logs, runs and time.
+    """
+    again = np.zeros(len(stretches), dtype=bool)
+    for c, match in enumerate(_earlier(paths, stretches) if len(stretches) > 1 else ()):
+        for k, (log, run, start, stop) in enumerate(stretches[:c]):
+            around = stop - start
+            if match and match[0] == (log, run) and start - around <= match[1] <= stop + around:
+                again[[c, k]] = True
+    return again
+
+
+def _middles(stretches: Sequence[Stretch]) -> Float[Array, "n"]:
+    return np.array([0.5 * (start + stop) for _, _, start, stop in stretches])
+
+
+def _earlier(
+    paths: Mapping[str, Path], stretches: Sequence[Stretch]
+) -> list[tuple[tuple[str, int], float] | None]:
+    """Log, run and time of the same earlier motion of each part."""
+    length = float(np.median([stop - start for _, _, start, stop in stretches]))
+    windows = _Windows(paths, stretches, length)
+    return windows.earlier([stretch[:2] for stretch in stretches], _middles(stretches))
 
 
 class _Windows:
