@@ -10,6 +10,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 from click.testing import CliRunner
+from rich.console import Console
 from scipy import stats
 
 from dynid import compare_friction, load_robot
@@ -21,7 +22,7 @@ from dynid.mechanism.parameters import parameter_table
 from dynid.motion.logs import log_from_arrays
 from dynid.pipeline import identify_logs, run_experiment, validate_result
 from dynid.problem import prepare
-from dynid.report.comparison import comparison_csv, comparison_document, comparison_html
+from dynid.report.comparison import comparison_csv, comparison_document, comparison_html, print_comparison
 from dynid.report.json_file import read_result
 from dynid.report.output import write_results
 from dynid.simulation.files import write_log
@@ -330,6 +331,9 @@ def test_significant_differences_are_named() -> None:
     page = comparison_html(found)
     assert "1 of 21 parameters differs significantly: p20." in page
     assert page.count(">differs<") == 1
+    shown = Console(file=io.StringIO(), width=100, record=True)
+    print_comparison(found, console=shown)
+    assert "held-out" not in shown.export_text()  # nothing was held out
     few = [replace(one, dof=2.0) for one in result(0.0).parameters]  # sigmas that are hardly known themselves
     vague = side_by_side([replace(estimate(), parameters=tuple(few)), result(6.0)])
     assert not Comparison("arm", "logs", (), parameters=vague).different

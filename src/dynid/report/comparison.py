@@ -63,8 +63,9 @@ def print_comparison(comparison: Comparison, *, console: Console | None = None) 
         table.add_row(*(verbatim(cell(line, name), style) for name in shown))
     held_out = f" ({comparison.held_out})" if comparison.held_out else ""
     print_titled(out, comparison.title + held_out, table)
-    efforts = any(line.effort_percent is not None for line in comparison.lines)
-    out.print(verbatim(_EFFORTS if efforts else _MOTIONS, "dim"))
+    if "held_out_percent" in shown:
+        efforts = any(line.effort_percent is not None for line in comparison.lines)
+        out.print(verbatim(_EFFORTS if efforts else _MOTIONS, "dim"))
     if comparison.parameters:
         out.print(verbatim(difference_text(comparison), "bold" if comparison.different else ""))
         _print_parameters(out, comparison)
