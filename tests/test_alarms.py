@@ -242,6 +242,20 @@ def test_what_comes_again_with_the_motion_is_no_burst(times: int) -> None:
     assert ("burst" in codes(checks_of(robot, both).notices)) == (times == 1)
 
 
+@pytest.mark.parametrize(("size", "expected"), [(4.0, []), (8.0, ["friction-speed"])])
+def test_errors_that_come_again_with_the_motion_count_once(size: float, expected: list[str]) -> None:
+    """Three times the same motion with friction that the model lacks: a zero seemed to be off."""
+    robot, log = ur5_log()
+    n, scale = len(log.t), np.array([1.0, 1.0, 1.0, 0.1, 0.1, 0.1])
+    dq = np.gradient(log.q, log.dt, axis=0)
+    near_rest = size * scale * np.sign(dq) * np.exp(-((dq / 0.08) ** 2))
+    noise = [0.5 * scale * np.random.default_rng(5 + k).normal(size=log.tau.shape) for k in range(3)]
+    tau = np.concatenate([log.tau + near_rest + part for part in noise])
+    three = log_from_arrays(robot, np.arange(3 * n) * log.dt, np.concatenate([log.q] * 3), tau)
+    three = replace(three, segments=tuple((k * n, (k + 1) * n) for k in range(3)))
+    assert codes(checks_of(robot, three).notices) == expected
+
+
 @pytest.mark.parametrize(("declared", "unloaded"), [({}, 2), ({"MX": 0.06}, 2), ({"M": 3.0}, 1)])
 def test_wrong_known_values_of_a_payload_are_named_and_right_ones_are_not(declared, unloaded: int) -> None:
     """Linear tests see a wrong centre of mass as joint zeros and delays."""

@@ -46,7 +46,7 @@ from dynid.common.batched import eigh
 from dynid.estimator.ols import column_scale, least_squares
 from dynid.projection.factor import Factor, triangle
 from dynid.projection.projection import Group, System
-from dynid.statistics.clusters import stretches
+from dynid.statistics.clusters import recurring, repeated, stretches
 
 if TYPE_CHECKING:
     from dynid.checks.fault_columns import Suspect
@@ -149,8 +149,22 @@ class _Rows:
         self.Z = rows[:, p:] - U @ (Q.T @ self.sides)
         both = np.hstack([U, self.Z])
         self.products = np.array([part.T @ part for part in np.split(both, ends)])
+        self._join_repeats(repeated(system, labels), len(kept))
         self.rows = sum(group.n_rows for group in system.groups)
         self.free = max(self.rows - len(kept), 1)
+
+    def _join_repeats(self, first: Int[Array, "n"] | None, a: int) -> None:
+        """One cluster for each different motion, if errors of the model come again with it.
+
+        Args:
+            first: Number of the first cluster with the same motion; None: no motion comes twice.
+            a: Columns of A.
+        """
+        if first is not None and recurring(first, self.products[:, :a, :a], self.products[:, :a, -1]):
+            labels = np.unique(first, return_inverse=True)[1]
+            joined = np.zeros((int(labels.max()) + 1, *self.products.shape[1:]))
+            np.add.at(joined, labels, self.products)
+            self.products, self.n = joined, len(joined)
 
     def join(self, columns: Sequence[int]) -> None:
         """Add test columns to A: U gains their directions, which the others lose."""

@@ -88,23 +88,8 @@ class Clusters:
 
     @property
     def recurring(self) -> bool:
-        """Whether errors come again with a motion: scores of repeats resemble each other.
-
-        With x_cd = s_c^T s_d + sigma^2 tr(M_c M_d) over all pairs of repeats, whose second part undoes what
-        the fit takes from both, z = sum x / sqrt(sum x^2) has mean 0 and variance 1 for independent errors.
-        """
-        if self.first is None:
-            return False
-        p = self.M.shape[1]
-        leverage = np.trace(self.M, axis1=1, axis2=2).sum() - np.sum(self.M**2)
-        variance = np.sum(self.s**2) / max(float(leverage), np.finfo(float).tiny)
-        total = squares = 0.0
-        for origin in np.unique(self.first):
-            alike = self.first == origin
-            M, s = self.M[alike].reshape(-1, p * p), self.s[alike]
-            pairs = (s @ s.T + variance * (M @ M.T))[np.tril_indices(len(s), -1)]
-            total, squares = total + float(pairs.sum()), squares + float(pairs @ pairs)
-        return bool(total > _RESEMBLING * np.sqrt(squares))
+        """Whether errors come again with a motion."""
+        return self.first is not None and recurring(self.first, self.M, self.s)
 
     def by_motion(self) -> Clusters:
         """One cluster a motion: runs that repeat most of another run belong to it."""
@@ -134,6 +119,29 @@ class Clusters:
         root = np.linalg.inv(triangle)
         s = (self.s + self.M @ lost) @ Q
         return replace(self, root=root, M=Q.T @ self.M @ Q, s=s), root @ (Q.T @ z)
+
+
+def recurring(first: Int[Array, "n"], M: Float[Array, "n p p"], s: Float[Array, "n p"]) -> bool:
+    """Whether errors come again with a motion: scores of repeats resemble each other.
+
+    With x_cd = s_c^T s_d + sigma^2 tr(M_c M_d) over all pairs of repeats, whose second part undoes what
+    the fit takes from both, z = sum x / sqrt(sum x^2) has mean 0 and variance 1 for independent errors.
+
+    Args:
+        first: Number of the first cluster with the same motion, shape (n,).
+        M: Leverages, shape (n, p, p).
+        s: Scores, shape (n, p).
+    """
+    p = M.shape[1]
+    leverage = np.trace(M, axis1=1, axis2=2).sum() - np.sum(M**2)
+    variance = np.sum(s**2) / max(float(leverage), np.finfo(float).tiny)
+    total = squares = 0.0
+    for origin in np.unique(first):
+        alike = first == origin
+        L, t = M[alike].reshape(-1, p * p), s[alike]
+        pairs = (t @ t.T + variance * (L @ L.T))[np.tril_indices(len(t), -1)]
+        total, squares = total + float(pairs.sum()), squares + float(pairs @ pairs)
+    return bool(total > _RESEMBLING * np.sqrt(squares))
 
 
 def clusters_of(
