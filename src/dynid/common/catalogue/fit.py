@@ -172,11 +172,11 @@ FIT = {
         " inaccurate, and the intervals of Fl do not include this",
         "use model: inverse, excite more, or leave Fl out",
     ),
-    "stribeck-open": care(
+    "stribeck-open": note(
         f"these data do not determine a Stribeck speed: {_FRICTION}",
-        "the Stribeck speed of {owner} is poorly determined: {found}; speeds in the logs: {least:.3g} to"
+        "the Stribeck speed of '{owner}' is poorly determined: {found}; speeds in the logs: {least:.3g} to"
         " {most:.3g} {unit}",
-        "leave Fk of {owner} out, or record slow motion",
+        "record slow motion, or leave Fk out where its speed matters to you",
     ),
     "refinement-adds-nothing": note(
         "the linear estimate is kept: see [refinement](../howto/refine.md)",
