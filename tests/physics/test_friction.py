@@ -15,6 +15,7 @@ from dynid.fit import fit_task
 from dynid.info import describe
 from dynid.kinematics.tension import motor_jacobian
 from dynid.linear_fit import linear_fit
+from dynid.mechanism.drive_terms import DRIVE_SYMBOLS
 from dynid.mechanism.mechanism import Actuator
 from dynid.mechanism.parameters import parameter_table
 from dynid.mechanism.variant import variant
@@ -78,7 +79,9 @@ def states(robot, n: int = 40):
 def test_columns_equal_their_formulas(make) -> None:
     """Each column, projected on the joints by the motor's ratio, from speeds and loads alone."""
     robot = make("scara")
+    robot = replace(robot, drive=dict.fromkeys(robot.drive, DRIVE_SYMBOLS))
     q, dq, ddq = states(robot)
+    dq[0] = 0.0  # at rest no dry friction has a sign
     C = robot.actuator_map
     load = np.abs(np.random.default_rng(2).normal(size=(len(q), sum(C.shape))))
     W = tree_matrix(robot, q, dq, ddq, load=load)
@@ -87,10 +90,19 @@ def test_columns_equal_their_formulas(make) -> None:
     for motor, ratios in zip(robot.actuators, C, strict=True):
         s = dq @ ratios
         expected = {
+            "Ia": ddq @ ratios,
+            "Fv": s,
+            "Fs": np.sign(s),
+            "Fv+": np.where(s > 0, s, 0.0),
+            "Fv-": np.where(s < 0, s, 0.0),
+            "Fs+": np.where(s > 0, 1.0, 0.0),
+            "Fs-": np.where(s < 0, -1.0, 0.0),
+            "Off": np.ones_like(s),
             "Fr": np.sign(s) * np.sqrt(np.abs(s)),
             "Fl": np.sign(s) * load[:, own.index(motor.name)],
             "Fk": np.sign(s) * np.exp(-(s**2) / SPEED**2),
         }
+        assert set(expected) == set(DRIVE_SYMBOLS)
         for symbol, column in expected.items():
             found = W[:, :, names.index(f"{symbol}_{motor.name}")]
             # The same operations in double precision.

@@ -36,7 +36,7 @@ _FUNCTIONS: dict[str, Callable[..., Any]] = {
 _OF_ANGLES = ("sin", "cos", "tan")
 _ARGUMENTS = {name: 2 if name == "atan2" else 1 for name in _FUNCTIONS}
 # Friction of other packages: (q, dq, ddq) of a joint, shape (n,) each, -> the column of its parameter; a
-# `DriveTerm` also says what is known of it. Own drive terms are compiled, see `regressor.kernels`.
+# `DriveTerm` also says what is known of it. Own drive terms: `mechanism.drive_terms`.
 FRICTION: Registry[Callable[..., Any]] = Registry(
     "dynid.friction", {}, gives=("numpy:ndarray", "dynid.mechanism.drive_terms:DriveTerm")
 )

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from dynid.common.arrays import Array, Float
+from dynid.mechanism.drive_terms import DRIVE_SYMBOLS, SMOOTHED
 from dynid.mechanism.mechanism import Mechanism, Term
 from dynid.mechanism.parameters import Parameter
 from dynid.regressor.layout import TreeRegressor, tree_regressor
@@ -47,7 +48,9 @@ class AdjointRegressor:
         rows = np.eye(len(mechanism.coordinates))
         self.tree: TreeRegressor = tree_regressor(mechanism, parameters, rows, mounted)
         self.layout = self.tree.layout
-        self.widths = np.zeros(sum(mechanism.actuator_map.shape)) if widths is None else widths
+        _, numbers, sources, _, _ = self.tree.drives
+        smooth = np.isin(numbers, [DRIVE_SYMBOLS.index(symbol) for symbol in SMOOTHED])
+        self.widths = np.zeros(len(sources)) if widths is None else np.where(smooth, widths[sources], 0.0)
         self._soft = bool(np.any(self.widths > 0.0))
 
     def packed(
@@ -60,7 +63,7 @@ class AdjointRegressor:
         """Entries of all rows of the tree, friction smoothed where requested; load as in `TreeRegressor`."""
         out = self.tree.packed(q, dq, ddq, np.zeros_like(dq), load)
         if self._soft:
-            from dynid.regressor.drive_adjoint_kernels import soften
+            from dynid.regressor.drive_kernels import soften
 
             soften(self.tree.drives, self._sources(dq), self.widths, out)
         return out
@@ -74,7 +77,7 @@ class AdjointRegressor:
     ) -> Slopes:
         """Derivatives of sum_e weights_e W_e, sample by sample; loads of friction are taken as constants."""
         from dynid.regressor.adjoint_kernels import reverse
-        from dynid.regressor.drive_adjoint_kernels import reverse_drives
+        from dynid.regressor.drive_kernels import reverse_drives
 
         tree = self.tree.tree
         links = (tree.parent, tree.kind, tree.q_start, tree.v_start, tree.placement)

@@ -6,8 +6,6 @@ the base. They are packed row by row (see `layout.py`); a tile contains `LANES` 
 
 from __future__ import annotations
 
-import numpy as np
-
 from dynid.common.compiled import kernel
 from dynid.kinematics.kernels import LINK, body_state, link_states, unrotate
 from dynid.kinematics.tile import (
@@ -35,9 +33,7 @@ from dynid.kinematics.tile import (
     YZ,
     ZZ,
 )
-
-ROTOR, VISCOUS, COULOMB, VISCOUS_UP, VISCOUS_DOWN, COULOMB_UP, COULOMB_DOWN, OFFSET = range(8)
-ROOT, LOAD, STRIBECK = range(8, 11)
+from dynid.regressor.drive_kernels import compiled_column, compiled_signs
 
 
 @kernel
@@ -94,40 +90,16 @@ def _inertial_entries(links, bodies, pairs, state, body, tile):
 @kernel
 def _drive_entries(drives, dq, ddq, load, at, tile):
     """Friction, rotor inertia and offset entries of a tile; `load` is for load-dependent friction only."""
-    entries, symbols, sources, factors, scales = drives
+    entries, numbers, sources, factors, speeds = drives
     n = dq.shape[0]
     for d in range(entries.size):
         out = tile[entries[d] * LANES : (entries[d] + 1) * LANES]
-        factor, symbol = factors[d], symbols[d]
+        factor, number = factors[d], numbers[d]
         for lane in range(LANES):
             sample = min(at + lane, n - 1)
-            rate = dq[sample, sources[d]]
-            sign = np.sign(rate.real)
-            if symbol == ROTOR:
-                value = ddq[sample, sources[d]]
-            elif symbol == VISCOUS:
-                value = rate
-            elif symbol == COULOMB:
-                value = rate * 0.0 + sign
-            elif symbol == VISCOUS_UP:
-                value = rate if sign > 0 else rate * 0.0
-            elif symbol == VISCOUS_DOWN:
-                value = rate if sign < 0 else rate * 0.0
-            elif symbol == COULOMB_UP:
-                value = rate * 0.0 + max(sign, 0.0)
-            elif symbol == COULOMB_DOWN:
-                value = rate * 0.0 + min(sign, 0.0)
-            elif symbol == ROOT:
-                value = sign * np.sqrt(sign * rate)
-            elif symbol == LOAD:
-                value = rate * 0.0 + sign * load[sample, sources[d]]
-            elif symbol == STRIBECK:
-                value = sign * np.exp(-(rate / scales[d]) * (rate / scales[d]))
-            elif symbol == OFFSET:
-                value = rate * 0.0 + 1.0
-            else:  # a number without a column here: nothing may pass for an offset
-                value = rate * np.nan
-            out[lane] = factor * value
+            v, a = dq[sample, sources[d]], ddq[sample, sources[d]]
+            size = load[sample, sources[d]] if load.size > 0 else 0.0
+            out[lane] = factor * compiled_column(number, v, a, compiled_signs(v), size, speeds[d])
 
 
 @kernel

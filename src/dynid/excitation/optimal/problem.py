@@ -282,7 +282,7 @@ class Rows:
         """Gradients along the motion of sum weights * model entries; `row`: the only one with weights."""
         N_bar = None
         if self._moving is not None:
-            from dynid.regressor.drive_adjoint_kernels import combine_back
+            from dynid.regressor.drive_kernels import combine_back
 
             tree, turned = np.zeros_like(entries.tree), np.zeros_like(np.asarray(entries.directions))
             combination, span = self._moving.combination, slice(None)

@@ -35,7 +35,7 @@ from dynid.exporters.code.graph import (
     transposed,
 )
 from dynid.kinematics.tree import FIXED, PRISMATIC, REVOLUTE, SPHERICAL, Tree
-from dynid.mechanism.drive_terms import LOADED
+from dynid.mechanism.drive_terms import DRIVE_SYMBOLS, LOADED, term_column
 from dynid.mechanism.inertia import SYMBOLS
 from dynid.mechanism.mechanism import Mechanism
 from dynid.mechanism.parameters import STRIBECK_SPEED
@@ -330,23 +330,11 @@ def _of_owner(
 
 
 def _column(graph: Graph, symbol: str, rate: Node, accel: Node, speed: float) -> Node:
-    if symbol == "Ia":
-        return accel
-    if symbol == "Off":
-        return graph.one
-    if symbol == "Fv":
-        return rate
-    side = graph.call("sign", rate)
-    if symbol in ("Fs", "Fl"):
-        return side
-    if symbol == "Fr":
-        return side * graph.call("sqrt", graph.call("abs", rate))
-    if symbol == "Fk":
-        share = rate / speed
-        return side * graph.call("exp", -(share * share))
-    both = {"Fv+": rate, "Fv-": rate, "Fs+": side, "Fs-": side}[symbol]
-    size = graph.call("abs", both)
-    return 0.5 * (both + size if symbol.endswith("+") else both - size)
+    """The column of the table of drive terms, per unit of load."""
+    sign = graph.call("sign", rate)
+    size = graph.call("abs", sign)
+    signs = (sign, sign, 0.5 * (sign + size), 0.5 * (sign - size))
+    return graph.node(term_column(DRIVE_SYMBOLS.index(symbol), rate, accel, signs, 1.0, speed))
 
 
 def term_entries(robot: Mechanism, graph: Graph, q: Vector, dq: Vector, ddq: Vector) -> Iterator[Entry]:

@@ -71,6 +71,14 @@ class Node:
     def __rtruediv__(self, other: Node | Number) -> Node:
         return self.graph.node(other) / self
 
+    def sqrt(self) -> Node:
+        """Square root, which NumPy's function calls."""
+        return self.graph.call("sqrt", self)
+
+    def exp(self) -> Node:
+        """Exponential, which NumPy's function calls."""
+        return self.graph.call("exp", self)
+
     @property
     def is_zero(self) -> bool:
         """Whether it is the constant 0."""

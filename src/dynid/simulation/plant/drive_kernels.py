@@ -21,16 +21,8 @@ import numpy as np
 
 from dynid.common.compiled import inner, kernel
 from dynid.excitation.friction_kernels import bent, rubbed
-from dynid.simulation.plant.layout import (
-    CONSTANT,
-    DRY,
-    ROOT,
-    SHARE,
-    SPEED,
-    STRIBECK,
-    UNEVEN,
-    VISCOUS,
-)
+from dynid.mechanism.drive_terms import LOAD
+from dynid.regressor.drive_kernels import compiled_column, smooth_signs
 
 _PATIENCE = 400
 _STANDS = 1e-14
@@ -42,17 +34,15 @@ def resisting(friction, s, z, out):
     width, terms, laws, bristles = friction.width, friction.terms, friction.laws, friction.bristles
     m = terms.shape[0]
     for o in range(s.size):
-        step = np.tanh(s[o] / width[o])
+        signs = smooth_signs(s[o], width[o])
         if o >= m:
-            out[o] = rubbed(laws[o - m], bristles[o - m], s[o], step, z[o - m])
+            out[o] = rubbed(laws[o - m], bristles[o - m], s[o], signs[1], z[o - m])
             continue
-        row, size = terms[o], abs(s[o])
-        dry = row[DRY]
-        if row[ROOT] != 0.0:
-            dry += row[ROOT] * np.sqrt(size)
-        if row[STRIBECK] != 0.0:
-            dry += row[STRIBECK] * np.exp(-((s[o] / row[SPEED]) ** 2))
-        out[o] = row[CONSTANT] + row[VISCOUS] * s[o] + row[UNEVEN] * size + dry * step
+        out[o] = 0.0
+        for number in range(terms.shape[1]):
+            if terms[o, number] != 0.0:
+                column = compiled_column(number, s[o], 0.0, signs, 0.0, friction.speeds[o])
+                out[o] += terms[o, number] * column
 
 
 @inner
@@ -71,14 +61,15 @@ def load_friction(friction, E, C, N, tau, side, s, out):
     """
     if E is None:
         return True
-    D, width, terms = friction.D, friction.width, friction.terms
-    loaded = np.flatnonzero(terms[:, SHARE])
+    D, width, shares = friction.D, friction.width, friction.shares
+    loaded = np.flatnonzero(shares)
     J = C @ N
     K = np.linalg.pinv(np.ascontiguousarray(J.T))
     strain = tau - K @ (J.T @ tau)
     along, gain = D @ N, np.empty(loaded.size)
     for i in range(loaded.size):
-        gain[i] = terms[loaded[i], SHARE] * np.tanh(s[loaded[i]] / width[loaded[i]])
+        v, signs = s[loaded[i]], smooth_signs(s[loaded[i]], width[loaded[i]])
+        gain[i] = shares[loaded[i]] * compiled_column(LOAD, v, 0.0, signs, 1.0, friction.speeds[loaded[i]])
     free = N.T @ side
     f, u = np.zeros(loaded.size), free.copy()
     for _ in range(_PATIENCE):

@@ -1,10 +1,8 @@
 """Friction, offsets and extra terms as forces on the plant's coordinates.
 
-    resist = Fv s + Fs step + Fv+ max(s, 0) + Fv- min(s, 0) + Fs+ (1 + step)/2 - Fs- (1 - step)/2 + Off
-             + Fr step sqrt|s| + Fk step exp(-(s / vs)^2) + Fl step |load|
-
-plus additional friction laws (`excitation.friction`), with the owner's velocity s = D dq and
-step = tanh(s / width): sign(s) except for speeds below a few widths. Discontinuous friction has no
+The columns are those of the table of drive terms, plus additional friction laws (`excitation.friction`). The
+owner's velocity is s = D dq. Its sign is smoothed to tanh(s / width), which differs only below a few widths:
+discontinuous friction has no
 well-defined motion between two steps; the width is the smallest for which the friction slope is still
 resolved by the integration steps. The load depends in turn on the friction: see `drive_kernels`.
 
@@ -22,10 +20,12 @@ from dynid.common.arrays import Array, Float
 from dynid.common.errors import InputError
 from dynid.dynamics.forward import Masses, masses_of
 from dynid.excitation.friction import ExtraFriction, FrictionLaw
+from dynid.mechanism.drive_terms import DRIVE_TERMS, DriveTerm
 from dynid.mechanism.mechanism import Mechanism
 from dynid.mechanism.parameters import STRIBECK_SPEED, load_map, source_index, speed_map
-from dynid.simulation.plant.layout import DRY, STRIBECK, Friction, Model
+from dynid.simulation.plant.layout import Friction, Model
 
+_SLOW = 1e-12  # [rad/s] or [m/s]: next to zero
 _RATE = 0.5  # per step: largest decay rate from the slope of dry friction; RK4 is stable up to 2.7
 
 
@@ -56,23 +56,14 @@ class Drives:
         places = [source_index(mechanism, name) for name in driven]
         self.E = load_map(mechanism)[places].reshape(len(driven), len(mechanism.actuators))
 
-        def of(symbol: str) -> Float[Array, "m"]:
-            return np.array([truth.get(f"{symbol}_{name}", 0.0) for name in driven])
-
-        self.share = of("Fl")
-        dry = of("Fs") + 0.5 * (of("Fs+") + of("Fs-"))
-        speed = np.array([mechanism.stribeck.get(name, STRIBECK_SPEED) for name in driven])
-        columns = (
-            of("Fv") + 0.5 * (of("Fv+") + of("Fv-")),
-            0.5 * (of("Fv+") - of("Fv-")),
-            dry,
-            of("Fr"),
-            of("Fk"),
-            speed,
-            of("Off") + 0.5 * (of("Fs+") - of("Fs-")),
-            self.share,
-        )
-        self._terms = np.column_stack([np.zeros((len(driven), 0)), *columns])
+        values = np.array([[truth.get(f"{symbol}_{name}", 0.0) for symbol in DRIVE_TERMS] for name in driven])
+        values = values.reshape(len(driven), len(DRIVE_TERMS))
+        terms = tuple(DRIVE_TERMS.values())
+        self.share = values[:, [term.loaded for term in terms]].sum(axis=1)
+        self._terms = np.where([term.inertia or term.loaded for term in terms], 0.0, values)
+        self._speeds = np.array([mechanism.stribeck.get(name, STRIBECK_SPEED) for name in driven])
+        self._jump = self._terms @ [_jump(term) for term in terms]
+        dry = self._terms @ [0.0 if term.searched else _jump(term) for term in terms]
         self.dry = np.concatenate([dry, np.zeros(len(self._laws.owners))])
         self.width = np.ones(len(self.owners))
         for name, share in zip(driven, self.share.tolist(), strict=True):
@@ -86,7 +77,8 @@ class Drives:
     @property
     def tables(self) -> Friction:
         """In the form read by `drive_kernels`."""
-        return Friction(self.D, self.width, self._terms, self._laws.laws, self._laws.bristles)
+        laws = self._laws
+        return Friction(self.D, self.width, self._terms, self.share, self._speeds, laws.laws, laws.bristles)
 
     @property
     def loads(self) -> Float[Array, "m a"] | None:
@@ -103,7 +95,7 @@ class Drives:
             step: Of the integration, in [s].
             efforts: Largest of the motors, shape (a,), in [N m] or [N]: load friction is a share of them.
         """
-        jump = np.abs(self._terms[:, DRY] + self._terms[:, STRIBECK])
+        jump = np.abs(self._jump)
         if efforts is not None:
             jump = jump + np.abs(self.share) * (np.abs(self.E) @ efforts)
         jumps = np.concatenate([jump, self._laws.largest])
@@ -135,6 +127,13 @@ class Drives:
         out = np.empty(len(s))
         resisting(self.tables, np.ascontiguousarray(s), z, out)
         return out
+
+
+def _jump(term: DriveTerm) -> float:
+    """Half of the step of its column where the speed changes sign."""
+    v = np.array([-_SLOW, _SLOW])
+    down, up = term.column(v, np.zeros(2), np.ones(2), 1.0).tolist() if term.dry else (0.0, 0.0)
+    return 0.5 * (up - down)
 
 
 # Instructions of `term_kernels`, in the order of their codes.

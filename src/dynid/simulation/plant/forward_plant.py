@@ -18,7 +18,7 @@ from dynid.common.errors import InputError
 from dynid.dynamics.forward import SINGULAR, ForwardDynamics
 from dynid.dynamics.freedoms import ClosedFreedoms, Freedoms, freedoms_of
 from dynid.kinematics.assembly import assembly_of
-from dynid.mechanism.drive_terms import DRIVE_SYMBOLS
+from dynid.mechanism.drive_terms import DRIVE_SYMBOLS, ROTOR
 from dynid.mechanism.inertia import SYMBOLS
 from dynid.mechanism.mechanism import Mechanism
 from dynid.regressor.regressor import energy_row
@@ -31,7 +31,6 @@ from dynid.simulation.plant.run import PlantRun, check_tracking, unstable
 from dynid.simulation.plant.settings import ControllerSettings, PlantSettings
 from dynid.simulation.prescribed import parameter_vector
 
-_INERTIAL = "Ia"
 _BLOCK = 64  # logged samples per block of the reference
 _OPEN = 1e-6  # m or rad: loops that were not closed again
 _POOR = 100.0  # size of N above which better coordinates are searched
@@ -73,7 +72,7 @@ class ForwardPlant:
         self.mechanism, self.step = mechanism, step
         self.drives = Drives(mechanism, truth, settings.friction)
         # Friction and offsets act as (smoothed) forces; rotors are part of the masses.
-        rubbing = set(DRIVE_SYMBOLS) - {_INERTIAL}
+        rubbing = set(DRIVE_SYMBOLS) - set(ROTOR)
         rigid = {name: 0.0 if name.partition("_")[0] in rubbing else x for name, x in truth.items()}
         self.freedoms = freedoms or freedoms_of(mechanism)
         chi = parameter_vector(mechanism, rigid)

@@ -11,8 +11,6 @@ from typing import Any, NamedTuple
 from dynid.common.arrays import Array, Float, Int
 from dynid.dynamics.forward import Masses
 
-# Columns of `Friction.terms`.
-VISCOUS, UNEVEN, DRY, ROOT, STRIBECK, SPEED, CONSTANT, SHARE = range(8)
 PERIOD, DELAY, PASSED = range(3)  # entries of `Control.numbers`
 POSITION, RATE = range(2)  # rows of `Memory.seen`
 NOW, BEFORE = range(2)  # rows of `Memory.held`
@@ -32,13 +30,17 @@ class Friction(NamedTuple):
     Attributes:
         D: Their velocities are D dq.
         width: Speed scale of dry friction, per s.
-        terms: Of the owners of drive terms; columns VISCOUS to SHARE.
+        terms: Values of the owners' drive terms, by their numbers; rotors and load friction are zero.
+        shares: Load friction of the same owners.
+        speeds: Their Stribeck speeds.
         laws, bristles: Of the owners of additional friction.
     """
 
     D: Float[Array, "o v"]
     width: Float[Array, "o"]
-    terms: Float[Array, "m 8"]
+    terms: Float[Array, "m t"]
+    shares: Float[Array, "m"]
+    speeds: Float[Array, "m"]
     laws: Array
     bristles: Array
 
