@@ -18,9 +18,9 @@ from pathlib import Path
 import numpy as np
 from jaxtyping import Float
 
+from dynid.cases.free_motion.excitation import FreeStarter
 from dynid.common.arrays import Array
 from dynid.dynamics.free_motion import LockedCables, free_motions
-from dynid.excitation.free import FreeStarter
 from dynid.excitation.settings import ExciteSettings
 
 FINER = 100

@@ -12,7 +12,7 @@ import time
 
 import numpy as np
 
-from dynid.excitation.free import FreeStarter
+from dynid.cases.free_motion.excitation import FreeStarter
 from dynid.excitation.settings import ExciteSettings
 
 

@@ -30,6 +30,7 @@ from typing import Any
 import numpy as np
 
 from dynid.case import task_case
+from dynid.cases.free_motion.simulation import free_logs
 from dynid.common.errors import DynidError
 from dynid.excitation.random_motion import random_motion
 from dynid.experiment.experiment import Experiment
@@ -39,7 +40,6 @@ from dynid.mechanism.load import load_robot
 from dynid.mechanism.mechanism import Mechanism
 from dynid.motion.log import Log
 from dynid.robots.demo_file import demo_file, read_demo, read_free_demo
-from dynid.simulation.free_motion import free_logs
 from dynid.simulation.prescribed import simulate_log
 from dynid.unknown import Task
 

@@ -12,6 +12,7 @@ import pytest
 
 from dynid.case import task_case
 from dynid.cases.free_motion.locked_lengths import estimated
+from dynid.cases.free_motion.simulation import free_logs
 from dynid.checks import cable_dimensions
 from dynid.checks.cable_dimensions import poses
 from dynid.checks.check import Finished, run_checks
@@ -23,7 +24,6 @@ from dynid.mechanism.load import load_robot
 from dynid.mechanism.mechanism import Mechanism
 from dynid.motion.log import Log
 from dynid.robots.demo_file import demo_file, read_free_demo
-from dynid.simulation.free_motion import free_logs
 from dynid.statistics.estimate import NOT_TESTED
 from dynid.unknown import Task
 from dynid.validation.ranking import ranked

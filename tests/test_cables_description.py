@@ -8,8 +8,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from dynid.cases.free_motion.measured_motion import free_limits
 from dynid.common.errors import InputError
-from dynid.excitation.free_motion import free_limits
 from dynid.info import describe
 from dynid.kinematics.assembly import assembly_of
 from dynid.mechanism.cable import driven_cables, locked, without_cables

@@ -10,17 +10,17 @@ import numpy as np
 import pytest
 from click.testing import CliRunner
 
+from dynid.cases.free_motion.excitation import FreeExcitation, FreeStart, FreeStarter, excite_free
+from dynid.cases.free_motion.excitation_files import FREE_FILES, free_files
+from dynid.cases.free_motion.simulation import simulate_free
 from dynid.cli import main
 from dynid.common.errors import InputError
-from dynid.excitation.free import FreeExcitation, FreeStart, FreeStarter, excite_free
-from dynid.excitation.free_files import FREE_FILES, free_files
 from dynid.excitation.settings import ExciteSettings, FreeSetSettings
 from dynid.mechanism.load import load_robot
 from dynid.motion.logs import read_log
 from dynid.motion.settings import LogEntry
 from dynid.report.output import claimed_folder, replace_folder
 from dynid.robots.truth import Truth
-from dynid.simulation.free_motion import simulate_free
 from dynid.simulation.motion import MotionChoice
 from dynid.simulation.simulation import Simulation
 
@@ -54,7 +54,7 @@ def test_an_interrupted_search_goes_on_to_the_same_set(
     found: FreeExcitation, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     journal = tmp_path / "set.journal.jsonl"
-    monkeypatch.setattr("dynid.excitation.free.FreeStarter", _Interrupted)
+    monkeypatch.setattr("dynid.cases.free_motion.excitation.FreeStarter", _Interrupted)
     with pytest.raises(KeyboardInterrupt):
         excite_free("cable4", SETTINGS, journal=journal)
     monkeypatch.undo()

@@ -7,6 +7,7 @@ from dataclasses import replace
 import pytest
 
 from dynid.cases.free_motion.log import free_motion_log
+from dynid.cases.free_motion.simulation import free_logs, simulate_free
 from dynid.common.errors import InputError
 from dynid.experiment.sections import InternalSettings
 from dynid.mechanism.inertia import SYMBOLS
@@ -14,7 +15,6 @@ from dynid.mechanism.load import load_robot
 from dynid.mechanism.mechanism import Payload
 from dynid.mechanism.parameters import parameter_table
 from dynid.robots.demo_file import demo_file, read_free_demo
-from dynid.simulation.free_motion import free_logs, simulate_free
 from dynid.simulation.simulation import Simulation
 
 

@@ -7,12 +7,12 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+from dynid.cases.free_motion.measured_motion import free_limits, reached
+from dynid.cases.free_motion.motion_set import FreeSet, Judging, best_free_set
+from dynid.cases.free_motion.releases import Releasing
 from dynid.common.errors import InputError, NoResultError
 from dynid.dynamics.free_motion import LockedCables
-from dynid.excitation.free_motion import free_limits, reached
-from dynid.excitation.free_set import FreeSet, Judging, best_free_set
 from dynid.excitation.optimal.criteria import Criterion
-from dynid.excitation.releases import Releasing
 from dynid.excitation.settings import FreeSetSettings
 from dynid.mechanism.load import load_robot
 from dynid.mechanism.mechanism import Mechanism

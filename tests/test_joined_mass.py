@@ -5,9 +5,9 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from dynid.cases.free_motion.measured_motion import free_limits, simulate_free_motions
 from dynid.cases.free_motion.reference_mass import referred
-from dynid.excitation.free_motion import free_limits, simulate_free_motions
-from dynid.excitation.releases import Releasing
+from dynid.cases.free_motion.releases import Releasing
 from dynid.experiment.experiment import Experiment
 from dynid.info import describe
 from dynid.mechanism.load import load_robot

@@ -10,9 +10,9 @@ import pytest
 from dynid.cases.free_motion import cable_lengths as length_refinement
 from dynid.cases.free_motion.cable_lengths import CABLE_LENGTHS, STEP, refined_lengths
 from dynid.cases.free_motion.log import free_motion_log, given_lengths, with_lengths
+from dynid.cases.free_motion.measured_motion import simulate_free_motions
 from dynid.conditioning.rewritten import slope_rows
 from dynid.dynamics.forward import named_values
-from dynid.excitation.free_motion import simulate_free_motions
 from dynid.experiment.estimator_choice import free_motion_defaults
 from dynid.experiment.experiment import Experiment
 from dynid.experiment.sections import InternalSettings

@@ -8,13 +8,13 @@ from functools import cache
 import numpy as np
 import pytest
 
+from dynid.cases.free_motion.measured_motion import simulate_free_motions
 from dynid.cases.free_motion.output_error import FreeOutputError, free_windows
 from dynid.cases.free_motion.refinement import damped_robot, refine_free
 from dynid.cases.free_motion.validation import FastFreeMotion, with_simulations
 from dynid.common.errors import InputError
 from dynid.dynamics.free_motion import LockedCables
 from dynid.dynamics.statics import lengths_for
-from dynid.excitation.free_motion import simulate_free_motions
 from dynid.experiment.experiment import Experiment
 from dynid.experiment.sections import RefineSettings
 from dynid.mechanism.load import load_robot

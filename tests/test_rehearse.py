@@ -12,6 +12,7 @@ import numpy as np
 import pytest
 from click.testing import CliRunner
 
+from dynid.cases.free_motion.simulation import FreeSimulated, simulate_free
 from dynid.cli import main
 from dynid.common.errors import InputError
 from dynid.excitation.export import write_trajectory
@@ -22,7 +23,6 @@ from dynid.report.rehearsal import FILES, rehearsal_files, rehearsal_html
 from dynid.robots.truth import Truth
 from dynid.simulation import rehearsal
 from dynid.simulation.files import write_simulated
-from dynid.simulation.free_motion import FreeSimulated, simulate_free
 from dynid.simulation.motion import MotionChoice
 from dynid.simulation.rehearsal import RehearsalPlan, Rehearser, rehearse
 from dynid.simulation.sensors import Sensing
@@ -294,7 +294,7 @@ def test_a_motion_is_planned_on_the_way(tmp_path: Path) -> None:
 
 def test_a_log_of_free_motions_is_rehearsed_as_it_was_recorded(tmp_path: Path) -> None:
     """Two motions of 1.5 s at 80 Hz in the log: the same in the rehearsal, on the same lengths."""
-    from dynid.excitation.free_motion import simulate_free_motions
+    from dynid.cases.free_motion.measured_motion import simulate_free_motions
     from dynid.robots.truth import true_values
     from dynid.simulation.files import write_log
 

@@ -8,6 +8,7 @@ from functools import lru_cache
 import numpy as np
 import pytest
 
+from dynid.cases.free_motion.simulation import random_releases
 from dynid.common.errors import InputError
 from dynid.dynamics.free_motion import LockedCables, free_motions
 from dynid.estimator.estimator import estimator_named
@@ -28,7 +29,6 @@ from dynid.report.html import report_html
 from dynid.report.json_file import result_document
 from dynid.report.text import _group_table
 from dynid.robots.truth import built_in_free
-from dynid.simulation.free_motion import random_releases
 from dynid.unknown import Task
 from dynid.validation.crossvalidation import held_out_error
 from dynid.validation.held_out import validate_result

@@ -10,6 +10,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from dynid.cases.free_motion.simulation import free_logs
 from dynid.checks import description_effects
 from dynid.checks.description_effects import estimate_slopes, part_slopes
 from dynid.checks.summary import grouping_json
@@ -31,7 +32,6 @@ from dynid.report.json_file import read_result
 from dynid.report.output import write_results
 from dynid.report.sections.description import effect_lines
 from dynid.robots.demo_file import demo_file, read_demo, read_free_demo
-from dynid.simulation.free_motion import free_logs
 from dynid.simulation.prescribed import simulate_log
 from dynid.statistics.estimate import Estimate
 from dynid.statistics.estimate_parts import Description

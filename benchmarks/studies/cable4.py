@@ -18,13 +18,13 @@ import argparse
 import numpy as np
 from jaxtyping import Float
 
+from dynid.cases.free_motion.measured_motion import free_limits
+from dynid.cases.free_motion.motion_set import FreeSetSettings, Judging
+from dynid.cases.free_motion.releases import Releases, Releasing
 from dynid.common.arrays import Array
 from dynid.dynamics.free_motion import free_motions
 from dynid.dynamics.statics import rest
-from dynid.excitation.free_motion import free_limits
-from dynid.excitation.free_set import FreeSetSettings, Judging
 from dynid.excitation.optimal.criteria import Criterion
-from dynid.excitation.releases import Releases, Releasing
 from dynid.experiment.experiment import Experiment
 from dynid.mechanism.load import load_robot
 from dynid.motion.disturb import seen_by_markers

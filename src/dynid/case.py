@@ -4,7 +4,7 @@ The plain flow measures joints, logs efforts and compares N^T W chi with N^T B t
 motion on locked cables, a force sensor, a table of instants, windows of energy) is one folder of `cases/`: it
 states by data what is different about its measurements, and overrides the steps that differ. One line of
 `CASES` registers it, and it is imported only if it is named: by `case=` of a model. The model is chosen by
-name, by `mounted` of a robot, or by `mounts` of a setting of the experiment.
+name, by `mounted_model` of a robot, or by `identified_by` of a setting of the experiment.
 """
 
 from __future__ import annotations
@@ -35,6 +35,7 @@ from dynid.statistics.estimate import Estimate, RunFit
 
 if TYPE_CHECKING:
     from dynid.checks.check import Check
+    from dynid.excitation.own_motion import OwnMotion
     from dynid.fit import Fit
     from dynid.problem import Problem
     from dynid.refinement.joints import Refinement
@@ -86,9 +87,11 @@ class Case:
         checks: What only this case must be questioned about: question -> check, as in `dynid.checks`.
         measures_efforts: Rows are compared with efforts of the robot's motors; False: the measured side is
             something else (readings, wrenches, a mass), which is in every row and knows no friction.
-        has_motors: Measured signals may be exchanged, late or scaled, as those of motors may.
+        measures_signals: Rows are compared with signals, of motors or of a sensor: they may be exchanged,
+            late or scaled.
         is_series: Samples follow each other in time.
-        swings: Moves freely on locked cables: efforts set no scale, and oscillations are no repeats.
+        moves_freely: Motors do not lead the motion: efforts set no scale, oscillations are no repeats, and
+            cables keep their lengths within a run.
         simulated: Motion is simulated and compared, not efforts; None: efforts are.
         influence_percent: A parameter that contributes less than this to the measured side, in percent, is
             not judged by its relative sigma; None: all are.
@@ -97,9 +100,9 @@ class Case:
     unknowns: ClassVar[tuple[Unknown, ...]] = ()
     checks: ClassVar[Mapping[str, Check]] = {}
     measures_efforts: ClassVar[bool] = True
-    has_motors: ClassVar[bool] = True
+    measures_signals: ClassVar[bool] = True
     is_series: ClassVar[bool] = True
-    swings: ClassVar[bool] = False
+    moves_freely: ClassVar[bool] = False
     simulated: ClassVar[SimulatedMotion | None] = None
     influence_percent: ClassVar[float | None] = None
 
@@ -109,7 +112,7 @@ class Case:
         """The experiment with what this case prefers where nothing is chosen; meaningless options refused."""
         return with_noisy_columns(experiment, model, mechanism)
 
-    def mounted(self, mechanism: Mechanism, experiment: Experiment) -> Mechanism:
+    def mount(self, mechanism: Mechanism, experiment: Experiment) -> Mechanism:
         """The robot with what the experiment's key of this case adds to it."""
         return mechanism
 
@@ -196,6 +199,10 @@ class Case:
         """The base system with the names and units that a result shows."""
         return data
 
+    def own_motion(self, mechanism: Mechanism) -> OwnMotion | None:
+        """How motions are designed and simulated that no motor leads; None: motors lead them."""
+        return None
+
     def values(self, values: Mapping[str, float], parameters: Sequence[Parameter]) -> Mapping[str, float]:
         """Standard values by name, as the equations of this case have them."""
         return values
@@ -242,10 +249,9 @@ def with_defaults(mechanism: Mechanism, experiment: Experiment) -> Experiment:
 
 def with_mounted(mechanism: Mechanism, experiment: Experiment) -> Mechanism:
     """The robot with what settings of the experiment mount on it, or what is mounted already."""
-    settings = (getattr(experiment, key) for key in experiment.__struct_fields__)
-    models = [getattr(setting, "mounts", "") for setting in settings]
-    for name in dict.fromkeys(name for name in (*models, mechanism.mounted) if name):
-        mechanism = case_of(MODELS[name]).mounted(mechanism, experiment)
+    models = [setting.identified_by for setting in experiment.mounting.values()]
+    for name in dict.fromkeys(name for name in (*models, mechanism.mounted_model) if name):
+        mechanism = case_of(MODELS[name]).mount(mechanism, experiment)
     return mechanism
 
 

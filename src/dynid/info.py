@@ -17,7 +17,7 @@ from dynid.mechanism.measured_pose import virtual_joints
 from dynid.mechanism.mechanism import Mechanism
 from dynid.mechanism.parameters import Parameter, parameter_table
 from dynid.mechanism.variant import variant
-from dynid.projection.model import MODELS, Model
+from dynid.projection.model import MODELS, Model, effort_model
 
 
 @dataclass(frozen=True)
@@ -73,7 +73,7 @@ def describe(
     loads: Loads = ((), tuple(robot.payloads)) if robot.payloads else ((),)
     cable_model = MODELS.get(robot.model) if robot.cables else None
     scale = None if cable_model is None else _free_scale(cable_model, robot, parameters, loads)
-    model = MODELS["inverse"] if cable_model is None or scale is None else cable_model
+    model = effort_model() if cable_model is None or scale is None else cable_model
     robot = robot if scale is None else scale.robot
     with single_threaded_blas():
         base = structural_base(

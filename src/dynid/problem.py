@@ -31,7 +31,7 @@ from dynid.motion.servo import with_servos
 from dynid.motion.sources import each_log
 from dynid.problem_checks import log_notices, refuse_passive, refuse_single_motors, refuse_unknown
 from dynid.projection.kinematics import kinematics_along
-from dynid.projection.model import MODELS, Model, PackedRows, RowSource, model_for
+from dynid.projection.model import Model, PackedRows, RowSource, effort_model, model_for
 from dynid.projection.projection import Directions, Group, System, choose_rows
 from dynid.projection.turns import nearest_turns
 from dynid.regressor.layout import ABSENT
@@ -85,7 +85,7 @@ class Problem:
         Args:
             chi: Standard parameters that predict the loads of load-dependent friction, shape (p,), SI.
         """
-        inverse = MODELS["inverse"]
+        inverse = effort_model()
         if not self.case.measures_efforts:
             return self.with_load_parameters(chi).sources
         if self.model is inverse and not owners_of(self.mechanism, *LOADED):
@@ -180,7 +180,7 @@ def prepare(
     plans = case.plans(logs, robot, experiment) if plans is None else plans
     problem = case.with_measured_side(Problem(robot, model, parameters, directions, case=case), logs)
     problem = problem.along(logs, plans, experiment, neighbour)
-    notices = log_notices(robot, logs, experiment) if problem.case.has_motors else ()
+    notices = log_notices(robot, logs, experiment) if problem.case.measures_signals else ()
     return replace(problem, notices=problem.notices + notices)
 
 
@@ -233,7 +233,7 @@ def row_groups(
     case, silent = problem.case, problem.directions.homogeneous
     for source, log, rows in zip(sources, problem.logs, problem.filters, strict=True):
         blocks, seconds = stream(source, rows, threads, _stage(progress, f"equations of {log.name}"), keep)
-        path = _path(log, source, rows) if case.is_series and not case.swings else None
+        path = _path(log, source, rows) if case.is_series and not case.moves_freely else None
         for k, members in grouped(blocks, problem.directions.group_names):
             entries = source.layout.columns[source.layout.start[k] : source.layout.start[k + 1]]
             columns = entries[entries != ABSENT]

@@ -35,7 +35,7 @@ def _not_logged(robot: Mechanism, logs: Sequence[Log], experiment: Experiment) -
         for i, actuator in enumerate(robot.actuators)
         if not all(log.effort_present[i] for log in logs)
     }
-    if not missing or experiment.efforts is not None or robot.mounted:
+    if not missing or experiment.efforts is not None or robot.mounted_model:
         return ()
     unmatched = next(
         ((log, remark) for log in logs for remark in log.notices if remark.code == "effort-unmatched"), None

@@ -52,7 +52,7 @@ def realise(
         requested; and what was noticed.
     """
     options = constraint or experiment.standard
-    if problem.case.swings:
+    if problem.case.moves_freely:
         _refuse_per_mass(options, experiment, problem.model.key)
         return linear, None, ()
     space = standard_space(problem, experiment, data, linear, options or Consistency())
@@ -121,7 +121,7 @@ def standard_space(
     # Values known by full name come from a result: they are sums over bodies, not single bodies.
     given = {i for i, parameter in enumerate(problem.parameters) if parameter.name in problem.mechanism.known}
     bodies = tuple(body for body in bodies if not {i for i in body.columns if i >= 0} <= given)
-    if problem.mechanism.mounted or experiment.unloaded is not None:
+    if problem.mechanism.mounted_model or experiment.unloaded is not None:
         bodies = tuple(_generic(body, masses) if body.prior is None else body for body in bodies)
     E = _regrouped(problem, before, after)
     U = information_root(linear.equations or data.system, linear)

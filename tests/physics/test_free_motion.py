@@ -7,11 +7,11 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+from dynid.cases.free_motion.measured_motion import simulate_free_motions
 from dynid.common.errors import InputError
 from dynid.dynamics.forward import ForwardDynamics, named_values
 from dynid.dynamics.free_motion import LockedCables, free_motions
 from dynid.dynamics.statics import rest
-from dynid.excitation.free_motion import simulate_free_motions
 from dynid.kinematics.assembly import assembly_of
 from dynid.mechanism.load import load_robot
 from dynid.robots.demo_file import demo_file, read_demo

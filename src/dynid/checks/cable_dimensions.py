@@ -129,7 +129,7 @@ def _parts(problem: Problem) -> tuple[list[_Part], str]:
 def _measured(problem: Problem, motion: Motion) -> bool:
     """Whether lengths are logged, or do not change within a run."""
     logged = {cable.name for cable in problem.mechanism.cables} & set(motion.log.position_names)
-    return bool(logged) or problem.case.swings
+    return bool(logged) or problem.case.moves_freely
 
 
 def _of_log(problem: Problem, motion: Motion, mean_of: int) -> list[_Part]:

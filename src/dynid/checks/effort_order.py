@@ -78,7 +78,7 @@ def refuse_misplaced(
         experiment: The settings.
     """
     felt = problem.directions.effort_map
-    if experiment.gains is not None or not problem.case.has_motors:
+    if experiment.gains is not None or not problem.case.measures_signals:
         return ()
     if not problem.model.effort_rows or not np.all(np.count_nonzero(felt, axis=1) == 1):
         return ()  # rows with several motors have no single effort
@@ -265,4 +265,4 @@ def _refusal(
 
 def _column(problem: Problem, motors: Sequence[int], row: int) -> str:
     """What the effort of a row is called in a log."""
-    return problem.directions.names[row] if problem.mechanism.mounted else f"tau_{motors[row] + 1}"
+    return problem.directions.names[row] if problem.mechanism.mounted_model else f"tau_{motors[row] + 1}"

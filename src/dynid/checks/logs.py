@@ -12,7 +12,7 @@ import numpy as np
 
 from dynid.checks.check import Answer, Finished
 from dynid.common.notices import Notice, eased, notice
-from dynid.mechanism.mechanism import MODEL_NAMES, Mechanism
+from dynid.mechanism.mechanism import Mechanism
 from dynid.motion.clean import disjoint
 from dynid.motion.log import Log
 from dynid.motion.position_faults import WideRange, position_steps, wide_ranges
@@ -88,8 +88,10 @@ def same_samples(a: Log, b: Log) -> bool:
 def options(finished: Finished) -> Iterator[Notice]:
     """Options of models that are not used: warn, because they have no effect."""
     experiment, model = finished.fit.experiment, finished.fit.problem.model.key
-    given = experiment.tree()
-    ignored = [name for name in MODEL_NAMES if name in given and name != model]
+    of_models = {
+        name: getattr(getattr(experiment, name, None), "of_model", model) for name in experiment.tree()
+    }
+    ignored = [name for name, of_model in of_models.items() if of_model != model]
     if ignored:
         yield notice("option-ignored", names=", ".join(ignored), model=model)
 

@@ -62,12 +62,13 @@ def scale(finished: Finished) -> Iterable[Notice]:
     robot = fit.problem.mechanism
     known = any(item.code == "gravity-off" for item in finished.notices)  # which biases the parameters
     seen = None if known else fit.data.system
-    if fit.problem.case.swings:
+    if fit.problem.case.moves_freely:
         return ()
     limits = effort_limits(robot, fit.problem.logs)
     notices = tuple(check_scale(fit.parts.parameters, robot, seen=seen, limits=limits))
     weighed = any("M" in payload.known for payload in robot.payloads.values())
-    if notices or weighed or fit.experiment.known or fit.experiment.gains or not fit.problem.case.has_motors:
+    checked = notices or weighed or fit.experiment.known or fit.experiment.gains
+    if checked or not fit.problem.case.measures_signals:
         return notices
     return (notice("scale-unchecked", "size"),) if rests_on_logs(fit.parts.parameters, robot, limits) else ()
 

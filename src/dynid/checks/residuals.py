@@ -93,7 +93,7 @@ def check_residuals(
         held_out: Logs of the same robot that were not used for the fit.
     """
     # Without an effort nothing could be late, scaled or of the wrong sign.
-    free = not problem.case.has_motors
+    free = not problem.case.measures_signals
     # A contact biases the parameters; the other tests are done without it.
     calm, burst = _bursts(data, chi)
     asked = (
@@ -164,7 +164,8 @@ def _suspects(
     flagged = judged.flagged
     if turned is not None:
         tilt = next(suspect for suspect in flagged if suspect.test == "gravity")
-        described, sensor = np.asarray(problem.mechanism.gravity, float), bool(problem.mechanism.mounted)
+        robot = problem.mechanism
+        described, sensor = np.asarray(robot.gravity, float), bool(robot.mounted_model)
         notices.append(turned.notice(described, confounded(tilt), sensor))
         flagged = (tilt, *turned.others)
     warned_of = {suspect.columns: suspect for suspect in flagged}

@@ -59,7 +59,7 @@ def choices_of(fit: Fit, checked: Mapping[str, str], gate: Mapping[str, str]) ->
 def _flow(problem: Problem) -> dict[str, str]:
     """Choices of logs, filters and rows; those that differ between logs carry the log's name."""
     rows = ", ".join(dict.fromkeys(problem.directions.group_names))
-    has_efforts = problem.model.effort_rows and problem.case.has_motors
+    has_efforts = problem.model.effort_rows and problem.case.measures_signals
     shared = has_efforts and np.all(np.count_nonzero(problem.directions.effort_map, axis=1) > 1)
     choices: dict[str, str] = {"equations": f"J_a^T tau along {rows}" if shared else rows}
     for log, plan, source in zip(problem.logs, problem.plans, problem.sources, strict=True):

@@ -69,7 +69,7 @@ def choose(task: Task) -> Chosen:
     robot, asked = task.mechanism, task.experiment
     model = model_for(robot, asked.model, asked.file)
     case = case_of(model)
-    if asked.auto == "off" or not case.measures_efforts or case.swings or asks_for_unknowns(asked):
+    if asked.auto == "off" or not case.measures_efforts or case.moves_freely or asks_for_unknowns(asked):
         return Chosen(task)  # without efforts nothing can be held out
     given = case.defaults(asked, model, robot)
     open_ = open_settings(robot, given)

@@ -103,10 +103,8 @@ def excite(
     from dynid.common.entry import plain_entry
     from dynid.common.settings import read
     from dynid.excitation.design import designing
-    from dynid.excitation.free import FreeExcitation
-    from dynid.excitation.free_files import free_summary
-    from dynid.excitation.settings import DRIVEN, FREE, OF_FREE_MOTION, OF_SERIES, ExciteSettings
-    from dynid.mechanism.cable import swings_freely
+    from dynid.excitation.own_motion import own_motion
+    from dynid.excitation.settings import DRIVEN, OF_FREE_MOTION, ExciteSettings
     from dynid.mechanism.load import load_robot
     from dynid.report.terminal import ProgressBar
 
@@ -118,17 +116,19 @@ def excite(
         ),
     )
     folder = out or Path("results") / f"{Path(robot).stem}_excitation"
-    free = swings_freely(load_robot(robot))
-    more = ("controllers", "controller_rate", "no_collisions")
-    refuse_given((*OF_SERIES, *more) if free else OF_FREE_MOTION, FREE if free else DRIVEN)
+    own = own_motion(load_robot(robot))
+    if own is None:
+        refuse_given(OF_FREE_MOTION, DRIVEN)
+    else:
+        refuse_given((*own.unused, "controllers", "controller_rate", "no_collisions"), own.subject)
     with designing(robot, settings, folder, controllers, controller_rate) as design:
         with _resumable(design.journal, settings.starts), ProgressBar() as progress:
             result = design.search(jobs, progress, cluster)
         written = design.write(result)
-    if isinstance(result, FreeExcitation):
-        click.echo(printable(free_summary(result)))
-    else:
+    if own is None:
         _print_limits(result)
+    else:
+        click.echo(printable(own.summary(result)))
     click.echo(f"\nwritten: {shown(folder)} ({', '.join(written)})")
 
 

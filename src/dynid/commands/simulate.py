@@ -40,11 +40,10 @@ def simulate(
 
     NAME.truth.json, next to the log, contains the true parameters and the settings of the simulation.
     """
-    from dynid.mechanism.cable import swings_freely
+    from dynid.excitation.own_motion import own_motion
     from dynid.mechanism.load import load_robot
     from dynid.report.terminal import plain_table, print_warnings, standard_console, verbatim
     from dynid.simulation.files import check_target, described, write_simulated
-    from dynid.simulation.free_motion import simulate_free, write_free
     from dynid.simulation.simulation import simulate as run
     from dynid.simulation.simulation_file import default_simulation, read_simulation, with_flags
     from dynid.simulation.wrench_table import simulate_table, write_table
@@ -62,13 +61,15 @@ def simulate(
     else:
         if instants or digits:
             raise click.UsageError("--instants and --digits need --table")
-        if swings_freely(mechanism):
-            refuse_given(("engine", "feedback"), "a robot that swings on locked cables: it has no motors")
-            free = simulate_free(mechanism, settings)
-            files, notices, words = write_free(free, target), free.notices, free.described()
-        else:
+        own = own_motion(mechanism)
+        if own is None:
             outcome = run(mechanism, settings)
-            files, notices, words = write_simulated(outcome, target), outcome.notices, described(outcome)
+            files, words = write_simulated(outcome, target), described(outcome)
+        else:
+            refuse_given(own.unused_engine, own.subject)
+            outcome = own.simulate(mechanism, settings)
+            files, words = own.write(outcome, target), own.words(outcome)
+        notices = outcome.notices
     console = standard_console()
     print_warnings(console, notices)
     shown_table = plain_table("simulated", mechanism.name, left=("simulated", mechanism.name))

@@ -36,7 +36,7 @@ def drawing_of(
     problem = fit.problem
     if not problem.case.is_series:
         return {}
-    sensor = bool(problem.mechanism.mounted)
+    sensor = bool(problem.mechanism.mounted_model)
     drawing: dict[str, Any] = {"robot": robot_shapes(problem.mechanism, described_ends=True)}
     logs = [_log(fit, problem, fitted[k], k, poses_only=sensor) for k in worst_signals(fitted)]
     pairs = [] if held is None or sensor else [(held, k) for k in worst_signals(unseen)]

@@ -7,19 +7,17 @@ import os
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from dynid.excitation.export import check_controllers
 from dynid.excitation.files import FILES, OTHERS, excitation_files
-from dynid.excitation.free import FreeExcitation
-from dynid.excitation.free_files import FREE_FILES, free_files
+from dynid.excitation.own_motion import OwnMotion, own_motion
 from dynid.excitation.settings import ExciteSettings
-from dynid.mechanism.cable import swings_freely
 from dynid.mechanism.load import load_robot
 from dynid.report.output import claimed_folder, replace_folder
 
 if TYPE_CHECKING:
-    from dynid.excitation.excite import Excitation, Progress
+    from dynid.excitation.excite import Progress
 
 _FEW = 4  # starts that one process runs
 
@@ -29,6 +27,7 @@ class Design:
     """A folder that is locked for one motion.
 
     Attributes:
+        own: How a motion that no motor leads is designed.
         path: The folder; journal: file of finished starts beside it.
     """
 
@@ -37,6 +36,7 @@ class Design:
     path: Path
     controllers: Sequence[str] = ()
     controller_rate: float | None = None
+    own: OwnMotion | None = None
 
     @property
     def journal(self) -> Path:
@@ -45,7 +45,7 @@ class Design:
 
     def search(
         self, jobs: int | None = None, progress: Progress | None = None, cluster: str | None = None
-    ) -> Excitation | FreeExcitation:
+    ) -> Any:
         """The best motion; `jobs` processes (None: one for few starts, else all cores), or a Dask cluster."""
         from dynid.excitation.excite import excite
 
@@ -59,12 +59,12 @@ class Design:
             progress=progress,
         )
 
-    def write(self, result: Excitation | FreeExcitation) -> tuple[str, ...]:
+    def write(self, result: Any) -> tuple[str, ...]:
         """Replace the folder by the files of the motion; their names."""
-        if isinstance(result, FreeExcitation):
-            written = free_files(result)
-        else:
+        if self.own is None:
             written = excitation_files(result, self.controllers, self.controller_rate)
+        else:
+            written = self.own.files(result)
         replace_folder(self.path, written)
         self.journal.unlink(missing_ok=True)
         return tuple(written)
@@ -88,6 +88,7 @@ def designing(
     """
     mechanism = load_robot(robot)
     check_controllers(controllers, controller_rate, mechanism)
-    names = FREE_FILES if swings_freely(mechanism) else (*FILES, *OTHERS)
+    own = own_motion(mechanism)
+    names = (*FILES, *OTHERS) if own is None else own.file_names
     with claimed_folder(folder, names) as path:
-        yield Design(robot, settings, path, controllers, controller_rate)
+        yield Design(robot, settings, path, controllers, controller_rate, own)

@@ -25,9 +25,7 @@ from dynid.common.settings import read
 from dynid.excitation.after import known_information
 from dynid.excitation.closed import ClosedMotion, narrowed_limits
 from dynid.excitation.efforts import effort_range
-from dynid.excitation.free import FreeExcitation, excite_free
 from dynid.excitation.optimal.checked import (
-    PROMISED_BY,
     LimitUse,
     Promise,
     linear_uses,
@@ -38,6 +36,7 @@ from dynid.excitation.optimal.checked import (
 from dynid.excitation.optimal.multistart import Journal, run_starts
 from dynid.excitation.optimal.soft import fine_motion
 from dynid.excitation.optimal.starts import Start
+from dynid.excitation.own_motion import own_motion
 from dynid.excitation.plan import (
     Plan,
     PlanInputs,
@@ -50,10 +49,10 @@ from dynid.excitation.run import Run, run_of
 from dynid.excitation.series import Series
 from dynid.excitation.settings import RATE, ExciteSettings, default_recorder, recording_words
 from dynid.kinematics.sensors import measured_motion
-from dynid.mechanism.cable import swings_freely
 from dynid.mechanism.load import load_robot
 from dynid.mechanism.mechanism import Mechanism
 from dynid.mechanism.parameters import effort_unit, parameter_table
+from dynid.projection.model import MODELS
 from dynid.robots.truth import Truth, has_demo, true_values
 
 Progress = Callable[[str, float], None]
@@ -114,10 +113,10 @@ def excite(
     jobs: int = 1,
     cluster: str | None = None,
     progress: Progress | None = None,
-) -> Excitation | FreeExcitation:
+) -> Any:
     """The best of many optimised motions of a robot within its limits.
 
-    A cable robot of model `internal` gets a set of free motions.
+    An `Excitation`; a cable robot of model `internal` gets a set of free motions.
 
     Args:
         robot: Built-in name, robot file, URDF or MJCF.
@@ -131,8 +130,9 @@ def excite(
         InputError: A limit cannot be met, or the robot description is incomplete.
     """
     asked = read(ExciteSettings, plain_entry({} if settings is None else settings))
-    run = excite_free if swings_freely(load_robot(robot)) else excite_series
-    return run(robot, asked, journal=journal, jobs=jobs, cluster=cluster, progress=progress)
+    own = own_motion(load_robot(robot))
+    search = excite_series if own is None else own.search
+    return search(robot, asked, journal=journal, jobs=jobs, cluster=cluster, progress=progress)
 
 
 def excite_series(
@@ -165,7 +165,7 @@ def excite_series(
 
 def plan_inputs(robot: str, settings: ExciteSettings) -> tuple[PlanInputs, tuple[Notice, ...]]:
     """Inputs of the plan: noise, prior model, and information of existing data."""
-    settings = settings.suited(free=False)
+    settings = settings.suited()
     mechanism = planned_robot(robot, settings.payloads)
     chi, notices = _prior(mechanism, settings.prior)
     known, measured_noise = None, None
@@ -175,7 +175,7 @@ def plan_inputs(robot: str, settings: ExciteSettings) -> tuple[PlanInputs, tuple
             robot, mechanism, base, settings.after, settings.ties, settings.payloads
         )
     noise = noise_of(mechanism, settings, measured_noise)
-    promised = PROMISED_BY.get(mechanism.model, "inverse")
+    promised = MODELS[mechanism.model].promised_by
     if promised != mechanism.model:
         more = "; the real sigma will be about twice as large" if promised == "power" else ""
         other = notice("promised-by-another-model", promised=promised, model=mechanism.model, more=more)

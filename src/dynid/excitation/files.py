@@ -21,7 +21,7 @@ from dynid.excitation.export import (
     trajectory_csv,
     trajectory_ros2,
 )
-from dynid.excitation.optimal.checked import DENSER, PROMISED_BY
+from dynid.excitation.optimal.checked import DENSER
 from dynid.excitation.optimal.families import SplineMotion
 from dynid.excitation.optimal.figures import (
     body_path,
@@ -36,6 +36,7 @@ from dynid.excitation.optimal.paths import RobotStates
 from dynid.excitation.random_motion import PointToPoint
 from dynid.excitation.series import FourierMotion
 from dynid.excitation.view import run_view
+from dynid.projection.model import MODELS
 from dynid.report.json_file import json_text, plain
 from dynid.report.numbers import number, plural
 from dynid.report.page import scripted_page
@@ -261,7 +262,7 @@ def report_page(designed: Excitation) -> str:
         )
     ]
     limits = [f"{limit.name}: {limit.kind}" for limit in designed.limits]
-    promised = PROMISED_BY.get(plan.mechanism.model, "inverse")
+    promised = MODELS[plan.mechanism.model].promised_by
     model = f", identified by the model {promised}" if promised != "inverse" else ""
     return scripted_page(
         "excitation.html",

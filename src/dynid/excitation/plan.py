@@ -29,7 +29,7 @@ from dynid.mechanism.load import load_robot
 from dynid.mechanism.mechanism import Mechanism
 from dynid.mechanism.parameters import parameter_table
 from dynid.mechanism.variant import variant
-from dynid.projection.model import MODELS
+from dynid.projection.model import effort_model
 
 TERMS = {"fourier": 5, "spline": 12, "points": 12}
 _REFERENCE_SEED = 20240229
@@ -101,7 +101,7 @@ def planned_robot(name: str, payloads: tuple[str, ...] = ()) -> Mechanism:
 
 def planned_base(mechanism: Mechanism, settings: ExciteSettings) -> BaseSet:
     """Base parameters of the robot with the planned ties and payloads."""
-    model = MODELS["inverse"]
+    model = effort_model()
     rows = None if mechanism.is_closed else model.directions(mechanism)
     loads = (settings.payloads,)
     return structural_base(

@@ -30,7 +30,6 @@ OF_SERIES = (
     *("prior", "home", "floor", "collisions", "clearance"),
 )
 OF_FREE_MOTION = ("search",)
-FREE = "free motions on locked cables, which have no series and no efforts"
 DRIVEN = "an actuated robot; use starts and period"
 
 
@@ -126,9 +125,10 @@ class ExciteSettings(Settings, frozen=True):
                 f"margin {self.margin:g} is not valid", place="margin", remedy="give 0 or more, below 0.5"
             )
 
-    def suited(self, *, free: bool) -> ExciteSettings:
-        """For free motions, or for a robot with motors: with a criterion; other options are refused."""
-        usual, unused, subject = ("c003", OF_SERIES, FREE) if free else ("logdet", OF_FREE_MOTION, DRIVEN)
+    def suited(
+        self, usual: str = "logdet", unused: tuple[str, ...] = OF_FREE_MOTION, subject: str = DRIVEN
+    ) -> ExciteSettings:
+        """With the usual criterion of a robot with motors, or another subject; unused options are refused."""
         for name in self.tree():
             if name in unused:
                 raise InputError(f"'{name}' does not apply to {subject}", place=name, remedy="leave it out")

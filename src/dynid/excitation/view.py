@@ -16,7 +16,6 @@ if TYPE_CHECKING:
     from markupsafe import Markup
 
     from dynid.excitation.excite import Excitation
-    from dynid.excitation.free import FreeExcitation
     from dynid.excitation.plan import Plan
 
 
@@ -59,28 +58,3 @@ def _use(plan: Plan, states: RobotStates, joints: list[dict[str, Any]]) -> dict[
         if shares:
             uses[names[0]] = 100.0 * np.max(shares, axis=0)
     return uses
-
-
-def releases_view(excitation: FreeExcitation) -> Markup | None:
-    """Every free motion from its release, with the tensions of its cables."""
-    robot, motions = excitation.releasing.robot.robot, excitation.found.motions
-    limits = excitation.releasing.limits.tension
-    rows = np.unique(np.linspace(0, len(motions.t) - 1, POSES).astype(int))
-    bounded = [i for i, bounds in enumerate(limits) if np.isfinite(bounds).all()]
-    drawn = []
-    for k in range(motions.q.shape[1]):
-        pull = motions.tensions[rows, k]
-        share = np.abs(2.0 * pull - limits.sum(axis=1)) / np.diff(limits, axis=1)[:, 0]
-        drawn.append(
-            {
-                "log": str(k + 1),
-                "t": motions.t[rows],
-                **poses_along(robot, motions.q[rows, k]),
-                "use": {motions.cables[i]: 100.0 * share[:, i] for i in bounded},
-                "extra": [
-                    ("lowest tension", "N", pull.min(axis=1)),
-                    ("highest tension", "N", pull.max(axis=1)),
-                ],
-            }
-        )
-    return motion_view(robot_shapes(robot), drawn, what="free motion")

@@ -24,7 +24,7 @@ from dynid.experiment.sections import (
 )
 from dynid.mechanism.force_sensor import ForceSensor, read_force_sensor, sensor_document
 from dynid.mechanism.load import reference
-from dynid.mechanism.mechanism import Mechanism, Payload, model_names
+from dynid.mechanism.mechanism import Mechanism, Payload
 from dynid.mechanism.robot_file.bodies import payload_document, read_payload
 from dynid.mechanism.variant import drive_names
 from dynid.motion.servo import PdSettings
@@ -38,6 +38,7 @@ from dynid.motion.settings import (
     entry_of,
     named_columns,
 )
+from dynid.projection.model import MOUNTED, model_names
 from dynid.statistics.uncertainty import EssentialRule, UncertaintySettings
 
 __all__ = [
@@ -152,6 +153,12 @@ class Experiment(Settings, frozen=True):
     file: str | None = None
     places: Mapping[str, str] = {}
 
+    @property
+    def mounting(self) -> dict[str, Any]:
+        """Settings by name that mount something on the robot, which is then identified instead of it."""
+        settings = {key: getattr(self, key) for key in self.__struct_fields__}
+        return {key: setting for key, setting in settings.items() if hasattr(setting, "identified_by")}
+
     def tie_names(self, apply: str = "standard") -> tuple[str, ...]:
         """Ties in use, on standard parameters or after regrouping."""
         return tuple(tie.name for tie in self.ties if tie.apply == apply)
@@ -195,8 +202,8 @@ class Experiment(Settings, frozen=True):
         """Options that exclude each other, and those of the estimator."""
         change = msgspec.structs.force_setattr
         change(self, "columns", named_columns(self.columns))
-        if isinstance(self.estimator, LeftOpen) and (self.force_sensor or self.unloaded):
-            # A load on a sensor, or a payload from a loaded log, is one body: it must be consistent.
+        if isinstance(self.estimator, LeftOpen) and (self.mounting or self.unloaded):
+            # What is mounted, or a payload from a loaded log, is one body: it must be consistent.
             change(self, "estimator", "consistent")
         if self.hold_out is not None and self.hold_out >= 1.0:
             raise InputError(
@@ -208,16 +215,21 @@ class Experiment(Settings, frozen=True):
             change(self, "standard", None)
         if not isinstance(self.estimator, LeftOpen):
             _placed_options(self)
-        for name, others, why in _EXCLUDED:
+        mounted = [
+            (key, setting.excludes, f"'{{}}' has no meaning beside '{key}'")
+            for key, setting in self.mounting.items()
+        ]
+        for name, others, why in (*_EXCLUDED, *mounted):
             for other in others:
                 if getattr(self, name) is not None and _asked(self, other):
                     raise InputError(why.format(other), place=other, remedy="leave one of them out")
-        if self.force_sensor is not None and self.model not in (None, "wrench"):
-            raise InputError(
-                f"a force sensor needs model 'wrench', not '{self.model}'",
-                place="model",
-                remedy="leave out `model:`",
-            )
+        for key, setting in self.mounting.items():
+            if self.model not in (None, MOUNTED[setting.identified_by]):
+                raise InputError(
+                    f"'{key}' needs model '{MOUNTED[setting.identified_by]}', not '{self.model}'",
+                    place="model",
+                    remedy="leave out `model:`",
+                )
         if self.standard is not None and self.estimator == "consistent":
             raise InputError(
                 "the estimator 'consistent' already gives the standard set, with its own options",
@@ -238,11 +250,6 @@ _EXCLUDED = (
         "unloaded",
         ("force_sensor", "drive", "gains", "pd", "ties", "refine"),
         "'{}' cannot be combined with 'unloaded', which gives the parameters of the robot",
-    ),
-    (
-        "force_sensor",
-        ("wrench", "drive", "gains", "pd", "ties", "stribeck", "refine", "unknown"),
-        "'{}' has no meaning for a load on a force sensor",
     ),
     ("refine", ("essential", "keep", "gains", "pd", "standard"), "refine cannot be combined with '{}'"),
     ("pd", ("gains",), "'{}' cannot be combined with 'pd', whose kp is the gain"),

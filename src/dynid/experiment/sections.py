@@ -60,6 +60,8 @@ class EnergySettings(Settings, frozen=True):
         integration: Rule that integrates power.
     """
 
+    of_model: ClassVar[str] = "energy"
+
     _title: ClassVar[str] = "energy"
 
     window: Positive | None = None
@@ -79,6 +81,8 @@ class InternalSettings(Settings, frozen=True):
             the lengths (eq. 44). `projected`: the nearest pose that the lengths allow. None: measured where
             the log gives the full pose, else free.
     """
+
+    of_model: ClassVar[str] = "internal"
 
     _title: ClassVar[str] = "internal"
 

@@ -40,7 +40,7 @@ def driven_freedoms(mechanism: Mechanism) -> tuple[int, int]:
 
 def redundancy(mechanism: Mechanism) -> int:
     """Number of independent tensions: actuators beyond the degrees of freedom that they drive."""
-    if not mechanism.actuators or mechanism.mounted:
+    if not mechanism.actuators or mechanism.mounted_model:
         return 0
     return len(mechanism.actuators) - driven_freedoms(mechanism)[1]
 

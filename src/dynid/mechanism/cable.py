@@ -120,11 +120,6 @@ def held_body(mechanism: Mechanism) -> str:
     return max(held, key=held.count) if held else mechanism.joints[-1].child
 
 
-def swings_freely(mechanism: Mechanism) -> bool:
-    """Whether a robot is identified from free motion on locked cables, not driven."""
-    return bool(mechanism.cables) and mechanism.model == "internal"
-
-
 def locked(mechanism: Mechanism, lengths: Mapping[str, float] | Sequence[float] | None = None) -> Mechanism:
     """The robot with locked winches: cables are closures without coordinates.
 

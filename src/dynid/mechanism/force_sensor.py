@@ -60,7 +60,8 @@ class ForceSensor:
     """A six-axis sensor and its unknowns.
 
     Attributes:
-        mounts: The model that identifies what is mounted by this setting of an experiment.
+        identified_by: The model of what this setting of an experiment mounts on the robot.
+        excludes: Options of an experiment that have no meaning beside this one.
         body: That carries it; not used where an IMU measures the motion.
         frame: Sensor axes and origin in that body, as far as they are known.
         tool: Name of the load on the sensor.
@@ -75,7 +76,8 @@ class ForceSensor:
         at: Values of `angles` about which the equations are linearised, in [rad]; None: the description's.
     """
 
-    mounts: ClassVar[str] = "force_sensor"
+    identified_by: ClassVar[str] = "force_sensor"
+    excludes: ClassVar = ("wrench", "drive", "gains", "pd", "ties", "stribeck", "refine", "unknown")
 
     body: str = BASE
     frame: Frame = field(default_factory=identity_frame)
@@ -122,7 +124,7 @@ class ForceSensor:
         """Names of the unknown angles, in [rad]: of the mounting, then of gravity."""
         return (*ANGLES[self.mounting], *TILTS[self.gravity])
 
-    def mounted(self, angles: Inexact[Array, "a"]) -> Inexact[Array, "3 3"]:
+    def mounting_rotation(self, angles: Inexact[Array, "a"]) -> Inexact[Array, "3 3"]:
         """Axes of the sensor as mounted in its nominal axes, for values of `angles` (may be complex)."""
         if self.mounting == "known":
             return _EYE

@@ -11,7 +11,6 @@ import numpy as np
 
 from dynid.common.arrays import Array, Float
 from dynid.common.errors import InputError, nearest
-from dynid.common.registry import Registry
 from dynid.mechanism.drive_terms import DRIVE_SYMBOLS, LOADED
 from dynid.mechanism.frame import Frame, identity_frame
 from dynid.mechanism.inertia import SYMBOLS
@@ -26,12 +25,6 @@ if TYPE_CHECKING:
 
 
 BASE = "base"
-MODEL_NAMES = ("inverse", "power", "energy", "internal", "wrench")  # own models
-
-
-def model_names() -> tuple[str, ...]:
-    """Valid names of models in files: own ones, then those of other packages."""
-    return (*MODEL_NAMES, *Registry[object]("dynid.models", {}))
 
 
 @dataclass(frozen=True)
@@ -156,7 +149,7 @@ class Mechanism:
         sources: Files of the URDF or MJCF below the description, included ones too.
         rebuild: The same mechanism with other values of `geometry`; None when nothing is named.
         force_sensor: The sensor whose equations are used, see `with_force_sensor`; None: those of the joints.
-        mounted: Model of what is mounted on the robot and identified instead of it; empty: the robot itself.
+        mounted_model: Of what is mounted on the robot and identified instead of it; empty: the robot itself.
     """
 
     name: str
@@ -194,7 +187,7 @@ class Mechanism:
     free: tuple[str, ...] = ()
     nullspace: str = "orthonormal"
     force_sensor: ForceSensor | None = None
-    mounted: str = ""
+    mounted_model: str = ""
 
     def __post_init__(self) -> None:
         check_parts(self)

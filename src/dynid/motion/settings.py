@@ -231,6 +231,8 @@ class WrenchSettings(Settings, frozen=True):
             (`com`), or origin of the `world`.
     """
 
+    of_model: ClassVar[str] = "wrench"
+
     _title: ClassVar[str] = "wrench"
 
     parameters: Literal["full", "principal"] = "full"

@@ -23,7 +23,7 @@ from dynid.mechanism.inertia import is_physical, pseudo_inertia
 from dynid.mechanism.mechanism import Body, Mechanism
 from dynid.mechanism.parameters import Parameter, known_columns, parameter_table, prior_values
 from dynid.prediction.result_values import StandardValues, fitted_places, standard_values
-from dynid.projection.model import MODELS, model_named
+from dynid.projection.model import effort_model, model_named
 from dynid.statistics.effort_prediction import covariance_root
 from dynid.statistics.estimate import Estimate
 
@@ -94,7 +94,7 @@ def all_motions(
         payloads={name: replace(payload, known={}) for name, payload in mechanism.payloads.items()},
         rebuild=None,
     )
-    model = MODELS["inverse"]
+    model = effort_model()
     rows = None if mechanism.is_closed else model.directions(stripped)
     loads = dict.fromkeys([always, tuple(mechanism.payloads)])
     return structural_base(stripped, model, parameters, rows, loads=list(loads))

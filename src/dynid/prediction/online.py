@@ -316,7 +316,7 @@ def _check_robot(robot: Mechanism, rate: float, cutoff: float) -> None:
     """Refuse what is not an open chain of measured, driven joints."""
     names = tuple(actuator.name for actuator in robot.actuators)
     plain = not robot.is_closed and robot.measured_positions == robot.positions == robot.coordinates == names
-    if not plain or robot.terms or robot.mounted:
+    if not plain or robot.terms or robot.mounted_model:
         raise InputError(
             f"robot '{robot.name}' is not an open chain whose joints are all measured and driven",
             file=robot.file,

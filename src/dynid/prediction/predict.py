@@ -220,7 +220,7 @@ def _standing(forecast: Efforts) -> list[Notice]:
 
 def refuse_no_robot(estimate: Estimate, mechanism: Mechanism) -> None:
     """Refuse results that contain no efforts of the robot: of a load on it, or per unit mass."""
-    if mechanism.mounted:
+    if mechanism.mounted_model:
         raise InputError(
             "a result of a force sensor contains the load on the sensor, not the efforts of the robot",
             remedy="use its compensation.py to predict the readings of the sensor",

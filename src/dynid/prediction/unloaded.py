@@ -16,6 +16,7 @@ from fnmatch import fnmatchcase
 
 import numpy as np
 
+from dynid.case import case_of
 from dynid.common.arrays import Array, Float
 from dynid.common.errors import InputError
 from dynid.common.notices import Notice, notice
@@ -31,13 +32,11 @@ from dynid.prediction.result_values import (
     standard_values,
     with_result_gains,
 )
-from dynid.projection.model import model_for
+from dynid.projection.model import model_for, model_named
 from dynid.projection.projection import System, choose_rows
 from dynid.statistics.assemble import MANY
 from dynid.statistics.effort_prediction import covariance_root
 from dynid.statistics.estimate import Estimate
-
-_NO_EFFORTS = ("internal", "wrench")
 
 
 @dataclass(frozen=True, eq=False)
@@ -121,7 +120,8 @@ def unloaded_model(mechanism: Mechanism, experiment: Experiment) -> Unloaded:
     if settings is None:
         raise TypeError("the experiment names no result without load")
     estimate, before, robot = saved(settings.result)
-    if estimate.model in _NO_EFFORTS:
+    case = case_of(model_named(estimate.model))
+    if case.moves_freely or not case.measures_efforts:
         raise InputError(
             f"the result without load is of model '{estimate.model}', which gives no motor efforts",
             file=settings.result,

@@ -17,7 +17,7 @@ from dynid.common.arrays import Array, Float
 from dynid.common.errors import InputError
 from dynid.common.notices import Notice
 from dynid.common.registry import Registry
-from dynid.mechanism.mechanism import MODEL_NAMES, Mechanism, model_names
+from dynid.mechanism.mechanism import Mechanism
 from dynid.mechanism.parameters import Parameter
 from dynid.projection.factor import Factor
 from dynid.projection.projection import Directions
@@ -39,35 +39,48 @@ MODELS: Registry[Model] = Registry(
     },
     gives=("dynid.projection.model:Model",),
 )
+# Models of what is mounted on a robot -> their name in files and results, which a plain model has too.
+MOUNTED = {"force_sensor": "wrench"}
+
+
+def model_names() -> tuple[str, ...]:
+    """Valid names of models in files: own ones, then those of other packages."""
+    return tuple(name for name in MODELS if name not in MOUNTED)
 
 
 def model_for(mechanism: Mechanism, name: str | None = None, file: str | None = None) -> Model:
     """The model of that name (None: the robot's own), or the one of what is mounted on the robot."""
-    if mechanism.mounted:
-        return MODELS[mechanism.mounted]
+    if mechanism.mounted_model:
+        return MODELS[mechanism.mounted_model]
     return model_named(name or mechanism.model, file)
 
 
 def model_named(name: str, file: str | None = None) -> Model:
     """The registered model, or an error with the valid names."""
-    if name not in MODEL_NAMES and name not in model_names():
+    if name in MOUNTED or name not in MODELS:
         raise InputError(
             f"unknown model '{name}'", file=file, remedy=f"use one of {', '.join(model_names())}"
         )
     return MODELS[name]
 
 
+def effort_model() -> Model:
+    """The model whose rows are single efforts: what other models find is compared with efforts by it."""
+    return MODELS["inverse"]
+
+
 def measured_by(key: str, rows: Sequence[str]) -> str:
     """What the rows of a result are compared with, in one word.
 
     Args:
-        key: Of its model; a force sensor shares it with tables, and has rows of other names.
+        key: Of its model; models of what is mounted share it with others, and have rows of other names.
         rows: Names of its groups of rows.
     """
-    from dynid.mechanism.force_sensor import COMPONENTS, ForceSensor  # needed for reports only
-
-    name = ForceSensor.mounts if set(rows) & set(COMPONENTS) else key
-    return MODELS[name].measures if name in MODELS else "effort"
+    mounted = [MODELS[name] for name, shared in MOUNTED.items() if shared == key]
+    model = next((model for model in mounted if set(rows) & set(model.row_names)), None)
+    if model is None and key in MODELS:
+        model = MODELS[key]
+    return "effort" if model is None else model.measures
 
 
 @runtime_checkable
@@ -171,11 +184,13 @@ class Model:
         structure: The factor of the chosen rows at random feasible states.
         case: What the model needs beyond the plain flow, by its name in `CASES`; empty: nothing.
         key: Its name in files and results.
+        row_names: All names that its rows may have, if they are the same for every robot.
         measures: What its rows are compared with, in one word: `effort`, `power`, `wrench`, `reading`.
         effort_rows: Whether the measured side of a row is a logged effort, or a sum of some.
         per_body: Whether every row is of one body alone, so that its mass is found for itself.
         per_sample: Whether a row is linear in the accelerations of one sample, so that it has parts: gravity,
             inertia, Coriolis, friction.
+        promised_by: The model whose sigma is predicted for a motion that is not recorded yet.
     """
 
     name: str
@@ -185,10 +200,12 @@ class Model:
     structure: Callable[..., Factor]
     case: str = ""
     key: str = ""
+    row_names: tuple[str, ...] = ()
     measures: str = "effort"
     effort_rows: bool = False
     per_body: bool = False
     per_sample: bool = False
+    promised_by: str = "inverse"
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "key", self.key or self.name)

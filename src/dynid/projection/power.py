@@ -33,4 +33,5 @@ POWER = Model(
     structural_factor,
     measures="power",
     per_sample=True,
+    promised_by="power",
 )

@@ -27,7 +27,7 @@ from dynid.mechanism.parameters import Parameter
 from dynid.motion.motion import Motion
 from dynid.projection.factor import Factor, factor_rows, merge
 from dynid.projection.kinematics import kinematics_along
-from dynid.projection.model import LogRows, Model
+from dynid.projection.model import MOUNTED, LogRows, Model
 from dynid.projection.projection import Directions
 from dynid.projection.structure import random_states
 from dynid.regressor.layout import ABSENT, Layout
@@ -125,7 +125,8 @@ FORCE_SENSOR = Model(
     SensorRows,
     sensor_structure,
     case="force_sensor",
-    key="wrench",
+    key=MOUNTED["force_sensor"],
+    row_names=COMPONENTS,
     measures="reading",
     effort_rows=True,
 )
@@ -289,7 +290,7 @@ class SensorColumns:
         if sensor.gravity != "known":
             change = self.gravity - sensor.tilted(x, self.gravity)
             dV[:, :3] += np.einsum("nji,j->ni", motion.R, change)
-        Q = sensor.mounted(x)
+        Q = sensor.mounting_rotation(x)
         omega = (motion.omega @ Q)[:, None]
         dV = np.concatenate([dV[:, :3] @ Q, dV[:, 3:] @ Q], axis=1)[:, None]
         return np.asarray(sensor.factor * wrench_regressor(omega, dV)[:, 0])

@@ -7,13 +7,13 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
+from dynid.excitation.own_motion import OwnMotion, own_motion
 from dynid.excitation.random_motion import random_motion
 from dynid.experiment.experiment import Experiment
 from dynid.mechanism.load import load_robot
 from dynid.mechanism.mechanism import Mechanism
 from dynid.motion.log import Log
 from dynid.robots.demo_file import FreeDemo, demo_file, read_demo, read_free_demo
-from dynid.simulation.free_motion import free_logs
 from dynid.simulation.prescribed import simulate_log
 from dynid.statistics.estimate import Estimate
 
@@ -52,9 +52,9 @@ def built_in_experiment(
     """
     path = demo_file(name)
     mechanism = load_robot(name)
-    free = read_free_demo(path, mechanism)
-    if free is not None:
-        return _swinging(mechanism, free, free.seed if seed is None else seed, progress)
+    free, own = read_free_demo(path, mechanism), own_motion(mechanism)
+    if free is not None and own is not None:
+        return _own_experiment(mechanism, own, free, free.seed if seed is None else seed, progress)
     demo = read_demo(path, mechanism)
     chosen = demo.seed if seed is None else seed
     # Spawned seeds: neighbouring seeds of the caller give independent streams, and so do the runs.
@@ -90,13 +90,13 @@ def built_in_experiment(
     return BuiltInExperiment(mechanism, tuple(logs[:-1]), logs[-1], demo.truth, chosen, demo.model)
 
 
-def _swinging(
-    mechanism: Mechanism, demo: FreeDemo, seed: int, progress: Progress | None
+def _own_experiment(
+    mechanism: Mechanism, own: OwnMotion, demo: FreeDemo, seed: int, progress: Progress | None
 ) -> BuiltInExperiment:
-    """The experiment of a robot that swings on locked cables."""
+    """The experiment of a robot that no motor leads."""
     if progress is not None:
         progress("simulating", 0.0)
-    log, validation = free_logs(mechanism, demo, seed)
+    log, validation = own.demo(mechanism, demo, seed)
     if progress is not None:
         progress("simulating", 1.0)
     return BuiltInExperiment(mechanism, (log,), validation, demo.truth, seed)

@@ -18,18 +18,17 @@ from dynid.case import with_defaults
 from dynid.common.batched import single_threaded_blas
 from dynid.common.errors import DynidError, InputError
 from dynid.estimator.settings import GAIN
+from dynid.excitation.own_motion import own_motion
 from dynid.excitation.series import Trajectory
 from dynid.experiment.experiment import Experiment, LogEntry
 from dynid.fit import Fit, fit_task
-from dynid.mechanism.cable import swings_freely
 from dynid.mechanism.load import load_robot
 from dynid.mechanism.mechanism import Mechanism
 from dynid.motion.log import Log
 from dynid.motion.logs import read_log
 from dynid.problem import Progress, as_asked
-from dynid.simulation.free_motion import FREE_LENGTH, FreeSimulated, released_file, simulate_free
 from dynid.simulation.motion import SampledMotion, chosen_motion, file_motion, log_motion
-from dynid.simulation.simulation import Simulated, Simulation, simulate
+from dynid.simulation.simulation import Simulation, simulate
 from dynid.statistics.estimate import ParameterEstimate
 from dynid.statistics.rehearsal import Draw, Rehearsal, summarise
 from dynid.unknown import Task
@@ -65,6 +64,7 @@ class Rehearser:
         extra = {**robot.payloads, **plan.experiment.payloads}
         self.true_robot = replace(robot, payloads=extra) if plan.experiment.payloads else robot
         self.robot = as_asked(robot, plan.experiment)
+        self.own = own_motion(self.true_robot)
         self.words: dict[str, str] = {}
         entries = plan.experiment.logs or (LogEntry(RANDOM),)
         seeds = np.random.SeedSequence(plan.seed).spawn(len(entries) + 1)
@@ -80,9 +80,7 @@ class Rehearser:
         pairs = zip(self.simulated, seeds.spawn(len(self.simulated)), strict=True)
         name = f"run {number + 1}, log"
         return [
-            source.log(seed, f"{name} {k + 1}", self.robot)
-            if isinstance(source, FreeSimulated)
-            else source.log(seed, f"{name} {k + 1}", self.robot, anywhere=True)
+            source.log(seed, f"{name} {k + 1}", self.robot, anywhere=True)
             for k, (source, seed) in enumerate(pairs)
         ]
 
@@ -95,37 +93,15 @@ class Rehearser:
                 return Draw(number, failed=str(error) or type(error).__name__)
         return self.draw(number, fit.parts.parameters, fit)
 
-    def _simulated(self, k: int, entry: LogEntry, seed: int) -> Simulated | FreeSimulated:
+    def _simulated(self, k: int, entry: LogEntry, seed: int) -> Any:
         """The course of one log, simulated once: runs differ only in noise."""
-        if swings_freely(self.true_robot):
-            return self._free(k, entry, seed)
+        if self.own is not None:
+            return self.own.rehearse(self, k, entry, seed)
         _refuse_silence(self.plan.simulation)
         motion, settings, words = self._motion(entry, seed)
         settings = replace(settings, payloads=tuple(entry.payloads) or settings.payloads)
         self.words[f"log {k + 1}"] = words
         return simulate(self.true_robot, settings, motion)
-
-    def _free(self, k: int, entry: LogEntry, seed: int) -> FreeSimulated:
-        """Free motions as recorded in a log, or from random releases."""
-        if self.plan.motion == EXCITE:
-            raise InputError(
-                f"robot '{self.true_robot.name}' swings freely: --motion excite is not available",
-                remedy="run dynid excite first and give its releases.csv with --motion",
-            )
-        mounted = tuple(entry.payloads) or self.plan.simulation.payloads
-        free = replace(self.plan.simulation, seed=seed, payloads=mounted)
-        asked = self.plan.motion
-        source = asked or (entry.file if Path(entry.file).exists() else RANDOM)
-        if source == RANDOM:
-            self.words[f"log {k + 1}"] = f"random releases (seed {seed})"
-            return simulate_free(self.true_robot, free)
-        given = entry if asked is None else LogEntry(source)
-        experiment = self.plan.experiment if asked is None else self.plan.experiment.changed(columns={})
-        length = free.duration or FREE_LENGTH
-        released = released_file(self.robot, source, free.rate, length, given, experiment)
-        self.words[f"log {k + 1}"] = f"{len(released.starts)} free motions of {Path(source).name}"
-        free = replace(free, rate=released.rate, duration=released.duration)
-        return simulate_free(self.true_robot, free, released)
 
     def _motion(self, entry: LogEntry, seed: int) -> tuple[Trajectory, Simulation, str]:
         settings, asked = self.plan.simulation, self.plan.motion
@@ -250,10 +226,8 @@ def _about(plan: RehearsalPlan, rehearser: Rehearser) -> dict[str, Any]:
         "rate": ", ".join(dict.fromkeys(f"{source.settings.rate:g} Hz" for source in rehearser.simulated)),
         "length": ", ".join(dict.fromkeys(f"{source.length:g} s" for source in rehearser.simulated)),
     }
-    swings = [source for source in rehearser.simulated if isinstance(source, FreeSimulated)]
-    if swings:
-        demo = swings[0].demo
-        words["pose noise"] = f"{demo.position_sigma:.3g} m, {demo.angle_sigma:.3g} rad"
+    if rehearser.own is not None:
+        words |= rehearser.own.noise(rehearser.simulated[0])
     else:
         words["effort noise"] = _range(sensing.effort_sigma)
         words["encoder steps"] = _range(sensing.resolution)

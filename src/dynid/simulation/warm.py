@@ -50,14 +50,14 @@ def _closed_trajectory() -> None:
 
 def _free_motion() -> None:
     """Motion of platforms on locked cables."""
+    from dynid.excitation.own_motion import own_motion
     from dynid.mechanism.load import load_robot
     from dynid.robots.demo_file import demo_file, read_free_demo
-    from dynid.simulation.free_motion import free_logs
 
     robot = load_robot("cable4")
-    demo = read_free_demo(demo_file("cable4"), robot)
-    if demo is not None:
-        free_logs(robot, replace(demo, motions=2, validation=1, duration=1.0), demo.seed)
+    demo, own = read_free_demo(demo_file("cable4"), robot), own_motion(robot)
+    if demo is not None and own is not None:
+        own.demo(robot, replace(demo, motions=2, validation=1, duration=1.0), demo.seed)
 
 
 def _identify_closed() -> None:

@@ -18,17 +18,18 @@ from typing import Any
 
 from dynid.common.errors import InputError
 from dynid.estimator.estimator import MAKERS
+from dynid.excitation.own_motion import own_motion
 from dynid.experiment.experiment import Experiment, LogEntry, read_experiment
 from dynid.experiment.file import write_experiment
-from dynid.mechanism.cable import swings_freely
 from dynid.mechanism.load import builtin_robots, load_robot
-from dynid.mechanism.mechanism import Mechanism, model_names
+from dynid.mechanism.mechanism import Mechanism
 from dynid.motion.log import Log
 from dynid.motion.logs import READERS, ending
 from dynid.motion.settings import ColumnMap
 from dynid.motion.sources import each_log
 from dynid.motion.units import FACTORS
 from dynid.problem import as_asked
+from dynid.projection.model import model_names
 from dynid.studio.job import Job
 from dynid.studio.mapping import Columns, column_rows, columns_of, remapped
 from dynid.studio.results import Results
@@ -250,7 +251,7 @@ class Session:
                 return known
             loaded = {
                 "robot": self._robot(asked),
-                "swings": swings_freely(mechanism),
+                "swings": own_motion(mechanism) is not None,
                 "name": asked.name,
                 "free": self._free(asked.name),
                 "motion": self._free(f"{asked.name}-motion"),

@@ -28,7 +28,7 @@ def view_page(mechanism: Mechanism, logs: Sequence[Log], experiment: Experiment)
 
 
 def _along(problem: Problem) -> list[dict[str, Any]]:
-    if not problem.case.is_series or problem.mechanism.mounted:
+    if not problem.case.is_series or problem.mechanism.mounted_model:
         return []
     drawn = (_log(problem, k) for k in range(len(problem.sources)))
     return [log for log in drawn if log]

@@ -89,15 +89,13 @@ def designed(
     from dynid.common.settings import read
     from dynid.excitation.design import designing
     from dynid.excitation.files import motion_words
-    from dynid.excitation.free import FreeExcitation
-    from dynid.excitation.free_files import free_words
     from dynid.excitation.settings import ExciteSettings
 
     asked = read(ExciteSettings, plain_entry(settings))
     with designing(robot, asked, Path(out), controllers) as design:
         motion = design.search(progress=progress)
         files = design.write(motion)
-    level, headline = free_words() if isinstance(motion, FreeExcitation) else motion_words(motion)
+    level, headline = motion_words(motion) if design.own is None else design.own.headline()
     return {"folder": out, "files": list(files), "level": level, "headline": headline}
 
 

@@ -248,7 +248,7 @@ def _least(trials: Sequence[Hypothesis]) -> float:
 
 def _testable(fit: Fit) -> bool:
     """Whether logs of efforts along a motion are there to compare descriptions with."""
-    return fit.problem.case.has_motors and fit.problem.case.is_series and fit.experiment.gains is None
+    return fit.problem.case.measures_signals and fit.problem.case.is_series and fit.experiment.gains is None
 
 
 def _odd(mechanism: Mechanism, notices: Sequence[Notice]) -> bool:

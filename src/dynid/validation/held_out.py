@@ -143,7 +143,7 @@ def held_out_plans(problem: Problem, logs: Sequence[Log], experiment: Experiment
 def filters_rows(problem: Problem) -> bool:
     """Whether a fit filters rows, not coordinates: efforts are predicted from smooth coordinates."""
     noisy = problem.plans[0].kind == "none" and bool(np.any(problem.directions.homogeneous))
-    return noisy and not problem.case.swings
+    return noisy and not problem.case.moves_freely
 
 
 def predict(problem: Problem, chi: Float[Array, "p"], used: Collection[str | None]) -> Predicted:

@@ -42,7 +42,7 @@ class ForceSensorCase(Case):
     checks: ClassVar[Mapping[str, Check]] = {"Was the sensor rotated enough?": rotation}
     measures_efforts: ClassVar[bool] = False
 
-    def mounted(self, mechanism: Mechanism, experiment: Experiment) -> Mechanism:
+    def mount(self, mechanism: Mechanism, experiment: Experiment) -> Mechanism:
         """The robot with the experiment's sensor on it."""
         sensor = experiment.force_sensor
         if sensor is not None and mechanism.force_sensor is not None:
@@ -114,7 +114,7 @@ def with_force_sensor(mechanism: Mechanism, sensor: ForceSensor) -> Mechanism:
         # If the rotation was too small, the tool parameters are reported as lost, not the biases.
         "order": ("Off_*", sensor.tool),
         "force_sensor": sensor,
-        "mounted": sensor.mounts,
+        "mounted_model": sensor.identified_by,
     }
     plain: dict[str, Any] = {"known": {}, "prior": {}, "ties": {}, "limits": {}, "stribeck": {}}
     return replace(mechanism, **plain, **changes, model="wrench", geometry={}, rebuild=None)

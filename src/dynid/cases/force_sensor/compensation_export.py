@@ -59,7 +59,7 @@ def compensation_document(problem: Problem, chi: Float[Array, "p"]) -> dict[str,
     values = dict(zip(names, chi.tolist(), strict=True))
     settled = settled_sensor(problem, chi)
     x = sensor.start() if settled is None else settled.place()
-    as_mounted = Frame(np.asarray(sensor.frame.R @ sensor.mounted(x), float), sensor.frame.p)
+    as_mounted = Frame(np.asarray(sensor.frame.R @ sensor.mounting_rotation(x), float), sensor.frame.p)
     gravity = np.asarray(sensor.tilted(x, np.asarray(robot.gravity, float)), float)
     return {
         "schema": compensation.SCHEMA,

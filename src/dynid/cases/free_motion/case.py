@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import ClassVar
+from typing import TYPE_CHECKING, ClassVar
 
 from dynid.base.system import BaseSystem
 from dynid.case import Case, SimulatedMotion, read_source, row_filters, whole_kernels
@@ -39,6 +39,9 @@ from dynid.statistics.assemble import EstimateParts
 from dynid.statistics.estimate import Estimate
 from dynid.unknown import Unknown
 
+if TYPE_CHECKING:
+    from dynid.excitation.own_motion import OwnMotion
+
 # Percent of the mass column that a parameter per unit mass must be able to make before it may be judged
 # by its relative deviation: one known to be near zero is no weak one.
 _INFLUENCE = 1.0
@@ -49,7 +52,7 @@ class _OnCables(Case):
     """Robots on cables, whether or not efforts of joint motors act too."""
 
     unknowns: ClassVar[tuple[Unknown, ...]] = (CABLE_LENGTHS,)  # with `lengths: refine`
-    swings: ClassVar[bool] = True
+    moves_freely: ClassVar[bool] = True
 
     def defaults(self, experiment: Experiment, model: Model, mechanism: Mechanism) -> Experiment:
         """`gtls` with a bootstrap: the noise is in the columns."""
@@ -106,6 +109,12 @@ class _OnCables(Case):
         """What locked lengths change within a run, in [m], where the pose is used as measured."""
         return length_changes(problem, i, parts)
 
+    def own_motion(self, mechanism: Mechanism) -> OwnMotion | None:
+        """Releases on locked cables."""
+        from dynid.cases.free_motion.motions import FREE_MOTIONS  # none of it is needed to identify
+
+        return FREE_MOTIONS if mechanism.cables else None
+
     def with_measured_side(self, problem: Problem, logs: Sequence[Log]) -> Problem:
         """Without any effort, one mass takes the measured side."""
         if not is_homogeneous(problem.directions):
@@ -128,7 +137,7 @@ class FreeMotion(_OnCables):
 
     checks: ClassVar[Mapping[str, Check]] = {"Does the energy of a run increase?": energy_grows}
     measures_efforts: ClassVar[bool] = False
-    has_motors: ClassVar[bool] = False
+    measures_signals: ClassVar[bool] = False
     simulated: ClassVar[SimulatedMotion | None] = SimulatedMotion(
         refine_free, with_simulations, simulated_squares, drawn_swings
     )

@@ -227,7 +227,7 @@ class WrenchTable(Case):
 
     checks: ClassVar[Mapping[str, Check]] = {"Do the wrenches of every body balance?": table_checks}
     measures_efforts: ClassVar[bool] = False
-    has_motors: ClassVar[bool] = False
+    measures_signals: ClassVar[bool] = False
     is_series: ClassVar[bool] = False
 
     def defaults(self, experiment: Experiment, model: Model, mechanism: Mechanism) -> Experiment:

@@ -20,9 +20,6 @@ from dynid.projection.model import MODELS
 from dynid.regressor.regressor import tree_matrix
 
 DENSER = 20  # times the grid on which linear limits are imposed
-# Model of a robot -> the model whose sigma is predicted. Windows of `energy` average rows of `power`; their
-# length is chosen from the spectrum of a log, which does not exist yet.
-PROMISED_BY = {"inverse": "inverse", "power": "power", "energy": "power"}
 _SMALLEST = 1e-12  # of the largest singular value: below it a direction is not excited
 _HIDDEN = 1e-6  # share of a parameter in directions that are not excited, above which it is unknown
 
@@ -142,11 +139,11 @@ def promise(
         states: Of the motion at evenly spaced samples.
         sigma: Noise of every motor, shape (a,), in [N m] or [N].
         weight: Recorded samples per given sample.
-        model: Of the robot, see PROMISED_BY; others are treated as `inverse`.
+        model: Of the robot, see `promised_by` of models.
         known: Information of existing data, shape (b, b).
     """
     robot = path.mechanism
-    D = _directions(path, states, PROMISED_BY.get(model, "inverse"))
+    D = _directions(path, states, MODELS[model].promised_by)
     W = tree_matrix(robot, states.q, states.dq, states.ddq, mounted=mounted) @ base.S
     rows = np.einsum("nvk,nvb->nkb", D, W)
     J = np.einsum("av,nvk->nak", robot.actuator_map, D) * sigma[:, None]

@@ -22,7 +22,7 @@ from dynid.common.entry import Entry, root_entry
 from dynid.common.errors import nearest
 from dynid.common.strict_yaml import BYTE_LIMIT, PathLike, read_yaml
 from dynid.mechanism.description import ZERO, with_zeros
-from dynid.mechanism.mechanism import Actuator, Body, Capsule, Mechanism, model_names
+from dynid.mechanism.mechanism import Actuator, Body, Capsule, Mechanism
 from dynid.mechanism.parts import Parts, default_measured, mechanism_of, source_actuators, source_drive
 from dynid.mechanism.robot_file.bodies import read_bodies, read_capsules, read_joints, read_payloads
 from dynid.mechanism.robot_file.loops import (
@@ -150,7 +150,7 @@ def build(root: Entry, source: Source | None, values: Mapping[str, float]) -> Me
         capsules=_capsules(fields, scope, parts),
         start=parts.start,
         prior=parts.prior,
-        model=fields["model"].choice(model_names()) if "model" in fields else "inverse",
+        model=_model(fields["model"]) if "model" in fields else "inverse",
         geometry=scope.geometry,
         angles=scope.angles,
         rebuild=partial(build, root, source) if scope.geometry else None,
@@ -160,6 +160,12 @@ def build(root: Entry, source: Source | None, values: Mapping[str, float]) -> Me
     robot = replace(robot, **_named_later(fields, scope, robot), uncertain=read_uncertain(fields, scope))
     robot = replace(robot, notices=scope.finish())
     return read_zeros(fields["zeros"], scope, robot) if "zeros" in fields else robot
+
+
+def _model(entry: Entry) -> str:
+    from dynid.projection.model import model_names  # the registry of models, whose names a robot may have
+
+    return entry.choice(model_names())
 
 
 def _tree(root: Entry, fields: Mapping[str, Entry], scope: Scope, source: Source | None) -> Parts:

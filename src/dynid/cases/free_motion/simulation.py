@@ -18,14 +18,14 @@ from typing import Any
 
 import numpy as np
 
+from dynid.cases.free_motion.measured_motion import free_limits, measured_log, simulate_free_motions
 from dynid.cases.free_motion.output_error import run_lengths, start_state
+from dynid.cases.free_motion.releases import Releases, Releasing
 from dynid.common.arrays import Array, Float
 from dynid.common.batched import single_threaded_blas
 from dynid.common.errors import InputError, NoResultError
 from dynid.common.notices import Notice
 from dynid.dynamics.free_motion import FreeMotions, LockedCables, free_motions
-from dynid.excitation.free_motion import free_limits, measured_log, simulate_free_motions
-from dynid.excitation.releases import Releases, Releasing
 from dynid.experiment.estimator_choice import free_motion_defaults
 from dynid.experiment.experiment import Experiment, LogEntry
 from dynid.mechanism.cable import driven_cables
@@ -38,6 +38,7 @@ from dynid.report.json_file import plain
 from dynid.robots.demo_file import FreeDemo
 from dynid.robots.truth import SCHEMA, built_in_free, true_values
 from dynid.simulation.files import write_both, write_log
+from dynid.simulation.rehearsal import EXCITE, RANDOM, Rehearser
 from dynid.simulation.simulation import Seed, Simulation
 
 _MOTIONS = 12
@@ -76,8 +77,18 @@ class FreeSimulated:
         """Of each motion, in [s]."""
         return self.demo.duration
 
-    def log(self, seed: Seed = None, name: str = "simulated", mechanism: Mechanism | None = None) -> Log:
-        """One recording, one segment per motion; another seed gives other noise on the same motions."""
+    def log(
+        self,
+        seed: Seed = None,
+        name: str = "simulated",
+        mechanism: Mechanism | None = None,
+        *,
+        anywhere: bool = False,
+    ) -> Log:
+        """One recording, one segment per motion; another seed gives other noise on the same motions.
+
+        `anywhere`, as of driven robots, changes nothing: a motion begins with its release.
+        """
         noise_seed = np.random.SeedSequence(self.settings.seed).spawn(1)[0] if seed is None else seed
         sigma = (self.demo.position_sigma, self.demo.angle_sigma)
         rng = np.random.default_rng(noise_seed)
@@ -94,6 +105,10 @@ class FreeSimulated:
             "log": f"{samples} samples, {demo.duration:g} s each at {demo.rate:g} Hz",
             "noise": f"{demo.position_sigma:.3g} m, {demo.angle_sigma:.3g} rad",
         }
+
+    def noise(self) -> dict[str, str]:
+        """Noise of its sensors as text."""
+        return {"pose noise": f"{self.demo.position_sigma:.3g} m, {self.demo.angle_sigma:.3g} rad"}
 
     @property
     def _source(self) -> str:
@@ -154,6 +169,29 @@ def write_free(simulated: FreeSimulated, path: Path) -> tuple[Path, Path]:
     """Write the log and `NAME.truth.json` next to it."""
     log = simulated.log()
     return write_both(path, lambda part: write_log(log, part), simulated.document(path.name))
+
+
+def rehearsed(rehearser: Rehearser, k: int, entry: LogEntry, seed: int) -> FreeSimulated:
+    """Free motions as recorded in a log, or from random releases."""
+    plan = rehearser.plan
+    if plan.motion == EXCITE:
+        raise InputError(
+            f"robot '{rehearser.true_robot.name}' swings freely: --motion excite is not available",
+            remedy="run dynid excite first and give its releases.csv with --motion",
+        )
+    mounted = tuple(entry.payloads) or plan.simulation.payloads
+    free = replace(plan.simulation, seed=seed, payloads=mounted)
+    source = plan.motion or (entry.file if Path(entry.file).exists() else RANDOM)
+    if source == RANDOM:
+        rehearser.words[f"log {k + 1}"] = f"random releases (seed {seed})"
+        return simulate_free(rehearser.true_robot, free)
+    given = entry if plan.motion is None else LogEntry(source)
+    experiment = plan.experiment if plan.motion is None else plan.experiment.changed(columns={})
+    length = free.duration or FREE_LENGTH
+    released = released_file(rehearser.robot, source, free.rate, length, given, experiment)
+    rehearser.words[f"log {k + 1}"] = f"{len(released.starts)} free motions of {Path(source).name}"
+    free = replace(free, rate=released.rate, duration=released.duration)
+    return simulate_free(rehearser.true_robot, free, released)
 
 
 _ROUNDS = 6  # attempts with smaller swings if the limits are violated

@@ -11,24 +11,27 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from msgspec import to_builtins
 
+from dynid.cases.free_motion.measured_motion import reached
 from dynid.common.arrays import Array, Float
+from dynid.display.scene import POSES, poses_along, robot_shapes
 from dynid.excitation.files import SCHEMA
-from dynid.excitation.free_motion import reached
 from dynid.excitation.optimal.figures import (
     gain_figure,
     spectrum_figure,
     spread_figure,
     use_figure,
 )
-from dynid.excitation.view import releases_view
 from dynid.mechanism.frame import angles_of, rotation_of
 from dynid.report.json_file import json_text, plain
 from dynid.report.numbers import number
 from dynid.report.page import scripted_page
 from dynid.report.plots import PALETTE, figure, line, packed, panel, points
+from dynid.report.robot_view import motion_view
 
 if TYPE_CHECKING:
-    from dynid.excitation.free import FreeExcitation
+    from markupsafe import Markup
+
+    from dynid.cases.free_motion.excitation import FreeExcitation
     from dynid.report.plots import Figure
 
 FREE_FILES = ("releases.csv", "motions.csv", "excitation.json", "report.html")
@@ -305,3 +308,28 @@ def swing_figure(
         link="swings",
         shared={"t": packed(t[rows])},
     )
+
+
+def releases_view(excitation: FreeExcitation) -> Markup | None:
+    """Every free motion from its release, with the tensions of its cables."""
+    robot, motions = excitation.releasing.robot.robot, excitation.found.motions
+    limits = excitation.releasing.limits.tension
+    rows = np.unique(np.linspace(0, len(motions.t) - 1, POSES).astype(int))
+    bounded = [i for i, bounds in enumerate(limits) if np.isfinite(bounds).all()]
+    drawn = []
+    for k in range(motions.q.shape[1]):
+        pull = motions.tensions[rows, k]
+        share = np.abs(2.0 * pull - limits.sum(axis=1)) / np.diff(limits, axis=1)[:, 0]
+        drawn.append(
+            {
+                "log": str(k + 1),
+                "t": motions.t[rows],
+                **poses_along(robot, motions.q[rows, k]),
+                "use": {motions.cables[i]: 100.0 * share[:, i] for i in bounded},
+                "extra": [
+                    ("lowest tension", "N", pull.min(axis=1)),
+                    ("highest tension", "N", pull.max(axis=1)),
+                ],
+            }
+        )
+    return motion_view(robot_shapes(robot), drawn, what="free motion")

@@ -29,7 +29,7 @@ from dynid.problem import as_logs, build_system, prepare
 from dynid.regressor.regressor import tree_matrix
 
 if TYPE_CHECKING:
-    from dynid.excitation.releases import Kept, Releases, Releasing
+    from dynid.cases.free_motion.releases import Kept, Releases, Releasing
 
 Progress = Callable[[str, float], None]
 

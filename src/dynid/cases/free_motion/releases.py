@@ -28,7 +28,7 @@ from dynid.mechanism.cable import held_body
 from dynid.mechanism.mechanism import Mechanism
 
 if TYPE_CHECKING:
-    from dynid.excitation.free_motion import FreeLimits
+    from dynid.cases.free_motion.measured_motion import FreeLimits
 
 Judge = Callable[[FreeMotions, Int[Array, "m"]], Float[Array, "m p p"]]
 

@@ -15,23 +15,25 @@ from typing import Any
 import numpy as np
 from msgspec import to_builtins
 
+from dynid.cases.free_motion.measured_motion import free_limits, reached
+from dynid.cases.free_motion.motion_set import FreeSet, Judging, best_free_set, recorded_information
+from dynid.cases.free_motion.releases import Releases, Releasing
 from dynid.cases.free_motion.unit_mass import shown_name
 from dynid.common.arrays import Array, Float
 from dynid.common.batched import single_threaded_blas
 from dynid.common.errors import InputError
 from dynid.dynamics.statics import reduced_modes
-from dynid.excitation.free_motion import free_limits, reached
-from dynid.excitation.free_set import FreeSet, Judging, best_free_set, recorded_information
 from dynid.excitation.optimal.checked import LimitUse
 from dynid.excitation.optimal.criteria import criterion_of
 from dynid.excitation.optimal.multistart import Journal, run_starts
-from dynid.excitation.releases import Releases, Releasing
-from dynid.excitation.settings import ExciteSettings
+from dynid.excitation.settings import OF_SERIES, ExciteSettings
 from dynid.mechanism.cable import held_body
 from dynid.mechanism.load import load_robot
 from dynid.mechanism.mechanism import Mechanism
 from dynid.mechanism.parameters import parameter_table, prior_values
 
+SUBJECT = "free motions on locked cables, which have no series and no efforts"
+_SUITED = ("c003", OF_SERIES, SUBJECT)
 Progress = Callable[[str, float], None]
 
 
@@ -114,7 +116,7 @@ class FreeStarter:
 
     def __init__(self, robot: str, settings: ExciteSettings) -> None:
         self.mechanism = load_robot(robot)
-        self.settings = settings = settings.suited(free=True)
+        self.settings = settings = settings.suited(*_SUITED)
         values = _prior(self.mechanism)
         cables = tuple(cable.name for cable in self.mechanism.cables)
         limits = free_limits(self.mechanism, cables)
@@ -177,7 +179,7 @@ def excite_free(
         cluster: Address of a Dask scheduler instead.
         progress: Called with the stage and the fraction completed, 0 to 1.
     """
-    settings = (settings or ExciteSettings()).suited(free=True)
+    settings = (settings or ExciteSettings()).suited(*_SUITED)
     starter = FreeStarter(robot, settings)
     book = Journal(journal, _asked(starter, robot), lambda document: FreeStart(**document))
     starts = run_starts(

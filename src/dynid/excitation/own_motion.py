@@ -1,0 +1,50 @@
+"""OwnMotion: motions that no motor leads, which the case of a robot designs and simulates itself."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from dynid.case import case_of
+from dynid.mechanism.mechanism import Mechanism
+from dynid.motion.log import Log
+from dynid.projection.model import MODELS
+
+
+@dataclass(frozen=True)
+class OwnMotion:
+    """How a case designs, simulates and rehearses its motions.
+
+    Attributes:
+        subject: What they are, for refusals of the options `unused` of a search, and `unused_engine` of a
+            simulation.
+        search: As `dynid.excitation.excite.excite_series`.
+        file_names: That a search writes; files: its outcome -> name -> text.
+        summary: The outcome in sentences; headline: level of severity, and its text.
+        simulate: Robot and settings -> what `dynid.simulation.simulation.simulate` gives, in another form.
+        write: That, and the path of the log -> the files written; words, noise: what it is, and its sensors.
+        rehearse: A rehearser, the number of a log, its entry and a seed -> as `simulate`.
+        demo: Robot, its built-in experiment and a seed -> a log to identify from, and one to validate.
+    """
+
+    subject: str
+    unused: tuple[str, ...]
+    unused_engine: tuple[str, ...]
+    search: Callable[..., Any]
+    file_names: tuple[str, ...]
+    files: Callable[[Any], dict[str, str]]
+    summary: Callable[[Any], str]
+    headline: Callable[[], tuple[str, str]]
+    simulate: Callable[..., Any]
+    write: Callable[[Any, Path], tuple[Path, Path]]
+    words: Callable[[Any], Mapping[str, str]]
+    noise: Callable[[Any], Mapping[str, str]]
+    rehearse: Callable[..., Any]
+    demo: Callable[..., tuple[Log, Log]]
+
+
+def own_motion(mechanism: Mechanism) -> OwnMotion | None:
+    """How motions of a robot are designed and simulated; None: its motors lead it."""
+    return case_of(MODELS[mechanism.model]).own_motion(mechanism)
