@@ -11,7 +11,7 @@ from dynid.motion.differentiate import differentiate
 from dynid.motion.filters import extend_odd, low_pass
 from dynid.motion.logs import log_from_arrays
 from dynid.motion.motion import Motion, at_rest, near_reversal
-from dynid.motion.plan import plan_motion
+from dynid.motion.plan import plan_motions
 from dynid.motion.settings import Derivative
 from dynid.motion.settings import FilterSettings as Filter
 from dynid.motion.settings import MaskSettings as Mask
@@ -29,7 +29,7 @@ def long_log(seconds=20.0, rate=250.0, velocities=False, segments=None, noise=1e
 
 
 def planned(log, **settings):
-    return Motion(log, plan_motion([log], arm(), Filter(**settings), Mask()))
+    return Motion(log, plan_motions([log], arm(), Filter(**settings), Mask())[0])
 
 
 @pytest.mark.parametrize("kind", get_args(Derivative))
@@ -192,7 +192,7 @@ def test_weights_do_not_depend_on_the_chunks(monkeypatch):
     q, _, ddq = motion(t)
     q[1500:2200] = q[1500]  # at rest for 2.8 s (with a jump after it, which is no matter here)
     log = log_from_arrays(arm(), t, q, ddq)
-    plan = plan_motion([log], arm(), Filter(cutoff=8.0), Mask(speed=0.05, around=7))
+    plan = plan_motions([log], arm(), Filter(cutoff=8.0), Mask(speed=0.05, around=7))[0]
     mover = Motion(log, plan)
     (a, b), *_ = mover.usable()
     whole = mover.weighted(a, b)[1]

@@ -12,7 +12,7 @@ from dynid.motion import reading
 from dynid.motion.logs import log_from_arrays, read_log
 from dynid.motion.motion import Motion
 from dynid.motion.parquet_file import read_parquet
-from dynid.motion.plan import plan_motion
+from dynid.motion.plan import plan_motions
 from dynid.motion.settings import ColumnMap as Column
 from dynid.motion.settings import FilterSettings as Filter
 from dynid.motion.settings import MaskSettings as Mask
@@ -222,7 +222,7 @@ def test_24_bad_samples_split_the_log_and_never_reach_the_states():
     assert (~log.valid).sum() == 4
     assert codes(log) == ["not-finite"]
     assert "4 samples" in log.notices[0].text
-    mover = Motion(log, plan_motion([log], arm(), Filter(cutoff=10.0), Mask()))
+    mover = Motion(log, plan_motions([log], arm(), Filter(cutoff=10.0), Mask())[0])
     edge = mover.plan.edge
     assert edge >= 25  # at least a period of the cutoff: nothing near the bad samples is used
     for start, stop in mover.usable():
@@ -409,8 +409,8 @@ def test_32_velocity_in_degrees_is_refused_with_the_likely_cause():
 
     log = altered(spoil, velocities=True)
     with pytest.raises(InputError, match="velocity in degrees"):
-        plan_motion([log], arm(), Filter(), Mask())
-    assert plan_motion([log], arm(), Filter(velocity="derived"), Mask()).velocity == "derived"
+        plan_motions([log], arm(), Filter(), Mask())[0]
+    assert plan_motions([log], arm(), Filter(velocity="derived"), Mask())[0].velocity == "derived"
 
 
 def test_32_a_coordinate_that_hardly_moves_is_not_judged():
@@ -419,7 +419,7 @@ def test_32_a_coordinate_that_hardly_moves_is_not_judged():
         q[:, 1] = 1e-6 * rng.standard_normal(len(t))
         dq[:, 1] = 1e-4 * rng.standard_normal(len(t))
 
-    assert plan_motion([altered(spoil, velocities=True)], arm(), Filter(), Mask()).velocity == "measured"
+    assert plan_motions([altered(spoil, velocities=True)], arm(), Filter(), Mask())[0].velocity == "measured"
 
 
 def test_32_noise_is_not_taken_for_a_wrong_unit():
@@ -428,7 +428,7 @@ def test_32_noise_is_not_taken_for_a_wrong_unit():
         q += 0.1 * np.sin(2 * np.pi * 1.2 * t)[:, None]
 
     log = altered(spoil, velocities=True)
-    plan = plan_motion([log], arm(), Filter(cutoff=10.0), Mask())
+    plan = plan_motions([log], arm(), Filter(cutoff=10.0), Mask())[0]
     assert plan.velocity == "derived"
     assert [notice.code for notice in plan.notices] == ["velocity-differs"]
 
@@ -442,17 +442,17 @@ def test_36_inconsistent_velocity_warns_then_refuses():
 
         return altered(spoil, velocities=True)
 
-    consistent = plan_motion([late(0.0)], arm(), Filter(cutoff=10.0), Mask())
+    consistent = plan_motions([late(0.0)], arm(), Filter(cutoff=10.0), Mask())[0]
     assert consistent.velocity == "measured"
     assert consistent.notices == ()
-    plan = plan_motion([late(0.45)], arm(), Filter(cutoff=10.0), Mask())
+    plan = plan_motions([late(0.45)], arm(), Filter(cutoff=10.0), Mask())[0]
     assert plan.velocity == "derived"
     assert [notice.code for notice in plan.notices] == ["velocity-differs"]
-    asked = plan_motion([late(0.45)], arm(), Filter(cutoff=10.0, velocity="measured"), Mask())
+    asked = plan_motions([late(0.45)], arm(), Filter(cutoff=10.0, velocity="measured"), Mask())[0]
     assert asked.velocity == "measured"
     assert asked.notices
     with pytest.raises(InputError, match="rms difference"):
-        plan_motion([late(1.5)], arm(), Filter(cutoff=10.0), Mask())
+        plan_motions([late(1.5)], arm(), Filter(cutoff=10.0), Mask())[0]
 
 
 # Parquet
@@ -580,4 +580,4 @@ def test_36_a_log_at_rest_is_not_judged():
         q = still + noise * rng.normal(size=still.shape)
         dq = noise * rng.normal(size=still.shape)
         log = log_from_arrays(arm(), t, q, np.ones_like(q), dq)
-        assert not plan_motion([log], arm(), Filter(cutoff=10.0), Mask()).notices
+        assert not plan_motions([log], arm(), Filter(cutoff=10.0), Mask())[0].notices

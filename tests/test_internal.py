@@ -13,7 +13,6 @@ from dynid.cases.free_motion.log import free_motion_log, measuring_robot, with_l
 from dynid.common.entry import plain_entry
 from dynid.common.errors import InputError
 from dynid.common.settings import read
-from dynid.dynamics.forward import named_values
 from dynid.dynamics.free_motion import free_motions
 from dynid.dynamics.freedoms import position_rates
 from dynid.experiment.experiment import Experiment
@@ -32,6 +31,7 @@ from dynid.motion.plan import plan_motions
 from dynid.motion.settings import ColumnMap, FilterSettings, MaskSettings
 from dynid.problem import as_log
 from dynid.projection.internal import InternalRows, internal_directions, internal_structure
+from tests.parameter_orders import named_values
 
 DATA = Path(__file__).parents[2] / "shared" / "data" / "cdpr_grab4"
 COLUMNS = {"segment": "exp", "x": "p_1", "y": "p_2", "z": "p_3"}

@@ -12,7 +12,6 @@ from dynid.cases.free_motion.cable_lengths import CABLE_LENGTHS, STEP, refined_l
 from dynid.cases.free_motion.log import free_motion_log, given_lengths, with_lengths
 from dynid.cases.free_motion.measured_motion import simulate_free_motions
 from dynid.conditioning.rewritten import slope_rows
-from dynid.dynamics.forward import named_values
 from dynid.experiment.estimator_choice import free_motion_defaults
 from dynid.experiment.experiment import Experiment
 from dynid.experiment.sections import InternalSettings
@@ -22,6 +21,7 @@ from dynid.motion.log import Log
 from dynid.motion.motion import Motion
 from dynid.problem import prepare
 from dynid.unknown import Task
+from tests.parameter_orders import named_values
 
 TRUTH = {"M_platform": 10.0, "MX_platform": 0.04, "MY_platform": -0.06, "MZ_platform": 1.9}
 TRUTH |= {"XX_platform": 0.51, "YY_platform": 0.69, "ZZ_platform": 0.37}

@@ -27,7 +27,7 @@ from dynid.mechanism.mechanism import Mechanism
 from dynid.mechanism.robot_file.measured import body_frame
 from dynid.motion.logs import log_from_arrays, read_log
 from dynid.motion.motion import Motion
-from dynid.motion.plan import plan_motion
+from dynid.motion.plan import plan_motions
 from dynid.motion.settings import FilterSettings, MaskSettings
 from dynid.pipeline import identify, identify_logs
 from dynid.projection.kinematics import _weights, kinematics_along
@@ -444,7 +444,7 @@ def test_pose_beside_joints_is_better_than_either_as_theory_says() -> None:
 def test_reversals_of_unmeasured_motors_are_masked() -> None:
     robot, log = exact_log(PLANAR, draws=1)
     settings = MaskSettings(speed=0.5, around=5, rest=0.0)
-    motion = Motion(log, plan_motion([log], robot, FilterSettings(cutoff=100.0), settings))
+    motion = Motion(log, plan_motions([log], robot, FilterSettings(cutoff=100.0), settings)[0])
     from dynid.mechanism.parameters import parameter_table
     from dynid.projection.inverse import inverse_directions
     from dynid.projection.pose_rows import MovingRows
@@ -489,7 +489,7 @@ def test_a_noisy_coordinate_that_never_moves_does_not_hide_rest() -> None:
         size=(4000, 4)
     )
     log = log_from_arrays(robot, t, q, np.ones((4000, 4)))
-    motion = Motion(log, plan_motion([log], robot, FilterSettings(cutoff=20.0), MaskSettings()))
+    motion = Motion(log, plan_motions([log], robot, FilterSettings(cutoff=20.0), MaskSettings())[0])
     (a, b), *_ = motion.usable()
     used = motion.weighted(a, b)[1].max(axis=1)
     still = (t[a:b] < 1.8) | (t[a:b] > 6.2)

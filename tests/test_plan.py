@@ -8,7 +8,7 @@ import pytest
 from dynid.common.errors import InputError
 from dynid.motion.logs import log_from_arrays, read_log
 from dynid.motion.motion import Motion
-from dynid.motion.plan import plan_motion, plan_motions
+from dynid.motion.plan import plan_motions
 from dynid.motion.settings import ColumnMap as Column
 from dynid.motion.settings import FilterSettings as Filter
 from dynid.motion.settings import MaskSettings as Mask
@@ -37,7 +37,7 @@ def test_noise_floor_and_bandwidth_are_found():
 
 
 def test_cutoff_follows_the_motion_and_is_told():
-    plan = plan_motion([noisy()], arm(), Filter(), Mask())
+    plan = plan_motions([noisy()], arm(), Filter(), Mask())[0]
     assert plan.cutoff is not None
     assert 3.0 <= plan.cutoff <= 10.0
     assert "chosen: motion bandwidth" in plan.choices["low-pass on coordinates"]
@@ -50,7 +50,7 @@ def test_cutoff_follows_the_motion_and_is_told():
 
 def test_settings_win():
     settings = Filter(cutoff=60.0, decimate=3, rows=30.0, kind="fir", derivative="central3")
-    plan = plan_motion([noisy()], arm(), settings, Mask(speed=0.02, around=10, rest=0.0))
+    plan = plan_motions([noisy()], arm(), settings, Mask(speed=0.02, around=10, rest=0.0))[0]
     assert (plan.cutoff, plan.decimate, plan.rows_cutoff, plan.kind) == (60.0, 3, 30.0, "fir")
     assert plan.derivative == "central3"
     assert plan.reversal_speed == (0.02, 0.02)
@@ -60,26 +60,29 @@ def test_settings_win():
 
 
 def test_rows_default_is_the_documented_low_pass():
-    plan = plan_motion([noisy()], arm(), Filter(cutoff=60.0, decimate=5), Mask())
+    plan = plan_motions([noisy()], arm(), Filter(cutoff=60.0, decimate=5), Mask())[0]
     assert plan.rows_cutoff == pytest.approx(0.8 * 500.0 / (2 * 5))
 
 
 def test_the_same_data_choose_the_same_plan():
-    assert plan_motion([noisy()], arm(), Filter(), Mask()) == plan_motion([noisy()], arm(), Filter(), Mask())
+    assert (
+        plan_motions([noisy()], arm(), Filter(), Mask())[0]
+        == plan_motions([noisy()], arm(), Filter(), Mask())[0]
+    )
 
 
 def test_more_noise_means_wider_reversal_masks():
-    quiet, loud = (plan_motion([noisy(noise=n)], arm(), Filter(), Mask()) for n in (1e-6, 3e-2))
+    quiet, loud = (plan_motions([noisy(noise=n)], arm(), Filter(), Mask())[0] for n in (1e-6, 3e-2))
     assert np.all(np.array(loud.reversal_speed) > np.array(quiet.reversal_speed))
 
 
 def test_velocity_auto_takes_measured_when_it_agrees():
-    assert plan_motion([noisy(velocities=True)], arm(), Filter(), Mask()).velocity == "measured"
-    assert plan_motion([noisy()], arm(), Filter(), Mask()).velocity == "derived"
+    assert plan_motions([noisy(velocities=True)], arm(), Filter(), Mask())[0].velocity == "measured"
+    assert plan_motions([noisy()], arm(), Filter(), Mask())[0].velocity == "derived"
     mixed = [noisy(velocities=True), noisy(seed=1)]
-    assert plan_motion(mixed, arm(), Filter(), Mask()).velocity == "derived"
+    assert plan_motions(mixed, arm(), Filter(), Mask())[0].velocity == "derived"
     with pytest.raises(InputError, match="no complete set of dq"):
-        plan_motion(mixed, arm(), Filter(velocity="measured"), Mask())
+        plan_motions(mixed, arm(), Filter(velocity="measured"), Mask())[0]
 
 
 def test_logs_of_different_rates_get_their_own_plans():
@@ -87,24 +90,22 @@ def test_logs_of_different_rates_get_their_own_plans():
     plans = plan_motions(logs, arm(), Filter(), Mask())
     assert plans[0].cutoff == plans[1].cutoff
     assert plans[0].decimate > plans[1].decimate
-    with pytest.raises(InputError, match="different rates"):
-        plan_motion(logs, arm(), Filter(), Mask())
     with pytest.raises(InputError, match="its plan"):
         Motion(logs[1], plans[0])
 
 
 def test_too_short_a_log_is_refused():
     with pytest.raises(InputError, match="cut at each end"):
-        plan_motion([noisy(seconds=1.0)], arm(), Filter(cutoff=1.0), Mask())
+        plan_motions([noisy(seconds=1.0)], arm(), Filter(cutoff=1.0), Mask())[0]
 
 
 def test_bad_settings_are_refused():
     with pytest.raises(InputError, match="half the sampling rate"):
-        plan_motion([noisy()], arm(), Filter(cutoff=300.0), Mask())
+        plan_motions([noisy()], arm(), Filter(cutoff=300.0), Mask())[0]
     with pytest.raises(InputError, match="did you mean 'derived'"):
-        plan_motion([noisy()], arm(), Filter(velocity="derive"), Mask())
+        plan_motions([noisy()], arm(), Filter(velocity="derive"), Mask())[0]
     with pytest.raises(InputError, match="negative"):
-        plan_motion([noisy()], arm(), Filter(), Mask(speed=-1.0))
+        plan_motions([noisy()], arm(), Filter(), Mask(speed=-1.0))[0]
 
 
 def test_quaternion_entries_have_no_reversals():
@@ -113,14 +114,14 @@ def test_quaternion_entries_have_no_reversals():
     q[:, 0] = np.sin(2 * np.pi * 0.5 * t)
     q[:, 3], q[:, 6] = np.cos(0.4 * np.sin(t)), np.sin(0.4 * np.sin(t))
     log = log_from_arrays(platform(), t, q, q[:, :1])
-    mover = Motion(log, plan_motion([log], platform(), Filter(cutoff=5.0), Mask(speed=0.1, rest=0.0)))
+    mover = Motion(log, plan_motions([log], platform(), Filter(cutoff=5.0), Mask(speed=0.1, rest=0.0))[0])
     (a, b), *_ = mover.usable()
     assert mover.weighted(a, b)[1][:, 3:].all()
 
 
 def test_weights_rise_beside_reversals_and_are_those_of_the_whole_log(monkeypatch):
     log = noisy()
-    mover = Motion(log, plan_motion([log], arm(), Filter(cutoff=10.0), Mask(speed=0.1, around=3, ramp=9)))
+    mover = Motion(log, plan_motions([log], arm(), Filter(cutoff=10.0), Mask(speed=0.1, around=3, ramp=9))[0])
     (a, b), *_ = mover.usable()
     whole = mover.weighted(a, b)[1]
     monkeypatch.setattr("dynid.motion.motion.LARGE", 0)
@@ -152,7 +153,7 @@ def test_choices_on_real_logs_are_sane(folder):
     columns = {f"tau_{i + 1}": Column(f"{effort}_{i + 1}") for i in range(count)}
     log = read_log(file, robot, columns=columns)
     assert len(log.segments) == 1
-    plan = plan_motion([log], robot, Filter(), Mask())
+    plan = plan_motions([log], robot, Filter(), Mask())[0]
     assert low <= plan.cutoff <= high
     assert 2.5 * plan.cutoff <= 1 / (log.dt * plan.decimate) <= 8 * plan.cutoff
     mover = Motion(log, plan)
@@ -169,7 +170,7 @@ def test_a_clean_run_of_whole_periods_has_a_bandwidth():
     )
     step = 1e-6
     log = log_from_arrays(arm(), t, np.rint(q / step) * step, q)
-    plan = plan_motion([log], arm(), Filter(), Mask())
+    plan = plan_motions([log], arm(), Filter(), Mask())[0]
     assert 10.0 < plan.cutoff < 80.0  # a few times the 4 Hz of the motion, not a tenth of the sampling rate
 
 

@@ -13,7 +13,8 @@ from dynid.common.errors import InputError
 from dynid.excitation.closed import ClosedMotion
 from dynid.excitation.random_motion import (
     PointToPoint,
-    moves_between,
+    _lengths,
+    _timed,
     random_point_to_point,
     regressor_condition,
     robot_limits,
@@ -23,6 +24,10 @@ from dynid.kinematics.assembly import assembly_of
 from dynid.mechanism.load import load_robot
 from dynid.mechanism.parameters import parameter_table
 from dynid.simulation.prescribed import simulate_log
+
+
+def moves_between(points, limits: Limits, dwell: float = 0.0) -> PointToPoint:
+    return _timed(points, _lengths(np.diff(points, axis=0), limits), dwell)
 
 
 def random_moves(seed: int, dwell: float = 0.0) -> tuple[PointToPoint, Limits]:

@@ -7,10 +7,11 @@ import numpy as np
 import pytest
 
 from dynid.common.errors import InputError
-from dynid.mechanism.inertia import SYMBOLS, from_pinocchio
+from dynid.mechanism.inertia import SYMBOLS
 from dynid.mechanism.joint import JointKind
 from dynid.mechanism.robot_file.robot_file import load_robotfile
 from dynid.mechanism.urdf_file import load_urdf
+from tests.parameter_orders import from_pinocchio
 
 DATA = Path(__file__).resolve().parents[2] / "shared" / "data"
 ARM = """\

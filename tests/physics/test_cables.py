@@ -9,7 +9,7 @@ import pytest
 from hypothesis import assume, example, given, settings
 from hypothesis import strategies as st
 
-from dynid.dynamics.forward import ForwardDynamics, named_values
+from dynid.dynamics.forward import ForwardDynamics
 from dynid.dynamics.freedoms import ClosedFreedoms, position_rates
 from dynid.kinematics.assembly import assembly_of
 from dynid.kinematics.closure import Closure, moved
@@ -21,6 +21,7 @@ from dynid.mechanism.load import load_robot
 from dynid.mechanism.mechanism import Actuator, Body
 from dynid.projection.inverse import inverse_directions
 from dynid.regressor.regressor import tree_matrix
+from tests.parameter_orders import named_values
 from tests.random_mechanisms import random_states, random_tree
 
 KINDS = (JointKind.REVOLUTE, JointKind.PRISMATIC, JointKind.UNIVERSAL, JointKind.SPHERICAL, JointKind.FREE)

@@ -5,11 +5,12 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from dynid.dynamics.forward import ForwardDynamics, named_values
+from dynid.dynamics.forward import ForwardDynamics
 from dynid.kinematics.assembly import assembly_of
 from dynid.kinematics.closure import moved
 from dynid.mechanism.load import load_robot
 from dynid.robots.demo_file import demo_file, read_demo
+from tests.parameter_orders import named_values
 
 ROBOTS = ("serial6", "fivebar", "dualv", "orthoglide", "delta", "stewart", "palletiser")
 

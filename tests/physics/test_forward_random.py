@@ -9,7 +9,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from dynid.dynamics.forward import ForwardDynamics, named_values
+from dynid.dynamics.forward import ForwardDynamics
 from dynid.kinematics.assembly import assembly_of
 from dynid.kinematics.tension import least_norm, motor_jacobian
 from dynid.mechanism.joint import FIXED_BY
@@ -20,6 +20,7 @@ from dynid.simulation.plant.drives import effective_inertia
 from dynid.simulation.plant.forward_plant import ForwardPlant
 from dynid.simulation.plant.reference import position_map
 from dynid.simulation.plant.settings import PlantSettings
+from tests.parameter_orders import named_values
 from tests.physics.test_closure import closed_mechanism
 from tests.random_mechanisms import random_states, random_tree
 from tests.test_plant import truth_of

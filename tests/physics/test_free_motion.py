@@ -9,7 +9,7 @@ import pytest
 
 from dynid.cases.free_motion.measured_motion import simulate_free_motions
 from dynid.common.errors import InputError
-from dynid.dynamics.forward import ForwardDynamics, named_values
+from dynid.dynamics.forward import ForwardDynamics
 from dynid.dynamics.free_motion import LockedCables, free_motions
 from dynid.dynamics.statics import rest
 from dynid.kinematics.assembly import assembly_of
@@ -17,6 +17,7 @@ from dynid.mechanism.load import load_robot
 from dynid.robots.demo_file import demo_file, read_demo
 from tests import cable_oracle as oracle
 from tests.cable_robots import paper_robot, parameters
+from tests.parameter_orders import named_values
 
 
 def displaced(robot: LockedCables, lengths: np.ndarray, n: int, seed: int = 0, reach: float = 0.05):

@@ -12,13 +12,13 @@ from hypothesis import strategies as st
 
 from dynid.kinematics.tree import body_motion, tree_of
 from dynid.mechanism.drive_terms import DRIVE_SYMBOLS
-from dynid.mechanism.inertia import from_pinocchio
 from dynid.mechanism.joint import JointKind
 from dynid.mechanism.parameters import parameter_table
 from dynid.regressor.few_states import few_states_matrix
 from dynid.regressor.regressor import energy_row, tree_matrix
 from dynid.regressor.wrench import wrench_regressor
 from tests.oracle import pinocchio_regressor
+from tests.parameter_orders import from_pinocchio
 from tests.random_mechanisms import random_inertias, random_states, random_tree
 
 

@@ -11,7 +11,7 @@ import pytest
 from dynid.kinematics.coordinates import coordinate_map
 from dynid.kinematics.tree import body_motion, tree_of
 from dynid.mechanism.frame import Frame, rotation_of, rpy_matrix
-from dynid.mechanism.inertia import SYMBOLS, from_centre_of_mass, in_parent_frame, to_pinocchio
+from dynid.mechanism.inertia import SYMBOLS, from_centre_of_mass, in_parent_frame
 from dynid.mechanism.joint import Joint, JointKind
 from dynid.mechanism.load import load_robot
 from dynid.mechanism.mechanism import Body, Mechanism, Payload
@@ -25,6 +25,7 @@ from dynid.robots.demo_file import demo_file, read_demo
 from dynid.simulation.prescribed import inverse_efforts
 from dynid.simulation.wrench_table import UniformAcceleration, wrench_table
 from tests.oracle import pinocchio_model, pinocchio_velocity
+from tests.parameter_orders import to_pinocchio
 from tests.random_mechanisms import MOVING, random_inertias, random_states, random_tree
 
 SERIAL6 = load_robot("serial6")

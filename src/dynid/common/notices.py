@@ -157,11 +157,6 @@ def refusal_text(finding: Notice) -> str:
     return finding.text.removeprefix(notice("forced", text="").text)
 
 
-def overridden() -> bool:
-    """Whether refusals are overridden here."""
-    return _FORCED.get()
-
-
 @contextlib.contextmanager
 def forced(force: bool = True) -> Iterator[None]:
     """Override refusals of doubtful input in this block; they become notices."""

@@ -214,11 +214,6 @@ class ForwardDynamics:
         return np.asarray(-np.einsum("nve,knv->nek", motion.N, pushed.imag.reshape(d, n, v) / _STEP))
 
 
-def named_values(mechanism: Mechanism, values: Mapping[str, float]) -> Float[Array, "p"]:
-    """Standard parameters in the order of the table; those not named are zero."""
-    return np.array([values.get(parameter.name, 0.0) for parameter in parameter_table(mechanism)])
-
-
 @dataclass(frozen=True, eq=False)
 class Accelerations:
     """Accelerations of a batch of states under efforts.

@@ -8,7 +8,7 @@ W chi = 0 is the same problem with the column of the parameter set to one as -Y 
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import numpy as np
 
@@ -16,7 +16,6 @@ from dynid.common.arrays import Array, Float
 from dynid.estimator.rework import Reworked, SecondPass, mapped_columns
 from dynid.estimator.total import corrected, total_least_squares
 from dynid.estimator.wls import Solver, Weighting, fitted, weighted
-from dynid.projection.factor import Factor
 from dynid.projection.projection import System
 
 
@@ -65,28 +64,6 @@ class HomogeneousFit:
 
     cost_C: float
     sigma_W: float
-
-
-def normalised(system: System, column: int) -> System:
-    """W chi = 0 with one parameter set to one: its column, negative, is the measured side.
-
-    Args:
-        system: Whose measured side is zero.
-        column: Index of the parameter that is one, e.g. the mass.
-    """
-    rest = [i for i in range(len(system.parameters)) if i != column]
-    place = {i: k for k, i in enumerate(rest)}
-    groups = []
-    for group in system.groups:
-        numbers = group.columns.tolist()
-        kept = [k for k, i in enumerate(numbers) if i != column]
-        blocks = []
-        for block in group.blocks:
-            Y = -block.W[:, numbers.index(column)] if column in numbers else np.zeros(len(block.R))
-            blocks.append(Factor(np.column_stack([block.W[:, kept], Y]), block.n_rows))
-        columns = np.array([place[numbers[k]] for k in kept], dtype=int)
-        groups.append(replace(group, columns=columns, blocks=tuple(blocks)))
-    return System(tuple(system.parameters[i] for i in rest), tuple(groups))
 
 
 def homogeneous_fit(system: System, weights: Float[Array, "g"] | None = None) -> HomogeneousFit:

@@ -228,17 +228,6 @@ class PointToPoint:
         return i, np.clip((t - self.begin[i]) / self.length[i], 0.0, 1.0)
 
 
-def moves_between(points: Float[Array, "k1 j"], limits: Limits, dwell: float = 0.0) -> PointToPoint:
-    """The fastest moves through `points` within the limits of speed and acceleration.
-
-    Args:
-        points: At least two, neighbours distinct, shape (k + 1, j), in [rad] or [m].
-        limits: Per coordinate; one of speed and acceleration must be finite.
-        dwell: Rest at every point, including the last one, in [s].
-    """
-    return _timed(points, _lengths(np.diff(points, axis=0), limits), dwell)
-
-
 def random_point_to_point(
     mechanism: Mechanism,
     seed: int = 0,

@@ -13,31 +13,7 @@ from dynid.common.arrays import Array, Float
 SYMBOLS = ("XX", "XY", "XZ", "YY", "YZ", "ZZ", "MX", "MY", "MZ", "M")
 UNITS = ("kg m^2",) * 6 + ("kg m",) * 3 + ("kg",)
 
-# Pinocchio: M, MX, MY, MZ, XX, XY, YY, XZ, YZ, ZZ.  _FROM_PINOCCHIO[i] is the position of our entry i there.
-_FROM_PINOCCHIO = np.array([4, 5, 7, 6, 8, 9, 1, 2, 3, 0])
-# Cable-robot paper: M, MX, MY, MZ, XX, YY, ZZ, XY, XZ, YZ.
-_FROM_CABLE_PAPER = np.array([4, 7, 8, 5, 9, 6, 1, 2, 3, 0])
 _UPPER = np.triu_indices(3)  # entries of a tensor in our order
-
-
-def from_pinocchio(entries: Float[Array, "... 10"]) -> Float[Array, "... 10"]:
-    """Our order from Pinocchio's, along the last axis (parameters or regressor columns)."""
-    return np.asarray(entries)[..., _FROM_PINOCCHIO]
-
-
-def to_pinocchio(entries: Float[Array, "... 10"]) -> Float[Array, "... 10"]:
-    """Pinocchio's order from ours, along the last axis."""
-    return np.asarray(entries)[..., np.argsort(_FROM_PINOCCHIO)]
-
-
-def from_cable_paper(entries: Float[Array, "... 10"]) -> Float[Array, "... 10"]:
-    """Our order from that of the cable-robot paper, along the last axis."""
-    return np.asarray(entries)[..., _FROM_CABLE_PAPER]
-
-
-def to_cable_paper(entries: Float[Array, "... 10"]) -> Float[Array, "... 10"]:
-    """The cable-robot paper's order from ours, along the last axis."""
-    return np.asarray(entries)[..., np.argsort(_FROM_CABLE_PAPER)]
 
 
 def skew(v: Float[Array, "3"]) -> Float[Array, "3 3"]:

@@ -123,19 +123,6 @@ class _Common:
     unit: str  # of speeds
 
 
-def plan_motion(
-    logs: Sequence[Log], mechanism: Mechanism, filter: FilterSettings, mask: MaskSettings
-) -> MotionPlan:
-    """One plan for logs of one sampling rate; see `plan_motions` for the rules."""
-    plans = plan_motions(logs, mechanism, filter, mask)
-    if any(abs(log.dt - logs[0].dt) > 0.01 * logs[0].dt for log in logs):
-        rates = ", ".join(f"{log.name} {1 / log.dt:g} Hz" for log in logs)
-        raise InputError(
-            f"the logs have different rates: {rates}", remedy="use plan_motions: one plan per log"
-        )
-    return plans[0]
-
-
 def plan_motions(
     logs: Sequence[Log], mechanism: Mechanism, filter: FilterSettings, mask: MaskSettings
 ) -> tuple[MotionPlan, ...]:
