@@ -84,7 +84,7 @@ SINGLE = {
     "motion:seen_by_markers",
     "prediction:_ellipsoid",
     "prediction:_inside",
-    "prediction:carried",
+    "prediction:known_root",
     "prediction:nearest_set",
     "projection:_loosest",
     "projection:_passive",

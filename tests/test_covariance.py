@@ -14,7 +14,7 @@ from dynid.projection.factor import factor_rows
 from dynid.projection.projection import Group, System
 from dynid.statistics import sandwich
 from dynid.statistics.clusters import clusters_of
-from dynid.statistics.covariance import Beside, block_seconds, covariance_of
+from dynid.statistics.covariance import CountedErrors, block_seconds, covariance_of
 from dynid.statistics.sandwich import autocorrelated, calibrated, chosen_lags, jackknife
 from dynid.statistics.uncertainty import Method, UncertaintySettings
 from tests.systems import joint_system, parameters
@@ -105,11 +105,11 @@ def test_what_columns_beside_the_estimate_explain_is_no_noise():
 
     off = system(P, groups)
     solution = solve_weighted(off, WEIGHTS)
-    beside = Beside(system(P + 2, wider), np.array([100.0, 100.0]))
+    counted = CountedErrors(system(P + 2, wider), np.array([100.0, 100.0]))
     deviations = [
         np.sqrt(np.diag(covariance_of(off, solution, settings, None, columns).covariance))
         for settings in (None, UncertaintySettings("bootstrap"))
-        for columns in (None, beside)
+        for columns in (None, counted)
     ]
     clean = np.sqrt(np.diag(covariance_of(data.system, data.solution).covariance))
     for twice, once in (deviations[:2], deviations[2:]):

@@ -53,7 +53,7 @@ def test_columns_are_the_slopes_of_the_rows(swing) -> None:
 
     def along(step: np.ndarray):
         moved = with_lengths(log, robot, lengths + step)
-        return problem.rows_along(Motion(moved, problem.plans[0]), neighbour=source)
+        return problem.rows_along(Motion(moved, problem.plans[0]), aligned_to=source)
 
     changed = [along(STEP * step) for step in np.eye(4)]
     rows = slope_rows(source, [(one, None) for one in changed], [STEP] * 4, chi)

@@ -35,7 +35,7 @@ from dynid.statistics.estimate import Estimate, RunFit
 
 if TYPE_CHECKING:
     from dynid.checks.check import Check
-    from dynid.excitation.own_motion import OwnMotion
+    from dynid.excitation.case_motions import CaseMotions
     from dynid.fit import Fit
     from dynid.problem import Problem
     from dynid.refinement.joints import Refinement
@@ -165,8 +165,8 @@ class Case:
         """What the rows of the model want to know besides."""
         return {}
 
-    def rows(self, problem: Problem, motion: Motion, neighbour: RowSource | None = None) -> RowSource:
-        """The equations along a motion; `neighbour`: as in `Problem.rows_along`."""
+    def rows(self, problem: Problem, motion: Motion, aligned_to: RowSource | None = None) -> RowSource:
+        """The equations along a motion; `aligned_to`: as in `Problem.rows_along`."""
         rows = problem.model.rows(
             problem.mechanism,
             problem.parameters,
@@ -175,8 +175,8 @@ class Case:
             load_parameters=problem.load_parameters,
             **problem.row_options,
         )
-        if neighbour is not None:
-            rows.align_to(neighbour)
+        if aligned_to is not None:
+            rows.align_to(aligned_to)
         return rows
 
     def system(self, problem: Problem, groups: tuple[Group, ...], known: dict[int, float]) -> System:
@@ -199,7 +199,7 @@ class Case:
         """The base system with the names and units that a result shows."""
         return data
 
-    def own_motion(self, mechanism: Mechanism) -> OwnMotion | None:
+    def motions(self, mechanism: Mechanism) -> CaseMotions | None:
         """How motions are designed and simulated that no motor leads; None: motors lead them."""
         return None
 

@@ -50,7 +50,7 @@ class Fit:
         task: Robot, logs and settings with every unknown settled.
         settled: What was found for each unknown.
         system: All rows over the standard parameters.
-        seen: The same over the base parameters that these data see.
+        measured: The same over the base parameters that these data see.
         data: The rows whose least-squares solution `solution` is; covariance and residuals are theirs.
         linear: Of the estimator, before physical consistency.
         solution: Over all parameters seen: the linear one, or the consistent one of the estimator.
@@ -64,7 +64,7 @@ class Fit:
     task: Task
     settled: tuple[Settled, ...]
     system: System
-    seen: BaseSystem
+    measured: BaseSystem
     data: BaseSystem
     linear: Solution
     solution: Solution
@@ -87,7 +87,7 @@ class Fit:
     @property
     def failure(self) -> str:
         """Why there is no result: no convergence, or no consistent set; empty if there is one."""
-        return self.not_converged and (self.no_set or self.not_converged)
+        return self.not_converged and (self.no_consistent_set or self.not_converged)
 
     @property
     def not_converged(self) -> str:
@@ -98,7 +98,7 @@ class Fit:
         return f"'{name}' has not converged after {passes} iterations"
 
     @property
-    def no_set(self) -> str:
+    def no_consistent_set(self) -> str:
         """Why a requested set of consistent bodies does not exist; empty if none is missing."""
         return "" if self.standard is None else self.standard.failure
 
@@ -122,7 +122,7 @@ class Fit:
     def linear_parts(self) -> EstimateParts:
         """Parameters, uncertainty and fit, with what every unknown costs; before any refinement."""
         problem, case = self.problem, self.problem.case
-        columns = [unknown.beside(self) for unknown in self.settled if unknown.beside is not None]
+        counting = [unknown.counted_errors for unknown in self.settled if unknown.counted_errors is not None]
         parts = estimate_parameters(
             self.data,
             self.solution,
@@ -130,7 +130,7 @@ class Fit:
             priors=case.values(prior_values(problem.mechanism), problem.parameters),
             symbols={} if self.symbols is None else self.symbols(problem, self.experiment),
             settings=self.experiment.uncertainty,
-            beside=_only(columns, "beside"),
+            counted=_only([errors(self) for errors in counting], "counted_errors"),
         )
         for quantity in self.settled:
             parts = parts if quantity.widen is None else quantity.widen(parts, self)
@@ -157,7 +157,7 @@ class Fit:
 
             parts = refined_parts(parts, self.refined)
         for unknown in self.settled:
-            parts = parts if unknown.joins is None else unknown.joins(parts)
+            parts = parts if unknown.add_values is None else unknown.add_values(parts)
         return parts
 
     @cached_property
@@ -200,22 +200,21 @@ def fit_task(
     task, settled = settle(task, refit=refit)
     problem, experiment = task.problem, task.experiment
     system = build_system(problem, task.progress, keep=True)
-    seen = problem.case.named(base_system(system, base_of(problem, experiment)))
-    linear = estimator.linear(seen.system, LogPass(problem, seen) if estimator.rework else None)
-    roots = [
-        unknown.carried(system, seen.S, linear.weights) for unknown in settled if unknown.carried is not None
-    ]
-    carried = np.hstack(roots) if roots else None
-    solution, standard, physics = realise(problem, experiment, seen, linear, estimator.constraint, carried)
+    measured = problem.case.named(base_system(system, base_of(problem, experiment)))
+    linear = estimator.linear(measured.system, LogPass(problem, measured) if estimator.rework else None)
+    roots = [unknown.known_root for unknown in settled if unknown.known_root is not None]
+    root = np.hstack([root(system, measured.S, linear.weights) for root in roots]) if roots else None
+    solution, standard, physics = realise(problem, experiment, measured, linear, estimator.constraint, root)
     equations = solution.equations
-    data = seen if equations is None else seen.with_equations(equations)
+    data = measured if equations is None else measured.with_equations(equations)
     reduced = _reduced(experiment, data, solution, problem.case.influence_percent)
-    reduced = reduced and _with_measured_residuals(seen, reduced)
+    reduced = reduced and _with_measured_residuals(measured, reduced)
     if standard is not None and standard.is_estimate:
         chi = standard.nearest.chi
     else:
         chi = _standard_values(data, solution, reduced)
-    return Fit(task, settled, system, seen, data, linear, solution, standard, physics, reduced, chi, symbols)
+    rows = (system, measured, data)
+    return Fit(task, settled, *rows, linear, solution, standard, physics, reduced, chi, symbols)
 
 
 def _reduced(
@@ -231,9 +230,9 @@ def _reduced(
     return None
 
 
-def _with_measured_residuals(seen: BaseSystem, reduced: Reduced) -> Reduced:
+def _with_measured_residuals(measured: BaseSystem, reduced: Reduced) -> Reduced:
     """The fit of fewer parameters, with residuals of the measured rows, not of the rewritten equations."""
-    rows = group_factors(restrict(seen.system, reduced.kept))
+    rows = group_factors(restrict(measured.system, reduced.kept))
     norms = residual_norms(rows, reduced.solution.chi)
     return replace(reduced, solution=replace(reduced.solution, residual_norms=norms))
 

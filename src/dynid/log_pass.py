@@ -154,8 +154,8 @@ class LogPass:
         """Rows of each log as they are."""
         return self.problem.sources
 
-    def _rows(self, motion: Motion, neighbour: RowSource | None = None) -> PackedRows:
-        return self.problem.rows_along(motion, neighbour)
+    def _rows(self, motion: Motion, aligned_to: RowSource | None = None) -> PackedRows:
+        return self.problem.rows_along(motion, aligned_to)
 
     def _system(self, sources: Sequence[PackedRows]) -> System:
         """Rewritten rows over the parameters seen."""

@@ -179,7 +179,7 @@ def _identified(
     )
     errors = unseen_errors(fit, estimate.signals, estimate.validation)
     estimate = with_causes(fit, replace(estimate, verdict=errors))
-    failure = fit.no_set or refused or fit.not_converged
+    failure = fit.no_consistent_set or refused or fit.not_converged
     estimate = replace(estimate, verdict=verdict_of(fit, estimate, failure))
     if failure:
         raise NoResultError(failure, estimate)

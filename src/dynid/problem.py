@@ -104,16 +104,16 @@ class Problem:
             return changed
         return replace(changed, sources=tuple(changed.rows_along(source.motion) for source in self.sources))
 
-    def rows_along(self, motion: Motion, neighbour: RowSource | None = None) -> RowSource:
+    def rows_along(self, motion: Motion, aligned_to: RowSource | None = None) -> RowSource:
         """The equations along a motion.
 
         Args:
             motion: Of one log.
-            neighbour: Rows along nearly the same motion: its loops close, and its directions are taken.
+            aligned_to: Rows along nearly the same motion: its loops close, and its directions are taken.
         """
-        if neighbour is not None:
+        if aligned_to is not None:
             kinematics_along(self.mechanism, motion, checked=True)
-        return self.case.rows(self, motion, neighbour)
+        return self.case.rows(self, motion, aligned_to)
 
     def on(self, logs: Sequence[Log], plans: Sequence[MotionPlan], experiment: Experiment) -> Problem:
         """The same equations along other logs, which may carry no payload that these logs do not."""
@@ -132,15 +132,15 @@ class Problem:
         logs: Sequence[Log],
         plans: Sequence[MotionPlan],
         experiment: Experiment,
-        neighbour: Problem | None = None,
+        aligned_to: Problem | None = None,
     ) -> Problem:
-        """The equations along logs whose filters have been chosen; `neighbour`: see `prepare`."""
+        """The equations along logs whose filters have been chosen; `aligned_to`: see `prepare`."""
         case = self.case
         logs = [nearest_turns(self.mechanism, log) for log in logs] if case.is_series else logs
         motions = [Motion(log, plan) for log, plan in zip(logs, plans, strict=True)]
         filters, options = case.filters(plans, experiment), case.row_options(experiment)
         problem = replace(self, plans=tuple(plans), sources=(), filters=filters, row_options=options)
-        near = [None] * len(motions) if neighbour is None else neighbour.sources
+        near = [None] * len(motions) if aligned_to is None else aligned_to.sources
         rows = (problem.rows_along(motion, source) for motion, source in zip(motions, near, strict=True))
         return replace(problem, sources=tuple(rows))
 
@@ -150,7 +150,7 @@ def prepare(
     logs: Sequence[Log],
     experiment: Experiment,
     plans: Sequence[MotionPlan] | None = None,
-    neighbour: Problem | None = None,
+    aligned_to: Problem | None = None,
 ) -> Problem:
     """Choose rows and filters, and join mechanism and motion.
 
@@ -161,7 +161,7 @@ def prepare(
         logs: To identify from.
         experiment: Settings.
         plans: Filters and masks of each log where they are chosen already; default: from the data.
-        neighbour: The problem of nearly the same robot along the same logs: directions of closed robots are
+        aligned_to: The problem of nearly the same robot along the same logs: directions of closed robots are
             taken from it, and its loops are known to close.
     """
     if not logs:
@@ -172,14 +172,14 @@ def prepare(
     robot = variant(mechanism, payloads=tuple(dict.fromkeys(p for log in logs for p in log.payloads)))
     robot = case.robot(robot, logs, experiment)
     parameters = parameter_table(robot)
-    if neighbour is not None and neighbour.case is case and neighbour.directions.moving is not None:
+    if aligned_to is not None and aligned_to.case is case and aligned_to.directions.moving is not None:
         # Of a closed robot: its motion gives N, and the choice of rows must be the same for all values.
-        directions = neighbour.directions
+        directions = aligned_to.directions
     else:
         directions = _directions(robot, model, logs, experiment)
     plans = case.plans(logs, robot, experiment) if plans is None else plans
     problem = case.with_measured_side(Problem(robot, model, parameters, directions, case=case), logs)
-    problem = problem.along(logs, plans, experiment, neighbour)
+    problem = problem.along(logs, plans, experiment, aligned_to)
     notices = log_notices(robot, logs, experiment) if problem.case.measures_signals else ()
     return replace(problem, notices=problem.notices + notices)
 
@@ -230,7 +230,7 @@ def row_groups(
 ) -> tuple[Group, ...]:
     """Stream rows along the logs of a problem: its own, or those of a second pass; `keep`: see `stream`."""
     groups = []
-    case, silent = problem.case, problem.directions.homogeneous
+    case, homogeneous = problem.case, problem.directions.homogeneous
     for source, log, rows in zip(sources, problem.logs, problem.filters, strict=True):
         blocks, seconds = stream(source, rows, threads, _stage(progress, f"equations of {log.name}"), keep)
         path = _path(log, source, rows) if case.is_series and not case.moves_freely else None
@@ -252,7 +252,7 @@ def row_groups(
                     seconds=seconds,
                     instants=not case.is_series,
                     path=path,
-                    homogeneous=bool(silent[k]) and case.measures_efforts,
+                    homogeneous=bool(homogeneous[k]) and case.measures_efforts,
                 )
                 groups.append(group)
     return tuple(groups)

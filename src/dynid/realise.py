@@ -38,14 +38,14 @@ def realise(
     data: BaseSystem,
     linear: Solution,
     constraint: Consistency | None,
-    carried: Float[Array, "v r"] | None = None,
+    known_root: Float[Array, "v r"] | None = None,
 ) -> tuple[Solution, StandardSet | None, tuple[Notice, ...]]:
     """Consistent bodies behind a linear solution, as the experiment asks, and the tests every result gets.
 
     Args:
         linear: Solution over the base parameters.
         constraint: Of the estimator; None for linear ones, which `experiment.standard` may follow.
-        carried: A root of the covariance that known values add to the rows', shape (v, r), SI.
+        known_root: A root of the covariance that known values add to the rows', shape (v, r), SI.
 
     Returns:
         The linear solution, or the consistent one if the estimator requires it; the full consistent set, if
@@ -56,7 +56,7 @@ def realise(
         _refuse_per_mass(options, experiment, problem.model.key)
         return linear, None, ()
     space = standard_space(problem, experiment, data, linear, options or Consistency())
-    space = space if carried is None else space.less_sure(carried)
+    space = space if known_root is None else space.less_sure(known_root)
     if options is None:
         notices = physical_test(space) if linear.status == CONVERGED else ()
         return linear, None, (*notices, *rotor_test(data.system, linear))
@@ -67,7 +67,7 @@ def realise(
         notices = (*physical_test(space), *rotor_test(data.system, linear))
         return linear, standard, (*notices, *standard.notices, *_failed(standard))
     solution = consistent_solution(data.blocked(), linear, closest, data.G @ closest.chi)
-    if carried is not None:
+    if known_root is not None:
         # With uncertain known values a larger residual is normal: no warning.
         kept = tuple(remark for remark in solution.notices if remark.code != "consistency-costs")
         solution = replace(solution, notices=kept)

@@ -27,13 +27,13 @@ from dynid.motion.plan import MotionPlan
 from dynid.problem import Problem, Progress, prepare
 from dynid.projection.projection import System
 from dynid.statistics.assemble import EstimateParts
-from dynid.statistics.covariance import Beside
+from dynid.statistics.covariance import CountedErrors
 from dynid.statistics.estimate_parts import Description
 
 if TYPE_CHECKING:
     from dynid.fit import Fit
 
-Carried = Callable[[System, Float[Array, "p v"], Float[Array, "g"]], Float[Array, "v r"]]
+KnownRoot = Callable[[System, Float[Array, "p v"], Float[Array, "g"]], Float[Array, "v r"]]
 
 
 @dataclass(frozen=True, eq=False)
@@ -68,20 +68,20 @@ class Settled:
     Attributes:
         choices: What was found, in words.
         widen: Adds what the unknown costs to the covariance of the parameters; None: nothing.
-        beside: Columns of the errors that `widen` counts: they are projected out of the residuals, which
-            would count them again. Only one unknown may have them, and so with `description`.
-        carried: A root of the covariance that values taken as known add; None: there is none.
+        counted_errors: Columns of the errors that `widen` counts: they are projected out of the residuals,
+            which would count them again. Only one unknown may have them, and so with `description`.
+        known_root: A root of the covariance that values taken as known add; None: there is none.
         description: What was found about the description of the robot.
-        joins: Its own values join the parameters, after everything else is done with them.
+        add_values: Its own values join the parameters, after everything else is done with them.
     """
 
     task: Task
     choices: Mapping[str, str] = field(default_factory=dict)
     notices: tuple[Notice, ...] = ()
     widen: Callable[[EstimateParts, Fit], EstimateParts] | None = None
-    beside: Callable[[Fit], Beside | None] | None = None
-    carried: Carried | None = None
-    joins: Callable[[EstimateParts], EstimateParts] | None = None
+    counted_errors: Callable[[Fit], CountedErrors | None] | None = None
+    known_root: KnownRoot | None = None
+    add_values: Callable[[EstimateParts], EstimateParts] | None = None
     description: Callable[[Fit], Description] | None = None
 
 

@@ -78,7 +78,7 @@ def factors_of(fit: Fit) -> Leaf | str:
     if not fit.problem.model.per_sample:
         return f"model '{fit.problem.model.key}' needs all logs in one run"
     groups = _coarse(fit.system.groups, _PARTS)
-    return Leaf(fit.seen.base, groups, experiment.estimator, dict(experiment.estimator_options))
+    return Leaf(fit.measured.base, groups, experiment.estimator, dict(experiment.estimator_options))
 
 
 def merged(leaves: Iterable[Leaf]) -> System:

@@ -143,7 +143,7 @@ def part_slopes(fit: Fit, names: tuple[str, ...]) -> Float[Array, "v k"]:
     ]
     weights = {
         (group.log, group.name): (float(w), group.n_rows)
-        for group, w in zip(fit.seen.source.groups, fit.linear.weights, strict=True)
+        for group, w in zip(fit.measured.source.groups, fit.linear.weights, strict=True)
     }
     p, S = len(fit.data.S), fit.data.S
     across = np.zeros((S.shape[1], len(names)))
@@ -152,7 +152,7 @@ def part_slopes(fit: Fit, names: tuple[str, ...]) -> Float[Array, "v k"]:
         weight, rows = weights[group.log, group.name]
         more = rows / max(group.n_rows, 1)
         across += weight**2 * more * S.T @ (factor.W[:, :p].T @ factor.W[:, p:])
-    R = fit.seen.system.factor(fit.linear.weights).W
+    R = fit.measured.system.factor(fit.linear.weights).W
     size = np.linalg.norm(R, axis=0)
     size[size == 0.0] = 1.0
     inverse = np.linalg.pinv((R / size).T @ (R / size), hermitian=True)
@@ -192,7 +192,7 @@ def changed_problem(task: Task, problem: Problem, values: Mapping[str, float]) -
     robot = at_values(task.mechanism, values)
     if robot.is_closed:
         assembly_of(robot, near=task.mechanism)
-    other = prepare(robot, task.logs, task.experiment, problem.plans, neighbour=problem)
+    other = prepare(robot, task.logs, task.experiment, problem.plans, aligned_to=problem)
     if problem.load_parameters is None:
         return other
     other = other.with_load_parameters(problem.load_parameters)
@@ -218,7 +218,7 @@ def estimate_slopes(
         values the robot cannot be built or does not close, whose slopes are zero.
     """
     slopes = np.zeros((len(fit.data.system.parameters), len(names)))
-    noise = KeptNoise(LogPass(fit.problem, fit.seen))
+    noise = KeptNoise(LogPass(fit.problem, fit.measured))
     failed = []
     for k, name in enumerate(names):
         middle = current(fit.task.mechanism, name)
@@ -233,7 +233,7 @@ def estimate_slopes(
 
 def slope_system(fit: Fit, names: Sequence[str]) -> System:
     """The equations of a fit with the columns D = d(W chi - Y)/dx of quantities, and their blocks."""
-    problem, data, k = fit.problem, fit.seen, len(names)
+    problem, data, k = fit.problem, fit.measured, len(names)
     changed = [
         changed_problem(fit.task, problem, {name: current(fit.task.mechanism, name) + STEP}) for name in names
     ]
@@ -252,7 +252,7 @@ def slope_system(fit: Fit, names: Sequence[str]) -> System:
 def _estimate_at(fit: Fit, values: Mapping[str, float], noise: KeptNoise) -> Float[Array, "v"]:
     """The estimate of the parameters listed for the robot at other values, by the estimator of the fit."""
     problem = changed_problem(fit.task, fit.problem, values)
-    seen = fit.seen.of(build_system(problem))
+    seen = fit.measured.of(build_system(problem))
     experiment = fit.experiment
     estimator = estimator_named(experiment.estimator, experiment.estimator_options)
     linear = estimator.linear(seen.system, NearPass(problem, seen, noise) if estimator.rework else None)

@@ -58,7 +58,7 @@ def _put(values: tuple[int, ...], new: dict[int, int]) -> tuple[int, ...]:
 def misplaced(finished: Finished) -> tuple[Notice, ...]:
     """Refuse logs that other signs or another order of the efforts explain far better."""
     fit = finished.fit
-    return refuse_misplaced(fit.problem, fit.seen, fit.chi, fit.experiment)
+    return refuse_misplaced(fit.problem, fit.measured, fit.chi, fit.experiment)
 
 
 def reversed_signs(finished: Finished) -> tuple[Notice, ...]:

@@ -132,10 +132,10 @@ def ties(finished: Finished) -> list[Answer]:
         return []
     # Where its equations were rewritten, the F-test needs the plain weighted solution.
     linear = fit.linear
-    solution = linear if linear.equations is None else estimator_named("wls")(fit.seen.system)
+    solution = linear if linear.equations is None else estimator_named("wls")(fit.measured.system)
     free = experiment.changed(ties=())
     loose = base_system(fit.system, base_of(fit.problem, free))
-    result = tie_test(solution, fit.seen, loose, experiment.uncertainty)
+    result = tie_test(solution, fit.measured, loose, experiment.uncertainty)
     names = ", ".join(f"'{tie.name}'" for tie in experiment.ties)
     if result is None:
         return [idle_tie(names), (f"tie {names}", "no effect")]

@@ -102,8 +102,8 @@ def excite(
     """
     from dynid.common.entry import plain_entry
     from dynid.common.settings import read
+    from dynid.excitation.case_motions import case_motions
     from dynid.excitation.design import designing
-    from dynid.excitation.own_motion import own_motion
     from dynid.excitation.settings import DRIVEN, OF_FREE_MOTION, ExciteSettings
     from dynid.mechanism.load import load_robot
     from dynid.report.terminal import ProgressBar
@@ -116,19 +116,19 @@ def excite(
         ),
     )
     folder = out or Path("results") / f"{Path(robot).stem}_excitation"
-    own = own_motion(load_robot(robot))
-    if own is None:
+    motions = case_motions(load_robot(robot))
+    if motions is None:
         refuse_given(OF_FREE_MOTION, DRIVEN)
     else:
-        refuse_given((*own.unused, "controllers", "controller_rate", "no_collisions"), own.subject)
+        refuse_given((*motions.unused, "controllers", "controller_rate", "no_collisions"), motions.subject)
     with designing(robot, settings, folder, controllers, controller_rate) as design:
         with _resumable(design.journal, settings.starts), ProgressBar() as progress:
             result = design.search(jobs, progress, cluster)
         written = design.write(result)
-    if own is None:
+    if motions is None:
         _print_limits(result)
     else:
-        click.echo(printable(own.summary(result)))
+        click.echo(printable(motions.summary(result)))
     click.echo(f"\nwritten: {shown(folder)} ({', '.join(written)})")
 
 

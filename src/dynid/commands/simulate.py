@@ -40,7 +40,7 @@ def simulate(
 
     NAME.truth.json, next to the log, contains the true parameters and the settings of the simulation.
     """
-    from dynid.excitation.own_motion import own_motion
+    from dynid.excitation.case_motions import case_motions
     from dynid.mechanism.load import load_robot
     from dynid.report.terminal import plain_table, print_warnings, standard_console, verbatim
     from dynid.simulation.files import check_target, described, write_simulated
@@ -61,14 +61,14 @@ def simulate(
     else:
         if instants or digits:
             raise click.UsageError("--instants and --digits need --table")
-        own = own_motion(mechanism)
-        if own is None:
+        motions = case_motions(mechanism)
+        if motions is None:
             outcome = run(mechanism, settings)
             files, words = write_simulated(outcome, target), described(outcome)
         else:
-            refuse_given(own.unused_engine, own.subject)
-            outcome = own.simulate(mechanism, settings)
-            files, words = own.write(outcome, target), own.words(outcome)
+            refuse_given(motions.unused_engine, motions.subject)
+            outcome = motions.simulate(mechanism, settings)
+            files, words = motions.write(outcome, target), motions.words(outcome)
         notices = outcome.notices
     console = standard_console()
     print_warnings(console, notices)

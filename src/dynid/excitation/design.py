@@ -9,9 +9,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from dynid.excitation.case_motions import CaseMotions, case_motions
 from dynid.excitation.export import check_controllers
 from dynid.excitation.files import FILES, OTHERS, excitation_files
-from dynid.excitation.own_motion import OwnMotion, own_motion
 from dynid.excitation.settings import ExciteSettings
 from dynid.mechanism.load import load_robot
 from dynid.report.output import claimed_folder, replace_folder
@@ -27,7 +27,7 @@ class Design:
     """A folder that is locked for one motion.
 
     Attributes:
-        own: How a motion that no motor leads is designed.
+        motions: How a motion that no motor leads is designed.
         path: The folder; journal: file of finished starts beside it.
     """
 
@@ -36,7 +36,7 @@ class Design:
     path: Path
     controllers: Sequence[str] = ()
     controller_rate: float | None = None
-    own: OwnMotion | None = None
+    motions: CaseMotions | None = None
 
     @property
     def journal(self) -> Path:
@@ -61,10 +61,10 @@ class Design:
 
     def write(self, result: Any) -> tuple[str, ...]:
         """Replace the folder by the files of the motion; their names."""
-        if self.own is None:
+        if self.motions is None:
             written = excitation_files(result, self.controllers, self.controller_rate)
         else:
-            written = self.own.files(result)
+            written = self.motions.files(result)
         replace_folder(self.path, written)
         self.journal.unlink(missing_ok=True)
         return tuple(written)
@@ -88,7 +88,7 @@ def designing(
     """
     mechanism = load_robot(robot)
     check_controllers(controllers, controller_rate, mechanism)
-    own = own_motion(mechanism)
-    names = (*FILES, *OTHERS) if own is None else own.file_names
+    motions = case_motions(mechanism)
+    names = (*FILES, *OTHERS) if motions is None else motions.file_names
     with claimed_folder(folder, names) as path:
-        yield Design(robot, settings, path, controllers, controller_rate, own)
+        yield Design(robot, settings, path, controllers, controller_rate, motions)

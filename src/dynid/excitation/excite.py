@@ -23,6 +23,7 @@ from dynid.common.errors import InputError
 from dynid.common.notices import Notice, notice
 from dynid.common.settings import read
 from dynid.excitation.after import known_information
+from dynid.excitation.case_motions import case_motions
 from dynid.excitation.closed import ClosedMotion, narrowed_limits
 from dynid.excitation.efforts import effort_range
 from dynid.excitation.optimal.checked import (
@@ -36,7 +37,6 @@ from dynid.excitation.optimal.checked import (
 from dynid.excitation.optimal.multistart import Journal, run_starts
 from dynid.excitation.optimal.soft import fine_motion
 from dynid.excitation.optimal.starts import Start
-from dynid.excitation.own_motion import own_motion
 from dynid.excitation.plan import (
     Plan,
     PlanInputs,
@@ -130,8 +130,8 @@ def excite(
         InputError: A limit cannot be met, or the robot description is incomplete.
     """
     asked = read(ExciteSettings, plain_entry({} if settings is None else settings))
-    own = own_motion(load_robot(robot))
-    search = excite_series if own is None else own.search
+    motions = case_motions(load_robot(robot))
+    search = excite_series if motions is None else motions.search
     return search(robot, asked, journal=journal, jobs=jobs, cluster=cluster, progress=progress)
 
 

@@ -69,7 +69,7 @@ class Unloaded:
         """Efforts with the gains of the result, where it has found some."""
         return with_result_gains(logs, self.estimate, self.experiment)
 
-    def carried(
+    def known_root(
         self, system: System, S: Float[Array, "p v"], weights: Float[Array, "g"]
     ) -> Float[Array, "v r"]:
         """A root of K C_0 K^T over the parameters seen, K = W_seen^+ W_known on weighted rows.

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from dynid.excitation.own_motion import OwnMotion, own_motion
+from dynid.excitation.case_motions import CaseMotions, case_motions
 from dynid.excitation.random_motion import random_motion
 from dynid.experiment.experiment import Experiment
 from dynid.mechanism.load import load_robot
@@ -52,9 +52,9 @@ def built_in_experiment(
     """
     path = demo_file(name)
     mechanism = load_robot(name)
-    free, own = read_free_demo(path, mechanism), own_motion(mechanism)
-    if free is not None and own is not None:
-        return _own_experiment(mechanism, own, free, free.seed if seed is None else seed, progress)
+    free, motions = read_free_demo(path, mechanism), case_motions(mechanism)
+    if free is not None and motions is not None:
+        return _case_experiment(mechanism, motions, free, free.seed if seed is None else seed, progress)
     demo = read_demo(path, mechanism)
     chosen = demo.seed if seed is None else seed
     # Spawned seeds: neighbouring seeds of the caller give independent streams, and so do the runs.
@@ -90,13 +90,13 @@ def built_in_experiment(
     return BuiltInExperiment(mechanism, tuple(logs[:-1]), logs[-1], demo.truth, chosen, demo.model)
 
 
-def _own_experiment(
-    mechanism: Mechanism, own: OwnMotion, demo: FreeDemo, seed: int, progress: Progress | None
+def _case_experiment(
+    mechanism: Mechanism, motions: CaseMotions, demo: FreeDemo, seed: int, progress: Progress | None
 ) -> BuiltInExperiment:
     """The experiment of a robot that no motor leads."""
     if progress is not None:
         progress("simulating", 0.0)
-    log, validation = own.demo(mechanism, demo, seed)
+    log, validation = motions.demo(mechanism, demo, seed)
     if progress is not None:
         progress("simulating", 1.0)
     return BuiltInExperiment(mechanism, (log,), validation, demo.truth, seed)

@@ -18,7 +18,7 @@ from dynid.case import with_defaults
 from dynid.common.batched import single_threaded_blas
 from dynid.common.errors import DynidError, InputError
 from dynid.estimator.settings import GAIN
-from dynid.excitation.own_motion import own_motion
+from dynid.excitation.case_motions import case_motions
 from dynid.excitation.series import Trajectory
 from dynid.experiment.experiment import Experiment, LogEntry
 from dynid.fit import Fit, fit_task
@@ -64,7 +64,7 @@ class Rehearser:
         extra = {**robot.payloads, **plan.experiment.payloads}
         self.true_robot = replace(robot, payloads=extra) if plan.experiment.payloads else robot
         self.robot = as_asked(robot, plan.experiment)
-        self.own = own_motion(self.true_robot)
+        self.motions = case_motions(self.true_robot)
         self.words: dict[str, str] = {}
         entries = plan.experiment.logs or (LogEntry(RANDOM),)
         seeds = np.random.SeedSequence(plan.seed).spawn(len(entries) + 1)
@@ -95,8 +95,8 @@ class Rehearser:
 
     def _simulated(self, k: int, entry: LogEntry, seed: int) -> Any:
         """The course of one log, simulated once: runs differ only in noise."""
-        if self.own is not None:
-            return self.own.rehearse(self, k, entry, seed)
+        if self.motions is not None:
+            return self.motions.rehearse(self, k, entry, seed)
         _refuse_silence(self.plan.simulation)
         motion, settings, words = self._motion(entry, seed)
         settings = replace(settings, payloads=tuple(entry.payloads) or settings.payloads)
@@ -226,8 +226,8 @@ def _about(plan: RehearsalPlan, rehearser: Rehearser) -> dict[str, Any]:
         "rate": ", ".join(dict.fromkeys(f"{source.settings.rate:g} Hz" for source in rehearser.simulated)),
         "length": ", ".join(dict.fromkeys(f"{source.length:g} s" for source in rehearser.simulated)),
     }
-    if rehearser.own is not None:
-        words |= rehearser.own.noise(rehearser.simulated[0])
+    if rehearser.motions is not None:
+        words |= rehearser.motions.noise(rehearser.simulated[0])
     else:
         words["effort noise"] = _range(sensing.effort_sigma)
         words["encoder steps"] = _range(sensing.resolution)

@@ -50,14 +50,14 @@ def _closed_trajectory() -> None:
 
 def _free_motion() -> None:
     """Motion of platforms on locked cables."""
-    from dynid.excitation.own_motion import own_motion
+    from dynid.excitation.case_motions import case_motions
     from dynid.mechanism.load import load_robot
     from dynid.robots.demo_file import demo_file, read_free_demo
 
     robot = load_robot("cable4")
-    demo, own = read_free_demo(demo_file("cable4"), robot), own_motion(robot)
-    if demo is not None and own is not None:
-        own.demo(robot, replace(demo, motions=2, validation=1, duration=1.0), demo.seed)
+    demo, motions = read_free_demo(demo_file("cable4"), robot), case_motions(robot)
+    if demo is not None and motions is not None:
+        motions.demo(robot, replace(demo, motions=2, validation=1, duration=1.0), demo.seed)
 
 
 def _identify_closed() -> None:

@@ -28,7 +28,7 @@ from dynid.estimator.solution import History, Solution
 from dynid.mechanism.parameters import Parameter
 from dynid.projection.projection import Group
 from dynid.statistics.correlation import Correlation, correlated, strongest
-from dynid.statistics.covariance import Beside, covariance_of
+from dynid.statistics.covariance import CountedErrors, covariance_of
 from dynid.statistics.essential import Reduced, restrict
 from dynid.statistics.estimate import Agreement, GroupFit, ParameterEstimate
 from dynid.statistics.sandwich import Spread
@@ -73,7 +73,7 @@ def estimate_parameters(
     priors: Mapping[str, float] | None = None,
     symbols: Symbols | None = None,
     settings: UncertaintySettings | None = None,
-    beside: Beside | None = None,
+    counted: CountedErrors | None = None,
 ) -> EstimateParts:
     """Name, value, uncertainty, grouping and prior of every parameter, and the fit.
 
@@ -84,7 +84,7 @@ def estimate_parameters(
         priors: Standard name -> value; a base prior needs all of its members.
         symbols: (kept, dependent) -> text of a grouping coefficient.
         settings: How the uncertainty is found; default the jackknife over blocks.
-        beside: Columns whose part of the residuals is counted elsewhere, over all parameters.
+        counted: Columns whose part of the residuals is counted elsewhere, over all parameters.
     """
     used = solution if essential is None else essential.solution
     fitted = tuple(range(len(solution.chi))) if essential is None else essential.kept
@@ -93,10 +93,10 @@ def estimate_parameters(
     blocked, whole = base_system.blocked(), base_system.system
     if essential is not None:
         blocked, whole = restrict(blocked, fitted), restrict(whole, fitted)
-        if beside is not None:
-            columns = (*fitted, *range(len(solution.chi), len(beside.system.parameters)))
-            beside = replace(beside, system=restrict(beside.system, columns))
-    spread = covariance_of(blocked, used, settings, whole, beside)
+        if counted is not None:
+            columns = (*fitted, *range(len(solution.chi), len(counted.system.parameters)))
+            counted = replace(counted, system=restrict(counted.system, columns))
+    spread = covariance_of(blocked, used, settings, whole, counted)
     parameters = [
         ParameterEstimate(
             parameter.name,

@@ -47,7 +47,7 @@ _SURE_PERCENT, _WEAK_PERCENT = 3.0, 100.0
 
 
 @dataclass(frozen=True, eq=False)
-class Beside:
+class CountedErrors:
     """Equations with further columns D, [W D] [chi; x] = Y: what is known of x is counted apart.
 
     Attributes:
@@ -64,7 +64,7 @@ def covariance_of(
     solution: Solution,
     settings: UncertaintySettings | None = None,
     whole: System | None = None,
-    beside: Beside | None = None,
+    counted: CountedErrors | None = None,
 ) -> Spread:
     """The covariance of `solution` by the method of `settings`.
 
@@ -75,7 +75,7 @@ def covariance_of(
         settings: Default the jackknife over blocks of about a second, longer where errors come again with a
             motion.
         whole: The same equations with few blocks, which saves merging many again.
-        beside: Columns whose part of the residuals is counted elsewhere; not for rewritten equations.
+        counted: Columns whose part of the residuals is counted elsewhere; not for rewritten equations.
     """
     settings = settings or UncertaintySettings()
     system = solution.equations or system
@@ -83,10 +83,10 @@ def covariance_of(
         return _classical(system, solution)
 
     def cut(seconds: float) -> Clusters:
-        if beside is None or solution.equations is not None:
+        if counted is None or solution.equations is not None:
             return clusters_of(system, solution.chi, solution.weights, seconds, whole)
-        doubt = beside.sigma / solution.sigma_rho
-        return clusters_of(beside.system, solution.chi, solution.weights, seconds, doubt=doubt)
+        doubt = counted.sigma / solution.sigma_rho
+        return clusters_of(counted.system, solution.chi, solution.weights, seconds, doubt=doubt)
 
     if settings.method == "leave-one-out":
         return _by_runs(solution, cut(np.inf))

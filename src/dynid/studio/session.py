@@ -18,7 +18,7 @@ from typing import Any
 
 from dynid.common.errors import InputError
 from dynid.estimator.estimator import MAKERS
-from dynid.excitation.own_motion import own_motion
+from dynid.excitation.case_motions import case_motions
 from dynid.experiment.experiment import Experiment, LogEntry, read_experiment
 from dynid.experiment.file import write_experiment
 from dynid.mechanism.load import builtin_robots, load_robot
@@ -251,7 +251,7 @@ class Session:
                 return known
             loaded = {
                 "robot": self._robot(asked),
-                "swings": own_motion(mechanism) is not None,
+                "swings": case_motions(mechanism) is not None,
                 "name": asked.name,
                 "free": self._free(asked.name),
                 "motion": self._free(f"{asked.name}-motion"),

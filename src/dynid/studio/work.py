@@ -95,7 +95,7 @@ def designed(
     with designing(robot, asked, Path(out), controllers) as design:
         motion = design.search(progress=progress)
         files = design.write(motion)
-    level, headline = motion_words(motion) if design.own is None else design.own.headline()
+    level, headline = motion_words(motion) if design.motions is None else design.motions.headline()
     return {"folder": out, "files": list(files), "level": level, "headline": headline}
 
 

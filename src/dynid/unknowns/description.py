@@ -6,7 +6,7 @@ C_x is diagonal for quantities that are only uncertain (`sigma:` of a robot file
 calibration for those that are unknown (`unknown:` of an experiment).
 
 The residuals of a description that is off contain D dx, D = d(W chi - Y)/dx. The scatter of blocks would
-count it a second time, so the first part is that of the residuals that D does not explain (`beside`).
+count it a second time, so the first part is that of the residuals that D does not explain (`errors`).
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from dynid.experiment.sections import UnknownDescription
 from dynid.mechanism.description import TILTS, ZERO, current, zero_names
 from dynid.mechanism.mechanism import Mechanism
 from dynid.statistics.assemble import MANY, EstimateParts, widened
-from dynid.statistics.covariance import Beside
+from dynid.statistics.covariance import CountedErrors
 from dynid.statistics.estimate_parts import Description, Quantity
 from dynid.unknown import Settled, Task
 
@@ -64,7 +64,7 @@ class DescriptionUnknown:
             {} if calibrated is None else calibrated.choices(counted.covariance),
             () if calibrated is None else calibrated.notices,
             widen=counted.widen,
-            beside=counted.beside if uncertain else None,
+            counted_errors=counted.errors if uncertain else None,
             description=counted.description,
         )
 
@@ -143,7 +143,7 @@ class _Counted:
             self._known[:] = [(fit.data, estimate_slopes(fit, self.names))]
         return self._known[0][1]
 
-    def beside(self, fit: Fit) -> Beside | None:
+    def errors(self, fit: Fit) -> CountedErrors | None:
         """Columns of what is uncertain but not searched: its misfit is no noise of the rows."""
         from dynid.checks.description_effects import slope_system
 
@@ -156,7 +156,7 @@ class _Counted:
         system = slope_system(fit, tuple(sigma))
         if len(system.groups) < len(fit.data.system.groups):
             return None  # equations of some joint have no slope at any pose
-        return Beside(system, np.array(list(sigma.values())))
+        return CountedErrors(system, np.array(list(sigma.values())))
 
     def widen(self, parts: EstimateParts, fit: Fit) -> EstimateParts:
         """The parameters with J C_x J^T added to their covariance."""

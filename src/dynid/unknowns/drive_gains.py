@@ -59,7 +59,7 @@ class DriveGainsUnknown:
         check_gains(task.experiment, (*_EXACT, _NOISY))
         problem = prepare(mechanism, _scaled(task, nominal).logs, task.experiment)
         solved = find_gains(problem, base_of(problem, task.experiment), task.experiment, task.progress)
-        return Settled(_scaled(task, solved.factors), solved.choices, joins=partial(_joined, solved))
+        return Settled(_scaled(task, solved.factors), solved.choices, add_values=partial(_joined, solved))
 
 
 DRIVE_GAINS = DriveGainsUnknown()

@@ -201,8 +201,8 @@ class GainPass(LogPass):
     def _sources(self) -> Sequence[PackedRows]:
         return [self._with_motors(source) for source in self.problem.sources]
 
-    def _rows(self, motion: Motion, neighbour: RowSource | None = None) -> PackedRows:
-        return self._with_motors(self.problem.rows_along(motion, neighbour))
+    def _rows(self, motion: Motion, aligned_to: RowSource | None = None) -> PackedRows:
+        return self._with_motors(self.problem.rows_along(motion, aligned_to))
 
     def _with_motors(self, source: RowSource) -> PackedRows:
         return SplitRows(self.problem, source, len(self.problem.parameters)) if self._split else source

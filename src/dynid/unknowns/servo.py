@@ -64,7 +64,7 @@ class ServoUnknown:
             logs=tuple(masked(servo.law.applied(log), servo.law, servo.limits) for log in task.logs),
             held_out=tuple(masked(servo.law.applied(log), servo.law, servo.limits) for log in task.held_out),
         )
-        return Settled(done, servo.choices, joins=partial(_joined, servo))
+        return Settled(done, servo.choices, add_values=partial(_joined, servo))
 
 
 SERVO = ServoUnknown()

@@ -175,7 +175,7 @@ class _BiasSide:
             q = log.q.copy()
             q[:, joint] += step
             moved = Motion(replace(log, q=q), source.motion.plan)
-            self._rows.append(problem.rows_along(moved, neighbour=source))
+            self._rows.append(problem.rows_along(moved, aligned_to=source))
         self._layout, self._chi = source.layout, source.layout.coefficients(chi)
 
     def values(self, start: int, stop: int, tile: int) -> Iterator[Float[Array, "k n"]]:

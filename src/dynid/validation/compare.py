@@ -278,7 +278,7 @@ def _judged(lines: list[Line], solved: Sequence[Fit | None]) -> list[Line]:
     if not known or solved[0] is None:
         return lines
     first, reference = lines[0], solved[0]
-    largest = max(known, key=lambda fit: len(fit.seen.system.parameters))
+    largest = max(known, key=lambda fit: len(fit.measured.system.parameters))
     worth = rows_worth_one(largest)
     judged = []
     for line, fit in zip(lines, solved, strict=True):
@@ -288,8 +288,8 @@ def _judged(lines: list[Line], solved: Sequence[Fit | None]) -> list[Line]:
         if first.error and line is not first:
             line = replace(line, change_percent=100.0 * ((line.error or 0.0) / first.error - 1.0))
         if _same_rows(fit, reference):
-            weighted = estimator_named("wls")(fit.seen.system)
-            counts = np.array([group.n_rows for group in fit.seen.system.groups])
+            weighted = estimator_named("wls")(fit.measured.system)
+            counts = np.array([group.n_rows for group in fit.measured.system.groups])
             line = replace(line, bic=bic(weighted.residual_norms, counts, len(weighted.chi), worth))
             test = _nested(reference, fit, worth)
             line = line if test is None else replace(line, F=test.F, p=test.p)
@@ -299,16 +299,16 @@ def _judged(lines: list[Line], solved: Sequence[Fit | None]) -> list[Line]:
 
 def rows_worth_one(fit: Fit) -> float:
     """How many neighbouring rows are worth one: robust over classical variance of the parameters."""
-    solution = estimator_named("wls")(fit.seen.system)
-    inflation = max(group.inflation for group in fit.seen.system.groups)
-    spread = covariance_of(fit.seen.blocked(), solution, None, fit.seen.system)
+    solution = estimator_named("wls")(fit.measured.system)
+    inflation = max(group.inflation for group in fit.measured.system.groups)
+    spread = covariance_of(fit.measured.blocked(), solution, None, fit.measured.system)
     ratio = np.diag(spread.covariance) / np.maximum(np.diag(solution.covariance), np.finfo(float).tiny)
     return float(inflation * max(1.0, np.median(ratio)))
 
 
 def _same_rows(fit: Fit, reference: Fit) -> bool:
     def rows(solved: Fit) -> list[tuple[str, str, int]]:
-        return [(group.name, group.log, group.n_rows) for group in solved.seen.system.groups]
+        return [(group.name, group.log, group.n_rows) for group in solved.measured.system.groups]
 
     return rows(fit) == rows(reference)
 
@@ -319,9 +319,9 @@ def _nested(small: Fit, large: Fit, worth: float) -> FTest | None:
     within = all(set(symbols) <= set(outer.get(owner, ())) for owner, symbols in inner.items())
     if not within or small is large or small.problem.mechanism.terms != large.problem.mechanism.terms:
         return None
-    reduced = estimator_named("wls")(small.seen.system)
-    other = solve_weighted(large.seen.system, reduced.weights)
-    n_rows = sum(group.n_rows for group in large.seen.system.groups)
+    reduced = estimator_named("wls")(small.measured.system)
+    other = solve_weighted(large.measured.system, reduced.weights)
+    n_rows = sum(group.n_rows for group in large.measured.system.groups)
     more = len(other.chi) - len(reduced.chi)
     return f_test(reduced.residual_norm, other.residual_norm, more, n_rows, len(other.chi), worth)
 

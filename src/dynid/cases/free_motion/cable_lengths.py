@@ -271,7 +271,7 @@ def _runs_of(
     changed: list[tuple[RowSource, None]] = []
     for step in STEP * np.eye(c):
         motion = Motion(with_lengths(log, problem.mechanism, lengths + step), plan)
-        changed.append((problem.rows_along(motion, neighbour=source), None))
+        changed.append((problem.rows_along(motion, aligned_to=source), None))
     alone = replace(problem, sources=(source,), filters=(problem.filters[i],))
     groups = row_groups(alone, [slope_rows(source, changed, [STEP] * c, chi)])
     by_segment = {}

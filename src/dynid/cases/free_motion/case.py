@@ -40,7 +40,7 @@ from dynid.statistics.estimate import Estimate
 from dynid.unknown import Unknown
 
 if TYPE_CHECKING:
-    from dynid.excitation.own_motion import OwnMotion
+    from dynid.excitation.case_motions import CaseMotions
 
 # Percent of the mass column that a parameter per unit mass must be able to make before it may be judged
 # by its relative deviation: one known to be near zero is no weak one.
@@ -109,7 +109,7 @@ class _OnCables(Case):
         """What locked lengths change within a run, in [m], where the pose is used as measured."""
         return length_changes(problem, i, parts)
 
-    def own_motion(self, mechanism: Mechanism) -> OwnMotion | None:
+    def motions(self, mechanism: Mechanism) -> CaseMotions | None:
         """Releases on locked cables."""
         from dynid.cases.free_motion.motions import FREE_MOTIONS  # none of it is needed to identify
 
@@ -145,9 +145,9 @@ class FreeMotion(_OnCables):
 
     reference: Reference
 
-    def rows(self, problem: Problem, motion: Motion, neighbour: RowSource | None = None) -> RowSource:
+    def rows(self, problem: Problem, motion: Motion, aligned_to: RowSource | None = None) -> RowSource:
         """The mass column is the measured side; rows along a neighbouring motion keep its directions."""
-        plain = neighbour.source if isinstance(neighbour, NormalisedRows) else neighbour
+        plain = aligned_to.source if isinstance(aligned_to, NormalisedRows) else aligned_to
         return NormalisedRows(super().rows(problem, motion, plain), self.reference)
 
     def named(self, data: BaseSystem) -> BaseSystem:
@@ -164,7 +164,7 @@ class FreeMotion(_OnCables):
 
     def finished(self, parts: EstimateParts, fit: Fit) -> EstimateParts:
         """Figures of a homogeneous system, and the mass where it was found."""
-        return with_mass(parts, self.reference, fit.seen.system)
+        return with_mass(parts, self.reference, fit.measured.system)
 
     def predicting(
         self, problem: Problem, estimate: Estimate, mechanism: Mechanism

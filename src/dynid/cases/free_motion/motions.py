@@ -5,10 +5,10 @@ from __future__ import annotations
 from dynid.cases.free_motion.excitation import SUBJECT, excite_free
 from dynid.cases.free_motion.excitation_files import FREE_FILES, free_files, free_summary, free_words
 from dynid.cases.free_motion.simulation import FreeSimulated, free_logs, rehearsed, simulate_free, write_free
-from dynid.excitation.own_motion import OwnMotion
+from dynid.excitation.case_motions import CaseMotions
 from dynid.excitation.settings import OF_SERIES
 
-FREE_MOTIONS = OwnMotion(
+FREE_MOTIONS = CaseMotions(
     subject=SUBJECT,
     unused=OF_SERIES,
     unused_engine=("engine", "feedback"),

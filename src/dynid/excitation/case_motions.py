@@ -1,4 +1,4 @@
-"""OwnMotion: motions that no motor leads, which the case of a robot designs and simulates itself."""
+"""CaseMotions: motions that no motor leads, which the case of a robot designs and simulates itself."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from dynid.projection.model import MODELS
 
 
 @dataclass(frozen=True)
-class OwnMotion:
+class CaseMotions:
     """How a case designs, simulates and rehearses its motions.
 
     Attributes:
@@ -45,6 +45,6 @@ class OwnMotion:
     demo: Callable[..., tuple[Log, Log]]
 
 
-def own_motion(mechanism: Mechanism) -> OwnMotion | None:
+def case_motions(mechanism: Mechanism) -> CaseMotions | None:
     """How motions of a robot are designed and simulated; None: its motors lead it."""
-    return case_of(MODELS[mechanism.model]).own_motion(mechanism)
+    return case_of(MODELS[mechanism.model]).motions(mechanism)
