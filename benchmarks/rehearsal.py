@@ -18,11 +18,11 @@ from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
+from tests.trajectories import write_trajectory
 
 from dynid.common.batched import single_threaded_blas
 from dynid.common.errors import DynidError
 from dynid.excitation.excite import excite
-from dynid.excitation.export import write_trajectory
 from dynid.excitation.plan import ExciteSettings
 from dynid.experiment.experiment import Experiment, LogEntry, UncertaintySettings
 from dynid.fit import fit_task

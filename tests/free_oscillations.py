@@ -7,8 +7,9 @@ from functools import lru_cache
 import numpy as np
 
 from dynid.dynamics.free_motion import LockedCables, free_motions
+from dynid.mechanism.frame import rotation_of
 from dynid.mechanism.load import load_robot
-from dynid.motion.disturb import seen_by_markers
+from dynid.motion.disturb import _turned
 from dynid.motion.logs import log_from_arrays
 
 # Per unit mass; products of inertia ten times those of the paper, so that they can be seen at all.
@@ -69,3 +70,21 @@ def as_log(robot, q, sigma=0.0, seed=0, payloads=(), name="free", rate=RATE):
     return log_from_arrays(
         robot, t, np.concatenate(seen), None, name=name, segments=segments, payloads=payloads
     )
+
+
+def seen_by_markers(q, markers, sigma, rng):
+    """Poses as a camera system finds them from noisy markers, by least squares over the markers.
+
+    Args:
+        q: True poses x y z qw qx qy qz, shape (n, 7), in [m] and unit quaternions.
+        markers: In the frame of the body, not on one line, shape (k, 3), in [m].
+        sigma: Standard deviation of every coordinate of a marker, in [m].
+        rng: Draws the noise.
+    """
+    x, y, z = markers.T
+    none = np.zeros(len(x))
+    turned = np.stack([[none, z, -y], [-z, none, x], [y, -x, none]]).transpose(2, 0, 1)
+    sight = np.concatenate([np.broadcast_to(np.eye(3), (len(x), 3, 3)), turned], axis=2).reshape(-1, 6)
+    error = sigma * rng.standard_normal((len(q), 3 * len(x))) @ np.linalg.pinv(sight).T
+    place = q[:, :3] + np.einsum("nij,nj->ni", rotation_of(q[:, 3:]), error[:, :3])
+    return np.concatenate([place, _turned(q[:, 3:], error[:, 3:])], axis=1)

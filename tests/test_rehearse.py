@@ -15,7 +15,6 @@ from click.testing import CliRunner
 from dynid.cases.free_motion.simulation import FreeSimulated, simulate_free
 from dynid.cli import main
 from dynid.common.errors import InputError
-from dynid.excitation.export import write_trajectory
 from dynid.experiment.experiment import Experiment, LogEntry, UncertaintySettings
 from dynid.mechanism.load import load_robot
 from dynid.report.output import claimed_folder, replace_folder
@@ -29,6 +28,7 @@ from dynid.simulation.sensors import Sensing
 from dynid.simulation.simulation import Simulation, simulate
 from dynid.simulation.simulation_file import default_simulation
 from dynid.statistics.rehearsal import Draw, summarise
+from tests.trajectories import write_trajectory
 from tests.workspace import ARM, TRUTH
 
 SETTINGS = Simulation(

@@ -17,6 +17,7 @@ import argparse
 
 import numpy as np
 from jaxtyping import Float
+from tests.free_oscillations import seen_by_markers
 
 from dynid.cases.free_motion.measured_motion import free_limits
 from dynid.cases.free_motion.motion_set import FreeSetSettings, Judging
@@ -27,7 +28,6 @@ from dynid.dynamics.statics import rest
 from dynid.excitation.optimal.criteria import Criterion
 from dynid.experiment.experiment import Experiment
 from dynid.mechanism.load import load_robot
-from dynid.motion.disturb import seen_by_markers
 from dynid.motion.log import Log
 from dynid.motion.logs import log_from_arrays
 from dynid.pipeline import identify_logs

@@ -287,7 +287,7 @@ def _finished(
     states = plan.states(z, t)
     if states is None:
         raise InputError("the motion found violates the loop closure", remedy="use a higher --rate")
-    q, dq, ddq = measured_motion(plan.mechanism, *plan.own(states))
+    q, dq, ddq = measured_motion(plan.mechanism, *plan.robot_motion(states))
     run, more = run_of(plan, x, inputs.settings.home, inputs.settings.repeats, rate)
     moved = plan.family.motion(x)
     led = plan.path.mechanism

@@ -16,7 +16,6 @@ import math
 import os
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -27,7 +26,6 @@ from dynid.common.errors import InputError, nearest
 from dynid.common.strict_yaml import BYTE_LIMIT, read_yaml
 from dynid.mechanism.joint import JointKind
 from dynid.mechanism.mechanism import Mechanism
-from dynid.report.output import write_file
 
 if TYPE_CHECKING:
     from dynid.excitation.run import Run, SampledRun
@@ -56,39 +54,6 @@ class SampledTrajectory:
     ddq: Float[Array, "n j"] | None = None
 
 
-def write_trajectory(
-    path: str | os.PathLike[str],
-    names: Sequence[str],
-    t: Float[Array, "n"],
-    q: Float[Array, "n j"],
-    dq: Float[Array, "n j"] | None = None,
-    ddq: Float[Array, "n j"] | None = None,
-    format: str | None = None,
-) -> Path:
-    """Write a sampled trajectory atomically.
-
-    Args:
-        path: File to write.
-        names: Of the joints, in the order of the columns of q.
-        t: Times, shape (n,), in [s], growing.
-        q: Positions, shape (n, j), in [rad] or [m].
-        dq, ddq: Their rates, shape (n, j), per s and per s^2; None leaves them out.
-        format: `csv`, `yaml` or `ros2`; default from the extension: .csv, .yaml or .yml, .ros2.yaml.
-    """
-    target = Path(path)
-    motion = SampledTrajectory(tuple(names), np.asarray(t, float), np.asarray(q, float), dq, ddq)
-    _check(motion, target)
-    text = FORMATS[_format(target, format)](motion)
-    try:
-        target.parent.mkdir(parents=True, exist_ok=True)
-        write_file(target, text)
-    except OSError as error:
-        raise InputError(
-            f"cannot be written: {error.strerror or error}", file=target, remedy="choose another path"
-        ) from error
-    return target
-
-
 def trajectory_csv(motion: SampledTrajectory) -> str:
     """Columns `t`, `q_NAME`, `dq_NAME`, `ddq_NAME`; seventeen digits reproduce every number exactly."""
     columns, header = [motion.t[:, None]], ["t"]
@@ -101,16 +66,6 @@ def trajectory_csv(motion: SampledTrajectory) -> str:
         text, np.column_stack(columns), fmt="%.17g", delimiter=",", header=",".join(header), comments=""
     )
     return text.getvalue()
-
-
-def trajectory_yaml(motion: SampledTrajectory) -> str:
-    """`dynid.trajectory/1`: names, and one point per line."""
-    lines = [f"schema: {SCHEMA}", f"joints: {_quoted(motion.names)}", "points:"]
-    parts = [("q", motion.q), ("dq", motion.dq), ("ddq", motion.ddq)]
-    for k, time in enumerate(motion.t.tolist()):
-        values = [f"{name}: {_numbers(x[k])}" for name, x in parts if x is not None]
-        lines.append(f"  - {{t: {time!r}, {', '.join(values)}}}")
-    return "\n".join(lines) + "\n"
 
 
 def trajectory_ros2(motion: SampledTrajectory) -> str:
@@ -131,13 +86,6 @@ def trajectory_ros2(motion: SampledTrajectory) -> str:
         when = f"time_from_start: {{sec: {moment // _NANO}, nanosec: {moment % _NANO}}}"
         lines.append(f"  - {{{', '.join([*values, 'effort: []', when])}}}")
     return "\n".join(lines) + "\n"
-
-
-FORMATS: dict[str, Callable[[SampledTrajectory], str]] = {
-    "csv": trajectory_csv,
-    "yaml": trajectory_yaml,
-    "ros2": trajectory_ros2,
-}
 
 
 def read_trajectory(path: str | os.PathLike[str]) -> SampledTrajectory:
@@ -206,21 +154,6 @@ def _check(motion: SampledTrajectory, file: object) -> None:
             raise InputError(f"{label} contains values that are not finite", file=file, remedy="correct them")
     if len(motion.t) < 2 or not np.all(np.diff(motion.t) > 0.0):
         raise InputError("the times of a trajectory must increase", file=file, remedy="sort the points")
-
-
-def _format(target: Path, asked: str | None) -> str:
-    if asked is None:
-        ending = target.suffix.lower()
-        asked = "yaml" if ending in (".yaml", ".yml") else ending.removeprefix(".")
-        if target.name.lower().endswith((".ros2.yaml", ".ros2.yml")):
-            asked = "ros2"
-    if asked not in FORMATS:
-        raise InputError(
-            f"no trajectory format '{asked}'" + nearest(asked, FORMATS),
-            file=target,
-            remedy=f"use {', '.join(FORMATS)}",
-        )
-    return asked
 
 
 def _number(entry: Entry) -> float:

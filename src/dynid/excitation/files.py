@@ -53,7 +53,7 @@ FILES = (
     "excitation.json",
     "report.html",
 )
-OTHERS = tuple(one.file for one in CONTROLLERS.values())
+OTHERS = tuple(controller.file for controller in CONTROLLERS.values())
 _CHECK_RATE = 200.0  # Hz: distances along the run
 _ROS_RATE = 100.0  # Hz: controllers interpolate between points
 
@@ -253,7 +253,7 @@ def report_page(designed: Excitation) -> str:
     level, headline = motion_words(designed)
     t = np.linspace(0.0, plan.family.period, 801)
     states = plan.states(np.array(designed.starts[designed.best].z), t)
-    q = plan.own(states)[0] if states is not None else np.zeros((0, len(plan.mechanism.positions)))
+    q = plan.robot_motion(states)[0] if states is not None else np.zeros((0, len(plan.mechanism.positions)))
     tip = tip_of(plan.mechanism)
     rows = [
         {"name": name, "unit": unit, "before": before, "after": after, "gain": before / after}

@@ -88,7 +88,7 @@ class Plan:
         x, B = self.problem.blocks.coefficients(z), self.family.matrices(t)
         return self.path.states((B[0] @ x, B[1] @ x, B[2] @ x))
 
-    def own(self, states: RobotStates) -> tuple[Array, Array, Array]:
+    def robot_motion(self, states: RobotStates) -> tuple[Array, Array, Array]:
         """Positions and rates of the robot's own coordinates; guiding coordinates come after them."""
         n_q, n_v = len(self.mechanism.positions), len(self.mechanism.coordinates)
         return states.q[:, :n_q], states.dq[:, :n_v], states.ddq[:, :n_v]

@@ -124,7 +124,7 @@ class Run:
         """Measured joints at a rate [Hz]."""
         t = self.times(rate)
         robot = self.plan.mechanism
-        q, dq, ddq = measured_motion(robot, *self.plan.own(self.states(t)))
+        q, dq, ddq = measured_motion(robot, *self.plan.robot_motion(self.states(t)))
         marks = tuple(self.parts[k].mark for k in self._places(t)[0].tolist())
         return SampledRun(robot.measured_positions, t, q, dq, ddq, marks)
 

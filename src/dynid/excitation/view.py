@@ -30,10 +30,10 @@ def run_view(excitation: Excitation) -> Markup | None:
     drawn = {
         "log": plan.mechanism.name,
         "t": t,
-        **poses_along(robot, plan.own(states)[0]),
+        **poses_along(robot, plan.robot_motion(states)[0]),
         "use": _use(plan, states, shapes["joints"]),
         "phases": [(part.mark, float(end)) for part, end in zip(run.parts, ends, strict=True)],
-        "near": [(one.bodies, one.which, one.distance) for one in plan.check.along(states).values()],
+        "near": [(pair.bodies, pair.which, pair.distance) for pair in plan.check.along(states).values()],
     }
     return motion_view(shapes, [drawn], what="the planned run of", floor=plan.check.floor)
 

@@ -118,23 +118,3 @@ def _turned(q: Float[Array, "n 4"], delta: Float[Array, "n 3"]) -> Float[Array, 
         [w - np.sum(v * half, axis=1, keepdims=True), v + w * half + np.cross(v, half)], axis=1
     )
     return np.asarray(turned / np.linalg.norm(turned, axis=1, keepdims=True))
-
-
-def seen_by_markers(
-    q: Float[Array, "n 7"], markers: Float[Array, "k 3"], sigma: float, rng: np.random.Generator
-) -> Float[Array, "n 7"]:
-    """Poses as a camera system finds them from noisy markers, by least squares over the markers.
-
-    Args:
-        q: True poses x y z qw qx qy qz, shape (n, 7), in [m] and unit quaternions.
-        markers: In the frame of the body, not on one line, shape (k, 3), in [m].
-        sigma: Standard deviation of every coordinate of a marker, in [m].
-        rng: Draws the noise.
-    """
-    x, y, z = markers.T
-    none = np.zeros(len(x))
-    turned = np.stack([[none, z, -y], [-z, none, x], [y, -x, none]]).transpose(2, 0, 1)
-    sight = np.concatenate([np.broadcast_to(np.eye(3), (len(x), 3, 3)), turned], axis=2).reshape(-1, 6)
-    error = sigma * rng.standard_normal((len(q), 3 * len(x))) @ np.linalg.pinv(sight).T
-    place = q[:, :3] + np.einsum("nij,nj->ni", rotation_of(q[:, 3:]), error[:, :3])
-    return np.concatenate([place, _turned(q[:, 3:], error[:, 3:])], axis=1)

@@ -110,10 +110,10 @@ def _noisy(kinematics: ClosedKinematics, states: States, gap: int) -> Bool[Array
     condition = _condition(states)
     closed = np.ones(len(condition), dtype=bool) if states.gaps is None else states.gaps < OPEN
     noisy = ~(condition < kinematics.ambiguous)
-    beside = np.zeros_like(noisy)
-    beside[1:] |= noisy[:-1]
-    beside[:-1] |= noisy[1:]
-    noisy |= beside & ~closed
+    adjacent = np.zeros_like(noisy)
+    adjacent[1:] |= noisy[:-1]
+    adjacent[:-1] |= noisy[1:]
+    noisy |= adjacent & ~closed
     for first, end in _joined(noisy, np.zeros_like(noisy), gap):
         limit = _ambiguous(kinematics, states.q[first - 1 if first else min(end, len(noisy) - 1)])
         noisy[first:end] &= ~((condition[first:end] < limit) & closed[first:end])
@@ -141,8 +141,8 @@ def _ambiguous(kinematics: ClosedKinematics, pose: Float[Array, "q"]) -> float:
     assembly = kinematics.assembly
     N, V, _ = _loosest(kinematics, pose)
     steps = np.array([-_STEP, _STEP])[:, None] * (N @ V)
-    beside = assembly.close(moved(assembly.mechanism, np.repeat(pose[None], 2, axis=0), steps))
-    k = np.ptp([_loosest(kinematics, q)[2] for q in beside]) / (2.0 * _STEP)
+    both_sides = assembly.close(moved(assembly.mechanism, np.repeat(pose[None], 2, axis=0), steps))
+    k = np.ptp([_loosest(kinematics, q)[2] for q in both_sides]) / (2.0 * _STEP)
     limit = 1.0 / np.sqrt(10.0 * max(k * kinematics.blur, 1e-300))
     return float(np.clip(np.nan_to_num(limit), kinematics.ambiguous, _SINGULAR))
 
@@ -248,12 +248,12 @@ def _other_branch(
     steps = np.geomspace(min(2.0 * singular, 0.1 * _NEAR), _NEAR, _GUESSES)
     steps = np.concatenate([steps, -steps])
     beyond = moved(assembly.mechanism, np.repeat(pose[None], len(steps), axis=0), steps[:, None] * (N @ V))
-    found, done = kinematics.tracker.march_one(beyond, np.repeat(wanted[None], len(steps), axis=0))
-    done &= ~same_pose(assembly.closure, found, np.repeat(pose[None], len(steps), axis=0))
-    far = np.abs(found - pose)[:, _scalars(kinematics)[0]].max(axis=1, initial=0.0)
+    poses, done = kinematics.tracker.march_one(beyond, np.repeat(wanted[None], len(steps), axis=0))
+    done &= ~same_pose(assembly.closure, poses, np.repeat(pose[None], len(steps), axis=0))
+    far = np.abs(poses - pose)[:, _scalars(kinematics)[0]].max(axis=1, initial=0.0)
     far[~done] = np.inf
     nearest = int(np.argmin(far))
-    return found[nearest] if far[nearest] < _NEAR else None
+    return poses[nearest] if far[nearest] < _NEAR else None
 
 
 def _march(
