@@ -64,7 +64,6 @@ SINGLE = {
     "estimator:own_sigmas",
     "estimator:slope",
     "estimator:solved",
-    "excitation:__init__",
     "excitation:_complement",
     "excitation:_information",
     "excitation:_log_determinant",
