@@ -43,7 +43,7 @@ from dynid.common.errors import DynidError, InputError, NoResultError
 from dynid.common.notices import notice
 from dynid.excitation.random_motion import random_motion
 from dynid.experiment.experiment import Experiment, read_experiment
-from dynid.linear_fit import linear_fit
+from dynid.linear_fit import LinearFit, linear_fit
 from dynid.mechanism.load import load_robot
 from dynid.mechanism.mechanism import Mechanism, Payload
 from dynid.motion.log import Log
@@ -674,8 +674,24 @@ def oracle(wrong: Setup, right: Setup) -> tuple[float, float] | None:
         except DynidError:
             return None
     known = Hypothesis(notice("model-misfit", "gravity"), right.mechanism, right.logs, "without the fault")
-    (trial,) = with_evidence([comparison_with(fits[0])(known, fits[1])], ())
+    trial = comparison_with(fits[0])(known, fits[1])
+    # In parts of the measured side: a fault may change its unit.
+    left, size, rows = zip(*(squares_of(fit) for fit in fits), strict=True)
+    ratio = {name: left[0][name] / size[0][name] / (left[1][name] / size[1][name]) for name in left[1]}
+    likely = sum(0.5 * rows[0][name] * float(np.log(value)) for name, value in ratio.items())
+    (trial,) = with_evidence([replace(trial, likely=likely)], ())
     return trial.likely / trial.dependence, trial.p
+
+
+def squares_of(fit: LinearFit) -> tuple[dict[str, float], dict[str, float], dict[str, int]]:
+    """Squares of the residual and of the measured side of each effort, and its number of rows."""
+    left, size, rows = dict[str, float](), dict[str, float](), dict[str, int]()
+    for group in fit.data.source.groups:
+        own, whole = group.squares(fit.chi)
+        left[group.name] = left.get(group.name, 0.0) + max(own, 1e-300)
+        size[group.name] = size.get(group.name, 0.0) + max(whole, 1e-300)
+        rows[group.name] = rows.get(group.name, 0) + group.n_rows
+    return left, size, rows
 
 
 def identified(setup: Setup | Path) -> Estimate:
