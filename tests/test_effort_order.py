@@ -7,10 +7,12 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+from dynid.checks.effort_order import _with_position
 from dynid.common.errors import InputError
 from dynid.experiment.experiment import Experiment
 from dynid.mechanism.load import load_robot
 from dynid.pipeline import identify_logs
+from dynid.problem import prepare
 from dynid.simulation.simulation import simulate
 from dynid.simulation.simulation_file import default_simulation
 from tests.wrist import Setup, wrist_log
@@ -49,6 +51,35 @@ def test_six_joints(recorded, order, sign, fix):
     with pytest.raises(InputError) as refused:
         identify_logs(robot, [_with_efforts(log, order, sign)])
     assert fix in str(refused.value)
+
+
+def test_a_sign_that_may_be_that_of_the_position_too():
+    """About a vertical axis at the base, little but weak coupling separates the two."""
+    robot = load_robot("ur5")
+    simulated = simulate(robot, replace(default_simulation(robot), rate=100.0, seed=3))
+    log = simulated.log(3, "ur5", robot)
+    with pytest.raises(InputError, match="effort of 'shoulder_pan_joint' has the opposite sign") as refused:
+        identify_logs(robot, [_with_efforts(log, range(6), [-1, 1, 1, 1, 1, 1])])
+    assert "with the other sign of its position instead" in str(refused.value)
+    assert "for the position, columns: {q_1: {name: q_1, scale: -1}}" in str(refused.value)
+
+
+@pytest.mark.parametrize(
+    ("left", "named", "beside"),
+    [
+        ((0.3, 0.01, 0.05), "effort", False),
+        ((0.3, 0.01, 0.015), "effort", True),
+        ((0.3, 0.015, 0.01), "position", True),
+        ((0.3, 0.05, 0.01), "position", False),
+    ],
+)
+def test_the_sign_that_leaves_less_is_named_first(recorded, left, named, beside):
+    robot, log = recorded
+    problem = prepare(robot, [log], Experiment(robot=robot))
+    refusal = _with_position(InputError("the effort has the opposite sign", remedy="fix"), problem, 0, left)
+    assert f"the {named}" in refusal.text
+    assert ("instead" in refusal.text) is beside
+    assert ("; or, for the" in refusal.remedy) is beside
 
 
 def test_two_forces_of_a_sensor_exchanged():

@@ -25,15 +25,18 @@ from dynid.checks.residual_tests import (
     outlying_runs,
 )
 from dynid.checks.residual_texts import gain_notice
-from dynid.checks.residuals import check_residuals
+from dynid.checks.residuals import _Relevance, check_residuals
 from dynid.conditioning.lowpass import row_filter
 from dynid.experiment.experiment import Experiment, experiment_from
 from dynid.linear_fit import linear_fit
+from dynid.mechanism.load import load_robot
 from dynid.mechanism.parameters import Parameter
 from dynid.motion.logs import log_from_columns
 from dynid.problem import prepare
 from dynid.projection.projection import System
 from dynid.report.json_file import json_text, read_result, result_document
+from dynid.simulation.simulation import simulate
+from dynid.simulation.simulation_file import default_simulation
 from dynid.statistics.estimate import NOT_TESTED
 from tests.systems import group, parameters
 
@@ -360,3 +363,13 @@ def test_a_gain_that_is_too_small_is_called_so() -> None:
     assert "is 12.1 +- 3.0 % larger than known masses" in gain_notice(one, 0.121, 0.03).text
     assert gain_notice(both, -0.05, 0.01).text.endswith("all efforts are 5.0 +- 1.0 % too small")
     assert "off by -200 %" in gain_notice(one, -2.0, 0.1).text  # a wrong sign
+
+
+@pytest.mark.parametrize(("sigma", "matters"), [(1e-4, True), (1e-6, False)])
+def test_only_a_fault_that_is_surely_small_is_dismissed(sigma: float, matters: bool) -> None:
+    """0.98 mm: an interval that contains 1 mm does not show that the fault is smaller than what matters."""
+    robot = load_robot("fivebar")
+    log = simulate(robot, replace(default_simulation(robot), rate=100.0, duration=2.0)).log(0, "five", robot)
+    relevant = _Relevance(prepare(robot, [log], Experiment(robot=robot)))
+    size = Suspect("dimension", "a", (0,), "m", size=np.array([-9.8e-4]), sigma=np.array([sigma]), dof=20.0)
+    assert relevant(size) is matters

@@ -19,9 +19,10 @@ from dynid.base.system import BaseSystem, mapped_blocks
 from dynid.checks.check import Finished
 from dynid.checks.fault_columns import MOST_SAMPLES, spread_windows
 from dynid.common.arrays import Array, Float
-from dynid.common.errors import InputError
+from dynid.common.errors import DynidError, InputError
 from dynid.common.notices import Notice, doubt
 from dynid.experiment.experiment import Experiment
+from dynid.linear_fit import linear_fit
 from dynid.mechanism.drive_terms import is_positive
 from dynid.mechanism.parameters import Parameter
 from dynid.problem import Problem, row_groups
@@ -34,6 +35,7 @@ from dynid.statistics.estimate import ParameterEstimate
 _Factors = list[tuple[int, Array]]  # number of the row, and its triangle over parameters, efforts, known part
 _POOR = 0.05  # of the efforts is left over: a wrong sign leaves more
 _BETTER = 4.0  # times: nothing but the right answer improves a fit so
+_SAME = 2.0  # times: what leaves more than that is worse, not only by noise
 _ENOUGH = 3  # parameters that cannot be negative
 _POSITIVE = ("ZZ", "M")  # and drive terms that brake
 
@@ -97,7 +99,13 @@ def refuse_misplaced(
         return ()
     brakes = [i for i, parameter in enumerate(data.system.parameters) if parameter.positive]
     motors = [int(np.flatnonzero(row)[0]) for row in felt]
-    return (doubt(_refusal(problem, motors, _braking(factors, best, v, brakes), start, least)),)
+    best = _braking(factors, best, v, brakes)
+    refusal = _refusal(problem, motors, best, start, least)
+    turned = _turned_position(problem, best)
+    if turned is not None:
+        left = _with_position_turned(problem, turned, experiment)
+        refusal = _with_position(refusal, problem, turned, (start, least, left))
+    return (doubt(refusal),)
 
 
 def refuse_reversed(parameters: Sequence[ParameterEstimate], problem: Problem) -> tuple[Notice, ...]:
@@ -120,6 +128,27 @@ def refuse_reversed(parameters: Sequence[ParameterEstimate], problem: Problem) -
         remedy="give all effort columns the scale -1: columns: {tau_1: {name: ..., scale: -1}, ...}",
     )
     return (doubt(error),)
+
+
+def _turned_position(problem: Problem, order: _Order) -> int | None:
+    """The measured position of the only effort that has the other sign: it may be the one that is wrong."""
+    turned = [row for row, sign in enumerate(order.sign) if sign < 0]
+    if len(turned) != 1 or list(order.place) != sorted(order.place):
+        return None
+    names, name = problem.logs[0].position_names, problem.directions.names[turned[0]]
+    return names.index(name) if name in names else None
+
+
+def _with_position_turned(problem: Problem, number: int, experiment: Experiment) -> float:
+    """What is left over with the other sign of a position, in parts of the efforts; infinite: no fit."""
+    scale = np.ones(len(problem.logs[0].position_names))
+    scale[number] = -1.0
+    try:
+        logs = [log.with_positions(scale) for log in problem.logs]
+        fit = linear_fit(problem.on(logs, problem.plans, experiment), experiment)
+    except DynidError:
+        return np.inf
+    return _left_over(fit.data.source, fit.chi)
 
 
 class _EffortRows:
@@ -260,6 +289,34 @@ def _refusal(
         f" is unexplained; after correction {100 * after:.2g} %",
         file=log.file,
         remedy=f"columns: {{{', '.join(columns)}}}",
+    )
+
+
+def _with_position(
+    refusal: InputError, problem: Problem, number: int, left: tuple[float, float, float]
+) -> InputError:
+    """The refusal of an effort's sign, or of that of its position if it leaves less; both if both may be.
+
+    Args:
+        refusal: Of the effort.
+        number: Of the position.
+        left: Over as logged, with the other sign of the effort and of the position, in parts of the efforts.
+    """
+    log, column = problem.logs[0], f"q_{number + 1}"
+    before, effort, position = left
+    entry = f"columns: {{{column}: {{name: {log.mapping.get(column, column)}, scale: -1}}}}"
+    if position >= _SAME * effort:
+        return refusal
+    if position >= effort:
+        found = f"{refusal.text}; with the other sign of its position instead {100 * position:.2g} %"
+        return InputError(found, file=log.file, remedy=f"{refusal.remedy}; or, for the position, {entry}")
+    also = f"; with the other sign of its effort instead {100 * effort:.2g} %"
+    return InputError(
+        f"signs: the position of '{log.position_names[number]}' has the opposite sign. As logged,"
+        f" {100 * before:.0f} % of the efforts is unexplained; after correction {100 * position:.2g} %"
+        + (also if effort < _SAME * position else ""),
+        file=log.file,
+        remedy=entry + (f"; or, for the effort, {refusal.remedy}" if effort < _SAME * position else ""),
     )
 
 

@@ -89,9 +89,14 @@ class Suspect:
         return f"{self.test} of {self.about}"
 
     @property
+    def halves(self) -> Float[Array, "c"]:
+        """Half the widths of the 95 % intervals of its sizes, shape (c,), in `unit`."""
+        return np.asarray(student_t95(np.array([self.dof]))[0] * self.sigma)
+
+    @property
     def half(self) -> float:
-        """Half the width of the 95 % interval of its first size, in `unit`."""
-        return float(student_t95(np.array([self.dof]))[0] * self.sigma[0])
+        """The same of its first size."""
+        return float(self.halves[0])
 
     @property
     def beyond(self) -> Float[Array, "c"]:

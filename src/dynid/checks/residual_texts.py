@@ -36,7 +36,8 @@ def _plain_notice(suspect: Suspect, problem: Problem, delays: Mapping[str, float
         return gain_notice(suspect, size, half)
     if suspect.test == "zero":
         shown = f"{size:.3g} +- {half:.2g} {suspect.unit}"
-        return notice("zero-offset", joint=suspect.about, shown=shown, size=size)
+        number = problem.logs[0].position_names.index(suspect.about) + 1
+        return notice("zero-offset", joint=suspect.about, shown=shown, size=size, number=number)
     if suspect.test == "dimension":
         described = current(problem.mechanism, suspect.about)
         return notice(

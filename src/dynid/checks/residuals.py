@@ -339,15 +339,15 @@ class _Relevance:
         return _ZERO_MOST if zero else _SIZE_MOST * abs(current(self.mechanism, suspect.about))
 
     def __call__(self, suspect: Suspect) -> bool:
+        """Whether its interval contains a size that matters: only what is surely small is dismissed."""
         test, size = suspect.test, float(np.max(np.abs(suspect.beyond)))
-        if test == "delay":
-            return size > _DELAY_SAMPLES * self.dt
-        if test == "gain":
-            return size > _GAIN
+        reach = float(np.max(np.abs(suspect.beyond) + suspect.halves))
+        if test in ("delay", "gain"):
+            return reach > (_GAIN if test == "gain" else _DELAY_SAMPLES * self.dt)
         if test == "zero":
-            return bool(self.zero[suspect.about] < size < self._most(suspect))
+            return bool(self.zero[suspect.about] < reach and size < self._most(suspect))
         if test == "dimension":
-            return bool(_SIZE < size < self._most(suspect))
+            return bool(reach > _SIZE and size < self._most(suspect))
         if test in TURNED:
             return bool(np.linalg.norm(suspect.size) > _TURNED[test])
         return suspect.explains > _EXPLAINED and suspect.share > _NOTICEABLE

@@ -84,6 +84,7 @@ class TurnedGravity:
         message = notice(
             "gravity-off",
             found=text,
+            vector=vector,
             percent=100 * self.left,
             alike=alike,
             sensor="; or estimate it: force_sensor: {gravity: estimate}" if sensor else "",

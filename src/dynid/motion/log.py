@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass, field
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
 
 from dynid.common.arrays import Array, Bool, Float
 from dynid.common.notices import Notice
@@ -84,3 +84,9 @@ class Log:
     guesses: tuple[Guess, ...] = ()
     servo: Servo | None = None
     lengths: Float[Array, "s c"] | None = None
+
+    def with_positions(self, scale: Float[Array, "m"], order: Sequence[int] | None = None) -> Log:
+        """The log with its positions (and their rates) scaled, after they are put in order."""
+        rows = list(range(len(scale))) if order is None else list(order)
+        dq, ddq = (None if x is None else x[:, rows] * scale for x in (self.dq, self.ddq))
+        return replace(self, q=self.q[:, rows] * scale, dq=dq, ddq=ddq, origins={})

@@ -230,16 +230,30 @@ def _candidates(
 def _physical(fit: Fit, trials: Sequence[Hypothesis]) -> tuple[Hypothesis, Notice] | None:
     """A correction that fits as well, with physical parameters where the description needs impossible ones.
 
-    On slow motion gravity upside down is absorbed by negative masses.
+    On slow motion gravity upside down is absorbed by negative masses. Others without further values that do
+    the same are named beside it: the sign of a position, where an axis is independent of all others.
     """
     plain = fit.experiment.changed(standard=None)
-    for trial in trials:
-        if trial.fit is not None and trial.code in _ABSORBED and trial.left < _NO_WORSE:
-            *_, physics = realise(trial.fit.problem, plain, trial.fit.data, trial.fit.solution, None)
-            if not any(remark.code == "not-physical" for remark in physics):
-                text = f"{trial.notice.text}: with this correction the parameters are physically consistent"
-                return trial, replace(trial.notice, text=text)
-    return None
+
+    def possible(trial: Hypothesis) -> bool:
+        if trial.fit is None or trial.left >= _NO_WORSE:
+            return False
+        *_, physics = realise(trial.fit.problem, plain, trial.fit.data, trial.fit.solution, None)
+        return not any(remark.code == "not-physical" for remark in physics)
+
+    best = next((trial for trial in trials if trial.code in _ABSORBED and possible(trial)), None)
+    if best is None:
+        return None
+    others = (trial for trial in trials if trial is not best and trial.added == 0)
+    beside = [trial for trial in others if abs(trial.likely - best.likely) < _AS_GOOD and possible(trial)]
+    text = f"{best.notice.text}: with this correction the parameters are physically consistent"
+    return best, replace(best.notice, text=text + _as_well(beside))
+
+
+def _as_well(beside: Sequence[Hypothesis]) -> str:
+    """Corrections that the logs do not separate from the one that is named, as the end of a text."""
+    names = ", or ".join(trial.name for trial in beside[:2])
+    return f"; as well explained by: {names}" if beside else ""
 
 
 def _least(trials: Sequence[Hypothesis]) -> float:
@@ -285,9 +299,8 @@ def _named(explaining: Sequence[Hypothesis], percent: float) -> tuple[Hypothesis
         return None
     best = explaining[0]
     beside = [trial for trial in explaining[1:] if trial.evidence > best.evidence - _AS_GOOD]
-    others = f"; as well explained by: {', or '.join(trial.name for trial in beside[:2])}" if beside else ""
     text = (
         f"{best.notice.text}: with this correction the residual is {best.percent:.3g} % instead of"
         f" {percent:.3g} %"
     )
-    return best, replace(best.notice, text=text + others)
+    return best, replace(best.notice, text=text + _as_well(beside))

@@ -201,7 +201,7 @@ def position_units(mechanism: Mechanism, logs: tuple[Log, ...], _: Tests = ()) -
             yield Hypothesis(
                 notice("position-unit", unit=unit, columns=columns, option=option),
                 mechanism,
-                tuple(_moved(log, scale) for log in logs),
+                tuple(log.with_positions(scale) for log in logs),
                 f"positions in {unit}",
                 scale=tuple(scale.tolist()),
             )
@@ -289,11 +289,23 @@ def gains(mechanism: Mechanism, logs: tuple[Log, ...], tests: Sequence[ResidualT
     for test in tests:
         if test.test != "gain" or not test.warned or test.about == ALL or test.value <= -0.9:
             continue
-        tau = np.ones(len(mechanism.actuators))
-        tau[_efforts(mechanism, test.about)] = 1.0 / (1.0 + test.value)
+        tau, efforts = np.ones(len(mechanism.actuators)), _efforts(mechanism, test.about)
+        if not efforts:  # an equation of several motors
+            continue
+        scale = 1.0 / (1.0 + test.value)
+        tau[efforts] = scale
         percent, large = 100.0 * abs(test.value), "large" if test.value > 0 else "small"
+        number = efforts[0] + 1
         yield Hypothesis(
-            notice("gain", "confirmed", effort=test.about, percent=percent, large=large),
+            notice(
+                "gain",
+                "confirmed",
+                effort=test.about,
+                percent=percent,
+                large=large,
+                number=number,
+                scale=scale,
+            ),
             mechanism,
             tuple(replace(log, tau=log.tau * tau) for log in logs),
             f"gain of {test.about}",
@@ -307,7 +319,7 @@ def shifted_zero(mechanism: Mechanism, logs: tuple[Log, ...], joint: int, size: 
     shift[joint] = size
     shown = f"{size:.3g} {'rad' if _is_angle(mechanism, name) else 'm'}"
     return Hypothesis(
-        notice("zero-offset", "confirmed", joint=name, shown=shown, size=size),
+        notice("zero-offset", "confirmed", joint=name, shown=shown, size=size, number=joint + 1),
         mechanism,
         tuple(replace(log, q=log.q + shift, origins={}) for log in logs),
         f"zero of '{name}' off by {shown}",
@@ -351,7 +363,7 @@ def position_signs(mechanism: Mechanism, logs: tuple[Log, ...], _: Tests = ()) -
         yield Hypothesis(
             notice("position-order", joint=name, number=i + 1),
             mechanism,
-            tuple(_moved(log, scale) for log in logs),
+            tuple(log.with_positions(scale) for log in logs),
             f"sign of the position of '{name}'",
         )
 
@@ -362,19 +374,14 @@ def position_orders(mechanism: Mechanism, logs: tuple[Log, ...], _: Tests = ()) 
     for i, j in list(combinations(range(len(names)), 2))[:_MOST_PAIRS]:
         order = list(range(len(names)))
         order[i], order[j] = j, i
+        a, b = f"q_{i + 1}", f"q_{j + 1}"
+        pairs = (f"{key}: {{name: {logs[0].mapping.get(other, other)}}}" for key, other in ((a, b), (b, a)))
         yield Hypothesis(
-            notice("position-order", "exchanged", joint=names[i], other=names[j]),
+            notice("position-order", "exchanged", joint=names[i], other=names[j], entry=", ".join(pairs)),
             mechanism,
-            tuple(_moved(log, np.ones(len(names)), order) for log in logs),
+            tuple(log.with_positions(np.ones(len(names)), order) for log in logs),
             f"positions of '{names[i]}' and '{names[j]}' exchanged",
         )
-
-
-def _moved(log: Log, scale: Float[Array, "m"], order: Sequence[int] | None = None) -> Log:
-    """The log with its positions (and their rates) scaled, after they are put in order."""
-    rows = list(range(len(scale))) if order is None else list(order)
-    dq, ddq = (None if x is None else x[:, rows] * scale for x in (log.dq, log.ddq))
-    return replace(log, q=log.q[:, rows] * scale, dq=dq, ddq=ddq, origins={})
 
 
 def _put(logs: tuple[Log, ...], new: dict[int, Log]) -> tuple[Log, ...]:

@@ -146,8 +146,8 @@ RESIDUALS = {
         sensor=("{found}", "check its calibration, unit, sign and column, and where the sensor is"),
         confirmed=(
             "the effort of '{effort}' is {percent:.0f} % too {large}",
-            "check the drive gain (gear ratio, torque constant), its sign and its column; or estimate gains"
-            " from runs with a weighed payload: `gains: all`",
+            "check the drive gain (gear ratio, torque constant) and the geometry near it, or correct its"
+            " column in the experiment file: `columns: {{tau_{number}: {{scale: {scale:.4g}}}}}`",
         ),
     ),
     "zero-offset": care(
@@ -155,7 +155,8 @@ RESIDUALS = {
         "the zero of '{joint}' seems off by {shown}. The residuals look like those of a shifted zero; a wrong"
         " length near it looks alike",
         "check the calibration of the joint and the lengths around it, or correct its column in the"
-        " experiment file with `offset: {size:.3g}` (rad or m, added to the reading), and identify again",
+        " experiment file: `columns: {{q_{number}: {{offset: {size:.3g}}}}}` (rad or m, added to the"
+        " reading)",
         rank="signal",
         traits=("log", "description", "linear", "searched"),
         corrections={"zero": "zero of '{}'"},
@@ -163,14 +164,15 @@ RESIDUALS = {
         confirmed=(
             "the zero of '{joint}' seems off by {shown}, or the geometry of the description near it is wrong",
             "check the calibration of the joint and the lengths around it, or correct its column in the"
-            " experiment file with `offset: {size:.3g}` (rad or m, added to the reading), and identify again",
+            " experiment file: `columns: {{q_{number}: {{offset: {size:.3g}}}}}` (rad or m, added to the"
+            " reading)",
         ),
     ),
     "gravity-off": stop(
         f"gravity differs from the description: {_TESTS}",
         "{found} {percent:.0f} % of the residual remains{alike}",
-        "check `gravity:` of the robot file and how the base is mounted (inclined, on a wall,"
-        " hanging){sensor}",
+        "check how the base is mounted (inclined, on a wall, hanging), and set `gravity: [{vector}]` in the"
+        " robot file{sensor}",
         rank="input",
         traits=("wrong input", "description", "linear", "absorbed"),
         corrections={"gravity": "gravity tilted"},
@@ -178,7 +180,8 @@ RESIDUALS = {
         turned=(
             "gravity of the description seems to be {turned}; it fits with ({vector}) m/s^2 in the base"
             " frame",
-            "check `gravity:` of the robot file and how the base is mounted (inclined, on a wall, hanging)",
+            "check how the base is mounted (inclined, on a wall, hanging), and set `gravity: [{vector}]` in"
+            " the robot file",
         ),
     ),
     "model-misfit": care(
@@ -283,7 +286,7 @@ RESIDUALS = {
         traits=("log",),
         exchanged=(
             "the positions of '{joint}' and '{other}' seem to be exchanged",
-            "check the columns of the positions under `columns:`",
+            "exchange them: `columns: {{{entry}}}` in the experiment file",
         ),
     ),
     "effort-sign": stop(
