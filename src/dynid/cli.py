@@ -272,13 +272,16 @@ def validate(
     """Validate a result (result.json or its folder) on other logs; writes validation.json."""
     from dynid.experiment.experiment import LogEntry
     from dynid.pipeline import validate_result
+    from dynid.report.json_file import read_result
     from dynid.report.prediction import validation_document, write_validation
+    from dynid.report.quality import log_error
     from dynid.report.text import print_validation
 
     folder = out or (result if result.is_dir() else result.parent)
     validations, signals = validate_result(result, [LogEntry(log, payloads) for log in logs], robot)
     write_validation(validation_document(result, validations), folder, signals)
-    print_validation(validations, warnings=True)
+    verdict = read_result(result).verdict
+    print_validation(validations, [log_error(part, verdict) for part in signals], warnings=True)
     click.echo(f"\nwritten: {shown(folder / 'validation.json')}, validation_signals.csv")
 
 

@@ -91,7 +91,7 @@ def with_causes(fit: Fit, estimate: Estimate) -> Estimate:
     estimate = without(estimate, refuted, "refuted: the loops do not close with it")
     estimate = without(estimate, unconfirmed(estimate, trials), "not confirmed: a fit with it is no better")
     notices = estimate.warnings
-    floors = {row.name: row.noise_floor for row in estimate.verdict.joints}
+    floors = {row.name: row.noise for row in estimate.verdict.joints}
     explaining = explaining_trials(trials, floors, doubts)
     named = _named(explaining, percent)
     impossible = _impossible(notices)

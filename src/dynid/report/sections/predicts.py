@@ -18,8 +18,8 @@ from dynid.report.panels import (
     run_figure,
     tension_figure,
 )
-from dynid.report.quality import compared, simulated_lines
-from dynid.statistics.estimate import Estimate
+from dynid.report.quality import compared, log_error, simulated_lines
+from dynid.statistics.estimate import Estimate, Validation
 from dynid.statistics.estimate_parts import Signals, Tension, worst_signals
 
 if TYPE_CHECKING:
@@ -39,16 +39,15 @@ def section(estimate: Estimate) -> Section:
     shown = [*_worst(unseen), *_worst(used)]
     most = points_per_panel(shown)
     flagged = not_white(estimate)
-    curves = [_curves(entry, i, most, drawn_log(estimate, entry), flagged) for i, entry in enumerate(shown)]
+    curves = [_curves(estimate, entry, i, most, flagged) for i, entry in enumerate(shown)]
     kind = "free" if estimate.fit.cost_C is not None else estimate.model
     body = render(
         "predicts.html",
-        validations=estimate.validation[:_WORST]
-        if len(estimate.validation) > _WORST
-        else estimate.validation,
+        validations=_validated(estimate, unseen),
         left=max(0, len(estimate.validation) - _WORST),
         simulated=simulated_lines,
         fit=estimate.fit,
+        all_validations=estimate.validation,
         runs=_runs(estimate),
         curves=curves,
         hidden=(len(used) + len(unseen)) - len(shown),
@@ -65,20 +64,27 @@ def section(estimate: Estimate) -> Section:
     return Section("predicts", "Does it predict?", body)
 
 
+def _validated(estimate: Estimate, unseen: Sequence[Signals]) -> list[tuple[Validation, str]]:
+    """The first validation logs, each with its model error in words; none of a result read from a file."""
+    words = [log_error(entry, estimate.verdict).words for entry in unseen]
+    words += [""] * (len(estimate.validation) - len(words))
+    return list(zip(estimate.validation, words, strict=True))[:_WORST]
+
+
 def _worst(signals: Sequence[Signals]) -> list[Signals]:
     return [signals[k] for k in worst_signals(signals, _WORST)]
 
 
 def _curves(
-    signals: Signals, i: int, most: int, drawn: Mapping[str, Any] | None, flagged: Mapping[str, str]
+    estimate: Estimate, signals: Signals, i: int, most: int, flagged: Mapping[str, str]
 ) -> dict[str, Any]:
     anchor = f"efforts-{i}"
     remarks = {} if signals.validation else flagged
     return {
         "log": signals.log,
         "validation": signals.validation,
-        "error": signals.error,
-        "efforts": effort_figure(signals, anchor, most, drawn),
+        "error": log_error(signals, estimate.verdict).words,
+        "efforts": effort_figure(signals, anchor, most, drawn_log(estimate, signals)),
         "residuals": residual_figure(signals, f"residuals-{i}", anchor, remarks),
     }
 
@@ -98,7 +104,7 @@ def _memory(used: Sequence[Signals], flagged: Mapping[str, str]) -> Figure | Non
     """Spectra of the worst log; of many efforts those that are not white."""
     if not used:
         return None
-    worst = used[max(range(len(used)), key=lambda k: float(np.nan_to_num(used[k].error)))]
+    worst = used[worst_signals(used, 1)[0]]
     order = sorted(range(len(worst.names)), key=lambda i: worst.names[i] not in flagged)
     keep = sorted(order[:_MEMORIES])
     if worst.memory is None:
