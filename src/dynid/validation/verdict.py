@@ -131,7 +131,8 @@ def _headline(level: str, purpose: str, joints: Sequence[JointVerdict], of: str)
     if level == "bad" or not joints:
         return text
     largest = max(joint.error_percent for joint in joints)
-    text += f": unseen motion is predicted within {max(largest, 0.1):.2g} % of the {of} (sensor noise not counted)"
+    text += f": unseen motion is predicted within {max(largest, 0.1):.2g} % of the {of}"
+    text += " (sensor noise not counted)"
     return text if level == "good" else f"{text}; read the reasons first"
 
 
