@@ -197,13 +197,21 @@ class DescriptionTest:
 
     Attributes:
         name: The correction, e.g. `gravity [0, 0, 9.81]`, or `as described`.
-        residual_percent: 100 |Y - W chi| / |Y| of the fit with it.
+        residual_percent: 100 |Y - W chi| / |Y| of the fit; of positions: what remains of their misfit.
         p: Probability of such an improvement if the description were right.
+        of_positions: Whether measured positions test it (loops, cables), not the efforts.
     """
 
     name: str
     residual_percent: float
     p: float
+    of_positions: bool = False
+
+    def left(self, described: float) -> float:
+        """Residual that remains with this correction, in percent of that as described."""
+        if self.of_positions or described <= 0.0:
+            return self.residual_percent
+        return 100.0 * self.residual_percent / described
 
 
 @dataclass(frozen=True, eq=False)

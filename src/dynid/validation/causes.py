@@ -287,7 +287,7 @@ def _named(explaining: Sequence[Hypothesis], percent: float) -> tuple[Hypothesis
     beside = [trial for trial in explaining[1:] if trial.evidence > best.evidence - _AS_GOOD]
     others = f"; as well explained by: {', or '.join(trial.name for trial in beside[:2])}" if beside else ""
     text = (
-        f"{best.notice.text}: with this correction the residual is {best.percent:.3g} % instead of"
-        f" {percent:.3g} %"
+        f"{best.notice.text}: with this correction the rms residual is"
+        f" {percent / max(best.percent, 1e-300):.2g} times smaller"
     )
     return best, replace(best.notice, text=text + others)

@@ -23,6 +23,7 @@ def section(estimate: Estimate) -> Section:
         "log_quality.html",
         rows=rows,
         many=len(rows) > _MANY,
+        worst=max((row["error"] for row in rows), key=lambda found: found.percent, default=None),
         kind=compared(estimate),
         consequences=consequences(estimate),
         warnings=warnings,

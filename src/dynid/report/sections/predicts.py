@@ -101,12 +101,12 @@ def not_white(estimate: Estimate) -> dict[str, str]:
 
 
 def _memory(used: Sequence[Signals], flagged: Mapping[str, str]) -> Figure | None:
-    """Spectra of the worst log; of many efforts those that are not white."""
+    """Spectra of the worst log: of the efforts that are not white, or of the first ones if all are."""
     if not used:
         return None
     worst = used[worst_signals(used, 1)[0]]
-    order = sorted(range(len(worst.names)), key=lambda i: worst.names[i] not in flagged)
-    keep = sorted(order[:_MEMORIES])
+    coloured = [i for i, name in enumerate(worst.names) if name in flagged]
+    keep = (coloured or list(range(len(worst.names))))[:_MEMORIES]
     if worst.memory is None:
         return None
     excerpt = Signals(
@@ -149,7 +149,8 @@ def tension_part(estimate: Estimate, most: int) -> Markup | None:
     if not pairs:
         return None
     figures = [
-        tension_figure(item, motors, f"tension-{i}", most) for i, (item, motors) in enumerate(pairs[:_WORST])
+        (item.log, tension_figure(item, motors, f"tension-{i}", most))
+        for i, (item, motors) in enumerate(pairs[:_WORST])
     ]
     summaries = [tension_summary(item.log, motors) for item, motors in pairs]
     return render("tension.html", summaries=summaries, figures=figures)
