@@ -177,7 +177,9 @@ def info(
 @click.option("--model", help="inverse, power, ... [default: that of the robot].")
 @click.option("--estimator", help="ols, wls, ... [default: wls].")
 @click.option("--hold-out", type=NUMBER, metavar="SHARE", help="Validate on the last share of each log.")
-@click.option("--auto", type=click.Choice(["on", "off"]), help="Choose open settings by held-out error.")
+@click.option(
+    "--auto", type=click.Choice(["on", "off"]), help="Choose open settings by their error on left-out data."
+)
 @click.option("--drop-bad-rows", is_flag=True, help="Skip rows of text logs with cells that are not numbers.")
 @click.option("--force", is_flag=True, help="Use logs that the checks refuse; recorded in the result.")
 @click.option(

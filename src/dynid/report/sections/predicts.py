@@ -97,7 +97,7 @@ def _runs(estimate: Estimate) -> list[Figure]:
 def not_white(estimate: Estimate) -> dict[str, str]:
     """Effort -> remark, where the residuals are correlated in time."""
     tests = [item for item in estimate.residual_tests if item.test == "white" and item.p_value < _NOT_WHITE]
-    return {item.about: "not white" for item in tests}
+    return {item.about: "correlated" for item in tests}
 
 
 def _memory(used: Sequence[Signals], flagged: Mapping[str, str]) -> Figure | None:
