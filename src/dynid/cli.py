@@ -105,7 +105,7 @@ full_option = click.option("--full", is_flag=True, help="Print all parameters.")
 
 
 @main.command(short_help="Simulate, identify, compare with the true values.")
-@click.argument("robot", default="dualv")
+@click.argument("robot", default="ur5")
 @out_option
 def demo(robot: str, out: Path | None) -> None:
     """Simulate a built-in robot, identify it and compare the result with the true parameters."""

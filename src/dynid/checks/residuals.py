@@ -182,7 +182,7 @@ def _suspects(
     why = (
         "the log is too short"
         if judged.short
-        else "this motion does not separate it from the parameters, or noise hides it"
+        else "they act like parameters in this motion, or noise hides them"
     )
     untested = [f"{by_test(judged.hidden)} ({why})"] if judged.hidden else []
     corrected = None if turned is None else turned.fit

@@ -128,7 +128,7 @@ def _with_cause(best: Hypothesis, cause: Notice, notices: Sequence[Notice]) -> t
 
 
 def _misfit(estimate: Estimate, notices: Sequence[Notice]) -> Iterator[Notice]:
-    """Residuals beyond noise without a single cause: what may be missing, with the flagged suspects.
+    """Residuals larger than the noise without a single cause: what may be missing, with the flagged suspects.
 
     Logs that are fitted to the noise contradict no model: then they are too few for the unseen motion.
     """

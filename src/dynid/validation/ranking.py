@@ -325,7 +325,7 @@ def is_noise(trial: Hypothesis, floors: Mapping[str, float]) -> bool:
 
 
 def _matters(trial: Hypothesis, floors: Mapping[str, float]) -> bool:
-    """Whether a correction explains most of what is beyond noise in some effort, if anything is.
+    """Whether a correction explains most of what exceeds the noise in some effort, if anything is.
 
     Where a model misses something else (elasticity, friction), many corrections help a little, significantly.
     """
