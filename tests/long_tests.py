@@ -27,6 +27,13 @@ LONG = frozenset(
         ),
         "test_description_power.py::test_loops_that_another_length_closes_are_refused_with_that_length",
         "test_report_browser.py::test_pages_work_in_a_browser",
+        *(
+            f"test_report_browser.py::test_reports_of_all_kinds_of_robots_work_in_a_browser[{name}]"
+            for name in (
+                *("ur5", "panda", "dualv", "orthoglide", "evra", "cable4", "force sensor", "40 logs"),
+                *("panda_gaz", "staubli_tx40", "kuka_kr300"),
+            )
+        ),
         "test_studio.py::test_the_whole_way_and_the_same_on_the_command_line",
         "test_studio_browser.py::test_the_studio_is_used_in_a_browser",
         "physics/test_plant.py::test_identification_recovers_what_the_plant_is_made_of[stewart]",
