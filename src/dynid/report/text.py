@@ -98,10 +98,10 @@ def print_validation(
     heads = ("log", "independent", "model error %", "largest in", "its rms error", "unit")
     table = _table(*heads, left=("log", "largest in", "unit"))
     for i, item in enumerate(validations):
-        cells = (item.log, "yes" if item.independent else "NO")
+        cells = [item.log, "yes" if item.independent else "NO"]
         if i < len(errors):
             found = errors[i]
-            cells += (percent(found.percent), found.worst or "-", number(found.rms, 3), found.unit)
+            cells += [percent(found.percent), found.worst or "-", number(found.rms, 3), found.unit]
         table.add_row(*map(_text, cells))
     _titled(out, "Validation; model error: rms without sensor noise, % of the peak", table)
     for item in validations:
