@@ -212,21 +212,23 @@ def store(version: str = "ROS2_HUMBLE"):
     return get_typestore(Stores[version])
 
 
-def joint_states(columns, types, start: int = START, order=None):
+def joint_states(columns, types, start: int = START, order=None, names=JOINTS):
     """`sensor_msgs/JointState` messages with their time; `order(i)` gives the joints of message i."""
     made = types.types
     more = {"seq": 0} if "seq" in made["std_msgs/msg/Header"].__dataclass_fields__ else {}
     for i, t in enumerate(columns["t"]):
         ns = stamp(t, start)
-        joints = range(len(JOINTS)) if order is None else order(i)
+        joints = range(len(names)) if order is None else order(i)
         header = made["std_msgs/msg/Header"](
             stamp=made["builtin_interfaces/msg/Time"](sec=ns // 10**9, nanosec=ns % 10**9),
             frame_id="b" * (i % 3),
             **more,
         )
-        numbers = [np.array([columns[f"{n}_{j + 1}"][i] for j in joints]) for n in ("q", "dq", "tau")]
-        names = [JOINTS[j] for j in joints]
-        yield ns, made["sensor_msgs/msg/JointState"](header, names, *numbers)
+        numbers = [
+            np.array([columns[f"{n}_{j + 1}"][i] for j in joints if f"{n}_{j + 1}" in columns])
+            for n in ("q", "dq", "tau")
+        ]
+        yield ns, made["sensor_msgs/msg/JointState"](header, [names[j] for j in joints], *numbers)
 
 
 def multi_arrays(t, values, types, start: int = START):
@@ -237,17 +239,17 @@ def multi_arrays(t, values, types, start: int = START):
         yield stamp(one, start), made["std_msgs/msg/Float64MultiArray"](layout, np.asarray(row, float))
 
 
-def write_rosbag2(folder: Path, topics, storage: str, types=None) -> Path:
+def write_rosbag2(folder: Path, topics, storage: str, types=None, name: str = "bag") -> Path:
     """Topics: name -> (type, messages with their time)."""
     from rosbags.rosbag2 import StoragePlugin, Writer
 
     types = types or store()
-    with Writer(folder / "bag", version=9, storage_plugin=StoragePlugin[storage]) as writer:
-        for name, (kind, messages) in topics.items():
-            connection = writer.add_connection(name, kind, typestore=types)
+    with Writer(folder / name, version=9, storage_plugin=StoragePlugin[storage]) as writer:
+        for topic, (kind, messages) in topics.items():
+            connection = writer.add_connection(topic, kind, typestore=types)
             for ns, message in messages:
                 writer.write(connection, ns, types.serialize_cdr(message, kind))
-    return folder / "bag"
+    return folder / name
 
 
 def with_rates(columns):

@@ -12,10 +12,28 @@ LONG = frozenset(
         "test_api_and_notebooks.py::test_a_notebook_runs_from_top_to_bottom[log_doctor_and_export.ipynb]",
         *(
             f"test_terminal_blocks.py::test_output_is_what_the_commands_print[docs/tutorials/{page}.md]"
-            for page in ("cable_robot", "delta", "drive_gains", "payload", "start")
+            for page in ("cable_robot", "delta", "drive_gains", "payload", "start", "urdf_and_bag")
+        ),
+        *(
+            f"test_prepared_blocks.py::test_prepared_python_runs[docs/{page}.md]"
+            for page in (
+                "howto/check",
+                "howto/controller_code",
+                "howto/force_torque",
+                "howto/online",
+                "howto/payload",
+                "models/internal",
+            )
         ),
         "test_description_power.py::test_loops_that_another_length_closes_are_refused_with_that_length",
         "test_report_browser.py::test_pages_work_in_a_browser",
+        *(
+            f"test_report_browser.py::test_reports_of_all_kinds_of_robots_work_in_a_browser[{name}]"
+            for name in (
+                *("ur5", "panda", "dualv", "orthoglide", "evra", "cable4", "force sensor", "40 logs"),
+                *("panda_gaz", "staubli_tx40", "kuka_kr300"),
+            )
+        ),
         "test_studio.py::test_the_whole_way_and_the_same_on_the_command_line",
         "test_studio_browser.py::test_the_studio_is_used_in_a_browser",
         "physics/test_plant.py::test_identification_recovers_what_the_plant_is_made_of[stewart]",

@@ -99,7 +99,7 @@ def test_a_clean_log_fits_as_described(clean, tmp_path) -> None:
     assert found.hypotheses[0].residual_percent == pytest.approx(found.fit.residual_percent, rel=0.2)
     document = result_document(found)
     listed = document["description"]["hypotheses"]
-    assert [set(one) for one in listed] == [{"name", "residual_percent", "p"}] * len(listed)
+    assert [set(one) for one in listed] == [{"name", "residual_percent", "p", "of_positions"}] * len(listed)
     (tmp_path / "result.json").write_text(json.dumps(document))
     assert read_result(tmp_path).hypotheses == found.hypotheses
 

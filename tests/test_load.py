@@ -52,6 +52,12 @@ def test_other_formats_are_refused_with_a_remedy(tmp_path, name, text, said):
         load_robot(file)
 
 
+def test_a_log_in_the_place_of_the_robot_is_refused_with_the_order():
+    with pytest.raises(InputError, match="a robot cannot be made from dict") as caught:
+        load_robot({"t": [0.0]})
+    assert "before the log" in caught.value.remedy
+
+
 def test_missing_files_and_names(tmp_path):
     (tmp_path / "puma.yaml").write_text("")
     with pytest.raises(InputError, match=r"did you mean '.*puma\.yaml'"):

@@ -308,6 +308,9 @@ def test_a_result_has_what_users_of_statistics_know(made, arrays, from_file):
     frame = from_file.to_dataframe()
     assert list(frame.index) == names
     assert frame.loc[first, "sigma"] == from_file[first].sigma
+    assert list(frame)[:5] == ["value", "sigma", "low95", "high95", "unit"]
+    assert "grouping" not in frame
+    assert list(from_file.to_dataframe(grouping=True))[-1] == "grouping"
     text = from_file.summary()
     assert first in text.text
     assert str(text) == text.text

@@ -6,21 +6,28 @@ Needs Chromium (`CHROMIUM`, default `/usr/bin/chromium`), Node.js and the npm pa
 
 from __future__ import annotations
 
+import importlib
 import json
 import os
 import shutil
 import subprocess
+import tempfile
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 
 import numpy as np
 import pytest
 
+from dynid.experiment.file import load_experiment
+from dynid.pipeline import identify, run_experiment
 from dynid.report.html import report_html
-from dynid.simulation.demo import built_in_experiment
+from dynid.simulation.demo import built_in_experiment, run_demo
+from dynid.statistics.estimate import Estimate
 from tests.fabricated import JOINTS, estimate
 
 _SCRIPT = Path(__file__).with_name("report_browser.js")
+ROOT = Path(__file__).parents[1]
 _CHROMIUM = os.environ.get("CHROMIUM", "/usr/bin/chromium")
 
 
@@ -66,8 +73,6 @@ def _check(one: dict) -> None:
 
 
 def test_pages_work_in_a_browser(tmp_path):
-    from dynid.pipeline import identify
-
     simulated = built_in_experiment("scara", seed=0)
     found = identify(simulated.mechanism, simulated.logs[0], validate=simulated.validation, auto="off")
     whole = estimate()
@@ -87,3 +92,42 @@ def test_pages_work_in_a_browser(tmp_path):
     assert np.isfinite(seen["scara"]["seconds"])
     assert len(seen["many"]["plots"]) <= len(seen["fabricated"]["plots"]) + 8  # three logs, not forty
     assert len(JOINTS) in seen["fabricated"]["plots"]
+
+
+_REAL = ROOT.parent / "shared" / "data"
+
+
+def _force_sensor() -> Estimate:
+    example = importlib.import_module("sensor_panda")
+    with tempfile.TemporaryDirectory() as folder:
+        example.simulate(Path(folder))
+        return identify("panda", Path(folder) / "wrist.csv", force_sensor=example.SENSOR)
+
+
+def _real(name: str) -> Estimate:
+    if not (_REAL / name).exists():
+        pytest.skip("real logs are not available")
+    return run_experiment(load_experiment(ROOT / "examples" / "real" / f"{name}.yaml"))
+
+
+def _many_logs() -> Estimate:
+    demos = [built_in_experiment("ur5", seed=seed) for seed in range(20)]
+    logs = [replace(log, name=f"run {i}, {log.name}") for i, demo in enumerate(demos) for log in demo.logs]
+    return identify(demos[0].mechanism, logs, validate=[demos[0].validation], auto="off")
+
+
+RESULTS = {
+    **{name: partial(run_demo, name) for name in ("ur5", "panda", "dualv", "orthoglide", "evra", "cable4")},
+    "force sensor": _force_sensor,
+    "40 logs": _many_logs,
+    **{name: partial(_real, name) for name in ("panda_gaz", "staubli_tx40", "kuka_kr300")},
+}
+
+
+@pytest.mark.parametrize("name", RESULTS)
+def test_reports_of_all_kinds_of_robots_work_in_a_browser(name, tmp_path, monkeypatch):
+    monkeypatch.syspath_prepend(str(ROOT / "examples"))
+    (one,) = _seen(tmp_path, {"report": report_html(RESULTS[name]())}).values()
+    _check(one)
+    assert one["robot"] is True
+    assert one["seconds"] < 2.0

@@ -244,6 +244,25 @@ def test_columns_are_matched_and_changed(browser: Browser) -> None:
     assert "no signal" in browser.post("map", key="tau_9", column="a")["error"]
 
 
+def test_numbered_columns_follow_the_first_one(browser: Browser) -> None:
+    folder = browser.studio.session.folder
+    cells = columns(folder / "log.csv")
+    names = {"t": "Zeit", "q_1": "Achse1_x", "q_2": "Achse2_x", "tau_1": "m01", "tau_2": "m02"}
+    write_columns(folder / "odd.csv", {name: cells[key] for key, name in names.items()})
+    browser.post("load", robot="arm.yaml", logs=["odd.csv"])
+    for key in ("t", "q_1", "tau_1"):
+        loaded = browser.post("map", key=key, column=names[key])["loaded"]
+    assert loaded["refusal"] == ""
+    rows = {one["key"]: one for one in loaded["columns"]["rows"]}
+    assert {key: row["column"] for key, row in rows.items()} == names
+    loaded = browser.post("map", key="q_1", column="Achse1_x", unit="deg")["loaded"]
+    units = {one["key"]: one["unit"] for one in loaded["columns"]["rows"]}
+    assert units["q_1"] == units["q_2"] == "deg"
+    loaded = browser.post("map", key="q_2", column="Achse2_x", unit="rad")["loaded"]  # only this one
+    units = {one["key"]: one["unit"] for one in loaded["columns"]["rows"]}
+    assert (units["q_1"], units["q_2"]) == ("deg", "rad")
+
+
 def test_settings_are_those_of_experiments(browser: Browser) -> None:
     browser.post("load", robot="arm.yaml", logs=["log.csv"])
     assert browser.post("settings", estimator="ols")["loaded"]["settings"]["estimator"] == "ols"

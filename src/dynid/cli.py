@@ -105,7 +105,7 @@ full_option = click.option("--full", is_flag=True, help="Print all parameters.")
 
 
 @main.command(short_help="Simulate, identify, compare with the true values.")
-@click.argument("robot", default="dualv")
+@click.argument("robot", default="ur5")
 @out_option
 def demo(robot: str, out: Path | None) -> None:
     """Simulate a built-in robot, identify it and compare the result with the true parameters."""
@@ -177,7 +177,9 @@ def info(
 @click.option("--model", help="inverse, power, ... [default: that of the robot].")
 @click.option("--estimator", help="ols, wls, ... [default: wls].")
 @click.option("--hold-out", type=NUMBER, metavar="SHARE", help="Validate on the last share of each log.")
-@click.option("--auto", type=click.Choice(["on", "off"]), help="Choose open settings by held-out error.")
+@click.option(
+    "--auto", type=click.Choice(["on", "off"]), help="Choose open settings by their error on left-out data."
+)
 @click.option("--drop-bad-rows", is_flag=True, help="Skip rows of text logs with cells that are not numbers.")
 @click.option("--force", is_flag=True, help="Use logs that the checks refuse; recorded in the result.")
 @click.option(
@@ -272,13 +274,16 @@ def validate(
     """Validate a result (result.json or its folder) on other logs; writes validation.json."""
     from dynid.experiment.experiment import LogEntry
     from dynid.pipeline import validate_result
+    from dynid.report.json_file import read_result
     from dynid.report.prediction import validation_document, write_validation
+    from dynid.report.quality import log_error
     from dynid.report.text import print_validation
 
     folder = out or (result if result.is_dir() else result.parent)
     validations, signals = validate_result(result, [LogEntry(log, payloads) for log in logs], robot)
     write_validation(validation_document(result, validations), folder, signals)
-    print_validation(validations, warnings=True)
+    verdict = read_result(result).verdict
+    print_validation(validations, [log_error(part, verdict) for part in signals], warnings=True)
     click.echo(f"\nwritten: {shown(folder / 'validation.json')}, validation_signals.csv")
 
 

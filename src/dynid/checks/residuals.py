@@ -180,7 +180,7 @@ def _suspects(
         if turned is None or suspect.test != "gravity"
     ]
     warned = (*judged.notices, *gathered([*notices, *named]))
-    why = "the log is too short" if judged.short else "not testable with this motion: confounded or noise"
+    why = "the log is too short" if judged.short else "this motion or the noise hides them"
     untested = [f"{by_test(judged.hidden)} ({why})"] if judged.hidden else []
     corrected = None if turned is None else turned.fit
     return _Asked(tests, warned, (*judged.untested, *untested), tuple(judged.first.values()), corrected)

@@ -7,7 +7,7 @@ the noise of the efforts, estimated per group by iteration. In rows without effo
 an error of the equations (of the geometry, for instance) proportional to chi, scaled to fit the efforts, so
 that no factor of chi is preferred. D_g is a random sample, and so is the residual: an excess that is not
 significant (`excess`) scales D_g to the residual instead. Otherwise each random excess would bias the
-solution towards least squares. Where efforts stand in columns, because their gains are unknown, their noise
+solution towards least squares. Where efforts are in columns, because their gains are unknown, their noise
 is in these columns (`measured`).
 Its covariance is that of errors in variables [Fuller 1987, (2.2.25)],
 

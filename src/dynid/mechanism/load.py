@@ -52,6 +52,11 @@ def load_robot(robot: str | os.PathLike[str] | Mechanism) -> Mechanism:
 
     if isinstance(robot, Mechanism):
         return robot
+    if not isinstance(robot, str | os.PathLike):
+        raise InputError(
+            f"a robot cannot be made from {type(robot).__name__}",
+            remedy="give a built-in name, a file or a Mechanism; the robot comes before the log",
+        )
     name = os.fspath(robot)
     built_in = _files()
     if name in built_in:

@@ -155,7 +155,7 @@ def read_elements(file: str | os.PathLike[str], *, byte_limit: int, count_limit:
 
 
 class _Target:
-    """Collects elements with an explicit stack; the parser tells it the line."""
+    """Collects elements with an explicit stack; the parser gives it the line."""
 
     def __init__(self, file: str, count_limit: int) -> None:
         self.file, self.count_limit = file, count_limit

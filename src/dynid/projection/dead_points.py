@@ -1,7 +1,7 @@
 """Near dead points of the measured joints: the branch on which the other joints move smoothly.
 
 At a dead point the measured joints are at an extreme, two branches of the closed pose meet, and measured
-positions alone do not tell which one follows. A robot has inertia: with x the distance from the dead point,
+positions alone do not show which one follows. A robot has inertia: with x the distance from the dead point,
 signed by the branch, one polynomial p fits the samples before and after it on the true branch,
 
     chi^2 = mean of (x_i - p(t_i))^2 / sigma_i^2,      sigma_i = condition number times noise of the sensors

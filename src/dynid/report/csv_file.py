@@ -149,8 +149,12 @@ class RowWriter:
         self._text.write(row.removesuffix("\r\n") + "\n")
 
 
-def parameter_frame(estimate: Estimate) -> Any:
-    """One row per parameter, with its name as index; SI units."""
+def parameter_frame(estimate: Estimate, grouping: bool = False) -> Any:
+    """One row per parameter, with its name as index; SI units.
+
+    Columns without content (`prior`, `essential`) are left out, and grouping relations unless they are asked
+    for: pandas would hide sigma and interval to show them.
+    """
     rows = [
         {
             "value": entry.value,
@@ -166,8 +170,15 @@ def parameter_frame(estimate: Estimate) -> Any:
     ]
     index = pandas().Index([entry.name for entry in estimate.parameters], name="parameter")
     frame = pandas().DataFrame(rows, index=index)
-    numbers = ["value", "sigma", "low95", "high95", "prior"]
-    return frame.astype(dict.fromkeys(numbers, float)) if rows else frame
+    if not rows:
+        return frame
+    frame = frame.astype(dict.fromkeys(["value", "sigma", "low95", "high95", "prior"], float))
+    empty = {
+        "prior": frame["prior"].isna().all(),
+        "essential": frame["essential"].all(),
+        "grouping": not grouping,
+    }
+    return frame.drop(columns=[name for name, left_out in empty.items() if left_out])
 
 
 def effort_frame(prediction: EffortPrediction) -> Any:

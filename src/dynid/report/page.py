@@ -63,6 +63,7 @@ def _environment() -> Environment:
         "unit": unit_text,
         "ticked": ticked,
         "opening": opening,
+        "breakable": breakable,
         "drawn": _verbatim,  # pictures of svg.py, which escapes all text
     }
     environment.globals |= {"meaning": MEANING}
@@ -88,6 +89,13 @@ def ticked(text: str) -> Markup:
         for i, part in enumerate(parts)
     ]
     return Markup("").join(code)
+
+
+def breakable(name: str) -> Markup:
+    """An escaped name that may be broken after an underscore where a table is narrow."""
+    from markupsafe import Markup, escape
+
+    return Markup("_<wbr>").join(escape(part) for part in name.split("_"))
 
 
 def opening(text: str) -> str:

@@ -9,15 +9,19 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from enum import StrEnum
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
 from dynid.common.catalogue import STAGES, codes_with
-from dynid.common.notices import Notice, by_severity, follows
+from dynid.common.notices import LEVELS, Notice, by_severity, follows
 from dynid.projection.model import measured_by
 from dynid.report.numbers import interval_text, number, percent, plural, sigma_text, unit_text, value_text
 from dynid.report.plots import figure, panel, points
 from dynid.statistics.estimate import Estimate, ParameterEstimate, Validation
+from dynid.statistics.estimate_parts import JointVerdict, Signals, Verdict, model_error
 
 if TYPE_CHECKING:
     from dynid.report.plots import Figure
@@ -122,14 +126,59 @@ def evidence(estimate: Estimate) -> str:
     kept = [p for p in estimate.parameters if p.essential]
     known = sum(quality(p) in (Quality.GOOD, Quality.FAIR) for p in kept)
     text = f"{known} of {plural(len(kept), 'parameter')} with a standard deviation below {_FAIR_BELOW:.0f} %"
-    text += f"; residual of the fit {percent(estimate.fit.residual_percent)} %"
-    unseen = [check for check in estimate.validation if check.independent]
-    if unseen:
-        worst = max(unseen, key=lambda item: item.residual_percent)
-        text += f", of validation logs {percent(worst.residual_percent)} %"
     if estimate.verdict.judged_on:
         text += f"; judged on {estimate.verdict.judged_on}"
     return text
+
+
+@dataclass(frozen=True)
+class LogError:
+    """Model error of one log: that of the effort with the largest.
+
+    Attributes:
+        percent: `model_error`, with noise floor and peak of the verdict.
+        worst: The effort.
+        rms: Its rms error, in `unit`.
+    """
+
+    log: str
+    percent: float
+    worst: str
+    rms: float
+    unit: str
+
+    @property
+    def words(self) -> str:
+        """For captions."""
+        if not self.worst:
+            return "nothing to compare"
+        return f"model error {percent(self.percent)} % of the peak ({self.worst})"
+
+
+def log_error(signals: Signals, verdict: Verdict) -> LogError:
+    """Model error of one log, defined as for the verdict: same noise floors, same peaks.
+
+    Rows that the verdict does not judge one by one (tables of wrenches) have no noise floor.
+    """
+    judged = {joint.name: joint for joint in verdict.joints}
+    found = []
+    for k, name in enumerate(signals.names):
+        own = float(np.nanmax(np.abs(signals.measured[:, k]), initial=0.0))
+        floor, peak = (judged[name].noise_floor, judged[name].peak) if name in judged else (0.0, own)
+        rms = float(signals.rms[k])
+        found.append((model_error(rms, floor, peak or own), rms, name, signals.units[k]))
+    value, rms, name, unit = max(found, default=(math.nan, math.nan, "", ""))
+    return LogError(signals.log, value, name, rms, unit)
+
+
+def worst_joint(joints: Sequence[JointVerdict]) -> JointVerdict | None:
+    """The joint that every page names first: worst level, then largest model error, then largest error."""
+    return max(joints, key=weight, default=None)
+
+
+def weight(joint: JointVerdict) -> tuple[int, float, float]:
+    """The worse joint has the larger one; percentages count as printed."""
+    return LEVELS.index(joint.level), float(f"{joint.error_percent:.2g}"), joint.error_rms
 
 
 def first_reasons(estimate: Estimate) -> tuple[tuple[Notice, ...], tuple[Notice, ...]]:

@@ -9,8 +9,6 @@ import io
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
-
 from dynid.common.errors import InputError
 from dynid.report.numbers import interval_text, sigma_text, value_text
 from dynid.report.panels import drawn_log, effort_figure, points_per_panel
@@ -18,6 +16,7 @@ from dynid.report.plots import Figure
 from dynid.report.quality import interval_figure
 from dynid.report.sections.found import friction_figure
 from dynid.report.sections.unknown import correlation_figure
+from dynid.statistics.estimate_parts import worst_signals
 
 if TYPE_CHECKING:
     from dynid.statistics.estimate import Estimate
@@ -120,7 +119,7 @@ class Plots:
                     "a result that was read from a file has no efforts",
                     remedy="name a log: plot.efforts('log.csv')",
                 )
-            signals = max(known, key=lambda entry: float(np.nan_to_num(entry.error)))
+            signals = known[worst_signals(known, 1)[0]]
         elif isinstance(log, str) and log in names:
             signals = known[names.index(log)]
         else:

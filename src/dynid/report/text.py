@@ -18,6 +18,7 @@ from dynid.report.numbers import (
     value_text,
 )
 from dynid.report.quality import (
+    LogError,
     Quality,
     compared,
     coverage,
@@ -25,11 +26,13 @@ from dynid.report.quality import (
     first_reasons,
     holds_truth,
     loads,
+    log_error,
     other_choices,
     owner_of,
     peaks,
     quality,
     simulated_lines,
+    weight,
 )
 from dynid.report.terminal import plain_table as _table
 from dynid.report.terminal import print_titled as _titled
@@ -77,23 +80,30 @@ def print_summary(estimate: Estimate, *, full: bool = False, console: Console | 
 
 def print_validation(
     validations: Sequence[Validation],
+    errors: Sequence[LogError] = (),
     *,
     console: Console | None = None,
-    title: str = "Validation",
     warnings: bool = False,
 ) -> None:
-    """Print how well other logs are predicted; with `warnings`, also the warnings about these logs."""
+    """Print how well other logs are predicted.
+
+    Args:
+        errors: Model error of each; none of a result that was read from a file.
+        warnings: Whether to print the warnings about these logs first.
+    """
     out = console or standard_console()
     if warnings:
         notices = [replace(note, text=f"{v.log}: {note.text}") for v in validations for note in v.warnings]
         _print_warnings(out, notices)
-    table = _table("log", "independent", "residual %", "effort %", "worst equation")
-    for item in validations:
-        worst = max(item.groups, key=_percent_off, default=None)
-        shown = f"{worst.name} {percent(worst.residual_percent)} %" if worst else "-"
-        cells = (percent(item.residual_percent), percent(item.effort_percent), shown)
-        table.add_row(*map(_text, (item.log, "yes" if item.independent else "NO", *cells)))
-    _titled(out, title, table)
+    heads = ("log", "independent", "model error %", "largest in", "its rms error", "unit")
+    table = _table(*heads, left=("log", "largest in", "unit"))
+    for i, item in enumerate(validations):
+        cells = [item.log, "yes" if item.independent else "NO"]
+        if i < len(errors):
+            found = errors[i]
+            cells += [percent(found.percent), found.worst or "-", number(found.rms, 3), found.unit]
+        table.add_row(*map(_text, cells))
+    _titled(out, "Validation; model error: rms without sensor noise, % of the peak", table)
     for item in validations:
         if item.runs:
             each = ", ".join(f"{run.run}: {number(run.sigma_perp, 3)}" for run in item.runs)
@@ -150,17 +160,14 @@ def _print_joints(out: Console, estimate: Estimate) -> None:
         return
     shown = joints
     if len(joints) > _MOST_GROUPS:
-        shown = tuple(sorted(joints, key=lambda joint: -joint.error_percent)[:_WORST_ROWS])
+        shown = tuple(sorted(joints, key=weight, reverse=True)[:_WORST_ROWS])
     kind = compared(estimate)
-    table = _table(
-        kind, "level", "rms error", "noise floor", "unit", "% of peak", left=(kind, "level", "unit")
-    )
+    heads = (kind, "level", "model error %", "rms error", "of it noise", "unit")
+    table = _table(*heads, left=(kind, "level", "unit"))
     for row in shown:
-        figures = (number(row.error_rms, 3), number(row.noise_floor, 2), row.unit, percent(row.error_percent))
+        figures = (percent(row.error_percent), number(row.error_rms, 3), number(row.noise, 2), row.unit)
         table.add_row(_text(row.name), _text(row.level, _LEVELS[row.level]), *map(_text, figures))
-    _titled(
-        out, f"Unseen motion: error, and its part above the noise in percent of the {peaks(estimate)}", table
-    )
+    _titled(out, f"Unseen motion; model error: rms without sensor noise, % of the {peaks(estimate)}", table)
 
 
 def _print_fit(out: Console, estimate: Estimate) -> None:
@@ -178,9 +185,10 @@ def _print_fit(out: Console, estimate: Estimate) -> None:
     if len(fit.groups) > _MOST_GROUPS:
         _titled(out, f"Fit: the {_WORST_ROWS} worst of {len(fit.groups)} equations", _group_table(shown))
     else:
-        _titled(out, "Fit", _group_table(fit.groups))
+        _titled(out, "Fit: rms of the residuals", _group_table(fit.groups))
     if estimate.validation:
-        print_validation(estimate.validation, console=out)
+        unseen = [log_error(signals, estimate.verdict) for signals in estimate.signals if signals.validation]
+        print_validation(estimate.validation, unseen, console=out)
 
 
 def _percent_off(group: GroupFit) -> float:
@@ -189,11 +197,9 @@ def _percent_off(group: GroupFit) -> float:
 
 
 def _group_table(groups: Sequence[GroupFit]) -> Table:
-    table = _table("equation", "rms", "unit", "residual %", "R2", left=("equation", "unit"))
+    table = _table("equation", "rms", "unit", left=("equation", "unit"))
     for group in groups:
-        r2 = f"{group.r2:.5f}" if math.isfinite(group.r2) else "-"
-        cells = (number(group.rms, 3), group.unit, percent(group.residual_percent), r2)
-        table.add_row(*map(_text, (group.name, *cells)))
+        table.add_row(*map(_text, (group.name, number(group.rms, 3), group.unit)))
     return table
 
 
@@ -283,12 +289,14 @@ def _print_choices(out: Console, estimate: Estimate) -> None:
 
 
 def _print_tried(out: Console, estimate: Estimate) -> None:
-    """Settings that were chosen by held-out error; the chosen line is marked."""
-    heads = ("cutoff [Hz]", "mask", "velocity", "friction", "estimator", "held-out error [%]", "")
+    """Settings that were chosen by their error on left-out parts; the chosen line is marked."""
+    heads = ("cutoff [Hz]", "mask", "velocity", "friction", "estimator", "left-out error [%]", "")
     table = _table(*heads, left=heads[1:5])
     for trial in estimate.tried:
         error = "failed" if trial.held_out_percent is None else f"{trial.held_out_percent:.3g}"
         cutoff = "none" if trial.cutoff is None else f"{trial.cutoff:g}"
         cells = (cutoff, trial.mask, trial.velocity, trial.friction or "none", trial.estimator, error)
         table.add_row(*map(_text, (*cells, "chosen" if trial.chosen else "")))
-    _titled(out, "Settings chosen by held-out error (geometric mean over efforts and folds)", table)
+    _titled(
+        out, "Settings chosen by their error on parts left out of the fit (relative to the rms effort)", table
+    )

@@ -334,11 +334,11 @@ class Estimate:
         """
         return {p.name: interval for p in self.parameters if (interval := p.interval(level)) is not None}
 
-    def to_dataframe(self) -> Any:
-        """Parameters as a pandas data frame: a row each, with value, sigma, interval, unit and grouping."""
+    def to_dataframe(self, *, grouping: bool = False) -> Any:
+        """Parameters as a pandas data frame: value, sigma, interval, unit; `grouping`: also the sums."""
         from dynid.report.csv_file import parameter_frame
 
-        return parameter_frame(self)
+        return parameter_frame(self, grouping)
 
     def summary(self, *, full: bool = False) -> Summary:
         """Verdict, fit and parameters (`full`: all of them), to print, or as HTML or LaTeX."""

@@ -77,20 +77,31 @@ class Signals:
     n_rows: int = 0
 
     @property
-    def error(self) -> float:
-        """Rms of the residuals in percent of the rms of the measured efforts; NaN without efforts."""
-        left = np.nansum(np.square(self.measured - self.predicted))
-        whole = np.nansum(np.square(self.measured))
-        return float(100.0 * np.sqrt(left / whole)) if whole > 0.0 else float("nan")
+    def rms(self) -> Float[Array, "k"]:
+        """Rms of the residuals of every effort, shape (k,), in `units`; 0 where nothing is measured."""
+        left = self.measured - self.predicted
+        n_known = np.maximum(1, np.isfinite(left).sum(axis=0))
+        return np.asarray(np.sqrt(np.nansum(np.square(left), axis=0) / n_known))
 
 
 def worst_signals(signals: Sequence[Signals], most: int = 3) -> list[int]:
-    """Places of the logs with the largest errors, in the order of the logs."""
-    order = sorted(range(len(signals)), key=lambda k: -np.nan_to_num(signals[k].error))
-    return sorted(order[:most])
+    """Places of the logs with the largest errors of an effort, relative to its peak, in their order."""
+    largest = [percent_of_peak(part.rms, part.measured).max(initial=0.0) for part in signals]
+    return sorted(sorted(range(len(signals)), key=lambda k: -largest[k])[:most])
 
 
-# Percent of the peak effort, beyond noise: good up to the first, bad above the second. A feedforward torque
+def model_error(rms: float, noise_floor: float, peak: float) -> float:
+    """The error that every verdict, table and plot gives: rms error without noise, in percent of the peak.
+
+    Args:
+        rms: Of measured minus predicted, in the unit of the effort.
+        noise_floor: Rms that noise of the measurement alone causes, in the same unit.
+        peak: Largest measured value, in the same unit.
+    """
+    return 100.0 * float(np.sqrt(max(rms**2 - noise_floor**2, 0.0))) / peak if peak > 0.0 else 0.0
+
+
+# Model error, percent of the peak effort: good up to the first, bad above the second. A feedforward torque
 # within 5 % of the peak leaves a twentieth to the feedback controller; careful real arms reach 2 to 7 %.
 LIMITS: Mapping[str, tuple[float, float]] = {
     "": (5.0, 10.0),
@@ -109,8 +120,9 @@ class JointVerdict:
         name: The effort or equation.
         level: `good`, `care` or `bad`.
         error_rms: Rms of measured minus predicted, low-passed as the rows of the fit, in `unit`.
-        error_percent: Rms beyond the noise floor, in percent of the largest measured value.
+        error_percent: `model_error`: rms without noise, in percent of the largest measured value.
         noise_floor: Rms that noise of the measured effort alone leaves behind the row filter, in `unit`.
+            It may exceed `error_rms`: it counts what the model explains, such as vibration, as noise.
         bias: Mean of measured minus predicted, in `unit`; None where only sums of squares are known.
         peak: Largest measured value, in `unit`.
     """
@@ -123,6 +135,11 @@ class JointVerdict:
     noise_floor: float
     bias: float | None = None
     peak: float = 0.0
+
+    @property
+    def noise(self) -> float:
+        """The part of `error_rms` that noise explains, in `unit`: no more than all of it."""
+        return min(self.noise_floor, self.error_rms)
 
 
 @dataclass(frozen=True)
@@ -180,13 +197,21 @@ class DescriptionTest:
 
     Attributes:
         name: The correction, e.g. `gravity [0, 0, 9.81]`, or `as described`.
-        residual_percent: 100 |Y - W chi| / |Y| of the fit with it.
+        residual_percent: 100 |Y - W chi| / |Y| of the fit; of positions: what remains of their misfit.
         p: Probability of such an improvement if the description were right.
+        of_positions: Whether measured positions test it (loops, cables), not the efforts.
     """
 
     name: str
     residual_percent: float
     p: float
+    of_positions: bool = False
+
+    def left(self, described: float) -> float:
+        """Residual that remains with this correction, in percent of that as described."""
+        if self.of_positions or described <= 0.0:
+            return self.residual_percent
+        return 100.0 * self.residual_percent / described
 
 
 @dataclass(frozen=True, eq=False)

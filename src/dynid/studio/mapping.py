@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import re
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -99,7 +100,8 @@ def remapped(
     """The experiment with another column for one signal; None: the column that dynid would take.
 
     Columns that were guessed are kept as they are: a mapping of one of them would end the search for the
-    others. A column that another signal has is exchanged with it.
+    others. A column that another signal has is exchanged with it. Columns that are numbered like that of the
+    first signal of its kind follow it, with its unit and scale: `Axis1` for `q_1` gives `Axis2` for `q_2`.
     """
     keys = [slot.key for slot in slots(mechanism)]
     if key not in keys:
@@ -118,4 +120,26 @@ def remapped(
             kept.pop(other, None)
             if before is not None:
                 kept[other] = (experiment.columns.get(other) or taken).changed(name=before.name)
-    return experiment.changed(columns={**kept, key: column})
+    return experiment.changed(columns={**kept, **_alike(keys, columns.names, kept, key, column), key: column})
+
+
+def _alike(
+    keys: Sequence[str], names: Sequence[str], kept: Mapping[str, ColumnMap], key: str, column: ColumnMap
+) -> dict[str, ColumnMap]:
+    """Columns of the other signals of a kind, if the one of the first is numbered as they are."""
+    kind, first, number = key.rpartition("_")
+    places = [match.span() for match in re.finditer(r"\d+", column.name)]
+    if number != "1" or not first or not places:
+        return {}
+    found: dict[str, ColumnMap] = {}
+    for other in keys:
+        if other.rpartition("_")[0] != kind or other == key:
+            continue
+        step = int(other.rpartition("_")[2]) - 1
+        for a, b in places:
+            name = f"{column.name[:a]}{int(column.name[a:b]) + step:0{b - a}d}{column.name[b:]}"
+            if name in names and kept.get(other, ColumnMap(name)).name == name:
+                before = kept.get(other, ColumnMap(name))
+                found[other] = before.changed(unit=column.unit, scale=column.scale)
+                break
+    return found

@@ -91,7 +91,7 @@ def with_causes(fit: Fit, estimate: Estimate) -> Estimate:
     estimate = without(estimate, refuted, "refuted: the loops do not close with it")
     estimate = without(estimate, unconfirmed(estimate, trials), "not confirmed: a fit with it is no better")
     notices = estimate.warnings
-    floors = {row.name: row.noise_floor for row in estimate.verdict.joints}
+    floors = {row.name: row.noise for row in estimate.verdict.joints}
     explaining = explaining_trials(trials, floors, doubts)
     named = _named(explaining, percent)
     impossible = _impossible(notices)
@@ -128,7 +128,7 @@ def _with_cause(best: Hypothesis, cause: Notice, notices: Sequence[Notice]) -> t
 
 
 def _misfit(estimate: Estimate, notices: Sequence[Notice]) -> Iterator[Notice]:
-    """Residuals beyond noise without a single cause: what may be missing, with the flagged suspects.
+    """Residuals larger than the noise without a single cause: what may be missing, with the flagged suspects.
 
     Logs that are fitted to the noise contradict no model: then they are too few for the unseen motion.
     """
@@ -300,7 +300,7 @@ def _named(explaining: Sequence[Hypothesis], percent: float) -> tuple[Hypothesis
     best = explaining[0]
     beside = [trial for trial in explaining[1:] if trial.evidence > best.evidence - _AS_GOOD]
     text = (
-        f"{best.notice.text}: with this correction the residual is {best.percent:.3g} % instead of"
-        f" {percent:.3g} %"
+        f"{best.notice.text}: with this correction the rms residual is"
+        f" {percent / max(best.percent, 1e-300):.2g} times smaller"
     )
     return best, replace(best.notice, text=text + _as_well(beside))

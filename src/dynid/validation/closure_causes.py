@@ -77,8 +77,10 @@ def closure_cause(fit: Fit, notices: Sequence[Notice]) -> ClosureCause | None:
     left = 100.0 * float(np.sqrt(max(1.0 - best.share, 0.0)))
     unit = best.unit
     if best.name.startswith("zero"):
-        return ClosureCause(DescriptionTest(f"{best.name} off by {best.size:.3g} {unit}", left, best.p), ())
-    test = DescriptionTest(f"{best.name} changed by {best.size:+.3g} {unit}", left, best.p)
+        named = f"{best.name} off by {best.size:.3g} {unit}"
+        return ClosureCause(DescriptionTest(named, left, best.p, of_positions=True), ())
+    named = f"{best.name} changed by {best.size:+.3g} {unit}"
+    test = DescriptionTest(named, left, best.p, of_positions=True)
     also = f"; as well explained by {' or '.join(beside)}" if beside else ""
     said = notice(
         "dimension-off", "closure", name=best.name, size=best.size, unit=unit, percent=left, beside=also

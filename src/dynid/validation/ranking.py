@@ -302,11 +302,11 @@ def ranked(
     for test in tests:
         if test.test not in _NAMES or (test.test == "gravity" and CODES[test.test] in tried):
             continue
-        left = float(np.sqrt(max(1.0 - test.explains, 0.0)))
-        name = _NAMES[test.test].format(test.about)
+        left, name = float(np.sqrt(max(1.0 - test.explains, 0.0))), _NAMES[test.test].format(test.about)
         if not any(name == _bare(listed.name) for listed in (*best, *other)):
-            whole = 100.0 if CODES[test.test] in _OF_POSITIONS else described
-            entry = DescriptionTest(name, whole * left, test.p_value)
+            positions = CODES[test.test] in _OF_POSITIONS
+            percent = left * (100.0 if positions else described)
+            entry = DescriptionTest(name, percent, test.p_value, positions)
             (best if test.warned and CODES[test.test] in flagged else other).append(entry)
     plain = DescriptionTest(AS_DESCRIBED, described, 1.0)
     return (*best, plain, *sorted(other, key=lambda row: row.p))[:_MOST_LISTED]
@@ -325,7 +325,7 @@ def is_noise(trial: Hypothesis, floors: Mapping[str, float]) -> bool:
 
 
 def _matters(trial: Hypothesis, floors: Mapping[str, float]) -> bool:
-    """Whether a correction explains most of what is beyond noise in some effort, if anything is.
+    """Whether a correction explains most of what exceeds the noise in some effort, if anything is.
 
     Where a model misses something else (elasticity, friction), many corrections help a little, significantly.
     """

@@ -28,7 +28,7 @@ from dynid.conditioning.lowpass import RowFilter, row_filter
 from dynid.conditioning.stream import compared
 from dynid.projection.model import PackedRows, RowSource
 from dynid.statistics.estimate import Validation
-from dynid.statistics.estimate_parts import NOT_JUDGED, JointVerdict, Signals, Verdict
+from dynid.statistics.estimate_parts import NOT_JUDGED, JointVerdict, Signals, Verdict, model_error
 from dynid.statistics.prediction import unfiltered
 
 if TYPE_CHECKING:
@@ -55,13 +55,9 @@ def joint_error(
         error: Rms of measured minus predicted, in `unit`.
         bias: Mean of the same, in `unit`; None where only sums of squares are known.
         peak: Largest measured value, in `unit`.
-        floor: Noise floor, in `unit`. One above the error counts as noise what the model explains, such as
-            vibration: no more than the error is noise.
+        floor: Noise floor, in `unit`.
     """
-    floor = min(floor, error)
-    excess = float(np.sqrt(max(error**2 - floor**2, 0.0)))
-    percent = 100.0 * excess / peak if peak > 0.0 else 0.0
-    return JointVerdict(name, "", error, unit, percent, floor, bias, peak)
+    return JointVerdict(name, "", error, unit, model_error(error, floor, peak), floor, bias, peak)
 
 
 def unseen_errors(fit: Fit, signals: Sequence[Signals], validation: Sequence[Validation]) -> Verdict:

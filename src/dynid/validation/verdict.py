@@ -106,7 +106,7 @@ def _poor_joints(judged_on: str, joints: Sequence[JointVerdict]) -> Iterator[Not
     if not poor:
         return
     shown = ", ".join(
-        f"{row.name} {row.error_rms:.3g} {row.unit} rms ({row.error_percent:.3g} % of its peak beyond noise)"
+        f"{row.name} {row.error_rms:.3g} {row.unit} rms (model error {row.error_percent:.3g} % of its peak)"
         for row in poor[:_MOST_SHOWN]
     )
     more = f" and {len(poor) - _MOST_SHOWN} more" if len(poor) > _MOST_SHOWN else ""
@@ -131,7 +131,8 @@ def _headline(level: str, purpose: str, joints: Sequence[JointVerdict], of: str)
     if level == "bad" or not joints:
         return text
     largest = max(joint.error_percent for joint in joints)
-    text += f": unseen motion is predicted within {max(largest, 0.1):.2g} % of the {of}, beyond noise"
+    text += f": unseen motion is predicted within {max(largest, 0.1):.2g} % of the {of}"
+    text += " (sensor noise not counted)"
     return text if level == "good" else f"{text}; read the reasons first"
 
 

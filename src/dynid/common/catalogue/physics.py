@@ -185,10 +185,10 @@ RESIDUALS = {
         ),
     ),
     "model-misfit": care(
-        "the residuals are beyond noise, and no single cause explains them: check the geometry, then missing"
-        " effects; see [verdict](../explanation/verdict.md#causes)",
+        "the residuals are larger than the noise, and no single cause explains them: check the geometry, then"
+        " missing effects; see [verdict](../explanation/verdict.md#causes)",
         "the model leaves more than noise: {row} {error:.3g} {unit} rms on unseen motion ({times:.0f} times"
-        " the noise, {percent:.2g} % of its peak){also}",
+        " the noise, model error {percent:.2g} % of its peak){also}",
         "check the geometry of the description (link lengths, axes), then missing effects: friction terms,"
         " elasticity, cables and springs",
         rank="model",

@@ -38,6 +38,7 @@ def section(estimate: Estimate) -> Section | None:
         effects=effect_lines(facts, _MOST),
         difference=estimate.files.get("robot.corrected.yaml.diff", ""),
         rows=estimate.hypotheses,
+        described=next((test.residual_percent for test in estimate.hypotheses if test.p == 1.0), 0.0),
         corrected=any(test.p < 1.0 for test in estimate.hypotheses[:1]),  # 1: as described
         untested=untested,
         figures=figures,

@@ -74,7 +74,6 @@ def section(estimate: Estimate) -> Section:
         exact=all(entry["exact"] for entry in known),
         partly=any(row["origin"] == _TOGETHER for row in bodies),
         described=any(row["prior_mass"] != "-" for row in bodies),
-        changes=any(row["change"] for row in bodies),
         friction=friction_figure(estimate),
         drives=drive_table(estimate),
         sensor=compared(estimate) == "reading",

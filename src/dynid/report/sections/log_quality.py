@@ -7,9 +7,9 @@ from typing import Any
 import numpy as np
 
 from dynid.report.page import Section, render
-from dynid.report.quality import compared, consequences, findings
+from dynid.report.quality import compared, consequences, findings, log_error
 from dynid.statistics.estimate import Estimate
-from dynid.statistics.estimate_parts import Signals, percent_of_peak
+from dynid.statistics.estimate_parts import Signals, Verdict
 
 _MANY = 12
 
@@ -17,12 +17,13 @@ _MANY = 12
 def section(estimate: Estimate) -> Section:
     """A table of all logs, and the warnings that concern them."""
     warnings, reasons = findings(estimate, "logs")
-    rows = [_row(item) for item in estimate.signals]
+    rows = [_row(item, estimate.verdict) for item in estimate.signals]
     flagged = [test for test in estimate.residual_tests if test.warned]
     body = render(
         "log_quality.html",
         rows=rows,
         many=len(rows) > _MANY,
+        worst=max((row["error"] for row in rows), key=lambda found: found.percent, default=None),
         kind=compared(estimate),
         consequences=consequences(estimate),
         warnings=warnings,
@@ -39,20 +40,12 @@ def section(estimate: Estimate) -> Section:
     return Section("logs", "Was the log good?", body, note=note)
 
 
-def _row(signals: Signals) -> dict[str, Any]:
-    left = signals.measured - signals.predicted
-    rms = np.sqrt(np.nansum(left**2, axis=0) / np.maximum(1, np.isfinite(left).sum(axis=0)))
-    share = percent_of_peak(rms, signals.measured)
-    worst = int(np.argmax(share)) if len(share) else 0
+def _row(signals: Signals, verdict: Verdict) -> dict[str, Any]:
     t = signals.t[np.isfinite(signals.t)]
     return {
         "log": signals.log,
         "use": "validation" if signals.validation else "fit",
         "seconds": float(np.sum(np.clip(np.diff(t), 0.0, None))) if len(t) else 0.0,
         "rows": signals.n_rows,
-        "error": signals.error,
-        "worst": signals.names[worst] if len(share) else "-",
-        "rms": float(rms[worst]) if len(share) else float("nan"),
-        "unit": signals.units[worst] if len(share) else "",
-        "peak": float(share[worst]) if len(share) else float("nan"),
+        "error": log_error(signals, verdict),
     }

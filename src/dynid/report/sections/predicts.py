@@ -18,8 +18,8 @@ from dynid.report.panels import (
     run_figure,
     tension_figure,
 )
-from dynid.report.quality import compared, simulated_lines
-from dynid.statistics.estimate import Estimate
+from dynid.report.quality import compared, log_error, simulated_lines
+from dynid.statistics.estimate import Estimate, Validation
 from dynid.statistics.estimate_parts import Signals, Tension, worst_signals
 
 if TYPE_CHECKING:
@@ -39,16 +39,15 @@ def section(estimate: Estimate) -> Section:
     shown = [*_worst(unseen), *_worst(used)]
     most = points_per_panel(shown)
     flagged = not_white(estimate)
-    curves = [_curves(entry, i, most, drawn_log(estimate, entry), flagged) for i, entry in enumerate(shown)]
+    curves = [_curves(estimate, entry, i, most, flagged) for i, entry in enumerate(shown)]
     kind = "free" if estimate.fit.cost_C is not None else estimate.model
     body = render(
         "predicts.html",
-        validations=estimate.validation[:_WORST]
-        if len(estimate.validation) > _WORST
-        else estimate.validation,
+        validations=_validated(estimate, unseen),
         left=max(0, len(estimate.validation) - _WORST),
         simulated=simulated_lines,
         fit=estimate.fit,
+        all_validations=estimate.validation,
         runs=_runs(estimate),
         curves=curves,
         hidden=(len(used) + len(unseen)) - len(shown),
@@ -65,20 +64,27 @@ def section(estimate: Estimate) -> Section:
     return Section("predicts", "Does it predict?", body)
 
 
+def _validated(estimate: Estimate, unseen: Sequence[Signals]) -> list[tuple[Validation, str]]:
+    """The first validation logs, each with its model error in words; none of a result read from a file."""
+    words = [log_error(entry, estimate.verdict).words for entry in unseen]
+    words += [""] * (len(estimate.validation) - len(words))
+    return list(zip(estimate.validation, words, strict=True))[:_WORST]
+
+
 def _worst(signals: Sequence[Signals]) -> list[Signals]:
     return [signals[k] for k in worst_signals(signals, _WORST)]
 
 
 def _curves(
-    signals: Signals, i: int, most: int, drawn: Mapping[str, Any] | None, flagged: Mapping[str, str]
+    estimate: Estimate, signals: Signals, i: int, most: int, flagged: Mapping[str, str]
 ) -> dict[str, Any]:
     anchor = f"efforts-{i}"
     remarks = {} if signals.validation else flagged
     return {
         "log": signals.log,
         "validation": signals.validation,
-        "error": signals.error,
-        "efforts": effort_figure(signals, anchor, most, drawn),
+        "error": log_error(signals, estimate.verdict).words,
+        "efforts": effort_figure(signals, anchor, most, drawn_log(estimate, signals)),
         "residuals": residual_figure(signals, f"residuals-{i}", anchor, remarks),
     }
 
@@ -91,16 +97,16 @@ def _runs(estimate: Estimate) -> list[Figure]:
 def not_white(estimate: Estimate) -> dict[str, str]:
     """Effort -> remark, where the residuals are correlated in time."""
     tests = [item for item in estimate.residual_tests if item.test == "white" and item.p_value < _NOT_WHITE]
-    return {item.about: "not white" for item in tests}
+    return {item.about: "correlated" for item in tests}
 
 
 def _memory(used: Sequence[Signals], flagged: Mapping[str, str]) -> Figure | None:
-    """Spectra of the worst log; of many efforts those that are not white."""
+    """Spectra of the worst log: of the efforts that are not white, or of the first ones if all are."""
     if not used:
         return None
-    worst = used[max(range(len(used)), key=lambda k: float(np.nan_to_num(used[k].error)))]
-    order = sorted(range(len(worst.names)), key=lambda i: worst.names[i] not in flagged)
-    keep = sorted(order[:_MEMORIES])
+    worst = used[worst_signals(used, 1)[0]]
+    coloured = [i for i, name in enumerate(worst.names) if name in flagged]
+    keep = (coloured or list(range(len(worst.names))))[:_MEMORIES]
     if worst.memory is None:
         return None
     excerpt = Signals(
@@ -143,7 +149,8 @@ def tension_part(estimate: Estimate, most: int) -> Markup | None:
     if not pairs:
         return None
     figures = [
-        tension_figure(item, motors, f"tension-{i}", most) for i, (item, motors) in enumerate(pairs[:_WORST])
+        (item.log, tension_figure(item, motors, f"tension-{i}", most))
+        for i, (item, motors) in enumerate(pairs[:_WORST])
     ]
     summaries = [tension_summary(item.log, motors) for item, motors in pairs]
     return render("tension.html", summaries=summaries, figures=figures)

@@ -29,7 +29,7 @@ def section(estimate: Estimate) -> Section:
         inputs=inputs,
         facts=list(_flat(provenance)),
     )
-    return Section("made", "How was it made?", body)
+    return Section("made", "How was it made?", body, folded=True, note="command, choices, inputs, versions")
 
 
 def command_line(arguments: list[str]) -> str:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dynid.common.notices import LEVELS, follows, spoils_all
+from dynid.common.notices import follows, spoils_all
 from dynid.report.page import Section, render
 from dynid.report.quality import (
     Quality,
@@ -13,10 +13,11 @@ from dynid.report.quality import (
     findings,
     first_reasons,
     quality,
+    worst_joint,
 )
 from dynid.report.robot_view import robot_view
 from dynid.statistics.estimate import Estimate
-from dynid.statistics.estimate_parts import LIMITS, JointVerdict
+from dynid.statistics.estimate_parts import LIMITS
 
 _USES = {
     "": "general use: predicting torques, feedforward",
@@ -43,7 +44,7 @@ def section(estimate: Estimate) -> Section:
     first, others = first_reasons(estimate)
     verdict = estimate.verdict
     kind = compared(estimate)
-    worst = max(verdict.joints, key=_weight, default=None)
+    worst = worst_joint(verdict.joints)
     body = render(
         "use.html",
         estimate=estimate,
@@ -64,7 +65,6 @@ def section(estimate: Estimate) -> Section:
         caused=all(follows(reason, first[0]) for reason in others),
         steps=_steps(estimate),
         covered=coverage(estimate) if estimate.truth else None,
-        filtered="low-pass on rows" in estimate.choices,
         robot=robot_view(estimate),
         warnings=findings(estimate, "use")[0],
         elsewhere=[
@@ -76,11 +76,6 @@ def section(estimate: Estimate) -> Section:
         consequences=consequences(estimate),
     )
     return Section("use", "Can I use it?", body)
-
-
-def _weight(joint: JointVerdict) -> tuple[int, float, float]:
-    """The worst joint has the largest percentage as printed; of equal ones, the largest error."""
-    return LEVELS.index(joint.level), float(f"{joint.error_percent:.2g}"), joint.error_rms
 
 
 def _steps(estimate: Estimate) -> list[str]:

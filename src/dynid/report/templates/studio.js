@@ -79,7 +79,7 @@
     ["model", "estimator", "auto", "hold_out", "purpose"].forEach(function (key) { id(key).value = loaded.settings[key] === null ? "" : loaded.settings[key]; });
     const said = [make("p", loaded.bodies + " bodies, joints: " + loaded.joints.join(", "))];
     loaded.logs.forEach(function (log) { said.push(make("p", log.name + ": " + log.samples + " samples, " + number(log.seconds) + " s, " + number(log.rate) + " Hz")); });
-    if (loaded.refusal) { const box = make("div", null, { "class": "warning stop" }); box.append(make("p", loaded.refusal, { "class": "text" })); said.push(box); }
+    if (loaded.refusal) { const box = make("div", null, { "class": "warning stop" }); box.append(make("p", loaded.refusal, { "class": "text" })); if (loaded.columns.names.length) { const hint = make("p", "Here: choose the column of each signal in the table "); hint.append(make("a", "Columns", { href: "#columns" }), "."); box.append(hint); } said.push(box); }
     fill(id("loaded"), said);
     document.querySelectorAll("#design .driven").forEach(function (one) { one.hidden = loaded.swings; });
     document.querySelectorAll("#design .swinging").forEach(function (one) { one.hidden = !loaded.swings; });
