@@ -137,9 +137,7 @@ def test_an_effort_limit_is_found_and_masked() -> None:
     t = 0.01 * np.arange(500)
     law = Law(*(np.array([x]) for x in (20.0, 0.0, 0.0, 0.0)))
     log = small_log(np.zeros((500, 1)), 0.2 * np.sin(3.0 * t)[:, None])
-    limits = Limits(
-        np.array([3.0]), np.array([0.01]), np.array([np.inf]), np.array([0.1]), np.zeros(1), np.ones(1)
-    )
+    limits = replace(Limits.none(1), effort=np.array([3.0]))
     over = np.abs(20.0 * 0.2 * np.sin(3.0 * t)) > 3.0
     assert not masked(log, law, limits).valid[over].any()
     assert speeds(log).shape == (500, 1)

@@ -112,7 +112,7 @@ def find_law(task: Task, settings: PdSettings) -> FoundLaw:
     by_name = {item.name: value for item, value in zip(parameters, chi.tolist(), strict=True)}
     law = Law.of(settings, motors, by_name)
     if limits.any:
-        parameters, chi, spread = limits.added(robot, parameters, chi, spread)
+        parameters, chi, spread = limits.added(robot, parameters, chi, spread, fit.data.S)
     notices = (*fit.solution.notices, *_judged(fit, parameters, chi, spread))
     choices = {"servo law": _words(settings, motors), **limits.choices(robot)}
     return FoundLaw(law, parameters, chi, spread, limits, choices, notices)
