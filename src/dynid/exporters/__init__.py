@@ -17,8 +17,6 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-
 from dynid.common.batched import single_threaded_blas
 from dynid.common.errors import InputError, nearest
 from dynid.common.registry import Registry
@@ -28,7 +26,6 @@ from dynid.exporters.certificate import Along, Certificate, LogFigure, certify, 
 from dynid.exporters.contract import Exported, Exporter, fill_certificate
 from dynid.exporters.replay import Replay
 from dynid.mechanism.mechanism import Mechanism
-from dynid.motion.servo import LIMIT
 from dynid.motion.settings import LogEntry
 from dynid.prediction.full_set import FullSet, NotPhysical, PayloadUse, full_set
 from dynid.prediction.result_values import saved
@@ -154,10 +151,9 @@ def _judge(
     """Simulates logs with a written MJCF and with the description."""
     from dynid.exporters.readers import spec_for
     from dynid.exporters.replay import described_spec, replayed
+    from dynid.unknowns.saturation import Limits
 
-    law, motors = law_of(full.estimate, mechanism), [actuator.name for actuator in mechanism.actuators]
-    values = {parameter.name: parameter.value for parameter in full.estimate.parameters}
-    limits = np.array([values.get(f"{LIMIT}_{name}", np.inf) for name in motors])
+    law, limits = law_of(full.estimate, mechanism), Limits.of(full.estimate, mechanism)
     plain = replace(mechanism, payloads={})
     described = described_spec(full.estimate, plain)
     logs = [as_log(LogEntry(os.fspath(file)), plain, experiment) for file in files]

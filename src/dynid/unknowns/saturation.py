@@ -21,6 +21,7 @@ from dynid.motion.motion import widened
 from dynid.motion.servo import LIMIT, NO_LOAD, Law, speeds
 from dynid.problem import Problem
 from dynid.projection.model import RowSource
+from dynid.statistics.estimate import Estimate
 from dynid.statistics.sandwich import Spread
 from dynid.statistics.uncertainty import student_t
 
@@ -69,6 +70,16 @@ class Limits:
         zero, infinite = np.zeros(count), np.full(count, np.inf)
         by_chi = np.zeros((count, 2, n_parameters))
         return cls(infinite, zero, infinite.copy(), zero.copy(), zero.copy(), zero.copy(), by_chi)
+
+    @classmethod
+    def of(cls, estimate: Estimate, robot: Mechanism) -> Limits:
+        """Those of a result, without their uncertainty."""
+        found = {parameter.name: parameter.value for parameter in estimate.parameters}
+        motors = [actuator.name for actuator in robot.actuators]
+        effort, no_load = (
+            np.array([found.get(f"{kind}_{motor}", np.inf) for motor in motors]) for kind in (LIMIT, NO_LOAD)
+        )
+        return replace(cls.none(len(motors)), effort=effort, no_load=no_load)
 
     @property
     def any(self) -> bool:
