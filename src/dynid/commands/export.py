@@ -86,7 +86,14 @@ def export(
     for export_file in done.written:
         _show(export_file)
     click.echo(f"written: {shown(done.summary)}")
-    if any(export_file.certificate.failure for export_file in done.written):
+    far = list(dict.fromkeys(log for export_file in done.written for log in export_file.certificate.far))
+    if far:
+        click.echo(
+            "NOT USABLE AS IT IS: the written model predicts more than twice as badly as the estimate:"
+            f" {printable(', '.join(far))}. No real bodies and drives have the efforts of this result;"
+            " formats c and numpy hold it unchanged."
+        )
+    if far or any(export_file.certificate.failure for export_file in done.written):
         raise SystemExit(_NO_RESULT)
 
 

@@ -14,6 +14,7 @@ import tempfile
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -22,7 +23,14 @@ from dynid.common.errors import InputError, nearest
 from dynid.common.registry import Registry
 from dynid.experiment.experiment import Experiment
 from dynid.exporters.actuators import law_of
-from dynid.exporters.certificate import Along, Certificate, LogFigure, certify, logs_of
+from dynid.exporters.certificate import (
+    Along,
+    Certificate,
+    LogFigure,
+    certify,
+    logs_of,
+    rows_in_deviations,
+)
 from dynid.exporters.contract import Exported, Exporter, fill_certificate
 from dynid.exporters.replay import Replay
 from dynid.mechanism.mechanism import Mechanism
@@ -121,10 +129,11 @@ def export(
     with single_threaded_blas(), _staged(folder) as staging:
         # Formats of base parameters need no real bodies.
         strict = any(name in FULL for name in exporters)
-        full = full_set(estimate, experiment, mechanism, not_physical if strict else "ignore", payload)
+        logs = logs_of(estimate, mechanism, experiment)
+        rows = partial(rows_in_deviations, logs)
+        full = full_set(estimate, experiment, mechanism, not_physical if strict else "ignore", payload, rows)
         choices = {**full.estimate.choices, "export": " ".join(full.notes)}
         full = replace(full, estimate=replace(full.estimate, choices=choices))
-        logs = logs_of(full, experiment)
         judge = _judge(full, experiment, mechanism, replay) if replay else None
         written = [_written(name, make, full, logs, staging, judge) for name, make in exporters.items()]
         _summarise(full, written, staging, result)

@@ -9,7 +9,7 @@ the description, so that bodies are physically consistent and drives dissipate. 
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Literal
 
@@ -30,6 +30,7 @@ from dynid.prediction.effort_space import (
     always_mounted,
     consistent_set,
     faults,
+    nearest_by_efforts,
     nearest_set,
     negative_values,
     with_free_values,
@@ -72,6 +73,7 @@ def full_set(
     mechanism: Mechanism,
     not_physical: NotPhysical = "noise",
     payload: PayloadUse = "link",
+    rows: Callable[[EffortSpace], Float[Array, "r p"] | None] | None = None,
 ) -> FullSet:
     """All parameters of the robot of a result, near its description.
 
@@ -83,9 +85,10 @@ def full_set(
             consistent set if noise explains the difference, refuse, take the nearest set however far it is,
             write the values as they are, or the same without a note, where no bodies are written.
         payload: Identified payloads as bodies of their own, merged into their carriers, or left out.
+        rows: What changes of the parameters do to the efforts, for `nearest_set`.
     """
     space = space_of(estimate, experiment, mechanism)
-    chi, notes, physical = chosen_values(space, not_physical)
+    chi, notes, physical = chosen_values(space, not_physical, rows)
     notes = (*_free_notes(space), *notes)
     unknown = _without_values(space)
     if unknown and not_physical != "ignore":
@@ -104,7 +107,9 @@ def space_of(estimate: Estimate, experiment: Experiment, mechanism: Mechanism) -
 
 
 def chosen_values(
-    space: EffortSpace, not_physical: NotPhysical = "noise"
+    space: EffortSpace,
+    not_physical: NotPhysical = "noise",
+    rows: Callable[[EffortSpace], Float[Array, "r p"] | None] | None = None,
 ) -> tuple[Float[Array, "p"], tuple[str, ...], bool]:
     """Values, shape (p,), SI; what to say about them; and whether they are physical."""
     estimated = space.values.chi
@@ -127,14 +132,16 @@ def chosen_values(
             f" {distance:.2g} sigma away",
             remedy=REMEDY,
         )
+    seen = None if rows is None else rows(space)
+    values = values if seen is None else nearest_by_efforts(space, seen, values)
     why = (
         "Because of noise, no real bodies have exactly these base parameters."
         if distance <= _NOISE
         else f"The base parameters are not physical ({reason})."
     )
     note = (
-        f"{why} The nearest physically consistent set is written, {distance:.2g} standard deviations away:"
-        " its efforts differ from those of the estimate."
+        f"{why} A physically consistent set with the nearest efforts is written"
+        f" ({distance:.2g} standard deviations away): its efforts differ from those of the estimate."
     )
     return values, (note,), True
 
