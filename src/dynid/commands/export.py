@@ -38,7 +38,8 @@ _NO_RESULT = 3
     default="noise",
     show_default=True,
     help="If no real bodies have these base parameters: write the nearest real set if noise explains the"
-    " difference (noise), never (refuse) or always (nearest); or write the values as they are (mark).",
+    " difference, or if efforts along the logs change by less than half of their errors (noise), never"
+    " (refuse) or always (nearest); or write the values as they are (mark).",
 )
 @click.option(
     "--payload",

@@ -225,8 +225,9 @@ def nearest_set(space: EffortSpace) -> tuple[Float[Array, "p"], float]:
 
 def nearest_by_efforts(
     space: EffortSpace, rows: Float[Array, "r p"], other: Float[Array, "p"]
-) -> Float[Array, "p"]:
-    """The consistent set whose efforts along the logs are nearest to those of the estimate.
+) -> tuple[Float[Array, "p"], float]:
+    """The consistent set whose efforts along the logs are nearest to those of the estimate, and the rms of
+    this change in deviations of the errors.
 
     The covariance of an estimate is found from a few blocks of time, and has fewer directions than there are
     parameters: far from the estimate it does not tell which changes move the efforts. The rows do.
@@ -236,14 +237,14 @@ def nearest_by_efforts(
         other: A consistent set, which is kept if its efforts are nearer.
     """
     kept = [k for k, i in enumerate(space.base.indices) if i not in space.free]
-    G, chi = space.base.G[kept], space.values.chi
+    G, target = space.base.G[kept], space.base.G[kept] @ space.values.chi
     R = np.linalg.qr(rows[:, [space.base.indices[k] for k in kept]], mode="r")
     U = np.zeros((len(kept), len(kept)))
     U[: len(R)] = R
-    solved = _nearest(space, U, G, G @ chi, _STRONGER)
-    if isinstance(solved, str):
-        return other
-    return min((solved[0], other), key=lambda values: float(np.linalg.norm(rows @ (values - chi))))
+    solved = _nearest(space, U, G, target, _STRONGER)
+    sets = [other] if isinstance(solved, str) else [solved[0], other]
+    changes = [float(np.linalg.norm(U @ (G @ values - target))) / np.sqrt(len(rows)) for values in sets]
+    return sets[int(np.argmin(changes))], min(changes)
 
 
 def _nearest(
