@@ -242,8 +242,8 @@ def _limited(
     """
     fine = np.isfinite(got)
     along, size = got[fine] * np.sign(u[fine]), np.abs(u)
-    smooth = (_averaged(x, fine, inside)[fine] for x in (u, got, speed))
-    limit = _searched(*smooth, leaves)
+    mean_u, mean_got, mean_speed = (_averaged(x, fine, inside)[fine] for x in (u, got, speed))
+    limit = _searched(mean_u, mean_got, mean_speed, leaves)
     if limit is None:
         return None
     share, found = float(np.mean(size[fine] > _BEYOND * _limit(*limit, u[fine], speed[fine]))), None
