@@ -1,9 +1,10 @@
 """Coverage of the intervals of servo laws: PD logs without efforts, simulated in MuJoCo, seed by seed.
 
-python -m benchmarks.servo_logs [--seeds 20] [--first 0]
+python -m benchmarks.servo_logs [--seeds 20] [--first 0] [--robot leg|arm] [--limit 2.5 5 9] [--no-load 12]
 
 Each seed has its own commands and encoder noise; delay (3 ms) and encoder bias are those of
-`tests/servo_robot.py`.
+`tests/servo_robot.py`. `--limit` gives the largest effort of each motor, `--no-load` the speed at which it
+has fallen to zero.
 Printed are the share of intervals (95 %) that contain the true value, and the rms of error / sigma.
 """
 
@@ -11,10 +12,11 @@ from __future__ import annotations
 
 import argparse
 import tempfile
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
-from tests.servo_robot import Truth, leg, servo_run
+from tests.servo_robot import Truth, arm_truth, described, servo_run
 
 from dynid.experiment.experiment import experiment_from
 from dynid.mechanism.load import load_robot
@@ -25,6 +27,16 @@ from dynid.unknowns.servo import find_law
 from dynid.unknowns.servo_rows import with_filters
 
 
+def _truth(asked: argparse.Namespace) -> Truth:
+    truth = Truth() if asked.robot == "leg" else arm_truth()
+    if asked.limit:
+        limit = asked.limit if len(asked.limit) > 1 else asked.limit * len(truth.joints)
+        truth = replace(truth, limit=tuple(limit))
+    if asked.no_load:
+        truth = replace(truth, no_load=(asked.no_load,) * len(truth.joints))
+    return truth
+
+
 def main() -> None:
     """Simulate, identify, count."""
     parser = argparse.ArgumentParser()
@@ -32,14 +44,17 @@ def main() -> None:
     parser.add_argument("--first", type=int, default=0)
     parser.add_argument("--seconds", type=float, default=8.0)
     parser.add_argument("--runs", type=int, default=4)
+    parser.add_argument("--robot", choices=("leg", "arm"), default="leg")
+    parser.add_argument("--limit", type=float, nargs="+")
+    parser.add_argument("--no-load", type=float)
     asked = parser.parse_args()
-    truth = Truth()
+    truth = _truth(asked)
     pd = {"kp": "unknown", "kd": list(truth.kd), "delay": "unknown", "bias": "unknown", "bodies": "known"}
     inside: dict[str, list[bool]] = {}
     scores: dict[str, list[float]] = {}
     with tempfile.TemporaryDirectory() as folder:
-        file = Path(folder) / "leg.xml"
-        file.write_text(leg())
+        file = Path(folder) / "robot.xml"
+        file.write_text(described(truth))
         experiment = experiment_from(
             {"robot": str(file), "pd": pd, "drive": ["Ia", "Fv", "Fs"], "auto": "off"}
         )

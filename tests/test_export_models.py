@@ -17,9 +17,9 @@ from dynid.cli import main
 from dynid.common.errors import InputError
 from dynid.experiment.provenance import IDENTIFIED, experiment_of
 from dynid.exporters import EXPORTERS, export
-from dynid.exporters.certificate import certify
+from dynid.exporters.certificate import Certificate, LogFigure, _percent, certify
 from dynid.exporters.parameter_files import yaml_text
-from dynid.exporters.states import drawn_states, model_efforts, tree_states
+from dynid.exporters.states import drawn_states, model_efforts, row_matrices, tree_states
 from dynid.exporters.xml_text import XmlText, attribute, comment
 from dynid.mechanism.frame import Frame, rpy_matrix
 from dynid.mechanism.inertia import SYMBOLS, from_centre_of_mass, is_physical
@@ -27,7 +27,8 @@ from dynid.mechanism.load import load_robot
 from dynid.mechanism.mechanism import Mechanism, Payload
 from dynid.mechanism.parameters import parameter_table, prior_values
 from dynid.mechanism.xml_elements import read_elements
-from dynid.prediction.full_set import full_set
+from dynid.prediction.effort_space import faults, nearest_by_efforts, nearest_set
+from dynid.prediction.full_set import full_set, space_of
 from dynid.projection.model import MODELS
 from dynid.report.output import write_results
 from dynid.statistics.estimate import Agreement, Estimate, ParameterEstimate
@@ -570,6 +571,52 @@ def test_what_is_not_physical_is_refused_marked_or_replaced() -> None:
     assert near.physical
     for body in near.mechanism.bodies.values():
         assert is_physical(np.array([body.prior[s] for s in SYMBOLS]), 0.0)
+
+
+def test_the_nearest_set_is_near_in_the_efforts_of_the_logs() -> None:
+    """A covariance of a few blocks may tie friction to a mass: far away it says nothing of the efforts."""
+    robot = load_robot("puma560")
+    estimate = estimate_of(robot, {**random_values(robot), "Fv_joint_2": -3.0, "Ia_joint_5": -0.2})
+    names = [one.name for one in estimate.parameters]
+    block = np.zeros(len(names))
+    block[names.index("Fv_joint_2")] = 1.0
+    block[next(k for k, name in enumerate(names) if name.startswith("MX_link_2"))] = 3.0
+    estimate = replace(estimate, covariance=np.outer(block, block) + 1e-6 * np.eye(len(names)))
+    experiment = experiment_of({"robot": "puma560"})
+    space = space_of(estimate, experiment, robot)
+    states = tree_states(robot, *drawn_states(robot, 100, 3))
+    tiles = row_matrices(robot, space.parameters, space.values.chi, states)
+    W = np.concatenate(list(tiles)).reshape(-1, len(space.parameters))
+    plain, _ = nearest_set(space)
+    near, change = nearest_by_efforts(space, W, plain)
+    moves = [np.linalg.norm(W @ (chi - space.values.chi)) for chi in (near, plain)]
+    assert not faults(space, near)
+    assert moves[0] < 0.5 * moves[1]
+    assert change == pytest.approx(moves[0] / np.sqrt(len(W)), rel=1e-6)
+    # In deviations of large errors the change is small: it is written without being asked for.
+    large = 10.0 * change
+    written = full_set(estimate, experiment, robot, rows=lambda _: W / large)
+    assert written.physical
+    assert "moves the efforts along the logs by 0.1 of their errors" in " ".join(written.notes)
+    with pytest.raises(InputError, match="of their errors"):
+        full_set(estimate, experiment, robot, rows=lambda _: W / change)
+
+
+def test_a_log_without_some_efforts_is_compared_in_the_others() -> None:
+    robot = load_robot("puma560")
+    states = tree_states(robot, *drawn_states(robot, 50, 3))
+    values = random_values(robot)
+    table = parameter_table(robot)
+    tau = model_efforts(robot, table, np.array([values[p.name] for p in table]), states)
+    logged = 1.25 * tau
+    logged[:, 4:] = np.nan
+    assert _percent(robot, states, logged, tau) == pytest.approx(20.0)
+
+
+def test_a_model_that_predicts_twice_as_badly_is_said_to_be_far() -> None:
+    figures = (LogFigure("a", 5.0, 9.0), LogFigure("b", 5.0, 11.0), LogFigure("c", reason="changed"))
+    assert Certificate(0.1, None, "", 0, figures).far == ["b (11 %, estimate 5 %)"]
+    assert not Certificate(0.0, None, "", 0, (LogFigure("exact", 1e-9, 1e-7),)).far
 
 
 def test_masses_that_rest_on_regularisation_are_named() -> None:

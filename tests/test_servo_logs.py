@@ -13,13 +13,15 @@ from dynid.common.errors import InputError
 from dynid.experiment.experiment import experiment_from
 from dynid.exporters import export
 from dynid.exporters.actuators import ActuatorModel, position_actuators
+from dynid.exporters.replay import replayed
 from dynid.mechanism.load import load_robot
 from dynid.motion.log import Log, Servo
 from dynid.motion.servo import Law, PdSettings, servo_log, speeds
 from dynid.pipeline import identify
+from dynid.problem import as_logs
 from dynid.report.output import write_results
 from dynid.unknowns.saturation import Limits, _limited, masked
-from tests.servo_robot import JOINTS, Truth, command, leg, servo_run
+from tests.servo_robot import JOINTS, Truth, command, leg, plant, servo_run
 
 TRUTH = Truth()
 OPEN = {"kp": "unknown", "kd": list(TRUTH.kd), "delay": "unknown", "bias": "unknown", "bodies": "known"}
@@ -137,9 +139,7 @@ def test_an_effort_limit_is_found_and_masked() -> None:
     t = 0.01 * np.arange(500)
     law = Law(*(np.array([x]) for x in (20.0, 0.0, 0.0, 0.0)))
     log = small_log(np.zeros((500, 1)), 0.2 * np.sin(3.0 * t)[:, None])
-    limits = Limits(
-        np.array([3.0]), np.array([0.01]), np.array([np.inf]), np.array([0.1]), np.zeros(1), np.ones(1)
-    )
+    limits = replace(Limits.none(1), effort=np.array([3.0]))
     over = np.abs(20.0 * 0.2 * np.sin(3.0 * t)) > 3.0
     assert not masked(log, law, limits).valid[over].any()
     assert speeds(log).shape == (500, 1)
@@ -176,6 +176,27 @@ def test_a_limit_that_falls_with_the_speed_is_found_with_its_interval() -> None:
     assert np.mean(inside) > 0.8  # of 24; some twenty visits each
 
 
+def test_replays_use_the_line_that_an_effort_falls_along(tmp_path) -> None:
+    """A plant with such a line is replayed to the noise of its encoders; without the line it is not."""
+    pytest.importorskip("mujoco")
+    import mujoco
+
+    truth = replace(TRUTH, limit=(4.0, 4.0, 4.0), no_load=(7.0, 7.0, 7.0))
+    columns = servo_run(truth, 21, seconds=2.0)
+    file = tmp_path / "leg.xml"
+    file.write_text(leg())
+    robot = load_robot(file)
+    experiment = experiment_from({"robot": str(file), "pd": OPEN})
+    (log,) = as_logs([columns], robot, experiment)
+    law = Law(*(np.array(x) for x in (truth.kp, truth.kd, truth.delay, truth.bias)))
+    spec = mujoco.MjSpec.from_string(plant(truth))
+    flat = replace(Limits.none(3), effort=np.array(truth.limit))
+    line = replace(flat, no_load=np.array(truth.no_load))
+    with_line, without = (replayed(spec, None, robot, log, law, limits).means[0] for limits in (line, flat))
+    assert with_line < 2e-3  # its steps are longer, and its integrator is another
+    assert without > 10.0 * with_line
+
+
 def test_exports_have_the_law_and_replays_judge_them(found, leg_file, runs, tmp_path) -> None:
     write_results(found, tmp_path / "result")
     held_out = tmp_path / "held_out.csv"
@@ -192,7 +213,10 @@ def test_exports_have_the_law_and_replays_judge_them(found, leg_file, runs, tmp_
     replay = document["files"][0]["certificate"]["replays"][0]
     # The description has no armature, friction, delay or bias.
     assert replay["export_rms"] < 0.2 * replay["description_rms"]
-    assert "full friction above" in " ".join(document["not_representable"])
+    lost = " ".join(document["not_representable"])
+    assert "full friction above" in lost
+    assert "delay of the command of hip, thigh, calf" in lost
+    assert "encoder bias of hip, thigh, calf" in lost
     made = yaml.safe_load((tmp_path / "out" / "leg.actuators.yaml").read_text())
     isaac = made["isaac_lab"]["DelayedPDActuatorCfg"]
     assert isaac["stiffness"]["hip"] == pytest.approx(20.0, rel=0.02)

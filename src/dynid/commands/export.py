@@ -38,7 +38,8 @@ _NO_RESULT = 3
     default="noise",
     show_default=True,
     help="If no real bodies have these base parameters: write the nearest real set if noise explains the"
-    " difference (noise), never (refuse) or always (nearest); or write the values as they are (mark).",
+    " difference, or if efforts along the logs change by less than half of their errors (noise), never"
+    " (refuse) or always (nearest); or write the values as they are (mark).",
 )
 @click.option(
     "--payload",
@@ -86,7 +87,14 @@ def export(
     for export_file in done.written:
         _show(export_file)
     click.echo(f"written: {shown(done.summary)}")
-    if any(export_file.certificate.failure for export_file in done.written):
+    far = list(dict.fromkeys(log for export_file in done.written for log in export_file.certificate.far))
+    if far:
+        click.echo(
+            "NOT USABLE AS IT IS: the written model predicts more than twice as badly as the estimate:"
+            f" {printable(', '.join(far))}. No real bodies and drives have the efforts of this result;"
+            " formats c and numpy hold it unchanged."
+        )
+    if far or any(export_file.certificate.failure for export_file in done.written):
         raise SystemExit(_NO_RESULT)
 
 

@@ -14,21 +14,26 @@ import tempfile
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 from typing import Any
-
-import numpy as np
 
 from dynid.common.batched import single_threaded_blas
 from dynid.common.errors import InputError, nearest
 from dynid.common.registry import Registry
 from dynid.experiment.experiment import Experiment
 from dynid.exporters.actuators import law_of
-from dynid.exporters.certificate import Along, Certificate, LogFigure, certify, logs_of
+from dynid.exporters.certificate import (
+    Along,
+    Certificate,
+    LogFigure,
+    certify,
+    logs_of,
+    rows_in_deviations,
+)
 from dynid.exporters.contract import Exported, Exporter, fill_certificate
 from dynid.exporters.replay import Replay
 from dynid.mechanism.mechanism import Mechanism
-from dynid.motion.servo import LIMIT
 from dynid.motion.settings import LogEntry
 from dynid.prediction.full_set import FullSet, NotPhysical, PayloadUse, full_set
 from dynid.prediction.result_values import saved
@@ -124,10 +129,11 @@ def export(
     with single_threaded_blas(), _staged(folder) as staging:
         # Formats of base parameters need no real bodies.
         strict = any(name in FULL for name in exporters)
-        full = full_set(estimate, experiment, mechanism, not_physical if strict else "ignore", payload)
+        logs = logs_of(estimate, mechanism, experiment)
+        rows = partial(rows_in_deviations, logs)
+        full = full_set(estimate, experiment, mechanism, not_physical if strict else "ignore", payload, rows)
         choices = {**full.estimate.choices, "export": " ".join(full.notes)}
         full = replace(full, estimate=replace(full.estimate, choices=choices))
-        logs = logs_of(full, experiment)
         judge = _judge(full, experiment, mechanism, replay) if replay else None
         written = [_written(name, make, full, logs, staging, judge) for name, make in exporters.items()]
         _summarise(full, written, staging, result)
@@ -154,10 +160,9 @@ def _judge(
     """Simulates logs with a written MJCF and with the description."""
     from dynid.exporters.readers import spec_for
     from dynid.exporters.replay import described_spec, replayed
+    from dynid.unknowns.saturation import Limits
 
-    law, motors = law_of(full.estimate, mechanism), [actuator.name for actuator in mechanism.actuators]
-    values = {parameter.name: parameter.value for parameter in full.estimate.parameters}
-    limits = np.array([values.get(f"{LIMIT}_{name}", np.inf) for name in motors])
+    law, limits = law_of(full.estimate, mechanism), Limits.of(full.estimate, mechanism)
     plain = replace(mechanism, payloads={})
     described = described_spec(full.estimate, plain)
     logs = [as_log(LogEntry(os.fspath(file)), plain, experiment) for file in files]

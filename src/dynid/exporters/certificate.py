@@ -10,7 +10,7 @@ redundant actuation by the least efforts (logs: by J^T tau), as loops and tensio
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -23,19 +23,30 @@ from dynid.experiment.experiment import Experiment
 from dynid.experiment.provenance import IDENTIFIED, VALIDATED
 from dynid.exporters.contract import EffortsOf, Exported
 from dynid.exporters.replay import Replay
-from dynid.exporters.states import TreeStates, drawn_states, model_efforts, model_rows, tree_states
+from dynid.exporters.states import (
+    TreeStates,
+    drawn_states,
+    model_efforts,
+    model_rows,
+    row_matrices,
+    tree_states,
+)
 from dynid.kinematics.tension import motor_jacobian
 from dynid.mechanism.frame import angles_as_written
 from dynid.mechanism.load import load_robot
 from dynid.mechanism.mechanism import Mechanism
 from dynid.motion.motion import Motion
 from dynid.motion.settings import LogEntry
+from dynid.prediction.effort_space import EffortSpace
 from dynid.prediction.full_set import FullSet
 from dynid.prediction.result_values import with_result_gains
 from dynid.problem import as_log, prepare
+from dynid.statistics.estimate import Estimate
 
 _STATES, _SEED = 200, 20261116
 _SAMPLES = 1000  # of a log
+_FAR = 2.0  # times the error of the estimate
+_ROUNDED = 1e-3  # percent of the efforts: logs without noise
 
 
 @dataclass(frozen=True)
@@ -80,6 +91,16 @@ class Certificate:
     replays: tuple[Replay, ...] = ()
     as_written: float | None = None
     lost: int = 0
+
+    @property
+    def far(self) -> list[str]:
+        """Logs that the export predicts more than twice as badly as the estimate does."""
+        pairs = ((one.log, one.estimate_percent, one.export_percent) for one in self.logs)
+        return [
+            f"{log} ({export:.3g} %, estimate {estimate:.3g} %)"
+            for log, estimate, export in pairs
+            if export is not None and estimate is not None and export > max(_FAR * estimate, _ROUNDED)
+        ]
 
     @property
     def text(self) -> str:
@@ -135,7 +156,7 @@ class Along:
 
     Attributes:
         states: Filtered positions and rates of the measured coordinates, each of shape (n, m).
-        tau: As logged, gains applied, shape (n, a).
+        tau: As logged, gains applied, shape (n, a); NaN for motors whose efforts were not logged.
         payloads: Mounted.
     """
 
@@ -243,21 +264,23 @@ def _carrying(full: FullSet, payloads: tuple[str, ...]) -> FullSet:
 # Logs of the result
 
 
-def logs_of(full: FullSet, experiment: Experiment) -> list[Along | LogFigure]:
+def logs_of(estimate: Estimate, mechanism: Mechanism, experiment: Experiment) -> list[Along | LogFigure]:
     """States and efforts of the logs that a result names, if their files are there and have not changed."""
     figures: list[Along | LogFigure] = []
-    for entry in full.estimate.provenance.get("inputs", ()):
+    for entry in estimate.provenance.get("inputs", ()):
         if entry.get("use") not in (IDENTIFIED, VALIDATED):
             continue
         name = Path(str(entry["file"])).stem
         try:
-            figures.append(_along(entry, name, full, experiment))
+            figures.append(_along(entry, name, estimate, mechanism, experiment))
         except InputError as error:
             figures.append(LogFigure(name, reason=error.text))
     return figures
 
 
-def _along(source: Mapping[str, Any], name: str, full: FullSet, experiment: Experiment) -> Along | LogFigure:
+def _along(
+    source: Mapping[str, Any], name: str, estimate: Estimate, mechanism: Mechanism, experiment: Experiment
+) -> Along | LogFigure:
     path = Path(str(source["file"]))
     if not path.is_file():
         return LogFigure(name, reason="the file is not there")
@@ -270,13 +293,13 @@ def _along(source: Mapping[str, Any], name: str, full: FullSet, experiment: Expe
         exclude=tuple(tuple(span) for span in source.get("exclude", ())),
         runs=tuple(source["runs"]) if source.get("runs") else None,
     )
-    mechanism = replace(full.mechanism, payloads={})
-    log = with_result_gains([as_log(entry, mechanism, experiment)], full.estimate, experiment)[0]
+    mechanism = replace(mechanism, payloads={})
+    log = with_result_gains([as_log(entry, mechanism, experiment)], estimate, experiment)[0]
     problem = prepare(mechanism, [log], experiment.changed(model=None, essential=None, keep=None, ties=()))
     motion = problem.sources[0].motion
     states, tau = _samples(motion)
-    if not np.isfinite(tau).all():
-        return LogFigure(name, reason="not all efforts were logged")
+    if not np.isfinite(tau).all(axis=0).any():
+        return LogFigure(name, reason="no effort was logged throughout")
     return Along(name, states, tau, tuple(source.get("payloads", ())))
 
 
@@ -316,11 +339,38 @@ def _log(along: Along | LogFigure, full: FullSet, efforts: EffortsOf, alone: Eff
 def _percent(
     robot: Mechanism, states: TreeStates, logged: Float[Array, "n a"], tau: Float[Array, "n a"] | None
 ) -> float | None:
-    """Of the norm of J^T tau, which tensions do not change; of trees that of tau itself."""
+    """Of the norm of J^T tau, which tensions do not change; of trees that of tau itself. Rows that need an
+    effort that was not logged are left out."""
     if tau is None:
         return None
+    error, size = logged - tau, logged
     J = motor_jacobian(robot, states.N)
-    rows = [np.einsum("nad,na->nd", J, effort) for effort in (logged - tau, logged)]
-    if J.shape[1] == J.shape[2]:
-        rows = [logged - tau, logged]
-    return 100.0 * float(np.linalg.norm(rows[0]) / max(float(np.linalg.norm(rows[1])), 1e-300))
+    if J.shape[1] != J.shape[2]:
+        error, size = (_felt(J, effort) for effort in (error, size))
+    seen = np.isfinite(size).all(axis=0)
+    return 100.0 * float(np.linalg.norm(error[:, seen]) / max(float(np.linalg.norm(size[:, seen])), 1e-300))
+
+
+def _felt(J: Float[Array, "n a d"], tau: Float[Array, "n a"]) -> Float[Array, "n d"]:
+    """J^T tau, shape (n, d); NaN where a row needs an effort that was not logged, and only there."""
+    return np.asarray(np.where(J != 0.0, J * tau[:, :, None], 0.0).sum(axis=1))
+
+
+def rows_in_deviations(logs: Sequence[Along | LogFigure], space: EffortSpace) -> Float[Array, "r p"] | None:
+    """Rows W of the logs of a result over the deviation of the errors of each; None: there are no logs.
+
+    Times a change of the parameters they give the change of the efforts, in deviations.
+    """
+    parts = []
+    for log in logs:
+        if isinstance(log, LogFigure):
+            continue
+        loads = {name: load for name, load in space.mechanism.payloads.items() if name in log.payloads}
+        robot = replace(space.mechanism, payloads=loads)
+        states = tree_states(robot, *log.states)
+        W = np.concatenate(list(row_matrices(robot, space.parameters, space.values.chi, states)))
+        rho = _felt(motor_jacobian(robot, states.N), log.tau) - W @ space.values.chi
+        for k in np.flatnonzero(np.isfinite(rho).all(axis=0)):
+            deviation = float(np.sqrt(np.mean(rho[:, k] ** 2)))
+            parts.append(W[:, k] / (deviation if deviation > 0.0 else 1.0))
+    return np.concatenate(parts) if parts else None

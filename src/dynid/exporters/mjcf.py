@@ -65,6 +65,7 @@ def export_mjcf(estimate: Estimate, mechanism: Mechanism, folder: Path) -> Expor
         missing += described.rounded_angles()
         names = [joint.name for body in model.bodies for joint in body.joints]
         ids = {name: k for k, name in enumerate(names)}
+    missing += _law_sentences(described)
     side = write_sidecar(described, file, generated=source is None, held=held)
     assets = None if source is None else source.parent
     if any("Fs" in terms for terms in split.joints.values()):
@@ -78,6 +79,21 @@ def export_mjcf(estimate: Estimate, mechanism: Mechanism, folder: Path) -> Expor
         partial(read_back, load, mechanism, None, split),
         tuple(mechanism.payloads),
     )
+
+
+def _law_sentences(described: Described) -> list[str]:
+    """What a PD law has and an actuator of MuJoCo has not."""
+    models = [model for model in actuator_models(described) if model.stiffness is not None]
+    lost = {
+        "delay of the command": [model.motor for model in models if model.delay[0] > 0.0],
+        "encoder bias": [model.motor for model in models if model.bias != 0.0],
+        "fall of the largest effort with the speed": [m.motor for m in models if m.no_load is not None],
+    }
+    return [
+        f"{what} of {', '.join(motors)}: no attribute of an actuator (`--to actuators` writes the values)"
+        for what, motors in lost.items()
+        if motors
+    ]
 
 
 def _friction_figure(file: Path, assets: Path | None) -> str:

@@ -1,6 +1,7 @@
 """Replay judge: an exported MJCF simulated in MuJoCo under logged commands, beside the description.
 
-    with a PD law   closed loop from the first sample of a segment, kp (q_ref(t - delay) - q - bias) - kd dq
+    with a PD law   closed loop from the first sample of a segment, kp (q_ref(t - delay) - q - bias) - kd dq,
+                    limited as the logs have shown: by a constant, or by a line that falls with the speed
     without         logged efforts, in windows that start at the measured state
 
 The error is rms(q_simulated - q_logged) of every joint, in [rad] or [m]. The description is simulated with
@@ -27,6 +28,7 @@ from dynid.mechanism.parameters import parameter_table, prior_values
 from dynid.motion.log import Log
 from dynid.motion.servo import Law, servo_of
 from dynid.statistics.estimate import Estimate
+from dynid.unknowns.saturation import Limits
 
 _STEP = 0.0005  # s, at most
 _WINDOW = 0.25  # s, of replays by efforts
@@ -81,7 +83,7 @@ def _mean(errors: Mapping[str, float]) -> float:
 
 
 def replayed(
-    export: Any, description: Any, robot: Mechanism, log: Log, law: Law | None, limits: Float[Array, "a"]
+    export: Any, description: Any, robot: Mechanism, log: Log, law: Law | None, limits: Limits
 ) -> Replay:
     """Simulate a log by two models.
 
@@ -90,16 +92,16 @@ def replayed(
         robot: Its motors are on one measured joint each.
         log: Read as for the identification.
         law: PD law of the servos; None: the efforts of the log act.
-        limits: Largest effort of each motor, shape (a,); infinite: none.
+        limits: Largest efforts of the motors.
     """
     if law is None:
         errors = [None if spec is None else _by_efforts(spec, robot, log) for spec in (export, description)]
         return Replay(log.name, errors[0] or {}, errors[1], _WINDOW)
     none = np.zeros_like(law.delay)
     plain = law.changed(delay=none, bias=none)
-    infinite = np.full_like(limits, np.inf)
+    free = Limits.none(len(none))
     mine = _by_law(export, robot, log, law, limits)
-    other = None if description is None else _by_law(description, robot, log, plain, infinite)
+    other = None if description is None else _by_law(description, robot, log, plain, free)
     return Replay(log.name, mine, other, 0.0)
 
 
@@ -123,7 +125,7 @@ def described_spec(estimate: Estimate, robot: Mechanism) -> Any:
     return mujoco.MjSpec.from_string(generated(plain, links, split)[0])
 
 
-def _compiled(spec: Any, robot: Mechanism, log: Log, law: Law | None, limits: Float[Array, "a"]) -> Any:
+def _compiled(spec: Any, robot: Mechanism, log: Log, law: Law | None, limits: Limits) -> Any:
     """The model with the motors of the robot alone, and a step that divides that of the log."""
     import mujoco
 
@@ -139,8 +141,8 @@ def _compiled(spec: Any, robot: Mechanism, log: Log, law: Law | None, limits: Fl
         if law is not None:
             made.gaintype, made.biastype = mujoco.mjtGain.mjGAIN_FIXED, mujoco.mjtBias.mjBIAS_AFFINE
             made.gainprm[0], made.biasprm[:3] = law.kp[k], [0.0, -law.kp[k], -law.kd[k]]
-        if np.isfinite(limits[k]):
-            made.forcelimited, made.forcerange = True, [-limits[k], limits[k]]
+        if np.isfinite(limits.effort[k]):
+            made.forcelimited, made.forcerange = True, [-limits.effort[k], limits.effort[k]]
     spec.option.disableflags |= int(mujoco.mjtDisableBit.mjDSBL_CONTACT)
     spec.option.timestep = log.dt / int(np.ceil(log.dt / _STEP - 1e-9))
     spec.option.integrator = mujoco.mjtIntegrator.mjINT_IMPLICITFAST
@@ -162,7 +164,7 @@ def _places(model: Any, log: Log) -> tuple[list[int], list[int]]:
     return [int(model.jnt_qposadr[i]) for i in ids], [int(model.jnt_dofadr[i]) for i in ids]
 
 
-def _by_law(spec: Any, robot: Mechanism, log: Log, law: Law, limits: Float[Array, "a"]) -> dict[str, float]:
+def _by_law(spec: Any, robot: Mechanism, log: Log, law: Law, limits: Limits) -> dict[str, float]:
     """Errors of the closed loop, joint by joint."""
     model = _compiled(spec, robot, log, law, limits)
     q_at, v_at = _places(model, log)
@@ -179,7 +181,7 @@ def _by_law(spec: Any, robot: Mechanism, log: Log, law: Law, limits: Float[Array
         q0[joints] -= law.bias
         v0 = speeds[start] if speeds is not None else (servo.q[start + 1] - servo.q[start]) / log.dt
         controls = command[start : stop - 1].reshape(-1, len(joints))
-        simulated = _rollout(model, q_at, v_at, q0, v0, controls)[per - 1 :: per]
+        simulated = _rollout(model, q_at, v_at, q0, v0, controls, limits)[per - 1 :: per]
         simulated[:, joints] += law.bias
         miss = simulated - servo.q[start + 1 : stop]
         squares += np.sum(np.minimum(np.abs(miss), 1e3) ** 2, axis=0)
@@ -190,7 +192,7 @@ def _by_law(spec: Any, robot: Mechanism, log: Log, law: Law, limits: Float[Array
 
 def _by_efforts(spec: Any, robot: Mechanism, log: Log) -> dict[str, float]:
     """Errors of windows in which the logged efforts act."""
-    model = _compiled(spec, robot, log, None, np.full(len(robot.actuators), np.inf))
+    model = _compiled(spec, robot, log, None, Limits.none(len(robot.actuators)))
     q_at, v_at = _places(model, log)
     per, length = round(log.dt / model.opt.timestep), max(2, round(_WINDOW / log.dt))
     begins = [k for a, b in log.segments for k in range(a + 1, b - length, length)]
@@ -215,6 +217,7 @@ def _rollout(
     q0: Float[Array, "m"],
     v0: Float[Array, "m"],
     controls: Float[Array, "n a"],
+    limits: Limits | None = None,
 ) -> Float[Array, "n m"]:
     """Positions of the measured joints after each step."""
     import mujoco
@@ -222,11 +225,32 @@ def _rollout(
 
     data = mujoco.MjData(model)
     data.qpos[q_at], data.qvel[v_at] = q0, v0
+    if limits is not None and np.isfinite(limits.no_load).any():
+        return _stepped(model, data, q_at, controls, limits)
     kind = mujoco.mjtState.mjSTATE_FULLPHYSICS
     start = np.zeros(mujoco.mj_stateSize(model, kind))
     mujoco.mj_getState(model, data, start, kind)
     states, _ = rollout.rollout(model, data, start[None], np.ascontiguousarray(controls)[None])
     return np.asarray(states[0][:, 1 : 1 + model.nq][:, q_at])
+
+
+def _stepped(
+    model: Any, data: Any, q_at: list[int], controls: Float[Array, "n a"], limits: Limits
+) -> Float[Array, "n m"]:
+    """As `_rollout`, with limits that depend on the speed; they are set before each step."""
+    import mujoco
+
+    motors, positions = np.isfinite(limits.effort), np.zeros((len(controls), len(q_at)))
+    dofs, gear = model.jnt_dofadr[model.actuator_trnid[:, 0]], model.actuator_gear[:, 0]
+    directions = np.array([[-1.0], [1.0]]) * np.ones(len(gear))
+    for k, control in enumerate(controls):
+        speed = np.broadcast_to(gear * data.qvel[dofs], directions.shape)
+        ranges = directions * limits.at(directions, speed)
+        model.actuator_forcerange[motors] = ranges.T[motors]
+        data.ctrl[:] = control
+        mujoco.mj_step(model, data)
+        positions[k] = data.qpos[q_at]
+    return positions
 
 
 def friction_speeds(file: Path, assets: Path | None = None) -> dict[str, float]:

@@ -8,7 +8,7 @@ motors along them: efforts of least norm where actuation is redundant.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -111,17 +111,22 @@ def model_rows(
     mechanism: Mechanism, parameters: Sequence[Parameter], chi: Float[Array, "p"], states: TreeStates
 ) -> Float[Array, "n d"]:
     """N^T W chi, shape (n, d): also what no motor balances, as at a floating base."""
-    parts = [slice(k, k + _TILE) for k in range(0, len(states.q), _TILE)]
-    return np.concatenate([_rows(mechanism, parameters, chi, _part(states, at)) for at in parts])
+    return np.concatenate([W @ chi for W in row_matrices(mechanism, parameters, chi, states)])
 
 
-def _part(states: TreeStates, at: slice) -> TreeStates:
-    return TreeStates(states.q[at], states.dq[at], states.ddq[at], states.N[at])
+def row_matrices(
+    mechanism: Mechanism, parameters: Sequence[Parameter], chi: Float[Array, "p"], states: TreeStates
+) -> Iterator[Float[Array, "n d p"]]:
+    """N^T W of consecutive states; load-dependent friction has the loads of chi."""
+    for start in range(0, len(states.q), _TILE):
+        at = slice(start, start + _TILE)
+        part = TreeStates(states.q[at], states.dq[at], states.ddq[at], states.N[at])
+        yield _rows(mechanism, parameters, chi, part)
 
 
 def _rows(
     mechanism: Mechanism, parameters: Sequence[Parameter], chi: Float[Array, "p"], states: TreeStates
-) -> Float[Array, "n d"]:
+) -> Float[Array, "n d p"]:
     motion, mounted = (states.q, states.dq, states.ddq), tuple(mechanism.payloads)
     loads = None
     if owners_of(mechanism, *LOADED):
@@ -131,4 +136,4 @@ def _rows(
         bodies = np.where(loading(mechanism, parameters), chi, 0.0)
         loads = source_loads(mechanism, balanced(mechanism, states, along(states, W @ bodies)))
     W = few_states_matrix(mechanism, parameters, motion, mounted, loads)
-    return along(states, W @ chi)
+    return np.asarray(np.einsum("nvd,nvp->ndp", states.N, W))

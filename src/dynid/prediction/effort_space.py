@@ -32,6 +32,7 @@ _PHYSICAL_RTOL = 1e-9  # the solver's own accuracy is 1e-8 of a scaled body, mos
 _FLOOR = 1e-6  # of a value: smallest standard deviation of a base parameter that a covariance may claim
 _EDGE = 1e-9  # of a prior: thickness of a body that would be flat
 _WIDER = (1.0, 10.0, 100.0, 1000.0)
+_STRONGER = (0.1, *_WIDER)  # errors of neighbouring samples are alike, but bodies should not bend the efforts
 REMEDY = (
     "identify again with `estimator: consistent`, or choose --not-physical nearest (changes the efforts"
     " a little) or mark (writes the values as they are)"
@@ -209,7 +210,6 @@ def written_as_found(space: EffortSpace) -> Float[Array, "p"]:
 
 def nearest_set(space: EffortSpace) -> tuple[Float[Array, "p"], float]:
     """The consistent set that is nearest in the metric of the covariance, and its distance in deviations."""
-    p = len(space.parameters)
     kept = [k for k, i in enumerate(space.base.indices) if i not in space.free]
     G = space.base.G[kept]
     target = G @ space.values.chi
@@ -217,16 +217,54 @@ def nearest_set(space: EffortSpace) -> tuple[Float[Array, "p"], float]:
     sizes = np.maximum(np.abs(target), np.abs(G) @ np.abs(space.values.chi))
     floor = _FLOOR * np.where(sizes > 0, sizes, float(sizes.max(initial=1.0)))
     U = np.linalg.qr(np.hstack([root, np.diag(floor)]).T, mode="r")
+    solved = _nearest(space, np.asarray(np.linalg.inv(U).T), G, target, _WIDER)
+    if isinstance(solved, str):
+        raise InputError(f"no physically consistent robot was found: {solved}", remedy=REMEDY)
+    return solved
+
+
+def nearest_by_efforts(
+    space: EffortSpace, rows: Float[Array, "r p"], other: Float[Array, "p"]
+) -> tuple[Float[Array, "p"], float]:
+    """The consistent set whose efforts along the logs are nearest to those of the estimate, and the rms of
+    this change in deviations of the errors.
+
+    The covariance of an estimate is found from a few blocks of time, and has fewer directions than there are
+    parameters: far from the estimate it does not tell which changes move the efforts. The rows do.
+
+    Args:
+        rows: Of the logs, in deviations of their errors (`rows_in_deviations`).
+        other: A consistent set, which is kept if its efforts are nearer.
+    """
+    kept = [k for k, i in enumerate(space.base.indices) if i not in space.free]
+    G, target = space.base.G[kept], space.base.G[kept] @ space.values.chi
+    R = np.linalg.qr(rows[:, [space.base.indices[k] for k in kept]], mode="r")
+    U = np.zeros((len(kept), len(kept)))
+    U[: len(R)] = R
+    solved = _nearest(space, U, G, target, _STRONGER)
+    sets = [other] if isinstance(solved, str) else [solved[0], other]
+    changes = [float(np.linalg.norm(U @ (G @ values - target))) / np.sqrt(len(rows)) for values in sets]
+    return sets[int(np.argmin(changes))], min(changes)
+
+
+def _nearest(
+    space: EffortSpace,
+    U: Float[Array, "v v"],
+    G: Float[Array, "v p"],
+    target: Float[Array, "v"],
+    wider: Sequence[float],
+) -> tuple[Float[Array, "p"], float] | str:
+    """The consistent set that minimises |U (G chi - target)|, and this distance; or why there is none."""
+    p = len(space.parameters)
     free = [i for i in range(p) if i not in space.fixed]
     c = np.zeros(p)
     c[space.fixed] = space.values.chi[space.fixed]
-    inverse = np.asarray(np.linalg.inv(U).T)
-    every = StandardSpace(space.parameters, np.eye(p)[:, free], c, _bodies(space), inverse, G, target)
-    for wider in _WIDER:  # a set that is very far away is found with weaker data only
-        solved = nearest_consistent(replace(every, U=inverse / wider), Consistency())
+    every = StandardSpace(space.parameters, np.eye(p)[:, free], c, _bodies(space), U, G, target)
+    for factor in wider:  # a set that is very far away is found with weaker data only
+        solved = nearest_consistent(replace(every, U=U / factor), Consistency())
         if solved.status == SOLVED:
-            return _inside(space, solved.chi), solved.distance * wider
-    raise InputError(f"no physically consistent robot was found: {solved.reason}", remedy=REMEDY)
+            return _inside(space, solved.chi), solved.distance * factor
+    return solved.reason
 
 
 def _inside(space: EffortSpace, chi: Float[Array, "p"]) -> Float[Array, "p"]:

@@ -9,7 +9,7 @@ the description, so that bodies are physically consistent and drives dissipate. 
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Literal
 
@@ -30,6 +30,7 @@ from dynid.prediction.effort_space import (
     always_mounted,
     consistent_set,
     faults,
+    nearest_by_efforts,
     nearest_set,
     negative_values,
     with_free_values,
@@ -40,6 +41,9 @@ from dynid.statistics.estimate import Estimate, ParameterEstimate
 
 NotPhysical = Literal["noise", "refuse", "nearest", "mark", "ignore"]
 _NOISE = 5.0  # standard deviations that noise may put a set outside of what is physical
+_WITHIN = (
+    0.5  # of the errors along the logs: a smaller change of the efforts makes them an eighth larger at most
+)
 PayloadUse = Literal["link", "merge", "leave-out"]
 
 
@@ -72,6 +76,7 @@ def full_set(
     mechanism: Mechanism,
     not_physical: NotPhysical = "noise",
     payload: PayloadUse = "link",
+    rows: Callable[[EffortSpace], Float[Array, "r p"] | None] | None = None,
 ) -> FullSet:
     """All parameters of the robot of a result, near its description.
 
@@ -80,12 +85,14 @@ def full_set(
         experiment: Its settings.
         mechanism: Its robot, with all payloads that it can carry.
         not_physical: If no physically consistent bodies have these base parameters: take the nearest
-            consistent set if noise explains the difference, refuse, take the nearest set however far it is,
-            write the values as they are, or the same without a note, where no bodies are written.
+            consistent set if noise explains the difference, or if the efforts along the logs change by less
+            than half of their errors; refuse; take the nearest set however far it is; write the values as
+            they are; or the same without a note, where no bodies are written.
         payload: Identified payloads as bodies of their own, merged into their carriers, or left out.
+        rows: What changes of the parameters do to the efforts, for `nearest_by_efforts`.
     """
     space = space_of(estimate, experiment, mechanism)
-    chi, notes, physical = chosen_values(space, not_physical)
+    chi, notes, physical = chosen_values(space, not_physical, rows)
     notes = (*_free_notes(space), *notes)
     unknown = _without_values(space)
     if unknown and not_physical != "ignore":
@@ -104,7 +111,9 @@ def space_of(estimate: Estimate, experiment: Experiment, mechanism: Mechanism) -
 
 
 def chosen_values(
-    space: EffortSpace, not_physical: NotPhysical = "noise"
+    space: EffortSpace,
+    not_physical: NotPhysical = "noise",
+    rows: Callable[[EffortSpace], Float[Array, "r p"] | None] | None = None,
 ) -> tuple[Float[Array, "p"], tuple[str, ...], bool]:
     """Values, shape (p,), SI; what to say about them; and whether they are physical."""
     estimated = space.values.chi
@@ -121,10 +130,16 @@ def chosen_values(
         note = f"NOT PHYSICAL: {reason}. The values are written as they are; simulators may refuse them."
         return written_as_found(space), (note,) if not_physical == "mark" else (), False
     values, distance = nearest_set(space)
-    if not_physical == "refuse" or (not_physical == "noise" and distance > _NOISE):
+    # Within noise the covariance decides, as for the masses of the report.
+    seen, change = None if rows is None or distance <= _NOISE else rows(space), np.inf
+    if seen is not None:
+        values, change = nearest_by_efforts(space, seen, values)
+    near = distance <= _NOISE or change <= _WITHIN
+    moved = "" if seen is None else f", and moves the efforts along the logs by {change:.2g} of their errors"
+    if not_physical == "refuse" or (not_physical == "noise" and not near):
         raise InputError(
             f"no physically consistent robot has these base parameters: {reason}; the nearest that is real is"
-            f" {distance:.2g} sigma away",
+            f" {distance:.2g} sigma away{moved}",
             remedy=REMEDY,
         )
     why = (
@@ -133,8 +148,8 @@ def chosen_values(
         else f"The base parameters are not physical ({reason})."
     )
     note = (
-        f"{why} The nearest physically consistent set is written, {distance:.2g} standard deviations away:"
-        " its efforts differ from those of the estimate."
+        f"{why} The nearest physically consistent set is written, {distance:.2g} standard deviations away"
+        f"{moved}: its efforts differ from those of the estimate."
     )
     return values, (note,), True
 

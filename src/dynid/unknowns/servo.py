@@ -38,7 +38,8 @@ from dynid.unknowns.saturation import Limits, find_limits, masked
 from dynid.unknowns.servo_rows import Column, ServoSystem, servo_system, with_filters
 
 _ROUNDS = 12
-_LIMIT_ROUNDS = 5  # searches of limits: of masks, then laws, in turn
+_LIMIT_ROUNDS = 6  # searches of limits: of masks, then laws, in turn
+_SUSPECTING = 2  # of these with limits that explain a part only
 _STILL = 0.02  # of sigma: steps below change nothing
 _ROUNDING = 1e-7  # of the efforts per rad: no bias can be seen by less
 _DEPENDENT = 1e-6  # of a column's norm left by the others: not identifiable
@@ -112,7 +113,7 @@ def find_law(task: Task, settings: PdSettings) -> FoundLaw:
     by_name = {item.name: value for item, value in zip(parameters, chi.tolist(), strict=True)}
     law = Law.of(settings, motors, by_name)
     if limits.any:
-        parameters, chi, spread = limits.added(robot, parameters, chi, spread)
+        parameters, chi, spread = limits.added(robot, parameters, chi, spread, fit.data.S)
     notices = (*fit.solution.notices, *_judged(fit, parameters, chi, spread))
     choices = {"servo law": _words(settings, motors), **limits.choices(robot)}
     return FoundLaw(law, parameters, chi, spread, limits, choices, notices)
@@ -128,13 +129,14 @@ def _with_limits(task: Task, robot: Mechanism, settings: PdSettings) -> tuple[La
     plain, plain_fit = _iterated(task, robot, settings, Law.of(settings, names_of(robot)), none)
     law, fit = plain, plain_fit
     limits = find_limits(fit.problem, fit.chi_standard, law, suspected=True)
-    for _ in range(_LIMIT_ROUNDS):
+    for turn in range(_LIMIT_ROUNDS):
         if not limits.any:
             return plain, plain_fit, none
         law, fit = _iterated(task, robot, settings, law, limits)
         every = prepare(robot, [law.applied(log) for log in task.logs], task.experiment, task.plans)
-        before, limits = limits, find_limits(every, fit.chi_standard, law)
-        if limits.near(before):
+        suspected = turn + 1 < _SUSPECTING  # the limit of one motor shows only after others are masked
+        before, limits = limits, find_limits(every, fit.chi_standard, law, suspected=suspected)
+        if not suspected and limits.near(before):
             break
     return law, fit, limits
 
