@@ -37,14 +37,16 @@ _STANDS = 1e-14
 
 
 @kernel
-def resisting(friction, s, z, out):
-    """Efforts against the motion at the owners' velocities s (o,), without load friction."""
-    width, terms, laws, bristles = friction.width, friction.terms, friction.laws, friction.bristles
+def resisting(friction, s, sign, z, out):
+    """Efforts against the motion at the owners' velocities s (o,), without load friction.
+
+    sign: Of s; 0 for owners that stick, and smoothed where an engine has no set-valued friction.
+    """
+    terms, laws, bristles = friction.terms, friction.laws, friction.bristles
     m = terms.shape[0]
     for o in range(s.size):
-        step = np.tanh(s[o] / width[o])
         if o >= m:
-            out[o] = rubbed(laws[o - m], bristles[o - m], s[o], step, z[o - m])
+            out[o] = rubbed(laws[o - m], bristles[o - m], s[o], sign[o], z[o - m])
             continue
         row, size = terms[o], abs(s[o])
         dry = row[DRY]
@@ -52,7 +54,7 @@ def resisting(friction, s, z, out):
             dry += row[ROOT] * np.sqrt(size)
         if row[STRIBECK] != 0.0:
             dry += row[STRIBECK] * np.exp(-((s[o] / row[SPEED]) ** 2))
-        out[o] = row[CONSTANT] + row[VISCOUS] * s[o] + row[UNEVEN] * size + dry * step
+        out[o] = row[CONSTANT] + row[VISCOUS] * s[o] + row[UNEVEN] * size + dry * sign[o]
 
 
 @inner
@@ -64,21 +66,22 @@ def bending(friction, z, s, h, out):
 
 
 @kernel
-def load_friction(friction, E, C, N, tau, side, s, out):
+def load_friction(friction, E, C, N, tau, side, sign, out, most):
     """Add load friction to the owners' efforts `out` (o,), and subtract it from the efforts `side` (v,).
 
-    N: tangent directions (v, d). tau: of the motors (a,). Returns whether the iteration converged.
+    N: tangent directions (v, d). tau: of the motors (a,). sign: as for `resisting`. most: largest load
+    friction (o,), that of a full sign. Returns whether the iteration converged.
     """
     if E is None:
         return True
-    D, width, terms = friction.D, friction.width, friction.terms
+    D, terms = friction.D, friction.terms
     loaded = np.flatnonzero(terms[:, SHARE])
     J = C @ N
     K = np.linalg.pinv(np.ascontiguousarray(J.T))
     strain = tau - K @ (J.T @ tau)
     along, gain = D @ N, np.empty(loaded.size)
     for i in range(loaded.size):
-        gain[i] = terms[loaded[i], SHARE] * np.tanh(s[loaded[i]] / width[loaded[i]])
+        gain[i] = terms[loaded[i], SHARE] * sign[loaded[i]]
     free = N.T @ side
     f, u = np.zeros(loaded.size), free.copy()
     for _ in range(_PATIENCE):
@@ -87,7 +90,8 @@ def load_friction(friction, E, C, N, tau, side, s, out):
         u[:] = free
         for i in range(loaded.size):
             o = loaded[i]
-            value = gain[i] * abs(np.dot(E[o], load))
+            felt = abs(np.dot(E[o], load))
+            value, most[o] = gain[i] * felt, terms[o, SHARE] * felt
             change, largest = max(change, abs(value - f[i])), max(largest, abs(value))
             f[i] = value
             u -= along[o] * value

@@ -3,10 +3,10 @@
     resist = Fv s + Fs step + Fv+ max(s, 0) + Fv- min(s, 0) + Fs+ (1 + step)/2 - Fs- (1 - step)/2 + Off
              + Fr step sqrt|s| + Fk step exp(-(s / vs)^2) + Fl step |load|
 
-plus additional friction laws (`excitation.friction`), with the owner's velocity s = D dq and
-step = tanh(s / width): sign(s) except for speeds below a few widths. Discontinuous friction has no
-well-defined motion between two steps; the width is the smallest for which the friction slope is still
-resolved by the integration steps. The load depends in turn on the friction: see `drive_kernels`.
+plus additional friction laws (`excitation.friction`), with the owner's velocity s = D dq and step = sign(s).
+dynid's own plant lets owners stick and slip (`stick_kernels`). MuJoCo's plant and controllers smooth the
+sign: step = tanh(s / width), with the smallest width whose friction slope is still resolved by the
+integration steps. The load depends in turn on the friction: see `drive_kernels`.
 
 A robot with its parameters, in the form read by the plant's kernels.
 """
@@ -43,7 +43,7 @@ class Drives:
         E: Loads of the owners of drive terms are E tau, shape (m, a).
         share: Fl of the owners of drive terms, shape (m,), dimensionless.
         dry: Size of dry friction, mean of both directions, shape (o,), in [N m] or [N].
-        width: Speed scale of dry friction, shape (o,), per s; set by `set_width`.
+        width: Speed scale of smoothed dry friction, shape (o,), per s; set by `set_width`.
     """
 
     def __init__(
@@ -86,7 +86,12 @@ class Drives:
     @property
     def tables(self) -> Friction:
         """In the form read by `drive_kernels`."""
-        return Friction(self.D, self.width, self._terms, self._laws.laws, self._laws.bristles)
+        breakaway = np.concatenate([self._terms[:, DRY] + self._terms[:, STRIBECK], self._laws.largest])
+        jumps = breakaway > 0.0
+        jumps[: len(self.share)] |= self.share > 0.0
+        return Friction(
+            self.D, self.width, breakaway, jumps, self._terms, self._laws.laws, self._laws.bristles
+        )
 
     @property
     def loads(self) -> Float[Array, "m a"] | None:
@@ -128,12 +133,16 @@ class Drives:
         """Bristle deflection a time h [s] later at owners' velocities s."""
         return self._laws.bent(z, s[len(self._terms) :], h)
 
+    def smooth_sign(self, s: Float[Array, "o"]) -> Float[Array, "o"]:
+        """Signs of the owners' velocities, continuous within a few widths of zero."""
+        return np.tanh(s / self.width)
+
     def resist(self, s: Float[Array, "o"], z: Float[Array, "e"]) -> Float[Array, "o"]:
-        """Efforts against the motion at owners' velocities and deflections, without load friction, SI."""
+        """Smoothed efforts against the motion at owners' velocities and deflections, no load friction, SI."""
         from dynid.simulation.plant.drive_kernels import resisting
 
         out = np.empty(len(s))
-        resisting(self.tables, np.ascontiguousarray(s), z, out)
+        resisting(self.tables, np.ascontiguousarray(s), self.smooth_sign(s), z, out)
         return out
 
 
