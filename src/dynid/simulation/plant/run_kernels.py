@@ -29,7 +29,7 @@ from dynid.kinematics.tile import LANES
 from dynid.simulation.plant.control_kernels import equations, feedback, remember, room, tick
 from dynid.simulation.plant.drive_kernels import bending, load_friction, resisting, term_efforts
 from dynid.simulation.plant.layout import BEFORE, LAST_TICK, NOW, STEPS, State
-from dynid.simulation.plant.stick_kernels import at_rest, come_to_rest, holding, part_to_rest, signs
+from dynid.simulation.plant.stick_kernels import at_rest, come_to_rest, holding, mobility, part_to_rest, signs
 
 _ARRIVED = 3e-8  # the error after a step of this size is its square: below rounding
 _PATIENCE = 8
@@ -142,32 +142,30 @@ def _accelerated(robot, state, parts, tau, h, start, ddq):
     s = D @ dq
     rub, wearing, most = np.empty(s.size), np.zeros(dq.size), np.zeros(s.size)
     _wearing(robot.terms, robot.loads, state.q[0], dq, drift, wearing)
-    resting = at_rest(friction, state.slip)
-    f, G, solvable, power = np.zeros(resting.size), np.empty((0, 0)), bool(np.all(np.isfinite(M))), 0.0
-    if resting.size and solvable:
-        J = D[resting] @ N
-        G = J @ np.linalg.solve(M, np.ascontiguousarray(J.T))
-    for _ in range(_PATIENCE if robot.loads is not None and resting.size else 1):
-        before = f.copy()
-        sign = signs(friction, state.slip, s)
+    sign, resting = signs(friction, state.slip, s), at_rest(friction, state.slip)
+    if not np.all(np.isfinite(M)):
+        return 0.0, False
+    moved, G = np.zeros((M.shape[0], s.size)), np.zeros((s.size, s.size))
+    if resting.size:
+        moved, G = mobility(D, N, M)
+    f, slip, power = np.zeros(s.size), state.slip.copy(), 0.0
+    # What holds an owner changes the load friction of others, and their friction what holds it.
+    for _ in range(_PATIENCE):
         resisting(friction, s, sign, state.z, rub)
-        side = C.T @ tau - D.T @ rub - wearing
-        held = D[resting].T @ f
-        side -= held
-        solvable = solvable and load_friction(friction, robot.loads, C, N, tau, side, sign, rub, most)
+        held = D.T @ f
+        side = C.T @ tau - D.T @ rub - wearing - held
+        solvable = load_friction(friction, robot.loads, C, N, tau, side, sign, rub, most)
         side += wearing + held
         power = np.dot(tau, C @ dq) - np.dot(rub, s)
         solvable = solvable and _moved(robot, parts, side, ddq)
-        if not solvable or resting.size == 0:
+        change = 0.0
+        if resting.size and solvable:
+            limits = friction.breakaway + most
+            change = holding(resting, G, D @ ddq + s / h, limits, start, slip, f)
+            ddq -= N @ (moved @ f)
+        if not solvable or robot.loads is None or change <= _HELD:
             break
-        slip = np.zeros(resting.size, np.int64)
-        limit = friction.breakaway[resting] + most[resting]
-        holding(G, D[resting] @ ddq + s[resting] / h, limit, start, slip, f)
-        if np.max(np.abs(f - before)) <= _HELD * np.max(np.abs(f)):
-            break
-    if resting.size and solvable:
-        solvable = _moved(robot, parts, side - D[resting].T @ f, ddq)
-        state.slip[resting] = slip
+    state.slip[:] = slip
     return power, solvable and bool(np.all(np.isfinite(ddq)))
 
 
@@ -190,18 +188,17 @@ def _copied(state):
 
 
 @inner
-def _recorded(robot, memory, state, parts, tau, h, out, at):
-    """Fill row `at` of the samples; returns whether the accelerations exist.
+def _recorded(memory, state, tau, out, at):
+    """Fill row `at` of the samples but for accelerations; returns the recorded efforts (a,).
 
-    At a tick the recorded efforts are the mean of those before and after it.
+    At a tick they are the mean of those before and after it.
     """
-    counters, held, recorded = memory.counters, memory.held, out.tau[at]
-    recorded[:] = tau
+    counters, held = memory.counters, memory.held
+    out.tau[at] = tau
     if counters[LAST_TICK] == counters[STEPS]:
-        recorded[:] = 0.5 * (held[NOW] + held[BEFORE])
+        out.tau[at] = 0.5 * (held[NOW] + held[BEFORE])
     out.q[at], out.dq[at], out.work[at] = state.q[0], state.dq[0], state.work[0]
-    _, fine = _accelerated(robot, _copied(state), parts, recorded, h, True, out.ddq[at])
-    return fine
+    return out.tau[at]
 
 
 @inner
@@ -219,7 +216,8 @@ def _part(robot, driving, state, steps, step, done, share, start, out, space):
     """Four stages over a share of a step, of which the share `done` has passed; `start`: see `_accelerated`.
 
     Returns velocities and accelerations of the friction's owners at its start, work, and a condition as
-    `run_steps` does. All stages use the same lines: a function called from two places is compiled twice.
+    `run_steps` does. All stages use the same lines, and so do samples (stage -1, under the recorded efforts):
+    a function called from two places is compiled twice.
     """
     linkage, friction, h = robot.linkage, robot.friction, share * steps.h
     model, control, memory, wanted, extra, _ = driving
@@ -229,32 +227,36 @@ def _part(robot, driving, state, steps, step, done, share, start, out, space):
     moving, sum_q, sum_v = np.zeros(q.shape), np.zeros(q.shape), np.zeros(dq.shape)
     ddq, a, tau = np.empty(dq.shape[1]), np.zeros(s.size), np.zeros(robot.C.shape[0])
     work = condition = 0.0
-    for stage in range(4):
-        part = 0.0 if stage == 0 else 1.0 if stage == 3 else 0.5
+    sampled = start and done == 0.0 and step % steps.per_sample == 0
+    for stage in range(-1 if sampled else 0, 4):
+        part = 0.0 if stage <= 0 else 1.0 if stage == 3 else 0.5
         weight = 1.0 if stage == 0 or stage == 3 else 2.0
         if stage > 0:
             q[:] = q0 + part * h * moving
             dq[0] = dq0[0] + part * h * ddq
             unit(closure[0], q, space.tile)
             bending(friction, z0, 0.5 * (s + friction.D @ dq[0]), part * h, z)
-        if steps.per_tick > 0:
-            tau = memory.held[NOW].copy()
-        else:
-            at = done + part * share
-            asked, more = _between(wanted, step, at), _between(extra, step, at)
-            tau = feedback(linkage, model, control, asked, more, q, dq, space)
-        parts = equations(linkage, robot.masses, robot.terms, q, dq, space)
-        size = np.sqrt(np.sum(parts[0] * parts[0]))
-        condition = size if not size < steps.most else condition
-        if stage == 0 and start and done == 0.0 and step % steps.per_sample == 0 and condition == 0.0:
-            row = steps.row + step // steps.per_sample
-            fine = _recorded(robot, memory, state, parts, tau, steps.h, out, row)
-            condition = condition if fine else GONE
-        if condition != 0.0 or step == steps.stop:
+        if stage != 0 or not sampled:
+            if steps.per_tick > 0:
+                tau = memory.held[NOW].copy()
+            else:
+                at = done + part * share
+                asked, more = _between(wanted, step, at), _between(extra, step, at)
+                tau = feedback(linkage, model, control, asked, more, q, dq, space)
+            parts = equations(linkage, robot.masses, robot.terms, q, dq, space)
+            size = np.sqrt(np.sum(parts[0] * parts[0]))
+            condition = size if not size < steps.most else condition
+        if condition != 0.0 or (step == steps.stop and stage == 0):
             return s, a, work, condition
-        power, fine = _accelerated(robot, state, parts, tau, steps.h, start and stage == 0, ddq)
+        samples, row = stage < 0, steps.row + step // steps.per_sample
+        pushed = _recorded(memory, state, tau, out, row) if samples else tau
+        given = _copied(state) if samples else state
+        power, fine = _accelerated(robot, given, parts, pushed, steps.h, start and stage <= 0, ddq)
         if not fine:
             return s, a, work, GONE
+        if samples:
+            out.ddq[row] = ddq
+            continue
         if stage == 0:
             a[:] = friction.D @ ddq
         position_rates(closure[0], q, dq, moving)

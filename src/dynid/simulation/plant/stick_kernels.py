@@ -41,21 +41,40 @@ def at_rest(friction, slip):
 
 
 @inner
-def holding(G, b, limit, start, slip, f):
-    """Friction f (k,) of owners at rest, with limits (k,).
+def mobility(D, N, M):
+    """M^-1 J^T and G = J M^-1 J^T of all owners, J = D N."""
+    J = D @ N
+    moved = np.ascontiguousarray(np.linalg.solve(M, np.ascontiguousarray(J.T)))
+    return moved, J @ moved
 
-    start: owners that cannot be held start to slip. slip: directions (k,), zero at first.
+
+@inner
+def holding(resting, mobile, accelerations, limits, start, slip, f):
+    """Friction f (o,) of the owners `resting`; returns its largest change, relative to the largest.
+
+    mobile: G of all owners. accelerations: b of all, from their f = 0. start: owners that cannot be held
+    within their limits start to slip, into slip (o,).
     """
-    _held(G, b, slip, f)
-    if not start or np.all(np.abs(f) <= limit):
-        return
-    _boxed(G, b, limit, f)
-    a = b - G @ f
-    largest = np.max(np.abs(b))
-    for i in range(f.size):
-        if abs(a[i]) > _STARTS * largest and abs(f[i]) >= limit[i]:
-            slip[i] = 1 if a[i] > 0.0 else -1
-    _held(G, b, slip, f)
+    k = resting.size
+    G, b, limit, force = np.empty((k, k)), np.empty(k), np.empty(k), np.empty(k)
+    ways = np.zeros(k, np.int64)
+    for i in range(k):
+        b[i], limit[i] = accelerations[resting[i]], limits[resting[i]]
+        for j in range(k):
+            G[i, j] = mobile[resting[i], resting[j]]
+    _held(G, b, ways, force)
+    if start and np.any(np.abs(force) > limit):
+        _boxed(G, b, limit, force)
+        a, largest = b - G @ force, np.max(np.abs(b))
+        for i in range(k):
+            if abs(a[i]) > _STARTS * largest and abs(force[i]) >= limit[i]:
+                ways[i] = 1 if a[i] > 0.0 else -1
+        _held(G, b, ways, force)
+    change = most = 0.0
+    for i in range(k):
+        change, most = max(change, abs(force[i] - f[resting[i]])), max(most, abs(force[i]))
+        f[resting[i]], slip[resting[i]] = force[i], ways[i]
+    return change / most if most > 0.0 else 0.0
 
 
 @inner
