@@ -34,6 +34,7 @@ from dynid.simulation.plant.stick_kernels import at_rest, come_to_rest, holding,
 _ARRIVED = 3e-8  # the error after a step of this size is its square: below rounding
 _PATIENCE = 8
 _HELD = 1e-9  # change of the friction that holds owners, where it depends on the load
+_ROUNDS = 100  # of friction that holds and load friction: each at most Fl as far off as the one before
 _TRIES = 60  # parts of one step
 _WHOLE = 1.0 - 1e-9
 
@@ -150,7 +151,7 @@ def _accelerated(robot, state, parts, tau, h, start, ddq):
         moved, G = mobility(D, N, M)
     f, slip, power = np.zeros(s.size), state.slip.copy(), 0.0
     # What holds an owner changes the load friction of others, and their friction what holds it.
-    for _ in range(_PATIENCE):
+    for _ in range(_ROUNDS):
         resisting(friction, s, sign, state.z, rub)
         held = D.T @ f
         side = C.T @ tau - D.T @ rub - wearing - held
