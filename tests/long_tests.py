@@ -68,6 +68,7 @@ LONG = frozenset(
         "physics/test_friction.py::test_intervals_beside_searched_stribeck_speeds_cover_the_truth",
         "physics/test_friction.py::test_intervals_of_load_friction_cover_the_truth",
         "physics/test_friction.py::test_intervals_of_stribeck_speeds_cover_the_truth",
+        "physics/test_stick_slip.py::test_load_friction_of_a_body_at_rest_is_none",
         "physics/test_load_friction.py::test_simulated_load_friction_is_identified",
         "physics/test_load_friction.py::test_the_regressor_explains_the_motion",
         "physics/test_plant.py::test_true_parameters_explain_the_efforts",

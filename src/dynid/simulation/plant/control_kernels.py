@@ -70,7 +70,7 @@ def inverse_efforts(linkage, model, C, q, dq, wanted, space):
     ddy = np.linalg.pinv(J) @ (wanted - C @ drift)
     s, z = friction.D @ dq[0], np.zeros(friction.laws.shape[0])
     rub = np.empty(s.size)
-    resisting(friction, s, z, rub)
+    resisting(friction, s, np.tanh(s / friction.width), z, rub)
     rows = M @ ddy + h + N.T @ (friction.D.T @ rub)
     return np.linalg.pinv(np.ascontiguousarray(J.T)) @ rows
 

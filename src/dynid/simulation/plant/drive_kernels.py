@@ -21,23 +21,25 @@ import numpy as np
 
 from dynid.common.compiled import inner, kernel
 from dynid.excitation.friction_kernels import bent, rubbed
-from dynid.mechanism.drive_terms import LOAD
-from dynid.regressor.drive_kernels import compiled_column, smooth_signs
+from dynid.regressor.drive_kernels import compiled_column
 
 _PATIENCE = 400
 _STANDS = 1e-14
 
 
 @kernel
-def resisting(friction, s, z, out):
-    """Efforts against the motion at the owners' velocities s (o,), without load friction."""
-    width, terms, laws, bristles = friction.width, friction.terms, friction.laws, friction.bristles
+def resisting(friction, s, sign, z, out):
+    """Efforts against the motion at the owners' velocities s (o,), without load friction.
+
+    sign: Of s; 0 for owners that stick, and smoothed where an engine has no set-valued friction.
+    """
+    terms, laws, bristles = friction.terms, friction.laws, friction.bristles
     m = terms.shape[0]
     for o in range(s.size):
-        signs = smooth_signs(s[o], width[o])
         if o >= m:
-            out[o] = rubbed(laws[o - m], bristles[o - m], s[o], signs[1], z[o - m])
+            out[o] = rubbed(laws[o - m], bristles[o - m], s[o], sign[o], z[o - m])
             continue
+        signs = np.sign(s[o]), sign[o], 0.5 * (1.0 + sign[o]), 0.5 * (sign[o] - 1.0)
         out[o] = 0.0
         for number in range(terms.shape[1]):
             if terms[o, number] != 0.0:
@@ -54,22 +56,22 @@ def bending(friction, z, s, h, out):
 
 
 @kernel
-def load_friction(friction, E, C, N, tau, side, s, out):
+def load_friction(friction, E, C, N, tau, side, sign, out, most):
     """Add load friction to the owners' efforts `out` (o,), and subtract it from the efforts `side` (v,).
 
-    N: tangent directions (v, d). tau: of the motors (a,). Returns whether the iteration converged.
+    N: tangent directions (v, d). tau: of the motors (a,). sign: as for `resisting`. most: largest load
+    friction (o,), that of a full sign. Returns whether the iteration converged.
     """
     if E is None:
         return True
-    D, width, shares = friction.D, friction.width, friction.shares
+    D, shares = friction.D, friction.shares
     loaded = np.flatnonzero(shares)
     J = C @ N
     K = np.linalg.pinv(np.ascontiguousarray(J.T))
     strain = tau - K @ (J.T @ tau)
     along, gain = D @ N, np.empty(loaded.size)
     for i in range(loaded.size):
-        v, signs = s[loaded[i]], smooth_signs(s[loaded[i]], width[loaded[i]])
-        gain[i] = shares[loaded[i]] * compiled_column(LOAD, v, 0.0, signs, 1.0, friction.speeds[loaded[i]])
+        gain[i] = shares[loaded[i]] * sign[loaded[i]]
     free = N.T @ side
     f, u = np.zeros(loaded.size), free.copy()
     for _ in range(_PATIENCE):
@@ -78,7 +80,8 @@ def load_friction(friction, E, C, N, tau, side, s, out):
         u[:] = free
         for i in range(loaded.size):
             o = loaded[i]
-            value = gain[i] * abs(np.dot(E[o], load))
+            felt = abs(np.dot(E[o], load))
+            value, most[o] = gain[i] * felt, shares[o] * felt
             change, largest = max(change, abs(value - f[i])), max(largest, abs(value))
             f[i] = value
             u -= along[o] * value

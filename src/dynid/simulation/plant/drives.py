@@ -1,9 +1,8 @@
 """Friction, offsets and extra terms as forces on the plant's coordinates.
 
 The columns are those of the table of drive terms, plus additional friction laws (`excitation.friction`). The
-owner's velocity is s = D dq. Its sign is smoothed to tanh(s / width), which differs only below a few widths:
-discontinuous friction has no
-well-defined motion between two steps; the width is the smallest for which the friction slope is still
+owner's velocity is s = D dq. dynid's own plant lets owners stick and slip (`stick_kernels`). MuJoCo's plant
+and controllers smooth its sign to tanh(s / width), with the smallest width whose friction slope is still
 resolved by the integration steps. The load depends in turn on the friction: see `drive_kernels`.
 
 A robot with its parameters, in the form read by the plant's kernels.
@@ -43,7 +42,7 @@ class Drives:
         E: Loads of the owners of drive terms are E tau, shape (m, a).
         share: Fl of the owners of drive terms, shape (m,), dimensionless.
         dry: Size of dry friction, mean of both directions, shape (o,), in [N m] or [N].
-        width: Speed scale of dry friction, shape (o,), per s; set by `set_width`.
+        width: Speed scale of smoothed dry friction, shape (o,), per s; set by `set_width`.
     """
 
     def __init__(
@@ -78,7 +77,11 @@ class Drives:
     def tables(self) -> Friction:
         """In the form read by `drive_kernels`."""
         laws = self._laws
-        return Friction(self.D, self.width, self._terms, self.share, self._speeds, laws.laws, laws.bristles)
+        breakaway = np.concatenate([self._jump, laws.largest])
+        jumps = breakaway > 0.0
+        jumps[: len(self.share)] |= self.share > 0.0
+        tables = (self._terms, self.share, self._speeds, laws.laws, laws.bristles)
+        return Friction(self.D, self.width, breakaway, jumps, *tables)
 
     @property
     def loads(self) -> Float[Array, "m a"] | None:
@@ -120,12 +123,16 @@ class Drives:
         """Bristle deflection a time h [s] later at owners' velocities s."""
         return self._laws.bent(z, s[len(self._terms) :], h)
 
+    def smooth_sign(self, s: Float[Array, "o"]) -> Float[Array, "o"]:
+        """Signs of the owners' velocities, continuous within a few widths of zero."""
+        return np.tanh(s / self.width)
+
     def resist(self, s: Float[Array, "o"], z: Float[Array, "e"]) -> Float[Array, "o"]:
-        """Efforts against the motion at owners' velocities and deflections, without load friction, SI."""
+        """Smoothed efforts against the motion at owners' velocities and deflections, no load friction, SI."""
         from dynid.simulation.plant.drive_kernels import resisting
 
         out = np.empty(len(s))
-        resisting(self.tables, np.ascontiguousarray(s), z, out)
+        resisting(self.tables, np.ascontiguousarray(s), self.smooth_sign(s), z, out)
         return out
 
 

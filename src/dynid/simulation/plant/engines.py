@@ -155,6 +155,6 @@ def plant_log(
     """
     recording = recorded(run.course(mechanism), sensing or Sensing(), np.random.default_rng(seed))
     log = recording.log(mechanism, payloads, name)
-    widths = f"dry friction smoothed below {max(run.width.values(), default=0.0):.2g} rad/s or m/s"
-    words = f"RK4 steps of {run.step:.3g} s, loop gap at most {run.gap.max():.2g} m or rad; {widths}"
+    widths = f"; dry friction smoothed below {max(run.width.values()):.2g} rad/s or m/s" if run.width else ""
+    words = f"RK4 steps of {run.step:.3g} s, loop gap at most {run.gap.max():.2g} m or rad{widths}"
     return replace(log, choices={**log.choices, "plant": words})

@@ -3,8 +3,9 @@
     N^T ID(q, dq, ddq; chi) = N^T (C^T tau - D^T resist),        A(q) dq = 0
 
 Motors act along C, friction along D; both are evaluated at every stage, unless a controller holds its
-efforts from tick to tick. After every step the state is projected onto the loops. Work is integrated by the
-same stages: energy that comes neither from motors nor from friction is an error, and is reported.
+efforts from tick to tick. Joints with dry friction stick and slip. After every step the state is projected
+onto the loops. Work is integrated by the same stages: energy that comes neither from motors nor from friction
+is an error, and is reported.
 """
 
 from __future__ import annotations
@@ -71,7 +72,7 @@ class ForwardPlant:
     ) -> None:
         self.mechanism, self.step = mechanism, step
         self.drives = Drives(mechanism, truth, settings.friction)
-        # Friction and offsets act as (smoothed) forces; rotors are part of the masses.
+        # Friction and offsets act as forces; rotors are part of the masses.
         rubbing = set(DRIVE_SYMBOLS) - set(ROTOR)
         rigid = {name: 0.0 if name.partition("_")[0] in rubbing else x for name, x in truth.items()}
         self.freedoms = freedoms or freedoms_of(mechanism)
@@ -81,6 +82,7 @@ class ForwardPlant:
         self.model = body_model(mechanism, rigid, mounted, self.drives)
         self.q, self.dq = np.array(q, float)[None], np.array(dq, float)[None]
         self.z, self.work = self.drives.at_rest, np.zeros(1)
+        self._slip = np.sign(self.drives.D @ self.dq[0]).astype(np.int64)
         self._controller: Controller | None = None
         self.mobility = self._mobile()
         self.drives.set_width(effective_inertia(self.mobility, self.drives.D), step, efforts)
@@ -129,7 +131,7 @@ class ForwardPlant:
             masses = [system.masses for system in (self.model, control.model) if system is not None]
             room = max(len(mass.inertia) for mass in masses)
             plan = Steps(at, steps, n_steps, ticks, row, room, self.step, most)
-            state = State(self.q, self.dq, self.z, self.work)
+            state = State(self.q, self.dq, self.z, self._slip, self.work)
             at, condition = run_steps(self._tables(), control.driving, state, plan, out)
             if condition == 0.0:
                 return
@@ -171,9 +173,8 @@ class ForwardPlant:
                 file=robot.file,
                 remedy="choose a motion that stays away from it, or smaller steps",
             )
-        width = dict(zip(self.drives.owners, self.drives.width.tolist(), strict=True))
         counted = None if robot.terms else work  # declared columns may contain any force
-        return PlantRun(t, q, dq, ddq, tau, self.energies(q, dq), gap, width, self.step, counted)
+        return PlantRun(t, q, dq, ddq, tau, self.energies(q, dq), gap, {}, self.step, counted)
 
     def _tables(self) -> Robot:
         linkage = Linkage(self.freedoms.closure.tables, self.freedoms.plan.tables)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import Any, NamedTuple
 
-from dynid.common.arrays import Array, Float, Int
+from dynid.common.arrays import Array, Bool, Float, Int
 from dynid.dynamics.forward import Masses
 
 PERIOD, DELAY, PASSED = range(3)  # entries of `Control.numbers`
@@ -29,7 +29,9 @@ class Friction(NamedTuple):
 
     Attributes:
         D: Their velocities are D dq.
-        width: Speed scale of dry friction, per s.
+        width: Speed scale of smoothed dry friction, per s.
+        breakaway: Dry friction at rest, without load friction.
+        jumps: Whether an owner has dry friction, and so sticks.
         terms: Values of the owners' drive terms, by their numbers; rotors and load friction are zero.
         shares: Load friction of the same owners.
         speeds: Their Stribeck speeds.
@@ -38,6 +40,8 @@ class Friction(NamedTuple):
 
     D: Float[Array, "o v"]
     width: Float[Array, "o"]
+    breakaway: Float[Array, "o"]
+    jumps: Bool[Array, "o"]
     terms: Float[Array, "m t"]
     shares: Float[Array, "m"]
     speeds: Float[Array, "m"]
@@ -133,11 +137,18 @@ class Driving(NamedTuple):
 
 
 class State(NamedTuple):
-    """State of the robot, bristle deflections z, and work done so far [J]; changed by a run."""
+    """State of the robot; changed by a run.
+
+    Attributes:
+        z: Bristle deflections.
+        slip: Direction in which each owner of friction slips, -1 or 1; 0: it sticks.
+        work: Done so far, in [J].
+    """
 
     q: Float[Array, "1 q"]
     dq: Float[Array, "1 v"]
     z: Float[Array, "e"]
+    slip: Int[Array, "o"]
     work: Float[Array, "1"]
 
 

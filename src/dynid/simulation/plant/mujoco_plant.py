@@ -229,7 +229,8 @@ class Stepper:
         wearing = self._declared(rubbing=True) if self._terms is not None else np.zeros_like(force)
         side = force - wearing
         N = np.ascontiguousarray(Vt[rank:].T)
-        load_friction(self._rubbing, self._loads, self._C, N, self.tau, side, s, resist)
+        sign, most = self.drives.smooth_sign(s), np.zeros_like(resist)
+        load_friction(self._rubbing, self._loads, self._C, N, self.tau, side, sign, resist, most)
         force[:] = side + wearing
 
     def _declared(self, *, rubbing: bool) -> Float[Array, "w"]:

@@ -30,7 +30,7 @@ class PlantRun:
         tau: Efforts that the motors apply, shape (n, a), in [N m] or [N].
         energy: Potential and kinetic, shape (n, 2), in [J].
         gap: Largest gap of the loops, shape (n,), in [m] or [rad].
-        width: Speed scale of dry friction by owner, per s: see `Drives`.
+        width: Speed scale of dry friction by owner, per s, if it is smoothed: see `Drives`.
         step: Of the integration, in [s].
         work: Done on the robot by motors and friction since the start, shape (n,), in [J]; None if
             not computed.

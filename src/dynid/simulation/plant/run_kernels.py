@@ -1,5 +1,7 @@
 """Time integration: Runge-Kutta steps with friction and controller, and projection onto the loops.
 
+A step is divided where a joint with dry friction comes to rest, see `stick_kernels`.
+
 M ddy + h = N^T (C^T tau - D^T resist),      ddq = N ddy + drift
 
 Projection onto the loops: dependent coordinates take Newton steps until the loops are closed; independent
@@ -26,10 +28,15 @@ from dynid.kinematics.step_kernels import (
 from dynid.kinematics.tile import LANES
 from dynid.simulation.plant.control_kernels import equations, feedback, remember, room, tick
 from dynid.simulation.plant.drive_kernels import bending, load_friction, resisting, term_efforts
-from dynid.simulation.plant.layout import BEFORE, LAST_TICK, NOW, STEPS
+from dynid.simulation.plant.layout import BEFORE, LAST_TICK, NOW, STEPS, State
+from dynid.simulation.plant.stick_kernels import at_rest, come_to_rest, holding, mobility, part_to_rest, signs
 
 _ARRIVED = 3e-8  # the error after a step of this size is its square: below rounding
 _PATIENCE = 8
+_HELD = 1e-9  # change of the friction that holds owners, where it depends on the load
+_ROUNDS = 100  # of friction that holds and load friction: each at most Fl as far off as the one before
+_TRIES = 60  # parts of one step
+_WHOLE = 1.0 - 1e-9
 
 
 @inner
@@ -126,40 +133,144 @@ def _wearing(terms, loads, q, dq, drift, out):
 
 
 @inner
-def _accelerated(robot, state, parts, tau, ddq):
-    """Accelerations under motor efforts and friction, into ddq; returns power, and whether they exist."""
-    N, drift, M, h = parts
-    C, D, dq = robot.C, robot.friction.D, state.dq[0]
+def _accelerated(robot, state, parts, tau, h, start, ddq):
+    """Accelerations under motor efforts and friction, into ddq; returns power, and whether they exist.
+
+    start: owners of dry friction that stick may start to slip. h: of a whole step.
+    """
+    N, drift, M, _ = parts
+    friction, C, D, dq = robot.friction, robot.C, robot.friction.D, state.dq[0]
     s = D @ dq
-    rub = np.empty(s.size)
-    resisting(robot.friction, s, state.z, rub)
-    side, wearing = C.T @ tau - D.T @ rub, np.zeros(dq.size)
+    rub, wearing, most = np.empty(s.size), np.zeros(dq.size), np.zeros(s.size)
     _wearing(robot.terms, robot.loads, state.q[0], dq, drift, wearing)
-    side -= wearing
-    solvable = load_friction(robot.friction, robot.loads, C, N, tau, side, s, rub)
-    side += wearing
-    power = np.dot(tau, C @ dq) - np.dot(rub, s)
-    left = N.T @ side - h
-    solvable = solvable and bool(np.all(np.isfinite(M))) and bool(np.all(np.isfinite(left)))
-    if solvable:
-        _solved(robot.terms, M, left)
-        ddq[:] = drift + N @ left
+    sign, resting = signs(friction, state.slip, s), at_rest(friction, state.slip)
+    if not np.all(np.isfinite(M)):
+        return 0.0, False
+    moved, G = np.zeros((M.shape[0], s.size)), np.zeros((s.size, s.size))
+    if resting.size:
+        moved, G = mobility(D, N, M)
+    f, slip, power = np.zeros(s.size), state.slip.copy(), 0.0
+    # What holds an owner changes the load friction of others, and their friction what holds it.
+    for _ in range(_ROUNDS):
+        resisting(friction, s, sign, state.z, rub)
+        held = D.T @ f
+        side = C.T @ tau - D.T @ rub - wearing - held
+        solvable = load_friction(friction, robot.loads, C, N, tau, side, sign, rub, most)
+        side += wearing + held
+        power = np.dot(tau, C @ dq) - np.dot(rub, s)
+        solvable = solvable and _moved(robot, parts, side, ddq)
+        change = 0.0
+        if resting.size and solvable:
+            limits = friction.breakaway + most
+            change = holding(resting, G, D @ ddq + s / h, limits, start, slip, f)
+            ddq -= N @ (moved @ f)
+        if not solvable or robot.loads is None or change <= _HELD:
+            break
+    state.slip[:] = slip
     return power, solvable and bool(np.all(np.isfinite(ddq)))
 
 
 @inner
-def _recorded(robot, memory, state, parts, tau, out, at):
-    """Fill row `at` of the samples; returns whether the accelerations exist.
+def _moved(robot, parts, side, ddq):
+    """Accelerations under the efforts `side` (v,), into ddq; returns whether they exist."""
+    N, drift, M, h = parts
+    left = N.T @ side - h
+    if not bool(np.all(np.isfinite(left))):
+        return False
+    _solved(robot.terms, M, left)
+    ddq[:] = drift + N @ left
+    return True
 
-    At a tick the recorded efforts are the mean of those before and after it.
+
+@inner
+def _copied(state):
+    q, dq, z, slip, work = state
+    return State(q.copy(), dq.copy(), z.copy(), slip.copy(), work.copy())
+
+
+@inner
+def _recorded(memory, state, tau, out, at):
+    """Fill row `at` of the samples but for accelerations; returns the recorded efforts (a,).
+
+    At a tick they are the mean of those before and after it.
     """
-    counters, held, recorded = memory.counters, memory.held, out.tau[at]
-    recorded[:] = tau
+    counters, held = memory.counters, memory.held
+    out.tau[at] = tau
     if counters[LAST_TICK] == counters[STEPS]:
-        recorded[:] = 0.5 * (held[NOW] + held[BEFORE])
+        out.tau[at] = 0.5 * (held[NOW] + held[BEFORE])
     out.q[at], out.dq[at], out.work[at] = state.q[0], state.dq[0], state.work[0]
-    _, fine = _accelerated(robot, state, parts, recorded, out.ddq[at])
-    return fine
+    return out.tau[at]
+
+
+@inner
+def _between(rows, step, share):
+    """Row of the time after a share of a step, from both ends and the middle of the step."""
+    row, x = 2 * step, 2.0 * share
+    if x == 0.0:
+        return rows[row]
+    first, middle, last = 0.5 * (x - 1.0) * (x - 2.0), x * (2.0 - x), 0.5 * x * (x - 1.0)
+    return first * rows[row] + middle * rows[row + 1] + last * rows[row + 2]
+
+
+@inner
+def _part(robot, driving, state, steps, step, done, share, start, out, space):
+    """Four stages over a share of a step, of which the share `done` has passed; `start`: see `_accelerated`.
+
+    Returns velocities and accelerations of the friction's owners at its start, work, and a condition as
+    `run_steps` does. All stages use the same lines, and so do samples (stage -1, under the recorded efforts):
+    a function called from two places is compiled twice.
+    """
+    linkage, friction, h = robot.linkage, robot.friction, share * steps.h
+    model, control, memory, wanted, extra, _ = driving
+    q, dq, z = state.q, state.dq, state.z
+    closure, plan = linkage
+    q0, dq0, z0, s = q.copy(), dq.copy(), z.copy(), friction.D @ dq[0]
+    moving, sum_q, sum_v = np.zeros(q.shape), np.zeros(q.shape), np.zeros(dq.shape)
+    ddq, a, tau = np.empty(dq.shape[1]), np.zeros(s.size), np.zeros(robot.C.shape[0])
+    work = condition = 0.0
+    sampled = start and done == 0.0 and step % steps.per_sample == 0
+    for stage in range(-1 if sampled else 0, 4):
+        part = 0.0 if stage <= 0 else 1.0 if stage == 3 else 0.5
+        weight = 1.0 if stage == 0 or stage == 3 else 2.0
+        if stage > 0:
+            q[:] = q0 + part * h * moving
+            dq[0] = dq0[0] + part * h * ddq
+            unit(closure[0], q, space.tile)
+            bending(friction, z0, 0.5 * (s + friction.D @ dq[0]), part * h, z)
+        if stage != 0 or not sampled:
+            if steps.per_tick > 0:
+                tau = memory.held[NOW].copy()
+            else:
+                at = done + part * share
+                asked, more = _between(wanted, step, at), _between(extra, step, at)
+                tau = feedback(linkage, model, control, asked, more, q, dq, space)
+            parts = equations(linkage, robot.masses, robot.terms, q, dq, space)
+            size = np.sqrt(np.sum(parts[0] * parts[0]))
+            condition = size if not size < steps.most else condition
+        if condition != 0.0 or (step == steps.stop and stage == 0):
+            return s, a, work, condition
+        samples, row = stage < 0, steps.row + step // steps.per_sample
+        pushed = _recorded(memory, state, tau, out, row) if samples else tau
+        given = _copied(state) if samples else state
+        power, fine = _accelerated(robot, given, parts, pushed, steps.h, start and stage <= 0, ddq)
+        if not fine:
+            return s, a, work, GONE
+        if samples:
+            out.ddq[row] = ddq
+            continue
+        if stage == 0:
+            a[:] = friction.D @ ddq
+        position_rates(closure[0], q, dq, moving)
+        sum_q += weight * moving
+        sum_v[0] += weight * ddq
+        work += weight * power * h / 6.0
+    q[:] = q0 + h / 6.0 * sum_q
+    dq[:] = dq0 + h / 6.0 * sum_v
+    unit(closure[0], q, space.tile)
+    if plan[1].size:
+        settle(closure, plan, q, dq, space)
+    bending(friction, z0, 0.5 * (s + friction.D @ dq[0]), h, z)
+    return s, a, work, 0.0
 
 
 @kernel
@@ -169,65 +280,39 @@ def run_steps(robot, driving, state, steps, out):
     Arguments: `Robot`, `Driving`, `State`, `Steps` and `Samples` of `layout`.
 
     Returns the last step, and the condition there: GONE, or above `most` if other coordinates are needed.
-    All stages use the same lines: a function called from two places is compiled twice.
     """
-    linkage, friction, h, stop = robot.linkage, robot.friction, steps.h, steps.stop
+    linkage, friction, slip = robot.linkage, robot.friction, state.slip
     model, control, memory, wanted, extra, noise = driving
-    q, dq, z, work = state
-    closure, plan = linkage
-    tree, D, n_v = closure[0], friction.D, dq.shape[1]
-    space = room(closure, plan, steps.n_bodies, q.shape[1], n_v)
-    counters, hold = memory.counters, steps.per_tick > 0
-    moving, sum_q, sum_v = np.zeros(q.shape), np.zeros(q.shape), np.zeros(dq.shape)
-    ddq, tau = np.empty(n_v), np.zeros(robot.C.shape[0])
-    for step in range(steps.start, stop + 1):
-        if hold and counters[STEPS] % steps.per_tick == 0 and counters[LAST_TICK] != counters[STEPS]:
+    counters, q, dq = memory.counters, state.q, state.dq
+    space = room(linkage.closure, linkage.plan, steps.n_bodies, q.shape[1], dq.shape[1])
+    for step in range(steps.start, steps.stop + 1):
+        if (
+            steps.per_tick > 0
+            and counters[STEPS] % steps.per_tick == 0
+            and counters[LAST_TICK] != counters[STEPS]
+        ):
             new = noise[counters[STEPS] // steps.per_tick]
             tick(linkage, model, control, memory, wanted[2 * step], extra[2 * step], new, space)
-        q0, dq0, z0, begun = q.copy(), dq.copy(), z.copy(), D @ dq[0]
-        done, condition = 0.0, 0.0
-        sum_q[:], sum_v[:] = 0.0, 0.0
-        for stage in range(4):
-            part = 0.0 if stage == 0 else 1.0 if stage == 3 else 0.5
-            weight = 1.0 if stage == 0 or stage == 3 else 2.0
-            if stage > 0:
-                q[:] = q0 + part * h * moving
-                dq[0] = dq0[0] + part * h * ddq
-                unit(tree, q, space.tile)
-                bending(friction, z0, 0.5 * (begun + D @ dq[0]), part * h, z)
-            if hold:
-                tau = memory.held[NOW].copy()
-            else:
-                row = 2 * step + int(2.0 * part)
-                tau = feedback(linkage, model, control, wanted[row], extra[row], q, dq, space)
-            parts = equations(linkage, robot.masses, robot.terms, q, dq, space)
-            size = np.sqrt(np.sum(parts[0] * parts[0]))
-            condition = size if not size < steps.most else condition
-            if stage == 0 and step % steps.per_sample == 0 and condition == 0.0:
-                at = steps.row + step // steps.per_sample
-                fine = _recorded(robot, memory, state, parts, tau, out, at)
-                condition = condition if fine else GONE
-            if condition != 0.0 or step == stop:
+        before = _copied(state)
+        begun, done, share, start, tries = before, 0.0, 1.0, True, 0
+        while True:
+            s, a, work, condition = _part(robot, driving, state, steps, step, done, share, start, out, space)
+            if condition != 0.0:
+                q[:], dq[:], state.z[:], slip[:], state.work[:] = before
+                return step, condition
+            if step == steps.stop:
+                return step, 0.0
+            tries, ends = tries + 1, friction.D @ dq[0]
+            within = part_to_rest(friction, slip, s, a, ends, share * steps.h, steps.h)
+            if within < 1.0 and tries < _TRIES:
+                q[:], dq[:], state.z[:], start = begun.q, begun.dq, begun.z, False
+                share = share * within if within > 0.0 else share
+                continue
+            come_to_rest(friction, slip, s, a, ends, steps.h, tries == _TRIES)
+            state.work[0] += work
+            done += share
+            if done > _WHOLE:
                 break
-            power, fine = _accelerated(robot, state, parts, tau, ddq)
-            if not fine:
-                condition = GONE
-                break
-            position_rates(tree, q, dq, moving)
-            sum_q += weight * moving
-            sum_v[0] += weight * ddq
-            done += weight * power * h / 6.0
-        if condition != 0.0:
-            q[:], dq[:], z[:] = q0, dq0, z0
-            return step, condition
-        if step == stop:
-            break
-        q[:] = q0 + h / 6.0 * sum_q
-        dq[:] = dq0 + h / 6.0 * sum_v
-        unit(tree, q, space.tile)
-        if plan[1].size:
-            settle(closure, plan, q, dq, space)
-        bending(friction, z0, 0.5 * (begun + D @ dq[0]), h, z)
-        work[0] += done
-        remember(control, memory, q, dq, h)
-    return stop, 0.0
+            begun, share, start = _copied(state), 1.0 - done, True
+        remember(control, memory, q, dq, steps.h)
+    return steps.stop, 0.0
