@@ -219,9 +219,7 @@ def diagnosed(robot: str, seed: int, fault: Fault | None) -> Diagnosis | str:
         return str(error)
 
 
-def trials(
-    clean_logs: int, seeds: int, delays: int, first: int
-) -> Iterator[tuple[str, int, Fault | None]]:
+def trials(clean_logs: int, seeds: int, delays: int, first: int) -> Iterator[tuple[str, int, Fault | None]]:
     """Robot, seed and fault of each trial; clean logs first, half samples on one robot last."""
     for k in range(clean_logs):
         yield ROBOTS[k % len(ROBOTS)], first + k, None

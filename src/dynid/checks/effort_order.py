@@ -259,8 +259,11 @@ def _refusal(
         f"signs or order of the efforts: {'; '.join(said)}. As logged, {100 * before:.0f} % of the efforts"
         f" is unexplained; after correction {100 * after:.2g} %",
         file=log.file,
-        remedy=f"columns: {{{', '.join(columns)}}}",
+        remedy=f"columns: {{{', '.join(columns)}}}" + (_EITHER if min(best.sign) < 0 else ""),
     )
+
+
+_EITHER = "; if the effort is right, the position of that joint may have the opposite sign instead"
 
 
 def _column(problem: Problem, motors: Sequence[int], row: int) -> str:

@@ -227,7 +227,7 @@ LOGS = {
     ),
     "joint-unexcited": care(
         "parameters of a joint stay unknown with this motion",
-        "joint '{joint}' {motion}: its {kinds} stay unknown ({count} parameters: {names})",
+        "joint '{joint}' {motion}: unknown are its {kinds} (parameters {names})",
         "move this joint faster and farther, also while others move",
         traits=("motion",),
     ),
