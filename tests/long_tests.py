@@ -15,6 +15,7 @@ LONG = frozenset(
             for page in ("cable_robot", "delta", "drive_gains", "payload", "start")
         ),
         "test_description_power.py::test_loops_that_another_length_closes_are_refused_with_that_length",
+        "test_faults_table.py::test_70_another_processor_gives_the_same_choices_verdict_and_values",
         "test_report_browser.py::test_pages_work_in_a_browser",
         "test_studio.py::test_the_whole_way_and_the_same_on_the_command_line",
         "test_studio_browser.py::test_the_studio_is_used_in_a_browser",
