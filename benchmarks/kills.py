@@ -21,8 +21,9 @@ _FINISHED = 5  # of that many runs one is not killed
 _COMMANDS = {
     "identify": "identify --robot rrr3 --log new.csv --out result",
     "campaign": "campaign runs.yaml --out result --jobs 1",
-    "excite": "excite rrr3 --starts 6 --hops 1 --harmonics 2 --period 3 --jobs 1 --out result",
+    "excite": "excite rrr3 --starts 6 --hops 1 --harmonics 3 --period 4 --jobs 1 --out result",
 }
+_SHARES = {"identify": 0.5, "campaign": 0.2, "excite": 0.3}
 _CAMPAIGN = "schema: dynid.campaign/1\nruns:\n  - {robot: rrr3, logs: ['{run}.csv']}\n"
 
 
@@ -65,6 +66,8 @@ def tortured(kind: str, folder: Path, kills: int, rng: np.random.Generator) -> l
     dynid(command, folder)
     typical = time.monotonic() - begin
     right = content(result)
+    if not right:
+        raise SystemExit(f"'dynid {command}' writes no result")
     old: dict[str, bytes] | None = None
     if kind == "identify":
         dynid(command.replace("new", "old"), folder)
@@ -97,11 +100,11 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--kills", type=int, default=100)
     parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--only", choices=_SHARES, default=None)
     given = parser.parse_args()
     rng = np.random.default_rng(given.seed)
     wrong: list[str] = []
-    shares = {"identify": 0.5, "campaign": 0.2, "excite": 0.3}
-    for kind, share in shares.items():
+    for kind, share in _SHARES.items() if given.only is None else [(given.only, 1.0)]:
         with tempfile.TemporaryDirectory() as temporary:
             prepared(Path(temporary))
             wrong += tortured(kind, Path(temporary), round(share * given.kills), rng)

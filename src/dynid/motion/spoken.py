@@ -78,7 +78,7 @@ def check_constant(text: str, delimiter: str, cells: Sequence[str], file: object
         )
 
 
-def _labels(texts: Mapping[str, str]) -> Iterable[tuple[tuple[str, ...], str, list[str]]]:
+def _labels(texts: Mapping[str, str]) -> Iterable[tuple[tuple[str, ...], tuple[str, ...], list[str]]]:
     """Columns with names, the words before theirs, and the names: one cell each, or a list in one cell."""
     families: dict[str, dict[int, str]] = {}
     for column, cell in texts.items():
