@@ -1,6 +1,6 @@
 """How often the log doctor finds faults that were put into simulated logs, and how often it alarms without.
 
-    python benchmarks/doctor.py --clean 20 --seeds 1 --delays 20 --minutes 30
+    python benchmarks/doctor.py --clean 20 --seeds 3 --delays 20 --first 100 --minutes 60
 
 Three robots. A fault counts as found if a finding has one of its codes, or if the log is refused with one of
 its words. A false alarm is a finding `care` or `stop` on a clean log, except those about excitation.
@@ -219,27 +219,27 @@ def diagnosed(robot: str, seed: int, fault: Fault | None) -> Diagnosis | str:
         return str(error)
 
 
-def trials(clean_logs: int, seeds: int, delays: int) -> Iterator[tuple[str, int, Fault | None]]:
-    """Robot, seed and fault of each trial; clean logs first."""
+def trials(clean_logs: int, seeds: int, delays: int, first: int) -> Iterator[tuple[str, int, Fault | None]]:
+    """Robot, seed and fault of each trial; clean logs first, half samples on one robot last."""
     for k in range(clean_logs):
-        yield ROBOTS[k % len(ROBOTS)], 100 + k, None
+        yield ROBOTS[k % len(ROBOTS)], first + k, None
     for seed in range(seeds):
         for i, fault in enumerate(FAULTS):
-            yield ROBOTS[(i + seed) % len(ROBOTS)], 200 + seed, fault
+            yield ROBOTS[(i + seed) % len(ROBOTS)], first + 100 + seed, fault
     for k in range(delays):
-        yield "ur5", 300 + k, FAULTS[0]
+        yield "ur5", first + 200 + k, FAULTS[0]
 
 
 def main() -> None:
     """Run the trials, and print one line each and the rates."""
     parser = argparse.ArgumentParser(description=__doc__)
-    for name, value in (("--clean", 20), ("--seeds", 1), ("--delays", 20)):
+    for name, value in (("--clean", 20), ("--seeds", 3), ("--delays", 20), ("--first", 100)):
         parser.add_argument(name, type=int, default=value)
     parser.add_argument("--minutes", type=float, default=60.0)
     given = parser.parse_args()
     end = time.monotonic() + 60.0 * given.minutes
     quiet = n_clean = hit = n_fault = 0
-    for robot, seed, fault in trials(given.clean, given.seeds, given.delays):
+    for robot, seed, fault in trials(given.clean, given.seeds, given.delays, given.first):
         if time.monotonic() > end:
             print("stopped: out of time")
             break

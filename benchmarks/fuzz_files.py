@@ -3,7 +3,8 @@
     python benchmarks/fuzz_files.py --cases 10000 --minutes 20
 
 Cuts, lost and doubled bytes, wrong bits and large numbers at random places, equally often in each reader and
-each format of descriptions. Exceptions other than input errors, more than 5 s and more than 1 GB are defects.
+each format of descriptions. Exceptions other than input errors, warnings of libraries, more than 5 s and more
+than 1 GB are defects.
 """
 
 from __future__ import annotations
@@ -12,6 +13,8 @@ import argparse
 import resource
 import tempfile
 import time
+import traceback
+import warnings
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -68,6 +71,7 @@ def main() -> None:
     parser.add_argument("--seed", type=int, default=0)
     given = parser.parse_args()
     end = time.monotonic() + 60.0 * given.minutes
+    warnings.simplefilter("error")
     rng = np.random.default_rng(given.seed)
     counts = {"read": 0, "refused": 0, "defects": 0, "slow": 0}
     with tempfile.TemporaryDirectory() as temporary:
@@ -87,7 +91,9 @@ def main() -> None:
                 counts["refused"] += 1
             except Exception as error:
                 counts["defects"] += 1
-                print(f"case {case}, {name}: {type(error).__name__}: {error}"[:300], flush=True)
+                place = [at for at in traceback.extract_tb(error.__traceback__) if "dynid" in at.filename][-1]
+                where = f"{Path(place.filename).name}, line {place.lineno}"
+                print(f"case {case}, {name}, {where}: {type(error).__name__}: {error}"[:300], flush=True)
             if time.process_time() - begin > _SLOW:
                 counts["slow"] += 1
                 print(f"case {case}, {name}: {time.process_time() - begin:.1f} s", flush=True)

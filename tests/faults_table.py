@@ -7,7 +7,10 @@ ROWS: dict[int, tuple[str, ...]] = {
     1: ("test_faults_description.py::test_fault_01_entity_bomb",),
     2: ("test_faults_description.py::test_fault_02_external_entity",),
     3: ("test_faults_description.py::test_fault_03_truncated_xml",),
-    4: ("test_faults_description.py::test_fault_04_mesh_path_that_leaves_its_root",),
+    4: (
+        "test_faults_description.py::test_fault_04_mesh_path_that_leaves_its_root",
+        "test_faults_description.py::test_fault_04_mesh_paths_inside_are_never_opened",
+    ),
     5: (
         "test_faults_description.py::test_fault_05_huge_model",
         "test_faults_description.py::test_fault_05_huge_model_with_override",
@@ -19,8 +22,14 @@ ROWS: dict[int, tuple[str, ...]] = {
     9: ("test_faults_description.py::test_fault_09_duplicate_names",),
     10: ("test_faults_description.py::test_fault_10_not_a_tree",),
     11: ("test_faults_description.py::test_fault_11_axes_limits_mimics",),
-    12: ("test_faults_description.py::test_fault_12_unknown_elements_and_keys",),
-    13: ("test_faults_description.py::test_fault_13_hostile_yaml",),
+    12: (
+        "test_faults_description.py::test_fault_12_unknown_elements_and_keys",
+        "test_faults_description.py::test_fault_12_elements_of_other_name_spaces_are_reported",
+    ),
+    13: (
+        "test_faults_description.py::test_fault_13_hostile_yaml",
+        "test_faults_description.py::test_fault_13_scientific_notation_is_a_number",
+    ),
     14: (
         "test_expression.py::test_refusals",
         "test_more_descriptions.py::test_a_par_file_that_cannot_be_read_is_refused",
@@ -30,6 +39,7 @@ ROWS: dict[int, tuple[str, ...]] = {
     15: (
         "test_readers.py::test_15_objects_are_never_loaded",
         "test_faults_cli.py::test_15_formats_that_are_not_read_are_never_opened",
+        "test_faults_cli.py::test_15_to_18_22_23_a_pickle_is_never_loaded_whatever_its_name",
     ),
     16: (
         "test_readers.py::test_16_a_header_that_declares_more_than_the_file_is_refused",
@@ -38,9 +48,23 @@ ROWS: dict[int, tuple[str, ...]] = {
         "test_readers.py::test_16_a_text_that_grows_beyond_reason_is_not_read",
         "test_faults_log.py::test_16_a_parquet_file_that_grows_beyond_reason_is_not_read",
     ),
-    17: ("test_readers.py::test_17_hdf5_never_leaves_its_file",),
+    17: (
+        "test_readers.py::test_17_hdf5_never_leaves_its_file",
+        "test_readers.py::test_17_soft_links_and_cycles_are_read_once",
+    ),
     18: ("test_readers.py::test_18_an_object_of_matlab_73_is_refused_with_the_way_out",),
-    19: ("test_faults_log.py::test_19_delimiters_are_sniffed_and_shown",),
+    19: (
+        "test_faults_log.py::test_19_delimiters_are_sniffed_and_shown",
+        "test_faults_log.py::test_19_ambiguous_delimiter_is_refused",
+        "test_faults_log.py::test_19_binary_and_empty_files_are_refused",
+        "test_faults_log.py::test_19_blanks_after_commas_are_no_delimiter",
+        "test_faults_log.py::test_19_decimal_commas",
+        "test_faults_log.py::test_19_encodings",
+        "test_faults_log.py::test_19_missing_header_is_refused",
+        "test_faults_log.py::test_19_old_line_ends",
+        "test_faults_log.py::test_19_one_column_is_refused",
+        "test_faults_log.py::test_19_remarks_above_the_header",
+    ),
     20: (
         "test_faults_log.py::test_20_bad_cells_are_refused_with_row_column_and_text",
         "test_faults_log.py::test_20_a_column_in_the_digits_of_another_script_is_no_text_column",
@@ -50,11 +74,25 @@ ROWS: dict[int, tuple[str, ...]] = {
         "test_faults_log.py::test_21_duplicate_header_is_refused",
         "test_faults_log.py::test_21_unmatched_joints_efforts_and_time_are_refused",
         "test_faults_table.py::test_21_a_missing_effort_beside_an_unmatched_effort_column_is_refused",
+        "test_faults_log.py::test_21_runs_named_by_text_are_not_silently_joined",
+        "test_faults_log.py::test_21_two_columns_for_one_joint_are_refused_unless_mapped",
+        "test_faults_log.py::test_21_wrong_mapping_is_refused_with_the_nearest_name",
     ),
     22: ("test_readers.py::test_22_an_unfinished_mcap_file_gives_what_it_contains",),
-    23: ("test_readers.py::test_23_a_damaged_chunk_is_left_out_and_reported",),
-    24: ("test_faults_log.py::test_24_bad_samples_split_the_log_and_never_reach_the_states",),
-    25: ("test_faults_log.py::test_25_gaps_split_according_to_the_cutoff",),
+    23: (
+        "test_readers.py::test_23_a_damaged_chunk_is_left_out_and_reported",
+        "test_readers.py::test_23_damaged_messages_outside_chunks_are_refused",
+    ),
+    24: (
+        "test_faults_log.py::test_24_bad_samples_split_the_log_and_never_reach_the_states",
+        "test_faults_log.py::test_24_a_log_of_bad_samples_only_is_refused",
+        "test_faults_log.py::test_24_absurdly_large_values_count_as_missing",
+    ),
+    25: (
+        "test_faults_log.py::test_25_gaps_split_according_to_the_cutoff",
+        "test_faults_log.py::test_25_short_gaps_are_filled_and_reported",
+        "test_faults_log.py::test_25_without_a_cutoff_five_steps_or_what_the_data_choose",
+    ),
     26: (
         "test_faults_log.py::test_26_a_few_samples_out_of_order_are_sorted_and_flagged",
         "test_faults_log.py::test_26_many_samples_out_of_order_are_refused",
@@ -64,20 +102,30 @@ ROWS: dict[int, tuple[str, ...]] = {
     29: (
         "test_faults_log.py::test_29_jitter_is_resampled_and_stated",
         "test_readers.py::test_29_topics_at_100_and_500_hz_share_the_clock_of_the_positions",
+        "test_faults_log.py::test_29_panda_with_its_jitter_works_with_defaults",
+        "test_faults_log.py::test_29_rounded_time_stamps_are_no_jitter",
+        "test_readers.py::test_29_messages_with_a_part_of_the_joints_are_brought_together",
+        "test_readers.py::test_29_nothing_is_interpolated_across_a_gap_or_beyond_the_ends",
+        "test_readers.py::test_29_signals_that_are_not_used_do_not_shorten_a_log",
     ),
     30: (
         "test_faults_log.py::test_30_time_unit_is_inferred_and_told",
         "test_faults_log.py::test_30_a_row_number_is_not_taken_as_time_unless_its_unit_is_given",
         "test_faults_log.py::test_30_impossible_rates_are_refused",
+        "test_faults_log.py::test_30_seconds_need_no_word",
+        "test_readers.py::test_30_slow_epoch_stamps_keep_their_unit",
     ),
     31: (
         "test_residual_tests.py::test_31_a_delay_of_one_sample_is_found_with_its_size",
         "test_pose_columns.py::test_31_late_efforts_of_a_redundant_robot_are_found_with_their_size",
+        "test_residual_tests.py::test_31_the_remedy_of_a_delay_removes_it",
     ),
     32: (
         "test_faults_log.py::test_32_velocity_in_degrees_is_refused_with_the_likely_cause",
         "test_scale_checks.py::test_32_a_log_in_newton_millimetres_is_told_with_its_unit",
         "test_identification.py::test_angles_in_degrees_are_suspected",
+        "test_faults_log.py::test_32_a_coordinate_that_hardly_moves_is_not_judged",
+        "test_faults_log.py::test_32_noise_is_not_taken_for_a_wrong_unit",
     ),
     33: ("test_faults_cli.py::test_33_signs_and_order_of_efforts_are_refused_with_the_likely_fix",),
     34: (
@@ -92,12 +140,20 @@ ROWS: dict[int, tuple[str, ...]] = {
         "test_pose_columns.py::test_35_a_zero_off_in_a_closed_robot_is_named_and_a_clean_log_is_left_alone",
         "test_doctor.py::test_35_zeros_that_the_motion_cannot_show_are_listed",
     ),
-    36: ("test_faults_log.py::test_36_inconsistent_velocity_warns_then_refuses",),
+    36: (
+        "test_faults_log.py::test_36_inconsistent_velocity_warns_then_refuses",
+        "test_faults_log.py::test_36_a_log_at_rest_is_not_judged",
+    ),
     37: (
         "test_faults_signals.py::test_37_spikes_of_efforts_are_masked_and_counted",
         "test_faults_signals.py::test_37_saturation_is_masked_and_told",
         "test_faults_signals.py::test_37_a_sensor_that_hangs_is_told",
         "test_faults_signals.py::test_37_coarse_efforts_are_told",
+        "test_faults_cli.py::test_37_efforts_that_were_not_recorded_are_refused",
+        "test_faults_cli.py::test_37_one_constant_effort_is_told",
+        "test_faults_signals.py::test_37_a_position_that_jumps_splits_the_log",
+        "test_faults_signals.py::test_37_an_encoder_that_hangs_is_masked_and_a_joint_at_rest_is_not",
+        "test_faults_signals.py::test_37_lost_torque_samples_are_masked",
     ),
     38: (
         "test_alarms.py::test_a_long_contact_is_a_burst_and_a_poor_fit",
@@ -141,6 +197,7 @@ ROWS: dict[int, tuple[str, ...]] = {
     50: (
         "test_faults_cli.py::test_50_read_only_and_full_disks_are_refused_before_the_work",
         "test_output.py::test_failure_halfway_leaves_the_old_result",
+        "test_faults_cli.py::test_50_54_folders_are_checked_before_the_work",
     ),
     51: (
         "test_faults_cli.py::test_51_no_memory_is_told_without_a_traceback",
@@ -159,6 +216,7 @@ ROWS: dict[int, tuple[str, ...]] = {
         "test_output.py::test_two_runs_in_one_folder_are_refused",
         "test_output.py::test_lock_of_a_dead_process_is_taken_over",
         "test_output.py::test_an_empty_lock_is_of_a_killed_run",
+        "test_faults_cli.py::test_50_54_folders_are_checked_before_the_work",
     ),
     55: (
         "test_faults_cli.py::test_55_a_robot_file_that_changed_since_is_refused",
@@ -169,7 +227,10 @@ ROWS: dict[int, tuple[str, ...]] = {
         "test_report_html.py::test_hostile_names_do_nothing",
         "test_faults_cli.py::test_57_58_hostile_names_stay_text",
     ),
-    58: ("test_export_models.py::test_hostile_names_break_no_export",),
+    58: (
+        "test_export_models.py::test_hostile_names_break_no_export",
+        "test_faults_cli.py::test_57_58_hostile_names_stay_text",
+    ),
     59: ("test_json_file.py::test_parameters_that_are_not_finite_are_refused",),
     60: ("test_faults_cli.py::test_60_no_command_opens_a_connection",),
     61: ("test_turns.py::test_whole_turns_of_redundant_encoders_change_nothing",),
@@ -187,4 +248,5 @@ ROWS: dict[int, tuple[str, ...]] = {
     ),
     68: ("test_alarms.py::test_a_wrong_gravity_is_called_so_and_nothing_else",),
     69: ("test_survey.py::test_a_log_on_another_branch_is_flagged",),
+    70: ("test_faults_table.py::test_70_another_processor_gives_the_same_choices_verdict_and_values",),
 }

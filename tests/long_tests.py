@@ -26,6 +26,7 @@ LONG = frozenset(
             )
         ),
         "test_description_power.py::test_loops_that_another_length_closes_are_refused_with_that_length",
+        "test_faults_table.py::test_70_another_processor_gives_the_same_choices_verdict_and_values",
         "test_report_browser.py::test_pages_work_in_a_browser",
         *(
             f"test_report_browser.py::test_reports_of_all_kinds_of_robots_work_in_a_browser[{name}]"

@@ -20,6 +20,7 @@ from dynid.motion.columns import matched
 from dynid.motion.logs import log_from_columns
 from dynid.motion.settings import ColumnMap, DriveSettings
 from dynid.motion.slots import slots
+from dynid.motion.table import Table
 from dynid.pipeline import read_logs
 from dynid.problem import as_asked
 from tests.arms import arm, recording, write_csv
@@ -39,7 +40,8 @@ def robot(names=NAMES, motors=None):
 
 
 def match(names, mechanism=None, columns=None, drives=None):
-    return matched(tuple(names), slots(mechanism or robot()), columns or {}, "log.csv", drives)
+    table = Table({name: np.array([float(k)]) for k, name in enumerate(names)})
+    return matched(table, slots(mechanism or robot()), columns or {}, "log.csv", drives)
 
 
 def spelled(pattern, names=NAMES):

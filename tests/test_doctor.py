@@ -18,8 +18,9 @@ from dynid.common.errors import InputError
 from dynid.common.notices import doubt, eased, forced, gathered, notice
 from dynid.doctor.diagnosis import Diagnosis, finding_of, refusal, worst_first
 from dynid.doctor.document import print_diagnosis
-from dynid.doctor.examine import excitation_notices
+from dynid.doctor.examine import check, excitation_notices
 from dynid.motion.log import Log
+from tests.arms import arm
 from tests.workspace import dynid, make_workspace
 
 
@@ -178,7 +179,7 @@ def test_40_a_joint_that_rests_is_named_in_words(here: Path) -> None:
     write("still.csv", still)
     found = package.check("arm.yaml", "still.csv")
     (said,) = [one for one in found.findings if one.code == "joint-unexcited" and one.channel == "joint_2"]
-    assert "'joint_2' never moves: its inertia and friction stay unknown" in said.text
+    assert "'joint_2' never moves: unknown are its inertia and friction" in said.text
     (more,) = [one for one in found.findings if one.code == "excitation"]
     assert found.excitation is not None
     assert (
@@ -248,3 +249,14 @@ def test_a_log_in_memory_is_examined_too(here: Path) -> None:
     found = package.check("arm.yaml", columns())
     assert loud(found) == []
     assert isinstance(found.logs[0], Log)
+
+
+def test_a_fit_of_logs_without_motion_blames_no_column() -> None:
+    """Any correction fits noise a little better: at rest only the missing motion is named."""
+    rng = np.random.default_rng(2)
+    t = 0.002 * np.arange(2000)
+    q = np.array([0.3, -0.5]) + 1e-6 * rng.normal(size=(2000, 2))
+    diagnosis = check(arm(), {"t": t, "q": q, "tau": np.array([-6.0, 2.0]) + rng.normal(size=(2000, 2))})
+    stops = [finding.code for finding in diagnosis.findings if finding.severity == "stop"]
+    assert stops == ["at-rest"]
+    assert diagnosis.findings[0].code == "at-rest"

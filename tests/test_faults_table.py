@@ -3,6 +3,11 @@
 from __future__ import annotations
 
 import ast
+import json
+import os
+import re
+import subprocess
+import sys
 from functools import cache
 from pathlib import Path
 
@@ -32,12 +37,25 @@ def functions_of(file: Path) -> set[str]:
 
 
 def test_every_row_has_tests_that_exist() -> None:
-    assert set(range(1, 61)) <= set(ROWS)
+    assert set(ROWS) == set(range(1, 71))
     for row, tests in ROWS.items():
         assert tests, row
         for one in tests:
             file, _, function = one.partition("::")
             assert function in functions_of(HERE / file), f"row {row}: {one}"
+
+
+NUMBERED = re.compile(r"test_(?:fault_)?((?:[0-9]{2}_)+)")
+
+
+def test_tests_named_after_a_row_are_listed_under_it() -> None:
+    """So the table says all that is tested of a row, and a number in a name is that of its row."""
+    listed = {(row, test) for row, tests in ROWS.items() for test in tests}
+    for file in sorted(HERE.glob("test_*.py")):
+        for name in functions_of(file):
+            numbers = NUMBERED.match(name)
+            for number in numbers[1].split("_")[:-1] if numbers else ():
+                assert (int(number), f"{file.name}::{name}") in listed, f"{file.name}::{name}"
 
 
 def test_05_the_command_line_can_lift_the_limits_that_it_names(tmp_path: Path) -> None:
@@ -89,3 +107,31 @@ def test_21_a_missing_effort_beside_an_unmatched_effort_column_is_refused() -> N
     with pytest.raises(InputError, match=r"no column for tau_2.*tau_3"):
         prepare(arm(), [log], Experiment(robot=arm()))
     prepare(arm(), [log], Experiment(robot=arm(), efforts=(1,)))
+
+
+PROCESSORS = {
+    "as it is": {},
+    "an old one": {"OPENBLAS_CORETYPE": "Prescott", "NPY_DISABLE_CPU_FEATURES": "AVX2 FMA3 AVX512F"},
+    "two threads": {"OPENBLAS_CORETYPE": "Haswell", "OPENBLAS_NUM_THREADS": "2"},
+}
+
+
+def test_70_another_processor_gives_the_same_choices_verdict_and_values(tmp_path: Path) -> None:
+    """Other instructions of BLAS and NumPy round differently; sigmas are 1e6 times larger than that."""
+    start = [sys.executable, "-m", "dynid"]
+    options = {"cwd": tmp_path, "check": True, "capture_output": True}
+    subprocess.run([*start, "simulate", "rrr3", "--duration", "3", "--out", "a.csv"], **options)
+    results = []
+    for k, environment in enumerate(PROCESSORS.values()):
+        command = [*start, "identify", "--robot", "rrr3", "--log", "a.csv", "--out", f"r{k}"]
+        subprocess.run(command, env={**os.environ, **environment}, **options)
+        results.append(json.loads((tmp_path / f"r{k}" / "result.json").read_text()))
+    first, *others = results
+    for other in others:
+        assert other["verdict"]["level"] == first["verdict"]["level"]
+        assert [said["code"] for said in other["warnings"]] == [said["code"] for said in first["warnings"]]
+        chosen = [[tried["chosen"] for tried in result.get("choices_tried", [])] for result in (first, other)]
+        assert chosen[0] == chosen[1]
+        for a, b in zip(first["parameters"], other["parameters"], strict=True):
+            assert a["name"] == b["name"]
+            assert b["value"] == pytest.approx(a["value"], rel=1e-9, abs=1e-6 * (a["sigma"] or 0.0))

@@ -5,6 +5,8 @@ from __future__ import annotations
 import contextlib
 import os
 import signal
+import subprocess
+import sys
 from collections.abc import Iterator
 
 import pytest
@@ -82,3 +84,13 @@ def test_the_handler_of_a_program_around_dynid_stays() -> None:
     finally:
         signal.signal(signal.SIGINT, before)
     assert seen == [signal.SIGINT]
+
+
+def test_a_command_goes_on_when_its_reader_has_left() -> None:
+    """As `dynid robots | head` does: no error, and the exit code is that of the command."""
+    ends = os.pipe()
+    os.close(ends[0])
+    with os.fdopen(ends[1], "w") as unread:
+        command = [sys.executable, "-m", "dynid", "robots"]
+        done = subprocess.run(command, stdout=unread, stderr=subprocess.PIPE, text=True, check=False)
+    assert (done.returncode, done.stderr) == (0, "")

@@ -34,7 +34,7 @@ from dynid.commands.verify import verify
 from dynid.commands.warm import warm
 from dynid.common import limits
 from dynid.common.errors import DynidError, InputError, NoResultError
-from dynid.common.interrupts import interruptible
+from dynid.common.interrupts import interruptible, reader_may_leave
 from dynid.mechanism.load import expanding_as_written
 from dynid.report.terminal import printable
 
@@ -49,6 +49,11 @@ _INTERRUPTED = 130
 class Commands(click.Group):
     """Turns errors into a message and an exit code; a traceback appears only for a bug in dynid."""
 
+    def main(self, *arguments: Any, **options: Any) -> Any:
+        """Also for a reader that leaves, as `head` does: the command goes on, and its exit code counts."""
+        with reader_may_leave():
+            return super().main(*arguments, **options)
+
     def invoke(self, ctx: click.Context) -> Any:
         """Run the chosen command; exit 2 for rejected input, 3 for no result, 130 for Ctrl-C."""
         try:
@@ -60,8 +65,6 @@ class Commands(click.Group):
         except DynidError as error:
             _complain(str(error))
             ctx.exit(error.exit_code)
-        except BrokenPipeError:
-            raise
         except MemoryError as error:
             _complain(f"not enough memory{': ' if str(error) else ''}{error}; nothing was written")
             ctx.exit(InputError.exit_code)

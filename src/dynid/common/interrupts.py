@@ -1,4 +1,4 @@
-"""Ctrl-C that is not lost.
+"""Ctrl-C that is not lost, and output whose reader has left.
 
 Python raises KeyboardInterrupt wherever it happens to be. Numba's dispatcher, destructors and weak references
 discard exceptions, and then the run continues as if nothing had happened. So the signal is also recorded, and
@@ -8,10 +8,13 @@ discard exceptions, and then the run continues as if nothing had happened. So th
 from __future__ import annotations
 
 import contextlib
+import os
 import signal
+import sys
 import threading
 from collections.abc import Iterator
 from types import FrameType
+from typing import Any, TextIO, cast
 
 _PENDING = threading.Event()
 
@@ -67,3 +70,46 @@ def _recorded() -> Iterator[None]:
 def _handle(number: int, frame: FrameType | None) -> None:
     _PENDING.set()
     raise KeyboardInterrupt
+
+
+@contextlib.contextmanager
+def reader_may_leave() -> Iterator[None]:
+    """Go on with the work without printing once nobody reads it any more: `dynid identify .. | head`."""
+    before, unread = sys.stdout, _Unread(sys.stdout)
+    sys.stdout = cast("TextIO", unread)
+    try:
+        yield
+    finally:
+        unread.flush()
+        sys.stdout = before
+
+
+class _Unread:
+    """A text stream that discards everything after its reader has closed it."""
+
+    def __init__(self, stream: Any) -> None:
+        self._stream = stream
+
+    def write(self, text: str, /) -> int:
+        """Print, or discard."""
+        try:
+            self._stream.write(text)
+        except BrokenPipeError:
+            self._discard()
+        return len(text)
+
+    def flush(self) -> None:
+        """Print what is waiting, or discard it."""
+        try:
+            self._stream.flush()
+        except BrokenPipeError:
+            self._discard()
+
+    def _discard(self) -> None:
+        # What the stream still holds would fail again when Python ends.
+        nowhere = os.open(os.devnull, os.O_WRONLY)
+        os.dup2(nowhere, self._stream.fileno())
+        os.close(nowhere)
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._stream, name)

@@ -11,14 +11,14 @@ from __future__ import annotations
 import math
 import os
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
 from dynid.base.grouping import listed
 from dynid.checks.fault_columns import ALL
 from dynid.checks.logs import check_logs
-from dynid.common.catalogue import codes_with
+from dynid.common.catalogue import Severity, codes_with
 from dynid.common.errors import InputError, NoResultError
 from dynid.common.notices import Notice, forced, notice
 from dynid.doctor.channels import channels_of, log_notices, recording
@@ -39,6 +39,7 @@ from dynid.statistics.estimate import NOT_TESTED, Estimate
 _OF_PARAMETERS = codes_with("parameters")
 _LIKELY = 0.03  # probability of such a delay without one; a half sample at 500 Hz is mostly below it
 _RELEVANT = 0.2  # samples: smaller delays are in every careful recording
+_AT_REST = "at-rest"
 
 
 def check(
@@ -98,14 +99,21 @@ def examine(
         if read.logs and failed is None:
             estimate, refused = _fitted(mechanism, read.logs, asked, progress)
     channels = _channels(mechanism, read.logs, plans)
-    findings = [*read.findings, *_of_logs(mechanism, read.logs, plans, channels, names)]
+    of_logs = list(_of_logs(mechanism, read.logs, plans, channels, names))
+    at_rest = 0 < len(read.logs) <= sum(found.code == _AT_REST for found in of_logs)
+    if at_rest:
+        of_logs = [
+            replace(found, severity=Severity.STOP) if found.code == _AT_REST else found for found in of_logs
+        ]
+    findings = [*read.findings, *of_logs]
     if refused is not None:
         findings.append(refusal(refused, names))
     findings += [finding_of(item, names) for item in check_logs(read.logs, mechanism)]
     if estimate is None:
         findings += [finding_of(item, names) for item in mechanism.notices]
     else:
-        findings += _of_fit(estimate, names, read.logs)
+        # Without motion a fit shows no fault of the input: it explains noise.
+        findings += () if at_rest else _of_fit(estimate, names, read.logs)
         findings += _of_excitation(estimate, mechanism, channels, names, read.logs, asked)
     padded = plans or (None,) * len(read.logs)
     return Diagnosis(
@@ -272,7 +280,6 @@ def excitation_notices(
             joint=joint,
             motion=_motion(joint, mechanism, channels),
             kinds=_kinds(names),
-            count=len(names),
             names=listed(names),
         )
     if excited.unseen:

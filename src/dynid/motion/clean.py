@@ -146,7 +146,9 @@ def _finite(record: Record, notices: list[Notice]) -> Bool[Array, "n"]:
     for signal in record.signals():
         present = any_finite(signal)
         for a, b in ranges(len(signal)):
-            if not np.isfinite(np.sum(signal[a:b])):  # the sum is finite if all values are
+            with np.errstate(invalid="ignore"):  # of both infinities
+                total = np.sum(signal[a:b])
+            if not np.isfinite(total):  # it is finite if all values are
                 good[a:b] &= np.all(np.isfinite(signal[a:b]) | ~present, axis=1)
     bad = _places(~good[a:b] for a, b in ranges(len(good)))
     if len(bad):

@@ -224,7 +224,9 @@ def _resolution(t: Float[Array, "n"], dt: float) -> float:
     """Last decimal with which t was written, or the spacing of float32; at most a fifth of a step."""
     sample = t[: 2000 if len(t) > 2000 else len(t)]
     resolution = 0.0
-    if np.array_equal(sample, sample.astype(np.float32).astype(float)):
+    with np.errstate(over="ignore"):
+        single = sample.astype(np.float32).astype(float)
+    if np.array_equal(sample, single):
         resolution = float(np.spacing(np.float32(max(abs(float(t.min())), abs(float(t.max()))))))
     for decimals in range(1, 9):
         scaled = sample * 10.0**decimals

@@ -26,20 +26,24 @@ def _words(text: str) -> tuple[str, ...]:
 
 # Words that name a kind of signal, with the confidence that they mean it.
 _KINDS: dict[str, tuple[str, float]] = {
-    **dict.fromkeys(_words("q qpos pos position positions angle angles theta θ"), (POSITION, 1.0)),
+    **dict.fromkeys(_words("q qpos pos position positions angle angles"), (POSITION, 1.0)),
+    **dict.fromkeys(_words("theta θ"), (POSITION, 0.75)),  # beside `q` it is that of the motor
     **dict.fromkeys(_words("ang phi th displacement enc encoder"), (POSITION, 0.9)),
     **dict.fromkeys(_words("dq qd qdot qvel vel velocity velocities speed speeds"), (VELOCITY, 1.0)),
-    **dict.fromkeys(_words("omega dpos dtheta"), (VELOCITY, 0.9)),
+    **dict.fromkeys(_words("omega dpos"), (VELOCITY, 0.9)),
+    "dtheta": (VELOCITY, 0.75),
     **dict.fromkeys(_words("ddq qdd qddot qacc acceleration accelerations accel acc"), (ACCELERATION, 1.0)),
     **dict.fromkeys(_words("tau τ torque torques effort efforts eff trq"), (EFFORT, 1.0)),
     **dict.fromkeys(_words("force forces frc qfrc moment moments tq"), (EFFORT, 0.9)),
     **dict.fromkeys(_words("current currents curr cur"), (EFFORT, 0.65)),
-    **dict.fromkeys(_words("ctrl control"), (EFFORT, 0.6)),
+    **dict.fromkeys(_words("ctrl control"), (EFFORT, 0.6)),  # of a motor; a servo gets positions
 }
 _LOAD = "load"  # an effort, unless another word names a kind: `load_position` is one beyond the gear
 _LOAD_IS_EFFORT = 0.6
 CURRENTS = frozenset(_words("current currents curr cur"))
 _ASKED = frozenset(_words("target desired des command commanded cmd ref reference setpoint goal sp"))
+_DESIRED = "d"  # at the end: `q_d`, `tau_J_d`
+_CONTROL = frozenset(_words("ctrl control"))
 _ASKED_EFFORT = 0.6  # a commanded effort is not what the motor gave
 # Signals of a kind that are not the measured one, or not of a joint.
 _OTHERS = frozenset(
@@ -56,11 +60,11 @@ _NEUTRAL = frozenset(
         " sensor value values data feedback fb real torso head leg controller"
     )
 )
-_TIME = frozenset(_words("t time timestamp stamp timestamps clock elapsed seconds sec"))
+_TIME = frozenset(_words("t ts time times timestamp stamp timestamps clock elapsed duration seconds sec"))
 _AROUND_TIME = frozenset(
     _words(
         "header robot arm time stamp log ros system real sample rel relative controller joint joints state"
-        " states sim simulation unix epoch utc wall abs absolute msg message host server received"
+        " states sim simulation unix epoch utc wall abs absolute msg message host server received receive pc"
     )
 )
 _UNKNOWN = 0.95  # confidence per word without a meaning here
@@ -308,6 +312,8 @@ def _kind(rest: tuple[str, ...], counted: bool) -> _Kind | None:
     """Kind of a signal from its words without the owner; None if it has none, or is another signal."""
     if any(word in _OTHERS and not (counted and word in COUNTED) for word in rest):
         return None
+    if "as" in rest:  # `current_as_torque` is a torque
+        rest = rest[rest.index("as") + 1 :]
     kinds = [_KINDS[word] for word in rest if word in _KINDS]
     only_load = not kinds and _LOAD in rest
     if only_load:
@@ -325,7 +331,7 @@ def _kind(rest: tuple[str, ...], counted: bool) -> _Kind | None:
         if at >= len(_RATES):
             return None
         quantity = _RATES[at]
-    if any(word in _ASKED for word in rest):
+    if is_asked(rest):
         if quantity in (VELOCITY, ACCELERATION):
             return None  # the log has no place for references of rates
         quantity = REFERENCE if quantity == POSITION else quantity
@@ -333,7 +339,25 @@ def _kind(rest: tuple[str, ...], counted: bool) -> _Kind | None:
     return _Kind(quantity, confidence, only_load or any(word in CURRENTS for word in rest))
 
 
+def has_kind(name: str) -> bool:
+    """Whether a word of a name is a kind of signal."""
+    return any(word in _KINDS or word == _LOAD for word in words_of(name))
+
+
+def is_asked(words: Sequence[str]) -> bool:
+    """Whether the words are those of a reference or a command, not of a measured signal."""
+    plain = [word for word in words if word and not word.isdecimal()]
+    return any(word in _ASKED for word in plain) or plain[1:][-1:] == [_DESIRED]
+
+
+def is_command(name: str) -> bool:
+    """Whether a column of efforts has what a controller asked for: `target_torque_1`, `ctrl_0`."""
+    words = words_of(name)
+    efforts = {word for word in words if _KINDS.get(word, ("",))[0] == EFFORT}
+    return is_asked(words) or (bool(efforts) and efforts <= _CONTROL)
+
+
 def _plainness(words: Sequence[str]) -> float:
-    known = _NEUTRAL | _ASKED | COUNTED | {"dot", "ddot", _LOAD}
+    known = _NEUTRAL | _ASKED | COUNTED | {"dot", "ddot", _LOAD, _DESIRED}
     strange = sum(1 for word in words if word not in known and not word.isdecimal())
     return max(_UNKNOWN**strange, _LEAST_WORDS)

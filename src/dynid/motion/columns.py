@@ -10,9 +10,10 @@ from dynid.common.errors import InputError, nearest
 from dynid.common.notices import Notice, notice
 from dynid.common.strict_number import is_count
 from dynid.motion.column_text import expanded, in_file, quantity_patterns
-from dynid.motion.column_words import JOINT_SIGNALS, Column, Slot
+from dynid.motion.column_words import JOINT_SIGNALS, Column, Slot, is_command
 from dynid.motion.guess import Guess, effort_like, guess
 from dynid.motion.settings import ColumnMap, DriveSettings
+from dynid.motion.table import Table
 
 
 @dataclass(frozen=True)
@@ -62,7 +63,7 @@ def match(
 
 
 def matched(
-    names: Sequence[str],
+    table: Table,
     known: Sequence[Slot],
     columns: Mapping[str, ColumnMap | str],
     file: object,
@@ -76,6 +77,7 @@ def matched(
     Raises:
         InputError: As `match`, or two readings of the header are about equally likely.
     """
+    names = tuple(table.columns)
     columns, changes = _nameless(columns, names, known)
     chosen = match(names, known, columns, file)
     _drop_zero_based(chosen, names, known, _mapped(names, known, columns, file))
@@ -84,6 +86,7 @@ def matched(
     taken = {column.name for column in chosen.values()}
     guesses = guess(
         [name for name in names if name not in taken],
+        table,
         known,
         [kind for kind in quantities if kind not in given],
         file,
@@ -142,7 +145,7 @@ def _notices(
     guesses: Sequence[Guess],
     drives: Mapping[str, DriveSettings],
 ) -> tuple[Notice, ...]:
-    """Efforts without a motor, and currents that are taken as efforts."""
+    """Efforts without a motor, and currents and commands that are taken as efforts."""
     notices = []
     used = {column.name for column in chosen.values()}
     efforts = [slot for slot in known if slot.quantity == "tau" and slot.owner]
@@ -163,6 +166,9 @@ def _notices(
     ]
     if current:
         notices.append(notice("effort-from-current", names=", ".join(current)))
+    asked = [item.column for item in guesses if item.key in owners and is_command(item.column)]
+    if asked:
+        notices.append(notice("effort-commanded", names=", ".join(asked)))
     return tuple(notices)
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import pairwise
 
 from dynid.common import strict_number
@@ -25,6 +25,7 @@ class Dialect:
         header_line: Index of the last line of the header among the lines of the file.
         text_columns: Indices of columns without any number.
         texts: First cell of these.
+        preamble: Number of lines before the header that are not part of the table.
     """
 
     delimiter: str
@@ -33,11 +34,13 @@ class Dialect:
     header_line: int
     text_columns: tuple[int, ...]
     texts: Mapping[int, str]
+    preamble: int = 0
 
     def words(self, encoding: str) -> str:
         """The decision in words, for the report."""
         sign = "point" if self.decimal == "." else "comma"
-        return f"CSV, delimiter {_DELIMITERS[self.delimiter]}, decimal {sign}, encoding {encoding}"
+        skipped = f", {self.preamble} lines before the header not used" if self.preamble else ""
+        return f"CSV, delimiter {_DELIMITERS[self.delimiter]}, decimal {sign}, encoding {encoding}{skipped}"
 
 
 def decode(data: bytes, file: object) -> tuple[str, str]:
@@ -62,9 +65,23 @@ def _decoded(data: bytes, file: object) -> tuple[str, str]:
 
 
 def split(line: str, delimiter: str) -> list[str]:
-    """Cells of a line, blanks and pairs of quotes removed."""
+    """Cells of a line, blanks and pairs of quotes removed; a delimiter inside quotes does not separate."""
     cells = line.split() if delimiter == " " else line.rstrip("\r\n").split(delimiter)
-    return [_unquoted(cell.strip()) for cell in cells]
+    return [_unquoted(cell.strip()) for cell in (_rejoined(cells, delimiter) if '"' in line else cells)]
+
+
+def _rejoined(cells: list[str], delimiter: str) -> list[str]:
+    """Cells with those joined again that quotes hold together; a quote without its pair changes nothing."""
+    joined: list[str] = []
+    open_at: int | None = None
+    for cell in cells:
+        joined.append(cell)
+        if open_at is None and cell.lstrip().startswith('"') and cell.count('"') % 2:
+            open_at = len(joined) - 1
+        elif open_at is not None and cell.rstrip().endswith('"') and cell.count('"') % 2:
+            joined[open_at:] = [delimiter.join(joined[open_at:])]
+            open_at = None
+    return joined
 
 
 def _unquoted(cell: str) -> str:
@@ -84,6 +101,18 @@ def _with_point(cell: str, decimal: str) -> str:
 
 
 def sniff(lines: list[str], file: object) -> Dialect:
+    """The dialect of a table; lines of another form may stand before it, as measuring programs write them."""
+    try:
+        return _sniffed(lines, file)
+    except InputError:
+        start = _preamble(lines)
+        if start == 0:
+            raise
+        dialect = _sniffed(lines[start:], file)
+        return replace(dialect, header_line=dialect.header_line + start, preamble=start)
+
+
+def _sniffed(lines: list[str], file: object) -> Dialect:
     """Decide the dialect from the header and the first data lines.
 
     A candidate must split the header into at least two cells and most data lines into as many. Among
@@ -113,7 +142,7 @@ def sniff(lines: list[str], file: object) -> Dialect:
     _refuse_tie(scored, sample, file)
     _, delimiter, decimal = scored[0]
     names = split(header, delimiter)
-    if all(is_number(name, decimal) for name in names if name):
+    if 2 * sum(is_number(name, decimal) for name in names) > len([name for name in names if name]):
         raise InputError(
             f"the first line '{header[:60]}' holds numbers, not column names",
             file=file,
@@ -144,15 +173,28 @@ def _header_line(lines: list[str]) -> int | None:
     """First line that is neither blank nor a comment, and is followed by another.
 
     A `#` line is a comment, unless it has delimiters and numbers follow directly: then it is the header.
+    So is one with as many words as the next line has numbers.
     """
     filled = [i for i, line in enumerate(lines) if line.strip()]
     for i, following in pairwise(filled):
         if not lines[i].startswith("#"):
             return i
-        has_delimiters = any(mark in lines[i].lstrip("# ").strip() for mark in ",;\t")
+        text = lines[i].lstrip("# ").strip()
+        same = len(text.split()) == len(lines[following].split()) > 1
+        has_delimiters = same or any(mark in text for mark in ",;\t")
         if has_delimiters and _begins_with_number(lines[following]):
             return i
     return None
+
+
+def _preamble(lines: list[str]) -> int:
+    """Number of lines before the one that precedes the first two lines of numbers; 0 without such lines."""
+    filled = [i for i, line in enumerate(lines) if line.strip()]
+    numeric = [_begins_with_number(lines[i]) for i in filled]
+    for k in range(2, len(filled) - 1):
+        if not numeric[k - 1] and numeric[k] and numeric[k + 1]:
+            return filled[k - 1]
+    return 0
 
 
 def _begins_with_number(line: str) -> bool:

@@ -27,6 +27,7 @@ from dynid.common.strict_number import UNSIGNED
 from dynid.motion.csv_dialect import SAMPLE_LINES, Dialect, decode, is_number, sniff, split
 from dynid.motion.reading import extra, inflated, readable, size_of
 from dynid.motion.series import Merged, Series, merged
+from dynid.motion.spoken import check_constant, named_entries, with_stamps
 from dynid.motion.table import PLOTJUGGLER, Table, as_text, check_names, time_name
 
 _SAMPLE_BYTES = 1 << 18
@@ -59,8 +60,16 @@ def read_csv(path: Path, drop_bad_rows: bool = False) -> Table:
     except ValueError:
         columns, notices = body.sorted_out(drop_bad_rows)
     choices = {"format": dialect.words(encoding), **body.choices}
-    skipped = {name: as_text(dialect.texts[i]) for i, name in enumerate(names) if name and i in dialect.texts}
-    skipped = {name: value for name, value in skipped.items() if name not in columns}
+    texts = {name: dialect.texts[i] for i, name in enumerate(names) if name and i in dialect.texts}
+    texts = {name: cell for name, cell in texts.items() if name not in columns}
+    skipped = {name: as_text(cell) for name, cell in texts.items()}
+    entries = named_entries(texts, columns)
+    if entries is not None:
+        check_constant(
+            body.text, dialect.delimiter, [texts[cell] for cell in entries.cells], path, entries.cells[0]
+        )
+        choices["joints"] = f"named in {', '.join(entries.cells)}"
+    columns = with_stamps(columns)
     time = time_name(list(columns))
     joined = _own_clocks(columns, path) if time == PLOTJUGGLER else Merged(columns, {}, {})
     return Table(
@@ -71,6 +80,7 @@ def read_csv(path: Path, drop_bad_rows: bool = False) -> Table:
         texts=skipped,
         time=time,
         outside=joined.outside,
+        spoken={} if entries is None else entries.spoken,
     )
 
 
@@ -178,7 +188,9 @@ class _Body:
             for row, number in zip(rows, numbers, strict=True):
                 if number:
                     row[i] = number.replace(".", self.dialect.decimal)
-        return "\n".join(delimiter.join(row) for row in rows)
+        return "\n".join(
+            delimiter.join(f'"{cell}"' if delimiter in cell else cell for cell in row) for row in rows
+        )
 
     def parsed(self) -> dict[str, Any]:
         """Columns by NumPy; a ValueError if a cell is no number."""
@@ -191,7 +203,9 @@ class _Body:
         options: Any = {"delimiter": delimiter, "comments": None, "ndmin": 2, "quotechar": '"'}
         rows = np.loadtxt(StringIO(body), usecols=self.used, **options)
         # With usecols a row that is too long passes; the count of delimiters detects it.
-        if delimiter is not None and body.count(delimiter) != (len(self.dialect.names) - 1) * len(rows):
+        if delimiter is not None and _delimiters(body, delimiter) != (len(self.dialect.names) - 1) * len(
+            rows
+        ):
             raise ValueError("rows of different length")
         names = self.dialect.names
         columns = {names[i]: np.ascontiguousarray(rows[:, k]) for k, i in enumerate(self.used)}
@@ -215,6 +229,13 @@ class _Body:
                 remedy="write plain decimal numbers without quotes",
             ) from None
         return columns, (_dropped(dropped, len(good)),) if dropped else ()
+
+
+def _delimiters(body: str, delimiter: str) -> int:
+    """Number of delimiters outside quotes."""
+    if '"' not in body:
+        return body.count(delimiter)
+    return sum(len(split(line, delimiter)) - 1 for line in body.split("\n") if line.strip())
 
 
 def _gathered(reader: Any, size: int) -> dict[str, Any]:

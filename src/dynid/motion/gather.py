@@ -23,6 +23,7 @@ from dynid.motion.units import factor
 _LARGEST = 1e100  # above any quantity of a robot; some recorders write 1e308 for missing values
 CONVENTIONS = tuple(ANGLE_ORDERS)
 _LEAST_ROWS = 3  # of a row number
+_SAME_SIGNAL = 0.05  # rms difference over rms of the signal: a robot follows its reference better than this
 _LOST = 0.1  # length of a quaternion: trackers write zeros when they lose the target
 _MOST_OFF = 0.1  # deviation of the typical length from 1: drift and rounding are much smaller
 
@@ -52,7 +53,8 @@ def gather(
             f"no time column 't'; columns are {table.listing()}",
             file=file,
             place="header",
-            remedy="name it t, or map it: --column t=NAME, or columns: {t: NAME}",
+            remedy="name it t, or map it: --column t=NAME, or columns: {t: NAME}; a file without time needs"
+            " one: t = number of the sample * step",
         )
     if "segment" in table.skipped and "segment" not in chosen:
         raise InputError(
@@ -73,6 +75,7 @@ def gather(
         notices += check_lengths(q[:, start : start + 4], joint, file)
     dq, ddq, q_ref = (_rates(name, known, signals, chosen, notices) for name in ("dq", "ddq", "q_ref"))
     present = _efforts(mechanism, signals.many["tau"], notices)
+    _refuse_positions(q, signals.many["tau"], chosen, file)
     breaks = _breaks(values.get("segment"), count)
     record = Record(values["t"], q, dq, ddq, signals.many["tau"], breaks, str(file), q_ref)
     record, overlap = _within(record, table, [column.name for column in chosen.values()])
@@ -225,7 +228,7 @@ def _positions(
             f"no column for {absent}; columns are {table.listing()}",
             file=file,
             place="header",
-            remedy="map them under `columns:`, or "
+            remedy="map them under `columns:` (--column 'q_{i}=NAME_{i}'), or "
             + (
                 "remove `imu:` to use the joints"
                 if inertial
@@ -278,6 +281,26 @@ def _efforts(mechanism: Mechanism, tau: Float[Array, "n a"], notices: list[Notic
     if absent and present.any():
         notices.append(notice("effort-absent", names=", ".join(absent)))
     return present
+
+
+def _refuse_positions(
+    q: Float[Array, "n m"], tau: Float[Array, "n a"], chosen: Mapping[str, ColumnMap], file: object
+) -> None:
+    """Refuse efforts that are the positions, in their unit: those are references (`tq` may mean target q)."""
+    if q.shape[1] != tau.shape[1] or q.shape[1] < 2 or "tau_1" not in chosen:
+        return
+    part = np.hstack([q[:RANGE], tau[:RANGE]])
+    part = part[np.all(np.abs(part) < _LARGEST**0.25, axis=1)]
+    x, y = np.hsplit(part - part.mean(axis=0), 2) if len(part) else (q[:0], tau[:0])
+    if len(x) and np.all(np.std(x - y, axis=0) < _SAME_SIGNAL * np.std(x, axis=0)):
+        first = chosen["tau_1"].name
+        raise InputError(
+            f"the efforts equal the positions within {100 * _SAME_SIGNAL:g} % in every joint: columns like"
+            f" '{first}' are positions, probably references",
+            file=file,
+            place=f"column '{first}'",
+            remedy="map the measured efforts: --column 'tau_{i}=NAME_{i}'",
+        )
 
 
 def _breaks(segment: Float[Array, "n"] | None, count: int) -> Bool[Array, "n"]:

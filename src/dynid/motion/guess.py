@@ -7,7 +7,7 @@ refused, with the candidates. Whether numbers begin at 0 or 1 follows from all f
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -26,6 +26,7 @@ from dynid.motion.column_words import (
     time_unit,
     words_of,
 )
+from dynid.motion.table import Table
 
 _NEAR = 0.8  # of the best confidence: a second reading as good as this makes the first one doubtful
 _PARTLY = 0.8  # confidence of efforts that not every motor has
@@ -64,6 +65,7 @@ class _Option:
 
 def guess(
     names: Sequence[str],
+    table: Table,
     known: Sequence[Slot],
     wanted: Collection[str],
     file: object,
@@ -75,6 +77,7 @@ def guess(
 
     Args:
         names: Columns that are not used yet.
+        table: The file: by which names its columns are matched, and which of them have equal values.
         known: What a log of the robot may have.
         wanted: Quantities (and `t`) for which no column is known.
         file: For messages.
@@ -94,7 +97,7 @@ def guess(
     read = [
         reading
         for name in names
-        for reading in readings(name, joints, motors, counted)
+        for reading in _of_column(name, table, joints, motors, counted)
         if reading.quantity in wanted
         and reading.confidence >= _LEAST
         and (reading.number is None or reading.quantity in numbered)
@@ -103,10 +106,12 @@ def guess(
     for quantity in _NUMBERED:
         matching = [candidate for candidate in read if candidate.quantity == quantity]
         owners = motors if quantity == EFFORT else joints
-        if matching and slots[quantity]:
-            best = _best(matching, owners, quantity, file)
+        first = [candidate for candidate in matching if candidate.column not in table.secondary]
+        for candidates in (first, matching):
+            best = _best(candidates, owners, quantity, table, file) if slots[quantity] else None
             if best is not None:
                 chosen[quantity] = best
+                break
     _check_bases(chosen, one_based, file)
     for quantity, option in chosen.items():
         by_index = {slot.index: slot.key for slot in slots[quantity]}
@@ -116,6 +121,13 @@ def guess(
             if reading is not None:
                 guesses.append(Guess(key, reading.column, reading.unit, option.confidence, reading.current))
     return guesses
+
+
+def _of_column(
+    name: str, table: Table, joints: Sequence[Owner], motors: Sequence[Owner], counted: bool
+) -> Iterator[Reading]:
+    for reading in readings(table.spoken.get(name, name), joints, motors, counted):
+        yield reading._replace(column=name)
 
 
 def effort_like(names: Iterable[str], known: Sequence[Slot]) -> list[str]:
@@ -156,8 +168,13 @@ def _time(names: Sequence[str], file: object) -> list[Guess]:
     return [Guess("t", name, unit, 0.9) for name, unit in times]
 
 
-def _best(candidates: list[Reading], owners: Sequence[Owner], quantity: str, file: object) -> _Option | None:
-    options = [*_by_name(candidates, owners, quantity, file), *_families(candidates, owners, quantity, file)]
+def _best(
+    candidates: list[Reading], owners: Sequence[Owner], quantity: str, table: Table, file: object
+) -> _Option | None:
+    options = [
+        *_by_name(candidates, owners, quantity, table, file),
+        *_families(candidates, owners, quantity, file),
+    ]
     options.sort(key=lambda option: -option.confidence)
     if not options:
         return None
@@ -165,7 +182,7 @@ def _best(candidates: list[Reading], owners: Sequence[Owner], quantity: str, fil
     others = [
         option
         for option in options[1:]
-        if option.confidence >= _NEAR * best.confidence and _differ(best, option)
+        if option.confidence >= _NEAR * best.confidence and _differ(best, option, table)
     ]
     if not others:
         return best
@@ -177,10 +194,12 @@ def _best(candidates: list[Reading], owners: Sequence[Owner], quantity: str, fil
     raise _doubt(label, shown, _as_option(quantity, best, first), file)
 
 
-def _differ(a: _Option, b: _Option) -> bool:
-    columns = {reading.column: place for place, reading in a.chosen.items()}
-    same = all(columns.get(reading.column) == place for place, reading in b.chosen.items())
-    return not same
+def _differ(a: _Option, b: _Option, table: Table) -> bool:
+    """Whether b reads another signal; columns with equal values are one signal."""
+    return not all(
+        place in a.chosen and table.same(a.chosen[place].column, reading.column)
+        for place, reading in b.chosen.items()
+    )
 
 
 def _columns(option: _Option) -> tuple[str, ...]:
@@ -188,7 +207,7 @@ def _columns(option: _Option) -> tuple[str, ...]:
 
 
 def _by_name(
-    candidates: list[Reading], owners: Sequence[Owner], quantity: str, file: object
+    candidates: list[Reading], owners: Sequence[Owner], quantity: str, table: Table, file: object
 ) -> list[_Option]:
     """Columns with joint names, together; each joint has one, or clearly a best one."""
     chosen: dict[int, Reading] = {}
@@ -198,12 +217,12 @@ def _by_name(
             key=lambda reading: -reading.confidence,
         )
         near = [reading for reading in ranked if reading.confidence >= _NEAR * ranked[0].confidence]
-        if len({reading.column for reading in near}) > 1:
+        if not all(table.same(near[0].column, reading.column) for reading in near):
             if quantity not in _WANTED:
                 return []
             label = f"{_LABELS[quantity]} of '{owners[place].label}'"
-            shown = [(reading.column,) for reading in near]
-            raise _doubt(label, shown, f"{quantity}_{place + 1}={near[0].column}", file)
+            shown = [(column,) for column in dict.fromkeys(reading.column for reading in near)]
+            raise _doubt(label, shown, _as_named(quantity, near[0].column, owners, place), file)
         if ranked:
             chosen[place] = ranked[0]
     if quantity == EFFORT and 0 < len(chosen) < len(owners):
@@ -346,6 +365,14 @@ def _check_bases(chosen: dict[str, _Option], one_based: bool, file: object) -> N
         if bases == {0}:
             moved = {place + 1: reading for place, reading in option.chosen.items()}
             chosen[quantity] = _Option(moved, option.confidence, 0)
+
+
+def _as_named(quantity: str, column: str, owners: Sequence[Owner], place: int) -> str:
+    """`q_{i}=/joint_states/{name}/position` if the column has the name of its joint, else one column."""
+    label = owners[place].label
+    if len(owners) > 1 and column.count(label) == 1:
+        return f"{quantity}_{{i}}={column.replace(label, '{name}')}"
+    return f"{quantity}_{place + 1}={column}"
 
 
 def _as_option(quantity: str, option: _Option, place: int) -> str:

@@ -66,7 +66,10 @@ READERS: Registry[Callable[[Path, bool], Table]] = Registry(
 Choose = Callable[[Sequence[str], Mapping[str, ColumnMap | str]], Mechanism]
 
 # Common formats that are not read; in particular pickled objects are never opened.
-_OTHERS = dict.fromkeys((".pkl", ".pickle", ".xlsx", ".json"), "save its signals as a table with a column t:")
+_OTHERS = dict.fromkeys(
+    (".pkl", ".pickle", ".xlsx", ".xls", ".json", ".jsonl", ".tdms", ".ulg", ".lvm"),
+    "save its signals as a table with a column t:",
+)
 
 
 def read_log(
@@ -165,7 +168,7 @@ def _log_of_table(
                 error.text, file=error.file or path, place=error.place, remedy=error.remedy
             ) from None
     known = slots(mechanism)
-    matching = matched(tuple(table.columns), known, mapped, path, drives)
+    matching = matched(table, known, mapped, path, drives)
     chosen = matching.chosen
     gathered = gather(table, mechanism, known, chosen, angles, path)
     if need_effort and not gathered.effort_present.any():
@@ -289,7 +292,7 @@ def read_table(path: Path, drop_bad_rows: bool = False) -> Table:
         raise InputError(
             f"no reader for files ending in '{path.suffix}'",
             file=path,
-            remedy=f"{_OTHERS.get(kind, 'give')} one of {', '.join(READERS)}",
+            remedy=f"{_OTHERS.get(kind, 'give')} one of {', '.join(k for k in READERS if k[0] != '/')}",
         )
     return reader(path, drop_bad_rows)
 

@@ -18,6 +18,7 @@ import numpy as np
 from dynid.common.errors import InputError
 from dynid.common.strict_json import read_json
 from dynid.motion.reading import check_size, extra, readable, size_of
+from dynid.motion.spoken import of_data_set
 from dynid.motion.table import BlockColumns, Table, check_names, time_name
 
 _NUMBER = 8  # bytes
@@ -289,7 +290,7 @@ def read_lerobot(folder: Path, drop_bad_rows: bool = False) -> Table:
     columns = {"t": columns["frame_index"] / fps, "segment": columns["episode_index"], **columns}
     episodes = len(np.unique(columns["segment"]))
     choices = {"format": f"LeRobot, {episodes} episodes", "time": f"frame_index at {fps:g} Hz"}
-    return Table(columns, (), choices)
+    return Table(columns, (), choices, spoken=of_data_set(list(columns)))
 
 
 def _described(info: Any, folder: Path) -> tuple[dict[str, Any], float]:

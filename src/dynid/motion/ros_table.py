@@ -74,6 +74,11 @@ class Topic:
         """Whether its messages may contain signals of joints or loads."""
         return self.kind.split("/")[-1] not in _NO_SIGNALS
 
+    @property
+    def is_state(self) -> bool:
+        """Whether it has what ROS defines as the measured state of joints."""
+        return self.kind.split("/")[-1] == "JointState"
+
 
 def unfinished(topics: Iterable[Topic], lost: int, size: int) -> Notice:
     """A recording that ends too early; seconds by the bytes that each of those read took.
@@ -116,14 +121,21 @@ def ros_table(topics: Sequence[Topic], file: object, kind: str, notices: Sequenc
             remedy="record /joint_states or another topic with positions and efforts",
         )
     joined = _on_one_clock(usable, file)
+    choices = {"format": kind, **joined.choices}
+    others = [decoded for decoded in usable if not decoded.topic.is_state]
+    others = others if len(others) < len(usable) else []
+    if others:
+        names = ", ".join(decoded.topic.name for decoded in others)
+        choices["topics searched only for what JointState lacks"] = names
     return Table(
         joined.columns,
         tuple(skipped),
-        {"format": kind, **joined.choices},
+        choices,
         tuple(said),
         texts=skipped,
         time="t",
         outside=joined.outside,
+        secondary=frozenset(name for decoded in others for name in decoded.columns),
     )
 
 
@@ -138,9 +150,10 @@ def _on_one_clock(decoded: Sequence[_Decoded], file: object) -> Merged:
             source.stamps = source.stamps + shift
     start = min(int(source.stamps.min()) for source in decoded)
     origin = start if abs(start) > _EPOCH else 0
-    series = [part for source in decoded for part in source.series(origin)]
-    joined = merged(series, file)
-    base = time_base(series)
+    by_topic = [(source.topic, part) for source in decoded for part in source.series(origin)]
+    series = [part for _, part in by_topic]
+    base = time_base([part for topic, part in by_topic if topic.is_state] or series)
+    joined = merged(series, file, base=base)
     plain = [source.topic.name for source in decoded if not source.stamped]
     words = "header stamps" if stamped else "time of the recorder"
     if plain and stamped:

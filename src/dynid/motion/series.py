@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -72,9 +72,9 @@ class Merged:
     outside: dict[str, Bool[Array, "n"]]
 
 
-def merged(series: Sequence[Series], file: object, time: str = "t") -> Merged:
-    """Columns on the time base, with the time as column `time`."""
-    base = time_base(series)
+def merged(series: Sequence[Series], file: object, time: str = "t", base: Series | None = None) -> Merged:
+    """Columns on the time base (`base`, else that of `time_base`), with the time as column `time`."""
+    base = base or time_base(series)
     clock = _floats(base.t, file, base.name)
     columns: dict[str, Any] = {time: base.t, **base.columns}
     words: list[str] = []
@@ -171,6 +171,41 @@ def _rate(t: Float[Array, "n"]) -> str:
 
 def table_of_tree(tree: Mapping[str, Any], file: object, kind: str) -> Table:
     """Nested variables as a table: arrays, and groups (mappings or lists) of them.
+
+    Numbered groups with the same variables (`demo_0`, `demo_1`, ..) are runs: each is a segment.
+    """
+    runs = _runs(tree)
+    if not runs:
+        return _one_table(tree, file, kind)
+    tables = {name: _one_table(run, file, kind) for name, run in runs.items()}
+    first, *others = tables.values()
+    shared = [name for name in first.columns if all(name in table.columns for table in others)]
+    if not shared or any(table.time != first.time for table in others):
+        return _one_table(tree, file, kind)
+    columns = {name: np.concatenate([table.columns[name] for table in tables.values()]) for name in shared}
+    numbers = np.repeat(np.arange(len(tables)), [table.count for table in tables.values()])
+    words = f"{', '.join(list(tables)[:5])}{', ..' if len(tables) > 5 else ''}: each is a segment"
+    return replace(first, columns={"segment": numbers, **columns}, choices={**first.choices, "runs": words})
+
+
+def _runs(tree: Mapping[str, Any]) -> dict[str, Mapping[str, Any]]:
+    """The groups of a file that are runs of one experiment, in natural order; empty: it has none."""
+    while len(tree) == 1 and isinstance(next(iter(tree.values())), Mapping):
+        tree = next(iter(tree.values()))
+    groups = {name: node for name, node in tree.items() if isinstance(node, Mapping)}
+    alike = {re.sub(r"[0-9]+", "#", name) for name in groups}
+    if len(groups) < 2 or len(groups) < len(tree) or len(alike) > 1 or "#" not in alike.pop():
+        return {}
+    if any(node.keys() != next(iter(groups.values())).keys() for node in groups.values()):
+        return {}
+    return {
+        name: groups[name]
+        for name in sorted(groups, key=lambda name: [int(n) for n in re.findall("[0-9]+", name)])
+    }
+
+
+def _one_table(tree: Mapping[str, Any], file: object, kind: str) -> Table:
+    """The table of one run.
 
     A group with a time vector has its own clock. Columns are called `group/name`; a group that contains
     everything is left out of the names. Matrices of n rows (or columns) become `name_1`, `name_2`, ...

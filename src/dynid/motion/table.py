@@ -28,6 +28,8 @@ class Table:
         texts: What skipped columns contain, where it is known: `text: '0.002 sec'`, `an object of class X`.
         time: Column that is the time by the conventions of the format, if its name is not `t` or `time`.
         outside: Columns with their own clock -> samples before their first and after their last value.
+        spoken: Columns whose names alone say too little -> the name by which they are matched to joints.
+        secondary: Columns that are searched only for what the others lack.
     """
 
     columns: Mapping[str, Any]
@@ -37,6 +39,8 @@ class Table:
     texts: Mapping[str, str] = field(default_factory=dict)
     time: str = ""
     outside: Mapping[str, Bool[Array, "n"]] = field(default_factory=dict)
+    spoken: Mapping[str, str] = field(default_factory=dict)
+    secondary: frozenset[str] = frozenset()
 
     @property
     def count(self) -> int:
@@ -52,6 +56,13 @@ class Table:
             return
         for start, stop in ranges(self.count):
             yield start, {name: self.columns[name][start:stop] for name in names}
+
+    def same(self, first: str, second: str) -> bool:
+        """Whether two columns have equal values in every sample."""
+        return first == second or all(
+            np.array_equal(block[first], block[second], equal_nan=block[first].dtype.kind == "f")
+            for _, block in self.blocks([first, second])
+        )
 
     def mapped(self, given: Mapping[str, T]) -> Mapping[str, T | str]:
         """A column map, with the time of the format if the map does not name another column."""
@@ -111,13 +122,14 @@ def as_text(cell: str) -> str:
 
 # Time in the files of MATLAB, Simulink, PlotJuggler, rostopic, UR and others, the most certain ones first.
 PLOTJUGGLER = "__time"
-_TIMES = ("t", "time", PLOTJUGGLER, "field.header.stamp", "%time", "timestamp", "timestamps", "stamp", "tout")
+_STAMPS = ("field.header.stamp", "header.stamp")  # of messages; a time beside them is that of the recorder
+_TIMES = ("t", "time", PLOTJUGGLER, "%time", "timestamp", "timestamps", "stamp", "tout")
 
 
 def time_name(names: Sequence[str]) -> str:
     """The column of time by its name, whatever its case and unit (`Time [s]`); empty if there is none."""
     plain = {name: name.casefold().split("[")[0].split("(")[0].strip() for name in names}
-    for known in _TIMES:
+    for known in (*(name for name in _TIMES[:2] if name in names), *_STAMPS, *_TIMES):
         matches = [name for name in names if plain[name] == known]
         if matches:
             return known if known in matches else matches[0]

@@ -51,7 +51,7 @@ def columns_of(mechanism: Mechanism, experiment: Experiment) -> Columns:
     names, known = tuple(table.columns), slots(mechanism)
     asked = table.mapped({**experiment.columns, **(entry.columns or {})})
     try:
-        matching = matched(names, known, asked, path)
+        matching = matched(table, known, asked, path)
     except InputError as error:
         return Columns(names, _certain(names, mechanism, experiment, path), refusal=str(error))
     return Columns(names, matching.chosen, matching.guesses)

@@ -138,6 +138,12 @@ LOGS = {
         "give it: --column 'tau_1=NAME*11.9' (N m per A at the joint), or `drives:` in the experiment file",
         traits=("channel",),
     ),
+    "effort-commanded": note(
+        "commanded efforts were taken as efforts, because no measured ones were found",
+        "efforts are read from commands ({names}), not from measurements: what the drives gave may differ",
+        "choose measured efforts if there are any: --column 'tau_{{i}}=NAME_{{i}}'",
+        traits=("channel",),
+    ),
     "effort-missing": care(
         "a log has no column for some efforts; the text lists them and the consequences",
         "{where} no column for {names}: the equations of these motors are not used, and parameters that act"
@@ -221,7 +227,7 @@ LOGS = {
     ),
     "joint-unexcited": care(
         "parameters of a joint stay unknown with this motion",
-        "joint '{joint}' {motion}: its {kinds} stay unknown ({count} parameters: {names})",
+        "joint '{joint}' {motion}: unknown are its {kinds} (parameters {names})",
         "move this joint faster and farther, also while others move",
         traits=("motion",),
     ),

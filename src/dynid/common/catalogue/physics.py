@@ -290,9 +290,12 @@ RESIDUALS = {
         ),
     ),
     "effort-sign": stop(
-        "the logs fit with the other sign of an effort; see [verdict](../explanation/verdict.md#causes)",
-        "the effort of '{effort}' seems to have the opposite sign",
-        "turn its sign: `columns: {{tau_{number}: {{scale: -1}}}}` in the experiment file",
+        "the logs fit with the other sign of an effort, or of the position of its joint; see"
+        " [verdict](../explanation/verdict.md#causes)",
+        "the effort of '{effort}' seems to have the opposite sign; a position with the opposite sign may look"
+        " the same",
+        "find out which is wrong, then turn its sign in the experiment file: `columns:"
+        " {{tau_{number}: {{scale: -1}}}}`, or the same for the position of the joint",
         rank="input",
         traits=("log", "absorbed"),
     ),
