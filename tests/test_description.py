@@ -234,7 +234,7 @@ def is_one_millimetre(correction: str, dimension: str) -> None:
 def test_a_flagged_zero_that_its_own_fit_does_not_confirm_is_withdrawn(fivebar) -> None:
     """Warnings and list of corrections agree; the size found by a fit is the only one shown."""
     linear = ResidualTest("zero", "elbow", 0.137, "rad", (0.064, 0.21), 9e-4, True)
-    remark = notice("zero-offset", joint="elbow", shown="0.137 rad", size=0.137)
+    remark = notice("zero-offset", joint="elbow", shown="0.137 rad", size=0.137, number=3)
     found = replace(fabricated.estimate(), residual_tests=(linear,), warnings=(remark,))
     searched = replace(linear, value=0.102, ci95=(0.029, 0.175))
     weak, strong = (fitted(fivebar, "zero-offset", evidence=x, searched=searched) for x in (2.3, 20.0))

@@ -77,7 +77,7 @@ def test_a_clean_log_is_left_alone(here: Path) -> None:
 
 def test_what_is_wrong_stands_before_what_it_causes() -> None:
     """A finding about one joint names what to correct; that the model does not fit follows from it."""
-    joint = {"joint": "elbow", "shown": "20 degrees", "size": 0.3}
+    joint = {"joint": "elbow", "shown": "20 degrees", "size": 0.3, "number": 3}
     found = [
         finding_of(eased(notice("not-physical", rms=5.0, count=12)), ()),
         finding_of(notice("model-misfit", "gravity"), ()),
@@ -88,7 +88,7 @@ def test_what_is_wrong_stands_before_what_it_causes() -> None:
 
 
 def test_wrong_channels_come_first_and_consequences_last_even_if_they_are_worse() -> None:
-    joint = {"joint": "a", "shown": "5 degrees", "size": 0.1}
+    joint = {"joint": "a", "shown": "5 degrees", "size": 0.1, "number": 1}
     entries = [
         finding_of(replace(notice("not-physical", rms=5.0, count=12), severity=Severity.STOP), ()),
         finding_of(notice("zero-offset", **joint), ()),

@@ -292,7 +292,9 @@ def test_code_without_the_function_of_another_package_does_not_list_its_paramete
     (toys / "toy.yaml").write_text((toys / "arm.yaml").read_text().replace("[Fv, Fs, Off]", "[Fv, Ft, Off]"))
     found = values(result("--robot", "toy.yaml", "--log", "log.csv", out=tmp_path / "b"))
     done = dynid("export", str(tmp_path / "b"), "--to", "c", "numpy", "--out", str(tmp_path / "code"))
-    assert done.exit_code == 0, done.output
+    # Without its friction the code predicts four times as badly as the estimate.
+    assert done.exit_code == 3, done.output
+    assert "NOT USABLE" in done.output
     lost = json.loads((tmp_path / "code" / "export.json").read_text())["not_representable"]
     said = "calls a function of another package: it is left out"
     for code in ("c", "numpy"):

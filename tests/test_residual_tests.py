@@ -159,7 +159,7 @@ def test_a_zero_hidden_by_noise_is_not_testable() -> None:
     assert all(np.ptp(test.ci95) < np.deg2rad(60.0) for test in zeros.values())
     assert len(zeros) < len(logs[0].position_names) - 2  # two are never testable on this arm
     assert "zero of" in found.choices[NOT_TESTED]
-    assert "confounded or noise" in found.choices[NOT_TESTED]
+    assert "noise hides them" in found.choices[NOT_TESTED]
 
 
 def test_friction_left_over_is_named() -> None:

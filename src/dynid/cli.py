@@ -44,6 +44,7 @@ if TYPE_CHECKING:
     from dynid.statistics.estimate import Estimate
 
 _INTERRUPTED = 130
+_FILE = click.Path(dir_okay=False, path_type=Path)
 
 
 class Commands(click.Group):
@@ -180,9 +181,7 @@ def info(
 @click.option("--model", help="inverse, power, ... [default: that of the robot].")
 @click.option("--estimator", help="ols, wls, ... [default: wls].")
 @click.option("--hold-out", type=NUMBER, metavar="SHARE", help="Validate on the last share of each log.")
-@click.option(
-    "--auto", type=click.Choice(["on", "off"]), help="Choose open settings by their error on left-out data."
-)
+@click.option("--auto", type=click.Choice(["on", "off"]), help="Choose open settings by left-out data.")
 @click.option("--drop-bad-rows", is_flag=True, help="Skip rows of text logs with cells that are not numbers.")
 @click.option("--force", is_flag=True, help="Use logs that the checks refuse; recorded in the result.")
 @click.option(
@@ -201,7 +200,7 @@ def info(
 @click.option(
     "--write-experiment",
     "experiment_out",
-    type=click.Path(dir_okay=False, path_type=Path),
+    type=_FILE,
     metavar="FILE",
     help="Write the experiment file with all columns, and stop.",
 )
@@ -285,19 +284,15 @@ def validate(
     folder = out or (result if result.is_dir() else result.parent)
     validations, signals = validate_result(result, [LogEntry(log, payloads) for log in logs], robot)
     write_validation(validation_document(result, validations), folder, signals)
-    verdict = read_result(result).verdict
-    print_validation(validations, [log_error(part, verdict) for part in signals], warnings=True)
+    errors = [log_error(part, read_result(result).verdict) for part in signals]
+    print_validation(validations, errors, warnings=True)
     click.echo(f"\nwritten: {shown(folder / 'validation.json')}, validation_signals.csv")
 
 
 @main.command(short_help="Predict efforts for a desired trajectory.")
 @click.argument("result", type=click.Path(path_type=Path))
-@click.argument("trajectory", type=click.Path(dir_okay=False, path_type=Path))
-@click.option(
-    "--out",
-    type=click.Path(dir_okay=False, path_type=Path),
-    help="CSV file to write [default: ./<name of TRAJECTORY>_efforts.csv].",
-)
+@click.argument("trajectory", type=_FILE)
+@click.option("--out", type=_FILE, help="CSV file to write [default: ./<name of TRAJECTORY>_efforts.csv].")
 @click.option("--robot", help="Instead of the robot named in the result.")
 @click.option("--payload", "payloads", multiple=True, metavar="NAME", help="Payload mounted on the robot.")
 @click.option("--body", metavar="NAME", help="Body whose pose is in TRAJECTORY [default: platform].")

@@ -91,8 +91,8 @@ def export(
     if far:
         click.echo(
             "NOT USABLE AS IT IS: the written model predicts more than twice as badly as the estimate:"
-            f" {printable(', '.join(far))}. No real bodies and drives have the efforts of this result;"
-            " formats c and numpy hold it unchanged."
+            f" {printable(', '.join(far))}. Either terms are left out (see `not in ...`), or no real bodies"
+            " and drives have the efforts of this result; formats c and numpy hold those unchanged."
         )
     if far or any(export_file.certificate.failure for export_file in done.written):
         raise SystemExit(_NO_RESULT)

@@ -230,7 +230,7 @@ def nearest_by_efforts(
     this change in deviations of the errors.
 
     The covariance of an estimate is found from a few blocks of time, and has fewer directions than there are
-    parameters: far from the estimate it does not tell which changes move the efforts. The rows do.
+    parameters: far from the estimate it does not show which changes move the efforts. The rows do.
 
     Args:
         rows: Of the logs, in deviations of their errors (`rows_in_deviations`).
