@@ -86,7 +86,7 @@ class Fit:
 
     @property
     def failure(self) -> str:
-        """Why there is no result: no convergence, or no consistent set; empty if there is one."""
+        """Why there is no result, if the estimator did not converge; empty if it did."""
         return self.not_converged and (self.no_consistent_set or self.not_converged)
 
     @property
