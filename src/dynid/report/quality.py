@@ -177,8 +177,8 @@ def worst_joint(joints: Sequence[JointVerdict]) -> JointVerdict | None:
 
 
 def weight(joint: JointVerdict) -> tuple[int, float, float]:
-    """The worse joint has the larger one; percentages count as printed."""
-    return LEVELS.index(joint.level), float(f"{joint.error_percent:.2g}"), joint.error_rms
+    """The worse joint has the larger one."""
+    return LEVELS.index(joint.level), joint.error_percent, joint.error_rms
 
 
 def first_reasons(estimate: Estimate) -> tuple[tuple[Notice, ...], tuple[Notice, ...]]:
