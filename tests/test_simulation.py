@@ -231,12 +231,14 @@ def test_a_controller_that_knows_less_strays(kind: str) -> None:
         found = simulate(robot, settings)
         away[beliefs] = np.abs(found.course.q - found.course.q_ref).max()
         drift[beliefs] = found.run.energy_drift
-    # Runge-Kutta with steps of 2.5 ms, and friction that turns at the start.
-    assert max(drift.values()) < 1e-4
+    # Runge-Kutta with steps of 2.5 ms; a step is divided where a joint comes to rest.
+    assert max(drift.values()) < 1e-5
     if kind == "pd":  # believes in nothing
         assert away["truth"] == away["prior"] > 1e-3
     else:
-        assert away["truth"] < 1e-4 < 1e-3 < away["prior"]
+        # The controller smooths the dry friction by which the robot sticks at the start: half a mrad.
+        assert 10.0 * away["truth"] < away["prior"]
+        assert away["truth"] < 1e-3
 
 
 def test_payloads_come_and_go() -> None:
