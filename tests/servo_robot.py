@@ -10,12 +10,26 @@ from dataclasses import dataclass
 
 import numpy as np
 
-JOINTS = ("hip", "thigh", "calf")
-LEG = """<mujoco model="leg">
+
+def _model(name: str, bodies: str) -> str:
+    """An MJCF of these bodies, with short steps, stiff friction, and a place for its actuators."""
+    return f"""<mujoco model="{name}">
   <compiler angle="radian"/>
   <option timestep="0.0002" integrator="RK4"/>
   <default><joint solreffriction="0.0008 1"/></default>
   <worldbody>
+{bodies}  </worldbody>
+  <actuator>
+    {{actuators}}
+  </actuator>
+</mujoco>
+"""
+
+
+JOINTS = ("hip", "thigh", "calf")
+LEG = _model(
+    "leg",
+    """\
     <body name="hip_link">
       <joint name="hip" type="hinge" axis="1 0 0" {hip}/>
       <inertial pos="-0.005 0.002 0" mass="0.68" diaginertia="0.0005 0.0009 0.0006"/>
@@ -28,18 +42,12 @@ LEG = """<mujoco model="leg">
         </body>
       </body>
     </body>
-  </worldbody>
-  <actuator>
-    {actuators}
-  </actuator>
-</mujoco>
-"""
+""",
+)
 ARM_JOINTS = ("shoulder", "upper", "elbow", "wrist")
-ARM = """<mujoco model="arm">
-  <compiler angle="radian"/>
-  <option timestep="0.0002" integrator="RK4"/>
-  <default><joint solreffriction="0.0008 1"/></default>
-  <worldbody>
+ARM = _model(
+    "arm",
+    """\
     <body name="base_link" euler="0.5 0.3 0">
       <body name="shoulder_link" pos="0 0 0.2">
         <joint name="shoulder" type="hinge" axis="0 0 1" {shoulder}/>
@@ -58,12 +66,8 @@ ARM = """<mujoco model="arm">
         </body>
       </body>
     </body>
-  </worldbody>
-  <actuator>
-    {actuators}
-  </actuator>
-</mujoco>
-"""
+""",
+)
 
 
 @dataclass(frozen=True)

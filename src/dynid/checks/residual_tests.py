@@ -136,7 +136,8 @@ def _once(found: Sequence[_Burst]) -> list[_Burst]:
         return list(found)
     spans = []
     for group, places in found:
-        (run, first), (_, last) = places[0], places[-1]
+        run, first = places[0]
+        last = max(number for of_run, number in places if of_run == run)
         start, stop = (number * group.seconds - _begins(group)[run] for number in (first, last + 1))
         spans.append((group.log, run, start, stop))
     return [burst for burst, again in zip(found, come_again(paths, spans), strict=True) if not again]

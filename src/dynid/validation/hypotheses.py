@@ -240,8 +240,9 @@ def passive_friction(mechanism: Mechanism, logs: tuple[Log, ...], _: Tests = ())
             name: tuple(dict.fromkeys((*mechanism.drive.get(name, ()), *PLAIN_FRICTION))) for name in names
         }
         shown = ", ".join(names[:4]) + (", ..." if len(names) > 4 else "")
+        entries = ", ".join(f"{name}: [{', '.join(terms)}]" for name, terms in drive.items())
         yield Hypothesis(
-            notice("friction-missing", "passive", names=shown),
+            notice("friction-missing", "passive", names=shown, entries=entries),
             replace(mechanism, drive={**mechanism.drive, **drive}),
             logs,
             f"friction of passive joints {shown}",

@@ -176,7 +176,7 @@ FIT = {
         f"these data do not determine a Stribeck speed: {_FRICTION}",
         "the Stribeck speed of '{owner}' is poorly determined: {found}; speeds in the logs: {least:.3g} to"
         " {most:.3g} {unit}",
-        "record slow motion, or leave Fk out where its speed matters to you",
+        "record slow motion to determine it, or leave Fk out of `drive:`",
     ),
     "refinement-adds-nothing": note(
         "the linear estimate is kept: see [refinement](../howto/refine.md)",

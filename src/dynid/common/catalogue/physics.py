@@ -190,7 +190,7 @@ RESIDUALS = {
         "the model leaves more than noise: {row} {error:.3g} {unit} rms on unseen motion ({times:.0f} times"
         " the noise, model error {percent:.2g} % of its peak){also}",
         "check the geometry of the description (link lengths, axes), then missing effects: friction terms,"
-        " elasticity, cables and springs",
+        " elasticity, cables, springs, and contacts that come in every cycle",
         rank="model",
         traits=("linear", "doubt"),
         gravity=(
@@ -209,7 +209,7 @@ RESIDUALS = {
         traits=("wrong input", "resembles"),
         passive=(
             "friction of joints without a motor explains the residuals: {names}",
-            "add [Fv, Fs] to `drive:` of these joints",
+            "add it in the experiment file: `drive: {{{entries}}}`",
         ),
     ),
     "dimension-unit": stop(
