@@ -16,6 +16,7 @@ import time
 import traceback
 import warnings
 from collections.abc import Callable
+from fnmatch import fnmatch
 from pathlib import Path
 from typing import Any
 
@@ -69,13 +70,14 @@ def main() -> None:
     parser.add_argument("--cases", type=int, default=10_000)
     parser.add_argument("--minutes", type=float, default=60.0)
     parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--only", default="*", help="glob of formats, e.g. 'mat*'")
     given = parser.parse_args()
     end = time.monotonic() + 60.0 * given.minutes
     warnings.simplefilter("error")
     rng = np.random.default_rng(given.seed)
     counts = {"read": 0, "refused": 0, "defects": 0, "slow": 0}
     with tempfile.TemporaryDirectory() as temporary:
-        made = targets(Path(temporary))
+        made = [target for target in targets(Path(temporary)) if fnmatch(target[0], given.only)]
         data = [file.read_bytes() for _, file, _ in made]
         for case in range(given.cases):
             if time.monotonic() > end:

@@ -1,6 +1,7 @@
-"""`dynid.Online` on simulated logs of a ur5: a payload of 1 kg is mounted during the motion.
+"""`dynid.Online` on simulated logs of a robot: a payload of 1 kg is mounted during the motion.
 
-`python -m benchmarks.online [--draws 12]`. Each draw has another motion, other noise, and other errors of the
+`python -m benchmarks.online [--robot ur5] [--draws 12]`. Each draw has another motion, other noise, and
+other errors of the
 result: its base parameters are the true ones plus an error of the covariance of an identification of the
 demo. Printed are the time until the change is found, the error of the mass 0.3 s after it and at the end, how
 many of mass and centre of mass lie within 1.96 sigma at the end, and CPU time per sample at 1 kHz (100 %:
@@ -30,15 +31,15 @@ from dynid.simulation.prescribed import simulate_log
 from dynid.statistics.effort_prediction import covariance_root
 from dynid.statistics.estimate import Estimate
 
-ROBOT, RATE, STEP, END = "ur5", 1000.0, 1500, 3000
+RATE, STEP, END = 1000.0, 1500, 3000
 MASS, COM = 1.0, np.array([0.02, 0.03, 0.08])
 
 
-def identified() -> Estimate:
+def identified(name: str) -> Estimate:
     """A result of the demo, with the true base parameters: its covariance is used."""
-    demo = built_in_experiment(ROBOT)
-    found = identify_logs(demo.mechanism, demo.logs, (), Experiment(robot=ROBOT, auto="off"))
-    true = {one.name: one.value for one in exact(load_robot(ROBOT), ROBOT).parameters}
+    demo = built_in_experiment(name)
+    found = identify_logs(demo.mechanism, demo.logs, (), Experiment(robot=name, auto="off"))
+    true = {one.name: one.value for one in exact(load_robot(name), name).parameters}
     return replace(found, parameters=tuple(replace(one, value=true[one.name]) for one in found.parameters))
 
 
@@ -55,15 +56,15 @@ def drawn(estimate: Estimate, rng: np.random.Generator) -> Estimate:
     )
 
 
-def recorded(seed: int, loaded: bool) -> Log:
-    """Three seconds, with or without the payload on the flange."""
-    robot = load_robot(ROBOT)
-    demo = read_demo(demo_file(ROBOT), robot)
+def recorded(name: str, seed: int, loaded: bool) -> Log:
+    """Three seconds, with or without the payload on the last body."""
+    robot = load_robot(name)
+    demo = read_demo(demo_file(name), robot)
     motion = random_motion(robot, seed=seed, harmonics=demo.harmonics, frequency=demo.frequency)
     box = dict.fromkeys(("XY_box", "XZ_box", "YZ_box", "MX_box", "MY_box", "MZ_box"), 0.0)
     box |= {"M_box": MASS, "XX_box": 1e-3, "YY_box": 1e-3, "ZZ_box": 1e-3}
     return simulate_log(
-        replace(robot, payloads={"box": Payload("box", "wrist_3_link", Frame(np.eye(3), COM))}),
+        replace(robot, payloads={"box": Payload("box", robot.joints[-1].child, Frame(np.eye(3), COM))}),
         {**demo.truth, **box},
         motion,
         rate=RATE,
@@ -79,11 +80,12 @@ def main() -> None:
     """One line for each draw, then the summary."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--draws", type=int, default=12)
-    draws = parser.parse_args().draws
-    known = identified()
+    parser.add_argument("--robot", default="ur5")
+    asked = parser.parse_args()
+    known = identified(asked.robot)
     delays, covered, loads = [], [], []
-    for k in range(draws):
-        empty, full = recorded(100 + k, False), recorded(100 + k, True)
+    for k in range(asked.draws):
+        empty, full = (recorded(asked.robot, 100 + k, loaded) for loaded in (False, True))
         online = Online(drawn(known, np.random.default_rng(k)), rate=RATE)
         begin, early = time.process_time(), np.nan
         for i in range(END):

@@ -11,6 +11,8 @@ from pathlib import Path
 
 import numpy as np
 
+from tests.matlab_objects import Objects, dataset, duration, timetable, write_mat5, write_mat73
+
 
 def csv_text(columns) -> str:
     """Every digit of the numbers."""
@@ -169,6 +171,25 @@ def mat73_cells(folder: Path, columns) -> Path:
     return folder / "a.mat"
 
 
+def mat_timetable(folder: Path, columns) -> Path:
+    objects = Objects()
+    signals = {name: values for name, values in columns.items() if name != "t"}
+    return write_mat5(
+        folder / "a.mat", {"tt": timetable(objects, duration(objects, columns["t"]), signals, {})}, objects
+    )
+
+
+def mat73_timetable(folder: Path, columns) -> Path:
+    objects, parts = Objects(), grouped(columns)
+    times = duration(objects, parts.pop("t"))
+    return write_mat73(folder / "a.mat", {"tt": timetable(objects, times, parts, {})}, objects)
+
+
+def mat_dataset(folder: Path, columns) -> Path:
+    objects, parts = Objects(), grouped(columns)
+    return write_mat5(folder / "a.mat", {"logsout": dataset(objects, parts.pop("t"), parts)}, objects)
+
+
 def hdf5(folder: Path, columns) -> Path:
     import h5py
 
@@ -190,7 +211,17 @@ def hdf5_flat(folder: Path, columns) -> Path:
 
 _TEXT = (csv, csv_gzip, csv_xz, csv_zstd)
 _ARRAYS = (parquet, feather, arrow_stream, npz, npz_matrices, npy, hdf5, hdf5_flat)
-_MATLAB = (mat, mat_compressed, mat_struct, mat_simulink, mat73, mat73_cells)
+_MATLAB = (
+    mat,
+    mat_compressed,
+    mat_struct,
+    mat_simulink,
+    mat73,
+    mat73_cells,
+    mat_timetable,
+    mat73_timetable,
+    mat_dataset,
+)
 PLAIN = {one.__name__: one for one in (*_TEXT, *_ARRAYS, *_MATLAB)}
 
 

@@ -89,6 +89,94 @@ def test_a_naming_style_is_matched_without_help(style):
     assert all(0.5 < one.confidence <= 1.0 for one in found.guesses)
 
 
+# Whole recordings: all columns that a program writes, and those that are taken as t, q, dq, q_ref and tau.
+RECORDERS = {
+    "UR RTDE": (
+        "timestamp target_q_{i0} target_qd_{i0} target_qdd_{i0} target_current_{i0} target_moment_{i0}"
+        " actual_q_{i0} actual_qd_{i0} actual_current_{i0} actual_current_window_{i0}"
+        " joint_control_output_{i0} actual_TCP_pose_{i0} actual_TCP_force_{i0}"
+        " joint_temperatures_{i0} actual_joint_voltage_{i0}",
+        ("timestamp", "actual_q_{i0}", "actual_qd_{i0}", "target_q_{i0}", "actual_current_{i0}"),
+    ),
+    "UR RTDE without currents": (
+        "timestamp target_q_{i0} actual_q_{i0} target_moment_{i0}",
+        ("timestamp", "actual_q_{i0}", None, "target_q_{i0}", "target_moment_{i0}"),
+    ),
+    "UR RTDE 5.23": (
+        "timestamp actual_q_{i0} actual_qd_{i0} actual_current_{i0} actual_current_as_torque_{i0}"
+        " target_moment_{i0}",
+        ("timestamp", "actual_q_{i0}", "actual_qd_{i0}", None, "actual_current_as_torque_{i0}"),
+    ),
+    "KUKA RSI": (
+        "IPOC AIPos.A{i} ASPos.A{i} MACur.A{i} RIst.X Delay.D",
+        ("IPOC", "AIPos.A{i}", None, "ASPos.A{i}", "MACur.A{i}"),
+    ),
+    "KUKA FRI": (
+        "time measuredJointPosition{i} ipoJointPosition{i} measuredTorque{i} commandedTorque{i}"
+        " externalTorque{i}",
+        ("time", "measuredJointPosition{i}", None, "ipoJointPosition{i}", "measuredTorque{i}"),
+    ),
+    "LCM of Drake": (
+        "utime joint_position_measured[{i0}] joint_position_commanded[{i0}] joint_velocity_estimated[{i0}]"
+        " joint_torque_measured[{i0}] joint_torque_commanded[{i0}] joint_torque_external[{i0}]",
+        ("utime", "joint_position_measured[{i0}]", "joint_velocity_estimated[{i0}]",
+         "joint_position_commanded[{i0}]", "joint_torque_measured[{i0}]"),
+    ),
+    "Drake": (
+        "time state_estimated_q_{i0} state_estimated_v_{i0} torque_measured_{i0} torque_commanded_{i0}",
+        ("time", "state_estimated_q_{i0}", "state_estimated_v_{i0}", None, "torque_measured_{i0}"),
+    ),
+    "Unitree": (
+        "time /lowstate/motor_state[{i0}]/q /lowstate/motor_state[{i0}]/dq"
+        " /lowstate/motor_state[{i0}]/tau_est /lowstate/motor_state[{i0}]/temperature"
+        " /lowcmd/motor_cmd[{i0}]/q /lowcmd/motor_cmd[{i0}]/tau",
+        ("time", "/lowstate/motor_state[{i0}]/q", "/lowstate/motor_state[{i0}]/dq",
+         "/lowcmd/motor_cmd[{i0}]/q", "/lowstate/motor_state[{i0}]/tau_est"),
+    ),
+    "only units": (
+        "Time (s);J{i} (deg);J{i} (deg/s);J{i} (Nm);J{i} (degC)",
+        ("Time (s)", "J{i} (deg)", "J{i} (deg/s)", None, "J{i} (Nm)"),
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("program", RECORDERS)
+def test_a_whole_recording_is_matched_measured_before_commanded(program):
+    columns, wanted = RECORDERS[program]
+    patterns = columns.split(";" if ";" in columns else " ")
+    names = [name for pattern in patterns for name in (spelled(pattern) if "{i" in pattern else [pattern])]
+    found = match(names).chosen
+    expected = {"t": wanted[0]}
+    for quantity, pattern in zip(("q", "dq", "q_ref", "tau"), wanted[1:], strict=True):
+        if pattern:
+            expected |= {f"{quantity}_{k + 1}": name for k, name in enumerate(spelled(pattern))}
+    assert {key: column.name for key, column in found.items()} == expected
+
+
+def test_currents_beside_commanded_efforts_are_taken_and_both_are_named():
+    names = ["t", *spelled("q_{i}"), *spelled("target_moment_{i}"), *spelled("current_{i}")]
+    found = match(names)
+    assert found.chosen["tau_1"].name == "current_1"
+    (said,) = found.notices
+    assert said.code == "effort-from-current"
+    assert "commanded efforts (target_moment_1, target_moment_2, target_moment_3)" in said.text
+    chosen = match(names, columns={"tau_{i}": "target_moment_{i}"})
+    assert chosen.notices == ()
+
+
+@pytest.mark.parametrize("column", ["current_{i}", "I_{i} [A]", "{name}_mA", "motor_{i} (mA)"])
+def test_currents_that_are_mapped_by_hand_need_a_constant_too(column):
+    names = ["t", *spelled("q_{i}"), *spelled(column)]
+    mapped = {f"tau_{k + 1}": name for k, name in enumerate(spelled(column))}
+    assert [one.code for one in match(names, columns=mapped).notices] == ["effort-from-current"]
+    scaled = {key: ColumnMap(name, scale=11.9) for key, name in mapped.items()}
+    assert match(names, columns=scaled).notices == ()
+    drives = {"*": DriveSettings(torque_constant=0.1)}
+    assert match(names, columns=mapped, drives=drives).notices == ()
+    said = {key: ColumnMap(name, unit="Nm") for key, name in mapped.items()}
+    assert match(names, columns=said).notices == ()
+
+
 def test_the_scale_of_currents_and_loads_is_doubted_but_not_that_of_torques():
     codes = {}
     for effort in ("load_{i}", "current_{i}", "load_torque_{i}"):
@@ -126,7 +214,6 @@ AMBIGUOUS = {
     "zero- and one-based mixed": [*spelled("pos_{i0}"), *spelled("torque_{i}")],
     "the same after normalisation": [*spelled("{name}_pos"), "elbow.pos", *spelled("{name}_torque")],
     "motor and joint side": [*spelled("motor_pos_{i}"), *spelled("joint_pos_{i}"), *spelled("torque_{i}")],
-    "command and current": [*spelled("q_{i}"), *spelled("target_moment_{i}"), *spelled("current_{i}")],
     "which numbers": [*spelled("{name}_pos"), "torque_1", "torque_2"],
     "two clocks": [*spelled("q_{i}"), *spelled("tau_{i}"), "header_stamp", "timestamp"],
 }  # fmt: skip
@@ -238,6 +325,11 @@ def test_efforts_that_belong_to_no_motor_are_noticed():
     found = match(["t", *spelled("q_{i}"), *spelled("tau_{i}"), "tau_4"])
     assert [one.code for one in found.notices] == ["effort-unmatched"]
     assert "tau_4" in found.notices[0].text
+    other = match(
+        ["t", *spelled("{name}_pos"), "shoulder_effort", "elbow_effort", "hand_effort", "gripper_effort"]
+    )
+    assert [one.code for one in other.notices] == ["effort-unmatched"]
+    assert other.notices[0].text.endswith("are not used: hand_effort")
 
 
 def test_patterns_name_the_columns_of_all_joints():
@@ -377,3 +469,15 @@ def test_known_values_of_the_experiment_reach_their_owners(odd_log):
         bad = with_options(asked, known=[wrong])
         with pytest.raises(InputError, match=message):
             as_asked(load_robot(bad.robot), bad)
+
+
+def test_efforts_beside_mapped_ones_are_found_by_the_names_of_their_joints() -> None:
+    """Two exchanged efforts are mapped as the remedy says; the third keeps the column with its name."""
+    names = ["time", *(f"{joint}.{kind}" for kind in ("pos", "torque") for joint in NAMES)]
+    columns = {"tau_1": "elbow.torque", "tau_2": "shoulder.torque"}
+    found = match(names, columns=columns)
+    assert [found.chosen[f"tau_{i}"].name for i in (1, 2, 3)] == [
+        "elbow.torque",
+        "shoulder.torque",
+        "wrist_roll.torque",
+    ]

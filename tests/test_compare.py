@@ -230,6 +230,9 @@ def test_a_small_gain_is_not_worth_parameters() -> None:
     assert "20 % less than a with +6 parameters" in words
     assert "not significant" in words
     assert recommend(lines[:1])[0] == ""
+    poor = [Line(name, n_parameters=10, held_out_percent=error) for name, error in (("a", 25.9), ("b", 26.1))]
+    assert recommend(poor)[1].startswith("best is a: held-out error 25.9 %")
+    assert "None predicts these logs" in recommend(poor)[1]
 
 
 def test_the_gate_refuses_what_predicts_worse_than_the_prior(robot) -> None:
@@ -329,7 +332,7 @@ def test_significant_differences_are_named() -> None:
     assert found.different[0].z == pytest.approx(6.0)
     assert found.different[0].p == pytest.approx(2.0 * stats.t.sf(6.0, 200.0))
     page = comparison_html(found)
-    assert "1 of 21 parameters differs significantly: p20." in page
+    assert "1 of 21 parameters differs significantly: p20 (1.00 to 1.85 kg)." in page
     assert page.count(">differs<") == 1
     shown = Console(file=io.StringIO(), width=100, record=True)
     print_comparison(found, console=shown)

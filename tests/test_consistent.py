@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from scipy.optimize import minimize
 
@@ -190,6 +190,9 @@ def test_the_euclidean_estimate_is_that_of_brute_force():
 
 
 @given(st.floats(-1.0, 1.0), st.floats(-0.5, 0.5))
+@example(-0.35, 0.5)  # here and below rounding stops all attempts of the solver before 1e-8
+@example(0.4, 1e-9)
+@example(1.0, -0.05)
 @settings(max_examples=10, deadline=None)
 def test_the_scaling_of_a_body_does_not_change_the_answer(mass_decades, length_decades):
     data = data_of(FLAT)
@@ -197,8 +200,8 @@ def test_the_scaling_of_a_body_does_not_change_the_answer(mass_decades, length_d
     scaled = space(BALL, 2.0 * 10**mass_decades, 0.3 * 10**length_decades)
     found = nearest_consistent(scaled, data, Consistency())
     assert found.status == "solved"
-    # The solver's tolerance, 1e-8, times two decades of bad scale of P.
-    np.testing.assert_allclose(found.chi, plain.chi, atol=2e-6)
+    # 1e-6 where rounding stops the solver, times one decade of bad scale of P; largest of 1500 draws 4e-6.
+    np.testing.assert_allclose(found.chi, plain.chi, atol=1e-5)
 
 
 # ---------------------------------------------------------------- the estimator on a system
@@ -431,25 +434,33 @@ def test_bounds_on_unknown_bodies_are_refused():
         nearest_consistent(space(BALL, 2.0, 0.3), data_of(BALL), Consistency(mass={"lnk": 3.0}))
 
 
-def test_load_and_root_friction_brake_and_stribeck_friction_may_be_negative_beside_coulomb() -> None:
-    """Fr and Fl are not negative; of Fk only the sum with Fs at standstill is bounded."""
-    names = ("Fs", "Fr", "Fl", "Fk")
+def test_friction_brakes_at_every_speed_and_load_friction_is_not_negative() -> None:
+    """Fk and Fr may be negative alone: their sum with the other friction of the joint may not."""
+    names = ("Fs", "Fv", "Fr", "Fl", "Fk")
     table = ten(drive=names)
-    n = len(table)
-    T = np.eye(n)
-    ball = np.concatenate([BALL, np.zeros(len(names))])
-    robot = space(BALL, 2.0, 0.3, table=table, T=T, c=np.zeros(n))
-    U = np.eye(n) * 100.0
-    for drive, expected in (
-        ((1.0, -0.3, -0.2, -0.4), (1.0, 0.0, 0.0, -0.4)),
-        ((0.2, 0.1, 0.1, -1.0), (0.6, 0.1, 0.1, -0.6)),  # nearest point with Fs + Fk = 0
-    ):
+    n, m = len(table), len(names)
+    ball = np.concatenate([BALL, np.zeros(m)])
+    robot = space(BALL, 2.0, 0.3, table=table, T=np.eye(n), c=np.zeros(n))
+
+    def nearest(*drive: float) -> np.ndarray:
         chi = ball.copy()
-        chi[-4:] = drive
-        found = nearest_consistent(robot, Data(U, np.eye(n), chi), Consistency())
+        chi[-m:] = drive
+        found = nearest_consistent(robot, Data(100.0 * np.eye(n), np.eye(n), chi), Consistency())
         assert found.status == "solved"
+        return np.asarray(found.chi[-m:])
+
+    for drive, expected in (
+        ((1.0, 0.5, -0.3, -0.2, -0.4), (1.0, 0.5, -0.3, 0.0, -0.4)),
+        ((0.2, 0.5, 0.1, 0.1, -1.0), (0.6, 0.5, 0.1, 0.1, -0.6)),  # nearest point with Fs + Fk = 0
+    ):
         # Solved to 1e-8 in scaled variables of order one; the body itself does not feel friction.
-        np.testing.assert_allclose(found.chi[-4:], expected, atol=1e-5)
+        np.testing.assert_allclose(nearest(*drive), expected, atol=1e-5)
+    Fs, Fv, Fr, _, _ = nearest(1.0, 0.5, -3.0, 0.0, 0.0)
+    v = np.geomspace(1e-4, 1e3, 300)
+    curve = Fs + Fr * np.sqrt(v) + Fv * v
+    assert Fr < -0.5
+    # Zero at one speed of the table; between two of its speeds a little below.
+    assert -0.05 < curve.min() < 1e-3
 
 
 def test_newton_ends_where_rounding_hides_the_decrement():

@@ -19,6 +19,7 @@ from dynid.experiment.provenance import IDENTIFIED, experiment_of
 from dynid.exporters import EXPORTERS, export
 from dynid.exporters.certificate import Certificate, LogFigure, _percent, certify
 from dynid.exporters.parameter_files import yaml_text
+from dynid.exporters.replay import friction_speeds
 from dynid.exporters.states import drawn_states, model_efforts, row_matrices, tree_states
 from dynid.exporters.xml_text import XmlText, attribute, comment
 from dynid.mechanism.frame import Frame, rpy_matrix
@@ -210,6 +211,24 @@ def test_loops_of_a_written_mjcf_close_in_its_home_pose(name: str, tmp_path: Pat
     loops = data.efc_pos[: data.ne]
     assert bool(len(loops)) == bool(full.mechanism.loops)
     assert np.abs(loops).max(initial=0.0) < 1e-9  # m: start poses are closed to 1e-12
+
+
+def test_friction_of_a_new_mjcf_is_as_hard_as_steps_allow(tmp_path: Path) -> None:
+    """MuJoCo's own efforts, with its soft friction, at speeds from 0.15 rad/s on."""
+    import mujoco
+
+    full = full_of("puma560")
+    file = EXPORTERS["mjcf"](full.estimate, full.mechanism, tmp_path).files[0]
+    model = mujoco.MjModel.from_xml_path(str(file))
+    data, rng = mujoco.MjData(model), np.random.default_rng(4)
+    model.jnt_limited[:] = 0
+    for _ in range(20):
+        data.qpos[:], data.qacc[:] = rng.uniform(-1.0, 1.0, (2, model.nv))
+        data.qvel[:] = rng.choice([-1.0, 1.0], model.nv) * rng.uniform(0.15, 1.0, model.nv)
+        mujoco.mj_inverse(model, data)
+        full_friction = -model.dof_frictionloss * np.sign(data.qvel)
+        np.testing.assert_allclose(data.qfrc_constraint, full_friction, rtol=1e-9)
+    assert max(friction_speeds(file).values()) < 0.15
 
 
 def test_an_sdf_is_the_same_robot_by_an_independent_parser(tmp_path: Path) -> None:

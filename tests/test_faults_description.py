@@ -101,7 +101,10 @@ def test_fault_04_mesh_path_that_leaves_its_root(load, tmp_path, path):
     load(two_links(extra=visual), confine_meshes=False)
 
 
-@pytest.mark.parametrize("path", ["package://arm/meshes/a.stl", "meshes/missing.stl", "meshes/../a.stl"])
+@pytest.mark.parametrize(
+    "path",
+    ["package://arm/meshes/a.stl", "package:///arm/meshes/a.stl", "meshes/missing.stl", "meshes/../a.stl"],
+)
 def test_fault_04_mesh_paths_inside_are_never_opened(load, path):
     visual = f'<collision><geometry><mesh filename="{path}"/></geometry></collision>'
     assert codes(load(two_links(extra=visual))) == []
@@ -217,6 +220,9 @@ def test_fault_12_unknown_elements_and_keys(load, tmp_path):
     assert codes(mechanism) == ["unknown-element"] * 3
     assert "did you mean 'inertial'" in mechanism.notices[0].text
     assert "did you mean 'axis'" in " ".join(notice.text for notice in mechanism.notices)
+    # A name that resembles none is an extension of another program: good to know, no reason for care.
+    levels = {"'x'" in notice.text: notice.level for notice in mechanism.notices}
+    assert levels == {False: "care", True: "good"}
     file = tmp_path / "robot.yaml"
     file.write_text("joints:\n  - {name: j, knd: revolute, parent: base, child: b}\n")
     with pytest.raises(InputError, match="unknown key 'knd'; did you mean 'kind'") as caught:

@@ -335,6 +335,20 @@ def test_positions_with_noise_are_told() -> None:
     assert [notice.code for notice in found.notices] == ["rough-trajectory"]
 
 
+def test_the_noise_of_a_recorded_motion_is_not_predicted() -> None:
+    robot, _ = robot_of("scara")
+    motion = random_motion(robot, 7, harmonics=5, frequency=0.3, draws=1)
+    t = np.arange(0.0, 3.0, 0.002)
+    noisy = motion.q(t) + 1e-4 * np.random.default_rng(1).normal(size=(len(t), len(robot.measured)))
+    found, clean = (
+        predict_efforts(exact("scara"), log_from_arrays(robot, t, q, None), robot=robot).tau
+        for q in (noisy, motion.q(t))
+    )
+    # 50 rad/s^2 of noise would be tens of times the efforts; friction jumps at reversals a little beside.
+    error = np.sqrt(np.mean((found - clean)[50:-50] ** 2, axis=0))
+    assert np.all(error < 0.1 * np.abs(clean).max(axis=0))
+
+
 def test_runs_of_a_file_are_taken_one_by_one() -> None:
     robot, _ = robot_of("dualv")
     whole = trajectory("dualv")
@@ -376,6 +390,24 @@ def test_dry_friction_does_not_flicker_at_rest() -> None:
     assert jumps < 0.1 * truth["Fs_slide1"]
     assert [notice.code for notice in found.notices] == ["friction-at-rest"]
     assert "slide1" in found.notices[0].text
+
+
+@pytest.mark.parametrize("creeps", [False, True])
+def test_noise_in_the_speed_of_a_joint_at_rest_is_no_friction_and_creeping_is(creeps: bool) -> None:
+    """A measured motion has noise where a joint stands still; a slow one keeps its direction."""
+    robot, truth = robot_of("orthoglide")
+    t = np.arange(0.0, 4.0, 0.002)
+    dq = 0.1 * np.outer(np.cos(3.0 * t), [1.0, 0.9, 0.8])
+    rests = t > 2.0
+    dq[rests, 0] = 3e-4 if creeps else 2e-4 * np.sin(60.0 * t[rests])
+    q = np.array([-0.31025, -0.31025, -0.31025]) + 0.002 * np.cumsum(dq, axis=0)
+    log = log_from_arrays(robot, t, q, None)
+    found = predict_efforts(exact("orthoglide"), log, robot=robot)
+    late = t > 2.2
+    jumps = np.abs(np.diff(found.tau[late, 0])).max()
+    assert jumps < 0.2 * truth["Fs_slide1"]
+    share = {note.code for note in found.notices}
+    assert ("friction-at-rest" in share) is not creeps
 
 
 def test_unidentified_and_removed_parameters_are_told() -> None:

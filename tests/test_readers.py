@@ -31,6 +31,7 @@ from tests.log_files import (
     write_mcap,
     write_rosbag2,
 )
+from tests.matlab_objects import Objects, duration, timetable, write_mat5, write_mat73
 
 
 @pytest.fixture(scope="module")
@@ -134,6 +135,43 @@ def test_objects_of_matlab_are_refused_with_the_way_out(tmp_path, columns) -> No
     table = read_table(path)
     assert table.skipped == ("tt",)
     assert "an object of class timetable" in table.listing()
+
+
+@pytest.mark.parametrize("write", [write_mat5, write_mat73])
+def test_tables_units_dates_and_rates_of_matlab(tmp_path, columns, write) -> None:
+    """A table with durations, a timetable with units and dates, one with a rate."""
+    if write is write_mat73:
+        pytest.importorskip("h5py")
+    objects, t = Objects(), columns["t"]
+    signals = {"q_1": np.degrees(columns["q_1"]), "q_2": columns["q_2"], "tau_1": columns["tau_1"]}
+    table = {
+        "data": [duration(objects, t), *signals.values()],
+        "varnames": ["t", *signals],
+        "props": {"a": "b"},
+    }
+    today = objects.make("datetime", {"data": 1.7e12 + 0.25j + np.round(1e3 * t, 6)})
+    words = np.array([1, 2, 1, 1, 2], np.uint64)
+    words = np.append(words, np.frombuffer("Hi\0\0".encode("utf-16-le"), np.uint64)).view(np.uint32)
+    rate = {
+        "origin": duration(objects, np.zeros(1)),
+        "specifiedAsRate": np.ones(1),
+        "sampleRate": np.array([250.0]),
+    }
+    variables = {
+        "table": objects.make("table", table),
+        "dated": timetable(objects, today, signals, {"q_1": "deg", "tau_1": "N*m"}),
+        "rated": timetable(objects, rate, signals, {}),
+    }
+    read = {
+        name: read_table(write(tmp_path / f"{name}.mat", {name: value}, objects))
+        for name, value in variables.items()
+    }
+    np.testing.assert_array_equal(read["table"].columns["t"], t)
+    np.testing.assert_array_equal(read["table"].columns["q_1"], signals["q_1"])
+    assert [*read["dated"].columns] == ["Time", "q_1 [deg]", "q_2", "tau_1 [N*m]"]
+    # Milliseconds since 1970 have 0.2 us as floats; the imaginary part is a constant here.
+    np.testing.assert_allclose(read["dated"].columns["Time"], t, atol=2e-7)
+    np.testing.assert_allclose(read["rated"].columns["Time"], np.arange(len(t)) / 250.0, rtol=1e-15)
 
 
 def test_18_an_object_of_matlab_73_is_refused_with_the_way_out(tmp_path) -> None:
@@ -379,16 +417,106 @@ def test_a_time_that_is_no_time_is_refused_with_its_place(tmp_path, columns) -> 
     assert caught.value.place == "row 201, column 't'"
 
 
-def test_fast_and_slow_reader_of_csv_agree(tmp_path, columns, monkeypatch) -> None:
-    path = PLAIN["csv"](
-        tmp_path, {**columns, "odd": np.resize([np.nan, np.inf, -1e-300, 1e22], len(columns["t"]))}
-    )
-    fast = read_table(path)
-    monkeypatch.setitem(sys.modules, "pyarrow", None)
-    slow = read_table(path)
-    assert list(fast.columns) == list(slow.columns)
-    for name, values in fast.columns.items():
-        np.testing.assert_array_equal(values, slow.columns[name])
+def test_numbers_of_text_are_the_nearest_floats(tmp_path) -> None:
+    """Any number of digits, any exponent, as float() reads them; halves between two floats too."""
+    rng = np.random.default_rng(1)
+    bits = rng.integers(0, 2**64, 1000, dtype=np.uint64).view(float)
+    floats = np.concatenate([bits[np.isfinite(bits)], rng.normal(size=1000), rng.normal(size=1000) * 1e-12])
+    cells = [form % x for x in floats for form in ("%.17g", "%.9g", "%.18e", "%.6f", "%.20f")]
+    cells += ["9007199254740993", "1e23", "-0", ".5", "5.", "+1E+05", "1e-400", "1e400", "nan", "-NaN", "inf"]
+    cells += ["0.000000000000000000000000012345678901234567", "18446744073709551615", "18446744073709551616"]
+    cells += [
+        "4.9e-324",
+        "2.2250738585072011e-308",
+        "1.7976931348623157e308",
+        '"0.25"',
+        "123456789012345678901e-21",
+    ]
+    (tmp_path / "a.csv").write_text("t,q_1\n" + "".join(f"{i}, {cell} \r\n" for i, cell in enumerate(cells)))
+    read = read_table(tmp_path / "a.csv").columns["q_1"]
+    expected = np.array([float(cell.strip('"')) for cell in cells])
+    np.testing.assert_array_equal(read, expected)
+    number = ~np.isnan(expected)
+    np.testing.assert_array_equal(np.signbit(read)[number], np.signbit(expected)[number])
+
+
+@pytest.mark.parametrize("cell", ["0x10", "1_0", "1e", "1.2.3", "--1", "e5", "", "1 2", "n", "12a", "\u0663"])
+@pytest.mark.parametrize("delimiter", [",", "\t"])
+def test_cells_that_are_no_numbers_are_named(tmp_path, cell, delimiter) -> None:
+    rows = [delimiter.join(["0.5", "1.5", "2.5"])] * 60
+    rows[50] = delimiter.join(["0.5", cell, "2.5"])
+    header = delimiter.join(["t", "q_1", "q_2"])
+    (tmp_path / "a.csv").write_text("\n".join([header, *rows]), encoding="utf-8")
+    with pytest.raises(InputError) as caught:
+        read_table(tmp_path / "a.csv")
+    assert caught.value.place == "row 52, column 'q_1'"
+
+
+@pytest.mark.parametrize("marks", [",.", ";,", "\t.", " .", "  \t ."])
+@pytest.mark.parametrize("end", ["\n", "\r\n", "\n\n", " \n"])
+def test_delimiters_decimal_signs_and_ends_of_lines(tmp_path, columns, marks, end) -> None:
+    delimiter, decimal = marks[:-1], marks[-1]
+    values = np.column_stack(list(columns.values()))
+    rows = [delimiter.join(map(repr, row)).replace(".", decimal) for row in values.tolist()]
+    (tmp_path / "a.csv").write_text(end.join([delimiter.join(columns), *rows]))
+    read = read_table(tmp_path / "a.csv").columns
+    assert list(read) == list(columns)
+    for name, expected in columns.items():
+        np.testing.assert_array_equal(read[name], expected)
+
+
+@pytest.mark.parametrize("kind", ["npz", "hdf5", "hdf5_texts", "mat", "mat73"])
+def test_a_list_of_joint_names_orders_the_columns_of_matrices(tmp_path, columns, kind) -> None:
+    """The matrices have the joints in another order than the robot; by number they would be exchanged."""
+    names = [JOINTS[1], JOINTS[0]]
+    parts = {"timestamps": columns["t"]}
+    for key, quantity in (("q", "positions"), ("dq", "velocities"), ("tau", "torques")):
+        parts[quantity] = np.column_stack([columns[f"{key}_2"], columns[f"{key}_1"]])
+    if kind == "npz":
+        path = tmp_path / "a.npz"
+        np.savez(path, joint_names=np.array(names), **parts)
+    elif kind.startswith("hdf5"):
+        h5py = pytest.importorskip("h5py")
+        path = tmp_path / "a.h5"
+        with h5py.File(path, "w") as file:
+            for name, values in {
+                "joint_names": names if "texts" in kind else np.array(names, "S"),
+                **parts,
+            }.items():
+                file[f"run/{name}"] = values
+    else:
+        path = tmp_path / "a.mat"
+        if kind == "mat73":
+            pytest.importorskip("h5py")
+        write = write_mat5 if kind == "mat" else write_mat73
+        write(path, {"log": {"joint_names": names, **parts}}, Objects())
+    log = read_log(path, arm())
+    for key in ("q", "dq", "tau"):
+        for j in range(2):
+            np.testing.assert_array_equal(getattr(log, key)[:, j], columns[f"{key}_{j + 1}"])
+
+
+@pytest.mark.parametrize(("names", "order"), [(("motor2", "motor1"), (1, 0)), (("left", "right"), (0, 1))])
+def test_names_of_the_robots_joints_come_before_canonical_numbers(tmp_path, columns, names, order) -> None:
+    """Names that the robot does not have order nothing."""
+    parts = {key: np.column_stack([columns[f"{key}_{j + 1}"] for j in order]) for key in ("q", "dq", "tau")}
+    np.savez(tmp_path / "a.npz", joint_names=np.array(names), t=columns["t"], **parts)
+    log = read_log(tmp_path / "a.npz", arm())
+    for key in ("q", "dq", "tau"):
+        np.testing.assert_array_equal(getattr(log, key)[:, 1], columns[f"{key}_2"])
+
+
+def test_lists_in_a_parquet_file_are_columns(tmp_path, columns) -> None:
+    pa = pytest.importorskip("pyarrow")
+    from pyarrow import parquet
+
+    rows = {"timestamp": columns["t"]}
+    for key, quantity in (("q", "joint_position"), ("tau", "joint_torque")):
+        rows[quantity] = np.column_stack([columns[f"{key}_1"], columns[f"{key}_2"]]).tolist()
+    parquet.write_table(pa.table(rows), tmp_path / "a.parquet")
+    log = read_log(tmp_path / "a.parquet", arm())
+    np.testing.assert_array_equal(log.q[:, 1], columns["q_2"])
+    np.testing.assert_array_equal(log.tau[:, 0], columns["tau_1"])
 
 
 # Recordings of ROS
@@ -684,7 +812,7 @@ CASES = 40  # of each kind; `benchmarks/fuzz_files.py` draws thousands
 
 # One per reader and way of compression.
 FUZZED = "csv_gzip csv_xz csv_zstd parquet feather npz npy hdf5 mat mat_compressed mat73_cells"
-FUZZED += " mcap ros1 rosbag2_sqlite"
+FUZZED += " mat_timetable mat73_timetable mcap ros1 rosbag2_sqlite"
 
 
 @pytest.mark.parametrize("kind", FUZZED.split())

@@ -371,6 +371,6 @@ def test_a_bad_result_shows_its_reason_first_and_keeps_its_values_folded():
     assert "2 probable consequences: angles-large, joint-error" in top
     shown = page.partition('id="downloads"')[0]
     assert "check gears" not in shown  # a consequence needs no remedy of its own
-    assert "identify again (<code>--write-experiment FILE</code> writes" in top
-    assert '<details class="question">' in rest[:60]
+    assert "identify again: <code>dynid identify . --write-experiment again.yaml</code> in the folder" in top
+    assert '<details class="question long">' in rest[:80]
     assert "not usable: see the verdict" in rest[:400]

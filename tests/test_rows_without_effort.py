@@ -271,7 +271,7 @@ def test_results_show_no_figure_that_needs_an_effort() -> None:
         assert by_name["free1"]["r2"] is None
         assert by_name["free1"]["residual_percent"] is None
         assert by_name["free1"]["rms"] > 0.0
-    cells = [list(column.cells) for column in _group_table(estimate.fit.groups).columns]
+    cells = [list(column.cells) for column in _group_table(estimate.fit.groups, "effort").columns]
     assert [str(column[-1]) for column in cells][-1] == "N, N m"  # a size with its unit, and no percentage
     assert "free1" in report_html(estimate)  # a residual in percent of no effort is not drawn
     # Efforts as logged are predicted from smooth coordinates, by the same formulas: rounding.

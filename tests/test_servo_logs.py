@@ -18,9 +18,9 @@ from dynid.mechanism.load import load_robot
 from dynid.motion.log import Log, Servo
 from dynid.motion.servo import Law, PdSettings, servo_log, speeds
 from dynid.pipeline import identify
-from dynid.problem import as_logs
+from dynid.problem import as_asked, as_logs, prepare
 from dynid.report.output import write_results
-from dynid.unknowns.saturation import Limits, _limited, masked
+from dynid.unknowns.saturation import Limits, _limited, masked, without
 from tests.servo_robot import JOINTS, Truth, command, leg, plant, servo_run
 
 TRUTH = Truth()
@@ -141,7 +141,9 @@ def test_an_effort_limit_is_found_and_masked() -> None:
     log = small_log(np.zeros((500, 1)), 0.2 * np.sin(3.0 * t)[:, None])
     limits = replace(Limits.none(1), effort=np.array([3.0]))
     over = np.abs(20.0 * 0.2 * np.sin(3.0 * t)) > 3.0
-    assert not masked(log, law, limits).valid[over].any()
+    limited = masked(log, law, limits).servo.limited
+    assert limited[over].all()
+    assert not limited[np.abs(20.0 * 0.2 * np.sin(3.0 * t)) < 2.0].any()
     assert speeds(log).shape == (500, 1)
 
 
@@ -159,6 +161,24 @@ def test_a_law_is_found_although_a_motor_is_often_at_its_limit(leg_file) -> None
     assert found["Kp_thigh"].value == pytest.approx(truth.kp[1], rel=0.05)
 
 
+@pytest.mark.parametrize("drive", [["Fv", "Fs"], ["Fv"]])
+def test_a_motor_at_its_limit_leaves_the_equations_of_others(leg_file, runs, drive) -> None:
+    """With or without dry friction: its samples are not used for a sign, but for an effort."""
+    experiment = experiment_from({"robot": str(leg_file), "pd": OPEN, "drive": drive, "auto": "off"})
+    robot = as_asked(load_robot(leg_file), experiment)
+    (log,) = as_logs(runs[:1], robot, experiment)
+    limited = np.zeros((len(log.t), 3), bool)
+    limited[600:900, 1] = True
+    weights = []
+    for one in (log, without(log, limited)):
+        (source,) = prepare(robot, [one], experiment).sources
+        parts = [w.copy() for _, _, w in source.rows(500, 1000, 500)]
+        weights.append(np.concatenate(parts, axis=1))
+    assert np.all(weights[1][1, 97:403] == 0.0)
+    np.testing.assert_array_equal(weights[1][[0, 2]], weights[0][[0, 2]])
+    assert weights[0][1, 97:403].any()
+
+
 def test_a_limit_that_falls_with_the_speed_is_found_with_its_interval() -> None:
     rng = np.random.default_rng(3)
     inside = []
@@ -174,6 +194,21 @@ def test_a_limit_that_falls_with_the_speed_is_found_with_its_interval() -> None:
         inside.append(abs(limit.no_load - 8.0) < 1.96 * limit.no_load_sigma)
         inside.append(abs(limit.stall - 4.0) < 1.96 * limit.sigma)
     assert np.mean(inside) > 0.8  # of 24; some twenty visits each
+
+
+def test_laws_of_motors_that_are_at_falling_limits_most_of_the_time(leg_file) -> None:
+    """One motor or another is at its limit in 85 % of the samples; a fit to all of them has half of kp."""
+    truth = replace(TRUTH, limit=(4.0, 4.0, 4.0), no_load=(7.0, 7.0, 7.0))
+    runs = [servo_run(truth, 81100 + k, seconds=8.0) for k in range(4)]
+    estimate = identify(leg_file, runs, pd=OPEN, drive=["Ia", "Fv", "Fs"], auto="off")
+    true, inside = truth.parameters(), []
+    for parameter in estimate.parameters:
+        low, high = parameter.ci95
+        inside.append(low <= true[parameter.name] <= high)
+        if parameter.name.startswith(("Limit", "NoLoad", "Kp")):
+            assert parameter.value == pytest.approx(true[parameter.name], rel=0.01), parameter.name
+    assert len(inside) == 24
+    assert sum(inside) >= 20  # fewer of 24 intervals by chance in 1 of 250 logs
 
 
 def test_replays_use_the_line_that_an_effort_falls_along(tmp_path) -> None:

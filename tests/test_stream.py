@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
 from dynid.common import paged
 from dynid.conditioning import stream as stream_module
-from dynid.conditioning.lowpass import row_filter
+from dynid.conditioning.lowpass import row_filter, window_filter
 from dynid.conditioning.stream import compared, series, stream
 from dynid.projection.factor import merge
+from dynid.projection.quadrature import QUADRATURES
 from dynid.regressor.layout import ABSENT, Layout
 
 
@@ -68,6 +71,21 @@ def test_filtered_rows_equal_the_definition(decimate: int, masked: slice | None)
     where = np.repeat(ok, [3, 2], axis=0)
     # Only the order of summation differs.
     np.testing.assert_allclose(found[where], values[where], atol=1e-12)
+
+
+@pytest.mark.parametrize("tile", [7, 64, 1000])
+@pytest.mark.parametrize("pairs", [6, 22, 50, 98, 250])
+def test_half_a_window_is_half_of_it_in_whatever_order_it_was_added(pairs: int, tile: int) -> None:
+    class Tiled(RandomRows):
+        def rows(self, start: int, stop: int, _: int):
+            return super().rows(start, stop, tile)
+
+    source = Tiled(2 * pairs, [(0, 2 * pairs)], slice(0, pairs))
+    rows = window_filter(source.dt, 2 * pairs * source.dt, True, QUADRATURES["simpson"])
+    valid = np.concatenate([valid for _, _, valid in series(source, replace(rows, decimate=1))], axis=1)
+    border = pairs - 1  # of the mask: half of the window around it is valid
+    assert valid[0, border]
+    assert not valid[1, border]
 
 
 def test_factors_hold_all_inner_products_of_the_rows() -> None:

@@ -89,7 +89,7 @@ def test_many_groups_show_the_worst():
     whole = estimate()
     groups = tuple(replace(g, name=f"{g.name}_{i}") for i in range(5) for g in whole.fit.groups)
     text = _printed(100, replace(whole, fit=replace(whole.fit, groups=groups)))
-    assert "the 10 worst of 30 equations" in text
+    assert "the 10 worst of 30" in text
 
 
 def test_validation_says_when_it_is_not_independent(capsys):
@@ -121,7 +121,8 @@ def test_values_have_the_digits_their_sigma_supports(value, sigma, shown):
 
 
 def test_percent_and_sigma():
-    assert [percent(x) for x in (None, 0.0, 0.1, 3.0, 12.4, 2e5)] == ["-", "0", "0.10", "3.0", "12", ">999"]
+    assert [percent(x) for x in (None, 0.0, 0.1, 3.0, 32.4, 2e5)] == ["-", "0", "0.10", "3.0", "32", ">999"]
+    assert [percent(x) for x in (9.94, 9.96, 10.4, 12.0)] == ["9.9", "10.0", "10.4", "12.0"]  # near a limit
     assert sigma_text(0.003) == "0.0030"
     assert sigma_text(None) == "-"
 

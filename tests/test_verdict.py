@@ -14,15 +14,16 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from dynid.common.notices import by_severity, eased, notice
+from dynid.common.notices import at_level, by_severity, eased, gathered, notice
 from dynid.experiment.experiment import Experiment
 from dynid.fit import fit_task
 from dynid.pipeline import identify_logs
 from dynid.report.json_file import json_text, read_result, result_document
-from dynid.statistics.estimate import GroupFit, ParameterEstimate
-from dynid.statistics.estimate_parts import NOT_JUDGED, Verdict
+from dynid.statistics.estimate import GroupFit, ParameterEstimate, ResidualTest
+from dynid.statistics.estimate_parts import NOT_JUDGED, JointVerdict, Verdict
 from dynid.unknown import Task
-from dynid.validation.causes import _misfit
+from dynid.validation.causes import _misfit, _slight
+from dynid.validation.ranking import without
 from dynid.validation.unseen import joint_error, left_out_errors, noise_floors
 from dynid.validation.verdict import missing_for, verdict_of
 from tests.fabricated import estimate
@@ -223,3 +224,35 @@ def test_a_wrong_input_is_named_before_the_failure_that_it_causes() -> None:
     sign = notice("effort-sign", effort="elbow", number=2)
     assert [reason.code for reason in by_severity([failed, sign])] == ["effort-sign", "no-result"]
     assert by_severity([notice("scale-differs", factor=2.0, count=3, unit=""), failed])[0] is failed
+
+
+def test_a_suspect_that_explains_hardly_any_of_a_misfit_is_not_named() -> None:
+    """What a model lacks resembles a zero or a gain a little; beside noise a small share is all there is."""
+    joints = tuple(
+        JointVerdict(name, "good", 1.0, "N m", 1.0, noise_floor=floor)
+        for name, floor in (("misfit", 0.3), ("noise", 0.99))
+    )
+    tests = tuple(
+        ResidualTest("gain", about, 0.02, "1", (0.01, 0.03), 1e-4, True, explains=share)
+        for about, share in (("misfit", 0.02), ("noise", 0.01))
+    )
+    named = [notice("gain", found=f"the effort of '{test.about}' is larger") for test in tests]
+    before = replace(
+        estimate(),
+        warnings=tuple(named),
+        residual_tests=tests,
+        verdict=Verdict("good", "", "", "", (), joints),
+    )
+    (slight,) = _slight(before)
+    assert slight.about == "misfit"
+    after = without(before, [slight], "because")
+    assert [test.warned for test in after.residual_tests] == [False, True]
+    assert [item.text for item in after.warnings] == [named[1].text]
+
+
+def test_gathered_notices_are_as_severe_as_the_worst() -> None:
+    note = at_level(notice("unknown-element", place="line 1", what="x"), "good")
+    care = notice("unknown-element", place="line 2", what="y")
+    (both,) = gathered([note, care])
+    assert both.severity is care.severity
+    assert both.text == "line 2: y; line 1: x"

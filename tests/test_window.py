@@ -10,7 +10,7 @@ from dynid.experiment.experiment import Experiment, LogEntry, read_experiment
 from dynid.motion.clean import disjoint
 from dynid.motion.logs import read_log
 from dynid.pipeline import run_experiment
-from dynid.validation.folds import held_back
+from dynid.validation.folds import split_hold_out
 from tests.arms import arm, recording, write_csv
 
 
@@ -65,7 +65,7 @@ def test_the_file_gives_windows(tmp_path) -> None:
 def test_the_end_of_every_log_is_held_out_and_independent(file) -> None:
     experiment = Experiment(robot=arm(), logs=(file,), hold_out=0.3)
     log = read_log(LogEntry(file), arm())
-    (fitted,), (unseen,) = held_back([log], [], 0.3)
+    (fitted,), (unseen,) = split_hold_out([log], [], 0.3)
     assert disjoint(fitted, unseen)
     assert (unseen.t[unseen.segments[0][0]], unseen.name) == (pytest.approx(5.6, abs=0.011), "run, last 30 %")
     estimate = run_experiment(experiment)

@@ -25,6 +25,7 @@ from dynid.commands.shared import (
     keep_unloaded,
     logging_to_terminal,
     names_in,
+    print_proposal,
     shown,
     version_text,
 )
@@ -371,20 +372,20 @@ def _saving(folder: ResultFolder) -> Iterator[None]:
         yield
     except NoResultError as error:
         if error.estimate is not None:
-            folder.write(error.estimate)
+            files = folder.write(error.estimate)
             print_verdict(standard_console(), error.estimate)
             click.echo(f"saved for inspection: {shown(folder.path)} (report.html, result.json)")
+            print_proposal(files, folder.path)
         raise
 
 
 def _finish(estimate: Estimate, folder: ResultFolder, *, full: bool) -> None:
     from dynid.report.text import print_summary
 
-    folder.write(estimate)
+    files = folder.write(estimate)
     print_summary(estimate, full=full)
-    history = () if estimate.history is None else ("history.csv",)
-    files = ("result.json", "parameters.csv", "signals.csv", "report.html", *history, *estimate.files)
     click.echo(f"\nwritten: {shown(folder.path)} ({', '.join(files)})")
+    print_proposal(files, folder.path)
     if estimate.verdict.level == "bad":
         click.get_current_context().exit(NoResultError.exit_code)
 

@@ -34,13 +34,13 @@ from dynid.mechanism.mechanism import Mechanism
 from dynid.motion.log import Log
 from dynid.motion.logs import LogSource
 from dynid.problem import Problem, Progress, as_asked, as_logs, build_system, prepare, several
-from dynid.statistics.assemble import recorded
+from dynid.statistics.assemble import history_of
 from dynid.statistics.estimate import Estimate
 from dynid.unknown import Task
 from dynid.validation.causes import with_causes
-from dynid.validation.closing import explained
+from dynid.validation.closing import with_likely_cause
 from dynid.validation.crossvalidation import cross_validate_and_gate
-from dynid.validation.folds import held_back
+from dynid.validation.folds import split_hold_out
 from dynid.validation.held_out import fitted_signals, held_out_problem, predict_held_out, validate_result
 from dynid.validation.unseen import unseen_errors
 from dynid.validation.verdict import verdict_of
@@ -119,7 +119,7 @@ def _identify_sources(
         unseen = as_logs(held_out, mechanism, experiment)
     if show is not None:
         show([*read, *unseen])
-    read, unseen = held_back(read, unseen, experiment.hold_out)
+    read, unseen = split_hold_out(read, unseen, experiment.hold_out)
     return identify_logs(mechanism, read, unseen, experiment, progress, fitted=fitted)
 
 
@@ -153,33 +153,33 @@ def _identified(
     task: Task, truth: Mapping[str, float] | None, fitted: Callable[[Fit], None] | None
 ) -> Estimate:
     """The flow from a task to an estimate with its verdict."""
-    robot = task.mechanism
+    robot, asked = task.mechanism, task.experiment
     try:
-        task, tried, noticed = choose(task)
+        task, tried, notices = choose(task)
         fit = fit_task(task, symbols=_symbols)
     except InputError as error:
-        raise explained(error, task) from error
+        raise with_likely_cause(error, task) from error
     if fitted is not None:
         fitted(fit)
     signals = fitted_signals(fit.problem, fit.chi)
-    held = cache(lambda: held_out_problem(fit.problem, fit.task.held_out, fit.experiment))
-    predicted = cache(lambda: predict_held_out(fit.problem, held(), fit.chi, fit.experiment))
+    unseen_problem = cache(lambda: held_out_problem(fit.problem, fit.task.held_out, fit.experiment))
+    predicted = cache(lambda: predict_held_out(fit.problem, unseen_problem(), fit.chi, fit.experiment))
     checked = run_checks(Finished(fit, lambda: predicted()[0]), CHECKS.values())
     validation, unseen = predicted()
-    gated, refused = cross_validate_and_gate(fit)
-    decided = {**gated, **(excerpt_words(task.logs) if tried else {})}
+    gate_words, refusal = cross_validate_and_gate(fit)
+    decided = {**gate_words, **(excerpt_words(task.logs) if tried else {})}
     estimate = replace(
-        _content(fit, task.experiment, checked, decided, noticed),
+        _content(fit, asked, task.experiment, checked, decided, notices),
         validation=validation,
         signals=(*signals, *unseen),
         truth=None if truth is None else fit.true_values(truth),
         tried=tried,
         mechanism=robot,
-        drawing=drawing_of(fit, signals, held(), unseen),
+        drawing=drawing_of(fit, signals, unseen_problem(), unseen),
     )
     errors = unseen_errors(fit, estimate.signals, estimate.validation)
     estimate = with_causes(fit, replace(estimate, verdict=errors))
-    failure = fit.no_consistent_set or refused or fit.not_converged
+    failure = fit.no_consistent_set or refusal or fit.not_converged
     estimate = replace(estimate, verdict=verdict_of(fit, estimate, failure))
     if failure:
         raise NoResultError(failure, estimate)
@@ -187,16 +187,22 @@ def _identified(
 
 
 def _content(
-    fit: Fit, chosen: Experiment, checked: Finished, choices: Mapping[str, str], noticed: Sequence[Notice]
+    fit: Fit,
+    asked: Experiment,
+    chosen: Experiment,
+    checked: Finished,
+    choices: Mapping[str, str],
+    notices: Sequence[Notice],
 ) -> Estimate:
     """All of an estimate that follows from the fit and its checks.
 
     Args:
         fit: With everything that was searched.
+        asked: The experiment as it was given.
         chosen: The experiment that was fitted, before anything was searched.
         checked: Answers of the checks.
         choices: What was decided besides, in words.
-        noticed: What was noticed before the fit.
+        notices: What was noticed before the fit.
     """
     problem, parts, task = fit.problem, fit.parts, fit.task
     before = with_defaults(task.mechanism, chosen)
@@ -212,17 +218,17 @@ def _content(
         fit=parts.fit,
         covariance=parts.covariance,
         shared=parts.shared,
-        warnings=(*noticed, *checked.notices, *sensitive(description, parts.parameters)),
+        warnings=(*notices, *checked.notices, *sensitive(description, parts.parameters)),
         uncertainty=parts.spread.facts,
         correlations=parts.correlations,
         invisible=parts.invisible,
         choices=choices_of(fit, checked.choices, choices),
         provenance=provenance(
-            task.mechanism, task.logs, task.held_out, recorded_as, problem.plans[0], before
+            task.mechanism, task.logs, task.held_out, recorded_as, problem.plans[0], before, asked
         ),
         standard=standard,
         residual_tests=checked.tests,
-        history=recorded(fit.linear, parts.parameters),
+        history=history_of(fit.linear, parts.parameters),
         files={**files, **description_files(fit)},
         description=description,
     )

@@ -21,7 +21,7 @@ from dynid.experiment.experiment import Experiment
 from dynid.mechanism.drive_terms import LOADED
 from dynid.mechanism.mechanism import Mechanism
 from dynid.mechanism.parameters import Parameter, known_columns, owners_of, parameter_table, with_known
-from dynid.mechanism.variant import own_symbols, variant, with_friction
+from dynid.mechanism.variant import own_symbols, variant, with_friction, with_still_joints
 from dynid.motion.log import Log
 from dynid.motion.logs import LogSource
 from dynid.motion.motion import Motion
@@ -270,8 +270,9 @@ def _path(log: Log, source: PackedRows, rows: RowFilter) -> Path | None:
 
 
 def as_asked(mechanism: Mechanism, experiment: Experiment) -> Mechanism:
-    """The robot with the payloads and drive terms that only the experiment knows."""
-    mechanism = with_mounted(mechanism, experiment)
+    """The robot with the payloads, drive terms and still joints that only the experiment knows."""
+    still = {name: x for name, x in experiment.known.items() if name in mechanism.positions}
+    mechanism = with_mounted(with_still_joints(mechanism, still), experiment)
     changes: dict[str, Any] = {}
     if experiment.payloads:
         changes["payloads"] = {**mechanism.payloads, **experiment.payloads}
@@ -285,7 +286,8 @@ def as_asked(mechanism: Mechanism, experiment: Experiment) -> Mechanism:
     mechanism = replace(mechanism, **changes) if changes else mechanism
     if experiment.pd is not None:
         mechanism = with_servos(mechanism, experiment.pd)
-    return with_known(mechanism, experiment.known) if experiment.known else mechanism
+    known = {name: x for name, x in experiment.known.items() if name not in still}
+    return with_known(mechanism, known) if known else mechanism
 
 
 def _asked_drive(

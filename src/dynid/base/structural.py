@@ -24,7 +24,7 @@ from dynid.base.rank import DECIDED_GAP
 from dynid.base.symbols import recover_symbols
 from dynid.common.arrays import Array, Float
 from dynid.common.errors import InputError, nearest
-from dynid.common.notices import notice
+from dynid.common.notices import at_level, notice
 from dynid.kinematics.assembly import assembly_of
 from dynid.mechanism.mechanism import Mechanism
 from dynid.mechanism.parameters import Parameter, considered_order, known_columns, parameter_table
@@ -209,7 +209,8 @@ def allowing_rounding(
     new = reduced.rank.rank
     if gap < DECIDED_GAP or new != old - count:
         undecided = notice("rank-undecided", "rounding", rounding=rounding, count=old - new, new=new, old=old)
-        return replace(base, notices=(*base.notices, undecided))
+        # All columns are kept, and sigma shows which are weak: nothing to take care of.
+        return replace(base, notices=(*base.notices, at_level(undecided, "good")))
     rounded = notice("rounded-geometry", rounding=rounding, count=old - new, new=new, old=old)
     return replace(reduced, notices=(rounded,))
 

@@ -125,7 +125,8 @@ def refuse_reversed(parameters: Sequence[ParameterEstimate], problem: Problem) -
         f"inertias are negative and friction adds energy instead of dissipating it ({shown}): the signs of"
         " efforts and positions are opposite",
         file=problem.logs[0].file,
-        remedy="give all effort columns the scale -1: columns: {tau_1: {name: ..., scale: -1}, ...}",
+        remedy="give all efforts the scale -1: add --column 'tau_{i}=NAME_{i}*-1' to the command; in an"
+        ' experiment file, columns: {"tau_{i}": {scale: -1}}',
     )
     return (doubt(error),)
 
@@ -282,14 +283,26 @@ def _refusal(
         turned = " has the opposite sign" if sign < 0 else ""
         said.append(f"the effort of '{names[row]}'" + " and".join(x for x in (other, turned) if x))
         name = log.mapping.get(column, column)
-        scale = ", scale: -1" if sign < 0 else ""
-        columns.append(f"{target}: {{name: {name}{scale}}}")
+        columns.append((target, name, sign < 0))
     return InputError(
         f"signs or order of the efforts: {'; '.join(said)}. As logged, {100 * before:.0f} % of the efforts"
         f" is unexplained; after correction {100 * after:.2g} %",
         file=log.file,
-        remedy=f"columns: {{{', '.join(columns)}}}",
+        remedy=_mapped(*columns),
     )
+
+
+def _mapped(*columns: tuple[str, str, bool]) -> str:
+    """Options for the command, and the same for an experiment file.
+
+    Args:
+        columns: Signal, its column, and whether its sign is turned.
+    """
+    options = " ".join(f"--column '{key}={name}{'*-1' if turned else ''}'" for key, name, turned in columns)
+    entries = ", ".join(
+        f"{key}: {{name: {name}{', scale: -1' if turned else ''}}}" for key, name, turned in columns
+    )
+    return f"add {options} to the command; in an experiment file, columns: {{{entries}}}"
 
 
 def _with_position(
@@ -304,7 +317,7 @@ def _with_position(
     """
     log, column = problem.logs[0], f"q_{number + 1}"
     before, effort, position = left
-    entry = f"columns: {{{column}: {{name: {log.mapping.get(column, column)}, scale: -1}}}}"
+    entry = _mapped((column, log.mapping.get(column, column), True))
     if position >= _SAME * effort:
         return refusal
     if position >= effort:

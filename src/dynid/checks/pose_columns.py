@@ -75,7 +75,7 @@ class _PoseColumns:
         chi: Float[Array, "p"],
         thin: int,
     ) -> None:
-        self.source, self._thin = source, max(1, thin)
+        self.source, self._thin, self._chi = source, max(1, thin), chi
         self._rows = _pose_rows(mechanism, source, parameters)
         self._k = len(source.directions.names)
         measured = source.motion.log.position_names if self._rows is not None else ()
@@ -185,13 +185,11 @@ class _PoseColumns:
 
     def _closed_turns(self, rows: MovingRows, at: Int[Array, "s"], states: States) -> Float[Array, "k t n"]:
         """The same for rows whose directions follow the pose."""
-        none, known = np.zeros((len(at), self._k)), []
         turned = [tilted.regressor for tilted in self._turned if isinstance(tilted, MovingRows)]
-        for model in (rows.regressor, *turned):
-            packed = np.empty((rows.layout.n_entries, len(at)))
-            model.fill(model.batch(states.q, states.dq, states.ddq), 0, states.N, none, packed)
-            known.append(self._compare(packed)[1])
-        return _between(at, np.stack([predicted - known[0] for predicted in known[1:]], axis=1))
+        moved = (states.q, states.dq, states.ddq, self._chi)
+        known = [model.efforts(*moved) for model in (rows.regressor, *turned)]
+        changes = [np.einsum("nvk,nv->kn", states.N, forces - known[0]) for forces in known[1:]]
+        return _between(at, np.stack(changes, axis=1))
 
     def _directions(self, rows: MovingRows, start: int, states: States) -> Float[Array, "n v k"]:
         N = np.zeros((len(states.dq), states.dq.shape[1], len(rows.directions.names)))
@@ -250,11 +248,8 @@ class _PoseColumns:
             moved = (_moved(q, joint, step), dq, ddq)
             shifted = _there(rows, pose, moved)
             N = self._directions(rows, start, shifted)
-            Y = np.einsum("nvk,nv->nk", N, force)
-            packed = np.empty((rows.layout.n_entries, len(at)))
-            rows.regressor.fill(rows.regressor.batch(shifted.q, shifted.dq, shifted.ddq), 0, N, Y, packed)
-            measured_side, predicted = self._compare(packed)
-            return predicted - measured_side, fine & shifted.fine
+            missed = rows.regressor.efforts(shifted.q, shifted.dq, shifted.ddq, self._chi) - force
+            return np.einsum("nvk,nv->kn", N, missed), fine & shifted.fine
 
         return error
 

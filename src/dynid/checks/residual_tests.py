@@ -26,6 +26,7 @@ _RUNS = 3
 # A quarter of a second this many times the usual residual is a contact, not noise.
 _BURST = 8.0
 _ABOVE_OTHERS = 3.0
+_FAINT = 0.05  # of the rms effort: a burst below changes nothing that matters
 _AROUND = 0.3  # [s]: a block of a quarter of a second, and what the filters smear of a burst
 _MOST_SHOWN = 4
 _LAGS = 10
@@ -36,6 +37,7 @@ BlockPlace = tuple[str, str, int, int]  # log, effort, run, number
 _Burst = tuple[Group, list[tuple[int, int]]]  # of an effort in a log, and runs and numbers of its blocks
 # Of the measured side: filters and derivatives leave that much of a log without noise, unevenly.
 _UNEVEN = 2e-3
+_PERFECT = 1e-6  # of the measured side: residuals of a simulation without noise
 # Blocks this many times the usual residual are left out of the fit against which bursts are judged.
 _DISTURBED = 3.0
 _MOST_DISTURBED = 0.25  # of the blocks of an effort
@@ -118,7 +120,8 @@ def burst_blocks(system: System, chi: Float[Array, "p"]) -> dict[BlockPlace, flo
     by_effort: dict[str, list[_Burst]] = {}
     for group in system.groups:
         blocks = _block_rms(group, chi)
-        for stretch in _disturbed_stretches([rms for _, rms, _ in blocks]):
+        least = _FAINT * _effort_rms(group)
+        for stretch in _disturbed_stretches([rms for _, rms, _ in blocks], least):
             if places := [place for place, _, rows in (blocks[b] for b in stretch) if rows >= 3]:
                 by_effort.setdefault(group.name, []).append((group, places))
     return {
@@ -153,13 +156,17 @@ def _begins(group: Group) -> dict[int, float]:
     return {run: number * group.seconds for run, number in sorted(group.places, reverse=True)}
 
 
-def _disturbed_stretches(rms: Sequence[float]) -> Iterator[Sequence[int]]:
+def _disturbed_stretches(rms: Sequence[float], least: float) -> Iterator[Sequence[int]]:
     """Blocks in a row that are far above the usual residual, and above the large ones of all other blocks.
 
     What a model lacks is large again and again along a log; a contact is large once, for as long as it lasts.
+
+    Args:
+        rms: Residual of each block.
+        least: What a burst exceeds, in the same unit.
     """
     values = np.array(rms)
-    high = np.flatnonzero(values > _BURST * float(np.median(values)))
+    high = np.flatnonzero(values > max(_BURST * float(np.median(values)), least))
     if len(values) < 8 or not len(high):
         return
     for stretch in np.split(high, np.flatnonzero(np.diff(high) > 1) + 1):
@@ -255,16 +262,34 @@ def undisturbed(
     return chi
 
 
+def _effort_rms(group: Group) -> float:
+    squares = sum(float(np.sum(block.R[:, -1] ** 2)) for block in group.blocks)
+    return float(np.sqrt(squares / max(group.n_rows, 1)))
+
+
 def _block_rms(group: Group, chi: Float[Array, "p"]) -> list[tuple[tuple[int, int], float, int]]:
     """Place, rms of the residual and number of rows of every block; below the floor all count as equal."""
     chi_group = chi[group.columns]
     stacked = np.concatenate([block.R for block in group.blocks])
     starts = np.cumsum([0, *(len(block.R) for block in group.blocks[:-1])])
-    floor = _UNEVEN * np.sqrt(np.sum(stacked[:, -1] ** 2) / max(group.n_rows, 1))
+    floor = _UNEVEN * _effort_rms(group)
     squares = np.add.reduceat((stacked[:, -1] - stacked[:, :-1] @ chi_group) ** 2, starts)
     rows = [block.n_rows for block in group.blocks]
     rms = np.maximum(np.sqrt(squares / rows), floor)
     return list(zip(group.places, rms.tolist(), rows, strict=True))
+
+
+def effort_weights(system: System, solved: System, chi: Float[Array, "p"]) -> Float[Array, "g"]:
+    """1 over the residual's rms of each effort, whatever weights the estimator gave."""
+    squares: dict[str, float] = {}
+    rows: dict[str, int] = {}
+    for group in solved.groups:
+        left, measured = group.squares(chi)
+        # Residuals of a perfect simulation are rounding errors: do not divide by them.
+        least = max(_PERFECT**2 * measured, np.finfo(float).tiny)
+        squares[group.name] = squares.get(group.name, 0.0) + max(left, least)
+        rows[group.name] = rows.get(group.name, 0) + group.n_rows
+    return np.array([np.sqrt(rows[g.name] / squares[g.name]) for g in system.groups])
 
 
 def whiteness(

@@ -33,7 +33,7 @@ def _plain_notice(suspect: Suspect, problem: Problem, delays: Mapping[str, float
     if suspect.test == "delay":
         return _delay(suspect, size, half, problem, delays)
     if suspect.test == "gain":
-        return gain_notice(suspect, size, half)
+        return gain_notice(suspect, size, half, problem.logs[0].effort_names)
     if suspect.test == "zero":
         shown = f"{size:.3g} +- {half:.2g} {suspect.unit}"
         number = problem.logs[0].position_names.index(suspect.about) + 1
@@ -79,7 +79,7 @@ def _delay(
     )
 
 
-def gain_notice(suspect: Suspect, size: float, half: float) -> Notice:
+def gain_notice(suspect: Suspect, size: float, half: float, efforts: Sequence[str] = ()) -> Notice:
     """An effort that is too large or too small, with its 95 % interval."""
     shown, large = f"{100 * abs(size):.1f} +- {100 * half:.1f} %", size > 0
     if suspect.about == ALL:
@@ -93,6 +93,9 @@ def gain_notice(suspect: Suspect, size: float, half: float) -> Notice:
         )
     if suspect.about in COMPONENTS:
         return notice("gain", "sensor", found=text)
+    if suspect.about in efforts and abs(size) <= _NONSENSE:
+        number = efforts.index(suspect.about) + 1
+        return notice("gain", "single", found=text, number=number, scale=1.0 / (1.0 + size))
     return notice("gain", found=text)
 
 

@@ -23,20 +23,21 @@ from dynid.checks.residual_tests import (
     BlockPlace,
     burst_blocks,
     bursts,
+    effort_weights,
     outlying_runs,
     undisturbed,
     whiteness,
     without_blocks,
 )
 from dynid.checks.residual_texts import by_test, confounded, inseparable, suspect_notice
+from dynid.checks.second_looks import away_from_reversals, settled_gains, with_held_out
 from dynid.checks.total_mass import weigh
 from dynid.checks.turned_gravity import TurnedGravity, find_gravity
 from dynid.common.arrays import Array, Float
-from dynid.common.errors import InputError
-from dynid.common.notices import Notice, gathered, notice
+from dynid.common.notices import Notice, notice
 from dynid.conditioning.rewritten import WiderRows
 from dynid.experiment.experiment import Experiment
-from dynid.linear_fit import LinearFit, linear_fit
+from dynid.linear_fit import LinearFit
 from dynid.log_pass import LogPass
 from dynid.mechanism.description import current
 from dynid.mechanism.parameters import Parameter
@@ -57,12 +58,12 @@ _EXPLAINED = 0.1
 # Above this the derivative at the logged pose is not valid.
 _ZERO_MOST = np.deg2rad(30.0)
 _NOTICEABLE = 3e-3
-_PERFECT = 1e-6
 _GAIN = 0.02
 _MOST_CLUSTERS = 64
-_FREE_UNTESTED = ("gravity (no efforts to compare with)",)
 # A zero that is doubted at this level is tested again with the validation logs, on clusters of this length.
 _DOUBTED, _SHORT_SECONDS = 0.02, 0.5
+_CONFIRMED = 0.05  # level at which a flagged delay must show without the reversals
+_FREE_UNTESTED = ("gravity (no efforts to compare with)",)
 
 
 def residuals(finished: Finished) -> list[Answer]:
@@ -128,8 +129,7 @@ class _Asked:
 
 @dataclass(frozen=True, eq=False)
 class _Judged:
-    """Flagged suspects in the order found, the first result of each by its columns, what was hidden, and
-    whether the log is too short for any."""
+    """Flagged suspects as found, the first result of each by its columns, hidden ones; is the log short?"""
 
     flagged: tuple[Suspect, ...]
     first: Mapping[tuple[int, ...], Suspect]
@@ -155,6 +155,8 @@ def _suspects(
     judged = _judged(problem, data, chi, experiment, burst)
     if held_out and not burst and not judged.flagged:
         judged = _with_more_data(problem, experiment, held_out, judged)
+    if not burst:  # other rows have other blocks: a contact could not be left out of them
+        judged = _without_sticking(problem, experiment, judged)
     turned = _turned_gravity(problem, data, chi, experiment, judged)
     notices = []
     if turned is None and any(suspect.test == "gravity" for suspect in judged.flagged):
@@ -162,6 +164,8 @@ def _suspects(
         judged = _judged(problem, data, chi, experiment, burst, without="gravity")
         notices.append(notice("model-misfit", "gravity"))
     flagged = judged.flagged
+    if not burst:
+        flagged = settled_gains(problem, experiment, flagged, lambda fit: _again(experiment, fit).first)
     if turned is not None:
         tilt = next(suspect for suspect in flagged if suspect.test == "gravity")
         robot = problem.mechanism
@@ -179,7 +183,7 @@ def _suspects(
         for suspect in flagged
         if turned is None or suspect.test != "gravity"
     ]
-    warned = (*judged.notices, *gathered([*notices, *named]))
+    warned = (*judged.notices, *notices, *named)
     why = "the log is too short" if judged.short else "this motion or the noise hides them"
     untested = [f"{by_test(judged.hidden)} ({why})"] if judged.hidden else []
     corrected = None if turned is None else turned.fit
@@ -223,7 +227,7 @@ def _judged(
         # The row filter smears a burst into its neighbours.
         near = {(log, name, run, k + d) for log, name, run, k in burst for d in (-1, 0, 1)}
         system, solved = without_blocks(system, near), without_blocks(solved, near)
-    weights = _weights(system, solved, chi)
+    weights = effort_weights(system, solved, chi)
     suspects = tuple(suspect for suspect in suspects if suspect.test != without)
     total = duration(system)
     seconds = max(block_seconds(total) if shortest is None else shortest, total / _MOST_CLUSTERS)
@@ -235,31 +239,40 @@ def _judged(
     return _Judged(tuple(flagged), first, hidden, untested, notices, short)
 
 
+def _again(experiment: Experiment, fit: LinearFit, shortest: float | None = None) -> _Judged:
+    """The same selection on a fit to other rows."""
+    return _judged(fit.problem, fit.data, fit.chi, experiment, shortest=shortest)
+
+
 def _with_more_data(
     problem: Problem, experiment: Experiment, held_out: Sequence[Log], judged: _Judged
 ) -> _Judged:
-    """Doubted joint zeros and dimensions tested again with the validation logs, which have the fault too.
-
-    First moments compensate it: what is left is small, while these parameters are wrong by many sigma.
-    """
+    """Doubted joint zeros and dimensions tested again with the validation logs."""
     relevant = _Relevance(problem)
     doubted = {
         suspect.columns
         for suspect in judged.first.values()
         if suspect.test in ("zero", "dimension") and suspect.p_value < _DOUBTED and relevant(suspect)
     }
-    if not doubted or not problem.case.is_series or experiment.gains is not None:
+    fit = with_held_out(problem, experiment, held_out) if doubted else None
+    if fit is None:
         return judged
-    plans = [*problem.plans, *problem.plans[:1] * len(held_out)]
-    try:
-        more = problem.on((*problem.logs, *held_out), plans, experiment)
-    except InputError:  # a validation log that cannot be used: reported when it is predicted
-        return judged
-    if problem.load_parameters is not None:
-        more = more.with_load_parameters(problem.load_parameters)
-    fit = linear_fit(more, experiment)
-    again = _judged(more, fit.data, fit.chi, experiment, shortest=_SHORT_SECONDS)
+    again = _again(experiment, fit, _SHORT_SECONDS)
     return again if any(suspect.columns in doubted for suspect in again.flagged) else judged
+
+
+def _without_sticking(problem: Problem, experiment: Experiment, judged: _Judged) -> _Judged:
+    """Flagged delays tested again away from reversals; what is found there, if one of them vanishes."""
+    delays = [suspect for suspect in judged.flagged if suspect.test == "delay"]
+    fit = away_from_reversals(problem, experiment) if delays else None
+    if fit is None:
+        return judged
+    again = _again(experiment, fit)
+    for suspect in delays:
+        other = again.first.get(suspect.columns)
+        if other is not None and (other.p_value > _CONFIRMED or other.size[0] * suspect.size[0] < 0.0):
+            return again
+    return judged
 
 
 def _turned_gravity(
@@ -271,7 +284,7 @@ def _turned_gravity(
         return None
 
     def again(fit: LinearFit) -> tuple[list[Suspect], list[Suspect]]:
-        judgement = _judged(fit.problem, fit.data, fit.chi, experiment)
+        judgement = _again(experiment, fit)
         return list(judgement.flagged), list(judgement.first.values())
 
     return find_gravity(problem, data, chi, experiment, tilt, again)
@@ -304,19 +317,6 @@ def _tested_system(
     S = np.zeros((p + t, v + t))
     S[:p, :v], S[p:, v:] = S_fit, np.eye(t)
     return mapped_blocks(wide, S, np.append(c, np.zeros(t)), (*seen, *tests))
-
-
-def _weights(system: System, solved: System, chi: Float[Array, "p"]) -> Float[Array, "g"]:
-    """1 over the residual's rms of each effort, whatever weights the estimator gave."""
-    squares: dict[str, float] = {}
-    rows: dict[str, int] = {}
-    for group in solved.groups:
-        left, measured = group.squares(chi)
-        # Residuals of a perfect simulation are rounding errors: do not divide by them.
-        least = max(_PERFECT**2 * measured, np.finfo(float).tiny)
-        squares[group.name] = squares.get(group.name, 0.0) + max(left, least)
-        rows[group.name] = rows.get(group.name, 0) + group.n_rows
-    return np.array([np.sqrt(rows[g.name] / squares[g.name]) for g in system.groups])
 
 
 class _Relevance:

@@ -181,11 +181,23 @@ def _friction(
         return plain, best
     candidates = [replace(best, mask=mask, friction=" ".join(symbols)) for mask in masks for symbols in tried]
     candidates = [candidate for candidate in candidates if search.both_ways(candidate) > _BOTH_WAYS]
-    best = _simplest(search, candidates)
+    best = _sliding_too(search, candidates, _simplest(search, candidates))
     alike = [candidate for candidate in candidates if candidate.mask == best.mask]
     best = _simplest(search, [best, *_single_drives(search, best, alike)])
     search.narrowed(tuple(dict.fromkeys(drive_of(best, search.robot.drive).values())))
     return search, best
+
+
+def _sliding_too(search: Search, candidates: Sequence[Candidate], best: Candidate) -> Candidate:
+    """The best candidate, or the best with the mask at reversals, if the former is worse on its rows.
+
+    Where a joint sticks, terms can follow the rows at its reversals at the cost of all others.
+    """
+    masked = [candidate for candidate in candidates if candidate.mask == "reversals"]
+    if best.mask != "none" or not masked:
+        return best
+    sliding = _simplest(search, masked)
+    return sliding if search.gain_on_rows_of(sliding, best) < -_MARGIN else best
 
 
 def _terms(

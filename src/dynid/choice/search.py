@@ -197,7 +197,6 @@ class Search:
 
     def _new_fit(self, candidate: Candidate, fold: int | None) -> Float[Array, "p"] | None:
         problem, data = self._seen(candidate)
-        experiment = applied(candidate, self.task.experiment)
         system = without(data.blocked(), fold)
         constraint = estimator_named(candidate.estimator).constraint
         weights = self._weights_of(candidate, data, system)
@@ -207,7 +206,7 @@ class Search:
         linear = solve_weighted(system, weights)
         if not linear.condition_scaled < _SINGULAR:
             return None
-        training = replace(data, system=system)
+        training, experiment = replace(data, system=system), applied(candidate, self.task.experiment)
         key = (rows_of(candidate), candidate.friction)
         if key not in self._spaces:
             self._spaces[key] = standard_space(problem, experiment, training, linear, constraint)
@@ -264,6 +263,8 @@ class Search:
         Only of drives with viscous friction per direction; 1 without them.
         """
         square = dict.fromkeys((parameter.name for parameter in self.parameters(candidate)), 0.0)
+        if not any(name.startswith("Fv+") for name in square):
+            return 1.0
         system = selected(self.rows(candidate)[0], self._seen(candidate)[0])
         for group in system.groups:
             for block in group.blocks:
@@ -295,16 +296,29 @@ class Search:
 
     def _missed(self, candidate: Candidate) -> Float[Array, "c"]:
         assert self._judge is not None  # noqa: S101 (set at the start)
+        return self._missed_on(self._judge, candidate, self.size)
+
+    def _missed_on(
+        self, judge: System, candidate: Candidate, sizes: Float[Array, "k j"]
+    ) -> Float[Array, "c"]:
         errors = []
         parameters = self.parameters(candidate)
-        for k, size in zip(self.folds, self.size, strict=True):
+        for k, size in zip(self.folds, sizes, strict=True):
             chi = self.fitted(candidate, k)
             if chi is None:
-                return np.full(np.count_nonzero(self.size), np.inf)
-            left = squares(self._judge, parameters, chi, k)[0]
+                return np.full(np.count_nonzero(sizes), np.inf)
+            left = squares(judge, parameters, chi, k)[0]
             moved = size > 0.0
             errors.append(0.5 * np.log(left[moved] / size[moved] + _NEGLIGIBLE**2))
         return np.concatenate(errors)
+
+    def gain_on_rows_of(self, other: Candidate, candidate: Candidate) -> float:
+        """How much smaller the error of a candidate is on the rows of another, as a logarithm."""
+        judge = self.rows(other)[0]
+        none = np.zeros(len(judge.parameters))
+        sizes = np.array([squares(judge, judge.parameters, none, k)[1] for k in self.folds])
+        errors = [self._missed_on(judge, one, sizes).mean() for one in (other, candidate)]
+        return float(errors[0] - errors[1])
 
     def by_fold(self, candidate: Candidate) -> Float[Array, "k"]:
         """The mean of `tried` over the efforts of each fold, shape (k,)."""

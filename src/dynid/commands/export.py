@@ -87,15 +87,28 @@ def export(
     for export_file in done.written:
         _show(export_file)
     click.echo(f"written: {shown(done.summary)}")
-    far = list(dict.fromkeys(log for export_file in done.written for log in export_file.certificate.far))
-    if far:
+    far = [export_file for export_file in done.written if export_file.certificate.far]
+    for export_file in far:
         click.echo(
-            "NOT USABLE AS IT IS: the written model predicts more than twice as badly as the estimate:"
-            f" {printable(', '.join(far))}. Either terms are left out (see `not in ...`), or no real bodies"
-            " and drives have the efforts of this result; formats c and numpy hold those unchanged."
+            f"NOT USABLE AS IT IS: {export_file.format} predicts more than twice as badly as the estimate:"
+            f" {printable(', '.join(export_file.certificate.far))}. {_why(export_file)}"
         )
     if far or any(export_file.certificate.failure for export_file in done.written):
         raise SystemExit(_NO_RESULT)
+
+
+def _why(output: Written) -> str:
+    """Why a written model predicts worse than the estimate, and what to do."""
+    reasons = []
+    if output.not_representable:
+        reasons.append(f"This format does not hold all terms (see `not in {output.format}`)")
+    if output.moved:
+        reasons.append(
+            "No real bodies and drives have the efforts of this result, so the nearest ones are written:"
+            " identify again with `estimator: consistent`, or use the formats c or numpy, which hold the"
+            " estimate unchanged"
+        )
+    return ". ".join(reasons) + "." if reasons else "Its files, read back, give other efforts."
 
 
 def _default(result: Path) -> Path:

@@ -230,6 +230,14 @@ def with_options(
     return experiment.changed(**changes) if changes else experiment
 
 
+def print_proposal(files: Sequence[str], folder: Path) -> None:
+    """Print the command that identifies again with the change that the first reason of a result proposes."""
+    from dynid.report.corrected import FILE
+
+    if FILE in files:
+        click.echo(f"with the change of reason 1: dynid identify {shown(folder / FILE)}")
+
+
 def print_columns(logs: Sequence[Log]) -> None:
     """The columns that were matched by other than canonical names, as a table; nothing if there are none."""
     from dynid.report.terminal import plain_table, standard_console, verbatim

@@ -51,6 +51,14 @@ def inlined(function: Kernel) -> Kernel:
     return _compiled(function, inline="always")
 
 
+def borrowing(function: Kernel) -> Kernel:
+    """As `kernel`, for loops over single bytes: arrays are not counted as in use at every call of a helper.
+
+    Such kernels allocate nothing.
+    """
+    return _compiled(function, _nrt=False)
+
+
 def summing(function: Kernel) -> Kernel:
     """As `kernel`, but sums may be reordered: this allows vectorisation and changes rounding only.
 

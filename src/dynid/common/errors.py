@@ -59,11 +59,16 @@ class InterruptedRun(DynidError):
     exit_code = 130
 
 
+def similar(name: str, valid: Iterable[str]) -> str:
+    """The valid name that a misspelt one probably means; empty if none is close."""
+    close = difflib.get_close_matches(str(name), [str(one) for one in valid], n=1, cutoff=0.6)
+    return close[0] if close else ""
+
+
 def nearest(name: str, valid: Iterable[str]) -> str:
     """`; did you mean 'x'?` or the list of valid names: the tail of an unknown-name message."""
     names = [str(candidate) for candidate in valid]
-    close = difflib.get_close_matches(str(name), names, n=1, cutoff=0.6)
-    if close:
-        return f"; did you mean '{close[0]}'?"
+    if close := similar(name, names):
+        return f"; did you mean '{close}'?"
     shown = ", ".join(names[:20]) + (", ..." if len(names) > 20 else "")
     return f"; valid names are {shown}" if names else ""

@@ -102,11 +102,12 @@ def follows(follower: Coded, cause: Coded) -> bool:
 
 
 def gathered(notices: Iterable[Notice]) -> list[Notice]:
-    """One notice per code, with the texts of all: a poor model does not hide the other notices."""
+    """One notice per code, with the texts of all, the worst first: no notice hides another."""
     by_code: dict[str, list[Notice]] = {}
     for item in notices:
         by_code.setdefault(item.code, []).append(item)
-    return [replace(same[0], text=_joined([item.text for item in same])) for same in by_code.values()]
+    ordered = [by_severity(same) for same in by_code.values()]
+    return [replace(same[0], text=_joined([item.text for item in same])) for same in ordered]
 
 
 def _joined(texts: Iterable[str]) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from functools import cached_property
 
 import numpy as np
 
@@ -37,6 +38,11 @@ class RowFilter:
     def half(self) -> int:
         """Samples on each side of an output."""
         return len(self.kernel) // 2
+
+    @cached_property
+    def padded(self) -> Float[Array, "p"]:
+        """The kernel with `decimate` zeros before and behind it."""
+        return np.pad(self.kernel, self.decimate)
 
     @property
     def inflation(self) -> float:

@@ -26,6 +26,7 @@ from dynid.regressor.layout import ABSENT
 BLOCK_SECONDS = 0.25
 MOST_BLOCKS = 384
 _TASK_SAMPLES = 16384
+_ROUNDING = 1e-9  # of a sum of weights: half a window is half of it, in whatever order it was added
 
 Progress = Callable[[float], None]
 
@@ -316,9 +317,9 @@ def _filtered_anew(
     for at, packed, weights in source.rows(start, stop, layout.tile):
         for row in np.flatnonzero(~np.all(weights == 1.0, axis=1)):
             packed[layout.start[row] : layout.start[row + 1]] *= weights[row]
-        decimate(packed, row_filter.kernel, at, task.first, step, sums)
-        decimate(weights, row_filter.kernel, at, task.first, step, weight)
-    valid = weight > row_filter.support
+        decimate(packed, row_filter.padded, at, task.first, step, sums)
+        decimate(weights, row_filter.padded, at, task.first, step, weight)
+    valid = weight > row_filter.support + _ROUNDING
     scale = np.where(valid, 1.0 / np.where(valid, weight, 1.0), 0.0)
     for k in range(len(weight)):
         sums[layout.start[k] : layout.start[k + 1]] *= scale[k]

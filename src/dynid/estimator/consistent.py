@@ -102,7 +102,7 @@ def consistent_program(space: StandardSpace, options: Consistency) -> Program:
     _signs(program, space)
     _equalities(program, space)
     _bounds(program, space, options)
-    _dry_sums(program, space)
+    _friction(program, space)
     for body in space.distinct:
         _body(program, body, options)
     if options.prior == "euclidean":
@@ -225,9 +225,9 @@ def _equalities(program: Program, space: StandardSpace, *, homogeneous: bool = F
         program.require("zero", body.variables, F[real], g[real])
 
 
-def _dry_sums(program: Program, space: StandardSpace) -> None:
-    """Dry friction at standstill is not negative: Fs + Fk, of each direction where they differ."""
-    rows, right = space.dry
+def _friction(program: Program, space: StandardSpace) -> None:
+    """Friction brakes at every speed, also where a term of it is negative."""
+    rows, right = space.braking
     if len(rows):
         program.require("nonnegative", np.arange(space.n), rows, right)
 

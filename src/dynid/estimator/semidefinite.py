@@ -18,9 +18,12 @@ import numpy as np
 from dynid.common.arrays import Array, Float, Int
 
 TOLERANCE = 1e-8
+# Where rounding stops every attempt before; still far below a deviation.
+_ENOUGH = 1e-6
 _MOST_ITERATIONS = 100
 SOLVED, INFEASIBLE, UNBOUNDED, FAILED = "solved", "infeasible", "unbounded", "not converged"
 _STATUS = {"Solved": SOLVED, "PrimalInfeasible": INFEASIBLE, "DualInfeasible": UNBOUNDED}
+_NEARLY = "AlmostSolved"
 
 
 @dataclass
@@ -113,9 +116,11 @@ class Program:
             answers.append(self._attempt(step, equilibrate))
             if str(answers[-1].status) in _STATUS:
                 break
-        answer = answers[-1] if str(answers[-1].status) in _STATUS else answers[0]
+        best = [one for one in answers if str(one.status) in _STATUS]
+        best += [one for one in answers if str(one.status) == _NEARLY]
+        answer = (best or answers)[0]
         self.x, self.reason = np.array(answer.x), str(answer.status)
-        self.status = _STATUS.get(self.reason, FAILED)
+        self.status = SOLVED if self.reason == _NEARLY else _STATUS.get(self.reason, FAILED)
         self.iterations, self.objective = answer.iterations, answer.obj_val
         return self
 
@@ -129,6 +134,7 @@ class Program:
         settings.max_step_fraction = step
         settings.max_threads = 1
         settings.tol_gap_abs = settings.tol_gap_rel = settings.tol_feas = TOLERANCE
+        settings.reduced_tol_gap_abs = settings.reduced_tol_gap_rel = settings.reduced_tol_feas = _ENOUGH
         H, q, A, b, cones = self._assembled()
         return clarabel.DefaultSolver(H, q, A, b, cones, settings).solve()
 

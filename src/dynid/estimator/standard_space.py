@@ -16,6 +16,16 @@ from dynid.estimator.rigid_bodies import WHOLE, RigidBody
 from dynid.mechanism.drive_terms import DRIVE_TERMS
 from dynid.mechanism.parameters import Parameter
 
+# Standstill, then speeds at which friction brakes, in [rad/s] or [m/s]; a Stribeck speed is far below them.
+_SPEEDS = np.concatenate([[1e-12], np.geomspace(1e-3, 1e2, 24)])
+_CURVES = {
+    symbol: np.concatenate(
+        [sign * term.column(sign * _SPEEDS, 0.0 * _SPEEDS, 0.0 * _SPEEDS, 1e-6) for sign in (1.0, -1.0)]
+    )
+    for symbol, term in DRIVE_TERMS.items()
+    if term.curve and term.friction
+}
+
 
 @dataclass(frozen=True, eq=False)
 class StandardSpace:
@@ -120,27 +130,29 @@ class StandardSpace:
         return np.flatnonzero(np.any(self.T[rows] != 0, axis=0))
 
     @cached_property
-    def dry(self) -> tuple[Float[Array, "s n"], Float[Array, "s"]]:
-        """Dry friction at standstill, not negative although Fk alone may be, as rows x + right, scaled.
+    def braking(self) -> tuple[Float[Array, "s n"], Float[Array, "s"]]:
+        """Friction brakes at every speed, although Fk or Fr alone may be negative: rows x + right >= 0.
 
-        Sums Fs + Fk (Fs+ and Fs- alike); Fk alone where there is neither.
+        Of owners with such a term, in both directions: Fs + Fk at standstill, Fs + Fr sqrt(v) + Fv v at
+        speeds v of all sizes. Rows are scaled.
         """
-        place = {p.name: i for i, p in enumerate(self.parameters) if p.kind == "drive"}
+        owned: dict[str, dict[str, int]] = {}
+        for i, p in enumerate(self.parameters):
+            symbol, _, owner = p.name.partition("_")
+            if p.kind == "drive" and symbol in _CURVES:
+                owned.setdefault(owner, {})[symbol] = i
         rows, right = [], []
-        drops = [s for s, term in DRIVE_TERMS.items() if term.dry and not term.positive]
-        sizes = [s for s, term in DRIVE_TERMS.items() if term.dry and term.positive and term.curve]
-        for name, k in place.items():
-            symbol, _, owner = name.partition("_")
-            if symbol not in drops:
+        for places in owned.values():
+            if all(DRIVE_TERMS[symbol].positive for symbol in places):
                 continue
-            dry = [place[f"{s}_{owner}"] for s in sizes if f"{s}_{owner}" in place]
-            for both in [[k, i] for i in dry] or [[k]]:
+            at = list(places.values())
+            for factors in np.unique([_CURVES[symbol] for symbol in places], axis=1).T:
                 row = np.zeros(self.n)
-                row[: self.n_x] = self.T[both].sum(axis=0) * self.scale
+                row[: self.n_x] = factors @ self.T[at] * self.scale
                 size = float(np.abs(row).max(initial=0.0))
                 if size > 0.0:
                     rows.append(row / size)
-                    right.append(float(self.c[both].sum()) / size)
+                    right.append(float(factors @ self.c[at]) / size)
         return np.array(rows).reshape(len(rows), self.n), np.array(right)
 
     @cached_property

@@ -81,7 +81,8 @@ class Experiment(Settings, frozen=True):
         essential: Rule for removing parameters; None keeps every base parameter.
         keep: Base parameters (or globs) to fit and no others; None fits all.
         payloads: Bodies mounted in some logs, in addition to those of the robot.
-        known: Parameter by full name, e.g. M_payload -> value taken as exact, in addition to the robot's.
+        known: Parameter by full name, e.g. M_payload -> value taken as exact, in addition to the robot's; or
+            a joint that is not logged -> where it stands still, in [rad] or [m].
         drive: Drive terms of every joint or motor that has any, or of single ones by name, instead of the
             robot's own; None keeps those.
         stribeck: Owner of a term Fk -> its Stribeck speed in [rad/s] or [m/s]; others are searched.

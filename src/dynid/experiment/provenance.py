@@ -33,6 +33,7 @@ def provenance(
     validate: Sequence[Log],
     experiment: Experiment,
     plan: MotionPlan,
+    settled: Experiment | None = None,
     asked: Experiment | None = None,
 ) -> dict[str, Any]:
     """Inputs with their hashes, versions, platform, and the options as they were used.
@@ -43,10 +44,11 @@ def provenance(
         validate: That it was validated on.
         experiment: With everything that was searched.
         plan: Filter of the first log.
-        asked: The same before anything was searched, for `repeated`; None: nothing was.
+        settled: The same before anything was searched, for `repeated`; None: nothing was.
+        asked: The experiment as it was given, before settings were chosen; None: not at hand.
     """
     options = _options(mechanism, experiment, plan)
-    before = options if asked is None else _options(mechanism, asked, plan)
+    before = options if settled is None else _options(mechanism, settled, plan)
     searched = {key: before.get(key) for key in {**options, **before} if options.get(key) != before.get(key)}
     return {
         "inputs": [
@@ -72,6 +74,7 @@ def provenance(
         "platform": platform.platform(),
         "options": options,
         **({"searched": searched} if searched else {}),
+        **({} if asked is None else {"asked": _given(asked)}),
         "seed": None,
     }
 
@@ -116,7 +119,16 @@ def _options(mechanism: Mechanism, experiment: Experiment, plan: MotionPlan) -> 
         unloaded=unloaded,
         auto="off",  # what was chosen is among these options: the same again needs no choice
     ).tree()
-    return {name: value for name, value in tree.items() if name not in _NOT_OPTIONS}
+    return _without(tree, *_NOT_OPTIONS)
+
+
+def _given(experiment: Experiment) -> dict[str, Any]:
+    """The options of an experiment as it was given, without the robot."""
+    return _without(experiment.changed(robot="").tree(), *_NOT_OPTIONS, "robot")
+
+
+def _without(tree: Mapping[str, Any], *names: str) -> dict[str, Any]:
+    return {name: value for name, value in tree.items() if name not in names}
 
 
 def experiment_of(options: Mapping[str, Any], file: object = None) -> Experiment:

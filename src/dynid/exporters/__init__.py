@@ -18,6 +18,8 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 from dynid.common.batched import single_threaded_blas
 from dynid.common.errors import InputError, nearest
 from dynid.common.registry import Registry
@@ -61,6 +63,7 @@ EXPORTERS: Registry[Exporter] = Registry(
 )
 FULL = ("urdf", "mjcf", "sdf", "yaml", "ros2", "actuators", "ur", "franka")  # write values for every body
 SUMMARY, PAGE = "export.json", "export.html"
+_SAME = 1e-6  # relative: rounding of a solver
 
 
 @dataclass(frozen=True)
@@ -70,12 +73,14 @@ class Written:
     Attributes:
         files: The main file first.
         not_representable: What the format cannot hold.
+        moved: Whether its bodies and drives are only near the estimate, because none have its efforts.
     """
 
     format: str
     files: tuple[Path, ...]
     certificate: Certificate
     not_representable: tuple[str, ...]
+    moved: bool = False
 
 
 @dataclass(frozen=True)
@@ -193,7 +198,8 @@ def _written(
     files = (*made.files, *(file for file in differences if file.is_file()))
     for file in files:
         fill_certificate(file, certificate.text)
-    return Written(name, files, certificate, made.not_representable)
+    moved = name in FULL and not np.allclose(full.chi, full.reference, rtol=_SAME, atol=0.0)
+    return Written(name, files, certificate, made.not_representable, moved)
 
 
 def _document(full: FullSet, written: Sequence[Written]) -> dict[str, Any]:

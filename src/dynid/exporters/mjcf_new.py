@@ -21,6 +21,9 @@ from dynid.mechanism.mechanism import BASE, Mechanism
 
 _TINY = 1e-12  # kg and, of the mass, kg m^2: MuJoCo refuses moving bodies without mass or inertia
 _APART = 0.1  # m between the two points that hold the axis of a revolute loop
+# s and damping ratio: MuJoCo takes two time steps instead. With its default of 0.02 s friction is full
+# only at some tenths of a rad/s.
+_FRICTION = "0.001 1"
 TERMS = {"Ia": "armature", "Fv": "damping", "Fs": "frictionloss"}
 _TYPES = {JointKind.REVOLUTE: "hinge", JointKind.PRISMATIC: "slide", JointKind.SPHERICAL: "ball"}
 
@@ -72,6 +75,7 @@ class _Writer:
         written = [
             '<compiler angle="radian" autolimits="true"/>',
             f'<option gravity="{gravity}"/>',
+            f'<default><joint solreffriction="{_FRICTION}"/></default>',
             "<worldbody>",
         ]
         written += [f"  {line}" for line in self.sites.get(BASE, [])]

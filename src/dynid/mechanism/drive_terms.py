@@ -80,7 +80,8 @@ class DriveTerm:
         column: Effort of a term of value one, in [N m] or [N].
         jumps: With the sign of the speed: its equations need that sign.
         dry: Does not vanish at zero speed: at rest it takes any value up to its size.
-        positive: Cannot be negative: it brakes, or is an inertia.
+        positive: Cannot be negative: it brakes, or is an inertia. Others may fall with the speed, as long as
+            the friction of their owner brakes at every speed.
         curve: Depends on the speed alone: part of the friction curve.
         moves: Acts only in motion; False: an offset.
         inertia: Of a rotor: proportional to the acceleration, part of the kinetic energy, no friction.
@@ -129,7 +130,9 @@ DRIVE_TERMS = {
         "Coulomb friction (backwards)", _DRY, partial(_column, COULOMB_DOWN), jumps=True, dry=True
     ),
     "Off": DriveTerm("offset", _DRY, partial(_column, OFFSET), positive=False, moves=False),
-    "Fr": DriveTerm("square-root friction", ("N m (s/rad)^0.5", "N (s/m)^0.5"), partial(_column, ROOT)),
+    "Fr": DriveTerm(
+        "square-root friction", ("N m (s/rad)^0.5", "N (s/m)^0.5"), partial(_column, ROOT), positive=False
+    ),
     "Fl": DriveTerm(
         "load-dependent friction",
         ("1", "1"),

@@ -9,8 +9,8 @@ from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 from urllib.parse import unquote
 
-from dynid.common.errors import InputError, nearest
-from dynid.common.notices import Notice, notice
+from dynid.common.errors import InputError, nearest, similar
+from dynid.common.notices import Notice, at_level, notice
 from dynid.common.strict_yaml import BYTE_LIMIT, PathLike
 from dynid.mechanism.mechanism import BASE
 from dynid.mechanism.xml_elements import Element, read_elements
@@ -211,13 +211,13 @@ _ATTRIBUTES = {
 def unknown_parts(
     root: Element, children: Vocabulary = _CHILDREN, attributes: Vocabulary = _ATTRIBUTES
 ) -> tuple[Notice, ...]:
-    """Notices about unknown elements and attributes: mostly typing errors.
+    """Notices about unknown elements and attributes: typing errors, or extensions that change nothing here.
 
     Args:
         children: Tags below each element that is read.
         attributes: Names at each element; `parent/tag` where a tag means two things.
     """
-    by_problem: dict[str, list[Element]] = {}
+    by_problem: dict[tuple[str, bool], list[Element]] = {}
     waiting = [root]
     while waiting:
         element = waiting.pop()
@@ -226,21 +226,24 @@ def unknown_parts(
             known = attributes.get(f"{element.tag}/{child.tag}", attributes.get(child.tag, ()))
             if element.tag in children and _foreign(child.tag):
                 problem = f"element <{child.tag}> of another namespace in <{element.tag}> is not supported"
-                by_problem.setdefault(problem, []).append(child)
+                by_problem.setdefault((problem, False), []).append(child)
             elif valid and child.tag not in valid:
                 problem = f"unknown element <{child.tag}> in <{element.tag}>" + nearest(child.tag, valid)
-                by_problem.setdefault(problem, []).append(child)
+                by_problem.setdefault((problem, bool(similar(child.tag, valid))), []).append(child)
             elif known and element.tag in children:
                 for name in child.attributes:
                     if name not in known and not _foreign(name):
                         problem = f"unknown attribute '{name}' of <{child.tag}>" + nearest(name, known)
-                        by_problem.setdefault(problem, []).append(child)
+                        by_problem.setdefault((problem, bool(similar(name, known))), []).append(child)
                 waiting.append(child)
             elif child.tag in children and element.tag in children:
                 waiting.append(child)
     return tuple(
-        notice("unknown-element", place=f"{places[0].place}{_more(places)}", what=message)
-        for message, places in _in_file_order(by_problem)
+        at_level(
+            notice("unknown-element", place=f"{places[0].place}{_more(places)}", what=message),
+            "care" if misspelt else "good",
+        )
+        for (message, misspelt), places in _in_file_order(by_problem)
     )
 
 
@@ -249,7 +252,9 @@ def _foreign(name: str) -> bool:
     return name.startswith("{") or ":" in name
 
 
-def _in_file_order(by_problem: Mapping[str, list[Element]]) -> list[tuple[str, list[Element]]]:
+def _in_file_order(
+    by_problem: Mapping[tuple[str, bool], list[Element]],
+) -> list[tuple[tuple[str, bool], list[Element]]]:
     each = [
         (problem, sorted(places, key=lambda element: element.line)) for problem, places in by_problem.items()
     ]
@@ -288,7 +293,7 @@ def _stays(name: str, folder: Path, root: Path, above: list[Path]) -> bool:
     path = unquote(rest if separator else scheme)
     if not separator or scheme == "file":
         return _inside(Path(os.path.realpath(folder / path)), root)
-    package, _, inner = path.partition("/")
+    package, _, inner = path.lstrip("/").partition("/")  # some files write package:///name
     if _climbs(inner) or package in ("", ".", ".."):
         return False
     at_hand = next((path for path in above if path.name == package), None)

@@ -17,7 +17,7 @@ from dynid.mechanism.description import AT, at_places
 from dynid.mechanism.drive_terms import DRIVE_SYMBOLS, drive_term
 from dynid.mechanism.joint import Loop
 from dynid.mechanism.measured_pose import virtual_joints, without_poses
-from dynid.mechanism.mechanism import BASE, Mechanism, Term
+from dynid.mechanism.mechanism import BASE, Coupling, Mechanism, Term
 from dynid.mechanism.parameters import effort_unit, speed_map
 
 
@@ -52,6 +52,32 @@ def variant(
         changes |= {"loops": ()}
     changed = replace(mechanism, **changes)  # type: ignore[arg-type]
     return changed if bodies is None else _sub_chain(changed, bodies)
+
+
+def with_still_joints(mechanism: Mechanism, positions: Mapping[str, float]) -> Mechanism:
+    """The mechanism with joints that stand still at these positions, in [rad] or [m], and are not logged.
+
+    The others keep their order: q_1.. and tau_1.. of a log count them only.
+    """
+    if not positions:
+        return mechanism
+    if mechanism.is_closed or any(coupling.joint in positions for coupling in mechanism.couplings):
+        name = next(iter(positions))
+        raise InputError(
+            f"'{name}' is a joint of a closed robot or moves with others, and cannot stand still alone",
+            place=f"known.{name}",
+            remedy="change the description, or give known values of parameters only",
+        )
+    still = [Coupling(name, {}, float(value)) for name, value in positions.items()]
+    original = mechanism.rebuild
+    return replace(
+        mechanism,
+        couplings=(*mechanism.couplings, *still),
+        measured=tuple(name for name in mechanism.measured if name not in positions),
+        actuators=tuple(motor for motor in mechanism.actuators if not set(motor.on) <= set(positions)),
+        drive={owner: terms for owner, terms in mechanism.drive.items() if owner not in positions},
+        rebuild=original and (lambda values: with_still_joints(original(values), positions)),
+    )
 
 
 def resized(mechanism: Mechanism, values: Mapping[str, float]) -> Mechanism | None:

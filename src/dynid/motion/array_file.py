@@ -96,4 +96,7 @@ def _place(tree: dict[str, Any], name: str, values: Any) -> None:
     elif values.dtype.kind in "biuf":
         tree[name] = values
     else:
-        tree[name] = Unread(str(values.ravel()[0]) if values.size else "")
+        texts = [
+            x.decode("utf-8", "replace") if isinstance(x, bytes) else str(x) for x in values.ravel()[:999]
+        ]
+        tree[name] = Unread(texts[0] if texts else "", texts=tuple(texts) if values.ndim == 1 else ())

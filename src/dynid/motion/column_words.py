@@ -11,6 +11,7 @@ import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import pairwise
 from typing import NamedTuple
 
 from dynid.motion.units import canonical_unit
@@ -31,7 +32,7 @@ _KINDS: dict[str, tuple[str, float]] = {
     **dict.fromkeys(_words("ang phi th displacement enc encoder"), (POSITION, 0.9)),
     **dict.fromkeys(_words("dq qd qdot qvel vel velocity velocities speed speeds"), (VELOCITY, 1.0)),
     **dict.fromkeys(_words("omega dpos"), (VELOCITY, 0.9)),
-    "dtheta": (VELOCITY, 0.75),
+    **dict.fromkeys(_words("dtheta v"), (VELOCITY, 0.75)),  # `v` beside `q`, as Drake has it
     **dict.fromkeys(_words("ddq qdd qddot qacc acceleration accelerations accel acc"), (ACCELERATION, 1.0)),
     **dict.fromkeys(_words("tau τ torque torques effort efforts eff trq"), (EFFORT, 1.0)),
     **dict.fromkeys(_words("force forces frc qfrc moment moments tq"), (EFFORT, 0.9)),
@@ -41,7 +42,9 @@ _KINDS: dict[str, tuple[str, float]] = {
 _LOAD = "load"  # an effort, unless another word names a kind: `load_position` is one beyond the gear
 _LOAD_IS_EFFORT = 0.6
 CURRENTS = frozenset(_words("current currents curr cur"))
-_ASKED = frozenset(_words("target desired des command commanded cmd ref reference setpoint goal sp"))
+_ASKED = frozenset(
+    _words("target desired des command commanded cmd ref reference setpoint goal sp ipo planned")
+)
 _DESIRED = "d"  # at the end: `q_d`, `tau_J_d`
 _CONTROL = frozenset(_words("ctrl control"))
 _ASKED_EFFORT = 0.6  # a commanded effort is not what the motor gave
@@ -50,7 +53,7 @@ _OTHERS = frozenset(
     _words(
         "error err std sigma variance limit limits min max temp temperature voltage status mode ext external"
         " gravity friction coriolis residual disturbance feedforward ff bias passive constraint tcp tool ee"
-        " eef cartesian cart flange ft wrench imu gyro gripper count counts tick ticks increments"
+        " eef cartesian cart flange ft wrench imu gyro gripper window count counts tick ticks increments"
     )
 )
 COUNTED = frozenset(_words("count counts tick ticks increments"))
@@ -60,6 +63,8 @@ _NEUTRAL = frozenset(
         " sensor value values data feedback fb real torso head leg controller"
     )
 )
+_SETPOINTS = ("as", "pos")  # `ASPos` of KUKA RSI
+_CLOCKS = {"ipoc": "ms", "utime": "us"}  # of KUKA RSI and of LCM
 _TIME = frozenset(_words("t ts time times timestamp stamp timestamps clock elapsed duration seconds sec"))
 _AROUND_TIME = frozenset(
     _words(
@@ -71,7 +76,7 @@ _UNKNOWN = 0.95  # confidence per word without a meaning here
 _LEAST_WORDS = 0.7
 _EXTRA_NUMBER = 0.8
 _LAST_KIND = 0.9  # of several kind words: `/position_controller/elbow/velocity`
-_BY_NUMBER, _SQUEEZED = 0.9, 0.9
+_BY_NUMBER, _SQUEEZED, _BY_UNIT = 0.9, 0.9, 0.9
 
 _WORD = re.compile(r"[A-Z]+(?=[A-Z][a-z])|[A-Z]?[a-z]+|[A-Z]+|[0-9]+|[^\W\d_a-zA-Z]+")
 _BRACKETS = {"]": "[", ")": "(", "}": "{"}
@@ -95,6 +100,7 @@ _FITTING: dict[tuple[str, bool], tuple[str, ...]] = {
     (EFFORT, False): _words("N mN kN A mA"),
 }
 TIME_UNITS = _words("s ms us ns")
+_AMPERES = _words("A mA")
 
 
 @dataclass(frozen=True)
@@ -246,10 +252,10 @@ def readings(
         if not owners:
             continue
         for owner, number, rest, confidence in _owned(column.words, owners):
-            kind = _kind(rest, counted)
+            turns = owners[owner if owner is not None else 0].turns
+            kind = _kind(rest, counted) or _kind_of_unit(column, rest, turns)
             if kind is None or (kind.quantity == EFFORT) != efforts:
                 continue
-            turns = owners[owner if owner is not None else 0].turns
             fits, unit, used = column.units(kind.quantity, turns)
             if not fits or (kind.current and unit not in (None, "A", "mA")):
                 continue
@@ -262,6 +268,8 @@ def time_unit(name: str) -> tuple[bool, str | None]:
     """Whether a column name means time, and its unit."""
     column = Column(name)
     words = list(column.words)
+    if len(words) == 1 and words[0] in _CLOCKS and column.bracket is None:
+        return True, _CLOCKS[words[0]]
     unit = None if column.bracket is None else canonical_unit(column.bracket)
     if unit is None and len(words) > 1 and _SUFFIXES.get(words[-1]) in TIME_UNITS:
         unit = _SUFFIXES[words.pop()]
@@ -312,6 +320,7 @@ def _kind(rest: tuple[str, ...], counted: bool) -> _Kind | None:
     """Kind of a signal from its words without the owner; None if it has none, or is another signal."""
     if any(word in _OTHERS and not (counted and word in COUNTED) for word in rest):
         return None
+    setpoint = any(pair == _SETPOINTS for pair in pairwise(rest))
     if "as" in rest:  # `current_as_torque` is a torque
         rest = rest[rest.index("as") + 1 :]
     kinds = [_KINDS[word] for word in rest if word in _KINDS]
@@ -331,12 +340,35 @@ def _kind(rest: tuple[str, ...], counted: bool) -> _Kind | None:
         if at >= len(_RATES):
             return None
         quantity = _RATES[at]
-    if is_asked(rest):
+    if setpoint or is_asked(rest):
         if quantity in (VELOCITY, ACCELERATION):
             return None  # the log has no place for references of rates
         quantity = REFERENCE if quantity == POSITION else quantity
         confidence *= _ASKED_EFFORT if quantity == EFFORT else 1.0
     return _Kind(quantity, confidence, only_load or any(word in CURRENTS for word in rest))
+
+
+def _kind_of_unit(column: Column, rest: tuple[str, ...], turns: bool) -> _Kind | None:
+    """Kind of a column that has only its owner and a unit: `J1 [deg]`, `elbow_Nm`."""
+    for quantity in (*_RATES, EFFORT):
+        fits, unit, used = column.units(quantity, turns)
+        words = rest[: len(rest) - used]
+        if fits and unit not in (None, "1", "rev") and all(not word or word in _NEUTRAL for word in words):
+            return _Kind(quantity, _BY_UNIT, unit in _AMPERES)
+    return None
+
+
+def says_current(name: str) -> bool:
+    """Whether the words or the unit of a column say that it is a motor current: `current_1`, `I_1 [A]`."""
+    column = Column(name)
+    words = column.words[column.words.index("as") + 1 :] if "as" in column.words else column.words
+    return any(word in CURRENTS for word in words) or column.units(EFFORT, turns=True)[1] in _AMPERES
+
+
+def is_effort(name: str) -> bool:
+    """Whether the words of a column say that it is an effort, with or without a joint, and no current."""
+    kind = _kind(Column(name).words, counted=False)
+    return kind is not None and kind.quantity == EFFORT and not kind.current
 
 
 def has_kind(name: str) -> bool:

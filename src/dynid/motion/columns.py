@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
+from functools import partial
 
 from dynid.common.errors import InputError, nearest
 from dynid.common.notices import Notice, notice
 from dynid.common.strict_number import is_count
 from dynid.motion.column_text import expanded, in_file, quantity_patterns
-from dynid.motion.column_words import JOINT_SIGNALS, Column, Slot, is_command
-from dynid.motion.guess import Guess, effort_like, guess
+from dynid.motion.column_words import JOINT_SIGNALS, Column, Slot, is_command, is_effort, says_current
+from dynid.motion.guess import Guess, guess, names_owner
 from dynid.motion.settings import ColumnMap, DriveSettings
 from dynid.motion.table import Table
 
@@ -71,8 +72,9 @@ def matched(
 ) -> Matching:
     """The same, then other names by their words, with their units; and the scales of the drives.
 
-    A quantity of which some columns are mapped or canonical is not searched further. An entry without a name
-    (`tau_1: {delay: 0.003}`) changes the column that is found for its quantity.
+    A quantity of which some columns are canonical is not searched further; where some are mapped, the others
+    are found by the names of their joints. An entry without a name (`tau_1: {delay: 0.003}`) changes the
+    column that is found for its quantity.
 
     Raises:
         InputError: As `match`, or two readings of the header are about equally likely.
@@ -80,19 +82,28 @@ def matched(
     names = tuple(table.columns)
     columns, changes = _nameless(columns, names, known)
     chosen = match(names, known, columns, file)
-    _drop_zero_based(chosen, names, known, _mapped(names, known, columns, file))
+    mapped = _mapped(names, known, columns, file)
+    _drop_zero_based(chosen, names, known, mapped)
+    for slot in known:  # numbers follow from names where the file names the joints
+        name = table.spoken.get(chosen[slot.key].name) if slot.key in chosen else None
+        if name and slot.key not in mapped and names_owner(name, slot, known):
+            del chosen[slot.key]
     quantities = dict.fromkeys(slot.quantity for slot in known)
     given = {slot.quantity for slot in known if slot.key in chosen}
     taken = {column.name for column in chosen.values()}
-    guesses = guess(
-        [name for name in names if name not in taken],
-        table,
-        known,
-        [kind for kind in quantities if kind not in given],
-        file,
+    search = partial(
+        guess,
+        table=table,
+        known=known,
+        file=file,
         counted=any(drive.counts_per_turn for drive in (drives or {}).values()),
         one_based=any(is_count(key.rpartition("_")[2]) and key == chosen[key].name for key in chosen),
     )
+    guesses = search(
+        [name for name in names if name not in taken],
+        wanted=[kind for kind in quantities if kind not in given],
+    )
+    guesses += _beside(mapped, chosen, table, known, search)
     chosen |= {guessed.key: ColumnMap(guessed.column, guessed.unit) for guessed in guesses}
     chosen |= {key: _changed(chosen[key], change) for key, change in changes.items() if key in chosen}
     _mapped(names, known, {key: change for key, change in changes.items() if key not in chosen}, file)
@@ -101,6 +112,35 @@ def matched(
         tuple(sorted(guesses, key=lambda guessed: list(chosen).index(guessed.key))),
         _notices(chosen, names, known, guesses, drives or {}),
     )
+
+
+def _beside(
+    mapped: Mapping[str, ColumnMap],
+    chosen: Mapping[str, ColumnMap],
+    table: Table,
+    known: Sequence[Slot],
+    search: Callable[..., list[Guess]],
+) -> list[Guess]:
+    """Columns with the names of the joints that the user's mapping of some of them leaves out."""
+    found: list[Guess] = []
+    for quantity in dict.fromkeys(slot.quantity for slot in known if slot.key in mapped and slot.owner):
+        own = {slot.key: slot for slot in known if slot.quantity == quantity}
+        if all(key in chosen for key in own) or any(key in chosen and key not in mapped for key in own):
+            continue
+        taken = {column.name for key, column in chosen.items() if key not in own}
+        used = {column.name for column in mapped.values()}
+        try:
+            guesses = search([name for name in table.columns if name not in taken], wanted=[quantity])
+        except InputError:  # nothing is clear without the mapping: it stands alone
+            continue
+        found += [
+            one
+            for one in guesses
+            if one.key not in mapped
+            and one.column not in used
+            and names_owner(table.spoken.get(one.column, one.column), own[one.key], known)
+        ]
+    return found
 
 
 def _nameless(
@@ -150,26 +190,36 @@ def _notices(
     used = {column.name for column in chosen.values()}
     efforts = [slot for slot in known if slot.quantity == "tau" and slot.owner]
     if any(slot.key in chosen for slot in efforts):
-        left = effort_like([name for name in names if name not in used], known)
+        left = [name for name in names if name not in used and is_effort(name)]
         lost = any(slot.key not in chosen for slot in efforts)
         # Motor currents, commands and the like beside complete efforts need no remark.
         family = {_without_digits(chosen[slot.key].name) for slot in efforts if slot.key in chosen}
         left = [name for name in left if lost or _without_digits(name) in family]
         if left:
             notices.append(notice("effort-unmatched", names=", ".join(left)))
-    owners = {slot.key: slot for slot in efforts}
+    loads = {item.key for item in guesses if item.current}
     current = [
-        guess_entry.column
-        for guess_entry in guesses
-        if guess_entry.current
-        and not any(drive.torque_constant for drive in drives_of(owners[guess_entry.key], drives))
+        chosen[slot.key].name
+        for slot in efforts
+        if slot.key in chosen
+        and _is_current(chosen[slot.key], slot.key in loads)
+        and not any(drive.torque_constant for drive in drives_of(slot, drives))
     ]
     if current:
-        notices.append(notice("effort-from-current", names=", ".join(current)))
+        others = [n for n in names if n not in used and is_effort(n) and is_command(n)]
+        also = f"; the log also has commanded efforts ({', '.join(others)})" if others else ""
+        notices.append(notice("effort-from-current", names=", ".join(current), also=also))
+    owners = {slot.key for slot in efforts}
     asked = [item.column for item in guesses if item.key in owners and is_command(item.column)]
     if asked:
         notices.append(notice("effort-commanded", names=", ".join(asked)))
     return tuple(notices)
+
+
+def _is_current(column: ColumnMap, is_load: bool) -> bool:
+    """Whether a column is a current or a load to which nobody gave a unit of effort or a factor."""
+    plain = column.scale == 1.0 and column.unit in (None, "A", "mA")
+    return plain and (is_load or column.unit is not None or says_current(column.name))
 
 
 def _without_digits(name: str) -> str:

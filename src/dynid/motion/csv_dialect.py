@@ -67,7 +67,7 @@ def _decoded(data: bytes, file: object) -> tuple[str, str]:
 def split(line: str, delimiter: str) -> list[str]:
     """Cells of a line, blanks and pairs of quotes removed; a delimiter inside quotes does not separate."""
     cells = line.split() if delimiter == " " else line.rstrip("\r\n").split(delimiter)
-    return [_unquoted(cell.strip()) for cell in (_rejoined(cells, delimiter) if '"' in line else cells)]
+    return [unquoted(cell.strip()) for cell in (_rejoined(cells, delimiter) if '"' in line else cells)]
 
 
 def _rejoined(cells: list[str], delimiter: str) -> list[str]:
@@ -84,7 +84,8 @@ def _rejoined(cells: list[str], delimiter: str) -> list[str]:
     return joined
 
 
-def _unquoted(cell: str) -> str:
+def unquoted(cell: str) -> str:
+    """A cell without a pair of quotes around it."""
     return cell[1:-1].strip() if len(cell) > 1 and cell[0] == cell[-1] == '"' else cell
 
 
@@ -93,10 +94,11 @@ def is_number(cell: str, decimal: str) -> bool:
     # A comma at the end of a cell is the delimiter of "0, 5", not a decimal sign.
     if decimal == "," and ("." in cell or cell.startswith(",") or cell.endswith(",")):
         return False
-    return strict_number.is_number(_with_point(cell, decimal), finite=False)
+    return strict_number.is_number(with_point(cell, decimal), finite=False)
 
 
-def _with_point(cell: str, decimal: str) -> str:
+def with_point(cell: str, decimal: str) -> str:
+    """A number with a decimal point."""
     return cell.replace(",", ".") if decimal == "," else cell
 
 
@@ -229,7 +231,7 @@ def _refuse_tie(scored: list[tuple[float, str, str]], sample: list[str], file: o
 def _reading(sample: list[str], delimiter: str, decimal: str) -> list[list[str]]:
     """Cells with decimal points."""
     rows = [split(line, delimiter) for line in sample[:SAMPLE_LINES]]
-    return [[_with_point(cell, decimal) for cell in row] for row in rows]
+    return [[with_point(cell, decimal) for cell in row] for row in rows]
 
 
 def _text_columns(rows: list[list[str]], width: int, decimal: str) -> tuple[int, ...]:
@@ -243,4 +245,4 @@ def _text_columns(rows: list[list[str]], width: int, decimal: str) -> tuple[int,
 
 
 def _is_word(cell: str, decimal: str) -> bool:
-    return not is_number(cell, decimal) and strict_number.is_word(_with_point(cell, decimal))
+    return not is_number(cell, decimal) and strict_number.is_word(with_point(cell, decimal))

@@ -13,7 +13,6 @@ from collections.abc import Sequence
 from datetime import date
 from fractions import Fraction
 from functools import cached_property
-from io import StringIO
 from itertools import islice
 from pathlib import Path
 from typing import Any
@@ -24,6 +23,7 @@ from dynid.common import strict_number
 from dynid.common.errors import InputError
 from dynid.common.notices import Notice, notice
 from dynid.common.strict_number import UNSIGNED
+from dynid.motion.csv_cells import read_numbers
 from dynid.motion.csv_dialect import SAMPLE_LINES, Dialect, decode, is_number, sniff, split
 from dynid.motion.reading import extra, inflated, readable, size_of
 from dynid.motion.series import Merged, Series, merged
@@ -31,7 +31,6 @@ from dynid.motion.spoken import check_constant, named_entries, with_stamps
 from dynid.motion.table import PLOTJUGGLER, Table, as_text, check_names, time_name
 
 _SAMPLE_BYTES = 1 << 18
-_BLOCK = 1 << 20  # bytes that are parsed at once
 _MAPPED = 1 << 26  # bytes; larger files are not copied into memory
 _UTF16 = (b"\xff\xfe", b"\xfe\xff")  # byte-order marks
 _ZSTD_WINDOW = 2**27  # bytes; the largest that the command `zstd` writes without further options
@@ -56,7 +55,7 @@ def read_csv(path: Path, drop_bad_rows: bool = False) -> Table:
     body = _Body(data, dialect, lines, path)
     notices: tuple[Notice, ...] = ()
     try:
-        columns = body.fast() or body.parsed()
+        columns = body.columns()
     except ValueError:
         columns, notices = body.sorted_out(drop_bad_rows)
     choices = {"format": dialect.words(encoding), **body.choices}
@@ -136,38 +135,6 @@ class _Body:
         # Stamps in nanoseconds do not fit a float.
         self.whole = [i for i in self.used if rows and all(_is_long(row[i]) for row in rows)]
 
-    def fast(self) -> dict[str, Any] | None:
-        """Columns by pyarrow, which reads several times faster; None: not with this file."""
-        dialect = self.dialect
-        if self.times or dialect.delimiter == " " or dialect.decimal == "," or b"\n" not in self.data[:65536]:
-            return None
-        if self.data[:2] in _UTF16:
-            return None
-        try:
-            import pyarrow as pa
-            from pyarrow import csv
-        except ImportError:
-            return None
-        start = 0
-        for _ in range(dialect.header_line + 1):
-            start = self.data.find(b"\n", start) + 1
-        quote = '"' if self.data.find(b'"', start) >= 0 else False  # without quotes it is faster
-        names = [str(i) for i in range(len(dialect.names))]
-        kinds = {names[i]: pa.int64() if i in self.whole else pa.float64() for i in self.used}
-        try:
-            reader = csv.open_csv(
-                pa.BufferReader(pa.py_buffer(self.data).slice(start)),
-                read_options=csv.ReadOptions(column_names=names, block_size=_BLOCK),
-                parse_options=csv.ParseOptions(delimiter=dialect.delimiter, quote_char=quote),
-                convert_options=csv.ConvertOptions(
-                    column_types=kinds, include_columns=list(kinds), null_values=[], strings_can_be_null=False
-                ),
-            )
-            columns = _gathered(reader, len(self.data) - start)
-        except (pa.ArrowException, ValueError):
-            return None  # read again, for an error with row and column
-        return {dialect.names[int(name)]: values for name, values in columns.items()} or None
-
     @cached_property
     def text(self) -> str:
         """The rows as text, times in seconds."""
@@ -192,26 +159,20 @@ class _Body:
             delimiter.join(f'"{cell}"' if delimiter in cell else cell for cell in row) for row in rows
         )
 
-    def parsed(self) -> dict[str, Any]:
-        """Columns by NumPy; a ValueError if a cell is no number."""
-        return self._columns(self.text)
+    def columns(self) -> dict[str, Any]:
+        """Columns of all rows; a ValueError if a cell is no number or a row has another number of cells."""
+        if self.times or self.data[:2] in _UTF16 or b"\n" not in self.data[:65536]:
+            return self._read(self.text.encode())
+        start = 0
+        for _ in range(self.dialect.header_line + 1):
+            start = self.data.find(b"\n", start) + 1
+        return self._read(self.data, start)
 
-    def _columns(self, body: str) -> dict[str, Any]:
-        if self.dialect.decimal == ",":
-            body = body.replace(",", ".")
-        delimiter = None if self.dialect.delimiter == " " else self.dialect.delimiter
-        options: Any = {"delimiter": delimiter, "comments": None, "ndmin": 2, "quotechar": '"'}
-        rows = np.loadtxt(StringIO(body), usecols=self.used, **options)
-        # With usecols a row that is too long passes; the count of delimiters detects it.
-        if delimiter is not None and _delimiters(body, delimiter) != (len(self.dialect.names) - 1) * len(
-            rows
-        ):
-            raise ValueError("rows of different length")
+    def _read(self, data: Any, start: int = 0) -> dict[str, Any]:
         names = self.dialect.names
-        columns = {names[i]: np.ascontiguousarray(rows[:, k]) for k, i in enumerate(self.used)}
-        for i in self.whole:
-            columns[names[i]] = np.loadtxt(StringIO(body), usecols=[i], dtype=np.int64, **options)[:, 0]
-        return columns
+        kinds = [-1 if i not in self.used else int(i in self.whole) for i in range(len(names))]
+        columns = read_numbers(data, start, self.dialect.delimiter, self.dialect.decimal, kinds)
+        return {names[i]: values for i, values in zip(self.used, columns, strict=True)}
 
     def sorted_out(self, drop: bool) -> tuple[dict[str, Any], tuple[Notice, ...]]:
         """Columns of the good rows and a notice of the bad ones, which are refused unless dropped."""
@@ -221,7 +182,7 @@ class _Body:
             body = re.sub(rf"(?<={mark})(?={mark}|\r?$)", "nan", body, flags=re.MULTILINE)
         good, dropped = _sorted_rows(body, self.dialect, self.used, self.file, drop)
         try:
-            columns = self._columns("\n".join(good))
+            columns = self._read("\n".join(good).encode())
         except ValueError as error:
             raise InputError(
                 f"rows that cannot be read: {error}",
@@ -229,32 +190,6 @@ class _Body:
                 remedy="write plain decimal numbers without quotes",
             ) from None
         return columns, (_dropped(dropped, len(good)),) if dropped else ()
-
-
-def _delimiters(body: str, delimiter: str) -> int:
-    """Number of delimiters outside quotes."""
-    if '"' not in body:
-        return body.count(delimiter)
-    return sum(len(split(line, delimiter)) - 1 for line in body.split("\n") if line.strip())
-
-
-def _gathered(reader: Any, size: int) -> dict[str, Any]:
-    """Columns of all blocks of a reader that parses `size` bytes; a block is freed after it is copied."""
-    columns: dict[str, Any] = {}
-    count = room = 0
-    for block in reader:
-        rows = len(block)
-        if count + rows > room:
-            # Rows of the first block give the number of all; memory that is not written to costs nothing.
-            room = max(int(1.05 * rows * size / _BLOCK) + 2 * rows if not count else 2 * room, count + rows)
-            for name, values in zip(block.schema.names, block.columns, strict=True):
-                larger = np.empty(room, dtype=values.type.to_pandas_dtype())
-                larger[:count] = columns[name][:count] if count else 0
-                columns[name] = larger
-        for name, values in zip(block.schema.names, block.columns, strict=True):
-            columns[name][count : count + rows] = values.to_numpy()
-        count += rows
-    return {name: values[:count] for name, values in columns.items()} if count else {}
 
 
 def _is_long(cell: str) -> bool:

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from dynid.common.arrays import Array, Bool, Float
-from dynid.common.notices import Notice, notice
+from dynid.common.notices import Notice, at_level, notice
 from dynid.common.paged import flags, ranges, windows
 from dynid.motion.fault_scan import Facts, deviation, facts, filled, flat_tops, moving, spikes, stuck
 from dynid.motion.table import Record
@@ -129,7 +129,7 @@ def _stuck(positions: _Positions, efforts: _Efforts, moves: Bool[Array, "n"], st
     if masked:
         notices.append(notice("stuck-signal", names=", ".join(masked)))
     if resting:
-        notices.append(notice("stuck-signal", "resting", names=", ".join(resting)))
+        notices.append(at_level(notice("stuck-signal", "resting", names=", ".join(resting)), "good"))
     return _Hanging(masks[0], masks[1], notices)
 
 

@@ -222,6 +222,9 @@ def _positions(
     if missing:
         sensor = mechanism.force_sensor
         inertial = sensor is not None and sensor.imu is not None
+        # Columns are matched for all joints or none: those without any column of their name are in the way.
+        nameless = {i for i in missing if not any(names[i] in column for column in table.columns)}
+        missing = nameless or missing
         lost = ", ".join(names[i] if inertial else f"'{names[i]}' (q_{i + 1})" for i in sorted(missing))
         absent = f"the IMU: {lost}" if inertial else f"the position of {lost}"
         raise InputError(
@@ -233,6 +236,8 @@ def _positions(
                 "remove `imu:` to use the joints"
                 if inertial
                 else "list only the logged joints under `measured:`"
+                if mechanism.is_closed
+                else f"say where they stand still, e.g. --known {names[min(missing)]}=0 (rad or m)"
             ),
         )
     finite = any_finite(q)

@@ -1,13 +1,14 @@
 """Columns with other names than the canonical ones: a guess with its confidence, or a refusal.
 
 Columns that differ only in a joint's name or number are one family. A family (or all columns with joint
-names) is one reading of a quantity. The best reading is used if no other comes near; otherwise the log is
-refused, with the candidates. Whether numbers begin at 0 or 1 follows from all families together.
+names) is one reading of a quantity. The best reading is used if no other comes near, a measured one before a
+commanded one; otherwise the log is refused, with the candidates. Whether numbers begin at 0 or
+1 follows from all families together.
 """
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -22,6 +23,7 @@ from dynid.motion.column_words import (
     Reading,
     Slot,
     aliases,
+    is_command,
     readings,
     time_unit,
     words_of,
@@ -130,16 +132,11 @@ def _of_column(
         yield reading._replace(column=name)
 
 
-def effort_like(names: Iterable[str], known: Sequence[Slot]) -> list[str]:
-    """Columns whose names say that they are measured efforts."""
-    motors = _owners(_owned(known, EFFORT))
-    if not motors:
-        return []
-    return [
-        name
-        for name in names
-        if any(reading.quantity == EFFORT and not reading.current for reading in readings(name, (), motors))
-    ]
+def names_owner(column: str, slot: Slot, known: Sequence[Slot]) -> bool:
+    """Whether a column has the name of a joint or motor of the robot, not only a number."""
+    owners = _owners(_owned(known, slot.quantity))
+    both = ((), owners) if slot.quantity == EFFORT else (owners, ())
+    return any(reading.owner is not None for reading in readings(column, *both))
 
 
 def _owned(known: Sequence[Slot], quantity: str) -> list[Slot]:
@@ -178,12 +175,10 @@ def _best(
     options.sort(key=lambda option: -option.confidence)
     if not options:
         return None
-    best = options[0]
-    others = [
-        option
-        for option in options[1:]
-        if option.confidence >= _NEAR * best.confidence and _differ(best, option, table)
-    ]
+    near = [option for option in options if option.confidence >= _NEAR * options[0].confidence]
+    measured = [option for option in near if not any(map(is_command, _columns(option)))]
+    best, *others = measured or near
+    others = [option for option in others if _differ(best, option, table)]
     if not others:
         return best
     if quantity not in _WANTED:
@@ -217,14 +212,15 @@ def _by_name(
             key=lambda reading: -reading.confidence,
         )
         near = [reading for reading in ranked if reading.confidence >= _NEAR * ranked[0].confidence]
+        near = [reading for reading in near if not is_command(reading.column)] or near
         if not all(table.same(near[0].column, reading.column) for reading in near):
             if quantity not in _WANTED:
                 return []
             label = f"{_LABELS[quantity]} of '{owners[place].label}'"
             shown = [(column,) for column in dict.fromkeys(reading.column for reading in near)]
             raise _doubt(label, shown, _as_named(quantity, near[0].column, owners, place), file)
-        if ranked:
-            chosen[place] = ranked[0]
+        if near:
+            chosen[place] = near[0]
     if quantity == EFFORT and 0 < len(chosen) < len(owners):
         _refuse_leftovers(candidates, chosen, owners, file)
     return _covering(chosen, owners, quantity, None)

@@ -16,12 +16,15 @@ import numpy as np
 
 from dynid.common.errors import InputError
 from dynid.motion.mat_file import matlab_table
+from dynid.motion.mat_objects import Reference, resolved
 from dynid.motion.reading import check_size, extra, readable, size_of
 from dynid.motion.series import Unread, table_of_tree
 from dynid.motion.table import Table
 
 _DEEPEST = 20
 _MOST_OBJECTS = 20_000
+_MOST_TEXTS = 1000
+_LARGEST_HEAP = 1 << 20  # bytes
 _DEFLATE, _SHUFFLE, _FLETCHER = 1, 2, 3
 _BUILT_IN = {_DEFLATE, _SHUFFLE, _FLETCHER, 4, 5, 6, 32000}  # szip, nbit, scale-offset, lzf
 _MATLAB_NUMBERS = {"double", "single", "logical", *(f"{u}int{b}" for u in ("", "u") for b in (8, 16, 32, 64))}
@@ -37,7 +40,8 @@ def read_hdf5(path: Path, drop_bad_rows: bool = False) -> Table:
 def read_mat73(path: Path, drop_bad_rows: bool = False) -> Table:
     """Variables of a MATLAB 7.3 file."""
     with _opened(path) as file:
-        tree = _MatlabWalk(path, file).group(file, 0)
+        walk = _MatlabWalk(path, file)
+        tree = resolved(walk.group(file, 0), walk.wrapper())
     return matlab_table(tree, path, "MATLAB 7.3")
 
 
@@ -97,9 +101,32 @@ class _Walk:
             return self.data(node)
         if self.h5py.check_string_dtype(node.dtype) is not None:
             if node.dtype.kind == "O" or not node.size:  # HDF5 may not return from a damaged heap of texts
-                return Unread(words="text")
-            return Unread(bytes(np.ravel(node[(0,) * node.ndim])[0]).decode("utf-8", errors="replace"))
+                return Unread(words="text", texts=self._heap_texts(node))
+            if node.ndim != 1 or node.size > _MOST_TEXTS:
+                return Unread(bytes(np.ravel(node[(0,) * node.ndim])[0]).decode("utf-8", errors="replace"))
+            texts = tuple(bytes(x).decode("utf-8", errors="replace") for x in node[()])
+            return Unread(texts[0], texts=texts)
         return Unread(words=f"data of type {node.dtype}")
+
+    def _heap_texts(self, node: Any) -> tuple[str, ...]:
+        """A short list of texts of any length, as h5py writes `joint_names`; empty: it is stored otherwise.
+
+        A cell has the number of bytes, the address of a heap, and a number there.
+        """
+        start = node.id.get_offset()
+        sizes = self.file.id.get_create_plist().get_sizes()
+        if start is None or node.ndim != 1 or not 0 < node.size <= _MOST_TEXTS or tuple(sizes) != (8, 8):
+            return ()
+        with self.path.open("rb") as file:
+            file.seek(start)
+            raw = file.read(16 * node.size)
+            cells = np.frombuffer(raw[: len(raw) // 16 * 16], [("n", "<u4"), ("heap", "<u8"), ("k", "<u4")])
+            heaps = {
+                int(at): _heap(file, int(at) + self.file.userblock_size)
+                for at in np.unique(cells["heap"])[:10]
+            }
+        texts = [heaps.get(int(cell["heap"]), {}).get(int(cell["k"]), b"")[: cell["n"]] for cell in cells]
+        return tuple(text.decode("utf-8", errors="replace") for text in texts) if all(texts) else ()
 
     def check(self, node: Any) -> None:
         """Refuse data outside the file, foreign filters, and sizes beyond reason."""
@@ -173,6 +200,14 @@ class _MatlabWalk(_Walk):
         """Without the groups that hold the targets of references and the content of objects."""
         return ((name, node) for name, node in super().members(group) if not name.startswith("#"))
 
+    def wrapper(self) -> Any:
+        """Cells with the content of objects; None if there are none."""
+        hidden = self.file.get("#subsystem#/MCOS")
+        if not isinstance(hidden, self.h5py.Dataset) or hidden.dtype != self.h5py.ref_dtype:
+            return None
+        self.check(hidden)
+        return [self._target(reference) for reference in np.ravel(hidden[()])]
+
     def dataset(self, node: Any) -> Any:
         """The value of a variable, by its MATLAB class."""
         kind = "double"
@@ -180,12 +215,14 @@ class _MatlabWalk(_Walk):
             kind = bytes(node.attrs["MATLAB_class"]).decode("latin-1")
         self.check(node)
         if "MATLAB_object_decode" in node.attrs or kind not in {*_MATLAB_NUMBERS, "char", "cell", "struct"}:
-            return Unread(words=f"an object of class {kind}", object_class=kind)
+            return Reference(kind, self.data(node) if node.dtype.kind in "iu" else None)
         if "MATLAB_empty" in node.attrs:
             return np.zeros(0)
         if node.dtype == self.h5py.ref_dtype:
             return [self._target(reference) for reference in np.ravel(node[()], order="F")]
         data = self.data(node)
+        if node.dtype.names == ("real", "imag"):
+            return data["real"].T + 1j * data["imag"].T
         if kind == "char":
             return Unread("".join(chr(int(code)) for code in np.ravel(data.T, order="F")[:200]))
         return (
@@ -211,6 +248,21 @@ class _MatlabWalk(_Walk):
             return self.member(self.file[reference], self.depth)
         finally:
             self.depth -= 1
+
+
+def _heap(file: Any, start: int) -> dict[int, bytes]:
+    """Objects of a global heap by number: number, uses, size, and the data in steps of eight bytes."""
+    if start > 2**62:
+        return {}
+    file.seek(start)
+    head = file.read(16)
+    data = file.read(min(int.from_bytes(head[8:], "little"), _LARGEST_HEAP)) if head[:4] == b"GCOL" else b""
+    at, objects = 0, {}
+    while at + 16 <= len(data) and (number := int.from_bytes(data[at : at + 2], "little")):
+        size = int.from_bytes(data[at + 8 : at + 16], "little")
+        objects[number] = data[at + 16 : at + 16 + size]
+        at += 16 + size + -size % 8
+    return objects
 
 
 def _matches(data: bytes, stored: int) -> bool:

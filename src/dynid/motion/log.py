@@ -19,12 +19,15 @@ class Servo:
         feedforward: Efforts commanded in addition to the PD law, shape (n, a), in [N m] or [N].
         joints: Place of each motor's joint among the positions, (a,).
         ratio: Velocity of each motor per velocity of its joint, shape (a,), dimensionless.
+        limited: Where a motor is at its largest effort, so that its law does not give it, shape (n, a); None:
+            nowhere.
     """
 
     q: Float[Array, "n m"]
     feedforward: Float[Array, "n a"]
     joints: tuple[int, ...]
     ratio: Float[Array, "a"]
+    limited: Bool[Array, "n a"] | None = None
 
 
 @dataclass(frozen=True, eq=False)
@@ -84,6 +87,11 @@ class Log:
     guesses: tuple[Guess, ...] = ()
     servo: Servo | None = None
     lengths: Float[Array, "s c"] | None = None
+
+    def efforts_known(self, start: int, stop: int) -> bool:
+        """Whether all samples of a range may be used, with all their efforts."""
+        limited = None if self.servo is None else self.servo.limited
+        return bool(self.valid[start:stop].all()) and (limited is None or not limited[start:stop].any())
 
     def with_positions(self, scale: Float[Array, "m"], order: Sequence[int] | None = None) -> Log:
         """The log with its positions (and their rates) scaled, after they are put in order."""

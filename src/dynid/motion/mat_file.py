@@ -16,6 +16,7 @@ from typing import Any
 import numpy as np
 
 from dynid.common.errors import InputError
+from dynid.motion.mat_objects import Reference, resolved
 from dynid.motion.reading import check_size, readable
 from dynid.motion.series import Unread, table_of_tree
 from dynid.motion.table import Table
@@ -30,6 +31,11 @@ _HEADER = 128
 _HDF5 = b"\x89HDF\r\n\x1a\n"
 OBJECTS = (
     "save as struct: s = table2struct(timetable2table(tt), 'ToScalar', true); save(file, '-struct', 's')"
+)
+SIGNALS = (
+    "save as struct: for k = 1:logsout.numElements, e = logsout{k};"
+    " s.(matlab.lang.makeValidName(e.Name)) = struct('Time', e.Values.Time, 'Data', e.Values.Data); end;"
+    " save(file, '-struct', 's')"
 )
 
 
@@ -57,10 +63,10 @@ def matlab_table(tree: dict[str, Any], path: Path, kind: str) -> Table:
     if hidden and (table is None or not (table.time or {"t", "time"} & {*table.columns})):
         unread = tree[hidden[0]]
         raise InputError(
-            f"variable '{hidden[0]}' is an object of class {unread.object_class}, which only MATLAB can read",
+            f"'{hidden[0]}' is an object of class {unread.object_class}, whose content was not found",
             file=path,
             place=f"variable '{hidden[0]}'",
-            remedy=OBJECTS,
+            remedy=SIGNALS if unread.object_class.startswith("Simulink") else OBJECTS,
         )
     if table is None:
         raise AssertionError  # refused above
@@ -93,15 +99,25 @@ class _Mat:
         self.inflated = 0
 
     def variables(self) -> dict[str, Any]:
-        """Name -> arrays, texts, structs as mappings, cells and arrays of structs as lists."""
+        """Name -> arrays, texts, structs and objects as mappings, cells and arrays of structs as lists."""
         values: dict[str, Any] = {}
         for element in self._elements(self.data):
             inflated = self._inflated(element) if element.kind == _COMPRESSED else element
             if inflated.kind == _MATRIX:
                 name, value = self._matrix(inflated.data, 0)
-                if name:  # the unnamed one contains the content of objects
-                    values[name] = value
-        return values
+                values[name] = value
+        hidden = values.pop("", None)  # the content of objects, a small file in itself
+        wrapper = self._wrapper(hidden.tobytes()) if isinstance(hidden, np.ndarray) else None
+        return resolved(values, wrapper, self.order)
+
+    def _wrapper(self, data: bytes) -> Any:
+        """Cells with the content of objects; None if there are none."""
+        self.order = ">" if data[2:4] == b"MI" else "<"
+        for element in self._elements(memoryview(data)[8:]):
+            _, fields = self._matrix(element.data, 0) if element.kind == _MATRIX else ("", None)
+            if isinstance(fields, dict) and isinstance(fields.get("MCOS"), Reference):
+                return fields["MCOS"].content
+        return None
 
     def _inflated(self, element: _Element) -> _Element:
         """The element inside a compressed one; it may not grow beyond reason."""
@@ -150,7 +166,8 @@ class _Mat:
         kind = flags & 0xFF
         if kind == _OPAQUE:
             name, system, cls = (self._text(part) for part in parts[1:4])
-            return name, Unread(words=f"an object of class {cls}", object_class=cls or system)
+            content = self._matrix(parts[4].data, depth + 1)[1] if len(parts) > 4 else None
+            return name, Reference(cls or system, content)
         shape = [int(size) for size in np.frombuffer(parts[1].data, self.order + "i4")]
         name, rest = self._text(parts[2]), parts[3:]
         if kind in _NUMERIC:
@@ -167,8 +184,10 @@ class _Mat:
         )
 
     def _numbers(self, rest: list[_Element], shape: list[int], kind: int, is_complex: bool) -> Any:
-        if is_complex:
-            return Unread(words="complex")
+        if is_complex and len(rest) > 1:
+            return self._numbers(rest[:1], shape, kind, False) + 1j * self._numbers(
+                rest[1:], shape, kind, False
+            )
         stored = rest[0] if rest else _Element(9, memoryview(b""))
         if stored.kind not in _NUMBERS:
             raise InputError(f"numbers of unknown type {stored.kind}", file=self.path, remedy="save it again")
@@ -192,7 +211,9 @@ class _Mat:
             )
         fields = [names[i : i + width].split(b"\0")[0].decode("latin-1") for i in range(0, len(names), width)]
         values = [self._matrix(element.data, depth + 1)[1] for element in rest[2:]]
-        if not fields or len(values) != math.prod(shape) * len(fields):
+        if not fields:
+            return {}
+        if len(values) != math.prod(shape) * len(fields):
             raise InputError(
                 f"a struct of shape {tuple(shape)} and {len(fields)} fields has {len(values)} values",
                 file=self.path,

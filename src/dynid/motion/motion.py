@@ -117,6 +117,15 @@ class Motion:
         masked |= ~self.log.valid[before:after, None]
         return (q[inner], dq[inner], ddq[inner]), ramped(masked, plan.ramp)[inner]
 
+    def motor_weights(self, start: int, stop: int) -> Float[Array, "n a"] | None:
+        """Weights of the motors' efforts, as in `weighted`: 0 where one is at its limit; None: all are 1."""
+        servo = self.log.servo
+        if servo is None or servo.limited is None:
+            return None
+        low, high = self._segment(start, stop)
+        before, after = max(low, start - self.plan.look), min(high, stop + self.plan.look)
+        return ramped(servo.limited[before:after], self.plan.ramp)[start - before : stop - before]
+
     def _segment(self, start: int, stop: int) -> tuple[int, int]:
         for low, high in self.log.segments:
             if low <= start < stop <= high:

@@ -27,14 +27,24 @@ _BUFFER = 1 << 20  # bytes of each column that are read at once
 
 
 def read_parquet(path: Path, drop_bad_rows: bool = False) -> Table:
-    """Columns of a Parquet file; nulls become NaN, time stamps seconds since the first one."""
+    """Columns of a Parquet file; nulls become NaN, time stamps seconds since the first one.
+
+    Lists of k numbers become `name_1` to `name_k`; then the file is held in memory.
+    """
     pa, file = _opened(path)
     names = list(file.schema_arrow.names)
     check_names(names, path)
     used = [field.name for field in file.schema_arrow if is_used(pa, field.type)]
     with _checked(path, pa, file, used):
         _check_declared(path, file.metadata, len(used))
-    skipped = tuple(name for name in names if name not in used)
+    lists = [field.name for field in file.schema_arrow if _is_list(pa, field.type)]
+    skipped = tuple(name for name in names if name not in used and name not in lists)
+    if lists:
+        columns: dict[str, Any] = {}
+        for name, values in parquet_columns(path).items():
+            columns |= _expanded(name, [values], None, [path])
+        check_names(list(columns), path)
+        return Table(columns, skipped, {"format": "Parquet"}, time=time_name(used))
     return Table(_Columns(path, pa, file, used), skipped, {"format": "Parquet"}, time=time_name(used))
 
 

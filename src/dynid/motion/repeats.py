@@ -155,15 +155,13 @@ class _Windows:
         """
         if not len(self.used):
             return [None] * len(places)
-        at = [self.places.index(place) for place in places]
-        t = [float(np.clip(x, self.times[k][0], self.times[k][-1])) for k, x in zip(at, middles, strict=True)]
-        before = [
-            np.searchsorted(self.times[k], x - self.length, "right") for k, x in zip(at, t, strict=True)
-        ]
-        stop = np.array([self.starts[k] + b for k, b in zip(at, before, strict=True)])
-        windows = np.array(
-            [self._around(self.places[k], np.array([x]))[0] for k, x in zip(at, t, strict=True)]
-        )
+        at = np.array([self.places.index(place) for place in places])
+        stop, windows = np.zeros(len(at), dtype=int), np.zeros((len(at), _INSTANTS * len(self.used)))
+        for k in np.unique(at).tolist():
+            times = self.times[k]
+            t = np.clip(middles[at == k], times[0], times[-1])
+            stop[at == k] = self.starts[k] + np.searchsorted(times, t - self.length, "right")
+            windows[at == k] = self._around(self.places[k], t)
         # A periodic motion comes back exactly: the earliest time counts, not the one that rounding prefers.
         same = _ROUNDING * np.einsum("ij,ij->i", windows, windows)
         least, nearest = np.full(len(at), np.inf), np.zeros(len(at), dtype=int)
@@ -181,21 +179,29 @@ class _Windows:
                 better = now < least[open_] - same[open_]
                 least[open_[better]], nearest[open_[better]] = now[better], first + i[better]
                 release()
-        return [self._same(windows[c], int(nearest[c])) if stop[c] else None for c in range(len(at))]
+        same_motion = self._same(windows, nearest)
+        return [match if stop[c] else None for c, match in enumerate(same_motion)]
 
-    def _same(self, window: Float[Array, "w"], i: int) -> tuple[tuple[str, int], float] | None:
-        """Log, run and time of row i of the table, where the motion is that of a part."""
-        k = int(np.searchsorted(self.starts, i, side="right")) - 1
-        times, i = self.times[k], i - int(self.starts[k])
-        low, middle, high = self._around(
-            self.places[k], times[[max(i - 1, 0), i, min(i + 1, len(times) - 1)]]
-        )
-        off, along = window - middle, 0.5 * (high - low)
-        # Between two times of the table the motion is interpolated linearly.
-        shift = np.clip(off @ along / max(float(along @ along), np.finfo(float).tiny), -1.0, 1.0)
-        if np.sqrt(np.mean((off - shift * along) ** 2)) > _ALIKE:
-            return None
-        return self.places[k], float(times[i])
+    def _same(
+        self, windows: Float[Array, "n w"], nearest: Int[Array, "n"]
+    ) -> list[tuple[tuple[str, int], float] | None]:
+        """Log, run and time of a row of the table for each part, where the motion is that of the part."""
+        found: list[tuple[tuple[str, int], float] | None] = [None] * len(windows)
+        of = np.searchsorted(self.starts, nearest, side="right") - 1
+        for k in np.unique(of).tolist():
+            place, times, parts = self.places[k], self.times[k], np.flatnonzero(of == k)
+            i = nearest[parts] - self.starts[k]
+            low, middle, high = (
+                self._around(place, times[np.clip(i + d, 0, len(times) - 1)]) for d in (-1, 0, 1)
+            )
+            off, along = windows[parts] - middle, 0.5 * (high - low)
+            # Between two times of the table the motion is interpolated linearly.
+            least = np.maximum(np.sum(along**2, axis=1), np.finfo(float).tiny)
+            shift = np.clip(np.sum(off * along, axis=1) / least, -1.0, 1.0)
+            alike = np.sqrt(np.mean((off - shift[:, None] * along) ** 2, axis=1)) <= _ALIKE
+            for c, t in zip(parts[alike].tolist(), times[i[alike]].tolist(), strict=True):
+                found[c] = place, t
+        return found
 
 
 def _positions(q: Float[Array, "n m"], rows: Float[Array, "k"]) -> Float[Array, "k m"]:

@@ -15,6 +15,7 @@ import numpy as np
 
 from dynid.common.arrays import Array, Bool, Float, Shaped
 from dynid.common.errors import InputError
+from dynid.motion.spoken import named_members
 from dynid.motion.table import Table, as_text, check_names, time_name
 
 _GAP_STEPS = 5.0  # median steps of a signal; across longer gaps nothing is interpolated
@@ -48,11 +49,13 @@ class Unread:
         text: Its content, if it is a text.
         words: What it is, if it is no text.
         object_class: MATLAB class of an object whose content is hidden; empty: another reason.
+        texts: All texts of a list of them, e.g. the names of the joints.
     """
 
     text: str = ""
     words: str = ""
     object_class: str = ""
+    texts: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, eq=False)
@@ -230,6 +233,7 @@ def _one_table(tree: Mapping[str, Any], file: object, kind: str) -> Table:
     skipped = {
         name.removeprefix(prefix): reason for name, reason in collected.skipped.items() if name not in columns
     }
+    lists = {name.removeprefix(prefix): texts for name, texts in collected.texts.items()}
     return Table(
         columns,
         tuple(skipped),
@@ -237,6 +241,7 @@ def _one_table(tree: Mapping[str, Any], file: object, kind: str) -> Table:
         texts=skipped,
         time=time.removeprefix(prefix),
         outside=outside,
+        spoken=named_members(lists, columns),
     )
 
 
@@ -264,6 +269,7 @@ class _Collected:
         self.clocks: dict[str, Shaped[Array, "n"]] = {}
         self.leaves: list[tuple[str, str | None, Any]] = []
         self.skipped: dict[str, str] = {}
+        self.texts: dict[str, tuple[str, ...]] = {}
 
     def walk(self, name: str, node: Any, clock: str | None) -> None:
         """Collect what is below `node`."""
@@ -282,12 +288,18 @@ class _Collected:
                     )
                     self.walk(inner, value, clock)
         elif isinstance(node, list):
+            if node and all(isinstance(value, Unread) and value.text for value in node):
+                self.texts[name] = tuple(value.text for value in node)
             for key, value in _labelled(node):
                 self.walk(f"{name}_{key}" if key.isdigit() else _joined_name(name, key), value, clock)
         elif isinstance(node, Unread):
             self.skipped[name] = node.words or as_text(node.text)
+            if node.texts:
+                self.texts[name] = node.texts
         elif node.dtype.kind in "biuf" and node.size > 1:
             self.leaves.append((name, clock, node))
+        elif node.dtype.kind == "c":
+            self.skipped[name] = "complex"
         elif node.size:
             self.skipped[name] = f"one value: {node.ravel()[0]}"
 

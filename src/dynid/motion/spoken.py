@@ -16,6 +16,7 @@ from dynid.common.errors import InputError
 from dynid.motion.column_words import has_kind, words_of
 
 _NAME_WORDS = ("name", "names")
+_LIST_WORDS = (*_NAME_WORDS, "joints", "labels", "order", "motors")
 _NUMBERED = re.compile(r"(?P<stem>.*?)(?P<number>[0-9]{1,3})\]?\Z", re.DOTALL)
 _LISTED = re.compile(r"[\w/.:-]+")
 _NANO = re.compile(r"(?P<stem>.+[._/ ])(?P<part>nanosec|nanosecs|nsecs|nsec)\Z")
@@ -57,6 +58,29 @@ def named_entries(texts: Mapping[str, str], names: Iterable[str]) -> Named | Non
         if spoken:
             return Named(cells, spoken)
     return None
+
+
+def named_members(lists: Mapping[str, Sequence[str]], names: Iterable[str]) -> dict[str, str]:
+    """Names of the columns of matrices (`positions_1`, ..) by the list of joint names in their group.
+
+    Args:
+        lists: Lists of texts by name, e.g. `joint_names`.
+        names: Columns of numbers.
+    """
+    spoken: dict[str, str] = {}
+    for key, labels in lists.items():
+        group, _, last = key.rpartition("/")
+        if words_of(last)[-1:] not in [(word,) for word in _LIST_WORDS] or len(set(labels)) < len(labels):
+            continue
+        families: dict[str, dict[int, str]] = {}
+        for name in names:
+            parts = _NUMBERED.match(name)
+            if parts is not None and name.startswith(f"{group}/" if group else ""):
+                families.setdefault(parts["stem"], {})[int(parts["number"])] = name
+        for stem, family in families.items():
+            if sorted(family) == list(range(1, len(labels) + 1)):
+                spoken |= {family[k + 1]: f"{stem}/{label}" for k, label in enumerate(labels)}
+    return spoken
 
 
 def check_constant(text: str, delimiter: str, cells: Sequence[str], file: object, column: str) -> None:

@@ -171,7 +171,7 @@ def _drives(
     space: EffortSpace, variables: StandardSpace
 ) -> tuple[list[Cone], Float[Array, "r n"], Float[Array, "r"]]:
     """Drive parameters that y moves: what may not be negative, and a faint square |R y + r|^2 near the
-    description. Dry friction at standstill is not negative either."""
+    description. Friction brakes at every speed."""
     everything = np.arange(variables.n)
     rows = [i for i, p in enumerate(space.parameters) if p.kind != "inertial" and np.any(variables.T[i] != 0)]
     F = np.zeros((len(rows), variables.n))
@@ -180,8 +180,8 @@ def _drives(
     start = space.values.chi[rows] / size
     F = F / size[:, None]
     signed = [k for k, i in enumerate(rows) if space.parameters[i].positive]
-    dry, right = variables.dry
-    positive = np.vstack([F[signed], dry]), np.concatenate([start[signed], right])
+    braking, right = variables.braking
+    positive = np.vstack([F[signed], braking]), np.concatenate([start[signed], right])
     one = np.ones((1, 1))
     cones = [
         Cone(everything[used], row[used].reshape(-1, 1, 1), value * one, one, _FAINT**2, 0.0)
@@ -304,7 +304,8 @@ def negative_values(space: EffortSpace, chi: Float[Array, "p"], *, fixed: bool =
         if fixed and np.any(row != 0.0):
             continue
         if p.positive and value < -small:
-            wrong.append(f"{p.name} = {value:.4g} {p.unit} is negative")
+            unit = "" if p.unit == "1" else f" {p.unit}"
+            wrong.append(f"{p.name} = {value:.4g}{unit} is negative")
     return wrong
 
 

@@ -1,9 +1,11 @@
 """Online: the payload, the drift of friction and contacts, sample by sample, from a result.
 
-    r = tau_f - W(q_f, dq_f, ddq_f) (chi + x)        x: load (10), drift of Fv and Fs of each joint
+    r = [tau_f]_s - [W(q_f, dq_f, ddq_f)]_s (chi + x)        x: load (10), drift of Fv and Fs of each joint
 
-Positions and efforts go through the same causal filter, 1 / (1 + s/w)^3, whose states are the filtered
-signal and its two rates: no acceleration has to be measured, and both sides have the same delay. x is a
+Positions and efforts go through the same fast causal filter f, 1 / (1 + s/w)^3, whose states are the filtered
+signal and its two rates: no acceleration has to be measured, and both sides have the same delay. The slow
+filter s, two poles, takes noise from both sides of the equations. W is not linear in q: W of slowly filtered
+positions would differ from the filtered W by dq^2 / w^2, 4 % for a wrist at 20 rad/s. x is a
 Kalman filter over r. The parameters chi of the result are considered: their covariance adds to the variance
 of the innovations and to that of x, but they are not changed. The noise at low frequencies is estimated from
 the innovations, which are correlated in time.
@@ -37,10 +39,12 @@ _LOAD = "online load"
 _RATE = 50.0  # of the updates, in [Hz]
 _LAGS = 8  # of the innovations' autocovariance: 0.16 s
 _MEMORY = 10.0  # s, of the same
+_GUESS = 0.3  # s, of the same that the noise of the result counts as: its rows had another filter
 _WINDOW = 5  # updates in the test for a change
 # Mean squared innovation over its variance that makes a change, and below which noise is learnt.
 _CHANGED, _QUIET = 8.0, 3.0
 _SETTLED = 10.0  # time constants of the filter before its states are used
+_FASTER = 5.0  # times the slow filter, and at most a tenth of the rate: the fast one
 _GAP = 0.5  # time constants of the filter that a straight line bridges
 _REVERSAL = 6.0  # time constants of the filter that a reversal lasts
 _SLOW = 0.01  # rad/s or m/s: below, Coulomb friction can have any value up to its own
@@ -74,7 +78,7 @@ class Online:
         body: That carries the payload; default the last body of the chain.
         payloads: Mounted already, and known to the result.
         rate: Of the samples, in [Hz]; where samples have time stamps, their usual rate.
-        cutoff: w / (2 pi) of the filter, in [Hz]: above the motion, below the noise.
+        cutoff: Of the slow filter, in [Hz]: above the motion, below the noise.
         drift: Change of friction to be expected, in fractions of its value per square root of a minute.
     """
 
@@ -141,7 +145,9 @@ class Online:
         state = np.where(inside, place[safe], ABSENT)
         self._layout = (layout.start, coefficient, inside & carried[safe], state)
         self._places = (layout.start, state, np.where(inside, base[safe], ABSENT))
-        self._entries = np.zeros((layout.n_entries, 1))
+        m, e = len(self.names), layout.n_entries
+        self._entries = np.zeros((e, 1))
+        self._slow = (np.zeros((2, e)), np.zeros((2, m)), np.zeros((2, 2, m)), np.zeros((e, 1)))
 
     def _start(self, regressor: TreeRegressor, estimate: Estimate, rate: float, cutoff: float) -> None:
         """Arrays that are used again for every sample."""
@@ -152,6 +158,7 @@ class Online:
         self._robot = (links, bodies, gravity, pairs, drives, given, combination, room)
         self._motion = motion
         self._w = 2.0 * math.pi * cutoff
+        self._fast = 2.0 * math.pi * min(_FASTER * cutoff, 0.1 * rate)
         self._lag, self._settling = _REVERSAL / self._w, _SETTLED / self._w
         self._longest = max(_GAP / self._w, 2.5 / rate)
         self._q, self._tau = np.zeros(m), np.zeros(m)
@@ -167,10 +174,11 @@ class Online:
         self._residual, self._left, self._variance = np.zeros(m), np.zeros(m), self._first_R.copy()
         self._R = self._first_R.copy()
         self._past, self._memory = np.zeros((m, _LAGS)), np.zeros((m, _LAGS))
-        self._memory[:, 0] = self._first_R
+        self._memory[:, 0], self._learnt = self._first_R, np.full(m, _GUESS * _RATE)
         self._window = np.zeros(_WINDOW)
         self._updates = self._since = self._tick = 0
-        self._time = self._waited = self._ready = 0.0
+        self._time = self._waited = self._ready = self._begins = self._waits = 0.0
+        self._begun = False
         self._stamp = math.nan
         self.changes: list[float] = []
         self._open()
@@ -205,27 +213,34 @@ class Online:
             return
         dt, self._waited = self._waited, 0.0
         if self._time == 0.0 or dt > self._longest:
-            self._ready = self._time + dt + self._settling
+            self._begins = self._time + dt + _SETTLED / self._fast
+            self._ready, self._begun = self._begins + self._settling, False
             for signal, old, x in zip((self._q, self._tau), self._before, self._states, strict=True):
                 x[:], old[:] = 0.0, signal
                 x[0] = signal
-        filtered(self._w, dt, self._before[0], self._q, self._states[0])
-        filtered(self._w, dt, self._before[1], self._tau, self._states[1])
+        filtered(self._fast, dt, self._before[0], self._q, self._states[0])
+        filtered(self._fast, dt, self._before[1], self._tau, self._states[1])
         self._time += dt
         tick = int(self._time * _RATE + 1e-6)
         due, self._tick = tick > self._tick, tick
-        if self._time < self._ready:
+        if self._time < self._begins:
             return
+        share = -math.expm1(-self._w * dt) if self._begun else 1.0
+        self._begun = True
         residuals(
             self._robot,
             self._layout,
             self._motion,
             *self._states,
             self._x,
+            share,
+            self._slow,
             self._entries,
             self._residual,
         )
-        if due:
+        if self._time < self._ready:
+            self._residual[:] = 0.0
+        elif due and self._time >= self._waits:
             self._assimilate()
 
     def _assimilate(self) -> None:
@@ -255,17 +270,20 @@ class Online:
             total += innovation**2 / S
             self._variance[row] = S
             if rest == 0.0 and 2.0 * noise > S and innovation**2 < _QUIET**2 * S:
-                self._R[row] = remembered(innovation, row, 1.0 / (_MEMORY * _RATE), self._past, self._memory)
+                self._learnt[row] = min(self._learnt[row] + 1.0, _MEMORY * _RATE)
+                weight = 1.0 / self._learnt[row]
+                self._R[row] = remembered(innovation, row, weight, self._past, self._memory)
         self._updates += 1
         self._since += 1
         self._window[self._updates % _WINDOW] = total / len(left)
         if self._since > 2 * _WINDOW and self._window.mean() > _CHANGED:
             self.changes.append(self.t)
             self._open()
+            self._waits = self._time + self._settling  # until the filters have forgotten the old load
 
     def _reversing(self, row: int) -> bool:
         """Whether a joint is or was at rest within the memory of the filter: the sign of friction is open."""
-        speed, rate = abs(self._states[0][1, row]), abs(self._states[0][2, row])
+        speed, rate = np.abs(self._slow[2][:, 1, row])
         return bool(speed < _SLOW + self._lag * rate)
 
     @property

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from dynid.common.compiled import kernel
+from dynid.common.compiled import inner, kernel
 from dynid.regressor.kernels import fill_rows
 
 
@@ -29,30 +29,45 @@ def filtered(w, dt, old, new, x):
 
 
 @kernel
-def residuals(robot, layout, motion, q_filter, tau_filter, state, entries, residual):
-    """Filtered effort minus model, load and drift, and the entries of W at the filtered motion.
+def residuals(robot, layout, motion, q_filter, tau_filter, state, share, slow, entries, residual):
+    """Effort minus model, load and drift, and the entries of W, all through the second filter.
 
     robot: arguments of `fill_rows`. layout: start of rows, coefficient in the model, whether it is a load of
-    friction, state of the estimator (-1: none) of each entry.
+    friction, state of the estimator (-1: none) of each entry. share: of the difference that a pole makes up
+    for in this step; 1: begin. slow: poles (2, ..) of the entries of W, of efforts, velocities and
+    accelerations, and the entries of now.
     """
     start, coefficient, loading, place = layout
+    rows, efforts, rates, present = slow
     q, dq, ddq, load = motion[0], motion[1], motion[2], motion[5]
     for j in range(q.shape[1]):
         q[0, j], dq[0, j], ddq[0, j] = q_filter[0, j], q_filter[1, j], q_filter[2, j]
+        _follow(efforts, j, tau_filter[0, j], share)
+        _follow(rates[0], j, dq[0, j], share)
+        _follow(rates[1], j, ddq[0, j], share)
     links, bodies, gravity, pairs, drives, given, combination, room = robot
-    fill_rows(links, bodies, gravity, pairs, drives, given, motion, combination, room, 0, entries, room[0])
+    fill_rows(links, bodies, gravity, pairs, drives, given, motion, combination, room, 0, present, room[0])
     for row in range(residual.size):
         model, carried = 0.0, 0.0
         for e in range(start[row], start[row + 1] - 1):
+            _follow(rows, e, present[e, 0], share)
+            entries[e, 0] = rows[1, e]
             value = coefficient[e]
             if place[e] >= 0:
                 value += state[place[e]]
             model += entries[e, 0] * value
             if loading[e]:
-                carried += entries[e, 0] * value
-        residual[row] = tau_filter[0, row] - model
+                carried += present[e, 0] * value
+        residual[row] = efforts[1, row] - model
         if load.size > 0:
             load[0, row] = carried  # friction of the next sample: a load changes little in a millisecond
+
+
+@inner
+def _follow(poles, at, value, share):
+    """Two poles in a row."""
+    poles[0, at] += share * (value - poles[0, at])
+    poles[1, at] += share * (poles[0, at] - poles[1, at])
 
 
 @kernel

@@ -18,7 +18,7 @@ import numpy as np
 from dynid.common.arrays import Array, Float
 from dynid.common.catalogue import codes_with
 from dynid.common.errors import InputError, nearest
-from dynid.common.notices import Notice, notice
+from dynid.common.notices import notice
 from dynid.kinematics.assembly import assembly_of
 from dynid.kinematics.coordinates import coordinate_map
 from dynid.kinematics.tree import body_poses, tree_of
@@ -34,6 +34,7 @@ from dynid.mechanism.frame import (
 from dynid.mechanism.joint import DIRECTIONS, Joint, JointKind, Loop
 from dynid.mechanism.measured_pose import ANGLE_ORDERS, POSE
 from dynid.mechanism.mechanism import BASE, Body, Mechanism
+from dynid.motion.choose import position_spectrum
 from dynid.motion.columns import match
 from dynid.motion.differentiate import differentiate
 from dynid.motion.filters import low_pass
@@ -44,6 +45,7 @@ from dynid.motion.motion import Motion
 from dynid.motion.plan import MotionPlan
 from dynid.motion.settings import ColumnMap, LogEntry
 from dynid.motion.slots import slots
+from dynid.motion.spectrum import cutoff_of
 from dynid.motion.table import DataFrame, Table, table_from_columns
 from dynid.projection.turns import nearest_turns
 
@@ -172,25 +174,60 @@ def _refuse_spoiled(log: Log) -> None:
 
 
 def _with_rates(log: Log) -> Log:
+    """Positions with both rates, those of a recorded motion without its noise."""
+    found = _derived(log)
+    rough = _rough(log, np.asarray(found.ddq))
+    if not rough:
+        return found
+    smooth, frequency = _smoothed(log), _FAST / log.dt
+    if smooth is None:
+        remark = notice("rough-trajectory", names=rough, frequency=frequency)
+    else:
+        found = _derived(smooth[0])
+        remark = notice("rough-trajectory", "smoothed", names=rough, frequency=frequency, cutoff=smooth[1])
+    return replace(found, notices=(*log.notices, remark))
+
+
+def _derived(log: Log) -> Log:
     """Positions with both rates; those not given are slopes of the quintic spline, ends included."""
-    rates = {"dq": np.zeros_like(log.q), "ddq": np.zeros_like(log.q)}
+    dq, ddq = np.zeros_like(log.q), np.zeros_like(log.q)
     for start, stop in log.segments:
         part = slice(start, stop)
         q = np.asarray(log.q[part], float)
-        slope = differentiate(q, log.dt, "spline")
-        rates["dq"][part] = _fitting(log, "dq", log.dq, part, slope)
-        curve = differentiate(q, log.dt, "spline", order=2)
-        if log.dq is not None:
-            curve = differentiate(rates["dq"][part], log.dt, "spline")
-        rates["ddq"][part] = _fitting(log, "ddq", log.ddq, part, curve)
-    return replace(log, **rates, notices=(*log.notices, *_rough(log, rates["ddq"])))  # type: ignore[arg-type]
+        dq[part] = _fitting(log, "dq", log.dq, part, differentiate(q, log.dt, "spline"))
+        if log.dq is None:
+            curve = differentiate(q, log.dt, "spline", order=2)
+        else:
+            curve = differentiate(dq[part], log.dt, "spline")
+        ddq[part] = _fitting(log, "ddq", log.ddq, part, curve)
+    return replace(log, dq=dq, ddq=ddq)
 
 
-def _rough(log: Log, ddq: Float[Array, "n m"]) -> tuple[Notice, ...]:
-    """Whether accelerations are mostly noise: a recorded log is no desired trajectory."""
+def _smoothed(log: Log) -> tuple[Log, float] | None:
+    """A recorded motion without its noise, by the rule of an identification, and the cutoff in [Hz].
+
+    None where accelerations are given, where turns are quaternions, or where a part is too short.
+    """
+    turned = any(name.endswith("_qw") for name in log.position_names)
+    if log.ddq is not None or turned or min(stop - start for start, stop in log.segments) < _LONG_ENOUGH:
+        return None
+    cutoff = cutoff_of([position_spectrum(log)], log.dt)
+    if cutoff >= _FAST / log.dt:
+        return None
+    smooth = low_pass("butterworth", cutoff, 4, log.dt)[0]
+    values = {"q": log.q, "dq": log.dq}
+    made = {name: np.array(x, float) for name, x in values.items() if x is not None}
+    for x in made.values():
+        for start, stop in log.segments:
+            x[start:stop] = smooth(x[start:stop])
+    return replace(log, **made), cutoff  # type: ignore[arg-type]
+
+
+def _rough(log: Log, ddq: Float[Array, "n m"]) -> str:
+    """Names of joints whose accelerations are mostly noise: a recorded log is no desired trajectory."""
     start, stop = max(log.segments, key=lambda span: span[1] - span[0])
     if stop - start < _LONG_ENOUGH:
-        return ()
+        return ""
     part = ddq[start:stop]
     smooth = low_pass("butterworth", _FAST / log.dt, 4, log.dt)[0](part)
     inner = slice(_LONG_ENOUGH // 4, -_LONG_ENOUGH // 4)
@@ -198,10 +235,9 @@ def _rough(log: Log, ddq: Float[Array, "n m"]) -> tuple[Notice, ...]:
     # The accelerations of a joint at rest are rounding errors of its positions.
     rounding = _ROUNDING * np.abs(log.q[start:stop]).max(axis=0) / log.dt**2
     rough = (fast > _MOST_FAST * size) & (size > rounding)
-    names = [name for name, is_rough in zip(log.position_names, rough.tolist(), strict=True) if is_rough]
-    if not names:
-        return ()
-    return (notice("rough-trajectory", names=", ".join(names), frequency=_FAST / log.dt),)
+    return ", ".join(
+        name for name, is_rough in zip(log.position_names, rough.tolist(), strict=True) if is_rough
+    )
 
 
 def _fitting(

@@ -61,7 +61,7 @@ class TreeRows(LogRows):
         The entries are overwritten by the next tile.
         """
         states, known = self.motion.weighted(start, stop)
-        weights = self._row_weights(known)
+        weights = self.with_known_efforts(start, self._row_weights(known))
         Y = self.measured(start, stop)
         tree = self.coordinates.tree_states(*states)
         load = self._load and self._load(start, *tree, self.coordinates.velocities)

@@ -13,6 +13,8 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
 
+import numpy as np
+
 from dynid.common.arrays import Array, Float
 from dynid.common.errors import InputError
 from dynid.common.notices import Notice
@@ -158,6 +160,14 @@ class LogRows:
     def rows(self, start: int, stop: int, tile: int) -> Iterator[tuple[int, Array, Array]]:
         """Packed entries (e, n) and row weights (k, n) of consecutive tiles of start .. stop."""
         raise NotImplementedError
+
+    def with_known_efforts(self, start: int, weights: Float[Array, "n k"]) -> Float[Array, "n k"]:
+        """Row weights from sample `start` on, without rows of motors whose effort is not known there."""
+        motors = self.motion.motor_weights(start, start + len(weights))
+        if motors is not None:
+            for row, acts in enumerate(self.directions.effort_map != 0):
+                weights[:, row] = np.minimum(weights[:, row], motors[:, acts].min(axis=1, initial=1.0))
+        return weights
 
     def reframed(self, mechanism: Mechanism) -> RowSource | None:
         """The same rows of a robot with other dimensions or zeros; None where the poses change with them."""

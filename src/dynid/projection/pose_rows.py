@@ -135,6 +135,7 @@ class MovingRows(LogRows):
         tau = np.nan_to_num(self.motion.log.tau[start : start + n])
         Y = np.einsum("nvk,nv->nk", N, tau @ self._B) * self._felt
         weights = self._reversals.weights(start, known, states.dq) * fine[:, None]
+        weights = self.with_known_efforts(start, weights)
         load = self._load and self._load(start, states.q, states.dq, states.ddq, states.N)
         batch = self.regressor.batch(states.q, states.dq, states.ddq, load)
         for at in range(0, n, tile):

@@ -179,7 +179,7 @@ def _window(problem: Problem, i: int, start: int, length: int, per_step: int) ->
     motion: Motion = problem.sources[i].motion
     log = motion.log
     stop = start + length
-    if not log.valid[start:stop].all():
+    if not log.efforts_known(start, stop):
         return None
     kinematics = kinematics_along(problem.mechanism, motion)
     first = motion.states(start, start + 1)

@@ -66,6 +66,27 @@ class MovingRegressor:
         combine_moving(packed, self.combination, np.ascontiguousarray(N.transpose(2, 1, 0)), out)
         out[self._y_entries] = Y.T
 
+    def efforts(
+        self,
+        q: Float[Array, "n q"],
+        dq: Float[Array, "n v"],
+        ddq: Float[Array, "n v"],
+        chi: Float[Array, "p"],
+    ) -> Float[Array, "n v"]:
+        """Generalised forces W_tree chi of all coordinates, before any combination, in [N m] or [N].
+
+        N^T of these are W chi of the rows; entries of W are computed for a few samples at a time.
+        """
+        layout, batch = self.tree.layout, self.batch(q, dq, ddq)
+        coefficients = layout.coefficients(chi)
+        forces = np.empty(dq.shape)
+        for at in range(0, len(dq), layout.tile):
+            part = forces[at : at + layout.tile]
+            packed = np.empty((layout.n_entries, len(part)))
+            self.tree.fill(batch, at, packed)
+            part[:] = layout.sums(packed, coefficients).T
+        return forces
+
 
 def _parts(layout: Layout) -> dict[int, list[tuple[int, int]]]:
     """Parameter -> its entries in the tree's rows, each with its coordinate."""

@@ -19,9 +19,9 @@ TITLES = {
     "date": "recorded",
     "verdict": "verdict",
     "n_parameters": "parameters",
-    "fit_percent": "fit %",
+    "fit_percent": "error of the fit %",
     "held_out_percent": "held-out %",
-    "effort_percent": "as logged %",
+    "effort_percent": "error as logged %",
     "change_percent": "change %",
     "F": "F",
     "p": "p",
@@ -67,9 +67,16 @@ def difference_text(comparison: Comparison) -> str:
         return (
             f"No significant difference between the results; {tested} parameters were tested, and {chance}."
         )
-    names = ", ".join(entry.name for entry in differing[:3]) + (", ..." if len(differing) > 3 else "")
+    names = ", ".join(map(_change, differing[:3])) + (", ..." if len(differing) > 3 else "")
     verb = "differs" if len(differing) == 1 else "differ"
     return f"{len(differing)} of {tested} parameters {verb} significantly: {names}."
+
+
+def _change(entry: ParameterLine) -> str:
+    """`Fv_elbow (2.1 to 2.7 N m s/rad)`: from the first to the last result that has it."""
+    known = [pair for pair in zip(entry.values, entry.sigmas, strict=True) if pair[0] is not None]
+    first, last = (value_text(value, sigma) for value, sigma in (known[0], known[-1]) if value is not None)
+    return f"{entry.name} ({first} to {last} {unit_text(entry.unit)})".replace(" )", ")")
 
 
 def comparison_html(comparison: Comparison) -> str:

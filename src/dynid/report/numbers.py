@@ -10,6 +10,7 @@ from dynid.base.grouping import readable
 if TYPE_CHECKING:
     from dynid.statistics.estimate import ParameterEstimate
 
+_NEAR_TEN, _WHOLE = 9.95, 20.0  # percent: 10.0 and 10.4 differ where 10 % is a limit
 _PLAIN = 1e5  # 930 N m reads better than 9.3e+02 N m
 _MOST_DIGITS = 5  # decimals in scientific notation: exact data would fill the line with noise
 _MOST_FIGURES = 8  # of a plain number, for the same reason
@@ -37,13 +38,15 @@ def value_text(value: float, sigma: float | None) -> str:
 
 
 def percent(value: float | None) -> str:
-    """Percentages: two digits below 10, whole numbers above, `>999` for larger values."""
+    """Percentages: two digits below 10, one decimal to 20, then whole numbers; `>999` for larger values."""
     if value is None or math.isnan(value):
         return "-"
     if value > 999:
         return ">999"
-    if value == 0.0 or abs(value) >= 10:
+    if value == 0.0 or abs(value) >= _WHOLE:
         return f"{value:.0f}"
+    if abs(value) >= _NEAR_TEN:
+        return f"{value:.1f}"
     return f"{value:#.2g}" if abs(value) >= 1e-4 else f"{value:.0e}"
 
 
@@ -61,8 +64,12 @@ def sigma_text(sigma: float | None) -> str:
 
 
 def unit_text(unit: str) -> str:
-    """`kg m^2` as it is printed."""
-    return unit.replace("^2", "\N{SUPERSCRIPT TWO}").replace("^3", "\N{SUPERSCRIPT THREE}")
+    """`kg m^2` as it is printed; nothing for a number without a unit."""
+    return (
+        ""
+        if unit == "1"
+        else unit.replace("^2", "\N{SUPERSCRIPT TWO}").replace("^3", "\N{SUPERSCRIPT THREE}")
+    )
 
 
 def grouping_text(name: str, grouping: str) -> str:

@@ -27,6 +27,7 @@ OWN_FILES = (
     "grouping.json",
     "robot.corrected.yaml",
     "robot.corrected.yaml.diff",
+    "experiment.corrected.yaml",
 )
 _NEEDED_SPACE = (
     32 * 2**20
@@ -42,9 +43,11 @@ class ResultFolder:
 
     path: Path
 
-    def write(self, estimate: Estimate) -> None:
-        """Put `result.json`, `parameters.csv`, `signals.csv` and `report.html` there, all or none."""
-        replace_folder(self.path, result_files(estimate, self.path))
+    def write(self, estimate: Estimate) -> list[str]:
+        """Put `result.json`, `parameters.csv`, `report.html` and others there, all or none; their names."""
+        files = result_files(estimate, self.path)
+        replace_folder(self.path, files)
+        return list(files)
 
 
 def write_results(estimate: Estimate, directory: str | Path) -> None:
@@ -128,6 +131,7 @@ def _remove_empty(folders: list[Path]) -> None:
 
 def result_files(estimate: Estimate, folder: Path | None = None) -> dict[str, str]:
     """Name -> text of every file of a result; paths in them are relative to `folder`."""
+    from dynid.report.corrected import FILE, corrected_experiment
     from dynid.report.csv_file import history_csv, parameters_csv, signals_csv
     from dynid.report.html import report_html
     from dynid.report.json_file import json_text, relative_places, result_document
@@ -135,12 +139,14 @@ def result_files(estimate: Estimate, folder: Path | None = None) -> dict[str, st
 
     if folder is not None:
         estimate = replace(estimate, provenance=relative_places(estimate.provenance, folder))
+    corrected = corrected_experiment(estimate)
     others = {
         "parameters.csv": parameters_csv(estimate),
         "signals.csv": signals_csv(estimate.signals),
         "report.html": report_html(estimate),
         **({} if estimate.history is None else {"history.csv": history_csv(estimate.history)}),
         **estimate.files,
+        **({FILE: corrected} if corrected else {}),
     }
     return {"result.json": json_text(sealed(result_document(estimate), others)), **others}
 

@@ -171,6 +171,7 @@ class Section:
 
     Attributes:
         folded: Whether it is closed when the page is opened.
+        unprinted: Whether it stays closed in print.
         note: A few words beside the title.
     """
 
@@ -179,6 +180,7 @@ class Section:
     body: Markup
     folded: bool = False
     note: str = ""
+    unprinted: bool = False
 
 
 _FOLDER = Path(__file__).parent / "templates" / "__pycache__"

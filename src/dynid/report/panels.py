@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 _MOST_NUMBERS = 300_000  # in all figures together: 2.7 bytes each keep the page below 1.5 MB
 _MOST_POINTS = 1500  # a panel is about 500 pixels wide
-_VECTORS = ("fx", "fy", "fz", "mx", "my", "mz")  # suffixes of names shown side by side: x, y, z
+_PAIRED = 4  # efforts that are shown two in a row
 _BREAK = 0.05  # of the longest run: gap between runs whose clock restarts
 _FEW = 60  # up to this number of samples, points are drawn too
 _TIME = "time [s]"
@@ -166,7 +166,7 @@ def memory_figure(signals: Signals, anchor: str, flagged: Mapping[str, str]) -> 
         f"Log {signals.log}. White noise has an autocorrelation inside the grey band at all lags but the "
         "first, and a flat spectrum near 1. A peak shows the frequency of a vibration that the model lacks. "
         "The row filter alone can lower the right end of a spectrum.",
-        columns=2,
+        columns=4 if len(signals.names) > 2 else 2,
     )
 
 
@@ -248,14 +248,13 @@ def _title(signals: Signals, i: int) -> str:
 
 def heading_of(name: str, unit: str) -> str:
     """Title of a panel."""
-    return f"{name} [{unit_text(unit)}]"
+    shown = unit_text(unit)
+    return f"{name} [{shown}]" if shown else name
 
 
 def _columns(signals: Signals) -> int:
-    """Two panels per row; for wrenches three: x, y and z."""
-    whole = len(signals.names) % 3 == 0
-    vectors = whole and all(name.rpartition(" ")[2] in _VECTORS for name in signals.names)
-    return 3 if vectors else 2
+    """Two panels per row; three for many efforts, and for wrenches: x, y and z."""
+    return 3 if len(signals.names) > _PAIRED else 2
 
 
 def history_figure(history: History, names: Sequence[str], units: Mapping[str, str]) -> Figure:

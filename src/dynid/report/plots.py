@@ -18,6 +18,7 @@ import numpy as np
 
 from dynid.common.arrays import Array, Float
 from dynid.common.errors import InputError
+from dynid.report.numbers import plural
 from dynid.report.page import render, script_json, scripted_page
 
 PALETTE = ("blue", "orange", "green", "red", "purple", "sky", "grey", "ink")
@@ -125,7 +126,7 @@ class Figure:
 
     def __repr__(self) -> str:
         """One line."""
-        return f"Figure({self.label!r}, {len(self.spec['panels'])} panels)"
+        return f"Figure({self.label!r}, {plural(len(self.spec['panels']), 'panel')})"
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write the figure: `.svg` a picture, `.html` a page of its own with zoom and downloads."""

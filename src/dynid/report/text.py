@@ -174,18 +174,19 @@ def _print_fit(out: Console, estimate: Estimate) -> None:
     fit = estimate.fit
     out.print(
         _text(
-            f"model {estimate.model}, estimator {estimate.estimator}: {fit.n_rows} rows, "
+            f"model {estimate.model}, estimator {estimate.estimator}: {fit.n_rows} filtered values, "
             f"{plural(fit.n_parameters, 'parameter')}, rank {fit.rank} (gap {number(fit.rank_gap, 2)}), "
             f"condition {number(fit.condition, 3)} raw, {number(fit.condition_scaled, 3)} scaled, "
             f"sigma_rho {number(fit.sigma_rho, 3)}"
             + ("" if fit.cost_C is None else f", C {number(fit.cost_C, 3)}, sigma_W {number(fit.sigma_W, 3)}")
         )
     )
+    kind = compared(estimate)
     shown = sorted(fit.groups, key=_percent_off, reverse=True)[:_WORST_ROWS]
     if len(fit.groups) > _MOST_GROUPS:
-        _titled(out, f"Fit: the {_WORST_ROWS} worst of {len(fit.groups)} equations", _group_table(shown))
+        _titled(out, f"Fit: the {_WORST_ROWS} worst of {len(fit.groups)}", _group_table(shown, kind))
     else:
-        _titled(out, "Fit: rms of the residuals", _group_table(fit.groups))
+        _titled(out, "Fit: rms of the residuals", _group_table(fit.groups, kind))
     if estimate.validation:
         unseen = [log_error(signals, estimate.verdict) for signals in estimate.signals if signals.validation]
         print_validation(estimate.validation, unseen, console=out)
@@ -196,8 +197,8 @@ def _percent_off(group: GroupFit) -> float:
     return group.residual_percent if math.isfinite(group.residual_percent) else -1.0
 
 
-def _group_table(groups: Sequence[GroupFit]) -> Table:
-    table = _table("equation", "rms", "unit", left=("equation", "unit"))
+def _group_table(groups: Sequence[GroupFit], kind: str) -> Table:
+    table = _table(kind, "rms", "unit", left=(kind, "unit"))
     for group in groups:
         table.add_row(*map(_text, (group.name, number(group.rms, 3), group.unit)))
     return table
@@ -224,7 +225,7 @@ def _columns(estimate: Estimate) -> dict[str, Callable[[ParameterEstimate], str]
         "sigma": lambda p: sigma_text(p.sigma),
         "sigma %": lambda p: percent(p.sigma_rel_percent) if p.essential else "removed",
         "95 % interval": interval_text,
-        "unit": lambda p: p.unit,
+        "unit": lambda p: "" if p.unit == "1" else p.unit,
     }
     if any(p.prior is not None for p in estimate.parameters):
         columns["prior"] = lambda p: "-" if p.prior is None else value_text(p.prior, p.sigma)

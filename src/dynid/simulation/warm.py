@@ -21,7 +21,10 @@ def _closed() -> None:
 
 
 def _identify() -> None:
-    """Tree, regressor, filter."""
+    """Numbers of text, tree, regressor, filter."""
+    from dynid.motion.csv_cells import read_numbers
+
+    read_numbers(b"0,1\n", 0, ",", ".", [0, 0])
     _identified("scara")
 
 

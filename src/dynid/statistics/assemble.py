@@ -129,7 +129,7 @@ def estimate_parameters(
     )
 
 
-def recorded(solution: Solution, parameters: Sequence[ParameterEstimate]) -> History | None:
+def history_of(solution: Solution, parameters: Sequence[ParameterEstimate]) -> History | None:
     """The history of a recursive solution, its deviations in line with those reported."""
     history = solution.history
     if history is None:

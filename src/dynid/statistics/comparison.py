@@ -21,6 +21,7 @@ from dynid.common.notices import Notice
 # Of the held-out error: a simpler model that is no worse than this is preferred. Other parts of the
 # same logs change the error by more.
 WORTH = 0.05
+_POOR = 20.0  # percent of the measured rms: the best of poor predictions is not recommended
 SIGNIFICANT = 0.01
 
 
@@ -201,7 +202,8 @@ def recommend(lines: Sequence[Line], usual: str = "") -> tuple[str, str]:
     least = min(line.n_parameters or 0 for line in good)
     chosen = _of_equals([line for line in good if (line.n_parameters or 0) == least], usual)
     first = known[0]
-    trusted = chosen.verdict in ("", "good")
+    poor = (chosen.error or 0.0) > _POOR
+    trusted = chosen.verdict in ("", "good") and not poor
     text = f"{'use' if trusted else 'best is'} {chosen.label}: held-out error {chosen.error:.3g} %"
     if chosen is first:
         few = f", and nothing else is more than {100 * WORTH:.0f} % better"
@@ -224,10 +226,11 @@ def recommend(lines: Sequence[Line], usual: str = "") -> tuple[str, str]:
         text += (
             f". As good within the scatter of the folds: {'; '.join(tied)}. These data do not decide{remark}"
         )
-    return (
-        chosen.label,
-        text if trusted else f"{text}. Its verdict is '{chosen.verdict}': read its report first",
-    )
+    if poor:
+        text += ". None predicts these logs: check their payload, columns and units"
+    elif not trusted:
+        text += f". Its verdict is '{chosen.verdict}': read its report first"
+    return chosen.label, text
 
 
 def _of_equals(lines: Sequence[Line], usual: str) -> Line:

@@ -32,6 +32,9 @@ from dynid.regressor.moving import MovingRegressor
 
 _TILE = 512
 _STANDSTILL = 1e-6  # rad/s or m/s: slower is rounding of a derivative, and its sign has no meaning
+# Of the peak speed: a joint that is slower, and moves on by less in a window of so many seconds, stands still
+# with noise in its speed. One that creeps moves on.
+_SLOW, _CREEPS, _WINDOW = 5e-3, 1e-3, 0.2
 
 
 @dataclass(frozen=True, eq=False)
@@ -92,7 +95,7 @@ def efforts_along(
         Z = tension_directions(mechanism, states.N, before)
         before = Z[-1] if z else None
         strain = np.einsum("naz,nz->na", Z[:, :, :z], c[block])
-        still = rows.still(states)
+        still = rows.still(states, motion.log.dt)
         rests += still.sum(axis=0) / n
         for part, D, slope in rows.tiles(states, strain, still):
             place = slice(at + part.start, at + part.stop)
@@ -139,10 +142,18 @@ class _EffortRows:
         owners = [source_index(mechanism, parameters[i].owner) for i in self._loaded]
         self._E = load_map(mechanism)[owners]
         self._loading = loading(mechanism, parameters)
+        self._peak = np.zeros(len(self.dry))
 
-    def still(self, states: States) -> Bool[Array, "n o"]:
-        """Where the owner of each dry friction is at rest: friction is unknown there, its sign rounding."""
-        return np.asarray(np.abs(states.dq @ self._speed.T) < _STANDSTILL)
+    def still(self, states: States, dt: float) -> Bool[Array, "n o"]:
+        """Where the owner of each dry friction is at rest: friction is unknown there, its sign noise."""
+        speed = states.dq @ self._speed.T
+        self._peak = np.maximum(self._peak, np.abs(speed).max(axis=0, initial=0.0))
+        half = round(0.5 * _WINDOW / dt)
+        index, total = np.arange(len(speed)), np.concatenate([0.0 * speed[:1], np.cumsum(speed, axis=0)])
+        low, high = np.maximum(index - half, 0), np.minimum(index + half + 1, len(speed))
+        moved = np.abs(total[high] - total[low]) / (high - low)[:, None]
+        noise = (np.abs(speed) < _SLOW * self._peak) & (moved < _CREEPS * self._peak)
+        return np.asarray(noise | (np.abs(speed) < _STANDSTILL))
 
     def tiles(
         self, states: States, strain: Float[Array, "n a"], still: Bool[Array, "n o"]

@@ -207,6 +207,11 @@ class DescriptionTest:
     p: float
     of_positions: bool = False
 
+    @property
+    def subject(self) -> str:
+        """What is corrected, without its size."""
+        return self.name.partition(" off by")[0].partition(" =")[0]
+
     def left(self, described: float) -> float:
         """Residual that remains with this correction, in percent of that as described."""
         if self.of_positions or described <= 0.0:

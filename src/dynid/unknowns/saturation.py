@@ -3,7 +3,7 @@
     effort = sign(u) min(|u|, limit(speed)),    limit(v) = min(stall, stall (1 - |v| / no_load)) if u v > 0
 
 u is the effort of the PD law, and the effort of the bodies is W chi. A limit is taken as found where it
-explains the difference of both; samples at a limit are masked, as the law says nothing there.
+explains the difference of both; the equation of a motor at its limit is masked.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from dynid.mechanism.mechanism import Mechanism
 from dynid.mechanism.parameters import Parameter, effort_unit
 from dynid.motion.log import Log
 from dynid.motion.motion import widened
-from dynid.motion.servo import LIMIT, NO_LOAD, Law, speeds
+from dynid.motion.servo import LIMIT, NO_LOAD, Law, servo_of, speeds
 from dynid.problem import Problem
 from dynid.projection.model import RowSource
 from dynid.statistics.estimate import Estimate
@@ -28,13 +28,13 @@ from dynid.statistics.uncertainty import student_t
 _CANDIDATES = 60
 _SAMPLES = 4000  # of each log
 _LEAST_SHARE = 0.002  # of the samples beyond a limit
-_BEYOND = 1.05  # times the limit: the law asks for clearly more
+_BEYOND = 0.05  # of the stall effort above the limit: the law asks for clearly more
 _BETTER = 0.7  # of the squares: what the limit must leave at most
 _WORTH = 0.9  # of the squares: with more left, no line is tried either
 _REFITS = 3  # which samples are at the limit depends on the limit
 _CHANCE = 0.001  # that a limit which does not fall is said to fall with the speed
 _SAME = 0.01  # of a limit: found again
-_NEAR = 0.95  # of the limit: may be limited already
+_NEAR = 0.95  # of the stall effort, less than the limit by the rest: may be limited already
 _AROUND = 3  # samples
 _INSIDE = 2.0  # periods of the low-pass on coordinates: how far a visit of the limit is felt beyond its ends
 _TILE = 2048
@@ -140,31 +140,26 @@ class Limits:
         for k, actuator in enumerate(robot.actuators):
             if np.isfinite(self.effort[k]):
                 unit = effort_unit(robot, actuator.name)
-                line = (
-                    f", falling to zero at {self.no_load[k]:.4g} {'rad/s' if unit == 'N m' else 'm/s'}"
-                    if np.isfinite(self.no_load[k])
-                    else ""
-                )
+                speed = f"{self.no_load[k]:.4g} {'rad/s' if unit == 'N m' else 'm/s'}"
+                line = f", falling to zero at {speed}" if np.isfinite(self.no_load[k]) else ""
                 lines[f"effort limit of {actuator.name}"] = (
                     f"{self.effort[k]:.4g} {unit} (sigma {self.sigma[k]:.2g}){line}:"
-                    f" {100 * self.share[k]:.2g} % of the samples, which are masked"
+                    f" {100 * self.share[k]:.2g} % of the samples, masked in its equation"
                 )
         return lines
 
 
 def masked(log: Log, law: Law, limits: Limits) -> Log:
-    """The log without samples at which a motor is at its limit."""
+    """The log without the efforts of motors at their limits; equations of the other motors stay."""
     if not limits.any:
         return log
-    near = np.any(beyond(log, law, limits), axis=1, keepdims=True)
-    valid = log.valid & ~widened(near, _AROUND)[:, 0]
-    return replace(log, valid=valid)
+    u, some = law.efforts(log), (1.0 - _NEAR) * np.where(np.isfinite(limits.effort), limits.effort, 0.0)
+    return without(log, np.abs(u) > limits.at(u, speeds(log)) - some)
 
 
-def beyond(log: Log, law: Law, limits: Limits) -> Bool[Array, "n a"]:
-    """Samples at which the law asks for about the limit or more."""
-    u = law.efforts(log)
-    return np.asarray(np.abs(u) > _NEAR * limits.at(u, speeds(log)))
+def without(log: Log, limited: Bool[Array, "n a"]) -> Log:
+    """The log without the efforts of these motors at these samples and some around them."""
+    return replace(log, servo=replace(servo_of(log), limited=widened(limited, _AROUND)))
 
 
 def find_limits(problem: Problem, chi: Float[Array, "p"], law: Law, *, suspected: bool = False) -> Limits:
@@ -204,6 +199,11 @@ def _limit(
     return np.where(motoring & np.isfinite(no_load), falling, stall)
 
 
+def _above(u: Float[Array, "n"], v: Float[Array, "n"], limit: tuple[float, float]) -> Bool[Array, "n"]:
+    """Where a law asks for clearly more than the limit (stall effort, no-load speed)."""
+    return np.asarray(np.abs(u) > _limit(*limit, u, v) + _BEYOND * limit[0])
+
+
 @dataclass(frozen=True)
 class _Limit:
     """The limit of one motor, as in `Limits`.
@@ -241,14 +241,14 @@ def _limited(
             it is the noise of the accelerations there too.
     """
     fine = np.isfinite(got)
-    along, size = got[fine] * np.sign(u[fine]), np.abs(u)
+    along = got[fine] * np.sign(u[fine])
     mean_u, mean_got, mean_speed = (_averaged(x, fine, inside)[fine] for x in (u, got, speed))
     limit = _searched(mean_u, mean_got, mean_speed, leaves)
     if limit is None:
         return None
-    share, found = float(np.mean(size[fine] > _BEYOND * _limit(*limit, u[fine], speed[fine]))), None
+    share, found = float(np.mean(_above(u, speed, limit)[fine])), None
     for _ in range(_REFITS):
-        below = size <= _BEYOND * _limit(*limit, u, speed)
+        below = ~_above(u, speed, limit)
         over = ~widened(below[:, None], inside)[fine, 0]
         if not over.any():
             return None
@@ -295,7 +295,7 @@ def _searched(
         trial = grid[np.argmin([left(x, line) for x in grid])]
         if left(trial, line) < 0.8 * better:
             better, stall, no_load = left(trial, line), float(trial), float(line)
-    share = np.mean(size > _BEYOND * _limit(stall, no_load, u, speed))
+    share = np.mean(_above(u, speed, (stall, no_load)))
     return None if share < _LEAST_SHARE or better > leaves * left(most) else (stall, no_load)
 
 

@@ -34,10 +34,11 @@ from dynid.statistics.covariance import covariance_of
 from dynid.statistics.sandwich import Spread
 from dynid.unknown import Settled, Task
 from dynid.unknowns.drive_gains import check_gains
-from dynid.unknowns.saturation import Limits, find_limits, masked
+from dynid.unknowns.saturation import Limits, find_limits, masked, without
 from dynid.unknowns.servo_rows import Column, ServoSystem, servo_system, with_filters
 
 _ROUNDS = 12
+_CALM = 0.4  # of the samples: those with the smallest position errors
 _LIMIT_ROUNDS = 6  # searches of limits: of masks, then laws, in turn
 _SUSPECTING = 2  # of these with limits that explain a part only
 _STILL = 0.02  # of sigma: steps below change nothing
@@ -122,23 +123,38 @@ def find_law(task: Task, settings: PdSettings) -> FoundLaw:
 def _with_limits(task: Task, robot: Mechanism, settings: PdSettings) -> tuple[Law, _Fit, Limits]:
     """Law, its fit and the limits of the efforts.
 
-    A law that was fitted to samples at a limit is wrong. So a limit that is only suspected is masked first,
-    and then judged, with all samples, by the law that the others give.
+    A law that was fitted to samples at a limit is wrong. So where a limit is suspected, a law is fitted to
+    small position errors first, which ask for small efforts. Limits are then judged, with all samples, by the
+    law that the samples below them give.
     """
-    none = Limits.none(len(robot.actuators))
-    plain, plain_fit = _iterated(task, robot, settings, Law.of(settings, names_of(robot)), none)
-    law, fit = plain, plain_fit
-    limits = find_limits(fit.problem, fit.chi_standard, law, suspected=True)
+    none, start = Limits.none(len(robot.actuators)), Law.of(settings, names_of(robot))
+    plain, plain_fit = _iterated(task, robot, settings, start, none)
+    limits = find_limits(plain_fit.problem, plain_fit.chi_standard, plain, suspected=True)
+    if limits.any:
+        law, fit = _iterated(replace(task, logs=_calm(task.logs, start)), robot, settings, start, none)
+        limits = _limits(task, robot, law, fit, suspected=True)
     for turn in range(_LIMIT_ROUNDS):
         if not limits.any:
             return plain, plain_fit, none
         law, fit = _iterated(task, robot, settings, law, limits)
-        every = prepare(robot, [law.applied(log) for log in task.logs], task.experiment, task.plans)
         suspected = turn + 1 < _SUSPECTING  # the limit of one motor shows only after others are masked
-        before, limits = limits, find_limits(every, fit.chi_standard, law, suspected=suspected)
+        before, limits = limits, _limits(task, robot, law, fit, suspected)
         if not suspected and limits.near(before):
             break
     return law, fit, limits
+
+
+def _calm(logs: Sequence[Log], law: Law) -> tuple[Log, ...]:
+    """The logs without the efforts of a motor where its position error is large."""
+    errors = [np.abs(law.error(log)) for log in logs]
+    most = np.quantile(np.concatenate(errors), _CALM, axis=0)
+    return tuple(without(log, error > most) for log, error in zip(logs, errors, strict=True))
+
+
+def _limits(task: Task, robot: Mechanism, law: Law, fit: _Fit, suspected: bool) -> Limits:
+    """Limits from all samples, by a law that was fitted to some."""
+    every = prepare(robot, [law.applied(log) for log in task.logs], task.experiment, task.plans)
+    return find_limits(every, fit.chi_standard, law, suspected=suspected)
 
 
 def names_of(robot: Mechanism) -> tuple[str, ...]:

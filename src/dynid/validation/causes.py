@@ -19,8 +19,10 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
+import numpy as np
+
 from dynid.common.catalogue import CATALOGUE, Severity, codes_with
-from dynid.common.notices import Notice, eased, notice
+from dynid.common.notices import Notice, eased, gathered, notice
 from dynid.common.registry import loaded
 from dynid.fit import Fit
 from dynid.mechanism.mechanism import Mechanism
@@ -33,6 +35,7 @@ from dynid.validation.closure_causes import closure_cause
 from dynid.validation.dimensions import best_size, doubted, large_dimensions
 from dynid.validation.hypotheses import Hypothesis, other_gravity
 from dynid.validation.ranking import (
+    CODES,
     EXPLAINS,
     OF_DESCRIPTION,
     clearly_worse,
@@ -58,12 +61,18 @@ _BEYOND, _PERCENT = 1.5, 1.0
 _TIMES = 3.0  # times its noise floor: an effort that is off by more without a cause is a warning
 # Corrections that negative masses can absorb, and what may be left with them if they are right.
 _ABSORBED, _NO_WORSE = codes_with("absorbed"), 1.05
+_DOUBTFUL = ("delay", "gain", "zero", "dimension")  # linear tests that any misfit resembles
+_SLIGHT = 0.05  # of the squared residual beyond the noise
 _POOR = 10.0  # percent of the peak: wrong columns leave more
 _MISFIT = 2.0  # percent of the peak: a model that leaves more lacks something that matters
 # Warnings of the linear tests, and what they would be in words.
 _SUSPECTS = {code: entry.suspect for code, entry in CATALOGUE.items() if entry.suspect}
 _SEARCHED = codes_with("searched")  # by `best_size`, where a linear test doubts them
 _LINEAR = codes_with("linear")
+_FIRST_THE_MODEL = (
+    "do not correct this yet: the model misses an effect, and this value may come from it. Find the effect"
+    " first (reason model-misfit), then look again"
+)
 
 
 def with_causes(fit: Fit, estimate: Estimate) -> Estimate:
@@ -79,7 +88,8 @@ def with_causes(fit: Fit, estimate: Estimate) -> Estimate:
     if not _testable(fit):
         flagged = {note.code for note in estimate.warnings}
         listed = ranked([], estimate.fit.residual_percent, estimate.residual_tests, [], flagged)
-        return replace(estimate, hypotheses=listed if len(listed) > 1 else ())
+        listed = listed if len(listed) > 1 else ()
+        return replace(estimate, warnings=tuple(gathered(estimate.warnings)), hypotheses=listed)
     notices, percent = estimate.warnings, estimate.fit.residual_percent
     doubts = {note.code for note in notices} & OF_DESCRIPTION
     trials: list[Hypothesis] = []
@@ -90,6 +100,7 @@ def with_causes(fit: Fit, estimate: Estimate) -> Estimate:
     tests = [test for test in estimate.residual_tests if not any(test is other for other in refuted)]
     estimate = without(estimate, refuted, "refuted: the loops do not close with it")
     estimate = without(estimate, unconfirmed(estimate, trials), "not confirmed: a fit with it is no better")
+    estimate = without(estimate, _slight(estimate), "not confirmed: it explains hardly any of the residual")
     notices = estimate.warnings
     floors = {row.name: row.noise for row in estimate.verdict.joints}
     explaining = explaining_trials(trials, floors, doubts)
@@ -108,13 +119,34 @@ def with_causes(fit: Fit, estimate: Estimate) -> Estimate:
         notices = (*notices, *_misfit(estimate, notices))
         # Linear tests see a zero or a dimension in any misfit; their fits did not confirm it.
         if named is None and any(note.code == "model-misfit" for note in notices):
-            notices = tuple(note for note in notices if note.code not in _SEARCHED)
+            notices = tuple(_doubtful(note) for note in notices if note.code not in _SEARCHED)
     flagged = {note.code for note in notices if named is None or note.code != named[0].code}
     listed = ranked(trials, percent, tests, explaining, flagged)
     contradiction = closure_cause(fit, notices)
     if contradiction is not None:
         listed, notices = (contradiction.test, *listed), (*notices, *contradiction.notices)
-    return replace(estimate, warnings=tuple(notices), hypotheses=listed)
+    return replace(estimate, warnings=tuple(gathered(notices)), hypotheses=listed)
+
+
+def _slight(estimate: Estimate) -> list[ResidualTest]:
+    """Flagged suspects that explain hardly any of what exceeds the noise in the rows concerned.
+
+    What a model lacks resembles many faults a little, and does so significantly in a long log.
+    """
+    rows = {row.name: row for row in estimate.verdict.joints if row.error_rms > 0.0}
+
+    def beyond_noise(about: str) -> float:
+        own = [rows[about]] if about in rows else list(rows.values())
+        return float(np.mean([1.0 - (row.noise / row.error_rms) ** 2 for row in own]))
+
+    return [
+        test
+        for test in estimate.residual_tests
+        if test.warned
+        and test.test in _DOUBTFUL
+        and rows
+        and test.explains < _SLIGHT * beyond_noise(test.about)
+    ]
 
 
 def _with_cause(best: Hypothesis, cause: Notice, notices: Sequence[Notice]) -> tuple[Notice, ...]:
@@ -170,6 +202,12 @@ def _misfit(estimate: Estimate, notices: Sequence[Notice]) -> Iterator[Notice]:
         percent=worst.error_percent,
         also=also,
     )
+
+
+def _doubtful(note: Notice) -> Notice:
+    """The same without a value to paste, if it only resembles residuals that nothing explains."""
+    values = {CODES.get(test, test) for test in _DOUBTFUL}
+    return replace(note, remedy=_FIRST_THE_MODEL) if note.code in values else note
 
 
 def _negative_loads(fit: Fit) -> Iterator[Notice]:
@@ -299,8 +337,7 @@ def _named(explaining: Sequence[Hypothesis], percent: float) -> tuple[Hypothesis
         return None
     best = explaining[0]
     beside = [trial for trial in explaining[1:] if trial.evidence > best.evidence - _AS_GOOD]
-    text = (
-        f"{best.notice.text}: with this correction the rms residual is"
-        f" {percent / max(best.percent, 1e-300):.2g} times smaller"
-    )
+    ratio = percent / max(best.percent, 1e-300)
+    less = f"{ratio:.2g} times" if ratio >= 1.5 else f"{100.0 * (1.0 - 1.0 / ratio):.2g} %"
+    text = f"{best.notice.text}: with this correction the rms residual is {less} smaller"
     return best, replace(best.notice, text=text + _as_well(beside))

@@ -42,7 +42,7 @@ _OPEN = "do not close the loops"
 _ELSEWHERE = "Samples close one by one: the start pose is probably on another branch (`start:`)"
 
 
-def explained(error: InputError, task: Task) -> InputError:
+def with_likely_cause(error: InputError, task: Task) -> InputError:
     """The same error, with the correction that closes the loops where one does."""
     robot, logs = task.mechanism, tuple(task.logs)
     if not robot.is_closed or robot.cables or not logs:

@@ -53,7 +53,9 @@ def last_part(logs: Sequence[Log], share: float = LAST_SHARE) -> tuple[Fold, ...
     return (_fold(f"last {100 * share:.3g} %", logs, held),)
 
 
-def held_back(logs: Sequence[Log], unseen: Sequence[Log], share: float | None) -> tuple[list[Log], list[Log]]:
+def split_hold_out(
+    logs: Sequence[Log], unseen: Sequence[Log], share: float | None
+) -> tuple[list[Log], list[Log]]:
     """Logs to fit and logs to validate on, the last share of every log moved to the latter; None: nothing."""
     if share is None:
         return list(logs), list(unseen)

@@ -290,31 +290,28 @@ def ranked(
         described: Residual of the description, in percent.
         tests: Linear tests of the residuals; those of the description that were not fitted are listed too.
         explaining: Those of the trials that explain the residuals, in this order.
-        flagged: Warnings of linear tests that refits have not replaced.
+        flagged: Warnings of linear tests that refits have not replaced: their trials are needed too.
     """
-    best = [DescriptionTest(trial.name, trial.percent, trial.p) for trial in explaining]
-    other = [
-        DescriptionTest(trial.name, trial.percent, trial.p)
-        for trial in trials
-        if not any(trial is first for first in explaining)
+    warned = [f" {test.about} " for test in tests if test.warned]
+    words = {id(trial): f" {trial.name} ".replace("'", "").replace(",", "") for trial in trials}
+    needed = [
+        t for t in trials if t.code in flagged and t.left < 1 and any(a in words[id(t)] for a in warned)
     ]
+    first = {id(trial): trial for trial in (*explaining, *needed)}
+    best = [DescriptionTest(trial.name, trial.percent, trial.p) for trial in first.values()]
+    other = [DescriptionTest(t.name, t.percent, t.p) for t in trials if id(t) not in first]
     tried = {trial.code for trial in trials}
     for test in tests:
         if test.test not in _NAMES or (test.test == "gravity" and CODES[test.test] in tried):
             continue
         left, name = float(np.sqrt(max(1.0 - test.explains, 0.0))), _NAMES[test.test].format(test.about)
-        if not any(name == _bare(listed.name) for listed in (*best, *other)):
+        if not any(name == listed.subject for listed in (*best, *other)):
             positions = CODES[test.test] in _OF_POSITIONS
             percent = left * (100.0 if positions else described)
             entry = DescriptionTest(name, percent, test.p_value, positions)
             (best if test.warned and CODES[test.test] in flagged else other).append(entry)
     plain = DescriptionTest(AS_DESCRIBED, described, 1.0)
     return (*best, plain, *sorted(other, key=lambda row: row.p))[:_MOST_LISTED]
-
-
-def _bare(name: str) -> str:
-    """The correction without its size."""
-    return name.partition(" off by")[0].partition(" =")[0]
 
 
 def is_noise(trial: Hypothesis, floors: Mapping[str, float]) -> bool:
@@ -385,13 +382,15 @@ def unconfirmed(estimate: Estimate, trials: Sequence[Hypothesis]) -> list[Residu
 
 def without(estimate: Estimate, refuted: Sequence[ResidualTest], why: str) -> Estimate:
     """The estimate without some flagged suspects, and why: the positions refute them, or a fit does."""
+    out = {id(test) for test in refuted}
     tests = tuple(
-        replace(test, warned=False, note=why) if any(test is other for other in refuted) else test
-        for test in estimate.residual_tests
+        replace(test, warned=False, note=why) if id(test) in out else test for test in estimate.residual_tests
     )
-    before, after = (
-        {CODES[test.test] for test in every if test.test in CODES and test.warned}
-        for every in (estimate.residual_tests, tests)
+    left = {CODES.get(test.test, test.test) for test in tests if test.warned}
+    gone = [(CODES.get(test.test, test.test), f"'{test.about}'") for test in refuted]
+    warnings = tuple(
+        note
+        for note in estimate.warnings
+        if not any(note.code == code and (code not in left or name in note.text) for code, name in gone)
     )
-    warnings = tuple(note for note in estimate.warnings if note.code not in before - after)
     return replace(estimate, residual_tests=tests, warnings=warnings)

@@ -95,7 +95,8 @@ DESCRIPTION = {
         "priors are the inertials as written in the file",
     ),
     "unknown-element": care(
-        "a part of a URDF, MJCF or SDF that is not read, including elements of other name spaces",
+        "a part of a URDF, MJCF or SDF that is not read, including elements of other name spaces; only a note"
+        " if no valid name resembles it",
         "{place}: {what}",
         "it is ignored: correct or remove it",
     ),

@@ -134,8 +134,9 @@ LOGS = {
     ),
     "effort-from-current": care(
         "motor currents or loads were taken as efforts: all parameters are in their unit",
-        "efforts are read from motor currents or loads ({names}), without a torque constant",
-        "give it: --column 'tau_1=NAME*11.9' (N m per A at the joint), or `drives:` in the experiment file",
+        "efforts are read from motor currents or loads ({names}), without a torque constant{also}",
+        "give it: --column 'tau_1=NAME*11.9' (N m per A at the joint), or `drives:` in the experiment file;"
+        " or choose other columns: --column 'tau_{{i}}=NAME_{{i}}'",
         traits=("channel",),
     ),
     "effort-commanded": note(

@@ -144,6 +144,12 @@ RESIDUALS = {
         traits=("log", "linear", "doubt"),
         suspect="a drive gain",
         sensor=("{found}", "check its calibration, unit, sign and column, and where the sensor is"),
+        single=(
+            "{found}",
+            "check the drive gain (gear ratio, torque constant), its sign and its column, and the geometry of"
+            " the description; or correct its column in the experiment file:"
+            " `columns: {{tau_{number}: {{scale: {scale:.4g}}}}}`",
+        ),
         confirmed=(
             "the effort of '{effort}' is {percent:.0f} % too {large}",
             "check the drive gain (gear ratio, torque constant) and the geometry near it, or correct its"

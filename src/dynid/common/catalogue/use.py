@@ -55,6 +55,11 @@ VALIDATION = {
         f"the accelerations of a trajectory are mostly noise or corners: {_PREDICTED}",
         "the accelerations of {names} lie mostly above {frequency:.3g} Hz: noise, or corners",
         "smooth the positions, give ddq, or use dynid validate for a recorded log",
+        smoothed=(
+            "the accelerations of {names} lie mostly above {frequency:.3g} Hz: noise, or corners. The motion"
+            " is low-passed at {cutoff:.3g} Hz, as a recorded one",
+            "give ddq if the motion is meant so",
+        ),
     ),
     "friction-at-rest": note(
         f"dry friction of joints at rest is unknown: {_PREDICTED}",

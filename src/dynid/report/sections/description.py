@@ -11,7 +11,7 @@ from dynid.report.page import Section, render
 from dynid.report.panels import points_per_panel, singularity_figure
 from dynid.report.quality import consequences, findings
 from dynid.statistics.estimate import NOT_TESTED, Estimate
-from dynid.statistics.estimate_parts import FAR, SINGULARITY_DISTANCE, Description
+from dynid.statistics.estimate_parts import FAR, SINGULARITY_DISTANCE, Description, DescriptionTest
 
 if TYPE_CHECKING:
     from dynid.report.plots import Figure
@@ -37,7 +37,7 @@ def section(estimate: Estimate) -> Section | None:
         shares=share_lines(facts, _MOST),
         effects=effect_lines(facts, _MOST),
         difference=estimate.files.get("robot.corrected.yaml.diff", ""),
-        rows=estimate.hypotheses,
+        rows=_corrections(estimate),
         described=next((test.residual_percent for test in estimate.hypotheses if test.p == 1.0), 0.0),
         corrected=any(test.p < 1.0 for test in estimate.hypotheses[:1]),  # 1: as described
         untested=untested,
@@ -47,8 +47,22 @@ def section(estimate: Estimate) -> Section | None:
         reasons=reasons,
     )
     n = sum(warned.severity is not Severity.NOTE for warned in warnings) + len(reasons)
-    note = f"{n} finding{'s' if n > 1 else ''}" if n else "no fault found"
+    note = f"{n} finding{'s' if n > 1 else ''}" if n else _conclusion(estimate)
     return Section("description", "Is the description right?", body, folded=True, note=note)
+
+
+def _corrections(estimate: Estimate) -> list[tuple[str, DescriptionTest]]:
+    """Name and figures of each; a size only of the first, as verdict and residual tests give it."""
+    tests = estimate.hypotheses
+    return [(test.subject if i else test.name, test) for i, test in enumerate(tests)]
+
+
+def _conclusion(estimate: Estimate) -> str:
+    """What the corrections that were tried show, where no finding concerns the description."""
+    best = estimate.hypotheses[:1]
+    if best and best[0].p < 1.0:
+        return f"no fault of its own; what explains the logs: {best[0].name}"
+    return "no fault found" if estimate.hypotheses else "nothing was tested"
 
 
 def _figures(estimate: Estimate) -> list[Figure]:

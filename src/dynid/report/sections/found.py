@@ -81,7 +81,7 @@ def section(estimate: Estimate) -> Section:
         parts=[part for part in parts if part is not None],
     )
     note = "not usable: see the verdict" if bad else ""
-    return Section("found", "What did it find?", body, folded=bad, note=note)
+    return Section("found", "What did it find?", body, folded=bad, note=note, unprinted=bad)
 
 
 def _body_row(row: Entry) -> dict[str, Any]:

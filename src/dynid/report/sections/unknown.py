@@ -47,8 +47,9 @@ def section(estimate: Estimate) -> Section:
         free=compared(estimate) == "equation",
         sensor=compared(estimate) == "reading",
     )
-    note = f"{unknown} not identifiable, {len(weak)} weak, {len(zero)} indistinguishable from zero"
-    return Section("unknown", "What don't we know?", body, folded=estimate.verdict.level == "bad", note=note)
+    note = f"{unknown} not identifiable, {len(weak)} weak, {len(zero)} may be zero"
+    bad = estimate.verdict.level == "bad"
+    return Section("unknown", "What don't we know?", body, folded=bad, note=note, unprinted=bad)
 
 
 def _named(estimate: Estimate) -> str:
@@ -70,7 +71,7 @@ def _words(p: ParameterEstimate) -> str:
 
 def _zero(p: ParameterEstimate) -> str:
     half = 0.0 if p.ci95 is None else max(abs(p.ci95[0]), abs(p.ci95[1]))
-    return f"{p.name}: zero within ±{number(half, 2)} {unit_text(p.unit)}"
+    return f"{p.name}: zero within ±{number(half, 2)} {unit_text(p.unit)}".rstrip()
 
 
 def _moves(estimate: Estimate, poor: list[ParameterEstimate]) -> list[tuple[str, int]]:

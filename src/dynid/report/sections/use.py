@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dynid.common.notices import follows, spoils_all
+from dynid.report.corrected import FILE, corrected_experiment, in_python, proposed_change
 from dynid.report.page import Section, render
 from dynid.report.quality import (
     Quality,
@@ -34,7 +35,12 @@ _OTHER_USE = {  # what cannot be exported
     "equation": "for kilograms, give the mass of the platform in the robot file (`known:`), identify again",
     "reading": "subtract the tool from the readings: `compensation.py` in the folder of the result",
 }
-_WRITE = "`--write-experiment FILE` writes an experiment file to edit"
+_HERE = "in the folder of this report"
+_RUN = f"run the experiment with this change: `dynid identify {FILE}` {_HERE}"
+_WRITE = (
+    f"`dynid identify . --write-experiment again.yaml` {_HERE} writes the experiment as a"
+    " file; edit it and run `dynid identify again.yaml`"
+)
 _SECTIONS = {"description": "Is the description right?", "logs": "Was the log good?"}
 _WORDS = {"good": "good", "care": "with care", "bad": "do not use"}
 
@@ -58,12 +64,15 @@ def section(estimate: Estimate) -> Section:
         limits=LIMITS.get(verdict.purpose, LIMITS[""]),
         spoiled=bool(verdict.reasons) and spoils_all(verdict.reasons[0]),
         worst=worst,
+        named=_named(estimate),
         evidence=evidence(estimate),
         zeros=sum(quality(p) is Quality.ZERO for p in estimate.parameters),
         first=first,
         others=others,
         caused=all(follows(reason, first[0]) for reason in others),
         steps=_steps(estimate),
+        corrected=corrected_experiment(estimate),
+        corrected_file=FILE,
         covered=coverage(estimate) if estimate.truth else None,
         robot=robot_view(estimate),
         warnings=findings(estimate, "use")[0],
@@ -78,6 +87,16 @@ def section(estimate: Estimate) -> Section:
     return Section("use", "Can I use it?", body)
 
 
+def _named(estimate: Estimate) -> dict[str, str]:
+    """Effort -> `reason 1`: those that a reason names, however well they are predicted."""
+    reasons = list(enumerate(first_reasons(estimate)[0], 1))
+    found = {
+        joint.name: [str(k) for k, reason in reasons if f"'{joint.name}'" in reason.text]
+        for joint in estimate.verdict.joints
+    }
+    return {name: f"reason {', '.join(numbers)}" for name, numbers in found.items() if numbers}
+
+
 def _steps(estimate: Estimate) -> list[str]:
     """What to do next, most urgent first; with several reasons, each step names the one that it is for."""
     level, reasons = estimate.verdict.level, first_reasons(estimate)[0]
@@ -89,17 +108,40 @@ def _steps(estimate: Estimate) -> list[str]:
     steps = [
         f"reason {' and '.join(indices)}: {text}" if several else text for text, indices in numbers.items()
     ]
+    again = _again(estimate, steps)
+    if again or level == "bad":
+        steps.append(again or "identify again")
     if level == "bad":
-        edited = any("experiment file" in step for step in steps)
-        return [*steps, "identify again" + (f" ({_WRITE})" if edited else "")]
+        return steps
     if not any(prediction.independent for prediction in estimate.validation):
-        steps.append("record one more motion and give it with `--validate LOG`")
+        steps.append(f"record one more motion and predict it: `dynid validate . LOG` {_HERE}")
     export = (
         "write the model for other programs: `dynid export . --to FORMAT` in the folder of this report; each"
         " file is read back, and how far its efforts are from these is written here and into `export.html`"
     )
     if level != "good":
-        export = f"if these limits do not matter for your use, {export}"
+        export = f"if these reasons do not matter for your use, {export}"
     if not all(body["exported"] for body in estimate.bodies):
         export = "to export a model, identify again with `estimator: consistent`"
+        if _from_files(estimate):
+            export = (
+                "to export a model, find physically possible parameters first:"
+                f" `dynid identify . --estimator consistent --out ../consistent` {_HERE}"
+            )
     return [*steps, _OTHER_USE.get(compared(estimate), export)]
+
+
+def _from_files(estimate: Estimate) -> bool:
+    """Whether commands can read the logs of a result again."""
+    return all(source.get("sha256") for source in estimate.provenance.get("inputs", ()))
+
+
+def _again(estimate: Estimate, steps: list[str]) -> str:
+    """How to identify with the change that is proposed: a command to paste; empty if none is."""
+    if corrected_experiment(estimate):
+        return f"if reason 1 is true, {_RUN}" if len(first_reasons(estimate)[0]) > 1 else f"then {_RUN}"
+    if not _from_files(estimate):
+        change = in_python(proposed_change(estimate))
+        return f"identify again with this change: `identify(..., {change})`" if change else ""
+    edited = any("experiment file" in step or "`logs:`" in step for step in steps)
+    return f"identify again: {_WRITE}" if edited else ""

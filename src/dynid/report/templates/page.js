@@ -28,9 +28,10 @@
   if (all) {
     all.hidden = false;
     all.addEventListener("click", function () {
-      const folds = Array.from(document.querySelectorAll("main details:not(.behind)")), open = folds.some(function (one) { return !one.open; });
+      // Long tables and further plots stay folded: unfolded one by one, they are found again.
+      const folds = Array.from(document.querySelectorAll("main details.question, main details:not(.behind):not(.long)")), open = folds.some(function (one) { return !one.open; });
       folds.forEach(function (one) { one.open = open; });
-      all.textContent = open ? "Fold all" : "Unfold all";
+      all.textContent = open ? "Fold sections" : "Unfold sections";
     });
   }
   // A link into a folded section opens it.

@@ -126,15 +126,15 @@ window.dynid = window.dynid || {};
     const width = Math.max(220, Math.floor(box.clientWidth || 300)), spec = this.spec, x = this.x, y = this.y, self = this;
     const rx = this.rangeX(), ry = this.rangeY(rx);
     const rows = y.names ? y.names.length : 0;
-    const height = spec.square ? Math.min(width, Math.max(620, rows * 12 + 110)) : rows ? Math.max(90, rows * (spec.row || 18) + 60) : spec.height || 190;
-    const yTicks = y.names ? y.names.map(function (_, i) { return i; }) : y.log ? decades(ry[0], ry[1], 5) : y.ticks || ticks(ry[0], ry[1], Math.max(3, Math.round(height / 45)));
+    const height = spec.square ? Math.min(1.15 * width, Math.max(620, rows * 12 + 190)) : rows ? Math.max(90, rows * (spec.row || 18) + 60) : spec.height || 190;
+    const yTicks = y.names ? y.names.map(function (_, i) { return i; }) : y.log ? decades(ry[0], ry[1], 5) : y.ticks ? y.ticks.filter(function (v) { return v >= ry[0] && v <= ry[1]; }) : ticks(ry[0], ry[1], Math.max(3, Math.round(height / 45)));
     const yLabel = function (v) { return y.names ? y.names[v] : text(y.log ? Math.pow(10, v) : v, 4); };
     const longest = Math.max.apply(null, yTicks.map(function (v) { return yLabel(v).length; }).concat([1]));
     const left = Math.min((y.title ? 20 : 6) + longest * CHAR + 8, 0.42 * width), right = 12, top = 8;
     const inner = width - left - right;
     const xTicks = x.names ? x.names.map(function (_, i) { return i; }) : x.log ? decades(rx[0], rx[1], 6) : ticks(rx[0], rx[1], Math.max(2, Math.min(9, Math.floor(inner / 62))));
     const slanted = Boolean(x.names) && x.names.some(function (n) { return n.length * CHAR > inner / x.names.length; });
-    const most = slanted ? Math.min(14, Math.max.apply(null, x.names.map(function (n) { return n.length; }))) : 0;
+    const most = slanted ? Math.min(spec.square ? 30 : 14, Math.max.apply(null, x.names.map(function (n) { return n.length; }))) : 0;
     const bottom = (slanted ? most * CHAR * 0.8 + 14 : 20) + (x.title ? 17 : 0);
     const innerY = Math.max(40, height - top - bottom), whole = top + innerY + bottom;
     const px = function (v) { return left + (v - rx[0]) / (rx[1] - rx[0]) * inner; };
@@ -156,7 +156,7 @@ window.dynid = window.dynid || {};
       const label = x.names ? x.names[v] : text(x.log ? Math.pow(10, v) : v, 4);
       if (slanted) {
         if (inner / x.names.length < 9 && v % Math.ceil(10 / (inner / x.names.length))) { return; }
-        const at = px(v) + 3, made = node("text", { x: at, y: top + innerY + 9, "text-anchor": "end", transform: "rotate(-55 " + at + " " + (top + innerY + 9) + ")" }, labels, fitted(label, 14 * CHAR));
+        const at = px(v) + 3, made = node("text", { x: at, y: top + innerY + 9, "text-anchor": "end", transform: "rotate(-55 " + at + " " + (top + innerY + 9) + ")" }, labels, fitted(label, most * CHAR));
         node("title", {}, made, label);
       } else { node("text", { x: Math.min(px(v), width - label.length * CHAR / 2), y: top + innerY + 15, "text-anchor": "middle" }, labels, label); }
     });
@@ -432,7 +432,7 @@ window.dynid = window.dynid || {};
       if (!fold.open || fold.querySelector("table") || !figure) { return; }
       const rows = figure.csv().trim().split("\n").map(function (line) { return line.match(/("([^"]|"")*"|[^,]*)(,|$)/g).map(function (c) { return c.replace(/,$/, "").replace(/^"|"$/g, "").replace(/""/g, '"'); }); });
       const step = Math.max(1, Math.ceil((rows.length - 1) / 40)), table = html("table", "", html("div", "scroll", fold));
-      html("caption", "", table, fold.dataset.caption + (step > 1 ? ", every " + step + "th row" : ""));
+      html("caption", "", table, fold.dataset.caption + (step > 1 ? ", one row in " + step : ""));
       rows.forEach(function (cells, i) {
         if (i && (i - 1) % step) { return; }
         const tr = html("tr", "", table);

@@ -1,0 +1,95 @@
+"""Fits on other rows, on which doubts of the residual tests are asked again.
+
+Joint zeros and dimensions: with the validation logs, which have the fault too. First moments compensate it:
+what is left is small, while these parameters are wrong by many sigma.
+
+Delays: without the rows around reversals. A joint that sticks at its reversals turns its effort before it
+moves, and its acceleration jumps, which the filter smears: both look like a delay. A real one is in all rows.
+
+Gains: with the efforts corrected. Parameters absorb a part of a gain, so that its first size is too small.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+
+import numpy as np
+
+from dynid.checks.fault_columns import Suspect
+from dynid.common.errors import InputError, NoResultError
+from dynid.experiment.experiment import Experiment
+from dynid.linear_fit import LinearFit, linear_fit
+from dynid.motion.log import Log
+from dynid.motion.plan import MotionPlan
+from dynid.problem import Problem
+
+# Periods of the cutoff around a reversal: so far the filter smears the jump of an acceleration.
+_AROUND = 0.75
+_ROUNDS = 3
+_LARGEST = 0.5  # gain beyond which an effort is not that of its motor
+
+
+def with_held_out(problem: Problem, experiment: Experiment, held_out: Sequence[Log]) -> LinearFit | None:
+    """The fit to the validation logs too; None where the experiment has none."""
+    plans = [*problem.plans, *problem.plans[:1] * len(held_out)]
+    return _fitted(problem, experiment, (*problem.logs, *held_out), plans)
+
+
+def away_from_reversals(problem: Problem, experiment: Experiment) -> LinearFit | None:
+    """The fit without rows around the reversals of their joints; None where the experiment has none."""
+    return _fitted(problem, experiment, problem.logs, list(map(_wider, problem.plans)))
+
+
+def settled_gains(
+    problem: Problem,
+    experiment: Experiment,
+    flagged: Sequence[Suspect],
+    judge: Callable[[LinearFit], Mapping[tuple[int, ...], Suspect]],
+) -> tuple[Suspect, ...]:
+    """The flagged suspects, gains of single efforts with the size at which the corrected efforts have none.
+
+    Args:
+        judge: Results of all suspects of a fit, by their columns.
+    """
+    efforts = problem.logs[0].effort_names
+    gains = {one.columns: one for one in flagged if one.test == "gain" and one.about in efforts}
+    if any(one.measured or abs(float(one.size[0])) > _LARGEST for one in gains.values()):
+        return tuple(flagged)
+    factors = {columns: 1.0 + float(one.size[0]) for columns, one in gains.items()}
+    for _ in range(_ROUNDS if gains else 0):
+        scale = np.ones(len(efforts))
+        for columns, factor in factors.items():
+            scale[efforts.index(gains[columns].about)] = factor
+        logs = [log if log.tau is None else replace(log, tau=log.tau / scale) for log in problem.logs]
+        fit = _fitted(problem, experiment, logs, problem.plans)
+        left = judge(fit) if fit is not None else {}
+        if not set(factors) <= set(left):
+            return tuple(flagged)
+        for columns, factor in factors.items():
+            factors[columns] = factor = factor * (1.0 + float(left[columns].size[0]))
+            gains[columns] = replace(
+                gains[columns], size=np.array([factor - 1.0]), sigma=factor * left[columns].sigma
+            )
+        if all(abs(float(left[columns].size[0])) < 0.1 * left[columns].half for columns in factors):
+            break
+    return tuple(gains.get(one.columns, one) for one in flagged)
+
+
+def _wider(plan: MotionPlan) -> MotionPlan:
+    around = 0 if plan.cutoff is None else round(_AROUND / (plan.cutoff * plan.dt))
+    return replace(plan, reversal_around=max(plan.reversal_around, around))
+
+
+def _fitted(
+    problem: Problem, experiment: Experiment, logs: Sequence[Log], plans: Sequence[MotionPlan]
+) -> LinearFit | None:
+    if not problem.case.is_series or experiment.gains is not None:
+        return None
+    try:
+        other = problem.on(tuple(logs), plans, experiment)
+        if problem.load_parameters is not None:
+            other = other.with_load_parameters(problem.load_parameters)
+        return linear_fit(other, experiment)
+    except (InputError, NoResultError):  # an unusable validation log is reported when it is predicted
+        return None

@@ -1,0 +1,163 @@
+"""The experiment of a result with the change that its first reason proposes, as a file that can be run.
+
+A remedy names a change in backticks, as experiment files have it: `columns: {tau_3: {scale: 0.71}}`.
+Only that of the first reason is applied. Others are effects of the first one, or smaller than it.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from io import StringIO
+from pathlib import PurePath
+from typing import Any
+
+from dynid.common.errors import InputError
+from dynid.common.strict_yaml import parse_yaml
+from dynid.statistics.estimate import Estimate
+
+FILE = "experiment.corrected.yaml"
+_KEYS = ("columns", "drive", "unknown", "estimator")  # whose values a remedy gives
+_IN_LOG = re.compile(r"log '([^']+)' `(exclude: [^`]+)`")
+_NOT_OF_ENTRY = ("sha256", "use", "payloads", "date")  # recorded of a log in addition to its entry
+_TEXT = """\
+# The experiment of the result in this folder, with the change that its first reason ({code}) proposes:
+#   {change}
+# Check that it is true of your robot, then run:  dynid identify {file}
+"""
+
+
+def corrected_experiment(estimate: Estimate) -> str:
+    """The file; empty if the first reason proposes no change, or if the logs were not files.
+
+    Paths are those of `estimate.provenance`: relative to the folder of the result where it is written.
+    """
+    change = proposed_change(estimate)
+    recorded = estimate.provenance
+    if not change or "asked" not in recorded:
+        return ""
+    experiment = _experiment(recorded)
+    if experiment is None or not _apply(change, experiment):
+        return ""
+    head = _TEXT.format(code=estimate.verdict.reasons[0].code, change=one_line(change), file=FILE)
+    return head + _yaml({**experiment, "name": f"{estimate.robot}-corrected"})
+
+
+def proposed_change(estimate: Estimate) -> dict[str, Any]:
+    """What the first reason would change in the experiment; empty: nothing that can be written down."""
+    return change_in(estimate.verdict.reasons[0].remedy) if estimate.verdict.reasons else {}
+
+
+def change_in(remedy: str) -> dict[str, Any]:
+    """The change that a remedy proposes: keys of the experiment file, and under `logs` those of one log."""
+    logs = {name: parse_yaml(code).plain() for name, code in _IN_LOG.findall(remedy)}
+    if logs:
+        return {"logs": logs}
+    for code in remedy.split("`")[1::2]:
+        try:
+            tree = parse_yaml(code).plain()
+        except InputError:  # a name, a command or a path
+            continue
+        if isinstance(tree, dict) and tree and set(tree) <= set(_KEYS) and all(tree.values()):
+            return {} if "..." in code else tree
+    return {}
+
+
+def one_line(change: Mapping[str, Any]) -> str:
+    """A change in the notation of experiment files."""
+    return ", ".join(f"{key}: {_flow(value)}" for key, value in change.items())
+
+
+def _flow(value: Any) -> str:
+    if isinstance(value, Mapping):
+        return "{" + ", ".join(f"{_key(key)}: {_flow(item)}" for key, item in value.items()) + "}"
+    if isinstance(value, list | tuple):
+        return "[" + ", ".join(map(_flow, value)) + "]"
+    return f"{value:g}" if isinstance(value, float) else str(value)
+
+
+def _key(key: str) -> str:
+    return f'"{key}"' if "{" in key else key
+
+
+def _experiment(recorded: Mapping[str, Any]) -> dict[str, Any] | None:
+    """The experiment as it was asked for, as the tree of its file; None if its logs were not files."""
+    logs: dict[str, list[dict[str, Any]]] = {"identify": [], "validate": []}
+    for item in recorded.get("inputs", ()):
+        if item.get("use") not in logs:
+            continue
+        if not item.get("sha256"):
+            return None
+        entry = {key: value for key, value in item.items() if key not in _NOT_OF_ENTRY}
+        mounted = {"payload": list(item["payloads"])} if item.get("payloads") else {}
+        logs[item["use"]].append({**entry, **mounted})
+    asked, options = dict(recorded["asked"]), recorded["options"]
+    unseen = [entry for entry in logs["validate"] if "hold_out" not in asked or entry not in logs["identify"]]
+    if "unloaded" in asked:
+        asked["unloaded"] = options["unloaded"]  # with the path as recorded
+    return {
+        "schema": "dynid.experiment/1",
+        "robot": options["robot"],
+        "logs": logs["identify"],
+        **({"validate": unseen} if unseen else {}),
+        **asked,
+    }
+
+
+def _apply(change: Mapping[str, Any], experiment: dict[str, Any]) -> bool:
+    """Change the tree of an experiment in place; False if the two cannot be joined for certain."""
+    entries = [*experiment["logs"], *experiment.get("validate", ())]
+    for name, keys in change.get("logs", {}).items():
+        named = [entry for entry in entries if PurePath(entry["file"]).stem == name]
+        if len(named) != 1 or set(keys) & set(named[0]):
+            return False
+        named[0].update(keys)
+    if "columns" in change:
+        parts = [experiment, *(entry for entry in entries if "columns" in entry)]
+        joined = [_joined_columns(part.get("columns", {}), change["columns"]) for part in parts]
+        for part, columns in zip(parts, joined, strict=True):
+            if columns is None:
+                return False
+            part["columns"] = columns
+    others = {key: value for key, value in change.items() if key not in ("logs", "columns")}
+    if any(key in experiment for key in others if key != "estimator"):
+        return False
+    if "estimator" in others:
+        experiment.pop("estimator_options", None)  # of another estimator
+    experiment.update(others)
+    return True
+
+
+def _joined_columns(given: Mapping[str, Any], change: Mapping[str, Any]) -> dict[str, Any] | None:
+    """Columns with a correction of their values; None where patterns and single names meet."""
+    if given and any("{" in key for key in (*given, *change)):
+        return None
+    return {**given, **{key: _joined(given.get(key, {}), value) for key, value in change.items()}}
+
+
+def _joined(given: Any, change: Any) -> dict[str, Any]:
+    """One column, corrected: x' = s x + o of a value that is already scaled and shifted."""
+    old: dict[str, Any] = {"name": given} if isinstance(given, str) else dict(given)
+    new: dict[str, Any] = {"name": change} if isinstance(change, str) else dict(change)
+    scale, offset, delay = new.pop("scale", 1.0), new.pop("offset", 0.0), new.pop("delay", 0.0)
+    numbers = {
+        "scale": scale * old.pop("scale", 1.0),
+        "offset": scale * old.pop("offset", 0.0) + offset,
+        "delay": delay + old.pop("delay", 0.0),
+    }
+    usual = {"scale": 1.0, "offset": 0.0, "delay": 0.0}
+    return {**old, **new, **{key: value for key, value in numbers.items() if value != usual[key]}}
+
+
+def _yaml(tree: Mapping[str, Any]) -> str:
+    from ruamel.yaml import YAML
+
+    writer, stream = YAML(), StringIO()
+    writer.width = 110
+    writer.dump(dict(tree), stream)
+    return stream.getvalue()
+
+
+def in_python(change: Mapping[str, Any]) -> str:
+    """A change as an argument of `identify`; empty where it belongs to one log."""
+    return "" if "logs" in change else ", ".join(f"{key}={value!r}" for key, value in change.items())

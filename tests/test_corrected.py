@@ -1,0 +1,122 @@
+"""The experiment file with the change that the first reason of a result proposes."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from dynid.common.notices import Notice, notice
+from dynid.experiment.file import load_experiment
+from dynid.report.corrected import change_in, corrected_experiment, in_python
+from dynid.report.html import report_html
+from dynid.report.output import result_files
+from dynid.statistics.estimate import Estimate
+from dynid.validation.causes import _doubtful
+from tests.fabricated import estimate
+
+_LATE = notice(
+    "delay",
+    who="the effort of 'elbow' is",
+    size=8.0,
+    half=1.0,
+    samples=8.0,
+    late="later",
+    reference="the positions",
+    entry="columns: {tau_2: {delay: 0.008}}",
+)
+
+
+def _with(reason: Notice, **asked: object) -> Estimate:
+    """A result whose first reason is this one, from two logs in files."""
+    whole = estimate()
+    logs = [
+        {"file": f"../logs/run{i}.csv", "sha256": "0" * 64, "use": "identify", "payloads": [], "date": "2026"}
+        for i in (1, 2)
+    ]
+    unseen = {**logs[0], "file": "../logs/other.csv", "use": "validate", "payloads": ["tool"]}
+    recorded = {**whole.provenance, "inputs": [*logs, unseen], "asked": asked, "options": {"robot": "ur5"}}
+    return replace(whole, provenance=recorded, verdict=replace(whole.verdict, reasons=(reason,)))
+
+
+def test_a_change_is_read_from_a_remedy_and_nothing_else():
+    assert change_in(_LATE.remedy) == {"columns": {"tau_2": {"delay": 0.008}}}
+    assert change_in("use `estimator: consistent`, and check") == {"estimator": "consistent"}
+    burst = notice("burst", times=5, shown="run1", entries="log 'run1' `exclude: [[1.0, 1.5]]`")
+    assert change_in(burst.remedy) == {"logs": {"run1": {"exclude": [[1.0, 1.5]]}}}
+    for text in (
+        "set the unit (`columns: {tau_1: {unit: ...}}`)",  # a placeholder
+        "set `gravity: [0, 0, 9.81]` in the robot file",
+        "runs with a weighed payload: `gains: all`",
+        "see `report.html`",
+        "map another one with `columns:`, or leave it out with `efforts:`",  # a key without a value
+        "",
+    ):
+        assert change_in(text) == {}
+
+
+def test_the_corrected_experiment_can_be_run(tmp_path: Path):
+    text = corrected_experiment(
+        _with(_LATE, model="inverse", columns={"tau_2": {"name": "m2", "delay": 0.001}})
+    )
+    (tmp_path / "experiment.corrected.yaml").write_text(text)
+    read = load_experiment(tmp_path / "experiment.corrected.yaml")
+    assert [Path(log.file).name for log in read.logs] == ["run1.csv", "run2.csv"]
+    assert read.validate[0].payloads == ("tool",)
+    assert (read.robot, read.model, read.auto) == ("ur5", "inverse", "on")  # settings are chosen again
+    assert (read.columns["tau_2"].name, read.columns["tau_2"].delay) == ("m2", pytest.approx(0.009))
+
+
+def test_a_correction_of_values_comes_after_that_of_the_file(tmp_path: Path):
+    gain = Notice("gain", "40 % too large", "`columns: {tau_1: {scale: 0.5, offset: 1}}`")
+    given = {"tau_1": {"scale": 4.0, "offset": 10.0}}
+    (tmp_path / "a.yaml").write_text(corrected_experiment(_with(gain, columns=given)))
+    column = load_experiment(tmp_path / "a.yaml").columns["tau_1"]
+    assert (column.scale, column.offset) == (2.0, 6.0)  # 0.5 (4 x + 10) + 1
+    patterns = {"tau_{i}": "effort_{name}"}
+    assert corrected_experiment(_with(gain, columns=patterns)) == ""
+
+
+def test_settings_that_were_given_are_not_replaced():
+    rubs = Notice("friction-missing", "passive joints rub", "add `drive: {passive1: [Fv, Fs]}`")
+    assert "passive1" in corrected_experiment(_with(rubs))
+    assert corrected_experiment(_with(rubs, drive=["Ia", "Fv"])) == ""
+    other = Notice("not-physical", "text", "use `estimator: consistent`")
+    given = {"estimator": "robust", "estimator_options": {"loss": "huber"}}
+    text = corrected_experiment(_with(other, **given))
+    assert "estimator: consistent" in text
+    assert "huber" not in text
+
+
+def test_a_stretch_is_excluded_in_its_log(tmp_path: Path):
+    burst = notice("burst", times=5, shown="run2", entries="log 'run2' `exclude: [[1.0, 1.5]]`")
+    (tmp_path / "a.yaml").write_text(corrected_experiment(_with(burst)))
+    first, second = load_experiment(tmp_path / "a.yaml").logs
+    assert not first.exclude
+    assert [list(stretch) for stretch in second.exclude] == [[1.0, 1.5]]
+
+
+def test_report_and_folder_have_the_file_and_the_command():
+    files = result_files(_with(_LATE))
+    assert "dynid identify experiment.corrected.yaml" in files["report.html"]
+    assert "delay: 0.008" in files["experiment.corrected.yaml"]
+    assert "experiment.corrected.yaml" not in result_files(estimate())
+
+
+def test_logs_from_python_get_an_argument_instead_of_a_file():
+    made = _with(_LATE)
+    logs = [{**source, "sha256": None} for source in made.provenance["inputs"]]
+    made = replace(made, provenance={**made.provenance, "inputs": logs})
+    assert corrected_experiment(made) == ""
+    change = in_python(change_in(_LATE.remedy))
+    assert change == "columns={'tau_2': {'delay': 0.008}}"
+    assert "identify(..., columns=" in report_html(made)
+
+
+def test_a_delay_beside_a_model_that_misses_something_is_not_offered_as_a_fix():
+    assert change_in(_LATE.remedy)
+    assert change_in(_doubtful(_LATE).remedy) == {}
+    assert "do not correct this yet" in _doubtful(_LATE).remedy
+    other = Notice("joint-error", "text", "check")
+    assert _doubtful(other) is other
