@@ -10,6 +10,7 @@ from rich.console import Console
 from dynid.common.notices import Notice
 from dynid.report.numbers import number, percent, sigma_text, value_text
 from dynid.report.text import print_summary, print_validation
+from dynid.statistics.estimate import Candidate
 from tests.fabricated import estimate
 
 
@@ -24,8 +25,23 @@ def test_the_verdict_comes_first_with_three_reasons_and_their_remedies():
     text = _printed(100)
     assert text.splitlines()[0].startswith("serial6: Usable with care")
     assert text.splitlines()[1].startswith("1. delay: tau of joint_2 lags")
-    assert text.index("remedy: mount a known payload") < text.index("Unseen motion") < text.index("Fit")
-    assert text.index("Fit") < text.index("not identifiable   reason")
+    assert text.index("remedy: mount a known payload") < text.index("Unseen motion")
+    full = _printed(100, full=True)
+    assert full.index("Unseen motion") < full.index("Fit") < full.index("not identifiable   reason")
+
+
+def test_the_summary_fits_a_screen_and_names_what_it_leaves_out():
+    text = _printed(100)
+    assert len(text.splitlines()) <= 45
+    assert "Not identifiable: " in text
+    assert text.splitlines()[-1] == "All parameters and choices: report.html, parameters.csv, or --full"
+
+
+def test_settings_are_one_line_unless_asked():
+    tried = (Candidate(4.0, friction="Fv Fs", held_out_percent=2.0, chosen=True), Candidate(8.0))
+    whole = replace(estimate(), tried=tried)
+    assert "Settings: low-pass 4 Hz, drive terms Fv Fs, estimator wls" in _printed(200, whole)
+    assert "left-out error" in _printed(100, whole, full=True)
 
 
 def test_further_reasons_are_named_and_printed_on_request():
@@ -88,7 +104,7 @@ def test_names_are_no_markup():
 def test_many_groups_show_the_worst():
     whole = estimate()
     groups = tuple(replace(g, name=f"{g.name}_{i}") for i in range(5) for g in whole.fit.groups)
-    text = _printed(100, replace(whole, fit=replace(whole.fit, groups=groups)))
+    text = _printed(100, replace(whole, fit=replace(whole.fit, groups=groups)), full=True)
     assert "the 10 worst of 30" in text
 
 

@@ -106,13 +106,14 @@ def main(context: click.Context, version: bool, verbose: bool, no_limits: bool, 
 out_option = click.option(
     "--out", type=click.Path(file_okay=False, path_type=Path), help="Result folder [default: results/<name>]."
 )
-full_option = click.option("--full", is_flag=True, help="Print all parameters.")
+full_option = click.option("--full", is_flag=True, help="Print every parameter, choice and reason.")
 
 
 @main.command(short_help="Simulate, identify, compare with the true values.")
 @click.argument("robot", default="ur5")
 @out_option
-def demo(robot: str, out: Path | None) -> None:
+@full_option
+def demo(robot: str, out: Path | None, full: bool) -> None:
     """Simulate a built-in robot, identify it and compare the result with the true parameters."""
     from dynid.report.output import claimed
     from dynid.report.terminal import ProgressBar
@@ -121,7 +122,7 @@ def demo(robot: str, out: Path | None) -> None:
     with claimed(out or default_out(robot)) as folder:
         with ProgressBar() as progress, _saving(folder):
             estimate = run_demo(robot, progress)
-        _finish(estimate, folder, full=True)
+        _finish(estimate, folder, full=full)
 
 
 @main.command()

@@ -51,6 +51,7 @@ _MOST_ROWS = 40  # more parameters than this are summarised per owner, with the 
 _MOST_GROUPS = 16
 _WORST_ROWS = 10
 _MOST_SHARES = 5
+_MOST_NAMES = 12
 _GAP = 3  # characters between the columns of a table
 _COLOURS = {
     Quality.GOOD: "",
@@ -59,23 +60,30 @@ _COLOURS = {
     Quality.ZERO: "yellow",
     Quality.REMOVED: "dim",
 }
+_MASKS = {"reversals": "rows at reversals dropped", "none": "rows at reversals kept"}
 _LEVELS = {"good": "bold green", "care": "bold yellow", "bad": "bold red"}
 
 
 def print_summary(estimate: Estimate, *, full: bool = False, console: Console | None = None) -> None:
-    """Print the summary; `full` lists every parameter, however many there are."""
+    """Print the summary, about one screen; `full` prints everything, every parameter too."""
     out = console or standard_console()
     print_verdict(out, estimate, full=full)
-    _print_fit(out, estimate)
+    if full:
+        _print_fit(out, estimate)
+    if full or _beyond_the_verdict(estimate.validation):
+        _print_unseen(out, estimate)
     if full or len(estimate.parameters) <= _MOST_ROWS:
         _titled(out, "Parameters", _parameter_table(estimate, estimate.parameters, out.width))
     else:
         _print_digest(out, estimate)
     if estimate.truth:
         out.print(_text(coverage(estimate)))
-    _print_unknown(out, estimate)
     _print_description(out, estimate)
-    _print_choices(out, estimate)
+    if full:
+        _print_unknown(out, estimate)
+        _print_choices(out, estimate)
+    else:
+        _print_rest(out, estimate)
 
 
 def print_validation(
@@ -187,6 +195,14 @@ def _print_fit(out: Console, estimate: Estimate) -> None:
         _titled(out, f"Fit: the {_WORST_ROWS} worst of {len(fit.groups)}", _group_table(shown, kind))
     else:
         _titled(out, "Fit: rms of the residuals", _group_table(fit.groups, kind))
+
+
+def _beyond_the_verdict(validations: Sequence[Validation]) -> bool:
+    """Whether validation says more than the errors of the verdict: several logs, simulated runs, a doubt."""
+    return len(validations) > 1 or any(item.runs or not item.independent for item in validations)
+
+
+def _print_unseen(out: Console, estimate: Estimate) -> None:
     if estimate.validation:
         unseen = [log_error(signals, estimate.verdict) for signals in estimate.signals if signals.validation]
         print_validation(estimate.validation, unseen, console=out)
@@ -253,13 +269,26 @@ def _print_digest(out: Console, estimate: Estimate) -> None:
         last = f"{worst.name} {percent(worst.sigma_rel_percent)} %"
         table.add_row(*map(_text, (owner, str(len(members)), str(known), last)))
     _titled(out, f"{len(estimate.parameters)} parameters by owner", table)
-    worst_first = sorted(estimate.parameters, key=_badness, reverse=True)[:_WORST_ROWS]
-    _titled(out, f"The {_WORST_ROWS} most uncertain", _parameter_table(estimate, worst_first, out.width))
-    out.print(_text("All parameters: parameters.csv and report.html, or --full", "dim"))
 
 
 def _badness(parameter: ParameterEstimate) -> float:
     return parameter.sigma_rel_percent or 0.0
+
+
+def _print_rest(out: Console, estimate: Estimate) -> None:
+    """In a line each: the settings, what the logs cannot tell, and where the rest is."""
+    chosen = next((trial for trial in estimate.tried if trial.chosen), None)
+    if chosen is not None:
+        parts = [_MASKS[chosen.mask], f"estimator {chosen.estimator}"]
+        parts += [f"drive terms {chosen.friction}"] if chosen.friction else []
+        parts += [f"low-pass {chosen.cutoff:g} Hz"] if chosen.cutoff is not None else []
+        why = f"the best of {len(estimate.tried)} on parts left out of the fit, or the simplest close to it"
+        out.print(_text(f"Settings: {', '.join(reversed(parts))}; {why}"))
+    unknown = list(estimate.not_identifiable)
+    if unknown:
+        more = f" and {len(unknown) - _MOST_NAMES} more" if len(unknown) > _MOST_NAMES else ""
+        out.print(_text(f"Not identifiable: {', '.join(unknown[:_MOST_NAMES])}{more}"))
+    out.print(_text("All parameters and choices: report.html, parameters.csv, or --full", "dim"))
 
 
 def _print_unknown(out: Console, estimate: Estimate) -> None:
