@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from dynid.common.catalogue import Severity
 from dynid.report.numbers import (
@@ -34,6 +34,7 @@ from dynid.report.quality import (
     simulated_lines,
     weight,
 )
+from dynid.report.sections.found import drive_table
 from dynid.report.terminal import plain_table as _table
 from dynid.report.terminal import print_titled as _titled
 from dynid.report.terminal import print_warnings as _print_warnings
@@ -259,6 +260,19 @@ def _truth_cell(parameter: ParameterEstimate, truth: float | None) -> str:
 
 
 def _print_digest(out: Console, estimate: Estimate) -> None:
+    """Values of the drives; without drives, how well the parameters of each body are known."""
+    drives = drive_table(estimate)
+    if drives is None:
+        _print_owners(out, estimate)
+        return
+    symbols = drives["symbols"]
+    table = _table("drive", *(_with_unit(symbol, drives) for symbol in symbols), left=("drive",))
+    for owner, row in drives["rows"].items():
+        table.add_row(_text(owner), *(_text(_drive_cell(symbol, row, drives)) for symbol in symbols))
+    _titled(out, "Drives", table)
+
+
+def _print_owners(out: Console, estimate: Estimate) -> None:
     owners: dict[str, list[ParameterEstimate]] = {}
     for p in estimate.parameters:
         owners.setdefault(owner_of(p.name), []).append(p)
@@ -269,6 +283,19 @@ def _print_digest(out: Console, estimate: Estimate) -> None:
         last = f"{worst.name} {percent(worst.sigma_rel_percent)} %"
         table.add_row(*map(_text, (owner, str(len(members)), str(known), last)))
     _titled(out, f"{len(estimate.parameters)} parameters by owner", table)
+
+
+def _with_unit(symbol: str, drives: Mapping[str, Any]) -> str:
+    unit = drives["units"][symbol]
+    return f"{symbol} [{unit_text(unit)}]" if unit not in ("", "1") else symbol
+
+
+def _drive_cell(symbol: str, row: Mapping[str, ParameterEstimate], drives: Mapping[str, Any]) -> str:
+    """Value of a term; its unit where the drives differ; empty without this term."""
+    if symbol not in row:
+        return ""
+    unit = "" if drives["units"][symbol] else f" {unit_text(row[symbol].unit)}"
+    return value_text(row[symbol].value, row[symbol].sigma) + unit
 
 
 def _badness(parameter: ParameterEstimate) -> float:
