@@ -20,8 +20,9 @@ from dynid.base.base import BaseSet
 from dynid.base.rank import independent_columns
 from dynid.campaign.campaign import run_campaign
 from dynid.campaign.factors import MOST_BLOCKS, Leaf, merged
-from dynid.campaign.file import read_campaign, remote_paths, remote_stamp, runs_of
+from dynid.campaign.file import Run, read_campaign, remote_paths, remote_stamp, runs_of
 from dynid.campaign.fleet import ALARM, Sample, fleet_of, number_of
+from dynid.campaign.shared_settings import favoured_settings, shared_settings
 from dynid.cli import main
 from dynid.common.engine import Died, completed
 from dynid.common.errors import InputError
@@ -110,6 +111,7 @@ def test_a_campaign_sets_aside_what_fails_and_goes_on(made, tmp_path):
     assert [one["run"] for one in document["results"]] == [run.name for run in done.runs[:3]]
     assert [Path(one["file"]).parent.name for one in document["set_aside"]] == ["c"]
     assert "broken" in document["set_aside"][0]["reason"]
+    assert str(made) not in (tmp_path / "out" / "summary.json").read_text()  # no home directory of a user
     for one in document["results"]:
         assert (tmp_path / "out" / one["folder"] / "result.json").is_file()
         assert one["verdict"] in ("good", "care", "bad")
@@ -187,6 +189,49 @@ def test_runs_whose_factors_do_not_serve_are_left_out_with_the_reason(year, tmp_
     (joined,) = run_campaign(file, tmp_path / "out", jobs=1).joined
     assert joined.reason == "0 of its runs can be used"
     assert all("'robust' needs more than factors" in reason for reason in joined.left_out.values())
+
+
+def test_all_runs_of_a_robot_have_the_drive_terms_that_most_logs_favour(tmp_path, monkeypatch):
+    votes = {"a1": {"drive": ["Fv"]}, "a2": {"drive": ["Fv", "Fr"]}, "a3": {"drive": ["Fv"]}, "b1": None}
+    asked = []
+
+    def completed(work, left, jobs, cluster):
+        assert work is favoured_settings
+        while runs := left():
+            asked.append(runs[0].name)
+            yield runs[0], votes.get(runs[0].name, {"drive": ["Fv", "Fr"]})
+
+    monkeypatch.setattr("dynid.campaign.shared_settings.completed", completed)
+
+    def run(name, **settings):
+        return Run(name, name[0], name[1:], f"/{name[0]}.urdf", (f"/logs/{name}.csv",), settings)
+
+    runs = [run("a1"), run("a2"), run("a3"), run("b1"), run("b2", auto="off"), run("b3", auto="off")]
+    done, (shared,) = shared_settings(runs, tmp_path, False, None, None)
+    assert [one.settings.get("drive") for one in done] == [["Fv"]] * 3 + [None] * 3
+    assert asked == ["a1", "a2", "a3"]  # one run of its kind, or nothing left open: no choice to share
+    assert (shared.favoured_by, shared.asked) == (2, 3)
+    assert "terms of all runs of a: Fv (favoured by 2 of 3 logs)" in shared.words
+    # Logs that arrive have no vote: results that are there would have to be made again.
+    later, _ = shared_settings([*runs, run("a4"), run("a5")], tmp_path, False, None, None)
+    assert later[-1].settings == {"drive": ["Fv"]}
+    assert len(asked) == 3
+    # Of a thousand logs five are asked; merged factors need `wls`, unless the user gives another.
+    many = [run(f"c{k}") for k in range(1000)] + [run("d1", estimator="ols")]
+    done, _ = shared_settings(many, tmp_path, True, None, None)
+    assert asked[3:] == ["c0", "c200", "c400", "c600", "c800"]
+    assert done[5].settings == {"estimator": "wls", "drive": ["Fv", "Fr"]}
+    assert done[-1].settings == {"estimator": "ols"}
+
+
+@pytest.mark.auto
+def test_a_log_favours_the_terms_that_an_identification_would_choose(made):
+    log = str(made / "log.csv")
+    run = Run("a", "a", "", str(made / "arm.yaml"), (log,), {})
+    once = identify(made / "arm.yaml", log)
+    assert favoured_settings(run)["drive"] == once.provenance["options"]["drive"]
+    broken = str(made / "fleet" / "c" / "2026-01-15.csv")
+    assert favoured_settings(Run("c", "c", "", str(made / "arm.yaml"), (broken,), {})) is None
 
 
 @pytest.mark.parametrize("count", [3, 100, 401, 1100])  # all blocks kept, fewer, logs in pairs and in fours

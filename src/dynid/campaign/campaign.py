@@ -8,7 +8,7 @@ import json
 import os
 import time
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -17,11 +17,13 @@ from dynid.campaign.factors import FACTORS
 from dynid.campaign.file import Run, read_campaign, remote_stamp, runs_of
 from dynid.campaign.fleet import Fleet, Sample, fleet_of
 from dynid.campaign.joined import JOINED, RUNS, Joined, joined_robots
+from dynid.campaign.shared_settings import FILE as SETTINGS
+from dynid.campaign.shared_settings import Shared, shared_settings
 from dynid.campaign.work import Made, Outcome, make
 from dynid.common.engine import TRIES, Died, completed
 from dynid.common.errors import InputError
 from dynid.report.lock import locked
-from dynid.report.output import real_path, replace_folder
+from dynid.report.output import real_path, replace_file, replace_folder
 
 FILE = "journal.jsonl"
 _WRITTEN = ("summary.json", "parameters.csv", "parameters.parquet", "campaign.html")
@@ -36,6 +38,7 @@ class Campaign:
         runs, outcomes: In the order of the file.
         fleet: What the results say together.
         joined: Every robot with all its logs in one estimate, if requested.
+        shared: Settings that all runs of a kind of robot share.
     """
 
     name: str
@@ -44,6 +47,7 @@ class Campaign:
     outcomes: tuple[Outcome, ...]
     fleet: Fleet
     joined: tuple[Joined, ...] = ()
+    shared: tuple[Shared, ...] = ()
 
     @property
     def set_aside(self) -> tuple[Outcome, ...]:
@@ -79,6 +83,7 @@ def run_campaign(
     folder = real_path(out)
     _claim(folder)
     with locked(folder / ".lock"):
+        runs, shared = shared_settings(runs, folder, campaign.joined, jobs, cluster)
         known = _journal(folder, runs, campaign.joined)
         todo = [run for run in runs if run.name not in known]
         work = partial(_work, str(folder / RUNS), campaign.joined)
@@ -86,14 +91,14 @@ def run_campaign(
         outcomes = tuple((known | new)[run.name] for run in runs)
         joined = joined_robots(folder, runs, outcomes, set(new), jobs) if campaign.joined else ()
         fleet = fleet_of(_samples(runs, outcomes))
-        done = Campaign(campaign.name, folder, runs, outcomes, fleet, joined)
+        done = Campaign(campaign.name, folder, runs, outcomes, fleet, joined, shared)
         _write(done)
     return done
 
 
 def _claim(folder: Path) -> None:
     """Make the folder; one with other files is refused."""
-    expected = {*_WRITTEN, FILE, RUNS, FACTORS, JOINED, ".lock"}
+    expected = {*_WRITTEN, FILE, SETTINGS, RUNS, FACTORS, JOINED, ".lock"}
     try:
         folder.mkdir(parents=True, exist_ok=True)
         foreign = sorted(entry.name for entry in folder.iterdir() if entry.name not in expected)
@@ -144,11 +149,12 @@ def _computed(
 
     for run, result in completed(work, left, jobs, cluster):
         made = result if isinstance(result, Made) else Made(Outcome(run.name, reason=_failure(result)))
+        made = _with_places(made, run, folder)
         if made.files:
             replace_folder(folder / RUNS / run.name, made.files)
         if made.factors:
             (folder / FACTORS).mkdir(exist_ok=True)
-            _replace(folder / FACTORS / f"{run.name}.npz", made.factors)
+            replace_file(folder / FACTORS / f"{run.name}.npz", made.factors)
         write_entry(folder, digests[run.name], made.outcome)
         outcomes[run.name] = made.outcome
         if finished is not None:
@@ -158,6 +164,21 @@ def _computed(
             seconds = (time.monotonic() - began) * (1.0 / share - 1.0)
             progress(f"{len(outcomes)} of {len(runs)} runs, about {_duration(seconds)} left", share)
     return outcomes
+
+
+def _with_places(made: Made, run: Run, folder: Path) -> Made:
+    """Logs in the reason of a failure as seen from the folder of the campaign, which others may get."""
+    reason = made.outcome.reason
+    for log in run.logs:
+        reason = reason.replace(log, _place(log, folder))
+    return replace(made, outcome=replace(made.outcome, reason=reason))
+
+
+def _place(path: str, folder: Path) -> str:
+    """A path as seen from the folder of the campaign; addresses and names of robots as they are."""
+    from dynid.report.json_file import relative_place
+
+    return relative_place(path, folder) if os.path.isabs(path) else path
 
 
 def _work(folder: str, joined: bool, run: Run) -> Made:
@@ -192,19 +213,18 @@ def summary_document(done: Campaign) -> dict[str, Any]:
     results: list[Mapping[str, Any]] = []
     aside: list[Mapping[str, Any]] = []
     for run, outcome in zip(done.runs, done.outcomes, strict=True):
+        logs = [_place(log, done.folder) for log in run.logs]
         if outcome.reason:
-            aside.append(
-                {"run": run.name, "file": run.logs[0], "logs": list(run.logs), "reason": outcome.reason}
-            )
+            aside.append({"run": run.name, "file": logs[0], "logs": logs, "reason": outcome.reason})
             continue
         results.append(
             {
                 "run": run.name,
-                "robot": run.robot,
+                "robot": _place(run.robot, done.folder),
                 "unit": run.unit,
                 "date": run.date,
                 "variant": run.variant,
-                "logs": list(run.logs),
+                "logs": logs,
                 "folder": f"{RUNS}/{run.name}",
                 "verdict": outcome.verdict,
                 "headline": outcome.headline,
@@ -215,6 +235,7 @@ def summary_document(done: Campaign) -> dict[str, Any]:
         "name": done.name,
         "results": results,
         "set_aside": aside,
+        "shared": [entry._asdict() for entry in done.shared],
         "joined": [robot_result.document() for robot_result in done.joined],
         **done.fleet.document(),
     }
@@ -237,9 +258,9 @@ def _write(done: Campaign) -> None:
         "campaign.html": campaign_html(done),
     }
     for name, text in texts.items():
-        _replace(done.folder / name, text.encode())
+        replace_file(done.folder / name, text.encode())
     with contextlib.suppress(ImportError):  # the extra `parquet`
-        _replace(done.folder / "parameters.parquet", _parquet(head, rows))
+        replace_file(done.folder / "parameters.parquet", _parquet(head, rows))
 
 
 def _parquet(head: Sequence[str], rows: Sequence[Sequence[Any]]) -> bytes:
@@ -255,13 +276,6 @@ def _parquet(head: Sequence[str], rows: Sequence[Sequence[Any]]) -> bytes:
     buffer = pyarrow.BufferOutputStream()
     pyarrow.parquet.write_table(pyarrow.table(dict(zip(head, arrays, strict=True))), buffer)
     return bytes(buffer.getvalue())
-
-
-def _replace(file: Path, content: bytes) -> None:
-    """Write a file: the old one stays until the new one is complete."""
-    new = file.with_name(f".{file.name}.new")
-    new.write_bytes(content)
-    new.replace(file)
 
 
 # The journal of a campaign: one line per finished run, so that an interrupted campaign can go on.

@@ -88,7 +88,13 @@ def _print(done: Campaign, new: list[Outcome]) -> None:
             f"  {change.kind}: {printable(change.parameter)} of {printable(change.robot)}"
             f" {change.percent:+.1f} % since {printable(change.since)} (p {probability(change.p)})"
         )
+    for shared in done.shared[:_MOST_SHOWN]:
+        click.echo(f"  {printable(shared.words)}")
     if done.joined:
         count = sum(not entry.reason for entry in done.joined)
-        click.echo(f"{count} of {len(done.joined)} robots have one estimate from all their logs (joined/)")
+        click.echo(f"{count} of {len(done.joined)} robots have one estimate from their logs (joined/)")
+        aside = {outcome.name for outcome in done.set_aside}
+        left_out = [pair for entry in done.joined for pair in entry.left_out.items() if pair[0] not in aside]
+        for run, reason in left_out[:_MOST_SHOWN]:
+            click.echo(f"  not in it: {printable(run)}: {printable(reason)}")
     click.echo(f"written: {shown(done.folder)} (summary.json, parameters.csv, campaign.html)")

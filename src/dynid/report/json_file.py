@@ -278,14 +278,17 @@ def _shared(document: Mapping[str, Any]) -> Float[Array, "p u"] | None:
 # others. It contains no home directory, and can be moved with its inputs.
 
 
+def relative_place(file: str, folder: Path) -> str:
+    """A path as seen from `folder`; one that shares only the root with it stays absolute."""
+    path = os.path.abspath(file)
+    return PurePath(os.path.relpath(path, folder)).as_posix() if _share(path, str(folder)) else path
+
+
 def relative_places(provenance: Mapping[str, Any], folder: Path) -> dict[str, Any]:
-    """A provenance for `folder/result.json`; paths that share only the root stay absolute."""
+    """A provenance for `folder/result.json`."""
 
     def relative(file: str) -> str:
-        path = os.path.abspath(file)
-        if not _share(path, str(folder)):
-            return path
-        return PurePath(os.path.relpath(path, folder)).as_posix()
+        return relative_place(file, folder)
 
     return _changed(provenance, relative, lambda name: relative(name) if os.path.isabs(name) else name)
 

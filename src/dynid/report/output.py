@@ -81,6 +81,13 @@ def claimed_folder(directory: str | Path, own_files: Sequence[str]) -> Iterator[
         yield path
 
 
+def replace_file(file: Path, content: bytes) -> None:
+    """Write a file: the old one stays until the new one is complete."""
+    new = file.with_name(f".{file.name}.new")
+    new.write_bytes(content)
+    new.replace(file)
+
+
 def replace_folder(path: Path, files: Mapping[str, str]) -> None:
     """Put `files` into a claimed folder atomically."""
     with _refusing(path):

@@ -1,0 +1,153 @@
+"""Drive terms that all runs of a kind of robot share.
+
+Each log alone may favour other friction terms. Their parameters could not be compared: `Fv` beside `Fr` is
+another quantity than `Fv` alone, and a trend over time would show the change of terms. So a few logs of each
+kind of robot are asked, by held-out error as in an identification of their own. The most frequent terms are
+those of all runs; of two equally frequent sets the smaller. The folder of the campaign keeps them: logs that
+arrive later are identified with the same terms.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from dynid.campaign.file import Run, local_copies
+from dynid.common.engine import completed
+from dynid.common.errors import DynidError
+from dynid.report.output import replace_file
+
+FILE = "settings.json"
+_ASKED = 5  # logs of a kind of robot whose choices are counted
+_JOINED = {"estimator": "wls"}  # others need more than the factors of their logs
+
+
+class Shared(NamedTuple):
+    """Settings that all runs of a kind of robot share.
+
+    Attributes:
+        robot, variant: The kind: name of the description, and of the settings if there are several.
+        settings: Keys of an experiment.
+        favoured_by, asked: Number of logs that favour them, of those that were asked.
+    """
+
+    robot: str
+    variant: str
+    settings: Mapping[str, Any]
+    favoured_by: int
+    asked: int
+
+    @property
+    def words(self) -> str:
+        """In a line, for people."""
+        drive = self.settings.get("drive", ())
+        if isinstance(drive, Mapping):
+            drive = [f"{owner}: {' '.join(terms)};" for owner, terms in drive.items()]
+        name = " ".join(part for part in (self.robot, self.variant) if part)
+        terms = " ".join(drive) or "those of the description"
+        votes = f"favoured by {self.favoured_by} of {self.asked} logs"
+        return f"drive terms of all runs of {name}: {terms} ({votes})"
+
+
+def shared_settings(
+    runs: Sequence[Run], folder: Path, joined: bool, jobs: int | None, cluster: str | None
+) -> tuple[tuple[Run, ...], tuple[Shared, ...]]:
+    """The runs with the settings that all of their kind share, and these; new ones are written.
+
+    Args:
+        runs: All runs of a campaign.
+        folder: Of the campaign, with the choices of an earlier call.
+        joined: Whether factors of the runs are merged.
+        jobs, cluster: Where choices are computed, as for `completed`.
+    """
+    if joined:
+        runs = [_with(run, _JOINED) for run in runs]
+    kinds: dict[str, list[Run]] = {}
+    for run in runs:
+        kinds.setdefault(_kind(run), []).append(run)
+    file = folder / FILE
+    known = _read(file)
+    new = {kind: _spread(kinds[kind]) for kind in kinds if kind not in known and _open(kinds[kind])}
+    votes = _votes([run for members in new.values() for run in members], jobs, cluster)
+    for kind, members in new.items():
+        cast = [votes[run.name] for run in members if run.name in votes]
+        if cast:  # none: no log could be read, others may arrive
+            known[kind] = _counted(members[0], cast)
+    if new:
+        text = json.dumps({kind: shared._asdict() for kind, shared in known.items()}, indent=2)
+        replace_file(file, text.encode())
+    decided = tuple(known[kind] for kind in kinds if kind in known)
+    return tuple(
+        _with(run, known[_kind(run)].settings) if _kind(run) in known else run for run in runs
+    ), decided
+
+
+def _read(file: Path) -> dict[str, Shared]:
+    if not file.is_file():
+        return {}
+    return {kind: Shared(**entry) for kind, entry in json.loads(file.read_text(encoding="utf-8")).items()}
+
+
+def _kind(run: Run) -> str:
+    """A digest of what runs have in common that are compared with each other."""
+    content = json.dumps([run.robot, run.variant, run.settings], sort_keys=True, default=str)
+    return hashlib.sha256(content.encode()).hexdigest()[:16]
+
+
+def _open(runs: Sequence[Run]) -> bool:
+    """Whether there is something to share, and to choose."""
+    given = runs[0].settings
+    return len(runs) > 1 and given.get("auto") != "off" and "drive" not in given
+
+
+def _spread(runs: Sequence[Run]) -> list[Run]:
+    """At most `_ASKED` of them, evenly over their order."""
+    count = min(_ASKED, len(runs))
+    return [runs[i * len(runs) // count] for i in range(count)]
+
+
+def _with(run: Run, settings: Mapping[str, Any]) -> Run:
+    """The run with further settings; its own have precedence."""
+    return replace(run, settings={**settings, **run.settings})
+
+
+def _votes(runs: Sequence[Run], jobs: int | None, cluster: str | None) -> dict[str, dict[str, Any]]:
+    """Name of a run -> the settings that its logs favour; runs that fail are missing."""
+    votes: dict[str, Any] = {}
+
+    def left() -> list[Run]:
+        return [run for run in runs if run.name not in votes]
+
+    for run, vote in completed(favoured_settings, left, jobs, cluster):
+        votes[run.name] = vote
+    return {name: vote for name, vote in votes.items() if isinstance(vote, dict)}
+
+
+def _counted(run: Run, votes: Sequence[Mapping[str, Any]]) -> Shared:
+    counts = Counter(json.dumps(vote, sort_keys=True) for vote in votes)
+    text = min(counts, key=lambda text: (-counts[text], len(text), text))
+    return Shared(Path(run.robot).stem, run.variant, json.loads(text), counts[text], len(votes))
+
+
+def favoured_settings(run: Run) -> dict[str, Any] | None:
+    """The drive terms that the logs of a run favour, as in an experiment file; None if it fails."""
+    from dynid.choice.choose import choose
+    from dynid.experiment.experiment import experiment_from
+    from dynid.mechanism.load import load_robot
+    from dynid.pipeline import read_logs
+    from dynid.problem import as_asked
+    from dynid.unknown import Task
+
+    with local_copies(run.logs) as logs:
+        try:
+            asked = experiment_from({**run.settings, "robot": run.robot, "logs": list(logs)})
+            robot = as_asked(load_robot(asked.robot), asked)
+            chosen = choose(Task(robot, tuple(read_logs(asked)), asked)).task.experiment.tree()
+        except DynidError:  # the run itself will be set aside with this reason
+            return None
+    return {"drive": chosen["drive"]} if "drive" in chosen else {}
