@@ -23,6 +23,7 @@ from dynid.campaign.factors import MOST_BLOCKS, Leaf, merged
 from dynid.campaign.file import Run, read_campaign, remote_paths, remote_stamp, runs_of
 from dynid.campaign.fleet import ALARM, Sample, fleet_of, number_of
 from dynid.campaign.shared_settings import favoured_settings, shared_settings
+from dynid.choice.choose import choose
 from dynid.cli import main
 from dynid.common.engine import Died, completed
 from dynid.common.errors import InputError
@@ -224,8 +225,8 @@ def test_all_runs_of_a_robot_have_the_drive_terms_that_most_logs_favour(tmp_path
     assert done[-1].settings == {"estimator": "ols"}
 
 
-@pytest.mark.auto
-def test_a_log_favours_the_terms_that_an_identification_would_choose(made):
+def test_a_log_favours_the_terms_that_an_identification_would_choose(made, monkeypatch):
+    monkeypatch.setattr("dynid.pipeline.choose", choose)  # as for users
     log = str(made / "log.csv")
     run = Run("a", "a", "", str(made / "arm.yaml"), (log,), {})
     once = identify(made / "arm.yaml", log)
