@@ -111,7 +111,7 @@ def test_scaled_condition_equals_singular_values() -> None:
 
 def test_motions_ask_for_what_they_need() -> None:
     robot = load_robot("scara")
-    with pytest.raises(InputError, match="'elbow' has no position limits"):
+    with pytest.raises(InputError, match="'elbow', .* have no position limits"):
         robot_limits(replace(robot, limits={"shoulder": {"q": (-1.0, 1.0)}}))
     with pytest.raises(InputError, match="2 harmonics"):
         random_fourier(robot, harmonics=2)
@@ -183,3 +183,15 @@ def test_closed_motions_ask_for_what_they_need() -> None:
     narrow = {"swing1": {"q": (-np.pi / 2 - 1e-6, -np.pi / 2 + 1e-6)}}
     with pytest.raises(InputError, match="no motion of robot 'orthoglide'"):
         random_closed(replace(robot, limits=narrow), draws=1)
+
+
+def test_limits_that_a_urdf_lacks_go_into_a_robot_file_over_it(tmp_path):
+    link = '<link name="{0}"><inertial><mass value="1"/><inertia ixx="1" iyy="1" izz="1"/></inertial></link>'
+    joint = '<joint name="{0}" type="continuous"><parent link="{1}"/><child link="{2}"/></joint>'
+    parts = ['<link name="base"/>', link.format("a"), link.format("b")]
+    parts += [joint.format("pan", "base", "a"), joint.format("tilt", "a", "b")]
+    (tmp_path / "arm.urdf").write_text(f'<robot name="arm">{"".join(parts)}</robot>')
+    with pytest.raises(InputError) as refused:
+        robot_limits(load_robot(tmp_path / "arm.urdf"))
+    assert "joints 'pan', 'tilt' have no position limits" in refused.value.text
+    assert "source: arm.urdf  and  limits: {pan: {q: [-1, 1]" in refused.value.remedy

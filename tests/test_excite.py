@@ -270,7 +270,7 @@ def test_an_effort_limit_that_cannot_be_met_is_named(tmp_path: Path) -> None:
 def test_missing_ranges_and_bad_names_are_refused(tmp_path: Path) -> None:
     file = tmp_path / "open.yaml"
     file.write_text(TWO_LINKS.replace("TAU", "60").replace("elbow: {q: [-2, 2], dq: 4, ddq: 20}", ""))
-    with pytest.raises(InputError, match="'elbow' has no position limits"):
+    with pytest.raises(InputError, match="'elbow' has no position limits, so the range"):
         excite(str(file), QUICK)
     with pytest.raises(InputError, match=r"no criterion 'logdte'.*did you mean 'logdet'"):
         Criterion("logdte")

@@ -26,10 +26,10 @@ from dynid.excitation.series import (
     Limits,
     Series,
     at_rest,
+    position_ranges,
     scaled_condition,
     scaled_into,
     speed_bound,
-    symmetric_range,
 )
 from dynid.kinematics.assembly import assembly_of
 from dynid.kinematics.coordinates import coordinate_map
@@ -143,21 +143,12 @@ def regressor_condition(mechanism: Mechanism) -> Callable[[Series], float]:
 def robot_limits(mechanism: Mechanism) -> Limits:
     """Limits of the robot file for the measured coordinates; a missing position range is an error."""
     names = mechanism.measured_positions
-    ranges, speeds, accelerations = [], [], []
-    for name in names:
-        joint_limits = mechanism.limits.get(name, {})
-        if "q" not in joint_limits:
-            raise InputError(
-                f"joint '{name}' has no position limits, so no motion can be scaled to them",
-                file=mechanism.file,
-                place="limits",
-                remedy=f"add  limits: {{{name}: {{q: [-1, 1], dq: 2, ddq: 10}}}}  or give limits",
-            )
-        ranges.append(symmetric_range(joint_limits["q"]))
-        speeds.append(speed_bound(joint_limits.get("dq", np.inf)))
-        accelerations.append(speed_bound(joint_limits.get("ddq", np.inf)))
+    ranges = position_ranges(mechanism, names)
+    rates = [
+        [speed_bound(mechanism.limits[name].get(rate, np.inf)) for name in names] for rate in ("dq", "ddq")
+    ]
     low, high = np.array(ranges, float).T
-    return Limits(low, high, np.array(speeds, float), np.array(accelerations, float))
+    return Limits(low, high, *np.array(rates, float))
 
 
 def _check_series(harmonics: int, frequency: float, draws: int) -> None:

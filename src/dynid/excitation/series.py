@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Protocol, runtime_checkable
 
 import numpy as np
 
 from dynid.common.arrays import Array, Float, Inexact
+from dynid.common.errors import InputError
+from dynid.mechanism.load import how_to_add
+from dynid.mechanism.mechanism import Mechanism
 
 _GRID_PER_HARMONIC = 200  # a peak between two grid points is missed by 1.3e-4 of itself at most
 _GRID_ALLOWANCE = 1.0 - 2e-4
@@ -142,6 +146,22 @@ def scaled_condition(W: Float[Array, "r p"]) -> float:
     unit = W / norms
     squares = np.linalg.eigvalsh(unit.T @ unit)
     return float(np.sqrt(squares[-1] / squares[0])) if squares[0] > 1e-14 * squares[-1] else float("inf")
+
+
+def position_ranges(mechanism: Mechanism, names: Sequence[str]) -> list[tuple[float, float]]:
+    """Lowest and highest position of coordinates by the robot's limits, in [rad] or [m]; all are needed."""
+    missing = [name for name in names if "q" not in mechanism.limits.get(name, {})]
+    if missing:
+        listed = ", ".join(f"'{name}'" for name in missing)
+        joints = f"joint {listed} has" if len(missing) == 1 else f"joints {listed} have"
+        keys = ", ".join(f"{name}: {{q: [-1, 1], dq: 2, ddq: 10}}" for name in missing)
+        raise InputError(
+            f"{joints} no position limits, so the range of motion is unknown",
+            file=mechanism.file,
+            place="limits",
+            remedy=how_to_add(mechanism, f"limits: {{{keys}}}"),
+        )
+    return [symmetric_range(mechanism.limits[name]["q"]) for name in names]
 
 
 def symmetric_range(bound: float | tuple[float, float]) -> tuple[float, float]:

@@ -98,6 +98,16 @@ def reference(mechanism: Mechanism) -> str:
     return path.stem if path in {built_in.resolve() for built_in in _files().values()} else str(path)
 
 
+def how_to_add(mechanism: Mechanism, keys: str) -> str:
+    """Where keys of a robot file go: into the robot's own, or into one over its URDF, MJCF or SDF."""
+    file = Path(mechanism.file or "")
+    if file.suffix.lower() in ("", ".yaml", ".yml"):
+        return f"add  {keys}"
+    return (
+        f"write a robot file beside it with the lines  source: {file.name}  and  {keys}  and give that file"
+    )
+
+
 def _files() -> dict[str, Path]:
     folder = Path(str(files("dynid.robots")))
     # name.demo.yaml contains the simulated experiment of the robot, not a robot.

@@ -10,7 +10,8 @@ import numpy as np
 from dynid.common.arrays import Array, Bool, Float
 from dynid.common.errors import InputError
 from dynid.excitation.optimal.families import ORDERS, Family
-from dynid.excitation.series import speed_bound, symmetric_range
+from dynid.excitation.series import position_ranges, speed_bound
+from dynid.mechanism.load import how_to_add
 from dynid.mechanism.mechanism import Mechanism
 
 RATES = ("q", "dq", "ddq", "jerk")
@@ -40,17 +41,9 @@ class Box:
 def box_of(mechanism: Mechanism, names: Sequence[str]) -> Box:
     """Limits of the robot file for these coordinates; needs a position range and a speed or acceleration."""
     low, high = np.full((2, ORDERS, len(names)), np.inf)
-    for j, name in enumerate(names):
-        joint_limits = mechanism.limits.get(name, {})
-        if "q" not in joint_limits:
-            raise InputError(
-                f"joint '{name}' has no position limits, so its range of motion is unknown",
-                file=mechanism.file,
-                place="limits",
-                remedy=f"add  limits: {{{name}: {{q: [-1, 1], dq: 2, ddq: 10}}}}",
-            )
-        high[0, j] = symmetric_range(joint_limits["q"])[1]
-        low[0, j] = -symmetric_range(joint_limits["q"])[0]
+    for j, (name, (lowest, highest)) in enumerate(zip(names, position_ranges(mechanism, names), strict=True)):
+        joint_limits = mechanism.limits[name]
+        low[0, j], high[0, j] = -lowest, highest
         for order, rate in enumerate(RATES[1:], 1):
             low[order, j] = high[order, j] = speed_bound(joint_limits.get(rate, np.inf))
         if not np.isfinite(high[1:, j]).any():
@@ -58,7 +51,7 @@ def box_of(mechanism: Mechanism, names: Sequence[str]) -> Box:
                 f"joint '{name}' has no limit on speed or acceleration, so no motion is optimal",
                 file=mechanism.file,
                 place=f"limits.{name}",
-                remedy=f"add  limits: {{{name}: {{dq: 2, ddq: 10}}}}",
+                remedy=how_to_add(mechanism, f"limits: {{{name}: {{dq: 2, ddq: 10}}}}"),
             )
     return Box(tuple(names), -low, high)
 
