@@ -24,8 +24,8 @@ from dynid.checks.residual_tests import (
 )
 from dynid.checks.residual_texts import gain_notice
 from dynid.checks.residuals import _Relevance, check_residuals
-from dynid.conditioning.lowpass import row_filter
 from dynid.common.change import in_file
+from dynid.conditioning.lowpass import row_filter
 from dynid.experiment.experiment import Experiment, experiment_from
 from dynid.linear_fit import linear_fit
 from dynid.mechanism.load import load_robot
@@ -243,7 +243,7 @@ def test_outlying_runs_and_bursts_are_named() -> None:
     # Block 20 of one second each, in a run that begins at 100 s.
     assert "run1 at t = 120.00 s" in burst[0].text
     assert "exclude: [[119.7, 120.6]]" in burst[0].remedy
-        assert burst[0].change == {"logs": {"run1": {"exclude": [[119.7, 120.6]]}}}
+    assert burst[0].change == {"logs": {"run1": {"exclude": [[119.7, 120.6]]}}}
     quiet = System(parameters(2), tuple(groups[:1] + groups[3:]))
     assert not list(outlying_runs(quiet, chi))
     assert not burst_blocks(quiet, chi)
