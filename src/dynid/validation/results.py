@@ -32,6 +32,7 @@ def compare_results(
     results: Sequence[str | os.PathLike[str] | Estimate],
     logs: Sequence[LogSource] = (),
     robot: str | os.PathLike[str] | Mechanism | None = None,
+    payloads: Sequence[str] | None = None,
 ) -> Comparison:
     """Put results side by side: how well they fit and predict, and where their parameters differ.
 
@@ -39,16 +40,17 @@ def compare_results(
         results: Files, folders or estimates.
         logs: Predicted by each of them; default: their stored validations.
         robot: Instead of the robots named in the results.
+        payloads: Mounted in these logs; empty: none; default: see `validate_result`.
     """
     if len(results) < 2:
         raise InputError("only one result is given", remedy="give two or more to compare")
     read = [item if isinstance(item, Estimate) else read_result(os.fspath(item)) for item in results]
     labels = _labels(results, read)
     lines, notices = [], []
-    for label, result, estimate in zip(labels, results, read, strict=True):
+    for label, estimate in zip(labels, read, strict=True):
         checked = estimate.validation
         if logs:
-            checked = validate_result(result if isinstance(result, Estimate) else estimate, logs, robot)[0]
+            checked = validate_result(estimate, logs, robot, payloads)[0]
         reused = [check.log for check in checked if not check.independent]
         if reused:
             names = ", ".join(reused)

@@ -31,6 +31,7 @@ def compare_targets(
     last: float | None = None,
     logs: Sequence[str] = (),
     robot: str | None = None,
+    payloads: Sequence[str] | None = None,
     progress: Progress | None = None,
 ) -> Comparison:
     """Compare variants of one experiment, several experiments, or results.
@@ -41,6 +42,7 @@ def compare_targets(
         friction: Also the drive terms of `friction_sets`.
         logs: That all results predict.
         robot: Instead of the robots named in the results.
+        payloads: Mounted in these logs; empty: none; default: see `validate_result`.
     """
     experiments = _experiments(targets)
     if not experiments:
@@ -49,7 +51,7 @@ def compare_targets(
                 "drive terms, estimators and models of a finished result cannot be varied",
                 remedy="name an experiment file",
             )
-        return compare_results(targets, [LogEntry(log) for log in logs], robot)
+        return compare_results(targets, [LogEntry(log) for log in logs], robot, payloads)
     if logs or robot:
         raise InputError(
             "an experiment file names its own robot and logs", remedy="leave --log and --robot out"

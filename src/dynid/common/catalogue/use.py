@@ -23,6 +23,20 @@ VALIDATION = {
         "prediction error {percent:.2g} %, compared with {fitted:.2g} % in the fit",
         "check the payload (--payload), units, zeros and signs of this log; else do not use the result",
         rank="symptom",
+        payload=(
+            "prediction error {percent:.2g} %, but {other:.2g} % {what}",
+            "if this log was recorded {what}, say so: --payload {name}",
+        ),
+    ),
+    "payload-assumed": note(
+        "no payload is named for what is predicted, although the result knows one. What every log of the fit"
+        " carried is mounted",
+        "no payload is named: {names} is mounted, as in every log of the fit",
+        "name it to be sure: --payload {names}",
+        without=(
+            "no payload is named: predicted without payload, although the result knows {names}",
+            "if it is mounted, name it: --payload {first}; if not, say so: --payload none",
+        ),
     ),
     "joint-error": care(
         "efforts on unseen motion are predicted poorly: check the joints in the text; see"
