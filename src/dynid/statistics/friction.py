@@ -1,11 +1,11 @@
 """Friction over speed with its 95 % band: columns of drive terms times their values.
 
-f(v) = A(v) chi,      half width 1.96 sqrt(a C a^T) of every row a of A
+f(v) = A(v) chi,      half width t sqrt(a C a^T) of every row a of A
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -13,7 +13,8 @@ import numpy as np
 from dynid.common.arrays import Array, Float
 from dynid.mechanism.drive_terms import NO_FRICTION, drive_term
 from dynid.regressor.few_states import drive_column
-from dynid.statistics.estimate import Estimate
+from dynid.statistics.estimate import Estimate, ParameterEstimate
+from dynid.statistics.uncertainty import half95
 
 _GRID = 81  # points of a curve
 
@@ -32,6 +33,7 @@ def friction_curve(
     C: Float[Array, "s s"],
     reach: float,
     stribeck: float | None,
+    parameters: Iterable[ParameterEstimate] = (),
 ) -> dict[str, Any]:
     """Speeds up to `reach` on both sides, with a break at zero; friction, and half of its 95 % interval.
 
@@ -40,11 +42,12 @@ def friction_curve(
         chi, C: Their values and covariance, SI; zero for values that are not estimated.
         reach: Largest speed, in [rad/s] or [m/s].
         stribeck: Stribeck speed; None: the usual one.
+        parameters: The terms of the result, whose degrees of freedom count.
     """
     positive = np.linspace(1e-6 * reach, reach, _GRID // 2)
     grid = np.concatenate([-positive[::-1], [np.nan], positive])
     A = friction_columns(symbols, grid, stribeck)
-    half = 1.96 * np.sqrt(np.maximum(np.einsum("ns,st,nt->n", A, C, A), 0.0))
+    half = half95(np.sqrt(np.maximum(np.einsum("ns,st,nt->n", A, C, A), 0.0)), parameters)
     return {"terms": list(symbols), "speed": grid, "effort": A @ chi, "half": half}
 
 
@@ -68,7 +71,6 @@ def curves_of(estimate: Estimate, reach: float) -> list[dict[str, Any]]:
         C[np.ix_(at, at)] = estimate.covariance[np.ix_(places, places)]
         chi = np.array([term.value for term in terms.values()])
         unit = "N m" if any("N m" in term.unit for term in terms.values()) else "N"
-        curves.append(
-            {"owner": owner, "unit": unit} | friction_curve(list(terms), chi, C, reach, stribeck.get(owner))
-        )
+        curve = friction_curve(list(terms), chi, C, reach, stribeck.get(owner), terms.values())
+        curves.append({"owner": owner, "unit": unit} | curve)
     return curves

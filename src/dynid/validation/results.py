@@ -23,6 +23,7 @@ from dynid.statistics.assemble import percent
 from dynid.statistics.comparison import Comparison, Line, ParameterLine, recommend
 from dynid.statistics.estimate import Estimate, ParameterEstimate, Validation
 from dynid.statistics.estimate_parts import NOT_JUDGED
+from dynid.statistics.uncertainty import half95
 from dynid.validation.held_out import validate_result
 
 _ITERATIONS = 50
@@ -102,8 +103,12 @@ def side_by_side(results: Sequence[Estimate]) -> tuple[ParameterLine, ...]:
         unit = next(entry.unit for entry in entries if entry is not None)
         values = tuple(None if entry is None else entry.value for entry in entries)
         sigmas = tuple(None if entry is None else entry.sigma for entry in entries)
+        halves = tuple(
+            None if entry is None or entry.sigma is None else float(half95(entry.sigma, [entry]))
+            for entry in entries
+        )
         p = min(1.0, len(pairs) * min(chances)) if pairs else None
-        lines.append(ParameterLine(name, unit, values, sigmas, max(differences, default=None), p))
+        lines.append(ParameterLine(name, unit, values, sigmas, max(differences, default=None), p, halves))
     return tuple(lines)
 
 

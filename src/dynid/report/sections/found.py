@@ -69,7 +69,7 @@ def section(estimate: Estimate) -> Section:
         loads=[(name, text.replace("+-", "±")) for name, text in loads(estimate)],
         bodies=bodies,
         in_sums=len(drawn) - len(known),
-        sigmas=any(row["sigma"] for row in bodies),
+        intervals=any(row["half"] for row in bodies),
         exported=all(entry["exported"] for entry in drawn),
         exact=all(entry["exact"] for entry in known),
         partly=any(row["origin"] == _TOGETHER for row in bodies),
@@ -85,18 +85,18 @@ def section(estimate: Estimate) -> Section:
 
 
 def _body_row(row: Entry) -> dict[str, Any]:
-    share, sigma = row["mass_share"], row["mass_sigma"]
-    shown = f"{row['mass']:.4g}" if sigma is None else value_text(row["mass"], sigma)
+    share, half = row["mass_share"], row.get("mass_half")
+    shown = f"{row['mass']:.4g}" if half is None else value_text(row["mass"], half)
     prior = row["prior_mass"]
     return {
         "name": row["name"],
         "mass": shown,
-        "sigma": "" if sigma is None else sigma_text(sigma),
+        "half": "" if half is None else sigma_text(half),
         "prior_mass": "-" if prior is None else f"{prior:.4g}",
-        "change": None if not prior or sigma is None else f"{100.0 * (row['mass'] / prior - 1.0):+z.1f} %",
+        "change": None if not prior or half is None else f"{100.0 * (row['mass'] / prior - 1.0):+z.1f} %",
         "centre": _millimetres(row["centre"]),
         "prior_centre": _millimetres(row["prior_centre"]),
-        "origin": "log" if sigma is not None else "description" if share <= _SILENT else _TOGETHER,
+        "origin": "log" if half is not None else "description" if share <= _SILENT else _TOGETHER,
         "centre_share": row["centre_share"],
         "payload": row["payload"],
         "positive": row["mass"] >= 0.0,
