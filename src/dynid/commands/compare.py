@@ -7,6 +7,7 @@ from pathlib import Path
 import click
 
 from dynid.commands.shared import NUMBER, Whole, default_out, names_in, payload_option, refuse_given, shown
+from dynid.common.strict_number import is_number
 
 
 @click.command(short_help="Compare fits or results.")
@@ -20,6 +21,7 @@ from dynid.commands.shared import NUMBER, Whole, default_out, names_in, payload_
 @click.option("--log", "logs", multiple=True, metavar="FILE", help="Log predicted by all results.")
 @click.option("--robot", help="Instead of the robot named in the results.")
 @payload_option
+@click.option("--speeds", metavar="0.1,1,...", help="Speeds at which friction of results is compared.")
 @click.option(
     "--out",
     type=click.Path(file_okay=False, path_type=Path),
@@ -36,6 +38,7 @@ def compare(
     logs: tuple[str, ...],
     robot: str | None,
     payloads: tuple[str, ...],
+    speeds: str | None,
     out: Path | None,
 ) -> None:
     """Compare fits or finished results by their error on data that were not used for the fit.
@@ -70,8 +73,17 @@ def compare(
                 logs=logs,
                 robot=robot,
                 payloads=payloads or None,
+                speeds=_speeds(speeds),
                 progress=progress,
             )
         replace_folder(path, comparison_files(comparison))
     print_comparison(comparison)
     click.echo(f"\nwritten: {shown(folder)} (comparison.json, comparison.csv, comparison.html)")
+
+
+def _speeds(text: str | None) -> list[float]:
+    """`0.1,1` as numbers."""
+    given = names_in(text) or ()
+    if not all(is_number(item) and float(item) > 0.0 for item in given):
+        raise click.UsageError(f"--speeds '{text}': give positive numbers, e.g. 0.1,1 (rad/s or m/s)")
+    return [float(item) for item in given]

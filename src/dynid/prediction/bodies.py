@@ -25,7 +25,6 @@ from dynid.prediction.full_set import chosen_values, space_of
 from dynid.prediction.result_values import fitted_places, saved
 from dynid.statistics.effort_prediction import covariance_root
 from dynid.statistics.estimate import Estimate
-from dynid.statistics.uncertainty import half95
 
 _LENGTH = 0.2  # [m]: size of first moments and inertias of a body relative to its mass
 _FIRST = ("MX", "MY", "MZ")
@@ -71,7 +70,7 @@ def _bodies(space: EffortSpace, chi: Float[Array, "p"], how: dict[str, bool]) ->
         if "M" in place and any(abs(chi[i]) > 0.0 for i in place.values()):
             entry = _body(place, chi, share, root)
             if entry["mass_sigma"] is not None:
-                entry["mass_half"] = _half(space, weights[place["M"]], entry["mass_sigma"])
+                entry["mass_dof"] = _dof(space, weights[place["M"]])
             if not how["exported"] and entry["mass_sigma"] is None:
                 # A sum with other bodies, divided in a way that no real robot has.
                 shape = {key: value for key, value in entry.items() if key not in ("axes", "half")}
@@ -81,13 +80,13 @@ def _bodies(space: EffortSpace, chi: Float[Array, "p"], how: dict[str, bool]) ->
     return tuple(drawn)
 
 
-def _half(space: EffortSpace, weights: Float[Array, "v"], sigma: float) -> float:
-    """Half of the 95 % interval of a sum of parameters, by those that matter in it."""
+def _dof(space: EffortSpace, weights: Float[Array, "v"]) -> float | None:
+    """Degrees of freedom of a sum of parameters: the fewest of those that matter in it."""
     fitted = [space.estimate.parameters[k] for k in fitted_places(space.estimate)]
     parts = [abs(w) * (p.sigma or 0.0) for w, p in zip(weights.tolist(), fitted, strict=True)]
     largest = max(parts, default=0.0)
-    counted = [p for p, part in zip(fitted, parts, strict=True) if part > _SLIGHT * largest]
-    return float(half95(sigma, counted))
+    counted = [p.dof for p, part in zip(fitted, parts, strict=True) if part > _SLIGHT * largest]
+    return min((dof for dof in counted if dof is not None), default=None)
 
 
 def _share(

@@ -6,6 +6,7 @@ f(v) = A(v) chi,      half width t sqrt(a C a^T) of every row a of A
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -51,26 +52,61 @@ def friction_curve(
     return {"terms": list(symbols), "speed": grid, "effort": A @ chi, "half": half}
 
 
-def curves_of(estimate: Estimate, reach: float) -> list[dict[str, Any]]:
-    """Friction of every drive of a result up to a speed, from its parameters alone."""
+@dataclass(frozen=True, eq=False)
+class DriveFriction:
+    """The drive terms of one joint or motor of a result that depend on its speed.
+
+    Attributes:
+        unit: Of its effort.
+        terms: Parameters of the result.
+        C: Covariance of their values, SI; zero for values that are not estimated.
+        stribeck: Stribeck speed, in [rad/s] or [m/s]; None: the usual one.
+    """
+
+    owner: str
+    unit: str
+    terms: tuple[ParameterEstimate, ...]
+    C: Float[Array, "s s"]
+    stribeck: float | None
+
+    @property
+    def symbols(self) -> list[str]:
+        """Of the terms."""
+        return [term.name.partition("_")[0] for term in self.terms]
+
+    @property
+    def chi(self) -> Float[Array, "s"]:
+        """Their values, SI."""
+        return np.array([term.value for term in self.terms])
+
+
+def drives_of(estimate: Estimate) -> list[DriveFriction]:
+    """Friction of every drive of a result, from its parameters alone."""
     stribeck: Mapping[str, float] = estimate.provenance.get("options", {}).get("stribeck", {})
     known = [parameter.name for parameter in estimate.parameters if parameter.sigma is not None]
-    owners: dict[str, dict[str, Any]] = {}
+    owners: dict[str, list[ParameterEstimate]] = {}
     for parameter in estimate.parameters:
         symbol, _, owner = parameter.name.partition("_")
         term = drive_term(symbol)
         if term is not None and term.curve and owner:
-            owners.setdefault(owner, {})[symbol] = parameter
-    curves = []
+            owners.setdefault(owner, []).append(parameter)
+    drives = []
     for owner, terms in owners.items():
-        if not set(terms) - set(NO_FRICTION):
-            continue
         C = np.zeros((len(terms), len(terms)))
-        at = [k for k, term in enumerate(terms.values()) if term.name in known]
-        places = [known.index(term.name) for term in terms.values() if term.name in known]
+        at = [k for k, term in enumerate(terms) if term.name in known]
+        places = [known.index(terms[k].name) for k in at]
         C[np.ix_(at, at)] = estimate.covariance[np.ix_(places, places)]
-        chi = np.array([term.value for term in terms.values()])
-        unit = "N m" if any("N m" in term.unit for term in terms.values()) else "N"
-        curve = friction_curve(list(terms), chi, C, reach, stribeck.get(owner), terms.values())
-        curves.append({"owner": owner, "unit": unit} | curve)
-    return curves
+        unit = "N m" if any("N m" in term.unit for term in terms) else "N"
+        drive = DriveFriction(owner, unit, tuple(terms), C, stribeck.get(owner))
+        if set(drive.symbols) - set(NO_FRICTION):
+            drives.append(drive)
+    return drives
+
+
+def curves_of(estimate: Estimate, reach: float) -> list[dict[str, Any]]:
+    """Friction of every drive of a result up to a speed, from its parameters alone."""
+    return [
+        {"owner": drive.owner, "unit": drive.unit}
+        | friction_curve(drive.symbols, drive.chi, drive.C, reach, drive.stribeck, drive.terms)
+        for drive in drives_of(estimate)
+    ]

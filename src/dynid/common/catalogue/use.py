@@ -96,6 +96,11 @@ VALIDATION = {
         "the experiments may have different logs and filters: each error shows how well it predicts its own",
         "vary one experiment for a fair comparison",
     ),
+    "parameters-differ": note(
+        f"some parameters are in one result only: friction and masses are compared instead; {_COMPARED}",
+        "{shared} of {total} parameters are in all results: {why}",
+        "compare friction at given speeds (--speeds) and masses, and predictions of the same logs (--log)",
+    ),
     "logs-differ": care(
         f"results that were validated on different logs cannot be compared: {_COMPARED}",
         "the results were validated on different logs: their errors cannot be compared",

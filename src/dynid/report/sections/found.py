@@ -5,6 +5,7 @@ Free oscillations and tensions of a robot on cables, as a part of the report.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from fnmatch import fnmatchcase
 from typing import TYPE_CHECKING, Any
@@ -31,6 +32,7 @@ from dynid.report.quality import (
 )
 from dynid.statistics.estimate import Estimate, ParameterEstimate
 from dynid.statistics.friction import curves_of
+from dynid.statistics.uncertainty import student_t
 
 if TYPE_CHECKING:
     from markupsafe import Markup
@@ -85,7 +87,8 @@ def section(estimate: Estimate) -> Section:
 
 
 def _body_row(row: Entry) -> dict[str, Any]:
-    share, half = row["mass_share"], row.get("mass_half")
+    share, sigma = row["mass_share"], row["mass_sigma"]
+    half = None if sigma is None else float(student_t(row["mass_dof"] or math.inf, 0.95)) * sigma
     shown = f"{row['mass']:.4g}" if half is None else value_text(row["mass"], half)
     prior = row["prior_mass"]
     return {
