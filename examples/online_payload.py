@@ -48,5 +48,5 @@ for k in range(len(empty.t)):
     online.update(log.q[k], log.tau[k])
     if (k + 1) % 500 == 0:
         load = online.payload
-        print(f"{online.t:4.1f} s   payload {load.mass:6.3f} +- {load.mass_sigma:.3f} kg")
+        print(f"{online.t:4.1f} s   payload {load.mass:6.3f} +- {1.96 * load.mass_sigma:.3f} kg")  # 95 %
 print(f"change found at {online.changes[0]:.2f} s, centre of mass {online.payload.com.round(4)} m")

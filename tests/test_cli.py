@@ -55,7 +55,7 @@ def library(monkeypatch, tmp_path):
     parts = {
         "dynid.pipeline": {
             "run_experiment": run,
-            "validate_result": lambda result, logs, robot: (estimate().validation, ()),
+            "validate_result": lambda result, logs, robot, payloads: (estimate().validation, ()),
         },
         "dynid.info": {"describe": describe},
         "dynid.mechanism.load": {

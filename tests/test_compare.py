@@ -28,6 +28,7 @@ from dynid.report.output import write_results
 from dynid.simulation.files import write_log
 from dynid.simulation.prescribed import simulate_log
 from dynid.statistics.comparison import Comparison, Line, bic, f_test, recommend
+from dynid.statistics.estimate import Estimate, ParameterEstimate
 from dynid.statistics.estimate_parts import Verdict
 from dynid.validation.compare import compare_logs, friction_sets
 from dynid.validation.crossvalidation import cross_validate
@@ -292,6 +293,37 @@ def test_results_side_by_side(file, tmp_path) -> None:
         compare_results(results[:1])
 
 
+def test_results_without_common_terms_are_compared_by_friction_and_masses(monkeypatch) -> None:
+    """The same friction at every speed, once as Fv and Fs, once by direction: no parameter has one name."""
+    from tests.fabricated import estimate
+
+    def with_terms(*pairs):
+        own = [
+            ParameterEstimate(name, "N m", x, 0.1, 10.0, (x - 0.2, x + 0.2), dof=50.0) for name, x in pairs
+        ]
+        return replace(estimate(), parameters=tuple(own), covariance=0.01 * np.eye(len(own)))
+
+    plain = with_terms(("Fv_elbow", 2.0), ("Fs_elbow", 3.0), ("Off_elbow", 5.0))
+    split = with_terms(("Fv+_elbow", 2.0), ("Fv-_elbow", 2.0), ("Fs+_elbow", 4.0), ("Fs-_elbow", 4.0))
+    body = {"name": "forearm", "mass": 2.0, "mass_sigma": 0.1, "mass_dof": 50.0}
+    monkeypatch.setattr(Estimate, "bodies", (body, {**body, "name": "hand", "mass_sigma": None}))
+    found = compare_results([plain, split], speeds=[0.5])
+    (told,) = [item for item in found.warnings if item.code == "parameters-differ"]
+    assert "0 of 7 parameters are in all results: drive terms are Fs Fv Off; Fs+ Fs- Fv+ Fv-" in told.text
+    shown = {line.name: line for line in found.parameters if line.z is not None}
+    assert list(shown) == ["friction of elbow at 0.5 rad/s", "mass of forearm"]
+    friction = shown["friction of elbow at 0.5 rad/s"]
+    assert friction.values == pytest.approx((4.0, 5.0))  # offsets are no friction
+    # sigma^2 of Fs + v Fv; by direction the mean of two of each.
+    assert friction.sigmas == pytest.approx((0.1 * np.sqrt(1.25), 0.1 * np.sqrt(1.25 / 2)))
+    assert friction.halves[0] == pytest.approx(stats.t.isf(0.025, 50.0) * friction.sigmas[0])
+    out = Console(file=io.StringIO(), width=120, record=True)
+    print_comparison(found, console=out)
+    assert "friction of elbow at 0.5 rad/s" in out.export_text()
+    assert "mass of forearm" in comparison_html(found)
+    assert not [line for line in compare_results([plain, plain]).parameters if "friction" in line.name]
+
+
 def test_files_of_a_comparison() -> None:
     line = Line(
         "=SUM(1)<b>", "inverse", "wls", "Fv Fs", 10, 1.0, 2.0, 3.0, None, by_effort={"a": 2.5}, folds=(2.0,)
@@ -312,7 +344,6 @@ def test_files_of_a_comparison() -> None:
 
 def test_significant_differences_are_named() -> None:
     """Of 20 equal parameters and one that moved by 6 sigma, only that one is named."""
-    from dynid.statistics.estimate import ParameterEstimate
     from dynid.validation.results import side_by_side
     from tests.fabricated import estimate
 

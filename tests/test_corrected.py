@@ -7,10 +7,12 @@ from pathlib import Path
 
 import pytest
 
+from dynid.common.change import in_file, in_python
 from dynid.common.notices import Notice, notice
 from dynid.experiment.file import load_experiment
-from dynid.report.corrected import change_in, corrected_experiment, in_python
+from dynid.report.corrected import corrected_experiment
 from dynid.report.html import report_html
+from dynid.report.json_file import json_text, read_result, result_document
 from dynid.report.output import result_files
 from dynid.statistics.estimate import Estimate
 from dynid.validation.causes import _doubtful
@@ -24,7 +26,7 @@ _LATE = notice(
     samples=8.0,
     late="later",
     reference="the positions",
-    entry="columns: {tau_2: {delay: 0.008}}",
+    change={"columns": {"tau_2": {"delay": 0.008}}},
 )
 
 
@@ -40,20 +42,31 @@ def _with(reason: Notice, **asked: object) -> Estimate:
     return replace(whole, provenance=recorded, verdict=replace(whole.verdict, reasons=(reason,)))
 
 
-def test_a_change_is_read_from_a_remedy_and_nothing_else():
-    assert change_in(_LATE.remedy) == {"columns": {"tau_2": {"delay": 0.008}}}
-    assert change_in("use `estimator: consistent`, and check") == {"estimator": "consistent"}
-    burst = notice("burst", times=5, shown="run1", entries="log 'run1' `exclude: [[1.0, 1.5]]`")
-    assert change_in(burst.remedy) == {"logs": {"run1": {"exclude": [[1.0, 1.5]]}}}
-    for text in (
-        "set the unit (`columns: {tau_1: {unit: ...}}`)",  # a placeholder
-        "set `gravity: [0, 0, 9.81]` in the robot file",
-        "runs with a weighed payload: `gains: all`",
-        "see `report.html`",
-        "map another one with `columns:`, or leave it out with `efforts:`",  # a key without a value
-        "",
-    ):
-        assert change_in(text) == {}
+def test_a_change_is_shown_as_files_have_it():
+    assert in_file({"columns": {"tau_{i}": {"delay": 0.008}}}) == '`columns: {"tau_{i}": {delay: 0.008}}`'
+    assert in_file({"drive": ["Ia", "Fv"]}) == "`drive: [Ia, Fv]`"
+    logs = {f"run{i}": {"exclude": [[1.0, 1.5]]} for i in range(6)}
+    assert in_file({"logs": {"run1": logs["run1"]}}) == "log 'run1' `exclude: [[1, 1.5]]`"
+    assert in_file({"logs": logs}).endswith(" and 2 more logs")
+    many = [[float(t), t + 0.5] for t in range(6)]
+    assert in_file({"exclude": many}) == "`exclude: [[0, 0.5], [1, 1.5], [2, 2.5], [3, 3.5], ...]`"
+    assert in_file({}) == ""
+
+
+def test_a_remedy_that_only_looks_like_a_change_changes_nothing():
+    odd = Notice("gain", "text", "correct it: `columns: {tau_1: {scale: 0.5}}`")
+    assert corrected_experiment(_with(odd)) == ""
+
+
+def test_a_change_is_kept_in_the_file_of_a_result(tmp_path: Path):
+    whole = _with(_LATE)
+    whole = replace(whole, warnings=(_LATE, Notice("gap", "a gap")))
+    document = result_document(whole)
+    assert ["change" in item for item in document["warnings"]] == [True, False]
+    (tmp_path / "result.json").write_text(json_text(document))
+    back = read_result(tmp_path / "result.json")
+    assert back.warnings == whole.warnings
+    assert back.verdict.reasons[0].change == _LATE.change
 
 
 def test_the_corrected_experiment_can_be_run(tmp_path: Path):
@@ -69,7 +82,7 @@ def test_the_corrected_experiment_can_be_run(tmp_path: Path):
 
 
 def test_a_correction_of_values_comes_after_that_of_the_file(tmp_path: Path):
-    gain = Notice("gain", "40 % too large", "`columns: {tau_1: {scale: 0.5, offset: 1}}`")
+    gain = Notice("gain", "40 % too large", change={"columns": {"tau_1": {"scale": 0.5, "offset": 1}}})
     given = {"tau_1": {"scale": 4.0, "offset": 10.0}}
     (tmp_path / "a.yaml").write_text(corrected_experiment(_with(gain, columns=given)))
     column = load_experiment(tmp_path / "a.yaml").columns["tau_1"]
@@ -79,10 +92,10 @@ def test_a_correction_of_values_comes_after_that_of_the_file(tmp_path: Path):
 
 
 def test_settings_that_were_given_are_not_replaced():
-    rubs = Notice("friction-missing", "passive joints rub", "add `drive: {passive1: [Fv, Fs]}`")
+    rubs = Notice("friction-missing", "passive joints rub", change={"drive": {"passive1": ["Fv", "Fs"]}})
     assert "passive1" in corrected_experiment(_with(rubs))
     assert corrected_experiment(_with(rubs, drive=["Ia", "Fv"])) == ""
-    other = Notice("not-physical", "text", "use `estimator: consistent`")
+    other = Notice("not-physical", "text", change={"estimator": "consistent"})
     given = {"estimator": "robust", "estimator_options": {"loss": "huber"}}
     text = corrected_experiment(_with(other, **given))
     assert "estimator: consistent" in text
@@ -90,7 +103,7 @@ def test_settings_that_were_given_are_not_replaced():
 
 
 def test_a_stretch_is_excluded_in_its_log(tmp_path: Path):
-    burst = notice("burst", times=5, shown="run2", entries="log 'run2' `exclude: [[1.0, 1.5]]`")
+    burst = notice("burst", times=5, shown="run2", change={"logs": {"run2": {"exclude": [[1.0, 1.5]]}}})
     (tmp_path / "a.yaml").write_text(corrected_experiment(_with(burst)))
     first, second = load_experiment(tmp_path / "a.yaml").logs
     assert not first.exclude
@@ -109,14 +122,14 @@ def test_logs_from_python_get_an_argument_instead_of_a_file():
     logs = [{**source, "sha256": None} for source in made.provenance["inputs"]]
     made = replace(made, provenance={**made.provenance, "inputs": logs})
     assert corrected_experiment(made) == ""
-    change = in_python(change_in(_LATE.remedy))
+    change = in_python(_LATE.change)
     assert change == "columns={'tau_2': {'delay': 0.008}}"
     assert "identify(..., columns=" in report_html(made)
 
 
 def test_a_delay_beside_a_model_that_misses_something_is_not_offered_as_a_fix():
-    assert change_in(_LATE.remedy)
-    assert change_in(_doubtful(_LATE).remedy) == {}
+    assert _LATE.change
+    assert _doubtful(_LATE).change == {}
     assert "do not correct this yet" in _doubtful(_LATE).remedy
     other = Notice("joint-error", "text", "check")
     assert _doubtful(other) is other

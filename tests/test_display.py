@@ -51,6 +51,11 @@ def test_friction_curves_are_those_of_the_parameters() -> None:
         expected = value["Fv"] * v + value["Fs"] * np.sign(v) + offset
         np.testing.assert_allclose(curve["effort"], expected, rtol=1e-9)  # the same sum
         assert np.nanmin(curve["half"]) > 0.0
+        # Viscous and dry friction grow together; at the largest speed no term alone is wider than the sum
+        # of all halves.
+        halves = {s: 0.5 * np.ptp(estimate[f"{s}_{owner}"].ci95) for s in curve["terms"]}
+        most = halves["Fv"] * v[-1] + halves["Fs"] + halves.get("Off", 0.0)
+        assert 0.0 < curve["half"][-1] < 1.3 * most  # t of the least degrees of freedom
         # a point is the curve plus a residual: its rms is that of the residuals, far below the friction
         near = np.interp(curve["at"], v[np.isfinite(v)], curve["effort"][np.isfinite(v)])
         assert np.nanmedian(np.abs(curve["points"] - near)) < 0.2 * np.nanmax(np.abs(curve["effort"]))

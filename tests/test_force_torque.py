@@ -24,8 +24,10 @@ from dynid.mechanism.load import load_robot
 from dynid.mechanism.mechanism import Payload
 from dynid.motion.logs import log_from_arrays
 from dynid.pipeline import identify, identify_logs, prepare, run_experiment, validate_result
+from dynid.report.numbers import value_text
 from dynid.report.output import write_results
 from dynid.statistics.estimate import Estimate
+from dynid.statistics.uncertainty import student_t
 from tests.arms import write_csv
 from tests.wrist import BIAS, NOISE, SENSOR, TOOL, Setup, tool_values, wrist_log, wrist_motion, wrist_samples
 
@@ -91,7 +93,9 @@ def test_a_file_of_columns_gives_tool_and_bias(result) -> None:
         # Six deviations: chance does not get there.
         assert abs(result[name].value - true) < 6 * result[name].sigma
     assert {one.unit for one in result.parameters[:6]} == {"N", "N m"}
-    assert result.choices["load gripper"].startswith(f"{result['M_gripper'].value:.5g} +- ")
+    assert result.choices["load gripper"].startswith(
+        value_text(result["M_gripper"].value, 0.5 * np.ptp(result["M_gripper"].ci95)) + " +- "
+    )
     centre = 1e3 * result["MZ_gripper"].value / result["M_gripper"].value
     assert f"{centre:.2f}) +- (" in result.choices["load gripper"]
     assert not codes(result) & {"wrench-frame", "bias-drift", "rotation-little", "generic-prior"}
@@ -587,8 +591,8 @@ def test_the_example_finds_what_it_put_in(monkeypatch: pytest.MonkeyPatch, capsy
     assert np.all(np.abs(np.array(felt) - sensor_panda.PUSH) < np.repeat([0.3, 0.02], 3))
 
 
-def test_the_words_for_a_load_have_the_deviations_of_its_centre(result) -> None:
-    """Against draws from the covariance of the result."""
+def test_the_words_for_a_load_have_the_intervals_of_its_centre(result) -> None:
+    """Half of the 95 % interval, against draws from the covariance of the result."""
     names = [one.name for one in result.parameters]
     draws = np.random.default_rng(0).multivariate_normal(
         [one.value for one in result.parameters], result.covariance, size=20_000
@@ -596,5 +600,8 @@ def test_the_words_for_a_load_have_the_deviations_of_its_centre(result) -> None:
     mass, moments = names.index("M_gripper"), [names.index(f"{s}_gripper") for s in ("MX", "MY", "MZ")]
     spread = 1e3 * np.std(draws[:, moments] / draws[:, [mass]], axis=0)
     told = result.choices["load gripper"].split("+- (")[1].split(")")[0]
-    # Printed with two decimals, in mm.
-    np.testing.assert_allclose([float(x) for x in told.split(",")], spread, atol=0.007)
+    dof = min(result.parameters[k].dof for k in (mass, *moments))
+    # Printed with two decimals, in mm; draws give the spread to some 0.5 %.
+    np.testing.assert_allclose(
+        [float(x) for x in told.split(",")], student_t(dof, 0.95) * spread, rtol=0.02, atol=0.007
+    )

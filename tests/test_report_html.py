@@ -18,6 +18,7 @@ from rich.console import Console
 from dynid.common.catalogue import Severity
 from dynid.common.notices import Notice, notice
 from dynid.report.html import escaped, parameters_tex, report_html
+from dynid.report.numbers import sigma_text
 from dynid.report.panels import since_start
 from dynid.report.plots import packed
 from dynid.report.quality import Quality, coverage, owner_of, quality
@@ -26,6 +27,7 @@ from dynid.report.sections.provenance import command_line
 from dynid.report.sections.use import section
 from dynid.report.text import print_summary
 from dynid.statistics.estimate_parts import Signals
+from dynid.statistics.uncertainty import half95
 from tests.fabricated import JOINTS, estimate
 
 _HOSTILE = "</script><script>alert(1)</script><img src=x onerror=alert(2)>"
@@ -253,6 +255,16 @@ def test_drive_terms_stand_with_their_sigma_and_one_unit_a_column():
     expected = {p.name: p for p in whole.parameters if p.name[:2] in ("Fv", "Fs", "Ia", "Of")}
     assert shown == {name: p for name, p in expected.items() if not p.grouping}
     assert set(drives["units"]) == set(drives["symbols"]) == set(drives["words"])
+
+
+def test_a_plus_minus_is_half_of_the_95_percent_interval():
+    whole = estimate()
+    page = report_html(whole)
+    assert "Terms of every drive with 95 % intervals" in page
+    term = next(p for p in whole.parameters if p.name.startswith("Fv_") and not p.grouping and p.sigma)
+    half = float(half95(term.sigma, [term]))
+    assert half > 1.9 * term.sigma
+    assert f"&plusmn; {sigma_text(half)}</small>" in page
 
 
 def test_without_warnings_signals_truth_or_validation():

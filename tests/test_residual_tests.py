@@ -6,17 +6,15 @@ The rates over many runs are in `benchmarks/silent_errors.py`; here a few seeded
 from __future__ import annotations
 
 import importlib.util
-import re
 import sys
 from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 import pytest
-from ruamel.yaml import YAML
 
 from dynid.checks.check import Finished
-from dynid.checks.fault_columns import ALL, Suspect, delay_entry, suspect_rows
+from dynid.checks.fault_columns import ALL, Suspect, delay_change, suspect_rows
 from dynid.checks.residual_tests import (
     _filter_correlation,
     _portmanteau,
@@ -26,6 +24,7 @@ from dynid.checks.residual_tests import (
 )
 from dynid.checks.residual_texts import gain_notice
 from dynid.checks.residuals import _Relevance, check_residuals
+from dynid.common.change import in_file
 from dynid.conditioning.lowpass import row_filter
 from dynid.experiment.experiment import Experiment, experiment_from
 from dynid.linear_fit import linear_fit
@@ -71,9 +70,8 @@ def test_31_the_remedy_of_a_delay_removes_it() -> None:
     rng = np.random.default_rng([0, 5])
     logs = [silent.spoiled(log, "delay", 1, rng) for log in logs]
     (found,) = checks_of("delay", 0).notices
-    key = re.search(r"`columns: (\{.*\})`; or log", found.remedy)
-    columns = YAML(typ="safe").load(key[1])
-    corrected = experiment_from({"robot": robot, "logs": ["a"], "columns": columns}).columns
+    assert in_file(found.change) in found.remedy
+    corrected = experiment_from({"robot": robot, "logs": ["a"], **found.change}).columns
     logs = [
         log_from_columns({"t": log.t, "q": log.q, "tau": log.tau}, robot, columns=corrected) for log in logs
     ]
@@ -85,10 +83,10 @@ def test_31_the_remedy_of_a_delay_removes_it() -> None:
 
 def test_the_key_of_several_delays_has_all_of_them() -> None:
     """The delay of one effort is relative to the others: the key has its sum with the common one."""
-    assert delay_entry({ALL: 0.002, "elbow": -0.0005}, ("base", "elbow")) == (
-        'columns: {"tau_{i}": {delay: 0.002}, tau_2: {delay: 0.0015}}'
-    )
-    assert delay_entry({"elbow": 0.001}, ("elbow",)) == "columns: {tau_1: {delay: 0.001}}"
+    assert delay_change({ALL: 0.002, "elbow": -0.0005}, ("base", "elbow")) == {
+        "columns": {"tau_{i}": {"delay": 0.002}, "tau_2": {"delay": 0.0015}}
+    }
+    assert delay_change({"elbow": 0.001}, ("elbow",)) == {"columns": {"tau_1": {"delay": 0.001}}}
 
 
 @pytest.mark.parametrize("seed", range(4))
@@ -244,7 +242,8 @@ def test_outlying_runs_and_bursts_are_named() -> None:
     assert [one.code for one in burst] == ["burst"]
     # Block 20 of one second each, in a run that begins at 100 s.
     assert "run1 at t = 120.00 s" in burst[0].text
-    assert "exclude: [[119.70, 120.60]]" in burst[0].remedy
+    assert "exclude: [[119.7, 120.6]]" in burst[0].remedy
+    assert burst[0].change == {"logs": {"run1": {"exclude": [[119.7, 120.6]]}}}
     quiet = System(parameters(2), tuple(groups[:1] + groups[3:]))
     assert not list(outlying_runs(quiet, chi))
     assert not burst_blocks(quiet, chi)

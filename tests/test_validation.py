@@ -98,10 +98,60 @@ def test_a_payload_that_was_always_mounted_cannot_be_taken_off(robot):
     assert not any(one.name.endswith("_block") for one in estimate.parameters)
     (loaded,), _ = validate_result(estimate, [log(robot, 2, ["block"])], robot)
     assert loaded.residual_percent < 1.0  # noise of 0.01 N m on efforts of some 10 N m
-    with pytest.raises(InputError, match="mounted in every log"):
-        validate_result(estimate, [log(robot, 2)], robot)
+    for none in ((), ("none",)):
+        with pytest.raises(InputError, match="mounted in every log"):
+            validate_result(estimate, [log(robot, 2)], robot, none)
+    mixed = [replace(log(robot, 2, ["block"]), payloads=()), log(robot, 4, ["block"])]
+    with pytest.raises(InputError, match="log 2"):
+        validate_result(estimate, mixed, robot, ())
     with pytest.raises(InputError, match="log 2"):
         identify_logs(robot, [log(robot, 1, ["block"])], [log(robot, 2)])
+
+
+def unnamed(robot, seed, payloads):
+    """A log of a robot with payloads that does not name them."""
+    return replace(log(robot, seed, payloads), payloads=())
+
+
+def codes(validation):
+    return [warning.code for warning in validation.warnings]
+
+
+def test_what_every_log_of_the_fit_carried_is_mounted_unless_it_is_said(robot):
+    estimate = identify_logs(robot, [log(robot, 1, ["block"])])
+    (assumed,) = estimate.validate(unnamed(robot, 2, ["block"]), robot)
+    assert assumed.residual_percent < 1.0  # noise of 0.01 N m on efforts of some 10 N m
+    assert codes(assumed) == ["payload-assumed"]
+    (named,) = estimate.validate(unnamed(robot, 2, ["block"]), robot, ["block"])
+    assert codes(named) == []
+    assert named.residual_percent == assumed.residual_percent
+
+
+def test_a_payload_that_may_be_mounted_is_asked_for_and_found(robot):
+    estimate = identify_logs(robot, [log(robot, 1), log(robot, 2, ["block"])])
+    (empty,) = estimate.validate(log(robot, 3), robot)
+    assert codes(empty) == ["payload-assumed"]
+    assert "block" in empty.warnings[0].text
+    (said,) = estimate.validate(log(robot, 3), robot, payloads=[])
+    assert codes(said) == []
+    (loaded,) = estimate.validate(unnamed(robot, 4, ["block"]), robot)
+    (warning,) = loaded.warnings  # the other payload is tried where the prediction is poor
+    assert warning.code == "poor-prediction"
+    assert "with payload 'block'" in warning.text
+    assert warning.remedy.endswith("--payload block")
+    with pytest.raises(InputError, match="'none' means no payload"):
+        estimate.validate(log(robot, 3), robot, ["none", "block"])
+
+
+def test_a_trajectory_is_predicted_with_the_payload_of_the_fit(robot):
+    motion = log(robot, 3)
+    always = identify_logs(robot, [log(robot, 1, ["block"])])
+    assumed = always.predict(motion, robot=robot)
+    assert "payload-assumed" in [item.code for item in assumed.notices]
+    np.testing.assert_array_equal(assumed.tau, always.predict(motion, robot=robot, payloads=["block"]).tau)
+    both = identify_logs(robot, [log(robot, 1), log(robot, 2, ["block"])])
+    assert "without payload" in both.predict(motion, robot=robot).notices[0].text
+    assert "payload-assumed" not in [n.code for n in both.predict(motion, robot=robot, payloads=()).notices]
 
 
 def test_payloads_of_the_experiment_are_remembered(robot, tmp_path):

@@ -133,7 +133,12 @@ def test_no_joint_is_green_where_the_input_is_wrong(judged) -> None:
 
 def test_the_worse_reason_comes_first_and_a_cause_is_as_bad_as_its_symptom(judged) -> None:
     """A burst is a care by itself; where it spoils predictions it is red, and what is amber follows."""
-    burst = notice("burst", times=8.0, shown="log at t = 1 s (elbow)", entries="log 'log'")
+    burst = notice(
+        "burst",
+        times=8.0,
+        shown="log at t = 1 s (elbow)",
+        change={"logs": {"log": {"exclude": [[0.8, 1.5]]}}},
+    )
     late = notice("friction-load", joint="elbow", size=0.1, percent=20.0)
     found = judged(unseen(error=2.4), late, burst)
     shown = [(one.code, one.level) for one in found.reasons]

@@ -25,6 +25,7 @@ from dynid.commands.shared import (
     keep_unloaded,
     logging_to_terminal,
     names_in,
+    payload_option,
     print_proposal,
     shown,
     version_text,
@@ -271,7 +272,7 @@ def identify(
     help="Folder of validation.json [default: that of RESULT].",
 )
 @click.option("--robot", help="Instead of the robot named in the result.")
-@click.option("--payload", "payloads", multiple=True, metavar="NAME", help="Payload mounted in these logs.")
+@payload_option
 def validate(
     result: Path, logs: tuple[str, ...], out: Path | None, robot: str | None, payloads: tuple[str, ...]
 ) -> None:
@@ -284,7 +285,7 @@ def validate(
     from dynid.report.text import print_validation
 
     folder = out or (result if result.is_dir() else result.parent)
-    validations, signals = validate_result(result, [LogEntry(log, payloads) for log in logs], robot)
+    validations, signals = validate_result(result, [LogEntry(log) for log in logs], robot, payloads or None)
     write_validation(validation_document(result, validations), folder, signals)
     errors = [log_error(part, read_result(result).verdict) for part in signals]
     print_validation(validations, errors, warnings=True)
@@ -296,7 +297,7 @@ def validate(
 @click.argument("trajectory", type=_FILE)
 @click.option("--out", type=_FILE, help="CSV file to write [default: ./<name of TRAJECTORY>_efforts.csv].")
 @click.option("--robot", help="Instead of the robot named in the result.")
-@click.option("--payload", "payloads", multiple=True, metavar="NAME", help="Payload mounted on the robot.")
+@payload_option
 @click.option("--body", metavar="NAME", help="Body whose pose is in TRAJECTORY [default: platform].")
 @click.option("--tension", default=0.0, type=NUMBER, metavar="C", help="Internal tension, N m or N.")
 def predict(
@@ -326,7 +327,7 @@ def predict(
             f"efforts are written as .csv, not '{file.suffix}'", file=file, remedy="rename --out"
         )
     prediction = predict_efforts(
-        result, trajectory, robot=robot, payloads=payloads, tension=tension, body=body
+        result, trajectory, robot=robot, payloads=payloads or None, tension=tension, body=body
     )
     write_prediction(prediction, file)
     print_prediction(prediction)

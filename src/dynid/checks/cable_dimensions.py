@@ -24,11 +24,12 @@ from dynid.checks.fault_columns import Suspect
 from dynid.checks.fault_selection import flagged_suspects
 from dynid.checks.residual_texts import confounded, inseparable
 from dynid.common.arrays import Array, Float
+from dynid.common.change import in_file
 from dynid.common.errors import DynidError
 from dynid.common.notices import Notice, notice
 from dynid.kinematics.locked_motion import cable_shapes
 from dynid.mechanism.cable import Cable, cable_coordinates
-from dynid.mechanism.description import at_values, unit_of
+from dynid.mechanism.description import at_values, unit_of, unknown_change
 from dynid.mechanism.joint import JointKind
 from dynid.mechanism.mechanism import Mechanism
 from dynid.mechanism.parameters import Parameter
@@ -92,7 +93,13 @@ def poses(finished: Finished) -> Iterator[Answer]:
     if flagged:
         said = [_notice(robot, suspect) for suspect in flagged]
         remedies = dict.fromkeys(one.remedy for one in said)
-        yield replace(said[0], text="; ".join(one.text for one in said), remedy="; ".join(remedies))
+        symbols = [name for one in said if one.change for name in one.change["unknown"]["symbols"]]
+        yield replace(
+            said[0],
+            text="; ".join(one.text for one in said),
+            remedy="; ".join(remedies),
+            change={"unknown": {"symbols": symbols}} if symbols else {},
+        )
     for suspect in final.values():
         yield _test(suspect, suspect.columns in warned)
     shown = f"flagged: {', '.join(s.about for s in flagged)}" if flagged else "none flagged"
@@ -351,11 +358,8 @@ def _notice(robot: Mechanism, suspect: Suspect) -> Notice:
         said = notice("cable-misfit", "frame", about=suspect.about, shift=1e3 * shift, turn=np.rad2deg(turn))
     else:
         named = robot.rebuild is not None and suspect.about in robot.geometry
-        find = (
-            f", or estimate it with the parameters: `unknown: {{symbols: [{suspect.about}]}}`"
-            if named
-            else ""
-        )
+        change = unknown_change(suspect.about) if named else {}
+        find = f", or estimate it with the parameters: {in_file(change)}" if named else ""
         said = notice(
             "cable-misfit",
             name=suspect.about,
@@ -363,5 +367,6 @@ def _notice(robot: Mechanism, suspect: Suspect) -> Notice:
             half=1e3 * suspect.half,
             unit=f"m{suspect.unit}",
             find=find,
+            change=change,
         )
     return replace(said, text=said.text + confounded(suspect))

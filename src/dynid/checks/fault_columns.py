@@ -28,6 +28,7 @@ import numpy as np
 
 from dynid.checks.pose_columns import pose_columns
 from dynid.common.arrays import Array, Float
+from dynid.common.change import Change, rounded
 from dynid.conditioning.rewritten import Tiles, WiderRows, predictor
 from dynid.mechanism.description import unit_of
 from dynid.mechanism.mechanism import Mechanism
@@ -280,15 +281,16 @@ def _motor_speeds(mechanism: Mechanism, source: RowSource) -> list[Float[Array, 
     return speeds
 
 
-def delay_entry(delays: Mapping[str, float], efforts: Sequence[str]) -> str:
-    """The key that removes delays of efforts, in [s]; that of a single one is added to that of all.
+def delay_change(delays: Mapping[str, float], efforts: Sequence[str]) -> Change:
+    """The columns that remove delays of efforts, in [s]; that of a single one is added to that of all.
 
     Args:
         delays: By name; `ALL` for all efforts.
         efforts: Names of all efforts, in the order of their columns.
     """
     common = delays.get(ALL, 0.0)
-    entries = [f'"tau_{{i}}": {{delay: {common:.3g}}}'] if ALL in delays else []
-    totals = {name: common + delay for name, delay in delays.items() if name != ALL}
-    entries += [f"tau_{efforts.index(name) + 1}: {{delay: {delay:.3g}}}" for name, delay in totals.items()]
-    return f"columns: {{{', '.join(entries)}}}"
+    totals = {"tau_{i}": common} if ALL in delays else {}
+    totals |= {
+        f"tau_{efforts.index(name) + 1}": common + delay for name, delay in delays.items() if name != ALL
+    }
+    return {"columns": {key: {"delay": rounded(delay, 3)} for key, delay in totals.items()}}

@@ -28,6 +28,7 @@ from dynid.motion.choose import extents
 from dynid.motion.log import Log
 from dynid.projection.projection import System
 from dynid.statistics.estimate import ParameterEstimate
+from dynid.statistics.uncertainty import half95
 
 # Priors from drawings are seldom off by more than this, all of them alike.
 _SCALE = 2.0
@@ -186,7 +187,8 @@ def differing(parameters: Iterable[ParameterEstimate], shares: Mapping[str, floa
         return
     outliers.sort(key=lambda item: -item[0])
     shown = ", ".join(
-        f"{parameter.name} = {parameter.value:.3g} +- {parameter.sigma:.1g} {parameter.unit}"
+        f"{parameter.name} = {parameter.value:.3g} +- {half95(parameter.sigma or 0.0, [parameter]):.1g}"
+        f" {parameter.unit}"
         f" (description {parameter.prior:.3g})"
         for _, parameter in outliers[:_MOST_SHOWN]
     )

@@ -206,23 +206,22 @@ def bursts(blocks: Mapping[BlockPlace, float], starts: Mapping[str, Sequence[flo
         more = f" and {len(shown) - _MOST_SHOWN} more" if len(shown) > _MOST_SHOWN else ""
         text = ", ".join(shown[:_MOST_SHOWN]) + more
         logs = dict.fromkeys(log for log, _ in sorted(by_time))
-        entries = [
-            f"log '{log}' `exclude: [{_stretches(sorted(t for name, t in by_time if name == log))}]`"
-            for log in logs
-        ]
-        yield notice("burst", times=_BURST, shown=text, entries=", ".join(entries[:_MOST_SHOWN]))
+        entries = {
+            log: {"exclude": _stretches(sorted(t for name, t in by_time if name == log))} for log in logs
+        }
+        yield notice("burst", times=_BURST, shown=text, change={"logs": entries})
 
 
-def _stretches(times: Sequence[float]) -> str:
+def _stretches(times: Sequence[float]) -> list[list[float]]:
     """Stretches around disturbed blocks that begin at these times, in [s]."""
     first = last = times[0]
     ends = []
     for t in (*times[1:], np.inf):
         if t - last > 2.0 * _AROUND:
-            ends.append((max(first - _AROUND, 0.0), last + 2.0 * _AROUND))
+            ends.append([round(max(first - _AROUND, 0.0), 2), round(last + 2.0 * _AROUND, 2)])
             first = t
         last = t
-    return ", ".join(f"[{start:.2f}, {stop:.2f}]" for start, stop in ends[:_MOST_SHOWN])
+    return ends
 
 
 def undisturbed(

@@ -8,9 +8,10 @@ from dataclasses import replace
 import numpy as np
 
 from dynid.base.grouping import listed
-from dynid.checks.fault_columns import ALL, TURNED, Suspect, delay_entry
+from dynid.checks.fault_columns import ALL, TURNED, Suspect, delay_change
+from dynid.common.change import rounded
 from dynid.common.notices import Notice, notice
-from dynid.mechanism.description import current, unknown_entry
+from dynid.mechanism.description import current, unknown_change, unknown_entry
 from dynid.mechanism.force_sensor import COMPONENTS
 from dynid.problem import Problem
 
@@ -37,7 +38,8 @@ def _plain_notice(suspect: Suspect, problem: Problem, delays: Mapping[str, float
     if suspect.test == "zero":
         shown = f"{size:.3g} +- {half:.2g} {suspect.unit}"
         number = problem.logs[0].position_names.index(suspect.about) + 1
-        return notice("zero-offset", joint=suspect.about, shown=shown, size=size, number=number)
+        change = {"columns": {f"q_{number}": {"offset": rounded(size, 3)}}}
+        return notice("zero-offset", joint=suspect.about, shown=shown, change=change)
     if suspect.test == "dimension":
         described = current(problem.mechanism, suspect.about)
         return notice(
@@ -48,6 +50,7 @@ def _plain_notice(suspect: Suspect, problem: Problem, delays: Mapping[str, float
             described=described,
             half=half,
             entry=unknown_entry(suspect.about),
+            change=unknown_change(suspect.about),
             unit=suspect.unit,
         )
     if suspect.test in TURNED:
@@ -75,7 +78,7 @@ def _delay(
         samples=abs(size) / min(source.dt for source in problem.sources),
         late="later" if size > 0 else "earlier",
         reference="the other efforts" if ALL in delays and suspect.about != ALL else "the positions",
-        entry=delay_entry(delays, problem.logs[0].effort_names),
+        change=delay_change(delays, problem.logs[0].effort_names),
     )
 
 
@@ -95,7 +98,8 @@ def gain_notice(suspect: Suspect, size: float, half: float, efforts: Sequence[st
         return notice("gain", "sensor", found=text)
     if suspect.about in efforts and abs(size) <= _NONSENSE:
         number = efforts.index(suspect.about) + 1
-        return notice("gain", "single", found=text, number=number, scale=1.0 / (1.0 + size))
+        change = {"columns": {f"tau_{number}": {"scale": rounded(1.0 / (1.0 + size), 4)}}}
+        return notice("gain", "single", found=text, change=change)
     return notice("gain", found=text)
 
 

@@ -24,6 +24,7 @@ from dynid.problem import Problem
 from dynid.report.numbers import sigma_text, value_text
 from dynid.statistics.assemble import EstimateParts
 from dynid.statistics.estimate_parts import Description, Quantity
+from dynid.statistics.uncertainty import half95
 
 if TYPE_CHECKING:
     from ruamel.yaml import YAML
@@ -71,13 +72,13 @@ def _flow(problem: Problem) -> dict[str, str]:
     return choices
 
 
-# Mass and centre of mass of a load as text, with standard deviations from the joint covariance.
+# Mass and centre of mass of a load as text, with intervals from the joint covariance.
 
 
 def load_words(parts: EstimateParts, bodies: Sequence[str]) -> dict[str, str]:
-    """`load box` -> `2.6002 +- 0.0013 kg, centre of mass (12.0, -8.0, 63.0) +- (0.1, 0.1, 0.2) mm ..`.
+    """`load box` -> `2.6002 +- 0.0026 kg, centre of mass (12.0, -8.0, 63.0) +- (0.2, 0.2, 0.4) mm ..`.
 
-    c = h / M, sigma_c = |dh / M - c dM / M|: h and M err together.
+    c = h / M, sigma_c = |dh / M - c dM / M|: h and M err together. Behind +- is half of the 95 % interval.
 
     Args:
         parts: Parameters and their covariance.
@@ -90,8 +91,8 @@ def load_words(parts: EstimateParts, bodies: Sequence[str]) -> dict[str, str]:
         mass = place.get(f"M_{body}")
         if mass is None or fitted[mass].value <= 0:
             continue
-        kg, sigma = fitted[mass].value, fitted[mass].sigma
-        text = f"{value_text(kg, sigma)} +- {sigma_text(sigma)} kg"
+        kg, half = fitted[mass].value, float(half95(fitted[mass].sigma or 0.0, [fitted[mass]]))
+        text = f"{value_text(kg, half)} +- {sigma_text(half)} kg"
         moments = [place.get(f"{symbol}_{body}") for symbol in _FIRST]
         if None not in moments:
             rows = np.zeros((3, len(fitted)))
@@ -99,7 +100,8 @@ def load_words(parts: EstimateParts, bodies: Sequence[str]) -> dict[str, str]:
             for i, k in enumerate(moments):
                 rows[i, k], rows[i, mass] = 1.0 / kg, -centre[i] / kg
             spread = 1e3 * np.sqrt(np.einsum("ip,pq,iq->i", rows, parts.covariance, rows))
-            text += f", centre of mass ({_listed(1e3 * centre)}) +- ({_listed(spread)}) mm in its frame"
+            halves = half95(spread, [fitted[k] for k in (mass, *moments) if k is not None])
+            text += f", centre of mass ({_listed(1e3 * centre)}) +- ({_listed(halves)}) mm in its frame"
         texts[f"load {body}"] = text
     return texts
 

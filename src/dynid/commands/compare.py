@@ -6,7 +6,8 @@ from pathlib import Path
 
 import click
 
-from dynid.commands.shared import NUMBER, Whole, default_out, names_in, refuse_given, shown
+from dynid.commands.shared import NUMBER, Whole, default_out, names_in, payload_option, refuse_given, shown
+from dynid.common.strict_number import is_number
 
 
 @click.command(short_help="Compare fits or results.")
@@ -19,6 +20,8 @@ from dynid.commands.shared import NUMBER, Whole, default_out, names_in, refuse_g
 @click.option("--last", type=NUMBER, metavar="SHARE", help="Hold out the last share of each log, e.g. 0.25.")
 @click.option("--log", "logs", multiple=True, metavar="FILE", help="Log predicted by all results.")
 @click.option("--robot", help="Instead of the robot named in the results.")
+@payload_option
+@click.option("--speeds", metavar="0.1,1,...", help="Speeds at which friction of results is compared.")
 @click.option(
     "--out",
     type=click.Path(file_okay=False, path_type=Path),
@@ -34,6 +37,8 @@ def compare(
     last: float | None,
     logs: tuple[str, ...],
     robot: str | None,
+    payloads: tuple[str, ...],
+    speeds: str | None,
     out: Path | None,
 ) -> None:
     """Compare fits or finished results by their error on data that were not used for the fit.
@@ -51,8 +56,9 @@ def compare(
         refuse_given(("folds", "last"), "finished results; only an experiment file can be cross-validated")
     if last is not None:
         refuse_given(("folds",), "--last, which makes a single split")
-    if robot and not logs:
-        raise click.UsageError("--robot needs --log, a log predicted by the results")
+    if (robot or payloads) and not logs:
+        option = "--robot" if robot else "--payload"
+        raise click.UsageError(f"{option} needs --log, a log predicted by the results")
     folder = out or default_out(f"{targets[0].stem or 'results'}_compare")
     with claimed_folder(folder, FILES) as path:
         with ProgressBar() as progress:
@@ -66,8 +72,18 @@ def compare(
                 last=last,
                 logs=logs,
                 robot=robot,
+                payloads=payloads or None,
+                speeds=_speeds(speeds),
                 progress=progress,
             )
         replace_folder(path, comparison_files(comparison))
     print_comparison(comparison)
     click.echo(f"\nwritten: {shown(folder)} (comparison.json, comparison.csv, comparison.html)")
+
+
+def _speeds(text: str | None) -> list[float]:
+    """`0.1,1` as numbers."""
+    given = names_in(text) or ()
+    if not all(is_number(item) and float(item) > 0.0 for item in given):
+        raise click.UsageError(f"--speeds '{text}': give positive numbers, e.g. 0.1,1 (rad/s or m/s)")
+    return [float(item) for item in given]

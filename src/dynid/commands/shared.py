@@ -54,6 +54,9 @@ class Whole(click.IntRange):
 
 
 NUMBER = Number()
+payload_option = click.option(
+    "--payload", "payloads", multiple=True, metavar="NAME", help="Payload that is mounted; none: no payload."
+)
 
 
 class SeveralLogs(click.Command):

@@ -8,10 +8,11 @@ from __future__ import annotations
 import contextlib
 from collections.abc import Iterable, Iterator
 from contextvars import ContextVar
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Protocol, runtime_checkable
 
 from dynid.common.catalogue import CATALOGUE, RANKS, Severity, codes_with
+from dynid.common.change import Change, in_file
 from dynid.common.errors import InputError
 
 _ORDER = (Severity.NOTE, Severity.CARE, Severity.STOP)
@@ -26,12 +27,16 @@ _ASKED = "purpose-not-met"  # by the user: never a mere consequence
 
 @dataclass(frozen=True)
 class Notice:
-    """One warning: a stable code, what was found (with values), what to do about it, and its severity."""
+    """One warning: a stable code, what was found (with values), what to do about it, and its severity.
+
+    `change` is what the remedy would change in the experiment, where the finding gives its numbers.
+    """
 
     code: str
     text: str
     remedy: str = ""
     severity: Severity = Severity.CARE
+    change: Change = field(default_factory=dict, hash=False)
 
     @property
     def level(self) -> str:
@@ -39,17 +44,19 @@ class Notice:
         return LEVELS[_ORDER.index(self.severity)]
 
 
-def notice(code: str, variant: str = "", /, **values: object) -> Notice:
+def notice(code: str, variant: str = "", /, *, change: Change | None = None, **values: object) -> Notice:
     """The warning with this code of the catalogue.
 
     Args:
         code: Of the catalogue.
         variant: Name of another wording of the same finding.
-        values: Of the fields of text and remedy.
+        change: What the remedy would change in the experiment: `{change}` of its template.
+        values: Of the other fields of text and remedy.
     """
-    entry = CATALOGUE[code]
+    entry, change = CATALOGUE[code], change or {}
     template = entry.variants[variant] if variant else entry.template
-    return Notice(code, template.text.format(**values), template.remedy.format(**values), entry.severity)
+    remedy = template.remedy.format(change=in_file(change), **values)
+    return Notice(code, template.text.format(**values), remedy, entry.severity, change)
 
 
 def eased(item: Notice) -> Notice:

@@ -184,7 +184,8 @@ def friction_curves(
         scale = mechanism.stribeck.get(owner)
         chi = np.array([values[f"{s}_{owner}"] for s in symbols])
         curve: dict[str, Any] = {"owner": owner, "unit": effort_unit(mechanism, owner)}
-        curve |= friction_curve(symbols, chi, _covariance(fit, owner, symbols), reach, scale)
+        terms = [p for p in fit.parts.parameters if p.name in {f"{s}_{owner}" for s in symbols}]
+        curve |= friction_curve(symbols, chi, _covariance(fit, owner, symbols), reach, scale, terms)
         row = _row_of(problem, owner)
         if row is not None:
             thinned = np.arange(0, len(speed), max(1, -(-len(speed) // _CLOUD)))

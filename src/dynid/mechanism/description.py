@@ -20,6 +20,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from dynid.common.arrays import Array, Float
+from dynid.common.change import Change, in_file
 from dynid.common.errors import InputError, nearest
 from dynid.mechanism.frame import Frame
 from dynid.mechanism.joint import Joint, JointKind
@@ -62,14 +63,19 @@ def current(mechanism: Mechanism, name: str) -> float:
     return 0.0 if name in TILTS else mechanism.zeros.get(name.removeprefix(ZERO), 0.0)
 
 
+def unknown_change(name: str) -> Change:
+    """The key that estimates a dimension with the parameters; empty: at one place it needs its own symbol."""
+    return {} if AT in name else {"unknown": {"symbols": [name]}}
+
+
 def unknown_entry(name: str) -> str:
-    """The key that estimates a dimension with the parameters; at one place it needs a symbol of its own."""
+    """The key that estimates a dimension with the parameters, in words."""
     symbol, _, place = name.partition(AT)
     if place:
         return (
             f"give '{symbol}' at '{place}' a symbol of its own, and list it under `unknown: {{symbols: ...}}`"
         )
-    return f"`unknown: {{symbols: [{name}]}}`"
+    return in_file(unknown_change(name))
 
 
 def at_places(mechanism: Mechanism, other: Mechanism) -> dict[str, Mechanism]:

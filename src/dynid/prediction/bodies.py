@@ -29,6 +29,7 @@ from dynid.statistics.estimate import Estimate
 _LENGTH = 0.2  # [m]: size of first moments and inertias of a body relative to its mass
 _FIRST = ("MX", "MY", "MZ")
 ALONE = 0.99  # share above which the log alone gives a value, and a standard deviation
+_SLIGHT = 0.1  # of the largest part of a sigma: what is less does not change its degrees of freedom
 _NOT_GIVEN = 1e3  # times the size of an entry that the description gives
 
 
@@ -62,12 +63,14 @@ def _bodies(space: EffortSpace, chi: Float[Array, "p"], how: dict[str, bool]) ->
     names = [parameter.name for parameter in space.parameters]
     known = {names[i]: value for i, value in known_columns(space.mechanism, space.parameters).items()}
     described = {**prior_values(space.mechanism), **known}
-    share, root = _share(space, described)
+    share, weights, root = _share(space, described)
     drawn = []
     for body in (*space.mechanism.bodies, *space.mechanism.payloads):
         place = {s: names.index(f"{s}_{body}") for s in SYMBOLS if f"{s}_{body}" in names}
         if "M" in place and any(abs(chi[i]) > 0.0 for i in place.values()):
             entry = _body(place, chi, share, root)
+            if entry["mass_sigma"] is not None:
+                entry["mass_dof"] = _dof(space, weights[place["M"]])
             if not how["exported"] and entry["mass_sigma"] is None:
                 # A sum with other bodies, divided in a way that no real robot has.
                 shape = {key: value for key, value in entry.items() if key not in ("axes", "half")}
@@ -77,8 +80,19 @@ def _bodies(space: EffortSpace, chi: Float[Array, "p"], how: dict[str, bool]) ->
     return tuple(drawn)
 
 
-def _share(space: EffortSpace, described: dict[str, float]) -> tuple[Float[Array, "p"], Float[Array, "p r"]]:
-    """The share of each entry that the log gives, and a root of the covariance that it leaves, SI.
+def _dof(space: EffortSpace, weights: Float[Array, "v"]) -> float | None:
+    """Degrees of freedom of a sum of parameters: the fewest of those that matter in it."""
+    fitted = [space.estimate.parameters[k] for k in fitted_places(space.estimate)]
+    parts = [abs(w) * (p.sigma or 0.0) for w, p in zip(weights.tolist(), fitted, strict=True)]
+    largest = max(parts, default=0.0)
+    counted = [p.dof for p, part in zip(fitted, parts, strict=True) if part > _SLIGHT * largest]
+    return min((dof for dof in counted if dof is not None), default=None)
+
+
+def _share(
+    space: EffortSpace, described: dict[str, float]
+) -> tuple[Float[Array, "p"], Float[Array, "p v"], Float[Array, "p r"]]:
+    """The share of each entry that the log gives, its weights of the parameters, a root of its covariance.
 
     Sizes are those of a body of typical mass. What the description does not give (rotor inertias, as a rule)
     takes up any difference first; what it takes as exact takes up none.
@@ -98,8 +112,9 @@ def _share(space: EffortSpace, described: dict[str, float]) -> tuple[Float[Array
     DG = size[:, None] ** 2 * G.T
     K = DG @ pinv(G @ DG)
     M = space.values.M[:, fitted_places(space.estimate)]
-    root = K @ (G @ (M @ covariance_root(space.estimate.covariance)))
-    return np.clip(np.einsum("pv,vp->p", K, G), 0.0, 1.0), np.asarray(root)
+    weights = K @ (G @ M)
+    root = weights @ covariance_root(space.estimate.covariance)
+    return np.clip(np.einsum("pv,vp->p", K, G), 0.0, 1.0), weights, root
 
 
 def _body(

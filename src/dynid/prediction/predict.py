@@ -33,6 +33,7 @@ from dynid.mechanism.mechanism import Mechanism
 from dynid.mechanism.parameters import Parameter, effort_unit, parameter_table
 from dynid.mechanism.variant import variant
 from dynid.motion.motion import Motion
+from dynid.prediction.mounted import mounted as mounted_payloads
 from dynid.prediction.result_values import StandardValues, saved, standard_root, standard_values
 from dynid.prediction.trajectory import PoseTrajectory, TrajectorySource, desired_motion
 from dynid.prediction.unloaded import unloaded_model
@@ -93,7 +94,7 @@ def predict_efforts(
     trajectory: TrajectorySource,
     *,
     robot: str | os.PathLike[str] | Mechanism | None = None,
-    payloads: Sequence[str] = (),
+    payloads: Sequence[str] | None = None,
     tension: float | Sequence[float] | Float[Array, "n z"] = 0.0,
     body: str | None = None,
 ) -> EffortPrediction:
@@ -105,14 +106,16 @@ def predict_efforts(
             with the pose of a body (`x y z roll pitch yaw`, or a part of them, or a quaternion); a `Log`
             (see `log_from_arrays`) or a `PoseTrajectory`; a data frame or mapping with such columns.
         robot: Default: the robot named in the result's provenance.
-        payloads: Mounted on it; the result must know them.
+        payloads: Mounted on it; the result must know them. Empty: none; default: what every log of the fit
+            carried.
         tension: Internal tension of a redundantly actuated robot, constant or per sample and direction,
             in [N m] or [N]; default 0, the least efforts.
         body: Whose pose the file gives; default `platform`.
     """
     estimate, experiment, mechanism = saved(result, robot)
     refuse_no_robot(estimate, mechanism)
-    mounted = variant(mechanism, payloads=tuple(payloads))
+    loads, assumed = mounted_payloads(estimate, mechanism, payloads)
+    mounted = variant(mechanism, payloads=loads)
     with single_threaded_blas():
         parameters = parameter_table(mounted)
 
@@ -120,7 +123,7 @@ def predict_efforts(
             robot: Mechanism, chi: Float[Array, "p"], root: Float[Array, "p r"]
         ) -> tuple[Motion, Efforts]:
             guided, motion = desired_motion(
-                trajectory, robot, payloads=payloads, body=body, angles=experiment.angles
+                trajectory, robot, payloads=loads, body=body, angles=experiment.angles
             )
             added = _tension(mounted, tension, len(motion.log.t))
             return motion, efforts_along(guided, parameters, motion, chi, root, added)
@@ -149,6 +152,7 @@ def predict_efforts(
         sigma_power=forecast.sigma_power[used],
         c=forecast.c[used],
         notices=(
+            *assumed,
             *motion.log.notices,
             *_unknown(estimate, parameters, forecast),
             *_standing(forecast),

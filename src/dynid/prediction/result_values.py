@@ -9,7 +9,7 @@ the parameters grouped into it are zero, because they are contained in it.
 from __future__ import annotations
 
 import os
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -23,12 +23,12 @@ from dynid.estimator.settings import GAIN, GainSettings
 from dynid.experiment.experiment import Experiment
 from dynid.experiment.provenance import check_robot, check_unloaded, experiment_of, recorded_loads
 from dynid.mechanism.description import at_values
-from dynid.mechanism.inertia import SYMBOLS
 from dynid.mechanism.load import load_robot
 from dynid.mechanism.mechanism import Mechanism, Payload
 from dynid.mechanism.parameters import Parameter, known_columns
 from dynid.motion.log import Log
 from dynid.motion.servo import LAW_NAMES, Law
+from dynid.prediction.mounted import refuse_unknown_payloads, refuse_unloaded
 from dynid.problem import as_asked
 from dynid.projection.model import Model
 from dynid.projection.projection import Directions
@@ -121,7 +121,7 @@ def standard_values(
     T, c = tying(parameters, groups, known_columns(robot, parameters))
     members = {i: np.flatnonzero(column) for column in T.T for i in np.flatnonzero(column).tolist()}
     loads = recorded_loads(estimate.provenance)
-    _check_payloads(estimate, robot, loads)
+    refuse_unknown_payloads(estimate, robot)
     if experiment.unloaded is None:  # else the robot without load is known for itself
         refuse_unloaded(loads, payloads, robot.payloads, estimate.robot)
     M = np.zeros((len(parameters), len(estimate.parameters)))
@@ -172,45 +172,6 @@ def _constant(
     bodies = {str(entry["name"]): float(entry["value"]) for entry in estimate.standard}
     full = np.array([bodies.get(p.name, c[i]) for i, p in enumerate(parameters)])
     return np.asarray(full - M @ x)
-
-
-def refuse_unloaded(
-    loads: Sequence[Sequence[str]], payloads: Mapping[str, Payload], mounted: Collection[str], place: str
-) -> None:
-    """Refuse to predict without a payload that every log of the fit has carried.
-
-    What was not known of it is inside the parameters of its carrier, and cannot be taken off again.
-
-    Args:
-        loads: Payloads of each log that was identified from.
-        payloads: All that the description knows.
-        mounted: In what is to be predicted.
-        place: What that is, for the message.
-    """
-    always = set.intersection(*(set(load) for load in loads)) if loads else set()
-    for name in sorted(always - set(mounted)):
-        if name in payloads and len(payloads[name].known) == len(SYMBOLS):
-            continue
-        raise InputError(
-            f"payload '{name}' was mounted in every log of the fit: its mass is part of the parameters of its"
-            " carrier, so efforts without it cannot be predicted",
-            place=place,
-            remedy=f"mount it here too (payload: {name}), or identify from a log without it as well",
-        )
-
-
-def _check_payloads(estimate: Estimate, robot: Mechanism, loads: Sequence[Sequence[str]]) -> None:
-    """Refuse a mounted payload of which the result knows nothing."""
-    for name, payload in robot.payloads.items():
-        listed = any(
-            parameter.name.removesuffix("_R").endswith(f"_{name}") for parameter in estimate.parameters
-        )
-        listed = listed or any(name in load for load in loads)  # inside its carrier's, if always mounted
-        if not listed and len(payload.known) < len(SYMBOLS):
-            raise InputError(
-                f"payload '{name}' is mounted, but it is not in the result",
-                remedy="identify from a log with this payload first",
-            )
 
 
 def _tied(

@@ -76,7 +76,8 @@ def _print_parameters(out: Console, comparison: Comparison) -> None:
     names = [line.label for line in comparison.lines]
     table = plain_table("parameter", "unit", *names, "largest difference / sigma", left=("parameter", "unit"))
     most = _MOST_PARAMETERS if comparison.different else _MOST_EQUAL
-    worst = sorted(comparison.parameters, key=lambda item: -(item.z or 0.0))[:most]
+    tested = [item for item in comparison.parameters if item.z is not None]
+    worst = sorted(tested or comparison.parameters, key=lambda item: -(item.z or 0.0))[:most]
     for entry in worst:
         cells = [
             "-" if value is None else value_text(value, sigma)

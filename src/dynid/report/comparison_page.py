@@ -192,6 +192,11 @@ def _chance(entry: ParameterLine) -> str:
     return "-" if entry.p is None else probability(entry.p).removeprefix("= ")
 
 
+def _half(entry: ParameterLine, k: int) -> float:
+    """Half of the 95 % interval of the k-th result; zero without one."""
+    return float((entry.halves[k] if entry.halves else None) or 0.0)
+
+
 def _differences(shown: list[ParameterLine], comparison: Comparison, differing: set[str]) -> Figure | None:
     """Values over the dates of the results if these differ; else one below the other."""
     days = _days([line.date for line in comparison.lines])
@@ -222,10 +227,9 @@ def _drift_figure(
             continue
         known.sort(key=lambda k: float(days[k]))
         x = days[known]
-        value, sigma = (
-            np.array([float(numbers[k] or 0.0) for k in known]) for numbers in (entry.values, entry.sigmas)
-        )
-        low, high = value - 1.96 * sigma, value + 1.96 * sigma
+        value = np.array([float(entry.values[k] or 0.0) for k in known])
+        half = np.array([_half(entry, k) for k in known])
+        low, high = value - half, value + half
         ends = np.column_stack([low, high, np.full(len(x), np.nan)]).ravel()
         colour = "red" if entry.name in differing else "blue"
         tips = [
@@ -257,7 +261,7 @@ def _list_figure(shown: list[ParameterLine], labels: list[str], differing: set[s
         if len(known) < 2:
             continue
         values = [float(entry.values[k] or 0.0) for k in known]
-        half = [1.96 * float(entry.sigmas[k] or 0.0) for k in known]
+        half = [_half(entry, k) for k in known]
         reach = [v + s * h for v, h in zip(values, half, strict=True) for s in (-1.0, 1.0)]
         pad = 0.06 * float(np.ptp(reach)) or 1.0
         tips = [

@@ -1,24 +1,20 @@
 """The experiment of a result with the change that its first reason proposes, as a file that can be run.
 
-A remedy names a change in backticks, as experiment files have it: `columns: {tau_3: {scale: 0.71}}`.
-Only that of the first reason is applied. Others are effects of the first one, or smaller than it.
+A warning carries the change that it proposes: `Notice.change`. Only that of the first reason is applied.
+Others are effects of the first one, or smaller than it.
 """
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping
 from io import StringIO
 from pathlib import PurePath
 from typing import Any
 
-from dynid.common.errors import InputError
-from dynid.common.strict_yaml import parse_yaml
+from dynid.common.change import Change, in_file
 from dynid.statistics.estimate import Estimate
 
 FILE = "experiment.corrected.yaml"
-_KEYS = ("columns", "drive", "unknown", "estimator")  # whose values a remedy gives
-_IN_LOG = re.compile(r"log '([^']+)' `(exclude: [^`]+)`")
 _NOT_OF_ENTRY = ("sha256", "use", "payloads", "date")  # recorded of a log in addition to its entry
 _TEXT = """\
 # The experiment of the result in this folder, with the change that its first reason ({code}) proposes:
@@ -39,45 +35,13 @@ def corrected_experiment(estimate: Estimate) -> str:
     experiment = _experiment(recorded)
     if experiment is None or not _apply(change, experiment):
         return ""
-    head = _TEXT.format(code=estimate.verdict.reasons[0].code, change=one_line(change), file=FILE)
+    head = _TEXT.format(code=estimate.verdict.reasons[0].code, change=in_file(change), file=FILE)
     return head + _yaml({**experiment, "name": f"{estimate.robot}-corrected"})
 
 
-def proposed_change(estimate: Estimate) -> dict[str, Any]:
+def proposed_change(estimate: Estimate) -> Change:
     """What the first reason would change in the experiment; empty: nothing that can be written down."""
-    return change_in(estimate.verdict.reasons[0].remedy) if estimate.verdict.reasons else {}
-
-
-def change_in(remedy: str) -> dict[str, Any]:
-    """The change that a remedy proposes: keys of the experiment file, and under `logs` those of one log."""
-    logs = {name: parse_yaml(code).plain() for name, code in _IN_LOG.findall(remedy)}
-    if logs:
-        return {"logs": logs}
-    for code in remedy.split("`")[1::2]:
-        try:
-            tree = parse_yaml(code).plain()
-        except InputError:  # a name, a command or a path
-            continue
-        if isinstance(tree, dict) and tree and set(tree) <= set(_KEYS) and all(tree.values()):
-            return {} if "..." in code else tree
-    return {}
-
-
-def one_line(change: Mapping[str, Any]) -> str:
-    """A change in the notation of experiment files."""
-    return ", ".join(f"{key}: {_flow(value)}" for key, value in change.items())
-
-
-def _flow(value: Any) -> str:
-    if isinstance(value, Mapping):
-        return "{" + ", ".join(f"{_key(key)}: {_flow(item)}" for key, item in value.items()) + "}"
-    if isinstance(value, list | tuple):
-        return "[" + ", ".join(map(_flow, value)) + "]"
-    return f"{value:g}" if isinstance(value, float) else str(value)
-
-
-def _key(key: str) -> str:
-    return f'"{key}"' if "{" in key else key
+    return estimate.verdict.reasons[0].change if estimate.verdict.reasons else {}
 
 
 def _experiment(recorded: Mapping[str, Any]) -> dict[str, Any] | None:
@@ -156,8 +120,3 @@ def _yaml(tree: Mapping[str, Any]) -> str:
     writer.width = 110
     writer.dump(dict(tree), stream)
     return stream.getvalue()
-
-
-def in_python(change: Mapping[str, Any]) -> str:
-    """A change as an argument of `identify`; empty where it belongs to one log."""
-    return "" if "logs" in change else ", ".join(f"{key}={value!r}" for key, value in change.items())

@@ -56,7 +56,7 @@ def result_document(estimate: Estimate) -> dict[str, Any]:
         "standard": [dict(entry) for entry in estimate.standard],
         "fit": {k: v for k, v in asdict(estimate.fit).items() if v is not None or k not in _OPTIONAL},
         "validation": [asdict(item) for item in estimate.validation],
-        "warnings": [asdict(item) for item in estimate.warnings],
+        "warnings": [_warning(item) for item in estimate.warnings],
         "choices": dict(estimate.choices),
         "choices_tried": [asdict(item) for item in estimate.tried],
         "provenance": dict(estimate.provenance),
@@ -188,12 +188,16 @@ def _reasons(listed: Any) -> dict[str, str]:
     return {_shaped(entry["name"], str): _shaped(entry["reason"], str) for entry in entries}
 
 
+def _warning(item: Notice) -> dict[str, Any]:
+    """A warning as plain values; `change` only where it proposes one."""
+    return {key: value for key, value in asdict(item).items() if key != "change" or value}
+
+
 def _verdict_document(verdict: Verdict) -> dict[str, Any]:
     """A verdict with the level of each reason instead of its severity."""
-    reasons = [
-        {"code": entry.code, "text": entry.text, "remedy": entry.remedy, "level": entry.level}
-        for entry in verdict.reasons
-    ]
+    reasons = [{**_warning(entry), "level": entry.level} for entry in verdict.reasons]
+    for reason in reasons:
+        del reason["severity"]
     return {**asdict(verdict), "reasons": reasons}
 
 

@@ -31,6 +31,7 @@ from dynid.report.numbers import (
     unit_text,
     value_text,
 )
+from dynid.statistics.uncertainty import half95
 
 if TYPE_CHECKING:
     from jinja2 import Environment
@@ -59,6 +60,7 @@ def _environment() -> Environment:
         "value": value_text,
         "interval": interval_text,
         "sigma": sigma_text,
+        "half95": lambda parameter: float(half95(parameter.sigma or 0.0, [parameter])),
         "grouping": lambda text, name: grouping_text(name, text),
         "unit": unit_text,
         "ticked": ticked,

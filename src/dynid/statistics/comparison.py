@@ -76,7 +76,8 @@ class ParameterLine:
     """One parameter in all results.
 
     Attributes:
-        values, sigmas: Per result; None where it has no such parameter.
+        values, sigmas, halves: Per result, with half of the 95 % interval; None where it has no such
+            parameter.
         z: Largest difference between two results in units of its own deviation.
         p: Probability of a difference as large between any two of the results if the parameter is the same
             in all of them (Student's t, times the number of pairs).
@@ -88,6 +89,7 @@ class ParameterLine:
     sigmas: tuple[float | None, ...]
     z: float | None
     p: float | None = None
+    halves: tuple[float | None, ...] = ()
 
 
 @dataclass(frozen=True)

@@ -370,20 +370,21 @@ class Estimate:
 
         return predict_efforts(self, trajectory, **options)
 
-    def validate(self, log: Any, robot: Any = None) -> tuple[Validation, ...]:
+    def validate(self, log: Any, robot: Any = None, payloads: Any = None) -> tuple[Validation, ...]:
         """Prediction errors on other logs, one entry per log.
 
         Args:
             log: One or several: files, `Log` objects, data frames or mappings of columns.
-            robot: Default: the robot of the identification.
+            robot: Default: that of the identification.
+            payloads: Names, mounted in these logs; empty: none. Default: what every log of the fit carried.
         """
-        return self._predicted(log, robot)[0]
+        return self._predicted(log, robot, payloads)[0]
 
-    def _predicted(self, log: Any, robot: Any = None) -> tuple[tuple[Validation, ...], tuple[Signals, ...]]:
+    def _predicted(self, log: Any, *options: Any) -> tuple[tuple[Validation, ...], tuple[Signals, ...]]:
         from dynid.problem import several
         from dynid.validation.held_out import validate_result
 
-        return validate_result(self, several(log), robot)
+        return validate_result(self, several(log), *options)
 
     def save(self, folder: Any) -> None:
         """Write `result.json`, `parameters.csv`, `signals.csv` and `report.html` into a folder."""

@@ -1,11 +1,12 @@
 """Friction over speed with its 95 % band: columns of drive terms times their values.
 
-f(v) = A(v) chi,      half width 1.96 sqrt(a C a^T) of every row a of A
+f(v) = A(v) chi,      half width t sqrt(a C a^T) of every row a of A
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -13,7 +14,8 @@ import numpy as np
 from dynid.common.arrays import Array, Float
 from dynid.mechanism.drive_terms import NO_FRICTION, drive_term
 from dynid.regressor.few_states import drive_column
-from dynid.statistics.estimate import Estimate
+from dynid.statistics.estimate import Estimate, ParameterEstimate
+from dynid.statistics.uncertainty import half95
 
 _GRID = 81  # points of a curve
 
@@ -32,6 +34,7 @@ def friction_curve(
     C: Float[Array, "s s"],
     reach: float,
     stribeck: float | None,
+    parameters: Iterable[ParameterEstimate] = (),
 ) -> dict[str, Any]:
     """Speeds up to `reach` on both sides, with a break at zero; friction, and half of its 95 % interval.
 
@@ -40,35 +43,70 @@ def friction_curve(
         chi, C: Their values and covariance, SI; zero for values that are not estimated.
         reach: Largest speed, in [rad/s] or [m/s].
         stribeck: Stribeck speed; None: the usual one.
+        parameters: The terms of the result, whose degrees of freedom count.
     """
     positive = np.linspace(1e-6 * reach, reach, _GRID // 2)
     grid = np.concatenate([-positive[::-1], [np.nan], positive])
     A = friction_columns(symbols, grid, stribeck)
-    half = 1.96 * np.sqrt(np.maximum(np.einsum("ns,st,nt->n", A, C, A), 0.0))
+    half = half95(np.sqrt(np.maximum(np.einsum("ns,st,nt->n", A, C, A), 0.0)), parameters)
     return {"terms": list(symbols), "speed": grid, "effort": A @ chi, "half": half}
 
 
-def curves_of(estimate: Estimate, reach: float) -> list[dict[str, Any]]:
-    """Friction of every drive of a result up to a speed, from its parameters alone."""
+@dataclass(frozen=True, eq=False)
+class DriveFriction:
+    """The drive terms of one joint or motor of a result that depend on its speed.
+
+    Attributes:
+        unit: Of its effort.
+        terms: Parameters of the result.
+        C: Covariance of their values, SI; zero for values that are not estimated.
+        stribeck: Stribeck speed, in [rad/s] or [m/s]; None: the usual one.
+    """
+
+    owner: str
+    unit: str
+    terms: tuple[ParameterEstimate, ...]
+    C: Float[Array, "s s"]
+    stribeck: float | None
+
+    @property
+    def symbols(self) -> list[str]:
+        """Of the terms."""
+        return [term.name.partition("_")[0] for term in self.terms]
+
+    @property
+    def chi(self) -> Float[Array, "s"]:
+        """Their values, SI."""
+        return np.array([term.value for term in self.terms])
+
+
+def drives_of(estimate: Estimate) -> list[DriveFriction]:
+    """Friction of every drive of a result, from its parameters alone."""
     stribeck: Mapping[str, float] = estimate.provenance.get("options", {}).get("stribeck", {})
     known = [parameter.name for parameter in estimate.parameters if parameter.sigma is not None]
-    owners: dict[str, dict[str, Any]] = {}
+    owners: dict[str, list[ParameterEstimate]] = {}
     for parameter in estimate.parameters:
         symbol, _, owner = parameter.name.partition("_")
         term = drive_term(symbol)
         if term is not None and term.curve and owner:
-            owners.setdefault(owner, {})[symbol] = parameter
-    curves = []
+            owners.setdefault(owner, []).append(parameter)
+    drives = []
     for owner, terms in owners.items():
-        if not set(terms) - set(NO_FRICTION):
-            continue
         C = np.zeros((len(terms), len(terms)))
-        at = [k for k, term in enumerate(terms.values()) if term.name in known]
-        places = [known.index(term.name) for term in terms.values() if term.name in known]
+        at = [k for k, term in enumerate(terms) if term.name in known]
+        places = [known.index(terms[k].name) for k in at]
         C[np.ix_(at, at)] = estimate.covariance[np.ix_(places, places)]
-        chi = np.array([term.value for term in terms.values()])
-        unit = "N m" if any("N m" in term.unit for term in terms.values()) else "N"
-        curves.append(
-            {"owner": owner, "unit": unit} | friction_curve(list(terms), chi, C, reach, stribeck.get(owner))
-        )
-    return curves
+        unit = "N m" if any("N m" in term.unit for term in terms) else "N"
+        drive = DriveFriction(owner, unit, tuple(terms), C, stribeck.get(owner))
+        if set(drive.symbols) - set(NO_FRICTION):
+            drives.append(drive)
+    return drives
+
+
+def curves_of(estimate: Estimate, reach: float) -> list[dict[str, Any]]:
+    """Friction of every drive of a result up to a speed, from its parameters alone."""
+    return [
+        {"owner": drive.owner, "unit": drive.unit}
+        | friction_curve(drive.symbols, drive.chi, drive.C, reach, drive.stribeck, drive.terms)
+        for drive in drives_of(estimate)
+    ]

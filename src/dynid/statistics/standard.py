@@ -156,7 +156,7 @@ def physical_test(space: StandardSpace) -> tuple[Notice, ...]:
     if distance is None or chdtrc(len(space.estimate), distance**2) > _UNLIKELY:
         return ()
     rms = distance / np.sqrt(len(space.estimate))
-    remark = notice("not-physical", rms=rms, count=len(space.estimate))
+    remark = notice("not-physical", rms=rms, count=len(space.estimate), change={"estimator": "consistent"})
     return (remark if rms > _IMPOSSIBLE else eased(remark),)
 
 

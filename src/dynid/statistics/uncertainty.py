@@ -5,7 +5,7 @@ UncertaintySettings: how the covariance of an estimate is found, by name.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Annotated, ClassVar, Literal, cast
 
@@ -82,6 +82,19 @@ def student_t(dof: float | Float[Array, "p"], level: float) -> Float[Array, "*p"
 def student_t95(dof: int | Float[Array, "p"]) -> Float[Array, "*p"]:
     """Two-sided 95 % quantile of Student's t."""
     return student_t(dof, 0.95)
+
+
+def half95(sigma: float | Float[Array, "*n"], parameters: Iterable[ParameterEstimate]) -> Float[Array, "*n"]:
+    """Half of the 95 % interval of what is computed from parameters: the number behind every `+-`.
+
+    Student's t has the fewest degrees of freedom of these parameters.
+
+    Args:
+        sigma: Its standard deviation.
+        parameters: That it is computed from.
+    """
+    dof = min((p.dof for p in parameters if p.dof is not None), default=np.inf)
+    return np.asarray(student_t(float(dof), 0.95) * sigma)
 
 
 Method = Literal["cluster", "classical", "hac", "bootstrap", "leave-one-out"]

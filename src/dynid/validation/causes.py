@@ -207,7 +207,7 @@ def _misfit(estimate: Estimate, notices: Sequence[Notice]) -> Iterator[Notice]:
 def _doubtful(note: Notice) -> Notice:
     """The same without a value to paste, if it only resembles residuals that nothing explains."""
     values = {CODES.get(test, test) for test in _DOUBTFUL}
-    return replace(note, remedy=_FIRST_THE_MODEL) if note.code in values else note
+    return replace(note, remedy=_FIRST_THE_MODEL, change={}) if note.code in values else note
 
 
 def _negative_loads(fit: Fit) -> Iterator[Notice]:

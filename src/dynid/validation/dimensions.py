@@ -8,7 +8,7 @@ from dataclasses import replace
 import numpy as np
 
 from dynid.common.notices import notice
-from dynid.mechanism.description import ZERO, current, unit_of, unknown_entry
+from dynid.mechanism.description import ZERO, current, unit_of, unknown_change, unknown_entry
 from dynid.mechanism.mechanism import Mechanism
 from dynid.mechanism.variant import resized
 from dynid.motion.log import Log
@@ -66,8 +66,16 @@ def other_size(mechanism: Mechanism, logs: tuple[Log, ...], name: str, value: fl
     robot = resized(mechanism, {name: value})
     if robot is None:
         return None
-    entry, described, unit = unknown_entry(name), current(mechanism, name), unit_of(mechanism, name)
-    remark = notice("dimension-off", name=name, value=value, described=described, unit=unit, entry=entry)
+    described, unit = current(mechanism, name), unit_of(mechanism, name)
+    remark = notice(
+        "dimension-off",
+        name=name,
+        value=value,
+        described=described,
+        unit=unit,
+        entry=unknown_entry(name),
+        change=unknown_change(name),
+    )
     return Hypothesis(remark, robot, logs, f"dimension {name} = {value:.4g} {unit}", fitted=1)
 
 

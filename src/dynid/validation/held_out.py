@@ -15,13 +15,14 @@ from dynid.common.errors import InputError
 from dynid.common.notices import notice
 from dynid.conditioning.lowpass import RowFilter
 from dynid.experiment.experiment import Experiment, FilterSettings
-from dynid.experiment.provenance import VALIDATED, unloaded_logs
+from dynid.experiment.provenance import VALIDATED, recorded_loads, unloaded_logs
 from dynid.mechanism.mechanism import Mechanism
 from dynid.motion.clean import disjoint
 from dynid.motion.log import Log
 from dynid.motion.logs import LogSource
 from dynid.motion.plan import MotionPlan
-from dynid.prediction.result_values import refuse_unloaded, saved, standard_values, with_result_gains
+from dynid.prediction.mounted import NONE, mounted, payloads_of, refuse_unloaded
+from dynid.prediction.result_values import saved, standard_values, with_result_gains
 from dynid.problem import Problem, as_logs, prepare
 from dynid.projection.kinematics import ClosedKinematics, kinematics_along
 from dynid.projection.model import RowSource
@@ -38,6 +39,7 @@ def validate_result(
     result: str | os.PathLike[str] | Estimate,
     logs: Sequence[LogSource],
     robot: str | os.PathLike[str] | Mechanism | None = None,
+    payloads: Sequence[str] | None = None,
 ) -> Predicted:
     """Predict other logs with a result: its file or folder, or the estimate itself.
 
@@ -47,15 +49,40 @@ def validate_result(
         result: File, folder or estimate.
         logs: Files or logs to predict.
         robot: Default: the robot named in the result's provenance.
+        payloads: Mounted in all logs that name none themselves; empty: none are. Default: what every log of
+            the fit carried, and a warning where the result knows a payload.
     """
     estimate, experiment, mechanism = saved(result, robot)
     read = as_logs(logs, mechanism, experiment)
-    read = with_result_gains(read, estimate, experiment)
-    experiment = experiment.changed(filter=_velocity_for(read, experiment.filter))
+    loads, assumed = mounted(estimate, mechanism, payloads)
+    open_logs = [not log.payloads for log in read]
+    read = [
+        replace(log, payloads=loads, notices=(*log.notices, *assumed)) if is_open else log
+        for log, is_open in zip(read, open_logs, strict=True)
+    ]
+    validations, shown = _predicted(estimate, experiment, mechanism, read)
+    fitted = estimate.fit.residual_percent
+    judged = [_judged(prediction, fitted) for prediction in validations]
+    for i, log in enumerate(read):
+        if assumed and open_logs[i] and judged[i].poor(fitted):
+            judged[i] = _with_likely_payload(judged[i], estimate, experiment, mechanism, log)
+    return tuple(judged), shown
+
+
+def _predicted(
+    estimate: Estimate, experiment: Experiment, mechanism: Mechanism, logs: Sequence[Log]
+) -> Predicted:
+    """Predict logs, with the payloads that they name, by the settings of a result."""
+    if experiment.unloaded is None:  # else the robot without load is known for itself
+        for log in logs:
+            loads = recorded_loads(estimate.provenance)
+            refuse_unloaded(loads, mechanism.payloads, log.payloads, f"log '{log.name}'")
+    logs = with_result_gains(logs, estimate, experiment)
+    experiment = experiment.changed(filter=_velocity_for(logs, experiment.filter))
     with single_threaded_blas():
-        problem = prepare(mechanism, read, experiment)
+        problem = prepare(mechanism, logs, experiment)
         if filters_rows(problem):
-            problem = problem.on(read, held_out_plans(problem, read, experiment), experiment)
+            problem = problem.on(logs, held_out_plans(problem, logs, experiment), experiment)
         predictor_values = problem.case.predicting(problem, estimate, mechanism)
         if predictor_values is not None:
             problem, chi = predictor_values
@@ -71,9 +98,7 @@ def validate_result(
             ).chi
         inputs = estimate.provenance.get("inputs", ())
         used = {source.get("sha256") for source in inputs if source.get("use") != VALIDATED}
-        predictions, shown = predict(problem, chi, used | unloaded_logs(experiment))
-    fitted = estimate.fit.residual_percent
-    return tuple(_judged(prediction, fitted) for prediction in predictions), shown
+        return predict(problem, chi, used | unloaded_logs(experiment))
 
 
 def _judged(validation: Validation, fitted: float) -> Validation:
@@ -82,6 +107,32 @@ def _judged(validation: Validation, fitted: float) -> Validation:
         return validation
     poor = notice("poor-prediction", percent=validation.residual_percent, fitted=fitted)
     return replace(validation, warnings=(*validation.warnings, poor))
+
+
+def _with_likely_payload(
+    validation: Validation, estimate: Estimate, experiment: Experiment, mechanism: Mechanism, log: Log
+) -> Validation:
+    """A poorly predicted log whose payload was not named: with the one, or none, that predicts it well."""
+    loads = [(), *((name,) for name in payloads_of(estimate, mechanism))]
+    for load in loads:
+        if load == log.payloads:
+            continue
+        try:
+            ((other,), _) = _predicted(estimate, experiment, mechanism, [replace(log, payloads=load)])
+        except InputError:  # the robot without its payload is not known
+            continue
+        if not other.poor(estimate.fit.residual_percent):
+            found = notice(
+                "poor-prediction",
+                "payload",
+                percent=validation.residual_percent,
+                other=other.residual_percent,
+                what=f"with payload '{load[0]}'" if load else "without payload",
+                name=load[0] if load else NONE,
+            )
+            kept = [item for item in validation.warnings if item.code not in (found.code, "payload-assumed")]
+            return replace(validation, warnings=(*kept, found))
+    return validation
 
 
 def held_out_problem(problem: Problem, held_out: Sequence[Log], experiment: Experiment) -> Problem | None:

@@ -8,8 +8,9 @@ from itertools import combinations
 
 import numpy as np
 
-from dynid.checks.fault_columns import ALL, delay_entry
+from dynid.checks.fault_columns import ALL, delay_change
 from dynid.common.arrays import Array, Float
+from dynid.common.change import Change, rounded
 from dynid.common.notices import Notice, notice
 from dynid.linear_fit import LinearFit
 from dynid.mechanism.drive_terms import DRIVE_TERMS, PLAIN_FRICTION
@@ -195,11 +196,10 @@ def position_units(mechanism: Mechanism, logs: tuple[Log, ...], _: Tests = ()) -
         # In degrees a motion of a tenth of a radian already sweeps as much.
         if mask.any() and np.max(sweep[mask]) > _LEAST_SWEEP[unit]:
             scale = np.where(mask, factor, 1.0)
-            keys = ['"q_{i}"'] if mask.all() else [f"q_{k + 1}" for k in np.flatnonzero(mask)]
-            columns = ", ".join(f"{key}: {{unit: {unit}}}" for key in keys)
-            option = "q_{i}=NAME_{i}" if mask.all() else f"{keys[0]}=NAME"
+            keys = ["q_{i}"] if mask.all() else [f"q_{k + 1}" for k in np.flatnonzero(mask)]
+            change = {"columns": {key: {"unit": unit} for key in keys}}
             yield Hypothesis(
-                notice("position-unit", unit=unit, columns=columns, option=option),
+                notice("position-unit", unit=unit, change=change),
                 mechanism,
                 tuple(log.with_positions(scale) for log in logs),
                 f"positions in {unit}",
@@ -215,11 +215,18 @@ def drive_friction(mechanism: Mechanism, logs: tuple[Log, ...], _: Tests = ()) -
     if missing:
         full = {name: tuple(dict.fromkeys((*mechanism.drive.get(name, ()), *missing))) for name in owners}
         yield Hypothesis(
-            notice("friction-missing", names=", ".join(missing)),
+            notice("friction-missing", names=", ".join(missing), change=_drive_change(full)),
             replace(mechanism, drive=full),
             logs,
             f"friction {', '.join(missing)} of the drives",
         )
+
+
+def _drive_change(drive: Mapping[str, tuple[str, ...]]) -> Change:
+    """Drive terms by joint or motor; one list where all have the same."""
+    terms = [list(terms) for terms in drive.values()]
+    alike = all(one == terms[0] for one in terms)
+    return {"drive": terms[0] if alike else dict(zip(drive, terms, strict=True))}
 
 
 def passive_friction(mechanism: Mechanism, logs: tuple[Log, ...], _: Tests = ()) -> Iterator[Hypothesis]:
@@ -240,9 +247,9 @@ def passive_friction(mechanism: Mechanism, logs: tuple[Log, ...], _: Tests = ())
             name: tuple(dict.fromkeys((*mechanism.drive.get(name, ()), *PLAIN_FRICTION))) for name in names
         }
         shown = ", ".join(names[:4]) + (", ..." if len(names) > 4 else "")
-        entries = ", ".join(f"{name}: [{', '.join(terms)}]" for name, terms in drive.items())
+        change = {"drive": {name: list(terms) for name, terms in drive.items()}}
         yield Hypothesis(
-            notice("friction-missing", "passive", names=shown, entries=entries),
+            notice("friction-missing", "passive", names=shown, change=change),
             replace(mechanism, drive={**mechanism.drive, **drive}),
             logs,
             f"friction of passive joints {shown}",
@@ -259,7 +266,7 @@ def effort_signs(mechanism: Mechanism, logs: tuple[Log, ...], _: Tests = ()) -> 
         sign = np.ones(len(mechanism.actuators))
         sign[i] = -1.0
         yield Hypothesis(
-            notice("effort-sign", effort=actuator.name, number=i + 1),
+            notice("effort-sign", effort=actuator.name, change={"columns": {f"tau_{i + 1}": {"scale": -1}}}),
             mechanism,
             tuple(replace(log, tau=log.tau * sign) for log in logs),
             f"sign of the effort of '{actuator.name}'",
@@ -276,9 +283,9 @@ def delays(
         columns = _efforts(mechanism, test.about)
         subject = "the efforts are" if test.about == ALL else f"the effort of '{test.about}' is"
         late = "later" if test.value > 0 else "earlier"
-        entry = delay_entry({test.about: test.value}, logs[0].effort_names)
+        change = delay_change({test.about: test.value}, logs[0].effort_names)
         yield Hypothesis(
-            notice("delay", "confirmed", who=subject, size=1e3 * abs(test.value), late=late, entry=entry),
+            notice("delay", "confirmed", who=subject, size=1e3 * abs(test.value), late=late, change=change),
             mechanism,
             tuple(_shifted(log, columns, test.value) for log in logs),
             f"delay of {test.about}",
@@ -296,7 +303,7 @@ def gains(mechanism: Mechanism, logs: tuple[Log, ...], tests: Sequence[ResidualT
         scale = 1.0 / (1.0 + test.value)
         tau[efforts] = scale
         percent, large = 100.0 * abs(test.value), "large" if test.value > 0 else "small"
-        number = efforts[0] + 1
+        columns = {f"tau_{efforts[0] + 1}": {"scale": rounded(scale, 4)}}
         yield Hypothesis(
             notice(
                 "gain",
@@ -304,8 +311,7 @@ def gains(mechanism: Mechanism, logs: tuple[Log, ...], tests: Sequence[ResidualT
                 effort=test.about,
                 percent=percent,
                 large=large,
-                number=number,
-                scale=scale,
+                change={"columns": columns},
             ),
             mechanism,
             tuple(replace(log, tau=log.tau * tau) for log in logs),
@@ -319,8 +325,9 @@ def shifted_zero(mechanism: Mechanism, logs: tuple[Log, ...], joint: int, size: 
     shift = np.zeros(len(logs[0].position_names))
     shift[joint] = size
     shown = f"{size:.3g} {'rad' if _is_angle(mechanism, name) else 'm'}"
+    change = {"columns": {f"q_{joint + 1}": {"offset": rounded(size, 3)}}}
     return Hypothesis(
-        notice("zero-offset", "confirmed", joint=name, shown=shown, size=size, number=joint + 1),
+        notice("zero-offset", "confirmed", joint=name, shown=shown, change=change),
         mechanism,
         tuple(replace(log, q=log.q + shift, origins={}) for log in logs),
         f"zero of '{name}' off by {shown}",
@@ -362,7 +369,7 @@ def position_signs(mechanism: Mechanism, logs: tuple[Log, ...], _: Tests = ()) -
         scale = np.ones(len(names))
         scale[i] = -1.0
         yield Hypothesis(
-            notice("position-order", joint=name, number=i + 1),
+            notice("position-order", joint=name, change={"columns": {f"q_{i + 1}": {"scale": -1}}}),
             mechanism,
             tuple(log.with_positions(scale) for log in logs),
             f"sign of the position of '{name}'",
@@ -376,9 +383,10 @@ def position_orders(mechanism: Mechanism, logs: tuple[Log, ...], _: Tests = ()) 
         order = list(range(len(names)))
         order[i], order[j] = j, i
         a, b = f"q_{i + 1}", f"q_{j + 1}"
-        pairs = (f"{key}: {{name: {logs[0].mapping.get(other, other)}}}" for key, other in ((a, b), (b, a)))
+        columns = {key: {"name": logs[0].mapping.get(other, other)} for key, other in ((a, b), (b, a))}
+        change = {"columns": columns}
         yield Hypothesis(
-            notice("position-order", "exchanged", joint=names[i], other=names[j], entry=", ".join(pairs)),
+            notice("position-order", "exchanged", joint=names[i], other=names[j], change=change),
             mechanism,
             tuple(log.with_positions(np.ones(len(names)), order) for log in logs),
             f"positions of '{names[i]}' and '{names[j]}' exchanged",

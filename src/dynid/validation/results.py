@@ -23,7 +23,9 @@ from dynid.statistics.assemble import percent
 from dynid.statistics.comparison import Comparison, Line, ParameterLine, recommend
 from dynid.statistics.estimate import Estimate, ParameterEstimate, Validation
 from dynid.statistics.estimate_parts import NOT_JUDGED
+from dynid.statistics.uncertainty import half95
 from dynid.validation.held_out import validate_result
+from dynid.validation.quantities import Table, common_quantities, why_unlike
 
 _ITERATIONS = 50
 
@@ -32,6 +34,8 @@ def compare_results(
     results: Sequence[str | os.PathLike[str] | Estimate],
     logs: Sequence[LogSource] = (),
     robot: str | os.PathLike[str] | Mechanism | None = None,
+    payloads: Sequence[str] | None = None,
+    speeds: Sequence[float] = (),
 ) -> Comparison:
     """Put results side by side: how well they fit and predict, and where their parameters differ.
 
@@ -39,16 +43,18 @@ def compare_results(
         results: Files, folders or estimates.
         logs: Predicted by each of them; default: their stored validations.
         robot: Instead of the robots named in the results.
+        payloads: Mounted in these logs; empty: none; default: see `validate_result`.
+        speeds: At which friction is compared if the parameters differ, in [rad/s] or [m/s].
     """
     if len(results) < 2:
         raise InputError("only one result is given", remedy="give two or more to compare")
     read = [item if isinstance(item, Estimate) else read_result(os.fspath(item)) for item in results]
     labels = _labels(results, read)
     lines, notices = [], []
-    for label, result, estimate in zip(labels, results, read, strict=True):
+    for label, estimate in zip(labels, read, strict=True):
         checked = estimate.validation
         if logs:
-            checked = validate_result(result if isinstance(result, Estimate) else estimate, logs, robot)[0]
+            checked = validate_result(estimate, logs, robot, payloads)[0]
         reused = [check.log for check in checked if not check.independent]
         if reused:
             names = ", ".join(reused)
@@ -60,7 +66,9 @@ def compare_results(
     if not chosen and not notices:
         words = "no result has been validated on other logs: give some with --log"
     how = f"predicting {', '.join(map(_log_name, logs))}" if logs else "validations stored in the results"
-    parameters = (*side_by_side(read), *mass_by_payload(read))
+    derived = _lines_of(common_quantities(read, speeds))
+    parameters = (*side_by_side(read), *mass_by_payload(read), *derived)
+    notices += why_unlike(read)
     robots = ", ".join(dict.fromkeys(estimate.robot for estimate in read))
     return Comparison(f"{robots}: results", how, tuple(lines), chosen, words, parameters, tuple(notices))
 
@@ -88,7 +96,11 @@ def _apart(estimates: Sequence[Estimate], own: bool) -> list[Notice]:
 
 def side_by_side(results: Sequence[Estimate]) -> tuple[ParameterLine, ...]:
     """Every parameter of any of the estimates, in the order of their first mention."""
-    listed = [{entry.name: entry for entry in estimate.parameters} for estimate in results]
+    return _lines_of([{entry.name: entry for entry in estimate.parameters} for estimate in results])
+
+
+def _lines_of(listed: Sequence[Table]) -> tuple[ParameterLine, ...]:
+    """Every name of any of the tables, in the order of their first mention."""
     names = dict.fromkeys(name for table in listed for name in table)
     lines = []
     for name in names:
@@ -100,8 +112,12 @@ def side_by_side(results: Sequence[Estimate]) -> tuple[ParameterLine, ...]:
         unit = next(entry.unit for entry in entries if entry is not None)
         values = tuple(None if entry is None else entry.value for entry in entries)
         sigmas = tuple(None if entry is None else entry.sigma for entry in entries)
+        halves = tuple(
+            None if entry is None or entry.sigma is None else float(half95(entry.sigma, [entry]))
+            for entry in entries
+        )
         p = min(1.0, len(pairs) * min(chances)) if pairs else None
-        lines.append(ParameterLine(name, unit, values, sigmas, max(differences, default=None), p))
+        lines.append(ParameterLine(name, unit, values, sigmas, max(differences, default=None), p, halves))
     return tuple(lines)
 
 

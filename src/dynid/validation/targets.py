@@ -31,6 +31,8 @@ def compare_targets(
     last: float | None = None,
     logs: Sequence[str] = (),
     robot: str | None = None,
+    payloads: Sequence[str] | None = None,
+    speeds: Sequence[float] = (),
     progress: Progress | None = None,
 ) -> Comparison:
     """Compare variants of one experiment, several experiments, or results.
@@ -41,6 +43,8 @@ def compare_targets(
         friction: Also the drive terms of `friction_sets`.
         logs: That all results predict.
         robot: Instead of the robots named in the results.
+        payloads: Mounted in these logs; empty: none; default: see `validate_result`.
+        speeds: At which friction of results is compared, in [rad/s] or [m/s].
     """
     experiments = _experiments(targets)
     if not experiments:
@@ -49,7 +53,7 @@ def compare_targets(
                 "drive terms, estimators and models of a finished result cannot be varied",
                 remedy="name an experiment file",
             )
-        return compare_results(targets, [LogEntry(log) for log in logs], robot)
+        return compare_results(targets, [LogEntry(log) for log in logs], robot, payloads, speeds)
     if logs or robot:
         raise InputError(
             "an experiment file names its own robot and logs", remedy="leave --log and --robot out"

@@ -22,6 +22,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 
 from dynid.common.catalogue import codes_with
+from dynid.common.change import Change, in_file
 from dynid.common.notices import (
     SYMPTOMS,
     Notice,
@@ -136,6 +137,7 @@ def _headline(level: str, purpose: str, joints: Sequence[JointVerdict], of: str)
     return text if level == "good" else f"{text}; read the reasons first"
 
 
+_Lack = tuple[str, str | Change]  # what is missing; what to do, or a change of the experiment
 _MASS_PERCENT, _COM_METRES = 5.0, 0.010
 # A threshold for contacts is some times the residual without contact; a bias moves it.
 _FLOOR_TIMES, _BIAS_PERCENT = 5.0, 1.0
@@ -145,18 +147,20 @@ _IMPOSSIBLE, _UNKNOWN = codes_with("impossible"), codes_with("unknown")
 def missing_for(purpose: str, estimate: Estimate) -> Iterator[Notice]:
     """What a result lacks for its purpose, beyond the errors of the joints: reasons that it is bad."""
     for text, remedy in _ASKED.get(purpose, _nothing)(estimate):
-        remark = notice("purpose-not-met", purpose=purpose, found=text, remedy=remedy)
+        change = remedy if isinstance(remedy, Mapping) else {}
+        shown = f"use {in_file(change)}" if change else remedy
+        remark = notice("purpose-not-met", purpose=purpose, found=text, remedy=shown, change=change)
         yield at_level(remark, "bad")
 
 
-def _nothing(estimate: Estimate) -> Iterator[tuple[str, str]]:
+def _nothing(estimate: Estimate) -> Iterator[_Lack]:
     return iter(())
 
 
-def _simulation(estimate: Estimate) -> Iterator[tuple[str, str]]:
+def _simulation(estimate: Estimate) -> Iterator[_Lack]:
     codes = {warning.code for warning in estimate.warnings}
     if codes & _IMPOSSIBLE:
-        yield "a simulation needs physically consistent parameters", "use `estimator: consistent`"
+        yield "a simulation needs physically consistent parameters", {"estimator": "consistent"}
     if codes & _UNKNOWN:
         yield (
             "a simulation moves the robot in ways that these logs do not show",
@@ -164,7 +168,7 @@ def _simulation(estimate: Estimate) -> Iterator[tuple[str, str]]:
         )
 
 
-def _payload(estimate: Estimate) -> Iterator[tuple[str, str]]:
+def _payload(estimate: Estimate) -> Iterator[_Lack]:
     loads = [p for p in estimate.parameters if p.name.startswith("M_") and _is_load(estimate, p.name)]
     if not loads:
         yield "no payload was identified", "declare the payload of a log: `payload:` in its entry"
@@ -185,7 +189,7 @@ def _payload(estimate: Estimate) -> Iterator[tuple[str, str]]:
             yield text, "turn the payload into other directions of gravity"
 
 
-def _collision(estimate: Estimate) -> Iterator[tuple[str, str]]:
+def _collision(estimate: Estimate) -> Iterator[_Lack]:
     noisy = [
         row
         for row in estimate.verdict.joints
@@ -218,7 +222,7 @@ def _half(ci95: tuple[float, float] | None) -> float:
     return math.inf if ci95 is None else 0.5 * (ci95[1] - ci95[0])
 
 
-_ASKED: Mapping[str, Callable[[Estimate], Iterator[tuple[str, str]]]] = {
+_ASKED: Mapping[str, Callable[[Estimate], Iterator[_Lack]]] = {
     "simulation": _simulation,
     "payload": _payload,
     "collision": _collision,

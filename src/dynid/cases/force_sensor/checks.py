@@ -33,6 +33,7 @@ from dynid.mechanism.inertia import SYMBOLS
 from dynid.problem import Problem
 from dynid.projection.sensor import SensorColumns
 from dynid.statistics.estimate import ParameterEstimate
+from dynid.statistics.uncertainty import student_t
 
 _BETTER = 0.25  # product of the residual forces and moments left over, relative to the description's
 _BETTER_TURNED, _OFF = 0.7, 2.0  # the same for an attitude that was fitted, and degrees that matter
@@ -192,7 +193,8 @@ def _check_sign(problem: Problem, samples: SensorSamples, fit: DenseFit) -> None
     weight = -masses[worst] * float(np.linalg.norm(samples.motion.dV[:, :3], axis=1).mean())
     # A sensor that carries next to nothing may well show a few grams less than that.
     if masses[worst] < -_SURE * sigmas[worst] and weight > HEAVY * _left(fit)[0]:
-        raise wrong_sign(problem, sensor, f"{masses[worst]:.4g} +- {sigmas[worst]:.1g} kg")
+        half = float(student_t(np.inf, 0.95)) * sigmas[worst]  # of some thousand samples
+        raise wrong_sign(problem, sensor, f"{masses[worst]:.4g} +- {half:.1g} kg")
 
 
 def wrong_sign(problem: Problem, sensor: ForceSensor, mass: str) -> InputError:

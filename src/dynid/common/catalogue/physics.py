@@ -14,7 +14,7 @@ PHYSICS = {
         f"no rigid bodies have these base parameters, beyond their sigma: {_READ}",
         "these base parameters are not physically consistent: the closest consistent set is {rms:.2g} sigma"
         " away (rms over {count} parameters)",
-        "use `estimator: consistent`, and check for missing model terms before using single parameters",
+        "use {change}, and check for missing model terms before using single parameters",
         rank="symptom",
         traits=("impossible",),
     ),
@@ -125,14 +125,14 @@ RESIDUALS = {
     "delay": care(
         f"efforts are late or early, which biases inertias: {_TESTS}",
         "{who} {size:.3g} +- {half:.2g} ms ({samples:.2g} samples) {late} than {reference}",
-        "remove the delay: `{entry}`; or log both with one clock. A delay biases inertias without any other"
+        "remove the delay: {change}; or log both with one clock. A delay biases inertias without any other"
         " sign",
         rank="signal",
         traits=("log", "linear"),
         suspect="a delay",
         confirmed=(
             "{who} {size:.3g} ms {late} than the positions",
-            "remove the delay: `{entry}`; or log both with one clock",
+            "remove the delay: {change}; or log both with one clock",
         ),
     ),
     "gain": care(
@@ -147,13 +147,12 @@ RESIDUALS = {
         single=(
             "{found}",
             "check the drive gain (gear ratio, torque constant), its sign and its column, and the geometry of"
-            " the description; or correct its column in the experiment file:"
-            " `columns: {{tau_{number}: {{scale: {scale:.4g}}}}}`",
+            " the description; or correct its column in the experiment file: {change}",
         ),
         confirmed=(
             "the effort of '{effort}' is {percent:.0f} % too {large}",
             "check the drive gain (gear ratio, torque constant) and the geometry near it, or correct its"
-            " column in the experiment file: `columns: {{tau_{number}: {{scale: {scale:.4g}}}}}`",
+            " column in the experiment file: {change}",
         ),
     ),
     "zero-offset": care(
@@ -161,8 +160,7 @@ RESIDUALS = {
         "the zero of '{joint}' seems off by {shown}. The residuals look like those of a shifted zero; a wrong"
         " length near it looks alike",
         "check the calibration of the joint and the lengths around it, or correct its column in the"
-        " experiment file: `columns: {{q_{number}: {{offset: {size:.3g}}}}}` (rad or m, added to the"
-        " reading)",
+        " experiment file: {change} (rad or m, added to the reading)",
         rank="signal",
         traits=("log", "description", "linear", "searched"),
         corrections={"zero": "zero of '{}'"},
@@ -170,8 +168,7 @@ RESIDUALS = {
         confirmed=(
             "the zero of '{joint}' seems off by {shown}, or the geometry of the description near it is wrong",
             "check the calibration of the joint and the lengths around it, or correct its column in the"
-            " experiment file: `columns: {{q_{number}: {{offset: {size:.3g}}}}}` (rad or m, added to the"
-            " reading)",
+            " experiment file: {change} (rad or m, added to the reading)",
         ),
     ),
     "gravity-off": stop(
@@ -210,12 +207,12 @@ RESIDUALS = {
         "friction terms that the description lacks explain the residuals; see"
         " [verdict](../explanation/verdict.md#causes)",
         "the description lacks friction that the robot has: {names}",
-        "add to `drive:` of these joints: {names}",
+        "add it in the experiment file: {change}, or to `drive:` in the robot file",
         rank="model",
         traits=("wrong input", "resembles"),
         passive=(
             "friction of joints without a motor explains the residuals: {names}",
-            "add it in the experiment file: `drive: {{{entries}}}`",
+            "add it in the experiment file: {change}",
         ),
     ),
     "dimension-unit": stop(
@@ -279,7 +276,7 @@ RESIDUALS = {
     "position-unit": stop(
         "the logs fit with positions in another unit; see [verdict](../explanation/verdict.md#causes)",
         "positions seem to be in {unit}",
-        "set the unit: `columns: {{{columns}}}` in the experiment file, or `--column '{option}[{unit}]'`",
+        "set the unit in the experiment file: {change}",
         rank="unit",
         traits=("log", "absorbed"),
     ),
@@ -287,12 +284,12 @@ RESIDUALS = {
         "the logs fit with other signs or another order of the positions; see"
         " [verdict](../explanation/verdict.md#causes)",
         "the position of '{joint}' seems to have the opposite sign",
-        "turn its sign: `columns: {{q_{number}: {{scale: -1}}}}` in the experiment file",
+        "turn its sign in the experiment file: {change}",
         rank="input",
         traits=("log",),
         exchanged=(
             "the positions of '{joint}' and '{other}' seem to be exchanged",
-            "exchange them: `columns: {{{entry}}}` in the experiment file",
+            "exchange them in the experiment file: {change}",
         ),
     ),
     "effort-sign": stop(
@@ -300,8 +297,8 @@ RESIDUALS = {
         " [verdict](../explanation/verdict.md#causes)",
         "the effort of '{effort}' seems to have the opposite sign; a position with the opposite sign may look"
         " the same",
-        "find out which is wrong, then turn its sign in the experiment file: `columns:"
-        " {{tau_{number}: {{scale: -1}}}}`, or the same for the position of the joint",
+        "find out which is wrong, then turn its sign in the experiment file: {change}, or the same for the"
+        " position of the joint",
         rank="input",
         traits=("log", "absorbed"),
     ),
@@ -352,7 +349,7 @@ RESIDUALS = {
     "burst": care(
         f"the residual is large for a fraction of a second: {_TESTS}",
         "the residual rises above {times:.0f} times its usual size: {shown}",
-        "check for a contact or collision there, and leave it out, under `logs:` in the entry of {entries};"
+        "check for a contact or collision there, and leave it out, under `logs:` in the entry of {change};"
         " `estimator: robust` ignores such samples",
         rank="part",
         traits=("log", "linear"),

@@ -23,6 +23,20 @@ VALIDATION = {
         "prediction error {percent:.2g} %, compared with {fitted:.2g} % in the fit",
         "check the payload (--payload), units, zeros and signs of this log; else do not use the result",
         rank="symptom",
+        payload=(
+            "prediction error {percent:.2g} %, but {other:.2g} % {what}",
+            "if this log was recorded {what}, say so: --payload {name}",
+        ),
+    ),
+    "payload-assumed": note(
+        "no payload is named for what is predicted, although the result knows one. What every log of the fit"
+        " carried is mounted",
+        "no payload is named: {names} is mounted, as in every log of the fit",
+        "name it to be sure: --payload {names}",
+        without=(
+            "no payload is named: predicted without payload, although the result knows {names}",
+            "if it is mounted, name it: --payload {first}; if not, say so: --payload none",
+        ),
     ),
     "joint-error": care(
         "efforts on unseen motion are predicted poorly: check the joints in the text; see"
@@ -81,6 +95,11 @@ VALIDATION = {
         f"lines of a comparison may use different logs and filters: {_COMPARED}",
         "the experiments may have different logs and filters: each error shows how well it predicts its own",
         "vary one experiment for a fair comparison",
+    ),
+    "parameters-differ": note(
+        f"some parameters are in one result only: friction and masses are compared instead; {_COMPARED}",
+        "{shared} of {total} parameters are in all results: {why}",
+        "compare friction at given speeds (--speeds) and masses, and predictions of the same logs (--log)",
     ),
     "logs-differ": care(
         f"results that were validated on different logs cannot be compared: {_COMPARED}",

@@ -5,6 +5,7 @@ Free oscillations and tensions of a robot on cables, as a part of the report.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from fnmatch import fnmatchcase
 from typing import TYPE_CHECKING, Any
@@ -31,6 +32,7 @@ from dynid.report.quality import (
 )
 from dynid.statistics.estimate import Estimate, ParameterEstimate
 from dynid.statistics.friction import curves_of
+from dynid.statistics.uncertainty import student_t
 
 if TYPE_CHECKING:
     from markupsafe import Markup
@@ -69,7 +71,7 @@ def section(estimate: Estimate) -> Section:
         loads=[(name, text.replace("+-", "±")) for name, text in loads(estimate)],
         bodies=bodies,
         in_sums=len(drawn) - len(known),
-        sigmas=any(row["sigma"] for row in bodies),
+        intervals=any(row["half"] for row in bodies),
         exported=all(entry["exported"] for entry in drawn),
         exact=all(entry["exact"] for entry in known),
         partly=any(row["origin"] == _TOGETHER for row in bodies),
@@ -86,17 +88,18 @@ def section(estimate: Estimate) -> Section:
 
 def _body_row(row: Entry) -> dict[str, Any]:
     share, sigma = row["mass_share"], row["mass_sigma"]
-    shown = f"{row['mass']:.4g}" if sigma is None else value_text(row["mass"], sigma)
+    half = None if sigma is None else float(student_t(row["mass_dof"] or math.inf, 0.95)) * sigma
+    shown = f"{row['mass']:.4g}" if half is None else value_text(row["mass"], half)
     prior = row["prior_mass"]
     return {
         "name": row["name"],
         "mass": shown,
-        "sigma": "" if sigma is None else sigma_text(sigma),
+        "half": "" if half is None else sigma_text(half),
         "prior_mass": "-" if prior is None else f"{prior:.4g}",
-        "change": None if not prior or sigma is None else f"{100.0 * (row['mass'] / prior - 1.0):+z.1f} %",
+        "change": None if not prior or half is None else f"{100.0 * (row['mass'] / prior - 1.0):+z.1f} %",
         "centre": _millimetres(row["centre"]),
         "prior_centre": _millimetres(row["prior_centre"]),
-        "origin": "log" if sigma is not None else "description" if share <= _SILENT else _TOGETHER,
+        "origin": "log" if half is not None else "description" if share <= _SILENT else _TOGETHER,
         "centre_share": row["centre_share"],
         "payload": row["payload"],
         "positive": row["mass"] >= 0.0,

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from dynid.common.change import in_python
 from dynid.common.notices import follows, spoils_all
-from dynid.report.corrected import FILE, corrected_experiment, in_python, proposed_change
+from dynid.report.corrected import FILE, corrected_experiment, proposed_change
 from dynid.report.page import Section, render
 from dynid.report.quality import (
     Quality,

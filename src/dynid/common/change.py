@@ -1,0 +1,46 @@
+"""A change of an experiment that a warning proposes: data, and its words for a file or for Python.
+
+`{"columns": {"tau_2": {"delay": 0.008}}}` is a change: keys of the experiment file, and under `logs` those of
+the entries of single logs by name. Remedies are written from it; nothing reads it back from a remedy.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+Change = Mapping[str, Any]
+_MOST_SHOWN = 4  # logs, or stretches of one
+
+
+def rounded(value: float, digits: int) -> float:
+    """A number to paste: as data it has the digits that a remedy shows."""
+    return float(f"{value:.{digits}g}")
+
+
+def in_file(change: Change) -> str:
+    """A change in the notation of experiment files, in backticks; empty if there is none."""
+    if "logs" in change:
+        named = [f"log '{name}' {in_file(entry)}" for name, entry in change["logs"].items()]
+        more = f" and {len(named) - _MOST_SHOWN} more logs" if len(named) > _MOST_SHOWN else ""
+        return ", ".join(named[:_MOST_SHOWN]) + more
+    return f"`{', '.join(f'{key}: {_flow(value)}' for key, value in change.items())}`" if change else ""
+
+
+def in_python(change: Change) -> str:
+    """A change as arguments of `identify`; empty where it belongs to single logs."""
+    return "" if "logs" in change else ", ".join(f"{key}={value!r}" for key, value in change.items())
+
+
+def _flow(value: Any) -> str:
+    if isinstance(value, Mapping):
+        return "{" + ", ".join(f"{_key(key)}: {_flow(item)}" for key, item in value.items()) + "}"
+    if isinstance(value, list | tuple):
+        pairs = bool(value) and isinstance(value[0], list | tuple)  # stretches of time
+        more = [", ..."] if pairs and len(value) > _MOST_SHOWN else []
+        return "[" + ", ".join(map(_flow, value[:_MOST_SHOWN] if pairs else value)) + "".join(more) + "]"
+    return f"{value:.10g}" if isinstance(value, float) else str(value)
+
+
+def _key(key: str) -> str:
+    return f'"{key}"' if "{" in key else key
