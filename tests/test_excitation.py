@@ -111,7 +111,7 @@ def test_scaled_condition_equals_singular_values() -> None:
 
 def test_motions_ask_for_what_they_need() -> None:
     robot = load_robot("scara")
-    with pytest.raises(InputError, match="'elbow', .* have no position limits"):
+    with pytest.raises(InputError, match=r"'elbow', .* have no position limits"):
         robot_limits(replace(robot, limits={"shoulder": {"q": (-1.0, 1.0)}}))
     with pytest.raises(InputError, match="2 harmonics"):
         random_fourier(robot, harmonics=2)

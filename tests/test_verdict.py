@@ -220,8 +220,11 @@ def test_logs_fitted_to_the_noise_contradict_no_model(fitted: float, code: str) 
         verdict=replace(NOT_JUDGED, joints=(row,)),
         residual_tests=(),
     )
-    (found,) = _misfit(whole, ())
+    (found,) = _misfit(whole, (), {})
     assert found.code == code
+    # A contact explains what is left if the rest of the log is fitted to the noise.
+    assert not list(_misfit(whole, (), {"elbow": 0.02}))
+    assert [note.code for note in _misfit(whole, (), {"elbow": 0.2})] == [code]
 
 
 def test_a_wrong_input_is_named_before_the_failure_that_it_causes() -> None:

@@ -46,6 +46,8 @@ from dynid.projection.sensor import SensorColumns, SensorMotion, SensorRows
 # [rad] or [m]: forward difference over a joint zero. Its error is half a step times the curvature, about ten
 # times the slope, and 1e-12 of closure over the step: together 5e-6 of the column (5e-5 with a step of 1e-5).
 _STEP = 1e-6
+TILTED = 3.0  # degrees: what is less may be a base that was not levelled
+LARGER = 0.03  # of gravity: its size is wrong too
 _JOINTS = (JointKind.REVOLUTE, JointKind.PRISMATIC, JointKind.UNIVERSAL)
 
 # Dimensions that are tested, and as many at single places; of more, some all over the robot.
@@ -284,6 +286,25 @@ def gravity_axes(gravity: Float[Array, "3"]) -> tuple[Float[Array, "3"], ...]:
     """Two level unit vectors and the one along gravity; without gravity the base axes."""
     size = float(np.linalg.norm(gravity))
     return (*level_axes(gravity), gravity / size) if size > 0.0 else tuple(np.eye(3))
+
+
+def degrees_between(a: Float[Array, "3"], b: Float[Array, "3"]) -> float:
+    """Angle between two vectors; 0 if one of them is zero."""
+    size = float(np.linalg.norm(a) * np.linalg.norm(b))
+    return float(np.rad2deg(np.arccos(np.clip(a @ b / size, -1.0, 1.0)))) if size > 0.0 else 0.0
+
+
+def clock_factor(described: Float[Array, "3"], found: Float[Array, "3"]) -> float | None:
+    """Factor of the times of a log that explains another size of gravity; None: nothing of that kind.
+
+    Efforts stay the same if times are s times as long, accelerations 1/s^2 times and inertias s^2 times as
+    large. A log with times s times too short therefore fits gravity s^2 times as large, and gravity has one
+    size wherever a robot stands.
+    """
+    before, size = float(np.linalg.norm(described)), float(np.linalg.norm(found))
+    if before == 0.0 or abs(size / before - 1.0) <= LARGER or degrees_between(described, found) > TILTED:
+        return None
+    return float(np.sqrt(size / before))
 
 
 def _between(at: Int[Array, "s"], values: Float[Array, "k t s"]) -> Float[Array, "k t n"]:

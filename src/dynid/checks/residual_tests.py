@@ -261,6 +261,22 @@ def undisturbed(
     return chi
 
 
+def usual_residuals(
+    system: System, S: Float[Array, "p v"], c: Float[Array, "p"], chi: Float[Array, "p"]
+) -> dict[str, float]:
+    """Rms of the residual of each effort in the median block of a fit without disturbed blocks, its unit.
+
+    Args:
+        system: Over the standard parameters, with its blocks.
+        S, c: Standard parameters are S y + c for base parameters y.
+        chi: Standard parameters of the estimate, shape (p,), SI.
+    """
+    calm, blocks = undisturbed(system, S, c, chi), dict[str, list[float]]()
+    for group in system.groups:
+        blocks.setdefault(group.name, []).extend(rms for _, rms, _ in _block_rms(group, calm))
+    return {name: float(np.median(values)) for name, values in blocks.items()}
+
+
 def _effort_rms(group: Group) -> float:
     squares = sum(float(np.sum(block.R[:, -1] ** 2)) for block in group.blocks)
     return float(np.sqrt(squares / max(group.n_rows, 1)))

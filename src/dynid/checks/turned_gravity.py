@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from dynid.base.system import BaseSystem
-from dynid.checks.pose_columns import gravity_axes
+from dynid.checks.pose_columns import LARGER, TILTED, clock_factor, degrees_between, gravity_axes
 from dynid.common.arrays import Array, Float
 from dynid.common.notices import Notice, eased, notice
 from dynid.experiment.experiment import Experiment
@@ -30,8 +30,6 @@ if TYPE_CHECKING:
 _ROUNDS = 3
 _STEP = 0.01  # [m/s^2]: 0.06 degrees
 _UPSIDE_DOWN = 120.0  # degrees
-_TILTED = 3.0  # degrees: what is less may be a base that was not levelled
-_LARGER = 0.03  # of gravity: its size is wrong too
 # Part of the residual that may remain if gravity is the cause: other faults resemble it to first order. Its
 # size is known, so that another size needs more evidence than another direction.
 _CONFIRMED, _SCALED = 0.85, 0.5
@@ -71,15 +69,16 @@ class TurnedGravity:
         size, before = float(np.linalg.norm(self.g)), float(np.linalg.norm(described))
         vector = ", ".join(f"{x:.3g}" for x in self.g)
         degrees = 0.0
+        if (factor := clock_factor(described, self.g)) and not sensor:
+            return notice("gravity-off", "clock", times=size / before, factor=factor, vector=vector)
         if before == 0.0:
             text = f"the efforts contain gravity, but the description has none: with ({vector}) m/s^2"
         else:
-            cosine = float(np.clip(self.g @ described / (size * before), -1.0, 1.0))
-            degrees = float(np.rad2deg(np.arccos(cosine)))
+            degrees = degrees_between(described, self.g)
             turned = f"rotated by {degrees:.3g} degrees"
             turned += ", upside down" if degrees > _UPSIDE_DOWN else ""
             scaled = f", and {size / before:.3g} times as large (or the clock of the log is wrong)"
-            turned += scaled if abs(size / before - 1.0) > _LARGER else ""
+            turned += scaled if abs(size / before - 1.0) > LARGER else ""
             text = f"gravity seems to be {turned}: with ({vector}) m/s^2 in the base frame"
         message = notice(
             "gravity-off",
@@ -89,7 +88,7 @@ class TurnedGravity:
             alike=alike,
             sensor="; or estimate it: force_sensor: {gravity: estimate}" if sensor else "",
         )
-        return message if self.left < _SCALED and (before == 0.0 or degrees > _TILTED) else eased(message)
+        return message if self.left < _SCALED and (before == 0.0 or degrees > TILTED) else eased(message)
 
 
 def find_gravity(
@@ -129,7 +128,7 @@ def find_gravity(
         flagged, every = judge(fit)
     others = tuple(result for result in flagged if result.test != "gravity")
     size, before_size = float(np.linalg.norm(g)), float(np.linalg.norm(problem.mechanism.gravity))
-    heavier = before_size > 0.0 and abs(size / before_size - 1.0) > _LARGER
+    heavier = before_size > 0.0 and abs(size / before_size - 1.0) > LARGER
     return TurnedGravity(g, fit, left, others) if left < (_SCALED if heavier else _CONFIRMED) else None
 
 

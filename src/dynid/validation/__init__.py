@@ -53,9 +53,9 @@ CORRECTIONS: Registry[Correction] = Registry(
         "known values": Correction("dynid.validation.hypotheses:known_values"),
         "payload labels": Correction("dynid.validation.hypotheses:payload_labels"),
         "branches": Correction("dynid.validation.branches:branch_hypotheses"),
-        "position signs": Correction("dynid.validation.hypotheses:position_signs"),
-        "effort signs": Correction("dynid.validation.hypotheses:effort_signs", poor=True, impossible=True),
-        "position orders": Correction("dynid.validation.hypotheses:position_orders", poor=True),
+        "position signs": Correction("dynid.validation.columns:position_signs"),
+        "effort signs": Correction("dynid.validation.columns:effort_signs", poor=True, impossible=True),
+        "position orders": Correction("dynid.validation.columns:position_orders", poor=True),
     },
     gives=("dynid.validation:Correction",),
 )

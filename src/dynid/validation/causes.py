@@ -16,11 +16,12 @@ directions of gravity are tried, because their parameters may absorb these nearl
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 
 import numpy as np
 
+from dynid.checks.residual_tests import usual_residuals
 from dynid.common.catalogue import CATALOGUE, Severity, codes_with
 from dynid.common.notices import Notice, eased, gathered, notice
 from dynid.common.registry import loaded
@@ -38,6 +39,7 @@ from dynid.validation.ranking import (
     CODES,
     EXPLAINS,
     OF_DESCRIPTION,
+    SIGNIFICANT,
     clearly_worse,
     explaining_trials,
     fitted_with,
@@ -106,17 +108,19 @@ def with_causes(fit: Fit, estimate: Estimate) -> Estimate:
     explaining = explaining_trials(trials, floors, doubts)
     named = _named(explaining, percent)
     impossible = _impossible(notices)
-    if named is None and suspicious and impossible:
-        named = _physical(fit, trials)
+    physical = None
+    if named is None and suspicious and any(note.code == "not-physical" for note in notices):
+        named = physical = _physical(fit, trials, impossible)
         explaining = explaining if named is None else [named[0]]
     if named is not None:
         best, cause = named
         estimate = with_size(estimate, best.searched)
         # Most of the residual has another cause: this one alone does not stop the use.
-        partial = not is_noise(best, floors) and not impossible
+        partial = not is_noise(best, floors) and not impossible and physical is None
         notices = _with_cause(best, eased(cause) if partial else cause, notices)
     if suspicious and (named is None or not is_noise(named[0], floors)):
-        notices = (*notices, *_misfit(estimate, notices))
+        # The misfit first: what a model lacks is larger here and there.
+        notices = (*_misfit(estimate, notices, _usual(fit, notices)), *notices)
         # Linear tests see a zero or a dimension in any misfit; their fits did not confirm it.
         if named is None and any(note.code == "model-misfit" for note in notices):
             notices = tuple(_doubtful(note) for note in notices if note.code not in _SEARCHED)
@@ -159,10 +163,22 @@ def _with_cause(best: Hypothesis, cause: Notice, notices: Sequence[Notice]) -> t
     return (*(note for note in notices if note.code != cause.code and note.code not in vague), cause)
 
 
-def _misfit(estimate: Estimate, notices: Sequence[Notice]) -> Iterator[Notice]:
+def _usual(fit: Fit, notices: Sequence[Notice]) -> Mapping[str, float]:
+    """Residual of each effort beside bursts, in its unit; empty without bursts."""
+    found = any(note.code == "burst" for note in notices)
+    return usual_residuals(fit.data.source, fit.data.S, fit.data.base.c, fit.chi) if found else {}
+
+
+def _misfit(estimate: Estimate, notices: Sequence[Notice], usual: Mapping[str, float]) -> Iterator[Notice]:
     """Residuals larger than the noise without a single cause: what may be missing, with the flagged suspects.
 
-    Logs that are fitted to the noise contradict no model: then they are too few for the unseen motion.
+    Logs that are fitted to the noise contradict no model: then they are too few for the unseen motion. Nor do
+    logs that are fitted to the noise but for a contact.
+
+    Args:
+        estimate: With its errors on unseen data.
+        notices: Warnings so far.
+        usual: Residual of each effort without its bursts, in its unit; empty: there are none.
     """
     tests = estimate.residual_tests
     rubbing = {hit.about for hit in tests if hit.test == "speed" and hit.warned and hit.value > EXPLAINS}
@@ -172,6 +188,7 @@ def _misfit(estimate: Estimate, notices: Sequence[Notice]) -> Iterator[Notice]:
         if row.error_rms > _TIMES * row.noise_floor and row.error_percent > _MISFIT
     ]
     rows = [row for row in rows if row.name not in rubbing]
+    rows = [row for row in rows if usual.get(row.name, np.inf) > _TIMES * row.noise_floor]
     if not rows or any(note.code == "model-misfit" for note in notices):
         return
     worst = max(rows, key=lambda row: row.error_percent)
@@ -265,16 +282,23 @@ def _candidates(
             yield from loaded(correction.hypotheses)(mechanism, logs, tests)
 
 
-def _physical(fit: Fit, trials: Sequence[Hypothesis]) -> tuple[Hypothesis, Notice] | None:
+def _physical(fit: Fit, trials: Sequence[Hypothesis], impossible: bool) -> tuple[Hypothesis, Notice] | None:
     """A correction that fits as well, with physical parameters where the description needs impossible ones.
 
     On slow motion gravity upside down is absorbed by negative masses. Others without further values that do
     the same are named beside it: the sign of a position, where an axis is independent of all others.
+
+    Args:
+        fit: As described.
+        trials: Corrections that were fitted.
+        impossible: Whether no noise explains the parameters. Else only a correction without values of its own
+            counts that also fits significantly better: real arms miss physical parameters by a few sigma.
     """
     plain = fit.experiment.changed(standard=None)
 
     def possible(trial: Hypothesis) -> bool:
-        if trial.fit is None or trial.left >= _NO_WORSE:
+        better = trial.added == 0 and trial.left < 1.0 and trial.p < SIGNIFICANT
+        if trial.fit is None or trial.left >= _NO_WORSE or not (impossible or better):
             return False
         *_, physics = realise(trial.fit.problem, plain, trial.fit.data, trial.fit.solution, None)
         return not any(remark.code == "not-physical" for remark in physics)
@@ -335,9 +359,19 @@ def _named(explaining: Sequence[Hypothesis], percent: float) -> tuple[Hypothesis
     """
     if not explaining:
         return None
-    best = explaining[0]
-    beside = [trial for trial in explaining[1:] if trial.evidence > best.evidence - _AS_GOOD]
+    least = explaining[0].evidence - _AS_GOOD
+    # The mirror image of a robot fits as well, with friction that drives.
+    best, *beside = sorted((trial for trial in explaining if trial.evidence > least), key=_negative_count)
     ratio = percent / max(best.percent, 1e-300)
     less = f"{ratio:.2g} times" if ratio >= 1.5 else f"{100.0 * (1.0 - 1.0 / ratio):.2g} %"
     text = f"{best.notice.text}: with this correction the rms residual is {less} smaller"
     return best, replace(best.notice, text=text + _as_well(beside))
+
+
+def _negative_count(trial: Hypothesis) -> int:
+    """How many rotor inertias and friction terms of the fit are negative, which they cannot be."""
+    if trial.fit is None:
+        return 0
+    fit = trial.fit
+    values = zip(fit.data.system.parameters, fit.solution.chi, strict=True)
+    return sum(parameter.positive and value < 0.0 for parameter, value in values)

@@ -24,11 +24,10 @@ from dynid.problem import prepare
 from dynid.projection.kinematics import MISFIT, OPEN
 from dynid.unknown import Task
 from dynid.validation.branches import flipped_starts
+from dynid.validation.columns import position_orders, position_signs
 from dynid.validation.dimensions import dimension_units, other_size
 from dynid.validation.hypotheses import (
     Hypothesis,
-    position_orders,
-    position_signs,
     position_units,
     shifted_zero,
 )

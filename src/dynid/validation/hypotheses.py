@@ -9,6 +9,7 @@ from itertools import combinations
 import numpy as np
 
 from dynid.checks.fault_columns import ALL, delay_change
+from dynid.checks.pose_columns import clock_factor, degrees_between
 from dynid.common.arrays import Array, Float
 from dynid.common.change import Change, rounded
 from dynid.common.notices import Notice, notice
@@ -21,7 +22,6 @@ from dynid.statistics.estimate import ResidualTest
 
 _UNKNOWN = "unknown_load"
 _TAPS = 32  # samples to either side from which an effort between two samples is computed
-_MOST_PAIRS = 21  # exchanged positions of seven joints
 _LEAST_SWEEP = {"deg": 2.0 * np.pi, "mm": 1.0}  # of values in another unit, taken as rad or m
 # Without and with a dry part, of both directions alike; the first is added where there is none.
 _FRICTION = tuple(
@@ -95,11 +95,8 @@ def other_gravity(
     tilted = [pull for pull in measured if not any(np.allclose(pull, guess) for guess in guesses)]
     for pull in [*tilted, *guesses]:
         vector = ", ".join(f"{x:.3g}" for x in pull + 0.0)
-        turned = "upside down" if np.any(g) else "missing"
-        if np.any(g) and not np.allclose(pull, -g):
-            turned = f"rotated by {_degrees_between(g, pull):.3g} degrees"
         yield Hypothesis(
-            notice("gravity-off", "turned", turned=turned, vector=vector),
+            _gravity_notice(g, pull, vector),
             replace(mechanism, gravity=pull),
             logs,
             f"gravity [{vector}]",
@@ -107,10 +104,14 @@ def other_gravity(
         )
 
 
-def _degrees_between(a: Float[Array, "3"], b: Float[Array, "3"]) -> float:
-    """Angle between two vectors; 0 if one of them is zero."""
-    size = float(np.linalg.norm(a) * np.linalg.norm(b))
-    return float(np.rad2deg(np.arccos(np.clip(a @ b / size, -1.0, 1.0)))) if size > 0.0 else 0.0
+def _gravity_notice(g: Float[Array, "3"], pull: Float[Array, "3"], vector: str) -> Notice:
+    """Of gravity `pull` instead of the described g, both in the base frame, in [m/s^2]."""
+    if factor := clock_factor(g, pull):
+        return notice("gravity-off", "clock", times=factor**2, factor=factor, vector=vector)
+    turned = "upside down" if np.any(g) else "missing"
+    if np.any(g) and not np.allclose(pull, -g):
+        turned = f"rotated by {degrees_between(g, pull):.3g} degrees"
+    return notice("gravity-off", "turned", turned=turned, vector=vector)
 
 
 def known_values(mechanism: Mechanism, logs: tuple[Log, ...], _: Tests = ()) -> Iterator[Hypothesis]:
@@ -256,23 +257,6 @@ def passive_friction(mechanism: Mechanism, logs: tuple[Log, ...], _: Tests = ())
         )
 
 
-def effort_signs(mechanism: Mechanism, logs: tuple[Log, ...], _: Tests = ()) -> Iterator[Hypothesis]:
-    """One effort with the other sign.
-
-    Where a wrong sign spoils the fit it is refused before: here several motors act in one equation, or an
-    axis is almost independent of the others.
-    """
-    for i, actuator in enumerate(mechanism.actuators):
-        sign = np.ones(len(mechanism.actuators))
-        sign[i] = -1.0
-        yield Hypothesis(
-            notice("effort-sign", effort=actuator.name, change={"columns": {f"tau_{i + 1}": {"scale": -1}}}),
-            mechanism,
-            tuple(replace(log, tau=log.tau * sign) for log in logs),
-            f"sign of the effort of '{actuator.name}'",
-        )
-
-
 def delays(
     mechanism: Mechanism, logs: tuple[Log, ...], tests: Sequence[ResidualTest]
 ) -> Iterator[Hypothesis]:
@@ -360,37 +344,6 @@ def _shifted(log: Log, columns: Sequence[int], seconds: float) -> Log:
 def _is_angle(mechanism: Mechanism, name: str) -> bool:
     joint = mechanism.joint_of_coordinate.get(name)
     return joint is not None and joint.is_angle(name)
-
-
-def position_signs(mechanism: Mechanism, logs: tuple[Log, ...], _: Tests = ()) -> Iterator[Hypothesis]:
-    """Measured positions that count the other way."""
-    names = logs[0].position_names
-    for i, name in enumerate(names):
-        scale = np.ones(len(names))
-        scale[i] = -1.0
-        yield Hypothesis(
-            notice("position-order", joint=name, change={"columns": {f"q_{i + 1}": {"scale": -1}}}),
-            mechanism,
-            tuple(log.with_positions(scale) for log in logs),
-            f"sign of the position of '{name}'",
-        )
-
-
-def position_orders(mechanism: Mechanism, logs: tuple[Log, ...], _: Tests = ()) -> Iterator[Hypothesis]:
-    """Pairs of measured positions that are exchanged."""
-    names = logs[0].position_names
-    for i, j in list(combinations(range(len(names)), 2))[:_MOST_PAIRS]:
-        order = list(range(len(names)))
-        order[i], order[j] = j, i
-        a, b = f"q_{i + 1}", f"q_{j + 1}"
-        columns = {key: {"name": logs[0].mapping.get(other, other)} for key, other in ((a, b), (b, a))}
-        change = {"columns": columns}
-        yield Hypothesis(
-            notice("position-order", "exchanged", joint=names[i], other=names[j], change=change),
-            mechanism,
-            tuple(log.with_positions(np.ones(len(names)), order) for log in logs),
-            f"positions of '{names[i]}' and '{names[j]}' exchanged",
-        )
 
 
 def _put(logs: tuple[Log, ...], new: dict[int, Log]) -> tuple[Log, ...]:

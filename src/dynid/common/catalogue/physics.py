@@ -186,6 +186,12 @@ RESIDUALS = {
             "check how the base is mounted (inclined, on a wall, hanging), and set `gravity: [{vector}]` in"
             " the robot file",
         ),
+        clock=(
+            "the clock of the logs seems wrong: they fit with gravity {times:.3g} times as large, as if times"
+            " were {factor:.3g} times as long",
+            "check the unit and the rate of the time column; `columns: {{t: {{scale: {factor:.4g}}}}}`"
+            " corrects it. If the clock is right, set `gravity: [{vector}]` in the robot file",
+        ),
     ),
     "model-misfit": care(
         "the residuals are larger than the noise, and no single cause explains them: check the geometry, then"
@@ -286,9 +292,9 @@ RESIDUALS = {
         "the position of '{joint}' seems to have the opposite sign",
         "turn its sign in the experiment file: {change}",
         rank="input",
-        traits=("log",),
+        traits=("log", "resembles"),
         exchanged=(
-            "the positions of '{joint}' and '{other}' seem to be exchanged",
+            "the {columns} of '{joint}' and '{other}' seem to be exchanged",
             "exchange them in the experiment file: {change}",
         ),
     ),
@@ -308,6 +314,7 @@ RESIDUALS = {
         "the loops seem to be closed on another branch than the robot's: {names} bent the other way",
         "give a pose on the branch of the robot under `start:`",
         rank="input",
+        traits=("resembles",),
         log=(
             "log '{log}' seems to be on another branch of the loops than the others: {names} differ",
             "identify from logs of one branch, or give a start pose of that log",
@@ -351,7 +358,7 @@ RESIDUALS = {
         "the residual rises above {times:.0f} times its usual size: {shown}",
         "check for a contact or collision there, and leave it out, under `logs:` in the entry of {change};"
         " `estimator: robust` ignores such samples",
-        rank="part",
+        rank="model",
         traits=("log", "linear"),
     ),
     "not-white": care(

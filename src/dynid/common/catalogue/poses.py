@@ -27,6 +27,7 @@ POSES = {
         " '{joint}' can move while they are fixed. After each dead point two branches have the measured"
         " positions; the one on which the joints that are not measured move smoothly was chosen",
         "measure '{joint}' too, or use only parts of the log between dead points",
+        rank="part",
     ),
     "assembly-jump": stop(
         f"neighbouring poses are on different branches: {_LOOPS}",

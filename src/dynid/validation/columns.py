@@ -1,0 +1,100 @@
+"""Corrections of columns of a log: signs of positions and efforts, and columns of two joints exchanged."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import replace
+from itertools import combinations
+
+import numpy as np
+
+from dynid.common.notices import notice
+from dynid.mechanism.mechanism import Mechanism
+from dynid.motion.log import Log
+from dynid.validation.hypotheses import Hypothesis, Tests
+
+_MOST_PAIRS = 21  # exchanged positions of seven joints
+
+
+def effort_signs(mechanism: Mechanism, logs: tuple[Log, ...], _: Tests = ()) -> Iterator[Hypothesis]:
+    """One effort with the other sign.
+
+    Where a wrong sign spoils the fit it is refused before: here several motors act in one equation, or an
+    axis is almost independent of the others.
+    """
+    for i, actuator in enumerate(mechanism.actuators):
+        sign = np.ones(len(mechanism.actuators))
+        sign[i] = -1.0
+        yield Hypothesis(
+            notice("effort-sign", effort=actuator.name, change={"columns": {f"tau_{i + 1}": {"scale": -1}}}),
+            mechanism,
+            tuple(replace(log, tau=log.tau * sign) for log in logs),
+            f"sign of the effort of '{actuator.name}'",
+        )
+
+
+def position_signs(mechanism: Mechanism, logs: tuple[Log, ...], _: Tests = ()) -> Iterator[Hypothesis]:
+    """Measured positions that count the other way."""
+    names = logs[0].position_names
+    for i, name in enumerate(names):
+        scale = np.ones(len(names))
+        scale[i] = -1.0
+        yield Hypothesis(
+            notice("position-order", joint=name, change={"columns": {f"q_{i + 1}": {"scale": -1}}}),
+            mechanism,
+            tuple(log.with_positions(scale) for log in logs),
+            f"sign of the position of '{name}'",
+        )
+
+
+def position_orders(mechanism: Mechanism, logs: tuple[Log, ...], _: Tests = ()) -> Iterator[Hypothesis]:
+    """Pairs of measured positions that are exchanged, alone or together with the efforts of their motors."""
+    names, motors = logs[0].position_names, {}
+    for k, actuator in enumerate(mechanism.actuators):
+        motors |= {name: k for name in actuator.on if len(actuator.on) == 1}
+    for i, j in list(combinations(range(len(names)), 2))[:_MOST_PAIRS]:
+        order = _exchanged(len(names), i, j)
+        turned = tuple(log.with_positions(np.ones(len(names)), order) for log in logs)
+        yield _exchange(mechanism, turned, names[i], names[j], "positions", {"q": (i, j)})
+        if names[i] in motors and names[j] in motors:
+            k, m = motors[names[i]], motors[names[j]]
+            efforts = _exchanged(len(mechanism.actuators), k, m)
+            both = tuple(replace(log, tau=log.tau[:, efforts]) for log in turned)
+            columns = {"q": (i, j), "tau": (k, m)}
+            yield _exchange(mechanism, both, names[i], names[j], "positions and efforts", columns)
+
+
+def _exchange(
+    mechanism: Mechanism,
+    logs: tuple[Log, ...],
+    joint: str,
+    other: str,
+    columns: str,
+    places: Mapping[str, tuple[int, int]],
+) -> Hypothesis:
+    """Logs with columns of two joints exchanged.
+
+    Args:
+        mechanism: The description.
+        logs: Corrected.
+        joint, other: Whose columns.
+        columns: Which, in words.
+        places: Numbers of the two columns from 0, by their symbol.
+    """
+    mapping = logs[0].mapping
+    keys = [(f"{symbol}_{i + 1}", f"{symbol}_{j + 1}") for symbol, (i, j) in places.items()]
+    names = {key: {"name": mapping.get(x, x)} for a, b in keys for key, x in ((a, b), (b, a))}
+    change = {"columns": names}
+    return Hypothesis(
+        notice("position-order", "exchanged", columns=columns, joint=joint, other=other, change=change),
+        mechanism,
+        logs,
+        f"{columns} of '{joint}' and '{other}' exchanged",
+    )
+
+
+def _exchanged(n: int, i: int, j: int) -> list[int]:
+    """Numbers from 0 to n - 1 with two of them exchanged."""
+    order = list(range(n))
+    order[i], order[j] = j, i
+    return order
