@@ -515,6 +515,15 @@ def test_broken_parquet_is_refused(tmp_path):
         read_log(path, arm())
 
 
+def test_parquet_with_names_that_are_no_text_is_refused(tmp_path):
+    from dynid.simulation.files import write_columns
+
+    path = write_columns({"t": np.arange(20) / 100, "elbow": np.zeros(20)}, tmp_path / "a.parquet")
+    path.write_bytes(path.read_bytes().replace(b"elbow", b"elb\xb1w"))
+    with pytest.raises(InputError, match="not a readable Parquet file"):
+        read_log(path, arm())
+
+
 def test_19_old_line_ends(tmp_path):
     columns = recording()
     path = write_csv(tmp_path / "a.csv", columns)
