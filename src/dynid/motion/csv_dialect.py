@@ -186,8 +186,8 @@ def _units(cells: list[str], width: int) -> list[str] | None:
 def _header_line(lines: list[str]) -> int | None:
     """First line that is neither blank nor a comment, and is followed by another.
 
-    A line that begins with `#` or `%` is a comment, unless it has delimiters and numbers follow directly: then it is the header.
-    So is one with as many words as the next line has numbers.
+    A line that begins with `#` or `%` is a comment, unless it has delimiters and numbers follow directly:
+    then it is the header. So is one with as many words as the next line has numbers.
     """
     filled = [i for i, line in enumerate(lines) if line.strip()]
     for i, following in pairwise(filled):
