@@ -83,6 +83,28 @@ def test_19_ambiguous_delimiter_is_refused(tmp_path):
         text_log(tmp_path / "a.csv", "t,q_1;tau_1\n1.5,2;3\n2.5,3;4\n")
 
 
+@pytest.mark.parametrize(("head", "row"), [(",", ","), ("", ","), (",", "")])
+def test_19_a_delimiter_at_the_end_of_lines_adds_no_column(tmp_path, head, row):
+    rows = "\n".join(f"{i / 100},{i % 5},{i % 3}{row}" for i in range(40))
+    log = text_log(tmp_path / "a.csv", f"t,q_1,tau_1{head}\n{rows}\n")
+    assert log.q[3, 0] == 3.0
+    assert log.tau[4, 0] == 1.0
+
+
+def test_19_quoted_numbers_with_decimal_commas(tmp_path):
+    rows = "\n".join(f'"{i / 100}","{i % 5}.25","{i % 3}.5"'.replace(".", ",") for i in range(40))
+    log = text_log(tmp_path / "a.csv", f"t,q_1,tau_1\n{rows}\n")
+    assert "delimiter comma, decimal comma" in log.choices["format"]
+    assert log.q[3, 0] == 3.25
+    assert log.t[7] == 0.07
+
+
+def test_19_a_header_behind_a_comment_mark(tmp_path):
+    rows = "\n".join(f"{i / 100},{i % 5},{i % 3}" for i in range(40))
+    log = text_log(tmp_path / "a.csv", f"% exported by MATLAB\n% t,q_1,tau_1\n{rows}\n")
+    assert log.q[3, 0] == 3.0
+
+
 def test_19_blanks_after_commas_are_no_delimiter(tmp_path):
     rows = "\n".join(f"{i / 100}, {i % 5}, {i % 3}" for i in range(40))
     log = text_log(tmp_path / "a.csv", f"t, q_1, tau_1\n{rows}\n")
@@ -511,6 +533,15 @@ def test_broken_parquet_is_refused(tmp_path):
     pytest.importorskip("pyarrow")
     path = tmp_path / "a.parquet"
     path.write_bytes(b"PAR1 this is no parquet file PAR1")
+    with pytest.raises(InputError, match="not a readable Parquet file"):
+        read_log(path, arm())
+
+
+def test_parquet_with_names_that_are_no_text_is_refused(tmp_path):
+    from dynid.simulation.files import write_columns
+
+    path = write_columns({"t": np.arange(20) / 100, "elbow": np.zeros(20)}, tmp_path / "a.parquet")
+    path.write_bytes(path.read_bytes().replace(b"elbow", b"elb\xb1w"))
     with pytest.raises(InputError, match="not a readable Parquet file"):
         read_log(path, arm())
 

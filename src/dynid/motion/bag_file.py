@@ -243,7 +243,12 @@ class _Bag:
                 records = decompressed(bytes(body), form, size, self.path)
             if len(records) != size:
                 raise ValueError("the chunk has another size")
-            for inner, data in list(_bag_records(memoryview(records), 0)):
+            for header_block, _ in _blocks(
+                memoryview(records), 0
+            ):  # all are whole before the first one counts
+                if not header_block:
+                    raise ValueError("a record without a header")
+            for inner, data in _bag_records(memoryview(records), 0):
                 if inner.get(b"op", b"\0")[0] != _OP_CHUNK:
                     self.record(inner, data)
         except (ValueError, OSError, KeyError, IndexError, struct.error):
@@ -251,11 +256,16 @@ class _Bag:
 
 
 def _bag_records(data: memoryview, at: int) -> Iterator[tuple[dict[bytes, bytes], memoryview]]:
+    """Fields of the header, and data, of each record."""
+    return ((_fields(header), body) for header, body in _blocks(data, at))
+
+
+def _blocks(data: memoryview, at: int) -> Iterator[tuple[memoryview, memoryview]]:
     """Header and data of each record."""
     while at < len(data):
         header, at = _block(data, at)
         body, at = _block(data, at)
-        yield _fields(header), body
+        yield header, body
 
 
 def _block(data: memoryview, at: int) -> tuple[memoryview, int]:

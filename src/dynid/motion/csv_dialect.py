@@ -11,6 +11,7 @@ from dynid.common.errors import InputError
 from dynid.motion.units import canonical_unit
 
 _DELIMITERS = {",": "comma", ";": "semicolon", "\t": "tab", " ": "space"}
+_COMMENTS = "#%"
 SAMPLE_LINES = 40
 
 
@@ -126,11 +127,12 @@ def _sniffed(lines: list[str], file: object) -> Dialect:
     if header_line is None or not sample:
         raise InputError("no header line followed by data", file=file, remedy="give a header and rows")
     header = lines[header_line].lstrip("#").strip("\r\n")
+    header = header[1:] if header.startswith("% ") else header  # `%time` is a name that ROS 1 writes
     scored = [
         (score, delimiter, decimal)
         for delimiter in _DELIMITERS
         for decimal in (".", ",")
-        if (delimiter, decimal) != (",", ",")
+        if ((delimiter, decimal) != (",", ",") or '"' in sample[0])
         and (score := _score(header, sample[:SAMPLE_LINES], delimiter, decimal)) > 0.0
     ]
     if not scored:
@@ -143,7 +145,7 @@ def _sniffed(lines: list[str], file: object) -> Dialect:
     scored.sort(key=lambda entry: -entry[0])
     _refuse_tie(scored, sample, file)
     _, delimiter, decimal = scored[0]
-    names = split(header, delimiter)
+    names = _names(header, sample, delimiter)
     if 2 * sum(is_number(name, decimal) for name in names) > len([name for name in names if name]):
         raise InputError(
             f"the first line '{header[:60]}' holds numbers, not column names",
@@ -162,6 +164,16 @@ def _sniffed(lines: list[str], file: object) -> Dialect:
     return Dialect(delimiter, decimal, tuple(names), header_line, text, {i: first[i] for i in text})
 
 
+def _names(header: str, sample: list[str], delimiter: str) -> list[str]:
+    """Cells of the header, with a blank one at the end if and only if rows end with a delimiter."""
+    names = split(header, delimiter)
+    widths = {len(split(line, delimiter)) for line in sample[:SAMPLE_LINES]}
+    closed = all(line.rstrip("\r\n ").endswith(delimiter) for line in sample[:SAMPLE_LINES])
+    if names[-1] and closed and widths == {len(names) + 1}:
+        return [*names, ""]
+    return names[:-1] if not names[-1] and widths == {len(names) - 1} else names
+
+
 def _units(cells: list[str], width: int) -> list[str] | None:
     """Units in the line below the header, empty where a column has none; None: it is no line of units."""
     bare = [cell.strip("[]()") for cell in cells]
@@ -174,14 +186,14 @@ def _units(cells: list[str], width: int) -> list[str] | None:
 def _header_line(lines: list[str]) -> int | None:
     """First line that is neither blank nor a comment, and is followed by another.
 
-    A `#` line is a comment, unless it has delimiters and numbers follow directly: then it is the header.
-    So is one with as many words as the next line has numbers.
+    A line that begins with `#` or `%` is a comment, unless it has delimiters and numbers follow directly:
+    then it is the header. So is one with as many words as the next line has numbers.
     """
     filled = [i for i, line in enumerate(lines) if line.strip()]
     for i, following in pairwise(filled):
-        if not lines[i].startswith("#"):
+        if not lines[i].startswith(tuple(_COMMENTS)):
             return i
-        text = lines[i].lstrip("# ").strip()
+        text = lines[i].lstrip(_COMMENTS + " ").strip()
         same = len(text.split()) == len(lines[following].split()) > 1
         has_delimiters = same or any(mark in text for mark in ",;\t")
         if has_delimiters and _begins_with_number(lines[following]):
@@ -206,7 +218,7 @@ def _begins_with_number(line: str) -> bool:
 
 def _score(header: str, sample: list[str], delimiter: str, decimal: str) -> float:
     """Share of numeric cells, 0 when the numbers of columns do not agree."""
-    width = len(split(header, delimiter))
+    width = len(_names(header, sample, delimiter))
     rows = [split(line, delimiter) for line in sample]
     if width < 2 or 2 * sum(len(row) == width for row in rows) <= len(rows):
         return 0.0

@@ -165,12 +165,13 @@ class McapContent:
             records = decompressed(data[at + 8 :], compression, size, self.path)
             if len(records) != size or (crc and zlib.crc32(records) != crc):
                 raise _Cut
-            inner = list(_records(records, 0, size))
+            for _ in _records(records, 0, size):
+                pass  # all of them are whole before the first one counts
         except _Cut:
             self.lost.append((start, stop))
             return
         loose = self.loose
-        for opcode, begin, end in inner:
+        for opcode, begin, end in _records(records, 0, size):
             if opcode != _CHUNK:
                 self.record(opcode, records[begin:end])
         self.loose = loose

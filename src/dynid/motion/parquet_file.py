@@ -17,6 +17,8 @@ import numpy as np
 
 from dynid.common.errors import InputError
 from dynid.common.strict_json import read_json
+from dynid.motion import arrow_batches
+from dynid.motion.parquet_pages import check_pages
 from dynid.motion.reading import check_size, extra, readable, size_of
 from dynid.motion.spoken import of_data_set
 from dynid.motion.table import BlockColumns, Table, check_names, time_name
@@ -35,9 +37,9 @@ def read_parquet(path: Path, drop_bad_rows: bool = False) -> Table:
     names = list(file.schema_arrow.names)
     check_names(names, path)
     used = [field.name for field in file.schema_arrow if is_used(pa, field.type)]
-    with _checked(path, pa, file, used):
-        _check_declared(path, file.metadata, len(used))
     lists = [field.name for field in file.schema_arrow if _is_list(pa, field.type)]
+    with _checked(path, pa, file, used):
+        _check_declared(path, file.metadata, [*used, *lists])
     skipped = tuple(name for name in names if name not in used and name not in lists)
     if lists:
         columns: dict[str, Any] = {}
@@ -160,40 +162,54 @@ def arrow_columns(pa: Any, table: Any, kind: str) -> Table:
 
 
 def parquet_texts(path: Path, name: str) -> list[str]:
-    """Cells of one column as text."""
-    pa, file = _opened(path)
-    return [str(cell) for cell in _read(path, pa, file, [name])[name].to_pylist()]
+    """Cells of one column as text; equal cells share one text, which a dictionary in the file has once."""
+    pa, file = _opened(path, [name])
+    shared: dict[str, str] = {}
+    texts: list[str] = []
+    for chunk in _read(path, pa, file, [name])[name].chunks:
+        if pa.types.is_dictionary(chunk.type):
+            known = [*map(str, chunk.dictionary.to_pylist()), str(None)]
+            texts += [known[-1 if i is None else i] for i in chunk.indices.to_pylist()]
+        else:
+            texts += [shared.setdefault(text, text) for text in map(str, chunk.to_pylist())]
+    return texts
 
 
-def _opened(path: Path) -> tuple[Any, Any]:
-    """pyarrow, and the file with its footer read; pages are checked against their checksums when read."""
+def _opened(path: Path, texts: Sequence[str] = ()) -> tuple[Any, Any]:
+    """pyarrow, and the file with its footer read; pages are checked against their checksums when read.
+
+    Columns `texts` keep their dictionaries.
+    """
     with extra("parquet", "Parquet", path):
         import pyarrow as pa
         import pyarrow.parquet as pq
     try:
         # Without buffers ahead: they would hold the whole file.
         return pa, pq.ParquetFile(
-            path, page_checksum_verification=True, pre_buffer=False, buffer_size=_BUFFER
+            path,
+            page_checksum_verification=True,
+            pre_buffer=False,
+            buffer_size=_BUFFER,
+            read_dictionary=list(texts),
         )
-    except (pa.ArrowException, OSError) as error:
+    except (pa.ArrowException, OSError, ValueError) as error:  # also names that are no text
         raise _unreadable(path, error) from error
 
 
 def _read(path: Path, pa: Any, file: Any, names: list[str]) -> Any:
     """The columns `names`, after a check of their size."""
     with _checked(path, pa, file, names):
-        _check_declared(path, file.metadata, len(names))
+        _check_declared(path, file.metadata, names)
         return file.read(columns=names)
 
 
-def _check_declared(path: Path, footer: Any, columns: int) -> None:
-    """Refuse a file that would fill the memory, by what its footer declares.
+def _check_declared(path: Path, footer: Any, names: list[str]) -> None:
+    """Refuse a file that would fill the memory, by what its footer and the headers of its pages declare.
 
-    Only totals of row groups are used: pyarrow ends the process if it is asked for a damaged column.
+    Of pyarrow only totals are used: it ends the process if it is asked for a damaged column.
     """
-    groups = (footer.row_group(i) for i in range(footer.num_row_groups))
-    sizes = sum(max(_NUMBER * group.num_rows * columns, group.total_byte_size) for group in groups)
-    check_size(sizes, size_of(path), path)
+    check_size(_NUMBER * footer.num_rows * len(names), size_of(path), path)
+    check_pages(path, set(names))
 
 
 def _broken_column(pa: Any, file: Any, names: list[str]) -> str | None:
@@ -230,7 +246,7 @@ def _tick(unit: str) -> float:
     return {"s": 1.0, "ms": 1e-3, "us": 1e-6, "ns": 1e-9}[unit]
 
 
-_FILE_MAGIC, _FEATHER_1 = b"ARROW1", b"FEA1"
+_FEATHER_1 = b"FEA1"
 
 
 def read_arrow(path: Path, drop_bad_rows: bool = False) -> Table:
@@ -254,19 +270,18 @@ def _table(path: Path, pa: Any) -> tuple[Any, list[str]]:
         table = feather.read_table(path, memory_map=False)
         table.validate(full=True)
         return table, list(table.schema.names)
-    opened = pa.ipc.open_file if start == _FILE_MAGIC else pa.ipc.open_stream
+    check_size(arrow_batches.declared_size(path), size_of(path), path)
+    opened = pa.ipc.open_file if start == arrow_batches.FILE_MAGIC else pa.ipc.open_stream
     with pa.OSFile(str(path)) as source:
         schema = opened(source).schema
         used = [i for i, field in enumerate(schema) if is_used(pa, field.type)]
     with pa.OSFile(str(path)) as source:
         reader = opened(source, options=pa.ipc.IpcReadOptions(included_fields=used, use_threads=False))
-        batches, total = [], 0
-        count = reader.num_record_batches if start == _FILE_MAGIC else None
+        batches = []
+        count = reader.num_record_batches if start == arrow_batches.FILE_MAGIC else None
         blocks = reader if count is None else (reader.get_batch(i) for i in range(count))
         for batch in blocks:
             batch.validate(full=True)
-            total += batch.nbytes
-            check_size(total, size_of(path), path)
             batches.append(batch)
         return pa.Table.from_batches(batches, reader.schema), list(schema.names)
 

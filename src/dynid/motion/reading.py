@@ -12,7 +12,7 @@ from dynid.common.errors import DynidError, InputError
 
 # Run-length codes can represent any number of rows. Sensor logs are compressed by 2 to 40 times.
 LARGEST = 16 * 2**30  # bytes of all numbers together
-SUSPECT, RATIO = 256 * 2**20, 200.0  # bytes; larger contents must not be this many times the file
+SUSPECT, RATIO = 64 * 2**20, 200.0  # bytes; larger contents must not be this many times the file
 
 
 @contextlib.contextmanager
@@ -44,7 +44,9 @@ def readable(what: str, file: object) -> Iterator[None]:
         raise InputError(f"not a readable {what}: {said}", file=file, remedy=remedy) from error
 
 
-def check_size(declared: float, stored: int, file: object, what: str = "numbers") -> None:
+def check_size(
+    declared: float, stored: int, file: object, what: str = "numbers", place: str | None = None
+) -> None:
     """Refuse contents that would fill the memory, before anything is allocated.
 
     Args:
@@ -52,6 +54,7 @@ def check_size(declared: float, stored: int, file: object, what: str = "numbers"
         stored: Size of the file, in [bytes].
         file: For messages.
         what: The contents, for messages.
+        place: Where in the file, for messages.
     """
     stored = max(stored, 1)
     grows = declared > SUSPECT and limits.exceeded(declared / stored, RATIO)
@@ -60,7 +63,8 @@ def check_size(declared: float, stored: int, file: object, what: str = "numbers"
             f"{stored} bytes declare {declared / 2**20:.0f} MB of {what},"
             f" {declared / stored:.0f} times as much",
             file=file,
-            remedy=f"write the log in parts; {limits.REMEDY}",
+            place=place,
+            remedy=f"copy it again if it may be damaged, or write the log in parts; {limits.REMEDY}",
         )
 
 
