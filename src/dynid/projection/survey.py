@@ -98,6 +98,12 @@ class Survey:
             remarks.append(self._jumped(log))
         return tuple(remarks)
 
+    @property
+    def events(self) -> bool:
+        """Whether anything but closed, regular poses on one branch was found."""
+        found = (self.open_at, self.singular_at, self.jumped_at, self.missed_at, self.dead, self.doubtful_at)
+        return any(found) or bool(self.doubts)
+
     def outside(self, spans: Sequence[tuple[float, float]]) -> Survey:
         """What `notices` needs, without findings between some times [s]."""
 

@@ -59,12 +59,18 @@ class MovingRegressor:
         out: Float[Array, "e n"],
     ) -> None:
         """Entries of samples start .. start + n, with directions and measured sides of these samples."""
-        from dynid.regressor.kernels import combine_moving
-
         packed = np.empty((self.tree.layout.n_entries, len(N)))
         self.tree.fill(batch, start, packed)
-        combine_moving(packed, self.combination, np.ascontiguousarray(N.transpose(2, 1, 0)), out)
+        self.combine(packed, np.ascontiguousarray(N.transpose(2, 1, 0)), out)
         out[self._y_entries] = Y.T
+
+    def combine(
+        self, packed: Float[Array, "t n"], N: Float[Array, "k v n"], out: Float[Array, "e n"]
+    ) -> None:
+        """Entries of N^T W from those of the tree's rows; the measured side becomes zero."""
+        from dynid.regressor.kernels import combine_moving
+
+        combine_moving(packed, self.combination, N, N.any(axis=2), out)
 
     def efforts(
         self,
