@@ -139,9 +139,9 @@ def combine(tile, combination, out):
 def combine_moving(packed, combination, N, moves, out):
     """Entries of N^T W where N changes from sample to sample.
 
-    packed: entries of the tree's rows (t, n). N: (k, v, n). moves: whether N is not zero at all samples,
-    (k, v): parts that add nothing are skipped. combination: starts per output entry, then for each part the
-    tree entry and its coordinate; row of each output entry.
+    packed: entries of the tree's rows (t, n). N: (k, v, n). combination: starts per output entry, then for
+    each part the tree entry and its coordinate; row of each output entry. moves: whether a direction moves a
+    coordinate at any of the samples, (k, v): parts of others are skipped.
     """
     start, entries, coordinates, rows = combination
     n = packed.shape[1]

@@ -11,6 +11,8 @@ from dynid.mechanism.mechanism import Mechanism
 from dynid.mechanism.parameters import Parameter
 from dynid.regressor.layout import ABSENT, Batch, Layout, tree_regressor
 
+_STILL = 1e-14  # of the largest rate along a direction: rounding of the loops
+
 
 class MovingRegressor:
     """All rows of the tree, combined sample by sample.
@@ -70,7 +72,9 @@ class MovingRegressor:
         """Entries of N^T W from those of the tree's rows; the measured side becomes zero."""
         from dynid.regressor.kernels import combine_moving
 
-        combine_moving(packed, self.combination, N, N.any(axis=2), out)
+        size = np.abs(N).max(axis=2)
+        moves = ~(size <= _STILL * size.max(axis=1, keepdims=True))  # true for NaN too
+        combine_moving(packed, self.combination, N, moves, out)
 
     def efforts(
         self,
