@@ -14,8 +14,8 @@ from dynid.projection.quadrature import DEFAULT, QUADRATURES, Quadrature
 # within 0.4 of the cutoff, so that 0.8 of the Nyquist frequency aliases below -40 dB.
 _PERIODS = 4.0
 _DECAYED = 1e-5
-# Knots of a kernel that is replaced by straight lines, 16 a period of the cutoff: what they pass above is 47 dB
-# down, as little as the kernel itself passes.
+# Knots of a kernel that is replaced by straight lines, 16 a period of the cutoff: what they let through far
+# above it is 47 dB down, less than what the kernel lets through.
 _KNOTS = 128
 
 
