@@ -38,7 +38,7 @@ from dynid.projection.constant_rows import TreeRows
 from dynid.projection.energy import EnergyRows
 from dynid.projection.kinematics import ClosedKinematics
 from dynid.projection.model import RowSource
-from dynid.projection.pose_rows import PART, MovingRows
+from dynid.projection.pose_rows import MovingRows
 from dynid.projection.power import power_directions
 from dynid.projection.quadrature import Quadrature
 from dynid.projection.sensor import SensorColumns, SensorMotion, SensorRows
@@ -49,6 +49,10 @@ _STEP = 1e-6
 TILTED = 3.0  # degrees: what is less may be a base that was not levelled
 LARGER = 0.03  # of gravity: its size is wrong too
 _JOINTS = (JointKind.REVOLUTE, JointKind.PRISMATIC, JointKind.UNIVERSAL)
+
+# Poses per period of the low-pass on coordinates, between which columns are interpolated. The low-pass is
+# several times above the motion: of that, columns are exact to 1 %.
+_RATE = 2.0
 
 # Dimensions that are tested, and as many at single places; of more, some all over the robot.
 _MOST_SIZES = 24
@@ -77,8 +81,9 @@ class _PoseColumns:
         chi: Float[Array, "p"],
         thin: int,
     ) -> None:
-        self.source, self._thin, self._chi = source, max(1, thin), chi
+        self.source, self._chi = source, chi
         self._rows = _pose_rows(mechanism, source, parameters)
+        self._thin = _thinned(source, thin) if isinstance(self._rows, MovingRows) else max(1, thin)
         self._k = len(source.directions.names)
         measured = source.motion.log.position_names if self._rows is not None else ()
         known = mechanism.joint_of_coordinate
@@ -143,39 +148,34 @@ class _PoseColumns:
             turns = self._tree_turns(self._rows, at, measured)
             return (zeros, np.zeros((self._k, 0, n)), turns), np.zeros((self._k, n))
         assert isinstance(self._rows, MovingRows)  # noqa: S101 (one of two kinds)
-        parts = [self._part(self._rows, start, low, measured, tau, at) for low in range(0, n, PART)]
-        there, motors, drift = zip(*parts, strict=True)
-        columns = (
-            np.concatenate(x) for x in zip(*((p.q, p.dq, p.ddq, p.N, p.fine) for p in there), strict=True)
-        )
-        states = States(*columns)
+        states = self._states(self._rows, start, at, measured)
         zeros = self._slopes(at, self._rows, self._closed_error(start, at, measured, states, tau))
         turns = self._closed_turns(self._rows, at, states)
-        return (zeros, np.concatenate(motors, axis=2), turns), np.concatenate(drift, axis=1)
+        motors, drift = self._acting(at, states, tau)
+        return (zeros, motors, turns), drift
 
-    def _part(
-        self,
-        rows: MovingRows,
-        start: int,
-        low: int,
-        measured: Measured,
-        tau: Float[Array, "n a"],
-        at: Int[Array, "s"],
-    ) -> tuple[States, Float[Array, "k w b"], Float[Array, "k b"]]:
-        """Of some samples from `low` on: states at those of `at`, with N of the rows; motors; drift."""
-        high = min(low + PART, len(tau))
-        first, last = max(low - 1, 0), min(high + 1, len(tau))  # neighbours, for the rate of N
-        q, dq, ddq = (x[first:last] for x in measured)
-        states = rows.kinematics.states(start + first, (q, dq, ddq))
-        N, inner = self._directions(rows, start + first, states), slice(low - first, high - first)
-        force = tau[low:high] @ self._B
-        rate = np.gradient(N, self.source.dt, axis=0)[inner] if last - first > 1 else np.zeros_like(N)
-        drift = np.einsum("nvk,nv->kn", rate, force)
-        acting = self._B[: len(self.motors)] @ N[inner]
-        motors = np.einsum("nak,na->kan", acting, tau[low:high, : len(self.motors)])
-        here = at[(at >= low) & (at < high)] - first
-        there = States(states.q[here], states.dq[here], states.ddq[here], N[here], states.fine[here])
-        return there, motors, drift
+    def _states(self, rows: MovingRows, start: int, at: Int[Array, "s"], measured: Measured) -> States:
+        """States at some samples, with N of the rows."""
+        there = rows.kinematics.states(start, measured, at)
+        return States(there.q, there.dq, there.ddq, self._directions(rows, start, there), there.fine)
+
+    def _acting(
+        self, at: Int[Array, "s"], states: States, tau: Float[Array, "n a"]
+    ) -> tuple[Float[Array, "k w n"], Float[Array, "k n"]]:
+        """Parts of the motors in rows with several, and the drift (dN/dt)^T B tau.
+
+        B^T N is smooth: it is interpolated, the efforts are not. It is constant where a row is one motor's.
+        """
+        fine, n = states.fine, len(tau)
+        none = np.zeros((self._k, len(self.motors), n)), np.zeros((self._k, n))
+        if np.count_nonzero(fine) < 2:
+            return none
+        acting = (self._B @ states.N[fine]).transpose(2, 1, 0)  # (k, a, s)
+        rate = np.gradient(acting, at[fine] * self.source.dt, axis=2)
+        drift = np.einsum("kan,na->kn", _between(at[fine], rate, n), tau) if rate.any() else none[1]
+        motors = len(self.motors)
+        parts = _between(at[fine], acting[:, :motors], n) * tau.T[:motors] if motors else none[0]
+        return parts, drift
 
     def _tree_turns(self, rows: TreeRows, at: Int[Array, "s"], measured: Measured) -> Float[Array, "k t n"]:
         """What a unit of gravity along each axis adds to the rows of a tree."""
@@ -183,7 +183,8 @@ class _PoseColumns:
         none = np.zeros((len(at), self._k))
         turned = [tilted for tilted in self._turned if isinstance(tilted, TreeRows)]
         known = [self._compare(tilted.regressor.packed(*tree, none))[1] for tilted in (rows, *turned)]
-        return _between(at, np.stack([predicted - known[0] for predicted in known[1:]], axis=1))
+        changes = [predicted - known[0] for predicted in known[1:]]
+        return _between(at, np.stack(changes, axis=1), int(at[-1]) + 1)
 
     def _closed_turns(self, rows: MovingRows, at: Int[Array, "s"], states: States) -> Float[Array, "k t n"]:
         """The same for rows whose directions follow the pose."""
@@ -191,7 +192,7 @@ class _PoseColumns:
         moved = (states.q, states.dq, states.ddq, self._chi)
         known = [model.efforts(*moved) for model in (rows.regressor, *turned)]
         changes = [np.einsum("nvk,nv->kn", states.N, forces - known[0]) for forces in known[1:]]
-        return _between(at, np.stack(changes, axis=1))
+        return _between(at, np.stack(changes, axis=1), int(at[-1]) + 1)
 
     def _directions(self, rows: MovingRows, start: int, states: States) -> Float[Array, "n v k"]:
         N = np.zeros((len(states.dq), states.dq.shape[1], len(rows.directions.names)))
@@ -307,12 +308,21 @@ def clock_factor(described: Float[Array, "3"], found: Float[Array, "3"]) -> floa
     return float(np.sqrt(size / before))
 
 
-def _between(at: Int[Array, "s"], values: Float[Array, "k t s"]) -> Float[Array, "k t n"]:
-    """Values at some samples, interpolated at all."""
-    every = np.arange(int(at[-1]) + 1)
+def _between(at: Int[Array, "s"], values: Float[Array, "k t s"], n: int) -> Float[Array, "k t n"]:
+    """Values at some of n samples, interpolated at all."""
+    every = np.arange(n)
     k, t, _ = values.shape
     rows = [np.interp(every, at, row) for row in values.reshape(k * t, -1)]
     return np.array(rows).reshape(k, t, len(every))
+
+
+def _thinned(source: RowSource, thin: int) -> int:
+    """Distance in samples of closed poses: at most `thin` or, if larger, `_RATE` per period of the cutoff.
+
+    Loops are closed again for every zero and every dimension: these columns take longest.
+    """
+    plan = source.motion.plan
+    return max(1, thin, 0 if plan.cutoff is None else int(1.0 / (_RATE * plan.cutoff * source.dt)))
 
 
 def _pose_rows(

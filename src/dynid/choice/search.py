@@ -107,7 +107,7 @@ class Search:
             assert self._wider._judge is not None  # noqa: S101 (streamed)
             self._judge = selected(self._wider._judge, self._problem)
         else:
-            self._judge = self._pass(experiment)[0]
+            self._judge = self._pass(experiment, near=self._problem)[0]
         none = np.zeros(len(self._judge.parameters))
         self.size = np.array([squares(self._judge, self._judge.parameters, none, k)[1] for k in self.folds])
 
@@ -124,7 +124,7 @@ class Search:
         other = copy(self)
         other.sets, other.loads, other._passes, other._data = sets, loads, {}, {}
         other._fits, other._least, other._wider = {}, None, None
-        other._judge = other._pass(self._reference)[0]
+        other._judge = other._pass(self._reference, near=self._problem)[0]
         return other
 
     def least(self) -> Float[Array, "c"]:
@@ -175,9 +175,12 @@ class Search:
         same = (terms.drive, terms.stribeck) == (problem.mechanism.drive, problem.mechanism.stribeck)
         return problem if same else None
 
-    def _pass(self, experiment: Experiment, keep: bool = False) -> tuple[System, Problem]:
+    def _pass(
+        self, experiment: Experiment, keep: bool = False, near: Problem | None = None
+    ) -> tuple[System, Problem]:
+        """Rows by folds; those near a problem have its directions, and its poses of closed robots."""
         every = with_all_terms(self.robot, self.sets, _speeds(self.robot, self.sets, self._problem))
-        problem = prepare(every, self.task.logs, experiment.changed(drive=None))
+        problem = prepare(every, self.task.logs, experiment.changed(drive=None), aligned_to=near)
         if self.loads:
             problem = problem.with_load_parameters(vector(problem.parameters, self.loads))
         self._problem = self._problem or problem

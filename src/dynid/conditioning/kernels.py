@@ -13,12 +13,19 @@ def decimate(packed, padded, at, first, step, out):
     sums so far. The compiler may choose the order of summation: this allows vectorisation and changes
     rounding only. Four entries and two outputs share each read: the second output begins `step` samples
     later, and where only one of the two has weights the zeros of the other add nothing. At the end of the
-    entries the last one is read again and not used.
+    entries the last one is read again and not used. Entries that are zero at all samples add nothing.
     """
     n, size, last, count = packed.shape[1], padded.size - 2 * step, packed.shape[0] - 1, out.shape[1]
     lowest = max(0, -((first + size // 2 - at) // step))
     for e in range(0, last + 1, 4):
         e1, e2, e3 = min(e + 1, last), min(e + 2, last), min(e + 3, last)
+        m = 0
+        while m < n and packed[e, m] == 0.0 and packed[e1, m] == 0.0 and packed[e2, m] == 0.0:
+            if packed[e3, m] != 0.0:
+                break
+            m += 1
+        if m == n:
+            continue
         for k in range(lowest, count, 2):
             begin = first + k * step - size // 2 - at
             if begin >= n:

@@ -234,15 +234,11 @@ class WiderRows:
         self.source, self.dt, self._tiles, self._pieces = source, source.dt, tiles, pieces
         self.n_added = len(np.unique(columns))
         inner = source.layout
-        starts, wider, inherited, added = [0], list[int](), list[int](), list[int]()
+        starts, wider = [0], list[int]()
         for first, stop, more in zip(inner.start[:-1], inner.start[1:], columns.tolist(), strict=True):
             wider += [*inner.columns[first : stop - 1].tolist(), *more, ABSENT]
-            begin, end = starts[-1], len(wider) - 1
-            inherited += [*range(begin, end - len(more)), end]
-            added += range(end - len(more), end)
             starts.append(len(wider))
         self.layout = Layout(np.array(starts, dtype=np.int64), np.array(wider, dtype=np.int64))
-        self._places = np.array(inherited, dtype=int), np.array(added, dtype=int)
 
     def pieces(self) -> Sequence[tuple[int, int]]:
         """Those of the source, or as given."""
@@ -250,10 +246,13 @@ class WiderRows:
 
     def rows(self, start: int, stop: int, tile: int) -> Iterator[tuple[int, Array, Array]]:
         """Entries with the added columns before each measured side."""
-        inherited, added = self._places
+        inner, ends = self.source.layout.start, self.layout.start[1:] - 1
         for at, packed, weights, more in self._tiles(start, stop, tile):
             joined = np.empty((self.layout.n_entries, packed.shape[1]))
-            joined[inherited], joined[added] = packed, more.reshape(-1, packed.shape[1])
+            for k, end in enumerate(ends.tolist()):
+                added = end - more.shape[1]
+                joined[self.layout.start[k] : added] = packed[inner[k] : inner[k + 1] - 1]
+                joined[added:end], joined[end] = more[k], packed[inner[k + 1] - 1]
             yield at, joined, weights
 
 

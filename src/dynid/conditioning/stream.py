@@ -26,6 +26,9 @@ from dynid.regressor.layout import ABSENT
 BLOCK_SECONDS = 0.25
 MOST_BLOCKS = 384
 _TASK_SAMPLES = 16384
+_MUCH = (
+    60_000  # products a sample from which a filter is worth two stages: long ones of robots with many rows
+)
 _ROUNDING = 1e-9  # of a sum of weights: half a window is half of it, in whatever order it was added
 
 Progress = Callable[[float], None]
@@ -312,13 +315,21 @@ def _filtered_anew(
     layout, half, step = source.layout, row_filter.half, row_filter.decimate
     last = task.first + (task.count - 1) * step
     start, stop = max(task.piece[0], task.first - half), min(task.piece[1], last + half + 1)
-    sums = np.zeros((layout.n_entries, task.count))
-    weight = np.zeros((len(layout.start) - 1, task.count))
+    every, kernel, first, count, knots = step, row_filter.padded, task.first, task.count, 0
+    if in_stages := layout.n_entries * len(row_filter.kernel) > _MUCH * step:
+        every, kernel, second = row_filter.coarse
+        knots = (len(second) - 2 * (step // every)) // 2
+        first, count = task.first - knots * every, (task.count - 1) * (step // every) + 2 * knots + 1
+    sums, weight = np.zeros((layout.n_entries, count)), np.zeros((len(layout.start) - 1, count))
     for at, packed, weights in source.rows(start, stop, layout.tile):
         for row in np.flatnonzero(~np.all(weights == 1.0, axis=1)):
             packed[layout.start[row] : layout.start[row + 1]] *= weights[row]
-        decimate(packed, row_filter.padded, at, task.first, step, sums)
-        decimate(weights, row_filter.padded, at, task.first, step, weight)
+        decimate(packed, kernel, at, first, every, sums)
+        decimate(weights, kernel, at, first, every, weight)
+    if in_stages:
+        fine, sums, weight = (sums, weight), *(np.zeros((len(x), task.count)) for x in (sums, weight))
+        for values, out in zip(fine, (sums, weight), strict=True):
+            decimate(values, second, 0, knots, step // every, out)
     valid = weight > row_filter.support + _ROUNDING
     scale = np.where(valid, 1.0 / np.where(valid, weight, 1.0), 0.0)
     for k in range(len(weight)):

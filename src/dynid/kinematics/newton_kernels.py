@@ -196,7 +196,7 @@ def tangent_rates(closure, plan, sensors, q, given, gamma, rates, N, condition, 
         gather(gamma, at, f)
         gather(given, at, wanted)
         _solve_rates(plan, sensors, slots, f, wanted, sides, small, basis, x)
-        _stiffness(basis, n_v, d, small, judged)
+        _stiffness(sensors, basis, n_v, d, small, judged)
         _residual(entries, where, x, f, judged)
         for lane in range(min(LANES, n - at)):
             condition[at + lane], left[at + lane] = judged[lane], judged[LANES + lane]
@@ -232,7 +232,7 @@ def motion_rates(closure, plan, sensors, q, first, second, dq, ddq, N, condition
         clear(f)
         gather(first, at, wanted)
         _solve_rates(plan, sensors, slots, f, wanted, sides, small, basis, x)
-        _stiffness(basis, n_v, d, small, judged)
+        _stiffness(sensors, basis, n_v, d, small, judged)
         _residual(entries, where, x, f, judged)
         for lane in range(width):
             condition[at + lane], left[at + lane] = judged[lane], judged[LANES + lane]
@@ -275,7 +275,7 @@ def _solve_rates(plan, sensors, slots, gamma, wanted, sides, small, basis, x):
 
 
 @inner
-def _stiffness(basis, n_v, d, small, judged):
+def _stiffness(sensors, basis, n_v, d, small, judged):
     """Condition of a tile, into the first lanes of judged; uses the triangle left by `nearest`.
 
     With M = N_m^T N_m = L L^T: trace(M^-1 N^T N) = sum of 1 / sigma^2, sigma the singular values of
@@ -288,7 +288,7 @@ def _stiffness(basis, n_v, d, small, judged):
     for v in range(n_v):
         copy(basis, v * d * LANES, x, 0, d * LANES)
         for a in range(d):
-            for b in range(a):
+            for b in range(a if sensors[5][0] != 0 else 0):  # else the triangle is diagonal
                 for k in range(LANES):
                     x[a * LANES + k] -= M[(a * d + b) * LANES + k] * x[b * LANES + k]
             for k in range(LANES):

@@ -138,11 +138,20 @@ def tangents(plan, entries, slots, sides, basis):
 def nearest(sensors, basis, d, miss, small):
     """The x (d) with N x nearest to `miss` at the measured coordinates, by Cholesky of d x d.
 
-    Leaves the triangle in the first d * d fields of `small`, x in the last d.
+    Leaves the triangle in the first d * d fields of `small`, x in the last d. Where the measured coordinates
+    are the independent ones, in any order, N has their units in its rows: x is `miss`, the triangle diagonal.
     """
     at, weight = sensors[0], sensors[3]
     M, x = small[: d * d * LANES], small[d * d * LANES :]
     clear(small)
+    if sensors[5][0] == 0:
+        for j in range(d):
+            for a in range(d):
+                if basis[(at[j] * d + a) * LANES] != 0.0:
+                    for k in range(LANES):
+                        M[(a * d + a) * LANES + k] = weight[j]
+                    copy(miss, j * LANES, x, a * LANES, LANES)
+        return x
     for j in range(at.size):
         w = weight[j] * weight[j]
         for a in range(d):

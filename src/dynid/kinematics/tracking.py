@@ -250,6 +250,11 @@ class Tracked:
         kept = n if np.dtype(float).itemsize * n * positions < LARGE else 0
         self._poses, self._gaps = np.empty((kept, positions)), np.full(kept, np.inf)
 
+    @property
+    def count(self) -> int:
+        """Samples for which there is room."""
+        return len(self._gaps)
+
     def keep(self, first: int, q: Float[Array, "n q"], gaps: Float[Array, "n"]) -> None:
         """Keep the poses of samples first, first + 1, ...; gaps in [m] or [rad]."""
         if len(self._gaps):

@@ -76,7 +76,9 @@ def _closed_directions(mechanism: Mechanism) -> Directions:
     units = tuple(effort_unit(mechanism, name) for name in names)
 
     def moving(N: Float[Array, "n v d"], dq: Float[Array, "n v"]) -> Float[Array, "n v k"]:
-        return np.asarray(N @ inv(y @ N))
+        speeds = y @ N
+        # Where the motors are what is measured, N is per unit of their speeds already.
+        return N if np.array_equal(speeds, np.broadcast_to(np.eye(dof), speeds.shape)) else N @ inv(speeds)
 
     return Directions(names, units, None, effort_map, moving)
 

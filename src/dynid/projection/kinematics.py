@@ -76,10 +76,7 @@ class ClosedKinematics:
         self._units = {name: position_unit(mechanism, (name,)) for name in self.labels}
         self._has_origins = bool(motion.log.origins)
         self.noise = _noise(mechanism, motion.log, self.sensors)
-        left = 1.0 if motion.plan.cutoff is None else min(1.0, 2.0 * motion.plan.cutoff * motion.log.dt)
-        self.blur = float(self.noise.max(initial=0.0)) * np.sqrt(left)
-        two_branches = 1.0 / np.sqrt(10.0 * max(self.blur, 1e-300))
-        self.singular, self.ambiguous = (float(np.clip(two_branches, x, SINGULAR)) for x in (_POOR, _REGULAR))
+        self._set_limits(motion)
         most = MISFIT_UNCERTAIN if mechanism.uncertain else MISFIT
         self.most_missed = np.maximum(most, _SIGMAS * self.noise)
         # Beyond a dead point no pose has the measured positions: it misses them by their noise.
@@ -92,12 +89,33 @@ class ClosedKinematics:
         self.notices = (*self.assembly.notices, *tally.notices(motion.log.name))
         self.choices = {"closure": tally.words(), "distance to singular poses": tally.nearest_words()}
         self._dead = tuple(tally.dead)
-        self._tracked = tally.tracked
+        self._calm = not tally.events
+        self._tracked, self._near = tally.tracked, Tracked(0, 0)
         self.anchors, self._poses = np.array(tally.anchors), np.array(tally.poses)
         self._shown = np.concatenate(tally.shown) if tally.shown else np.zeros((0, 3 + len(self.labels)))
         none = np.zeros((0, len(mechanism.coordinates), self.assembly.dof))
         self.tangents = np.concatenate([none, *tally.tangents])
         self.speeds = np.concatenate([none[:, :, 0], *tally.speeds])
+
+    def _set_limits(self, motion: Motion) -> None:
+        """How near singular poses a motion may come, by the noise that its low-pass leaves."""
+        left = 1.0 if motion.plan.cutoff is None else min(1.0, 2.0 * motion.plan.cutoff * motion.log.dt)
+        self.blur = float(self.noise.max(initial=0.0)) * np.sqrt(left)
+        two_branches = 1.0 / np.sqrt(10.0 * max(self.blur, 1e-300))
+        self.singular, self.ambiguous = (float(np.clip(two_branches, x, SINGULAR)) for x in (_POOR, _REGULAR))
+
+    def refiltered(self, motion: Motion) -> ClosedKinematics | None:
+        """The same along the same log with another filter; None where that needs a survey of its own.
+
+        Poses differ by what the filters leave of the noise: those known are corrected. What was surveyed,
+        in words too, is that of the first filter.
+        """
+        if not self._calm or not self._tracked.count:
+            return None
+        other = copy(self)
+        other._set_limits(motion)
+        other._tracked, other._near = Tracked(0, 0), self._tracked
+        return other
 
     def near(self, mechanism: Mechanism) -> ClosedKinematics:
         """The same of a robot whose dimensions differ by little: its poses are tracked from these."""
@@ -106,7 +124,7 @@ class ClosedKinematics:
         if other.assembly.dof != self.assembly.dof:
             raise InputError(f"with these dimensions '{mechanism.name}' has other freedoms")
         other.tracker = _tracker(other.assembly, self.sensors, mechanism)
-        other._tracked = Tracked(0, 0)
+        other._tracked = other._near = Tracked(0, 0)
         return other
 
     @property
@@ -148,6 +166,9 @@ class ClosedKinematics:
         self, start: int, wanted: Float[Array, "n w"]
     ) -> tuple[Float[Array, "n q"], Bool[Array, "n"]]:
         """Poses from those of the survey, and whether each converged."""
+        close = self._near.of(start, start + len(wanted), OPEN)
+        if close is not None:
+            return self.tracker.march_one(close[0], wanted)
         at = int(np.searchsorted(self.anchors, start, side="right")) - 1
         stop = int(np.searchsorted(self.anchors, start + len(wanted), side="left"))
         ahead = np.arange(at + 1, max(at + 1, stop))
@@ -252,10 +273,11 @@ def _closed_along(mechanism: Mechanism, motion: Motion, checked: bool) -> Closed
     key = (assembly_of(mechanism), checked, *filtered)
     if key not in along:
         # Another filter does not open loops that close.
-        closes = any(known[0] is key[0] and not earlier.doubted for known, earlier in along.items())
+        earlier = [known for of, known in along.items() if of[0] is key[0] and not known.doubted]
+        other = next((near for near in (x.refiltered(motion) for x in earlier) if near), None)
         while len(along) >= _MOST_KEPT:
             along.pop(next(iter(along)))
-        along[key] = ClosedKinematics(mechanism, motion, checked or closes)
+        along[key] = (checked and other) or ClosedKinematics(mechanism, motion, checked or bool(earlier))
     return copy(along[key])  # what one model excludes stays its own
 
 

@@ -205,6 +205,8 @@ def choose_rows(
                     f"effort '{directions.names[k]}' is requested, but the log has no such column",
                     remedy="map it under `columns:` or remove it from `efforts:`",
                 )
+    if rows == list(range(len(directions.names))):
+        return directions
     return Directions(
         tuple(directions.names[k] for k in rows),
         tuple(directions.units[k] for k in rows),

@@ -98,6 +98,12 @@ class Survey:
             remarks.append(self._jumped(log))
         return tuple(remarks)
 
+    @property
+    def events(self) -> bool:
+        """Whether anything but closed, regular poses on one branch was found."""
+        found = (self.open_at, self.singular_at, self.jumped_at, self.missed_at, self.dead, self.doubtful_at)
+        return any(found) or bool(self.doubts)
+
     def outside(self, spans: Sequence[tuple[float, float]]) -> Survey:
         """What `notices` needs, without findings between some times [s]."""
 
@@ -287,11 +293,19 @@ def _judge_dead_points(
 
 def _passages(M: Float[Array, "n m d"], N: Float[Array, "n v d"]) -> Bool[Array, "k"]:
     """Whether det M changes its sign after each sample; the basis N may change its orientation too."""
+    passed = np.zeros(len(M) - 1, dtype=bool)
     if M.shape[1] != M.shape[2]:
-        return np.zeros(len(M) - 1, dtype=bool)
-    side = np.linalg.slogdet(M)[0]
-    turned = np.linalg.slogdet(np.swapaxes(N[1:], 1, 2) @ N[:-1])[0]
-    return np.asarray(side[1:] * turned * side[:-1] < 0.0)
+        return passed
+    # With M = 1 the singular values of N are at least 1: a smaller change turns nothing over.
+    unit = np.all(np.equal(M, np.eye(M.shape[1])), axis=(1, 2))
+    spans = [slice(a, a + _ANCHOR) for a in range(0, len(N) - 1, _ANCHOR)]  # few enough for the cache
+    steps = (np.diff(N[span.start : span.stop + 1], axis=0) for span in spans)
+    squares = np.concatenate([np.zeros(0), *(np.einsum("nvd,nvd->n", step, step) for step in steps)])
+    at = np.flatnonzero(~(unit[1:] & unit[:-1] & (squares < 1.0)))
+    after, before = (np.linalg.slogdet(M[i])[0] for i in (at + 1, at))
+    turned = np.linalg.slogdet(np.swapaxes(N[at + 1], 1, 2) @ N[at])[0]
+    passed[at] = after * turned * before < 0.0
+    return passed
 
 
 def _loosest(kinematics: ClosedKinematics, M: Float[Array, "m d"], N: Float[Array, "v d"]) -> str:

@@ -136,11 +136,12 @@ def combine(tile, combination, out):
 
 
 @kernel
-def combine_moving(packed, combination, N, out):
+def combine_moving(packed, combination, N, moves, out):
     """Entries of N^T W where N changes from sample to sample.
 
-    packed: entries of the tree's rows (t, n). N: (k, v, n). combination: starts per output entry,
-    then for each part the tree entry and its coordinate; row of each output entry.
+    packed: entries of the tree's rows (t, n). N: (k, v, n). combination: starts per output entry, then for
+    each part the tree entry and its coordinate; row of each output entry. moves: whether a direction moves a
+    coordinate at any of the samples, (k, v): parts of others are skipped.
     """
     start, entries, coordinates, rows = combination
     n = packed.shape[1]
@@ -148,6 +149,8 @@ def combine_moving(packed, combination, N, out):
         for s in range(n):
             out[e, s] = 0.0
         for j in range(start[e], start[e + 1]):
+            if not moves[rows[e], coordinates[j]]:
+                continue
             source, factor = packed[entries[j]], N[rows[e], coordinates[j]]
             for s in range(n):
                 out[e, s] += factor[s] * source[s]

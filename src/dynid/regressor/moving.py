@@ -11,6 +11,8 @@ from dynid.mechanism.mechanism import Mechanism
 from dynid.mechanism.parameters import Parameter
 from dynid.regressor.layout import ABSENT, Batch, Layout, tree_regressor
 
+_STILL = 1e-14  # of the largest rate along a direction: rounding of the loops
+
 
 class MovingRegressor:
     """All rows of the tree, combined sample by sample.
@@ -59,12 +61,20 @@ class MovingRegressor:
         out: Float[Array, "e n"],
     ) -> None:
         """Entries of samples start .. start + n, with directions and measured sides of these samples."""
-        from dynid.regressor.kernels import combine_moving
-
         packed = np.empty((self.tree.layout.n_entries, len(N)))
         self.tree.fill(batch, start, packed)
-        combine_moving(packed, self.combination, np.ascontiguousarray(N.transpose(2, 1, 0)), out)
+        self.combine(packed, np.ascontiguousarray(N.transpose(2, 1, 0)), out)
         out[self._y_entries] = Y.T
+
+    def combine(
+        self, packed: Float[Array, "t n"], N: Float[Array, "k v n"], out: Float[Array, "e n"]
+    ) -> None:
+        """Entries of N^T W from those of the tree's rows; the measured side becomes zero."""
+        from dynid.regressor.kernels import combine_moving
+
+        size = np.abs(N).max(axis=2)
+        moves = ~(size <= _STILL * size.max(axis=1, keepdims=True))  # true for NaN too
+        combine_moving(packed, self.combination, N, moves, out)
 
     def efforts(
         self,

@@ -271,11 +271,9 @@ class Rows:
         tree = self.regressor.packed(states.q, states.dq, states.ddq)
         if self._moving is None:
             return Entries(states, tree, tree, None)
-        from dynid.regressor.kernels import combine_moving
-
         directions = np.ascontiguousarray(np.asarray(states.N).transpose(2, 1, 0))
         model = np.empty((self._moving.layout.n_entries, tree.shape[1]))
-        combine_moving(tree, self._moving.combination, directions, model)
+        self._moving.combine(tree, directions, model)
         return Entries(states, tree, model, directions)
 
     def back(self, entries: Entries, weights: Float[Array, "m n"], row: int | None = None) -> Moved:
