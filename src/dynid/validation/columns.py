@@ -49,9 +49,9 @@ def position_signs(mechanism: Mechanism, logs: tuple[Log, ...], _: Tests = ()) -
 
 def position_orders(mechanism: Mechanism, logs: tuple[Log, ...], _: Tests = ()) -> Iterator[Hypothesis]:
     """Pairs of measured positions that are exchanged, alone or together with the efforts of their motors."""
-    names, motors = logs[0].position_names, {}
-    for k, actuator in enumerate(mechanism.actuators):
-        motors |= {name: k for name in actuator.on if len(actuator.on) == 1}
+    names = logs[0].position_names
+    alone = [(k, actuator) for k, actuator in enumerate(mechanism.actuators) if len(actuator.on) == 1]
+    motors = {name: k for k, actuator in alone for name in actuator.on}
     for i, j in list(combinations(range(len(names)), 2))[:_MOST_PAIRS]:
         order = _exchanged(len(names), i, j)
         turned = tuple(log.with_positions(np.ones(len(names)), order) for log in logs)
