@@ -16,6 +16,7 @@ from dynid.common.errors import InputError
 from dynid.experiment.experiment import Experiment, read_experiment
 from dynid.mechanism.joint import JointKind
 from dynid.mechanism.load import load_robot
+from dynid.motion.column_text import in_file
 from dynid.motion.columns import matched
 from dynid.motion.logs import log_from_columns
 from dynid.motion.settings import ColumnMap, DriveSettings
@@ -481,3 +482,11 @@ def test_efforts_beside_mapped_ones_are_found_by_the_names_of_their_joints() -> 
         "shoulder.torque",
         "wrist_roll.torque",
     ]
+
+
+def test_an_offset_close_to_its_column_is_one_if_the_file_has_that_column():
+    names = ("q_2", "axis", "axis-2")
+    assert in_file(ColumnMap("q_2-1.57"), names) == ColumnMap("q_2", offset=-1.57)
+    assert in_file(ColumnMap("axis-2"), names) == ColumnMap("axis-2")
+    assert in_file(ColumnMap("axis-3"), names) is None  # a mistyped name is no offset
+    assert in_file(ColumnMap("q_3-1.57"), names) is None

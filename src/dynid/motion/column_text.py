@@ -19,6 +19,9 @@ _COLUMN = re.compile(
     rf"(?P<scale>(?:\s*\*\s*{_SIGNED})*)(?P<offset>\s*[+-]\s*{UNSIGNED})?\s*\Z"
 )
 
+# `q_2-1.57`: an offset if the file has q_2 and no column of the whole name. `axis-2` stays a name.
+_CLOSE_OFFSET = re.compile(r"(?P<name>.+?)(?P<offset>[+-]\d*\.\d+)\Z")
+
 
 def written_column(text: str) -> ColumnMap | None:
     """`NAME[unit]*scale+offset` as a column, each part after the name optional; None without a name."""
@@ -43,12 +46,15 @@ def in_file(column: ColumnMap, names: Sequence[str]) -> ColumnMap | None:
     """The column with its name in the file; None: the file does not have it.
 
     `pos_1` with the unit deg may be `pos_1 [deg]` in the file. A name that is given without unit and scale
-    may contain both; the unit of a header counts, unless another one is given.
+    may contain both, or a decimal offset; the unit of a header counts, unless another one is given.
     """
     open_unit = column.unit is None and column.scale == 1.0
     if column.name in names:
         return column.changed(unit=_with_unit(column.name)[1]) if open_unit else column
     written = written_column(column.name) if open_unit else None
+    split = _CLOSE_OFFSET.match(column.name) if open_unit else None
+    if split is not None and split["name"] in names:
+        return column.changed(name=split["name"], offset=_number(split["offset"]) + column.offset)
     if written is not None:
         column = written.changed(offset=written.offset + column.offset, delay=column.delay)
     if column.unit is None:
