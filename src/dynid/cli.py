@@ -26,6 +26,7 @@ from dynid.commands.shared import (
     logging_to_terminal,
     names_in,
     print_proposal,
+    rare_collections,
     shown,
     version_text,
 )
@@ -53,7 +54,7 @@ class Commands(click.Group):
 
     def main(self, *arguments: Any, **options: Any) -> Any:
         """Also for a reader that leaves, as `head` does: the command goes on, and its exit code counts."""
-        with reader_may_leave():
+        with reader_may_leave(), rare_collections():
             return super().main(*arguments, **options)
 
     def invoke(self, ctx: click.Context) -> Any:

@@ -6,7 +6,9 @@ repeat.
 
 from __future__ import annotations
 
+import atexit
 import contextlib
+import gc
 import re
 import sys
 from collections.abc import Iterator, Sequence
@@ -81,6 +83,25 @@ def shown(path: Path) -> str:
     with contextlib.suppress(ValueError):
         return printable(str(path.resolve().relative_to(Path.cwd())))
     return printable(str(path))
+
+
+_NEW_OBJECTS = 20_000  # between two searches for unreachable ones; Python's own choice is 700
+
+
+@contextlib.contextmanager
+def rare_collections() -> Iterator[None]:
+    """Search seldom for cycles of unreachable objects, and not at all when the process ends.
+
+    The many objects of loaded modules are searched in vain each time. Large arrays are in no cycle.
+    """
+    before = gc.get_threshold()
+    gc.set_threshold(_NEW_OBJECTS, *before[1:])
+    atexit.unregister(gc.freeze)
+    atexit.register(gc.freeze)
+    try:
+        yield
+    finally:
+        gc.set_threshold(*before)
 
 
 @contextlib.contextmanager
