@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from typing import TYPE_CHECKING
 
+from dynid.common.dataclass import dataclass
 from dynid.common.notices import Notice
 from dynid.statistics.estimate import ResidualTest, Validation
 

@@ -7,7 +7,6 @@ whether the residuals contain the effect of one fault.
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass
 from functools import partial
 
 import numpy as np
@@ -34,6 +33,7 @@ from dynid.checks.second_looks import away_from_reversals, settled_gains, with_h
 from dynid.checks.total_mass import weigh
 from dynid.checks.turned_gravity import TurnedGravity, find_gravity
 from dynid.common.arrays import Array, Float
+from dynid.common.dataclass import dataclass
 from dynid.common.notices import Notice, notice
 from dynid.conditioning.rewritten import WiderRows
 from dynid.experiment.experiment import Experiment

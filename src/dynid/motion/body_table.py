@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 
 import numpy as np
 
 from dynid.common.arrays import Array, Bool, Float, Int
+from dynid.common.dataclass import dataclass
 from dynid.motion.log import Log
 
 # Quantity -> its columns.

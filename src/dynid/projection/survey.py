@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from dynid.common.arrays import Array, Bool, Float, Int
+from dynid.common.dataclass import dataclass
 from dynid.common.errors import InputError
 from dynid.common.notices import Notice, doubt, notice
 from dynid.kinematics.assembly import Assembly

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 import numpy as np
 
+from dynid.common.dataclass import dataclass
 from dynid.common.errors import InputError
 from dynid.motion.log import Log
 

@@ -10,9 +10,10 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 
 from dynid.common.arrays import Array, Float
+from dynid.common.dataclass import dataclass
 
 Number = float | int
 _UNARY: dict[str, Callable[[float], float]] = {

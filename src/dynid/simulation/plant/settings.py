@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 
+from dynid.common.dataclass import dataclass
 from dynid.common.errors import InputError, nearest
 from dynid.excitation.friction import FrictionLaw
 
