@@ -49,7 +49,7 @@ def cholesky_solve(M: Float[Array, "d d"], B: Float[Array, "*r"]) -> Float[Array
 
 def is_positive(M: Float[Array, "d d"]) -> bool:
     """Whether a symmetric matrix is positive definite."""
-    return _compiled("_flapack").dpotrf(M)[1] == 0
+    return bool(_compiled("_flapack").dpotrf(M)[1] == 0)
 
 
 def load() -> None:
