@@ -238,10 +238,12 @@ def _content(
 
 def _symbols(problem: Problem, experiment: Experiment) -> Symbols:
     """Names of dimensions for the groupings."""
+    ties = experiment.tie_names()
     return grouping_symbols(
         problem.mechanism,
         problem.model,
-        ties=experiment.tie_names(),
+        ties=ties,
         rows=problem.directions.names,
         loads=problem.loads,
+        base=None if problem.mechanism.is_closed else problem.base(ties),
     )

@@ -12,27 +12,13 @@ from weakref import WeakKeyDictionary
 from dynid.checks.fault_columns import MOST_SAMPLES, Suspect, suspect_rows
 from dynid.checks.pose_columns import resized_robots
 from dynid.common.arrays import Array, Float
-from dynid.common.dataclass import dataclass
 from dynid.problem import Problem, row_groups
 from dynid.projection.projection import Group
 
-
-@dataclass(frozen=True, eq=False)
-class TestedRows:
-    """Rows with test columns behind the standard parameters, and what the columns test.
-
-    Attributes:
-        count: Number of test columns.
-        untested: What cannot be tested with these rows, and why.
-    """
-
-    groups: tuple[Group, ...]
-    suspects: tuple[Suspect, ...]
-    untested: tuple[str, ...]
-    count: int
-
-
-_AHEAD: WeakKeyDictionary[Problem, tuple[bytes, Future[TestedRows]]] = WeakKeyDictionary()
+# Rows with test columns behind the standard parameters; what the columns test; what cannot be tested with
+# these rows, and why; the number of test columns.
+Tested = tuple[tuple[Group, ...], tuple[Suspect, ...], tuple[str, ...], int]
+_AHEAD: WeakKeyDictionary[Problem, tuple[bytes, Future[Tested]]] = WeakKeyDictionary()
 
 
 def start_tested_rows(problem: Problem, chi: Float[Array, "p"]) -> None:
@@ -44,7 +30,7 @@ def start_tested_rows(problem: Problem, chi: Float[Array, "p"]) -> None:
     pool.shutdown(wait=False)
 
 
-def tested_rows(problem: Problem, chi: Float[Array, "p"]) -> TestedRows:
+def tested_rows(problem: Problem, chi: Float[Array, "p"]) -> Tested:
     """Rows of a problem with the columns of all suspects.
 
     Args:
@@ -55,7 +41,7 @@ def tested_rows(problem: Problem, chi: Float[Array, "p"]) -> TestedRows:
     return started.result() if started is not None and of == chi.tobytes() else _streamed(problem, chi)
 
 
-def _streamed(problem: Problem, chi: Float[Array, "p"]) -> TestedRows:
+def _streamed(problem: Problem, chi: Float[Array, "p"]) -> Tested:
     robots = resized_robots(problem.mechanism)
     most = MOST_SAMPLES // len(problem.sources)
     tested = [
@@ -63,4 +49,4 @@ def _streamed(problem: Problem, chi: Float[Array, "p"]) -> TestedRows:
         for source, rows in zip(problem.sources, problem.filters, strict=True)
     ]
     sources, (_, suspects, untested) = [rows for rows, _, _ in tested], tested[0]
-    return TestedRows(row_groups(problem, sources), suspects, untested, sources[0].n_added)
+    return row_groups(problem, sources), suspects, untested, sources[0].n_added

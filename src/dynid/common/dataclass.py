@@ -15,25 +15,25 @@ if TYPE_CHECKING:
     from dataclasses import dataclass as dataclass
 else:
 
-    def dataclass(cls=None, /, *, frozen=False, eq=True, **others):
+    def dataclass(kind=None, /, *, frozen=False, eq=True, **others):
         """Add `__init__`, `__repr__` and, as asked, comparison and refusal of changes to a class."""
-        if cls is None:
+        if kind is None:
             return partial(dataclass, frozen=frozen, eq=eq, **others)
         if others:
-            return dataclasses.dataclass(cls, frozen=frozen, eq=eq, **others)
-        hashes = "__hash__" in cls.__dict__ and not (cls.__hash__ is None and "__eq__" in cls.__dict__)
-        dataclasses.dataclass(cls, init=False, repr=False, eq=False)
-        added = {"__init__": _init(cls), "__repr__": _repr}
+            return dataclasses.dataclass(kind, frozen=frozen, eq=eq, **others)
+        hashes = "__hash__" in kind.__dict__ and not (kind.__hash__ is None and "__eq__" in kind.__dict__)
+        dataclasses.dataclass(kind, init=False, repr=False, eq=False)
+        added = {"__init__": _init(kind), "__repr__": _repr}
         if eq:
             added |= {"__eq__": _eq}
         if frozen:
             added |= {"__setattr__": _set, "__delattr__": _delete}
         for name, function in added.items():
-            if name not in cls.__dict__:
-                setattr(cls, name, function)
+            if name not in kind.__dict__:
+                setattr(kind, name, function)
         if eq and not hashes:
-            cls.__hash__ = _hash if frozen else None
-        return cls
+            kind.__hash__ = _hash if frozen else None
+        return kind
 
 
 class _Factory:
@@ -44,11 +44,11 @@ class _Factory:
 _MADE = _Factory()
 
 
-def _init(cls: type[Any]) -> Any:
+def _init(kind: type[Any]) -> Any:
     """The function that sets the fields of a class, then calls `__post_init__`."""
     scope: dict[str, Any] = {"_put": object.__setattr__, "_MADE": _MADE}
     head, body, annotations = ["self"], [], {}
-    for field in (entry for entry in dataclasses.fields(cls) if entry.init):
+    for field in (entry for entry in dataclasses.fields(kind) if entry.init):
         name = value = field.name
         default = "" if field.default is dataclasses.MISSING else f"=_default_{name}"
         if field.default_factory is not dataclasses.MISSING:
@@ -59,13 +59,13 @@ def _init(cls: type[Any]) -> Any:
         head.append(name + default)
         body.append(f"  _put(self, {name!r}, {value})")
         annotations[name] = field.type
-    if hasattr(cls, "__post_init__"):
+    if hasattr(kind, "__post_init__"):
         body.append("  self.__post_init__()")
     # As the standard library does: the text contains names of fields only.
     exec(f"def __init__({', '.join(head)}):\n" + "\n".join(body or ["  pass"]), scope)  # noqa: S102
     made = scope["__init__"]
     made.__annotations__ = {**annotations, "return": None}
-    made.__qualname__, made.__module__ = f"{cls.__qualname__}.__init__", cls.__module__
+    made.__qualname__, made.__module__ = f"{kind.__qualname__}.__init__", kind.__module__
     return made
 
 
