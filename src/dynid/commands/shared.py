@@ -85,7 +85,7 @@ def shown(path: Path) -> str:
     return printable(str(path))
 
 
-_NEW_OBJECTS = 50_000  # between two searches for unreachable ones; Python's own choice is 700
+_NEW_OBJECTS = 500_000  # that stay, between two searches: more than an identification makes; Python's choice is 700
 
 
 @contextlib.contextmanager
