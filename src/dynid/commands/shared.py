@@ -85,23 +85,17 @@ def shown(path: Path) -> str:
     return printable(str(path))
 
 
-_NEW_OBJECTS = 500_000  # that stay, between two searches: more than an identification makes; Python's choice is 700
+_NEW_OBJECTS = 500_000  # more than an identification makes; Python's own choice is 700
 
 
-@contextlib.contextmanager
-def rare_collections() -> Iterator[None]:
+def collect_rarely() -> None:
     """Search seldom for cycles of unreachable objects, and not at all when the process ends.
 
-    The many objects of loaded modules are searched in vain each time. Large arrays are in no cycle.
+    The many objects of loaded modules would be searched in vain each time. Large arrays are in no cycle.
     """
-    before = gc.get_threshold()
-    gc.set_threshold(_NEW_OBJECTS, *before[1:])
+    gc.set_threshold(_NEW_OBJECTS, *gc.get_threshold()[1:])
     atexit.unregister(gc.freeze)
     atexit.register(gc.freeze)
-    try:
-        yield
-    finally:
-        gc.set_threshold(*before)
 
 
 @contextlib.contextmanager
