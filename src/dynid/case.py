@@ -10,12 +10,11 @@ name, by `mounted_model` of a robot, or by `identified_by` of a setting of the e
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from dynid.base.system import BaseSystem
 from dynid.common.arrays import Array, Float
-from dynid.common.dataclass import dataclass
 from dynid.common.registry import Registry
 from dynid.conditioning.lowpass import RowFilter, row_filter
 from dynid.estimator.estimator import estimator_named

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -11,7 +11,6 @@ from dynid.base.base import BaseSet, tie_regrouped
 from dynid.base.structural import tie_groups
 from dynid.base.system import BaseSystem, base_system
 from dynid.common.arrays import Array, Float
-from dynid.common.dataclass import dataclass
 from dynid.estimator.estimator import estimator_named
 from dynid.estimator.solution import Solution
 from dynid.experiment.experiment import Experiment

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import field, replace
+from dataclasses import dataclass, field, replace
 from fnmatch import fnmatchcase
 from functools import cached_property
 from typing import Any
@@ -14,7 +14,6 @@ from dynid.base.base import BaseSet
 from dynid.base.structural import structural_base
 from dynid.case import PLAIN, Case, case_of, task_case, with_mounted
 from dynid.common.arrays import Array, Float
-from dynid.common.dataclass import dataclass
 from dynid.common.errors import InputError, nearest
 from dynid.common.notices import Notice
 from dynid.conditioning.lowpass import RowFilter

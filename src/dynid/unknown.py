@@ -10,13 +10,12 @@ refit settles them again. A plain arm has none, and none of their code is import
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import field, replace
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Protocol, runtime_checkable
 
 from dynid.case import task_case
 from dynid.common.arrays import Array, Float
-from dynid.common.dataclass import dataclass
 from dynid.common.notices import Notice
 from dynid.common.registry import Registry, loaded
 from dynid.experiment.experiment import Experiment

@@ -12,14 +12,13 @@ chi = T chi_tied + c: one column of T per tied parameter, c the known values.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 import numpy as np
 
 from dynid.base.grouping import Symbols, grouped_terms, grouping_text
 from dynid.base.rank import STRUCTURAL_RTOL, ZERO_RTOL, ColumnRank, confirmed_columns, independent_columns
 from dynid.common.arrays import Array, Float
-from dynid.common.dataclass import dataclass
 from dynid.common.errors import InputError, nearest
 from dynid.common.notices import Notice, notice
 from dynid.mechanism.mechanism import Mechanism, Tie

@@ -7,11 +7,11 @@ rounding would choose. Columns have unit norm before the decision, so units do n
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 import numpy as np
 
 from dynid.common.arrays import Array, Bool, Float, Int
-from dynid.common.dataclass import dataclass
 
 STRUCTURAL_RTOL = 1e-8  # residuals are 1e-15..1e-12 for a dependent column, far more than 1e-6 by geometry
 DATA_RTOL = 1e-7

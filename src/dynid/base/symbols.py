@@ -12,7 +12,7 @@ the sine and cosine of one angle. Every candidate must predict samples it has no
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from itertools import combinations, combinations_with_replacement
 from typing import Any, Protocol, runtime_checkable
@@ -21,7 +21,6 @@ import numpy as np
 
 from dynid.base.grouping import exact_text
 from dynid.common.arrays import Array, Bool, Float
-from dynid.common.dataclass import dataclass
 from dynid.common.errors import DynidError
 
 Coefficients = Mapping[tuple[str, str], float]

@@ -6,7 +6,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -14,7 +14,6 @@ from dynid.base.base import BaseSet, regrouped_name, relations, undecided
 from dynid.base.grouping import Symbols, grouping_text, invisible, listed
 from dynid.base.rank import DATA_RTOL, ColumnRank, independent_columns
 from dynid.common.arrays import Array, Float, Int
-from dynid.common.dataclass import dataclass
 from dynid.common.errors import InputError
 from dynid.common.notices import Notice, notice
 from dynid.mechanism.drive_terms import DRIVE_TERMS

@@ -8,7 +8,7 @@ import json
 import os
 import time
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict
+from dataclasses import asdict, dataclass
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -18,7 +18,6 @@ from dynid.campaign.file import Run, read_campaign, remote_stamp, runs_of
 from dynid.campaign.fleet import Fleet, Sample, fleet_of
 from dynid.campaign.joined import JOINED, RUNS, Joined, joined_robots
 from dynid.campaign.work import Made, Outcome, make
-from dynid.common.dataclass import dataclass
 from dynid.common.engine import TRIES, Died, completed
 from dynid.common.errors import InputError
 from dynid.report.lock import locked

@@ -16,7 +16,7 @@ import hashlib
 import io
 import json
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import asdict, replace
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -24,7 +24,6 @@ import numpy as np
 
 from dynid.base.base import BaseSet
 from dynid.base.rank import independent_columns
-from dynid.common.dataclass import dataclass
 from dynid.mechanism.parameters import Parameter
 from dynid.projection.factor import Factor, merge
 from dynid.projection.projection import Group, System

@@ -11,11 +11,10 @@ import re
 import shutil
 import tempfile
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import field, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, ClassVar
 
-from dynid.common.dataclass import dataclass
 from dynid.common.entry import Entry, plain_entry, root_entry
 from dynid.common.errors import InputError
 from dynid.common.settings import Settings, keys_of, read

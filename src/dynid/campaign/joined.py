@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import field, replace
+from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -15,7 +15,6 @@ from dynid.campaign.file import Run, folder_name
 from dynid.campaign.fleet import number_of
 from dynid.campaign.work import Outcome
 from dynid.common.arrays import Array, Float
-from dynid.common.dataclass import dataclass
 from dynid.common.engine import completed
 from dynid.common.errors import DynidError
 from dynid.report.output import replace_folder, result_files

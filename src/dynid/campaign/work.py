@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Mapping
-from dataclasses import field, replace
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 from dynid.campaign.file import Run, local_copies
-from dynid.common.dataclass import dataclass
 from dynid.common.errors import DynidError, NoResultError
 
 if TYPE_CHECKING:

@@ -13,7 +13,7 @@ dL/dpose s. All suspects compete by forward selection (`fault_selection.py`).
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import partial
 
 import numpy as np
@@ -24,7 +24,6 @@ from dynid.checks.fault_columns import Suspect
 from dynid.checks.fault_selection import flagged_suspects
 from dynid.checks.residual_texts import confounded, inseparable
 from dynid.common.arrays import Array, Float
-from dynid.common.dataclass import dataclass
 from dynid.common.errors import DynidError
 from dynid.common.notices import Notice, notice
 from dynid.kinematics.locked_motion import cable_shapes

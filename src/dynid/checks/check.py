@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import field, replace
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
-from dynid.common.dataclass import dataclass
 from dynid.common.notices import Notice
 from dynid.statistics.estimate import ResidualTest, Validation
 

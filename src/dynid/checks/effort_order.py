@@ -10,7 +10,7 @@ poor that such an error is likely.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from itertools import combinations, product
 
 import numpy as np
@@ -19,7 +19,6 @@ from dynid.base.system import BaseSystem, mapped_blocks
 from dynid.checks.check import Finished
 from dynid.checks.fault_columns import MOST_SAMPLES, spread_windows
 from dynid.common.arrays import Array, Float
-from dynid.common.dataclass import dataclass
 from dynid.common.errors import DynidError, InputError
 from dynid.common.notices import Notice, doubt
 from dynid.experiment.experiment import Experiment

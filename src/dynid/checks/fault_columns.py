@@ -22,13 +22,12 @@ columns of W is removed.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import field
+from dataclasses import dataclass, field
 
 import numpy as np
 
 from dynid.checks.pose_columns import pose_columns
 from dynid.common.arrays import Array, Float
-from dynid.common.dataclass import dataclass
 from dynid.conditioning.rewritten import Tiles, WiderRows, predictor
 from dynid.mechanism.description import unit_of
 from dynid.mechanism.mechanism import Mechanism

@@ -36,14 +36,13 @@ beyond counts.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from dynid.common.arrays import Array, Float, Int
 from dynid.common.batched import eigh
-from dynid.common.dataclass import dataclass
 from dynid.common.distributions import digamma, f_tail, tetragamma, trigamma
 from dynid.common.lapack import cholesky_solve, is_positive, solve_upper
 from dynid.estimator.ols import column_scale, least_squares

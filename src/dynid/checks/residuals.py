@@ -7,6 +7,7 @@ whether the residuals contain the effect of one fault.
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass
 from functools import partial
 
 import numpy as np
@@ -33,7 +34,6 @@ from dynid.checks.tested_rows import tested_rows
 from dynid.checks.total_mass import weigh
 from dynid.checks.turned_gravity import TurnedGravity, find_gravity
 from dynid.common.arrays import Array, Float
-from dynid.common.dataclass import dataclass
 from dynid.common.notices import Notice, notice
 from dynid.experiment.experiment import Experiment
 from dynid.linear_fit import LinearFit

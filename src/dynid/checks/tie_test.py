@@ -17,7 +17,7 @@ so that they are independent of each other under white noise.
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -25,7 +25,6 @@ from dynid.base.grouping import probability
 from dynid.base.system import BaseSystem, base_system
 from dynid.checks.check import Answer, Finished
 from dynid.common.arrays import Array, Float
-from dynid.common.dataclass import dataclass
 from dynid.common.distributions import f_tail, student_tails
 from dynid.common.notices import Notice, notice
 from dynid.estimator.estimator import estimator_named, solve_weighted

@@ -15,13 +15,13 @@ and so fixes the scale, which is unknown if the gains of the efforts are.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 
 import numpy as np
 
 from dynid.base.grouping import listed
 from dynid.base.system import BaseSystem
 from dynid.common.arrays import Array, Float
-from dynid.common.dataclass import dataclass
 from dynid.common.errors import InputError, nearest
 from dynid.common.notices import Notice, notice
 from dynid.estimator.settings import TotalMass

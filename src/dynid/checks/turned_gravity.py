@@ -10,7 +10,7 @@ effects.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -18,7 +18,6 @@ import numpy as np
 from dynid.base.system import BaseSystem
 from dynid.checks.pose_columns import gravity_axes
 from dynid.common.arrays import Array, Float
-from dynid.common.dataclass import dataclass
 from dynid.common.notices import Notice, eased, notice
 from dynid.experiment.experiment import Experiment
 from dynid.linear_fit import LinearFit, linear_fit

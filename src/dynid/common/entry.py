@@ -5,12 +5,11 @@ from __future__ import annotations
 import math
 import os
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import field, replace
+from dataclasses import dataclass, field, replace
 from typing import Any, TypeVar
 
 import numpy as np
 
-from dynid.common.dataclass import dataclass
 from dynid.common.errors import InputError, nearest
 from dynid.common.expression import parse
 

@@ -6,9 +6,8 @@ The caller linearises at a point and tries a damping; how unknowns are eliminate
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Any, Generic, Protocol, TypeVar, runtime_checkable
-
-from dynid.common.dataclass import dataclass
 
 Point = TypeVar("Point")
 

@@ -8,11 +8,10 @@ from __future__ import annotations
 import contextlib
 from collections.abc import Iterable, Iterator
 from contextvars import ContextVar
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Protocol, runtime_checkable
 
 from dynid.common.catalogue import CATALOGUE, RANKS, Severity, codes_with
-from dynid.common.dataclass import dataclass
 from dynid.common.errors import InputError
 
 _ORDER = (Severity.NOTE, Severity.CARE, Severity.STOP)

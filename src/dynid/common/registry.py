@@ -9,13 +9,12 @@ from __future__ import annotations
 import inspect
 import sys
 from collections.abc import Callable, Iterator, Mapping, MutableMapping
-from dataclasses import fields, is_dataclass, replace
+from dataclasses import dataclass, fields, is_dataclass, replace
 from functools import cache, wraps
 from importlib import import_module
 from importlib.metadata import distributions
 from typing import Any, TypeVar
 
-from dynid.common.dataclass import dataclass
 from dynid.common.errors import DynidError, InputError
 
 T = TypeVar("T")

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import field
+from dataclasses import dataclass, field
 from functools import cached_property
 
 import numpy as np
 
 from dynid.common.arrays import Array, Float
-from dynid.common.dataclass import dataclass
 from dynid.projection.quadrature import DEFAULT, QUADRATURES, Quadrature
 
 # Half length in periods of the cutoff: a Hamming window of this length falls from pass to stop

@@ -8,14 +8,13 @@ related to each other.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import field
+from dataclasses import dataclass, field
 from itertools import groupby
 from weakref import WeakKeyDictionary
 
 import numpy as np
 
 from dynid.common.arrays import Array, Float
-from dynid.common.dataclass import dataclass
 from dynid.common.paged import LARGE, in_order, spare
 from dynid.conditioning.lowpass import RowFilter
 from dynid.conditioning.rewritten import ComparedRows, predictor

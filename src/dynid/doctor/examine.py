@@ -11,7 +11,7 @@ from __future__ import annotations
 import math
 import os
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import field, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -19,7 +19,6 @@ from dynid.base.grouping import listed
 from dynid.checks.fault_columns import ALL
 from dynid.checks.logs import check_logs
 from dynid.common.catalogue import Severity, codes_with
-from dynid.common.dataclass import dataclass
 from dynid.common.errors import InputError, NoResultError
 from dynid.common.notices import Notice, forced, notice
 from dynid.doctor.channels import channels_of, log_notices, recording

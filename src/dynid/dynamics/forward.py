@@ -8,13 +8,13 @@ ID is the tree's inverse dynamics W chi. Derivatives of ID and of the loops come
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
 
 from dynid.common.arrays import Array, Bool, Float, Inexact, Int
 from dynid.common.batched import solve
-from dynid.common.dataclass import dataclass
 from dynid.common.errors import NoResultError
 from dynid.dynamics.freedoms import Freedoms, OrthonormalFreedoms, freedoms_of, position_rates
 from dynid.kinematics.closure import Tables

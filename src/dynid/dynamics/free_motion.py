@@ -12,12 +12,12 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 
 import numpy as np
 
 from dynid.common.arrays import Array, Bool, Float, Int
 from dynid.common.batched import eigvals, inv, pinv, solve
-from dynid.common.dataclass import dataclass
 from dynid.common.errors import InputError, nearest
 from dynid.dynamics.forward import ForwardDynamics
 from dynid.dynamics.freedoms import ClosedFreedoms, OrthonormalFreedoms, position_rates

@@ -8,12 +8,12 @@ of motion, integrated by the same stages.
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import dataclass
 from functools import cache
 
 import numpy as np
 
 from dynid.common.arrays import Array, Float, Int
-from dynid.common.dataclass import dataclass
 from dynid.dynamics.forward import ForwardDynamics
 from dynid.dynamics.freedoms import position_rates
 from dynid.kinematics.tree import SPHERICAL, tree_of

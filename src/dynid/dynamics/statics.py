@@ -8,12 +8,12 @@ stable where the Hessian of the potential energy on the tangent space is positiv
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 
 import numpy as np
 
 from dynid.common.arrays import Array, Bool, Float
 from dynid.common.batched import cholesky, eigh, inv
-from dynid.common.dataclass import dataclass
 from dynid.common.errors import InputError, NoResultError
 from dynid.dynamics.free_motion import LockedCables
 from dynid.kinematics.closure import moved

@@ -11,13 +11,12 @@ lowered until it is negative.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import cached_property
 
 import numpy as np
 
 from dynid.common.arrays import Array, Float, Int
-from dynid.common.dataclass import dataclass
 from dynid.common.lapack import cholesky_solve
 
 _CLOSE = 1e-7  # Newton decrement of an answer: the objective is above its minimum by half its square

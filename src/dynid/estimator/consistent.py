@@ -13,12 +13,11 @@ How much of each standard parameter comes from the data, and which parameters ar
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 import numpy as np
 
 from dynid.common.arrays import Array, Bool, Float, Int
-from dynid.common.dataclass import dataclass
 from dynid.common.errors import InputError, nearest
 from dynid.estimator.rigid_bodies import WHOLE, RigidBody
 from dynid.estimator.semidefinite import INFEASIBLE, SOLVED, UNBOUNDED, Program, packed

@@ -6,13 +6,12 @@ Recorder: keeps the history of a recursive estimate, and finds what jumped at it
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 import numpy as np
 
 from dynid.base.rank import independent_columns
 from dynid.common.arrays import Array, Float
-from dynid.common.dataclass import dataclass
 from dynid.common.errors import NoResultError
 from dynid.common.notices import Notice, notice
 from dynid.estimator.ols import least_squares

@@ -20,14 +20,13 @@ as chi -> 0, so they are solved by `gtls`, with the noise of the currents in the
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import cached_property
 
 import numpy as np
 
 from dynid.base.rank import independent_columns
 from dynid.common.arrays import Array, Bool, Float, Int
-from dynid.common.dataclass import dataclass
 from dynid.common.errors import NoResultError
 from dynid.estimator.estimator import Estimator, solve_weighted
 from dynid.estimator.gtls import GeneralisedTotal

@@ -9,10 +9,11 @@ Y* = Y - W chi + W_hat chi have the same solution and the residuals Y - W chi.
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 import numpy as np
 
 from dynid.common.arrays import Array, Float
-from dynid.common.dataclass import dataclass
 from dynid.common.distributions import chi2_tail
 from dynid.common.errors import InputError, NoResultError
 from dynid.common.notices import Notice, notice

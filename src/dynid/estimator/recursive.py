@@ -9,10 +9,11 @@ e^T (I + W P W^T)^-1 e, the whitened innovation, so that the test for a change c
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 import numpy as np
 
 from dynid.common.arrays import Array, Float
-from dynid.common.dataclass import dataclass
 from dynid.common.distributions import f_tail
 from dynid.common.errors import InputError, NoResultError
 from dynid.estimator.ols import Solved, least_squares

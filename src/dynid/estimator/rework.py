@@ -14,13 +14,12 @@ with the same information then count once. Iterated: Sigma needs residuals, resi
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Protocol, TypeVar, runtime_checkable
 
 import numpy as np
 
 from dynid.common.arrays import Array, Bool, Float, Int
-from dynid.common.dataclass import dataclass
 from dynid.common.errors import InputError, nearest
 from dynid.common.notices import Notice, notice
 from dynid.estimator.solution import CONVERGED, RTOL_OF_PASSES, History, status_after, step_in_sigma

@@ -9,13 +9,12 @@ size L has a P' of order one, whether it weighs a gram or a ton.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import field
+from dataclasses import dataclass, field
 from functools import cached_property
 
 import numpy as np
 
 from dynid.common.arrays import Array, Float, Int
-from dynid.common.dataclass import dataclass
 from dynid.estimator.settings import TOTAL
 from dynid.mechanism.inertia import SYMBOLS, is_physical, pack, pseudo_inertia
 from dynid.mechanism.mechanism import Body, Mechanism, Payload

@@ -19,12 +19,11 @@ history is cleared and plain steps start again.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 import numpy as np
 
 from dynid.common.arrays import Array, Bool, Float, Int
-from dynid.common.dataclass import dataclass
 from dynid.common.notices import Notice, notice
 from dynid.estimator.rework import Reworked, SecondPass, needed
 from dynid.estimator.solution import CONVERGED, RTOL_OF_PASSES, status_after, step_in_sigma

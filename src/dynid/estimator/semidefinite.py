@@ -10,13 +10,12 @@ A body adds a 4 x 4 matrix that must be positive semidefinite, its log-determina
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import field
+from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from dynid.common.arrays import Array, Float, Int
-from dynid.common.dataclass import dataclass
 from dynid.common.lapack import load_for_solvers
 
 TOLERANCE = 1e-8

@@ -11,13 +11,12 @@ z = (chi_after - chi_before) / sqrt(sigma_before^2 + sigma_after^2)      standar
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from dynid.common.arrays import Array, Float
-from dynid.common.dataclass import dataclass
 from dynid.common.errors import InputError
 from dynid.common.notices import Notice
 from dynid.projection.factor import Factor

@@ -6,13 +6,12 @@ data, bodies and bounds all have numbers of order one.
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import cached_property
 
 import numpy as np
 
 from dynid.common.arrays import Array, Float, Int
-from dynid.common.dataclass import dataclass
 from dynid.estimator.rigid_bodies import WHOLE, RigidBody
 from dynid.mechanism.drive_terms import DRIVE_TERMS
 from dynid.mechanism.parameters import Parameter

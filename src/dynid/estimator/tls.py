@@ -8,10 +8,11 @@ W chi = 0 is the same problem with the column of the parameter set to one as -Y 
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 import numpy as np
 
 from dynid.common.arrays import Array, Float
-from dynid.common.dataclass import dataclass
 from dynid.estimator.rework import Reworked, SecondPass, mapped_columns
 from dynid.estimator.total import corrected, total_least_squares
 from dynid.estimator.wls import Solver, Weighting, fitted, weighted

@@ -9,10 +9,11 @@ singular (columns without noise).
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 import numpy as np
 
 from dynid.common.arrays import Array, Float
-from dynid.common.dataclass import dataclass
 from dynid.common.errors import NoResultError
 from dynid.estimator.ols import column_scale
 from dynid.projection.factor import triangle

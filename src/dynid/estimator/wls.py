@@ -17,11 +17,11 @@ their residuals uses s (`residual_sizes`).
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import dataclass
 
 import numpy as np
 
 from dynid.common.arrays import Array, Float, Int
-from dynid.common.dataclass import dataclass
 from dynid.common.notices import Notice, notice
 from dynid.estimator.ols import Solved
 from dynid.estimator.solution import CONVERGED, RTOL, status_after, step_in_sigma

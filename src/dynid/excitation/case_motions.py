@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from dynid.case import case_of
-from dynid.common.dataclass import dataclass
 from dynid.mechanism.mechanism import Mechanism
 from dynid.motion.log import Log
 from dynid.projection.model import MODELS

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
 
 import numpy as np
 
 from dynid.base.rank import independent_columns
 from dynid.common.arrays import Array, Float, Int
 from dynid.common.batched import qr, singular_values
-from dynid.common.dataclass import dataclass
 from dynid.common.errors import InputError
 from dynid.common.notices import Notice, notice
 from dynid.excitation.series import (

@@ -7,12 +7,11 @@ robot often pass each other in planes that the description does not have: withou
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 import numpy as np
 
 from dynid.common.arrays import Array, Float, Int
-from dynid.common.dataclass import dataclass
 from dynid.common.notices import Notice, notice
 from dynid.display.scene import robot_shapes
 from dynid.excitation.optimal.paths import Path, RobotStates

@@ -5,10 +5,10 @@ from __future__ import annotations
 import contextlib
 import os
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from dynid.common.dataclass import dataclass
 from dynid.excitation.case_motions import CaseMotions, case_motions
 from dynid.excitation.export import check_controllers
 from dynid.excitation.files import FILES, OTHERS, excitation_files

@@ -15,12 +15,12 @@ import io
 import math
 import os
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from dynid.common.arrays import Array, Bool, Float
-from dynid.common.dataclass import dataclass
 from dynid.common.entry import Entry, root_entry
 from dynid.common.errors import InputError, nearest
 from dynid.common.strict_yaml import BYTE_LIMIT, read_yaml

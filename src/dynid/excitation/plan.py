@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -10,7 +10,6 @@ import numpy as np
 from dynid.base.base import BaseSet
 from dynid.base.structural import structural_base
 from dynid.common.arrays import Array, Float
-from dynid.common.dataclass import dataclass
 from dynid.common.errors import InputError
 from dynid.excitation.closed import check_start, joint_bounds
 from dynid.excitation.collision import CollisionCheck, collision_check, with_capsules

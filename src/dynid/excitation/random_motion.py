@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import dataclass
 
 import numpy as np
 
 from dynid.base.rank import independent_columns
 from dynid.common.arrays import Array, Float, Inexact
-from dynid.common.dataclass import dataclass
 from dynid.common.errors import InputError
 from dynid.excitation.closed import (
     ClosedMotion,

@@ -11,11 +11,11 @@ acceleration, and is never faster than a part of the limits and of the exciting 
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import dataclass
 
 import numpy as np
 
 from dynid.common.arrays import Array, Float, Int
-from dynid.common.dataclass import dataclass
 from dynid.common.errors import InputError
 from dynid.common.notices import Notice, notice
 from dynid.excitation.optimal.paths import RobotStates, states_along

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Protocol, runtime_checkable
 
 import numpy as np
 
 from dynid.common.arrays import Array, Float, Inexact
-from dynid.common.dataclass import dataclass
 
 _GRID_PER_HARMONIC = 200  # a peak between two grid points is missed by 1.3e-4 of itself at most
 _GRID_ALLOWANCE = 1.0 - 2e-4

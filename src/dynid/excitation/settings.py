@@ -9,13 +9,13 @@ prediction and outcome differ only by chance and by the model.
 from __future__ import annotations
 
 from collections.abc import Iterable
+from dataclasses import dataclass
 from typing import Annotated, ClassVar, Literal
 
 import msgspec
 import numpy as np
 
 from dynid.common.arrays import Array, Float
-from dynid.common.dataclass import dataclass
 from dynid.common.errors import InputError
 from dynid.common.settings import Count, Positive, Settings, Whole
 from dynid.excitation.efforts import effort_range

@@ -12,13 +12,13 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Mapping
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from dynid.common.arrays import Array, Float
-from dynid.common.dataclass import dataclass
 from dynid.common.entry import plain_entry
 from dynid.common.errors import InputError
 from dynid.common.settings import read

@@ -11,14 +11,13 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from dynid.common.arrays import Array, Bool, Float
-from dynid.common.dataclass import dataclass
 from dynid.common.errors import InputError
 from dynid.experiment.experiment import Experiment
 from dynid.experiment.provenance import IDENTIFIED, VALIDATED

@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 
@@ -20,7 +21,6 @@ import numpy as np
 
 from dynid import __version__
 from dynid.common.arrays import Array, Float
-from dynid.common.dataclass import dataclass
 from dynid.exporters.link_tree import body_values
 from dynid.mechanism.frame import identity_frame
 from dynid.mechanism.joint import JointKind

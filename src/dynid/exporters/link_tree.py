@@ -17,12 +17,11 @@ terms, motors on several joints, declared terms) is written beside the file.
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import field
+from dataclasses import dataclass, field
 
 import numpy as np
 
 from dynid.common.arrays import Array, Float
-from dynid.common.dataclass import dataclass
 from dynid.mechanism.drive_terms import DRIVE_TERMS
 from dynid.mechanism.frame import Frame, identity_frame
 from dynid.mechanism.inertia import SYMBOLS, in_parent_frame, unpack

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import field
+from dataclasses import dataclass, field
 from itertools import permutations
 
 import numpy as np
 
 from dynid.common.arrays import Array, Float
-from dynid.common.dataclass import dataclass
 from dynid.exporters.actuators import servo_lines
 from dynid.exporters.contract import Described, header_lines
 from dynid.exporters.link_tree import DriveSplit, Link, at_centre, body_offsets

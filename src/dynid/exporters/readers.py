@@ -11,13 +11,13 @@ Friction of a joint is damping dq + friction sign(dq), with the numbers that the
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from dynid.common.arrays import Array, Float
-from dynid.common.dataclass import dataclass
 from dynid.common.errors import InputError
 from dynid.exporters.contract import Described, EffortsOf
 from dynid.exporters.link_tree import DriveSplit

@@ -11,14 +11,13 @@ its own inertials and friction, with the same kp and kd, and without delay and b
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from dynid.common.arrays import Array, Float
-from dynid.common.dataclass import dataclass
 from dynid.common.errors import InputError
 from dynid.exporters.contract import Described
 from dynid.exporters.link_tree import link_tree, split_drives

@@ -7,13 +7,12 @@ others imply them everywhere they are removed once.
 
 from __future__ import annotations
 
-from dataclasses import fields, replace
+from dataclasses import dataclass, fields, replace
 
 import numpy as np
 
 from dynid.common.arrays import Array, Bool, Float, Int
 from dynid.common.batched import singular_values
-from dynid.common.dataclass import dataclass
 from dynid.common.errors import InputError
 from dynid.common.lapack import pivoted_qr
 from dynid.common.notices import Notice

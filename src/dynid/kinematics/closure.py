@@ -18,13 +18,13 @@ axes e_i of a, g_k of b, the equations are
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from functools import cached_property
 from weakref import WeakKeyDictionary
 
 import numpy as np
 
 from dynid.common.arrays import Array, Bool, Float, Inexact
-from dynid.common.dataclass import dataclass
 from dynid.kinematics.tile import ALONG, CABLE, NORMAL, ROD, SWIVEL
 from dynid.kinematics.tree import Tree, tree_of
 from dynid.mechanism.frame import Frame

@@ -9,11 +9,11 @@ rows are omitted: where the loops are closed, as many independent rows as the ra
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 import numpy as np
 
 from dynid.common.arrays import Array, Bool, Float, Int
-from dynid.common.dataclass import dataclass
 from dynid.kinematics.tile import INVERT, SCALE, SUBTRACT
 
 # A pivot may be this much smaller than the largest number of its column: the loss of one digit is

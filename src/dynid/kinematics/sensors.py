@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 import numpy as np
 
 from dynid.common.arrays import Array, Float, Int
 from dynid.common.batched import pinv, qr, solve_or_nearest, svd
-from dynid.common.dataclass import dataclass
 from dynid.common.errors import InputError, nearest
 from dynid.kinematics.tree import quaternion_rates, times_pure
 from dynid.mechanism.joint import JointKind

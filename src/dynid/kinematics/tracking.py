@@ -7,11 +7,11 @@ marked, and solved by the slower methods of `Assembly`.
 from __future__ import annotations
 
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
 
 import numpy as np
 
 from dynid.common.arrays import Array, Bool, Float, Int
-from dynid.common.dataclass import dataclass
 from dynid.common.paged import LARGE
 from dynid.kinematics.closure import Closure
 from dynid.kinematics.elimination import Elimination

@@ -8,12 +8,12 @@ universal joint is two revolute links, a free one three prismatic links and a sp
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from weakref import WeakKeyDictionary
 
 import numpy as np
 
 from dynid.common.arrays import Array, Float, Inexact, Int
-from dynid.common.dataclass import dataclass
 from dynid.mechanism.frame import Frame, align_z, identity_frame
 from dynid.mechanism.joint import Joint, JointKind
 from dynid.mechanism.mechanism import BASE, Mechanism

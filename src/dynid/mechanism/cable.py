@@ -13,13 +13,12 @@ own, its total length l, and the equation L = l; tension pulls against +l.
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from dynid.common.arrays import Array, Float
-from dynid.common.dataclass import dataclass
 from dynid.common.errors import InputError, nearest
 from dynid.mechanism.frame import Frame, align_z, unit_vector
 from dynid.mechanism.joint import Joint, JointKind

@@ -10,14 +10,13 @@ columns of dynid's own terms are in `term_column`, which arrays, compiled code a
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
 
 import numpy as np
 
 from dynid.common.arrays import Array
-from dynid.common.dataclass import dataclass
 
 Column = Callable[[Array, Array, Array, float], Array]
 # The order of DRIVE_TERMS: compiled code knows a term by its number.

@@ -11,13 +11,12 @@ wrench that it exerts on the tool (`reaction`). See `sensor_mechanism` for the r
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import field
+from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
 import numpy as np
 
 from dynid.common.arrays import Array, Float, Inexact
-from dynid.common.dataclass import dataclass
 from dynid.common.entry import Entry, placed
 from dynid.common.errors import InputError, nearest
 from dynid.mechanism.frame import Frame, identity_frame

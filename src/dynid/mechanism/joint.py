@@ -14,11 +14,10 @@ Positions and velocities of a joint differ in number where a quaternion is used:
 
 from __future__ import annotations
 
-from dataclasses import field
+from dataclasses import dataclass, field
 from enum import StrEnum
 
 from dynid.common.arrays import Array, Float
-from dynid.common.dataclass import dataclass
 from dynid.mechanism.frame import Frame, identity_frame
 
 DIRECTIONS = ("x", "y", "z", "rx", "ry", "rz")

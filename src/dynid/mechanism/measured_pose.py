@@ -14,12 +14,11 @@ removes six, so the robot moves as before. Only the measured coordinates of the 
 from __future__ import annotations
 
 from collections.abc import Collection, Sequence
-from dataclasses import field, replace
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 import numpy as np
 
-from dynid.common.dataclass import dataclass
 from dynid.mechanism.frame import Frame, identity_frame
 from dynid.mechanism.joint import DIRECTIONS, Joint, JointKind, Loop
 

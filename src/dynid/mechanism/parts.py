@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import field
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from dynid.common.dataclass import dataclass
 from dynid.common.errors import InputError
 from dynid.mechanism.cable import Cable, Swivel
 from dynid.mechanism.joint import Joint, JointKind, Loop

@@ -6,11 +6,10 @@ Frames of an SDF model: poses relative to links, joints, frames and the model, a
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import field
+from dataclasses import dataclass, field
 
 import numpy as np
 
-from dynid.common.dataclass import dataclass
 from dynid.common.errors import InputError, nearest
 from dynid.common.notices import Notice
 from dynid.mechanism.frame import ROUNDING, Frame, identity_frame, rotation_of, rpy_matrix

@@ -5,10 +5,10 @@ from __future__ import annotations
 import heapq
 import os
 from collections.abc import Collection, Mapping
+from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 from urllib.parse import unquote
 
-from dynid.common.dataclass import dataclass
 from dynid.common.errors import InputError, nearest, similar
 from dynid.common.notices import Notice, at_level, notice
 from dynid.common.strict_yaml import BYTE_LIMIT, PathLike

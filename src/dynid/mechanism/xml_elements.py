@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator
-from dataclasses import field
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 from dynid.common import limits
-from dynid.common.dataclass import dataclass
 from dynid.common.errors import InputError
 from dynid.common.strict_number import is_number
 

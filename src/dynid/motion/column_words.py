@@ -9,11 +9,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from functools import cached_property
 from itertools import pairwise
 from typing import NamedTuple
 
-from dynid.common.dataclass import dataclass
 from dynid.motion.units import canonical_unit
 
 POSITION, VELOCITY, ACCELERATION, REFERENCE, EFFORT = "q", "dq", "ddq", "q_ref", "tau"

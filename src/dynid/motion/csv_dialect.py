@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from itertools import pairwise
 
 from dynid.common import strict_number
-from dynid.common.dataclass import dataclass
 from dynid.common.errors import InputError
 from dynid.motion.units import canonical_unit
 

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Literal, get_args
 
 import numpy as np
 
 from dynid.common.arrays import Array, Bool, Float
 from dynid.common.batched import solve
-from dynid.common.dataclass import dataclass
 from dynid.common.errors import InputError, nearest
 from dynid.motion.filters import extend_odd
 

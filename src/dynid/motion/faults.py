@@ -7,11 +7,11 @@ Positions are filtered and differentiated, so the log is split where they jump o
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 import numpy as np
 
 from dynid.common.arrays import Array, Bool, Float
-from dynid.common.dataclass import dataclass
 from dynid.common.notices import Notice, at_level, notice
 from dynid.common.paged import flags, ranges, windows
 from dynid.motion.fault_scan import Facts, deviation, facts, filled, flat_tops, moving, spikes, stuck

@@ -9,9 +9,9 @@ commanded one; otherwise the log is refused, with the candidates. Whether number
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from typing import NamedTuple
 
-from dynid.common.dataclass import dataclass
 from dynid.common.errors import InputError
 from dynid.motion.column_words import (
     ACCELERATION,

@@ -9,12 +9,12 @@ from __future__ import annotations
 import math
 import zlib
 from collections.abc import Iterator
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from dynid.common.dataclass import dataclass
 from dynid.common.errors import InputError
 from dynid.motion.mat_objects import Reference, resolved
 from dynid.motion.reading import check_size, readable

@@ -9,13 +9,13 @@ documents this layout (github.com/foreverallama/matio, `docs/subsystem_data_form
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any, TypeGuard
 
 import numpy as np
 
 from dynid.common.arrays import Array
-from dynid.common.dataclass import dataclass
 from dynid.motion.series import Unread
 from dynid.motion.units import canonical_unit
 

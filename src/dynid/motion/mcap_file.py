@@ -10,11 +10,10 @@ import mmap
 import struct
 import zlib
 from collections.abc import Iterator
-from dataclasses import field
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from dynid.common.dataclass import dataclass
 from dynid.common.errors import InputError
 from dynid.common.notices import Notice, notice
 from dynid.motion.reading import check_size, extra

@@ -6,12 +6,12 @@ Positions that move far more than their joints can: most likely they are not in 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
 from weakref import WeakKeyDictionary
 
 import numpy as np
 
 from dynid.common.arrays import Array, Float
-from dynid.common.dataclass import dataclass
 from dynid.common.errors import InputError
 from dynid.common.notices import Notice, doubt, notice
 from dynid.common.paged import extremes, parts, windows

@@ -8,11 +8,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from dataclasses import field
+from dataclasses import dataclass, field
 
 import numpy as np
-
-from dynid.common.dataclass import dataclass
 
 _SIZES = {
     **dict.fromkeys(("bool", "byte", "char", "uint8"), "u1"),

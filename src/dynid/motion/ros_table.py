@@ -7,13 +7,12 @@ found by their names in every message, whatever their order. Time is the header 
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import field, replace
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
 
 from dynid.common.arrays import Array, Bool, Int
-from dynid.common.dataclass import dataclass
 from dynid.common.errors import InputError
 from dynid.common.notices import Notice, notice
 from dynid.motion.ros_layout import Layout, MessageError, Types, Walk, types_for

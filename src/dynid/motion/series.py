@@ -8,13 +8,12 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 
 from dynid.common.arrays import Array, Bool, Float, Shaped
-from dynid.common.dataclass import dataclass
 from dynid.common.errors import InputError
 from dynid.motion.spoken import named_members
 from dynid.motion.table import Table, as_text, check_names, time_name

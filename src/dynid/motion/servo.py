@@ -9,13 +9,12 @@ turns r times as fast as its joint has the error r (q_ref - q_read), and kp in e
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Any, ClassVar, Final, Literal
 
 import numpy as np
 
 from dynid.common.arrays import Array, Float
-from dynid.common.dataclass import dataclass
 from dynid.common.errors import InputError
 from dynid.common.settings import Settings
 from dynid.mechanism.drive_terms import DRIVE_TERMS

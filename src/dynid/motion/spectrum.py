@@ -13,11 +13,11 @@ least the spacing of the harmonics of a periodic motion;
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 import numpy as np
 
 from dynid.common.arrays import Array, Bool, Float
-from dynid.common.dataclass import dataclass
 
 MOST_SAMPLES = 32_768
 _WINDOW = 8.0  # s: resolution 0.125 Hz

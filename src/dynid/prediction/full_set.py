@@ -10,13 +10,12 @@ the description, so that bodies are physically consistent and drives dissipate. 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Literal
 
 import numpy as np
 
 from dynid.common.arrays import Array, Float, Int
-from dynid.common.dataclass import dataclass
 from dynid.common.errors import InputError
 from dynid.estimator.estimator import gives_bodies
 from dynid.estimator.settings import GAIN

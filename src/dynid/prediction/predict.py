@@ -17,14 +17,13 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 
 from dynid.common.arrays import Array, Float
 from dynid.common.batched import single_threaded_blas
-from dynid.common.dataclass import dataclass
 from dynid.common.errors import InputError
 from dynid.common.notices import Notice, notice
 from dynid.experiment.experiment import Experiment

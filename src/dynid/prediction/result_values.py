@@ -10,14 +10,13 @@ from __future__ import annotations
 
 import os
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 import numpy as np
 
 from dynid.base.base import tying
 from dynid.base.structural import structural_base, tie_groups
 from dynid.common.arrays import Array, Float
-from dynid.common.dataclass import dataclass
 from dynid.common.errors import InputError
 from dynid.estimator.estimator import gives_bodies
 from dynid.estimator.settings import GAIN, GainSettings

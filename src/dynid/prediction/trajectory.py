@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -17,7 +17,6 @@ import numpy as np
 
 from dynid.common.arrays import Array, Float
 from dynid.common.catalogue import codes_with
-from dynid.common.dataclass import dataclass
 from dynid.common.errors import InputError, nearest
 from dynid.common.notices import notice
 from dynid.kinematics.assembly import assembly_of

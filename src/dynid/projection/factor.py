@@ -9,11 +9,11 @@ their columns have no smaller factor than themselves, and stay as they are.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 import numpy as np
 
 from dynid.common.arrays import Array, Float
-from dynid.common.dataclass import dataclass
 
 
 @dataclass(frozen=True, eq=False)

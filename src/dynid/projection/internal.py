@@ -18,14 +18,13 @@ kilograms are combined in one column: its parameter is 1/m, which gives the scal
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import field, replace
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
 
 from dynid.common.arrays import Array, Float, Int
 from dynid.common.batched import pinv
-from dynid.common.dataclass import dataclass
 from dynid.common.errors import InputError
 from dynid.common.notices import Notice, notice
 from dynid.kinematics.assembly import assembly_of

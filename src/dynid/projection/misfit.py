@@ -14,14 +14,13 @@ that it explains, are
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import field, replace
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 
 from dynid.common.arrays import Array, Bool, Float
 from dynid.common.batched import qr
 from dynid.common.catalogue import Severity
-from dynid.common.dataclass import dataclass
 from dynid.common.notices import Notice, notice
 from dynid.kinematics.sensors import Sensors
 

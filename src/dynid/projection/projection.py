@@ -6,14 +6,13 @@ Everything after this file is independent of the model.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import field
+from dataclasses import dataclass, field
 from functools import cached_property
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from dynid.common.arrays import Array, Bool, Float, Int
-from dynid.common.dataclass import dataclass
 from dynid.common.errors import InputError, nearest
 from dynid.motion.repeats import Path
 from dynid.projection.factor import Factor, merge

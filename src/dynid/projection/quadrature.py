@@ -11,10 +11,11 @@ so a jump of friction inside an interval has the same effect on both sides of th
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 import numpy as np
 
 from dynid.common.arrays import Array, Float
-from dynid.common.dataclass import dataclass
 from dynid.motion.settings import check_choice
 
 # The prefilter of the cubic spline decays by 2 - sqrt(3) per sample: at this distance it is 1e-7.

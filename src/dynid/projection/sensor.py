@@ -11,11 +11,11 @@ parameters of their columns are corrections x - x0. Without `load_parameters` ch
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
 
 import numpy as np
 
 from dynid.common.arrays import Array, Bool, Float, Inexact, Int
-from dynid.common.dataclass import dataclass
 from dynid.common.notices import Notice
 from dynid.kinematics.assembly import assembly_of
 from dynid.kinematics.coordinates import Measured, coordinate_map

@@ -8,13 +8,12 @@ to the closed pose. Turns made during a segment stay.
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from itertools import product
 
 import numpy as np
 
 from dynid.common.arrays import Array, Float, Int
-from dynid.common.dataclass import dataclass
 from dynid.common.notices import Notice, notice
 from dynid.kinematics.assembly import Assembly, assembly_of
 from dynid.kinematics.sensors import Sensors, sensors_of, turning_positions

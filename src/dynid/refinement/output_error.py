@@ -8,14 +8,13 @@ Levenberg-Marquardt steps with derivatives of the simulation itself.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Any, Generic, Protocol, TypeVar, runtime_checkable
 
 import numpy as np
 
 from dynid.common.arrays import Array, Float, Int
 from dynid.common.batched import qr, solve
-from dynid.common.dataclass import dataclass
 from dynid.common.levenberg import Schedule, least_squares
 from dynid.dynamics.forward import ForwardDynamics
 from dynid.dynamics.freedoms import Freedoms

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 import numpy as np
 
 from dynid.common.arrays import Array, Float
-from dynid.common.dataclass import dataclass
 from dynid.mechanism.drive_terms import DRIVE_SYMBOLS, SMOOTHED
 from dynid.mechanism.mechanism import Mechanism, Term
 from dynid.mechanism.parameters import Parameter

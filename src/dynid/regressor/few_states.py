@@ -9,12 +9,12 @@ times faster. A test compares both.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
 
 from dynid.common.arrays import Array, Float
-from dynid.common.dataclass import dataclass
 from dynid.kinematics.tree import PRISMATIC, REVOLUTE, SPHERICAL, Tree, tree_of
 from dynid.mechanism.drive_terms import drive_term
 from dynid.mechanism.inertia import SYMBOLS

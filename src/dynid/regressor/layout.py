@@ -7,12 +7,12 @@ Rows are stored as lists of entries, row after row; the last entry of a row is i
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
 from dynid.common.arrays import Array, Float, Inexact, Int
-from dynid.common.dataclass import dataclass
 from dynid.kinematics.tile import LANES
 from dynid.kinematics.tree import Tree, tree_of
 from dynid.mechanism.drive_terms import DRIVE_SYMBOLS, LOADED

@@ -7,10 +7,9 @@ import os
 import shutil
 import tempfile
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 
-from dynid.common.dataclass import dataclass
 from dynid.common.errors import InputError
 from dynid.report.lock import locked
 from dynid.statistics.estimate import Estimate

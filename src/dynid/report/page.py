@@ -12,6 +12,7 @@ import json
 import marshal
 import os
 import sys
+from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -21,7 +22,6 @@ from jinja2.bccache import Bucket, BytecodeCache
 
 from dynid.base.grouping import probability
 from dynid.common.catalogue import MEANING
-from dynid.common.dataclass import dataclass
 from dynid.report.numbers import (
     grouping_text,
     interval_text,

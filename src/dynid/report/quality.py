@@ -9,13 +9,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from enum import StrEnum
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from dynid.common.catalogue import STAGES, codes_with
-from dynid.common.dataclass import dataclass
 from dynid.common.notices import LEVELS, Notice, by_severity, follows
 from dynid.projection.model import measured_by
 from dynid.report.numbers import interval_text, number, percent, plural, sigma_text, unit_text, value_text

@@ -6,11 +6,11 @@ import hashlib
 import json
 import platform
 from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any
 
-from dynid.common.dataclass import dataclass
 from dynid.common.strict_json import read_json
 from dynid.motion.logs import digest
 from dynid.report.exports import REPORT, without_exports

@@ -6,9 +6,9 @@
 from __future__ import annotations
 
 import io
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from dynid.common.dataclass import dataclass
 from dynid.common.errors import InputError
 from dynid.report.numbers import interval_text, sigma_text, value_text
 from dynid.report.panels import drawn_log, effort_figure, points_per_panel

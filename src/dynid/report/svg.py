@@ -9,6 +9,7 @@ import hashlib
 import json
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from functools import cache
 from typing import Any
 from xml.sax.saxutils import escape, quoteattr
@@ -16,7 +17,6 @@ from xml.sax.saxutils import escape, quoteattr
 import numpy as np
 
 from dynid.common.arrays import Array, Float
-from dynid.common.dataclass import dataclass
 from dynid.report.axes import Tree, labelled, range_x, range_y, unpacked
 from dynid.report.page import source
 

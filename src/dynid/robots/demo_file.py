@@ -14,12 +14,12 @@ motion:  harmonics, frequency [Hz], draws, seed
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
 
 from dynid.common.arrays import Array, Float
-from dynid.common.dataclass import dataclass
 from dynid.common.entry import Entry, root_entry
 from dynid.common.errors import InputError, nearest
 from dynid.common.strict_yaml import read_yaml

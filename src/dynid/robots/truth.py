@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping
-from dataclasses import field
+from dataclasses import dataclass, field
 from fnmatch import fnmatchcase
 from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from dynid.common.dataclass import dataclass
 from dynid.common.entry import root_entry
 from dynid.common.errors import InputError, nearest
 from dynid.common.notices import Notice, notice

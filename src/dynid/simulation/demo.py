@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 import numpy as np
 
-from dynid.common.dataclass import dataclass
 from dynid.excitation.case_motions import CaseMotions, case_motions
 from dynid.excitation.random_motion import random_motion
 from dynid.experiment.experiment import Experiment

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, replace
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +16,6 @@ import numpy as np
 
 from dynid.case import with_defaults
 from dynid.common.batched import single_threaded_blas
-from dynid.common.dataclass import dataclass
 from dynid.common.errors import DynidError, InputError
 from dynid.estimator.settings import GAIN
 from dynid.excitation.case_motions import case_motions

@@ -9,11 +9,11 @@ Used by every simulator: the inverse model along a prescribed motion, dynid's ow
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 import numpy as np
 
 from dynid.common.arrays import Array, Bool, Float
-from dynid.common.dataclass import dataclass
 from dynid.common.errors import InputError
 from dynid.mechanism.mechanism import Mechanism
 from dynid.motion.log import Log

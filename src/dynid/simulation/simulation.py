@@ -10,13 +10,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import field, replace
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 
 from dynid.common.arrays import Array, Float
 from dynid.common.batched import single_threaded_blas
-from dynid.common.dataclass import dataclass
 from dynid.common.errors import InputError, nearest
 from dynid.common.notices import Notice, notice
 from dynid.excitation.efforts import effort_range

@@ -11,14 +11,13 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from dynid.common.arrays import Array, Float, Shaped
-from dynid.common.dataclass import dataclass
 from dynid.common.errors import InputError, nearest
 from dynid.common.notices import Notice
 from dynid.excitation.series import Trajectory

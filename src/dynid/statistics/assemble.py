@@ -16,14 +16,13 @@ value, only their rms.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 import numpy as np
 
 from dynid.base.grouping import Symbols
 from dynid.base.system import BaseSystem
 from dynid.common.arrays import Array, Float
-from dynid.common.dataclass import dataclass
 from dynid.common.notices import Notice
 from dynid.estimator.solution import History, Solution
 from dynid.mechanism.parameters import Parameter

@@ -14,12 +14,11 @@ Intervals that repeat a motion have the same model errors: `distinct` joins them
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 import numpy as np
 
 from dynid.common.arrays import Array, Float, Int
-from dynid.common.dataclass import dataclass
 from dynid.estimator.ols import least_squares
 from dynid.motion.repeats import Stretch, first_alike
 from dynid.projection.factor import Factor

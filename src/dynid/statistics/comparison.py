@@ -10,13 +10,12 @@ autocorrelation of the residuals. Without c every small term would be significan
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import field
+from dataclasses import dataclass, field
 
 import numpy as np
 
 from dynid.base.grouping import probability
 from dynid.common.arrays import Array, Float, Int
-from dynid.common.dataclass import dataclass
 from dynid.common.distributions import f_tail, student_quantile
 from dynid.common.notices import Notice
 

@@ -11,6 +11,7 @@ Data frames of pandas, which is not a dependency.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from importlib import import_module
 from typing import Any
 
@@ -18,7 +19,6 @@ import numpy as np
 
 from dynid.base.grouping import signed_term
 from dynid.common.arrays import Array, Float
-from dynid.common.dataclass import dataclass
 from dynid.common.errors import DynidError, InputError, nearest
 from dynid.common.notices import Notice, notice
 

@@ -12,12 +12,12 @@ Whether a robot can follow a desired motion: all loops close in every pose, and 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
 
 import numpy as np
 
 from dynid.common.arrays import Array, Bool, Float, Int
 from dynid.common.batched import pinv, singular_values
-from dynid.common.dataclass import dataclass
 from dynid.common.errors import InputError
 from dynid.kinematics.coordinates import States
 from dynid.kinematics.tension import driven_freedoms, motor_jacobian, tension_directions

@@ -8,12 +8,11 @@ Description: what a result says about the dimensions, zeros and gravity that it 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import field
+from dataclasses import dataclass, field
 
 import numpy as np
 
 from dynid.common.arrays import Array, Float
-from dynid.common.dataclass import dataclass
 from dynid.common.notices import LEVELS, Notice
 
 SINGULARITY_DISTANCE = "singularity_distance"  # a signal of closed robots

@@ -9,12 +9,11 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import field
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 
-from dynid.common.dataclass import dataclass
 from dynid.common.notices import Notice, notice
 
 _SURE = 4.0  # standard deviations: with a hundred parameters, random errors reach 3

@@ -48,14 +48,13 @@ than a block keeps its correlation.
 
 from __future__ import annotations
 
-from dataclasses import field, replace
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
 
 from dynid.common.arrays import Array, Bool, Float, Int
 from dynid.common.batched import cholesky, eigh, eigvalsh, inv, solve
-from dynid.common.dataclass import dataclass
 from dynid.common.notices import Notice
 from dynid.statistics.clusters import Clusters
 

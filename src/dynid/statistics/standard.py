@@ -9,11 +9,11 @@ Are these base parameters physically consistent? Tested for each result and ever
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
-from dynid.common.dataclass import dataclass
 from dynid.common.distributions import chi2_tail
 from dynid.common.notices import Notice, eased, notice
 from dynid.estimator.consistent import Consistent, physical_distance

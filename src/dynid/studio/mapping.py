@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import field
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from dynid.common.dataclass import dataclass
 from dynid.common.errors import InputError, nearest
 from dynid.experiment.experiment import Experiment
 from dynid.mechanism.mechanism import Mechanism

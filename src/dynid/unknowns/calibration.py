@@ -18,7 +18,7 @@ of the sensors. With A the information of (chi, x) together, A_b and g_b informa
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -26,7 +26,6 @@ from dynid.base.base import BaseSet
 from dynid.checks.description_effects import changed_problem
 from dynid.common.arrays import Array, Float
 from dynid.common.batched import eigh
-from dynid.common.dataclass import dataclass
 from dynid.common.errors import InputError
 from dynid.common.notices import Notice, notice
 from dynid.conditioning.rewritten import slope_rows

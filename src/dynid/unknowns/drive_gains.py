@@ -8,7 +8,7 @@ those found together with the gains, and their uncertainty is that of all of the
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import partial
 
 import numpy as np
@@ -17,7 +17,6 @@ from dynid.base.base import BaseSet
 from dynid.base.system import base_system
 from dynid.checks.total_mass import weigh
 from dynid.common.arrays import Array, Float
-from dynid.common.dataclass import dataclass
 from dynid.common.errors import InputError, NoResultError
 from dynid.common.notices import Notice, notice
 from dynid.estimator.estimator import estimator_named

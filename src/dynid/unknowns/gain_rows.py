@@ -6,14 +6,13 @@ W chi - C g = -w        C: what the current of each motor does in the rows, w: t
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 import numpy as np
 
 from dynid.base.system import BaseSystem
 from dynid.checks.total_mass import Weighed
 from dynid.common.arrays import Array, Float
-from dynid.common.dataclass import dataclass
 from dynid.estimator.gains import GroupNoise
 from dynid.log_pass import LogPass
 from dynid.mechanism.parameters import Parameter, known_columns

@@ -9,12 +9,11 @@ explains the difference of both; the equation of a motor at its limit is masked.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import field, replace
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 
 from dynid.common.arrays import Array, Bool, Float, Int
-from dynid.common.dataclass import dataclass
 from dynid.mechanism.mechanism import Mechanism
 from dynid.mechanism.parameters import Parameter, effort_unit
 from dynid.motion.log import Log

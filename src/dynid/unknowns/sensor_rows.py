@@ -8,12 +8,12 @@ Both are zero for a right description, apart from noise.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from itertools import pairwise
 
 import numpy as np
 
 from dynid.common.arrays import Array, Float
-from dynid.common.dataclass import dataclass
 from dynid.problem import Problem
 from dynid.projection.kinematics import ClosedKinematics, kinematics_along
 

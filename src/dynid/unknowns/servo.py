@@ -7,7 +7,7 @@ kp is found as a drive gain is: by maximum likelihood, the noise being in the po
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import partial
 
 import numpy as np
@@ -15,7 +15,6 @@ import numpy as np
 from dynid.base.rank import independent_columns
 from dynid.base.system import BaseSystem, base_system
 from dynid.common.arrays import Array, Float
-from dynid.common.dataclass import dataclass
 from dynid.common.errors import InputError, NoResultError
 from dynid.common.notices import Notice, notice
 from dynid.estimator.estimator import estimator_named

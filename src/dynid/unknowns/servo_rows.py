@@ -15,13 +15,12 @@ Filters of servo logs: both sides of the equations alike, because friction jumps
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 import numpy as np
 
 from dynid.case import task_case
 from dynid.common.arrays import Array, Float
-from dynid.common.dataclass import dataclass
 from dynid.experiment.experiment import Experiment
 from dynid.mechanism.parameters import known_columns
 from dynid.motion.log import Log

@@ -8,9 +8,9 @@ and most of them), and one line in CORRECTIONS of `__init__.py`. Each is fitted 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from dynid.common.dataclass import dataclass
 from dynid.common.registry import Registry
 
 if TYPE_CHECKING:

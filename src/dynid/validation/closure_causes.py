@@ -13,13 +13,12 @@ the log.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 import numpy as np
 
 from dynid.common.arrays import Array, Float
 from dynid.common.batched import qr
-from dynid.common.dataclass import dataclass
 from dynid.common.distributions import student_tails
 from dynid.common.notices import Notice, notice
 from dynid.fit import Fit

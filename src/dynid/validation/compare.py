@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from itertools import product
 from typing import Any
 
@@ -16,7 +16,6 @@ import numpy as np
 from dynid.case import task_case, with_defaults, with_mounted
 from dynid.common.batched import single_threaded_blas
 from dynid.common.catalogue import CATALOGUE
-from dynid.common.dataclass import dataclass
 from dynid.common.errors import DynidError, InputError, NoResultError
 from dynid.common.notices import Notice, notice
 from dynid.estimator.estimator import estimator_named, gives_bodies, solve_weighted

@@ -11,13 +11,13 @@ are simulated, and the error is that of the simulated motion.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 import numpy as np
 
 from dynid.case import row_filters
 from dynid.common.arrays import Array, Float
 from dynid.common.batched import single_threaded_blas
-from dynid.common.dataclass import dataclass
 from dynid.common.errors import InputError, NoResultError
 from dynid.experiment.experiment import Experiment
 from dynid.fit import Fit, fit_task

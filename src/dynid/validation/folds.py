@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 import numpy as np
 
-from dynid.common.dataclass import dataclass
 from dynid.common.errors import InputError
 from dynid.motion.log import Log
 

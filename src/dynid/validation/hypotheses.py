@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import field, replace
+from dataclasses import dataclass, field, replace
 from itertools import combinations
 
 import numpy as np
 
 from dynid.checks.fault_columns import ALL, delay_entry
 from dynid.common.arrays import Array, Float
-from dynid.common.dataclass import dataclass
 from dynid.common.notices import Notice, notice
 from dynid.linear_fit import LinearFit
 from dynid.mechanism.drive_terms import DRIVE_TERMS, PLAIN_FRICTION

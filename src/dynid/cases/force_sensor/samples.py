@@ -8,11 +8,11 @@ The identification itself streams all rows; this looks at a few thousand of them
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 import numpy as np
 
 from dynid.common.arrays import Array, Float, Int
-from dynid.common.dataclass import dataclass
 from dynid.problem import Problem
 from dynid.projection.sensor import SensorMotion, SensorRows
 

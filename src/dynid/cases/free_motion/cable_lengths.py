@@ -9,13 +9,12 @@ not grow with the number of runs. D comes from finite differences of the rows wi
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 import numpy as np
 
 from dynid.cases.free_motion.log import given_lengths, with_lengths
 from dynid.common.arrays import Array, Float
-from dynid.common.dataclass import dataclass
 from dynid.common.errors import InputError
 from dynid.common.levenberg import Schedule, least_squares
 from dynid.common.notices import notice

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import TYPE_CHECKING, ClassVar
 
@@ -20,7 +20,6 @@ from dynid.cases.free_motion.unit_mass import named, predicting, shown_values, w
 from dynid.cases.free_motion.validation import simulated_squares, with_simulations
 from dynid.checks.check import Check
 from dynid.common.arrays import Array, Float
-from dynid.common.dataclass import dataclass
 from dynid.common.errors import InputError
 from dynid.conditioning.lowpass import RowFilter
 from dynid.experiment.estimator_choice import free_motion_defaults, noisy_column_filter

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Callable, Mapping
-from dataclasses import fields
+from dataclasses import dataclass, fields
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any
@@ -21,7 +21,6 @@ from dynid.cases.free_motion.releases import Releases, Releasing
 from dynid.cases.free_motion.unit_mass import shown_name
 from dynid.common.arrays import Array, Float
 from dynid.common.batched import single_threaded_blas
-from dynid.common.dataclass import dataclass
 from dynid.common.errors import InputError
 from dynid.dynamics.statics import reduced_modes
 from dynid.excitation.optimal.checked import LimitUse

@@ -6,7 +6,7 @@ A pose with given measured coordinates, from many starts: where homotopy from on
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import TYPE_CHECKING
 
@@ -14,7 +14,6 @@ import numpy as np
 
 from dynid.common.arrays import Array, Float, Int
 from dynid.common.batched import svd
-from dynid.common.dataclass import dataclass
 from dynid.common.errors import InputError
 from dynid.common.notices import Notice, notice
 from dynid.kinematics.assembly import Assembly, assembly_of

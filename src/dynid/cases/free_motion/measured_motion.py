@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 import numpy as np
 
 from dynid.common.arrays import Array, Bool, Float
-from dynid.common.dataclass import dataclass
 from dynid.common.errors import InputError
 from dynid.dynamics.free_motion import FreeMotions, LockedCables, Values, free_motions
 from dynid.excitation.optimal.soft import peaks

@@ -10,12 +10,11 @@ Runs of free motion as a simulation needs them: locked lengths, starting states,
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 import numpy as np
 
 from dynid.common.arrays import Array, Float, Int
-from dynid.common.dataclass import dataclass
 from dynid.common.errors import InputError
 from dynid.dynamics.forward import ForwardDynamics
 from dynid.dynamics.free_motion import LockedCables, frequencies

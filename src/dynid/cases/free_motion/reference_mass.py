@@ -15,14 +15,13 @@ The scale that free motion leaves unknown, as `dynid info` shows it.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 import numpy as np
 
 from dynid.base.rank import independent_columns
 from dynid.base.structural import Loads
 from dynid.cases.free_motion.unit_mass import Normalisation, normalise, per_mass, shown_name, shown_unit
-from dynid.common.dataclass import dataclass
 from dynid.common.notices import Notice, notice
 from dynid.info import BaseParameter
 from dynid.kinematics.locked_motion import locked_motion_of

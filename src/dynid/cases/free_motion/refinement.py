@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 import numpy as np
 
 from dynid.cases.free_motion.output_error import FreeOutputError, FreeWindows, free_windows
 from dynid.cases.free_motion.unit_mass import reference_of
 from dynid.common.arrays import Array, Float
-from dynid.common.dataclass import dataclass
 from dynid.common.errors import NoResultError
 from dynid.common.notices import notice
 from dynid.dynamics.free_motion import LockedCables

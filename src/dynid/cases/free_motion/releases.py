@@ -12,6 +12,7 @@ satisfies the limits.
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING
 
@@ -19,7 +20,6 @@ import numpy as np
 
 from dynid.common.arrays import Array, Bool, Float, Int
 from dynid.common.batched import eigvalsh, pinv
-from dynid.common.dataclass import dataclass
 from dynid.common.errors import NoResultError
 from dynid.dynamics.free_motion import FreeMotions, LockedCables, free_motions
 from dynid.kinematics.closure import moved

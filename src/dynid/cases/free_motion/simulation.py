@@ -12,7 +12,7 @@ Releases designed by `dynid excite` as input of simulations: `releases.csv`, or 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -23,7 +23,6 @@ from dynid.cases.free_motion.output_error import run_lengths, start_state
 from dynid.cases.free_motion.releases import Releases, Releasing
 from dynid.common.arrays import Array, Float
 from dynid.common.batched import single_threaded_blas
-from dynid.common.dataclass import dataclass
 from dynid.common.errors import InputError, NoResultError
 from dynid.common.notices import Notice
 from dynid.dynamics.free_motion import FreeMotions, LockedCables, free_motions

@@ -9,14 +9,13 @@ From a result per unit mass back to the equations of a robot on which no effort 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Any, cast
 
 import numpy as np
 
 from dynid.base.system import BaseSystem
 from dynid.common.arrays import Array, Float
-from dynid.common.dataclass import dataclass
 from dynid.common.errors import InputError
 from dynid.common.notices import Notice, notice
 from dynid.estimator.tls import homogeneous_fit

@@ -12,7 +12,7 @@ finite differences of motions that the fast integrator computes in parallel.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -30,7 +30,6 @@ from dynid.cases.free_motion.reference_mass import referred_values
 from dynid.cases.free_motion.refinement import DampedRobot, damped_robot
 from dynid.cases.free_motion.unit_mass import reference_of
 from dynid.common.arrays import Array, Float
-from dynid.common.dataclass import dataclass
 from dynid.common.errors import DynidError, NoResultError
 from dynid.dynamics.free_motion import LockedCables, integrated
 from dynid.experiment.sections import TURNING

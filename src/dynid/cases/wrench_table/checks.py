@@ -9,13 +9,12 @@ Tests of a fitted table: one mass in all directions, and masses that are positiv
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 import numpy as np
 
 from dynid.cases.wrench_table.readings import balance_residual
 from dynid.common.arrays import Array, Bool, Float
-from dynid.common.dataclass import dataclass
 from dynid.common.distributions import student_tails
 from dynid.common.errors import InputError
 from dynid.common.notices import Notice, notice

@@ -15,13 +15,12 @@ Effect of rounding on the equations of a table, and parameters that its motion d
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from itertools import pairwise
 
 import numpy as np
 
 from dynid.common.arrays import Array, Float
-from dynid.common.dataclass import dataclass
 from dynid.estimator.ols import least_squares
 from dynid.fit import Fit
 from dynid.mechanism.parameters import Parameter

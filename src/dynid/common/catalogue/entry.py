@@ -7,13 +7,11 @@ traits, its name as a suspect. A new warning is known to all of them by this ent
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import field
+from dataclasses import dataclass, field
 from enum import StrEnum
 from functools import partial
 from string import Formatter
 from typing import Literal, get_args
-
-from dynid.common.dataclass import dataclass
 
 
 class Severity(StrEnum):

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 import numpy as np
 
 from dynid.common.arrays import Array, Bool, Float
-from dynid.common.dataclass import dataclass
 from dynid.common.errors import InputError
 from dynid.excitation.optimal.families import ORDERS, Family
 from dynid.excitation.series import speed_bound, symmetric_range

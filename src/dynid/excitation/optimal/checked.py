@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 import numpy as np
 
 from dynid.base.base import BaseSet
 from dynid.common.arrays import Array, Float
 from dynid.common.batched import eigh
-from dynid.common.dataclass import dataclass
 from dynid.excitation.optimal.box import RATES, Box
 from dynid.excitation.optimal.families import Family
 from dynid.excitation.optimal.paths import Path, RobotStates

@@ -14,12 +14,12 @@ G is that of scaled base parameters: columns of W divided by their typical norm 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 import numpy as np
 
 from dynid.common.arrays import Array, Float
 from dynid.common.batched import eigvalsh
-from dynid.common.dataclass import dataclass
 from dynid.common.errors import InputError, nearest
 
 CRITERIA = ("logdet", "condition", "emin", "c003", "sigma")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Protocol, runtime_checkable
 from weakref import WeakKeyDictionary
@@ -12,7 +12,6 @@ import numpy as np
 
 from dynid.common.arrays import Array, Complex, Float
 from dynid.common.batched import inv, pinv
-from dynid.common.dataclass import dataclass
 from dynid.excitation.closed import independent_joints, places
 from dynid.excitation.random_motion import check_joints
 from dynid.kinematics.assembly import assembly_of

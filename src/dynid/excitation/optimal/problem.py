@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from dynid.base.base import BaseSet
 from dynid.common.arrays import Array, Float, Int
-from dynid.common.dataclass import dataclass
 from dynid.excitation.optimal.criteria import Criterion
 from dynid.excitation.optimal.paths import Moved, Path, RobotStates, states_along
 from dynid.mechanism.parameters import Parameter

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from dynid.common.arrays import Array, Float
-from dynid.common.dataclass import dataclass
 
 if TYPE_CHECKING:
     from dynid.excitation.optimal.problem import Point, Problem

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Protocol, runtime_checkable
 
 import numpy as np
 
 from dynid.common.arrays import Array, Bool, Float, Int
-from dynid.common.dataclass import dataclass
 from dynid.excitation.optimal.paths import Path, RobotStates, states_along
 
 if TYPE_CHECKING:

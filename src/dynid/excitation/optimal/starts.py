@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 import numpy as np
 
 from dynid.common.arrays import Array, Float
-from dynid.common.dataclass import dataclass
 from dynid.excitation.optimal.problem import Information, Point, Problem
 from dynid.excitation.optimal.search import COARSE, descend, hop
 from dynid.excitation.optimal.soft import SoftLimits, fine_motion, worst_between

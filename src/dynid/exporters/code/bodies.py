@@ -14,8 +14,8 @@ The columns are those of `regressor.kernels`: sign(0) is 0.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
 
-from dynid.common.dataclass import dataclass
 from dynid.common.expression import Expression
 from dynid.exporters.code.graph import (
     Graph,

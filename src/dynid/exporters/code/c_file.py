@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 
-from dynid.common.dataclass import dataclass
 from dynid.exporters.code.c_solver import solver_text, state_text
 from dynid.exporters.code.coordinates import POSE, Function, Solver
 from dynid.exporters.code.model import PARAMETER, ControllerModel

@@ -7,11 +7,11 @@ where loops have to be solved for it.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
 
-from dynid.common.dataclass import dataclass
 from dynid.exporters.code.bodies import Bodies, bodies_at
 from dynid.exporters.code.graph import (
     Graph,

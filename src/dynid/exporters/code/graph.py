@@ -10,10 +10,9 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import field
+from dataclasses import dataclass, field
 
 from dynid.common.arrays import Array, Float
-from dynid.common.dataclass import dataclass
 
 Number = float | int
 _UNARY: dict[str, Callable[[float], float]] = {

@@ -9,9 +9,9 @@ solution of the closures (`newton`) is repeated by the program around it.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from functools import cached_property
 
-from dynid.common.dataclass import dataclass
 from dynid.exporters.code.bodies import (
     Entry,
     Motion,

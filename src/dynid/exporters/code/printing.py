@@ -7,9 +7,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from keyword import iskeyword
 
-from dynid.common.dataclass import dataclass
 from dynid.exporters.code.graph import Node, reached
 
 _DEEPEST = 6  # of an expression in one statement

@@ -13,11 +13,10 @@ Actuators of an MJCF: motors on joints or on fixed tendons, with their gear rati
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import field
+from dataclasses import dataclass, field
 
 import numpy as np
 
-from dynid.common.dataclass import dataclass
 from dynid.common.errors import nearest
 from dynid.common.notices import Notice, notice
 from dynid.mechanism.frame import Frame, last_digit

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping
+from dataclasses import dataclass
 from pathlib import Path
 
 from dynid.common import limits
-from dynid.common.dataclass import dataclass
 from dynid.common.errors import nearest
 from dynid.common.notices import Notice
 from dynid.mechanism.urdf_tree import check_path, unknown_parts, words

@@ -13,12 +13,11 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping
-from dataclasses import field
+from dataclasses import dataclass, field
 
 import numpy as np
 
 from dynid.common.arrays import Array, Float
-from dynid.common.dataclass import dataclass
 from dynid.mechanism.frame import Frame, identity_frame, quaternion_of, unit_vector
 from dynid.mechanism.joint import Joint, JointKind
 from dynid.mechanism.mechanism import BASE

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from dynid.common.dataclass import dataclass
 from dynid.report.page import Section, render
 from dynid.report.panels import (
     drawn_log,

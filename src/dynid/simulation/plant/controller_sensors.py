@@ -8,10 +8,11 @@ efforts are held until the next tick. A log has the same noise at the same ticks
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 import numpy as np
 
 from dynid.common.arrays import Array, Float
-from dynid.common.dataclass import dataclass
 from dynid.common.errors import InputError
 from dynid.mechanism.mechanism import Mechanism
 from dynid.simulation.plant.settings import ControllerSettings

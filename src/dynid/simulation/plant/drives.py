@@ -11,11 +11,11 @@ A robot with its parameters, in the form read by the plant's kernels.
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import dataclass
 
 import numpy as np
 
 from dynid.common.arrays import Array, Float
-from dynid.common.dataclass import dataclass
 from dynid.common.errors import InputError
 from dynid.dynamics.forward import Masses, masses_of
 from dynid.excitation.friction import ExtraFriction, FrictionLaw

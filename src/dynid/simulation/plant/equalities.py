@@ -16,12 +16,12 @@ softness distributes the reaction over equal equations, and it does no work in a
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
 from dynid.common.arrays import Array, Float
-from dynid.common.dataclass import dataclass
 from dynid.mechanism.frame import Frame
 from dynid.mechanism.joint import DIRECTIONS, FIXED_BY, Loop
 from dynid.mechanism.mechanism import Mechanism

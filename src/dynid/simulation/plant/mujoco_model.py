@@ -8,12 +8,12 @@ ball). The inertia is expressed in that frame, wherever dynid's body frame is.
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
 from dynid.common.arrays import Array, Float, Int
-from dynid.common.dataclass import dataclass
 from dynid.common.errors import InputError, nearest
 from dynid.mechanism.frame import Frame, identity_frame
 from dynid.mechanism.inertia import SYMBOLS, is_physical, skew, unpack

@@ -8,11 +8,11 @@ only start where the motion starts, and then move by themselves.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 
 import numpy as np
 
 from dynid.common.arrays import Array, Float
-from dynid.common.dataclass import dataclass
 from dynid.common.errors import InputError
 from dynid.excitation.efforts import closed_efforts, strain_along
 from dynid.excitation.series import Trajectory

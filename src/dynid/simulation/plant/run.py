@@ -6,11 +6,11 @@ Stability of a simulated controller: before the run from its gains, during it fr
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 
 import numpy as np
 
 from dynid.common.arrays import Array, Float
-from dynid.common.dataclass import dataclass
 from dynid.common.errors import InputError
 from dynid.kinematics.sensors import measured_motion
 from dynid.mechanism.mechanism import Mechanism

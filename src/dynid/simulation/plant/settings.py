@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import field
+from dataclasses import dataclass, field
 
-from dynid.common.dataclass import dataclass
 from dynid.common.errors import InputError, nearest
 from dynid.excitation.friction import FrictionLaw
 
