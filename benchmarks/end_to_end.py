@@ -102,7 +102,10 @@ def measured(tool: str, urdf: str, log: Path, out: Path) -> tuple[float, float]:
         saved = str(out) if tool == "figaroh-saved" else ""
         command = [sys.executable, __file__, "--figaroh", urdf, str(log), saved]
     begin = time.perf_counter()
-    child = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    # As in any installation: byte code is kept. Without it each run would compile all files again.
+    environment = {key: value for key, value in os.environ.items() if key != "PYTHONDONTWRITEBYTECODE"}
+    nowhere = subprocess.DEVNULL
+    child = subprocess.Popen(command, stdout=nowhere, stderr=nowhere, env=environment)
     _, status, usage = os.wait4(child.pid, 0)
     if status:
         raise SystemExit(f"{tool} ended with exit code {os.waitstatus_to_exitcode(status)}")

@@ -21,6 +21,7 @@ from dynid.commands.rehearse import rehearse
 from dynid.commands.shared import (
     NUMBER,
     SeveralLogs,
+    collect_rarely,
     default_out,
     keep_unloaded,
     logging_to_terminal,
@@ -45,7 +46,6 @@ if TYPE_CHECKING:
     from dynid.report.output import ResultFolder
     from dynid.statistics.estimate import Estimate
 
-_INTERRUPTED = 130
 _FILE = click.Path(dir_okay=False, path_type=Path)
 
 
@@ -54,6 +54,7 @@ class Commands(click.Group):
 
     def main(self, *arguments: Any, **options: Any) -> Any:
         """Also for a reader that leaves, as `head` does: the command goes on, and its exit code counts."""
+        collect_rarely()
         with reader_may_leave():
             return super().main(*arguments, **options)
 
@@ -64,7 +65,7 @@ class Commands(click.Group):
                 return super().invoke(ctx)
         except KeyboardInterrupt:
             _complain("interrupted: nothing was changed; run the same command again")
-            ctx.exit(_INTERRUPTED)
+            ctx.exit(130)
         except DynidError as error:
             _complain(str(error))
             ctx.exit(error.exit_code)

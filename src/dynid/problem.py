@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from fnmatch import fnmatchcase
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -75,9 +76,17 @@ class Problem:
         return tuple(log.payloads for log in self.logs)
 
     def base(self, ties: tuple[str, ...] = ()) -> BaseSet:
-        """Structural base parameters, with these ties on standard parameters."""
-        robot, model, table = self.mechanism, self.model, self.parameters
-        return structural_base(robot, model, table, self.directions, ties=ties, loads=self.loads)
+        """Structural base parameters, with these ties on standard parameters; computed once."""
+        if ties not in self._bases:
+            robot, model, table = self.mechanism, self.model, self.parameters
+            base = structural_base(robot, model, table, self.directions, ties=ties, loads=self.loads)
+            self._bases[ties] = base
+        return self._bases[ties]
+
+    @cached_property
+    def _bases(self) -> dict[tuple[str, ...], BaseSet]:
+        """Known base parameters, by ties."""
+        return {}
 
     def by_efforts(self, chi: Float[Array, "p"]) -> tuple[RowSource, ...]:
         """The same logs in the form that is compared with efforts as logged.

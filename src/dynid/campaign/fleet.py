@@ -24,6 +24,7 @@ from typing import Any
 import numpy as np
 
 from dynid.common.arrays import Array, Float
+from dynid.common.distributions import student_tails
 
 ALARM = 0.05  # probability of any false alarm
 _LEAST = 4  # dates of a robot: a line through fewer says little of its own scatter
@@ -235,9 +236,7 @@ def _root(excess: Callable[[float], float], most: float) -> float:
 
 
 def _p_value(z: float, dof: float) -> float:
-    from scipy.special import stdtr
-
-    return float(2.0 * stdtr(dof, -abs(z)))
+    return student_tails(dof, z)
 
 
 def _tested(history: _Series, extra: float, variant: str, parameter: str, unit: str) -> list[Change]:

@@ -136,6 +136,7 @@ def suspect_rows(
 
     def tiles(start: int, stop: int, tile: int) -> Tiles:
         dq, (poses, drift) = source.motion.states(start, stop)[1], between(start, stop)
+        moved = [None if measured is None else _frictions(dq @ measured) for measured in speeds]
         for at, packed, weights, predicted, slope in _with_slopes(source, compare, start, stop, tile):
             n = packed.shape[1]
             part = slice(at - start, at - start + n)
@@ -143,11 +144,10 @@ def suspect_rows(
             tests[:, 0] = tests[:, -2] = -(slope - drift[:, part]) * felt
             # A factor on all efforts is one on all parameters, which rows without effort do not contradict.
             tests[:, 1], tests[:, -1] = predicted * felt, predicted
-            for row, measured in enumerate(speeds):
-                if measured is not None:
-                    v = dq[part] @ measured
-                    tests[row, 2 : 2 + SPEEDS] = _frictions(v)
-                    tests[row, 2 + SPEEDS] = np.abs(predicted[row]) * np.sign(v)
+            for row, frictions in enumerate(moved):
+                if frictions is not None:
+                    tests[row, 2 : 2 + SPEEDS] = frictions[:, part]
+                    tests[row, 2 + SPEEDS] = np.abs(predicted[row]) * frictions[0, part]
             first = _PER_ROW
             for shared in poses:
                 tests[:, first : first + shared.shape[1]] = shared[:, :, part]
@@ -263,6 +263,7 @@ def _slope(
 
 
 def _frictions(v: Float[Array, "n"]) -> Float[Array, "s n"]:
+    """Columns of friction over speed: the sign first, then v, its root and its square with that sign."""
     sign = np.sign(v)
     return np.stack([sign, v, np.sqrt(np.abs(v)) * sign, v * np.abs(v)])
 

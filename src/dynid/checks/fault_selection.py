@@ -43,6 +43,8 @@ import numpy as np
 
 from dynid.common.arrays import Array, Float, Int
 from dynid.common.batched import eigh
+from dynid.common.distributions import digamma, f_tail, tetragamma, trigamma
+from dynid.common.lapack import cholesky_solve, is_positive, solve_upper
 from dynid.estimator.ols import column_scale, least_squares
 from dynid.projection.factor import Factor, triangle
 from dynid.projection.projection import Group, System
@@ -127,8 +129,6 @@ class _Rows:
     """
 
     def __init__(self, system: System, weights: Float[Array, "g"], p: int, seconds: float) -> None:
-        import scipy.linalg.blas
-
         labels, runs, _ = stretches(system, seconds)
         self.n = len(runs)
         rows, ends = _by_cluster(system, weights, labels, self.n)
@@ -144,8 +144,7 @@ class _Rows:
         Q, R = np.linalg.qr(whole[:, kept])
         self.scale, self.sides = scale[p:], whole[:, p:]
         self.freed = self.sides - Q @ (Q.T @ self.sides)
-        # Rows of A by BLAS' triangular solve: U R = A.
-        U = scipy.linalg.blas.dtrsm(1.0, R, rows[:, kept], side=1)
+        U = solve_upper(R, rows[:, kept], from_right=True)  # U R = A
         self.Z = rows[:, p:] - U @ (Q.T @ self.sides)
         both = np.hstack([U, self.Z])
         self.products = np.array([part.T @ part for part in np.split(both, ends)])
@@ -294,8 +293,6 @@ class _Estimated:
 
 def _moderated(trial: _Estimated, usual: float, free: float) -> Suspect:
     """A suspect judged by its covariance, averaged with the usual one of `free` degrees of freedom."""
-    from scipy.special import fdtrc
-
     suspect, c = trial.suspect, len(trial.covariance)
     total = suspect.dof + free
     covariance = (suspect.dof * trial.covariance + free * usual * trial.white * np.eye(c)) / total
@@ -304,7 +301,7 @@ def _moderated(trial: _Estimated, usual: float, free: float) -> Suspect:
     wald = float(y @ np.linalg.pinv(covariance, hermitian=True) @ y)
     # Hotelling's correction: c directions estimated from `total` clusters.
     left = max(total - c + 1.0, 1.0)
-    p_value = float(fdtrc(c, left, wald * left / (total * c)))
+    p_value = float(f_tail(c, left, wald * left / (total * c)))
     return replace(suspect, sigma=sigma * trial.units, dof=total, p_value=p_value)
 
 
@@ -314,28 +311,24 @@ def _usual_factor(factors: Sequence[float], dof: Sequence[float]) -> tuple[float
     The logarithm of a factor from d degrees of freedom has the mean log f_0 + psi(d/2) - log(d/2) and the
     variance psi'(d/2) + psi'(d_0/2) (Smyth 2004). Together they count no more than all of them.
     """
-    from scipy.special import polygamma, psi
-
     f, half = np.asarray(factors, dtype=float), 0.5 * np.asarray(dof, dtype=float)
     fine = f > 0.0
     if np.count_nonzero(fine) < _LEAST_ALIKE:
         return 1.0, 0.0
     f, half = f[fine], half[fine]
-    e = np.log(f) - psi(half) + np.log(half)
-    more = float(np.var(e, ddof=1) - np.mean(polygamma(1, half)))
+    e = np.log(f) - [digamma(x) for x in half.tolist()] + np.log(half)
+    more = float(np.var(e, ddof=1) - np.mean([trigamma(x) for x in half.tolist()]))
     most = float(2.0 * np.sum(half))
     half_free = 0.5 * most if more <= 0.0 else min(_inverse_trigamma(more), 0.5 * most)
-    return float(np.exp(np.mean(e) + psi(half_free) - np.log(half_free))), 2.0 * half_free
+    return float(np.exp(np.mean(e) + digamma(half_free) - np.log(half_free))), 2.0 * half_free
 
 
 def _inverse_trigamma(value: float) -> float:
     """X with psi'(x) = value, by Newton on 1/psi', which is nearly straight."""
-    from scipy.special import polygamma
-
     x = 0.5 + 1.0 / value
     for _ in range(8):
-        slope = float(polygamma(1, x))
-        x += slope * (1.0 - slope / value) / float(polygamma(2, x))
+        slope = trigamma(x)
+        x += slope * (1.0 - slope / value) / tetragamma(x)
     return x
 
 
@@ -361,12 +354,12 @@ def _by_cluster(
 
 def _bounded_solve(M: Float[Array, "a a"], X: Float[Array, "a t"]) -> Float[Array, "a t"]:
     """M^-1 X, with the eigenvalues of M at least `_LEAST_ELSEWHERE`."""
-    from scipy.linalg.lapack import dpotrf, dpotrs
-
     if not len(M):  # no parameter beside the suspects
         return X
-    if dpotrf(M - _LEAST_ELSEWHERE * np.eye(len(M)))[1] == 0:  # all of them are larger
-        return np.asarray(dpotrs(dpotrf(M)[0], X)[0])
+    if is_positive(M - _LEAST_ELSEWHERE * np.eye(len(M))):  # all of them are larger
+        solved = cholesky_solve(M, X)
+        assert solved is not None  # noqa: S101 (positive with less than M)
+        return solved
     values, vectors = eigh(M)
     return np.asarray(vectors @ ((vectors.T @ X) / np.maximum(values, _LEAST_ELSEWHERE)[:, None]))
 

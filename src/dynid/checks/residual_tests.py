@@ -11,6 +11,7 @@ from dataclasses import replace
 import numpy as np
 
 from dynid.common.arrays import Array, Float
+from dynid.common.distributions import chi2_tail
 from dynid.common.notices import Notice, notice
 from dynid.conditioning.lowpass import RowFilter
 from dynid.conditioning.stream import compared
@@ -373,13 +374,11 @@ def _portmanteau(
     name: str, sums: Float[Array, "l"], pairs: Float[Array, "l"], rho: Float[Array, "m"]
 ) -> ResidualTest:
     """Sum of squared correlations at lags 3, 6, .. over Bartlett's variance of each."""
-    from scipy.special import chdtrc
-
     far = np.arange(1, _LAGS + 1) * _STRIDE
     r = (sums[1:] / np.maximum(pairs[1:], 1.0)) / (sums[0] / max(pairs[0], 1.0))
     wide = np.concatenate([rho[:0:-1], rho])  # symmetric, middle at len(rho) - 1
     variance = float(np.sum(wide**2))  # far lags: sum of squared correlations
     z = (r - rho[far]) * np.sqrt(pairs[1:] / variance)
     return ResidualTest(
-        "white", name, float(r[0] - rho[far[0]]), "1", None, float(chdtrc(_LAGS, np.sum(z**2))), False
+        "white", name, float(r[0] - rho[far[0]]), "1", None, chi2_tail(_LAGS, float(np.sum(z**2))), False
     )

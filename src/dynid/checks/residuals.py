@@ -15,9 +15,8 @@ import numpy as np
 from dynid.base.grouping import listed, probability
 from dynid.base.system import BaseSystem, mapped_blocks
 from dynid.checks.check import Answer, Finished
-from dynid.checks.fault_columns import MOST_SAMPLES, TURNED, Suspect, suspect_rows
+from dynid.checks.fault_columns import TURNED, Suspect
 from dynid.checks.fault_selection import LEAST_CLUSTERS, flagged_suspects
-from dynid.checks.pose_columns import resized_robots
 from dynid.checks.residual_tests import (
     CORRELATED,
     BlockPlace,
@@ -31,11 +30,11 @@ from dynid.checks.residual_tests import (
 )
 from dynid.checks.residual_texts import by_test, confounded, inseparable, suspect_notice
 from dynid.checks.second_looks import away_from_reversals, settled_gains, with_held_out
+from dynid.checks.tested_rows import tested_rows
 from dynid.checks.total_mass import weigh
 from dynid.checks.turned_gravity import TurnedGravity, find_gravity
 from dynid.common.arrays import Array, Float
 from dynid.common.notices import Notice, notice
-from dynid.conditioning.rewritten import WiderRows
 from dynid.experiment.experiment import Experiment
 from dynid.linear_fit import LinearFit
 from dynid.log_pass import LogPass
@@ -43,7 +42,7 @@ from dynid.mechanism.description import current
 from dynid.mechanism.parameters import Parameter
 from dynid.motion.log import Log
 from dynid.problem import Problem, row_groups
-from dynid.projection.projection import System
+from dynid.projection.projection import Group, System
 from dynid.statistics.clusters import duration, stretches
 from dynid.statistics.covariance import block_seconds
 from dynid.statistics.estimate import NOT_TESTED, ResidualTest
@@ -206,33 +205,20 @@ def _judged(
     shortest: float | None = None,
 ) -> _Judged:
     """Forward selection among the suspects of a fit, without one test, and without the blocks of a burst."""
-    robots = resized_robots(problem.mechanism)
-    tested = [
-        suspect_rows(
-            problem.mechanism,
-            robots,
-            source,
-            problem.parameters,
-            chi,
-            rows.decimate,
-            MOST_SAMPLES // len(problem.sources),
-        )
-        for source, rows in zip(problem.sources, problem.filters, strict=True)
-    ]
-    sources, (_, suspects, untested) = [rows for rows, _, _ in tested], tested[0]
+    groups, tested, untested, count = tested_rows(problem, chi)
     S, c, seen, notices = _held(problem, data, experiment)
-    system, solved = _tested_system(problem, S, c, seen, sources), data.source
+    system, solved = _tested_system(problem, S, c, seen, groups, count), data.source
     # A very long log is tested on other windows: their blocks have other numbers.
     if burst and [group.places for group in system.groups] == [group.places for group in solved.groups]:
         # The row filter smears a burst into its neighbours.
         near = {(log, name, run, k + d) for log, name, run, k in burst for d in (-1, 0, 1)}
         system, solved = without_blocks(system, near), without_blocks(solved, near)
     weights = effort_weights(system, solved, chi)
-    suspects = tuple(suspect for suspect in suspects if suspect.test != without)
+    suspects = tuple(suspect for suspect in tested if suspect.test != without)
     total = duration(system)
     seconds = max(block_seconds(total) if shortest is None else shortest, total / _MOST_CLUSTERS)
     relevant = _Relevance(problem)
-    flagged, first = flagged_suspects(system, weights, suspects, sources[0].n_added, relevant, seconds)
+    flagged, first = flagged_suspects(system, weights, suspects, count, relevant, seconds)
     first = {columns: suspect for columns, suspect in first.items() if relevant.testable(suspect)}
     hidden = tuple(suspect for suspect in suspects if suspect.columns not in first)
     short = len(stretches(system, seconds)[1]) < LEAST_CLUSTERS
@@ -308,12 +294,13 @@ def _tested_system(
     S_fit: Float[Array, "p v"],
     c: Float[Array, "p"],
     seen: tuple[Parameter, ...],
-    sources: Sequence[WiderRows],
+    groups: tuple[Group, ...],
+    t: int,
 ) -> System:
     """The fit's equations with test columns behind its parameters."""
-    p, v, t = len(problem.parameters), S_fit.shape[1], sources[0].n_added
+    p, v = len(problem.parameters), S_fit.shape[1]
     tests = tuple(Parameter(f"test {i + 1}", "test", "", "", "test") for i in range(t))
-    wide = System((*problem.parameters, *tests), row_groups(problem, sources))
+    wide = System((*problem.parameters, *tests), groups)
     S = np.zeros((p + t, v + t))
     S[:p, :v], S[p:, v:] = S_fit, np.eye(t)
     return mapped_blocks(wide, S, np.append(c, np.zeros(t)), (*seen, *tests))

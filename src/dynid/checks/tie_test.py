@@ -25,6 +25,7 @@ from dynid.base.grouping import probability
 from dynid.base.system import BaseSystem, base_system
 from dynid.checks.check import Answer, Finished
 from dynid.common.arrays import Array, Float
+from dynid.common.distributions import f_tail, student_tails
 from dynid.common.notices import Notice, notice
 from dynid.estimator.estimator import estimator_named, solve_weighted
 from dynid.estimator.solution import Solution
@@ -176,8 +177,6 @@ def wald_test(
         L: The restrictions, shape (q, p).
         white: Classical covariance of chi, shape (p, p).
     """
-    from scipy.special import fdtrc, stdtr
-
     root = np.linalg.cholesky(L @ white @ L.T)
     turned = np.linalg.solve(root, L)
     stats = jackknife(replace(clusters, root=turned @ clusters.root))
@@ -187,10 +186,10 @@ def wald_test(
         T = float(value @ np.linalg.solve(stats.covariance, value))
         free = dof - q + 1.0
         F = T * free / (dof * q)
-        return WaldTest(F, q, dof, float(fdtrc(q, free, F)), True)
+        return WaldTest(F, q, dof, f_tail(q, free, F), True)
     # One block alone cannot give the error of a restriction: white noise is its lower bound.
     variance = np.where(stats.alone, np.maximum(np.diag(stats.covariance), 1.0), np.diag(stats.covariance))
     t = np.abs(value) / np.sqrt(np.maximum(variance, np.finfo(float).tiny))
-    each = 2.0 * stdtr(stats.dof, -t)
+    each = [student_tails(*pair) for pair in zip(stats.dof.tolist(), t.tolist(), strict=True)]
     worst = int(np.argmin(each))
     return WaldTest(float(t[worst] ** 2), q, float(stats.dof[worst]), float(min(1.0, q * each[worst])), False)

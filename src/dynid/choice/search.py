@@ -237,7 +237,8 @@ class Search:
         if key not in self._data:
             system, every = self.rows(candidate)
             robot = with_terms(every.mechanism, candidate)
-            problem = replace(every, mechanism=robot, parameters=parameter_table(robot))
+            same = robot is every.mechanism
+            problem = every if same else replace(every, mechanism=robot, parameters=parameter_table(robot))
             if candidate.friction not in self._bases:
                 asked = applied(candidate, self.task.experiment, robot.drive)
                 self._bases[candidate.friction] = base_of(problem, asked)

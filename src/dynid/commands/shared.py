@@ -6,7 +6,9 @@ repeat.
 
 from __future__ import annotations
 
+import atexit
 import contextlib
+import gc
 import re
 import sys
 from collections.abc import Iterator, Sequence
@@ -84,6 +86,19 @@ def shown(path: Path) -> str:
     with contextlib.suppress(ValueError):
         return printable(str(path.resolve().relative_to(Path.cwd())))
     return printable(str(path))
+
+
+_NEW_OBJECTS = 500_000  # more than an identification makes; Python's own choice is 700
+
+
+def collect_rarely() -> None:
+    """Search seldom for cycles of unreachable objects, and not at all when the process ends.
+
+    The many objects of loaded modules would be searched in vain each time. Large arrays are in no cycle.
+    """
+    gc.set_threshold(_NEW_OBJECTS, *gc.get_threshold()[1:])
+    atexit.unregister(gc.freeze)
+    atexit.register(gc.freeze)
 
 
 @contextlib.contextmanager

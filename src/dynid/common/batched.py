@@ -134,5 +134,8 @@ def single_threaded_blas() -> Iterator[None]:
     busy machine with two cores an identification took twelve times as long with them."""
     from threadpoolctl import threadpool_limits
 
+    from dynid.common.lapack import load
+
+    load()
     with threadpool_limits(limits=1, user_api="blas"):
         yield

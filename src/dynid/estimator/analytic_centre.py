@@ -17,6 +17,7 @@ from functools import cached_property
 import numpy as np
 
 from dynid.common.arrays import Array, Float, Int
+from dynid.common.lapack import cholesky_solve
 
 _CLOSE = 1e-7  # Newton decrement of an answer: the objective is above its minimum by half its square
 _ROUGHLY = 0.1  # the same on the way there
@@ -242,13 +243,9 @@ def _inside(cones: Sequence[_Stack], x: Float[Array, "n"]) -> bool:
 
 def _solved(H: Float[Array, "n n"], right: Float[Array, "n"]) -> Float[Array, "n"]:
     """H^-1 right of a matrix that is positive definite but for rounding."""
-    import scipy.linalg
-
     size = np.sqrt(np.diag(H))
     size = np.divide(1.0, size, out=np.zeros_like(size), where=size > 0.0)
     scaled, right = H * size[:, None] * size, size * right
     scaled[np.diag_indices(len(H))] = 1.0 + _RIDGE * len(H)
-    try:
-        return np.asarray(size * scipy.linalg.cho_solve(scipy.linalg.cho_factor(scaled), right))
-    except np.linalg.LinAlgError:
-        return np.asarray(size * np.linalg.lstsq(scaled, right, rcond=None)[0])
+    solved = cholesky_solve(scaled, right)
+    return np.asarray(size * (np.linalg.lstsq(scaled, right, rcond=None)[0] if solved is None else solved))

@@ -14,6 +14,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from dynid.common.arrays import Array, Float
+from dynid.common.distributions import chi2_tail
 from dynid.common.errors import InputError, NoResultError
 from dynid.common.notices import Notice, notice
 from dynid.estimator.ols import column_scale, least_squares
@@ -106,8 +107,6 @@ def _check_strength(R_ZW: Float[Array, "p p"], R_W: Float[Array, "p p"]) -> None
 
 def _differs(system: System, plain: Fitted, new: Fitted, chi: Float[Array, "p"]) -> tuple[Notice, ...]:
     """Hausman's test: without noise in W both estimate the same, and wls with the smaller variance."""
-    from scipy.special import chdtrc
-
     inflation = max(group.inflation for group in system.groups)
     size = np.where(new.sigma > 0, new.sigma, 1.0)
     covariances = []
@@ -122,7 +121,7 @@ def _differs(system: System, plain: Fitted, new: Fitted, chi: Float[Array, "p"])
     d = (chi - plain.chi) / size
     H = float(np.sum((vectors[:, use].T @ d) ** 2 / values[use]))
     far = np.abs(chi - plain.chi) / plain.sigma
-    if chdtrc(float(use.sum()), H) > _SIGNIFICANT or far.max() < 1.0:
+    if chi2_tail(float(use.sum()), H) > _SIGNIFICANT or far.max() < 1.0:
         return ()
     name = system.parameters[int(np.argmax(far))].name
     return (notice("iv-differs", name=name, sigmas=far.max()),)

@@ -9,6 +9,7 @@ import numpy as np
 
 from dynid.common.arrays import Array, Float, Int
 from dynid.common.errors import NoResultError
+from dynid.common.lapack import pivoted_qr, solve_upper
 from dynid.projection.factor import Factor
 
 # Below this part of the largest pivot a unit column holds no digit at all.
@@ -25,17 +26,13 @@ def least_squares(factor: Factor) -> Solved:
     Returns:
         chi, shape (p,), SI; the root of (W^T W)^-1, shape (p, p); and the norm of the residual.
     """
-    import scipy.linalg
-    import scipy.linalg.blas
-
     p = factor.W.shape[1]
     scale = column_scale(factor.W)
-    Q, R, pivot = scipy.linalg.qr(factor.W / scale, mode="economic", pivoting=True, check_finite=False)
+    Q, R, pivot = pivoted_qr(factor.W / scale)
     _check_rank(np.abs(np.diag(R)), pivot, p)
-    # BLAS' own triangular solve: LAPACK's starts threads for a 5 x 5 triangle too.
     right = np.column_stack([np.eye(p), Q.T @ factor.Y])
     solved = np.empty((p, p + 1))
-    solved[pivot] = scipy.linalg.blas.dtrsm(1.0, R, right)
+    solved[pivot] = solve_upper(R, right)
     solved /= scale[:, None]
     residual = factor.Y - Q @ (Q.T @ factor.Y)
     return solved[:, -1].copy(), solved[:, :-1], float(np.linalg.norm(residual))
@@ -43,11 +40,9 @@ def least_squares(factor: Factor) -> Solved:
 
 def conditions(W: Float[Array, "k p"]) -> tuple[float, float]:
     """Condition number of W as it is, and with unit columns."""
-    import scipy.linalg
-
     numbers = []
     for matrix in (W, W / np.linalg.norm(W, axis=0)):
-        singular = scipy.linalg.svdvals(matrix, check_finite=False)
+        singular = np.linalg.svd(matrix, compute_uv=False)
         numbers.append(float(singular[0] / max(singular[-1], np.finfo(float).tiny)))
     return numbers[0], numbers[1]
 

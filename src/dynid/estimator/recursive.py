@@ -14,6 +14,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from dynid.common.arrays import Array, Float
+from dynid.common.distributions import f_tail
 from dynid.common.errors import InputError, NoResultError
 from dynid.estimator.ols import Solved, least_squares
 from dynid.estimator.solution import check_factor
@@ -133,13 +134,11 @@ class RecursiveEstimator:
         self._held, self._strange = None, 0
 
     def _judge(self, before: _State, after: _State, n: int) -> Innovation:
-        from scipy.special import fdtrc
-
         if before.dof < _FEWEST_DOF * self.inflation or before.variance <= 0.0:
             return Innovation(1.0, 1.0, False, self.seconds)
         ratio = max(0.0, after.R[-1, -1] ** 2 - before.R[-1, -1] ** 2) / n / before.variance
         freedoms = max(1.0, n / self.inflation), max(1.0, before.dof / self.inflation)
-        p = float(fdtrc(*freedoms, ratio))
+        p = f_tail(*freedoms, ratio)
         self._strange = self._strange + 1 if p < self.alarm and ratio > _RATIO else 0
         changed = self._strange >= self.consecutive
         self._strange = 0 if changed else self._strange

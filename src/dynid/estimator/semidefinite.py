@@ -11,11 +11,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from dynid.common.arrays import Array, Float, Int
+from dynid.common.lapack import load_for_solvers
 
 TOLERANCE = 1e-8
 # Where rounding stops every attempt before; still far below a deviation.
@@ -125,6 +126,7 @@ class Program:
         return self
 
     def _attempt(self, step: float, equilibrate: bool) -> Any:
+        load_for_solvers()
         import clarabel
 
         settings = clarabel.DefaultSettings()
@@ -140,7 +142,6 @@ class Program:
 
     def _assembled(self) -> tuple[Any, Float[Array, "n"], Any, Float[Array, "r"], Sequence[Any]]:
         import clarabel
-        import scipy.sparse as sparse
 
         made = {
             "zero": clarabel.ZeroConeT,
@@ -161,11 +162,32 @@ class Program:
             right.append(g)
             cones.append(made[cone](len(g)))
             start += len(g)
-        where = (np.concatenate(rows), np.concatenate(cols))
-        A = sparse.csc_matrix((np.concatenate(values), where), shape=(start, self.n))
-        diagonal = (np.ones(len(self._squares)), (self._squares, self._squares))
-        H = sparse.csc_matrix(diagonal, shape=(self.n, self.n))
+        A = _Sparse.of(np.concatenate(values), np.concatenate(rows), np.concatenate(cols), (start, self.n))
+        squares = np.array(self._squares, dtype=int)
+        H = _Sparse.of(np.ones(len(squares)), squares, squares, (self.n, self.n))
         return H, q, A, np.concatenate(right), cones
+
+
+class _Sparse(NamedTuple):
+    """A matrix by its columns as the solver reads it: SciPy's form, whose import takes longer than solving.
+
+    Attributes:
+        data, indices: Entries and their rows, column after column, rows ascending.
+        indptr: Where each column begins, and the end.
+    """
+
+    data: Float[Array, "k"]
+    indices: Int[Array, "k"]
+    indptr: Int[Array, "n1"]
+    shape: tuple[int, int]
+    has_canonical_format: bool = True
+
+    @classmethod
+    def of(cls, values: Array, rows: Array, columns: Array, shape: tuple[int, int]) -> _Sparse:
+        """From entries in any order; those of one place are added."""
+        place, entry = np.unique(columns * shape[0] + rows, return_inverse=True)
+        ends = np.searchsorted(place, shape[0] * np.arange(shape[1] + 1))
+        return cls(np.bincount(entry, values, len(place)), place % shape[0], ends, shape)
 
 
 def packed(matrices: Float[Array, "*k m m"]) -> Float[Array, "*k t"]:

@@ -14,6 +14,7 @@ import numpy as np
 from dynid.common.arrays import Array, Bool, Float, Int
 from dynid.common.batched import singular_values
 from dynid.common.errors import InputError
+from dynid.common.lapack import pivoted_qr
 from dynid.common.notices import Notice
 from dynid.kinematics.closure import Closure, moved
 from dynid.kinematics.coordinates import coordinate_units
@@ -388,13 +389,11 @@ class Assembly:
 
     def _independent_equations(self, q: Float[Array, "n q"]) -> Int[Array, "r"]:
         """Equations that imply all others at every pose, if their number equals the rank; else all."""
-        from scipy.linalg import qr
-
         A = self.closure.values(q).A
         rows = np.concatenate(list(A), axis=1)  # (c, n v)
         if self.closure.count == 0:
             return np.arange(0)
-        R, pivot = qr(rows.T, mode="r", pivoting=True)
+        _, R, pivot = pivoted_qr(rows.T)
         size = np.abs(np.diag(R))
         rank = int((size > _RANK_RTOL * size[0]).sum())
         return np.sort(pivot[:rank]) if rank == self.rank else np.arange(self.closure.count)

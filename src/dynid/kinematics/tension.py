@@ -12,6 +12,7 @@ import numpy as np
 
 from dynid.common.arrays import Array, Float
 from dynid.common.batched import pinv, singular_values, svd
+from dynid.common.lapack import pivoted_qr
 from dynid.kinematics.assembly import assembly_of
 from dynid.kinematics.coordinates import coordinate_map
 from dynid.mechanism.mechanism import Mechanism
@@ -112,10 +113,8 @@ def _fixed(Z: Float[Array, "a z"]) -> Float[Array, "a z"]:
     symmetric robot) get a lower triangle with a positive diagonal: a single tension is positive in
     its motor.
     """
-    from scipy.linalg import qr
-
     a, z = Z.shape
     preference = 1.0 - _PREFERENCE * np.arange(a) / a
-    motors = qr((Z * preference[:, None]).T, mode="r", pivoting=True)[1][:z]
+    motors = pivoted_qr((Z * preference[:, None]).T)[2][:z]
     Q, R = np.linalg.qr(Z[motors].T)
     return np.asarray(Z @ (Q * np.where(np.diag(R) < 0.0, -1.0, 1.0)))

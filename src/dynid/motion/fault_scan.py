@@ -263,7 +263,10 @@ def resolution(x: Float[Array, "n"]) -> float:
     """Smallest step between values where the signal takes few of them; 0 for a fine one. NaN is left out."""
     part = x[:_START]
     part = part if np.isfinite(np.sum(part)) else part[np.isfinite(part)]
+    most = 0.2 * len(part)
+    if len(np.unique(part[: len(part) // 4])) > most:  # most signals: the others need not be sorted
+        return 0.0
     values = np.unique(part)
-    if len(values) < 2 or len(values) > 0.2 * len(part):
+    if len(values) < 2 or len(values) > most:
         return 0.0
     return float(np.median(np.diff(values)))

@@ -144,15 +144,20 @@ def _variables(space: EffortSpace) -> StandardSpace:
 
 def _unchanged(E: Float[Array, "e n"]) -> Float[Array, "n m"]:
     """A basis of all y with E y = 0; unit vectors where E is zero."""
-    import scipy.linalg
-
     touched = np.any(E != 0, axis=0)
-    kept = scipy.linalg.null_space(E[:, touched]) if touched.any() else np.zeros((0, 0))
+    kept = _null_space(E[:, touched]) if touched.any() else np.zeros((0, 0))
     alone = np.flatnonzero(~touched)
     Z = np.zeros((len(touched), len(alone) + kept.shape[1]))
     Z[alone, np.arange(len(alone))] = 1.0
     Z[np.ix_(touched, np.arange(len(alone), Z.shape[1]))] = kept
     return Z
+
+
+def _null_space(E: Float[Array, "e n"]) -> Float[Array, "n m"]:
+    """An orthonormal basis of all y with E y = 0."""
+    _, size, directions = np.linalg.svd(E)
+    rank = int(np.sum(size > np.finfo(float).eps * max(E.shape) * size.max(initial=0.0)))
+    return np.asarray(directions[rank:].T)
 
 
 def _bodies(space: EffortSpace) -> tuple[RigidBody, ...]:

@@ -16,6 +16,7 @@ import numpy as np
 
 from dynid.base.grouping import probability
 from dynid.common.arrays import Array, Float, Int
+from dynid.common.distributions import f_tail, student_quantile
 from dynid.common.notices import Notice
 
 # Of the held-out error: a simpler model that is no worse than this is preferred. Other parts of the
@@ -165,14 +166,12 @@ def f_test(
         worth: Rows that are worth one, c.
         dof: Degrees of freedom of the larger one; default n_rows / worth - n_large.
     """
-    from scipy.special import fdtrc
-
     if more <= 0 or large == 0.0:
         return None
     freedoms = max(1, int(n_rows / worth) - n_large) if dof is None else dof
     variance = large**2 / (n_rows - n_large) * worth
     F = max(0.0, small**2 - large**2) / more / variance
-    return FTest(F, more, freedoms, float(fdtrc(more, freedoms, F)))
+    return FTest(F, more, freedoms, f_tail(more, freedoms, F))
 
 
 def bic(norms: Float[Array, "g"], counts: Int[Array, "g"], n_parameters: int, worth: float) -> float:
@@ -247,12 +246,10 @@ def _apart(line: Line, other: Line) -> bool | None:
 
     None: equal in every fold, or no folds to compare.
     """
-    from scipy.special import stdtrit
-
     if line.n_parameters != other.n_parameters or len(line.folds) != len(other.folds):
         return None
     more = np.subtract(line.folds, other.folds)
     if len(more) < 2 or not np.any(more):
         return None
     deviation = float(np.std(more, ddof=1)) / np.sqrt(len(more))
-    return bool(abs(np.mean(more)) > stdtrit(len(more) - 1, 0.975) * deviation)
+    return bool(abs(np.mean(more)) > student_quantile(len(more) - 1, 0.975) * deviation)

@@ -14,6 +14,7 @@ from typing import Any
 
 import numpy as np
 
+from dynid.common.distributions import chi2_tail
 from dynid.common.notices import Notice, eased, notice
 from dynid.estimator.consistent import Consistent, physical_distance
 from dynid.estimator.semidefinite import SOLVED, TOLERANCE
@@ -148,12 +149,10 @@ def physical_test(space: StandardSpace) -> tuple[Notice, ...]:
     The distance |U (chi_physical - chi_hat)| squared to the nearest physical set is at most
     chi-squared with as many degrees of freedom as parameters, if the truth is physical.
     """
-    from scipy.special import chdtrc
-
     if not space.bodies or len(space.parameters) > _MOST_PARAMETERS:
         return ()
     distance = physical_distance(space)
-    if distance is None or chdtrc(len(space.estimate), distance**2) > _UNLIKELY:
+    if distance is None or chi2_tail(len(space.estimate), distance**2) > _UNLIKELY:
         return ()
     rms = distance / np.sqrt(len(space.estimate))
     remark = notice("not-physical", rms=rms, count=len(space.estimate), change={"estimator": "consistent"})

@@ -13,6 +13,7 @@ import msgspec
 import numpy as np
 
 from dynid.common.arrays import Array, Float
+from dynid.common.distributions import student_quantile
 from dynid.common.errors import InputError
 from dynid.common.settings import LeftOpen, NotNegative, Positive, Settings, Whole
 
@@ -73,10 +74,9 @@ def with_uncertainty(
 
 def student_t(dof: float | Float[Array, "p"], level: float) -> Float[Array, "*p"]:
     """Half-width of the two-sided interval of Student's t with probability `level`, in deviations."""
-    from scipy.special import ndtri, stdtrit  # scipy.stats would cost half a second at start
-
-    upper = 0.5 * (1.0 + level)
-    return np.asarray(np.where(np.isinf(dof), ndtri(upper), stdtrit(np.minimum(dof, 1e15), upper)))
+    upper, numbers = 0.5 * (1.0 + level), np.asarray(dof, dtype=float)
+    values = [student_quantile(x, upper) for x in numbers.ravel().tolist()]
+    return np.array(values).reshape(numbers.shape)
 
 
 def student_t95(dof: int | Float[Array, "p"]) -> Float[Array, "*p"]:

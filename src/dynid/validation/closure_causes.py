@@ -19,6 +19,7 @@ import numpy as np
 
 from dynid.common.arrays import Array, Float
 from dynid.common.batched import qr
+from dynid.common.distributions import student_tails
 from dynid.common.notices import Notice, notice
 from dynid.fit import Fit
 from dynid.kinematics.closure import Closure
@@ -117,14 +118,12 @@ def _candidates(mechanism: Mechanism, kinematics: ClosedKinematics, motion: Moti
 
 
 def _judged(name: str, unit: str, z: Float[Array, "n m"], r: Float[Array, "n m"]) -> _Candidate:
-    from scipy.special import stdtr
-
     whole, zz, zr = float(np.sum(r**2)), float(np.sum(z**2)), float(np.sum(z * r))
     size = -zr / zz
     left = np.sum(z * (r + size * z), axis=1)
     sums = np.array([float(np.sum(part)) for part in np.array_split(left, _PARTS)])
     sigma = float(np.sqrt(np.sum(sums**2) * _PARTS / (_PARTS - 1))) / zz
-    p = 2.0 * float(stdtr(_PARTS - 1, -abs(size) / max(sigma, 1e-300)))
+    p = student_tails(_PARTS - 1, size / max(sigma, 1e-300))
     return _Candidate(name, unit, size, zr**2 / max(zz * whole, 1e-300), p)
 
 

@@ -28,12 +28,14 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import replace
+from math import lgamma
 
 import numpy as np
 
 from dynid.checks.turned_gravity import fit_under
 from dynid.common.arrays import Array
 from dynid.common.catalogue import CATALOGUE, codes_with
+from dynid.common.distributions import chi2_tail
 from dynid.common.errors import DynidError
 from dynid.fit import Fit
 from dynid.kinematics.assembly import assembly_of
@@ -264,15 +266,13 @@ def _dependence(fit: LinearFit, rms: Mapping[str, float], parts: Mapping[_Place,
 
 def _evidence(likely: float, c: int) -> float:
     """-log of the probability of such a likelihood ratio if the description is right."""
-    from scipy.special import chdtrc, gammaln
-
     if likely <= 0.0:
         return 0.0
     given = float(np.log(2.0)) if c == 0 else 0.0
     c = max(c, 1)
-    p = float(chdtrc(c, 2.0 * likely))
+    p = chi2_tail(c, 2.0 * likely)
     # Where it underflows: the first term of its expansion.
-    tail = likely - (0.5 * c - 1.0) * np.log(likely) + float(gammaln(0.5 * c))
+    tail = likely - (0.5 * c - 1.0) * np.log(likely) + lgamma(0.5 * c)
     return given + (-float(np.log(p)) if p > 0.0 else tail)
 
 

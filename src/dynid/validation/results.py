@@ -11,6 +11,7 @@ from pathlib import Path
 import numpy as np
 
 from dynid.common.arrays import Array, Float
+from dynid.common.distributions import student_tails
 from dynid.common.errors import InputError
 from dynid.common.notices import Notice, notice
 from dynid.experiment.experiment import LogEntry
@@ -123,10 +124,8 @@ def _lines_of(listed: Sequence[Table]) -> tuple[ParameterLine, ...]:
 
 def _chance(z: float, first: ParameterEstimate, other: ParameterEstimate) -> float:
     """Probability of a larger difference of equal parameters; the less well known sigma counts."""
-    from scipy.special import stdtr
-
     dof = min(np.inf if a.dof is None else a.dof for a in (first, other))
-    return float(2.0 * stdtr(dof, -z))
+    return student_tails(dof, z)
 
 
 def mass_by_payload(estimates: Sequence[Estimate]) -> tuple[ParameterLine, ...]:

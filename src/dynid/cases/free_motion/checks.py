@@ -11,11 +11,11 @@ parameters make it oscillate between potential and kinetic energy.
 from __future__ import annotations
 
 import numpy as np
-from scipy.special import ndtri
 
 from dynid.cases.free_motion.unit_mass import reference_of
 from dynid.checks.check import Finished
 from dynid.common.arrays import Array, Float
+from dynid.common.distributions import normal_quantile
 from dynid.common.notices import Notice, notice
 from dynid.mechanism.inertia import SYMBOLS
 from dynid.problem import Problem
@@ -109,7 +109,7 @@ def _growth(
     later = np.triu(np.ones((count, count), dtype=bool), 1)
     moving = float(np.max(np.abs(mean - V)))
     pairs = int(np.count_nonzero(later)) * len(source.pieces())
-    limit = -float(ndtri(_FALSE_ALARMS / pairs)) * np.sqrt(variance)
+    limit = -normal_quantile(_FALSE_ALARMS / pairs) * np.sqrt(variance)
     sure = rise[later & (rise > np.minimum(limit, _CLEARLY * moving))]
     return float(sure.max()) / moving if len(sure) and moving > 0.0 else 0.0
 

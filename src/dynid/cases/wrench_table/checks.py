@@ -15,6 +15,7 @@ import numpy as np
 
 from dynid.cases.wrench_table.readings import balance_residual
 from dynid.common.arrays import Array, Bool, Float
+from dynid.common.distributions import student_tails
 from dynid.common.errors import InputError
 from dynid.common.notices import Notice, notice
 from dynid.kinematics.tree import quaternion_rates
@@ -311,13 +312,11 @@ def mass_tests(
         masses: Along the directions.
         values: Body -> its mass in [kg].
     """
-    from scipy.special import stdtr
-
     tests, odd = [], []
     for entry in masses:
         half = float(student_t95(entry.dof)) * entry.sigma
         off = entry.value - values[entry.body]
-        p = float(2.0 * stdtr(entry.dof, -abs(off) / entry.sigma)) if entry.sigma > 0 else 1.0
+        p = student_tails(entry.dof, off / entry.sigma) if entry.sigma > 0 else 1.0
         warned = p < _SURE and abs(off) > _MATTERS * abs(values[entry.body])
         ci95 = (entry.value - half, entry.value + half)
         tests.append(

@@ -1,0 +1,52 @@
+"""Rows of a fit with the columns of its suspects, streamed once; in the background where that saves time.
+
+The pass over the logs runs in compiled code, other checks in the interpreter: two cores do both at once.
+"""
+
+from __future__ import annotations
+
+from concurrent.futures import Future, ThreadPoolExecutor
+from contextvars import copy_context
+from weakref import WeakKeyDictionary
+
+from dynid.checks.fault_columns import MOST_SAMPLES, Suspect, suspect_rows
+from dynid.checks.pose_columns import resized_robots
+from dynid.common.arrays import Array, Float
+from dynid.problem import Problem, row_groups
+from dynid.projection.projection import Group
+
+# Rows with test columns behind the standard parameters; what the columns test; what cannot be tested with
+# these rows, and why; the number of test columns.
+Tested = tuple[tuple[Group, ...], tuple[Suspect, ...], tuple[str, ...], int]
+_AHEAD: WeakKeyDictionary[Problem, tuple[bytes, Future[Tested]]] = WeakKeyDictionary()
+
+
+def start_tested_rows(problem: Problem, chi: Float[Array, "p"]) -> None:
+    """Stream in the background what `tested_rows` will be asked for; errors appear there."""
+    if not (problem.case.is_series and problem.case.measures_signals):
+        return
+    pool = ThreadPoolExecutor(1)
+    _AHEAD[problem] = chi.tobytes(), pool.submit(copy_context().run, _streamed, problem, chi)
+    pool.shutdown(wait=False)
+
+
+def tested_rows(problem: Problem, chi: Float[Array, "p"]) -> Tested:
+    """Rows of a problem with the columns of all suspects.
+
+    Args:
+        problem: Mechanism and logs.
+        chi: Standard parameters of the estimate, shape (p,), SI.
+    """
+    of, started = _AHEAD.get(problem, (b"", None))
+    return started.result() if started is not None and of == chi.tobytes() else _streamed(problem, chi)
+
+
+def _streamed(problem: Problem, chi: Float[Array, "p"]) -> Tested:
+    robots = resized_robots(problem.mechanism)
+    most = MOST_SAMPLES // len(problem.sources)
+    tested = [
+        suspect_rows(problem.mechanism, robots, source, problem.parameters, chi, rows.decimate, most)
+        for source, rows in zip(problem.sources, problem.filters, strict=True)
+    ]
+    sources, (_, suspects, untested) = [rows for rows, _, _ in tested], tested[0]
+    return row_groups(problem, sources), suspects, untested, sources[0].n_added
