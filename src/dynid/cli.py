@@ -66,7 +66,7 @@ class Commands(click.Group):
             _complain("interrupted: nothing was changed; run the same command again")
             ctx.exit(_INTERRUPTED)
         except DynidError as error:
-            _complain(str(error))
+            _complain(error.message)
             ctx.exit(error.exit_code)
         except MemoryError as error:
             _complain(f"not enough memory{': ' if str(error) else ''}{error}; nothing was written")
