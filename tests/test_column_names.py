@@ -11,7 +11,7 @@ import pytest
 from click.testing import CliRunner
 
 from dynid.cli import main
-from dynid.commands.shared import column_option, with_options
+from dynid.commands.shared import column_of, with_options
 from dynid.common.errors import InputError
 from dynid.experiment.experiment import Experiment, read_experiment
 from dynid.mechanism.joint import JointKind
@@ -388,13 +388,13 @@ def test_drives_of_unknown_joints_are_refused():
     ],
 )
 def test_columns_on_the_command_line(text, key, column):
-    assert column_option(text) == (key, column)
+    assert column_of(text) == (key, column)
 
 
 @pytest.mark.parametrize("text", ["q_1", "=pos", "q_1=", "q_1=pos*0"])
 def test_columns_that_cannot_be_read_are_refused(text):
     with pytest.raises(InputError):
-        column_option(text)
+        column_of(text)
 
 
 def test_a_column_with_its_unit_in_the_header_may_be_named_without_it():

@@ -51,7 +51,9 @@ _ROUNDED = 1e-3  # percent of the efforts: logs without noise
 
 @dataclass(frozen=True)
 class LogFigure:
-    """Prediction of one log, in percent of the norm of its efforts.
+    """Error as logged of one log: in percent of the norm of its efforts, with noise (`effort_percent`).
+
+    The verdict of a result has another quantity, the model error: without noise, in percent of the peak.
 
     Attributes:
         estimate_percent, export_percent: By the estimate and by the export; None: not compared.
@@ -110,7 +112,7 @@ class Certificate:
         reached = f"{self.states - self.lost} of {self.states}" if self.lost else f"{self.states}"
         parts = [
             f"efforts differ from the estimate by {self.random_states:.1e} of the largest"
-            f" ({reached} random states, {self.program})"
+            f" effort ({reached} random states, {self.program})"
         ]
         if self.lost:
             parts.append("the code gives NaN at the others: begin at a nearer `pose` there")
@@ -120,10 +122,13 @@ class Certificate:
             parts.append(
                 f"from the written values with rounded angles as in the description by {self.as_written:.1e}"
             )
-        for figure in self.logs:
-            if figure.export_percent is not None:
-                percents = f"{figure.export_percent:.3g} % (estimate {figure.estimate_percent:.3g} %)"
-                parts.append(f"{figure.log} predicted to {percents}")
+        errors = [
+            f"in {figure.log} {figure.export_percent:.3g} % (estimate {figure.estimate_percent:.3g} %)"
+            for figure in self.logs
+            if figure.export_percent is not None
+        ]
+        if errors:
+            parts.append(f"error as logged {', '.join(errors)}")
         return "; ".join([*parts, *(replay.text for replay in self.replays)])
 
     def document(self) -> dict[str, Any]:
@@ -283,7 +288,7 @@ def _along(
 ) -> Along | LogFigure:
     path = Path(str(source["file"]))
     if not path.is_file():
-        return LogFigure(name, reason="the file is not there")
+        return LogFigure(name, reason="the log was not a file, or is no longer there")
     if source.get("sha256") and hashlib.sha256(path.read_bytes()).hexdigest() != source["sha256"]:
         return LogFigure(name, reason="the file has changed")
     entry = LogEntry(
