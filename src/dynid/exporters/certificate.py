@@ -111,17 +111,16 @@ class Certificate:
             return self.failure or "not read back: the exporter has no reader"
         reached = f"{self.states - self.lost} of {self.states}" if self.lost else f"{self.states}"
         parts = [
-            f"efforts differ from the estimate by {self.random_states:.1e} of the largest"
+            f"efforts differ from the estimate by {_share(self.random_states)} of the largest"
             f" effort ({reached} random states, {self.program})"
         ]
         if self.lost:
             parts.append("the code gives NaN at the others: begin at a nearer `pose` there")
         if self.alone is not None and self.alone > 10.0 * max(self.random_states, 1e-12):
-            parts.append(f"without the terms of the .yaml file beside it by {self.alone:.1e}")
+            parts.append(f"without the terms of the .yaml file beside it by {_share(self.alone)}")
         if self.as_written is not None:
-            parts.append(
-                f"from the written values with rounded angles as in the description by {self.as_written:.1e}"
-            )
+            off = _share(self.as_written)
+            parts.append(f"from the written values with rounded angles as in the description by {off}")
         errors = [
             f"in {figure.log} {figure.export_percent:.3g} % (estimate {figure.estimate_percent:.3g} %)"
             for figure in self.logs
@@ -169,6 +168,11 @@ class Along:
     states: tuple[Float[Array, "n m"], Float[Array, "n m"], Float[Array, "n m"]]
     tau: Float[Array, "n a"]
     payloads: tuple[str, ...]
+
+
+def _share(part: float) -> str:
+    """A part in percent: `0.049 %`; rounding errors of 1e-16 as such."""
+    return f"{100.0 * part:.2g} %"
 
 
 def certify(exported: Exported, full: FullSet, logs: list[Along | LogFigure]) -> Certificate:
