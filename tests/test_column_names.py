@@ -11,7 +11,7 @@ import pytest
 from click.testing import CliRunner
 
 from dynid.cli import main
-from dynid.commands.shared import column_option, with_options
+from dynid.commands.shared import column_of, with_options
 from dynid.common.errors import InputError
 from dynid.experiment.experiment import Experiment, read_experiment
 from dynid.mechanism.joint import JointKind
@@ -192,7 +192,7 @@ def test_the_scale_of_currents_and_loads_is_doubted_but_not_that_of_torques():
 
 def test_a_header_numbered_from_0_and_1_is_refused_with_a_pattern_that_works():
     columns = ["t", *spelled("pos_{i0}"), *spelled("torque_{i}")]
-    with pytest.raises(InputError, match=r"--column 'q_\{i\}=pos_\{i0\}'"):
+    with pytest.raises(InputError, match=r"columns=\{'q_\{i\}': 'pos_\{i0\}'\}"):
         match(columns)
 
 
@@ -225,10 +225,11 @@ def test_an_ambiguous_header_is_refused_with_the_candidates(case):
     columns = AMBIGUOUS[case]
     with pytest.raises(InputError) as caught:
         match([*([] if case == "two clocks" else ["t"]), *columns])
-    shown = str(caught.value)
+    shown = caught.value.message
     assert sum(name in shown for name in columns) >= 2, shown
     assert "may be" in shown
     assert "--column" in shown
+    assert "columns={" in str(caught.value)
 
 
 def test_joints_whose_names_begin_alike_have_their_own_columns():
@@ -388,13 +389,13 @@ def test_drives_of_unknown_joints_are_refused():
     ],
 )
 def test_columns_on_the_command_line(text, key, column):
-    assert column_option(text) == (key, column)
+    assert column_of(text) == (key, column)
 
 
 @pytest.mark.parametrize("text", ["q_1", "=pos", "q_1=", "q_1=pos*0"])
 def test_columns_that_cannot_be_read_are_refused(text):
     with pytest.raises(InputError):
-        column_option(text)
+        column_of(text)
 
 
 def test_a_column_with_its_unit_in_the_header_may_be_named_without_it():

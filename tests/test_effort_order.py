@@ -61,7 +61,7 @@ def test_a_sign_that_may_be_that_of_the_position_too():
     with pytest.raises(InputError, match="effort of 'shoulder_pan_joint' has the opposite sign") as refused:
         identify_logs(robot, [_with_efforts(log, range(6), [-1, 1, 1, 1, 1, 1])])
     assert "with the other sign of its position instead" in str(refused.value)
-    assert "for the position, add --column 'q_1=q_1*-1' to the command" in str(refused.value)
+    assert "for the position, give columns={'q_1': 'q_1*-1'};" in str(refused.value)
 
 
 @pytest.mark.parametrize(

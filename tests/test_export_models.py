@@ -770,7 +770,7 @@ def test_the_command_writes_files_figures_and_the_difference(tmp_path: Path) -> 
     assert any("offset" in text for text in document["not_representable"])
     page = (tmp_path / "out" / "export.html").read_text()
     for entry in document["files"]:
-        assert f"{entry['certificate']['random_states']:.1e}" in page
+        assert f"{100 * entry['certificate']['random_states']:.2g}" in page
         assert entry["file"] in page
     assert "random states" in (tmp_path / "out" / "odd_arm.urdf").read_text()
     again = load_robot(tmp_path / "out" / "odd_arm.yaml")

@@ -254,4 +254,4 @@ def test_ambiguous_joint_names_are_answered_by_one_pattern(tmp_path, columns) ->
         }
     with pytest.raises(InputError) as caught:
         read_log(text(tmp_path / "a.csv", written), arm())
-    assert "--column 'q_{i}=/a/{name}/position'" in str(caught.value)
+    assert "columns={'q_{i}': '/a/{name}/position'}" in str(caught.value)

@@ -162,9 +162,15 @@ def test_misshapen_entries_are_refused_with_their_place(tmp_path):
         read_result(_written(tmp_path, {"covariance": {"names": ["a"], "matrix": [[1.0, 2.0]]}}))
 
 
-def test_missing_file_is_refused(tmp_path):
-    with pytest.raises(InputError, match="cannot be read"):
-        read_result(tmp_path / "none.json")
+def test_what_is_no_result_is_refused_with_the_results_beside_it(tmp_path):
+    (tmp_path / "arm").mkdir()
+    (tmp_path / "arm" / "result.json").write_text("{}")
+    (tmp_path / "hollow").mkdir()
+    (tmp_path / "log.csv").write_text("t,q_1\n")
+    for name, text in (("none.json", "no such"), ("hollow", "contains no result"), ("log.csv", "is not a")):
+        with pytest.raises(InputError, match=text) as caught:
+            read_result(tmp_path / name)
+        assert f"(in {tmp_path}: arm)" in caught.value.remedy
 
 
 def test_provenance_of_any_type_becomes_plain():

@@ -357,7 +357,7 @@ def test_a_result_plots_itself(made, from_file, tmp_path):
         assert page.startswith("<!doctype html>")
         assert "http://" not in page.replace("http://www.w3.org/2000/svg", "")
         assert name[:6] in repr(figure) or name == "parameters"
-    with pytest.raises(InputError, match=r"use \.svg or \.html"):
+    with pytest.raises(InputError, match=r"as \.svg or \.html, not as .\.png"):
         figure.save(tmp_path / "x.png")
     with pytest.raises(InputError, match="cannot be written"):
         figure.save(tmp_path / "none" / "x.svg")

@@ -22,17 +22,18 @@ from dynid.commands.shared import (
     NUMBER,
     SeveralLogs,
     collect_rarely,
+    column_option,
     default_out,
     keep_unloaded,
     logging_to_terminal,
     names_in,
-    payload_option,
     print_proposal,
     shown,
     version_text,
 )
 from dynid.commands.simulate import simulate
 from dynid.commands.studio import studio
+from dynid.commands.validate import predict, validate
 from dynid.commands.verify import verify
 from dynid.commands.warm import warm
 from dynid.common import limits
@@ -67,7 +68,7 @@ class Commands(click.Group):
             _complain("interrupted: nothing was changed; run the same command again")
             ctx.exit(130)
         except DynidError as error:
-            _complain(str(error))
+            _complain(error.message)
             ctx.exit(error.exit_code)
         except MemoryError as error:
             _complain(f"not enough memory{': ' if str(error) else ''}{error}; nothing was written")
@@ -188,13 +189,7 @@ def info(
 @click.option("--auto", type=click.Choice(["on", "off"]), help="Choose open settings by left-out data.")
 @click.option("--drop-bad-rows", is_flag=True, help="Skip rows of text logs with cells that are not numbers.")
 @click.option("--force", is_flag=True, help="Use logs that the checks refuse; recorded in the result.")
-@click.option(
-    "--column",
-    "columns",
-    multiple=True,
-    metavar="NAME=COLUMN",
-    help="Column of a signal: q_1=pos_1[deg], tau_1=current_1*11.9, 'tau_{i}=effort_{name}'; repeatable.",
-)
+@column_option
 @click.option("--from", "start", type=NUMBER, metavar="SECONDS", help="Use the logs from this time on.")
 @click.option("--to", "stop", type=NUMBER, metavar="SECONDS", help="Use the logs up to this time.")
 @click.option(
@@ -264,77 +259,6 @@ def identify(
         _finish(estimate, folder, full=full)
 
 
-@main.command(short_help="Validate a result on other logs.")
-@click.argument("result", type=click.Path(path_type=Path))
-@click.argument("logs", nargs=-1, required=True, metavar="LOG...")
-@click.option(
-    "--out",
-    type=click.Path(file_okay=False, path_type=Path),
-    help="Folder of validation.json [default: that of RESULT].",
-)
-@click.option("--robot", help="Instead of the robot named in the result.")
-@payload_option
-def validate(
-    result: Path, logs: tuple[str, ...], out: Path | None, robot: str | None, payloads: tuple[str, ...]
-) -> None:
-    """Validate a result (result.json or its folder) on other logs; writes validation.json."""
-    from dynid.experiment.experiment import LogEntry
-    from dynid.pipeline import validate_result
-    from dynid.report.json_file import read_result
-    from dynid.report.prediction import validation_document, write_validation
-    from dynid.report.quality import log_error
-    from dynid.report.text import print_validation
-
-    folder = out or (result if result.is_dir() else result.parent)
-    validations, signals = validate_result(result, [LogEntry(log) for log in logs], robot, payloads or None)
-    write_validation(validation_document(result, validations), folder, signals)
-    errors = [log_error(part, read_result(result).verdict) for part in signals]
-    print_validation(validations, errors, warnings=True)
-    click.echo(f"\nwritten: {shown(folder / 'validation.json')}, validation_signals.csv")
-
-
-@main.command(short_help="Predict efforts for a desired trajectory.")
-@click.argument("result", type=click.Path(path_type=Path))
-@click.argument("trajectory", type=_FILE)
-@click.option("--out", type=_FILE, help="CSV file to write [default: ./<name of TRAJECTORY>_efforts.csv].")
-@click.option("--robot", help="Instead of the robot named in the result.")
-@payload_option
-@click.option("--body", metavar="NAME", help="Body whose pose is in TRAJECTORY [default: platform].")
-@click.option("--tension", default=0.0, type=NUMBER, metavar="C", help="Internal tension, N m or N.")
-def predict(
-    result: Path,
-    trajectory: Path,
-    out: Path | None,
-    robot: str | None,
-    payloads: tuple[str, ...],
-    body: str | None,
-    tension: float,
-) -> None:
-    """Predict efforts and power for a desired trajectory of the joints, or of the pose of a body.
-
-    TRAJECTORY is a file with the columns of a log: t and q_1.. (or joint names), optionally dq_1.. and
-    ddq_1... For the pose of a body: t and x y z roll pitch yaw (or some of them, or a quaternion).
-    """
-    from dynid.prediction.predict import predict_efforts
-    from dynid.report.prediction import write_prediction
-    from dynid.report.text import print_prediction
-
-    file = out or Path(f"{trajectory.stem}_efforts.csv")
-    result_file = result / "result.json" if result.is_dir() else result
-    if file.resolve() in (trajectory.resolve(), result_file.resolve()):
-        raise InputError("this input would be overwritten", file=file, remedy="choose another --out")
-    if file.suffix.lower() != ".csv":
-        raise InputError(
-            f"efforts are written as .csv, not '{file.suffix}'", file=file, remedy="rename --out"
-        )
-    prediction = predict_efforts(
-        result, trajectory, robot=robot, payloads=payloads or None, tension=tension, body=body
-    )
-    write_prediction(prediction, file)
-    print_prediction(prediction)
-    click.echo(f"\nwritten: {shown(file)}")
-
-
 def _experiment(
     file: Path | None,
     robot: str | None,
@@ -398,5 +322,18 @@ def _complain(message: str) -> None:
     click.echo(printable(message), err=True)
 
 
-for _command in (campaign, check, compare, excite, simulate, rehearse, export, studio, verify, warm):
+for _command in (
+    campaign,
+    check,
+    compare,
+    excite,
+    export,
+    predict,
+    rehearse,
+    simulate,
+    studio,
+    validate,
+    verify,
+    warm,
+):
     main.add_command(_command)

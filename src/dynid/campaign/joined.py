@@ -132,7 +132,7 @@ def _result_files(folder: str, joined: Joined) -> Mapping[str, str] | str:
     try:
         estimate = joined_estimate(files, results[-1], joined.runs)
     except DynidError as error:
-        return str(error)
+        return error.message
     provenance = {**estimate.provenance, "inputs": list(inputs.values())}
     return result_files(replace(estimate, provenance=provenance), target)
 

@@ -64,7 +64,7 @@ def make(run: Run, folder: str, joined: bool = False) -> Made:
     try:
         estimate, failure = _identified(run, (lambda fit: kept.append(factors_of(fit))) if joined else None)
     except DynidError as error:
-        return Made(Outcome(run.name, reason=str(error), seconds=time.monotonic() - began))
+        return Made(Outcome(run.name, reason=error.message, seconds=time.monotonic() - began))
     except MemoryError:
         return Made(Outcome(run.name, reason="not enough memory", seconds=time.monotonic() - began))
     except Exception as error:  # one broken run must not end a campaign of thousands
@@ -94,7 +94,7 @@ def _identified(run: Run, fitted: Callable[[Fit], None] | None) -> tuple[Estimat
         except NoResultError as error:
             if error.estimate is None:
                 raise
-            return error.estimate, str(error)
+            return error.estimate, error.message
 
 
 def _made(run: Run, estimate: Estimate, failure: str, folder: str, seconds: float) -> Made:

@@ -125,8 +125,8 @@ def refuse_reversed(parameters: Sequence[ParameterEstimate], problem: Problem) -
         f"inertias are negative and friction adds energy instead of dissipating it ({shown}): the signs of"
         " efforts and positions are opposite",
         file=problem.logs[0].file,
-        remedy="give all efforts the scale -1: add --column 'tau_{i}=NAME_{i}*-1' to the command; in an"
-        ' experiment file, columns: {"tau_{i}": {scale: -1}}',
+        remedy="give all efforts the scale -1: --column 'tau_{i}=NAME_{i}*-1'; in an experiment file, "
+        'columns: {"tau_{i}": {scale: -1}}',
     )
     return (doubt(error),)
 
@@ -293,7 +293,7 @@ def _refusal(
 
 
 def _mapped(*columns: tuple[str, str, bool]) -> str:
-    """Options for the command, and the same for an experiment file.
+    """Options, and the same for an experiment file.
 
     Args:
         columns: Signal, its column, and whether its sign is turned.
@@ -302,7 +302,7 @@ def _mapped(*columns: tuple[str, str, bool]) -> str:
     entries = ", ".join(
         f"{key}: {{name: {name}{', scale: -1' if turned else ''}}}" for key, name, turned in columns
     )
-    return f"add {options} to the command; in an experiment file, columns: {{{entries}}}"
+    return f"give {options}; in an experiment file, columns: {{{entries}}}"
 
 
 def _with_position(

@@ -56,6 +56,13 @@ class Whole(click.IntRange):
 
 
 NUMBER = Number()
+column_option = click.option(
+    "--column",
+    "columns",
+    multiple=True,
+    metavar="NAME=COLUMN",
+    help="Column of a signal: q_1=pos_1[deg], tau_1=current_1*11.9, 'tau_{i}=effort_{name}'; repeatable.",
+)
 payload_option = click.option(
     "--payload", "payloads", multiple=True, metavar="NAME", help="Payload that is mounted; none: no payload."
 )
@@ -189,7 +196,7 @@ _FORM = (
 )
 
 
-def column_option(text: str) -> tuple[str, ColumnMap]:
+def column_of(text: str) -> tuple[str, ColumnMap]:
     """`tau_1=current_1*11.9+0.2` as a signal and its column; SI value = scale * (x in unit) + offset."""
     from dynid.motion.column_text import written_column
 
@@ -220,7 +227,7 @@ def with_options(
     """The experiment with what these options add or replace.
 
     Args:
-        columns: As `column_option`; they have priority over those of the file.
+        columns: As `column_of`; they have priority over those of the file.
         known: As `known_option`.
         payloads: `NAME` or `NAME=mass`, mounted in all logs.
         start, stop: Window of the logs that are fitted, in [s].
@@ -228,7 +235,7 @@ def with_options(
     changes: dict[str, Any] = {}
     values = dict(map(known_option, known))
     if columns:
-        changes["columns"] = {**experiment.columns, **dict(map(column_option, columns))}
+        changes["columns"] = {**experiment.columns, **dict(map(column_of, columns))}
     if payloads:
         names = [payload.partition("=")[0].strip() for payload in payloads]
         values |= {

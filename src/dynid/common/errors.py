@@ -15,6 +15,17 @@ class DynidError(Exception):
 
     exit_code = 2
 
+    @property
+    def message(self) -> str:
+        """The text with options as on the command line; `str` names the arguments of Python instead."""
+        return str(self.args[0]) if self.args else ""
+
+    def __str__(self) -> str:
+        """For a Python user."""
+        from dynid.common.audience import for_python
+
+        return for_python(self.message)
+
 
 class InputError(DynidError):
     """Invalid input: nothing is written, and the message says how to correct it.

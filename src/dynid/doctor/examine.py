@@ -166,7 +166,7 @@ def _fitted(
     try:
         return identify_logs(mechanism, logs, (), experiment, progress), None
     except NoResultError as error:
-        return error.estimate, None if error.estimate is not None else InputError(str(error))
+        return error.estimate, None if error.estimate is not None else InputError(error.message)
     except InputError as error:
         return None, error
 

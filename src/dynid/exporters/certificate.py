@@ -51,7 +51,9 @@ _ROUNDED = 1e-3  # percent of the efforts: logs without noise
 
 @dataclass(frozen=True)
 class LogFigure:
-    """Prediction of one log, in percent of the norm of its efforts.
+    """Error as logged of one log: in percent of the norm of its efforts, with noise (`effort_percent`).
+
+    The verdict of a result has another quantity, the model error: without noise, in percent of the peak.
 
     Attributes:
         estimate_percent, export_percent: By the estimate and by the export; None: not compared.
@@ -109,21 +111,23 @@ class Certificate:
             return self.failure or "not read back: the exporter has no reader"
         reached = f"{self.states - self.lost} of {self.states}" if self.lost else f"{self.states}"
         parts = [
-            f"efforts differ from the estimate by {self.random_states:.1e} of the largest"
-            f" ({reached} random states, {self.program})"
+            f"efforts differ from the estimate by {_share(self.random_states)} of the largest"
+            f" effort ({reached} random states, {self.program})"
         ]
         if self.lost:
             parts.append("the code gives NaN at the others: begin at a nearer `pose` there")
         if self.alone is not None and self.alone > 10.0 * max(self.random_states, 1e-12):
-            parts.append(f"without the terms of the .yaml file beside it by {self.alone:.1e}")
+            parts.append(f"without the terms of the .yaml file beside it by {_share(self.alone)}")
         if self.as_written is not None:
-            parts.append(
-                f"from the written values with rounded angles as in the description by {self.as_written:.1e}"
-            )
-        for figure in self.logs:
-            if figure.export_percent is not None:
-                percents = f"{figure.export_percent:.3g} % (estimate {figure.estimate_percent:.3g} %)"
-                parts.append(f"{figure.log} predicted to {percents}")
+            off = _share(self.as_written)
+            parts.append(f"from the written values with rounded angles as in the description by {off}")
+        errors = [
+            f"in {figure.log} {figure.export_percent:.3g} % (estimate {figure.estimate_percent:.3g} %)"
+            for figure in self.logs
+            if figure.export_percent is not None
+        ]
+        if errors:
+            parts.append(f"error as logged {', '.join(errors)}")
         return "; ".join([*parts, *(replay.text for replay in self.replays)])
 
     def document(self) -> dict[str, Any]:
@@ -164,6 +168,11 @@ class Along:
     states: tuple[Float[Array, "n m"], Float[Array, "n m"], Float[Array, "n m"]]
     tau: Float[Array, "n a"]
     payloads: tuple[str, ...]
+
+
+def _share(part: float) -> str:
+    """A part in percent: `0.049 %`; rounding errors of 1e-16 as such."""
+    return f"{100.0 * part:.2g} %"
 
 
 def certify(exported: Exported, full: FullSet, logs: list[Along | LogFigure]) -> Certificate:
@@ -283,7 +292,7 @@ def _along(
 ) -> Along | LogFigure:
     path = Path(str(source["file"]))
     if not path.is_file():
-        return LogFigure(name, reason="the file is not there")
+        return LogFigure(name, reason="the log was not a file, or is no longer there")
     if source.get("sha256") and hashlib.sha256(path.read_bytes()).hexdigest() != source["sha256"]:
         return LogFigure(name, reason="the file has changed")
     entry = LogEntry(

@@ -138,7 +138,7 @@ def header_lines(described: Described) -> list[str]:
     lines = [
         f"Written by dynid {__version__} from a result of robot '{estimate.robot}':",
         f"model {estimate.model}, estimator {estimate.estimator},"
-        f" residual {estimate.fit.residual_percent:.3g} %.",
+        f" residual of the fit {estimate.fit.residual_percent:.3g} % (noise included).",
         *([estimate.choices["export"]] if estimate.choices.get("export") else []),
     ]
     return [*lines, f"{CERTIFICATE}{_PLACEHOLDER}"]

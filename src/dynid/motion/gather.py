@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -177,6 +177,11 @@ def _refuse_row_number(t: Float[Array, "n"], column: ColumnMap, file: object) ->
         )
 
 
+def _example(missing: Collection[int]) -> str:
+    """A mapping of positions as an option has it: of the only one that is missing, or of all by a pattern."""
+    return f"q_{min(missing) + 1}=NAME" if len(missing) == 1 else "q_{i}=NAME_{i}"
+
+
 def si_values(x: Shaped[Array, "n"], column: ColumnMap, key: str, file: object) -> Float[Array, "n"]:
     """SI value: scale * (x in unit) + offset; integer time stamps start at zero before they become floats."""
     if key == "t" and x.dtype.kind in "iu" and len(x) and abs(int(x[0])) > 2**53:
@@ -231,7 +236,7 @@ def _positions(
             f"no column for {absent}; columns are {table.listing()}",
             file=file,
             place="header",
-            remedy="map them under `columns:` (--column 'q_{i}=NAME_{i}'), or "
+            remedy=f"rename the columns, or map them: --column '{_example(missing)}'; or "
             + (
                 "remove `imu:` to use the joints"
                 if inertial

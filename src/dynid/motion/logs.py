@@ -285,7 +285,7 @@ def read_table(path: Path, drop_bad_rows: bool = False) -> Table:
         raise InputError("this is a folder, not a file", file=path, remedy="list its log files one by one")
     if not path.exists():
         raise InputError(
-            "no such file", file=path, remedy="check the path; it is relative to the experiment file"
+            "no such file", file=path, remedy="check the path; in an experiment file it starts at that file"
         )
     reader = READERS.get(kind)
     if reader is None:

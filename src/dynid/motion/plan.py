@@ -182,8 +182,9 @@ def _plan_one(log: Log, filter: FilterSettings, mask: MaskSettings, common: _Com
         **common.words,
         "edges": f"{edge} samples ({edge * log.dt:.3g} s) cut at both ends of every segment",
         "decimation": f"one sample in {decimate} ({fs / decimate:.4g} Hz)"
-        + ("" if filter.decimate else ", chosen: about 4 samples per period of the cutoff"),
-        "low-pass on rows": f"{rows:.4g} Hz" + ("" if filter.rows else ", 0.8 of half the kept rate"),
+        + ("" if filter.decimate else ", chosen: about 4 per period of the low-pass on coordinates"),
+        "low-pass on equations": f"{rows:.4g} Hz, of both sides alike, before decimation"
+        + ("" if filter.rows else " (0.8 of half the kept rate)"),
         "reversals": f"rows dropped below {_shown(reversal)} {common.unit}"
         + (f" and {around} samples around" if around else "")
         + (f", weights rise over {mask.ramp} samples" if mask.ramp else "")

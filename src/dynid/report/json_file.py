@@ -33,6 +33,7 @@ SCHEMA = "dynid.result/1"
 RESULT_FILE = "result.json"
 _OPTIONAL = ("cost_C", "sigma_W")  # of homogeneous systems only
 _UNBOUNDED = ("rank_gap", "condition", "condition_scaled")  # null means infinity there
+_MOST_NAMED = 6  # results beside one that is not there
 _T = TypeVar("_T")
 
 
@@ -88,8 +89,7 @@ def read_result(path: str | Path) -> Estimate:
     Raises:
         InputError: No such file, not JSON, another schema version, or a key missing or misshapen.
     """
-    file = Path(path)
-    file = file / RESULT_FILE if file.is_dir() else file
+    file = _result_file(Path(path))
     document = read_json(file, "give a result.json or its folder, or run identify again")
     check_schema(document, file)
     try:
@@ -100,6 +100,21 @@ def read_result(path: str | Path) -> Estimate:
             f"this result is not complete: {fault}", file=file, remedy="run identify again"
         ) from error
     return replace(estimate, provenance=absolute_places(estimate.provenance, file.parent))
+
+
+def _result_file(path: Path) -> Path:
+    """The file of a result; anything else is refused with the results beside it."""
+    file = path / RESULT_FILE if path.is_dir() else path
+    if file.exists() and file.suffix.lower() == ".json":
+        return file
+    text = f"this folder contains no {RESULT_FILE}" if path.is_dir() else "no such result"
+    beside = sorted(found.parent.name for found in path.parent.glob(f"*/{RESULT_FILE}"))
+    others = f" (in {path.parent}: {', '.join(beside[:_MOST_NAMED])})" if beside else ""
+    raise InputError(
+        f"this is not a {RESULT_FILE}" if file.exists() else text,
+        file=path,
+        remedy=f"give a result.json or its folder{others}, or run identify first",
+    )
 
 
 def plain(value: Any) -> Any:

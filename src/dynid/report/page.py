@@ -21,6 +21,7 @@ import jinja2
 from jinja2.bccache import Bucket, BytecodeCache
 
 from dynid.base.grouping import probability
+from dynid.common.audience import for_python
 from dynid.common.catalogue import MEANING
 from dynid.report.numbers import (
     grouping_text,
@@ -60,6 +61,7 @@ def _environment() -> Environment:
         "value": value_text,
         "interval": interval_text,
         "sigma": sigma_text,
+        "in_python": for_python,
         "half95": lambda parameter: float(half95(parameter.sigma or 0.0, [parameter])),
         "grouping": lambda text, name: grouping_text(name, text),
         "unit": unit_text,

@@ -130,12 +130,15 @@ class Figure:
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write the figure: `.svg` a picture, `.html` a page of its own with zoom and downloads."""
-        file = Path(path)
-        if file.suffix not in (".svg", ".html"):
+        file, ending = Path(path), Path(path).suffix.lower()
+        if ending not in (".svg", ".html"):
             raise InputError(
-                f"'{file.suffix}' is no ending of a figure", file=file, remedy="use .svg or .html"
+                f"figures are written as .svg or .html, not as '{file.suffix}'",
+                file=file,
+                remedy=f"save {file.stem}.svg, which browsers and office programs show; Inkscape or"
+                " `rsvg-convert` make a .png of it",
             )
-        text = self.svg if file.suffix == ".svg" else scripted_page("figure_page.html", (), figure=self)
+        text = self.svg if ending == ".svg" else scripted_page("figure_page.html", (), figure=self)
         try:
             file.write_text(text, encoding="utf-8")
         except OSError as error:

@@ -6,10 +6,13 @@
 from __future__ import annotations
 
 import io
-from dataclasses import dataclass
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
+from dynid.common.audience import for_python
 from dynid.common.errors import InputError
+from dynid.common.notices import Notice
 from dynid.report.numbers import interval_text, sigma_text, value_text
 from dynid.report.panels import drawn_log, effort_figure, points_per_panel
 from dynid.report.plots import Figure
@@ -41,14 +44,15 @@ class Summary:
 
     @property
     def text(self) -> str:
-        """As the command line prints it, without colours."""
+        """As the command line prints it, without colours, with arguments of Python instead of options."""
         from rich.console import Console
 
         from dynid.report.text import print_summary
 
         out = io.StringIO()
-        print_summary(self.estimate, full=self.full, console=Console(file=out, width=_WIDTH, no_color=True))
-        return out.getvalue()
+        console = Console(file=out, width=_WIDTH, no_color=True)
+        print_summary(_for_python(self.estimate), full=self.full, console=console)
+        return for_python(out.getvalue())
 
     @property
     def html(self) -> str:
@@ -134,6 +138,18 @@ class Plots:
     def correlation(self) -> Figure:
         """Correlation of the errors of every pair of parameters."""
         return _made(correlation_figure(self.estimate), "this result has no covariance", "")
+
+
+def _for_python(estimate: Estimate) -> Estimate:
+    """With warnings that name arguments instead of options, before their lines are broken."""
+
+    def worded(notices: Iterable[Notice]) -> tuple[Notice, ...]:
+        return tuple(
+            replace(item, text=for_python(item.text), remedy=for_python(item.remedy)) for item in notices
+        )
+
+    verdict = replace(estimate.verdict, reasons=worded(estimate.verdict.reasons))
+    return replace(estimate, warnings=worded(estimate.warnings), verdict=verdict)
 
 
 def _made(figure: Figure | None, text: str, remedy: str) -> Figure:

@@ -347,7 +347,7 @@ def _print_choices(out: Console, estimate: Estimate) -> None:
 
 def _print_tried(out: Console, estimate: Estimate) -> None:
     """Settings that were chosen by their error on left-out parts; the chosen line is marked."""
-    heads = ("cutoff [Hz]", "mask", "velocity", "friction", "estimator", "left-out error [%]", "")
+    heads = ("coordinates [Hz]", "mask", "velocity", "friction", "estimator", "left-out error [%]", "")
     table = _table(*heads, left=heads[1:5])
     for trial in estimate.tried:
         error = "failed" if trial.held_out_percent is None else f"{trial.held_out_percent:.3g}"
@@ -355,5 +355,8 @@ def _print_tried(out: Console, estimate: Estimate) -> None:
         cells = (cutoff, trial.mask, trial.velocity, trial.friction or "none", trial.estimator, error)
         table.add_row(*map(_text, (*cells, "chosen" if trial.chosen else "")))
     _titled(
-        out, "Settings chosen by their error on parts left out of the fit (relative to the rms effort)", table
+        out,
+        "Settings chosen by their error on parts left out of the fit (relative to the rms effort);"
+        " coordinates: their low-pass",
+        table,
     )

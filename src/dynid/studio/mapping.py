@@ -47,13 +47,13 @@ def columns_of(mechanism: Mechanism, experiment: Experiment) -> Columns:
     try:
         table = read_table(path, experiment.drop_bad_rows)
     except InputError as error:
-        return Columns(refusal=str(error))
+        return Columns(refusal=error.message)
     names, known = tuple(table.columns), slots(mechanism)
     asked = table.mapped({**experiment.columns, **(entry.columns or {})})
     try:
         matching = matched(table, known, asked, path)
     except InputError as error:
-        return Columns(names, _certain(names, mechanism, experiment, path), refusal=str(error))
+        return Columns(names, _certain(names, mechanism, experiment, path), refusal=error.message)
     return Columns(names, matching.chosen, matching.guesses)
 
 

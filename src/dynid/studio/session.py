@@ -283,7 +283,7 @@ class Session:
         try:
             self._logs = read_logs(asked)
         except InputError as error:
-            self._refusal = str(error)
+            self._refusal = error.message
         self._check = None
         self._revision += 1
 

@@ -43,7 +43,7 @@ def identified(experiment: str, out: str, progress: Progress) -> dict[str, Any]:
         except NoResultError as error:
             if error.estimate is None:
                 raise
-            estimate, refusal = error.estimate, str(error)
+            estimate, refusal = error.estimate, error.message
         folder.write(estimate)
     return {"result": str(folder.path), "refusal": refusal}
 

@@ -363,7 +363,7 @@ def _named(explaining: Sequence[Hypothesis], percent: float) -> tuple[Hypothesis
     # The mirror image of a robot fits as well, with friction that drives.
     best, *beside = sorted((trial for trial in explaining if trial.evidence > least), key=_negative_count)
     ratio = percent / max(best.percent, 1e-300)
-    less = f"{ratio:.2g} times" if ratio >= 1.5 else f"{100.0 * (1.0 - 1.0 / ratio):.2g} %"
+    less = f"{float(f'{ratio:.2g}'):g} times" if ratio >= 1.5 else f"{100.0 * (1.0 - 1.0 / ratio):.2g} %"
     text = f"{best.notice.text}: with this correction the rms residual is {less} smaller"
     return best, replace(best.notice, text=text + _as_well(beside))
 

@@ -1,0 +1,91 @@
+"""`dynid validate`: other logs predicted by a result. `dynid predict`: efforts for a desired trajectory."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import click
+
+from dynid.commands.shared import NUMBER, column_of, column_option, payload_option, shown
+from dynid.common.errors import InputError
+
+_FILE = click.Path(dir_okay=False, path_type=Path)
+
+
+@click.command(short_help="Validate a result on other logs.")
+@click.argument("result", type=click.Path(path_type=Path))
+@click.argument("logs", nargs=-1, required=True, metavar="LOG...")
+@click.option(
+    "--out",
+    type=click.Path(file_okay=False, path_type=Path),
+    help="Folder of validation.json [default: that of RESULT].",
+)
+@click.option("--robot", help="Instead of the robot named in the result.")
+@payload_option
+@column_option
+def validate(
+    result: Path,
+    logs: tuple[str, ...],
+    out: Path | None,
+    robot: str | None,
+    payloads: tuple[str, ...],
+    columns: tuple[str, ...],
+) -> None:
+    """Validate a result (result.json or its folder) on other logs; writes validation.json."""
+    from dynid.experiment.experiment import LogEntry
+    from dynid.pipeline import validate_result
+    from dynid.report.json_file import read_result
+    from dynid.report.prediction import validation_document, write_validation
+    from dynid.report.quality import log_error
+    from dynid.report.text import print_validation
+
+    folder = out or (result if result.is_dir() else result.parent)
+    named = dict(column_of(text) for text in columns)
+    entries = [LogEntry(log, columns=named or None) for log in logs]
+    validations, signals = validate_result(result, entries, robot, payloads or None)
+    write_validation(validation_document(result, validations), folder, signals)
+    errors = [log_error(part, read_result(result).verdict) for part in signals]
+    print_validation(validations, errors, warnings=True)
+    click.echo(f"\nwritten: {shown(folder / 'validation.json')}, validation_signals.csv")
+
+
+@click.command(short_help="Predict efforts for a desired trajectory.")
+@click.argument("result", type=click.Path(path_type=Path))
+@click.argument("trajectory", type=_FILE)
+@click.option("--out", type=_FILE, help="CSV file to write [default: ./<name of TRAJECTORY>_efforts.csv].")
+@click.option("--robot", help="Instead of the robot named in the result.")
+@payload_option
+@click.option("--body", metavar="NAME", help="Body whose pose is in TRAJECTORY [default: platform].")
+@click.option("--tension", default=0.0, type=NUMBER, metavar="C", help="Internal tension, N m or N.")
+def predict(
+    result: Path,
+    trajectory: Path,
+    out: Path | None,
+    robot: str | None,
+    payloads: tuple[str, ...],
+    body: str | None,
+    tension: float,
+) -> None:
+    """Predict efforts and power for a desired trajectory of the joints, or of the pose of a body.
+
+    TRAJECTORY is a file with the columns of a log: t and q_1.. (or joint names), optionally dq_1.. and
+    ddq_1... For the pose of a body: t and x y z roll pitch yaw (or some of them, or a quaternion).
+    """
+    from dynid.prediction.predict import predict_efforts
+    from dynid.report.prediction import write_prediction
+    from dynid.report.text import print_prediction
+
+    file = out or Path(f"{trajectory.stem}_efforts.csv")
+    result_file = result / "result.json" if result.is_dir() else result
+    if file.resolve() in (trajectory.resolve(), result_file.resolve()):
+        raise InputError("this input would be overwritten", file=file, remedy="choose another --out")
+    if file.suffix.lower() != ".csv":
+        raise InputError(
+            f"efforts are written as .csv, not '{file.suffix}'", file=file, remedy="rename --out"
+        )
+    prediction = predict_efforts(
+        result, trajectory, robot=robot, payloads=payloads or None, tension=tension, body=body
+    )
+    write_prediction(prediction, file)
+    print_prediction(prediction)
+    click.echo(f"\nwritten: {shown(file)}")
