@@ -343,7 +343,14 @@ def test_30_slow_epoch_stamps_keep_their_unit(tmp_path) -> None:
 
 @pytest.mark.parametrize(
     ("time", "delimiter"),
-    [("__time", ","), ("%time", ","), ("timestamp", " "), ("Time [s]", ";"), ("time", " ")],
+    [
+        ("__time", ","),
+        ("%time", ","),
+        ("timestamp", " "),
+        ("Time [s]", ";"),
+        ("time", " "),
+        ("X_Value", "\t"),
+    ],
 )
 def test_time_columns_of_other_programs(tmp_path, columns, time, delimiter) -> None:
     names = (time, "q_1", "q_2", "tau_1", "tau_2")

@@ -30,7 +30,7 @@ _KINDS: dict[str, tuple[str, float]] = {
     **dict.fromkeys(_words("q qpos pos position positions angle angles"), (POSITION, 1.0)),
     **dict.fromkeys(_words("theta θ"), (POSITION, 0.75)),  # beside `q` it is that of the motor
     **dict.fromkeys(_words("ang phi th displacement enc encoder"), (POSITION, 0.9)),
-    **dict.fromkeys(_words("dq qd qdot qvel vel velocity velocities speed speeds"), (VELOCITY, 1.0)),
+    **dict.fromkeys(_words("dq qd qdot qvel vel velo velocity velocities speed speeds"), (VELOCITY, 1.0)),
     **dict.fromkeys(_words("omega dpos"), (VELOCITY, 0.9)),
     **dict.fromkeys(_words("dtheta v"), (VELOCITY, 0.75)),  # `v` beside `q`, as Drake has it
     **dict.fromkeys(_words("ddq qdd qddot qacc acceleration accelerations accel acc"), (ACCELERATION, 1.0)),
@@ -43,17 +43,26 @@ _LOAD = "load"  # an effort, unless another word names a kind: `load_position` i
 _LOAD_IS_EFFORT = 0.6
 CURRENTS = frozenset(_words("current currents curr cur"))
 _ASKED = frozenset(
-    _words("target desired des command commanded cmd ref reference setpoint goal sp ipo planned")
+    _words(
+        "target desired des command commanded cmd ref reference setpoint goal sp ipo planned computed action"
+    )
 )
 _DESIRED = "d"  # at the end: `q_d`, `tau_J_d`
 _CONTROL = frozenset(_words("ctrl control"))
 _ASKED_EFFORT = 0.6  # a commanded effort is not what the motor gave
+_SET = "set"  # before a kind word: `SetPos` of TwinCAT; alone it is a set of data
+_MODEL = "model"  # beside an effort word: `model_torque`; in a path it is the name of a model
+# Efforts as a share of a rated value, or as a converter gave them: their scale is unknown.
+_SHARES = frozenset(_words("percent pct permille promille raw adc lsb"))
+_SHARE = 0.6
+_SIGNS = {"%": " percent ", "\u2030": " permille "}
 # Signals of a kind that are not the measured one, or not of a joint.
 _OTHERS = frozenset(
     _words(
         "error err std sigma variance limit limits min max temp temperature voltage status mode ext external"
         " gravity friction coriolis residual disturbance feedforward ff bias passive constraint tcp tool ee"
         " eef cartesian cart flange ft wrench imu gyro gripper window count counts tick ticks increments"
+        " diff difference deviation dev lag predicted modeled modelled"
     )
 )
 COUNTED = frozenset(_words("count counts tick ticks increments"))
@@ -153,7 +162,7 @@ class Reading(NamedTuple):
         pattern: The words with the owner replaced: columns of one pattern are one family.
         unit: From the name; None: not given.
         confidence: Between 0 and 1.
-        current: Whether it is a motor current or a load, whose scale is unknown.
+        current: Whether it is a motor current, a load or a share, whose scale is unknown.
     """
 
     column: str
@@ -203,7 +212,10 @@ class Column:
     def words(self) -> tuple[str, ...]:
         """Words of the base, and of a bracket that is no unit."""
         known = self.bracket is not None and canonical_unit(self.bracket) is not None
-        return words_of(self.base if known else self.name)
+        text = self.base if known else self.name
+        for sign, word in _SIGNS.items():
+            text = text[:1] + text[1:].replace(sign, word)  # `%time` is no share
+        return words_of(text)
 
     def units(self, quantity: str, turns: bool) -> tuple[bool, str | None, int]:
         """Whether the unit fits the kind, the unit if there is one, and the words at the end that give it."""
@@ -330,6 +342,9 @@ def _kind(rest: tuple[str, ...], counted: bool) -> _Kind | None:
     if not kinds:
         return None
     quantity, confidence = kinds[-1]
+    shared = any(word in _SHARES for word in rest)
+    if (shared and quantity != EFFORT) or _is_modelled(rest):
+        return None
     if len({kind for kind, _ in kinds}) > 1:
         confidence *= _LAST_KIND
     # `torque_current` is a current.
@@ -345,7 +360,14 @@ def _kind(rest: tuple[str, ...], counted: bool) -> _Kind | None:
             return None  # the log has no place for references of rates
         quantity = REFERENCE if quantity == POSITION else quantity
         confidence *= _ASKED_EFFORT if quantity == EFFORT else 1.0
-    return _Kind(quantity, confidence, only_load or any(word in CURRENTS for word in rest))
+    confidence *= _SHARE if shared else 1.0
+    return _Kind(quantity, confidence, shared or only_load or any(word in CURRENTS for word in rest))
+
+
+def _is_modelled(rest: tuple[str, ...]) -> bool:
+    """Whether a model gave the effort: `torque_model_1`, `model_torque_1`."""
+    efforts = {word for word in rest if _KINDS.get(word, ("",))[0] == EFFORT}
+    return any(_MODEL in pair and efforts & {*pair} for pair in pairwise(rest))
 
 
 def _kind_of_unit(column: Column, rest: tuple[str, ...], turns: bool) -> _Kind | None:
@@ -359,10 +381,10 @@ def _kind_of_unit(column: Column, rest: tuple[str, ...], turns: bool) -> _Kind |
 
 
 def says_current(name: str) -> bool:
-    """Whether the words or the unit of a column say that it is a motor current: `current_1`, `I_1 [A]`."""
+    """Whether words or unit of a column say that it is a current or a share: `I_1 [A]`, `torque_1 (%)`."""
     column = Column(name)
     words = column.words[column.words.index("as") + 1 :] if "as" in column.words else column.words
-    return any(word in CURRENTS for word in words) or column.units(EFFORT, turns=True)[1] in _AMPERES
+    return any(word in CURRENTS | _SHARES for word in words) or column.units(EFFORT, True)[1] in _AMPERES
 
 
 def is_effort(name: str) -> bool:
@@ -379,7 +401,8 @@ def has_kind(name: str) -> bool:
 def is_asked(words: Sequence[str]) -> bool:
     """Whether the words are those of a reference or a command, not of a measured signal."""
     plain = [word for word in words if word and not word.isdecimal()]
-    return any(word in _ASKED for word in plain) or plain[1:][-1:] == [_DESIRED]
+    told = any(word == _SET and after in _KINDS for word, after in pairwise(plain))
+    return told or any(word in _ASKED for word in plain) or plain[1:][-1:] == [_DESIRED]
 
 
 def is_command(name: str) -> bool:
@@ -390,6 +413,6 @@ def is_command(name: str) -> bool:
 
 
 def _plainness(words: Sequence[str]) -> float:
-    known = _NEUTRAL | _ASKED | COUNTED | {"dot", "ddot", _LOAD, _DESIRED}
+    known = _NEUTRAL | _ASKED | _SHARES | COUNTED | {_SET, "dot", "ddot", _LOAD, _DESIRED}
     strange = sum(1 for word in words if word not in known and not word.isdecimal())
     return max(_UNKNOWN**strange, _LEAST_WORDS)

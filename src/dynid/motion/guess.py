@@ -178,7 +178,7 @@ def _best(
     near = [option for option in options if option.confidence >= _NEAR * options[0].confidence]
     measured = [option for option in near if not any(map(is_command, _columns(option)))]
     best, *others = measured or near
-    others = [option for option in others if _differ(best, option, table)]
+    others = [option for option in others if _differ(best, option, table) and not _within(option, best)]
     if not others:
         return best
     if quantity not in _WANTED:
@@ -195,6 +195,11 @@ def _differ(a: _Option, b: _Option, table: Table) -> bool:
         place in a.chosen and table.same(a.chosen[place].column, reading.column)
         for place, reading in b.chosen.items()
     )
+
+
+def _within(a: _Option, b: _Option) -> bool:
+    """Whether a reads some columns of b by another number, which fits fewer joints: `/Out1` in all names."""
+    return len(a.chosen) < len(b.chosen) and {*_columns(a)} <= {*_columns(b)}
 
 
 def _columns(option: _Option) -> tuple[str, ...]:
