@@ -229,7 +229,7 @@ def test_the_scale_of_currents_and_loads_is_doubted_but_not_that_of_torques():
 
 @pytest.mark.parametrize(
     "effort",
-    ["torque_{i} (%)", "ActualTorque{i}_permille", "{name}_torque_pct", "torque_raw_{i}", "tau_{i} [%]"],
+    ["torque_{i} (%)", "ActualTorque{i}_permille", "{name}_torque_pct", "tau_{i} [%]"],
 )
 def test_the_scale_of_a_share_of_a_rated_torque_is_doubted(effort):
     names = ["t", *spelled("pos_{i}"), *spelled(effort)]
@@ -239,10 +239,67 @@ def test_the_scale_of_a_share_of_a_rated_torque_is_doubted(effort):
     assert torques.notices == ()
 
 
-@pytest.mark.parametrize("effort", ["torque_model_{name}", "model_torque_{i}", "predicted_torque_{i}"])
+@pytest.mark.parametrize(
+    "effort",
+    ["torque_model_{name}", "model_torque_{i}", "predicted_torque_{i}", "tau_g_{i}", "torque_rate_{i}"],
+)
 def test_efforts_of_a_model_are_not_taken_as_measured(effort):
     found = match(["t", *spelled("pos_{i}"), *spelled(effort)])
     assert not [key for key in found.chosen if key.startswith("tau")]
+
+
+@pytest.mark.parametrize(
+    ("effort", "unit"),
+    [
+        ("torque_{i} [kgf.cm]", "kgfcm"),
+        ("torque_{i} (lb-ft)", "lbfft"),
+        ("torque_mNm_{i}", "mNm"),
+        ("torque_Nm_{name}", "Nm"),
+        ("torque_A{i}", None),  # an axis, no ampere
+    ],
+)
+def test_units_of_efforts(effort, unit):
+    found = match(["t", *spelled("pos_{i}"), *spelled(effort)])
+    assert found.chosen["tau_2"].name == spelled(effort)[1]
+    assert found.chosen["tau_2"].unit == unit
+    assert found.notices == ()
+
+
+@pytest.mark.parametrize(
+    ("position", "unit"),
+    [
+        ("pos_deg_{i}", "deg"),
+        ("pos_deg_{name}", "deg"),
+        ("pos_{i} [turns]", "rev"),
+        ("q_{i} (filtered)", None),
+        ("pos_{i} [measured]", None),
+    ],
+)
+def test_units_of_positions(position, unit):
+    found = match(["t", *spelled(position), *spelled("vel_{i} [deg/sec]"), *spelled("torque_{i}")])
+    assert found.chosen["q_2"].unit == unit
+    assert found.chosen["dq_2"].unit == "deg/s"
+
+
+@pytest.mark.parametrize(
+    ("plain", "strange"),
+    [("tau_{i}", "tau_{i} [foo]"), ("q_{i}", "q_{i} [grad]"), ("dq_{i}", "dq_{i} (deg/h)"), ("t", "t (min)")],
+)
+def test_a_unit_that_is_not_known_is_refused(plain, strange):
+    names = ["t", *spelled("q_{i}"), *spelled("dq_{i}"), *spelled("tau_{i}")]
+    other = dict(zip(spelled(plain), spelled(strange), strict=True))
+    with pytest.raises(InputError, match=r"the unit '(foo|grad|deg/h|min)' of .* is not known"):
+        match([other.get(name, name) for name in names], columns={"t": "t (min)"} if plain == "t" else None)
+
+
+def test_numbers_from_0_with_more_columns_than_joints_are_refused():
+    """A gripper at either end: q_1 .. q_3 would be those of other joints."""
+    four = [f"{kind}_{k}" for kind in ("q", "tau") for k in range(4)]
+    with pytest.raises(InputError, match=r"may begin at 0 or at 1 \(4 columns, 3 joints\)") as caught:
+        match(["t", *four])
+    assert "'q_{i}=q_{i0}'" in caught.value.remedy
+    chosen = match(["t", *four], columns={"q_{i}": "q_{i0}", "tau_{i}": "tau_{i0}"}).chosen
+    assert chosen["q_1"].name == "q_0"
 
 
 def test_a_header_numbered_from_0_and_1_is_refused_with_a_pattern_that_works():

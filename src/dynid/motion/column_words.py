@@ -8,7 +8,7 @@ reading of a name has a confidence between 0 and 1, the product of those of its 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import pairwise
@@ -51,9 +51,9 @@ _DESIRED = "d"  # at the end: `q_d`, `tau_J_d`
 _CONTROL = frozenset(_words("ctrl control"))
 _ASKED_EFFORT = 0.6  # a commanded effort is not what the motor gave
 _SET = "set"  # before a kind word: `SetPos` of TwinCAT; alone it is a set of data
-_MODEL = "model"  # beside an effort word: `model_torque`; in a path it is the name of a model
+_MODELLED = frozenset(_words("model g"))  # beside an effort word: `model_torque`, `tau_g`
 # Efforts as a share of a rated value, or as a converter gave them: their scale is unknown.
-_SHARES = frozenset(_words("percent pct permille promille raw adc lsb"))
+_SHARES = frozenset(_words("percent pct permille promille adc lsb"))
 _SHARE = 0.6
 _SIGNS = {"%": " percent ", "\u2030": " permille "}
 # Signals of a kind that are not the measured one, or not of a joint.
@@ -62,7 +62,7 @@ _OTHERS = frozenset(
         "error err std sigma variance limit limits min max temp temperature voltage status mode ext external"
         " gravity friction coriolis residual disturbance feedforward ff bias passive constraint tcp tool ee"
         " eef cartesian cart flange ft wrench imu gyro gripper window count counts tick ticks increments"
-        " diff difference deviation dev lag predicted modeled modelled"
+        " diff difference deviation dev lag predicted modeled modelled fric grav gravcomp rate offset"
     )
 )
 COUNTED = frozenset(_words("count counts tick ticks increments"))
@@ -105,7 +105,7 @@ _FITTING: dict[tuple[str, bool], tuple[str, ...]] = {
     (VELOCITY, False): _words("m/s cm/s mm/s"),
     (ACCELERATION, True): _words("rad/s^2 deg/s^2"),
     (ACCELERATION, False): _words("m/s^2 cm/s^2 mm/s^2"),
-    (EFFORT, True): _words("Nm mNm kNm Ncm Nmm A mA"),
+    (EFFORT, True): _words("Nm mNm kNm Ncm Nmm kgfm kgfcm lbfft lbfin A mA"),
     (EFFORT, False): _words("N mN kN A mA"),
 }
 TIME_UNITS = _words("s ms us ns")
@@ -217,8 +217,14 @@ class Column:
             text = text[:1] + text[1:].replace(sign, word)  # `%time` is no share
         return words_of(text)
 
-    def units(self, quantity: str, turns: bool) -> tuple[bool, str | None, int]:
-        """Whether the unit fits the kind, the unit if there is one, and the words at the end that give it."""
+    def units(
+        self, quantity: str, turns: bool, rest: Sequence[str] | None = None
+    ) -> tuple[bool, str | None, int]:
+        """Whether the unit fits the kind, the unit if there is one, and the words at the end that give it.
+
+        `rest` are the words without the joint: before its name or number stand only units of several letters,
+        since `torque_A1` is that of axis A1.
+        """
         fitting = _FITTING[POSITION if quantity == REFERENCE else quantity, turns]
         unit = None if self.bracket is None else canonical_unit(self.bracket)
         if unit is not None:
@@ -227,6 +233,14 @@ class Column:
             suffix = _SUFFIXES.get(" ".join(self.words[-count:]))
             if suffix in fitting and len(self.words) > count:
                 return True, suffix, count
+        inner = [*(self.words if rest is None else rest)]
+        while inner and (not inner[-1] or inner[-1].isdecimal()):
+            inner.pop()
+        for count in (3, 2, 1):
+            letters = " ".join(inner[-count:])
+            suffix = _SUFFIXES.get(letters)
+            if suffix in fitting and suffix != "rev" and len(letters) > 1 and len(inner) > count:
+                return True, suffix, 0
         return True, None, 0
 
 
@@ -268,7 +282,7 @@ def readings(
             kind = _kind(rest, counted) or _kind_of_unit(column, rest, turns)
             if kind is None or (kind.quantity == EFFORT) != efforts:
                 continue
-            fits, unit, used = column.units(kind.quantity, turns)
+            fits, unit, used = column.units(kind.quantity, turns, rest)
             if not fits or (kind.current and unit not in (None, "A", "mA")):
                 continue
             left = [word for word in (rest[:-used] if used else rest) if word and word not in _KINDS]
@@ -365,9 +379,9 @@ def _kind(rest: tuple[str, ...], counted: bool) -> _Kind | None:
 
 
 def _is_modelled(rest: tuple[str, ...]) -> bool:
-    """Whether a model gave the effort: `torque_model_1`, `model_torque_1`."""
+    """Whether a model gave the effort: `torque_model_1`, `tau_g_1`; in a path `model` is a name."""
     efforts = {word for word in rest if _KINDS.get(word, ("",))[0] == EFFORT}
-    return any(_MODEL in pair and efforts & {*pair} for pair in pairwise(rest))
+    return any(_MODELLED & {*pair} and efforts & {*pair} for pair in pairwise(rest))
 
 
 def _kind_of_unit(column: Column, rest: tuple[str, ...], turns: bool) -> _Kind | None:
@@ -391,6 +405,30 @@ def is_effort(name: str) -> bool:
     """Whether the words of a column say that it is an effort, with or without a joint, and no current."""
     kind = _kind(Column(name).words, counted=False)
     return kind is not None and kind.quantity == EFFORT and not kind.current
+
+
+def strange_unit(name: str, quantity: str, owners: Collection[str]) -> str | None:
+    """What is in brackets at the end of a name if it seems to be a unit, but none that is known.
+
+    Round brackets often have remarks (`q_1 (filtered)`): there only a fraction or a power is a unit. Of a
+    time everything is one that is no word about time.
+    """
+    inside = Column(name).bracket
+    if inside is None or canonical_unit(inside) is not None:
+        return None
+    words = {word for word in words_of(inside) if not word.isdecimal()}
+    if quantity == "t":
+        return inside if words - _TIME - _AROUND_TIME else None
+    known = {
+        *_KINDS,
+        *_ASKED,
+        *_OTHERS,
+        *_NEUTRAL,
+        *_SHARES,
+        *(word for own in owners for word in words_of(own)),
+    }
+    marked = name.rstrip().endswith("]") or any(sign in inside for sign in "/^·°")
+    return inside if marked and words - known else None
 
 
 def has_kind(name: str) -> bool:

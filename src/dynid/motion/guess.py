@@ -281,7 +281,7 @@ def _families(
             raise _doubt(
                 _LABELS[quantity],
                 [tuple(family[k].column for k in sorted(family))],
-                f"{quantity}_{{i}}={family[0].column.replace('0', '{i}', 1)}",
+                f"{quantity}_{{i}}={'{i0}'.join(family[0].column.rsplit('0', 1))}",
                 file,
                 why=f", but their numbers may begin at 0 or at 1 ({len(family)} columns,"
                 f" {len(owners)} {'motors' if quantity == EFFORT else 'joints'})",
