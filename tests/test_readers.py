@@ -723,6 +723,10 @@ def test_22_an_unfinished_mcap_file_gives_what_it_contains(tmp_path, columns) ->
     np.testing.assert_array_equal(table.columns[STATES["q_2"]], columns["q_2"][:count])
     assert [one.code for one in table.notices] == ["recording-unfinished"]
     assert f"{count} messages were read" in table.notices[0].text
+    path.write_bytes(data[:1000])  # the first chunk is cut too
+    with pytest.raises(InputError, match=r"no topic with numbers; the recording is not finished") as caught:
+        read_table(path)
+    assert "mcap recover" in caught.value.remedy
     # Half of the file is read, except the chunk that is cut.
     seconds = float(re.search(r"about ([\d.]+) s", table.notices[0].text)[1])
     assert 0.0 < seconds < columns["t"][-1] - columns["t"][count - 1]
