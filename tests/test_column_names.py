@@ -568,6 +568,9 @@ def test_the_experiment_of_the_options_is_written_and_reads_the_same(odd_log, mo
     assert [log.guesses for log in logs] == [(), ()]
     assert logs[0].t[logs[0].valid][0] == pytest.approx(0.5)
     assert "exists already" in CliRunner().invoke(main, [*arguments, "--write-experiment", file]).output
+    checked = ["check", "arm.urdf", "run.csv", "--write-experiment", "checked.yaml"]
+    assert CliRunner().invoke(main, checked).exit_code == 0
+    assert read_experiment("checked.yaml").columns == written.columns
 
 
 def test_known_values_of_the_experiment_reach_their_owners(odd_log):

@@ -11,18 +11,12 @@ from dynid.common.errors import InputError, nearest
 from dynid.common.notices import Notice, notice
 from dynid.common.strict_number import is_count
 from dynid.motion.column_text import expanded, in_file, quantity_patterns
-from dynid.motion.column_words import (
-    JOINT_SIGNALS,
-    Column,
-    Slot,
-    is_command,
-    is_effort,
-    says_current,
-    strange_unit,
-)
+from dynid.motion.column_words import Column, is_command, is_effort, says_current, strange_unit
 from dynid.motion.guess import Guess, guess, names_owner
 from dynid.motion.settings import ColumnMap, DriveSettings
+from dynid.motion.slots import Slot
 from dynid.motion.table import Table
+from dynid.motion.vocabulary import JOINT_SIGNALS
 
 
 @dataclass(frozen=True)

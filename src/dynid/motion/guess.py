@@ -13,22 +13,10 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 from dynid.common.errors import InputError
-from dynid.motion.column_words import (
-    ACCELERATION,
-    EFFORT,
-    POSITION,
-    REFERENCE,
-    VELOCITY,
-    Owner,
-    Reading,
-    Slot,
-    aliases,
-    is_command,
-    readings,
-    time_unit,
-    words_of,
-)
+from dynid.motion.column_words import Owner, Reading, aliases, is_command, readings, time_unit, words_of
+from dynid.motion.slots import Slot
 from dynid.motion.table import Table
+from dynid.motion.vocabulary import ACCELERATION, EFFORT, POSITION, REFERENCE, VELOCITY
 
 _NEAR = 0.8  # of the best confidence: a second reading as good as this makes the first one doubtful
 _PARTLY = 0.8  # confidence of efforts that not every motor has
