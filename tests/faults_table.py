@@ -55,7 +55,10 @@ ROWS: dict[int, tuple[str, ...]] = {
         "test_readers.py::test_17_hdf5_never_leaves_its_file",
         "test_readers.py::test_17_soft_links_and_cycles_are_read_once",
     ),
-    18: ("test_readers.py::test_18_an_object_of_matlab_73_is_refused_with_the_way_out",),
+    18: (
+        "test_readers.py::test_18_an_object_of_matlab_73_is_refused_with_the_way_out",
+        "test_readers.py::test_every_format_gives_the_same_log",
+    ),
     19: (
         "test_faults_log.py::test_19_delimiters_are_sniffed_and_shown",
         "test_faults_log.py::test_19_ambiguous_delimiter_is_refused",
@@ -67,6 +70,9 @@ ROWS: dict[int, tuple[str, ...]] = {
         "test_faults_log.py::test_19_old_line_ends",
         "test_faults_log.py::test_19_one_column_is_refused",
         "test_faults_log.py::test_19_remarks_above_the_header",
+        "test_faults_log.py::test_19_a_delimiter_at_the_end_of_lines_adds_no_column",
+        "test_faults_log.py::test_19_quoted_numbers_with_decimal_commas",
+        "test_faults_log.py::test_19_a_header_behind_a_comment_mark",
     ),
     20: (
         "test_faults_log.py::test_20_bad_cells_are_refused_with_row_column_and_text",
@@ -80,6 +86,7 @@ ROWS: dict[int, tuple[str, ...]] = {
         "test_faults_log.py::test_21_runs_named_by_text_are_not_silently_joined",
         "test_faults_log.py::test_21_two_columns_for_one_joint_are_refused_unless_mapped",
         "test_faults_log.py::test_21_wrong_mapping_is_refused_with_the_nearest_name",
+        "test_column_names.py::test_numbers_from_0_with_more_columns_than_joints_are_refused",
     ),
     22: ("test_readers.py::test_22_an_unfinished_mcap_file_gives_what_it_contains",),
     23: (
@@ -90,6 +97,7 @@ ROWS: dict[int, tuple[str, ...]] = {
         "test_faults_log.py::test_24_bad_samples_split_the_log_and_never_reach_the_states",
         "test_faults_log.py::test_24_a_log_of_bad_samples_only_is_refused",
         "test_faults_log.py::test_24_absurdly_large_values_count_as_missing",
+        "test_estimators.py::test_contract",
     ),
     25: (
         "test_faults_log.py::test_25_gaps_split_according_to_the_cutoff",
@@ -129,6 +137,8 @@ ROWS: dict[int, tuple[str, ...]] = {
         "test_identification.py::test_angles_in_degrees_are_suspected",
         "test_faults_log.py::test_32_a_coordinate_that_hardly_moves_is_not_judged",
         "test_faults_log.py::test_32_noise_is_not_taken_for_a_wrong_unit",
+        "test_column_names.py::test_a_unit_that_is_not_known_is_refused",
+        "test_column_names.py::test_the_scale_of_a_share_of_a_rated_torque_is_doubted",
     ),
     33: ("test_faults_cli.py::test_33_signs_and_order_of_efforts_are_refused_with_the_likely_fix",),
     34: (
@@ -189,8 +199,14 @@ ROWS: dict[int, tuple[str, ...]] = {
     46: (
         "test_estimators.py::test_no_convergence_is_said",
         "test_consistent.py::test_what_contradicts_itself_is_called_infeasible",
+        "test_cli.py::test_no_result_is_exit_3",
+        "test_cli.py::test_no_result_saves_what_was_found",
     ),
-    47: ("test_correlation.py::test_only_close_pairs_warn",),
+    47: (
+        "test_correlation.py::test_only_close_pairs_warn",
+        "test_standard.py::test_parameters_at_a_bound_are_named",
+        "test_weak.py::test_what_only_other_motion_needs_is_weak",
+    ),
     48: ("test_faults_cli.py::test_48_a_log_of_the_fit_proves_nothing",),
     49: (
         "test_multistart.py::test_49_damaged_lines_of_a_journal_are_done_again",
@@ -210,6 +226,7 @@ ROWS: dict[int, tuple[str, ...]] = {
     52: (
         "test_multistart.py::test_52_a_killed_process_is_replaced",
         "test_multistart.py::test_52_a_number_that_kills_every_process_is_named",
+        "test_campaign.py::test_only_the_run_that_kills_its_process_is_lost",
     ),
     53: (
         "test_cli.py::test_interrupt_is_exit_130",
@@ -224,6 +241,7 @@ ROWS: dict[int, tuple[str, ...]] = {
     55: (
         "test_faults_cli.py::test_55_a_robot_file_that_changed_since_is_refused",
         "test_verify.py::test_55_an_edited_result_and_changed_inputs_are_named",
+        "test_faults_cli.py::test_results_name_no_home_and_move_with_their_inputs",
     ),
     56: ("test_json_file.py::test_other_schema_is_refused",),
     57: (
@@ -244,6 +262,7 @@ ROWS: dict[int, tuple[str, ...]] = {
     66: (
         "test_output.py::test_a_link_stays_and_its_target_gets_the_result",
         "test_output.py::test_the_current_folder_stays_and_gets_the_result",
+        "test_readers.py::test_66_a_result_inside_the_folder_of_the_logs_is_no_log",
     ),
     67: (
         "test_readers.py::test_67_digits_of_other_scripts_are_refused_with_their_place",

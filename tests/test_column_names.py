@@ -75,6 +75,11 @@ STYLES = {
     "side of the load": ("t_s", "load_position_{i}", "load_velocity_{i}", "load_torque_{i}"),
     "servo load": ("time", "present_position_{name}", "present_velocity_{name}", "present_load_{name}"),
     "Franka": ("time", "robot_state.q[{i0}]", "robot_state.dq[{i0}]", "robot_state.tau_J[{i0}]"),
+    "LabVIEW": ("Time (s)", "Axis {i} Position (rad)", "Axis {i} Velocity (rad/s)", "Axis {i} Torque (Nm)"),
+    "dSPACE": ("Time", "Model Root/q_{i}[rad]/Out1", "Model Root/qd_{i}/Out1", "Model Root/tau_{i}[Nm]/Out1"),
+    "ABB EGM": ("time_ms", "joint{i}_deg", "joint{i}_velocity_deg_s", "motor_torque{i}_Nm"),
+    "Stäubli": ("Time [s]", "Pos_J{i} [deg]", "Vel_J{i} [deg/s]", "Trq_J{i} [N.m]"),
+    "PyBullet": ("timeStamp", "jointPosition_{i0}", "jointVelocity_{i0}", "appliedJointMotorTorque_{i0}"),
 }  # fmt: skip
 
 
@@ -134,6 +139,39 @@ RECORDERS = {
         ("time", "/lowstate/motor_state[{i0}]/q", "/lowstate/motor_state[{i0}]/dq",
          "/lowcmd/motor_cmd[{i0}]/q", "/lowstate/motor_state[{i0}]/tau_est"),
     ),
+    "Franka": (
+        "time q[{i0}] q_d[{i0}] dq[{i0}] dq_d[{i0}] tau_J[{i0}] tau_J_d[{i0}] dtau_J[{i0}]"
+        " tau_ext_hat_filtered[{i0}]",
+        ("time", "q[{i0}]", "dq[{i0}]", "q_d[{i0}]", "tau_J[{i0}]"),
+    ),
+    "TwinCAT": (
+        "Time;Axes.Axis {i}.ActPos;Axes.Axis {i}.ActVelo;Axes.Axis {i}.ActTorque;Axes.Axis {i}.SetPos"
+        ";Axes.Axis {i}.PosDiff;Axes.Axis {i}.SetVelo",
+        ("Time", "Axes.Axis {i}.ActPos", "Axes.Axis {i}.ActVelo", "Axes.Axis {i}.SetPos",
+         "Axes.Axis {i}.ActTorque"),
+    ),
+    "Fanuc": (
+        "Time(ms);J{i} Pos (deg);J{i} Vel (deg/s);J{i} Torque (Nm);J{i} Disturbance Torque (%)",
+        ("Time(ms)", "J{i} Pos (deg)", "J{i} Vel (deg/s)", None, "J{i} Torque (Nm)"),
+    ),
+    "LeRobot as a table": (
+        "timestamp frame_index observation.state.{name}.pos observation.effort.{name}.effort"
+        " action.{name}.pos",
+        ("timestamp", "observation.state.{name}.pos", None, "action.{name}.pos",
+         "observation.effort.{name}.effort"),
+    ),
+    "Isaac Lab": (
+        "sim_time joint_pos/{name} joint_vel/{name} applied_torque/{name} computed_torque/{name}"
+        " joint_pos_target/{name}",
+        ("sim_time", "joint_pos/{name}", "joint_vel/{name}", "joint_pos_target/{name}",
+         "applied_torque/{name}"),
+    ),
+    "PlotJuggler of a controller": (
+        "__time /jtc/state/{name}/desired/positions /jtc/state/{name}/actual/positions"
+        " /jtc/state/{name}/error/positions /joint_states/{name}/effort",
+        ("__time", "/jtc/state/{name}/actual/positions", None, "/jtc/state/{name}/desired/positions",
+         "/joint_states/{name}/effort"),
+    ),
     "only units": (
         "Time (s);J{i} (deg);J{i} (deg/s);J{i} (Nm);J{i} (degC)",
         ("Time (s)", "J{i} (deg)", "J{i} (deg/s)", None, "J{i} (Nm)"),
@@ -145,7 +183,7 @@ RECORDERS = {
 def test_a_whole_recording_is_matched_measured_before_commanded(program):
     columns, wanted = RECORDERS[program]
     patterns = columns.split(";" if ";" in columns else " ")
-    names = [name for pattern in patterns for name in (spelled(pattern) if "{i" in pattern else [pattern])]
+    names = [name for pattern in patterns for name in (spelled(pattern) if "{" in pattern else [pattern])]
     found = match(names).chosen
     expected = {"t": wanted[0]}
     for quantity, pattern in zip(("q", "dq", "q_ref", "tau"), wanted[1:], strict=True):
@@ -188,6 +226,81 @@ def test_the_scale_of_currents_and_loads_is_doubted_but_not_that_of_torques():
         "current_{i}": ["effort-from-current"],
         "load_torque_{i}": [],
     }
+
+
+@pytest.mark.parametrize(
+    "effort",
+    ["torque_{i} (%)", "ActualTorque{i}_permille", "{name}_torque_pct", "tau_{i} [%]"],
+)
+def test_the_scale_of_a_share_of_a_rated_torque_is_doubted(effort):
+    names = ["t", *spelled("pos_{i}"), *spelled(effort)]
+    assert [one.code for one in match(names).notices] == ["effort-from-current"]
+    torques = match([*names, *spelled("torque_{i}_Nm")])
+    assert torques.chosen["tau_1"].name == "torque_1_Nm"
+    assert torques.notices == ()
+
+
+@pytest.mark.parametrize(
+    "effort",
+    ["torque_model_{name}", "model_torque_{i}", "predicted_torque_{i}", "tau_g_{i}", "torque_rate_{i}"],
+)
+def test_efforts_of_a_model_are_not_taken_as_measured(effort):
+    found = match(["t", *spelled("pos_{i}"), *spelled(effort)])
+    assert not [key for key in found.chosen if key.startswith("tau")]
+
+
+@pytest.mark.parametrize(
+    ("effort", "unit"),
+    [
+        ("torque_{i} [kgf.cm]", "kgfcm"),
+        ("torque_{i} (lb-ft)", "lbfft"),
+        ("torque_mNm_{i}", "mNm"),
+        ("torque_Nm_{name}", "Nm"),
+        ("torque_A{i}", None),  # an axis, no ampere
+    ],
+)
+def test_units_of_efforts(effort, unit):
+    found = match(["t", *spelled("pos_{i}"), *spelled(effort)])
+    assert found.chosen["tau_2"].name == spelled(effort)[1]
+    assert found.chosen["tau_2"].unit == unit
+    assert found.notices == ()
+
+
+@pytest.mark.parametrize(
+    ("position", "unit"),
+    [
+        ("pos_deg_{i}", "deg"),
+        ("pos_deg_{name}", "deg"),
+        ("pos_{i} [turns]", "rev"),
+        ("q_{i} (filtered)", None),
+        ("pos_{i} [measured]", None),
+    ],
+)
+def test_units_of_positions(position, unit):
+    found = match(["t", *spelled(position), *spelled("vel_{i} [deg/sec]"), *spelled("torque_{i}")])
+    assert found.chosen["q_2"].unit == unit
+    assert found.chosen["dq_2"].unit == "deg/s"
+
+
+@pytest.mark.parametrize(
+    ("plain", "strange"),
+    [("tau_{i}", "tau_{i} [foo]"), ("q_{i}", "q_{i} [grad]"), ("dq_{i}", "dq_{i} (deg/h)"), ("t", "t (min)")],
+)
+def test_a_unit_that_is_not_known_is_refused(plain, strange):
+    names = ["t", *spelled("q_{i}"), *spelled("dq_{i}"), *spelled("tau_{i}")]
+    other = dict(zip(spelled(plain), spelled(strange), strict=True))
+    with pytest.raises(InputError, match=r"the unit '(foo|grad|deg/h|min)' of .* is not known"):
+        match([other.get(name, name) for name in names], columns={"t": "t (min)"} if plain == "t" else None)
+
+
+def test_numbers_from_0_with_more_columns_than_joints_are_refused():
+    """A gripper at either end: q_1 .. q_3 would be those of other joints."""
+    four = [f"{kind}_{k}" for kind in ("q", "tau") for k in range(4)]
+    with pytest.raises(InputError, match=r"may begin at 0 or at 1 \(4 columns, 3 joints\)") as caught:
+        match(["t", *four])
+    assert "'q_{i}=q_{i0}'" in caught.value.remedy
+    chosen = match(["t", *four], columns={"q_{i}": "q_{i0}", "tau_{i}": "tau_{i0}"}).chosen
+    assert chosen["q_1"].name == "q_0"
 
 
 def test_a_header_numbered_from_0_and_1_is_refused_with_a_pattern_that_works():
@@ -457,6 +570,9 @@ def test_the_experiment_of_the_options_is_written_and_reads_the_same(odd_log, mo
     assert [log.guesses for log in logs] == [(), ()]
     assert logs[0].t[logs[0].valid][0] == pytest.approx(0.5)
     assert "exists already" in CliRunner().invoke(main, [*arguments, "--write-experiment", file]).output
+    checked = ["check", "arm.urdf", "run.csv", "--write-experiment", "checked.yaml"]
+    assert CliRunner().invoke(main, checked).exit_code == 0
+    assert read_experiment("checked.yaml").columns == written.columns
 
 
 def test_known_values_of_the_experiment_reach_their_owners(odd_log):

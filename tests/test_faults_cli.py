@@ -325,6 +325,8 @@ def test_results_name_no_home_and_move_with_their_inputs(here, tmp_path, monkeyp
     assert str(tmp_path) not in Path("deep/o/report.html").read_text(encoding="utf-8")
     assert [one["file"] for one in document["provenance"]["inputs"]] == ["../../arm.yaml", "../../log.csv"]
     assert document["provenance"]["options"]["robot"] == "../../arm.yaml"
+    assert {"inputs", "versions", "platform", "blas", "options", "seed"} <= set(document["provenance"])
+    assert all(library.split()[1:] for library in document["provenance"]["blas"])  # a version at least
     moved = tmp_path / "elsewhere"
     shutil.move(here, moved)
     monkeypatch.chdir(tmp_path)

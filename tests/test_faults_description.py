@@ -1,6 +1,7 @@
 """Bad descriptions, one test per row of the fault table (rows 1 to 13)."""
 
 import os
+import tracemalloc
 
 import numpy as np
 import pytest
@@ -63,7 +64,12 @@ def codes(mechanism):
 def test_fault_01_entity_bomb(load):
     entities = "".join(f'<!ENTITY e{i} "{f"&e{i - 1};" * 10}">' for i in range(1, 20))
     bomb = f'<?xml version="1.0"?><!DOCTYPE r [<!ENTITY e0 "ha">{entities}]><robot name="&e19;"/>'
-    refused(load, bomb, "document types and entities are not allowed")
+    tracemalloc.start()
+    try:
+        refused(load, bomb, "document types and entities are not allowed")
+        assert tracemalloc.get_traced_memory()[1] < 2**20
+    finally:
+        tracemalloc.stop()
 
 
 def test_fault_02_external_entity(load, tmp_path):

@@ -89,6 +89,16 @@ def test_a_list_of_names_in_one_quoted_cell_orders_the_joints(tmp_path, columns,
     assert log.mapping["t"] == "header.stamp"
 
 
+@pytest.mark.parametrize("names", [("sec", "nanosec"), ("secs", "nsecs")])
+def test_seconds_and_nanoseconds_alone_are_a_stamp(tmp_path, columns, names) -> None:
+    stamps = nanoseconds(columns)
+    parts = [ns // 10**9 for ns in stamps], [ns % 10**9 for ns in stamps]
+    written = dict(zip(names, parts, strict=True)) | {k: v.tolist() for k, v in columns.items() if k != "t"}
+    log = read_log(text(tmp_path / "a.csv", written), arm())
+    same(log, columns)
+    assert log.mapping["t"] == "stamp"
+
+
 def test_a_franka_log_has_references_beside_what_is_measured(tmp_path, columns) -> None:
     written = {"duration": [123456 + round(1e3 * t) for t in columns["t"]]}
     for name, symbol in (("q", "q"), ("q_d", "q"), ("dq", "dq"), ("dq_d", "dq"), ("tau_J", "tau")):

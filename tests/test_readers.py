@@ -211,6 +211,8 @@ def hdf5_with(path: Path, what: str) -> Path:
             file.create_virtual_dataset("q_1", layout)
         elif what == "bomb":
             file.create_dataset("q_1", (10**12,), float, chunks=(10**6,))
+        elif what == "plugin":
+            file.create_dataset("q_1", (5,), float, chunks=(5,), compression=32015, allow_unknown_filter=True)
     return path
 
 
@@ -221,6 +223,7 @@ def hdf5_with(path: Path, what: str) -> Path:
         ("external storage", "stored in other files"),
         ("virtual", "stored in other files"),
         ("bomb", "declare 7629395 MB"),
+        ("plugin", "the filter 32015 would load a library"),
     ],
 )
 def test_17_hdf5_never_leaves_its_file(tmp_path, what, said) -> None:
@@ -343,7 +346,14 @@ def test_30_slow_epoch_stamps_keep_their_unit(tmp_path) -> None:
 
 @pytest.mark.parametrize(
     ("time", "delimiter"),
-    [("__time", ","), ("%time", ","), ("timestamp", " "), ("Time [s]", ";"), ("time", " ")],
+    [
+        ("__time", ","),
+        ("%time", ","),
+        ("timestamp", " "),
+        ("Time [s]", ";"),
+        ("time", " "),
+        ("X_Value", "\t"),
+    ],
 )
 def test_time_columns_of_other_programs(tmp_path, columns, time, delimiter) -> None:
     names = (time, "q_1", "q_2", "tau_1", "tau_2")
@@ -713,6 +723,10 @@ def test_22_an_unfinished_mcap_file_gives_what_it_contains(tmp_path, columns) ->
     np.testing.assert_array_equal(table.columns[STATES["q_2"]], columns["q_2"][:count])
     assert [one.code for one in table.notices] == ["recording-unfinished"]
     assert f"{count} messages were read" in table.notices[0].text
+    path.write_bytes(data[:1000])  # the first chunk is cut too
+    with pytest.raises(InputError, match=r"no topic with numbers; the recording is not finished") as caught:
+        read_table(path)
+    assert "mcap recover" in caught.value.remedy
     # Half of the file is read, except the chunk that is cut.
     seconds = float(re.search(r"about ([\d.]+) s", table.notices[0].text)[1])
     assert 0.0 < seconds < columns["t"][-1] - columns["t"][count - 1]
@@ -930,6 +944,16 @@ def test_folders_and_patterns_mean_all_their_logs_in_natural_order(tmp_path, col
     assert [one.file for one in several[:2]] == expected[:2]
     assert all(one.payloads == ("ballast",) and one.start == 1.0 for one in several[:2])
     assert several[2:] == ["a.csv", columns]
+
+
+def test_66_a_result_inside_the_folder_of_the_logs_is_no_log(tmp_path) -> None:
+    for name in ("run1.csv", "day2/run2.csv", "out/signals.csv", "out/result.json"):
+        (tmp_path / name).parent.mkdir(exist_ok=True)
+        (tmp_path / name).write_text("x")
+    logs = [str(tmp_path / "day2/run2.csv"), str(tmp_path / "run1.csv")]
+    assert files(str(tmp_path / "**/*.csv")) == logs
+    assert files(str(tmp_path)) == logs[1:]
+    assert files(str(tmp_path / "out/signals.csv")) == [str(tmp_path / "out/signals.csv")]
 
 
 def test_a_pattern_without_logs_shows_the_folder(tmp_path) -> None:

@@ -24,6 +24,7 @@ from dynid.commands.shared import (
     collect_rarely,
     column_option,
     default_out,
+    experiment_option,
     keep_unloaded,
     logging_to_terminal,
     names_in,
@@ -196,13 +197,7 @@ def info(
     "--payload", "payloads", multiple=True, metavar="NAME[=MASS]", help="Mounted in all logs; mass if known."
 )
 @click.option("--known", multiple=True, metavar="NAME=VALUE", help="Parameter taken as exact: M_payload=2.8.")
-@click.option(
-    "--write-experiment",
-    "experiment_out",
-    type=_FILE,
-    metavar="FILE",
-    help="Write the experiment file with all columns, and stop.",
-)
+@experiment_option
 @click.option("--for", "purpose", metavar="PURPOSE", help="feedforward, simulation, payload or collision.")
 @out_option
 @full_option
@@ -231,7 +226,13 @@ def identify(
 
     A result (result.json or its folder) is repeated with its logs and all settings that were chosen.
     """
-    from dynid.commands.shared import difference, is_result, print_columns, with_options
+    from dynid.commands.shared import (
+        difference,
+        is_result,
+        print_columns,
+        with_options,
+        write_with_columns,
+    )
     from dynid.pipeline import run_experiment
     from dynid.report.output import claimed
     from dynid.report.terminal import ProgressBar
@@ -241,13 +242,7 @@ def identify(
     problem = _experiment(experiment, robot, logs, unseen, flags)
     problem = with_options(problem, columns=columns, known=known, payloads=payloads, start=start, stop=stop)
     if experiment_out is not None:
-        from dynid.experiment.file import write_experiment
-        from dynid.pipeline import read_logs
-
-        read = read_logs(problem)
-        print_columns(read)
-        write_experiment(problem, read, experiment_out)
-        click.echo(f"written: {shown(experiment_out)}; run it: dynid identify {shown(experiment_out)}")
+        write_with_columns(problem, experiment_out)
         return
     folder_asked = Path(out or problem.out or default_out(problem.name))
     keep_unloaded(problem, folder_asked)

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from dynid.commands.shared import NUMBER, shown
+from dynid.commands.shared import NUMBER, experiment_option, shown
 from dynid.common.errors import InputError, NoResultError
 
 if TYPE_CHECKING:
@@ -26,6 +26,7 @@ if TYPE_CHECKING:
 @click.option("--to", "stop", type=NUMBER, metavar="SECONDS", help="Use the logs up to this time.")
 @click.option("--payload", "payloads", multiple=True, metavar="NAME[=MASS]", help="Mounted in all logs.")
 @click.option("--known", multiple=True, metavar="NAME=VALUE", help="Parameter taken as exact: M_payload=2.8.")
+@experiment_option
 @click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 @click.option(
     "--out",
@@ -42,6 +43,7 @@ def check(
     stop: float | None,
     payloads: tuple[str, ...],
     known: tuple[str, ...],
+    experiment_out: Path | None,
     as_json: bool,
     out: Path | None,
 ) -> None:
@@ -50,7 +52,7 @@ def check(
     ROBOT may be an experiment file; then its logs are examined. Exit codes: 0 logs can be used; 2 identify
     refuses them; 3 no reliable result can be expected.
     """
-    from dynid.commands.shared import print_columns, with_options
+    from dynid.commands.shared import print_columns, with_options, write_with_columns
     from dynid.doctor.document import diagnosis_document, print_diagnosis, write_diagnosis
     from dynid.doctor.examine import check_experiment
     from dynid.report.json_file import json_text
@@ -58,6 +60,9 @@ def check(
 
     asked = _asked(robot, logs, {"model": model, "drop_bad_rows": drop_bad_rows or None})
     asked = with_options(asked, columns=columns, known=known, payloads=payloads, start=start, stop=stop)
+    if experiment_out is not None:
+        write_with_columns(asked, experiment_out)
+        return
     with ProgressBar() as progress:
         diagnosis = check_experiment(asked, progress)
     if out is not None:

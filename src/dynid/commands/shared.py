@@ -66,6 +66,13 @@ column_option = click.option(
 payload_option = click.option(
     "--payload", "payloads", multiple=True, metavar="NAME", help="Payload that is mounted; none: no payload."
 )
+experiment_option = click.option(
+    "--write-experiment",
+    "experiment_out",
+    type=click.Path(dir_okay=False, path_type=Path),
+    metavar="FILE",
+    help="Write the experiment file with all columns, and stop.",
+)
 
 
 class SeveralLogs(click.Command):
@@ -286,6 +293,17 @@ def print_columns(logs: Sequence[Log]) -> None:
         out.print(
             verbatim("If this is wrong: --column 'q_1=NAME', or --write-experiment FILE and edit it.\n")
         )
+
+
+def write_with_columns(experiment: Experiment, file: Path) -> None:
+    """Read the logs, show the columns that were matched, and write the experiment file with them."""
+    from dynid.experiment.file import write_experiment
+    from dynid.pipeline import read_logs
+
+    logs = read_logs(experiment)
+    print_columns(logs)
+    write_experiment(experiment, logs, file)
+    click.echo(f"written: {shown(file)}; run it: dynid identify {shown(file)}")
 
 
 def _mass(text: str) -> float:

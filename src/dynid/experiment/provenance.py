@@ -36,7 +36,7 @@ def provenance(
     settled: Experiment | None = None,
     asked: Experiment | None = None,
 ) -> dict[str, Any]:
-    """Inputs with their hashes, versions, platform, and the options as they were used.
+    """Inputs with their hashes, versions, platform, BLAS, and the options as they were used.
 
     Args:
         mechanism: The robot.
@@ -72,11 +72,21 @@ def provenance(
             **{package: version(package) for package in _PACKAGES},
         },
         "platform": platform.platform(),
+        "blas": _blas(),
         "options": options,
         **({"searched": searched} if searched else {}),
         **({} if asked is None else {"asked": _given(asked)}),
         "seed": None,
     }
+
+
+def _blas() -> list[str]:
+    """Libraries of linear algebra of this process, with the processor they were chosen for."""
+    from threadpoolctl import threadpool_info
+
+    libraries = [library for library in threadpool_info() if library.get("user_api") == "blas"]
+    keys = ("internal_api", "version", "architecture")
+    return sorted({" ".join(str(library[key]) for key in keys if library.get(key)) for library in libraries})
 
 
 def _recorded(log: Log) -> dict[str, str]:

@@ -28,10 +28,10 @@ from dynid.motion.clock import (
     resample,
     understand,
 )
-from dynid.motion.column_words import Slot
 from dynid.motion.faults import signal_faults
 from dynid.motion.log import Log
 from dynid.motion.settings import ColumnMap, LogEntry
+from dynid.motion.slots import Slot
 from dynid.motion.spectrum import MOST_SAMPLES, chosen_cutoff
 from dynid.motion.table import Record, any_finite
 

@@ -8,8 +8,9 @@ from collections.abc import Mapping, Sequence
 
 from dynid.common.errors import InputError, nearest
 from dynid.common.strict_number import UNSIGNED
-from dynid.motion.column_words import Column, Slot
+from dynid.motion.column_words import Column
 from dynid.motion.settings import ColumnMap
+from dynid.motion.slots import Slot
 from dynid.motion.units import canonical_unit
 
 _SIGNED = rf"[+-]?\s*{UNSIGNED}"

@@ -11,10 +11,12 @@ from dynid.common.errors import InputError, nearest
 from dynid.common.notices import Notice, notice
 from dynid.common.strict_number import is_count
 from dynid.motion.column_text import expanded, in_file, quantity_patterns
-from dynid.motion.column_words import JOINT_SIGNALS, Column, Slot, is_command, is_effort, says_current
+from dynid.motion.column_words import Column, is_command, is_effort, says_current, strange_unit
 from dynid.motion.guess import Guess, guess, names_owner
 from dynid.motion.settings import ColumnMap, DriveSettings
+from dynid.motion.slots import Slot
 from dynid.motion.table import Table
+from dynid.motion.vocabulary import JOINT_SIGNALS
 
 
 @dataclass(frozen=True)
@@ -107,11 +109,29 @@ def matched(
     chosen |= {guessed.key: ColumnMap(guessed.column, guessed.unit) for guessed in guesses}
     chosen |= {key: _changed(chosen[key], change) for key, change in changes.items() if key in chosen}
     _mapped(names, known, {key: change for key, change in changes.items() if key not in chosen}, file)
+    _check_units(chosen, known, file)
     return Matching(
         with_drives(chosen, known, drives or {}),
         tuple(sorted(guesses, key=lambda guessed: list(chosen).index(guessed.key))),
         _notices(chosen, names, known, guesses, drives or {}),
     )
+
+
+def _check_units(chosen: Mapping[str, ColumnMap], known: Sequence[Slot], file: object) -> None:
+    """Refuse columns whose names have a unit that is not known, unless unit or scale are given."""
+    owners = {slot.owner for slot in known}
+    for slot in known:
+        column = chosen.get(slot.key)
+        if column is None or column.unit is not None or column.scale != 1.0:
+            continue
+        unit = strange_unit(column.name, slot.quantity, owners)
+        if unit is not None:
+            raise InputError(
+                f"the unit '{unit}' of {slot.label} is not known",
+                file=file,
+                place=f"column '{column.name}'",
+                remedy=f"give its factor: columns: {{{slot.key}: {{name: '{column.name}', scale: 1.0}}}}",
+            )
 
 
 def _beside(
@@ -168,11 +188,16 @@ def _changed(column: ColumnMap, change: ColumnMap) -> ColumnMap:
 def _drop_zero_based(
     chosen: dict[str, ColumnMap], names: Sequence[str], known: Sequence[Slot], mapped: Collection[str]
 ) -> None:
-    """Forget q_1 and q_2 where the three joints are q_0, q_1, q_2: as a whole they are numbered from 0."""
+    """Forget q_1 and q_2 where the three joints are q_0, q_1, q_2: as a whole they are numbered from 0.
+
+    With q_3 too, either the first or the last is of another joint (a gripper): the search refuses them.
+    """
     for quantity in dict.fromkeys(slot.quantity for slot in known):
         same_slots = [slot for slot in known if slot.quantity == quantity]
         zero = {f"{quantity}_0", f"{quantity}0"} & set(names)
-        whole = all(slot.key in chosen for slot in same_slots)
+        numbered = {f"{quantity}{sep}{k + 1}" for sep in ("_", "") for k in range(len(same_slots))}
+        own = {chosen[slot.key].name for slot in same_slots if slot.key in chosen}
+        whole = len(own) == len(same_slots) and not own & numbered
         if zero and not whole and not any(slot.key in mapped for slot in same_slots):
             for slot in same_slots:
                 chosen.pop(slot.key, None)

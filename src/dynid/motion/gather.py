@@ -14,9 +14,8 @@ from dynid.common.paged import RANGE, empty, flags, ranges, release
 from dynid.mechanism.measured_pose import ANGLE_ORDERS
 from dynid.mechanism.mechanism import Mechanism
 from dynid.motion.clock import dates_in_seconds, may_be_dates
-from dynid.motion.column_words import Slot
 from dynid.motion.settings import ColumnMap
-from dynid.motion.slots import ANGLES, quaternion_starts
+from dynid.motion.slots import ANGLES, Slot, quaternion_starts
 from dynid.motion.table import Record, Table, any_finite
 from dynid.motion.units import factor
 

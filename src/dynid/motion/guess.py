@@ -13,22 +13,10 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 from dynid.common.errors import InputError
-from dynid.motion.column_words import (
-    ACCELERATION,
-    EFFORT,
-    POSITION,
-    REFERENCE,
-    VELOCITY,
-    Owner,
-    Reading,
-    Slot,
-    aliases,
-    is_command,
-    readings,
-    time_unit,
-    words_of,
-)
+from dynid.motion.column_words import Owner, Reading, aliases, is_command, readings, time_unit, words_of
+from dynid.motion.slots import Slot
 from dynid.motion.table import Table
+from dynid.motion.vocabulary import ACCELERATION, EFFORT, POSITION, REFERENCE, VELOCITY
 
 _NEAR = 0.8  # of the best confidence: a second reading as good as this makes the first one doubtful
 _PARTLY = 0.8  # confidence of efforts that not every motor has
@@ -178,7 +166,7 @@ def _best(
     near = [option for option in options if option.confidence >= _NEAR * options[0].confidence]
     measured = [option for option in near if not any(map(is_command, _columns(option)))]
     best, *others = measured or near
-    others = [option for option in others if _differ(best, option, table)]
+    others = [option for option in others if _differ(best, option, table) and not _within(option, best)]
     if not others:
         return best
     if quantity not in _WANTED:
@@ -195,6 +183,11 @@ def _differ(a: _Option, b: _Option, table: Table) -> bool:
         place in a.chosen and table.same(a.chosen[place].column, reading.column)
         for place, reading in b.chosen.items()
     )
+
+
+def _within(a: _Option, b: _Option) -> bool:
+    """Whether a reads some columns of b by another number, which fits fewer joints: `/Out1` in all names."""
+    return len(a.chosen) < len(b.chosen) and {*_columns(a)} <= {*_columns(b)}
 
 
 def _columns(option: _Option) -> tuple[str, ...]:
@@ -276,7 +269,7 @@ def _families(
             raise _doubt(
                 _LABELS[quantity],
                 [tuple(family[k].column for k in sorted(family))],
-                f"{quantity}_{{i}}={family[0].column.replace('0', '{i}', 1)}",
+                f"{quantity}_{{i}}={'{i0}'.join(family[0].column.rsplit('0', 1))}",
                 file,
                 why=f", but their numbers may begin at 0 or at 1 ({len(family)} columns,"
                 f" {len(owners)} {'motors' if quantity == EFFORT else 'joints'})",

@@ -115,10 +115,12 @@ def ros_table(topics: Sequence[Topic], file: object, kind: str, notices: Sequenc
             skipped[topic.name] = f"{topic.kind} without numbers"
     if not usable:
         listed = "; ".join(f"{name}: {text}" for name, text in list(skipped.items())[:10])
+        lost = "".join(f"; {lost.text}" for lost in notices)
         raise InputError(
-            f"no topic with numbers{f' ({listed})' if listed else ''}",
+            f"no topic with numbers{f' ({listed})' if listed else ''}{lost}",
             file=file,
-            remedy="record /joint_states or another topic with positions and efforts",
+            remedy=next((lost.remedy for lost in notices if lost.remedy), "")
+            or "record /joint_states or another topic with positions and efforts",
         )
     joined = _on_one_clock(usable, file)
     choices = {"format": kind, **joined.choices}

@@ -7,14 +7,39 @@ names; the underscore is optional.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 
 from dynid.mechanism.joint import JointKind
 from dynid.mechanism.mechanism import Actuator, Mechanism
-from dynid.motion.column_words import Slot
 
 ANGLES = ("roll", "pitch", "yaw")
 QUATERNION = ("qw", "qx", "qy", "qz")
 _OF_POSE = ("x", "y", "z", *ANGLES, *QUATERNION)
+
+
+@dataclass(frozen=True)
+class Slot:
+    """A quantity the log may have.
+
+    Attributes:
+        key: Canonical column name, e.g. `q_1`.
+        quantity: t, segment, q, dq, ddq, q_ref, tau, or roll, pitch, yaw of a quaternion joint.
+        index: Column of the quantity's array; for angles the column of the joint's `qw`.
+        spellings: Column names accepted for it.
+        label: What it is, for messages.
+        owner: Joint or motor with one coordinate, by whose name other columns are searched; empty: none.
+        also: Other names of the owner: the joint that a motor drives.
+        turns: Whether the owner is rotary.
+    """
+
+    key: str
+    quantity: str
+    index: int
+    spellings: tuple[str, ...]
+    label: str
+    owner: str = ""
+    also: tuple[str, ...] = ()
+    turns: bool = True
 
 
 def quaternion_starts(mechanism: Mechanism) -> dict[str, int]:

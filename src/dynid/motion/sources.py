@@ -33,7 +33,8 @@ def each_log(sources: Iterable[Any]) -> Iterator[Any]:
 def files(place: str) -> list[str]:
     """Paths of the logs that a path or pattern means, in natural order (`run2` before `run10`).
 
-    A path of a file, existing or not, is returned as it is: its reader knows what is wrong with it.
+    A path of a file, existing or not, is returned as it is: its reader knows what is wrong with it. Tables of
+    results that a pattern finds (`--out` inside the folder of the logs) are no logs.
     """
     path = Path(place)
     if path.is_dir():
@@ -41,7 +42,11 @@ def files(place: str) -> list[str]:
     if path.exists() or not glob.has_magic(place):
         return [place]
     matched = [Path(text) for text in glob.glob(place, recursive=True)]
-    logs = _naturally(candidate for candidate in matched if ending(candidate) in READERS)
+    logs = _naturally(
+        candidate
+        for candidate in matched
+        if ending(candidate) in READERS and not _is_result(candidate.parent)
+    )
     if not logs:
         folder = Path(place[: re.search(r"[*?[]", place).start()] + "x").parent  # type: ignore[union-attr]
         problem = f"nothing matches '{path.name}'" if not matched else f"no match of '{path.name}' is a log"
@@ -53,7 +58,7 @@ def files(place: str) -> list[str]:
 
 def _logs_of(folder: Path) -> list[str]:
     """All logs directly in a folder; files of plain text only if there are no others."""
-    if (folder / "result.json").is_file():
+    if _is_result(folder):
         raise InputError(
             "this folder is a result of dynid, not a folder of logs",
             file=folder,
@@ -69,6 +74,10 @@ def _logs_of(folder: Path) -> list[str]:
             remedy=f"logs end in {', '.join(_endings())}",
         )
     return _naturally(logs)
+
+
+def _is_result(folder: Path) -> bool:
+    return (folder / "result.json").is_file()
 
 
 def _naturally(paths: Iterable[Path]) -> list[str]:

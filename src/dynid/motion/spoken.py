@@ -19,7 +19,7 @@ _NAME_WORDS = ("name", "names")
 _LIST_WORDS = (*_NAME_WORDS, "joints", "labels", "order", "motors")
 _NUMBERED = re.compile(r"(?P<stem>.*?)(?P<number>[0-9]{1,3})\]?\Z", re.DOTALL)
 _LISTED = re.compile(r"[\w/.:-]+")
-_NANO = re.compile(r"(?P<stem>.+[._/ ])(?P<part>nanosec|nanosecs|nsecs|nsec)\Z")
+_NANO = re.compile(r"(?P<stem>(?:.+[._/ ])?)(?P<part>nanosec|nanosecs|nsecs|nsec)\Z")
 _WHOLE = {"nanosec": "sec", "nanosecs": "secs", "nsecs": "secs", "nsec": "sec"}
 
 
@@ -126,13 +126,16 @@ def _around(stem: str) -> tuple[str, ...]:
 
 
 def with_stamps(columns: Mapping[str, Any]) -> dict[str, Any]:
-    """Columns with `stamp.sec` and `stamp.nanosec` joined to `stamp`, in [ns], unless it never changes."""
+    """Columns with `stamp.sec` and `stamp.nanosec` joined to `stamp`, in [ns], unless it never changes.
+
+    So are `sec` and `nanosec`.
+    """
     joined: dict[str, Any] = {}
     used: set[str] = set()
     for name in columns:
         parts = _NANO.match(name)
         whole = parts and f"{parts['stem']}{_WHOLE[parts['part']]}"
-        stamp = parts["stem"].rstrip("._/ ") if parts else ""
+        stamp = (parts["stem"].rstrip("._/ ") or "stamp") if parts else ""
         if not whole or whole not in columns or stamp in columns:
             continue
         seconds, nano = (np.asarray(columns[part]) for part in (whole, name))

@@ -123,7 +123,8 @@ def as_text(cell: str) -> str:
 # Time in the files of MATLAB, Simulink, PlotJuggler, rostopic, UR and others, the most certain ones first.
 PLOTJUGGLER = "__time"
 _STAMPS = ("field.header.stamp", "header.stamp")  # of messages; a time beside them is that of the recorder
-_TIMES = ("t", "time", PLOTJUGGLER, "%time", "timestamp", "timestamps", "stamp", "tout")
+# `x_value` is that of LabVIEW.
+_TIMES = ("t", "time", PLOTJUGGLER, "%time", "timestamp", "timestamps", "stamp", "tout", "x_value")
 
 
 def time_name(names: Sequence[str]) -> str:

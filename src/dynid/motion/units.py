@@ -22,22 +22,28 @@ FACTORS: dict[str, float] = {
     "rad/s^2": 1.0, "deg/s^2": _DEGREE, "m/s^2": 1.0, "cm/s^2": 1e-2, "mm/s^2": 1e-3, "g": 9.80665,
     "N": 1.0, "mN": 1e-3, "kN": 1e3,
     "Nm": 1.0, "mNm": 1e-3, "kNm": 1e3, "Ncm": 1e-2, "Nmm": 1e-3,
+    "kgfm": 9.80665, "kgfcm": 0.0980665, "lbfft": 1.3558179483314004, "lbfin": 0.1129848290276167,
     "A": 1.0, "mA": 1e-3,
 }  # fmt: skip
 _SPELLINGS = {
-    "sec": "s",
     "µs": "us",
     "µm": "um",
     "rads": "rad",
-    "degree": "deg",
-    "degrees": "deg",
     "°": "deg",
     "°/s": "deg/s",
-    "degree/s": "deg/s",
-    "degrees/s": "deg/s",
     "1/min": "rpm",
-    "seconds": "s",
+    "r/min": "rpm",
+    "rev/min": "rpm",
+    "RPM": "rpm",
+    "turn": "rev",
+    "turns": "rev",
+    **dict.fromkeys(("kgcm", "cmkgf"), "kgfcm"),
+    **dict.fromkeys(("kgm", "mkgf"), "kgfm"),
+    **dict.fromkeys(("lbft", "ftlb", "ftlbf"), "lbfft"),
+    **dict.fromkeys(("lbin", "inlb", "inlbf"), "lbfin"),
 }
+_LONG = {"degrees": "deg", "degree": "deg", "radians": "rad", "radian": "rad"}
+_LONG |= {"seconds": "s", "second": "s", "sec": "s"}
 _MOST = 16  # figures of a float64
 _RTOL = 4e-15  # rounding error of a power of ten and a product
 
@@ -45,7 +51,7 @@ _RTOL = 4e-15  # rounding error of a power of ten and a product
 def factor(unit: str | None, *, column: str = "", file: object = None) -> float:
     """SI value of one `unit`; None and "1" leave the value as it is.
 
-    Spaces, dots and stars between units do not matter: `N m`, `N*m`, `Nm` are the same.
+    Spaces, dots, stars and hyphens between units do not matter: `N m`, `N*m`, `Nm` are the same.
     """
     if unit is None:
         return 1.0
@@ -68,8 +74,10 @@ def canonical_unit(unit: str) -> str | None:
 
 def _plain(unit: str) -> str:
     plain = unit.strip()
-    for joiner in (" ", "*", "·", "."):
+    for joiner in (" ", "*", "·", ".", "-"):
         plain = plain.replace(joiner, "")
+    for long, short in _LONG.items():
+        plain = plain.replace(long, short)
     plain = plain.replace("s2", "s^2").replace("s²", "s^2").replace("s^^2", "s^2")
     return _SPELLINGS.get(plain, plain)
 

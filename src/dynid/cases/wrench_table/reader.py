@@ -14,11 +14,11 @@ from dynid.common.notices import Notice, notice
 from dynid.common.strict_number import is_count
 from dynid.mechanism.mechanism import BASE, Mechanism
 from dynid.motion.body_table import QUANTITIES, RATES, SPOKEN, BodyTable, TableLog, table_log
-from dynid.motion.column_words import Slot
 from dynid.motion.columns import match
 from dynid.motion.gather import si_values
 from dynid.motion.logs import digest, read_table, text_column
 from dynid.motion.settings import ColumnMap, LogEntry, WrenchSettings
+from dynid.motion.slots import Slot
 from dynid.motion.table import Table
 from dynid.motion.units import factor, last_figures
 

@@ -133,8 +133,8 @@ LOGS = {
         traits=("channel",),
     ),
     "effort-from-current": care(
-        "motor currents or loads were taken as efforts: all parameters are in their unit",
-        "efforts are read from motor currents or loads ({names}), without a torque constant{also}",
+        "motor currents, loads or percentages were taken as efforts: all parameters are in their unit",
+        "efforts are read from motor currents, loads or percentages ({names}), without their scale{also}",
         "give it: --column 'tau_1=NAME*11.9' (N m per A at the joint), or `drives:` in the experiment file;"
         " or choose other columns: --column 'tau_{{i}}=NAME_{{i}}'",
         traits=("channel",),
