@@ -325,6 +325,26 @@ def exchanged(i: int, j: int, positions: bool = False) -> Fault:
     return lambda setup: changed(setup, change)
 
 
+def joints_exchanged(i: int, j: int) -> Fault:
+    """Positions and efforts of two joints exchanged."""
+    return lambda setup: exchanged(i, j)(exchanged(i, j, positions=True)(setup))
+
+
+def clock(factor: float) -> Fault:
+    """Times multiplied by a factor."""
+
+    def one(setup: Setup, log: Log) -> Log:
+        return log_from_arrays(
+            setup.mechanism, factor * log.t, log.q, log.tau, name=log.name, payloads=log.payloads
+        )
+
+    return lambda setup: replace(
+        setup,
+        logs=tuple(one(setup, log) for log in setup.logs),
+        validate=tuple(one(setup, log) for log in setup.validate),
+    )
+
+
 def mirrored(i: int) -> Fault:
     """One position counted the other way."""
 
@@ -535,6 +555,8 @@ def bad_cases() -> Iterator[Case]:
     yield from _bad("effort-order", ORDER, exchanged(0, 1), ("puma560", "delta", "rrr3"), 57)
     yield from _bad("position-sign", POSITIONS, mirrored(2), ("ur5", "panda"), 61)
     yield from _bad("position-order", POSITIONS, exchanged(1, 2, True), ("puma560", "palletiser"), 63)
+    yield from _bad("joints-exchanged", POSITIONS, joints_exchanged(1, 2), ("ur5", "panda"), 121)
+    yield from _bad("clock", GRAVITY, clock(0.5), ("puma560", "ur5"), 123)
     yield from _bad("branch", BRANCH, other_branch("elbow1", "elbow2"), ("fivebar",), 65)
     yield from _bad("branch", BRANCH, other_branch("pose_z"), ("delta",), 66)
     yield from _bad("branch", BRANCH, other_branch("elbow1", "elbow2"), ("fivebar", "fivebar"), 67)

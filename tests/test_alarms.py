@@ -12,6 +12,7 @@ from dynid.checks.check import Finished
 from dynid.checks.estimate import unexplained
 from dynid.checks.plausible_masses import check_scale, placeholder_masses, reach
 from dynid.checks.residuals import check_residuals
+from dynid.checks.second_looks import away_from_reversals
 from dynid.excitation.random_motion import random_motion
 from dynid.experiment.experiment import Experiment
 from dynid.linear_fit import linear_fit
@@ -23,6 +24,7 @@ from dynid.mechanism.parameters import parameter_table
 from dynid.motion.logs import log_from_arrays
 from dynid.pipeline import identify_logs
 from dynid.problem import as_asked, prepare
+from dynid.report.corrected import change_in
 from dynid.report.html import report_html
 from dynid.robots.demo_file import demo_file, read_demo
 from dynid.simulation.prescribed import simulate_log
@@ -152,6 +154,20 @@ def test_each_other_gravity_is_tried_once_and_named_by_its_angle(described: floa
     assert len(tried) == len(list(other_gravity(wrong, (log,), [measured])))
     assert f"seems to be {words};" in tried[down].notice.text
     assert tried[down].fitted == 0
+
+
+def test_a_clock_twice_too_fast_is_named_as_such() -> None:
+    """Accelerations four times too large need gravity four times as large, and gravity has one size."""
+    robot, log = ur5_log()
+    fast = log_from_arrays(robot, 0.5 * log.t, log.q, log.tau)
+    (found,) = [one for one in checks_of(robot, fast).notices if one.code == "gravity-off"]
+    # Noise of the direction and of the size of gravity: some tenths of a percent.
+    factor = float(found.text.partition("times were ")[2].partition(" times")[0])
+    assert factor == pytest.approx(2.0, rel=0.01)
+    assert change_in(found.remedy)["columns"]["t"]["scale"] == pytest.approx(factor, rel=5e-3)  # digits shown
+    measured = ResidualTest("gravity", "base", 1.0, "m/s^2", None, 0.0, True, vector=(0.0, 0.0, -39.24))
+    (tried,) = [one for one in other_gravity(robot, (log,), [measured]) if one.fitted]
+    assert "as if times were 2 times as long" in tried.notice.text
 
 
 def test_a_log_under_the_right_gravity_raises_nothing() -> None:
@@ -461,3 +477,17 @@ def test_a_joint_that_sticks_at_its_reversals_is_not_called_late(tmp_path) -> No
         log = log_from_arrays(robot, 2e-3 * np.arange(n), q[late:, None], tau[:n, None])
         found = codes(identify_logs(robot, [log]).warnings)
         assert ("delay" in found) == bool(late), found
+
+
+def test_a_doubted_delay_is_tested_on_rows_that_slide() -> None:
+    """Friction that grows over some milliradians of presliding lags too: slow rows cannot show a delay."""
+    robot, log = ur5_log()
+    experiment = Experiment(robot=robot)
+    problem = prepare(robot, [log], experiment)
+    fit = away_from_reversals(problem, experiment)
+    assert fit is not None
+    (plan,), (slow,) = problem.plans, fit.problem.plans
+    peak = np.abs(np.gradient(log.q, log.dt, axis=0)).max(axis=0)
+    # A mask of 5 % of the peak speed, five times; the peak of the filtered speed is a little lower.
+    assert np.array(slow.reversal_speed) / peak == pytest.approx(np.full(6, 0.25), abs=0.05)
+    assert slow.reversal_around >= plan.reversal_around

@@ -146,7 +146,7 @@ def test_notices_are_listed_by_severity() -> None:
 
 
 def test_causes_are_listed_before_symptoms_of_the_same_severity() -> None:
-    codes = ["joint-error", "not-excited", "zero-offset", "gravity-off"]
+    codes = ["joint-error", "not-excited", "zero-offset", "burst", "dead-points", "gravity-off"]
     several = [Notice(code, "", "", Severity.CARE) for code in codes]
     assert [one.code for one in by_severity(several)] == codes[::-1]
 

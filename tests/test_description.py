@@ -19,9 +19,11 @@ from dynid.experiment.experiment import Experiment
 from dynid.fit import fit_task
 from dynid.kinematics.assembly import assembly_of
 from dynid.mechanism.load import load_robot
+from dynid.mechanism.parameters import parameter_table
 from dynid.mechanism.variant import resized
 from dynid.motion.logs import log_from_arrays
 from dynid.pipeline import identify_logs
+from dynid.report.corrected import change_in
 from dynid.report.json_file import read_result, result_document
 from dynid.robots.demo_file import demo_file, read_demo
 from dynid.simulation.prescribed import simulate_log
@@ -30,9 +32,17 @@ from dynid.unknown import Task
 from dynid.validation import causes, ranking
 from dynid.validation.branches import other_poses
 from dynid.validation.closure_causes import closure_cause
+from dynid.validation.columns import position_orders
 from dynid.validation.dimensions import best_size, dimension_units, doubted
 from dynid.validation.hypotheses import Hypothesis
-from dynid.validation.ranking import fitted_with, unconfirmed, with_evidence, with_size, without
+from dynid.validation.ranking import (
+    explaining_trials,
+    fitted_with,
+    unconfirmed,
+    with_evidence,
+    with_size,
+    without,
+)
 from tests import fabricated
 
 
@@ -211,6 +221,80 @@ def test_a_correction_without_a_free_size_is_not_weaker_than_a_searched_one(five
     assert second.evidence == pytest.approx(
         ratio + 0.5 * np.log(np.pi * ratio), abs=0.02
     )  # 1 / (2 l) of the series
+
+
+def test_a_branch_competes_with_the_zero_that_imitates_it(fivebar) -> None:
+    """Both leave more than the noise (a ripple of the motors): the likelihood decides between them."""
+    figures = {"rms_described": {"motor1": 1.4}, "left": 0.8}
+    zero = fitted(fivebar, "zero-offset", evidence=300.0, rms={"motor1": 1.05}, **figures)
+    branch = fitted(fivebar, "wrong-branch", evidence=400.0, rms={"motor1": 1.0}, **figures)
+    found = explaining_trials([zero, branch], {"motor1": 0.6}, {"zero-offset"})
+    assert [trial.code for trial in found] == ["wrong-branch", "zero-offset"]
+    assert explaining_trials([branch], {"motor1": 0.6}, ()) == []  # nothing else doubts the description
+
+
+FOURBAR = """
+schema: dynid.robot/1
+name: fourbar
+gravity: [0, -9.81, 0]
+joints:
+  - {name: crank, kind: revolute, parent: base, child: one}
+  - {name: knee, kind: revolute, parent: one, child: two, xyz: [0.15, 0, 0]}
+  - {name: rocker, kind: revolute, parent: base, child: three, xyz: [0.4, 0, 0]}
+loops: [{name: pin, kind: revolute, a: {body: two, xyz: [0.38, 0, 0]}, b: {body: three, xyz: [0.3, 0, 0]}}]
+actuators: [crank]
+measured: [crank]
+drive: {crank: [Ia, Fv, Fs, Off]}
+start: {crank: 1, knee: -0.4, rocker: 1.6}
+limits: {crank: {q: [-2, 2], dq: 6, ddq: 40}}
+"""
+
+
+def test_of_mirror_images_the_one_whose_friction_brakes_is_named(tmp_path: Path) -> None:
+    """The other branch is the mirror image of a position that counts the other way, and fits as well."""
+    file = tmp_path / "fourbar.yaml"
+    file.write_text(FOURBAR)
+    robot = load_robot(file)
+    truth = {one.name: 0.0 for one in parameter_table(robot)}
+    truth |= {"Ia_crank": 0.05, "Fv_crank": 0.5, "Fs_crank": 0.8}
+    for body, length in (("one", 0.15), ("two", 0.38), ("three", 0.3)):
+        truth |= {f"M_{body}": 1.5, f"MX_{body}": 0.75 * length, f"ZZ_{body}": 0.5 * length**2}
+    motion = random_motion(robot, seed=2, frequency=0.5, draws=3)
+    log = simulate_log(robot, truth, motion, rate=250.0, duration=4.0, torque_sigma=0.005, seed=2)
+    other = file.with_name("other.yaml")
+    other.write_text(FOURBAR.replace("knee: -0.4, rocker: 1.6", "knee: -1.9, rocker: -2.4"))
+    found = identified(load_robot(other), log).verdict.reasons[0]
+    assert found.code == "wrong-branch"
+    assert "as well explained by: sign of the position of 'crank'" in found.text
+
+
+def test_exchanged_joints_are_put_back_with_their_efforts(fivebar) -> None:
+    mechanism, log = fivebar
+    wrong = replace(log, q=log.q[:, ::-1], tau=log.tau[:, ::-1])
+    alone, both = position_orders(mechanism, (wrong,))
+    assert np.array_equal(alone.logs[0].q, log.q)
+    assert np.array_equal(alone.logs[0].tau, wrong.tau)
+    assert np.array_equal(both.logs[0].q, log.q)
+    assert np.array_equal(both.logs[0].tau, log.tau)
+    assert "positions and efforts of 'motor1' and 'motor2'" in both.notice.text
+    assert set(change_in(both.notice.remedy)["columns"]) == {"q_1", "q_2", "tau_1", "tau_2"}
+
+
+def test_gravity_that_makes_the_parameters_physical_and_fits_better_is_named(fivebar, monkeypatch) -> None:
+    """A slow robot absorbs gravity upside down by masses that are impossible by a few sigma only."""
+    mechanism, log = fivebar
+    fit = fit_task(Task(mechanism, (log,), Experiment(robot=mechanism, auto="off")))
+    before = fitted_with(fit, mechanism, (log,))
+    monkeypatch.setattr(causes, "realise", lambda *_: (None, None, ()))
+
+    def named(**figures) -> object:
+        trial = fitted(fivebar, "gravity-off", fit=before, **({"left": 0.9, "evidence": 100.0} | figures))
+        return causes._physical(fit, [trial], False)
+
+    assert named() is not None
+    assert named(evidence=3.0) is None  # not significantly better
+    assert named(added=3) is None  # has values of its own
+    assert named(left=1.02) is None
 
 
 def test_a_flagged_size_at_which_no_loop_closes_is_withdrawn(fivebar) -> None:

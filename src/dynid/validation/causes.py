@@ -38,6 +38,7 @@ from dynid.validation.hypotheses import Hypothesis, other_gravity
 from dynid.validation.ranking import (
     CODES,
     EXPLAINS,
+    NOISE,
     OF_DESCRIPTION,
     SIGNIFICANT,
     clearly_worse,
@@ -135,13 +136,15 @@ def with_causes(fit: Fit, estimate: Estimate) -> Estimate:
 def _slight(estimate: Estimate) -> list[ResidualTest]:
     """Flagged suspects that explain hardly any of what exceeds the noise in the rows concerned.
 
-    What a model lacks resembles many faults a little, and does so significantly in a long log.
+    What a model lacks resembles many faults a little, and does so significantly in a long log. Rows that are
+    fitted to the noise lack nothing.
     """
     rows = {row.name: row for row in estimate.verdict.joints if row.error_rms > 0.0}
 
     def beyond_noise(about: str) -> float:
         own = [rows[about]] if about in rows else list(rows.values())
-        return float(np.mean([1.0 - (row.noise / row.error_rms) ** 2 for row in own]))
+        left = [row.noise / row.error_rms if row.error_rms > NOISE * row.noise else 1.0 for row in own]
+        return float(np.mean([1.0 - part**2 for part in left]))
 
     return [
         test
@@ -374,4 +377,4 @@ def _negative_count(trial: Hypothesis) -> int:
         return 0
     fit = trial.fit
     values = zip(fit.data.system.parameters, fit.solution.chi, strict=True)
-    return sum(parameter.positive and value < 0.0 for parameter, value in values)
+    return sum(1 for parameter, value in values if parameter.positive and value < 0.0)

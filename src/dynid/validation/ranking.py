@@ -57,7 +57,7 @@ EXPLAINS = 0.5
 # Wrong quantities of the description by linear tests; refits decide between them and friction left out.
 OF_DESCRIPTION = codes_with("description")
 _DECIDED = OF_DESCRIPTION | codes_with("resembles")
-_NOISE = 1.3  # rms in parts of the noise floor: less is noise only
+NOISE = 1.3  # rms in parts of the noise floor: less is noise only
 _MOST_LISTED = 12
 # Linear tests that are about the description: their warnings, and the names of the corrections.
 CODES = {test: code for code, entry in CATALOGUE.items() for test in entry.corrections}
@@ -317,7 +317,7 @@ def ranked(
 def is_noise(trial: Hypothesis, floors: Mapping[str, float]) -> bool:
     """Whether a correction explains the residuals: little of them is left, or noise only."""
     return trial.left < EXPLAINS or all(
-        rms < _NOISE * floors.get(name, 0.0) for name, rms in trial.rms.items()
+        rms < NOISE * floors.get(name, 0.0) for name, rms in trial.rms.items()
     )
 
 
@@ -329,7 +329,7 @@ def _matters(trial: Hypothesis, floors: Mapping[str, float]) -> bool:
     beyond = {
         name: before**2 - floors.get(name, 0.0) ** 2
         for name, before in trial.rms_described.items()
-        if before > _NOISE * floors.get(name, 0.0)
+        if before > NOISE * floors.get(name, 0.0)
     }
     return not beyond or any(
         trial.rms_described[name] ** 2 - trial.rms.get(name, np.inf) ** 2 > EXPLAINS * excess

@@ -314,7 +314,7 @@ RESIDUALS = {
         "the loops seem to be closed on another branch than the robot's: {names} bent the other way",
         "give a pose on the branch of the robot under `start:`",
         rank="input",
-        traits=("resembles",),
+        traits=("resembles", "absorbed"),
         log=(
             "log '{log}' seems to be on another branch of the loops than the others: {names} differ",
             "identify from logs of one branch, or give a start pose of that log",
