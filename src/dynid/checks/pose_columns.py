@@ -48,10 +48,6 @@ from dynid.projection.sensor import SensorColumns, SensorMotion, SensorRows
 _STEP = 1e-6
 _JOINTS = (JointKind.REVOLUTE, JointKind.PRISMATIC, JointKind.UNIVERSAL)
 
-# Poses per period of the low-pass on coordinates, between which columns are interpolated. The low-pass is
-# several times above the motion: of that, columns are exact to 1 %.
-_RATE = 2.0
-
 # Dimensions that are tested, and as many at single places; of more, some all over the robot.
 _MOST_SIZES = 24
 
@@ -79,9 +75,8 @@ class _PoseColumns:
         chi: Float[Array, "p"],
         thin: int,
     ) -> None:
-        self.source, self._chi = source, chi
+        self.source, self._thin, self._chi = source, max(1, thin), chi
         self._rows = _pose_rows(mechanism, source, parameters)
-        self._thin = _thinned(source, thin) if isinstance(self._rows, MovingRows) else max(1, thin)
         self._k = len(source.directions.names)
         measured = source.motion.log.position_names if self._rows is not None else ()
         known = mechanism.joint_of_coordinate
@@ -293,15 +288,6 @@ def _between(at: Int[Array, "s"], values: Float[Array, "k t s"], n: int) -> Floa
     k, t, _ = values.shape
     rows = [np.interp(every, at, row) for row in values.reshape(k * t, -1)]
     return np.array(rows).reshape(k, t, len(every))
-
-
-def _thinned(source: RowSource, thin: int) -> int:
-    """Distance in samples of closed poses: at most `thin` or, if larger, `_RATE` per period of the cutoff.
-
-    Loops are closed again for every zero and every dimension: these columns take longest.
-    """
-    plan = source.motion.plan
-    return max(1, thin, 0 if plan.cutoff is None else int(1.0 / (_RATE * plan.cutoff * source.dt)))
 
 
 def _pose_rows(
