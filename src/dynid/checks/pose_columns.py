@@ -149,7 +149,11 @@ class _PoseColumns:
 
     def _states(self, rows: MovingRows, start: int, at: Int[Array, "s"], measured: Measured) -> States:
         """States at some samples, with N of the rows."""
-        there = rows.kinematics.states(start, measured, at)
+        if isinstance(rows.kinematics, ClosedKinematics):
+            there = rows.kinematics.states(start, measured, at)
+        else:
+            q, dq, ddq = (x[at] for x in measured)
+            there = rows.kinematics.states(start, (q, dq, ddq))
         return States(there.q, there.dq, there.ddq, self._directions(rows, start, there), there.fine)
 
     def _acting(
