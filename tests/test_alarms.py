@@ -24,7 +24,6 @@ from dynid.mechanism.parameters import parameter_table
 from dynid.motion.logs import log_from_arrays
 from dynid.pipeline import identify_logs
 from dynid.problem import as_asked, prepare
-from dynid.report.corrected import change_in
 from dynid.report.html import report_html
 from dynid.robots.demo_file import demo_file, read_demo
 from dynid.simulation.prescribed import simulate_log
@@ -164,7 +163,7 @@ def test_a_clock_twice_too_fast_is_named_as_such() -> None:
     # Noise of the direction and of the size of gravity: some tenths of a percent.
     factor = float(found.text.partition("times were ")[2].partition(" times")[0])
     assert factor == pytest.approx(2.0, rel=0.01)
-    assert change_in(found.remedy)["columns"]["t"]["scale"] == pytest.approx(factor, rel=5e-3)  # digits shown
+    assert found.change["columns"]["t"]["scale"] == pytest.approx(factor, rel=5e-3)  # digits shown
     measured = ResidualTest("gravity", "base", 1.0, "m/s^2", None, 0.0, True, vector=(0.0, 0.0, -39.24))
     (tried,) = [one for one in other_gravity(robot, (log,), [measured]) if one.fitted]
     assert "as if times were 2 times as long" in tried.notice.text

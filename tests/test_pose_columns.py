@@ -90,6 +90,18 @@ def test_columns_are_what_the_faults_add_to_the_rows(name: str, model: str) -> N
             np.testing.assert_allclose(by["gain", one.about], expected, atol=1e-6 * np.abs(expected).max())
 
 
+def test_parts_of_the_motors_are_the_power_of_an_arm() -> None:
+    robot, log, truth = clean("scara", seconds=2.0)
+    problem = prepare(robot, [log], Experiment(robot=robot, model="power"))
+    chi, p = vector(problem.parameters, truth), len(problem.parameters)
+    tests, suspects, _ = suspect_rows(robot, {}, problem.sources[0], problem.parameters, chi, 1)
+    first, stop = problem.sources[0].pieces()[0]
+    W, Y = dense(tests, first, stop, p + tests.n_added)
+    parts = [W[:, 0, p + one.columns[0]] for one in suspects if one.test == "gain" and one.about != ALL]
+    assert len(parts) == len(robot.actuators)
+    np.testing.assert_allclose(np.sum(parts, axis=0), Y[:, 0], atol=1e-12 * np.abs(Y).max())  # rounding
+
+
 def test_a_dimension_used_at_several_places_is_tested_at_each() -> None:
     robots = resized_robots(load_robot("delta"))
     legs = {f"{name} at {place}{i}" for name, place in (("R", "motor"), ("L", "arm")) for i in (1, 2, 3)}

@@ -10,7 +10,7 @@ import pytest
 from dynid.common import paged
 from dynid.conditioning import stream as stream_module
 from dynid.conditioning.lowpass import row_filter, window_filter
-from dynid.conditioning.stream import compared, series, stream
+from dynid.conditioning.stream import compared, keep_sum, series, stream
 from dynid.projection.factor import merge
 from dynid.projection.quadrature import QUADRATURES
 from dynid.regressor.layout import ABSENT, Layout
@@ -86,6 +86,45 @@ def test_half_a_window_is_half_of_it_in_whatever_order_it_was_added(pairs: int, 
     border = pairs - 1  # of the mask: half of the window around it is valid
     assert valid[0, border]
     assert not valid[1, border]
+
+
+@pytest.mark.parametrize("masked", [None, slice(900, 1300)])
+def test_a_long_filter_in_two_stages_is_its_kernel_as_straight_lines(monkeypatch, masked) -> None:
+    source = RandomRows(6000, [(5, 2900), (3100, 6000)], masked)
+    rows = row_filter(source.dt, 10, cutoff=0.2)
+    every, _, knots = rows.coarse
+    assert every == 10
+    values = knots[1:-1]  # padded by one knot on either side
+    at = every * (np.arange(len(values)) - len(values) // 2)
+    lines = np.interp(np.arange(-rows.half, rows.half + 1), at, values, left=0.0, right=0.0)
+    ends = np.maximum(1.0 - (np.abs(np.arange(-rows.half, rows.half + 1)) - at[-1]) / every, 0.0)
+    lines = np.where(np.abs(np.arange(-rows.half, rows.half + 1)) > at[-1], values[-1] * ends, lines)
+    assert np.abs(lines - rows.kernel).max() < 0.01 * rows.kernel.max()  # 16 lines a period of the cutoff
+    monkeypatch.setattr(stream_module, "_MUCH", 0)
+    parts = list(series(source, rows))
+    pieces = [dense(source, replace(rows, kernel=lines), piece) for piece in source.pieces()]
+    values, valid = (np.concatenate(x, axis=1) for x in zip(*pieces, strict=True))
+    found, fine = (np.concatenate([part[i] for part in parts], axis=1) for i in (1, 2))
+    np.testing.assert_array_equal(fine, valid)
+    used = np.repeat(valid, (3, 2), axis=0)
+    np.testing.assert_allclose(found[used], values[used], atol=1e-13)  # rounding of sums of 4000 products
+
+
+def test_rows_of_a_sum_are_the_sum_of_kept_rows() -> None:
+    one, other, both = (RandomRows(3000, [(5, 1400), (1500, 3000)], slice(300, 340)) for _ in range(3))
+    other.entries = other.entries[:, ::-1].copy()
+    both.entries = 3.0 * one.entries - 2.0 * other.entries
+    rows = row_filter(one.dt, 10)
+    expected, _ = stream(both, rows)
+    assert not keep_sum(both, rows, [(3.0, one), (-2.0, other)])  # nothing is kept yet
+    for source in (one, other):
+        stream(source, rows, keep=True)
+    assert keep_sum(both, rows, [(3.0, one), (-2.0, other)])
+    both.entries[:] = np.nan  # not read again
+    for found, wanted in zip(stream(both, rows)[0], expected, strict=True):
+        assert [block[:2] for block in found] == [block[:2] for block in wanted]
+        for (_, _, new), (_, _, old) in zip(found, wanted, strict=True):
+            np.testing.assert_allclose(new.R.T @ new.R, old.R.T @ old.R, atol=1e-12)  # rounding
 
 
 def test_factors_hold_all_inner_products_of_the_rows() -> None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
@@ -15,7 +17,7 @@ from dynid.motion.motion import Motion
 from dynid.motion.plan import plan_motions
 from dynid.motion.settings import FilterSettings, MaskSettings
 from dynid.projection.kinematics import ClosedKinematics, kinematics_along
-from dynid.projection.survey import _jumps
+from dynid.projection.survey import _jumps, _passages
 
 SLIDER_CRANK = """
 name: slider-crank
@@ -68,6 +70,40 @@ def test_poses_are_the_same_wherever_a_block_begins(tmp_path) -> None:
     }  # one sensor for one freedom: nothing to disagree
     assert told["closure_residual"].max() < 1e-12  # rounding
     assert "loops closed to" in kinematics.choices["closure"]
+
+
+def test_poses_known_from_another_filter_are_corrected_not_surveyed_again(tmp_path, monkeypatch) -> None:
+    robot = robot_of(tmp_path)
+    t = np.arange(3000) * 1e-3
+    slide = 0.25 + 0.05 * np.sin(2 * np.pi * t)[:, None]
+    slide += 1e-5 * np.random.default_rng(1).normal(size=slide.shape)
+    first = motion_along(robot, slide)
+    other = Motion(first.log, replace(first.plan, kind="butterworth", cutoff=20.0, edge=60))
+    kinematics_along(robot, first)
+    expected = ClosedKinematics(robot, other)
+    with monkeypatch.context() as without:
+        without.setattr("dynid.projection.survey.survey", None)
+        found = kinematics_along(robot, other, checked=True)
+    low, high = other.usable()[0]
+    for start, stop in ((low, low + 700), (low + 999, high)):
+        moved = other.states(start, stop)
+        new, old = found.states(start, moved), expected.states(start, moved)
+        np.testing.assert_array_equal(new.fine, old.fine)
+        # Newton ends within rounding of the same pose; rates lose a digit.
+        np.testing.assert_allclose(new.q, old.q, atol=1e-12)
+        np.testing.assert_allclose(new.dq, old.dq, atol=1e-9)
+
+
+def test_passages_are_changes_of_the_sign_of_the_determinant() -> None:
+    rng = np.random.default_rng(1)
+    N = rng.normal(size=(600, 7, 3)).cumsum(axis=0)
+    N[:300, :3] = np.eye(3)  # the basis of a tracker: the measured coordinates are the independent ones
+    N[100:200, 3:] = 0.01 * N[100:200, 3:]
+    side = np.sign(np.linalg.det(N[:, :3]))
+    turned = np.sign(np.linalg.det(np.swapaxes(N[1:], 1, 2) @ N[:-1]))
+    expected = side[1:] * turned * side[:-1] < 0.0
+    assert expected.any()
+    np.testing.assert_array_equal(_passages(N[:, :3], N), expected)
 
 
 def test_singular_and_open_poses_are_counted_and_left_out(tmp_path) -> None:

@@ -43,15 +43,19 @@ class LinearFit:
         return dict(zip(names, self.chi.tolist(), strict=True))
 
 
-def linear_fit(problem: Problem, experiment: Experiment, base: BaseSet | None = None) -> LinearFit:
+def linear_fit(
+    problem: Problem, experiment: Experiment, base: BaseSet | None = None, keep: bool = False
+) -> LinearFit:
     """Stream the logs of a problem and solve by `wls`, for any later estimator.
 
     Args:
         problem: Mechanism, logs and filters.
         experiment: Its ties count.
         base: Structural base parameters where they are known already.
+        keep: The rows are needed again, see `stream`.
     """
-    data = base_system(build_system(problem), base_of(problem, experiment) if base is None else base)
+    system = build_system(problem, keep=keep)
+    data = base_system(system, base_of(problem, experiment) if base is None else base)
     solution = estimator_named("wls")(data.system)
     return LinearFit(problem, data, solution, np.asarray(data.S @ solution.chi + data.base.c))
 

@@ -15,7 +15,7 @@ from dynid.mechanism.drive_terms import DRIVE_SYMBOLS
 from dynid.mechanism.joint import JointKind
 from dynid.mechanism.parameters import parameter_table
 from dynid.regressor.few_states import few_states_matrix
-from dynid.regressor.regressor import energy_row, tree_matrix
+from dynid.regressor.regressor import energy_entries, energy_row, tree_matrix
 from dynid.regressor.wrench import wrench_regressor
 from tests.oracle import pinocchio_regressor
 from tests.parameter_orders import from_pinocchio
@@ -59,6 +59,18 @@ def test_power_is_the_rate_of_energy_by_the_complex_step(seed: int) -> None:
     power = np.einsum("nv,nvp->np", dq, tree_matrix(mechanism, q, dq, ddq)) @ chi
     # The complex step is exact up to rounding of the energies involved.
     np.testing.assert_allclose(rate, power, rtol=0, atol=1e-10 * max(np.abs(power).max(), 1))
+
+
+def test_energies_along_a_log_are_those_of_the_energy_row() -> None:
+    rng = np.random.default_rng(3)
+    mechanism = random_tree(rng, 8)
+    q, dq, _ = random_states(rng, mechanism, 70)  # more than one tile of lanes, the last one short
+    places = np.full(80, -1)
+    wanted = rng.permutation(80)[:50]
+    places[wanted] = np.arange(50)
+    expected = energy_row(mechanism, q, dq)[:, wanted].T
+    found = energy_entries(mechanism, q, dq, places)
+    np.testing.assert_allclose(found, expected, rtol=0, atol=1e-13 * np.abs(expected).max())  # rounding
 
 
 def _position_rates(mechanism, q, dq):

@@ -26,7 +26,9 @@ from dataclasses import replace
 import numpy as np
 
 from dynid.common.arrays import Array, Bool, Float, Int
+from dynid.common.change import rounded
 from dynid.common.errors import DynidError
+from dynid.common.notices import Notice, notice
 from dynid.conditioning.rewritten import predictor
 from dynid.kinematics.coordinates import States
 from dynid.mechanism.description import AT, at_places, at_values
@@ -49,10 +51,6 @@ _STEP = 1e-6
 TILTED = 3.0  # degrees: what is less may be a base that was not levelled
 LARGER = 0.03  # of gravity: its size is wrong too
 _JOINTS = (JointKind.REVOLUTE, JointKind.PRISMATIC, JointKind.UNIVERSAL)
-
-# Poses per period of the low-pass on coordinates, between which columns are interpolated. The low-pass is
-# several times above the motion: of that, columns are exact to 1 %.
-_RATE = 2.0
 
 # Dimensions that are tested, and as many at single places; of more, some all over the robot.
 _MOST_SIZES = 24
@@ -81,9 +79,8 @@ class _PoseColumns:
         chi: Float[Array, "p"],
         thin: int,
     ) -> None:
-        self.source, self._chi = source, chi
+        self.source, self._thin, self._chi = source, max(1, thin), chi
         self._rows = _pose_rows(mechanism, source, parameters)
-        self._thin = _thinned(source, thin) if isinstance(self._rows, MovingRows) else max(1, thin)
         self._k = len(source.directions.names)
         measured = source.motion.log.position_names if self._rows is not None else ()
         known = mechanism.joint_of_coordinate
@@ -156,7 +153,11 @@ class _PoseColumns:
 
     def _states(self, rows: MovingRows, start: int, at: Int[Array, "s"], measured: Measured) -> States:
         """States at some samples, with N of the rows."""
-        there = rows.kinematics.states(start, measured, at)
+        if isinstance(rows.kinematics, ClosedKinematics):
+            there = rows.kinematics.states(start, measured, at)
+        else:
+            q, dq, ddq = (x[at] for x in measured)
+            there = rows.kinematics.states(start, (q, dq, ddq))
         return States(there.q, there.dq, there.ddq, self._directions(rows, start, there), there.fine)
 
     def _acting(
@@ -308,21 +309,27 @@ def clock_factor(described: Float[Array, "3"], found: Float[Array, "3"]) -> floa
     return float(np.sqrt(size / before))
 
 
+def clock_notice(described: Float[Array, "3"], found: Float[Array, "3"]) -> Notice | None:
+    """That the clock of the logs is wrong, if it explains the gravity that fits; both in [m/s^2]."""
+    factor = clock_factor(described, found)
+    if factor is None:
+        return None
+    return notice(
+        "gravity-off",
+        "clock",
+        times=factor**2,
+        factor=factor,
+        vector=", ".join(f"{x:.3g}" for x in found),
+        change={"columns": {"t": {"scale": rounded(factor, 4)}}},
+    )
+
+
 def _between(at: Int[Array, "s"], values: Float[Array, "k t s"], n: int) -> Float[Array, "k t n"]:
     """Values at some of n samples, interpolated at all."""
     every = np.arange(n)
     k, t, _ = values.shape
     rows = [np.interp(every, at, row) for row in values.reshape(k * t, -1)]
     return np.array(rows).reshape(k, t, len(every))
-
-
-def _thinned(source: RowSource, thin: int) -> int:
-    """Distance in samples of closed poses: at most `thin` or, if larger, `_RATE` per period of the cutoff.
-
-    Loops are closed again for every zero and every dimension: these columns take longest.
-    """
-    plan = source.motion.plan
-    return max(1, thin, 0 if plan.cutoff is None else int(1.0 / (_RATE * plan.cutoff * source.dt)))
 
 
 def _pose_rows(

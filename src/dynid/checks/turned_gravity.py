@@ -16,9 +16,10 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from dynid.base.system import BaseSystem
-from dynid.checks.pose_columns import LARGER, TILTED, clock_factor, degrees_between, gravity_axes
+from dynid.checks.pose_columns import LARGER, TILTED, clock_notice, degrees_between, gravity_axes
 from dynid.common.arrays import Array, Float
 from dynid.common.notices import Notice, eased, notice
+from dynid.conditioning.stream import keep_sum
 from dynid.experiment.experiment import Experiment
 from dynid.linear_fit import LinearFit, linear_fit
 from dynid.problem import Problem
@@ -28,6 +29,7 @@ if TYPE_CHECKING:
     from dynid.checks.fault_columns import Suspect
 
 _ROUNDS = 3
+_ROUNDING = 1e-9  # [m/s^2]
 _STEP = 0.01  # [m/s^2]: 0.06 degrees
 _UPSIDE_DOWN = 120.0  # degrees
 # Part of the residual that may remain if gravity is the cause: other faults resemble it to first order. Its
@@ -69,8 +71,9 @@ class TurnedGravity:
         size, before = float(np.linalg.norm(self.g)), float(np.linalg.norm(described))
         vector = ", ".join(f"{x:.3g}" for x in self.g)
         degrees = 0.0
-        if (factor := clock_factor(described, self.g)) and not sensor:
-            return notice("gravity-off", "clock", times=size / before, factor=factor, vector=vector)
+        clock = None if sensor else clock_notice(described, self.g)
+        if clock is not None:
+            return clock
         if before == 0.0:
             text = f"the efforts contain gravity, but the description has none: with ({vector}) m/s^2"
         else:
@@ -142,10 +145,48 @@ def _moved(g: Float[Array, "3"], suspect: Suspect) -> Float[Array, "3"]:
 
 def fit_under(problem: Problem, g: Float[Array, "3"], experiment: Experiment) -> LinearFit:
     """The linear fit of the same logs with another gravity in the base frame, shape (3,), in [m/s^2]."""
+    return linear_fit(_under(problem, g), experiment)
+
+
+def _under(problem: Problem, g: Float[Array, "3"]) -> Problem:
     mechanism = replace(problem.mechanism, gravity=g)
-    turned = replace(problem, mechanism=mechanism)
     sources = tuple(source.under(mechanism) for source in problem.sources)
-    return linear_fit(replace(turned, sources=sources), experiment)
+    return replace(problem, mechanism=mechanism, sources=sources)
+
+
+class Gravities:
+    """Linear fits of one problem under many gravities.
+
+    Rows are affine in gravity: those of g = sum of w_i g_i with sum of w_i = 1 are the sum of w_i times those
+    of g_i. So the logs are streamed for at most three gravities beside that of the problem.
+
+    Args:
+        problem: Mechanism and logs, whose rows are kept.
+        experiment: The settings.
+    """
+
+    def __init__(self, problem: Problem, experiment: Experiment) -> None:
+        self._problem, self._experiment, self._known = problem, experiment, [problem]
+
+    def fit(self, g: Float[Array, "3"]) -> LinearFit:
+        """The fit with this gravity in the base frame, shape (3,), in [m/s^2]."""
+        turned = _under(self._problem, g)
+        new = not self._summed(turned)
+        if new:
+            self._known.append(turned)
+        return linear_fit(turned, self._experiment, keep=new)
+
+    def _summed(self, turned: Problem) -> bool:
+        """Whether the rows of all logs follow from rows that are kept."""
+        points = np.array([(*problem.mechanism.gravity, 1.0) for problem in (*self._known, turned)]).T
+        weights = np.linalg.lstsq(points[:, :-1], points[:, -1], rcond=None)[0]
+        if not np.allclose(points[:, :-1] @ weights, points[:, -1], atol=_ROUNDING):
+            return False
+        known = list(zip(*(problem.sources for problem in self._known), strict=True))
+        pairs = zip(turned.sources, turned.filters, known, strict=True)
+        return all(
+            keep_sum(source, rows, list(zip(weights.tolist(), of, strict=True))) for source, rows, of in pairs
+        )
 
 
 def _squares(data: BaseSystem, chi: Float[Array, "p"]) -> dict[tuple[str, str], float]:

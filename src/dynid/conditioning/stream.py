@@ -128,6 +128,28 @@ def _keep(source: PackedRows, row_filter: RowFilter, outputs: int) -> None:
         _KEPT[source] = _Kept(row_filter, numbers)
 
 
+def keep_sum(source: PackedRows, row_filter: RowFilter, parts: Sequence[tuple[float, PackedRows]]) -> bool:
+    """Keep the filtered rows of a source that is a weighted sum of others, if those are kept.
+
+    Args:
+        source: With the layout and the valid samples of the others.
+        row_filter: Of all of them.
+        parts: Weights, whose sum is one, and the others.
+
+    Returns:
+        Whether the rows are kept now.
+    """
+    kept = [(weight, _kept(other, row_filter)) for weight, other in parts]
+    known = [(weight, rows) for weight, rows in kept if rows is not None]
+    size = known[0][1].numbers.size if known else 0
+    if len(known) < len(kept) or size * np.dtype(float).itemsize >= LARGE:
+        return False
+    tasks = set.intersection(*(rows.tasks for _, rows in known))
+    numbers = sum((weight * rows.numbers for weight, rows in known), np.zeros(size))
+    _KEPT[source] = _Kept(row_filter, numbers, tasks)
+    return True
+
+
 def _streamed(
     source: PackedRows,
     row_filter: RowFilter,

@@ -27,7 +27,7 @@ from dynid.projection.quadrature import DEFAULT, quadrature_named
 from dynid.projection.structure import structural_factor
 from dynid.regressor.few_states import drive_column, term_rows
 from dynid.regressor.layout import ABSENT, Layout
-from dynid.regressor.regressor import energy_row
+from dynid.regressor.regressor import energy_entries
 
 
 def energy_directions(mechanism: Mechanism) -> Directions:
@@ -43,7 +43,7 @@ class EnergyRows(LogRows):
         self.quadrature = quadrature_named(self.options.get("integration", DEFAULT))
         self.kinematics = kinematics_along(mechanism, motion)
         self.notices, self.choices = self.kinematics.notices, dict(self.kinematics.choices)
-        self._inertial, self._place = _inertial_columns(mechanism, parameters, motion.log.payloads)
+        self._inertial, self._places = _inertial_columns(mechanism, parameters, motion.log.payloads)
         self._load = load_along(mechanism, parameters, motion, self.load_parameters)
         self._others = [(i, p) for i, p in enumerate(parameters) if p.kind != "inertial"]
         columns = [*self._inertial, *(i for i, _ in self._others), ABSENT]
@@ -71,10 +71,10 @@ class EnergyRows(LogRows):
         for at in range(0, stop - start, tile):
             part = slice(at, min(at + tile, stop - start))
             spanned = slice(at, part.stop + rule.before + rule.after)
-            stored = np.concatenate([self._energies(q[spanned], dq[spanned]), rotors[spanned]], axis=1)
-            stored[~usable[spanned]] = 0.0
-            computed = np.concatenate([rule.changes(stored) / self.dt, means[part]], axis=1)
-            yield start + at, computed.T[order], np.ascontiguousarray(weights[:, part])
+            stored = np.concatenate([self._energies(q[spanned], dq[spanned]), rotors[spanned].T])
+            stored[:, ~usable[spanned]] = 0.0
+            computed = np.concatenate([rule.changes(stored.T).T / self.dt, means[part].T])
+            yield start + at, computed[order], np.ascontiguousarray(weights[:, part])
 
     def _weights(self, moving: Float[Array, "n"], usable: Bool[Array, "n"]) -> Float[Array, "r"]:
         """0 for rows that use an invalid sample, or whose span contains rest."""
@@ -83,9 +83,9 @@ class EnergyRows(LogRows):
         known = windows(usable, len(rule.weights)).all(axis=1)
         return np.asarray(windows(spanned, rule.span + 1).min(axis=1) * known)
 
-    def _energies(self, q: Float[Array, "n q"], dq: Float[Array, "n v"]) -> Float[Array, "n i"]:
+    def _energies(self, q: Float[Array, "n q"], dq: Float[Array, "n v"]) -> Float[Array, "i n"]:
         """Kinetic and potential energy per inertial parameter."""
-        return energy_row(self.mechanism, q, dq)[:, self._place]
+        return energy_entries(self.mechanism, q, dq, self._places)
 
     def _rotors(self, dq: Float[Array, "n v"]) -> Float[Array, "n r"]:
         """Kinetic energy per rotor inertia."""
@@ -142,14 +142,16 @@ class EnergyRows(LogRows):
 def _inertial_columns(
     mechanism: Mechanism, parameters: Sequence[Parameter], mounted: Sequence[str]
 ) -> tuple[list[int], Int[Array, "i"]]:
-    """Inertial parameters that act in a log, and their places in the energy row."""
+    """Inertial parameters that act in a log; and for each column of the energy row its place among them."""
     bodies = [*(joint.child for joint in mechanism.joints), *mechanism.payloads]
     pairs = [
         (i, 10 * bodies.index(p.owner) + SYMBOLS.index(p.symbol))
         for i, p in enumerate(parameters)
         if p.kind == "inertial" and (p.owner not in mechanism.payloads or p.owner in mounted)
     ]
-    return [i for i, _ in pairs], np.array([place for _, place in pairs], dtype=np.int64)
+    places = np.full(10 * len(bodies), -1, dtype=np.int64)
+    places[[column for _, column in pairs]] = np.arange(len(pairs))
+    return [i for i, _ in pairs], places
 
 
 ENERGY = Model(

@@ -6,7 +6,7 @@ the base. They are packed row by row (see `layout.py`); a tile contains `LANES` 
 
 from __future__ import annotations
 
-from dynid.common.compiled import kernel
+from dynid.common.compiled import inner, kernel
 from dynid.kinematics.kernels import LINK, body_state, link_states, unrotate
 from dynid.kinematics.tile import (
     AX,
@@ -23,6 +23,9 @@ from dynid.kinematics.tile import (
     PX,
     PY,
     PZ,
+    VX,
+    VY,
+    VZ,
     WX,
     WY,
     WZ,
@@ -85,6 +88,49 @@ def _inertial_entries(links, bodies, pairs, state, body, tile):
             joint = state[(link + 1) * LINK * LANES : (link + 2) * LINK * LANES]
             out = tile[entry * LANES : (entry + 10) * LANES]
             wrench_row(body, joint, kind[link] == 2, pair_axis[pair], out)
+
+
+@inner
+def _energy_row(body, gravity, out):
+    """Ten entries of a body's kinetic plus potential energy; see `regressor.energy_regressor`."""
+    for k in range(LANES):
+        u, v, w = body[VX * LANES + k], body[VY * LANES + k], body[VZ * LANES + k]
+        x, y, z = body[WX * LANES + k], body[WY * LANES + k], body[WZ * LANES + k]
+        gx, gy, gz = unrotate(body, k, gravity[0], gravity[1], gravity[2])
+        out[XX * LANES + k] = 0.5 * x * x
+        out[XY * LANES + k] = x * y
+        out[XZ * LANES + k] = x * z
+        out[YY * LANES + k] = 0.5 * y * y
+        out[YZ * LANES + k] = y * z
+        out[ZZ * LANES + k] = 0.5 * z * z
+        out[MX * LANES + k] = v * z - w * y - gx
+        out[MY * LANES + k] = w * x - u * z - gy
+        out[MZ * LANES + k] = u * y - v * x - gz
+        px, py, pz = body[PX * LANES + k], body[PY * LANES + k], body[PZ * LANES + k]
+        height = px * gravity[0] + py * gravity[1] + pz * gravity[2]
+        out[MASS * LANES + k] = 0.5 * (u * u + v * v + w * w) - height
+
+
+@kernel
+def energy_rows(links, bodies, gravity, q, dq, still, places, room, out):
+    """Energies per inertial parameter at samples q, dq (n, ...), into out (entries, n).
+
+    still: zero accelerations, as dq. places: entry of each of the ten parameters of every body, -1 for none.
+    room: states of all links, of a body, and ten entries of a tile.
+    """
+    parent, kind, q_start, v_start, placement = links
+    body_link, body_frame = bodies
+    state, body, row = room
+    n = q.shape[0]
+    for at in range(0, n, LANES):
+        link_states(parent, kind, q_start, v_start, placement, gravity, q, dq, still, at, state, body)
+        for b in range(body_link.size):
+            body_state(state, body_link[b], body_frame[b], body)
+            _energy_row(body, gravity, row)
+            for i in range(10):
+                entry = places[10 * b + i]
+                for lane in range(min(LANES, n - at) if entry >= 0 else 0):
+                    out[entry, at + lane] = row[i * LANES + lane]
 
 
 @kernel

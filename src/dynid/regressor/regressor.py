@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from dynid.common.arrays import Array, Float, Inexact
+from dynid.common.arrays import Array, Float, Inexact, Int
 from dynid.kinematics.tree import body_motion, tree_of
 from dynid.mechanism.mechanism import Mechanism
 from dynid.mechanism.parameters import parameter_table
@@ -48,6 +48,30 @@ def energy_row(
     motion = body_motion(tree_of(mechanism), q, dq, np.zeros_like(dq))
     h = energy_regressor(motion.R, motion.p, motion.V, np.asarray(mechanism.gravity, float))
     return h.reshape(len(q), -1)
+
+
+def energy_entries(
+    mechanism: Mechanism, q: Float[Array, "n q"], dq: Float[Array, "n v"], places: Int[Array, "i"]
+) -> Float[Array, "e n"]:
+    """Columns of `energy_row` along many samples, as rows: that of column c at `places[c]`, -1 for none."""
+    from dynid.kinematics.kernels import LINK
+    from dynid.kinematics.tile import LANES
+    from dynid.regressor.kernels import energy_rows
+
+    tree = tree_of(mechanism)
+    sizes = ((tree.parent.size + 1) * LINK * LANES, LINK * LANES, 10 * LANES)
+    out = np.empty((int(places.max(initial=-1)) + 1, len(q)))
+    energy_rows(
+        (tree.parent, tree.kind, tree.q_start, tree.v_start, tree.placement),
+        (tree.body_link, tree.body_frame),
+        np.asarray(mechanism.gravity, float),
+        *(np.ascontiguousarray(x, dtype=float) for x in (q, dq)),
+        np.zeros(dq.shape),
+        places,
+        tuple(np.empty(size) for size in sizes),
+        out,
+    )
+    return out
 
 
 # Energy kernel of a body: 1 x 10, kinetic plus potential.

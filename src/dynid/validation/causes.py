@@ -248,7 +248,7 @@ def _trials(
     trials, left, percent = ([], others, 0.0) if suspicious else clearly_worse(fit, logs, others)
     if others and not left:
         return with_evidence(trials, tests), percent, []
-    before = fitted_with(fit, mechanism, logs)
+    before = fitted_with(fit, mechanism, logs, keep=True)
     if before is None:
         return [], estimate.fit.residual_percent, []
     tried, percent = trial_of(fit, before), residual_percent(before)

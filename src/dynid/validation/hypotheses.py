@@ -9,7 +9,7 @@ from itertools import combinations
 import numpy as np
 
 from dynid.checks.fault_columns import ALL, delay_change
-from dynid.checks.pose_columns import clock_factor, degrees_between
+from dynid.checks.pose_columns import clock_notice, degrees_between
 from dynid.common.arrays import Array, Float
 from dynid.common.change import Change, rounded
 from dynid.common.notices import Notice, notice
@@ -106,8 +106,9 @@ def other_gravity(
 
 def _gravity_notice(g: Float[Array, "3"], pull: Float[Array, "3"], vector: str) -> Notice:
     """Of gravity `pull` instead of the described g, both in the base frame, in [m/s^2]."""
-    if factor := clock_factor(g, pull):
-        return notice("gravity-off", "clock", times=factor**2, factor=factor, vector=vector)
+    clock = clock_notice(g, pull)
+    if clock is not None:
+        return clock
     turned = "upside down" if np.any(g) else "missing"
     if np.any(g) and not np.allclose(pull, -g):
         turned = f"rotated by {degrees_between(g, pull):.3g} degrees"

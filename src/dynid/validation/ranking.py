@@ -32,7 +32,7 @@ from math import lgamma
 
 import numpy as np
 
-from dynid.checks.turned_gravity import fit_under
+from dynid.checks.turned_gravity import Gravities
 from dynid.common.arrays import Array
 from dynid.common.catalogue import CATALOGUE, codes_with
 from dynid.common.distributions import chi2_tail
@@ -76,7 +76,7 @@ _ROWS = 10  # for each parameter: on fewer they follow any error
 
 
 def fitted_with(
-    fit: Fit, mechanism: Mechanism, logs: tuple[Log, ...], scale: tuple[float, ...] = ()
+    fit: Fit, mechanism: Mechanism, logs: tuple[Log, ...], scale: tuple[float, ...] = (), keep: bool = False
 ) -> LinearFit | None:
     """The linear fit of other logs or another description; None where there is no such.
 
@@ -84,6 +84,7 @@ def fitted_with(
         fit: As described.
         mechanism, logs: Corrected.
         scale: Factors of the positions, as of `Hypothesis`.
+        keep: The rows are needed again, for other gravities.
     """
     plan = fit.problem.plans[0]
     if scale:
@@ -97,19 +98,19 @@ def fitted_with(
         if mechanism.is_closed:
             assembly_of(mechanism, near=fit.task.mechanism)
         problem = prepare(mechanism, logs, experiment, [plan] * len(logs))
-        return linear_fit(problem, experiment)
+        return linear_fit(problem, experiment, keep=keep)
     except (DynidError, np.linalg.LinAlgError):
         return None
 
 
 def trial_of(fit: Fit, before: LinearFit) -> Callable[[Hypothesis], list[Hypothesis]]:
     """The function that fits a correction and compares it with the description, whose fit is `before`."""
-    compared = comparison_with(before)
+    compared, gravities = comparison_with(before), Gravities(before.problem, fit.experiment)
 
     def tried(hypothesis: Hypothesis) -> list[Hypothesis]:
         if hypothesis.code == "gravity-off":
             turned = np.asarray(hypothesis.mechanism.gravity, float)
-            fitted: LinearFit | None = fit_under(before.problem, turned, fit.experiment)
+            fitted: LinearFit | None = gravities.fit(turned)
         else:
             fitted = fitted_with(fit, hypothesis.mechanism, hypothesis.logs, hypothesis.scale)
         return [] if fitted is None else [compared(hypothesis, fitted)]
@@ -133,7 +134,7 @@ def clearly_worse(
     few, share = brief(logs), _samples(brief(logs)) / _samples(logs)
     rows = sum(group.n_rows for group in fit.data.source.groups) * _samples(few) / _samples(fit.task.logs)
     telling = share < _BRIEFLY and rows > _ROWS * fit.data.S.shape[1]
-    before = fitted_with(fit, fit.task.mechanism, few) if telling else None
+    before = fitted_with(fit, fit.task.mechanism, few, keep=True) if telling else None
     if before is None:
         return [], list(candidates), 0.0
     tried, most = trial_of(fit, before), _CLEARLY / share

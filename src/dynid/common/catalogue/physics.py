@@ -189,8 +189,8 @@ RESIDUALS = {
         clock=(
             "the clock of the logs seems wrong: they fit with gravity {times:.3g} times as large, as if times"
             " were {factor:.3g} times as long",
-            "check the unit and the rate of the time column; `columns: {{t: {{scale: {factor:.4g}}}}}`"
-            " corrects it. If the clock is right, set `gravity: [{vector}]` in the robot file",
+            "check the unit and the rate of the time column; {change} corrects it."
+            " If the clock is right, set `gravity: [{vector}]` in the robot file",
         ),
     ),
     "model-misfit": care(
