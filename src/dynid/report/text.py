@@ -303,7 +303,7 @@ def _badness(parameter: ParameterEstimate) -> float:
 
 
 def _print_rest(out: Console, estimate: Estimate) -> None:
-    """In a line each: the settings, what the logs cannot tell, and where the rest is."""
+    """In a line each: the settings, what is not identifiable, and where the rest is."""
     chosen = next((trial for trial in estimate.tried if trial.chosen), None)
     if chosen is not None:
         parts = [_MASKS[chosen.mask], f"estimator {chosen.estimator}"]
