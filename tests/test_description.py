@@ -12,7 +12,7 @@ import pytest
 
 from dynid.checks import CHECKS
 from dynid.checks.check import Finished, run_checks
-from dynid.checks.turned_gravity import Gravities, fit_under
+from dynid.checks.turned_gravity import fit_under, fits_under
 from dynid.common.errors import InputError
 from dynid.common.notices import Notice, notice
 from dynid.conditioning import stream
@@ -162,12 +162,12 @@ def test_fits_under_many_gravities_need_few_passes_over_the_logs(monkeypatch) ->
     experiment = Experiment(robot=mechanism)
     problem = prepare(mechanism, [log], experiment)
     linear_fit(problem, experiment, keep=True)
-    gravities, passes = Gravities(problem, experiment), []
+    fit, passes = fits_under(problem, experiment), []
     new = stream._filtered_anew
     monkeypatch.setattr(
         stream, "_filtered_anew", lambda source, *rest: passes.append(source) or new(source, *rest)
     )
-    fits = {tuple(g): gravities.fit(g) for g in 9.81 * np.concatenate([np.eye(3), -np.eye(3)])}
+    fits = {tuple(g): fit(g) for g in 9.81 * np.concatenate([np.eye(3), -np.eye(3)])}
     assert len({id(source) for source in passes}) == 3
     for g, found in fits.items():
         expected = fit_under(problem, np.array(g), experiment)

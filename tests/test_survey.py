@@ -16,8 +16,9 @@ from dynid.motion.logs import log_from_arrays
 from dynid.motion.motion import Motion
 from dynid.motion.plan import plan_motions
 from dynid.motion.settings import FilterSettings, MaskSettings
+from dynid.projection.dead_points import passages
 from dynid.projection.kinematics import ClosedKinematics, kinematics_along
-from dynid.projection.survey import _jumps, _passages
+from dynid.projection.survey import _jumps
 
 SLIDER_CRANK = """
 name: slider-crank
@@ -103,7 +104,7 @@ def test_passages_are_changes_of_the_sign_of_the_determinant() -> None:
     turned = np.sign(np.linalg.det(np.swapaxes(N[1:], 1, 2) @ N[:-1]))
     expected = side[1:] * turned * side[:-1] < 0.0
     assert expected.any()
-    np.testing.assert_array_equal(_passages(N[:, :3], N), expected)
+    np.testing.assert_array_equal(passages(N[:, :3], N), expected)
 
 
 def test_singular_and_open_poses_are_counted_and_left_out(tmp_path) -> None:

@@ -9,7 +9,7 @@ effects.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
@@ -154,8 +154,8 @@ def _under(problem: Problem, g: Float[Array, "3"]) -> Problem:
     return replace(problem, mechanism=mechanism, sources=sources)
 
 
-class Gravities:
-    """Linear fits of one problem under many gravities.
+def fits_under(problem: Problem, experiment: Experiment) -> Callable[[Float[Array, "3"]], LinearFit]:
+    """A function that gives the linear fit of a problem with another gravity, shape (3,), in [m/s^2].
 
     Rows are affine in gravity: those of g = sum of w_i g_i with sum of w_i = 1 are the sum of w_i times those
     of g_i. So the logs are streamed for at most three gravities beside that of the problem.
@@ -164,29 +164,29 @@ class Gravities:
         problem: Mechanism and logs, whose rows are kept.
         experiment: The settings.
     """
+    known = [problem]
 
-    def __init__(self, problem: Problem, experiment: Experiment) -> None:
-        self._problem, self._experiment, self._known = problem, experiment, [problem]
-
-    def fit(self, g: Float[Array, "3"]) -> LinearFit:
-        """The fit with this gravity in the base frame, shape (3,), in [m/s^2]."""
-        turned = _under(self._problem, g)
-        new = not self._summed(turned)
+    def fit(g: Float[Array, "3"]) -> LinearFit:
+        turned = _under(problem, g)
+        new = not _summed(turned, known)
         if new:
-            self._known.append(turned)
-        return linear_fit(turned, self._experiment, keep=new)
+            known.append(turned)
+        return linear_fit(turned, experiment, keep=new)
 
-    def _summed(self, turned: Problem) -> bool:
-        """Whether the rows of all logs follow from rows that are kept."""
-        points = np.array([(*problem.mechanism.gravity, 1.0) for problem in (*self._known, turned)]).T
-        weights = np.linalg.lstsq(points[:, :-1], points[:, -1], rcond=None)[0]
-        if not np.allclose(points[:, :-1] @ weights, points[:, -1], atol=_ROUNDING):
-            return False
-        known = list(zip(*(problem.sources for problem in self._known), strict=True))
-        pairs = zip(turned.sources, turned.filters, known, strict=True)
-        return all(
-            keep_sum(source, rows, list(zip(weights.tolist(), of, strict=True))) for source, rows, of in pairs
-        )
+    return fit
+
+
+def _summed(turned: Problem, known: Sequence[Problem]) -> bool:
+    """Whether the rows of all logs follow from those of other gravities, which are kept."""
+    points = np.array([(*problem.mechanism.gravity, 1.0) for problem in (*known, turned)]).T
+    weights = np.linalg.lstsq(points[:, :-1], points[:, -1], rcond=None)[0]
+    if not np.allclose(points[:, :-1] @ weights, points[:, -1], atol=_ROUNDING):
+        return False
+    others = list(zip(*(problem.sources for problem in known), strict=True))
+    pairs = zip(turned.sources, turned.filters, others, strict=True)
+    return all(
+        keep_sum(source, rows, list(zip(weights.tolist(), of, strict=True))) for source, rows, of in pairs
+    )
 
 
 def _squares(data: BaseSystem, chi: Float[Array, "p"]) -> dict[tuple[str, str], float]:

@@ -40,6 +40,7 @@ _STRIDES = 4.0  # samples: a dead point nearer than this may be stepped over
 _SINGULAR = 1e5  # condition number beyond which rounding decides too
 _ROUNDING = 1e-12  # rad or m
 _ROUNDS = 8
+_CACHED = 256  # samples whose directions stay in the cache
 _REVERSED = 0.5  # of the velocity: the change between two samples that accelerations do not explain
 
 
@@ -269,3 +270,24 @@ def _scalars(kinematics: ClosedKinematics) -> tuple[Int[Array, "s"], Int[Array, 
     q, v = tree.q_start[scalar], tree.v_start[scalar]
     free = ~np.isin(q, kinematics.sensors.position)
     return q[free], v[free]
+
+
+def passages(M: Float[Array, "n m d"], N: Float[Array, "n v d"]) -> Bool[Array, "k"]:
+    """Whether det M changes its sign after each sample; the basis N may change its orientation too.
+
+    Args:
+        M: Rows of N of the measured coordinates.
+        N: Tangent directions.
+    """
+    passed = np.zeros(len(M) - 1, dtype=bool)
+    if M.shape[1] != M.shape[2]:
+        return passed
+    # With M = 1 the singular values of N are at least 1: a smaller change turns nothing over.
+    unit = np.all(np.equal(M, np.eye(M.shape[1])), axis=(1, 2))
+    steps = (np.diff(N[a : a + _CACHED + 1], axis=0) for a in range(0, len(N) - 1, _CACHED))
+    squares = np.concatenate([np.zeros(0), *(np.einsum("nvd,nvd->n", step, step) for step in steps)])
+    at = np.flatnonzero(~(unit[1:] & unit[:-1] & (squares < 1.0)))
+    after, before = (np.linalg.slogdet(M[i])[0] for i in (at + 1, at))
+    turned = np.linalg.slogdet(np.swapaxes(N[at + 1], 1, 2) @ N[at])[0]
+    passed[at] = after * turned * before < 0.0
+    return passed

@@ -17,7 +17,7 @@ from dynid.kinematics.tree import PRISMATIC, REVOLUTE
 from dynid.motion.log import Log
 from dynid.motion.motion import Motion
 from dynid.motion.position_faults import position_steps, wide_ranges
-from dynid.projection.dead_points import Span, pass_dead_points, regular_end
+from dynid.projection.dead_points import Span, pass_dead_points, passages, regular_end
 from dynid.projection.misfit import Misfit, beyond
 
 if TYPE_CHECKING:
@@ -101,8 +101,8 @@ class Survey:
     @property
     def events(self) -> bool:
         """Whether anything but closed, regular poses on one branch was found."""
-        found = (self.open_at, self.singular_at, self.jumped_at, self.missed_at, self.dead, self.doubtful_at)
-        return any(found) or bool(self.doubts)
+        found = (self.open_at, self.singular_at, self.jumped_at, self.missed_at, self.dead)
+        return any((*found, self.doubtful_at, self.doubts))
 
     def outside(self, spans: Sequence[tuple[float, float]]) -> Survey:
         """What `notices` needs, without findings between some times [s]."""
@@ -279,7 +279,7 @@ def _judge_dead_points(
     tally.singular_at += t[beyond_it].tolist()
     singular = singular | beyond_it
     M = states.N[:, kinematics.sensors.velocity]
-    passed = np.append(_passages(M, states.N) & closed[1:] & closed[:-1], False)
+    passed = np.append(passages(M, states.N) & closed[1:] & closed[:-1], False)
     last = tally.dead_at[-1] if tally.dead_at else -np.inf
     tally.doubtful_at += t[singular | passed | (closed & ~(condition < kinematics.ambiguous))].tolist()
     for i in np.flatnonzero(singular | passed).tolist():
@@ -289,23 +289,6 @@ def _judge_dead_points(
         if condition[i] > tally.loose[0]:
             tally.loose = (float(condition[i]), _loosest(kinematics, M[i], states.N[i]))
     return np.flatnonzero(passed)
-
-
-def _passages(M: Float[Array, "n m d"], N: Float[Array, "n v d"]) -> Bool[Array, "k"]:
-    """Whether det M changes its sign after each sample; the basis N may change its orientation too."""
-    passed = np.zeros(len(M) - 1, dtype=bool)
-    if M.shape[1] != M.shape[2]:
-        return passed
-    # With M = 1 the singular values of N are at least 1: a smaller change turns nothing over.
-    unit = np.all(np.equal(M, np.eye(M.shape[1])), axis=(1, 2))
-    spans = [slice(a, a + _ANCHOR) for a in range(0, len(N) - 1, _ANCHOR)]  # few enough for the cache
-    steps = (np.diff(N[span.start : span.stop + 1], axis=0) for span in spans)
-    squares = np.concatenate([np.zeros(0), *(np.einsum("nvd,nvd->n", step, step) for step in steps)])
-    at = np.flatnonzero(~(unit[1:] & unit[:-1] & (squares < 1.0)))
-    after, before = (np.linalg.slogdet(M[i])[0] for i in (at + 1, at))
-    turned = np.linalg.slogdet(np.swapaxes(N[at + 1], 1, 2) @ N[at])[0]
-    passed[at] = after * turned * before < 0.0
-    return passed
 
 
 def _loosest(kinematics: ClosedKinematics, M: Float[Array, "m d"], N: Float[Array, "v d"]) -> str:

@@ -32,7 +32,7 @@ from math import lgamma
 
 import numpy as np
 
-from dynid.checks.turned_gravity import Gravities
+from dynid.checks.turned_gravity import fits_under
 from dynid.common.arrays import Array
 from dynid.common.catalogue import CATALOGUE, codes_with
 from dynid.common.distributions import chi2_tail
@@ -105,12 +105,12 @@ def fitted_with(
 
 def trial_of(fit: Fit, before: LinearFit) -> Callable[[Hypothesis], list[Hypothesis]]:
     """The function that fits a correction and compares it with the description, whose fit is `before`."""
-    compared, gravities = comparison_with(before), Gravities(before.problem, fit.experiment)
+    compared, fit_under = comparison_with(before), fits_under(before.problem, fit.experiment)
 
     def tried(hypothesis: Hypothesis) -> list[Hypothesis]:
         if hypothesis.code == "gravity-off":
             turned = np.asarray(hypothesis.mechanism.gravity, float)
-            fitted: LinearFit | None = gravities.fit(turned)
+            fitted: LinearFit | None = fit_under(turned)
         else:
             fitted = fitted_with(fit, hypothesis.mechanism, hypothesis.logs, hypothesis.scale)
         return [] if fitted is None else [compared(hypothesis, fitted)]
