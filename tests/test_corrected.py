@@ -10,12 +10,14 @@ import pytest
 from dynid.common.change import in_file, in_python
 from dynid.common.notices import Notice, notice
 from dynid.experiment.file import load_experiment
+from dynid.mechanism.load import load_robot
 from dynid.report.corrected import corrected_experiment
 from dynid.report.html import report_html
 from dynid.report.json_file import json_text, read_result, result_document
 from dynid.report.output import result_files
 from dynid.statistics.estimate import Estimate
 from dynid.validation.causes import _doubtful
+from dynid.validation.hypotheses import drive_friction
 from tests.fabricated import estimate
 
 _LATE = notice(
@@ -133,3 +135,15 @@ def test_a_delay_beside_a_model_that_misses_something_is_not_offered_as_a_fix():
     assert "do not correct this yet" in _doubtful(_LATE).remedy
     other = Notice("joint-error", "text", "check")
     assert _doubtful(other) is other
+
+
+def test_missing_friction_is_added_to_every_drive():
+    robot = load_robot("ur5")
+    bare = replace(robot, drive=dict.fromkeys(robot.drive, ("Ia",)))
+    (found,) = drive_friction(bare, ())
+    assert found.notice.change == {"drive": ["Ia", "Fv", "Fs"]}
+    first, *_ = robot.drive
+    (found,) = drive_friction(replace(bare, drive={**bare.drive, first: ()}), ())
+    assert found.notice.change["drive"][first] == ["Fv", "Fs"]
+    assert len(found.notice.change["drive"]) == len(robot.drive)
+    assert "drive:" in corrected_experiment(_with(found.notice))

@@ -35,7 +35,9 @@ def corrected_experiment(estimate: Estimate) -> str:
     experiment = _experiment(recorded)
     if experiment is None or not _apply(change, experiment):
         return ""
-    head = _TEXT.format(code=estimate.verdict.reasons[0].code, change=in_file(change), file=FILE)
+    head = _TEXT.format(
+        code=estimate.verdict.reasons[0].code, change=in_file(change).replace("`", ""), file=FILE
+    )
     return head + _yaml({**experiment, "name": f"{estimate.robot}-corrected"})
 
 
