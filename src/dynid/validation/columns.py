@@ -49,7 +49,7 @@ def position_signs(mechanism: Mechanism, logs: tuple[Log, ...], _: Tests = ()) -
 
 def position_orders(mechanism: Mechanism, logs: tuple[Log, ...], _: Tests = ()) -> Iterator[Hypothesis]:
     """Pairs of measured positions that are exchanged, alone or together with the efforts of their motors."""
-    names, motors = logs[0].position_names, {}
+    names, motors = logs[0].position_names, dict[str, int]()
     for k, actuator in enumerate(mechanism.actuators):
         motors |= {name: k for name in actuator.on if len(actuator.on) == 1}
     for i, j in list(combinations(range(len(names)), 2))[:_MOST_PAIRS]:
