@@ -288,7 +288,7 @@ def test_a_motion_is_planned_on_the_way(tmp_path: Path) -> None:
     gains = [before[one.name] / one.sigma for one in planned.parameters if one.name in before]
     assert np.median(gains) > 1.0
     swings = RehearsalPlan(Experiment(robot="cable4"), default_simulation(load_robot("cable4")), "excite")
-    with pytest.raises(InputError, match="swings freely: --motion excite is not available"):
+    with pytest.raises(InputError, match="swings freely: `motion` excite is not available"):
         rehearse(swings, 2)
 
 

@@ -94,7 +94,7 @@ def test_a_pose_of_rest_can_be_given(arm: Excitation) -> None:
     home = (0.3, -1.0, 0.5, 0.0, 0.1, 0.0)
     run = run_of(arm.plan, arm.coefficients, home, 1, arm.rate)[0]
     np.testing.assert_allclose(run.sampled(100.0).q[[0, -1]], [home, home], atol=1e-9)  # rounding
-    with pytest.raises(InputError, match="2 values of --home do not match 6"):
+    with pytest.raises(InputError, match="2 values of `home` do not match 6"):
         run_of(arm.plan, arm.coefficients, (0.0, 0.0), 1, arm.rate)
     with pytest.raises(InputError, match="position of 'shoulder_pan_joint'"):
         run_of(arm.plan, arm.coefficients, (99.0, *home[1:]), 1, arm.rate)
