@@ -228,7 +228,7 @@ def test_a_small_gain_is_not_worth_parameters() -> None:
     lines[1] = replace(lines[1], held_out_percent=4.0, p=0.2, F=1.3)
     chosen, words = recommend(lines)
     assert chosen == "b"
-    assert "20 % less than a with +6 parameters" in words
+    assert "20 % less than a with 6 more parameters" in words
     assert "not significant" in words
     assert recommend(lines[:1])[0] == ""
     poor = [Line(name, n_parameters=10, held_out_percent=error) for name, error in (("a", 25.9), ("b", 26.1))]

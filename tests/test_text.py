@@ -9,6 +9,7 @@ from rich.console import Console
 
 from dynid.common.notices import Notice
 from dynid.report.numbers import number, percent, sigma_text, value_text
+from dynid.report.terminal import fitting
 from dynid.report.text import print_summary, print_validation
 from dynid.statistics.estimate import Candidate
 from tests.fabricated import estimate
@@ -149,3 +150,10 @@ def test_percent_and_sigma():
 def test_large_numbers_are_plain():
     assert [number(x, 2) for x in (928.0, 137.2, 0.0512, 99_999.0)] == ["930", "140", "0.051", "100000"]
     assert number(2.34e7, 3) == "2.34e+07"
+
+
+def test_columns_that_a_table_has_no_room_for_are_left_out_in_their_order():
+    columns = {"fit": ["a long name"], "BIC": ["1234"], "F": ["1.0"], "held-out %": ["0.69"]}
+    assert list(fitting(columns, ("BIC", "F"), 80)) == list(columns)
+    assert list(fitting(columns, ("BIC", "F"), 32)) == ["fit", "F", "held-out %"]
+    assert list(fitting(columns, ("BIC", "F"), 10)) == ["fit", "held-out %"]

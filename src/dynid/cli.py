@@ -110,6 +110,9 @@ def main(context: click.Context, version: bool, verbose: bool, no_limits: bool, 
 out_option = click.option(
     "--out", type=click.Path(file_okay=False, path_type=Path), help="Result folder [default: results/<name>]."
 )
+drive_option = click.option(
+    "--drive", metavar="none|Ia,Fv,...", help="Drive terms of all joints (replaces the robot's)."
+)
 full_option = click.option("--full", is_flag=True, help="Print every parameter, choice and reason.")
 
 
@@ -142,7 +145,7 @@ def robots() -> None:
 
 @main.command(short_help="Structure and identifiable parameters of a robot.")
 @click.argument("robot")
-@click.option("--drive", metavar="none|Ia,Fv,...", help="Drive terms of all joints (replaces the robot's).")
+@drive_option
 @click.option("--tie", "ties", multiple=True, metavar="NAME", help="Apply a tie of the robot file.")
 @click.option("--payload", "payloads", multiple=True, metavar="NAME", help="Mount a payload.")
 @click.option("--open", "open_loops", is_flag=True, help="Open the loops; every joint moves freely.")
@@ -186,6 +189,7 @@ def info(
 @click.option("--validate", "unseen", multiple=True, metavar="FILE", help="Validation logs, likewise.")
 @click.option("--model", help="inverse, power, ... [default: that of the robot].")
 @click.option("--estimator", help="ols, wls, ... [default: wls].")
+@drive_option
 @click.option("--hold-out", type=NUMBER, metavar="SHARE", help="Validate on the last share of each log.")
 @click.option("--auto", type=click.Choice(["on", "off"]), help="Choose open settings by left-out data.")
 @click.option("--drop-bad-rows", is_flag=True, help="Skip rows of text logs with cells that are not numbers.")
@@ -208,6 +212,7 @@ def identify(
     unseen: tuple[str, ...],
     model: str | None,
     estimator: str | None,
+    drive: str | None,
     hold_out: float | None,
     auto: str | None,
     drop_bad_rows: bool,
@@ -238,7 +243,12 @@ def identify(
     from dynid.report.terminal import ProgressBar
 
     chosen = {"model": model, "estimator": estimator, "purpose": purpose, "hold_out": hold_out, "auto": auto}
-    flags = {**chosen, "drop_bad_rows": drop_bad_rows or None, "force": force or None}
+    flags = {
+        **chosen,
+        "drive": names_in(drive),
+        "drop_bad_rows": drop_bad_rows or None,
+        "force": force or None,
+    }
     problem = _experiment(experiment, robot, logs, unseen, flags)
     problem = with_options(problem, columns=columns, known=known, payloads=payloads, start=start, stop=stop)
     if experiment_out is not None:

@@ -10,7 +10,14 @@ from dynid.report.comparison_page import TITLES, cell, comparison_html, differen
 from dynid.report.csv_file import RowWriter, harmless
 from dynid.report.json_file import json_text, plain
 from dynid.report.numbers import number, unit_text, value_text
-from dynid.report.terminal import plain_table, print_titled, print_warnings, standard_console, verbatim
+from dynid.report.terminal import (
+    fitting,
+    plain_table,
+    print_titled,
+    print_warnings,
+    standard_console,
+    verbatim,
+)
 from dynid.statistics.comparison import Comparison
 
 if TYPE_CHECKING:
@@ -27,6 +34,7 @@ _MOTIONS = (
     "held-out %: error of simulated free motions against motions that were not used for the fit, in percent"
     " of the measured motion (positions and attitudes each); change: relative to the first line"
 )
+_SPARE = ("bic", "F", "p", "date", "fit_percent", "verdict", "n_parameters")  # first to go where it is narrow
 SCHEMA = "dynid.comparison/1"
 FILES = ("comparison.json", "comparison.csv", "comparison.html")
 _COLUMNS = (
@@ -58,10 +66,12 @@ def print_comparison(comparison: Comparison, *, console: Console | None = None) 
     elif comparison.words:
         out.print(verbatim(comparison.words))
     shown = shown_columns(comparison)
-    table = plain_table(*(TITLES[name] for name in shown))
-    for line in comparison.lines:
+    cells_of = {TITLES[name]: [cell(line, name) for line in comparison.lines] for name in shown}
+    columns = fitting(cells_of, [TITLES[name] for name in _SPARE], out.width)
+    table = plain_table(*columns)
+    for line, *cells in zip(comparison.lines, *columns.values(), strict=True):
         style = "bold green" if line.label == comparison.recommended else "dim" if line.failed else ""
-        table.add_row(*(verbatim(cell(line, name), style) for name in shown))
+        table.add_row(*(verbatim(text, style) for text in cells))
     held_out = f" ({comparison.held_out})" if comparison.held_out else ""
     print_titled(out, comparison.title + held_out, table)
     if "held_out_percent" in shown:

@@ -6,7 +6,7 @@ import os
 import sys
 import time
 import unicodedata
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from types import TracebackType
 from typing import TYPE_CHECKING
 
@@ -67,6 +67,24 @@ def plain_table(*titles: str, left: Sequence[str] | None = None) -> Table:
         else:
             table.add_column(verbatim(title), justify="right", no_wrap=True)
     return table
+
+
+GAP = 3  # characters between the columns of a table
+
+
+def fitting(
+    columns: Mapping[str, Sequence[str]], spare: Sequence[str], width: int
+) -> dict[str, Sequence[str]]:
+    """Columns, title -> cells, without as many of the `spare` ones as a table of this width has no room for.
+
+    Args:
+        spare: Titles, the least important first.
+    """
+    kept = dict(columns)
+    for title in spare:
+        if sum(max(map(len, (name, *cells))) + GAP for name, cells in kept.items()) - GAP > width:
+            kept.pop(title, None)
+    return kept
 
 
 def print_titled(out: Console, title: str, content: RenderableType) -> None:

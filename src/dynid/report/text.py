@@ -35,10 +35,10 @@ from dynid.report.quality import (
     weight,
 )
 from dynid.report.sections.found import drive_table
+from dynid.report.terminal import fitting, standard_console
 from dynid.report.terminal import plain_table as _table
 from dynid.report.terminal import print_titled as _titled
 from dynid.report.terminal import print_warnings as _print_warnings
-from dynid.report.terminal import standard_console
 from dynid.report.terminal import verbatim as _text
 from dynid.statistics.estimate import Estimate, GroupFit, ParameterEstimate, Validation
 
@@ -53,7 +53,6 @@ _MOST_GROUPS = 16
 _WORST_ROWS = 10
 _MOST_SHARES = 5
 _MOST_NAMES = 12
-_GAP = 3  # characters between the columns of a table
 _COLOURS = {
     Quality.GOOD: "",
     Quality.FAIR: "",
@@ -224,11 +223,9 @@ def _group_table(groups: Sequence[GroupFit], kind: str) -> Table:
 def _parameter_table(estimate: Estimate, shown: Sequence[ParameterEstimate], width: int) -> Table:
     """As many columns as fit without breaking a name."""
     columns = {title: [cell(p) for p in shown] for title, cell in _columns(estimate).items()}
-    for spare in ("prior", "sigma"):  # sigma is in percent too
-        if sum(max(map(len, (title, *cells))) + _GAP for title, cells in columns.items()) - _GAP > width:
-            columns.pop(spare, None)
-    table = _table(*columns, left=("name", "unit"))
-    for p, *cells in zip(shown, *columns.values(), strict=True):
+    kept = fitting(columns, ("prior", "sigma"), width)  # sigma is in percent too
+    table = _table(*kept, left=("name", "unit"))
+    for p, *cells in zip(shown, *kept.values(), strict=True):
         table.add_row(*(_text(cell, _COLOURS[quality(p)]) for cell in cells))
     return table
 

@@ -213,11 +213,11 @@ def recommend(lines: Sequence[Line], usual: str = "") -> tuple[str, str]:
         change = 100.0 * (1.0 - (chosen.error or 0.0) / max(first.error or 0.0, np.finfo(float).tiny))
         more = (chosen.n_parameters or 0) - (first.n_parameters or 0)
         text += f", {abs(change):.2g} % {'less' if change >= 0.0 else 'more'} than {first.label}"
-        text += f" with {more:+d} parameters" if more else ""
+        text += f" with {abs(more)} {'more' if more > 0 else 'fewer'} parameters" if more else ""
     more = (best.n_parameters or 0) - (chosen.n_parameters or 0)
     if more > 0:
         gain = 100.0 * (1.0 - (best.error or 0.0) / max(chosen.error or 0.0, np.finfo(float).tiny))
-        text += f"; {best.label} is {gain:.1f} % better, with {more:+d} parameters: not worth it"
+        text += f"; {best.label} is {gain:.1f} % better, but has {more} more parameters: not worth it"
     if chosen.p is not None:
         verdict = "significant" if chosen.p < SIGNIFICANT else "not significant"
         text += f". Its additional terms are {verdict} (F = {chosen.F:.3g}, p {probability(chosen.p)})"

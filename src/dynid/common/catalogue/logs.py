@@ -122,7 +122,7 @@ LOGS = {
     ),
     "effort-absent": care(
         "effort columns are missing: map them if they have other names",
-        "the log has no effort of {names}: their equations are not used",
+        "the log has no effort of {names}: equations of these efforts are not used",
         "map the columns if they have other names",
         traits=("channel",),
     ),

@@ -72,7 +72,7 @@ VALIDATION = {
         smoothed=(
             "the accelerations of {names} lie mostly above {frequency:.3g} Hz: noise, or corners. The motion"
             " is low-passed at {cutoff:.3g} Hz, as a recorded one",
-            "give ddq if the motion is meant so",
+            "give ddq if the motion really has these accelerations",
         ),
     ),
     "friction-at-rest": note(
