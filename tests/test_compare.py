@@ -472,7 +472,7 @@ def test_equals_leave_the_first_line_in_place() -> None:
     fewer = [*lines, Line("few", n_parameters=5, held_out_percent=1.03)]
     label, words = recommend(fewer)
     assert label == "few"
-    assert "2.9 % more than wls with -4 parameters" in words
+    assert "2.9 % more than wls with 4 fewer parameters" in words
 
 
 def test_results_of_different_robots_are_told_apart(file, bare, robot) -> None:
