@@ -17,7 +17,7 @@ from dynid.report.json_file import json_text, read_result, result_document
 from dynid.report.output import result_files
 from dynid.statistics.estimate import Estimate
 from dynid.validation.causes import _doubtful
-from dynid.validation.hypotheses import drive_friction
+from dynid.validation.hypotheses import drive_terms
 from tests.fabricated import estimate
 
 _LATE = notice(
@@ -140,10 +140,19 @@ def test_a_delay_beside_a_model_that_misses_something_is_not_offered_as_a_fix():
 def test_missing_friction_is_added_to_every_drive():
     robot = load_robot("ur5")
     bare = replace(robot, drive=dict.fromkeys(robot.drive, ("Ia",)))
-    (found,) = drive_friction(bare, ())
+    (found,) = drive_terms(bare, ())
     assert found.notice.change == {"drive": ["Ia", "Fv", "Fs"]}
     first, *_ = robot.drive
-    (found,) = drive_friction(replace(bare, drive={**bare.drive, first: ()}), ())
+    (found,) = drive_terms(replace(bare, drive={**bare.drive, first: ()}), ())
     assert found.notice.change["drive"][first] == ["Fv", "Fs"]
     assert len(found.notice.change["drive"]) == len(robot.drive)
     assert "drive:" in corrected_experiment(_with(found.notice))
+
+
+def test_missing_rotor_inertia_is_tried_apart_from_friction():
+    robot = load_robot("ur5")
+    friction, rotor = drive_terms(replace(robot, drive=dict.fromkeys(robot.drive, ())), ())
+    assert (friction.notice.code, rotor.notice.code) == ("friction-missing", "rotor-missing")
+    assert rotor.notice.change == {"drive": ["Ia"]}
+    (rotor,) = drive_terms(replace(robot, drive=dict.fromkeys(robot.drive, ("Fv", "Fs"))), ())
+    assert rotor.notice.change == {"drive": ["Fv", "Fs", "Ia"]}

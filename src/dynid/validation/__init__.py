@@ -46,7 +46,7 @@ CORRECTIONS: Registry[Correction] = Registry(
         "position units": Correction("dynid.validation.hypotheses:position_units"),
         "delays": Correction("dynid.validation.hypotheses:delays"),
         "gains": Correction("dynid.validation.hypotheses:gains"),
-        "drive friction": Correction("dynid.validation.hypotheses:drive_friction"),
+        "drive terms": Correction("dynid.validation.hypotheses:drive_terms"),
         "passive friction": Correction("dynid.validation.hypotheses:passive_friction"),
         "dimension units": Correction("dynid.validation.dimensions:dimension_units"),
         "gravity": Correction("dynid.validation.hypotheses:other_gravity"),

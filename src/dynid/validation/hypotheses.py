@@ -14,7 +14,7 @@ from dynid.common.arrays import Array, Float
 from dynid.common.change import Change, rounded
 from dynid.common.notices import Notice, notice
 from dynid.linear_fit import LinearFit
-from dynid.mechanism.drive_terms import DRIVE_TERMS, PLAIN_FRICTION
+from dynid.mechanism.drive_terms import DRIVE_TERMS, PLAIN_FRICTION, ROTOR
 from dynid.mechanism.joint import JointKind
 from dynid.mechanism.mechanism import Mechanism, Payload
 from dynid.motion.log import Log
@@ -209,19 +209,32 @@ def position_units(mechanism: Mechanism, logs: tuple[Log, ...], _: Tests = ()) -
             )
 
 
-def drive_friction(mechanism: Mechanism, logs: tuple[Log, ...], _: Tests = ()) -> Iterator[Hypothesis]:
-    """Friction that most robots have and this description lacks."""
-    owners = list(mechanism.drive) or [actuator.name for actuator in mechanism.actuators]
+def drive_terms(mechanism: Mechanism, logs: tuple[Log, ...], _: Tests = ()) -> Iterator[Hypothesis]:
+    """Friction or inertia of rotors, which most drives have and this description lacks."""
     given = {symbol for terms in mechanism.drive.values() for symbol in terms}
-    missing = [symbols[0] for symbols in _FRICTION if not any(term.startswith(symbols) for term in given)]
-    if missing:
-        full = {name: tuple(dict.fromkeys((*mechanism.drive.get(name, ()), *missing))) for name in owners}
+    friction = [symbols[0] for symbols in _FRICTION if not any(term.startswith(symbols) for term in given)]
+    if friction:
+        drive, names = _with_terms(mechanism, friction), ", ".join(friction)
         yield Hypothesis(
-            notice("friction-missing", names=", ".join(missing), change=_drive_change(full)),
-            replace(mechanism, drive=full),
+            notice("friction-missing", names=names, change=_drive_change(drive)),
+            replace(mechanism, drive=drive),
             logs,
-            f"friction {', '.join(missing)} of the drives",
+            f"friction {names} of the drives",
         )
+    if not given & set(ROTOR):
+        drive = _with_terms(mechanism, ROTOR[:1])
+        yield Hypothesis(
+            notice("rotor-missing", names=ROTOR[0], change=_drive_change(drive)),
+            replace(mechanism, drive=drive),
+            logs,
+            f"rotor inertia {ROTOR[0]} of the drives",
+        )
+
+
+def _with_terms(mechanism: Mechanism, terms: Sequence[str]) -> dict[str, tuple[str, ...]]:
+    """Terms of all drives with further ones."""
+    owners = list(mechanism.drive) or [actuator.name for actuator in mechanism.actuators]
+    return {name: tuple(dict.fromkeys((*mechanism.drive.get(name, ()), *terms))) for name in owners}
 
 
 def _drive_change(drive: Mapping[str, tuple[str, ...]]) -> Change:

@@ -221,6 +221,14 @@ RESIDUALS = {
             "add it in the experiment file: {change}",
         ),
     ),
+    "rotor-missing": care(
+        "rotor inertia that the description lacks explains the residuals; see"
+        " [verdict](../explanation/verdict.md#causes)",
+        "the description lacks the inertia of the rotors: {names}",
+        "add it in the experiment file: {change}, or to `drive:` in the robot file",
+        rank="model",
+        traits=("wrong input", "resembles"),
+    ),
     "dimension-unit": stop(
         "the logs fit with dimensions of the description in another unit; see"
         " [description tests](../howto/description_tests.md)",
