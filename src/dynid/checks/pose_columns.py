@@ -31,9 +31,10 @@ from dynid.common.errors import DynidError
 from dynid.common.notices import Notice, notice
 from dynid.conditioning.rewritten import predictor
 from dynid.kinematics.coordinates import States
-from dynid.mechanism.description import AT, at_places, at_values
+from dynid.mechanism.description import AT, at_places, at_values, current
 from dynid.mechanism.force_sensor import level_axes
 from dynid.mechanism.joint import JointKind
+from dynid.mechanism.like_lengths import like_lengths
 from dynid.mechanism.mechanism import Mechanism
 from dynid.mechanism.parameters import Parameter
 from dynid.projection.constant_rows import TreeRows
@@ -344,17 +345,21 @@ def _pose_rows(
 
 
 def resized_robots(mechanism: Mechanism) -> dict[str, Mechanism]:
-    """Dimension -> the robot in which it is a step larger, everywhere or at one place (`L at arm1`)."""
+    """Dimension -> the robot in which it is a step larger, everywhere or at one place (`L at arm1`).
+
+    Also lengths that like parts have in common: a radius may be wrong in all legs.
+    """
     if mechanism.rebuild is None:
         return {}
     robots: dict[str, Mechanism] = {}
     places: dict[str, Mechanism] = {}
-    for name in _spread(list(mechanism.geometry)):
+    for name in (*_spread(list(mechanism.geometry)), *_spread(list(like_lengths(mechanism)))):
         try:
-            robots[name] = at_values(mechanism, {name: mechanism.geometry[name] + _STEP})
+            robots[name] = at_values(mechanism, {name: current(mechanism, name) + _STEP})
         except DynidError:
             continue
-        places |= {f"{name}{AT}{place}": x for place, x in at_places(mechanism, robots[name]).items()}
+        if name in mechanism.geometry:
+            places |= {f"{name}{AT}{place}": x for place, x in at_places(mechanism, robots[name]).items()}
     return {**robots, **{name: places[name] for name in _spread(list(places))}}
 
 
