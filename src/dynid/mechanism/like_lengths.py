@@ -7,7 +7,8 @@ They change together by one factor along their own directions:
 
 p_i -> p_i (1 + s / |p|)
 
-In a tree no group is needed: each leg shows its own length.
+Where all legs have the same coordinates on bodies of their own, each coordinate is one length. A tree needs
+no groups: each of its legs shows its own length.
 """
 
 from __future__ import annotations
@@ -74,11 +75,14 @@ def _found(mechanism: Mechanism) -> Iterator[tuple[str, LikeLengths]]:
     moved = {name: _moved(parts, _parts_at(mechanism, (name,))) for name in mechanism.geometry}
     lengths = {name: at for name, at in moved.items() if name not in mechanism.angles}
     for group in _alike(parts):
-        p = _without_common(parts, group)
-        names = tuple(name for name, at in lengths.items() if any(np.any(at.get(k, 0.0) * p[k]) for k in group))
-        # One name alone is tested as it is.
-        if len(names) > 1 and _scales(p, _moved(parts, _parts_at(mechanism, names))):
-            yield _words([parts[k] for k in group]), LikeLengths(names, float(np.linalg.norm(p[group[0]])))
+        for along, p in _lengths(parts, group):
+            names = tuple(
+                name for name, at in lengths.items() if any(np.any(at[k] * p[k]) for k in at if k in p)
+            )
+            # One name alone is tested as it is.
+            if len(names) > 1 and _scales(p, _moved(parts, _parts_at(mechanism, names))):
+                length = float(np.linalg.norm(p[group[0]]))
+                yield _words([parts[k] for k in group]) + along, LikeLengths(names, length)
 
 
 def _parts_at(mechanism: Mechanism, longer: Sequence[str]) -> list[Part]:
@@ -130,12 +134,25 @@ def _alike(parts: Sequence[Part]) -> Iterator[list[int]]:
     yield from [sorted(group)] if len(group) > 1 else []
 
 
-def _without_common(parts: Sequence[Part], group: Sequence[int]) -> dict[int, Float[Array, "c"]]:
-    """Places of a group; on one body without the coordinates that all have, whose change moves the whole."""
+def _lengths(
+    parts: Sequence[Part], group: Sequence[int]
+) -> Iterator[tuple[str, dict[int, Float[Array, "c"]]]]:
+    """What the parts of a group have in common: an axis in words, and the vector along it of each part.
+
+    On bodies of their own these are single coordinates, if all have the same; else the whole of p. On one
+    body a coordinate that all have is left out: its change moves them all.
+    """
     p = np.array([parts[k].p for k in group])
-    if len({parts[k].body for k in group}) == 1 and p.shape[1] == 3:
-        p = np.where(np.ptp(p, axis=0) > _ROUNDING, p, 0.0)
-    return dict(zip(group, p, strict=True))
+    sizes = np.abs(p)
+    same = np.ptp(sizes, axis=0) <= _EQUAL * np.max(sizes)
+    axes = np.flatnonzero(np.max(sizes, axis=0) > _EQUAL * np.max(sizes))
+    if len({parts[k].body for k in group}) == 1:
+        p = np.where(np.ptp(p, axis=0) > _ROUNDING, p, 0.0) if p.shape[1] > 1 else p
+    elif np.all(same) and len(axes) > 1:
+        for i in axes:
+            yield f" along {'xyz'[i]}", dict(zip(group, p * (np.arange(3) == i), strict=True))
+        return
+    yield "", dict(zip(group, p, strict=True))
 
 
 def _scales(p: Mapping[int, Float[Array, "c"]], moved: Mapping[int, Array]) -> bool:
