@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from dynid.checks.fault_columns import ALL, suspect_rows
-from dynid.checks.pose_columns import resized_robots
+from dynid.checks.tested_rows import resized_robots
 from dynid.excitation.random_motion import random_motion
 from dynid.experiment.experiment import Experiment
 from dynid.linear_fit import vector

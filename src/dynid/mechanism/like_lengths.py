@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 WORDS = ("distance of ", "length of ")  # how a name of like lengths begins, of places and of rods
 _EQUAL = 1e-3  # of a length: coordinates of legs that are turned against each other are rounded
 _FACTOR = 1.0 + 1e-3  # of a dimension: shows which parts it moves, and that they move along p
-_ROUNDING = 1e-9  # of a length: does not move
+_ROUNDING = 1e-9  # [m]: does not move
 
 
 @dataclass(frozen=True, eq=False)
@@ -116,7 +116,7 @@ def _of_loop(loop: Loop, chains: Mapping[str, tuple[str, ...]]) -> Iterator[Part
 def _moved(parts: Sequence[Part], others: Sequence[Part]) -> dict[int, Array]:
     """Number of each part that another robot has elsewhere, and by how much, in [m]."""
     steps = {k: other.p - part.p for k, (part, other) in enumerate(zip(parts, others, strict=False))}
-    return {k: step for k, step in steps.items() if np.max(np.abs(step)) > _ROUNDING * _FACTOR}
+    return {k: step for k, step in steps.items() if np.max(np.abs(step)) > _ROUNDING}
 
 
 def _alike(parts: Sequence[Part]) -> Iterator[list[int]]:
