@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import replace
+from functools import cache
+from pathlib import Path
 
 import numpy as np
 import pytest
 
 from dynid.checks.fault_columns import ALL, suspect_rows
-from dynid.checks.pose_columns import resized_robots
+from dynid.checks.tested_rows import resized_robots
 from dynid.excitation.random_motion import random_motion
 from dynid.experiment.experiment import Experiment
 from dynid.linear_fit import vector
+from dynid.mechanism.like_lengths import like_lengths
 from dynid.mechanism.load import load_robot
 from dynid.mechanism.variant import resized
 from dynid.motion.settings import FilterSettings
@@ -118,10 +122,7 @@ def test_a_dimension_used_at_several_places_is_tested_at_each() -> None:
 
 def test_one_leg_of_a_delta_that_is_off_by_2_mm_is_named() -> None:
     """The symbol R, which all legs share, explains nothing of it."""
-    robot = load_robot("delta")
-    truth = read_demo(demo_file("delta"), robot).truth
-    path = random_motion(robot, seed=5, frequency=0.5, draws=3)
-    log = simulate_log(robot, truth, path, rate=250.0, duration=10.0, torque_sigma=0.02, seed=3)
+    robot, log = delta_log()
     wrong = resized(robot, {"R at motor1": 0.202})
     assert wrong is not None
     wrong = replace(wrong, geometry=robot.geometry, rebuild=lambda values: shifted(robot, values))
@@ -137,6 +138,63 @@ def test_one_leg_of_a_delta_that_is_off_by_2_mm_is_named() -> None:
     assert corrected.mechanism.joints[0].placement.p[0] == pytest.approx(0.202 + test.value)
     assert corrected.mechanism.joints[1] is not wrong.joints[1]
     np.testing.assert_array_equal(corrected.mechanism.joints[1].placement.p, wrong.joints[1].placement.p)
+
+
+@cache
+def delta_log():
+    """The built-in delta, and ten seconds of it with noise."""
+    robot = load_robot("delta")
+    truth = read_demo(demo_file("delta"), robot).truth
+    path = random_motion(robot, seed=5, frequency=0.5, draws=3)
+    return robot, simulate_log(robot, truth, path, rate=250.0, duration=10.0, torque_sigma=0.02, seed=3)
+
+
+def delta_in_numbers(folder: Path, **sizes: float):
+    """The delta as a file that gives each leg numbers of its own."""
+    text = Path(str(load_robot("delta").file)).read_text(encoding="utf-8")
+    head, joints = re.sub(r"symbols: .*\n", "", text).split("joints:")
+    for name, value in ({"R": 0.2, "L": 0.3, "l": 0.75, "r": 0.05, "w": 0.05} | sizes).items():
+        joints = re.sub(rf"(?<![\w.]){name}(?![\w.:])", str(value), joints)
+    (folder / "delta.yaml").write_text(f"{head}joints:{joints}", encoding="utf-8")
+    return load_robot(folder / "delta.yaml")
+
+
+def test_lengths_of_like_parts_change_together(tmp_path: Path) -> None:
+    robot = delta_in_numbers(tmp_path)
+    rods = ", ".join(f"rod{i}{side}" for i in (1, 2, 3) for side in "ab")
+    radius = "distance of motor1, motor2, motor3 from base"
+    arms = f"distance of {rods} from arm1, arm2, arm3 along"
+    lengths = {name: round(group.length, 6) for name, group in like_lengths(robot).items()}
+    assert lengths == {
+        radius: 0.2,
+        f"{arms} x": 0.3,
+        f"{arms} z": 0.05,
+        f"length of {rods}": 0.75,
+        f"distance of {rods} from platform": pytest.approx(np.hypot(0.05, 0.05), abs=1e-6),
+    }
+    assert set(lengths) < set(resized_robots(robot))
+    wider = resized(robot, {radius: 0.21})
+    assert wider is not None
+    for old, new in zip(robot.joints, wider.joints, strict=True):
+        np.testing.assert_allclose(new.placement.p, 1.05 * old.placement.p, atol=1e-15)  # rounding
+    # One symbol for all legs is tested as it is, a tree needs no groups, and a radius has no height.
+    assert not like_lengths(load_robot("delta"))
+    assert not like_lengths(load_robot("ur5"))
+    stewart = like_lengths(load_robot("stewart"))
+    assert sorted(round(group.length, 6) for group in stewart.values()) == [0.3, 0.5]
+    assert not any("bz" in group.names for group in stewart.values())
+
+
+def test_a_length_that_is_wrong_in_all_legs_is_named(tmp_path: Path) -> None:
+    _, log = delta_log()
+    found = checks_of(delta_in_numbers(tmp_path, L=0.303), log)
+    (test,) = [test for test in found.tests if test.warned]
+    assert test.about.endswith("from arm1, arm2, arm3 along x")
+    assert test.value == pytest.approx(-0.003, abs=3e-4)  # 0.0004 is its 95 % interval
+    (said,) = found.notices
+    assert said.code == "dimension-off"
+    assert "one symbol" in said.remedy
+    assert not said.change
 
 
 def shifted(robot, values):

@@ -17,12 +17,14 @@ import pytest
 from dynid.common.notices import at_level, by_severity, eased, gathered, notice
 from dynid.experiment.experiment import Experiment
 from dynid.fit import fit_task
+from dynid.mechanism.load import load_robot
 from dynid.pipeline import identify_logs
 from dynid.report.json_file import json_text, read_result, result_document
 from dynid.statistics.estimate import GroupFit, ParameterEstimate, ResidualTest
 from dynid.statistics.estimate_parts import NOT_JUDGED, JointVerdict, Verdict
 from dynid.unknown import Task
 from dynid.validation.causes import _misfit, _slight
+from dynid.validation.hypotheses import Hypothesis
 from dynid.validation.ranking import without
 from dynid.validation.unseen import joint_error, left_out_errors, noise_floors
 from dynid.validation.verdict import missing_for, verdict_of
@@ -251,11 +253,22 @@ def test_a_suspect_that_explains_hardly_any_of_a_misfit_is_not_named() -> None:
         residual_tests=tests,
         verdict=Verdict("good", "", "", "", (), joints),
     )
-    (slight,) = _slight(before)
+    (slight,) = _slight(before, [])
     assert slight.about == "misfit"
     after = without(before, [slight], "because")
     assert [test.warned for test in after.residual_tests] == [False, True]
     assert [item.text for item in after.warnings] == [named[1].text]
+
+
+def test_a_dimension_that_a_fit_confirms_stays_where_the_model_lacks_little() -> None:
+    test = ResidualTest("dimension", "L", 0.01, "m", (0.005, 0.015), 1e-5, True, explains=0.005)
+    off = notice("dimension-off", name="L", value=1.0, described=1.01, unit="m", entry="", change={})
+    fitted = Hypothesis(off, load_robot("scara"), (), "dimension L", searched=test, left=0.99)
+    for percent, evidence, stays in ((0.3, 8.0, True), (0.3, 4.0, False), (3.0, 8.0, False)):
+        joints = (JointVerdict("elbow", "good", 1.0, "N m", percent, noise_floor=0.6),)
+        verdict = Verdict("good", "", "", "", (), joints)
+        judged = replace(estimate(), residual_tests=(test,), verdict=verdict)
+        assert (not _slight(judged, [replace(fitted, evidence=evidence)])) == stays
 
 
 def test_gathered_notices_are_as_severe_as_the_worst() -> None:

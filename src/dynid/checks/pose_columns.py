@@ -31,7 +31,6 @@ from dynid.common.errors import DynidError
 from dynid.common.notices import Notice, notice
 from dynid.conditioning.rewritten import predictor
 from dynid.kinematics.coordinates import States
-from dynid.mechanism.description import AT, at_places, at_values
 from dynid.mechanism.force_sensor import level_axes
 from dynid.mechanism.joint import JointKind
 from dynid.mechanism.mechanism import Mechanism
@@ -47,13 +46,10 @@ from dynid.projection.sensor import SensorColumns, SensorMotion, SensorRows
 
 # [rad] or [m]: forward difference over a joint zero. Its error is half a step times the curvature, about ten
 # times the slope, and 1e-12 of closure over the step: together 5e-6 of the column (5e-5 with a step of 1e-5).
-_STEP = 1e-6
+STEP = 1e-6
 TILTED = 3.0  # degrees: what is less may be a base that was not levelled
 LARGER = 0.03  # of gravity: its size is wrong too
 _JOINTS = (JointKind.REVOLUTE, JointKind.PRISMATIC, JointKind.UNIVERSAL)
-
-# Dimensions that are tested, and as many at single places; of more, some all over the robot.
-_MOST_SIZES = 24
 
 # Error W chi - Y of some rows with a joint moved by a step, and where its pose could be reached, shapes
 # (k, s) and (s,).
@@ -204,7 +200,7 @@ class _PoseColumns:
         self, at: Int[Array, "s"], rows: TreeRows | MovingRows, error: _Error
     ) -> Float[Array, "k m n"]:
         """Slope of the error over each joint, then over each dimension, thinned and interpolated."""
-        changes = [(rows, place, _STEP) for place in self._places]
+        changes = [(rows, place, STEP) for place in self._places]
         changes += [(other, 0, 0.0) for other in self._resized.values()]
         slopes = np.zeros((self._k, len(changes), int(at[-1]) + 1))
         nominal, known = error(rows, 0, 0.0)
@@ -213,7 +209,7 @@ class _PoseColumns:
             fine = known & reached
             if not np.any(fine):
                 continue
-            slope = (shifted - nominal)[:, fine] / _STEP
+            slope = (shifted - nominal)[:, fine] / STEP
             for k, values in enumerate(slope):
                 slopes[k, j] = np.interp(np.arange(slopes.shape[2]), at[fine], values)
         return slopes
@@ -341,27 +337,6 @@ def _pose_rows(
     if type(source) is EnergyRows:
         return MovingRows(mechanism, parameters, power_directions(mechanism), source.motion)
     return None
-
-
-def resized_robots(mechanism: Mechanism) -> dict[str, Mechanism]:
-    """Dimension -> the robot in which it is a step larger, everywhere or at one place (`L at arm1`)."""
-    if mechanism.rebuild is None:
-        return {}
-    robots: dict[str, Mechanism] = {}
-    places: dict[str, Mechanism] = {}
-    for name in _spread(list(mechanism.geometry)):
-        try:
-            robots[name] = at_values(mechanism, {name: mechanism.geometry[name] + _STEP})
-        except DynidError:
-            continue
-        places |= {f"{name}{AT}{place}": x for place, x in at_places(mechanism, robots[name]).items()}
-    return {**robots, **{name: places[name] for name in _spread(list(places))}}
-
-
-def _spread(names: list[str]) -> list[str]:
-    """All names; of too many some all over them."""
-    at = np.linspace(0, len(names) - 1, min(len(names), _MOST_SIZES)).astype(int)
-    return [names[i] for i in at]
 
 
 def _resized_rows(

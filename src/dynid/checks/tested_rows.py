@@ -9,11 +9,20 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from contextvars import copy_context
 from weakref import WeakKeyDictionary
 
+import numpy as np
+
 from dynid.checks.fault_columns import MOST_SAMPLES, Suspect, suspect_rows
-from dynid.checks.pose_columns import resized_robots
+from dynid.checks.pose_columns import STEP
 from dynid.common.arrays import Array, Float
+from dynid.common.errors import DynidError
+from dynid.mechanism.description import AT, at_places, at_values, current
+from dynid.mechanism.like_lengths import like_lengths
+from dynid.mechanism.mechanism import Mechanism
 from dynid.problem import Problem, row_groups
 from dynid.projection.projection import Group
+
+# Dimensions that are tested, and as many at single places; of more, some all over the robot.
+_MOST_SIZES = 24
 
 # Rows with test columns behind the standard parameters; what the columns test; what cannot be tested with
 # these rows, and why; the number of test columns.
@@ -50,3 +59,28 @@ def _streamed(problem: Problem, chi: Float[Array, "p"]) -> Tested:
     ]
     sources, (_, suspects, untested) = [rows for rows, _, _ in tested], tested[0]
     return row_groups(problem, sources), suspects, untested, sources[0].n_added
+
+
+def resized_robots(mechanism: Mechanism) -> dict[str, Mechanism]:
+    """Dimension -> the robot in which it is a step larger, everywhere or at one place (`L at arm1`).
+
+    Also lengths that like parts have in common: a radius may be wrong in all legs.
+    """
+    if mechanism.rebuild is None:
+        return {}
+    robots: dict[str, Mechanism] = {}
+    places: dict[str, Mechanism] = {}
+    for name in (*_spread(list(mechanism.geometry)), *_spread(list(like_lengths(mechanism)))):
+        try:
+            robots[name] = at_values(mechanism, {name: current(mechanism, name) + STEP})
+        except DynidError:
+            continue
+        if name in mechanism.geometry:
+            places |= {f"{name}{AT}{place}": x for place, x in at_places(mechanism, robots[name]).items()}
+    return {**robots, **{name: places[name] for name in _spread(list(places))}}
+
+
+def _spread(names: list[str]) -> list[str]:
+    """All names; of too many some all over them."""
+    at = np.linspace(0, len(names) - 1, min(len(names), _MOST_SIZES)).astype(int)
+    return [names[i] for i in at]

@@ -4,6 +4,7 @@
 |--------------------|-------------------------------------------------------------------|-----------|
 | `d3`, `x_elbow`    | a named dimension: a symbol, or the name given to a bare length   | [m], [rad] |
 | `d3 at elbow1`     | the same at one of its places: a joint, body or loop (in tests only) | [m], [rad] |
+| `distance of m1, m2 from base` | equal lengths of like parts, changed together (in tests only) | [m]  |
 | `zero_NAME`        | zero of a joint: its position is the logged one plus this         | [rad], [m] |
 | `tilt_1`, `tilt_2` | rotation of gravity about the two base axes that are farther from it | [rad]  |
 
@@ -24,6 +25,7 @@ from dynid.common.change import Change, in_file
 from dynid.common.errors import InputError, nearest
 from dynid.mechanism.frame import Frame
 from dynid.mechanism.joint import Joint, JointKind
+from dynid.mechanism.like_lengths import WORDS, like_lengths
 
 if TYPE_CHECKING:
     from dynid.mechanism.mechanism import Coupling, Mechanism
@@ -41,6 +43,7 @@ def at_values(mechanism: Mechanism, values: Mapping[str, float]) -> Mechanism:
         mechanism: The robot, also one whose payloads or drive terms an experiment has changed.
         values: Name -> value, see the table of this module; tilts are relative to the robot's gravity.
     """
+    values = of_each(mechanism, values)
     sizes = {name: value for name, value in values.items() if name in mechanism.geometry}
     zeros = {name: value for name, value in values.items() if name.startswith(ZERO) and name not in sizes}
     tilt = [values.get(name, 0.0) for name in TILTS]
@@ -55,22 +58,36 @@ def at_values(mechanism: Mechanism, values: Mapping[str, float]) -> Mechanism:
     return replace(changed, gravity=tilted(changed.gravity, *tilt)) if any(tilt) else changed
 
 
+def of_each(mechanism: Mechanism, values: Mapping[str, float]) -> dict[str, float]:
+    """The same values, with one for each dimension where a length of like parts is given."""
+    each: dict[str, float] = {}
+    for name, value in values.items():
+        group = like_lengths(mechanism).get(name) if name not in mechanism.geometry else None
+        names = {name: value} if group is None else group.names
+        each |= {x: value if group is None else mechanism.geometry[x] * value / group.length for x in names}
+    return each
+
+
 def current(mechanism: Mechanism, name: str) -> float:
     """Value of a quantity of the description, in [m] or [rad]."""
     symbol = name.partition(AT)[0]
     if symbol in mechanism.geometry:
         return mechanism.geometry[symbol]
+    if name in like_lengths(mechanism):
+        return like_lengths(mechanism)[name].length
     return 0.0 if name in TILTS else mechanism.zeros.get(name.removeprefix(ZERO), 0.0)
 
 
 def unknown_change(name: str) -> Change:
-    """The key that estimates a dimension with the parameters; empty: at one place it needs its own symbol."""
-    return {} if AT in name else {"unknown": {"symbols": [name]}}
+    """The key that estimates a dimension with the parameters; empty: it needs a symbol of its own first."""
+    return {} if AT in name or name.startswith(WORDS) else {"unknown": {"symbols": [name]}}
 
 
 def unknown_entry(name: str) -> str:
     """The key that estimates a dimension with the parameters, in words."""
     symbol, _, place = name.partition(AT)
+    if name.startswith(WORDS):
+        return "describe it by one symbol in a robot file, and list this under `unknown: {symbols: ...}`"
     if place:
         return (
             f"give '{symbol}' at '{place}' a symbol of its own, and list it under `unknown: {{symbols: ...}}`"
@@ -133,6 +150,8 @@ def unit_of(mechanism: Mechanism, name: str) -> str:
     symbol = name.partition(AT)[0]
     if symbol in mechanism.geometry:
         return "rad" if symbol in mechanism.angles else "m"
+    if name in like_lengths(mechanism):
+        return "m"
     slides = {joint.name for joint in mechanism.joints if joint.kind is JointKind.PRISMATIC}
     return "m" if name.removeprefix(ZERO) in slides else "rad"
 

@@ -13,7 +13,7 @@ from dataclasses import replace
 from dynid.common.errors import DynidError, InputError, nearest
 from dynid.common.expression import FRICTION, parse
 from dynid.mechanism.cable import cable_coordinates, without_cables
-from dynid.mechanism.description import AT, at_places
+from dynid.mechanism.description import AT, at_places, of_each
 from dynid.mechanism.drive_terms import DRIVE_SYMBOLS, drive_term
 from dynid.mechanism.joint import Loop
 from dynid.mechanism.measured_pose import virtual_joints, without_poses
@@ -81,7 +81,7 @@ def with_still_joints(mechanism: Mechanism, positions: Mapping[str, float]) -> M
 
 
 def resized(mechanism: Mechanism, values: Mapping[str, float]) -> Mechanism | None:
-    """The robot with other values of named dimensions, or of one at a place; None where it cannot be built.
+    """The robot with other values of dimensions, of like parts, or of one at a place; None: not possible.
 
     Only frames change: gravity, payloads and drive terms stay as they are, and entries of `start` that were
     not taken from the file.
@@ -90,7 +90,7 @@ def resized(mechanism: Mechanism, values: Mapping[str, float]) -> Mechanism | No
         return None
     try:
         now = dict(mechanism.geometry)
-        sizes = {name.partition(AT)[0]: value for name, value in values.items()}
+        sizes = {name.partition(AT)[0]: value for name, value in of_each(mechanism, values).items()}
         written, other = mechanism.rebuild(now), mechanism.rebuild({**now, **sizes})
     except DynidError:
         return None

@@ -103,7 +103,8 @@ def with_causes(fit: Fit, estimate: Estimate) -> Estimate:
     tests = [test for test in estimate.residual_tests if not any(test is other for other in refuted)]
     estimate = without(estimate, refuted, "refuted: the loops do not close with it")
     estimate = without(estimate, unconfirmed(estimate, trials), "not confirmed: a fit with it is no better")
-    estimate = without(estimate, _slight(estimate), "not confirmed: it explains hardly any of the residual")
+    slight = _slight(estimate, trials)
+    estimate = without(estimate, slight, "not confirmed: it explains hardly any of the residual")
     notices = estimate.warnings
     floors = {row.name: row.noise for row in estimate.verdict.joints}
     explaining = explaining_trials(trials, floors, doubts)
@@ -133,13 +134,16 @@ def with_causes(fit: Fit, estimate: Estimate) -> Estimate:
     return replace(estimate, warnings=tuple(gathered(notices)), hypotheses=listed)
 
 
-def _slight(estimate: Estimate) -> list[ResidualTest]:
+def _slight(estimate: Estimate, trials: Sequence[Hypothesis]) -> list[ResidualTest]:
     """Flagged suspects that explain hardly any of what exceeds the noise in the rows concerned.
 
     What a model lacks resembles many faults a little, and does so significantly in a long log. Rows that are
-    fitted to the noise lack nothing.
+    fitted to the noise lack nothing. Where the model lacks little, a zero or dimension with which the logs
+    fit significantly better stays: parameters absorb most of a wrong length, and are wrong themselves.
     """
     rows = {row.name: row for row in estimate.verdict.joints if row.error_rms > 0.0}
+    better = {(t.searched.test, t.searched.about) for t in trials if t.searched and t.p < SIGNIFICANT}
+    sure = better if all(row.error_percent < _PERCENT for row in rows.values()) else set()
 
     def beyond_noise(about: str) -> float:
         own = [rows[about]] if about in rows else list(rows.values())
@@ -152,6 +156,7 @@ def _slight(estimate: Estimate) -> list[ResidualTest]:
         if test.warned
         and test.test in _DOUBTFUL
         and rows
+        and (test.test, test.about) not in sure
         and test.explains < _SLIGHT * beyond_noise(test.about)
     ]
 

@@ -293,7 +293,7 @@ def ranked(
         explaining: Those of the trials that explain the residuals, in this order.
         flagged: Warnings of linear tests that refits have not replaced: their trials are needed too.
     """
-    warned = [f" {test.about} " for test in tests if test.warned]
+    warned = [f" {test.about} ".replace(",", "") for test in tests if test.warned]
     words = {id(trial): f" {trial.name} ".replace("'", "").replace(",", "") for trial in trials}
     needed = [
         t for t in trials if t.code in flagged and t.left < 1 and any(a in words[id(t)] for a in warned)
