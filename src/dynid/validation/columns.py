@@ -34,24 +34,33 @@ def effort_signs(mechanism: Mechanism, logs: tuple[Log, ...], _: Tests = ()) -> 
 
 
 def position_signs(mechanism: Mechanism, logs: tuple[Log, ...], _: Tests = ()) -> Iterator[Hypothesis]:
-    """Measured positions that count the other way."""
-    names = logs[0].position_names
+    """Measured positions that count the other way, alone or together with the effort of their motor."""
+    names, motors = logs[0].position_names, _own_motors(mechanism)
     for i, name in enumerate(names):
         scale = np.ones(len(names))
         scale[i] = -1.0
+        turned = tuple(log.with_positions(scale) for log in logs)
+        columns = {f"q_{i + 1}": {"scale": -1}}
         yield Hypothesis(
-            notice("position-order", joint=name, change={"columns": {f"q_{i + 1}": {"scale": -1}}}),
+            notice("position-order", joint=name, change={"columns": columns}),
             mechanism,
-            tuple(log.with_positions(scale) for log in logs),
+            turned,
             f"sign of the position of '{name}'",
         )
+        if name in motors:
+            sign = np.where(np.arange(len(mechanism.actuators)) == motors[name], -1.0, 1.0)
+            both = {**columns, f"tau_{motors[name] + 1}": {"scale": -1}}
+            yield Hypothesis(
+                notice("position-order", "axis", joint=name, change={"columns": both}),
+                mechanism,
+                tuple(replace(log, tau=log.tau * sign) for log in turned),
+                f"signs of position and effort of '{name}'",
+            )
 
 
 def position_orders(mechanism: Mechanism, logs: tuple[Log, ...], _: Tests = ()) -> Iterator[Hypothesis]:
     """Pairs of measured positions that are exchanged, alone or together with the efforts of their motors."""
-    names = logs[0].position_names
-    alone = [(k, actuator) for k, actuator in enumerate(mechanism.actuators) if len(actuator.on) == 1]
-    motors = {name: k for k, actuator in alone for name in actuator.on}
+    names, motors = logs[0].position_names, _own_motors(mechanism)
     for i, j in list(combinations(range(len(names)), 2))[:_MOST_PAIRS]:
         order = _exchanged(len(names), i, j)
         turned = tuple(log.with_positions(np.ones(len(names)), order) for log in logs)
@@ -62,6 +71,12 @@ def position_orders(mechanism: Mechanism, logs: tuple[Log, ...], _: Tests = ()) 
             both = tuple(replace(log, tau=log.tau[:, efforts]) for log in turned)
             columns = {"q": (i, j), "tau": (k, m)}
             yield _exchange(mechanism, both, names[i], names[j], "positions and efforts", columns)
+
+
+def _own_motors(mechanism: Mechanism) -> dict[str, int]:
+    """Joint -> number of its motor from 0, of motors that drive one joint only."""
+    alone = [(k, actuator) for k, actuator in enumerate(mechanism.actuators) if len(actuator.on) == 1]
+    return {name: k for k, actuator in alone for name in actuator.on}
 
 
 def _exchange(

@@ -301,6 +301,11 @@ RESIDUALS = {
         "turn its sign in the experiment file: {change}",
         rank="input",
         traits=("log", "resembles"),
+        axis=(
+            "position and effort of '{joint}' both seem to have the opposite sign: its axis points the other"
+            " way",
+            "turn the axis in the description, or both signs in the experiment file: {change}",
+        ),
         exchanged=(
             "the {columns} of '{joint}' and '{other}' seem to be exchanged",
             "exchange them in the experiment file: {change}",
