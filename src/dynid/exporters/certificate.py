@@ -51,7 +51,7 @@ _ROUNDED = 1e-3  # percent of the efforts: logs without noise
 
 @dataclass(frozen=True)
 class LogFigure:
-    """Error as logged of one log: in percent of the norm of its efforts, with noise (`effort_percent`).
+    """Error of all samples of one log, at reversals too: in percent of the norm of its efforts, with noise.
 
     The verdict of a result has another quantity, the model error: without noise, in percent of the peak.
 
@@ -127,7 +127,7 @@ class Certificate:
             if figure.export_percent is not None
         ]
         if errors:
-            parts.append(f"error as logged {', '.join(errors)}")
+            parts.append(f"error of all samples, at reversals too, {', '.join(errors)}")
         return "; ".join([*parts, *(replay.text for replay in self.replays)])
 
     def document(self) -> dict[str, Any]:

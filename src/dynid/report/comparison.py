@@ -27,8 +27,8 @@ _MOST_PARAMETERS = 30
 _MOST_EQUAL = 5  # the same where no difference is significant
 _EFFORTS = (
     "errors are 100 |tau - tau_pred| / |tau| of efforts that were not used for the fit; held-out %: low-pass"
-    " filtered as in the fit; as logged: every sample, not filtered, noise included; change: relative to the"
-    " first line"
+    " filtered as in the fit; as logged: every sample that is not masked, not filtered, noise included;"
+    " change: relative to the first line"
 )
 _MOTIONS = (
     "held-out %: error of simulated free motions against motions that were not used for the fit, in percent"
