@@ -14,6 +14,7 @@ from dynid.common.errors import InputError
 from dynid.estimator.standard_space import StandardSpace
 from dynid.excitation.random_motion import random_motion
 from dynid.experiment.experiment import Experiment, UnloadedModel, read_experiment
+from dynid.exporters import export
 from dynid.fit import fit_task
 from dynid.mechanism.frame import Frame
 from dynid.mechanism.load import load_robot
@@ -357,3 +358,22 @@ def test_the_log_of_the_robot_without_load_is_no_independent_one(small, small_re
     assert [one.independent for one in found.validation] == [False, True]
     later, _ = validate_result(found, [unloaded, other], small.loaded)
     assert [one.independent for one in later] == [False, True]
+
+
+def test_every_place_gives_the_payload_of_the_result(small, small_result, tmp_path) -> None:
+    """The robot is known without its load: the payload is no sum with its carrier."""
+    found = loaded_estimate(small, small_result, small.log(1, 2, loaded=True))
+    mass = found["M_box"].value
+    centre = np.array([found[f"{s}_box"].value for s in ("MX", "MZ")]) / mass
+    (body,) = (one for one in found.bodies if one["name"] == "box")
+    assert body["mass"] == pytest.approx(mass, rel=1e-9)
+    assert body["mass_sigma"] == pytest.approx(found["M_box"].sigma, rel=1e-6)
+    np.testing.assert_allclose(np.array(body["centre"])[[0, 2]], centre, rtol=1e-9)
+    made = export(found, ["ur", "urdf"], tmp_path / "out")
+    assert not any("sum with its carrier" in note for note in made.notes)
+    script = (tmp_path / "out" / "small.payload.script").read_text(encoding="utf-8")
+    assert float(script.partition("set_target_payload(")[2].partition(",")[0]) == pytest.approx(mass, rel=1e-3)
+    written_robot = load_robot(tmp_path / "out" / "small.urdf")
+    values = prior_values(written_robot)
+    assert values["M_box"] == pytest.approx(mass, rel=1e-6)
+    np.testing.assert_allclose([values["MX_box"] / mass, values["MZ_box"] / mass], centre, rtol=1e-6)

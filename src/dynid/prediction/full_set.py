@@ -131,7 +131,8 @@ def chosen_values(
         return written_as_found(space), (note,) if not_physical == "mark" else (), False
     values, distance = nearest_set(space)
     # Within noise the covariance decides, as for the masses of the report.
-    seen, change = None if rows is None or distance <= _NOISE else rows(space), np.inf
+    judged = rows is not None and distance > _NOISE and space.loads_apart
+    seen, change = rows(space) if rows is not None and judged else None, np.inf
     if seen is not None:
         values, change = nearest_by_efforts(space, seen, values)
     near = distance <= _NOISE or change <= _WITHIN
