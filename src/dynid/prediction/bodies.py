@@ -19,7 +19,7 @@ from dynid.common.batched import pinv, single_threaded_blas
 from dynid.common.errors import InputError
 from dynid.mechanism.frame import quaternion_of
 from dynid.mechanism.inertia import SYMBOLS, is_physical, unpack
-from dynid.mechanism.parameters import known_columns, prior_values
+from dynid.mechanism.parameters import prior_values
 from dynid.prediction.effort_space import EffortSpace, written_as_found
 from dynid.prediction.full_set import chosen_values, space_of
 from dynid.prediction.result_values import fitted_places, saved
@@ -60,7 +60,7 @@ def _values(space: EffortSpace) -> tuple[Float[Array, "p"], dict[str, bool]]:
 
 def _bodies(space: EffortSpace, chi: Float[Array, "p"], how: dict[str, bool]) -> tuple[dict[str, Any], ...]:
     names = [parameter.name for parameter in space.parameters]
-    known = {names[i]: value for i, value in known_columns(space.mechanism, space.parameters).items()}
+    known = {names[i]: value for i, value in space.known.items()}
     described = {**prior_values(space.mechanism), **known}
     share, weights, root = _share(space, described)
     drawn = []

@@ -60,7 +60,8 @@ class EffortSpace:
         self.base: BaseSet = all_motions(mechanism, self.parameters, _loads(estimate, mechanism, bare=given))
         self.free = self._undetermined()
         self.U = np.eye(len(self.parameters))[:, self.free]
-        self.fixed = self._fixed(unloaded=given)
+        self.known = self._known()
+        self.fixed = list(self.known)
         self.held = self._held() if given else []
         self.T = np.hstack([_unseen(self.base, len(self.parameters)), self.U])
         self.prior = prior_values(mechanism)
@@ -74,10 +75,10 @@ class EffortSpace:
         taken = np.any(self.values.M != 0, axis=1)
         return [i for i in self.base.indices if self.parameters[i].name in names and not taken[i]]
 
-    def _fixed(self, *, unloaded: bool) -> list[int]:
-        """Columns whose values the description takes as exact."""
-        known = replace(self.mechanism, known={}) if unloaded else self.mechanism
-        return list(known_columns(known, self.parameters))
+    def _known(self) -> dict[int, float]:
+        """Column -> value that the description takes as exact; values of a result are not."""
+        described = self.mechanism if self.unloaded is None else self.unloaded.described
+        return known_columns(described, self.parameters)
 
     def _held(self) -> list[int]:
         """Columns of payloads that are real bodies as found: they do not depend on how the robot's sums are
