@@ -376,3 +376,21 @@ def test_every_place_gives_the_payload_of_the_result(small, small_result, tmp_pa
     values = prior_values(load_robot(tmp_path / "out" / "small.urdf"))
     assert values["M_box"] == pytest.approx(mass, rel=1e-6)
     np.testing.assert_allclose([values["MX_box"] / mass, values["MZ_box"] / mass], centre, rtol=1e-6)
+
+
+def test_payloads_of_different_logs_are_told_apart(small, tmp_path) -> None:
+    """Two boxes that were never mounted together; without a log of the robot alone, only their difference is
+    known."""
+    loads = {name: Payload(name, "link_2", FRAME) for name in ("box", "can")}
+    robot = replace(small.arm, payloads=loads)
+    heavier = replace(small, truth=small.truth | tool_values(2.0 * BOX, "box"))
+    can = replace(heavier.log(2, 3, loaded=True, noise=0.1), payloads=("can",), name="can")
+    carried = [small.log(1, 2, loaded=True, noise=0.1), can]
+    found = identify_logs(robot, [small.log(0, 1, loaded=False, noise=0.1), *carried])
+    masses = {one["name"]: one["mass"] for one in found.bodies}
+    assert [masses[name] for name in loads] == pytest.approx([found[f"M_{name}"].value for name in loads])
+    between = identify_logs(robot, carried)
+    with pytest.raises(InputError, match="mass of payload box, can only in a sum"):
+        export(between, "ur", tmp_path / "out")
+    with pytest.raises(InputError, match="cannot be left out"):
+        export(between, "urdf", tmp_path / "out", payload="leave-out")

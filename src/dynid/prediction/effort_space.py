@@ -57,7 +57,8 @@ class EffortSpace:
         given = experiment.unloaded is not None
         self.unloaded: Unloaded | None = unloaded_model(mechanism, experiment) if given else None
         self.always = set() if given else always_mounted(estimate) & set(mechanism.payloads)
-        self.base: BaseSet = all_motions(mechanism, self.parameters, _loads(estimate, mechanism, bare=given))
+        self.loads = _loads(estimate, mechanism, bare=given)
+        self.base: BaseSet = all_motions(mechanism, self.parameters, self.loads)
         self.free = self._undetermined()
         self.U = np.eye(len(self.parameters))[:, self.free]
         self.known = self._known()

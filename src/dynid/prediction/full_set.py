@@ -20,6 +20,7 @@ from dynid.common.errors import InputError
 from dynid.estimator.estimator import gives_bodies
 from dynid.estimator.settings import GAIN
 from dynid.experiment.experiment import Experiment
+from dynid.experiment.provenance import recorded_loads
 from dynid.mechanism.inertia import SYMBOLS, in_parent_frame
 from dynid.mechanism.mechanism import Body, Mechanism, Payload
 from dynid.mechanism.parameters import Parameter, parameter_table
@@ -27,7 +28,6 @@ from dynid.prediction.effort_space import (
     REMEDY,
     EffortSpace,
     all_motions,
-    always_mounted,
     consistent_set,
     faults,
     nearest_by_efforts,
@@ -59,6 +59,7 @@ class FullSet:
         reference: Values whose efforts are those of the base parameters, shape (p,), SI.
         physical: Whether all bodies are physically consistent and no drive brakes backwards.
         notes: What a user of the values should know, one sentence each.
+        open_loads: Payloads whose mass neither the logs nor the description give.
     """
 
     estimate: Estimate
@@ -68,6 +69,7 @@ class FullSet:
     reference: Float[Array, "p"]
     physical: bool
     notes: tuple[str, ...]
+    open_loads: tuple[str, ...] = ()
 
 
 def full_set(
@@ -101,7 +103,8 @@ def full_set(
             f"The logs determine only sums with the masses of {', '.join(unknown)}, and the description has"
             " no values of them: how a sum is divided among bodies is chosen by regularisation, not found.",
         )
-    return _mounted(space, chi, with_free_values(space, chi), physical, notes, payload)
+    full = _mounted(space, chi, with_free_values(space, chi), physical, notes, payload)
+    return replace(full, open_loads=tuple(name for name in unknown if name in full.mechanism.payloads))
 
 
 def space_of(estimate: Estimate, experiment: Experiment, mechanism: Mechanism) -> EffortSpace:
@@ -201,9 +204,10 @@ def _without_values(space: EffortSpace) -> list[str]:
 def _carrying(estimate: Estimate, mechanism: Mechanism) -> Mechanism:
     """The robot with the payloads that the result knows or contains, and no others."""
     known = {}
+    carried = set().union(*recorded_loads(estimate.provenance))
     for name, payload in mechanism.payloads.items():
         identified = any(p.name.removesuffix("_R").endswith(f"_{name}") for p in estimate.parameters)
-        if identified or name in always_mounted(estimate) or len(payload.known) == len(SYMBOLS):
+        if identified or name in carried or len(payload.known) == len(SYMBOLS):
             known[name] = payload
     return replace(mechanism, payloads=known)
 
@@ -243,10 +247,10 @@ def _mounted(
 
 
 def _refuse_always(space: EffortSpace) -> None:
-    if space.always:
+    if () not in space.loads:
         raise InputError(
-            f"payload {', '.join(sorted(space.always))} was mounted in every log of the fit: it is part of"
-            " its carrier, and cannot be left out",
+            f"payload {' or '.join(sorted(space.always or space.mechanism.payloads))} was mounted in every log of the"
+            " fit: it is part of its carrier, and cannot be left out",
             remedy="use --payload merge, or identify from a log without it as well",
         )
 
