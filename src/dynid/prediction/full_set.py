@@ -248,9 +248,10 @@ def _mounted(
 
 def _refuse_always(space: EffortSpace) -> None:
     if () not in space.loads:
+        names = sorted(space.always or space.mechanism.payloads)
         raise InputError(
-            f"payload {' or '.join(sorted(space.always or space.mechanism.payloads))} was mounted in every log of the"
-            " fit: it is part of its carrier, and cannot be left out",
+            f"payload {' or '.join(names)} was mounted in every log of the fit: it is part of its carrier, and"
+            " cannot be left out",
             remedy="use --payload merge, or identify from a log without it as well",
         )
 
