@@ -94,10 +94,10 @@ class EffortSpace:
         return sorted({*self.fixed, *self.held})
 
     @property
-    def loads_apart(self) -> bool:
-        """Whether the logs of the result show all changes of its efforts that are possible here.
+    def shown_by_logs(self) -> bool:
+        """Whether efforts along the logs of the result show every change of its values.
 
-        Loaded logs do not show changes of a payload that its carrier compensates.
+        Loaded logs alone do not show a change of the payload that its carrier compensates.
         """
         return self.unloaded is None or all(
             i in self.held for i, p in enumerate(self.parameters) if p.owner in self.mechanism.payloads

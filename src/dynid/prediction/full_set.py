@@ -134,8 +134,8 @@ def chosen_values(
         return written_as_found(space), (note,) if not_physical == "mark" else (), False
     values, distance = nearest_set(space)
     # Within noise the covariance decides, as for the masses of the report.
-    judged = rows is not None and distance > _NOISE and space.loads_apart
-    seen, change = rows(space) if rows is not None and judged else None, np.inf
+    seen = None if rows is None or distance <= _NOISE or not space.shown_by_logs else rows(space)
+    change = np.inf
     if seen is not None:
         values, change = nearest_by_efforts(space, seen, values)
     near = distance <= _NOISE or change <= _WITHIN
@@ -250,8 +250,8 @@ def _refuse_always(space: EffortSpace) -> None:
     if () not in space.loads:
         names = sorted(space.always or space.mechanism.payloads)
         raise InputError(
-            f"payload {' or '.join(names)} was mounted in every log of the fit: it is part of its carrier, and"
-            " cannot be left out",
+            f"payload {' or '.join(names)} was mounted in every log of the fit: it is part of its carrier,"
+            " and cannot be left out",
             remedy="use --payload merge, or identify from a log without it as well",
         )
 
