@@ -371,6 +371,8 @@ def test_every_place_gives_the_payload_of_the_result(small, small_result, tmp_pa
     np.testing.assert_allclose(np.array(body["centre"])[[0, 2]], centre, rtol=1e-9)
     made = export(found, ["ur", "urdf"], tmp_path / "out")
     assert not any("sum with its carrier" in note for note in made.notes)
+    # Both axes are parallel: they do not show the centre of mass along them.
+    assert any("do not determine" in note and "MY_box" in note and "M_box" not in note for note in made.notes)
     script = (tmp_path / "out" / "small.payload.script").read_text(encoding="utf-8")
     assert float(script.split("set_target_payload(")[1].split(",")[0]) == pytest.approx(mass, rel=1e-9)
     values = prior_values(load_robot(tmp_path / "out" / "small.urdf"))

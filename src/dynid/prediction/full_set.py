@@ -103,6 +103,13 @@ def full_set(
             f"The logs determine only sums with the masses of {', '.join(unknown)}, and the description has"
             " no values of them: how a sum is divided among bodies is chosen by regularisation, not found.",
         )
+    unseen = _unseen_of_loads(space, unknown)
+    if unseen and not_physical != "ignore":
+        notes = (
+            *notes,
+            f"The logs do not determine {', '.join(unseen)}: the values are near the description, or those of"
+            " a generic body.",
+        )
     full = _mounted(space, chi, with_free_values(space, chi), physical, notes, payload)
     return replace(full, open_loads=tuple(name for name in unknown if name in full.mechanism.payloads))
 
@@ -195,6 +202,18 @@ def _without_values(space: EffortSpace) -> list[str]:
         and not seen[i]
         and i not in space.fixed
         and parameter.name not in space.prior
+    ]
+
+
+def _unseen_of_loads(space: EffortSpace, unknown: Sequence[str]) -> list[str]:
+    """Parameters of payloads that no log shows for themselves, where no other note says so."""
+    quiet = {*space.always, *unknown}
+    return [
+        parameter.name
+        for i, parameter in enumerate(space.parameters)
+        if parameter.owner in set(space.mechanism.payloads) - quiet
+        and np.any(space.T[i] != 0.0)
+        and i not in (*space.fixed, *space.free)
     ]
 
 
