@@ -14,6 +14,7 @@ from dynid.common.errors import InputError
 from dynid.estimator.standard_space import StandardSpace
 from dynid.excitation.random_motion import random_motion
 from dynid.experiment.experiment import Experiment, UnloadedModel, read_experiment
+from dynid.exporters import export
 from dynid.fit import fit_task
 from dynid.mechanism.frame import Frame
 from dynid.mechanism.load import load_robot
@@ -357,3 +358,41 @@ def test_the_log_of_the_robot_without_load_is_no_independent_one(small, small_re
     assert [one.independent for one in found.validation] == [False, True]
     later, _ = validate_result(found, [unloaded, other], small.loaded)
     assert [one.independent for one in later] == [False, True]
+
+
+def test_every_place_gives_the_payload_of_the_result(small, small_result, tmp_path) -> None:
+    """The robot is known without its load: the payload is no sum with its carrier."""
+    found = loaded_estimate(small, small_result, small.log(1, 2, loaded=True))
+    mass = found["M_box"].value
+    centre = np.array([found[f"{s}_box"].value for s in ("MX", "MZ")]) / mass
+    (body,) = (one for one in found.bodies if one["name"] == "box")
+    assert body["mass"] == pytest.approx(mass, rel=1e-9)
+    assert body["mass_sigma"] == pytest.approx(found["M_box"].sigma, rel=1e-6)
+    np.testing.assert_allclose(np.array(body["centre"])[[0, 2]], centre, rtol=1e-9)
+    made = export(found, ["ur", "urdf"], tmp_path / "out")
+    assert not any("sum with its carrier" in note for note in made.notes)
+    # Both axes are parallel: they do not show the centre of mass along them.
+    assert any("do not determine" in note and "MY_box" in note and "M_box" not in note for note in made.notes)
+    script = (tmp_path / "out" / "small.payload.script").read_text(encoding="utf-8")
+    assert float(script.split("set_target_payload(")[1].split(",")[0]) == pytest.approx(mass, rel=1e-9)
+    values = prior_values(load_robot(tmp_path / "out" / "small.urdf"))
+    assert values["M_box"] == pytest.approx(mass, rel=1e-6)
+    np.testing.assert_allclose([values["MX_box"] / mass, values["MZ_box"] / mass], centre, rtol=1e-6)
+
+
+def test_payloads_of_different_logs_are_told_apart(small, tmp_path) -> None:
+    """Two boxes that were never mounted together; without a log of the robot alone, only their difference is
+    known."""
+    loads = {name: Payload(name, "link_2", FRAME) for name in ("box", "can")}
+    robot = replace(small.arm, payloads=loads)
+    heavier = replace(small, truth=small.truth | tool_values(2.0 * BOX, "box"))
+    can = replace(heavier.log(2, 3, loaded=True, noise=0.1), payloads=("can",), name="can")
+    carried = [small.log(1, 2, loaded=True, noise=0.1), can]
+    found = identify_logs(robot, [small.log(0, 1, loaded=False, noise=0.1), *carried])
+    masses = {one["name"]: one["mass"] for one in found.bodies}
+    assert [masses[name] for name in loads] == pytest.approx([found[f"M_{name}"].value for name in loads])
+    between = identify_logs(robot, carried)
+    with pytest.raises(InputError, match="mass of payload box, can only in a sum"):
+        export(between, "ur", tmp_path / "out")
+    with pytest.raises(InputError, match="cannot be left out"):
+        export(between, "urdf", tmp_path / "out", payload="leave-out")

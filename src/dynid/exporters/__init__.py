@@ -11,7 +11,7 @@ import json
 import os
 import shutil
 import tempfile
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from functools import partial
@@ -62,6 +62,7 @@ EXPORTERS: Registry[Exporter] = Registry(
     gives=("dynid.exporters.contract:Exported", "builtins:list", "builtins:tuple"),
 )
 FULL = ("urdf", "mjcf", "sdf", "yaml", "ros2", "actuators", "ur", "franka")  # write values for every body
+PAYLOADS = ("ur", "franka")  # write payloads alone
 SUMMARY, PAGE = "export.json", "export.html"
 _SAME = 1e-6  # relative: rounding of a solver
 
@@ -137,6 +138,7 @@ def export(
         logs = logs_of(estimate, mechanism, experiment)
         rows = partial(rows_in_deviations, logs)
         full = full_set(estimate, experiment, mechanism, not_physical if strict else "ignore", payload, rows)
+        _refuse_open_loads(exporters, full)
         choices = {**full.estimate.choices, "export": " ".join(full.notes)}
         full = replace(full, estimate=replace(full.estimate, choices=choices))
         judge = _judge(full, experiment, mechanism, replay) if replay else None
@@ -154,6 +156,17 @@ def export(
         for output in written
     )
     return Export(placed, folder / SUMMARY, full.physical, full.notes)
+
+
+def _refuse_open_loads(formats: Collection[str], full: FullSet) -> None:
+    """Refuse to give a controller the mass of a payload that nothing determines."""
+    asked = [name for name in PAYLOADS if name in formats]
+    if asked and full.open_loads:
+        raise InputError(
+            f"the logs determine the mass of payload {', '.join(full.open_loads)} only in a sum with other"
+            f" bodies, and the description does not give it: there is no value for {', '.join(asked)}",
+            remedy="identify from a log without payload as well, or give the result without load (unloaded)",
+        )
 
 
 Judge = Callable[[Path], tuple[Replay, ...]]

@@ -19,11 +19,10 @@ from dynid.common.batched import pinv, single_threaded_blas
 from dynid.common.errors import InputError
 from dynid.mechanism.frame import quaternion_of
 from dynid.mechanism.inertia import SYMBOLS, is_physical, unpack
-from dynid.mechanism.parameters import known_columns, prior_values
+from dynid.mechanism.parameters import prior_values
 from dynid.prediction.effort_space import EffortSpace, written_as_found
 from dynid.prediction.full_set import chosen_values, space_of
 from dynid.prediction.result_values import fitted_places, saved
-from dynid.statistics.effort_prediction import covariance_root
 from dynid.statistics.estimate import Estimate
 
 _LENGTH = 0.2  # [m]: size of first moments and inertias of a body relative to its mass
@@ -61,7 +60,7 @@ def _values(space: EffortSpace) -> tuple[Float[Array, "p"], dict[str, bool]]:
 
 def _bodies(space: EffortSpace, chi: Float[Array, "p"], how: dict[str, bool]) -> tuple[dict[str, Any], ...]:
     names = [parameter.name for parameter in space.parameters]
-    known = {names[i]: value for i, value in known_columns(space.mechanism, space.parameters).items()}
+    known = {names[i]: value for i, value in space.known.items()}
     described = {**prior_values(space.mechanism), **known}
     share, weights, root = _share(space, described)
     drawn = []
@@ -86,7 +85,8 @@ def _dof(space: EffortSpace, weights: Float[Array, "v"]) -> float | None:
     parts = [abs(w) * (p.sigma or 0.0) for w, p in zip(weights.tolist(), fitted, strict=True)]
     largest = max(parts, default=0.0)
     counted = [p.dof for p, part in zip(fitted, parts, strict=True) if part > _SLIGHT * largest]
-    return min((dof for dof in counted if dof is not None), default=None)
+    known = None if space.unloaded is None else space.unloaded.dof
+    return min((dof for dof in counted if dof is not None), default=known)
 
 
 def _share(
@@ -113,8 +113,7 @@ def _share(
     K = DG @ pinv(G @ DG)
     M = space.values.M[:, fitted_places(space.estimate)]
     weights = K @ (G @ M)
-    root = weights @ covariance_root(space.estimate.covariance)
-    return np.clip(np.einsum("pv,vp->p", K, G), 0.0, 1.0), weights, root
+    return np.clip(np.einsum("pv,vp->p", K, G), 0.0, 1.0), weights, K @ (G @ space.root)
 
 
 def _body(

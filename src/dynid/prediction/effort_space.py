@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
+from functools import cached_property
 
 import numpy as np
 
@@ -19,12 +20,12 @@ from dynid.estimator.settings import Consistency
 from dynid.estimator.standard_space import StandardSpace
 from dynid.experiment.experiment import Experiment
 from dynid.experiment.provenance import recorded_loads
-from dynid.mechanism.inertia import is_physical, pseudo_inertia
+from dynid.mechanism.inertia import SYMBOLS, is_physical, pseudo_inertia
 from dynid.mechanism.mechanism import Body, Mechanism
 from dynid.mechanism.parameters import Parameter, known_columns, parameter_table, prior_values
-from dynid.prediction.result_values import StandardValues, fitted_places, standard_values
+from dynid.prediction.result_values import StandardValues, standard_root, standard_values
+from dynid.prediction.unloaded import Unloaded, unloaded_model
 from dynid.projection.model import effort_model, model_named
-from dynid.statistics.effort_prediction import covariance_root
 from dynid.statistics.estimate import Estimate
 
 _FAINT = 1e-2  # weight of drive parameters near the description, relative to that of a body
@@ -40,7 +41,10 @@ REMEDY = (
 
 
 class EffortSpace:
-    """The affine space of all standard parameters with the efforts of a result."""
+    """The affine space of all standard parameters with the efforts of a result.
+
+    With `unloaded`, the efforts are those of the robot with its payload and without it.
+    """
 
     def __init__(self, estimate: Estimate, experiment: Experiment, mechanism: Mechanism) -> None:
         self.estimate, self.mechanism = estimate, mechanism
@@ -50,24 +54,75 @@ class EffortSpace:
         self.values: StandardValues = standard_values(
             estimate, mechanism, self.parameters, experiment, model, rows, mechanism.payloads
         )
-        self.always = always_mounted(estimate) & set(mechanism.payloads)
-        self.base: BaseSet = all_motions(mechanism, self.parameters, tuple(self.always))
+        given = experiment.unloaded is not None
+        self.unloaded: Unloaded | None = unloaded_model(mechanism, experiment) if given else None
+        self.always = set() if given else always_mounted(estimate) & set(mechanism.payloads)
+        self.loads = _loads(estimate, mechanism, bare=given)
+        self.base: BaseSet = all_motions(mechanism, self.parameters, self.loads)
         self.free = self._undetermined()
         self.U = np.eye(len(self.parameters))[:, self.free]
-        self.fixed = self._fixed(unloaded=experiment.unloaded is not None)
+        self.known = self._known()
+        self.fixed = list(self.known)
+        self.held = self._held() if given else []
         self.T = np.hstack([_unseen(self.base, len(self.parameters)), self.U])
         self.prior = prior_values(mechanism)
 
     def _undetermined(self) -> list[int]:
         """Columns of base parameters that the data did not determine; the description decides."""
-        names = {name.removesuffix("_R") for name in self.estimate.not_identifiable}
+        open_names = list(self.estimate.not_identifiable)
+        if self.unloaded is not None:
+            open_names += self.unloaded.estimate.not_identifiable
+        names = {name.removesuffix("_R") for name in open_names}
         taken = np.any(self.values.M != 0, axis=1)
         return [i for i in self.base.indices if self.parameters[i].name in names and not taken[i]]
 
-    def _fixed(self, *, unloaded: bool) -> list[int]:
-        """Columns whose values the description takes as exact."""
-        known = replace(self.mechanism, known={}) if unloaded else self.mechanism
-        return list(known_columns(known, self.parameters))
+    def _known(self) -> dict[int, float]:
+        """Column -> value that the description takes as exact; values of a result are not."""
+        described = self.mechanism if self.unloaded is None else self.unloaded.described
+        return known_columns(described, self.parameters)
+
+    def _held(self) -> list[int]:
+        """Columns of payloads that are real bodies as found: they do not depend on how the robot's sums are
+        divided among its bodies."""
+        index = {parameter.name: i for i, parameter in enumerate(self.parameters)}
+        tens = [[index[f"{symbol}_{load}"] for symbol in SYMBOLS] for load in self.mechanism.payloads]
+        return [i for ten in tens if is_physical(self.values.chi[ten], _PHYSICAL_RTOL) for i in ten]
+
+    @property
+    def kept(self) -> list[int]:
+        """Columns that no choice of bodies may change."""
+        return sorted({*self.fixed, *self.held})
+
+    @property
+    def shown_by_logs(self) -> bool:
+        """Whether efforts along the logs of the result show every change of its values.
+
+        Loaded logs alone do not show a change of the payload that its carrier compensates.
+        """
+        return self.unloaded is None or all(
+            i in self.held for i, p in enumerate(self.parameters) if p.owner in self.mechanism.payloads
+        )
+
+    @cached_property
+    def root(self) -> Float[Array, "p r"]:
+        """A root of the covariance of the standard parameters, SI; of a payload by difference, with that of
+        the robot."""
+        if self.unloaded is None:
+            return standard_root(self.estimate, self.values)
+        return self.unloaded.loaded_root(self.estimate, self.values, self.parameters)
+
+
+def _loads(estimate: Estimate, mechanism: Mechanism, *, bare: bool) -> list[tuple[str, ...]]:
+    """Payloads of every motion that the result knows the efforts of; each payload in one at least.
+
+    Args:
+        bare: The robot is also known without any.
+    """
+    recorded = recorded_loads(estimate.provenance)
+    shown = [tuple(name for name in mechanism.payloads if name in load) for load in recorded]
+    shown = [(), *shown] if bare or not shown else shown
+    others = [name for name in mechanism.payloads if not any(name in load for load in shown)]
+    return list(dict.fromkeys([*shown, (*shown[0], *others)]))
 
 
 def always_mounted(estimate: Estimate) -> set[str]:
@@ -77,12 +132,12 @@ def always_mounted(estimate: Estimate) -> set[str]:
 
 
 def all_motions(
-    mechanism: Mechanism, parameters: Sequence[Parameter], always: tuple[str, ...] = ()
+    mechanism: Mechanism, parameters: Sequence[Parameter], loads: Sequence[tuple[str, ...]] = ((),)
 ) -> BaseSet:
     """What all motions show, known values and ties aside.
 
     Args:
-        always: Payloads without which no motion was seen.
+        loads: Payloads that are mounted together.
     """
 
     def bare(owner: Body) -> Body:
@@ -97,8 +152,7 @@ def all_motions(
     )
     model = effort_model()
     rows = None if mechanism.is_closed else model.directions(stripped)
-    loads = dict.fromkeys([always, tuple(mechanism.payloads)])
-    return structural_base(stripped, model, parameters, rows, loads=list(loads))
+    return structural_base(stripped, model, parameters, rows, loads=tuple(loads))
 
 
 def _unseen(base: BaseSet, p: int) -> Float[Array, "p n"]:
@@ -138,7 +192,7 @@ def _variables(space: EffortSpace) -> StandardSpace:
     y changes no known value.
     """
     none = np.zeros((0, 0)), np.zeros((0, len(space.parameters))), np.zeros(0)
-    T = space.T @ _unchanged(space.T[space.fixed])
+    T = space.T @ _unchanged(space.T[space.kept])
     return StandardSpace(space.parameters, T, space.values.chi, _bodies(space), *none)
 
 
@@ -206,7 +260,7 @@ def written_as_found(space: EffortSpace) -> Float[Array, "p"]:
             if i >= 0:
                 unit[i] = body.unit[k]
                 wanted[i] = body.ball[k] if body.prior is None else body.prior[k]
-    free = np.flatnonzero(~np.any(space.T[space.fixed] != 0, axis=0)) if space.fixed else slice(None)
+    free = np.flatnonzero(~np.any(space.T[space.kept] != 0, axis=0)) if space.kept else slice(None)
     T = space.T[:, free] / unit[:, None]
     size = np.maximum(np.linalg.norm(T, axis=0), np.finfo(float).tiny)
     y = np.linalg.lstsq(T / size, (wanted - space.values.chi) / unit, rcond=None)[0] / size
@@ -218,7 +272,7 @@ def nearest_set(space: EffortSpace) -> tuple[Float[Array, "p"], float]:
     kept = [k for k, i in enumerate(space.base.indices) if i not in space.free]
     G = space.base.G[kept]
     target = G @ space.values.chi
-    root = G @ space.values.M[:, fitted_places(space.estimate)] @ covariance_root(space.estimate.covariance)
+    root = G @ space.root
     sizes = np.maximum(np.abs(target), np.abs(G) @ np.abs(space.values.chi))
     floor = _FLOOR * np.where(sizes > 0, sizes, float(sizes.max(initial=1.0)))
     U = np.linalg.qr(np.hstack([root, np.diag(floor)]).T, mode="r")
@@ -261,9 +315,9 @@ def _nearest(
 ) -> tuple[Float[Array, "p"], float] | str:
     """The consistent set that minimises |U (G chi - target)|, and this distance; or why there is none."""
     p = len(space.parameters)
-    free = [i for i in range(p) if i not in space.fixed]
+    free = [i for i in range(p) if i not in space.kept]
     c = np.zeros(p)
-    c[space.fixed] = space.values.chi[space.fixed]
+    c[space.kept] = space.values.chi[space.kept]
     every = StandardSpace(space.parameters, np.eye(p)[:, free], c, _bodies(space), U, G, target)
     for factor in wider:  # a set that is very far away is found with weaker data only
         solved = nearest_consistent(replace(every, U=U / factor), Consistency())

@@ -20,6 +20,7 @@ from dynid.common.errors import InputError
 from dynid.estimator.estimator import gives_bodies
 from dynid.estimator.settings import GAIN
 from dynid.experiment.experiment import Experiment
+from dynid.experiment.provenance import recorded_loads
 from dynid.mechanism.inertia import SYMBOLS, in_parent_frame
 from dynid.mechanism.mechanism import Body, Mechanism, Payload
 from dynid.mechanism.parameters import Parameter, parameter_table
@@ -27,7 +28,6 @@ from dynid.prediction.effort_space import (
     REMEDY,
     EffortSpace,
     all_motions,
-    always_mounted,
     consistent_set,
     faults,
     nearest_by_efforts,
@@ -59,6 +59,7 @@ class FullSet:
         reference: Values whose efforts are those of the base parameters, shape (p,), SI.
         physical: Whether all bodies are physically consistent and no drive brakes backwards.
         notes: What a user of the values should know, one sentence each.
+        open_loads: Payloads whose mass neither the logs nor the description give.
     """
 
     estimate: Estimate
@@ -68,6 +69,7 @@ class FullSet:
     reference: Float[Array, "p"]
     physical: bool
     notes: tuple[str, ...]
+    open_loads: tuple[str, ...] = ()
 
 
 def full_set(
@@ -101,7 +103,15 @@ def full_set(
             f"The logs determine only sums with the masses of {', '.join(unknown)}, and the description has"
             " no values of them: how a sum is divided among bodies is chosen by regularisation, not found.",
         )
-    return _mounted(space, chi, with_free_values(space, chi), physical, notes, payload)
+    unseen = _unseen_of_loads(space, unknown)
+    if unseen and not_physical != "ignore":
+        notes = (
+            *notes,
+            f"The logs do not determine {', '.join(unseen)}: the values are near the description, or those of"
+            " a generic body.",
+        )
+    full = _mounted(space, chi, with_free_values(space, chi), physical, notes, payload)
+    return replace(full, open_loads=tuple(name for name in unknown if name in full.mechanism.payloads))
 
 
 def space_of(estimate: Estimate, experiment: Experiment, mechanism: Mechanism) -> EffortSpace:
@@ -131,7 +141,8 @@ def chosen_values(
         return written_as_found(space), (note,) if not_physical == "mark" else (), False
     values, distance = nearest_set(space)
     # Within noise the covariance decides, as for the masses of the report.
-    seen, change = None if rows is None or distance <= _NOISE else rows(space), np.inf
+    seen = None if rows is None or distance <= _NOISE or not space.shown_by_logs else rows(space)
+    change = np.inf
     if seen is not None:
         values, change = nearest_by_efforts(space, seen, values)
     near = distance <= _NOISE or change <= _WITHIN
@@ -194,15 +205,28 @@ def _without_values(space: EffortSpace) -> list[str]:
     ]
 
 
+def _unseen_of_loads(space: EffortSpace, unknown: Sequence[str]) -> list[str]:
+    """Parameters of payloads that no log shows for themselves, where no other note says so."""
+    quiet = {*space.always, *unknown}
+    return [
+        parameter.name
+        for i, parameter in enumerate(space.parameters)
+        if parameter.owner in set(space.mechanism.payloads) - quiet
+        and np.any(space.T[i] != 0.0)
+        and i not in (*space.fixed, *space.free)
+    ]
+
+
 # Payloads: bodies of their own, part of their carriers, or left out.
 
 
 def _carrying(estimate: Estimate, mechanism: Mechanism) -> Mechanism:
     """The robot with the payloads that the result knows or contains, and no others."""
     known = {}
+    carried = set().union(*recorded_loads(estimate.provenance))
     for name, payload in mechanism.payloads.items():
         identified = any(p.name.removesuffix("_R").endswith(f"_{name}") for p in estimate.parameters)
-        if identified or name in always_mounted(estimate) or len(payload.known) == len(SYMBOLS):
+        if identified or name in carried or len(payload.known) == len(SYMBOLS):
             known[name] = payload
     return replace(mechanism, payloads=known)
 
@@ -242,10 +266,11 @@ def _mounted(
 
 
 def _refuse_always(space: EffortSpace) -> None:
-    if space.always:
+    if () not in space.loads:
+        names = sorted(space.always or space.mechanism.payloads)
         raise InputError(
-            f"payload {', '.join(sorted(space.always))} was mounted in every log of the fit: it is part of"
-            " its carrier, and cannot be left out",
+            f"payload {' or '.join(names)} was mounted in every log of the fit: it is part of its carrier,"
+            " and cannot be left out",
             remedy="use --payload merge, or identify from a log without it as well",
         )
 

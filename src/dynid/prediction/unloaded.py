@@ -45,6 +45,7 @@ class Unloaded:
 
     Attributes:
         robot: Its standard parameters known, except those to be identified again; with all payloads.
+        described: The same with only those values known that the description of the result takes as exact.
         names: Known parameters.
         M: Ones where they take a value of the result that has a sigma, shape (p, u), dimensionless.
         dof: Degrees of freedom of their deviations.
@@ -52,6 +53,7 @@ class Unloaded:
     """
 
     robot: Mechanism
+    described: Mechanism
     names: tuple[str, ...]
     M: Float[Array, "p u"]
     dof: float
@@ -145,14 +147,15 @@ def unloaded_model(mechanism: Mechanism, experiment: Experiment) -> Unloaded:
     names = tuple(parameters[i].name for i in kept)
     known = dict(zip(names, values.chi[kept].tolist(), strict=True))
     dofs = [entry.dof for entry in estimate.parameters if entry.dof is not None]
+    described = replace(robot, payloads={**robot.payloads, **mechanism.payloads})
     loaded = replace(
-        robot,
+        described,
         known={**robot.known, **known},
-        payloads={**robot.payloads, **mechanism.payloads},
         bodies={name: replace(body, known={}) for name, body in robot.bodies.items()},
     )
     return Unloaded(
         robot=loaded,
+        described=described,
         names=names,
         M=values.M[np.ix_(kept, fitted_places(estimate))],
         dof=float(np.median(dofs)) if dofs else MANY,
