@@ -106,8 +106,9 @@ def _joined_columns(given: Mapping[str, Any], change: Mapping[str, Any]) -> dict
     for key, value in change.items():
         pattern = next((other for other in given if "{" in other and _symbol(other) == _symbol(key)), None)
         same = [other for other in given if "{" not in other and _symbol(other) == _symbol(key) != ""]
-        spelled = any(not _NUMBERED.fullmatch(other) for other in same)
-        if spelled and ("{" in key or "name" in value) or "{" in key and any(map(_is_bare, given)):
+        spelled = [other for other in same if not _NUMBERED.fullmatch(other)]
+        bare = [other for other in given if _is_bare(other)]
+        if ("{" in key and (spelled or bare)) or ("name" in value and spelled):
             return None
         if "{" in key:
             alone = not any("{" not in other and _symbol(other) == _symbol(key) for other in change)
