@@ -100,7 +100,7 @@ def test_a_correction_of_values_comes_after_that_of_the_file(tmp_path: Path):
             {"tau_{i}": "effort_{name}", "tau_1": {"scale": -1}},
         ),
         (
-            {"q_{name}": {"unit": "deg"}},
+            {"q_{name}": {"name": "q_{name}", "unit": "deg"}},  # as recorded
             {"q_2": {"offset": 0.1}},
             {"q_{name}": {"unit": "deg"}, "q_2": {"unit": "deg", "offset": 0.1}},
         ),

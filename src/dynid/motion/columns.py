@@ -134,6 +134,32 @@ def matched(
     )
 
 
+def of_positions(
+    columns: Mapping[str, ColumnMap], table: Table, known: Sequence[Slot], file: object
+) -> dict[str, ColumnMap]:
+    """Those entries of a map, made for other files, that this one has: of times, positions and rates.
+
+    Delays are left out: only signals of one recording can be late.
+    """
+    wanted = [slot for slot in known if slot.quantity not in ("tau", "q_ref")]
+    keys = {key for slot in wanted for key in (*slot.spellings, *quantity_patterns(slot.quantity))}
+    usable = {key: entry.changed(delay=0.0) for key, entry in columns.items() if key in keys}
+    named = {key: entry for key, entry in usable.items() if entry.name != key}
+    named = {key: entry for key, entry in named.items() if _is_there({key: entry}, table, wanted, file)}
+    changes = {key: entry for key, entry in usable.items() if entry.name == key}
+    found = matched(table, known, named, file).chosen if changes else {}
+    there = {key for slot in wanted if slot.key in found for key in slot.spellings}
+    there |= {key for slot in wanted if slot.key in found for key in quantity_patterns(slot.quantity)}
+    return {key: entry for key, entry in usable.items() if key in named or (key in changes and key in there)}
+
+
+def _is_there(columns: Mapping[str, ColumnMap], table: Table, known: Sequence[Slot], file: object) -> bool:
+    try:
+        return bool(_mapped(tuple(table.columns), known, columns, file))
+    except InputError:
+        return False
+
+
 def _check_units(chosen: Mapping[str, ColumnMap], known: Sequence[Slot], file: object) -> None:
     """Refuse columns whose names have a unit that is not known, unless unit or scale are given."""
     owners = {slot.owner for slot in known}

@@ -18,7 +18,8 @@ import numpy as np
 from dynid.common.arrays import Array, Float
 from dynid.common.catalogue import codes_with
 from dynid.common.errors import InputError, nearest
-from dynid.common.notices import notice
+from dynid.common.notices import Notice, notice
+from dynid.experiment.experiment import Experiment
 from dynid.kinematics.assembly import assembly_of
 from dynid.kinematics.coordinates import coordinate_map
 from dynid.kinematics.tree import body_poses, tree_of
@@ -35,7 +36,7 @@ from dynid.mechanism.joint import DIRECTIONS, Joint, JointKind, Loop
 from dynid.mechanism.measured_pose import ANGLE_ORDERS, POSE
 from dynid.mechanism.mechanism import BASE, Body, Mechanism
 from dynid.motion.choose import position_spectrum
-from dynid.motion.columns import match
+from dynid.motion.columns import match, of_positions
 from dynid.motion.differentiate import differentiate
 from dynid.motion.filters import low_pass
 from dynid.motion.gather import CONVENTIONS
@@ -43,7 +44,7 @@ from dynid.motion.log import Log
 from dynid.motion.logs import log_from_arrays, log_from_columns, read_log, read_table
 from dynid.motion.motion import Motion
 from dynid.motion.plan import MotionPlan
-from dynid.motion.settings import ColumnMap, LogEntry
+from dynid.motion.settings import ColumnMap, DriveSettings, LogEntry
 from dynid.motion.slots import slots
 from dynid.motion.spectrum import cutoff_of
 from dynid.motion.table import DataFrame, Table, table_from_columns
@@ -91,6 +92,8 @@ def desired_motion(
     payloads: Sequence[str] = (),
     body: str | None = None,
     angles: str = "xyz",
+    columns: Mapping[str, ColumnMap] | None = None,
+    recorded: Experiment | None = None,
 ) -> tuple[Mechanism, Motion]:
     """The robot that follows a trajectory (see `posed_robot`), and its motion with exact or derived rates.
 
@@ -100,9 +103,11 @@ def desired_motion(
         payloads: Mounted on it.
         body: Whose pose the columns of a file give; default `platform`.
         angles: Order of roll, pitch and yaw.
+        columns: Where names, units or zeros differ; default: as in the logs of `recorded`.
+        recorded: Whose `columns` and `drives` are used where the file has them; default: of none.
     """
     if not isinstance(source, Log | PoseTrajectory):
-        source = _read(source, mechanism, body, angles)
+        source = _read(source, mechanism, body, angles, columns, recorded)
     if isinstance(source, PoseTrajectory):
         mechanism, source = _of_pose(source, mechanism)
     _refuse_spoiled(source)
@@ -111,17 +116,53 @@ def desired_motion(
 
 
 def _read(
-    source: str | os.PathLike[str] | LogEntry | Columns, mechanism: Mechanism, body: str | None, angles: str
+    source: str | os.PathLike[str] | LogEntry | Columns,
+    mechanism: Mechanism,
+    body: str | None,
+    angles: str,
+    columns: Mapping[str, ColumnMap] | None,
+    recorded: Experiment | None,
 ) -> Log | PoseTrajectory:
     """Joints if the file or the columns in memory have them, else a pose."""
+    in_memory = source if isinstance(source, Mapping | DataFrame) else None
     if isinstance(source, Mapping | DataFrame):
-        table, name = table_from_columns(source, "trajectory"), "trajectory"
-        pose = _pose(table, mechanism, body, angles, {}, name)
-        return pose or log_from_columns(source, mechanism, name=name, angles=angles, need_effort=False)
-    entry = source if isinstance(source, LogEntry) else LogEntry(os.fspath(source))
-    path = Path(entry.file)
-    pose = _pose(read_table(path), mechanism, body, angles, entry.columns or {}, path)
-    return pose or read_log(entry, mechanism, angles=angles, need_effort=False)
+        entry, table = LogEntry("trajectory"), table_from_columns(source, "trajectory")
+    else:
+        entry = source if isinstance(source, LogEntry) else LogEntry(os.fspath(source))
+        table = read_table(Path(entry.file))
+    drives: Mapping[str, DriveSettings] = {}
+    remarks: tuple[Notice, ...] = ()
+    if columns is None and recorded is not None:
+        columns = of_positions(recorded.columns, table, slots(mechanism), entry.file)
+        drives = recorded.drives
+        remarks = _read_as_logs(columns, drives)
+    columns = {**(columns or {}), **(entry.columns or {})}
+    pose = _pose(table, mechanism, body, angles, columns, Path(entry.file))
+    if pose is not None:
+        return pose
+    if in_memory is not None:
+        log = log_from_columns(
+            in_memory,
+            mechanism,
+            name=entry.file,
+            columns=columns,
+            angles=angles,
+            need_effort=False,
+            drives=drives,
+        )
+    else:
+        log = read_log(entry, mechanism, columns=columns, angles=angles, need_effort=False, drives=drives)
+    return replace(log, notices=(*log.notices, *remarks))
+
+
+def _read_as_logs(
+    columns: Mapping[str, ColumnMap], drives: Mapping[str, DriveSettings]
+) -> tuple[Notice, ...]:
+    """A note of the factors and zeros of the logs of a result that are used for a trajectory too."""
+    plain = ColumnMap()
+    changed = [key for key, entry in columns.items() if entry.changed(name="") != plain]
+    changed += [f"drive {name}" for name, drive in drives.items() if drive.scale("q", None) != 1.0]
+    return (notice("trajectory-as-logs", names=", ".join(changed)),) if changed else ()
 
 
 def _pose(

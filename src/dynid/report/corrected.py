@@ -102,6 +102,7 @@ def _joined_columns(given: Mapping[str, Any], change: Mapping[str, Any]) -> dict
 
     A key without a name changes the column that another key or a pattern names.
     """
+    given = {key: _without_own_name(key, column) for key, column in given.items()}
     made = dict(given)
     for key, value in change.items():
         pattern = next((other for other in given if "{" in other and _symbol(other) == _symbol(key)), None)
@@ -133,6 +134,13 @@ def _symbol(key: str) -> str:
 def _is_bare(key: str) -> bool:
     """Whether a key may be the name of a joint alone."""
     return not _symbol(key) and key not in ("t", "time", "segment")
+
+
+def _without_own_name(key: str, column: Any) -> Any:
+    """A column as it was given: one without a name is recorded with that of its key."""
+    if _name(column) != key or isinstance(column, str):
+        return column
+    return {field: value for field, value in column.items() if field != "name"}
 
 
 def _name(column: Any) -> str:
