@@ -377,6 +377,18 @@ def test_the_noise_of_a_recorded_motion_is_not_predicted() -> None:
     assert np.all(error < 0.1 * np.abs(clean).max(axis=0))
 
 
+def test_the_ends_of_a_recorded_motion_keep_their_accelerations() -> None:
+    """Continued oddly, without acceleration, they were wrong by all of it."""
+    robot, _ = robot_of("scara")
+    motion = random_motion(robot, 7, harmonics=5, frequency=0.3, draws=1)
+    t = np.arange(0.4, 3.4, 0.002)
+    noisy = motion.q(t) + 2e-5 * np.random.default_rng(1).normal(size=(len(t), len(robot.measured)))
+    log = desired_motion(log_from_arrays(robot, t, noisy, None), robot)[1].log
+    assert "first and last" in log.notices[0].text
+    wrong, size = np.abs(np.asarray(log.ddq) - motion.ddq(t)), np.abs(motion.ddq(t)).max(axis=0)
+    assert np.all(wrong < 0.2 * size)
+
+
 def test_runs_of_a_file_are_taken_one_by_one() -> None:
     robot, _ = robot_of("dualv")
     whole = trajectory("dualv")

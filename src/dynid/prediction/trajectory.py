@@ -10,6 +10,7 @@ from __future__ import annotations
 import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from math import ceil
 from pathlib import Path
 from typing import Any
 
@@ -38,7 +39,7 @@ from dynid.mechanism.mechanism import BASE, Body, Mechanism
 from dynid.motion.choose import position_spectrum
 from dynid.motion.columns import match, of_positions
 from dynid.motion.differentiate import differentiate
-from dynid.motion.filters import low_pass
+from dynid.motion.filters import LowPass, low_pass
 from dynid.motion.gather import CONVENTIONS
 from dynid.motion.log import Log
 from dynid.motion.logs import log_from_arrays, log_from_columns, read_log, read_table
@@ -56,6 +57,8 @@ _PLATFORM = "platform"
 _FAST = 0.1  # of the sampling rate: a trajectory that is worth its samples has little there
 _MOST_FAST = 0.7  # of the rms of an acceleration: half of its power
 _LONG_ENOUGH = 128
+_PERIODS = 2.0  # of the cutoff, to which the polynomials that continue the ends are fitted
+_DEGREE = 5
 _ROUNDING = 1e3 * float(np.finfo(float).eps)  # of a position: a second difference of a spline multiplies it
 QUATERNION = ("qw", "qx", "qy", "qz")
 _AXIS = {"x": 0, "y": 1, "z": 2, "roll": 0, "pitch": 1, "yaw": 2}
@@ -225,7 +228,14 @@ def _with_rates(log: Log) -> Log:
         remark = notice("rough-trajectory", names=rough, frequency=frequency)
     else:
         found = _derived(smooth[0])
-        remark = notice("rough-trajectory", "smoothed", names=rough, frequency=frequency, cutoff=smooth[1])
+        remark = notice(
+            "rough-trajectory",
+            "smoothed",
+            names=rough,
+            frequency=frequency,
+            cutoff=smooth[1],
+            end=1.0 / smooth[1],
+        )
     return replace(found, notices=(*log.notices, remark))
 
 
@@ -260,8 +270,23 @@ def _smoothed(log: Log) -> tuple[Log, float] | None:
     made = {name: np.array(x, float) for name, x in values.items() if x is not None}
     for x in made.values():
         for start, stop in log.segments:
-            x[start:stop] = smooth(x[start:stop])
+            x[start:stop] = _continued(x[start:stop], cutoff * log.dt, smooth)
     return replace(log, **made), cutoff  # type: ignore[arg-type]
+
+
+def _continued(x: Float[Array, "n m"], cutoff: float, smooth: LowPass) -> Float[Array, "n m"]:
+    """A filtered motion whose ends are continued by a polynomial: an odd continuation has no acceleration.
+
+    Args:
+        x: Positions or rates, shape (n, m).
+        cutoff: Of the filter, in parts of the sampling rate.
+        smooth: The filter.
+    """
+    width = min(len(x), ceil(_PERIODS / cutoff))
+    inside = np.vander(np.arange(width) / width, _DEGREE + 1)
+    outside = np.vander(-np.arange(width, 0, -1) / width, _DEGREE + 1)
+    before, after = (outside @ np.linalg.lstsq(inside, end[:width], rcond=None)[0] for end in (x, x[::-1]))
+    return smooth(np.concatenate([before, x, after[::-1]]))[width:-width]
 
 
 def _rough(log: Log, ddq: Float[Array, "n m"]) -> str:

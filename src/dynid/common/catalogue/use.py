@@ -76,8 +76,9 @@ VALIDATION = {
         "smooth the positions, give ddq, or use dynid validate for a recorded log",
         smoothed=(
             "the accelerations of {names} lie mostly above {frequency:.3g} Hz: noise, or corners. The motion"
-            " is low-passed at {cutoff:.3g} Hz, as a recorded one",
-            "give ddq if the motion is meant so",
+            " is low-passed at {cutoff:.3g} Hz, as a recorded one. Sigma does not contain the errors of these"
+            " accelerations, which are largest in the first and last {end:.2g} s",
+            "give ddq if the motion is meant so; do not rely on the ends of a recorded one",
         ),
     ),
     "friction-at-rest": note(
