@@ -377,6 +377,21 @@ def test_the_noise_of_a_recorded_motion_is_not_predicted() -> None:
     assert np.all(error < 0.1 * np.abs(clean).max(axis=0))
 
 
+def test_rounded_positions_are_no_worse_at_the_ends() -> None:
+    """The end of a spline multiplied the rounding by nine times as much as its middle."""
+    robot, _ = robot_of("scara")
+    motion, *_ = motion_of("scara")
+    t = np.arange(0.4, 2.4, 0.004)
+    wrong = []
+    for shift in np.linspace(0.0, 0.003, 8):
+        q = np.round(motion.q(t + shift), 6)
+        log = desired_motion(log_from_arrays(robot, t, q, None), robot)[1].log
+        assert not log.notices
+        wrong.append(np.asarray(log.ddq) - motion.ddq(t + shift))
+    error = np.sqrt(np.mean(np.square(wrong), axis=(0, 2)))  # over motions and joints
+    assert max(error[0], error[-1]) < 1.5 * np.median(error)
+
+
 def test_the_ends_of_a_recorded_motion_keep_their_accelerations() -> None:
     """Continued oddly, without acceleration, they were wrong by all of it."""
     robot, _ = robot_of("scara")

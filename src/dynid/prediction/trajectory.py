@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from numpy.polynomial import polynomial
 
 from dynid.common.arrays import Array, Float
 from dynid.common.catalogue import codes_with
@@ -59,6 +60,11 @@ _MOST_FAST = 0.7  # of the rms of an acceleration: half of its power
 _LONG_ENOUGH = 128
 _PERIODS = 2.0  # of the cutoff, to which the polynomials that continue the ends are fitted
 _DEGREE = 5
+_FITTED = 12  # samples at either end of a smooth motion; they halve the noise of accelerations inside
+_PLACES = np.arange(_FITTED) / _FITTED
+_ENDS = 2  # samples at which a spline multiplies noise by more than inside
+_SIXTH_DIFFERENCE = 0.6745 * np.sqrt(924.0)  # median of its size, for white noise of deviation 1
+_MOST_NOISE = 3.0  # deviations; the residual of six samples scatters
 _ROUNDING = 1e3 * float(np.finfo(float).eps)  # of a position: a second difference of a spline multiplies it
 QUATERNION = ("qw", "qx", "qy", "qz")
 _AXIS = {"x": 0, "y": 1, "z": 2, "roll": 0, "pitch": 1, "yaw": 2}
@@ -245,13 +251,30 @@ def _derived(log: Log) -> Log:
     for start, stop in log.segments:
         part = slice(start, stop)
         q = np.asarray(log.q[part], float)
-        dq[part] = _fitting(log, "dq", log.dq, part, differentiate(q, log.dt, "spline"))
-        if log.dq is None:
-            curve = differentiate(q, log.dt, "spline", order=2)
-        else:
-            curve = differentiate(dq[part], log.dt, "spline")
+        dq[part] = _fitting(log, "dq", log.dq, part, _slopes(q, log.dt))
+        curve = _slopes(q, log.dt, 2) if log.dq is None else _slopes(dq[part], log.dt)
         ddq[part] = _fitting(log, "ddq", log.ddq, part, curve)
     return replace(log, dq=dq, ddq=ddq)
+
+
+def _slopes(x: Float[Array, "n m"], dt: float, order: int = 1) -> Float[Array, "n m"]:
+    """Derivatives of the quintic spline, shape (n, m), per s^order.
+
+    At its ends it multiplies noise and rounding by nine times as much as inside. A polynomial of the same
+    degree through more samples is used there, if it is as near to them as their noise allows.
+    """
+    found = differentiate(x, dt, "spline", order=order)
+    if len(x) < 2 * _FITTED:
+        return found
+    noise = np.median(np.abs(np.diff(x, 6, axis=0)), axis=0) / _SIXTH_DIFFERENCE
+    for end, sign in ((slice(None), 1.0), (slice(None, None, -1), (-1.0) ** order)):
+        first = x[end][:_FITTED]
+        fit = polynomial.polyfit(_PLACES, first, 5)
+        off = np.sqrt(np.sum((first - polynomial.polyval(_PLACES, fit).T) ** 2, axis=0) / (_FITTED - 6))
+        steady = np.flatnonzero(off < _MOST_NOISE * noise)
+        bend = polynomial.polyval(_PLACES[:_ENDS], polynomial.polyder(fit, order)).T / (_FITTED * dt) ** order
+        found[end][:_ENDS, steady] = sign * bend[:, steady]
+    return found
 
 
 def _smoothed(log: Log) -> tuple[Log, float] | None:
