@@ -607,3 +607,33 @@ def test_an_offset_close_to_its_column_is_one_if_the_file_has_that_column():
     assert in_file(ColumnMap("axis-2"), names) == ColumnMap("axis-2")
     assert in_file(ColumnMap("axis-3"), names) is None  # a mistyped name is no offset
     assert in_file(ColumnMap("q_3-1.57"), names) is None
+
+
+def test_an_entry_without_a_name_changes_the_column_that_is_found_without_it() -> None:
+    """Of any name: that of a joint, an own one of a pattern, or numbered from 0."""
+    turned, late = ColumnMap("q_2", scale=-1.0), ColumnMap("tau_{i}", delay=0.003)
+    by_joint = [f"{symbol}_{name}" for symbol in ("q", "tau") for name in NAMES]
+    found = match(["t", *by_joint], columns={"q_2": turned, "tau_{i}": late}).chosen
+    assert found["q_2"] == ColumnMap(f"q_{NAMES[1]}", scale=-1.0)
+    assert found["q_1"] == ColumnMap(f"q_{NAMES[0]}")
+    assert all(found[f"tau_{k + 1}"] == ColumnMap(f"tau_{name}", delay=0.003) for k, name in enumerate(NAMES))
+    own = {"q_{i}": ColumnMap("meas_{name}", "deg", 3.0, 1.0), "q_2": turned}
+    found = match(["t", *by_joint[len(NAMES) :], *(f"meas_{name}" for name in NAMES), "q_2"], columns=own)
+    assert found.chosen["q_2"] == ColumnMap(f"meas_{NAMES[1]}", "deg", -3.0, -1.0)
+    assert found.chosen["q_1"] == ColumnMap(f"meas_{NAMES[0]}", "deg", 3.0, 1.0)
+    from_zero = ["t", *(f"{symbol}_{k}" for symbol in ("q", "tau") for k in range(len(NAMES)))]
+    assert match(from_zero, columns={"q_2": turned}).chosen["q_2"] == ColumnMap("q_1", scale=-1.0)
+    late_time = {"t": ColumnMap("t", "ms")}
+    assert match(["time", *by_joint], columns=late_time).chosen["t"] == ColumnMap("time", "ms")
+
+
+def test_an_entry_without_a_name_and_without_a_column_is_refused() -> None:
+    by_joint = [f"{symbol}_{name}" for symbol in ("q", "tau") for name in NAMES]
+    with pytest.raises(InputError, match="'dq_2'"):
+        match(["t", *by_joint], columns={"dq_2": ColumnMap("dq_2", scale=-1.0)})
+    both = {key: ColumnMap(key, scale=-1.0) for key in ("q_2", f"q_{NAMES[1]}")}
+    with pytest.raises(InputError, match="same quantity"):
+        match(["t", *by_joint], columns=both)
+    some = match(["t", *by_joint[:-1]], columns={"tau_{i}": ColumnMap("tau_{i}", scale=-1.0)}).chosen
+    assert f"tau_{len(NAMES)}" not in some
+    assert some["tau_1"].scale == -1.0

@@ -11,7 +11,7 @@ from dynid.common.change import in_file, in_python
 from dynid.common.notices import Notice, notice
 from dynid.experiment.file import load_experiment
 from dynid.mechanism.load import load_robot
-from dynid.report.corrected import corrected_experiment
+from dynid.report.corrected import _joined_columns, corrected_experiment
 from dynid.report.html import report_html
 from dynid.report.json_file import json_text, read_result, result_document
 from dynid.report.output import result_files
@@ -89,8 +89,37 @@ def test_a_correction_of_values_comes_after_that_of_the_file(tmp_path: Path):
     (tmp_path / "a.yaml").write_text(corrected_experiment(_with(gain, columns=given)))
     column = load_experiment(tmp_path / "a.yaml").columns["tau_1"]
     assert (column.scale, column.offset) == (2.0, 6.0)  # 0.5 (4 x + 10) + 1
-    patterns = {"tau_{i}": "effort_{name}"}
-    assert corrected_experiment(_with(gain, columns=patterns)) == ""
+
+
+@pytest.mark.parametrize(
+    ("given", "change", "joined"),
+    [
+        (
+            {"tau_{i}": "effort_{name}"},  # the key changes the column of the pattern
+            {"tau_1": {"scale": -1}},
+            {"tau_{i}": "effort_{name}", "tau_1": {"scale": -1}},
+        ),
+        (
+            {"q_{name}": {"name": "q_{name}", "unit": "deg"}},  # as recorded
+            {"q_2": {"offset": 0.1}},
+            {"q_{name}": {"unit": "deg"}, "q_2": {"unit": "deg", "offset": 0.1}},
+        ),
+        (
+            {"tau_2": {"name": "m2", "delay": 0.001}},
+            {"tau_{i}": {"delay": 0.004}},
+            {"tau_2": {"name": "m2", "delay": 0.005}, "tau_{i}": {"delay": 0.004}},
+        ),
+        (
+            {"tau_{i}": "m_{i}"},
+            {"tau_{i}": {"delay": 0.004}, "tau_2": {"delay": 0.009}},
+            {"tau_{i}": "m_{i}", "tau_{name}": {"delay": 0.004}, "tau_2": {"delay": 0.009}},
+        ),
+        ({"tau_elbow": "m2"}, {"tau_2": {"scale": -1}}, {"tau_elbow": "m2", "tau_2": {"scale": -1}}),
+        ({"tau_elbow": "m2"}, {"tau_{i}": {"delay": 0.004}}, None),  # which of them is it?
+    ],
+)
+def test_patterns_and_single_columns_are_joined(given, change, joined):
+    assert _joined_columns(given, change) == joined
 
 
 def test_settings_that_were_given_are_not_replaced():

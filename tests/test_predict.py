@@ -13,7 +13,9 @@ import dynid
 from dynid.base.structural import structural_base
 from dynid.base.system import base_system
 from dynid.cli import main
+from dynid.common.entry import plain_entry
 from dynid.common.errors import InputError
+from dynid.common.settings import read
 from dynid.excitation.random_motion import random_motion
 from dynid.experiment.experiment import Experiment, FilterSettings, MaskSettings, TieChoice
 from dynid.kinematics.tension import motor_jacobian, tension_directions
@@ -26,7 +28,7 @@ from dynid.mechanism.variant import variant
 from dynid.motion.csv_file import read_csv
 from dynid.motion.logs import log_from_arrays
 from dynid.prediction.predict import PoseTrajectory, predict_efforts
-from dynid.prediction.trajectory import pose_angles, posed_robot
+from dynid.prediction.trajectory import desired_motion, pose_angles, posed_robot
 from dynid.problem import build_system, prepare
 from dynid.projection.model import MODELS
 from dynid.report.output import write_results
@@ -327,6 +329,32 @@ def test_friction_that_grows_with_the_load_is_that_of_the_predicted_load(name: s
     np.testing.assert_allclose(np.einsum("nad,na->nd", J, left), need, rtol=0, atol=1e-8)
 
 
+def test_columns_of_a_trajectory_are_those_of_the_logs_where_it_has_them() -> None:
+    robot, _ = robot_of("scara")
+    _, t, q, *_ = motion_of("scara")
+    asked = {
+        "t": "stamp",
+        "q_{i}": {"name": "meas_{name}", "unit": "deg"},
+        "q_2": {"scale": -1},
+        "dq_1": {"scale": -1},
+        "tau_{i}": {"name": "motor_{name}", "delay": 0.01},
+    }
+    logs = read(Experiment, plain_entry({"robot": "scara", "logs": ["a.csv"], "columns": asked}))
+    meas = dict(zip([f"meas_{name}" for name in robot.measured], q.T, strict=True))
+    factor = np.array([-1.0 if i == 1 else 1.0 for i in range(len(robot.measured))])
+    log = desired_motion({"stamp": t, **meas}, robot, recorded=logs)[1].log
+    np.testing.assert_allclose(log.q, np.radians(q) * factor, rtol=1e-12)
+    assert [item.code for item in log.notices] == ["trajectory-as-logs"]
+    plain = {"t": t, **{f"q_{i + 1}": x for i, x in enumerate(q.T)}}
+    np.testing.assert_array_equal(desired_motion(plain, robot, recorded=logs)[1].log.q, q * factor)
+    found = predict_efforts(
+        exact("scara"), {"time": t, **meas}, robot=robot, columns={"q_{i}": "meas_{name}", "t": "time"}
+    )
+    expected = predict_efforts(exact("scara"), plain, robot=robot)
+    np.testing.assert_array_equal(found.tau, expected.tau)
+    assert not found.notices
+
+
 def test_positions_with_noise_are_told() -> None:
     robot, _ = robot_of("scara")
     _, t, q, *_ = motion_of("scara")
@@ -347,6 +375,33 @@ def test_the_noise_of_a_recorded_motion_is_not_predicted() -> None:
     # 50 rad/s^2 of noise would be tens of times the efforts; friction jumps at reversals a little beside.
     error = np.sqrt(np.mean((found - clean)[50:-50] ** 2, axis=0))
     assert np.all(error < 0.1 * np.abs(clean).max(axis=0))
+
+
+def test_rounded_positions_are_no_worse_at_the_ends() -> None:
+    """The end of a spline multiplied the rounding by nine times as much as its middle."""
+    robot, _ = robot_of("scara")
+    motion, *_ = motion_of("scara")
+    t = np.arange(0.4, 2.4, 0.004)
+    wrong = []
+    for shift in np.linspace(0.0, 0.003, 8):
+        q = np.round(motion.q(t + shift), 6)
+        log = desired_motion(log_from_arrays(robot, t, q, None), robot)[1].log
+        assert not log.notices
+        wrong.append(np.asarray(log.ddq) - motion.ddq(t + shift))
+    error = np.sqrt(np.mean(np.square(wrong), axis=(0, 2)))  # over motions and joints
+    assert max(error[0], error[-1]) < 1.5 * np.median(error)
+
+
+def test_the_ends_of_a_recorded_motion_keep_their_accelerations() -> None:
+    """Continued oddly, without acceleration, they were wrong by all of it."""
+    robot, _ = robot_of("scara")
+    motion = random_motion(robot, 7, harmonics=5, frequency=0.3, draws=1)
+    t = np.arange(0.4, 3.4, 0.002)
+    noisy = motion.q(t) + 2e-5 * np.random.default_rng(1).normal(size=(len(t), len(robot.measured)))
+    log = desired_motion(log_from_arrays(robot, t, noisy, None), robot)[1].log
+    assert "first and last" in log.notices[0].text
+    wrong, size = np.abs(np.asarray(log.ddq) - motion.ddq(t)), np.abs(motion.ddq(t)).max(axis=0)
+    assert np.all(wrong < 0.2 * size)
 
 
 def test_runs_of_a_file_are_taken_one_by_one() -> None:

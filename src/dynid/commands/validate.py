@@ -55,6 +55,7 @@ def validate(
 @click.option("--out", type=_FILE, help="CSV file to write [default: ./<name of TRAJECTORY>_efforts.csv].")
 @click.option("--robot", help="Instead of the robot named in the result.")
 @payload_option
+@column_option
 @click.option("--body", metavar="NAME", help="Body whose pose is in TRAJECTORY [default: platform].")
 @click.option("--tension", default=0.0, type=NUMBER, metavar="C", help="Internal tension, N m or N.")
 def predict(
@@ -63,13 +64,15 @@ def predict(
     out: Path | None,
     robot: str | None,
     payloads: tuple[str, ...],
+    columns: tuple[str, ...],
     body: str | None,
     tension: float,
 ) -> None:
     """Predict efforts and power for a desired trajectory of the joints, or of the pose of a body.
 
     TRAJECTORY is a file with the columns of a log: t and q_1.. (or joint names), optionally dq_1.. and
-    ddq_1... For the pose of a body: t and x y z roll pitch yaw (or some of them, or a quaternion).
+    ddq_1..; or with the columns of the result's logs. For the pose of a body: t and x y z roll pitch yaw
+    (or some of them, or a quaternion).
     """
     from dynid.prediction.predict import predict_efforts
     from dynid.report.prediction import write_prediction
@@ -84,7 +87,13 @@ def predict(
             f"efforts are written as .csv, not '{file.suffix}'", file=file, remedy="rename --out"
         )
     prediction = predict_efforts(
-        result, trajectory, robot=robot, payloads=payloads or None, tension=tension, body=body
+        result,
+        trajectory,
+        robot=robot,
+        payloads=payloads or None,
+        tension=tension,
+        body=body,
+        columns=dict(column_of(text) for text in columns) or None,
     )
     write_prediction(prediction, file)
     print_prediction(prediction)

@@ -42,11 +42,30 @@ def match(
 ) -> dict[str, ColumnMap]:
     """Canonical key -> column of the file, the user's mapping first, then canonical names.
 
+    An entry without a name (`tau_1: {delay: 0.003}`) changes the column that is found without it.
+
     Raises:
         InputError: A key or column that does not exist, a column used twice, or two
             columns that fit the same quantity.
     """
-    chosen = _mapped(names, known, columns, file)
+    named, changes = _nameless(columns, known, file)
+    chosen = _canonical(names, known, named, changes, file)
+    return _with_changes(chosen, changes, names, known, file)
+
+
+def _canonical(
+    names: Sequence[str],
+    known: Sequence[Slot],
+    named: Mapping[str, ColumnMap | str],
+    changes: Mapping[str, ColumnMap],
+    file: object,
+) -> dict[str, ColumnMap]:
+    """Columns by the entries that name them and by canonical names, not yet changed."""
+    chosen = _mapped(names, known, named, file)
+    # Of two canonical names, that of the entry is meant.
+    own = {key: key if "{" in change.name else change.name for key, change in changes.items()}
+    own = {key: name for key, name in own.items() if key not in chosen and name in names}
+    chosen = _mapped(names, known, {**named, **own}, file)
     taken = {column.name for column in chosen.values()}
     for slot in known:
         if slot.key in chosen:
@@ -75,16 +94,15 @@ def matched(
     """The same, then other names by their words, with their units; and the scales of the drives.
 
     A quantity of which some columns are canonical is not searched further; where some are mapped, the others
-    are found by the names of their joints. An entry without a name (`tau_1: {delay: 0.003}`) changes the
-    column that is found for its quantity.
+    are found by the names of their joints.
 
     Raises:
         InputError: As `match`, or two readings of the header are about equally likely.
     """
     names = tuple(table.columns)
-    columns, changes = _nameless(columns, names, known)
-    chosen = match(names, known, columns, file)
-    mapped = _mapped(names, known, columns, file)
+    named, changes = _nameless(columns, known, file)
+    chosen = _canonical(names, known, named, changes, file)
+    mapped = _mapped(names, known, named, file)
     _drop_zero_based(chosen, names, known, mapped)
     for slot in known:  # numbers follow from names where the file names the joints
         name = table.spoken.get(chosen[slot.key].name) if slot.key in chosen else None
@@ -107,14 +125,39 @@ def matched(
     )
     guesses += _beside(mapped, chosen, table, known, search)
     chosen |= {guessed.key: ColumnMap(guessed.column, guessed.unit) for guessed in guesses}
-    chosen |= {key: _changed(chosen[key], change) for key, change in changes.items() if key in chosen}
-    _mapped(names, known, {key: change for key, change in changes.items() if key not in chosen}, file)
+    chosen = _with_changes(chosen, changes, names, known, file)
     _check_units(chosen, known, file)
     return Matching(
         with_drives(chosen, known, drives or {}),
         tuple(sorted(guesses, key=lambda guessed: list(chosen).index(guessed.key))),
         _notices(chosen, names, known, guesses, drives or {}),
     )
+
+
+def of_positions(
+    columns: Mapping[str, ColumnMap], table: Table, known: Sequence[Slot], file: object
+) -> dict[str, ColumnMap]:
+    """Those entries of a map, made for other files, that this one has: of times, positions and rates.
+
+    Delays are left out: only signals of one recording can be late.
+    """
+    wanted = [slot for slot in known if slot.quantity not in ("tau", "q_ref")]
+    keys = {key for slot in wanted for key in (*slot.spellings, *quantity_patterns(slot.quantity))}
+    usable = {key: entry.changed(delay=0.0) for key, entry in columns.items() if key in keys}
+    named = {key: entry for key, entry in usable.items() if entry.name != key}
+    named = {key: entry for key, entry in named.items() if _is_there({key: entry}, table, wanted, file)}
+    changes = {key: entry for key, entry in usable.items() if entry.name == key}
+    found = matched(table, known, named, file).chosen if changes else {}
+    there = {key for slot in wanted if slot.key in found for key in slot.spellings}
+    there |= {key for slot in wanted if slot.key in found for key in quantity_patterns(slot.quantity)}
+    return {key: entry for key, entry in usable.items() if key in named or (key in changes and key in there)}
+
+
+def _is_there(columns: Mapping[str, ColumnMap], table: Table, known: Sequence[Slot], file: object) -> bool:
+    try:
+        return bool(_mapped(tuple(table.columns), known, columns, file))
+    except InputError:
+        return False
 
 
 def _check_units(chosen: Mapping[str, ColumnMap], known: Sequence[Slot], file: object) -> None:
@@ -164,25 +207,57 @@ def _beside(
 
 
 def _nameless(
-    columns: Mapping[str, ColumnMap | str], names: Sequence[str], known: Sequence[Slot]
+    columns: Mapping[str, ColumnMap | str], known: Sequence[Slot], file: object
 ) -> tuple[dict[str, ColumnMap | str], dict[str, ColumnMap]]:
-    """Entries that name a column, and by key those that only change one with another name than their own."""
+    """Entries that name a column, and by canonical key those that only change one; those of one joint count.
+
+    An entry without a name has that of its key.
+    """
     named: dict[str, ColumnMap | str] = {}
     changes: dict[str, ColumnMap] = {}
-    for key, entry in columns.items():
+    of_one: dict[str, str] = {}
+    for key, entry in sorted(columns.items(), key=lambda item: "{" not in item[0]):
         meant = [slot for slot in known if key in (*slot.spellings, *quantity_patterns(slot.quantity))]
-        present = any(spelling in names for slot in meant for spelling in slot.spellings)
-        if isinstance(entry, str) or entry.name != key or present or not meant:
+        if isinstance(entry, str) or entry.name != key or not meant:
             named[key] = entry
+        elif "{" in key:
+            changes |= {slot.key: entry for slot in meant}
         else:
-            changes |= {slot.key: entry.changed(name=slot.key) for slot in meant}
-    return named, changes
+            slot = meant[0]
+            if slot.key in of_one:
+                raise _used_twice(key, of_one[slot.key], "quantity", file)
+            of_one[slot.key] = key
+            changes[slot.key] = entry
+    given = {slot.key for slot in known if any(key in slot.spellings for key in named)}
+    return named, {key: change for key, change in changes.items() if key in of_one or key not in given}
+
+
+def _with_changes(
+    chosen: Mapping[str, ColumnMap],
+    changes: Mapping[str, ColumnMap],
+    names: Sequence[str],
+    known: Sequence[Slot],
+    file: object,
+) -> dict[str, ColumnMap]:
+    """Columns with what entries without a name say about them; refused if an entry has no column at all."""
+    used = {change.name for key, change in changes.items() if key in chosen}
+    _mapped(
+        names, known, {change.name: change for change in changes.values() if change.name not in used}, file
+    )
+    return {
+        key: _changed(column, changes[key]) if key in changes else column for key, column in chosen.items()
+    }
 
 
 def _changed(column: ColumnMap, change: ColumnMap) -> ColumnMap:
-    """A column that was found by its name, with what an entry says about it."""
-    unit = column.unit if change.unit is None else change.unit
-    return change.changed(name=column.name, unit=unit)
+    """A column whose values are corrected: s x + o of a value that is already scaled and shifted."""
+    return ColumnMap(
+        column.name,
+        column.unit if change.unit is None else change.unit,
+        change.scale * column.scale,
+        change.scale * column.offset + change.offset,
+        change.delay + column.delay,
+    )
 
 
 def _drop_zero_based(
@@ -297,15 +372,19 @@ def _mapped(
         assert column is not None  # noqa: S101 (checked above)
         if column.name in users or slot.key in chosen:
             other = users.get(column.name, slot.key)
-            raise InputError(
-                f"'{key}' and '{other}' use the same {'column' if column.name in users else 'quantity'}",
-                file=file,
-                place="columns",
-                remedy="map every quantity once, each to its own column",
-            )
+            raise _used_twice(key, other, "column" if column.name in users else "quantity", file)
         users[column.name] = key
         chosen[slot.key] = _by_suffix(column, slot)
     return chosen
+
+
+def _used_twice(key: str, other: str, what: str, file: object) -> InputError:
+    return InputError(
+        f"'{key}' and '{other}' use the same {what}",
+        file=file,
+        place="columns",
+        remedy="map every quantity once, each to its own column",
+    )
 
 
 def _by_suffix(column: ColumnMap, slot: Slot) -> ColumnMap:
@@ -313,7 +392,8 @@ def _by_suffix(column: ColumnMap, slot: Slot) -> ColumnMap:
 
     Not of currents, whose torque constants are given elsewhere, nor of `rev`, which may mean reverse.
     """
-    if column.unit is not None or column.scale != 1.0 or slot.quantity not in JOINT_SIGNALS:
+    canonical = column.name in slot.spellings
+    if canonical or column.unit is not None or column.scale != 1.0 or slot.quantity not in JOINT_SIGNALS:
         return column
     unit = Column(column.name).units(slot.quantity, slot.turns)[1]
     return column if unit in (None, "A", "mA", "rev") else column.changed(unit=unit)

@@ -16,7 +16,7 @@ whole prediction is added instead.
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -24,9 +24,11 @@ import numpy as np
 
 from dynid.common.arrays import Array, Float
 from dynid.common.batched import single_threaded_blas
+from dynid.common.entry import plain_entry
 from dynid.common.errors import InputError
 from dynid.common.notices import Notice, notice
-from dynid.experiment.experiment import Experiment
+from dynid.common.settings import read
+from dynid.experiment.experiment import ColumnMap, Experiment, LogEntry
 from dynid.kinematics.tension import redundancy
 from dynid.mechanism.description import at_values, current
 from dynid.mechanism.mechanism import Mechanism
@@ -97,6 +99,7 @@ def predict_efforts(
     payloads: Sequence[str] | None = None,
     tension: float | Sequence[float] | Float[Array, "n z"] = 0.0,
     body: str | None = None,
+    columns: Mapping[str, ColumnMap | str | Mapping[str, Any]] | None = None,
 ) -> EffortPrediction:
     """Efforts and power for a desired trajectory, with the identified (base) parameters.
 
@@ -111,7 +114,14 @@ def predict_efforts(
         tension: Internal tension of a redundantly actuated robot, constant or per sample and direction,
             in [N m] or [N]; default 0, the least efforts.
         body: Whose pose the file gives; default `platform`.
+        columns: Signal -> column of the trajectory, as of `identify`. Default: those of the result's logs
+            where the trajectory has them, with their units and zeros, and its `drives`.
     """
+    named = (
+        None
+        if columns is None
+        else read(LogEntry, plain_entry({"file": "trajectory", "columns": columns})).columns
+    )
     estimate, experiment, mechanism = saved(result, robot)
     refuse_no_robot(estimate, mechanism)
     loads, assumed = mounted_payloads(estimate, mechanism, payloads)
@@ -123,7 +133,13 @@ def predict_efforts(
             robot: Mechanism, chi: Float[Array, "p"], root: Float[Array, "p r"]
         ) -> tuple[Motion, Efforts]:
             guided, motion = desired_motion(
-                trajectory, robot, payloads=loads, body=body, angles=experiment.angles
+                trajectory,
+                robot,
+                payloads=loads,
+                body=body,
+                angles=experiment.angles,
+                columns=named,
+                recorded=experiment,
             )
             added = _tension(mounted, tension, len(motion.log.t))
             return motion, efforts_along(guided, parameters, motion, chi, root, added)

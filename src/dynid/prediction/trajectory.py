@@ -10,15 +10,18 @@ from __future__ import annotations
 import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from math import ceil
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+from numpy.polynomial import polynomial
 
 from dynid.common.arrays import Array, Float
 from dynid.common.catalogue import codes_with
 from dynid.common.errors import InputError, nearest
-from dynid.common.notices import notice
+from dynid.common.notices import Notice, notice
+from dynid.experiment.experiment import Experiment
 from dynid.kinematics.assembly import assembly_of
 from dynid.kinematics.coordinates import coordinate_map
 from dynid.kinematics.tree import body_poses, tree_of
@@ -35,15 +38,15 @@ from dynid.mechanism.joint import DIRECTIONS, Joint, JointKind, Loop
 from dynid.mechanism.measured_pose import ANGLE_ORDERS, POSE
 from dynid.mechanism.mechanism import BASE, Body, Mechanism
 from dynid.motion.choose import position_spectrum
-from dynid.motion.columns import match
+from dynid.motion.columns import match, of_positions
 from dynid.motion.differentiate import differentiate
-from dynid.motion.filters import low_pass
+from dynid.motion.filters import LowPass, low_pass
 from dynid.motion.gather import CONVENTIONS
 from dynid.motion.log import Log
 from dynid.motion.logs import log_from_arrays, log_from_columns, read_log, read_table
 from dynid.motion.motion import Motion
 from dynid.motion.plan import MotionPlan
-from dynid.motion.settings import ColumnMap, LogEntry
+from dynid.motion.settings import ColumnMap, DriveSettings, LogEntry
 from dynid.motion.slots import slots
 from dynid.motion.spectrum import cutoff_of
 from dynid.motion.table import DataFrame, Table, table_from_columns
@@ -55,6 +58,13 @@ _PLATFORM = "platform"
 _FAST = 0.1  # of the sampling rate: a trajectory that is worth its samples has little there
 _MOST_FAST = 0.7  # of the rms of an acceleration: half of its power
 _LONG_ENOUGH = 128
+_PERIODS = 2.0  # of the cutoff, to which the polynomials that continue the ends are fitted
+_DEGREE = 5
+_FITTED = 12  # samples at either end of a smooth motion; they halve the noise of accelerations inside
+_PLACES = np.arange(_FITTED) / _FITTED
+_ENDS = 2  # samples at which a spline multiplies noise by more than inside
+_SIXTH_DIFFERENCE = 0.6745 * np.sqrt(924.0)  # median of its size, for white noise of deviation 1
+_MOST_NOISE = 3.0  # deviations; the residual of six samples scatters
 _ROUNDING = 1e3 * float(np.finfo(float).eps)  # of a position: a second difference of a spline multiplies it
 QUATERNION = ("qw", "qx", "qy", "qz")
 _AXIS = {"x": 0, "y": 1, "z": 2, "roll": 0, "pitch": 1, "yaw": 2}
@@ -91,6 +101,8 @@ def desired_motion(
     payloads: Sequence[str] = (),
     body: str | None = None,
     angles: str = "xyz",
+    columns: Mapping[str, ColumnMap] | None = None,
+    recorded: Experiment | None = None,
 ) -> tuple[Mechanism, Motion]:
     """The robot that follows a trajectory (see `posed_robot`), and its motion with exact or derived rates.
 
@@ -100,9 +112,11 @@ def desired_motion(
         payloads: Mounted on it.
         body: Whose pose the columns of a file give; default `platform`.
         angles: Order of roll, pitch and yaw.
+        columns: Where names, units or zeros differ; default: as in the logs of `recorded`.
+        recorded: Whose `columns` and `drives` are used where the file has them; default: of none.
     """
     if not isinstance(source, Log | PoseTrajectory):
-        source = _read(source, mechanism, body, angles)
+        source = _read(source, mechanism, body, angles, columns, recorded)
     if isinstance(source, PoseTrajectory):
         mechanism, source = _of_pose(source, mechanism)
     _refuse_spoiled(source)
@@ -111,17 +125,53 @@ def desired_motion(
 
 
 def _read(
-    source: str | os.PathLike[str] | LogEntry | Columns, mechanism: Mechanism, body: str | None, angles: str
+    source: str | os.PathLike[str] | LogEntry | Columns,
+    mechanism: Mechanism,
+    body: str | None,
+    angles: str,
+    columns: Mapping[str, ColumnMap] | None,
+    recorded: Experiment | None,
 ) -> Log | PoseTrajectory:
     """Joints if the file or the columns in memory have them, else a pose."""
+    in_memory = source if isinstance(source, Mapping | DataFrame) else None
     if isinstance(source, Mapping | DataFrame):
-        table, name = table_from_columns(source, "trajectory"), "trajectory"
-        pose = _pose(table, mechanism, body, angles, {}, name)
-        return pose or log_from_columns(source, mechanism, name=name, angles=angles, need_effort=False)
-    entry = source if isinstance(source, LogEntry) else LogEntry(os.fspath(source))
-    path = Path(entry.file)
-    pose = _pose(read_table(path), mechanism, body, angles, entry.columns or {}, path)
-    return pose or read_log(entry, mechanism, angles=angles, need_effort=False)
+        entry, table = LogEntry("trajectory"), table_from_columns(source, "trajectory")
+    else:
+        entry = source if isinstance(source, LogEntry) else LogEntry(os.fspath(source))
+        table = read_table(Path(entry.file))
+    drives: Mapping[str, DriveSettings] = {}
+    remarks: tuple[Notice, ...] = ()
+    if columns is None and recorded is not None:
+        columns = of_positions(recorded.columns, table, slots(mechanism), entry.file)
+        drives = recorded.drives
+        remarks = _read_as_logs(columns, drives)
+    columns = {**(columns or {}), **(entry.columns or {})}
+    pose = _pose(table, mechanism, body, angles, columns, Path(entry.file))
+    if pose is not None:
+        return pose
+    if in_memory is not None:
+        log = log_from_columns(
+            in_memory,
+            mechanism,
+            name=entry.file,
+            columns=columns,
+            angles=angles,
+            need_effort=False,
+            drives=drives,
+        )
+    else:
+        log = read_log(entry, mechanism, columns=columns, angles=angles, need_effort=False, drives=drives)
+    return replace(log, notices=(*log.notices, *remarks))
+
+
+def _read_as_logs(
+    columns: Mapping[str, ColumnMap], drives: Mapping[str, DriveSettings]
+) -> tuple[Notice, ...]:
+    """A note of the factors and zeros of the logs of a result that are used for a trajectory too."""
+    plain = ColumnMap()
+    changed = [key for key, entry in columns.items() if entry.changed(name="") != plain]
+    changed += [f"drive {name}" for name, drive in drives.items() if drive.scale("q", None) != 1.0]
+    return (notice("trajectory-as-logs", names=", ".join(changed)),) if changed else ()
 
 
 def _pose(
@@ -184,7 +234,14 @@ def _with_rates(log: Log) -> Log:
         remark = notice("rough-trajectory", names=rough, frequency=frequency)
     else:
         found = _derived(smooth[0])
-        remark = notice("rough-trajectory", "smoothed", names=rough, frequency=frequency, cutoff=smooth[1])
+        remark = notice(
+            "rough-trajectory",
+            "smoothed",
+            names=rough,
+            frequency=frequency,
+            cutoff=smooth[1],
+            end=1.0 / smooth[1],
+        )
     return replace(found, notices=(*log.notices, remark))
 
 
@@ -194,13 +251,30 @@ def _derived(log: Log) -> Log:
     for start, stop in log.segments:
         part = slice(start, stop)
         q = np.asarray(log.q[part], float)
-        dq[part] = _fitting(log, "dq", log.dq, part, differentiate(q, log.dt, "spline"))
-        if log.dq is None:
-            curve = differentiate(q, log.dt, "spline", order=2)
-        else:
-            curve = differentiate(dq[part], log.dt, "spline")
+        dq[part] = _fitting(log, "dq", log.dq, part, _slopes(q, log.dt))
+        curve = _slopes(q, log.dt, 2) if log.dq is None else _slopes(dq[part], log.dt)
         ddq[part] = _fitting(log, "ddq", log.ddq, part, curve)
     return replace(log, dq=dq, ddq=ddq)
+
+
+def _slopes(x: Float[Array, "n m"], dt: float, order: int = 1) -> Float[Array, "n m"]:
+    """Derivatives of the quintic spline, shape (n, m), per s^order.
+
+    At its ends it multiplies noise and rounding by nine times as much as inside. A polynomial of the same
+    degree through more samples is used there, if it is as near to them as their noise allows.
+    """
+    found = differentiate(x, dt, "spline", order=order)
+    if len(x) < 2 * _FITTED:
+        return found
+    noise = np.median(np.abs(np.diff(x, 6, axis=0)), axis=0) / _SIXTH_DIFFERENCE
+    for end, sign in ((slice(None), 1.0), (slice(None, None, -1), (-1.0) ** order)):
+        first = x[end][:_FITTED]
+        fit = polynomial.polyfit(_PLACES, first, 5)
+        off = np.sqrt(np.sum((first - polynomial.polyval(_PLACES, fit).T) ** 2, axis=0) / (_FITTED - 6))
+        steady = np.flatnonzero(off < _MOST_NOISE * noise)
+        bend = polynomial.polyval(_PLACES[:_ENDS], polynomial.polyder(fit, order)).T / (_FITTED * dt) ** order
+        found[end][:_ENDS, steady] = sign * bend[:, steady]
+    return found
 
 
 def _smoothed(log: Log) -> tuple[Log, float] | None:
@@ -219,8 +293,23 @@ def _smoothed(log: Log) -> tuple[Log, float] | None:
     made = {name: np.array(x, float) for name, x in values.items() if x is not None}
     for x in made.values():
         for start, stop in log.segments:
-            x[start:stop] = smooth(x[start:stop])
+            x[start:stop] = _continued(x[start:stop], cutoff * log.dt, smooth)
     return replace(log, **made), cutoff  # type: ignore[arg-type]
+
+
+def _continued(x: Float[Array, "n m"], cutoff: float, smooth: LowPass) -> Float[Array, "n m"]:
+    """A filtered motion whose ends are continued by a polynomial: an odd continuation has no acceleration.
+
+    Args:
+        x: Positions or rates, shape (n, m).
+        cutoff: Of the filter, in parts of the sampling rate.
+        smooth: The filter.
+    """
+    width = min(len(x), ceil(_PERIODS / cutoff))
+    inside = np.vander(np.arange(width) / width, _DEGREE + 1)
+    outside = np.vander(-np.arange(width, 0, -1) / width, _DEGREE + 1)
+    before, after = (outside @ np.linalg.lstsq(inside, end[:width], rcond=None)[0] for end in (x, x[::-1]))
+    return smooth(np.concatenate([before, x, after[::-1]]))[width:-width]
 
 
 def _rough(log: Log, ddq: Float[Array, "n m"]) -> str:

@@ -6,6 +6,7 @@ Others are effects of the first one, or smaller than it.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from io import StringIO
 from pathlib import PurePath
@@ -16,6 +17,8 @@ from dynid.statistics.estimate import Estimate
 
 FILE = "experiment.corrected.yaml"
 _NOT_OF_ENTRY = ("sha256", "use", "payloads", "date")  # recorded of a log in addition to its entry
+_SIGNAL = re.compile(r"(q_ref|ddq|dq|tau|q)(_|(?=\d))")
+_NUMBERED = re.compile(r"[a-z_]+_\d+")
 _TEXT = """\
 # The experiment of the result in this folder, with the change that its first reason ({code}) proposes:
 #   {change}
@@ -95,10 +98,53 @@ def _apply(change: Mapping[str, Any], experiment: dict[str, Any]) -> bool:
 
 
 def _joined_columns(given: Mapping[str, Any], change: Mapping[str, Any]) -> dict[str, Any] | None:
-    """Columns with a correction of their values; None where patterns and single names meet."""
-    if given and any("{" in key for key in (*given, *change)):
-        return None
-    return {**given, **{key: _joined(given.get(key, {}), value) for key, value in change.items()}}
+    """Columns with a correction of their values; None where it is not clear whose a given column is.
+
+    A key without a name changes the column that another key or a pattern names.
+    """
+    given = {key: _without_own_name(key, column) for key, column in given.items()}
+    made = dict(given)
+    for key, value in change.items():
+        pattern = next((other for other in given if "{" in other and _symbol(other) == _symbol(key)), None)
+        same = [other for other in given if "{" not in other and _symbol(other) == _symbol(key) != ""]
+        spelled = [other for other in same if not _NUMBERED.fullmatch(other)]
+        bare = [other for other in given if _is_bare(other)]
+        if ("{" in key and (spelled or bare)) or ("name" in value and spelled):
+            return None
+        if "{" in key:
+            alone = not any("{" not in other and _symbol(other) == _symbol(key) for other in change)
+            if pattern is None or alone or not _name(given[pattern]):
+                made[pattern or key] = _joined(given.get(pattern or key, {}), value)
+            else:  # a key of the change counts instead of its pattern, but changes a pattern with a name
+                made[f"{_symbol(key)}_{{{'name' if pattern.endswith('{i}') else 'i'}}}"] = dict(value)
+            made |= {other: _joined(given[other], value) for other in same if other not in change}
+        elif key in given or pattern is None or _name(given[pattern]):
+            made[key] = _joined(given.get(key, {}), value)
+        else:  # a key has priority over a pattern, which names no column
+            made[key] = _joined(given[pattern], value)
+    return made
+
+
+def _symbol(key: str) -> str:
+    """`tau` of `tau_2`, `tau_elbow` and `tau_{i}`; empty for other keys."""
+    found = _SIGNAL.match(key)
+    return found[1] if found else ""
+
+
+def _is_bare(key: str) -> bool:
+    """Whether a key may be the name of a joint alone."""
+    return not _symbol(key) and key not in ("t", "time", "segment")
+
+
+def _without_own_name(key: str, column: Any) -> Any:
+    """A column as it was given: one without a name is recorded with that of its key."""
+    if _name(column) != key or isinstance(column, str):
+        return column
+    return {field: value for field, value in column.items() if field != "name"}
+
+
+def _name(column: Any) -> str:
+    return column if isinstance(column, str) else str(column.get("name", ""))
 
 
 def _joined(given: Any, change: Any) -> dict[str, Any]:

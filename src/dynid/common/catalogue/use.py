@@ -65,14 +65,20 @@ VALIDATION = {
         " and sigma does not include them",
         "identify from motion like this trajectory, or predict motion like that of the logs",
     ),
+    "trajectory-as-logs": note(
+        "units, scales, zeros and drives of the result's logs are used for a trajectory too",
+        "the trajectory is read as the logs of the result, with what they say of {names}",
+        "if it has positions of the joints in rad or m, name its columns: --column 'q_{{i}}=q_{{i}}'",
+    ),
     "rough-trajectory": care(
         f"the accelerations of a trajectory are mostly noise or corners: {_PREDICTED}",
         "the accelerations of {names} lie mostly above {frequency:.3g} Hz: noise, or corners",
         "smooth the positions, give ddq, or use dynid validate for a recorded log",
         smoothed=(
             "the accelerations of {names} lie mostly above {frequency:.3g} Hz: noise, or corners. The motion"
-            " is low-passed at {cutoff:.3g} Hz, as a recorded one",
-            "give ddq if the motion really has these accelerations",
+            " is low-passed at {cutoff:.3g} Hz, as a recorded one. Sigma does not contain the errors of these"
+            " accelerations, which are largest in the first and last {end:.2g} s",
+            "give ddq if the motion really has these accelerations; do not rely on the ends of a recorded one",
         ),
     ),
     "friction-at-rest": note(
