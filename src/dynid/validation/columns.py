@@ -33,6 +33,18 @@ def effort_signs(mechanism: Mechanism, logs: tuple[Log, ...], _: Tests = ()) -> 
         )
 
 
+def effort_orders(mechanism: Mechanism, logs: tuple[Log, ...], _: Tests = ()) -> Iterator[Hypothesis]:
+    """Pairs of efforts that are exchanged.
+
+    Where all logs have the same order, it is refused before: these are for one log beside others.
+    """
+    names = [actuator.name for actuator in mechanism.actuators]
+    for i, j in list(combinations(range(len(names)), 2))[:_MOST_PAIRS]:
+        order = _exchanged(len(names), i, j)
+        exchanged = tuple(replace(log, tau=log.tau[:, order]) for log in logs)
+        yield _exchange(mechanism, exchanged, names[i], names[j], "efforts", {"tau": (i, j)})
+
+
 def position_signs(mechanism: Mechanism, logs: tuple[Log, ...], _: Tests = ()) -> Iterator[Hypothesis]:
     """Measured positions that count the other way."""
     names = logs[0].position_names

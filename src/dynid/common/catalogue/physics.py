@@ -286,6 +286,27 @@ RESIDUALS = {
         rank="unit",
         traits=("log", "absorbed"),
     ),
+    "logs-contradict": stop(
+        "one log spoils the fit of the others: its columns, units, payload or mounting differ; see"
+        " [verdict](../explanation/verdict.md#causes)",
+        "log {log} contradicts the others: with it in the fit, {before:.0f} % of the effort of '{effort}' in"
+        " the other logs is unexplained, without it {after:.2g} %",
+        "compare columns, units, signs, payload and mounting of this log with those of the others, or leave"
+        " it out; if all are the same, check the geometry of the description",
+        rank="input",
+        traits=("log",),
+        undecided=(
+            "logs {log} and {other} contradict each other: fitted together, {before:.0f} % of the effort of"
+            " '{effort}' in {other} is unexplained, without {log} {after:.2g} %",
+            "compare columns, units, signs, payload and mounting of these logs, or leave one of them out; if"
+            " all are the same, check the geometry of the description",
+        ),
+        explained=(
+            "log {log} contradicts {other} (with it in the fit, {before:.0f} % of the effort of '{effort}'"
+            " there is unexplained, without it {after:.2g} %): {cause}",
+            "correct the entry of this log alone in the experiment file, or leave it out: {change}",
+        ),
+    ),
     "position-order": stop(
         "the logs fit with other signs or another order of the positions; see"
         " [verdict](../explanation/verdict.md#causes)",
