@@ -130,7 +130,9 @@ def with_causes(fit: Fit, estimate: Estimate) -> Estimate:
         notices = _with_cause(best, eased(cause) if partial else cause, notices)
     if suspicious and (named is None or not is_noise(named[0], floors)):
         # The misfit first: what a model lacks is larger here and there.
-        misfit = _misfit(estimate, notices, _usual(fit, notices)) if odd is None else [unexplained(odd)]
+        misfit = (
+            _misfit(estimate, notices, _usual(fit, notices)) if odd is None else [_odd_log(estimate, odd)]
+        )
         notices = (*misfit, *notices)
         # Linear tests see a zero or a dimension in any misfit; their fits did not confirm it.
         if named is None and any(note.code in ("model-misfit", CODE) for note in notices):
@@ -234,6 +236,16 @@ def _misfit(estimate: Estimate, notices: Sequence[Notice], usual: Mapping[str, f
     )
 
 
+def _odd_log(estimate: Estimate, odd: Contradiction) -> Notice:
+    """Logs that contradict each other without a known cause: no stop where motion is predicted usably."""
+    return unexplained(odd) if _poor(estimate) else eased(unexplained(odd))
+
+
+def _poor(estimate: Estimate) -> bool:
+    """Whether predictions are so poor that columns may be wrong."""
+    return any(row.error_percent > _POOR for row in estimate.verdict.joints)
+
+
 def _doubtful(note: Notice) -> Notice:
     """The same without a value to paste, if it only resembles residuals that nothing explains."""
     values = {CODES.get(test, test) for test in _DOUBTFUL}
@@ -278,7 +290,7 @@ def _trials(fit: Fit, estimate: Estimate, suspicious: bool) -> _Trials:
     tried, percent = trial_of(fit, before), residual_percent(before)
     odd = contradiction_of(before) if suspicious else None
     trials += () if odd is None else corrected_trials(odd, before, logs, fit.experiment)
-    poor = any(row.error_percent > _POOR for row in estimate.verdict.joints)
+    poor = _poor(estimate)
     impossible = _impossible(estimate.warnings)
     for candidate in _candidates(mechanism, logs, tests, poor, impossible) if suspicious else left:
         # Nothing but the cause explains so much; others of its kind are compared with it.

@@ -12,8 +12,9 @@ contradict the other: then both are corrected in turn.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 
@@ -29,7 +30,13 @@ from dynid.motion.log import Log
 from dynid.problem import build_system
 from dynid.projection.factor import triangle
 from dynid.projection.projection import Group
-from dynid.validation.columns import effort_orders, effort_signs, position_orders, position_signs
+from dynid.validation.columns import (
+    effort_orders,
+    effort_signs,
+    position_orders,
+    position_signs,
+    scaled_efforts,
+)
 from dynid.validation.hypotheses import Hypothesis, position_units
 from dynid.validation.ranking import comparison_with, scaled_plan
 
@@ -37,6 +44,7 @@ CODE = "logs-contradict"
 _POOR = 0.05  # of an effort is left over in the other logs: wrong columns leave more
 _BETTER = 4.0  # times less without the log: what a model lacks stays
 _MOST_REMOVED = 3  # logs
+_GAIN = 2.0  # times less is left over with a factor of an effort: it is worth a fit
 _CORRECTIONS = (position_units, effort_signs, effort_orders, position_signs, position_orders)
 
 
@@ -65,7 +73,7 @@ class Contradiction:
         return replace(self, logs=self.others, others=self.logs)
 
     @property
-    def words(self) -> dict[str, object]:
+    def words(self) -> dict[str, Any]:
         """Values of the texts of a notice."""
         return {
             "log": _quoted(self.logs),
@@ -83,7 +91,7 @@ def contradiction_of(fit: LinearFit) -> Contradiction | None:
         fit: To all logs.
     """
     logs = _Logs(fit)
-    left, removed = logs.names, ()
+    left = logs.names
     for _ in range(min(len(left) // 2, _MOST_REMOVED)):
         rests = [tuple(name for name in left if name != gone) for gone in left]
         left = min(rests, key=lambda names: float(np.sum(np.square(logs.left_over(names, names)))))
@@ -106,10 +114,11 @@ def corrected_trials(
         logs: All of them, as fitted.
         experiment: The settings.
     """
-    compared = comparison_with(before)
+    compared, equations = comparison_with(before), _Logs(before)
     for wrong in (found,) if found.decided else (found, found.reversed):
         chosen = tuple(log for log in logs if log.name in wrong.logs)
-        for trial in _hypotheses(before.problem.mechanism, chosen):
+        sizes = equations.gains(wrong.logs, wrong.others)
+        for trial in _hypotheses(before.problem.mechanism, chosen, sizes):
             fitted = _refitted(before, wrong, trial, experiment)
             if fitted is not None:
                 yield compared(_named(trial, wrong), fitted)
@@ -147,6 +156,19 @@ class _Logs:
                 whole[k] += float(np.sum(np.square(R[:, -1])))
         return np.sqrt(left / np.where(whole > 0.0, whole, 1.0))
 
+    def gains(self, logs: Sequence[str], others: tuple[str, ...]) -> dict[str, float]:
+        """Factor of each effort in some logs to what the parameters of the others predict, where it fits."""
+        chi, found = self._solution(others), {}
+        for effort in self.efforts:
+            rows = [self._rows[log, effort] for log in logs if (log, effort) in self._rows]
+            predicted = np.concatenate([np.zeros(0), *(R[:, :-1] @ chi for R in rows)])
+            measured = np.concatenate([np.zeros(0), *(R[:, -1] for R in rows)])
+            factor = float(predicted @ measured) / max(float(predicted @ predicted), 1e-300)
+            off = float(np.linalg.norm(measured - predicted))
+            if factor > 0.0 and _GAIN * float(np.linalg.norm(measured - factor * predicted)) < off:
+                found[effort] = factor
+        return found
+
     def spoiled(self, logs: tuple[str, ...], others: tuple[str, ...]) -> Contradiction | None:
         """What logs in the fit do to the others; None if it is little."""
         before, after = self.left_over(self.names, others), self.left_over(others, others)
@@ -178,7 +200,11 @@ def _size(groups: Sequence[Group]) -> float:
     return float(np.sqrt(squares / max(sum(group.n_rows for group in groups), 1)))
 
 
-def _hypotheses(mechanism: Mechanism, logs: tuple[Log, ...]) -> Iterator[Hypothesis]:
+def _hypotheses(
+    mechanism: Mechanism, logs: tuple[Log, ...], factors: Mapping[str, float]
+) -> Iterator[Hypothesis]:
+    """Corrections of the columns of some logs; `factors`: see `_Logs.gains`."""
+    yield from scaled_efforts(mechanism, logs, factors)
     for correction in _CORRECTIONS:
         yield from correction(mechanism, logs)
 
