@@ -227,9 +227,16 @@ def _refitted(
 
 def _named(trial: Hypothesis, wrong: Contradiction) -> Hypothesis:
     """The correction as one of these logs alone."""
-    change = {"logs": {log.name: trial.notice.change for log in trial.logs}}
+    columns = trial.notice.change["columns"]
+    change = {"logs": {log.name: {"columns": _in_file(log, columns)} for log in trial.logs}}
     said = notice(CODE, "explained", change=change, cause=trial.notice.text, **wrong.words)
     return replace(trial, notice=said, name=f"log {_quoted(wrong.logs)}: {trial.name}")
+
+
+def _in_file(log: Log, columns: Mapping[str, Mapping[str, Any]]) -> dict[str, dict[str, Any]]:
+    """Changes of columns with the names that they have in the file of this log."""
+    names = {key: {"name": log.mapping[key]} if log.mapping.get(key, key) != key else {} for key in columns}
+    return {key: {**names[key], **change} for key, change in columns.items()}
 
 
 def _quoted(names: Sequence[str]) -> str:
