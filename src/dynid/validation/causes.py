@@ -35,7 +35,6 @@ from dynid.validation import CORRECTIONS
 from dynid.validation.branches import branch_hypotheses
 from dynid.validation.closure_causes import closure_cause
 from dynid.validation.contradiction import (
-    CODE,
     Contradiction,
     contradiction_of,
     corrected_trials,
@@ -135,7 +134,7 @@ def with_causes(fit: Fit, estimate: Estimate) -> Estimate:
         )
         notices = (*misfit, *notices)
         # Linear tests see a zero or a dimension in any misfit; their fits did not confirm it.
-        if named is None and any(note.code in ("model-misfit", CODE) for note in notices):
+        if named is None and (odd is not None or any(note.code == "model-misfit" for note in notices)):
             notices = tuple(_doubtful(note) for note in notices if note.code not in _SEARCHED)
     flagged = {note.code for note in notices if named is None or note.code != named[0].code}
     listed = ranked(trials, percent, tests, explaining, flagged)

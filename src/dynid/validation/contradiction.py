@@ -40,7 +40,6 @@ from dynid.validation.columns import (
 from dynid.validation.hypotheses import Hypothesis, position_units
 from dynid.validation.ranking import comparison_with, scaled_plan
 
-CODE = "logs-contradict"
 _POOR = 0.05  # of an effort is left over in the other logs: wrong columns leave more
 _BETTER = 4.0  # times less without the log: what a model lacks stays
 _MOST_REMOVED = 3  # logs
@@ -57,7 +56,7 @@ class Contradiction:
         others: Names of the others.
         decided: Whether it is these; else the others may as well be the wrong ones.
         effort: The effort of the others that they spoil most.
-        before, after: Part of it that is left over in the others, with and without `logs` in the fit.
+        before, after: Percent of it that are left over in the others, with and without `logs` in the fit.
     """
 
     logs: tuple[str, ...]
@@ -71,17 +70,6 @@ class Contradiction:
     def reversed(self) -> Contradiction:
         """The same with the others as the wrong ones."""
         return replace(self, logs=self.others, others=self.logs)
-
-    @property
-    def words(self) -> dict[str, Any]:
-        """Values of the texts of a notice."""
-        return {
-            "log": _quoted(self.logs),
-            "other": _quoted(self.others),
-            "effort": self.effort,
-            "before": 100.0 * self.before,
-            "after": 100.0 * self.after,
-        }
 
 
 def contradiction_of(fit: LinearFit) -> Contradiction | None:
@@ -126,7 +114,14 @@ def corrected_trials(
 
 def unexplained(found: Contradiction) -> Notice:
     """The warning where no correction of columns explains the contradiction."""
-    return notice(CODE, "" if found.decided else "undecided", **found.words)
+    log, effort = _quoted(found.logs), found.effort
+    before, after = found.before, found.after
+    if found.decided:
+        return notice("logs-contradict", log=log, effort=effort, before=before, after=after)
+    other = _quoted(found.others)
+    return notice(
+        "logs-contradict", "undecided", log=log, other=other, effort=effort, before=before, after=after
+    )
 
 
 class _Logs:
@@ -176,9 +171,8 @@ class _Logs:
         if not np.any(wrong):
             return None
         worst = int(np.argmax(np.where(wrong, before, 0.0)))
-        return Contradiction(
-            logs, others, True, self.efforts[worst], float(before[worst]), float(after[worst])
-        )
+        percent = [100.0 * float(left[worst]) for left in (before, after)]
+        return Contradiction(logs, others, True, self.efforts[worst], *percent)
 
     def _of(self, logs: Sequence[str]) -> list[Array]:
         empty = np.zeros((0, self._v + 1))
@@ -229,7 +223,17 @@ def _named(trial: Hypothesis, wrong: Contradiction) -> Hypothesis:
     """The correction as one of these logs alone."""
     columns = trial.notice.change["columns"]
     change = {"logs": {log.name: {"columns": _in_file(log, columns)} for log in trial.logs}}
-    said = notice(CODE, "explained", change=change, cause=trial.notice.text, **wrong.words)
+    said = notice(
+        "logs-contradict",
+        "explained",
+        log=_quoted(wrong.logs),
+        other=_quoted(wrong.others),
+        effort=wrong.effort,
+        before=wrong.before,
+        after=wrong.after,
+        cause=trial.notice.text,
+        change=change,
+    )
     return replace(trial, notice=said, name=f"log {_quoted(wrong.logs)}: {trial.name}")
 
 
