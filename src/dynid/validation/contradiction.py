@@ -54,22 +54,17 @@ class Contradiction:
     Attributes:
         logs: Names of the logs without which the others fit.
         others: Names of the others.
-        decided: Whether it is these; else the others may as well be the wrong ones.
         effort: The effort of the others that they spoil most.
         before, after: Percent of it that are left over in the others, with and without `logs` in the fit.
+        mirror: The same with the others as the wrong ones, where these may be; None: it is decided.
     """
 
     logs: tuple[str, ...]
     others: tuple[str, ...]
-    decided: bool
     effort: str
     before: float
     after: float
-
-    @property
-    def reversed(self) -> Contradiction:
-        """The same with the others as the wrong ones."""
-        return replace(self, logs=self.others, others=self.logs)
+    mirror: Contradiction | None = None
 
 
 def contradiction_of(fit: LinearFit) -> Contradiction | None:
@@ -87,7 +82,7 @@ def contradiction_of(fit: LinearFit) -> Contradiction | None:
         found = logs.spoiled(removed, left)
         if found is not None:
             half = 2 * len(removed) == len(logs.names)
-            return replace(found, decided=not half or logs.spoiled(left, removed) is None)
+            return replace(found, mirror=logs.spoiled(left, removed) if half else None)
     return None
 
 
@@ -103,7 +98,7 @@ def corrected_trials(
         experiment: The settings.
     """
     compared, equations = comparison_with(before), _Logs(before)
-    for wrong in (found,) if found.decided else (found, found.reversed):
+    for wrong in (found,) if found.mirror is None else (found, found.mirror):
         chosen = tuple(log for log in logs if log.name in wrong.logs)
         sizes = equations.gains(wrong.logs, wrong.others)
         for trial in _hypotheses(before.problem.mechanism, chosen, sizes):
@@ -116,7 +111,7 @@ def unexplained(found: Contradiction) -> Notice:
     """The warning where no correction of columns explains the contradiction."""
     log, effort = _quoted(found.logs), found.effort
     before, after = found.before, found.after
-    if found.decided:
+    if found.mirror is None:
         return notice("logs-contradict", log=log, effort=effort, before=before, after=after)
     other = _quoted(found.others)
     return notice(
@@ -171,8 +166,8 @@ class _Logs:
         if not np.any(wrong):
             return None
         worst = int(np.argmax(np.where(wrong, before, 0.0)))
-        percent = [100.0 * float(left[worst]) for left in (before, after)]
-        return Contradiction(logs, others, True, self.efforts[worst], *percent)
+        with_them, without = (100.0 * float(left[worst]) for left in (before, after))
+        return Contradiction(logs, others, self.efforts[worst], with_them, without)
 
     def _of(self, logs: Sequence[str]) -> list[Array]:
         empty = np.zeros((0, self._v + 1))
