@@ -68,6 +68,7 @@ def _rules_only(request: pytest.FixtureRequest) -> Iterator[None]:
 # Modules in which likely causes are searched: up to sixty fits for a log that does not fit.
 CAUSES = {
     "test_alarms.py",
+    "test_contradiction.py",
     "test_description.py",
     "test_description_power.py",
     "test_faults_cli.py",

@@ -78,9 +78,12 @@ def _apply(change: Mapping[str, Any], experiment: dict[str, Any]) -> bool:
     entries = [*experiment["logs"], *experiment.get("validate", ())]
     for name, keys in change.get("logs", {}).items():
         named = [entry for entry in entries if PurePath(entry["file"]).stem == name]
-        if len(named) != 1 or set(keys) & set(named[0]):
+        if len(named) != 1 or (set(keys) - {"columns"}) & set(named[0]):
             return False
-        named[0].update(keys)
+        columns = _of_entry(experiment, named[0], keys.get("columns", {}))
+        if columns is None:
+            return False
+        named[0].update({**keys, **columns})
     if "columns" in change:
         parts = [experiment, *(entry for entry in entries if "columns" in entry)]
         joined = [_joined_columns(part.get("columns", {}), change["columns"]) for part in parts]
@@ -95,6 +98,16 @@ def _apply(change: Mapping[str, Any], experiment: dict[str, Any]) -> bool:
         experiment.pop("estimator_options", None)  # of another estimator
     experiment.update(others)
     return True
+
+
+def _of_entry(
+    experiment: Mapping[str, Any], entry: Mapping[str, Any], change: Mapping[str, Any]
+) -> dict[str, Any] | None:
+    """`columns` of the entry of one log, which replace those for all logs; None: cannot be joined."""
+    if not change:
+        return {}
+    joined = _joined_columns({**experiment.get("columns", {}), **entry.get("columns", {})}, change)
+    return None if joined is None else {"columns": joined}
 
 
 def _joined_columns(given: Mapping[str, Any], change: Mapping[str, Any]) -> dict[str, Any] | None:

@@ -18,6 +18,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
+from typing import NamedTuple
 
 import numpy as np
 
@@ -33,6 +34,12 @@ from dynid.statistics.estimate import Estimate, ResidualTest
 from dynid.validation import CORRECTIONS
 from dynid.validation.branches import branch_hypotheses
 from dynid.validation.closure_causes import closure_cause
+from dynid.validation.contradiction import (
+    Contradiction,
+    contradiction_of,
+    corrected_trials,
+    unexplained,
+)
 from dynid.validation.dimensions import best_size, doubted, large_dimensions
 from dynid.validation.hypotheses import Hypothesis, other_gravity
 from dynid.validation.ranking import (
@@ -97,9 +104,10 @@ def with_causes(fit: Fit, estimate: Estimate) -> Estimate:
     doubts = {note.code for note in notices} & OF_DESCRIPTION
     trials: list[Hypothesis] = []
     refuted: list[ResidualTest] = []
+    odd: Contradiction | None = None
     suspicious = not labels and (_suspicious(estimate, notices) or _odd(fit.task.mechanism, notices))
     if suspicious or fit.task.mechanism.is_closed:
-        trials, percent, refuted = _trials(fit, estimate, suspicious)
+        trials, percent, refuted, odd = _trials(fit, estimate, suspicious)
     tests = [test for test in estimate.residual_tests if not any(test is other for other in refuted)]
     estimate = without(estimate, refuted, "refuted: the loops do not close with it")
     estimate = without(estimate, unconfirmed(estimate, trials), "not confirmed: a fit with it is no better")
@@ -122,9 +130,12 @@ def with_causes(fit: Fit, estimate: Estimate) -> Estimate:
         notices = _with_cause(best, eased(cause) if partial else cause, notices)
     if suspicious and (named is None or not is_noise(named[0], floors)):
         # The misfit first: what a model lacks is larger here and there.
-        notices = (*_misfit(estimate, notices, _usual(fit, notices)), *notices)
+        misfit = (
+            _misfit(estimate, notices, _usual(fit, notices)) if odd is None else [_odd_log(estimate, odd)]
+        )
+        notices = (*misfit, *notices)
         # Linear tests see a zero or a dimension in any misfit; their fits did not confirm it.
-        if named is None and any(note.code == "model-misfit" for note in notices):
+        if named is None and (odd is not None or any(note.code == "model-misfit" for note in notices)):
             notices = tuple(_doubtful(note) for note in notices if note.code not in _SEARCHED)
     flagged = {note.code for note in notices if named is None or note.code != named[0].code}
     listed = ranked(trials, percent, tests, explaining, flagged)
@@ -229,6 +240,16 @@ def _misfit(estimate: Estimate, notices: Sequence[Notice], usual: Mapping[str, f
     )
 
 
+def _odd_log(estimate: Estimate, odd: Contradiction) -> Notice:
+    """Logs that contradict each other without a known cause: no stop where motion is predicted usably."""
+    return unexplained(odd) if _poor(estimate) else eased(unexplained(odd))
+
+
+def _poor(estimate: Estimate) -> bool:
+    """Whether predictions are so poor that columns may be wrong."""
+    return any(row.error_percent > _POOR for row in estimate.verdict.joints)
+
+
 def _doubtful(note: Notice) -> Notice:
     """The same without a value to paste, if it only resembles residuals that nothing explains."""
     values = {CODES.get(test, test) for test in _DOUBTFUL}
@@ -243,26 +264,42 @@ def _negative_loads(fit: Fit) -> Iterator[Notice]:
             yield notice("payload-label", "negative", body=body, mass=mass.value)
 
 
-def _trials(
-    fit: Fit, estimate: Estimate, suspicious: bool
-) -> tuple[list[Hypothesis], float, list[ResidualTest]]:
-    """Corrections that were fitted, the residual as described in percent, and tests of impossible ones."""
+class _Trials(NamedTuple):
+    """What was fitted.
+
+    Attributes:
+        trials: Corrections, fitted.
+        percent: Residual as described, in percent.
+        refuted: Tests of impossible ones.
+        odd: Logs that contradict the others.
+    """
+
+    trials: list[Hypothesis]
+    percent: float
+    refuted: list[ResidualTest]
+    odd: Contradiction | None = None
+
+
+def _trials(fit: Fit, estimate: Estimate, suspicious: bool) -> _Trials:
+    """Fit corrections, those of single logs that contradict the others first."""
     plan, mechanism, tests = fit.problem.plans[0], fit.task.mechanism, estimate.residual_tests
     logs = tuple(part_of(log, plan) for log in (*fit.task.logs, *fit.task.held_out))
     others = [*branch_hypotheses(mechanism, logs), *other_gravity(mechanism, logs, tests)]
     trials, left, percent = ([], others, 0.0) if suspicious else clearly_worse(fit, logs, others)
     if others and not left:
-        return with_evidence(trials, tests), percent, []
+        return _Trials(with_evidence(trials, tests), percent, [])
     before = fitted_with(fit, mechanism, logs, keep=True)
     if before is None:
-        return [], estimate.fit.residual_percent, []
+        return _Trials([], estimate.fit.residual_percent, [])
     tried, percent = trial_of(fit, before), residual_percent(before)
-    poor = any(row.error_percent > _POOR for row in estimate.verdict.joints)
+    odd = contradiction_of(before) if suspicious else None
+    trials += () if odd is None else corrected_trials(odd, before, logs, fit.experiment)
+    poor = _poor(estimate)
     impossible = _impossible(estimate.warnings)
     for candidate in _candidates(mechanism, logs, tests, poor, impossible) if suspicious else left:
         # Nothing but the cause explains so much; others of its kind are compared with it.
         if _least(trials) < _CERTAINLY and candidate.code != trials[-1].code:
-            return with_evidence(trials, tests), percent, []
+            return _Trials(with_evidence(trials, tests), percent, [], odd)
         trials += tried(candidate)
     refuted: list[ResidualTest] = []
     if suspicious and _least(trials) > _SURELY:
@@ -270,7 +307,7 @@ def _trials(
             sizes = best_size(mechanism, logs, test, tried)
             trials += sizes
             refuted += [] if sizes else [test]
-    return with_evidence(trials, tests), percent, refuted
+    return _Trials(with_evidence(trials, tests), percent, refuted, odd)
 
 
 def _candidates(

@@ -8,6 +8,7 @@ from itertools import combinations
 
 import numpy as np
 
+from dynid.common.change import rounded
 from dynid.common.notices import notice
 from dynid.mechanism.mechanism import Mechanism
 from dynid.motion.log import Log
@@ -30,6 +31,47 @@ def effort_signs(mechanism: Mechanism, logs: tuple[Log, ...], _: Tests = ()) -> 
             mechanism,
             tuple(replace(log, tau=log.tau * sign) for log in logs),
             f"sign of the effort of '{actuator.name}'",
+        )
+
+
+def effort_orders(mechanism: Mechanism, logs: tuple[Log, ...], _: Tests = ()) -> Iterator[Hypothesis]:
+    """Pairs of efforts that are exchanged.
+
+    Where all logs have the same order, it is refused before: these are for one log beside others.
+    """
+    names = [actuator.name for actuator in mechanism.actuators]
+    for i, j in list(combinations(range(len(names)), 2))[:_MOST_PAIRS]:
+        order = _exchanged(len(names), i, j)
+        exchanged = tuple(replace(log, tau=log.tau[:, order]) for log in logs)
+        yield _exchange(mechanism, exchanged, names[i], names[j], "efforts", {"tau": (i, j)})
+
+
+def scaled_efforts(
+    mechanism: Mechanism, logs: tuple[Log, ...], factors: Mapping[str, float]
+) -> Iterator[Hypothesis]:
+    """One effort that is too large or too small by a factor, and all of them by their median factor.
+
+    Args:
+        mechanism: The description.
+        logs: To correct.
+        factors: Name of an effort -> how many times too large it is.
+    """
+    places = {actuator.name: i for i, actuator in enumerate(mechanism.actuators)}
+    known = {places[name]: factor for name, factor in factors.items() if name in places}
+    sets = [(f"of '{mechanism.actuators[i].name}'", {i: factor}) for i, factor in known.items()]
+    if len(known) > 1:
+        sets.append(("of every motor", dict.fromkeys(places.values(), float(np.median([*known.values()])))))
+    for who, chosen in sets:
+        scale = np.ones(len(places))
+        scale[list(chosen)] = [1.0 / factor for factor in chosen.values()]
+        columns = {f"tau_{i + 1}": {"scale": rounded(scale[i], 4)} for i in chosen}
+        times = next(iter(chosen.values()))
+        yield Hypothesis(
+            notice("gain", "times", who=who, times=times, change={"columns": columns}),
+            mechanism,
+            tuple(replace(log, tau=log.tau * scale) for log in logs),
+            f"factor of the effort {who}",
+            fitted=1,
         )
 
 

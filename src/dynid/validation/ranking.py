@@ -86,13 +86,7 @@ def fitted_with(
         scale: Factors of the positions, as of `Hypothesis`.
         keep: The rows are needed again, for other gravities.
     """
-    plan = fit.problem.plans[0]
-    if scale:
-        rest, reversal = (
-            tuple(speed * factor for speed, factor in zip(speeds, scale, strict=True))
-            for speeds in (plan.rest_speed, plan.reversal_speed)
-        )
-        plan = replace(plan, rest_speed=rest, reversal_speed=reversal)
+    plan = scaled_plan(fit.problem.plans[0], scale)
     experiment = fit.experiment.changed(model=fit.problem.model.key)
     try:
         if mechanism.is_closed:
@@ -101,6 +95,22 @@ def fitted_with(
         return linear_fit(problem, experiment, keep=keep)
     except (DynidError, np.linalg.LinAlgError):
         return None
+
+
+def scaled_plan(plan: MotionPlan, scale: Sequence[float]) -> MotionPlan:
+    """The plan for positions in another unit: speeds that masks compare with change alike.
+
+    Args:
+        plan: For the positions as logged.
+        scale: Factor of each measured position; empty: none.
+    """
+    if not scale:
+        return plan
+    rest, reversal = (
+        tuple(speed * factor for speed, factor in zip(speeds, scale, strict=True))
+        for speeds in (plan.rest_speed, plan.reversal_speed)
+    )
+    return replace(plan, rest_speed=rest, reversal_speed=reversal)
 
 
 def trial_of(fit: Fit, before: LinearFit) -> Callable[[Hypothesis], list[Hypothesis]]:

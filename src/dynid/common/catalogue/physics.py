@@ -154,6 +154,10 @@ RESIDUALS = {
             "check the drive gain (gear ratio, torque constant) and the geometry near it, or correct its"
             " column in the experiment file: {change}",
         ),
+        times=(
+            "the effort {who} seems to be {times:.4g} times as large as it should be",
+            "check unit, gear ratio and torque constant, or correct it in the experiment file: {change}",
+        ),
     ),
     "zero-offset": care(
         f"the zero of a joint is off; the text gives its size: {_TESTS}",
@@ -293,6 +297,27 @@ RESIDUALS = {
         "set the unit in the experiment file: {change}",
         rank="unit",
         traits=("log", "absorbed"),
+    ),
+    "logs-contradict": stop(
+        "one log spoils the fit of the others: its columns, units, payload or mounting differ; see"
+        " [verdict](../explanation/verdict.md#causes)",
+        "log {log} contradicts the others: with it in the fit, {before:.0f} % of the effort of '{effort}' in"
+        " the other logs is unexplained, without it {after:.2g} %",
+        "compare columns, units, signs, payload, mounting and temperature of this log with those of the"
+        " others, or leave it out; if all are the same, check the geometry of the description",
+        rank="input",
+        traits=("log",),
+        undecided=(
+            "logs {log} and {other} contradict each other: fitted together, {before:.0f} % of the effort of"
+            " '{effort}' in {other} is unexplained, without {log} {after:.2g} %",
+            "compare columns, units, signs, payload, mounting and temperature of these logs, or leave one of"
+            " them out; if all are the same, check the geometry of the description",
+        ),
+        explained=(
+            "log {log} contradicts {other} (with it in the fit, {before:.0f} % of the effort of '{effort}'"
+            " there is unexplained, without it {after:.2g} %): {cause}",
+            "correct the entry of this log alone in the experiment file, or leave it out: {change}",
+        ),
     ),
     "position-order": stop(
         "the logs fit with other signs or another order of the positions; see"
