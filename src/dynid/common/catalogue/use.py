@@ -78,7 +78,8 @@ VALIDATION = {
             "the accelerations of {names} lie mostly above {frequency:.3g} Hz: noise, or corners. The motion"
             " is low-passed at {cutoff:.3g} Hz, as a recorded one. Sigma does not contain the errors of these"
             " accelerations, which are largest in the first and last {end:.2g} s",
-            "give ddq if the motion really has these accelerations; do not rely on the ends of a recorded one",
+            "give ddq if the motion really has these accelerations; do not rely on the ends of a recorded"
+            " one",
         ),
     ),
     "friction-at-rest": note(
