@@ -176,15 +176,15 @@ def test_several_faults_are_found_at_once(here: Path) -> None:
 def test_40_a_joint_that_rests_is_named_in_words(here: Path) -> None:
     still = columns()
     still["q_2"][:] = 0.3
-    write("still.csv", still)
-    found = package.check("arm.yaml", "still.csv")
+    (here / "runs").mkdir()
+    write("runs/still.csv", still)
+    found = package.check("arm.yaml", "runs/still.csv")
     (said,) = [one for one in found.findings if one.code == "joint-unexcited" and one.channel == "joint_2"]
     assert "'joint_2' never moves: unknown are its inertia and friction" in said.text
     (more,) = [one for one in found.findings if one.code == "excitation"]
     assert found.excitation is not None
-    assert (
-        f"up to {len(found.excitation.unseen)} more: dynid excite arm.yaml --after still.csv" in more.remedy
-    )
+    command = "dynid excite arm.yaml --after runs/still.csv"
+    assert f"up to {len(found.excitation.unseen)} more: {command}" in more.remedy
 
 
 def test_excitation_is_judged_as_the_identification_judges_it(here: Path) -> None:

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import math
 import os
+import shlex
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -227,15 +228,22 @@ def _of_excitation(
     experiment: Experiment,
 ) -> Iterator[Finding]:
     """What the motion cannot show."""
-    files = [Path(log.file).name if log.file else log.name for log in logs]
+    files = [_from_here(log.file) if log.file else log.name for log in logs]
     robot = reference(mechanism)
-    robot = Path(robot).name if os.sep in robot else robot
+    robot = _from_here(robot) if os.sep in robot else robot
     notices = list(excitation_notices(estimate, mechanism, channels, robot, files))
     loaded = any("M" in payload.known for payload in mechanism.payloads.values())
     said = any(item.code == "scale-unchecked" for item in estimate.warnings)
     if estimate.residual_tests and experiment.gains is None and not (loaded or experiment.known or said):
         notices.append(notice("scale-unchecked"))
     yield from (finding_of(message, names) for message in notices)
+
+
+def _from_here(file: str) -> str:
+    """A path for a command: relative to the current folder where it is inside, quoted where it has blanks."""
+    path = Path(file).resolve()
+    inside = path.is_relative_to(Path.cwd())
+    return shlex.quote(str(path.relative_to(Path.cwd())) if inside else file)
 
 
 def _channels(mechanism: Mechanism, logs: Sequence[Log], plans: Sequence[MotionPlan]) -> list[Channel]:
