@@ -171,7 +171,7 @@ def _nameless(
     changes: dict[str, ColumnMap] = {}
     for key, entry in columns.items():
         meant = [slot for slot in known if key in (*slot.spellings, *quantity_patterns(slot.quantity))]
-        present = any(spelling in names for slot in meant for spelling in slot.spellings)
+        present = key in names or any(slot.key in names for slot in meant)
         if isinstance(entry, str) or entry.name != key or present or not meant:
             named[key] = entry
         else:
