@@ -6,6 +6,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from ruamel.yaml import YAML
 
 from dynid.common.change import in_file, in_python
 from dynid.common.notices import Notice, notice
@@ -185,3 +186,12 @@ def test_missing_rotor_inertia_is_tried_apart_from_friction():
     assert rotor.notice.change == {"drive": ["Ia"]}
     (rotor,) = drive_terms(replace(robot, drive=dict.fromkeys(robot.drive, ("Fv", "Fs"))), ())
     assert rotor.notice.change == {"drive": ["Fv", "Fs", "Ia"]}
+
+
+def test_the_columns_of_one_log_are_corrected_in_its_entry_alone():
+    """They replace those for all logs, whose name and scale they keep."""
+    odd = replace(_LATE, change={"logs": {"run2": {"columns": {"tau_2": {"scale": -1}}}}})
+    text = corrected_experiment(_with(odd, columns={"tau_2": {"name": "effort", "scale": 2.0}}))
+    first, second = YAML(typ="safe").load(text)["logs"]
+    assert "columns" not in first
+    assert second["columns"] == {"tau_2": {"name": "effort", "scale": -2.0}}

@@ -259,6 +259,17 @@ def test_a_delay_of_a_column_with_another_name(tmp_path):
         read_log(path, arm(), columns={"dq_1": Column("dq_1", delay=0.004)})
 
 
+@pytest.mark.parametrize("key", ["tau_2", "tau_{i}"])
+def test_a_scale_of_a_column_with_the_name_of_its_motor(tmp_path, key):
+    """The same where the column of an effort is called after its motor: remedies name tau_2."""
+    owners = {f"tau_{i + 1}": f"tau_{motor.name}" for i, motor in enumerate(arm().actuators)}
+    columns = {owners.get(name, name): x for name, x in recording().items()}
+    path = write_csv(tmp_path / "turned.csv", columns)
+    one = experiment_from({"robot": "a", "logs": [path], "columns": {key: {"scale": -1}}})
+    log = read_log(path, arm(), columns=one.columns)
+    np.testing.assert_allclose(log.tau[:, 1], -columns[owners["tau_2"]], rtol=0, atol=1e-9)
+
+
 def test_a_delay_of_time_or_attitude_is_refused(tmp_path):
     path = write_csv(tmp_path / "a.csv", recording())
     with pytest.raises(InputError, match="delay of time is not supported"):
