@@ -27,8 +27,9 @@ from dynid.mechanism.parameters import parameter_table
 from dynid.mechanism.variant import variant
 from dynid.motion.csv_file import read_csv
 from dynid.motion.logs import log_from_arrays
+from dynid.prediction.posed_robot import pose_angles, posed_robot
 from dynid.prediction.predict import PoseTrajectory, predict_efforts
-from dynid.prediction.trajectory import desired_motion, pose_angles, posed_robot
+from dynid.prediction.trajectory import desired_motion
 from dynid.problem import build_system, prepare
 from dynid.projection.model import MODELS
 from dynid.report.output import write_results

@@ -23,8 +23,9 @@ from dynid.report.json_file import json_text, read_result, result_document
 from dynid.statistics.estimate import GroupFit, ParameterEstimate, ResidualTest
 from dynid.statistics.estimate_parts import NOT_JUDGED, JointVerdict, Verdict
 from dynid.unknown import Task
-from dynid.validation.causes import _misfit, _slight
+from dynid.validation.causes import _slight
 from dynid.validation.hypotheses import Hypothesis
+from dynid.validation.misfit import misfit_notices
 from dynid.validation.ranking import without
 from dynid.validation.unseen import joint_error, left_out_errors, noise_floors
 from dynid.validation.verdict import missing_for, verdict_of
@@ -222,11 +223,11 @@ def test_logs_fitted_to_the_noise_contradict_no_model(fitted: float, code: str) 
         verdict=replace(NOT_JUDGED, joints=(row,)),
         residual_tests=(),
     )
-    (found,) = _misfit(whole, (), {})
+    (found,) = misfit_notices(whole, (), {})
     assert found.code == code
     # A contact explains what is left if the rest of the log is fitted to the noise.
-    assert not list(_misfit(whole, (), {"elbow": 0.02}))
-    assert [note.code for note in _misfit(whole, (), {"elbow": 0.2})] == [code]
+    assert not list(misfit_notices(whole, (), {"elbow": 0.02}))
+    assert [note.code for note in misfit_notices(whole, (), {"elbow": 0.2})] == [code]
 
 
 def test_a_wrong_input_is_named_before_the_failure_that_it_causes() -> None:

@@ -16,7 +16,7 @@ from dynid.kinematics.assembly import assembly_of
 from dynid.kinematics.tree import body_motion, tree_of
 from dynid.mechanism.measured_pose import POSE
 from dynid.mechanism.mechanism import Mechanism
-from dynid.prediction.trajectory import posed_robot
+from dynid.prediction.posed_robot import posed_robot
 
 _SEED = 20220517
 _WALKED = 48

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 
 from dynid.common.errors import InputError, nearest
 from dynid.common.strict_number import UNSIGNED
@@ -12,6 +12,7 @@ from dynid.motion.column_words import Column
 from dynid.motion.settings import ColumnMap
 from dynid.motion.slots import Slot
 from dynid.motion.units import canonical_unit
+from dynid.motion.vocabulary import JOINT_SIGNALS
 
 _SIGNED = rf"[+-]?\s*{UNSIGNED}"
 # Brackets with a number are an index and belong to the name. An offset follows a unit, a scale or a blank.
@@ -124,3 +125,74 @@ def _filled(pattern: str, slot: Slot) -> str:
     for mark, text in marks.items():
         pattern = pattern.replace(mark, text)
     return pattern
+
+
+def mapped_columns(
+    names: Sequence[str], known: Sequence[Slot], columns: Mapping[str, ColumnMap | str], file: object
+) -> dict[str, ColumnMap]:
+    """Canonical key -> the column of the file that the user gives for it; unknown ones are refused."""
+    by_spelling = {spelling: slot for slot in reversed(known) for spelling in slot.spellings}
+    chosen: dict[str, ColumnMap] = {}
+    users: dict[str, str] = {}
+    entries = expanded(columns, names, known, file)
+    _check_keys([key for key in entries if key not in by_spelling], by_spelling)
+    found = {key: in_file(entry, names) for key, entry in entries.items()}
+    _check_present({key: entries[key].name for key, column in found.items() if column is None}, names, file)
+    for key, column in found.items():
+        slot = by_spelling[key]
+        assert column is not None  # noqa: S101 (checked above)
+        if column.name in users or slot.key in chosen:
+            other = users.get(column.name, slot.key)
+            raise used_twice(key, other, "column" if column.name in users else "quantity", file)
+        users[column.name] = key
+        chosen[slot.key] = _by_suffix(column, slot)
+    return chosen
+
+
+def used_twice(key: str, other: str, what: str, file: object) -> InputError:
+    """That two keys mean the same column or quantity."""
+    return InputError(
+        f"'{key}' and '{other}' use the same {what}",
+        file=file,
+        place="columns",
+        remedy="map every quantity once, each to its own column",
+    )
+
+
+def _by_suffix(column: ColumnMap, slot: Slot) -> ColumnMap:
+    """The column with the unit at the end of its name, as in `elbow_deg`, if none is given.
+
+    Not of currents, whose torque constants are given elsewhere, nor of `rev`, which may mean reverse.
+    """
+    canonical = column.name in slot.spellings
+    if canonical or column.unit is not None or column.scale != 1.0 or slot.quantity not in JOINT_SIGNALS:
+        return column
+    unit = Column(column.name).units(slot.quantity, slot.turns)[1]
+    return column if unit in (None, "A", "mA", "rev") else column.changed(unit=unit)
+
+
+def _check_keys(unknown: Sequence[str], valid: Collection[str]) -> None:
+    """Refuse keys that are no quantity, all at once."""
+    if unknown:
+        several = len(unknown) > 1
+        listed = ", ".join(f"'{key}'" for key in unknown)
+        raise InputError(
+            f"{listed} {'are not quantities' if several else 'is not a quantity'} of this robot"
+            + nearest(unknown[0], valid),
+            place="columns",
+            remedy="use t, segment, q_1.., dq_1.., ddq_1.., q_ref_1.., tau_1.. or the joints' names",
+        )
+
+
+def _check_present(absent: Mapping[str, str], names: Sequence[str], file: object) -> None:
+    """Refuse columns that the file does not have, all at once."""
+    if absent:
+        listed = ", ".join(f"'{name}' (for {key})" for key, name in absent.items())
+        key, name = next(iter(absent.items()))
+        several = len(absent) > 1
+        raise InputError(
+            f"{'columns' if several else 'column'} {listed} {'are' if several else 'is'} not in the file"
+            + nearest(name, names),
+            file=file,
+            place="columns" if several else f"columns.{key}",
+        )

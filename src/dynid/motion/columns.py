@@ -10,13 +10,12 @@ from functools import partial
 from dynid.common.errors import InputError, nearest
 from dynid.common.notices import Notice, notice
 from dynid.common.strict_number import is_count
-from dynid.motion.column_text import expanded, in_file, quantity_patterns
-from dynid.motion.column_words import Column, is_command, is_effort, says_current, strange_unit
+from dynid.motion.column_text import mapped_columns, quantity_patterns, used_twice
+from dynid.motion.column_words import is_command, is_effort, says_current, strange_unit
 from dynid.motion.guess import Guess, guess, names_owner
 from dynid.motion.settings import ColumnMap, DriveSettings
 from dynid.motion.slots import Slot
 from dynid.motion.table import Table
-from dynid.motion.vocabulary import JOINT_SIGNALS
 
 
 @dataclass(frozen=True)
@@ -61,11 +60,10 @@ def _canonical(
     file: object,
 ) -> dict[str, ColumnMap]:
     """Columns by the entries that name them and by canonical names, not yet changed."""
-    chosen = _mapped(names, known, named, file)
+    chosen = mapped_columns(names, known, named, file)
     # Of two canonical names, that of the entry is meant.
-    own = {key: key if "{" in change.name else change.name for key, change in changes.items()}
-    own = {key: name for key, name in own.items() if key not in chosen and name in names}
-    chosen = _mapped(names, known, {**named, **own}, file)
+    own = [key if "{" in change.name else change.name for key, change in changes.items() if key not in chosen]
+    chosen = mapped_columns(names, known, {**named, **{name: name for name in own if name in names}}, file)
     taken = {column.name for column in chosen.values()}
     for slot in known:
         if slot.key in chosen:
@@ -102,7 +100,7 @@ def matched(
     names = tuple(table.columns)
     named, changes = _nameless(columns, known, file)
     chosen = _canonical(names, known, named, changes, file)
-    mapped = _mapped(names, known, named, file)
+    mapped = mapped_columns(names, known, named, file)
     _drop_zero_based(chosen, names, known, mapped)
     for slot in known:  # numbers follow from names where the file names the joints
         name = table.spoken.get(chosen[slot.key].name) if slot.key in chosen else None
@@ -155,7 +153,7 @@ def of_positions(
 
 def _is_there(columns: Mapping[str, ColumnMap], table: Table, known: Sequence[Slot], file: object) -> bool:
     try:
-        return bool(_mapped(tuple(table.columns), known, columns, file))
+        return bool(mapped_columns(tuple(table.columns), known, columns, file))
     except InputError:
         return False
 
@@ -225,7 +223,7 @@ def _nameless(
         else:
             slot = meant[0]
             if slot.key in of_one:
-                raise _used_twice(key, of_one[slot.key], "quantity", file)
+                raise used_twice(key, of_one[slot.key], "quantity", file)
             of_one[slot.key] = key
             changes[slot.key] = entry
     given = {slot.key for slot in known if any(key in slot.spellings for key in named)}
@@ -241,7 +239,7 @@ def _with_changes(
 ) -> dict[str, ColumnMap]:
     """Columns with what entries without a name say about them; refused if an entry has no column at all."""
     used = {change.name for key, change in changes.items() if key in chosen}
-    _mapped(
+    mapped_columns(
         names, known, {change.name: change for change in changes.values() if change.name not in used}, file
     )
     return {
@@ -355,72 +353,3 @@ def with_drives(
             column = chosen[slot.key]
             made[slot.key] = column.changed(scale=column.scale * drive.scale(slot.quantity, column.unit))
     return made
-
-
-def _mapped(
-    names: Sequence[str], known: Sequence[Slot], columns: Mapping[str, ColumnMap | str], file: object
-) -> dict[str, ColumnMap]:
-    by_spelling = {spelling: slot for slot in reversed(known) for spelling in slot.spellings}
-    chosen: dict[str, ColumnMap] = {}
-    users: dict[str, str] = {}
-    entries = expanded(columns, names, known, file)
-    _check_keys([key for key in entries if key not in by_spelling], by_spelling)
-    found = {key: in_file(entry, names) for key, entry in entries.items()}
-    _check_present({key: entries[key].name for key, column in found.items() if column is None}, names, file)
-    for key, column in found.items():
-        slot = by_spelling[key]
-        assert column is not None  # noqa: S101 (checked above)
-        if column.name in users or slot.key in chosen:
-            other = users.get(column.name, slot.key)
-            raise _used_twice(key, other, "column" if column.name in users else "quantity", file)
-        users[column.name] = key
-        chosen[slot.key] = _by_suffix(column, slot)
-    return chosen
-
-
-def _used_twice(key: str, other: str, what: str, file: object) -> InputError:
-    return InputError(
-        f"'{key}' and '{other}' use the same {what}",
-        file=file,
-        place="columns",
-        remedy="map every quantity once, each to its own column",
-    )
-
-
-def _by_suffix(column: ColumnMap, slot: Slot) -> ColumnMap:
-    """The column with the unit at the end of its name, as in `elbow_deg`, if none is given.
-
-    Not of currents, whose torque constants are given elsewhere, nor of `rev`, which may mean reverse.
-    """
-    canonical = column.name in slot.spellings
-    if canonical or column.unit is not None or column.scale != 1.0 or slot.quantity not in JOINT_SIGNALS:
-        return column
-    unit = Column(column.name).units(slot.quantity, slot.turns)[1]
-    return column if unit in (None, "A", "mA", "rev") else column.changed(unit=unit)
-
-
-def _check_keys(unknown: Sequence[str], valid: Collection[str]) -> None:
-    """Refuse keys that are no quantity, all at once."""
-    if unknown:
-        several = len(unknown) > 1
-        listed = ", ".join(f"'{key}'" for key in unknown)
-        raise InputError(
-            f"{listed} {'are not quantities' if several else 'is not a quantity'} of this robot"
-            + nearest(unknown[0], valid),
-            place="columns",
-            remedy="use t, segment, q_1.., dq_1.., ddq_1.., q_ref_1.., tau_1.. or the joints' names",
-        )
-
-
-def _check_present(absent: Mapping[str, str], names: Sequence[str], file: object) -> None:
-    """Refuse columns that the file does not have, all at once."""
-    if absent:
-        listed = ", ".join(f"'{name}' (for {key})" for key, name in absent.items())
-        key, name = next(iter(absent.items()))
-        several = len(absent) > 1
-        raise InputError(
-            f"{'columns' if several else 'column'} {listed} {'are' if several else 'is'} not in the file"
-            + nearest(name, names),
-            file=file,
-            place="columns" if several else f"columns.{key}",
-        )

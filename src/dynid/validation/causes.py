@@ -16,14 +16,13 @@ directions of gravity are tried, because their parameters may absorb these nearl
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from typing import NamedTuple
 
 import numpy as np
 
-from dynid.checks.residual_tests import usual_residuals
-from dynid.common.catalogue import CATALOGUE, Severity, codes_with
+from dynid.common.catalogue import Severity, codes_with
 from dynid.common.notices import Notice, eased, gathered, notice
 from dynid.common.registry import loaded
 from dynid.fit import Fit
@@ -36,15 +35,17 @@ from dynid.validation.branches import branch_hypotheses
 from dynid.validation.closure_causes import closure_cause
 from dynid.validation.contradiction import (
     Contradiction,
+    contradiction_notice,
     contradiction_of,
     corrected_trials,
-    unexplained,
+    is_poor,
 )
 from dynid.validation.dimensions import best_size, doubted, large_dimensions
 from dynid.validation.hypotheses import Hypothesis, other_gravity
+from dynid.validation.likelihood import residual_percent
+from dynid.validation.misfit import misfit_notices, usual_errors
 from dynid.validation.ranking import (
     CODES,
-    EXPLAINS,
     NOISE,
     OF_DESCRIPTION,
     SIGNIFICANT,
@@ -54,7 +55,6 @@ from dynid.validation.ranking import (
     is_noise,
     part_of,
     ranked,
-    residual_percent,
     trial_of,
     unconfirmed,
     with_evidence,
@@ -68,15 +68,10 @@ _AS_GOOD = (
 _SURELY, _CERTAINLY = 0.25, 0.1
 # Hypotheses are tried where an effort is off by so many times its noise floor and percent of its peak.
 _BEYOND, _PERCENT = 1.5, 1.0
-_TIMES = 3.0  # times its noise floor: an effort that is off by more without a cause is a warning
 # Corrections that negative masses can absorb, and what may be left with them if they are right.
 _ABSORBED, _NO_WORSE = codes_with("absorbed"), 1.05
 _DOUBTFUL = ("delay", "gain", "zero", "dimension")  # linear tests that any misfit resembles
 _SLIGHT = 0.05  # of the squared residual beyond the noise
-_POOR = 10.0  # percent of the peak: wrong columns leave more
-_MISFIT = 2.0  # percent of the peak: a model that leaves more lacks something that matters
-# Warnings of the linear tests, and what they would be in words.
-_SUSPECTS = {code: entry.suspect for code, entry in CATALOGUE.items() if entry.suspect}
 _SEARCHED = codes_with("searched")  # by `best_size`, where a linear test doubts them
 _LINEAR = codes_with("linear")
 _FIRST_THE_MODEL = (
@@ -131,7 +126,9 @@ def with_causes(fit: Fit, estimate: Estimate) -> Estimate:
     if suspicious and (named is None or not is_noise(named[0], floors)):
         # The misfit first: what a model lacks is larger here and there.
         misfit = (
-            _misfit(estimate, notices, _usual(fit, notices)) if odd is None else [_odd_log(estimate, odd)]
+            misfit_notices(estimate, notices, usual_errors(fit, notices))
+            if odd is None
+            else [contradiction_notice(estimate, odd)]
         )
         notices = (*misfit, *notices)
         # Linear tests see a zero or a dimension in any misfit; their fits did not confirm it.
@@ -182,74 +179,6 @@ def _with_cause(best: Hypothesis, cause: Notice, notices: Sequence[Notice]) -> t
     return (*(note for note in notices if note.code != cause.code and note.code not in vague), cause)
 
 
-def _usual(fit: Fit, notices: Sequence[Notice]) -> Mapping[str, float]:
-    """Residual of each effort beside bursts, in its unit; empty without bursts."""
-    found = any(note.code == "burst" for note in notices)
-    return usual_residuals(fit.data.source, fit.data.S, fit.data.base.c, fit.chi) if found else {}
-
-
-def _misfit(estimate: Estimate, notices: Sequence[Notice], usual: Mapping[str, float]) -> Iterator[Notice]:
-    """Residuals larger than the noise without a single cause: what may be missing, with the flagged suspects.
-
-    Logs that are fitted to the noise contradict no model: then they are too few for the unseen motion. Nor do
-    logs that are fitted to the noise but for a contact.
-
-    Args:
-        estimate: With its errors on unseen data.
-        notices: Warnings so far.
-        usual: Residual of each effort without its bursts, in its unit; empty: there are none.
-    """
-    tests = estimate.residual_tests
-    rubbing = {hit.about for hit in tests if hit.test == "speed" and hit.warned and hit.value > EXPLAINS}
-    rows = [
-        row
-        for row in estimate.verdict.joints
-        if row.error_rms > _TIMES * row.noise_floor and row.error_percent > _MISFIT
-    ]
-    rows = [row for row in rows if row.name not in rubbing]
-    rows = [row for row in rows if usual.get(row.name, np.inf) > _TIMES * row.noise_floor]
-    if not rows or any(note.code == "model-misfit" for note in notices):
-        return
-    worst = max(rows, key=lambda row: row.error_percent)
-    times = worst.error_rms / max(worst.noise_floor, 1e-6 * worst.error_rms, 1e-300)
-    fitted = [group.rms for group in estimate.fit.groups if group.name == worst.name]
-    if fitted and max(fitted) < _TIMES * worst.noise_floor:
-        yield notice(
-            "not-general",
-            row=worst.name,
-            error=worst.error_rms,
-            unit=worst.unit,
-            times=times,
-            percent=worst.error_percent,
-        )
-        return
-    flagged = [_SUSPECTS[note.code] for note in notices if note.code in _SUSPECTS]
-    also = (
-        f"; the residuals resemble {', or '.join(dict.fromkeys(flagged))}, but none explains them"
-        if flagged
-        else ""
-    )
-    yield notice(
-        "model-misfit",
-        row=worst.name,
-        error=worst.error_rms,
-        unit=worst.unit,
-        times=times,
-        percent=worst.error_percent,
-        also=also,
-    )
-
-
-def _odd_log(estimate: Estimate, odd: Contradiction) -> Notice:
-    """Logs that contradict each other without a known cause: no stop where motion is predicted usably."""
-    return unexplained(odd) if _poor(estimate) else eased(unexplained(odd))
-
-
-def _poor(estimate: Estimate) -> bool:
-    """Whether predictions are so poor that columns may be wrong."""
-    return any(row.error_percent > _POOR for row in estimate.verdict.joints)
-
-
 def _doubtful(note: Notice) -> Notice:
     """The same without a value to paste, if it only resembles residuals that nothing explains."""
     values = {CODES.get(test, test) for test in _DOUBTFUL}
@@ -294,7 +223,7 @@ def _trials(fit: Fit, estimate: Estimate, suspicious: bool) -> _Trials:
     tried, percent = trial_of(fit, before), residual_percent(before)
     odd = contradiction_of(before) if suspicious else None
     trials += () if odd is None else corrected_trials(odd, before, logs, fit.experiment)
-    poor = _poor(estimate)
+    poor = is_poor(estimate)
     impossible = _impossible(estimate.warnings)
     for candidate in _candidates(mechanism, logs, tests, poor, impossible) if suspicious else left:
         # Nothing but the cause explains so much; others of its kind are compared with it.

@@ -31,7 +31,7 @@ from dynid.validation.hypotheses import (
     position_units,
     shifted_zero,
 )
-from dynid.validation.ranking import residual_percent
+from dynid.validation.likelihood import residual_percent
 
 _PROBES = 240
 _PARTS = (-0.1, -0.05, -0.02, -0.01, 0.01, 0.02, 0.05, 0.1)  # of a dimension; m or rad of a zero

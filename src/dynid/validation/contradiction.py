@@ -14,14 +14,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from dynid.base.system import base_system
 from dynid.common.arrays import Array, Float
 from dynid.common.errors import DynidError
-from dynid.common.notices import Notice, notice
+from dynid.common.notices import Notice, eased, notice
 from dynid.estimator.estimator import estimator_named
 from dynid.experiment.experiment import Experiment
 from dynid.linear_fit import LinearFit
@@ -30,21 +30,17 @@ from dynid.motion.log import Log
 from dynid.problem import build_system
 from dynid.projection.factor import triangle
 from dynid.projection.projection import Group
-from dynid.validation.columns import (
-    effort_orders,
-    effort_signs,
-    position_orders,
-    position_signs,
-    scaled_efforts,
-)
-from dynid.validation.hypotheses import Hypothesis, position_units
-from dynid.validation.ranking import comparison_with, scaled_plan
+from dynid.statistics.estimate import Estimate
+from dynid.validation.likelihood import comparison_with, scaled_plan
+
+if TYPE_CHECKING:
+    from dynid.validation.hypotheses import Hypothesis
 
 _POOR = 0.05  # of an effort is left over in the other logs: wrong columns leave more
 _BETTER = 4.0  # times less without the log: what a model lacks stays
 _MOST_REMOVED = 3  # logs
 _GAIN = 2.0  # times less is left over with a factor of an effort: it is worth a fit
-_CORRECTIONS = (position_units, effort_signs, effort_orders, position_signs, position_orders)
+_OF_PEAK = 10.0  # percent: wrong columns leave more
 
 
 @dataclass(frozen=True)
@@ -193,9 +189,14 @@ def _hypotheses(
     mechanism: Mechanism, logs: tuple[Log, ...], factors: Mapping[str, float]
 ) -> Iterator[Hypothesis]:
     """Corrections of the columns of some logs; `factors`: see `_Logs.gains`."""
-    yield from scaled_efforts(mechanism, logs, factors)
-    for correction in _CORRECTIONS:
-        yield from correction(mechanism, logs)
+    from dynid.validation import columns, hypotheses
+
+    yield from columns.scaled_efforts(mechanism, logs, factors)
+    yield from hypotheses.position_units(mechanism, logs)
+    yield from columns.effort_signs(mechanism, logs)
+    yield from columns.effort_orders(mechanism, logs)
+    yield from columns.position_signs(mechanism, logs)
+    yield from columns.position_orders(mechanism, logs)
 
 
 def _refitted(
@@ -240,3 +241,13 @@ def _in_file(log: Log, columns: Mapping[str, Mapping[str, Any]]) -> dict[str, di
 
 def _quoted(names: Sequence[str]) -> str:
     return ", ".join(f"'{name}'" for name in names)
+
+
+def contradiction_notice(estimate: Estimate, odd: Contradiction) -> Notice:
+    """Logs that contradict each other without a known cause: no stop where motion is predicted usably."""
+    return unexplained(odd) if is_poor(estimate) else eased(unexplained(odd))
+
+
+def is_poor(estimate: Estimate) -> bool:
+    """Whether predictions are so poor that columns may be wrong."""
+    return any(row.error_percent > _OF_PEAK for row in estimate.verdict.joints)

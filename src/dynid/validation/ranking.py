@@ -25,7 +25,6 @@ the expectation below being that of independent rows, whose noise may differ fro
 
 from __future__ import annotations
 
-from collections import defaultdict
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import replace
 from math import lgamma
@@ -33,7 +32,6 @@ from math import lgamma
 import numpy as np
 
 from dynid.checks.turned_gravity import fits_under
-from dynid.common.arrays import Array
 from dynid.common.catalogue import CATALOGUE, codes_with
 from dynid.common.distributions import chi2_tail
 from dynid.common.errors import DynidError
@@ -44,16 +42,13 @@ from dynid.mechanism.mechanism import Mechanism
 from dynid.motion.log import Log
 from dynid.motion.plan import MotionPlan
 from dynid.problem import prepare
-from dynid.projection.factor import triangle
 from dynid.statistics.estimate import Estimate, ResidualTest
 from dynid.statistics.estimate_parts import DescriptionTest
 from dynid.validation.hypotheses import Hypothesis
+from dynid.validation.likelihood import EXPLAINS, comparison_with, residual_percent, scaled_plan
 
-PARTS = 32  # or as many as there are blocks of a quarter of a second: noise is independent beyond that
 AS_DESCRIBED = "as described"
 SIGNIFICANT = 1e-3
-# More of the residual left: not the cause. One more payload, 10 parameters, leaves 0.9 on a clean log.
-EXPLAINS = 0.5
 # Wrong quantities of the description by linear tests; refits decide between them and friction left out.
 OF_DESCRIPTION = codes_with("description")
 _DECIDED = OF_DESCRIPTION | codes_with("resembles")
@@ -65,8 +60,6 @@ _NAMES = {test: words for entry in CATALOGUE.values() for test, words in entry.c
 # Those of positions: what they leave is a part of what the positions contradict, not of the efforts.
 _OF_POSITIONS = codes_with("positions")
 _NOTHING_FOUND = 0.05  # p of a fit with a flagged suspect: above this it does not confirm the linear test
-_RANK = 1e-9  # of the largest singular value: less is rounding
-_Place = tuple[str, int, int]
 # Part of each run, and its least length: on less the parameters follow any error; and most samples.
 _SHARE, _SECONDS, _MOST_SAMPLES = 0.4, 10.0, 100_000
 # Part of that part on which clearly worse ones are found, and the largest on which this saves time; what they
@@ -95,22 +88,6 @@ def fitted_with(
         return linear_fit(problem, experiment, keep=keep)
     except (DynidError, np.linalg.LinAlgError):
         return None
-
-
-def scaled_plan(plan: MotionPlan, scale: Sequence[float]) -> MotionPlan:
-    """The plan for positions in another unit: speeds that masks compare with change alike.
-
-    Args:
-        plan: For the positions as logged.
-        scale: Factor of each measured position; empty: none.
-    """
-    if not scale:
-        return plan
-    rest, reversal = (
-        tuple(speed * factor for speed, factor in zip(speeds, scale, strict=True))
-        for speeds in (plan.rest_speed, plan.reversal_speed)
-    )
-    return replace(plan, rest_speed=rest, reversal_speed=reversal)
 
 
 def trial_of(fit: Fit, before: LinearFit) -> Callable[[Hypothesis], list[Hypothesis]]:
@@ -168,43 +145,6 @@ def _samples(logs: Sequence[Log]) -> int:
     return sum(stop - start for log in logs for start, stop in log.segments)
 
 
-def comparison_with(before: LinearFit) -> Callable[[Hypothesis, LinearFit], Hypothesis]:
-    """A function that gives a correction its fit and compares it with the description as it is.
-
-    Args:
-        before: The fit of the description as it is. The blocks of its rows are the parts of the test.
-    """
-    groups = before.data.source.groups
-    places = sorted({(group.log, *place) for group in groups for place in group.places})
-    count = min(PARTS, len(places))
-    parts = {place: k * count // len(places) for k, place in enumerate(places)}
-    described, norm, _ = _residuals(before)
-    rows: dict[str, int] = {}
-    for group in groups:
-        rows[group.name] = rows.get(group.name, 0) + group.n_rows
-    v = before.data.S.shape[1]
-
-    def compared(hypothesis: Hypothesis, fit: LinearFit) -> Hypothesis:
-        rms, _, percent = _residuals(fit)
-        shared = [name for name in described if name in rms and norm[name] > 0.0]
-        now, then = (sum((x[name] / norm[name]) ** 2 for name in shared) for x in (rms, described))
-        left = float(np.sqrt(now / then)) if then > 0.0 else 1.0
-        ratios = {name: max(described[name], 1e-300) / max(rms[name], 1e-300) for name in shared}
-        return replace(
-            hypothesis,
-            fit=fit,
-            left=left,
-            rms=rms,
-            rms_described=described,
-            percent=percent,
-            likely=sum(rows[name] * float(np.log(ratio)) for name, ratio in ratios.items()),
-            dependence=_dependence(fit, rms, parts),
-            added=max(fit.data.S.shape[1] - v + hypothesis.fitted, 0),
-        )
-
-    return compared
-
-
 def with_evidence(trials: Sequence[Hypothesis], tests: Sequence[ResidualTest]) -> list[Hypothesis]:
     """Fitted corrections with their evidence: less of it the more there are of their kind.
 
@@ -224,55 +164,6 @@ def with_evidence(trials: Sequence[Hypothesis], tests: Sequence[ResidualTest]) -
         return max(alone - float(np.log(max(counts[trial.code], 1))), 0.0)
 
     return [replace(trial, evidence=evidence(trial)) for trial in trials]
-
-
-def residual_percent(fit: LinearFit) -> float:
-    """100 |Y - W chi| / |Y| over all rows."""
-    return _residuals(fit)[2]
-
-
-def _residuals(fit: LinearFit) -> tuple[dict[str, float], dict[str, float], float]:
-    """Rms of the residual and of the measured side of each effort, in its unit, and their ratio [%]."""
-    sums: dict[str, tuple[float, float, int]] = {}
-    for group in fit.data.source.groups:
-        left, whole = group.squares(fit.chi)
-        before = sums.get(group.name, (0.0, 0.0, 0))
-        sums[group.name] = (before[0] + left, before[1] + whole, before[2] + group.n_rows)
-    total = sum(whole for _, whole, _ in sums.values())
-    percent = (
-        100.0 * float(np.sqrt(sum(left for left, _, _ in sums.values()) / total)) if total > 0.0 else 0.0
-    )
-    rms = {name: float(np.sqrt(left / max(n, 1))) for name, (left, _, n) in sums.items()}
-    return rms, {name: float(np.sqrt(whole / max(n, 1))) for name, (_, whole, n) in sums.items()}, percent
-
-
-def _dependence(fit: LinearFit, rms: Mapping[str, float], parts: Mapping[_Place, int]) -> float:
-    """How many rows count as one, from the scores of the parts of the log."""
-    rows: list[list[Array]] = [[] for _ in range(PARTS)]
-    counts = np.zeros(PARTS)
-    for group in fit.data.source.groups:
-        scale = 1.0 / max(rms.get(group.name, 0.0), 1e-300)
-        R, stretches = group.stretches(defaultdict(lambda: -1, parts))
-        W, Y = R[:, :-1], R[:, -1]
-        whole_group = scale * np.column_stack([W @ fit.data.S[group.columns], Y - W @ fit.chi[group.columns]])
-        for part, at, count in stretches:
-            if part >= 0:
-                rows[part].append(whole_group[at])
-                counts[part] += count
-    pieces = [triangle(np.concatenate(part)) for part in rows if part]
-    whole = triangle(np.concatenate(pieces))
-    size = np.linalg.norm(whole[:, :-1], axis=0)
-    size = np.where(size > 0.0, size, 1.0)
-    _, values, vectors = np.linalg.svd(whole[:, :-1] / size, full_matrices=False)
-    kept = values > _RANK * values[0]
-    root = vectors[kept].T / values[kept] / size[:, None]  # W root has orthonormal columns
-    seen = expected = 0.0
-    for piece, n in zip(pieces, counts[counts > 0], strict=True):
-        U, rho = piece[:, :-1] @ root, piece[:, -1]
-        M = U.T @ U
-        seen += float(np.sum((U.T @ rho) ** 2))
-        expected += float(rho @ rho) / n * float(np.trace(M) - np.sum(M**2))
-    return max(1.0, seen / expected) if expected > 0.0 else 1.0
 
 
 def _evidence(likely: float, c: int) -> float:

@@ -12,8 +12,9 @@ from dynid.common.catalogue.description import DESCRIPTION
 from dynid.common.catalogue.entry import MEANING, RANKS, Entry, Rank, Severity, Template, Trait
 from dynid.common.catalogue.fit import FIT
 from dynid.common.catalogue.logs import LOGS
-from dynid.common.catalogue.physics import PHYSICS, RESIDUALS
+from dynid.common.catalogue.physics import PHYSICS
 from dynid.common.catalogue.poses import POSES, SENSORS
+from dynid.common.catalogue.residuals import RESIDUALS
 from dynid.common.catalogue.use import SIMULATION, VALIDATION
 
 # Stages in the order of processing, as on the reference page.

@@ -1,0 +1,79 @@
+"""What remains unexplained where no cause was found."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+
+import numpy as np
+
+from dynid.checks.residual_tests import usual_residuals
+from dynid.common.catalogue import CATALOGUE
+from dynid.common.notices import Notice, notice
+from dynid.fit import Fit
+from dynid.statistics.estimate import Estimate
+from dynid.validation.likelihood import EXPLAINS
+
+_TIMES = 3.0  # times its noise floor: an effort that is off by more without a cause is a warning
+_MISFIT = 2.0  # percent of the peak: a model that leaves more lacks something that matters
+# Warnings of the linear tests, and what they would be in words.
+_SUSPECTS = {code: entry.suspect for code, entry in CATALOGUE.items() if entry.suspect}
+
+
+def usual_errors(fit: Fit, notices: Sequence[Notice]) -> Mapping[str, float]:
+    """Residual of each effort beside bursts, in its unit; empty without bursts."""
+    found = any(note.code == "burst" for note in notices)
+    return usual_residuals(fit.data.source, fit.data.S, fit.data.base.c, fit.chi) if found else {}
+
+
+def misfit_notices(
+    estimate: Estimate, notices: Sequence[Notice], usual: Mapping[str, float]
+) -> Iterator[Notice]:
+    """Residuals larger than the noise without a single cause: what may be missing, with the flagged suspects.
+
+    Logs that are fitted to the noise contradict no model: then they are too few for the unseen motion. Nor do
+    logs that are fitted to the noise but for a contact.
+
+    Args:
+        estimate: With its errors on unseen data.
+        notices: Warnings so far.
+        usual: Residual of each effort without its bursts, in its unit; empty: there are none.
+    """
+    tests = estimate.residual_tests
+    rubbing = {hit.about for hit in tests if hit.test == "speed" and hit.warned and hit.value > EXPLAINS}
+    rows = [
+        row
+        for row in estimate.verdict.joints
+        if row.error_rms > _TIMES * row.noise_floor and row.error_percent > _MISFIT
+    ]
+    rows = [row for row in rows if row.name not in rubbing]
+    rows = [row for row in rows if usual.get(row.name, np.inf) > _TIMES * row.noise_floor]
+    if not rows or any(note.code == "model-misfit" for note in notices):
+        return
+    worst = max(rows, key=lambda row: row.error_percent)
+    times = worst.error_rms / max(worst.noise_floor, 1e-6 * worst.error_rms, 1e-300)
+    fitted = [group.rms for group in estimate.fit.groups if group.name == worst.name]
+    if fitted and max(fitted) < _TIMES * worst.noise_floor:
+        yield notice(
+            "not-general",
+            row=worst.name,
+            error=worst.error_rms,
+            unit=worst.unit,
+            times=times,
+            percent=worst.error_percent,
+        )
+        return
+    flagged = [_SUSPECTS[note.code] for note in notices if note.code in _SUSPECTS]
+    also = (
+        f"; the residuals resemble {', or '.join(dict.fromkeys(flagged))}, but none explains them"
+        if flagged
+        else ""
+    )
+    yield notice(
+        "model-misfit",
+        row=worst.name,
+        error=worst.error_rms,
+        unit=worst.unit,
+        times=times,
+        percent=worst.error_percent,
+        also=also,
+    )
