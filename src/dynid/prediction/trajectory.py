@@ -129,7 +129,9 @@ def _read(
     if columns is None and recorded is not None:
         columns = of_positions(recorded.columns, table, slots(mechanism), entry.file)
         drives = recorded.drives
-        remarks = _read_as_logs(columns, drives)
+        plain = _has_plain_names(table, mechanism, entry.file)
+        remarks = _read_as_logs(columns, drives, plain)
+        columns, drives = ({}, {}) if plain else (columns, drives)
     columns = {**(columns or {}), **(entry.columns or {})}
     pose = _pose(table, mechanism, body, angles, columns, Path(entry.file))
     if pose is not None:
@@ -149,14 +151,26 @@ def _read(
     return replace(log, notices=(*log.notices, *remarks))
 
 
+def _has_plain_names(table: Table, mechanism: Mechanism, file: str) -> bool:
+    """Whether q_1.. of all measured joints are there: these are in rad and m, whatever the logs were."""
+    known = slots(mechanism)
+    found = match(tuple(table.columns), known, {}, file)
+    positions = [slot.key for slot in known if slot.quantity == "q"]
+    return bool(positions) and all(key in found for key in positions)
+
+
 def _read_as_logs(
-    columns: Mapping[str, ColumnMap], drives: Mapping[str, DriveSettings]
+    columns: Mapping[str, ColumnMap], drives: Mapping[str, DriveSettings], plain: bool
 ) -> tuple[Notice, ...]:
-    """A note of the factors and zeros of the logs of a result that are used for a trajectory too."""
-    plain = ColumnMap()
-    changed = [key for key, entry in columns.items() if entry.changed(name="") != plain]
+    """A note of the factors and zeros of the logs of a result that are used for a trajectory, or not."""
+    changed = [key for key, entry in columns.items() if entry.changed(name="") != ColumnMap()]
     changed += [f"drive {name}" for name, drive in drives.items() if drive.scale("q", None) != 1.0]
-    return (notice("trajectory-as-logs", names=", ".join(changed)),) if changed else ()
+    if not changed:
+        return ()
+    names = ", ".join(changed)
+    if plain:
+        return (notice("trajectory-as-logs", "plain", names=names),)
+    return (notice("trajectory-as-logs", names=names),)
 
 
 def _pose(

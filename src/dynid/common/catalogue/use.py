@@ -69,6 +69,11 @@ VALIDATION = {
         "units, scales, zeros and drives of the result's logs are used for a trajectory too",
         "the trajectory is read as the logs of the result, with what they say of {names}",
         "if it has positions of the joints in rad or m, name its columns: --column 'q_{{i}}=q_{{i}}'",
+        plain=(
+            "the columns q_1.. of the trajectory are read in rad and m; units, scales and zeros of the"
+            " result's logs ({names}) are not used",
+            "if the trajectory is in the units of the logs, say so: --column 'q_{{i}}=q_{{i}}[deg]'",
+        ),
     ),
     "rough-trajectory": care(
         f"the accelerations of a trajectory are mostly noise or corners: {_PREDICTED}",
