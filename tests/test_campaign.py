@@ -217,6 +217,10 @@ def test_all_runs_of_a_robot_have_the_drive_terms_that_most_logs_favour(tmp_path
     later, _ = shared_settings([*runs, run("a4"), run("a5")], tmp_path, False, None, None)
     assert later[-1].settings == {"drive": ["Fv"]}
     assert len(asked) == 3
+    (tmp_path / "settings.json").write_text('{"a": 1}')
+    with pytest.raises(InputError, match="cannot be read"):
+        shared_settings(runs, tmp_path, False, None, None)
+    (tmp_path / "settings.json").unlink()
     # Of a thousand logs five are asked; merged factors need `wls`, unless the user gives another.
     many = [run(f"c{k}") for k in range(1000)] + [run("d1", estimator="ols")]
     done, _ = shared_settings(many, tmp_path, True, None, None)

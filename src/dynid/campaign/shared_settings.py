@@ -19,7 +19,7 @@ from typing import Any, NamedTuple
 
 from dynid.campaign.file import Run, local_copies
 from dynid.common.engine import completed
-from dynid.common.errors import DynidError
+from dynid.common.errors import DynidError, InputError
 from dynid.report.output import replace_file
 
 FILE = "settings.json"
@@ -90,7 +90,13 @@ def shared_settings(
 def _read(file: Path) -> dict[str, Shared]:
     if not file.is_file():
         return {}
-    return {kind: Shared(**entry) for kind, entry in json.loads(file.read_text(encoding="utf-8")).items()}
+    try:
+        entries = json.loads(file.read_text(encoding="utf-8"))
+        return {kind: Shared(**entry) for kind, entry in entries.items()}
+    except (ValueError, TypeError, AttributeError) as error:
+        raise InputError(
+            f"cannot be read: {error}", file=file, remedy="delete it: the drive terms are then chosen again"
+        ) from None
 
 
 def _kind(run: Run) -> str:

@@ -1,4 +1,4 @@
-"""Warnings about physical consistency, scale, uncertainty and residuals of a result."""
+"""Warnings about the physical consistency and the scale of a result."""
 
 from __future__ import annotations
 
