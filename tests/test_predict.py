@@ -468,6 +468,20 @@ def test_noise_in_the_speed_of_a_joint_at_rest_is_no_friction_and_creeping_is(cr
     assert ("friction-at-rest" in share) is not creeps
 
 
+def test_a_reversal_is_no_rest() -> None:
+    """A joint that turns round moves in every sample: its dry friction changes sign at once, by 2 Fs."""
+    robot, truth = robot_of("orthoglide")
+    t = np.arange(0.0, 2.0, 0.0005)
+    q = np.array([-0.31025, -0.31025, -0.31025]) + 0.03 * np.sin(3.0 * t[:, None] + [0.0, 0.7, 1.4])
+    found = predict_efforts(exact("orthoglide"), log_from_arrays(robot, t, q, None), robot=robot)
+    assert not found.notices
+    for j, joint in enumerate(found.names):
+        (turn, *_) = np.flatnonzero(np.diff(np.sign(np.diff(q[:, j]))))
+        step = np.abs(np.diff(found.tau[turn - 20 : turn + 20, j])).max()
+        # The other efforts change by less than a tenth of Fs from one sample to the next.
+        assert abs(step - 2.0 * truth[f"Fs_{joint}"]) < 0.1 * truth[f"Fs_{joint}"]
+
+
 def test_unidentified_and_removed_parameters_are_told() -> None:
     robot, _ = robot_of("scara")
     known = exact("scara")

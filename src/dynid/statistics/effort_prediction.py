@@ -32,8 +32,8 @@ from dynid.regressor.moving import MovingRegressor
 
 _TILE = 512
 _STANDSTILL = 1e-6  # rad/s or m/s: slower is rounding of a derivative, and its sign has no meaning
-# Of the peak speed: a joint that is slower, and moves on by less in a window of so many seconds, stands still
-# with noise in its speed. One that creeps moves on.
+# Of the peak speed: a joint that stays slower for a window of so many seconds, and moves on by less in it,
+# stands still with noise in its speed. One that creeps moves on, and one that reverses is soon faster.
 _SLOW, _CREEPS, _WINDOW = 5e-3, 1e-3, 0.2
 
 
@@ -148,11 +148,15 @@ class _EffortRows:
         """Where the owner of each dry friction is at rest: friction is unknown there, its sign noise."""
         speed = states.dq @ self._speed.T
         self._peak = np.maximum(self._peak, np.abs(speed).max(axis=0, initial=0.0))
-        half = round(0.5 * _WINDOW / dt)
-        index, total = np.arange(len(speed)), np.concatenate([0.0 * speed[:1], np.cumsum(speed, axis=0)])
+        half, index = round(0.5 * _WINDOW / dt), np.arange(len(speed))
         low, high = np.maximum(index - half, 0), np.minimum(index + half + 1, len(speed))
-        moved = np.abs(total[high] - total[low]) / (high - low)[:, None]
-        noise = (np.abs(speed) < _SLOW * self._peak) & (moved < _CREEPS * self._peak)
+
+        def mean(x: Float[Array, "n o"]) -> Float[Array, "n o"]:
+            total = np.concatenate([0.0 * x[:1], np.cumsum(x, axis=0)])
+            return np.asarray((total[high] - total[low]) / (high - low)[:, None])
+
+        slow = np.maximum(np.abs(speed), mean(np.abs(speed))) < _SLOW * self._peak
+        noise = slow & (np.abs(mean(speed)) < _CREEPS * self._peak)
         return np.asarray(noise | (np.abs(speed) < _STANDSTILL))
 
     def tiles(
