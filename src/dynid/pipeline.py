@@ -20,7 +20,6 @@ from dynid.checks import CHECKS
 from dynid.checks.check import Finished, run_checks
 from dynid.checks.description_effects import described, sensitive
 from dynid.checks.summary import choices_of, description_files
-from dynid.checks.tested_rows import start_tested_rows
 from dynid.choice.choose import choose
 from dynid.choice.excerpt import words as excerpt_words
 from dynid.common.batched import single_threaded_blas
@@ -162,7 +161,6 @@ def _identified(
         raise with_likely_cause(error, task) from error
     if fitted is not None:
         fitted(fit)
-    start_tested_rows(fit.problem, fit.chi)
     signals = fitted_signals(fit.problem, fit.chi)
     unseen_problem = cache(lambda: held_out_problem(fit.problem, fit.task.held_out, fit.experiment))
     predicted = cache(lambda: predict_held_out(fit.problem, unseen_problem(), fit.chi, fit.experiment))
