@@ -388,15 +388,7 @@ def _log(
 def text_column(path: Path, name: str) -> list[str]:
     """Cells of one column of a file, as text, blanks at their ends removed."""
     if path.suffix.lower() in (".parquet", ".pq"):
-        from dynid.motion.parquet_file import parquet_texts
-
-        return parquet_texts(path, name)
-    from dynid.motion.csv_dialect import decode, sniff, split
-    from dynid.motion.csv_file import content
-
-    text, _ = decode(content(path)[:], path)
-    lines = text.split("\n")
-    dialect = sniff(lines, path)
-    place = dialect.names.index(name)
-    body = (line for line in lines[dialect.header_line + 1 :] if line.strip())
-    return [split(line, dialect.delimiter)[place] for line in body]
+        from dynid.motion.parquet_file import parquet_texts as texts
+    else:
+        from dynid.motion.csv_file import csv_texts as texts
+    return texts(path, name)
