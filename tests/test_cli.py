@@ -263,6 +263,24 @@ def test_start_is_light(program, not_loaded):
     assert done.returncode == 0, done.stderr
 
 
+@pytest.mark.parametrize(("arguments", "code"), [(["robots"], 0), (["info", "no such robot"], 2)])
+def test_a_process_leaves_with_the_code_and_all_output_of_its_command(arguments, code):
+    """Functions that packages register for the end run before it leaves."""
+    program = (
+        "import atexit, dynid.__main__, dynid.cli\n"
+        "main = dynid.cli.main\n"
+        "def speak(**options):\n"
+        "    atexit.register(print, 'last words')\n"
+        "    main(**options)\n"
+        "dynid.cli.main = speak\n"
+        "dynid.__main__.run()"
+    )
+    run = [sys.executable, "-c", program, *arguments]
+    done = subprocess.run(run, capture_output=True, text=True, check=False)
+    printed = _run(*arguments)
+    assert (done.returncode, done.stdout) == (code, printed.stdout + "last words\n")
+
+
 def test_public_names_are_there():
     import dynid
 

@@ -9,8 +9,10 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from functools import cache
+from importlib import import_module
 from typing import Any
 
 from dynid.base.grouping import Symbols
@@ -20,7 +22,6 @@ from dynid.checks import CHECKS
 from dynid.checks.check import Finished, run_checks
 from dynid.checks.description_effects import described, sensitive
 from dynid.checks.summary import choices_of, description_files
-from dynid.checks.tested_rows import start_tested_rows
 from dynid.choice.choose import choose
 from dynid.choice.excerpt import words as excerpt_words
 from dynid.common.batched import single_threaded_blas
@@ -115,13 +116,23 @@ def _identify_sources(
     fitted: Callable[[Fit], None] | None = None,
 ) -> Estimate:
     mechanism = as_asked(mechanism, experiment)
-    with forced(experiment.force):
+    with forced(experiment.force), ThreadPoolExecutor(1) as pool:
+        pool.submit(_load_kernels)  # while logs are decoded and searched for faults
         read = as_logs(logs, mechanism, experiment)
         unseen = as_logs(held_out, mechanism, experiment)
     if show is not None:
         show([*read, *unseen])
     read, unseen = split_hold_out(read, unseen, experiment.hold_out)
     return identify_logs(mechanism, read, unseen, experiment, progress, fitted=fitted)
+
+
+def _load_kernels() -> None:
+    """Import Numba and the kernels of every identification; what fails here fails again where it is used."""
+    from dynid.common.compiled import start_runtime
+
+    start_runtime()
+    for name in ("motion", "conditioning", "regressor"):
+        import_module(f"dynid.{name}.kernels")
 
 
 def identify_logs(
@@ -162,7 +173,6 @@ def _identified(
         raise with_likely_cause(error, task) from error
     if fitted is not None:
         fitted(fit)
-    start_tested_rows(fit.problem, fit.chi)
     signals = fitted_signals(fit.problem, fit.chi)
     unseen_problem = cache(lambda: held_out_problem(fit.problem, fit.task.held_out, fit.experiment))
     predicted = cache(lambda: predict_held_out(fit.problem, unseen_problem(), fit.chi, fit.experiment))

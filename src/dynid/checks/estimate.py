@@ -113,15 +113,15 @@ def _other_rates(motion: Motion) -> Log:
     stop = min(stop, start + LONG)
     q, dq, ddq = motion.states(start, stop)
     n, m = q.shape
-    rows = (np.arange(n)[:, None] + n * np.arange(1, m + 1) // (m + 1)) % n
     columns, kept = np.arange(m), slice(0, min(n, _SAMPLES))
+    rows = (np.arange(n)[kept, None] + n * np.arange(1, m + 1) // (m + 1)) % n
     log = motion.log
     return replace(
         log,
         t=log.t[start:stop][kept],
         q=q[kept],
-        dq=dq[rows, columns][kept],
-        ddq=ddq[rows, columns][kept],
+        dq=dq[rows, columns],
+        ddq=ddq[rows, columns],
         tau=log.tau[start:stop][kept],
         valid=np.ones(min(n, _SAMPLES), bool),
         segments=((0, min(n, _SAMPLES)),),

@@ -21,7 +21,7 @@ columns of W is removed.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -29,7 +29,7 @@ import numpy as np
 from dynid.checks.pose_columns import pose_columns
 from dynid.common.arrays import Array, Float
 from dynid.common.change import Change, rounded
-from dynid.conditioning.rewritten import Tiles, WiderRows, predictor
+from dynid.conditioning.rewritten import Tiles, WiderRows
 from dynid.mechanism.description import unit_of
 from dynid.mechanism.mechanism import Mechanism
 from dynid.mechanism.parameters import Parameter
@@ -129,7 +129,7 @@ def suspect_rows(
         most: Samples to look at; of a longer log some windows all over it are taken.
     """
     joints, sizes, motors, turns, between = pose_columns(mechanism, robots, source, parameters, chi, thin)
-    speeds, compare = _motor_speeds(mechanism, source), predictor(source.layout, chi)
+    speeds = _motor_speeds(mechanism, source)
     p, k = len(chi), len(source.directions.names)
     n_shared = len(joints) + len(sizes) + len(motors) + 3 * len(turns) + 2
     felt = ~source.directions.homogeneous[:, None]
@@ -137,10 +137,10 @@ def suspect_rows(
     def tiles(start: int, stop: int, tile: int) -> Tiles:
         dq, (poses, drift) = source.motion.states(start, stop)[1], between(start, stop)
         moved = [None if measured is None else _frictions(dq @ measured) for measured in speeds]
-        for at, packed, weights, predicted, slope in _with_slopes(source, compare, start, stop, tile):
+        room = np.zeros((k, _PER_ROW + n_shared, tile))
+        for at, packed, weights, predicted, slope in _with_slopes(source, chi, start, stop, tile):
             n = packed.shape[1]
-            part = slice(at - start, at - start + n)
-            tests = np.zeros((k, _PER_ROW + n_shared, n))
+            part, tests = slice(at - start, at - start + n), room[:, :, :n]
             tests[:, 0] = tests[:, -2] = -(slope - drift[:, part]) * felt
             # A factor on all efforts is one on all parameters, which rows without effort do not contradict.
             tests[:, 1], tests[:, -1] = predicted * felt, predicted
@@ -225,13 +225,14 @@ def _untested(
 
 
 def _with_slopes(
-    source: RowSource, compare: Callable[[Array], Array], start: int, stop: int, tile: int
+    source: RowSource, chi: Float[Array, "p"], start: int, stop: int, tile: int
 ) -> Iterator[tuple[int, Array, Array, Array, Array]]:
     """Tiles of a source with W chi and its slope in time, shapes (k, n), across the ends of tiles too."""
+    layout, coefficients = source.layout, source.layout.coefficients(chi)
     held: tuple[int, Array, Array, Array] | None = None
     before: Array | None = None
     for at, packed, weights in source.rows(start, stop, tile):
-        predicted = compare(packed)[1]
+        predicted = layout.sums(packed, coefficients)
         if held is not None:
             yield *held, _slope(held[3], before, predicted[:, :1], source.dt)
             before = held[3][:, -1:]
@@ -254,12 +255,13 @@ def _slope(
     x: Float[Array, "k n"], before: Array | None, after: Array | None, dt: float
 ) -> Float[Array, "k n"]:
     """Central difference along time; one-sided where the range ends."""
-    wide = [part for part in (before, x, after) if part is not None]
-    padded = np.concatenate(wide, axis=1)
-    if padded.shape[1] < 2:
-        return np.zeros_like(x)
-    first = 0 if before is None else 1
-    return np.asarray(np.gradient(padded, dt, axis=1)[:, first : first + x.shape[1]])
+    x = np.concatenate([x[:, :1] if before is None else before, x, x[:, -1:] if after is None else after], 1)
+    slope = (x[:, 2:] - x[:, :-2]) / (2.0 * dt)
+    if before is None:
+        slope[:, 0] *= 2.0
+    if after is None:
+        slope[:, -1] *= 2.0
+    return np.asarray(slope)
 
 
 def _frictions(v: Float[Array, "n"]) -> Float[Array, "s n"]:

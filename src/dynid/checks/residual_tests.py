@@ -279,8 +279,8 @@ def usual_residuals(
 
 
 def _effort_rms(group: Group) -> float:
-    squares = sum(float(np.sum(block.R[:, -1] ** 2)) for block in group.blocks)
-    return float(np.sqrt(squares / max(group.n_rows, 1)))
+    measured = np.concatenate([block.Y for block in group.blocks])
+    return float(np.sqrt(measured @ measured / max(group.n_rows, 1)))
 
 
 def _block_rms(group: Group, chi: Float[Array, "p"]) -> list[tuple[tuple[int, int], float, int]]:

@@ -1,12 +1,7 @@
-"""Rows of a fit with the columns of its suspects, streamed once; in the background where that saves time.
-
-The pass over the logs runs in compiled code, other checks in the interpreter: two cores do both at once.
-"""
+"""Rows of a fit with the columns of its suspects, streamed once."""
 
 from __future__ import annotations
 
-from concurrent.futures import Future, ThreadPoolExecutor
-from contextvars import copy_context
 from weakref import WeakKeyDictionary
 
 import numpy as np
@@ -27,27 +22,21 @@ _MOST_SIZES = 24
 # Rows with test columns behind the standard parameters; what the columns test; what cannot be tested with
 # these rows, and why; the number of test columns.
 Tested = tuple[tuple[Group, ...], tuple[Suspect, ...], tuple[str, ...], int]
-_AHEAD: WeakKeyDictionary[Problem, tuple[bytes, Future[Tested]]] = WeakKeyDictionary()
-
-
-def start_tested_rows(problem: Problem, chi: Float[Array, "p"]) -> None:
-    """Stream in the background what `tested_rows` will be asked for; errors appear there."""
-    if not (problem.case.is_series and problem.case.measures_signals):
-        return
-    pool = ThreadPoolExecutor(1)
-    _AHEAD[problem] = chi.tobytes(), pool.submit(copy_context().run, _streamed, problem, chi)
-    pool.shutdown(wait=False)
+_KNOWN: WeakKeyDictionary[Problem, tuple[bytes, Tested]] = WeakKeyDictionary()
 
 
 def tested_rows(problem: Problem, chi: Float[Array, "p"]) -> Tested:
-    """Rows of a problem with the columns of all suspects.
+    """Rows of a problem with the columns of all suspects; those of the last estimate are kept.
 
     Args:
         problem: Mechanism and logs.
         chi: Standard parameters of the estimate, shape (p,), SI.
     """
-    of, started = _AHEAD.get(problem, (b"", None))
-    return started.result() if started is not None and of == chi.tobytes() else _streamed(problem, chi)
+    of, tested = _KNOWN.get(problem, (b"", None))
+    if tested is None or of != chi.tobytes():
+        tested = _streamed(problem, chi)
+        _KNOWN[problem] = chi.tobytes(), tested
+    return tested
 
 
 def _streamed(problem: Problem, chi: Float[Array, "p"]) -> Tested:

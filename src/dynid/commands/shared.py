@@ -6,7 +6,6 @@ repeat.
 
 from __future__ import annotations
 
-import atexit
 import contextlib
 import gc
 import re
@@ -106,13 +105,11 @@ _NEW_OBJECTS = 500_000  # more than an identification makes; Python's own choice
 
 
 def collect_rarely() -> None:
-    """Search seldom for cycles of unreachable objects, and not at all when the process ends.
+    """Search seldom for cycles of unreachable objects.
 
     The many objects of loaded modules would be searched in vain each time. Large arrays are in no cycle.
     """
     gc.set_threshold(_NEW_OBJECTS, *gc.get_threshold()[1:])
-    atexit.unregister(gc.freeze)
-    atexit.register(gc.freeze)
 
 
 @contextlib.contextmanager

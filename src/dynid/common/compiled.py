@@ -24,6 +24,7 @@ from numba import njit
 from numba.core.caching import FunctionCache
 from numba.core.dispatcher import Dispatcher
 from numba.core.event import Event, Listener, register
+from numba.core.registry import cpu_target
 from numba.core.runtime.nrt import rtsys
 
 Kernel = Callable[..., Any]
@@ -99,6 +100,11 @@ class _Cache(FunctionCache):
         rtsys.initialize(target_context)
         with self._guard_against_spurious_io_errors():
             return self._load_overload(sig, target_context)  # type: ignore[no-untyped-call]
+
+
+def start_runtime() -> None:
+    """Make Numba ready to load compiled code, which the first kernel would do otherwise."""
+    rtsys.initialize(cpu_target.target_context)
 
 
 @cache

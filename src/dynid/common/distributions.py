@@ -9,6 +9,7 @@ The same values as `scipy.special`, whose import alone takes longer than a fit.
 from __future__ import annotations
 
 from collections.abc import Iterator
+from functools import lru_cache
 from itertools import count
 from math import erfc, exp, inf, isinf, lgamma, log, log1p, nan, pi, sqrt
 
@@ -49,6 +50,7 @@ def student_tails(dof: float, t: float) -> float:
     return erfc(abs(t) / sqrt(2.0)) if isinf(dof) else f_tail(1.0, dof, t * t)
 
 
+@lru_cache  # many parameters have the same degrees of freedom
 def student_quantile(dof: float, p: float) -> float:
     """The t that Student's t stays below with probability p >= 0.5."""
     z = normal_quantile(p)

@@ -131,7 +131,7 @@ def align_z(axis: Float[Array, "3"]) -> Float[Array, "3 3"]:
     eye = np.eye(3)
     if abs(axis[k]) == 1.0:
         # A cyclic permutation brings z to axis k; a negative axis turns half about the next one.
-        R = np.roll(eye, k + 1, axis=0)
+        R = eye[[(i - k - 1) % 3 for i in range(3)]]
         return R if axis[k] > 0 else R @ np.diag([1.0, -1.0, -1.0])
     x = np.cross(axis, eye[(k + 1) % 3])
     x /= np.linalg.norm(x)

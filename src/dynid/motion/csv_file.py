@@ -330,3 +330,13 @@ def _exact(cell: str) -> Fraction | None:
     zone = (3600 * int(zone_h or 0) + 60 * int(zone_m or 0)) * (-1 if sign == "-" else 1)
     clock = 3600 * int(hours) + 60 * int(minutes) + Fraction(rest.replace(",", "."))
     return 86400 * days + clock - zone
+
+
+def csv_texts(path: Path, name: str) -> list[str]:
+    """Cells of one column as text."""
+    text, _ = decode(content(path)[:], path)
+    lines = text.split("\n")
+    dialect = sniff(lines, path)
+    place = dialect.names.index(name)
+    body = (line for line in lines[dialect.header_line + 1 :] if line.strip())
+    return [split(line, dialect.delimiter)[place] for line in body]

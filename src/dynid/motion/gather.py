@@ -298,10 +298,7 @@ def _refuse_positions(
     """Refuse efforts that are the positions, in their unit: those are references (`tq` may mean target q)."""
     if q.shape[1] != tau.shape[1] or q.shape[1] < 2 or "tau_1" not in chosen:
         return
-    part = np.hstack([q[:RANGE], tau[:RANGE]])
-    part = part[np.all(np.abs(part) < _LARGEST**0.25, axis=1)]
-    x, y = np.hsplit(part - part.mean(axis=0), 2) if len(part) else (q[:0], tau[:0])
-    if len(x) and np.all(np.std(x - y, axis=0) < _SAME_SIGNAL * np.std(x, axis=0)):
+    if all(_is_same(x, y) for x, y in zip(q[:RANGE].T, tau[:RANGE].T, strict=True)):
         first = chosen["tau_1"].name
         raise InputError(
             f"the efforts equal the positions within {100 * _SAME_SIGNAL:g} % in every joint: columns like"
@@ -310,6 +307,13 @@ def _refuse_positions(
             place=f"column '{first}'",
             remedy="map the measured efforts: --column 'tau_{i}=NAME_{i}'",
         )
+
+
+def _is_same(x: Float[Array, "n"], y: Float[Array, "n"]) -> bool:
+    """Whether two signals differ by a constant and little else."""
+    known = (np.abs(x) < _LARGEST**0.25) & (np.abs(y) < _LARGEST**0.25)
+    x, y = x[known], y[known]
+    return bool(len(x) and np.std(x - y) < _SAME_SIGNAL * np.std(x))
 
 
 def _breaks(segment: Float[Array, "n"] | None, count: int) -> Bool[Array, "n"]:

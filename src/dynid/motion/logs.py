@@ -25,11 +25,8 @@ from dynid.mechanism.mechanism import Mechanism
 from dynid.motion.clean import Cleaned, aligned, clean, windowed
 from dynid.motion.column_words import time_unit
 from dynid.motion.columns import Matching, matched
-from dynid.motion.csv_dialect import decode, sniff, split
-from dynid.motion.csv_file import content, read_csv
 from dynid.motion.gather import Gathered, check_order, gather
 from dynid.motion.log import Log
-from dynid.motion.parquet_file import parquet_texts, read_parquet
 from dynid.motion.settings import ColumnMap, DriveSettings, LogEntry
 from dynid.motion.slots import quaternion_starts, slots
 from dynid.motion.table import DataFrame, Record, Table, table_from_columns
@@ -38,15 +35,15 @@ LogSource = str | os.PathLike[str] | LogEntry | Log | Mapping[str, Any] | DataFr
 READERS: Registry[Callable[[Path, bool], Table]] = Registry(
     "dynid.readers",
     {
-        ".csv": read_csv,
-        ".tsv": read_csv,
-        ".txt": read_csv,
-        ".dat": read_csv,
-        ".csv.gz": read_csv,
-        ".csv.xz": read_csv,
-        ".csv.zst": read_csv,
-        ".parquet": read_parquet,
-        ".pq": read_parquet,
+        ".csv": "dynid.motion.csv_file:read_csv",
+        ".tsv": "dynid.motion.csv_file:read_csv",
+        ".txt": "dynid.motion.csv_file:read_csv",
+        ".dat": "dynid.motion.csv_file:read_csv",
+        ".csv.gz": "dynid.motion.csv_file:read_csv",
+        ".csv.xz": "dynid.motion.csv_file:read_csv",
+        ".csv.zst": "dynid.motion.csv_file:read_csv",
+        ".parquet": "dynid.motion.parquet_file:read_parquet",
+        ".pq": "dynid.motion.parquet_file:read_parquet",
         ".feather": "dynid.motion.parquet_file:read_arrow",
         ".arrow": "dynid.motion.parquet_file:read_arrow",
         ".npz": "dynid.motion.array_file:read_npz",
@@ -391,10 +388,7 @@ def _log(
 def text_column(path: Path, name: str) -> list[str]:
     """Cells of one column of a file, as text, blanks at their ends removed."""
     if path.suffix.lower() in (".parquet", ".pq"):
-        return parquet_texts(path, name)
-    text, _ = decode(content(path)[:], path)
-    lines = text.split("\n")
-    dialect = sniff(lines, path)
-    place = dialect.names.index(name)
-    body = (line for line in lines[dialect.header_line + 1 :] if line.strip())
-    return [split(line, dialect.delimiter)[place] for line in body]
+        from dynid.motion.parquet_file import parquet_texts as texts
+    else:
+        from dynid.motion.csv_file import csv_texts as texts
+    return texts(path, name)

@@ -87,12 +87,14 @@ def _joint_efforts(
     ddq: Float[Array, "n v"],
 ) -> Float[Array, "n v"]:
     """W_tree chi without friction and offsets."""
-    parts, tile = [], regressor.layout.tile
-    for at in range(0, len(q), tile):
-        part = slice(at, at + tile)
-        packed = regressor.packed(q[part], dq[part], ddq[part], np.zeros_like(dq[part]))
-        parts.append(regressor.layout.sums(packed, coefficients).T)
-    return np.concatenate(parts) if parts else np.zeros_like(dq)
+    layout, efforts = regressor.layout, np.zeros_like(dq)
+    batch = regressor.batch(q, dq, ddq, np.zeros_like(dq))
+    for at in range(0, len(q), layout.tile):
+        part = efforts[at : at + layout.tile]
+        packed = np.empty((layout.n_entries, len(part)))
+        regressor.fill(batch, at, packed)
+        part[:] = layout.sums(packed, coefficients).T
+    return efforts
 
 
 def simulated_loads(

@@ -263,7 +263,8 @@ def _level(size: Float[Array, "k n"], width: int) -> Float[Array, "k"]:
     for i, window in enumerate(windows):
         seen = counts[:, i] > 0
         if seen.any():
-            medians[seen, i] = np.nanmedian(window[seen], axis=1)
+            median = np.nanmedian if np.isnan(window).any() else np.median  # many times faster
+            medians[seen, i] = median(window[seen], axis=1)
     return np.asarray(np.sqrt(np.sum(counts * medians**2, axis=1) / np.maximum(counts.sum(axis=1), 1)))
 
 
