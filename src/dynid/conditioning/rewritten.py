@@ -36,6 +36,26 @@ def predictor(
     return compare
 
 
+class WindowRows:
+    """Rows of a source at some ranges of its samples.
+
+    Args:
+        source: The rows.
+        pieces: Ranges inside those of the source.
+    """
+
+    def __init__(self, source: PackedRows, pieces: Sequence[tuple[int, int]]) -> None:
+        self.source, self.layout, self.dt, self._pieces = source, source.layout, source.dt, pieces
+
+    def pieces(self) -> Sequence[tuple[int, int]]:
+        """As given."""
+        return self._pieces
+
+    def rows(self, start: int, stop: int, tile: int) -> Iterator[tuple[int, Array, Array]]:
+        """Those of the source."""
+        return self.source.rows(start, stop, tile)
+
+
 class ComparedRows:
     """Rows of two entries: W chi and the measured side.
 

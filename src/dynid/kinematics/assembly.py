@@ -83,11 +83,10 @@ class Assembly:
         self.units = coordinate_units(mechanism)
         self.start = first_pose(mechanism, self.closure)
         self.kept = np.arange(self.closure.count)
-        self.rank = self._rank(self._near(self.start, 0.05))
-        self.notices = self._leave_singular_start()
-        states = self.poses(np.random.default_rng(_SEED), _STATES, None if near is None else near._walked)
+        self.notices: tuple[Notice, ...] = ()
+        alike = None if near is None else self._alike(near)
+        states = self._explored(near) if alike is None else alike
         self._walked: Float[Array, "k q"] = states
-        self.rank = max(self.rank, self._rank(states))
         self.kept = self._independent_equations(states)
         regular = self._regular(states)
         self.samples = states[regular] if regular.any() else states  # used to plan eliminations
@@ -174,8 +173,7 @@ class Assembly:
     ) -> Float[Array, "n q"]:
         """Poses with given measured coordinates, on the branch of the start pose (or of `origin`).
 
-        All samples at once by homotopy: the measured coordinates move from the start pose to
-        their values, each sample on its own straight line.
+        By homotopy: the measured coordinates move from the start pose to their values on straight lines.
         """
         sensors = self.sensors(measured)
         tracker = self.tracker(sensors)
@@ -200,17 +198,6 @@ class Assembly:
         if key not in self._trackers:
             self._trackers[key] = self._new_tracker(sensors)
         return self._trackers[key]
-
-    def unmeasured(self, sensors: Sensors) -> list[str]:
-        """Coordinates that can move while the measured ones are fixed, the most mobile first."""
-        N = self.tangent(self.closure.values(self.samples).A)
-        moves = np.zeros(N.shape[1])
-        for basis in N:
-            s, Vt = np.linalg.svd(basis[sensors.velocity])[1:]
-            still = Vt[int((s > 1e-6).sum()) :].T
-            moves += np.linalg.norm(basis @ still, axis=1)
-        order = np.argsort(-moves, kind="stable")
-        return [self.mechanism.coordinates[i] for i in order if moves[i] > 1e-6]
 
     def _new_tracker(self, sensors: Sensors) -> Tracker | None:
         if sensors.count < self.dof or self.dof == 0:
@@ -269,10 +256,10 @@ class Assembly:
     def walk(
         self, rng: np.random.Generator, n: int, reach: float = 1.0, steps: int = 6
     ) -> Float[Array, "n q"]:
-        """Feasible poses by random steps along tangent directions from the start pose.
+        """Poses by random steps along tangent directions from the start pose, closed to rounding.
 
-        Every pose is closed to rounding. Steps that do not close again, or end near a singular pose, are
-        undone: there rounding errors grow until they look like motion, and branches meet.
+        Steps that do not close again, or end near a singular pose, are undone: there rounding errors grow
+        until they look like motion, and branches meet.
         """
         q = np.repeat(self.start[None], n, axis=0)
         for _ in range(steps):
@@ -356,6 +343,22 @@ class Assembly:
         )
         fine = np.abs(self.closure.values(tried).f).max(axis=1, initial=0.0) < CLOSED
         return tried[fine] if fine.any() else q[None]
+
+    def _alike(self, near: Assembly) -> Float[Array, "n q"] | None:
+        """Poses beside those of a robot with other dimensions; None where the loops differ in rank there."""
+        self.rank = near.rank
+        if near.notices or near.closure.count != self.closure.count or not self._regular(self.start[None])[0]:
+            return None
+        tried = self.close(near._walked)
+        return tried if self._usable(tried).all() and self._rank(tried) == near.rank else None
+
+    def _explored(self, near: Assembly | None) -> Float[Array, "n q"]:
+        """Generic poses, after the rank of the loops is found beside the start pose and at them."""
+        self.rank = self._rank(self._near(self.start, 0.05))
+        self.notices = self._leave_singular_start()
+        states = self.poses(np.random.default_rng(_SEED), _STATES, None if near is None else near._walked)
+        self.rank = max(self.rank, self._rank(states))
+        return states
 
     def _leave_singular_start(self) -> tuple[Notice, ...]:
         """Start at a regular pose nearby where branches meet at the start pose, and report it."""

@@ -156,7 +156,7 @@ class ClosedKinematics:
             states = self.judged(pose.copy(), np.ones(len(pose), dtype=bool), (q, dq, ddq), gaps)
         else:
             pose, done = self._marched(start, wanted)
-            states = self.judged(pose[rows], done[rows], (q, dq, ddq))
+            states = self.beside(pose[rows], done[rows], (q, dq, ddq))
         sample = np.arange(start, start + len(wanted))[rows]
         for low, high in (*self._dead, *self.excluded):
             states.fine[(low <= sample) & (sample < high)] = False
@@ -175,6 +175,15 @@ class ClosedKinematics:
         begin, _ = self.tracker.follow(self._poses[max(at, 0)], wanted[:1])
         first = np.concatenate([[0], self.anchors[ahead] - start]).astype(np.int64)
         return self.tracker.march(np.concatenate([begin, self._poses[ahead]]), first, wanted)
+
+    def beside(self, pose: Float[Array, "n q"], done: Bool[Array, "n"], measured: Measured) -> States:
+        """As `judged`, for poses that steps from closed ones reached.
+
+        Steps that have converged leave none of their equations open. Where these are all equations, closure
+        errors need not be computed; redundant ones may contradict them.
+        """
+        closed = self.assembly.mobility.n_redundant == 0 and bool(done.all())
+        return self.judged(pose, done, measured, np.zeros(len(pose)) if closed else None)
 
     def judged(
         self,
@@ -281,13 +290,25 @@ def _closed_along(mechanism: Mechanism, motion: Motion, checked: bool) -> Closed
     return copy(along[key])  # what one model excludes stays its own
 
 
+def _unmeasured(assembly: Assembly, sensors: Sensors) -> list[str]:
+    """Coordinates that can move while the measured ones are fixed, the most mobile first."""
+    N = assembly.tangent(assembly.closure.values(assembly.samples).A)
+    moves = np.zeros(N.shape[1])
+    for basis in N:
+        s, Vt = np.linalg.svd(basis[sensors.velocity])[1:]
+        still = Vt[int((s > 1e-6).sum()) :].T
+        moves += np.linalg.norm(basis @ still, axis=1)
+    order = np.argsort(-moves, kind="stable")
+    return [assembly.mechanism.coordinates[i] for i in order if moves[i] > 1e-6]
+
+
 def _tracker(assembly: Assembly, sensors: Sensors, mechanism: Mechanism) -> Tracker:
     """The solver for these sensors; refused where they do not determine the pose."""
     missing = assembly.dof - sensors.count
     tracker = None if missing > 0 else assembly.tracker(sensors)
     if tracker is not None:
         return tracker
-    free = assembly.unmeasured(sensors)
+    free = _unmeasured(assembly, sensors)
     if not free:
         raise InputError(
             f"no fixed choice of equations gives the pose of robot '{mechanism.name}' from"

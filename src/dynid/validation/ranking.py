@@ -62,9 +62,9 @@ _OF_POSITIONS = codes_with("positions")
 _NOTHING_FOUND = 0.05  # p of a fit with a flagged suspect: above this it does not confirm the linear test
 # Part of each run, and its least length: on less the parameters follow any error; and most samples.
 _SHARE, _SECONDS, _MOST_SAMPLES = 0.4, 10.0, 100_000
-# Part of that part on which clearly worse ones are found, and the largest on which this saves time; what they
-# leave of the squares at least, with a margin for other noise in the rest.
-_BRIEF, _BRIEFLY, _CLEARLY = 0.25, 0.5, 2.0
+# Part of that part on which clearly worse ones are found, its least length, and the largest on which this
+# saves time; what they leave of the squares at least, with a margin for other noise in the rest.
+_BRIEF, _BRIEF_SECONDS, _BRIEFLY, _CLEARLY = 0.1, 4.0, 0.5, 2.0
 _ROWS = 10  # for each parameter: on fewer they follow any error
 
 
@@ -116,7 +116,7 @@ def clearly_worse(
     plan = fit.problem.plans[0]
 
     def brief(logs: tuple[Log, ...]) -> tuple[Log, ...]:
-        return tuple(part_of(log, plan, _BRIEF) for log in logs)
+        return tuple(part_of(log, plan, _BRIEF, _BRIEF_SECONDS) for log in logs)
 
     few, share = brief(logs), _samples(brief(logs)) / _samples(logs)
     rows = sum(group.n_rows for group in fit.data.source.groups) * _samples(few) / _samples(fit.task.logs)
@@ -131,9 +131,9 @@ def clearly_worse(
     return refuted, [other for other, trial in trials if trial.left**2 <= most], residual_percent(before)
 
 
-def part_of(log: Log, plan: MotionPlan, of: float = _SHARE) -> Log:
-    """The beginning of each run, a share of it: enough to compare hypotheses."""
-    least = round(_SECONDS / log.dt) + 4 * plan.edge
+def part_of(log: Log, plan: MotionPlan, of: float = _SHARE, seconds: float = _SECONDS) -> Log:
+    """The beginning of each run, a share of it and not less than some seconds: enough to compare."""
+    least = round(seconds / log.dt) + 4 * plan.edge
     parts = []
     for start, stop in log.segments:
         share = min(round(of * (stop - start)), _MOST_SAMPLES)
