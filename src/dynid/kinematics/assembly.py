@@ -1,8 +1,7 @@
 """Assembly: poses, tangent directions and rates of a mechanism with closures.
 
-The rank of the closure Jacobian is a property of the mechanism: found once near the start pose,
-used at every sample. Redundant equations (a planar loop closed in space) are normal; where the
-others imply them everywhere they are removed once.
+The rank of the closure Jacobian is a property of the mechanism: found once near the start pose, used at every
+sample. Redundant equations (a planar loop closed in space) are removed once where the others imply them.
 """
 
 from __future__ import annotations
@@ -14,17 +13,24 @@ import numpy as np
 from dynid.common.arrays import Array, Bool, Float, Int
 from dynid.common.batched import singular_values
 from dynid.common.errors import InputError
-from dynid.common.lapack import pivoted_qr
 from dynid.common.notices import Notice
 from dynid.kinematics.closure import Closure, moved
 from dynid.kinematics.coordinates import coordinate_units
 from dynid.kinematics.elimination import best_coordinates, eliminate
 from dynid.kinematics.first_pose import CLOSED, damped, first_pose, singular_start, straightest
-from dynid.kinematics.sensors import Sensors, Split, drawn_along, least_squares, sensors_of, split
+from dynid.kinematics.jacobian import (
+    Split,
+    drawn_along,
+    independent_equations,
+    least_squares,
+    newton_step,
+    rank_of,
+    split,
+)
+from dynid.kinematics.sensors import Sensors, sensors_of
 from dynid.kinematics.tracking import Rates, Tracker
 from dynid.mechanism.mechanism import Mechanism
 
-_RANK_RTOL = 1e-7
 _SEED = 20131104
 _MOST_STEP = 0.5
 _STATES = 12
@@ -87,7 +93,7 @@ class Assembly:
         alike = None if near is None else self._alike(near)
         states = self._explored(near) if alike is None else alike
         self._walked: Float[Array, "k q"] = states
-        self.kept = self._independent_equations(states)
+        self.kept = independent_equations(self.closure.values(states).A, self.rank)
         regular = self._regular(states)
         self.samples = states[regular] if regular.any() else states  # used to plan eliminations
         self._trackers: dict[tuple[float, ...], Tracker | None] = {}
@@ -106,10 +112,7 @@ class Assembly:
         return self.mobility.dof
 
     def split(self, A: Float[Array, "n c v"]) -> Split:
-        """Tangent directions and minimum-norm steps of a batch, from one factorisation of A.
-
-        Orthonormal and of minimum norm in the units of the coordinates.
-        """
+        """A of a batch factorised; orthonormal and of minimum norm in the units of the coordinates."""
         parts = split(A * self.units, self.kept, self.rank)
         return replace(parts, N=self.units[:, None] * parts.N, outer=self.units[:, None] * parts.outer)
 
@@ -128,8 +131,7 @@ class Assembly:
 
         Args:
             q: Poses to begin with, all tree positions, shape (n, n_q).
-            wanted: Positions of the measured coordinates; if there are more of them than degrees of freedom,
-                they are met in least squares.
+            wanted: Positions of the measured coordinates; more than degrees of freedom: in least squares.
             measured: Which coordinates; None keeps the independent coordinates.
             iterations: Maximum number.
         """
@@ -139,12 +141,8 @@ class Assembly:
         q, active = np.array(q), np.arange(len(q))
         for _ in range(iterations):
             values = self.closure.values(q[active])
-            parts = self.split(values.A)
-            step = -parts.step(values.f)
-            if sensors is not None and wanted is not None:
-                N = parts.N
-                miss = sensors.miss(q[active], wanted[active]) - step[:, sensors.velocity]
-                step = step + np.einsum("nvd,nd->nv", N, least_squares(N, miss, sensors))
+            miss = None if sensors is None or wanted is None else sensors.miss(q[active], wanted[active])
+            step = self._step(values.A, values.f, sensors, miss)
             size = np.linalg.norm(step / self.units, axis=1, keepdims=True)
             step = step * np.minimum(1.0, _MOST_STEP / np.maximum(size, 1e-300))
             q[active] = moved(self.mechanism, q[active], step)
@@ -152,6 +150,20 @@ class Assembly:
             if not len(active):
                 break
         return q
+
+    def _step(
+        self, A: Float[Array, "n c v"], f: Float[Array, "n c"], sensors: Sensors | None, miss: Array | None
+    ) -> Float[Array, "n v"]:
+        """Newton steps onto the closure that change the measured coordinates by `miss`, or are shortest."""
+        kept = self.kept
+        if len(kept) == self.rank and (sensors is None or sensors.count == self.dof):
+            return newton_step(A[:, kept], f[:, kept], self.units, sensors, miss)
+        parts = self.split(A)
+        step = -parts.step(f)
+        if sensors is None or miss is None:
+            return step
+        along = least_squares(parts.N, miss - step[:, sensors.velocity], sensors)
+        return np.asarray(step + np.einsum("nvd,nd->nv", parts.N, along))
 
     def sensors(self, measured: Measured) -> Sensors:
         """Sensors of scalar coordinates given by their velocity indices."""
@@ -385,18 +397,4 @@ class Assembly:
 
     def _rank(self, q: Float[Array, "n q"]) -> int:
         """Largest rank of A among closed poses."""
-        if self.closure.count == 0:
-            return 0
-        s = singular_values(self.closure.values(q).A)
-        return int((s > _RANK_RTOL * s[:, :1]).sum(axis=1).max())
-
-    def _independent_equations(self, q: Float[Array, "n q"]) -> Int[Array, "r"]:
-        """Equations that imply all others at every pose, if their number equals the rank; else all."""
-        A = self.closure.values(q).A
-        rows = np.concatenate(list(A), axis=1)  # (c, n v)
-        if self.closure.count == 0:
-            return np.arange(0)
-        _, R, pivot = pivoted_qr(rows.T)
-        size = np.abs(np.diag(R))
-        rank = int((size > _RANK_RTOL * size[0]).sum())
-        return np.sort(pivot[:rank]) if rank == self.rank else np.arange(self.closure.count)
+        return rank_of(self.closure.values(q).A)

@@ -11,6 +11,7 @@ power, in watts.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from copy import copy
 
 import numpy as np
 
@@ -19,7 +20,7 @@ from dynid.mechanism.drive_terms import ROTOR
 from dynid.mechanism.inertia import SYMBOLS
 from dynid.mechanism.mechanism import Mechanism
 from dynid.mechanism.parameters import Parameter, source_index, speed_map
-from dynid.projection.kinematics import kinematics_along
+from dynid.projection.kinematics import ClosedKinematics, kinematics_along
 from dynid.projection.load import load_along
 from dynid.projection.model import LogRows, Model
 from dynid.projection.projection import Directions
@@ -48,6 +49,14 @@ class EnergyRows(LogRows):
         self._others = [(i, p) for i, p in enumerate(parameters) if p.kind != "inertial"]
         columns = [*self._inertial, *(i for i, _ in self._others), ABSENT]
         self.layout = Layout(np.array([0, len(columns)]), np.array(columns, dtype=np.int64))
+
+    def reframed(self, mechanism: Mechanism) -> EnergyRows | None:
+        """The same of a closed robot: its poses are tracked from these; None where loads depend on them."""
+        if self._load is not None or not isinstance(self.kinematics, ClosedKinematics):
+            return None
+        other = copy(self)
+        other.mechanism, other.kinematics = mechanism, self.kinematics.near(mechanism)
+        return other
 
     def pieces(self) -> Sequence[tuple[int, int]]:
         """Ranges of rows (each named by a sample of its span) that have all their neighbours."""
