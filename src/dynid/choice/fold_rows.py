@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 BORDER = -1
 # Entries of rows that judge fits: squares of some ten seconds per fold do not depend on more. A share of all
 # rows from which windows spare little; and the length of a window in those of the row filter.
-_MOST_ENTRIES, _WORTH, _WINDOW = 50_000_000, 0.8, 4
+_MOST_ENTRIES, _WORTH, _WINDOW = 80_000_000, 0.8, 4
 
 
 def fold_rows(problem: Problem, parts: Sequence[Fold], keep: bool = False, judging: bool = False) -> System:
@@ -37,8 +37,10 @@ def fold_rows(problem: Problem, parts: Sequence[Fold], keep: bool = False, judgi
     are those of windows spread over each fold, where all of them would take long.
     """
     groups: list[Group] = []
+    # Poses of closed robots take about as long as so many entries.
+    poses = 2 * len(problem.mechanism.coordinates) ** 2 if problem.mechanism.is_closed else 0
     entries = sum(
-        source.layout.n_entries * (stop - start)
+        (source.layout.n_entries + poses) * (stop - start)
         for source in problem.sources
         for start, stop in source.pieces()
     )

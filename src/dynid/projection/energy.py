@@ -16,6 +16,7 @@ from copy import copy
 import numpy as np
 
 from dynid.common.arrays import Array, Bool, Float, Int
+from dynid.kinematics.coordinates import Measured, States
 from dynid.mechanism.drive_terms import ROTOR
 from dynid.mechanism.inertia import SYMBOLS
 from dynid.mechanism.mechanism import Mechanism
@@ -68,7 +69,7 @@ class EnergyRows(LogRows):
         rule = self.quadrature
         first, last = start - rule.before, stop + rule.after
         measured, known = self.motion.weighted(first, last)
-        moved = self.kinematics.states(first, measured)
+        moved = self._states(first, measured)
         q, dq, ddq = moved.q, moved.dq, moved.ddq
         rotors = self._rotors(dq)
         loads = self._load and self._load(first, q, dq, ddq, moved.N)
@@ -84,6 +85,12 @@ class EnergyRows(LogRows):
             stored[:, ~usable[spanned]] = 0.0
             computed = np.concatenate([rule.changes(stored.T).T / self.dt, means[part].T])
             yield start + at, computed[order], np.ascontiguousarray(weights[:, part])
+
+    def _states(self, first: int, measured: Measured) -> States:
+        """States of samples; without loads of friction no tangent directions are needed."""
+        closed = self.kinematics if isinstance(self.kinematics, ClosedKinematics) else None
+        known = None if closed is None or self._load is not None else closed.kept_states(first, measured)
+        return self.kinematics.states(first, measured) if known is None else known
 
     def _weights(self, moving: Float[Array, "n"], usable: Bool[Array, "n"]) -> Float[Array, "r"]:
         """0 for rows that use an invalid sample, or whose span contains rest."""

@@ -90,7 +90,7 @@ class ClosedKinematics:
         self.choices = {"closure": tally.words(), "distance to singular poses": tally.nearest_words()}
         self._dead = tuple(tally.dead)
         self._calm = not tally.events
-        self._tracked, self._near = tally.tracked, Tracked(0, 0)
+        self._tracked, self._near = tally.tracked, Tracked()
         self.anchors, self._poses = np.array(tally.anchors), np.array(tally.poses)
         self._shown = np.concatenate(tally.shown) if tally.shown else np.zeros((0, 3 + len(self.labels)))
         none = np.zeros((0, len(mechanism.coordinates), self.assembly.dof))
@@ -114,7 +114,7 @@ class ClosedKinematics:
             return None
         other = copy(self)
         other._set_limits(motion)
-        other._tracked, other._near = Tracked(0, 0), self._tracked
+        other._tracked, other._near = Tracked(), self._tracked
         return other
 
     def near(self, mechanism: Mechanism) -> ClosedKinematics:
@@ -124,7 +124,7 @@ class ClosedKinematics:
         if other.assembly.dof != self.assembly.dof:
             raise InputError(f"with these dimensions '{mechanism.name}' has other freedoms")
         other.tracker = _tracker(other.assembly, self.sensors, mechanism)
-        other._tracked = other._near = Tracked(0, 0)
+        other._tracked = other._near = Tracked()
         return other
 
     @property
@@ -161,6 +161,21 @@ class ClosedKinematics:
         for low, high in (*self._dead, *self.excluded):
             states.fine[(low <= sample) & (sample < high)] = False
         return states
+
+    def kept_states(self, start: int, measured: Measured) -> States | None:
+        """The same without tangent directions, where the survey has met no singular or open pose; else None.
+
+        N has no column then.
+        """
+        wanted = measured[0]
+        known = self._tracked.of(start, start + len(wanted), OPEN) if self._calm else None
+        if known is None or self.excluded:
+            return None
+        (pose, gaps), (dq, ddq, condition) = known, self._tracked.rates(start, start + len(wanted))
+        fine = condition < self.singular
+        if self.redundant:
+            fine &= ~beyond(self.sensors.miss(pose, wanted), self.most_missed)
+        return States(pose, dq, ddq, np.empty((*dq.shape, 0)), fine, condition, gaps)
 
     def _marched(
         self, start: int, wanted: Float[Array, "n w"]
