@@ -13,7 +13,7 @@ import numpy as np
 
 from dynid.common.arrays import Array, Float
 from dynid.conditioning.lowpass import RowFilter
-from dynid.conditioning.rewritten import WindowRows
+from dynid.conditioning.rewritten import windowed
 from dynid.conditioning.stream import run_begins
 from dynid.mechanism.parameters import Parameter, known_columns
 from dynid.problem import Problem, row_groups
@@ -50,7 +50,7 @@ def fold_rows(problem: Problem, parts: Sequence[Fold], keep: bool = False, judgi
         alone = replace(problem, plans=(problem.plans[i],), sources=(source,), filters=(rows,))
         used: PackedRows = source
         if judging and share < _WORTH:
-            used = WindowRows(source, _windows(source.pieces(), held, share, rows))
+            used = windowed(source, _windows(source.pieces(), held, share, rows))
         spans = _spans(used, held, rows)
         groups += [_folded(group, *spans) for group in row_groups(alone, (used,), keep=keep)]
     known = known_columns(problem.mechanism, problem.parameters)

@@ -89,7 +89,7 @@ class Assembly:
         self.units = coordinate_units(mechanism)
         self.start = first_pose(mechanism, self.closure)
         self.kept = np.arange(self.closure.count)
-        self.notices: tuple[Notice, ...] = ()
+        self.rank, self.notices = 0, tuple[Notice, ...]()
         alike = None if near is None else self._alike(near)
         states = self._explored(near) if alike is None else alike
         self._walked: Float[Array, "k q"] = states

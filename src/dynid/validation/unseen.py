@@ -16,7 +16,7 @@ where it is clearly larger. The median ignores reversals.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
@@ -25,7 +25,7 @@ import numpy as np
 from dynid.checks.fault_columns import spread_windows
 from dynid.common.arrays import Array, Float
 from dynid.conditioning.lowpass import RowFilter, row_filter
-from dynid.conditioning.rewritten import WindowRows
+from dynid.conditioning.rewritten import windowed
 from dynid.conditioning.stream import compared
 from dynid.projection.model import RowSource
 from dynid.statistics.estimate import Validation
@@ -199,7 +199,7 @@ def _as_logged(source: RowSource, chi: Float[Array, "p"]) -> tuple[_Parts, _Part
 
     Rows that the mask excludes are zero.
     """
-    some = WindowRows(source, spread_windows(source.pieces(), _MOST_SAMPLES))
+    some = windowed(source, spread_windows(source.pieces(), _MOST_SAMPLES))
     every = compared(some, unfiltered(source.dt), chi)
     triples = [(Y, Y - W_chi, np.asarray(valid, float)) for _, Y, W_chi, valid in every]
     measured, residual, used = zip(*triples, strict=True) if triples else ((), (), ())
