@@ -118,7 +118,7 @@ def test_a_clean_log_fits_as_described(clean, tmp_path) -> None:
 
 
 def test_corrections_that_a_part_of_a_log_refutes_are_not_fitted_to_the_rest(monkeypatch) -> None:
-    mechanism, log = simulated("fivebar", seconds=8.0, noise=0.1)
+    mechanism, log = simulated("fivebar", seconds=20.0, noise=0.1)
     samples = []
 
     def fitted(fit, mechanism, logs, *rest, **options):
@@ -126,7 +126,7 @@ def test_corrections_that_a_part_of_a_log_refutes_are_not_fitted_to_the_rest(mon
         return fitted_with(fit, mechanism, logs, *rest, **options)
 
     monkeypatch.setattr(ranking, "_SECONDS", 0.4)  # a shorter log than users have
-    monkeypatch.setattr(ranking, "_ROWS", 1)
+    monkeypatch.setattr(ranking, "_ROWS", 5)
     for module in (ranking, causes):
         monkeypatch.setattr(module, "fitted_with", fitted)
     found = identified(mechanism, log)

@@ -236,12 +236,14 @@ def row_groups(
     progress: Progress | None = None,
     threads: int | None = None,
     keep: bool = False,
+    most: int | None = None,
 ) -> tuple[Group, ...]:
-    """Stream rows along the logs of a problem: its own, or those of a second pass; `keep`: see `stream`."""
+    """Stream rows along the logs of a problem, its own or others; `keep` and `most`: see `stream`."""
     groups = []
     case, homogeneous = problem.case, problem.directions.homogeneous
     for source, log, rows in zip(sources, problem.logs, problem.filters, strict=True):
-        blocks, seconds = stream(source, rows, threads, _stage(progress, f"equations of {log.name}"), keep)
+        stage = _stage(progress, f"equations of {log.name}")
+        blocks, seconds = stream(source, rows, threads, stage, keep, most)
         path = _path(log, source, rows) if case.is_series and not case.moves_freely else None
         for k, members in grouped(blocks, problem.directions.group_names):
             entries = source.layout.columns[source.layout.start[k] : source.layout.start[k + 1]]

@@ -160,8 +160,8 @@ def part_slopes(fit: Fit, names: tuple[str, ...]) -> Float[Array, "v k"]:
 
 
 def _changed_sources(task: Task, problem: Problem, values: Mapping[str, float]) -> Sequence[RowSource]:
-    """The rows of the robot at other values; those of a tree depend on them by its frames alone."""
-    if problem.mechanism.rebuild is not None and not problem.mechanism.is_closed:
+    """The rows of the robot at other values, by its frames and, of a closed one, by poses beside these."""
+    if problem.mechanism.rebuild is not None:
         robot = at_values(problem.mechanism, values)
         rows = [source.reframed(robot) for source in problem.sources]
         if None not in rows:

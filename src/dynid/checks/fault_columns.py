@@ -112,7 +112,6 @@ def suspect_rows(
     parameters: tuple[Parameter, ...],
     chi: Float[Array, "p"],
     thin: int,
-    most: int = MOST_SAMPLES,
 ) -> tuple[WiderRows, tuple[Suspect, ...], tuple[str, ...]]:
     """Rows [W Z Y] with the columns of all suspects; these, numbered from zero; and what cannot be tested.
 
@@ -126,7 +125,6 @@ def suspect_rows(
         parameters: Standard parameters, one per column.
         chi: Standard parameters of the estimate, shape (p,), SI.
         thin: Zeros are computed at one sample in so many and interpolated.
-        most: Samples to look at; of a longer log some windows all over it are taken.
     """
     joints, sizes, motors, turns, between = pose_columns(mechanism, robots, source, parameters, chi, thin)
     speeds = _motor_speeds(mechanism, source)
@@ -156,7 +154,7 @@ def suspect_rows(
 
     every = np.arange(n_shared) + k * _PER_ROW
     columns = [[*(row * _PER_ROW + np.arange(_PER_ROW)), *every] for row in range(k)]
-    rows = WiderRows(source, p + np.array(columns), tiles, spread_windows(source.pieces(), most))
+    rows = WiderRows(source, p + np.array(columns), tiles, unchanged=True)
     # A row with several motors, or with none, has no single effort: its delay and gain are not tested.
     single = [bool(np.count_nonzero(efforts) == 1) for efforts in source.directions.effort_map]
     known = mechanism.joint_of_coordinate

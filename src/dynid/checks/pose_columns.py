@@ -359,7 +359,7 @@ def _there(rows: MovingRows, pose: Float[Array, "n q"], moved: Measured) -> Stat
     kinematics = rows.kinematics
     if not isinstance(kinematics, ClosedKinematics):
         return kinematics.states(0, moved)
-    return kinematics.judged(*kinematics.tracker.march_one(pose, moved[0]), moved)
+    return kinematics.beside(*kinematics.tracker.march_one(pose, moved[0]), moved)
 
 
 def _moved(q: Float[Array, "n m"], joint: int, step: float) -> Float[Array, "n m"]:

@@ -41,13 +41,13 @@ def tested_rows(problem: Problem, chi: Float[Array, "p"]) -> Tested:
 
 def _streamed(problem: Problem, chi: Float[Array, "p"]) -> Tested:
     robots = resized_robots(problem.mechanism)
-    most = MOST_SAMPLES // len(problem.sources)
     tested = [
-        suspect_rows(problem.mechanism, robots, source, problem.parameters, chi, rows.decimate, most)
+        suspect_rows(problem.mechanism, robots, source, problem.parameters, chi, rows.decimate)
         for source, rows in zip(problem.sources, problem.filters, strict=True)
     ]
     sources, (_, suspects, untested) = [rows for rows, _, _ in tested], tested[0]
-    return row_groups(problem, sources), suspects, untested, sources[0].n_added
+    groups = row_groups(problem, sources, most=MOST_SAMPLES // len(sources))
+    return groups, suspects, untested, sources[0].n_added
 
 
 def resized_robots(mechanism: Mechanism) -> dict[str, Mechanism]:

@@ -12,53 +12,89 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from dynid.common.arrays import Array, Float
+from dynid.conditioning.lowpass import RowFilter
+from dynid.conditioning.rewritten import windowed
 from dynid.conditioning.stream import run_begins
 from dynid.mechanism.parameters import Parameter, known_columns
 from dynid.problem import Problem, row_groups
 from dynid.projection.factor import Factor, merge
+from dynid.projection.model import PackedRows
 from dynid.projection.projection import Group, System
 
 if TYPE_CHECKING:
     from dynid.validation.folds import Fold
 
 BORDER = -1
+# Entries of rows that judge fits: squares of some ten seconds per fold do not depend on more. A share of all
+# rows from which windows spare little; and the length of a window in those of the row filter.
+_MOST_ENTRIES, _WORTH, _WINDOW = 80_000_000, 0.8, 4
 
 
-def fold_rows(problem: Problem, parts: Sequence[Fold], keep: bool = False) -> System:
+def fold_rows(problem: Problem, parts: Sequence[Fold], keep: bool = False, judging: bool = False) -> System:
     """Rows of a problem; the block of number k of a group holds the rows of fold k.
 
-    Blocks on a border between folds belong to none of them. `keep`: see `stream`.
+    Blocks on a border between folds belong to none of them. `keep`: see `stream`. Rows that only judge fits
+    are those of windows spread over each fold, where all of them would take long.
     """
     groups: list[Group] = []
+    # Poses of closed robots take about as long as so many entries.
+    poses = 2 * len(problem.mechanism.coordinates) ** 2 if problem.mechanism.is_closed else 0
+    entries = sum(
+        (source.layout.n_entries + poses) * (stop - start)
+        for source in problem.sources
+        for start, stop in source.pieces()
+    )
+    share = _MOST_ENTRIES / max(entries, 1)
     for i, source in enumerate(problem.sources):
-        alone = replace(problem, plans=(problem.plans[i],), sources=(source,), filters=(problem.filters[i],))
-        spans = _spans(problem, parts, i)
-        groups += [_folded(group, *spans) for group in row_groups(alone, alone.sources, keep=keep)]
+        held, rows = _held(parts, i), problem.filters[i]
+        alone = replace(problem, plans=(problem.plans[i],), sources=(source,), filters=(rows,))
+        used: PackedRows = source
+        if judging and share < _WORTH:
+            used = windowed(source, _windows(source.pieces(), held, share, rows))
+        spans = _spans(used, held, rows)
+        groups += [_folded(group, *spans) for group in row_groups(alone, (used,), keep=keep)]
     known = known_columns(problem.mechanism, problem.parameters)
     return problem.case.system(problem, tuple(group for group in groups if group.blocks), known)
 
 
-def _spans(
-    problem: Problem, parts: Sequence[Fold], i: int
-) -> tuple[list[tuple[int, float, float, int]], list[float], list[float]]:
-    """Of one log: held-out ranges (run, start, stop, fold) in samples; where runs and their blocks begin."""
-    log, source = problem.logs[i], problem.sources[i]
-    held = [
+def _held(parts: Sequence[Fold], i: int) -> list[tuple[int, int, int]]:
+    """Held-out ranges of a log: first sample, end, fold."""
+    return [
         (start, stop, k)
         for k, fold in enumerate(parts)
         for of, part in zip(fold.held_out_of, fold.held_out, strict=True)
         if of == i
         for start, stop in part.segments
     ]
-    pieces = source.pieces()
+
+
+def _windows(
+    pieces: Sequence[tuple[int, int]], held: Sequence[tuple[int, int, int]], share: float, rows: RowFilter
+) -> list[tuple[int, int]]:
+    """A share of every held-out range, in windows spread over it that are long compared with the filter."""
+    windows = []
+    for first, last in pieces:
+        for start, stop, _ in sorted(held):
+            a, b = max(first, start), min(last, stop)
+            count = max(1, int(share * (b - a) / (_WINDOW * len(rows.kernel))))
+            size, stride = round(share * (b - a) / count), (b - a) / count
+            begins = [a + int((k + 0.5) * stride - 0.5 * size) for k in range(count)] if a < b else []
+            windows += [(begin, begin + size) for begin in begins if size]
+    return windows
+
+
+def _spans(
+    source: PackedRows, held: Sequence[tuple[int, int, int]], rows: RowFilter
+) -> tuple[list[tuple[int, float, float, int]], list[float], list[float]]:
+    """Of one log: held-out ranges (run, start, stop, fold) in [s]; where runs and their blocks begin."""
+    pieces, dt = source.pieces(), source.dt
     spans = []
     for run, (first, last) in enumerate(pieces):
         for start, stop, k in held:
             a, b = max(first, start), min(last, stop)
             if a < b:
-                spans.append((run, float(a - first) * log.dt, float(b - first) * log.dt, k))
-    begins = run_begins(source, problem.filters[i])
-    return spans, begins, [(last - first) * log.dt for first, last in pieces]
+                spans.append((run, float(a - first) * dt, float(b - first) * dt, k))
+    return spans, run_begins(source, rows), [(last - first) * dt for first, last in pieces]
 
 
 def _folded(

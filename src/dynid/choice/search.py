@@ -178,13 +178,13 @@ class Search:
     def _pass(
         self, experiment: Experiment, keep: bool = False, near: Problem | None = None
     ) -> tuple[System, Problem]:
-        """Rows by folds; those near a problem have its directions, and its poses of closed robots."""
+        """Rows by folds; those near a problem judge: they have its directions, and poses of closed robots."""
         every = with_all_terms(self.robot, self.sets, _speeds(self.robot, self.sets, self._problem))
         problem = prepare(every, self.task.logs, experiment.changed(drive=None), aligned_to=near)
         if self.loads:
             problem = problem.with_load_parameters(vector(problem.parameters, self.loads))
         self._problem = self._problem or problem
-        return fold_rows(problem, self.parts, keep), problem
+        return fold_rows(problem, self.parts, keep, judging=near is not None), problem
 
     def fitted(self, candidate: Candidate, fold: int | None) -> Float[Array, "p"] | None:
         """Standard parameters of a candidate, fitted without a fold, shape (p,), SI.

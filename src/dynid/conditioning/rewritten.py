@@ -36,6 +36,22 @@ def predictor(
     return compare
 
 
+def windowed(source: PackedRows, pieces: Sequence[tuple[int, int]]) -> PackedRows:
+    """Rows of a source at some ranges of its samples."""
+    return _Windows(source, pieces)
+
+
+class _Windows:
+    def __init__(self, source: PackedRows, pieces: Sequence[tuple[int, int]]) -> None:
+        self.source, self.layout, self.dt, self._pieces = source, source.layout, source.dt, pieces
+
+    def pieces(self) -> Sequence[tuple[int, int]]:
+        return self._pieces
+
+    def rows(self, start: int, stop: int, tile: int) -> Iterator[tuple[int, Array, Array]]:
+        return self.source.rows(start, stop, tile)
+
+
 class ComparedRows:
     """Rows of two entries: W chi and the measured side.
 
@@ -218,10 +234,11 @@ class WiderRows:
         source: The rows.
         columns: Numbers of the columns added to each row, shape (k, c).
         tiles: From a range of samples and the size of a tile to the source's tiles, with the added columns.
-        pieces: Ranges of samples; None: those of the source.
+        unchanged: Entries and weights of the tiles are those of the source.
 
     Attributes:
         n_added: Number of columns added to all rows together.
+        alone: The added columns, where nothing else has to be filtered if rows of the source are kept.
     """
 
     def __init__(
@@ -229,9 +246,9 @@ class WiderRows:
         source: PackedRows,
         columns: Int[Array, "k c"],
         tiles: Callable[[int, int, int], Tiles],
-        pieces: Sequence[tuple[int, int]] | None = None,
+        unchanged: bool = False,
     ) -> None:
-        self.source, self.dt, self._tiles, self._pieces = source, source.dt, tiles, pieces
+        self.source, self.dt, self.tiles = source, source.dt, tiles
         self.n_added = len(np.unique(columns))
         inner = source.layout
         starts, wider = [0], list[int]()
@@ -239,21 +256,41 @@ class WiderRows:
             wider += [*inner.columns[first : stop - 1].tolist(), *more, ABSENT]
             starts.append(len(wider))
         self.layout = Layout(np.array(starts, dtype=np.int64), np.array(wider, dtype=np.int64))
+        self.alone: PackedRows | None = _Added(self) if unchanged else None
 
     def pieces(self) -> Sequence[tuple[int, int]]:
-        """Those of the source, or as given."""
-        return self.source.pieces() if self._pieces is None else self._pieces
+        """Those of the source."""
+        return self.source.pieces()
 
     def rows(self, start: int, stop: int, tile: int) -> Iterator[tuple[int, Array, Array]]:
         """Entries with the added columns before each measured side."""
+        for at, packed, weights, more in self.tiles(start, stop, tile):
+            yield at, self.joined(packed, more), weights
+
+    def joined(self, packed: Float[Array, "e n"], more: Float[Array, "k c n"]) -> Float[Array, "w n"]:
+        """Entries of the source with the added columns before each measured side."""
         inner, ends = self.source.layout.start, self.layout.start[1:] - 1
-        for at, packed, weights, more in self._tiles(start, stop, tile):
-            joined = np.empty((self.layout.n_entries, packed.shape[1]))
-            for k, end in enumerate(ends.tolist()):
-                added = end - more.shape[1]
-                joined[self.layout.start[k] : added] = packed[inner[k] : inner[k + 1] - 1]
-                joined[added:end], joined[end] = more[k], packed[inner[k + 1] - 1]
-            yield at, joined, weights
+        wider = np.empty((self.layout.n_entries, packed.shape[1]))
+        for k, end in enumerate(ends.tolist()):
+            added = end - more.shape[1]
+            wider[self.layout.start[k] : added] = packed[inner[k] : inner[k + 1] - 1]
+            wider[added:end], wider[end] = more[k], packed[inner[k + 1] - 1]
+        return wider
+
+
+class _Added:
+    """The columns that `WiderRows` add, as rows without a measured side."""
+
+    def __init__(self, whole: WiderRows) -> None:
+        self.whole, self.dt, self.pieces = whole, whole.dt, whole.pieces
+        k = len(whole.layout.start) - 1
+        added = whole.layout.n_entries - whole.source.layout.n_entries
+        self.layout = Layout(added // k * np.arange(k + 1), np.full(added, ABSENT))
+
+    def rows(self, start: int, stop: int, tile: int) -> Iterator[tuple[int, Array, Array]]:
+        tile = min(tile, self.whole.source.layout.tile)
+        for at, _, weights, more in self.whole.tiles(start, stop, tile):
+            yield at, more.reshape(-1, more.shape[2]), weights
 
 
 class DifferenceRows:

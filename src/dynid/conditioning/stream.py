@@ -17,7 +17,7 @@ import numpy as np
 from dynid.common.arrays import Array, Float
 from dynid.common.paged import LARGE, in_order, spare
 from dynid.conditioning.lowpass import RowFilter
-from dynid.conditioning.rewritten import ComparedRows, predictor
+from dynid.conditioning.rewritten import ComparedRows, WiderRows, predictor
 from dynid.projection.factor import Factor, compact, merge
 from dynid.projection.model import PackedRows
 from dynid.regressor.layout import ABSENT
@@ -26,9 +26,7 @@ from dynid.regressor.layout import ABSENT
 BLOCK_SECONDS = 0.25
 MOST_BLOCKS = 384
 _TASK_SAMPLES = 16384
-_MUCH = (
-    60_000  # products a sample from which a filter is worth two stages: long ones of robots with many rows
-)
+_MUCH = 60_000  # products a sample from which a filter is worth two stages: long ones of many rows
 _ROUNDING = 1e-9  # of a sum of weights: half a window is half of it, in whatever order it was added
 
 Progress = Callable[[float], None]
@@ -92,6 +90,7 @@ def stream(
     threads: int | None = None,
     progress: Progress | None = None,
     keep: bool = False,
+    most: int | None = None,
 ) -> tuple[list[list[Block]], float]:
     """Factors of every row of a source, in blocks of a fraction of a second, in time order.
 
@@ -103,6 +102,7 @@ def stream(
         threads: None: as many as there are cores.
         progress: Called with the fraction done.
         keep: Filtered rows are kept as long as the source: it will be streamed or compared again.
+        most: Samples to look at; of more, some parts all over them. None: all.
 
     Returns:
         The blocks of each row of the layout, and the length of a block in [s].
@@ -111,6 +111,8 @@ def stream(
     tasks = list(_tasks(source.pieces(), row_filter, per_block))
     if keep:
         _keep(source, row_filter, sum(task.count for task in tasks))
+    if most is not None:
+        tasks = tasks[:: max(1, -(-sum(stop - start for start, stop in source.pieces()) // most))]
     first = _first_span(tasks, per_block)
     blocks, span = _streamed(source, row_filter, tasks, per_block, first, threads, progress)
     if span == first > 1:  # so few blocks have a valid row that shorter ones are not too many
@@ -321,7 +323,14 @@ def _filtered(source: PackedRows, row_filter: RowFilter, task: _Task) -> tuple[F
     on W, so the equations stay exact. The same rule applies at the ends of a segment.
     """
     kept = _kept(source, row_filter)
-    return _filtered_anew(source, row_filter, task) if kept is None else kept.of(source, task)
+    if kept is not None:
+        return kept.of(source, task)
+    alone = source.alone if isinstance(source, WiderRows) else None
+    if not isinstance(source, WiderRows) or alone is None or _kept(source.source, row_filter) is None:
+        return _filtered_anew(source, row_filter, task)
+    entries, valid = _filtered(source.source, row_filter, task)
+    more, _ = _filtered_anew(alone, row_filter, task, source.source.layout.n_entries)
+    return source.joined(entries, more.reshape(len(valid), -1, task.count)), valid
 
 
 def _kept(source: PackedRows, row_filter: RowFilter) -> _Kept | None:
@@ -330,15 +339,16 @@ def _kept(source: PackedRows, row_filter: RowFilter) -> _Kept | None:
 
 
 def _filtered_anew(
-    source: PackedRows, row_filter: RowFilter, task: _Task
+    source: PackedRows, row_filter: RowFilter, task: _Task, entries: int | None = None
 ) -> tuple[Float[Array, "e k"], Array]:
+    """The same from the log; `entries`: of rows beside which these are filtered, in as many stages."""
     from dynid.conditioning.kernels import decimate
 
     layout, half, step = source.layout, row_filter.half, row_filter.decimate
     last = task.first + (task.count - 1) * step
     start, stop = max(task.piece[0], task.first - half), min(task.piece[1], last + half + 1)
     every, kernel, first, count, knots = step, row_filter.padded, task.first, task.count, 0
-    if in_stages := layout.n_entries * len(row_filter.kernel) > _MUCH * step:
+    if in_stages := (entries or layout.n_entries) * len(row_filter.kernel) > _MUCH * step:
         every, kernel, second = row_filter.coarse
         knots = (len(second) - 2 * (step // every)) // 2
         first, count = task.first - knots * every, (task.count - 1) * (step // every) + 2 * knots + 1

@@ -1,8 +1,7 @@
 """Assembly: poses, tangent directions and rates of a mechanism with closures.
 
-The rank of the closure Jacobian is a property of the mechanism: found once near the start pose,
-used at every sample. Redundant equations (a planar loop closed in space) are normal; where the
-others imply them everywhere they are removed once.
+The rank of the closure Jacobian is a property of the mechanism: found once near the start pose, used at every
+sample. Redundant equations (a planar loop closed in space) are removed once where the others imply them.
 """
 
 from __future__ import annotations
@@ -14,17 +13,24 @@ import numpy as np
 from dynid.common.arrays import Array, Bool, Float, Int
 from dynid.common.batched import singular_values
 from dynid.common.errors import InputError
-from dynid.common.lapack import pivoted_qr
 from dynid.common.notices import Notice
 from dynid.kinematics.closure import Closure, moved
 from dynid.kinematics.coordinates import coordinate_units
 from dynid.kinematics.elimination import best_coordinates, eliminate
 from dynid.kinematics.first_pose import CLOSED, damped, first_pose, singular_start, straightest
-from dynid.kinematics.sensors import Sensors, Split, drawn_along, least_squares, sensors_of, split
+from dynid.kinematics.jacobian import (
+    Split,
+    drawn_along,
+    independent_equations,
+    least_squares,
+    newton_step,
+    rank_of,
+    split,
+)
+from dynid.kinematics.sensors import Sensors, sensors_of
 from dynid.kinematics.tracking import Rates, Tracker
 from dynid.mechanism.mechanism import Mechanism
 
-_RANK_RTOL = 1e-7
 _SEED = 20131104
 _MOST_STEP = 0.5
 _STATES = 12
@@ -83,12 +89,11 @@ class Assembly:
         self.units = coordinate_units(mechanism)
         self.start = first_pose(mechanism, self.closure)
         self.kept = np.arange(self.closure.count)
-        self.rank = self._rank(self._near(self.start, 0.05))
-        self.notices = self._leave_singular_start()
-        states = self.poses(np.random.default_rng(_SEED), _STATES, None if near is None else near._walked)
+        self.rank, self.notices = 0, tuple[Notice, ...]()
+        alike = None if near is None else self._alike(near)
+        states = self._explored(near) if alike is None else alike
         self._walked: Float[Array, "k q"] = states
-        self.rank = max(self.rank, self._rank(states))
-        self.kept = self._independent_equations(states)
+        self.kept = independent_equations(self.closure.values(states).A, self.rank)
         regular = self._regular(states)
         self.samples = states[regular] if regular.any() else states  # used to plan eliminations
         self._trackers: dict[tuple[float, ...], Tracker | None] = {}
@@ -107,10 +112,7 @@ class Assembly:
         return self.mobility.dof
 
     def split(self, A: Float[Array, "n c v"]) -> Split:
-        """Tangent directions and minimum-norm steps of a batch, from one factorisation of A.
-
-        Orthonormal and of minimum norm in the units of the coordinates.
-        """
+        """A of a batch factorised; orthonormal and of minimum norm in the units of the coordinates."""
         parts = split(A * self.units, self.kept, self.rank)
         return replace(parts, N=self.units[:, None] * parts.N, outer=self.units[:, None] * parts.outer)
 
@@ -129,8 +131,7 @@ class Assembly:
 
         Args:
             q: Poses to begin with, all tree positions, shape (n, n_q).
-            wanted: Positions of the measured coordinates; if there are more of them than degrees of freedom,
-                they are met in least squares.
+            wanted: Positions of the measured coordinates; more than degrees of freedom: in least squares.
             measured: Which coordinates; None keeps the independent coordinates.
             iterations: Maximum number.
         """
@@ -140,12 +141,8 @@ class Assembly:
         q, active = np.array(q), np.arange(len(q))
         for _ in range(iterations):
             values = self.closure.values(q[active])
-            parts = self.split(values.A)
-            step = -parts.step(values.f)
-            if sensors is not None and wanted is not None:
-                N = parts.N
-                miss = sensors.miss(q[active], wanted[active]) - step[:, sensors.velocity]
-                step = step + np.einsum("nvd,nd->nv", N, least_squares(N, miss, sensors))
+            miss = None if sensors is None or wanted is None else sensors.miss(q[active], wanted[active])
+            step = self._step(values.A, values.f, sensors, miss)
             size = np.linalg.norm(step / self.units, axis=1, keepdims=True)
             step = step * np.minimum(1.0, _MOST_STEP / np.maximum(size, 1e-300))
             q[active] = moved(self.mechanism, q[active], step)
@@ -153,6 +150,20 @@ class Assembly:
             if not len(active):
                 break
         return q
+
+    def _step(
+        self, A: Float[Array, "n c v"], f: Float[Array, "n c"], sensors: Sensors | None, miss: Array | None
+    ) -> Float[Array, "n v"]:
+        """Newton steps onto the closure that change the measured coordinates by `miss`, or are shortest."""
+        kept = self.kept
+        if len(kept) == self.rank and (sensors is None or sensors.count == self.dof):
+            return newton_step(A[:, kept], f[:, kept], self.units, sensors, miss)
+        parts = self.split(A)
+        step = -parts.step(f)
+        if sensors is None or miss is None:
+            return step
+        along = least_squares(parts.N, miss - step[:, sensors.velocity], sensors)
+        return np.asarray(step + np.einsum("nvd,nd->nv", parts.N, along))
 
     def sensors(self, measured: Measured) -> Sensors:
         """Sensors of scalar coordinates given by their velocity indices."""
@@ -174,8 +185,7 @@ class Assembly:
     ) -> Float[Array, "n q"]:
         """Poses with given measured coordinates, on the branch of the start pose (or of `origin`).
 
-        All samples at once by homotopy: the measured coordinates move from the start pose to
-        their values, each sample on its own straight line.
+        By homotopy: the measured coordinates move from the start pose to their values on straight lines.
         """
         sensors = self.sensors(measured)
         tracker = self.tracker(sensors)
@@ -200,17 +210,6 @@ class Assembly:
         if key not in self._trackers:
             self._trackers[key] = self._new_tracker(sensors)
         return self._trackers[key]
-
-    def unmeasured(self, sensors: Sensors) -> list[str]:
-        """Coordinates that can move while the measured ones are fixed, the most mobile first."""
-        N = self.tangent(self.closure.values(self.samples).A)
-        moves = np.zeros(N.shape[1])
-        for basis in N:
-            s, Vt = np.linalg.svd(basis[sensors.velocity])[1:]
-            still = Vt[int((s > 1e-6).sum()) :].T
-            moves += np.linalg.norm(basis @ still, axis=1)
-        order = np.argsort(-moves, kind="stable")
-        return [self.mechanism.coordinates[i] for i in order if moves[i] > 1e-6]
 
     def _new_tracker(self, sensors: Sensors) -> Tracker | None:
         if sensors.count < self.dof or self.dof == 0:
@@ -269,10 +268,10 @@ class Assembly:
     def walk(
         self, rng: np.random.Generator, n: int, reach: float = 1.0, steps: int = 6
     ) -> Float[Array, "n q"]:
-        """Feasible poses by random steps along tangent directions from the start pose.
+        """Poses by random steps along tangent directions from the start pose, closed to rounding.
 
-        Every pose is closed to rounding. Steps that do not close again, or end near a singular pose, are
-        undone: there rounding errors grow until they look like motion, and branches meet.
+        Steps that do not close again, or end near a singular pose, are undone: there rounding errors grow
+        until they look like motion, and branches meet.
         """
         q = np.repeat(self.start[None], n, axis=0)
         for _ in range(steps):
@@ -357,6 +356,22 @@ class Assembly:
         fine = np.abs(self.closure.values(tried).f).max(axis=1, initial=0.0) < CLOSED
         return tried[fine] if fine.any() else q[None]
 
+    def _alike(self, near: Assembly) -> Float[Array, "n q"] | None:
+        """Poses beside those of a robot with other dimensions; None where the loops differ in rank there."""
+        self.rank = near.rank
+        if near.notices or near.closure.count != self.closure.count or not self._regular(self.start[None])[0]:
+            return None
+        tried = self.close(near._walked)
+        return tried if self._usable(tried).all() and self._rank(tried) == near.rank else None
+
+    def _explored(self, near: Assembly | None) -> Float[Array, "n q"]:
+        """Generic poses, after the rank of the loops is found beside the start pose and at them."""
+        self.rank = self._rank(self._near(self.start, 0.05))
+        self.notices = self._leave_singular_start()
+        states = self.poses(np.random.default_rng(_SEED), _STATES, None if near is None else near._walked)
+        self.rank = max(self.rank, self._rank(states))
+        return states
+
     def _leave_singular_start(self) -> tuple[Notice, ...]:
         """Start at a regular pose nearby where branches meet at the start pose, and report it."""
         if self.closure.count == 0 or self._regular(self.start[None])[0]:
@@ -382,18 +397,4 @@ class Assembly:
 
     def _rank(self, q: Float[Array, "n q"]) -> int:
         """Largest rank of A among closed poses."""
-        if self.closure.count == 0:
-            return 0
-        s = singular_values(self.closure.values(q).A)
-        return int((s > _RANK_RTOL * s[:, :1]).sum(axis=1).max())
-
-    def _independent_equations(self, q: Float[Array, "n q"]) -> Int[Array, "r"]:
-        """Equations that imply all others at every pose, if their number equals the rank; else all."""
-        A = self.closure.values(q).A
-        rows = np.concatenate(list(A), axis=1)  # (c, n v)
-        if self.closure.count == 0:
-            return np.arange(0)
-        _, R, pivot = pivoted_qr(rows.T)
-        size = np.abs(np.diag(R))
-        rank = int((size > _RANK_RTOL * size[0]).sum())
-        return np.sort(pivot[:rank]) if rank == self.rank else np.arange(self.closure.count)
+        return rank_of(self.closure.values(q).A)

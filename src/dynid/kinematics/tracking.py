@@ -14,6 +14,7 @@ import numpy as np
 from dynid.common.arrays import Array, Bool, Float, Int
 from dynid.common.paged import LARGE
 from dynid.kinematics.closure import Closure
+from dynid.kinematics.coordinates import States
 from dynid.kinematics.elimination import Elimination
 from dynid.kinematics.sensors import Sensors, turning_positions
 from dynid.kinematics.tile import LANES
@@ -241,30 +242,44 @@ class Tracker:
 
 
 class Tracked:
-    """Poses of all samples of a log, and how far each is open: passes after the first need not track them.
+    """Poses of all samples of a log, how far each is open, and their rates: passes after the first read them.
 
     Those of a long log are not kept.
     """
 
-    def __init__(self, n: int, positions: int) -> None:
+    def __init__(self, n: int = 0, positions: int = 0, velocities: int = 0) -> None:
         kept = n if np.dtype(float).itemsize * n * positions < LARGE else 0
         self._poses, self._gaps = np.empty((kept, positions)), np.full(kept, np.inf)
+        self._dq, self._ddq, self._condition = *np.empty((2, kept, velocities)), np.full(kept, np.inf)
 
     @property
     def count(self) -> int:
         """Samples for which there is room."""
         return len(self._gaps)
 
-    def keep(self, first: int, q: Float[Array, "n q"], gaps: Float[Array, "n"]) -> None:
-        """Keep the poses of samples first, first + 1, ...; gaps in [m] or [rad]."""
+    def keep(self, first: int, states: States, gaps: Float[Array, "n"]) -> None:
+        """Keep the states of samples first, first + 1, ...; gaps in [m] or [rad]."""
         if len(self._gaps):
-            self._poses[first : first + len(q)], self._gaps[first : first + len(q)] = q, gaps
+            part = slice(first, first + len(gaps))
+            self._poses[part], self._gaps[part], self._dq[part], self._ddq[part] = (
+                states.q,
+                gaps,
+                states.dq,
+                states.ddq,
+            )
+            self._condition[part] = np.inf if states.condition is None else states.condition
 
     def of(self, start: int, stop: int, most: float) -> tuple[Float[Array, "n q"], Float[Array, "n"]] | None:
         """Poses and gaps of the samples [start, stop); None if not all are known with gaps below `most`."""
         gaps = self._gaps[start:stop]
         known = len(gaps) == stop - start and bool(np.all(gaps < most))
         return (self._poses[start:stop], gaps) if known else None
+
+    def rates(
+        self, start: int, stop: int
+    ) -> tuple[Float[Array, "n v"], Float[Array, "n v"], Float[Array, "n"]]:
+        """Velocities, accelerations and condition numbers of samples that `of` knows."""
+        return self._dq[start:stop], self._ddq[start:stop], self._condition[start:stop]
 
 
 def same_pose(closure: Closure, a: Float[Array, "n q"], b: Float[Array, "n q"]) -> Bool[Array, "n"]:

@@ -16,7 +16,6 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
-from weakref import WeakKeyDictionary
 
 import numpy as np
 
@@ -58,16 +57,21 @@ class LikeLengths:
     length: float
 
 
-_KNOWN: WeakKeyDictionary[Mechanism, Mapping[str, LikeLengths]] = WeakKeyDictionary()
+# By the identities of joints and loops, which an entry keeps alive: drive terms change no length.
+_KNOWN: dict[tuple[int, int], tuple[Mechanism, Mapping[str, LikeLengths]]] = {}
+_MOST_KEPT = 8
 
 
 def like_lengths(mechanism: Mechanism) -> Mapping[str, LikeLengths]:
     """Lengths that several legs have in common, but no symbol, by name; none without loops."""
     if not mechanism.loops or mechanism.rebuild is None:
         return {}
-    if mechanism not in _KNOWN:
-        _KNOWN[mechanism] = dict(_found(mechanism))
-    return _KNOWN[mechanism]
+    parts = id(mechanism.joints), id(mechanism.loops)
+    known = _KNOWN.pop(parts, None) or (mechanism, dict(_found(mechanism)))
+    while len(_KNOWN) >= _MOST_KEPT:
+        _KNOWN.pop(next(iter(_KNOWN)), None)
+    _KNOWN[parts] = known
+    return known[1]
 
 
 def _found(mechanism: Mechanism) -> Iterator[tuple[str, LikeLengths]]:

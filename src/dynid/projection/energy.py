@@ -11,15 +11,17 @@ power, in watts.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from copy import copy
 
 import numpy as np
 
 from dynid.common.arrays import Array, Bool, Float, Int
+from dynid.kinematics.coordinates import Measured, States
 from dynid.mechanism.drive_terms import ROTOR
 from dynid.mechanism.inertia import SYMBOLS
 from dynid.mechanism.mechanism import Mechanism
 from dynid.mechanism.parameters import Parameter, source_index, speed_map
-from dynid.projection.kinematics import kinematics_along
+from dynid.projection.kinematics import ClosedKinematics, kinematics_along
 from dynid.projection.load import load_along
 from dynid.projection.model import LogRows, Model
 from dynid.projection.projection import Directions
@@ -49,6 +51,14 @@ class EnergyRows(LogRows):
         columns = [*self._inertial, *(i for i, _ in self._others), ABSENT]
         self.layout = Layout(np.array([0, len(columns)]), np.array(columns, dtype=np.int64))
 
+    def reframed(self, mechanism: Mechanism) -> EnergyRows | None:
+        """The same of a closed robot: its poses are tracked from these; None where loads depend on them."""
+        if self._load is not None or not isinstance(self.kinematics, ClosedKinematics):
+            return None
+        other = copy(self)
+        other.mechanism, other.kinematics = mechanism, self.kinematics.near(mechanism)
+        return other
+
     def pieces(self) -> Sequence[tuple[int, int]]:
         """Ranges of rows (each named by a sample of its span) that have all their neighbours."""
         before, after = self.quadrature.before, self.quadrature.after
@@ -59,7 +69,7 @@ class EnergyRows(LogRows):
         rule = self.quadrature
         first, last = start - rule.before, stop + rule.after
         measured, known = self.motion.weighted(first, last)
-        moved = self.kinematics.states(first, measured)
+        moved = self._states(first, measured)
         q, dq, ddq = moved.q, moved.dq, moved.ddq
         rotors = self._rotors(dq)
         loads = self._load and self._load(first, q, dq, ddq, moved.N)
@@ -75,6 +85,12 @@ class EnergyRows(LogRows):
             stored[:, ~usable[spanned]] = 0.0
             computed = np.concatenate([rule.changes(stored.T).T / self.dt, means[part].T])
             yield start + at, computed[order], np.ascontiguousarray(weights[:, part])
+
+    def _states(self, first: int, measured: Measured) -> States:
+        """States of samples; without loads of friction no tangent directions are needed."""
+        closed = self.kinematics if isinstance(self.kinematics, ClosedKinematics) else None
+        known = None if closed is None or self._load is not None else closed.kept_states(first, measured)
+        return self.kinematics.states(first, measured) if known is None else known
 
     def _weights(self, moving: Float[Array, "n"], usable: Bool[Array, "n"]) -> Float[Array, "r"]:
         """0 for rows that use an invalid sample, or whose span contains rest."""

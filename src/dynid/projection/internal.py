@@ -28,8 +28,9 @@ from dynid.common.batched import pinv
 from dynid.common.errors import InputError
 from dynid.common.notices import Notice, notice
 from dynid.kinematics.assembly import assembly_of
+from dynid.kinematics.jacobian import drawn_along
 from dynid.kinematics.locked_motion import AUTO, LockedMotion, locked_motion_of
-from dynid.kinematics.sensors import drawn_along, sensors_of
+from dynid.kinematics.sensors import sensors_of
 from dynid.mechanism.cable import cable_coordinates
 from dynid.mechanism.mechanism import Mechanism
 from dynid.mechanism.parameters import Parameter, effort_unit

@@ -14,13 +14,14 @@ velocity of some coordinates would grow without bound where these hardly move.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from weakref import WeakKeyDictionary
 
 import numpy as np
 
 from dynid.common.arrays import Array, Float
 from dynid.common.batched import inv, singular_values
 from dynid.common.errors import InputError
-from dynid.kinematics.assembly import assembly_of
+from dynid.kinematics.assembly import Assembly, assembly_of
 from dynid.kinematics.coordinates import coordinate_map
 from dynid.kinematics.elimination import best_coordinates
 from dynid.kinematics.locked_motion import LockedMotion
@@ -32,6 +33,7 @@ from dynid.projection.structure import structural_factor
 
 _SEED = 20150713
 _STILL = 1e-9  # of a unit step along the loops' tangent: rounding
+_TANGENTS: WeakKeyDictionary[Assembly, Float[Array, "n v d"]] = WeakKeyDictionary()  # at generic poses
 
 
 def inverse_directions(mechanism: Mechanism) -> Directions:
@@ -60,8 +62,10 @@ def _closed_directions(mechanism: Mechanism) -> Directions:
     joints, and the right side is J_a^T tau; with fewer see `_underactuated`."""
     assembly = assembly_of(mechanism)
     C, dof = mechanism.actuator_map, assembly.dof
-    q = assembly.walk(np.random.default_rng(_SEED), 16, reach=0.5)
-    basis = assembly.tangent(assembly.closure.values(q).A)
+    if assembly not in _TANGENTS:
+        q = assembly.walk(np.random.default_rng(_SEED), 16, reach=0.5)
+        _TANGENTS[assembly] = assembly.tangent(assembly.closure.values(q).A)
+    basis = _TANGENTS[assembly]
     _check_motors(mechanism, basis)
     if len(C) < dof:
         return _underactuated(mechanism)

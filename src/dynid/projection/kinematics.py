@@ -90,7 +90,7 @@ class ClosedKinematics:
         self.choices = {"closure": tally.words(), "distance to singular poses": tally.nearest_words()}
         self._dead = tuple(tally.dead)
         self._calm = not tally.events
-        self._tracked, self._near = tally.tracked, Tracked(0, 0)
+        self._tracked, self._near = tally.tracked, Tracked()
         self.anchors, self._poses = np.array(tally.anchors), np.array(tally.poses)
         self._shown = np.concatenate(tally.shown) if tally.shown else np.zeros((0, 3 + len(self.labels)))
         none = np.zeros((0, len(mechanism.coordinates), self.assembly.dof))
@@ -114,7 +114,7 @@ class ClosedKinematics:
             return None
         other = copy(self)
         other._set_limits(motion)
-        other._tracked, other._near = Tracked(0, 0), self._tracked
+        other._tracked, other._near = Tracked(), self._tracked
         return other
 
     def near(self, mechanism: Mechanism) -> ClosedKinematics:
@@ -124,7 +124,7 @@ class ClosedKinematics:
         if other.assembly.dof != self.assembly.dof:
             raise InputError(f"with these dimensions '{mechanism.name}' has other freedoms")
         other.tracker = _tracker(other.assembly, self.sensors, mechanism)
-        other._tracked = other._near = Tracked(0, 0)
+        other._tracked = other._near = Tracked()
         return other
 
     @property
@@ -156,11 +156,26 @@ class ClosedKinematics:
             states = self.judged(pose.copy(), np.ones(len(pose), dtype=bool), (q, dq, ddq), gaps)
         else:
             pose, done = self._marched(start, wanted)
-            states = self.judged(pose[rows], done[rows], (q, dq, ddq))
+            states = self.beside(pose[rows], done[rows], (q, dq, ddq))
         sample = np.arange(start, start + len(wanted))[rows]
         for low, high in (*self._dead, *self.excluded):
             states.fine[(low <= sample) & (sample < high)] = False
         return states
+
+    def kept_states(self, start: int, measured: Measured) -> States | None:
+        """The same without tangent directions, where the survey has met no singular or open pose; else None.
+
+        N has no column then.
+        """
+        wanted = measured[0]
+        known = self._tracked.of(start, start + len(wanted), OPEN) if self._calm else None
+        if known is None or self.excluded:
+            return None
+        (pose, gaps), (dq, ddq, condition) = known, self._tracked.rates(start, start + len(wanted))
+        fine = condition < self.singular
+        if self.redundant:
+            fine &= ~beyond(self.sensors.miss(pose, wanted), self.most_missed)
+        return States(pose, dq, ddq, np.empty((*dq.shape, 0)), fine, condition, gaps)
 
     def _marched(
         self, start: int, wanted: Float[Array, "n w"]
@@ -175,6 +190,15 @@ class ClosedKinematics:
         begin, _ = self.tracker.follow(self._poses[max(at, 0)], wanted[:1])
         first = np.concatenate([[0], self.anchors[ahead] - start]).astype(np.int64)
         return self.tracker.march(np.concatenate([begin, self._poses[ahead]]), first, wanted)
+
+    def beside(self, pose: Float[Array, "n q"], done: Bool[Array, "n"], measured: Measured) -> States:
+        """As `judged`, for poses that steps from closed ones reached.
+
+        Steps that have converged leave none of their equations open. Where these are all equations, closure
+        errors need not be computed; redundant ones may contradict them.
+        """
+        closed = self.assembly.mobility.n_redundant == 0 and bool(done.all())
+        return self.judged(pose, done, measured, np.zeros(len(pose)) if closed else None)
 
     def judged(
         self,
@@ -281,13 +305,25 @@ def _closed_along(mechanism: Mechanism, motion: Motion, checked: bool) -> Closed
     return copy(along[key])  # what one model excludes stays its own
 
 
+def _unmeasured(assembly: Assembly, sensors: Sensors) -> list[str]:
+    """Coordinates that can move while the measured ones are fixed, the most mobile first."""
+    N = assembly.tangent(assembly.closure.values(assembly.samples).A)
+    moves = np.zeros(N.shape[1])
+    for basis in N:
+        s, Vt = np.linalg.svd(basis[sensors.velocity])[1:]
+        still = Vt[int((s > 1e-6).sum()) :].T
+        moves += np.linalg.norm(basis @ still, axis=1)
+    order = np.argsort(-moves, kind="stable")
+    return [assembly.mechanism.coordinates[i] for i in order if moves[i] > 1e-6]
+
+
 def _tracker(assembly: Assembly, sensors: Sensors, mechanism: Mechanism) -> Tracker:
     """The solver for these sensors; refused where they do not determine the pose."""
     missing = assembly.dof - sensors.count
     tracker = None if missing > 0 else assembly.tracker(sensors)
     if tracker is not None:
         return tracker
-    free = assembly.unmeasured(sensors)
+    free = _unmeasured(assembly, sensors)
     if not free:
         raise InputError(
             f"no fixed choice of equations gives the pose of robot '{mechanism.name}' from"

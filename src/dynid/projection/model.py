@@ -115,7 +115,7 @@ class RowSource(PackedRows, Protocol):
         """The same rows of a robot that differs only in gravity."""
 
     def reframed(self, mechanism: Mechanism) -> RowSource | None:
-        """The same rows of a robot with other dimensions or zeros; None where the poses change with them."""
+        """The same rows of a robot with slightly other dimensions or zeros; None where that takes more."""
 
 
 class LogRows:
@@ -170,7 +170,7 @@ class LogRows:
         return weights
 
     def reframed(self, mechanism: Mechanism) -> RowSource | None:
-        """The same rows of a robot with other dimensions or zeros; None where the poses change with them."""
+        """The same rows of a robot with slightly other dimensions or zeros; None where that takes more."""
         return None
 
     def align_to(self, other: Any) -> None:

@@ -104,6 +104,11 @@ class MovingRows(LogRows):
             other.kinematics = self.kinematics.near(mechanism)
         return other
 
+    def reframed(self, mechanism: Mechanism) -> MovingRows | None:
+        """The same of a closed robot; None where loads of friction depend on its poses."""
+        closed = isinstance(self.kinematics, ClosedKinematics)
+        return self.resized(mechanism) if closed and self._load is None else None
+
     def tangents(
         self, start: int, N: Float[Array, "n v d"], dq: Float[Array, "n v"]
     ) -> Float[Array, "n v k"]:

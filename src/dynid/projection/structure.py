@@ -88,7 +88,7 @@ def _closed_factor(
         # poses it would look like geometry. Weights of rows change no dependence between columns.
         margin = assembly.margin(q)
         weight = (margin / margin.max()) ** 2
-        rows = np.einsum("n,nvd,nvp->ndp", weight, N, W).reshape(-1, len(parameters))
+        rows = (np.swapaxes(weight[:, None, None] * N, 1, 2) @ W).reshape(-1, len(parameters))
         size = np.abs(rows).max(axis=0)
         rows[:, size < _ROUNDING * size.max()] = 0.0
         factors.append(factor_rows(rows, np.zeros(len(rows))))

@@ -82,7 +82,7 @@ class Survey:
     speeds: list[Float[Array, "n v"]] = field(default_factory=list)
     tangents: list[Float[Array, "n v d"]] = field(default_factory=list)
     doubts: list[Notice] = field(default_factory=list)
-    tracked: Tracked = field(default_factory=lambda: Tracked(0, 0))
+    tracked: Tracked = field(default_factory=Tracked)
 
     def notices(self, log: str) -> tuple[Notice, ...]:
         """Notices about excluded and doubtful poses."""
@@ -155,7 +155,8 @@ def survey(kinematics: ClosedKinematics, motion: Motion, checked: bool = False) 
         motion: Along one log.
         checked: The loops are known to close, along nearly the same motion.
     """
-    tally = Survey(tracked=Tracked(len(motion.log.t), len(kinematics.assembly.start)))
+    tree = kinematics.assembly.closure.tree
+    tally = Survey(tracked=Tracked(len(motion.log.t), len(kinematics.assembly.start), tree.n_v))
     if not checked:
         tally.doubts += _refuse_open(kinematics, motion)
     if kinematics.redundant:
@@ -198,7 +199,7 @@ def _judge(
     t = motion.log.t[first : first + len(wanted)]
     gaps = kinematics.assembly.gaps(states.q) if states.gaps is None else states.gaps
     closed = gaps < OPEN
-    tally.tracked.keep(first, states.q, gaps)
+    tally.tracked.keep(first, states, gaps)
     tally.samples += len(t)
     tally.open_at += t[~(gaps < kinematics.open)].tolist()
     _judge_sensors(tally, kinematics, t, closed, wanted, states)

@@ -62,6 +62,7 @@ def comparison_with(before: LinearFit) -> Callable[[Hypothesis, LinearFit], Hypo
         now, then = (sum((x[name] / norm[name]) ** 2 for name in shared) for x in (rms, described))
         left = float(np.sqrt(now / then)) if then > 0.0 else 1.0
         ratios = {name: max(described[name], 1e-300) / max(rms[name], 1e-300) for name in shared}
+        likely = sum(rows[name] * float(np.log(ratio)) for name, ratio in ratios.items())
         return replace(
             hypothesis,
             fit=fit,
@@ -69,8 +70,8 @@ def comparison_with(before: LinearFit) -> Callable[[Hypothesis, LinearFit], Hypo
             rms=rms,
             rms_described=described,
             percent=percent,
-            likely=sum(rows[name] * float(np.log(ratio)) for name, ratio in ratios.items()),
-            dependence=_dependence(fit, rms, parts),
+            likely=likely,
+            dependence=_dependence(fit, rms, parts) if likely > 0.0 else 1.0,  # else there is no evidence
             added=max(fit.data.S.shape[1] - v + hypothesis.fitted, 0),
         )
 

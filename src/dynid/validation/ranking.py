@@ -62,10 +62,11 @@ _OF_POSITIONS = codes_with("positions")
 _NOTHING_FOUND = 0.05  # p of a fit with a flagged suspect: above this it does not confirm the linear test
 # Part of each run, and its least length: on less the parameters follow any error; and most samples.
 _SHARE, _SECONDS, _MOST_SAMPLES = 0.4, 10.0, 100_000
-# Part of that part on which clearly worse ones are found, and the largest on which this saves time; what they
+# Most of that part on which clearly worse ones are found, and the largest on which this saves time; what they
 # leave of the squares at least, with a margin for other noise in the rest.
 _BRIEF, _BRIEFLY, _CLEARLY = 0.25, 0.5, 2.0
-_ROWS = 10  # for each parameter: on fewer they follow any error
+# For each parameter, on that part: on fewer they follow any error; and a margin for samples that are masked.
+_ROWS, _MARGIN = 10, 1.3
 
 
 def fitted_with(
@@ -114,13 +115,15 @@ def clearly_worse(
     them. If these are 1/s times those of the description, it is no better on all. None without a fit is left.
     """
     plan = fit.problem.plans[0]
+    rows = sum(group.n_rows for group in fit.data.source.groups) * _samples(logs) / _samples(fit.task.logs)
+    needed = _ROWS * fit.data.S.shape[1] / rows
+    of = min(_BRIEF, _MARGIN * needed)
 
     def brief(logs: tuple[Log, ...]) -> tuple[Log, ...]:
-        return tuple(part_of(log, plan, _BRIEF) for log in logs)
+        return tuple(part_of(log, plan, of) for log in logs)
 
     few, share = brief(logs), _samples(brief(logs)) / _samples(logs)
-    rows = sum(group.n_rows for group in fit.data.source.groups) * _samples(few) / _samples(fit.task.logs)
-    telling = share < _BRIEFLY and rows > _ROWS * fit.data.S.shape[1]
+    telling = needed < share < _BRIEFLY
     before = fitted_with(fit, fit.task.mechanism, few, keep=True) if telling else None
     if before is None:
         return [], list(candidates), 0.0
@@ -132,8 +135,8 @@ def clearly_worse(
 
 
 def part_of(log: Log, plan: MotionPlan, of: float = _SHARE) -> Log:
-    """The beginning of each run, a share of it: enough to compare hypotheses."""
-    least = round(_SECONDS / log.dt) + 4 * plan.edge
+    """The beginning of each run, a share of it: enough to compare hypotheses; if brief, of any length."""
+    least = (round(_SECONDS / log.dt) if of >= _SHARE else 0) + 4 * plan.edge
     parts = []
     for start, stop in log.segments:
         share = min(round(of * (stop - start)), _MOST_SAMPLES)

@@ -25,8 +25,9 @@ import numpy as np
 from dynid.checks.fault_columns import spread_windows
 from dynid.common.arrays import Array, Float
 from dynid.conditioning.lowpass import RowFilter, row_filter
+from dynid.conditioning.rewritten import windowed
 from dynid.conditioning.stream import compared
-from dynid.projection.model import PackedRows, RowSource
+from dynid.projection.model import RowSource
 from dynid.statistics.estimate import Validation
 from dynid.statistics.estimate_parts import NOT_JUDGED, JointVerdict, Signals, Verdict, model_error
 from dynid.statistics.prediction import unfiltered
@@ -167,19 +168,6 @@ def _solved(product: Float[Array, "u1 u1"]) -> Float[Array, "u"]:
     return np.asarray(kept @ ((kept.T @ product[:-1, -1]) / values[values > _DETERMINED]))
 
 
-class _Some:
-    """Some windows of a source (a `PackedRows`)."""
-
-    def __init__(self, source: PackedRows) -> None:
-        self.source, self.layout, self.dt = source, source.layout, source.dt
-
-    def pieces(self) -> Sequence[tuple[int, int]]:
-        return spread_windows(self.source.pieces(), _MOST_SAMPLES)
-
-    def rows(self, start: int, stop: int, tile: int) -> Iterator[tuple[int, Array, Array]]:
-        return self.source.rows(start, stop, tile)
-
-
 def noise_floors(
     sources: Sequence[RowSource], filters: Sequence[RowFilter], chi: Float[Array, "p"]
 ) -> dict[str, float]:
@@ -211,7 +199,8 @@ def _as_logged(source: RowSource, chi: Float[Array, "p"]) -> tuple[_Parts, _Part
 
     Rows that the mask excludes are zero.
     """
-    every = compared(_Some(source), unfiltered(source.dt), chi)
+    some = windowed(source, spread_windows(source.pieces(), _MOST_SAMPLES))
+    every = compared(some, unfiltered(source.dt), chi)
     triples = [(Y, Y - W_chi, np.asarray(valid, float)) for _, Y, W_chi, valid in every]
     measured, residual, used = zip(*triples, strict=True) if triples else ((), (), ())
     return list(measured), list(residual), list(used)
