@@ -11,13 +11,12 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from dynid.campaign.factors import FACTORS, Leaf, merged, read_leaf
-from dynid.campaign.file import Run, folder_name
-from dynid.campaign.fleet import number_of
+from dynid.campaign.file import Run, folder_name, number_of
 from dynid.campaign.work import Outcome
 from dynid.common.arrays import Array, Float
 from dynid.common.engine import completed
 from dynid.common.errors import DynidError
-from dynid.report.output import replace_folder, result_files
+from dynid.report.output import result_files, write_files
 
 if TYPE_CHECKING:
     from dynid.statistics.estimate import Estimate
@@ -88,7 +87,7 @@ def joined_robots(
             robots_joined[member.name] = replace(member, reason=files)
             continue
         (folder / JOINED).mkdir(exist_ok=True)
-        replace_folder(folder / JOINED / member.name, files)
+        write_files(folder / JOINED / member.name, files)
     return tuple(robots_joined.values())
 
 

@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from dynid.campaign.fleet import ALARM, Change, Sample, number_of
+from dynid.campaign.file import number_of
+from dynid.campaign.fleet import ALARM, Change, Sample
 from dynid.report.page import page_style, render, static_policy
 
 if TYPE_CHECKING:
@@ -52,8 +53,8 @@ def _chart(change: Change, samples: Sequence[Sample]) -> Markup:
     history = [
         sample
         for sample in samples
-        if (sample.robot, sample.variant, sample.parameter)
-        == (change.robot, change.variant, change.parameter)
+        if (sample.robot, sample.variant, sample.parameter, sample.description)
+        == (change.robot, change.variant, change.parameter, change.description)
     ]
     numbers = [number_of(sample.date) for sample in history]
     t = np.array([k if x is None else x for k, x in enumerate(numbers)], float)
