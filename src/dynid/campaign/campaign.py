@@ -141,7 +141,11 @@ def _notes(damaged: int, outcomes: Sequence[Outcome]) -> tuple[str, ...]:
     versions = Counter(outcome.version for outcome in outcomes if outcome.version)
     several = ", ".join(f"{version} ({count} runs)" for version, count in sorted(versions.items()))
     return (
-        *([f"{FILE} had {damaged} damaged lines: their runs were repeated"] if damaged else []),
+        *(
+            [f"{FILE} had {damaged} damaged line{'s' if damaged > 1 else ''}: what is missing was repeated"]
+            if damaged
+            else []
+        ),
         *(
             [f"results are of several versions of dynid: {several}; to repeat all, delete {FILE}"]
             if len(versions) > 1

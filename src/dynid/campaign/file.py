@@ -178,7 +178,7 @@ def _checked(robot: str, settings: Mapping[str, Any], home: Path, file: object) 
     """A run without logs: robot and settings can be used, and their paths do not depend on the folder."""
     from dynid.experiment.experiment import experiment_from
     from dynid.experiment.file import beside
-    from dynid.mechanism.load import load_robot
+    from dynid.mechanism.load import builtin_robots, load_robot
     from dynid.problem import as_asked
 
     if wrong := [key for key in settings if key in _OF_RUNS]:
@@ -197,8 +197,9 @@ def _checked(robot: str, settings: Mapping[str, Any], home: Path, file: object) 
     paths = {key: tree[key] for key in ("validate", "unloaded") if key in settings}
     others = [str(log.file) for log in asked.validate]
     others += [] if asked.unloaded is None else [asked.unloaded.result]
-    files = (str(asked.robot), *mechanism.sources, *others)
-    return Run("", "", "", str(asked.robot), (), {**settings, **paths}, files=files)
+    if asked.robot not in builtin_robots():
+        others = [str(asked.robot), *mechanism.sources, *others]
+    return Run("", "", "", str(asked.robot), (), {**settings, **paths}, files=tuple(others))
 
 
 def _run(entry: RunEntry, like: Run, fields: Mapping[str, str], logs: tuple[str, ...]) -> Run:
@@ -312,7 +313,7 @@ def _day(text: str) -> float | None:
 
 def _refuse_mixed_dates(runs: Sequence[Run], file: object) -> None:
     """Dates of a robot are all dates, all numbers, or all missing: others have no common order."""
-    first: dict[str, Run] = {}
+    first: dict[tuple[str, str], Run] = {}
     for run in runs:
         if run.date and number_of(run.date) is None:
             raise InputError(
@@ -321,7 +322,7 @@ def _refuse_mixed_dates(runs: Sequence[Run], file: object) -> None:
                 place="runs.date",
                 remedy="write 2026-03-15, 2026-03 or a number; {run} is for parts of a path that are no date",
             )
-        other = first.setdefault(run.unit, run)
+        other = first.setdefault((run.unit, run.robot), run)
         if (bool(run.date), _day(run.date) is None) != (bool(other.date), _day(other.date) is None):
             raise InputError(
                 f"dates of '{run.unit}' cannot be compared: '{other.date}' and '{run.date}'",

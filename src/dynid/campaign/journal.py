@@ -21,6 +21,7 @@ FILE = "journal.jsonl"
 def digest(run: Run) -> str:
     """Of what a run is made from: robot, logs and other files (by size and time of change), settings."""
     content = {
+        "robot": run.robot,
         "files": [[file, _stamp(file)] for file in (*run.files, *run.logs)],
         "settings": run.settings,
         "unit": [run.unit, run.date],

@@ -26,6 +26,7 @@ def remote_paths(pattern: str) -> list[str]:
     """Addresses that match a pattern of an object store."""
     with _refusing(pattern):
         system, path = _fsspec().core.url_to_fs(pattern)
+        system.invalidate_cache()  # logs that arrived since an earlier look
         return sorted(system.unstrip_protocol(key) for key in system.glob(path))
 
 

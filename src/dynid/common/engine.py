@@ -150,8 +150,9 @@ def _dask(address: str) -> Iterator[tuple[Executor, int]]:
         raise InputError(
             "a Dask scheduler needs the package distributed", remedy="pip install 'dynid[cluster]'"
         ) from None
-    # A lost scheduler is reported once, by the error of `_round`.
-    logging.getLogger("distributed").setLevel(logging.CRITICAL)
+    # A lost scheduler is reported once, by the error of `_round`; each logger of Dask has a level of its own.
+    for name in [name for name in logging.root.manager.loggerDict if name.startswith("distributed")]:
+        logging.getLogger(name).setLevel(logging.CRITICAL)
     connect: Any = distributed.Client
     try:
         client = connect(address, timeout="20s")
