@@ -11,6 +11,7 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
+from functools import lru_cache
 from pathlib import Path
 from typing import Any, ClassVar
 
@@ -241,7 +242,7 @@ def _matches(
             match = expression.fullmatch(path)
             if match is None:
                 raise InputError(
-                    f"'{path}' does not tell the fields of '{pattern}'",
+                    f"'{path}' does not show the fields of '{pattern}'",
                     file=file,
                     place="runs.logs",
                     remedy="a field that occurs twice has one value; write its second place as *",
@@ -294,6 +295,7 @@ def _refuse_doubled(runs: list[Run], file: object) -> None:
         seen[run.name] = run
 
 
+@lru_cache(maxsize=10_000)
 def number_of(date: str) -> float | None:
     """A date as a number, in days since 1970 (UTC) unless it is a number itself; None if it is neither."""
     day = _day(date.strip())

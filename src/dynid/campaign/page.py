@@ -38,6 +38,7 @@ def campaign_html(done: Campaign) -> str:
         counts=[(level, counts[level]) for level in ("good", "care", "bad") if counts[level]],
         robots=len({run.unit for run, _ in pairs}),
         changes=done.fleet.changes[:_MOST_ROWS],
+        unlike={name for entry in done.fleet.pooled for name, _ in entry.unlike},
         aside=done.set_aside[:_MOST_ROWS],
         joined=sorted(done.joined, key=lambda robot: (not robot.reason, not robot.left_out))[:_MOST_ROWS],
         charts=[_chart(change, done.fleet.samples) for change in done.fleet.changes[:_MOST_CHARTS]],
