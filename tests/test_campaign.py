@@ -357,7 +357,7 @@ def _within(seconds, condition):
 def scheduler():
     """A Dask scheduler with two workers, in threads of this process."""
     distributed = pytest.importorskip("distributed")
-    made = {"processes": False, "n_workers": 2, "threads_per_worker": 1, "dashboard_address": None}
+    made = {"processes": False, "n_workers": 2, "threads_per_worker": 1, "dashboard_address": "127.0.0.1:0"}
     with distributed.LocalCluster(protocol="tcp://", **made) as cluster:
         yield cluster
 
