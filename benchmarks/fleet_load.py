@@ -32,7 +32,7 @@ def measured(runs: int, workers: int, seconds: float, size: int) -> dict[str, fl
     import distributed
 
     shape = {"n_workers": workers, "threads_per_worker": 1, "processes": False}
-    with distributed.LocalCluster(protocol="tcp://", dashboard_address=None, **shape) as cluster:
+    with distributed.LocalCluster(protocol="tcp://", dashboard_address="127.0.0.1:0", **shape) as cluster:
         work = partial(simulated_run, seconds, size)
         _count(work, workers, cluster.scheduler_address)
         begin, cpu, memory = time.perf_counter(), time.process_time(), _peak()

@@ -20,9 +20,10 @@ from dynid.base.base import BaseSet
 from dynid.base.rank import independent_columns
 from dynid.campaign.campaign import run_campaign
 from dynid.campaign.factors import MOST_BLOCKS, Leaf, merged
-from dynid.campaign.file import Run, read_campaign, remote_paths, remote_stamp, runs_of
+from dynid.campaign.file import Run, read_campaign, runs_of
 from dynid.campaign.fleet import ALARM, Sample, fleet_of, number_of
 from dynid.campaign.shared_settings import favoured_settings, shared_settings
+from dynid.campaign.stores import remote_paths, remote_stamp
 from dynid.choice.choose import choose
 from dynid.cli import main
 from dynid.common.engine import Died, completed
@@ -356,7 +357,7 @@ def _within(seconds, condition):
 def scheduler():
     """A Dask scheduler with two workers, in threads of this process."""
     distributed = pytest.importorskip("distributed")
-    made = {"processes": False, "n_workers": 2, "threads_per_worker": 1, "dashboard_address": None}
+    made = {"processes": False, "n_workers": 2, "threads_per_worker": 1, "dashboard_address": "127.0.0.1:0"}
     with distributed.LocalCluster(protocol="tcp://", **made) as cluster:
         yield cluster
 

@@ -3,29 +3,28 @@
 from __future__ import annotations
 
 import contextlib
-import hashlib
-import json
 import os
 import time
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict, dataclass, replace
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 from typing import Any
 
 from dynid.campaign.factors import FACTORS
-from dynid.campaign.file import Run, read_campaign, remote_stamp, runs_of
+from dynid.campaign.file import Run, read_campaign, runs_of
 from dynid.campaign.fleet import Fleet, Sample, fleet_of
 from dynid.campaign.joined import JOINED, RUNS, Joined, joined_robots
+from dynid.campaign.journal import FILE, digest, read_journal, write_entry
 from dynid.campaign.shared_settings import FILE as SETTINGS
 from dynid.campaign.shared_settings import Shared, shared_settings
-from dynid.campaign.work import Made, Outcome, make
-from dynid.common.engine import TRIES, Died, completed
+from dynid.campaign.work import Made, Outcome, failed, make
+from dynid.common.engine import completed
 from dynid.common.errors import InputError
 from dynid.report.lock import locked
-from dynid.report.output import real_path, replace_file, replace_folder
+from dynid.report.output import clear_leftovers, real_path, replace_file, write_files
 
-FILE = "journal.jsonl"
 _WRITTEN = ("summary.json", "parameters.csv", "parameters.parquet", "campaign.html")
 
 
@@ -39,6 +38,7 @@ class Campaign:
         fleet: What the results say together.
         joined: Every robot with all its logs in one estimate, if requested.
         shared: Settings that all runs of a kind of robot share.
+        notes: What a user should know besides.
     """
 
     name: str
@@ -48,6 +48,7 @@ class Campaign:
     fleet: Fleet
     joined: tuple[Joined, ...] = ()
     shared: tuple[Shared, ...] = ()
+    notes: tuple[str, ...] = ()
 
     @property
     def set_aside(self) -> tuple[Outcome, ...]:
@@ -64,6 +65,7 @@ def run_campaign(
     logs_in: str | Path | None = None,
     progress: Callable[[str, float], None] | None = None,
     finished: Callable[[Outcome], None] | None = None,
+    again: bool = True,
 ) -> Campaign:
     """Identify all runs of a campaign file and write one folder each, and the summary.
 
@@ -77,28 +79,34 @@ def run_campaign(
         logs_in: Where the patterns of logs start; default the folder of the file.
         progress: Called with a text and the fraction of runs done.
         finished: Called with the outcome of each run when it is done.
+        again: Whether runs without a result are repeated if the reason may lie outside their files.
     """
     campaign = read_campaign(file)
     runs = runs_of(campaign, file, logs_in)
     folder = real_path(out)
     _claim(folder)
-    with locked(folder / ".lock"):
+    with locked(folder / ".lock"), _writing(folder):
+        for place in (folder, folder / RUNS, folder / FACTORS, folder / JOINED):
+            if place.is_dir():
+                clear_leftovers(place)
         runs, shared = shared_settings(runs, folder, campaign.joined, jobs, cluster)
-        known = _journal(folder, runs, campaign.joined)
+        known, damaged = _known(folder, runs, campaign.joined, again)
         todo = [run for run in runs if run.name not in known]
         work = partial(_work, str(folder / RUNS), campaign.joined)
         new = _computed(work, todo, folder, jobs, cluster, progress, finished)
         outcomes = tuple((known | new)[run.name] for run in runs)
         joined = joined_robots(folder, runs, outcomes, set(new), jobs) if campaign.joined else ()
         fleet = fleet_of(_samples(runs, outcomes))
-        done = Campaign(campaign.name, folder, runs, outcomes, fleet, joined, shared)
+        notes = _notes(damaged, outcomes)
+        done = Campaign(campaign.name, folder, runs, outcomes, fleet, joined, shared, notes)
         _write(done)
     return done
 
 
 def _claim(folder: Path) -> None:
     """Make the folder; one with other files is refused."""
-    expected = {*_WRITTEN, FILE, SETTINGS, RUNS, FACTORS, JOINED, ".lock"}
+    expected = {*_WRITTEN, FILE, SETTINGS, RUNS, FACTORS, JOINED}
+    expected |= {".lock", *(f".{name}.new-" for name in expected)}
     try:
         folder.mkdir(parents=True, exist_ok=True)
         foreign = sorted(entry.name for entry in folder.iterdir() if entry.name not in expected)
@@ -115,19 +123,52 @@ def _claim(folder: Path) -> None:
         )
 
 
-def _journal(folder: Path, runs: Sequence[Run], joined: bool) -> dict[str, Outcome]:
-    """Finished runs whose inputs have not changed, and whose files are there."""
+@contextlib.contextmanager
+def _writing(folder: Path) -> Iterator[None]:
+    """A disk that is full, or fails: what is finished is kept."""
+    try:
+        yield
+    except OSError as error:
+        raise InputError(
+            f"cannot be written: {error.strerror or error}",
+            file=error.filename or folder,
+            remedy="free space or restore access, and run the same command again: finished runs are kept",
+        ) from error
+
+
+def _notes(damaged: int, outcomes: Sequence[Outcome]) -> tuple[str, ...]:
+    """What a user should know of the journal and of versions."""
+    versions = Counter(outcome.version for outcome in outcomes if outcome.version)
+    several = ", ".join(f"{version} ({count} runs)" for version, count in sorted(versions.items()))
+    return (
+        *(
+            [f"{FILE} had {damaged} damaged line{'s' if damaged > 1 else ''}: what is missing was repeated"]
+            if damaged
+            else []
+        ),
+        *(
+            [f"results are of several versions of dynid: {several}; to repeat all, delete {FILE}"]
+            if len(versions) > 1
+            else []
+        ),
+    )
+
+
+def _known(folder: Path, runs: Sequence[Run], joined: bool, again: bool) -> tuple[dict[str, Outcome], int]:
+    """Finished runs whose inputs have not changed, and whose files are there; count of damaged lines."""
     kept = {}
-    journal = read_journal(folder)
+    journal, damaged = read_journal(folder)
     for run in runs:
         if run.name not in journal:
             continue
         recorded, outcome = journal[run.name]
+        if outcome.elsewhere and again:
+            continue
         files = [folder / RUNS / run.name / "result.json"]
         files += [folder / FACTORS / f"{run.name}.npz"] if joined and not outcome.apart else []
         if recorded == digest(run) and (outcome.reason or all(file.is_file() for file in files)):
             kept[run.name] = outcome
-    return kept
+    return kept, damaged
 
 
 def _computed(
@@ -148,10 +189,10 @@ def _computed(
         return [run for run in runs if run.name not in outcomes]
 
     for run, result in completed(work, left, jobs, cluster):
-        made = result if isinstance(result, Made) else Made(Outcome(run.name, reason=_failure(result)))
+        made = result if isinstance(result, Made) else Made(failed(run, result))
         made = _with_places(made, run, folder)
         if made.files:
-            replace_folder(folder / RUNS / run.name, made.files)
+            write_files(folder / RUNS / run.name, made.files)
         if made.factors:
             (folder / FACTORS).mkdir(exist_ok=True)
             replace_file(folder / FACTORS / f"{run.name}.npz", made.factors)
@@ -185,12 +226,6 @@ def _work(folder: str, joined: bool, run: Run) -> Made:
     return make(run, f"{folder}/{run.name}", joined)
 
 
-def _failure(error: BaseException) -> str:
-    if isinstance(error, Died):
-        return f"its process died {TRIES} times: probably too little memory"
-    return f"internal error, {type(error).__name__}: {error}"
-
-
 def _duration(seconds: float) -> str:
     if seconds < 90.0:
         return f"{seconds:.0f} s"
@@ -199,13 +234,28 @@ def _duration(seconds: float) -> str:
 
 def _samples(runs: Sequence[Run], outcomes: Sequence[Outcome]) -> list[Sample]:
     """Parameters of all usable results, with the robot and the date that they belong to."""
+    kinds = _kinds(runs, outcomes)
     return [
-        Sample(run.unit, run.date, run.variant, name, unit, value, sigma)
+        Sample(run.unit, run.date, run.variant, name, unit, value, sigma, kinds.get(run.robot, ""))
         for run, outcome in zip(runs, outcomes, strict=True)
         if outcome.verdict in ("good", "care")
         for name, unit, value, sigma in outcome.parameters
         if sigma is not None and sigma > 0.0
     ]
+
+
+def _kinds(runs: Sequence[Run], outcomes: Sequence[Outcome]) -> dict[str, str]:
+    """Description -> name of its kind: those whose robots have the same parameters; empty if all have."""
+    most: dict[str, tuple[str, ...]] = {}
+    for run, outcome in zip(runs, outcomes, strict=True):
+        names = tuple(name for name, *_ in outcome.parameters)
+        if len(names) > len(most.get(run.robot, ())):
+            most[run.robot] = names
+    names_of: dict[tuple[str, ...], str] = {}
+    for robot, names in most.items():
+        stem = Path(robot).stem
+        names_of.setdefault(names, robot if stem in names_of.values() else stem)
+    return {robot: names_of[names] for robot, names in most.items()} if len(names_of) > 1 else {}
 
 
 def summary_document(done: Campaign) -> dict[str, Any]:
@@ -233,6 +283,7 @@ def summary_document(done: Campaign) -> dict[str, Any]:
     return {
         "schema": "dynid.campaign-summary/1",
         "name": done.name,
+        "notes": list(done.notes),
         "results": results,
         "set_aside": aside,
         "shared": [entry._asdict() for entry in done.shared],
@@ -276,67 +327,3 @@ def _parquet(head: Sequence[str], rows: Sequence[Sequence[Any]]) -> bytes:
     buffer = pyarrow.BufferOutputStream()
     pyarrow.parquet.write_table(pyarrow.table(dict(zip(head, arrays, strict=True))), buffer)
     return bytes(buffer.getvalue())
-
-
-# The journal of a campaign: one line per finished run, so that an interrupted campaign can go on.
-
-
-def digest(run: Run) -> str:
-    """Of what a run is made from: robot, logs (by size and time of change) and settings."""
-    content = {
-        "robot": [run.robot, _stamp(run.robot)],
-        "logs": [[log, _stamp(log)] for log in run.logs],
-        "settings": run.settings,
-        "unit": [run.unit, run.date],
-    }
-    text = json.dumps(content, sort_keys=True, default=str)
-    return hashlib.sha256(text.encode()).hexdigest()
-
-
-def _stamp(place: str) -> Any:
-    if "://" in place:
-        return remote_stamp(place)
-    path = Path(place)
-    if path.is_dir():
-        return sorted(
-            (entry.name, entry.stat().st_size, entry.stat().st_mtime_ns) for entry in path.iterdir()
-        )
-    return (path.stat().st_size, path.stat().st_mtime_ns) if path.is_file() else None
-
-
-def read_journal(folder: Path) -> dict[str, tuple[str, Outcome]]:
-    """Name of a run -> digest of its inputs, and its outcome; a last line that was cut off is ignored."""
-    journal: dict[str, tuple[str, Outcome]] = {}
-    file = folder / FILE
-    if not file.is_file():
-        return journal
-    for line in file.read_text(encoding="utf-8", errors="replace").splitlines():
-        try:
-            entry = json.loads(line)
-            outcome = _outcome(entry["outcome"])
-            journal[outcome.name] = (str(entry["digest"]), outcome)
-        except (ValueError, KeyError, TypeError):
-            continue
-    return journal
-
-
-def _outcome(entry: Mapping[str, Any]) -> Outcome:
-    parameters = tuple((str(n), str(u), float(v), s) for n, u, v, s in entry["parameters"])
-    return Outcome(**{**entry, "parameters": parameters})
-
-
-def write_entry(folder: Path, run_digest: str, outcome: Outcome) -> None:
-    """Add a finished run; it is on the disk when this returns."""
-    line = json.dumps({"digest": run_digest, "outcome": asdict(outcome)}, allow_nan=False)
-    with (folder / FILE).open("a", encoding="utf-8") as stream:
-        if stream.tell() and not _ends_a_line(folder / FILE):
-            stream.write("\n")
-        stream.write(line + "\n")
-        stream.flush()
-        os.fsync(stream.fileno())
-
-
-def _ends_a_line(file: Path) -> bool:
-    with file.open("rb") as stream:
-        stream.seek(-1, os.SEEK_END)
-        return stream.read(1) == b"\n"

@@ -1,28 +1,36 @@
-"""The campaign file (`dynid.campaign/1`): which logs of which robots are identified with which settings.
-
-Logs in an object store (`s3://bucket/...`): found by patterns, and copied while they are used.
-"""
+"""The campaign file (`dynid.campaign/1`): which logs of which robots are identified with which settings."""
 
 from __future__ import annotations
 
-import contextlib
+import csv
+import fnmatch
 import glob
+import json
+import os
 import re
-import shutil
-import tempfile
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime
+from functools import lru_cache
 from pathlib import Path
 from typing import Any, ClassVar
 
+from dynid.campaign.stores import remote_paths
 from dynid.common.entry import Entry, plain_entry, root_entry
 from dynid.common.errors import InputError
 from dynid.common.settings import Settings, keys_of, read
+from dynid.common.strict_number import is_number
 from dynid.common.strict_yaml import PathLike, read_yaml
 
 SCHEMA = "dynid.campaign/1"
 _NAME = re.compile(r"[^A-Za-z0-9._+-]+")
 _FIELD = re.compile(r"\{(unit|date|run)\}")
+_OF_RUNS = ("robot", "logs", "name", "out")  # keys of an experiment that `settings` cannot have
+_DAYS = 86400.0
+# Year and month, then perhaps day and time, as in names of files: 2026-03, 20260315, 2026-03-15_10-30-00.
+_DATE = re.compile(
+    r"((?:19|20)\d\d)[-_]?(0[1-9]|1[0-2])(?:[-_]?(\d\d)(?:[T_ -]?(\d\d)[-_:]?(\d\d)(?:[-_:]?(\d\d))?Z?)?)?"
+)
 
 
 class RunEntry(Settings, frozen=True):
@@ -89,6 +97,7 @@ class Run:
         logs: Absolute paths, or addresses of an object store (`s3://...`).
         settings: Keys of its experiment.
         variant: Name of its settings; empty if there is only one.
+        files: What robot and settings are read from: description, its sources, other logs, a result.
     """
 
     name: str
@@ -98,6 +107,7 @@ class Run:
     logs: tuple[str, ...]
     settings: Mapping[str, Any] = field(default_factory=dict)
     variant: str = ""
+    files: tuple[str, ...] = ()
 
 
 def read_campaign(file: PathLike) -> CampaignFile:
@@ -106,11 +116,31 @@ def read_campaign(file: PathLike) -> CampaignFile:
     fields = root.fields(("schema", "description", *keys_of(CampaignFile)), required=("runs",))
     if "schema" in fields:
         fields["schema"].choice((SCHEMA,))
+    if isinstance(fields["runs"].value, str):
+        fields["runs"] = _manifest(Path(file).parent / fields["runs"].text())
     known = {key: fields[key] for key in keys_of(CampaignFile) if key in fields}
     campaign = read(CampaignFile, replace(root, value=known))
     if not campaign.runs:
         raise fields["runs"].error("no run is given", "e.g. runs: [{robot: ur5, logs: 'data/*.parquet'}]")
     return campaign if campaign.name else campaign.changed(name=Path(file).stem)
+
+
+def _manifest(file: Path) -> Entry:
+    """A table of runs (CSV): its columns are keys of `runs`; empty cells are not given."""
+    rows: list[Entry] = []
+    try:
+        with file.open(encoding="utf-8-sig", newline="") as stream:
+            table = csv.DictReader(stream, strict=True)
+            for row in table:
+                place = Entry(None, "", table.line_num, file=str(file))
+                if None in row or None in row.values():
+                    raise place.error("this row has not as many cells as the first", "one cell per column")
+                given = plain_entry({key: cell for key, cell in row.items() if cell}, like=place)
+                run: Any = read(RunEntry, given)
+                rows.append(replace(place, value=run))
+    except (OSError, UnicodeDecodeError, csv.Error) as error:
+        raise InputError(f"cannot be read: {error}", file=file, remedy="give a CSV file in UTF-8") from error
+    return Entry(rows, "", 1)
 
 
 def runs_of(campaign: CampaignFile, file: PathLike, folder: PathLike | None = None) -> tuple[Run, ...]:
@@ -119,43 +149,69 @@ def runs_of(campaign: CampaignFile, file: PathLike, folder: PathLike | None = No
     Args:
         campaign: As read.
         file: Its file: robots are relative to it.
-        folder: Where the patterns of logs start; default the folder of the file.
+        folder: Where the patterns of logs start, and where logs may arrive later; default the folder of the
+            file, in which each pattern must have a log.
 
     Raises:
-        InputError: A pattern without a log, or two runs of the same name.
+        InputError: A robot or settings that no run can have, a pattern without a log, two runs of the same
+            name, or dates that cannot be compared.
     """
     home = Path(file).resolve().parent
     start = home if folder is None else Path(folder).resolve()
     variants = campaign.variants or {"": {}}
     planned: list[Run] = []
+    known: dict[str, Run] = {}
     for entry in campaign.runs:
-        robot = entry.robot
-        if "/" in robot or "\\" in robot or Path(robot).suffix:
-            robot = str(home / robot)
-        for fields, logs in _matches(entry, start, file):
-            for variant, settings in variants.items():
-                merged = {**campaign.settings, **entry.settings, **settings}
-                planned.append(_run(entry, robot, fields, logs, merged, variant))
+        matches = list(_matches(entry, start, file, folder is not None))
+        for variant, more in variants.items():
+            settings = {**campaign.settings, **entry.settings, **more}
+            text = json.dumps([entry.robot, settings], sort_keys=True)
+            if text not in known:
+                known[text] = _checked(entry.robot, settings, home, file)
+            like = replace(known[text], variant=variant)
+            planned += [_run(entry, like, fields, logs) for fields, logs in matches]
     _refuse_doubled(planned, file)
+    _refuse_mixed_dates(planned, file)
     return tuple(planned)
 
 
-def _run(
-    entry: RunEntry,
-    robot: str,
-    fields: Mapping[str, str],
-    logs: tuple[str, ...],
-    settings: Mapping[str, Any],
-    variant: str,
-) -> Run:
+def _checked(robot: str, settings: Mapping[str, Any], home: Path, file: object) -> Run:
+    """A run without logs: robot and settings can be used, and their paths do not depend on the folder."""
+    from dynid.experiment.experiment import experiment_from
+    from dynid.experiment.file import beside
+    from dynid.mechanism.load import builtin_robots, load_robot
+    from dynid.problem import as_asked
+
+    if wrong := [key for key in settings if key in _OF_RUNS]:
+        remedy = "give robot and logs to the runs; each run has its own name and folder"
+        raise InputError(
+            f"'{wrong[0]}' is no setting of a campaign", file=file, place="settings", remedy=remedy
+        )
+    try:
+        asked = beside(experiment_from({**settings, "robot": robot, "logs": []}), home)
+        mechanism = as_asked(load_robot(asked.robot), asked)
+    except InputError as error:
+        if error.file is not None:
+            raise
+        raise InputError(error.text, file=file, place=error.place, remedy=error.remedy) from error
+    tree = asked.tree()
+    paths = {key: tree[key] for key in ("validate", "unloaded") if key in settings}
+    others = [str(log.file) for log in asked.validate]
+    others += [] if asked.unloaded is None else [asked.unloaded.result]
+    if asked.robot not in builtin_robots():
+        others = [str(asked.robot), *mechanism.sources, *others]
+    return Run("", "", "", str(asked.robot), (), {**settings, **paths}, files=tuple(others))
+
+
+def _run(entry: RunEntry, like: Run, fields: Mapping[str, str], logs: tuple[str, ...]) -> Run:
+    """A run with its logs; `like` has robot and settings."""
     plain = Path(entry.robot).stem
-    unit = _filled(entry.unit, fields) or fields.get("unit", plain)
+    unit = _filled(entry.unit, fields) or fields.get("unit", "")
     date = _filled(entry.date, fields) or fields.get("date", "")
-    name = _filled(entry.name, fields) or "-".join(
-        [plain, *(fields[key] for key in ("unit", "date", "run") if key in fields)]
-    )
-    name = folder_name(f"{name}-{variant}" if variant else name)
-    return Run(name, unit, date, robot, logs, settings, variant)
+    parts = (plain, unit, date, fields.get("run", ""))
+    name = _filled(entry.name, fields) or "-".join(part for part in parts if part)
+    name = folder_name(f"{name}-{like.variant}" if like.variant else name)
+    return replace(like, name=name, unit=unit or plain, date=date, logs=logs)
 
 
 def folder_name(text: str) -> str:
@@ -167,12 +223,14 @@ def _filled(text: str, fields: Mapping[str, str]) -> str:
     return _FIELD.sub(lambda match: fields.get(match[1], match[0]), text)
 
 
-def _matches(entry: RunEntry, start: Path, file: object) -> Iterator[tuple[dict[str, str], tuple[str, ...]]]:
+def _matches(
+    entry: RunEntry, start: Path, file: object, may_arrive: bool
+) -> Iterator[tuple[dict[str, str], tuple[str, ...]]]:
     """The fields of each run, with its logs; without fields all logs are one run."""
     grouped: dict[tuple[tuple[str, str], ...], list[str]] = {}
     for pattern in entry.logs:
         paths = _paths(pattern, start)
-        if not paths:
+        if not paths and not may_arrive:
             raise InputError(
                 f"no file matches '{pattern}'",
                 file=file,
@@ -182,7 +240,14 @@ def _matches(entry: RunEntry, start: Path, file: object) -> Iterator[tuple[dict[
         expression = _expression(pattern if "://" in pattern else str(start / pattern))
         for path in paths:
             match = expression.fullmatch(path)
-            fields = tuple(sorted(match.groupdict().items())) if match else ()
+            if match is None:
+                raise InputError(
+                    f"'{path}' does not show the fields of '{pattern}'",
+                    file=file,
+                    place="runs.logs",
+                    remedy="a field that occurs twice has one value; write its second place as *",
+                )
+            fields = tuple(sorted(match.groupdict().items()))
             grouped.setdefault(fields, []).append(path)
     for fields, logs in grouped.items():
         yield dict(fields), tuple(logs)
@@ -191,26 +256,25 @@ def _matches(entry: RunEntry, start: Path, file: object) -> Iterator[tuple[dict[
 def _paths(pattern: str, start: Path) -> list[str]:
     wanted = _FIELD.sub("*", pattern)
     if "://" in pattern:
-        from dynid.campaign.file import remote_paths
-
         return remote_paths(wanted)
-    place = str(start / wanted)
-    if not glob.has_magic(wanted):
-        return [place] if Path(place).exists() else []
-    return sorted(glob.glob(place, recursive=True))
+    if not glob.has_magic(wanted) or os.path.lexists(start / wanted):
+        return [str(start / wanted)] if os.path.lexists(start / wanted) else []
+    return sorted(str(start / path) for path in glob.glob(wanted, root_dir=start, recursive=True))
 
 
 def _expression(pattern: str) -> re.Pattern[str]:
     """A regular expression that reads the fields of a path."""
     parts: list[str] = []
     seen: set[str] = set()
-    for piece in re.split(r"(\{(?:unit|date|run)\}|\*\*/?|\*|\?)", pattern):
+    for piece in re.split(r"(\{(?:unit|date|run)\}|\*\*/?|\*|\?|\[!?\]?[^\]/]*\])", pattern):
         field_match = _FIELD.fullmatch(piece)
         if field_match and field_match[1] not in seen:
             seen.add(field_match[1])
             parts.append(f"(?P<{field_match[1]}>[^/]+?)")
         elif field_match:
             parts.append(f"(?P={field_match[1]})")
+        elif piece.startswith("[") and piece.endswith("]"):  # of a pattern, or part of a name
+            parts.append(f"(?:{fnmatch.translate(piece)[4:-3]}|{re.escape(piece)})")
         else:
             parts.append(
                 {"**": ".*", "**/": "(?:.*/)?", "*": "[^/]*", "?": "[^/]"}.get(piece, re.escape(piece))
@@ -231,61 +295,40 @@ def _refuse_doubled(runs: list[Run], file: object) -> None:
         seen[run.name] = run
 
 
-def _fsspec() -> Any:
+@lru_cache(maxsize=10_000)
+def number_of(date: str) -> float | None:
+    """A date as a number, in days since 1970 (UTC) unless it is a number itself; None if it is neither."""
+    day = _day(date.strip())
+    return float(date) if day is None and is_number(date.strip()) else day
+
+
+def _day(text: str) -> float | None:
+    if match := _DATE.fullmatch(text):
+        year, month, day, hour, minute, second = (int(part or 0) for part in match.groups())
+        text = f"{year}-{month:02}-{day or 1:02}T{hour:02}:{minute:02}:{second:02}"
     try:
-        import fsspec
-    except ImportError:
-        raise InputError(
-            "addresses such as s3:// need the package fsspec", remedy="pip install 'dynid[cluster]'"
-        ) from None
-    return fsspec
+        moment = datetime.fromisoformat(text)
+    except ValueError:
+        return None
+    return (moment if moment.tzinfo else moment.replace(tzinfo=UTC)).timestamp() / _DAYS
 
 
-def remote_paths(pattern: str) -> list[str]:
-    """Addresses that match a pattern of an object store."""
-    with _refusing(pattern):
-        system, path = _fsspec().core.url_to_fs(pattern)
-        return sorted(system.unstrip_protocol(key) for key in system.glob(path))
-
-
-def remote_stamp(place: str) -> list[str]:
-    """Size and version of a log in an object store, as far as the store knows them."""
-    with _refusing(place):
-        system, path = _fsspec().core.url_to_fs(place)
-        known = system.info(path)
-    return [str(known[key]) for key in ("size", "ETag", "LastModified", "mtime", "created") if key in known]
-
-
-@contextlib.contextmanager
-def local_copies(places: Sequence[str]) -> Iterator[tuple[str, ...]]:
-    """Paths of the logs on this machine; copies of remote ones exist during the block."""
-    if not any("://" in place for place in places):
-        yield tuple(places)
-        return
-    with tempfile.TemporaryDirectory(prefix="dynid-") as folder:
-        yield tuple(_fetched(place, Path(folder) / str(i)) for i, place in enumerate(places))
-
-
-def _fetched(place: str, folder: Path) -> str:
-    if "://" not in place:
-        return place
-    folder.mkdir()
-    target = folder / (place.rstrip("/").rpartition("/")[2] or "log")
-    with _refusing(place), _fsspec().open(place, "rb") as source, target.open("wb") as copy:
-        shutil.copyfileobj(source, copy)
-    return str(target)
-
-
-@contextlib.contextmanager
-def _refusing(place: str) -> Iterator[None]:
-    """Turn failures of the store into input errors that name the address."""
-    try:
-        yield
-    except InputError:
-        raise
-    except ImportError as error:  # fsspec has a package for each store
-        raise InputError(f"cannot be read: {error}", file=place, remedy="install the package") from error
-    except Exception as error:  # each store has error classes of its own
-        raise InputError(
-            f"cannot be read: {type(error).__name__}: {error}", file=place, remedy="check address and access"
-        ) from error
+def _refuse_mixed_dates(runs: Sequence[Run], file: object) -> None:
+    """Dates of a robot are all dates, all numbers, or all missing: others have no common order."""
+    first: dict[tuple[str, str], Run] = {}
+    for run in runs:
+        if run.date and number_of(run.date) is None:
+            raise InputError(
+                f"'{run.date}' of {run.logs[0]} is not a date",
+                file=file,
+                place="runs.date",
+                remedy="write 2026-03-15, 2026-03 or a number; {run} is for parts of a path that are no date",
+            )
+        other = first.setdefault((run.unit, run.robot), run)
+        if (bool(run.date), _day(run.date) is None) != (bool(other.date), _day(other.date) is None):
+            raise InputError(
+                f"dates of '{run.unit}' cannot be compared: '{other.date}' and '{run.date}'",
+                file=file,
+                place="runs.date",
+                remedy="give all runs of a robot dates, all of them numbers, or none a date",
+            )

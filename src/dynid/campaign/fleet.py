@@ -18,18 +18,17 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import asdict, dataclass, replace
-from datetime import datetime
 from typing import Any
 
 import numpy as np
 
+from dynid.campaign.file import number_of
 from dynid.common.arrays import Array, Float
 from dynid.common.distributions import student_tails
 
 ALARM = 0.05  # probability of any false alarm
 _LEAST = 4  # dates of a robot: a line through fewer says little of its own scatter
 _ROBOTS = 5  # robots of which one can differ from the others
-_DAYS = 86400.0
 
 
 @dataclass(frozen=True)
@@ -41,6 +40,7 @@ class Sample:
         date: As written; empty if unknown.
         variant: Settings that it was identified with.
         value, sigma: In `unit`.
+        description: Kind of robot, if there are several: only robots of one kind are compared.
     """
 
     robot: str
@@ -50,6 +50,7 @@ class Sample:
     unit: str
     value: float
     sigma: float
+    description: str = ""
 
 
 @dataclass(frozen=True)
@@ -73,6 +74,12 @@ class Change:
     percent: float
     since: str
     p: float
+    description: str = ""
+
+    @property
+    def words(self) -> str:
+        """The parameter, with kind of robot and settings where there are several."""
+        return _words(self)
 
 
 @dataclass(frozen=True)
@@ -93,6 +100,17 @@ class Pooled:
     sigma: float
     between: float
     unlike: tuple[tuple[str, float], ...] = ()
+    description: str = ""
+
+    @property
+    def words(self) -> str:
+        """The parameter, with kind of robot and settings where there are several."""
+        return _words(self)
+
+
+def _words(entry: Change | Pooled) -> str:
+    of = ", ".join(part for part in (entry.description, entry.variant) if part)
+    return f"{entry.parameter} ({of})" if of else entry.parameter
 
 
 @dataclass(frozen=True)
@@ -134,40 +152,25 @@ class _Series:
 def fleet_of(samples: Iterable[Sample]) -> Fleet:
     """Changes over time and differences between robots, with false alarms controlled over all tests."""
     kept = tuple(samples)
-    groups: dict[tuple[str, str, str], list[Sample]] = {}
+    groups: dict[tuple[str, ...], list[Sample]] = {}
     for sample in kept:
-        groups.setdefault((sample.variant, sample.parameter, sample.unit), []).append(sample)
+        key = (sample.description, sample.variant, sample.parameter, sample.unit)
+        groups.setdefault(key, []).append(sample)
     changes: list[Change] = []
     pooled: list[Pooled] = []
     most = 0  # dates of a robot
-    for (variant, parameter, unit), members in groups.items():
+    for members in groups.values():
         series = _series(members)
         most = max(most, *(len(set(history.t.tolist())) for history in series))
         extra = _extra_variance(series)
         changes += [
-            change
+            _tested(history, extra, members[0])
             for history in series
             if len(set(history.t.tolist())) >= _LEAST
-            for change in _tested(history, extra, variant, parameter, unit)
         ]
         if len(series) > 1:
-            pooled.append(_pooled(series, extra, variant, parameter, unit))
+            pooled.append(_pooled(series, extra, members[0]))
     return Fleet(kept, _alarms(changes, most - _LEAST + 1), _with_unlike(pooled))
-
-
-def number_of(date: str) -> float | None:
-    """A date as a number, of ISO dates in days; None if it is neither."""
-    text = date.strip()
-    try:
-        return float(text)
-    except ValueError:
-        pass
-    for form in ("", "-01"):
-        try:
-            return datetime.fromisoformat((text + form).replace("_", "-")).timestamp() / _DAYS
-        except ValueError:
-            continue
-    return None
 
 
 def _series(members: Sequence[Sample]) -> list[_Series]:
@@ -235,62 +238,47 @@ def _root(excess: Callable[[float], float], most: float) -> float:
     return most if excess(most) >= 0.0 else float(brentq(excess, 0.0, most, rtol=1e-6, xtol=1e-9 * most))
 
 
-def _p_value(z: float, dof: float) -> float:
-    return student_tails(dof, z)
-
-
-def _tested(history: _Series, extra: float, variant: str, parameter: str, unit: str) -> list[Change]:
+def _tested(history: _Series, extra: float, like: Sample) -> Change:
     """The likelier of a drift and a step, with its probability by chance before correction."""
     slope, deviation, rest, mean = _line(history, extra)
     dof = float(max(len(history.t) - 2, 1)) if extra == 0.0 else 1e3
     size = abs(mean) or 1.0
-    drift = _p_value(slope / deviation, max(dof, 30.0)) if math.isfinite(deviation) else 1.0
+    drift = student_tails(max(dof, 30.0), slope / deviation) if math.isfinite(deviation) else 1.0
     length = float(history.t[-1] - history.t[0])
-    change = Change(
-        history.robot,
-        variant,
-        parameter,
-        unit,
-        "drift",
-        slope,
-        100.0 * slope * length / size,
-        history.dates[0],
-        drift,
-    )
     place, jump, squares, step = _step(history, extra)
-    if place and squares < rest and step < drift:
-        change = Change(
-            history.robot,
-            variant,
-            parameter,
-            unit,
-            "step",
-            0.0,
-            100.0 * jump / size,
-            history.dates[place],
-            step,
-        )
-    # Two kinds were tried.
-    return [replace(change, p=min(1.0, 2.0 * change.p))]
+    is_step = bool(place) and squares < rest and step < drift
+    return Change(
+        history.robot,
+        like.variant,
+        like.parameter,
+        like.unit,
+        "step" if is_step else "drift",
+        0.0 if is_step else slope,
+        100.0 * (jump if is_step else slope * length) / size,
+        history.dates[place if is_step else 0],
+        min(1.0, 2.0 * (step if is_step else drift)),  # two kinds were tried
+        like.description,
+    )
 
 
 def _step(history: _Series, extra: float) -> tuple[int, float, float, float]:
-    """The best step: its place, size, squares left, and probability (over all places); place 0: none."""
+    """The best step: its place, size, squares left, and probability (over all places); place 0: none.
+
+    All places at once, by sums of w, w y and w y^2 (y from its mean) before and after each.
+    """
     w = 1.0 / (history.sigma**2 + extra)
-    best = (0, 0.0, math.inf, 1.0)
-    places = [k for k in range(2, len(history.y) - 1) if history.t[k] > history.t[k - 1]]
-    for k in places:
-        before, after = slice(None, k), slice(k, None)
-        means = [float(np.average(history.y[part], weights=w[part])) for part in (before, after)]
-        deviation = math.sqrt(sum(1.0 / float(np.sum(w[part])) for part in (before, after)))
-        left = sum(
-            float(np.sum(w[part] * (history.y[part] - mean) ** 2))
-            for part, mean in zip((before, after), means, strict=True)
-        )
-        jump = means[1] - means[0]
-        if left < best[2]:
-            best = (k, jump, left, min(1.0, len(places) * _p_value(jump / deviation, 1e3)))
-    return best
+    y = history.y - np.average(history.y, weights=w)
+    places = np.arange(2, len(y) - 1)
+    places = places[history.t[places] > history.t[places - 1]]
+    if not len(places):
+        return 0, 0.0, math.inf, 1.0
+    before, moment = np.cumsum(w)[places - 1], np.cumsum(w * y)[places - 1]
+    after = np.sum(w) - before
+    jump = (np.sum(w * y) - moment) / after - moment / before
+    left = np.sum(w * y**2) - moment**2 / before - (np.sum(w * y) - moment) ** 2 / after
+    k = int(np.argmin(left))
+    z = float(jump[k]) / math.sqrt(1.0 / before[k] + 1.0 / after[k])
+    return int(places[k]), float(jump[k]), float(left[k]), min(1.0, len(places) * student_tails(1e3, z))
 
 
 def _holm(p: Sequence[float]) -> list[float]:
@@ -307,15 +295,11 @@ def _holm(p: Sequence[float]) -> list[float]:
 def _alarms(changes: Sequence[Change], looks: int) -> tuple[Change, ...]:
     """Changes that are not chance, at the look of that number."""
     corrected = _holm([min(1.0, change.p * looks**2 * math.pi**2 / 6.0) for change in changes])
-    alarms = [
-        Change(**{**asdict(change), "p": p})
-        for change, p in zip(changes, corrected, strict=True)
-        if p < ALARM
-    ]
+    alarms = [replace(change, p=p) for change, p in zip(changes, corrected, strict=True) if p < ALARM]
     return tuple(sorted(alarms, key=lambda change: change.p))
 
 
-def _pooled(series: Sequence[_Series], extra: float, variant: str, parameter: str, unit: str) -> Pooled:
+def _pooled(series: Sequence[_Series], extra: float, like: Sample) -> Pooled:
     """Mean of the robots and the deviation between them (Paule and Mandel), and who differs."""
     w = [1.0 / (history.sigma**2 + extra) for history in series]
     means = np.array(
@@ -333,9 +317,11 @@ def _pooled(series: Sequence[_Series], extra: float, variant: str, parameter: st
             others = 1.0 / (variances[rest] + spread)
             middle = float(np.average(means[rest], weights=others))
             z = (means[k] - middle) / math.sqrt(variances[k] + spread + 1.0 / float(np.sum(others)))
-            unlike.append((history.robot, _p_value(float(z), len(series) - 2.0)))
+            unlike.append((history.robot, student_tails(len(series) - 2.0, float(z))))
     sigma = 1.0 / math.sqrt(float(np.sum(weights)))
-    return Pooled(variant, parameter, unit, len(series), mean, sigma, math.sqrt(between), tuple(unlike))
+    robots, spread = len(series), math.sqrt(between)
+    named = (like.variant, like.parameter, like.unit)
+    return Pooled(*named, robots, mean, sigma, spread, tuple(unlike), like.description)
 
 
 def _between(means: Float[Array, "r"], variances: Float[Array, "r"]) -> float:
@@ -343,7 +329,8 @@ def _between(means: Float[Array, "r"], variances: Float[Array, "r"]) -> float:
 
     def excess(between: float) -> float:
         weights = 1.0 / (variances + between)
-        return float(np.sum(weights * (means - np.average(means, weights=weights)) ** 2)) - (len(means) - 1.0)
+        mean = weights @ means / np.sum(weights)
+        return float(weights @ (means - mean) ** 2) - (len(means) - 1.0)
 
     return _root(excess, float(np.var(means)) * len(means)) if len(means) > 1 else 0.0
 

@@ -11,18 +11,18 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from dynid.campaign.factors import FACTORS, Leaf, merged, read_leaf
-from dynid.campaign.file import Run, folder_name
-from dynid.campaign.fleet import number_of
+from dynid.campaign.file import Run, folder_name, number_of
 from dynid.campaign.work import Outcome
 from dynid.common.arrays import Array, Float
 from dynid.common.engine import completed
 from dynid.common.errors import DynidError
-from dynid.report.output import replace_folder, result_files
+from dynid.report.output import result_files, write_files
 
 if TYPE_CHECKING:
     from dynid.statistics.estimate import Estimate
 
 JOINED, RUNS = "joined", "runs"
+_TABLE = "runs.csv"  # of a result of all logs: each run, and its residual
 
 
 @dataclass(frozen=True)
@@ -80,30 +80,42 @@ def joined_robots(
         used, left_out = _usable([outcome for _, outcome in members])
         few = f"{len(used)} of its runs can be used" if len(used) < 2 else ""
         robots_joined[name] = Joined(name, unit, variant, tuple(used), left_out, few)
-        changed = any(run.name in new for run, _ in members)
-        if not few and (changed or not (folder / JOINED / name / "result.json").is_file()):
+        changed = any(run in new for run in used) or _merged_runs(folder / JOINED / name) != used
+        if not few and changed:
             todo.append(name)
     for member, files in _results(str(folder), [robots_joined[name] for name in todo], jobs):
         if isinstance(files, str):
             robots_joined[member.name] = replace(member, reason=files)
             continue
         (folder / JOINED).mkdir(exist_ok=True)
-        replace_folder(folder / JOINED / member.name, files)
+        write_files(folder / JOINED / member.name, files)
     return tuple(robots_joined.values())
+
+
+def _merged_runs(folder: Path) -> list[str]:
+    """Names of the runs that a result of all logs was made from; none if there is no such result."""
+    table = folder / _TABLE
+    if not (folder / "result.json").is_file() or not table.is_file():
+        return []
+    return [row.partition(",")[0] for row in table.read_text(encoding="utf-8").splitlines()[1:]]
 
 
 def _usable(outcomes: Sequence[Outcome]) -> tuple[list[str], dict[str, str]]:
     """Runs whose factors can be merged, and why others cannot."""
-    left_out = {}
-    kinds: dict[str, None] = {}
+    left_out: dict[str, str] = {}
     for outcome in outcomes:
-        reason = outcome.reason or outcome.apart or ("its verdict is bad" if outcome.verdict == "bad" else "")
-        if not reason:
-            kinds[outcome.kind] = None
-            other = outcome.kind != next(iter(kinds))
-            reason = "parameters, known values or estimator are not those of the first run" if other else ""
-        if reason:
+        if (
+            reason := outcome.reason
+            or outcome.apart
+            or ("its verdict is bad" if outcome.verdict == "bad" else "")
+        ):
             left_out[outcome.name] = reason
+    kinds = [outcome.kind for outcome in outcomes if outcome.name not in left_out]
+    usual = max(kinds, key=kinds.count, default="")  # of equally frequent ones the first
+    other = "parameters, known values or estimator are not those of most runs"
+    left_out |= {
+        outcome.name: other for outcome in outcomes if outcome.name not in left_out and outcome.kind != usual
+    }
     return [outcome.name for outcome in outcomes if outcome.name not in left_out], left_out
 
 
@@ -183,7 +195,7 @@ def joined_estimate(files: Sequence[Path], like: Estimate, names: Sequence[str])
         tried=(),
         hypotheses=(),
         verdict=NOT_JUDGED,
-        files={"runs.csv": table_csv(("run", "residual_percent"), zip(names, errors, strict=True))},
+        files={_TABLE: table_csv(("run", "residual_percent"), zip(names, errors, strict=True))},
     )
 
 

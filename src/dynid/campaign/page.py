@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from dynid.campaign.fleet import ALARM, Change, Sample, number_of
+from dynid.campaign.file import number_of
+from dynid.campaign.fleet import ALARM, Change, Sample
 from dynid.report.page import page_style, render, static_policy
 
 if TYPE_CHECKING:
@@ -37,6 +38,7 @@ def campaign_html(done: Campaign) -> str:
         counts=[(level, counts[level]) for level in ("good", "care", "bad") if counts[level]],
         robots=len({run.unit for run, _ in pairs}),
         changes=done.fleet.changes[:_MOST_ROWS],
+        unlike={name for entry in done.fleet.pooled for name, _ in entry.unlike},
         aside=done.set_aside[:_MOST_ROWS],
         joined=sorted(done.joined, key=lambda robot: (not robot.reason, not robot.left_out))[:_MOST_ROWS],
         charts=[_chart(change, done.fleet.samples) for change in done.fleet.changes[:_MOST_CHARTS]],
@@ -52,8 +54,8 @@ def _chart(change: Change, samples: Sequence[Sample]) -> Markup:
     history = [
         sample
         for sample in samples
-        if (sample.robot, sample.variant, sample.parameter)
-        == (change.robot, change.variant, change.parameter)
+        if (sample.robot, sample.variant, sample.parameter, sample.description)
+        == (change.robot, change.variant, change.parameter, change.description)
     ]
     numbers = [number_of(sample.date) for sample in history]
     t = np.array([k if x is None else x for k, x in enumerate(numbers)], float)

@@ -17,7 +17,8 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from dynid.campaign.file import Run, local_copies
+from dynid.campaign.file import Run
+from dynid.campaign.stores import local_copies
 from dynid.common.engine import completed
 from dynid.common.errors import DynidError, InputError
 from dynid.report.output import replace_file

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import os
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
-from dynid.campaign.file import Run, local_copies
-from dynid.common.errors import DynidError, NoResultError
+from dynid.campaign.file import Run
+from dynid.campaign.stores import StoreError, local_copies
+from dynid.common.engine import TRIES, Died, own_version
+from dynid.common.errors import DynidError, InputError, NoResultError
 
 if TYPE_CHECKING:
     from dynid.campaign.factors import Leaf
@@ -28,6 +31,9 @@ class Outcome:
         seconds: Time that it took.
         kind: Runs of a robot with the same kind of factors can be merged (`Leaf.kind`); empty: no factors.
         apart: Why its factors do not serve for an estimate from all logs of the robot; empty if they do.
+        elsewhere: Whether the reason may lie outside the files of the run (memory, a store that does not
+            answer, an error in dynid): the next command tries it again.
+        version: Of dynid, in the process that made it.
     """
 
     name: str
@@ -38,6 +44,8 @@ class Outcome:
     seconds: float = 0.0
     kind: str = ""
     apart: str = ""
+    elsewhere: bool = False
+    version: str = ""
 
 
 @dataclass(frozen=True)
@@ -63,15 +71,23 @@ def make(run: Run, folder: str, joined: bool = False) -> Made:
     kept: list[Leaf | str] = []
     try:
         estimate, failure = _identified(run, (lambda fit: kept.append(factors_of(fit))) if joined else None)
-    except DynidError as error:
-        return Made(Outcome(run.name, reason=error.message, seconds=time.monotonic() - began))
-    except MemoryError:
-        return Made(Outcome(run.name, reason="not enough memory", seconds=time.monotonic() - began))
     except Exception as error:  # one broken run must not end a campaign of thousands
-        text = f"internal error, {type(error).__name__}: {error}"
-        return Made(Outcome(run.name, reason=text, seconds=time.monotonic() - began))
+        return Made(replace(failed(run, error), seconds=time.monotonic() - began))
     made = _made(run, estimate, failure, folder, time.monotonic() - began)
     return _with_factors(made, kept[0]) if kept else made
+
+
+def failed(run: Run, error: BaseException) -> Outcome:
+    """The outcome of a run that ended with an error."""
+    if isinstance(error, DynidError):
+        return Outcome(run.name, reason=error.message, elsewhere=isinstance(error, StoreError))
+    if isinstance(error, Died):
+        reason = f"its process died {TRIES} times: probably too little memory"
+    elif isinstance(error, MemoryError):
+        reason = "not enough memory"
+    else:
+        reason = f"internal error, {type(error).__name__}: {error}"
+    return Outcome(run.name, reason=reason, elsewhere=True)
 
 
 def _with_factors(made: Made, leaf: Leaf | str) -> Made:
@@ -87,6 +103,7 @@ def _identified(run: Run, fitted: Callable[[Fit], None] | None) -> tuple[Estimat
     from dynid.experiment.experiment import experiment_from
     from dynid.pipeline import run_experiment
 
+    _refuse_special(run.logs)
     with local_copies(run.logs) as logs:
         settings: dict[str, Any] = {"name": run.name, **run.settings, "robot": run.robot, "logs": list(logs)}
         try:
@@ -95,6 +112,13 @@ def _identified(run: Run, fitted: Callable[[Fit], None] | None) -> tuple[Estimat
             if error.estimate is None:
                 raise
             return error.estimate, error.message
+
+
+def _refuse_special(logs: Sequence[str]) -> None:
+    """Pipes and devices that a pattern matches: reading them could wait for ever."""
+    for log in logs:
+        if os.path.exists(log) and not (os.path.isfile(log) or os.path.isdir(log)):
+            raise InputError("is neither a file nor a folder", file=log)
 
 
 def _made(run: Run, estimate: Estimate, failure: str, folder: str, seconds: float) -> Made:
@@ -108,5 +132,6 @@ def _made(run: Run, estimate: Estimate, failure: str, folder: str, seconds: floa
     )
     verdict = "bad" if failure else estimate.verdict.level
     headline = failure or estimate.verdict.headline
-    outcome = Outcome(run.name, verdict, headline, parameters=parameters, seconds=seconds)
+    made_by = own_version()
+    outcome = Outcome(run.name, verdict, headline, parameters=parameters, seconds=seconds, version=made_by)
     return Made(outcome, result_files(estimate, Path(folder)))

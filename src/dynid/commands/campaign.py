@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
 
 from dynid.commands.shared import NUMBER, Whole, default_out, shown
+from dynid.common.errors import InterruptedRun
+from dynid.common.interrupts import interruptible
 from dynid.report.terminal import printable
 
 if TYPE_CHECKING:
@@ -47,28 +50,47 @@ def campaign(
     """
     if jobs is not None and cluster is not None:
         raise click.UsageError("--jobs is for this machine, --cluster for a Dask scheduler: give one of them")
+    if every <= 0.0:
+        raise click.UsageError("--every takes a number above 0")
     folder = out or default_out(file.stem)
     count = 0
-    while True:
-        done = _look(file, folder, jobs, cluster, watch)
-        count += 1
-        if watch is None or (looks is not None and count >= looks):
-            break
-        time.sleep(every)
+    try:
+        with interruptible():
+            while True:
+                done = _look(file, folder, jobs, cluster, watch, count == 0)
+                count += 1
+                if watch is None or (looks is not None and count >= looks):
+                    break
+                time.sleep(every)
+    except KeyboardInterrupt:
+        raise InterruptedRun(
+            f"interrupted: finished runs are in {shown(folder)}; run the same command again to continue"
+        ) from None
     if all(outcome.reason for outcome in done.outcomes):
         raise SystemExit(_NO_RESULT)
 
 
-def _look(file: Path, folder: Path, jobs: int | None, cluster: str | None, watch: Path | None) -> Campaign:
+def _look(
+    file: Path, folder: Path, jobs: int | None, cluster: str | None, watch: Path | None, first: bool
+) -> Campaign:
     from dynid.campaign.campaign import run_campaign
     from dynid.report.terminal import ProgressBar
 
     new: list[Outcome] = []
     with ProgressBar() as progress:
         done = run_campaign(
-            file, folder, jobs=jobs, cluster=cluster, logs_in=watch, progress=progress, finished=new.append
+            file,
+            folder,
+            jobs=jobs,
+            cluster=cluster,
+            logs_in=watch,
+            progress=progress,
+            finished=new.append,
+            again=first,
         )
-    if new or watch is None:
+    if watch is not None and first and not done.runs:
+        click.echo(f"no log matches the patterns of {shown(file)} in {shown(watch)} yet: waiting")
+    elif new or first:
         _print(done, new)
     return done
 
@@ -81,20 +103,31 @@ def _print(done: Campaign, new: list[Outcome]) -> None:
     click.echo(
         f"{len(done.outcomes)} runs, {len(new)} of them new: {verdicts}, {len(done.set_aside)} set aside"
     )
-    for outcome in done.set_aside[:_MOST_SHOWN]:
-        click.echo(f"  set aside: {printable(outcome.name)}: {printable(outcome.reason.splitlines()[0])}")
-    for change in done.fleet.changes[:_MOST_SHOWN]:
-        click.echo(
-            f"  {change.kind}: {printable(change.parameter)} of {printable(change.robot)}"
-            f" {change.percent:+.1f} % since {printable(change.since)} (p {probability(change.p)})"
-        )
-    for shared in done.shared[:_MOST_SHOWN]:
-        click.echo(f"  {printable(shared.words)}")
+    for note in done.notes:
+        click.echo(f"  {note}")
+    _echo_few(
+        f"set aside: {printable(outcome.name)}: {printable(outcome.reason.splitlines()[0])}"
+        for outcome in done.set_aside
+    )
+    _echo_few(
+        f"{change.kind}: {printable(change.words)} of {printable(change.robot)}"
+        f" {change.percent:+.1f} % since {printable(change.since)} (p {probability(change.p)})"
+        for change in done.fleet.changes
+    )
+    _echo_few(printable(shared.words) for shared in done.shared)
     if done.joined:
         count = sum(not entry.reason for entry in done.joined)
         click.echo(f"{count} of {len(done.joined)} robots have one estimate from their logs (joined/)")
         aside = {outcome.name for outcome in done.set_aside}
         left_out = [pair for entry in done.joined for pair in entry.left_out.items() if pair[0] not in aside]
-        for run, reason in left_out[:_MOST_SHOWN]:
-            click.echo(f"  not in it: {printable(run)}: {printable(reason)}")
+        _echo_few(f"not in it: {printable(run)}: {printable(reason)}" for run, reason in left_out)
     click.echo(f"written: {shown(done.folder)} (summary.json, parameters.csv, campaign.html)")
+
+
+def _echo_few(lines: Iterable[str]) -> None:
+    """The first lines, and how many there are besides."""
+    listed = list(lines)
+    for line in listed[:_MOST_SHOWN]:
+        click.echo(f"  {line}")
+    if len(listed) > _MOST_SHOWN:
+        click.echo(f"  ... and {len(listed) - _MOST_SHOWN} more in summary.json")

@@ -118,12 +118,11 @@ def _process_pool(count: int) -> Iterator[ProcessPoolExecutor]:
     try:
         yield pool
     except BaseException:
-        processes = list((getattr(pool, "_processes", None) or {}).values())
-        pool.shutdown(wait=False, cancel_futures=True)
-        for process in processes:
+        for process in list((getattr(pool, "_processes", None) or {}).values()):
             process.terminate()
         raise
-    pool.shutdown()
+    finally:
+        pool.shutdown(cancel_futures=True)
 
 
 def _quiet_worker() -> None:
@@ -151,8 +150,9 @@ def _dask(address: str) -> Iterator[tuple[Executor, int]]:
         raise InputError(
             "a Dask scheduler needs the package distributed", remedy="pip install 'dynid[cluster]'"
         ) from None
-    # A lost scheduler is reported once, by the error of `_round`.
-    logging.getLogger("distributed").setLevel(logging.CRITICAL)
+    # A lost scheduler is reported once, by the error of `_round`; each logger of Dask has a level of its own.
+    for name in [name for name in logging.root.manager.loggerDict if name.startswith("distributed")]:
+        logging.getLogger(name).setLevel(logging.CRITICAL)
     connect: Any = distributed.Client
     try:
         client = connect(address, timeout="20s")
@@ -167,4 +167,26 @@ def _dask(address: str) -> Iterator[tuple[Executor, int]]:
             raise InputError(
                 f"the scheduler at '{address}' has no workers", remedy="start some: `dask worker ADDRESS`"
             )
+        _check_versions(client, address)
         yield client.get_executor(pure=False, retries=TRIES - 1), count
+
+
+def own_version() -> str:
+    """The version of dynid in this process."""
+    from importlib.metadata import version
+
+    return version("dynid")
+
+
+def _check_versions(client: Any, address: str) -> None:
+    """Refuse a scheduler or workers that lack dynid, or have another version of it."""
+    remedy = f"install dynid {own_version()} on the scheduler and on all workers"
+    try:
+        found = {client.run_on_scheduler(own_version), *client.run(own_version).values()}
+    except Exception as error:  # what arrives here is that of the other process
+        raise InputError(
+            f"scheduler or workers at '{address}' cannot run dynid: {error}", remedy=remedy
+        ) from error
+    if found != {own_version()}:
+        others = ", ".join(sorted(found - {own_version()}))
+        raise InputError(f"scheduler or workers at '{address}' have dynid {others}", remedy=remedy)

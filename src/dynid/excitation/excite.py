@@ -49,7 +49,7 @@ from dynid.excitation.run import Run, run_of
 from dynid.excitation.series import Series
 from dynid.excitation.settings import RATE, ExciteSettings, default_recorder, recording_words
 from dynid.kinematics.sensors import measured_motion
-from dynid.mechanism.load import load_robot
+from dynid.mechanism.load import load_robot, reference
 from dynid.mechanism.mechanism import Mechanism
 from dynid.mechanism.parameters import effort_unit, parameter_table
 from dynid.projection.model import MODELS
@@ -130,7 +130,9 @@ def excite(
         InputError: A limit cannot be met, or the robot description is incomplete.
     """
     asked = read(ExciteSettings, plain_entry({} if settings is None else settings))
-    motions = case_motions(load_robot(robot))
+    mechanism = load_robot(robot)
+    motions = case_motions(mechanism)
+    robot = robot if cluster is None else reference(mechanism)  # workers have folders of their own
     search = excite_series if motions is None else motions.search
     return search(robot, asked, journal=journal, jobs=jobs, cluster=cluster, progress=progress)
 

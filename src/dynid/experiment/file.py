@@ -42,25 +42,25 @@ def load_experiment(file: PathLike, *, need_logs: bool = True) -> Experiment:
     experiment = read(Experiment, replace(root, value=known))
     if need_logs and not experiment.logs:
         raise fields["logs"].error("no log is given", "e.g. logs: [{file: run.csv}]")
-    return _beside(experiment, Path(file).resolve().parent).changed(
+    return beside(experiment, Path(file).resolve().parent).changed(
         name=experiment.name if "name" in fields else Path(file).stem,
         file=str(file),
         places=_places(fields),
     )
 
 
-def _beside(experiment: Experiment, folder: Path) -> Experiment:
+def beside(experiment: Experiment, folder: Path) -> Experiment:
     """The experiment with paths from its folder; a robot is a path when it looks like one."""
     robot, unloaded = str(experiment.robot), experiment.unloaded
     is_path = "/" in robot or "\\" in robot or Path(robot).suffix != ""
 
-    def beside(logs: tuple[LogEntry, ...]) -> tuple[LogEntry, ...]:
+    def logs_beside(logs: tuple[LogEntry, ...]) -> tuple[LogEntry, ...]:
         return tuple(log.changed(file=str(folder / log.file)) for log in logs)
 
     return experiment.changed(
         robot=str(folder / robot) if is_path else robot,
-        logs=beside(experiment.logs),
-        validate=beside(experiment.validate),
+        logs=logs_beside(experiment.logs),
+        validate=logs_beside(experiment.validate),
         unloaded=None if unloaded is None else unloaded.changed(result=str(folder / unloaded.result)),
         out=None if experiment.out is None else str(folder / experiment.out),
     )

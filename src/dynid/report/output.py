@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+import re
 import shutil
 import tempfile
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -34,6 +35,7 @@ _NEEDED_SPACE = (
 )  # bytes: a report takes up to 1.5 MB; the old one is kept until the new one is complete
 _REMEDY = "choose another folder with --out"
 PREFIX = ".dynid-"
+_LEFTOVER = re.compile(r"\.(?P<name>.+)\.(?P<kind>new|old)-[^-.]*")  # as `write_files` calls them
 _NEW, _OUT, _IN = f"{PREFIX}new-", f"{PREFIX}out-", f"{PREFIX}in-"
 
 
@@ -83,9 +85,15 @@ def claimed_folder(directory: str | Path, own_files: Sequence[str]) -> Iterator[
 
 def replace_file(file: Path, content: bytes) -> None:
     """Write a file: the old one stays until the new one is complete."""
-    new = file.with_name(f".{file.name}.new")
-    new.write_bytes(content)
-    new.replace(file)
+    new = file.with_name(f".{file.name}.new-")
+    try:
+        with new.open("wb") as stream:
+            stream.write(content)
+            stream.flush()
+            os.fsync(stream.fileno())
+        new.replace(file)
+    finally:
+        new.unlink(missing_ok=True)
 
 
 def replace_folder(path: Path, files: Mapping[str, str]) -> None:
@@ -210,18 +218,21 @@ def _exchange(path: Path, new: Path) -> None:
 def _recover(path: Path) -> None:
     """Clean up after a killed run; a result that was moved aside is restored if its place is empty."""
     recover(path)
-    for old in _leftovers(path, "old"):
-        if path.exists():
-            shutil.rmtree(old)
+    clear_leftovers(path.parent, path.name)
+
+
+def clear_leftovers(folder: Path, name: str = "") -> None:
+    """Clean up after a killed run in a folder of results: of the entry of that name, or of all."""
+    for entry in sorted(folder.iterdir()):
+        parts = _LEFTOVER.fullmatch(entry.name)
+        if parts is None or name not in ("", parts["name"]):
+            continue
+        if parts["kind"] == "old" and not (folder / parts["name"]).exists():
+            entry.rename(folder / parts["name"])
+        elif entry.is_dir():
+            shutil.rmtree(entry)
         else:
-            old.rename(path)
-    for new in _leftovers(path, "new"):
-        shutil.rmtree(new)
-
-
-def _leftovers(path: Path, kind: str) -> list[Path]:
-    prefix = f".{path.name}.{kind}-"
-    return sorted(entry for entry in path.parent.iterdir() if entry.name.startswith(prefix))
+            entry.unlink()
 
 
 def _check_place(path: Path) -> None:

@@ -1,0 +1,77 @@
+"""Logs in an object store (`s3://bucket/...`): found by patterns, and copied while they are used."""
+
+from __future__ import annotations
+
+import contextlib
+import shutil
+import tempfile
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+from dynid.common.errors import InputError
+
+
+def _fsspec() -> Any:
+    try:
+        import fsspec
+    except ImportError:
+        raise InputError(
+            "addresses such as s3:// need the package fsspec", remedy="pip install 'dynid[cluster]'"
+        ) from None
+    return fsspec
+
+
+def remote_paths(pattern: str) -> list[str]:
+    """Addresses that match a pattern of an object store."""
+    with _refusing(pattern):
+        system, path = _fsspec().core.url_to_fs(pattern)
+        system.invalidate_cache()  # logs that arrived since an earlier look
+        return sorted(system.unstrip_protocol(key) for key in system.glob(path))
+
+
+def remote_stamp(place: str) -> list[str]:
+    """Size and version of a log in an object store, as far as the store knows them."""
+    with _refusing(place):
+        system, path = _fsspec().core.url_to_fs(place)
+        known = system.info(path)
+    return [str(known[key]) for key in ("size", "ETag", "LastModified", "mtime", "created") if key in known]
+
+
+@contextlib.contextmanager
+def local_copies(places: Sequence[str]) -> Iterator[tuple[str, ...]]:
+    """Paths of the logs on this machine; copies of remote ones exist during the block."""
+    if not any("://" in place for place in places):
+        yield tuple(places)
+        return
+    with tempfile.TemporaryDirectory(prefix="dynid-") as folder:
+        yield tuple(_fetched(place, Path(folder) / str(i)) for i, place in enumerate(places))
+
+
+def _fetched(place: str, folder: Path) -> str:
+    if "://" not in place:
+        return place
+    folder.mkdir()
+    target = folder / (place.rstrip("/").rpartition("/")[2] or "log")
+    with _refusing(place), _fsspec().open(place, "rb") as source, target.open("wb") as copy:
+        shutil.copyfileobj(source, copy)
+    return str(target)
+
+
+class StoreError(InputError):
+    """An object store does not answer, or has not this log."""
+
+
+@contextlib.contextmanager
+def _refusing(place: str) -> Iterator[None]:
+    """Turn failures of the store into input errors that name the address."""
+    try:
+        yield
+    except InputError:
+        raise
+    except ImportError as error:  # fsspec has a package for each store
+        raise InputError(f"cannot be read: {error}", file=place, remedy="install the package") from error
+    except Exception as error:  # each store has error classes of its own
+        raise StoreError(
+            f"cannot be read: {type(error).__name__}: {error}", file=place, remedy="check address and access"
+        ) from error

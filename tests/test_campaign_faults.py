@@ -1,0 +1,292 @@
+"""Campaigns when something goes wrong: mistakes of the file, kills, full disks, journals, other workers."""
+
+import errno
+import json
+import os
+import time
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner
+
+from dynid.campaign import campaign as module
+from dynid.campaign.campaign import run_campaign
+from dynid.campaign.file import Run, number_of, read_campaign, runs_of
+from dynid.campaign.joined import _usable
+from dynid.campaign.stores import StoreError
+from dynid.campaign.work import Made, Outcome, failed, make
+from dynid.cli import main
+from dynid.common.engine import Died, _check_versions, own_version
+from dynid.common.errors import InputError
+from dynid.excitation import excite as excitation
+from tests.workspace import ARM
+
+SETTINGS = "settings: {auto: off}\n"
+RUNS = "runs: [{robot: arm.yaml, logs: 'data/{unit}/{date}.csv'}]\n"
+
+
+@pytest.fixture
+def fleet(tmp_path, monkeypatch):
+    """Three runs of two robots, which are not identified: the results are made up."""
+    (tmp_path / "arm.yaml").write_text(ARM)
+    for name in ("a/2026-01", "a/2026-02", "b/2026-01"):
+        (tmp_path / "data" / f"{name}.csv").parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / "data" / f"{name}.csv").write_text("t,q_1\n")
+    (tmp_path / "fleet.yaml").write_text(SETTINGS + RUNS)
+    monkeypatch.setattr(module, "completed", _made_up(lambda _: None))
+    return tmp_path
+
+
+def _made_up(error_of):
+    """As `completed`: an outcome of each run, or what `error_of` says."""
+
+    def completed(work, left, jobs, cluster):
+        while runs := left():
+            run = runs[0]
+            outcome = Outcome(run.name, "good", "", parameters=(("Fv_1", "N m", 1.25, 0.5),), version="1.0")
+            yield run, error_of(run) or Made(outcome, {"result.json": "{}"})
+
+    return completed
+
+
+def _names(folder, **options):
+    """Names of the runs that a campaign makes now, and what it says."""
+    new = []
+    done = run_campaign(folder / "fleet.yaml", folder / "out", finished=new.append, **options)
+    return [outcome.name for outcome in new], done
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("settings: {estmator: wls}\n" + RUNS, "did you mean 'estimator'"),
+        ("variants: {a: {estimator: foo}}\n" + RUNS, "'foo' is not known"),
+        ("settings: {drive: {jjoint: [Fv]}}\n" + RUNS, "'jjoint' is no joint"),
+        ("settings: {robot: ur5}\n" + RUNS, "'robot' is no setting of a campaign"),
+        (RUNS.replace("arm.yaml", "none.yaml"), "no robot"),
+        (
+            RUNS.replace("{date}", "{run}").replace(" logs", " date: spring, logs"),
+            "'spring' .* is not a date",
+        ),
+        (
+            "runs: [{robot: arm.yaml, logs: 'data/a/{date}.csv', unit: a, name: '{date}'},"
+            " {robot: arm.yaml, logs: 'data/b/*.csv', unit: a}]",
+            "dates of 'a' cannot be compared: '2026-01' and ''",
+        ),
+        ("runs: table.csv", "cannot be read"),
+    ],
+)
+def test_a_mistake_of_the_file_is_refused_before_anything_is_written(fleet, text, said):
+    (fleet / "fleet.yaml").write_text(text)
+    with pytest.raises(InputError, match=said):
+        run_campaign(fleet / "fleet.yaml", fleet / "out")
+    assert not (fleet / "out").exists()
+
+
+def test_a_table_lists_runs(fleet):
+    table = fleet / "table.csv"
+    table.write_text("robot,logs,unit,date\narm.yaml,data/a/2026-01.csv,r1,2026-01\nur5,data/b/*.csv,r2,\n")
+    (fleet / "fleet.yaml").write_text(SETTINGS + "runs: table.csv")
+    runs = runs_of(read_campaign(fleet / "fleet.yaml"), fleet / "fleet.yaml")
+    assert [(run.name, run.unit, run.date) for run in runs] == [
+        ("arm-r1-2026-01", "r1", "2026-01"),
+        ("ur5-r2", "r2", ""),
+    ]
+    for text, said in (
+        ("robot,log\na,b\n", "table.csv, line 2, log: .* 'logs'"),
+        ("robot,logs\na\n", "cells"),
+    ):
+        table.write_text(text)
+        with pytest.raises(InputError, match=said):
+            read_campaign(fleet / "fleet.yaml")
+
+
+def test_patterns_have_sets_of_characters_and_folders_may_contain_brackets(fleet):
+    folder = fleet / "data" / "[x]"
+    folder.mkdir()
+    (folder / "log1.csv").write_text("")
+    for pattern in ("data/{unit}/log[0-9].csv", "data/[x]/{run}.csv"):
+        (fleet / "fleet.yaml").write_text(f"runs: [{{robot: arm.yaml, logs: '{pattern}'}}]")
+        if pattern.startswith("data/{unit}"):
+            (run,) = runs_of(read_campaign(fleet / "fleet.yaml"), fleet / "fleet.yaml")
+            assert (run.unit, run.logs) == ("[x]", (str(folder / "log1.csv"),))
+        else:  # a set of one character, as in every pattern: 'data/x/...'
+            with pytest.raises(InputError, match="no file matches"):
+                runs_of(read_campaign(fleet / "fleet.yaml"), fleet / "fleet.yaml")
+
+
+def test_files_of_settings_are_beside_the_campaign_and_count_as_inputs(fleet, monkeypatch):
+    other = fleet / "other.csv"
+    other.write_text("t,q_1\n")
+    (fleet / "fleet.yaml").write_text("settings: {auto: off, validate: [other.csv]}\n" + RUNS)
+    monkeypatch.chdir("/")
+    run = runs_of(read_campaign(fleet / "fleet.yaml"), fleet / "fleet.yaml")[0]
+    assert run.files == (str(fleet / "arm.yaml"), str(other))
+    assert run.settings["validate"][0]["file"] == str(other)
+    assert len(_names(fleet)[0]) == 3
+    assert _names(fleet)[0] == []
+    other.write_text("t,q_1,q_2\n")
+    assert len(_names(fleet)[0]) == 3
+
+
+def test_what_a_kill_leaves_behind_is_cleared(fleet):
+    _names(fleet)
+    out = fleet / "out"
+    (out / ".summary.json.new-").write_text("{")
+    (out / "runs" / ".arm-a-2026-01.new-ab12").mkdir()
+    (out / "runs" / "arm-a-2026-02").rename(out / "runs" / ".arm-a-2026-02.old-ab12")
+    assert _names(fleet)[0] == []
+    assert sorted(os.listdir(out / "runs")) == ["arm-a-2026-01", "arm-a-2026-02", "arm-b-2026-01"]
+    assert not (out / ".summary.json.new-").exists()
+
+
+def test_damaged_lines_of_the_journal_are_named_and_their_runs_repeated(fleet):
+    _names(fleet)
+    journal = fleet / "out" / "journal.jsonl"
+    first, second, third = journal.read_text().splitlines()
+    journal.write_text("\n".join([first.replace("1.25", "1.35"), second[:40], third]) + "\n{")
+    names, done = _names(fleet)
+    assert names == ["arm-a-2026-01", "arm-a-2026-02"]
+    assert done.notes == ("journal.jsonl had 3 damaged lines: what is missing was repeated",)
+    assert "1.35" not in (fleet / "out" / "parameters.csv").read_text()
+    assert _names(fleet)[1].notes == ()
+
+
+def test_runs_that_failed_for_reasons_outside_their_files_are_tried_again(fleet, monkeypatch):
+    errors = {
+        "arm-a-2026-01": InputError("broken"),
+        "arm-a-2026-02": Died(),
+        "arm-b-2026-01": StoreError("no answer"),
+    }
+    monkeypatch.setattr(module, "completed", _made_up(lambda run: errors.get(run.name)))
+    assert len(_names(fleet)[1].set_aside) == 3
+    assert _names(fleet, again=False)[0] == []  # a watched folder is looked at every few seconds
+    errors.clear()
+    names, done = _names(fleet)
+    assert names == ["arm-a-2026-02", "arm-b-2026-01"]
+    assert [one.reason for one in done.set_aside] == ["broken"]
+    assert "internal error, KeyError" in failed(done.runs[0], KeyError("x")).reason
+
+
+def test_a_full_disk_is_named_and_what_is_finished_is_kept(fleet, monkeypatch):
+    real, left = module.write_files, [1]
+
+    def write_files(path, files):
+        if not left:
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), str(path))
+        left.pop()
+        real(path, files)
+
+    monkeypatch.setattr(module, "write_files", write_files)
+    with pytest.raises(InputError, match=r"No space left on device\n.*finished runs are kept"):
+        _names(fleet)
+    monkeypatch.setattr(module, "write_files", real)
+    assert _names(fleet)[0] == ["arm-a-2026-02", "arm-b-2026-01"]
+
+
+def test_results_of_several_versions_are_named(fleet):
+    _names(fleet)
+    journal = fleet / "out" / "journal.jsonl"
+    journal.write_text(journal.read_text().splitlines()[0] + "\n")
+
+    def other(run):
+        return Made(Outcome(run.name, "good", "", version="2.0"), {"result.json": "{}"})
+
+    module.completed = _made_up(other)  # the fixture puts the real one back
+    (note,) = _names(fleet)[1].notes
+    assert "1.0 (1 runs), 2.0 (2 runs)" in note
+
+
+def test_robots_of_several_kinds_are_not_compared(fleet, monkeypatch):
+    (fleet / "fleet.yaml").write_text(
+        SETTINGS + "runs: [{robot: arm.yaml, logs: 'data/a/{date}.csv', unit: '1'},"
+        " {robot: ur5, logs: 'data/b/*.csv', unit: '1'}]"
+    )
+
+    def of_kind(run):
+        more = (("MX_2", "kg m", 2.0, 0.1),) if run.robot == "ur5" else ()
+        parameters = (("Fv_1", "N m", 1.0, 0.1), *more)
+        return Made(Outcome(run.name, "good", "", parameters=parameters), {"result.json": "{}"})
+
+    monkeypatch.setattr(module, "completed", _made_up(of_kind))
+    fleet_found = _names(fleet)[1].fleet
+    assert {sample.description for sample in fleet_found.samples} == {"arm", "ur5"}
+    assert fleet_found.pooled == ()  # one robot of each kind
+
+
+def test_one_odd_run_does_not_decide_which_runs_are_merged():
+    outcomes = [Outcome(f"r{k}", "good", kind=kind) for k, kind in enumerate("xyyzy")]
+    used, left_out = _usable([*outcomes, Outcome("bad", "bad", kind="y"), Outcome("no", reason="broken")])
+    assert used == ["r1", "r2", "r4"]
+    assert (
+        left_out["r0"] == left_out["r3"] == "parameters, known values or estimator are not those of most runs"
+    )
+    assert (left_out["bad"], left_out["no"]) == ("its verdict is bad", "broken")
+
+
+@pytest.mark.parametrize("zone", ["UTC", "America/New_York"])
+def test_dates_do_not_depend_on_the_clock_of_the_machine(monkeypatch, zone):
+    monkeypatch.setenv("TZ", zone)
+    time.tzset()
+    try:
+        day = number_of("2026-03-15")
+        assert day == 20527.0
+        for same in ("20260315", "2026_03_15", "2026-03-15T00:00:00+00:00", "2026-03-15_00-00-00"):
+            assert number_of(same) == day
+        assert number_of("2026-03-15T12:00") == day + 0.5
+        assert number_of("2026-03-15_06-00") == day + 0.25
+        assert number_of("202603") == number_of("2026-03") == day - 14.0
+        assert number_of("2026-02-30") is None
+        assert number_of("nan") is None
+        assert number_of("12345678") == 12345678.0
+    finally:
+        monkeypatch.undo()
+        time.tzset()
+
+
+def test_pipes_are_set_aside_instead_of_waited_for(fleet):
+    pipe = fleet / "data" / "a" / "2026-03.csv"
+    os.mkfifo(pipe)
+    made = make(Run("x", "a", "", str(fleet / "arm.yaml"), (str(pipe),), {}), str(fleet))
+    assert "neither a file nor a folder" in made.outcome.reason
+
+
+class _Client:
+    """Scheduler and workers with these versions of dynid."""
+
+    def __init__(self, *versions):
+        self.versions = versions
+
+    def run_on_scheduler(self, function):
+        return function()
+
+    def run(self, function):
+        if "none" in self.versions:
+            raise ModuleNotFoundError("No module named 'dynid'")
+        return dict(enumerate(self.versions))
+
+
+def test_workers_without_dynid_or_with_another_version_are_refused():
+    _check_versions(_Client(own_version(), own_version()), "tcp://x:1")
+    with pytest.raises(InputError, match=r"cannot run dynid: No module named 'dynid'\n.*install dynid"):
+        _check_versions(_Client("none"), "tcp://x:1")
+    with pytest.raises(InputError, match=r"have dynid 9\.9"):
+        _check_versions(_Client(own_version(), "9.9"), "tcp://x:1")
+
+
+def test_an_empty_watched_folder_is_waited_for(fleet):
+    (fleet / "today").mkdir()
+    command = ["campaign", str(fleet / "fleet.yaml"), "--out", str(fleet / "out"), "--looks", "1"]
+    result = CliRunner().invoke(main, [*command, "--watch", str(fleet / "today")])
+    assert "no log matches the patterns" in result.output
+    assert json.loads((fleet / "out" / "summary.json").read_text())["results"] == []
+    refused = CliRunner().invoke(main, [*command, "--every", "-1"])
+    assert (refused.exit_code, "above 0" in refused.output) == (2, True)
+
+
+def test_workers_of_an_excitation_get_the_full_path_of_the_robot(fleet, monkeypatch):
+    seen = []
+    monkeypatch.setattr(excitation, "excite_series", lambda robot, *_, **__: seen.append(robot))
+    monkeypatch.chdir(fleet)
+    excitation.excite("arm.yaml", cluster="tcp://x:1")
+    assert seen == [str(Path("arm.yaml").resolve())]
