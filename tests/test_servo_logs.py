@@ -118,6 +118,17 @@ def test_everything_is_found_from_positions_alone(found) -> None:
     assert values["Kp_hip"].unit == "N m/rad"
 
 
+def test_all_gains_of_a_law_may_be_unknown(leg_file, runs) -> None:
+    """The default of `pd:`. Its efforts are zero at the start, which is no fault of the log."""
+    pd = {"delay": list(TRUTH.delay), "bias": list(TRUTH.bias), "bodies": "known"}
+    result = identify(leg_file, runs, pd=pd, drive=["Ia", "Fs"], auto="off")
+    values = {one.name: one for one in result.parameters}
+    for k, joint in enumerate(JOINTS):
+        # Two runs of 5 s: within 5 %, as above. Kd is the sum with the viscous friction.
+        assert values[f"Kp_{joint}"].value == pytest.approx(TRUTH.kp[k], rel=0.05)
+        assert values[f"Kd_{joint}"].value == pytest.approx(TRUTH.kd[k] + TRUTH.damping[k], rel=0.05)
+
+
 def test_a_bias_that_free_bodies_absorb_is_reported_not_invented(leg_file, runs) -> None:
     """The frame of the last link may be turned about its axis: its free parameters hold any bias."""
     pd = {"kp": list(TRUTH.kp), "kd": list(TRUTH.kd), "bias": [0.0, 0.0, "unknown"]}
