@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
+from dataclasses import replace
 from pathlib import Path
 from types import ModuleType, SimpleNamespace
 
@@ -14,7 +15,7 @@ from click.testing import CliRunner
 import dynid.experiment.experiment
 from dynid.cli import main
 from dynid.common.errors import InputError, NoResultError
-from dynid.common.notices import Notice
+from dynid.common.notices import Notice, notice
 from dynid.experiment.experiment import Experiment, LogEntry
 from dynid.report.output import write_results
 from tests.fabricated import estimate
@@ -234,6 +235,17 @@ def test_validate_writes_beside_the_result(library):
     assert Path("elsewhere/validation.json").is_file()
     assert _run("identify", "arm.yaml").exit_code == 0  # a validation does not bar a new result
     assert not Path("results/arm/validation.json").exists()
+
+
+def test_a_log_that_must_not_be_used_ends_validation_with_3(library, monkeypatch):
+    write_results(estimate(), "results/arm")
+    poor = notice("poor-prediction", percent=50.0, worst="J2", compared="")
+    bad = replace(estimate().validation[0], warnings=(poor,))
+    monkeypatch.setattr(sys.modules["dynid.pipeline"], "validate_result", lambda *_: ((bad,), ()))
+    done = _run("validate", "results/arm", "other.csv")
+    assert done.exit_code == 3
+    assert "model error 50 % of the peak (J2)" in done.stdout
+    assert Path("results/arm/validation.json").is_file()  # written all the same, as by identify
 
 
 def test_version():

@@ -18,7 +18,6 @@ from dynid.report.numbers import (
     value_text,
 )
 from dynid.report.quality import (
-    LogError,
     Quality,
     compared,
     coverage,
@@ -26,7 +25,6 @@ from dynid.report.quality import (
     first_reasons,
     holds_truth,
     loads,
-    log_error,
     other_choices,
     owner_of,
     peaks,
@@ -88,7 +86,6 @@ def print_summary(estimate: Estimate, *, full: bool = False, console: Console | 
 
 def print_validation(
     validations: Sequence[Validation],
-    errors: Sequence[LogError] = (),
     *,
     console: Console | None = None,
     warnings: bool = False,
@@ -96,7 +93,6 @@ def print_validation(
     """Print how well other logs are predicted.
 
     Args:
-        errors: Model error of each; none of a result that was read from a file.
         warnings: Whether to print the warnings about these logs first.
     """
     out = console or standard_console()
@@ -105,11 +101,10 @@ def print_validation(
         _print_warnings(out, notices)
     heads = ("log", "independent", "model error %", "largest in", "its rms error", "unit")
     table = _table(*heads, left=("log", "largest in", "unit"))
-    for i, item in enumerate(validations):
+    for item in validations:
+        found = item.error
         cells = [item.log, "yes" if item.independent else "NO"]
-        if i < len(errors):
-            found = errors[i]
-            cells += [percent(found.percent), found.worst or "-", number(found.rms, 3), found.unit]
+        cells += [percent(found.percent), found.worst or "-", number(found.rms, 3), found.unit]
         table.add_row(*map(_text, cells))
     _titled(out, "Validation; model error: rms without sensor noise, % of the peak", table)
     for item in validations:
@@ -204,8 +199,7 @@ def _beyond_the_verdict(validations: Sequence[Validation]) -> bool:
 
 def _print_unseen(out: Console, estimate: Estimate) -> None:
     if estimate.validation:
-        unseen = [log_error(signals, estimate.verdict) for signals in estimate.signals if signals.validation]
-        print_validation(estimate.validation, unseen, console=out)
+        print_validation(estimate.validation, console=out)
 
 
 def _percent_off(group: GroupFit) -> float:

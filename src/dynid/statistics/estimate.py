@@ -15,14 +15,13 @@ from dynid.common.notices import Notice
 from dynid.estimator.solution import History
 from dynid.mechanism.mechanism import Mechanism
 from dynid.statistics.correlation import Correlation, NamedMatrix
-from dynid.statistics.estimate_parts import NOT_JUDGED, Description, DescriptionTest, Signals, Verdict
+from dynid.statistics.estimate_parts import NOT_JUDGED, Description, DescriptionTest, LogError, Signals, Verdict
 from dynid.statistics.uncertainty import student_t
 
 if TYPE_CHECKING:
     from dynid.prediction.predict import EffortPrediction
     from dynid.report.summary import Plots, Summary
 
-_POOR_TIMES, _POOR_PERCENT = 3.0, 10.0  # a poor prediction is above both: of the fit's residual, of the norm
 _POOR_FIT = 50.0  # percent of the measured norm: half of it unexplained
 NOT_TESTED = "not tested"  # choice: faults that these logs cannot show
 
@@ -148,6 +147,7 @@ class Validation:
         effort_percent: NaN where the log has no efforts to compare with.
         warnings: What was noticed while the log was read and predicted.
         runs: Where no effort acts, every run on its own.
+        error: Model error, as in the verdict.
     """
 
     log: str
@@ -157,11 +157,7 @@ class Validation:
     groups: tuple[GroupFit, ...] = ()
     warnings: tuple[Notice, ...] = ()
     runs: tuple[RunFit, ...] = ()
-
-    def poor(self, fit_percent: float) -> bool:
-        """Whether it is too much worse than the fit."""
-        return self.residual_percent > max(_POOR_TIMES * fit_percent, _POOR_PERCENT)
-
+    error: LogError = LogError()
 
 @dataclass(frozen=True)
 class ResidualTest:
