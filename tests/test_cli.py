@@ -224,6 +224,19 @@ def test_file_system_errors_are_exit_2(library):
     assert "a.csv" in done.stderr
 
 
+def test_a_result_that_is_replaced_is_named(library):
+    sources = [{"file": f"runs/{name}.csv", "use": "identify"} for name in "abcde"]
+    library.outcome = replace(estimate(), provenance={"inputs": sources})
+    assert "replaced" not in _run("identify", "arm.yaml").stdout
+    (line,) = [text for text in _run("identify", "arm.yaml").stdout.splitlines() if "replaced" in text]
+    assert line.startswith("replaced: result of 20")
+    assert "(care, a.csv, b.csv, c.csv, 2 more)" in line
+    assert line.endswith("--out FOLDER keeps both")
+    (result,) = Path("results").glob("*/result.json")
+    result.write_text(result.read_text()[:300])  # damaged: no reason not to replace it
+    assert "replaced: result of 20" in _run("identify", "arm.yaml").stdout
+
+
 def test_validate_writes_beside_the_result(library):
     write_results(estimate(), "results/arm")
     done = _run("validate", "results/arm/result.json", "other.csv")
