@@ -117,8 +117,8 @@ def _steps(estimate: Estimate) -> list[str]:
     if not any(prediction.independent for prediction in estimate.validation):
         steps.append(f"record one more motion and predict it: `dynid validate . LOG` {_HERE}")
     export = (
-        "write the model for other programs: `dynid export . --to FORMAT` in the folder of this report; each"
-        " file is read back, and how far its efforts are from these is written here and into `export.html`"
+        f"write the model for other programs: `dynid export . --to urdf` {_HERE} (or `mjcf`, `sdf`, `c`,"
+        " `numpy`, ...); each file is read back and compared with this result"
     )
     if level != "good":
         export = f"if these reasons do not matter for your use, {export}"

@@ -457,4 +457,10 @@ window.dynid = window.dynid || {};
     });
   });
   figures.forEach(function (one) { watch.observe(one.target); resized.observe(one.target); });
+  // Figures further down, one by one once the page is there: nothing moves later while one reads.
+  (function next(i) {
+    if (i >= figures.length) { return; }
+    const one = figures[i];
+    setTimeout(function () { if (!one.drawn && one.target.clientWidth) { one.draw(); } next(i + 1); }, 20);
+  })(0);
 })(window.dynid);
