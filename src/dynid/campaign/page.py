@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from dynid.campaign.fleet import ALARM, Change, Sample, number_of
-from dynid.report.page import page_style, render, static_policy
+from dynid.report.page import render, scripted_page
 
 if TYPE_CHECKING:
     from markupsafe import Markup
@@ -29,9 +29,13 @@ def campaign_html(done: Campaign) -> str:
     ]
     pairs.sort(key=lambda pair: (_ORDER.get(pair[1].verdict, 3), pair[0].name))
     counts = Counter(outcome.verdict for _, outcome in pairs)
-    page = render(
+    level = "care" if done.set_aside or counts["care"] else "good"
+    return scripted_page(
         "campaign.html",
+        (),
         done=done,
+        level="bad" if counts["bad"] or not pairs else level,
+        unlike=[entry for entry in done.fleet.pooled if entry.unlike],
         runs=pairs[:_MOST_ROWS],
         hidden=max(0, len(pairs) - _MOST_ROWS),
         counts=[(level, counts[level]) for level in ("good", "care", "bad") if counts[level]],
@@ -41,10 +45,7 @@ def campaign_html(done: Campaign) -> str:
         joined=sorted(done.joined, key=lambda robot: (not robot.reason, not robot.left_out))[:_MOST_ROWS],
         charts=[_chart(change, done.fleet.samples) for change in done.fleet.changes[:_MOST_CHARTS]],
         alarm=ALARM,
-        style=page_style(),
-        policy=static_policy(),
     )
-    return str(page)
 
 
 def _chart(change: Change, samples: Sequence[Sample]) -> Markup:
