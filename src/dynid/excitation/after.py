@@ -85,9 +85,7 @@ def identified_values(estimates: Sequence[Estimate], mechanism: Mechanism) -> tu
     experiment = experiment_of({"robot": "", **{key: options[key] for key in ("ties",) if key in options}})
     rows = None if mechanism.is_closed else model.directions(mechanism)
     parameters = parameter_table(mechanism)
-    values = standard_values(
-        usable[-1], mechanism, parameters, experiment, model, rows, mechanism.payloads
-    )
+    values = standard_values(usable[-1], mechanism, parameters, experiment, model, rows, mechanism.payloads)
     return tuple(values.chi.tolist())
 
 

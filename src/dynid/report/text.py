@@ -8,6 +8,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from dynid.common.catalogue import Severity
+from dynid.common.notices import spoils_all
 from dynid.report.numbers import (
     interval_text,
     number,
@@ -70,7 +71,10 @@ def print_summary(estimate: Estimate, *, full: bool = False, console: Console | 
         _print_fit(out, estimate)
     if full or _beyond_the_verdict(estimate.validation):
         _print_unseen(out, estimate)
-    if full or len(estimate.parameters) <= _MOST_ROWS:
+    wrong_input = bool(estimate.verdict.reasons) and spoils_all(estimate.verdict.reasons[0])
+    if wrong_input and not full:
+        out.print(_text("The parameters are not shown: the input is wrong (--full shows them)", "dim"))
+    elif full or len(estimate.parameters) <= _MOST_ROWS:
         _titled(out, "Parameters", _parameter_table(estimate, estimate.parameters, out.width))
     else:
         _print_digest(out, estimate)

@@ -15,7 +15,14 @@ from dynid.common.notices import Notice
 from dynid.estimator.solution import History
 from dynid.mechanism.mechanism import Mechanism
 from dynid.statistics.correlation import Correlation, NamedMatrix
-from dynid.statistics.estimate_parts import NOT_JUDGED, Description, DescriptionTest, LogError, Signals, Verdict
+from dynid.statistics.estimate_parts import (
+    NOT_JUDGED,
+    Description,
+    DescriptionTest,
+    LogError,
+    Signals,
+    Verdict,
+)
 from dynid.statistics.uncertainty import student_t
 
 if TYPE_CHECKING:
@@ -158,6 +165,7 @@ class Validation:
     warnings: tuple[Notice, ...] = ()
     runs: tuple[RunFit, ...] = ()
     error: LogError = LogError()
+
 
 @dataclass(frozen=True)
 class ResidualTest:
