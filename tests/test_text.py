@@ -11,7 +11,7 @@ from dynid.common.notices import Notice, notice
 from dynid.report.numbers import number, percent, sigma_text, value_text
 from dynid.report.terminal import fitting
 from dynid.report.text import print_summary, print_validation
-from dynid.statistics.estimate import Candidate
+from dynid.statistics.estimate_parts import Candidate
 from tests.fabricated import estimate
 
 

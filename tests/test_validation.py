@@ -319,3 +319,13 @@ def test_the_tie_test_rejects_as_often_as_it_says(robot):
         below += float(found.choices["tie 'sides', 'motors'"].rpartition("p = ")[2].split()[0]) < 0.05
     # 60 draws at 5 %: more than 9 happen once in a thousand times.
     assert below <= 9
+
+
+def test_a_validation_shows_itself_in_one_line(robot):
+    estimate = identify_logs(robot, [log(robot, 1)])
+    (one,) = estimate.validate(log(robot, 2), robot)
+    assert repr(one) == (
+        f"Validation('log 2', independent=True, model error {one.error.percent:.2g} % ({one.error.worst}),"
+        " warnings: none)"
+    )
+    assert f"model error {max(j.error_percent for j in estimate.verdict.joints):.2g} %" in repr(estimate)

@@ -213,8 +213,8 @@ def delay_figure(diagnosis: Diagnosis) -> Figure | None:
         "delays",
         [panel(series, "", "delay of the effort [ms]; negative: early", cost)],
         "increase of the residual with the delay of each effort",
-        "Increase of the cost with the delay of each effort. The minimum of a curve is the delay that explains"
-        " the residuals best; below 4 is its 95 % interval.",
+        "Increase of the cost with the delay of each effort. The minimum of a curve is the delay that best"
+        " explains the residuals; below 4 is its 95 % interval.",
     )
 
 

@@ -17,6 +17,7 @@ from dynid.mechanism.mechanism import Mechanism
 from dynid.statistics.correlation import Correlation, NamedMatrix
 from dynid.statistics.estimate_parts import (
     NOT_JUDGED,
+    Candidate,
     Description,
     DescriptionTest,
     LogError,
@@ -164,7 +165,13 @@ class Validation:
     groups: tuple[GroupFit, ...] = ()
     warnings: tuple[Notice, ...] = ()
     runs: tuple[RunFit, ...] = ()
-    error: LogError = LogError()
+    error: LogError = field(default_factory=LogError)
+
+    def __repr__(self) -> str:
+        """One line; the fields have the rest."""
+        found = f"model error {self.error.percent:.2g} % ({self.error.worst})"
+        codes = ", ".join(dict.fromkeys(item.code for item in self.warnings)) or "none"
+        return f"Validation({self.log!r}, independent={self.independent}, {found}, warnings: {codes})"
 
 
 @dataclass(frozen=True)
@@ -195,27 +202,6 @@ class ResidualTest:
     note: str = ""
     explains: float = 0.0
     vector: tuple[float, ...] = ()
-
-
-@dataclass(frozen=True)
-class Candidate:
-    """Settings to choose from, by default those of the rules, and their error on unseen samples.
-
-    Attributes:
-        cutoff: Low-pass on coordinates, in [Hz]; None: no filter.
-        mask: `reversals` or `none`.
-        velocity: `measured` or `derived`.
-        friction: Drive terms; empty: none.
-        held_out_percent: Over the folds, on the same reference rows for all; None: a fit failed.
-    """
-
-    cutoff: float | None = None
-    mask: str = "reversals"
-    velocity: str = "auto"
-    friction: str = ""
-    estimator: str = "wls"
-    held_out_percent: float | None = None
-    chosen: bool = False
 
 
 @dataclass(frozen=True, eq=False)
@@ -289,7 +275,8 @@ class Estimate:
 
     def __repr__(self) -> str:
         """One line: what it is of, and how good; `summary()` shows the rest."""
-        counts = f"{len(self)} parameters, residual {self.fit.residual_percent:.3g} %"
+        errors = [joint.error_percent for joint in self.verdict.joints]
+        counts = f"{len(self)} parameters" + (f", model error {max(errors):.2g} %" if errors else "")
         head = f"robot={self.robot!r}, model={self.model!r}, estimator={self.estimator!r}"
         return f"Estimate({head}, verdict={self.verdict.level!r}, {counts}, warnings: {len(self.warnings)})"
 

@@ -212,6 +212,27 @@ def worst(levels: Iterable[str]) -> str:
 
 
 @dataclass(frozen=True)
+class Candidate:
+    """Settings to choose from, by default those of the rules, and their error on unseen samples.
+
+    Attributes:
+        cutoff: Low-pass on coordinates, in [Hz]; None: no filter.
+        mask: `reversals` or `none`.
+        velocity: `measured` or `derived`.
+        friction: Drive terms; empty: none.
+        held_out_percent: Over the folds, on the same reference rows for all; None: a fit failed.
+    """
+
+    cutoff: float | None = None
+    mask: str = "reversals"
+    velocity: str = "auto"
+    friction: str = ""
+    estimator: str = "wls"
+    held_out_percent: float | None = None
+    chosen: bool = False
+
+
+@dataclass(frozen=True)
 class Quantity:
     """One quantity of the description.
 
