@@ -178,10 +178,8 @@ def plan_inputs(robot: str, settings: ExciteSettings) -> tuple[PlanInputs, tuple
     known, measured_noise = None, None
     if before:
         known, measured_noise = known_information(before, mechanism, planned_base(mechanism, settings))
-    chi, notices = None if settings.prior else identified_values(before, mechanism), ()
-    identified = chi is not None
-    if chi is None:
-        chi, notices = _prior(mechanism, settings.prior)
+    values = None if settings.prior else identified_values(before, mechanism)
+    chi, notices = _prior(mechanism, settings.prior) if values is None else (values, ())
     noise = noise_of(mechanism, settings, measured_noise)
     promised = MODELS[mechanism.model].promised_by
     if promised != mechanism.model:
@@ -190,7 +188,7 @@ def plan_inputs(robot: str, settings: ExciteSettings) -> tuple[PlanInputs, tuple
         notices = (*notices, other)
     rows = None if known is None else tuple(map(tuple, known.tolist()))
     rate, source = _assumed(mechanism, settings, recorded_rate(before), bool(measured_noise))
-    source += ", efforts predicted with the existing result" if identified else ""
+    source += ", efforts predicted with the existing result" if values is not None else ""
     units = [effort_unit(mechanism, motor.name) for motor in mechanism.actuators]
     words = recording_words(rate, noise, source, units)
     return PlanInputs(robot, settings.changed(rate=rate), noise, rate, words, terms, chi, rows), notices
