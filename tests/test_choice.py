@@ -34,7 +34,7 @@ from dynid.problem import as_asked
 from dynid.report.json_file import json_text, read_result, result_document
 from dynid.robots.demo_file import demo_file, read_demo
 from dynid.simulation.prescribed import inverse_efforts, simulate_log
-from dynid.statistics.estimate import Candidate
+from dynid.statistics.estimate_parts import Candidate
 from dynid.unknown import Task
 from tests.test_rows_without_effort import noisy_log
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
+from dataclasses import replace
 from pathlib import Path
 from types import ModuleType, SimpleNamespace
 
@@ -14,7 +15,7 @@ from click.testing import CliRunner
 import dynid.experiment.experiment
 from dynid.cli import main
 from dynid.common.errors import InputError, NoResultError
-from dynid.common.notices import Notice
+from dynid.common.notices import Notice, notice
 from dynid.experiment.experiment import Experiment, LogEntry
 from dynid.report.output import write_results
 from tests.fabricated import estimate
@@ -223,6 +224,19 @@ def test_file_system_errors_are_exit_2(library):
     assert "a.csv" in done.stderr
 
 
+def test_a_result_that_is_replaced_is_named(library):
+    sources = [{"file": f"runs/{name}.csv", "use": "identify"} for name in "abcde"]
+    library.outcome = replace(estimate(), provenance={"inputs": sources})
+    assert "replaced" not in _run("identify", "arm.yaml").stdout
+    (line,) = [text for text in _run("identify", "arm.yaml").stdout.splitlines() if "replaced" in text]
+    assert line.startswith("replaced: result of 20")
+    assert "(care, a.csv, b.csv, c.csv, 2 more)" in line
+    assert line.endswith("--out FOLDER keeps both")
+    (result,) = Path("results").glob("*/result.json")
+    result.write_text(result.read_text()[:300])  # damaged: no reason not to replace it
+    assert "replaced: result of 20" in _run("identify", "arm.yaml").stdout
+
+
 def test_validate_writes_beside_the_result(library):
     write_results(estimate(), "results/arm")
     done = _run("validate", "results/arm/result.json", "other.csv")
@@ -234,6 +248,17 @@ def test_validate_writes_beside_the_result(library):
     assert Path("elsewhere/validation.json").is_file()
     assert _run("identify", "arm.yaml").exit_code == 0  # a validation does not bar a new result
     assert not Path("results/arm/validation.json").exists()
+
+
+def test_a_log_that_must_not_be_used_ends_validation_with_3(library, monkeypatch):
+    write_results(estimate(), "results/arm")
+    poor = notice("poor-prediction", percent=50.0, worst="J2", compared="")
+    bad = replace(estimate().validation[0], warnings=(poor,))
+    monkeypatch.setattr(sys.modules["dynid.pipeline"], "validate_result", lambda *_: ((bad,), ()))
+    done = _run("validate", "results/arm", "other.csv")
+    assert done.exit_code == 3
+    assert "model error 50 % of the peak (J2)" in done.stdout
+    assert Path("results/arm/validation.json").is_file()  # written all the same, as by identify
 
 
 def test_version():

@@ -16,8 +16,8 @@ import dynid as package
 from dynid.common.catalogue import Severity
 from dynid.common.errors import InputError
 from dynid.common.notices import doubt, eased, forced, gathered, notice
-from dynid.doctor.diagnosis import Diagnosis, finding_of, refusal, worst_first
-from dynid.doctor.document import print_diagnosis
+from dynid.doctor.diagnosis import Diagnosis, Finding, finding_of, refusal, worst_first
+from dynid.doctor.document import diagnosis_html, print_diagnosis
 from dynid.doctor.examine import check, excitation_notices
 from dynid.motion.log import Log
 from tests.arms import arm
@@ -114,9 +114,17 @@ def test_the_printed_findings_use_the_width_and_name_each_fact_once() -> None:
     print_diagnosis(Diagnosis("arm", found), out)
     lines = [line.rstrip() for line in out.file.getvalue().splitlines()]
     assert "care  friction-speed  |  a, b  |  28 %" in lines
-    below = lines[lines.index("      Likely consequences of the findings above:") :]
-    assert any(line.startswith("stop  not-physical") for line in below)
-    assert not any("->" in line for line in below)  # the remedy is that of the cause
+    (below,) = [line for line in lines if "Likely consequences: not-physical" in line]
+    assert lines.index(below) == len(lines) - 1  # in one line: the remedy is that of the cause
+    page = diagnosis_html(Diagnosis("arm", found))
+    assert "1 probable consequence: not-physical" in page
+
+
+def test_words_between_backticks_are_code_on_the_page() -> None:
+    angles = Finding(Severity.STOP, "position-unit", "", "", "", "in deg", "set `columns: {q_1: deg}`")
+    page = diagnosis_html(Diagnosis("arm", (angles,)))
+    assert "<code>columns: {q_1: deg}</code>" in page
+    assert "`" not in page.partition("<main>")[2].partition("</main>")[0]
 
 
 def test_files_and_exit_codes_of_the_command(here: Path) -> None:

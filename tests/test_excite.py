@@ -27,12 +27,13 @@ from dynid.excitation.optimal.criteria import CRITERIA, Criterion, criterion_of
 from dynid.excitation.optimal.families import FAMILIES, FourierFamily, family_of
 from dynid.excitation.optimal.multistart import Journal
 from dynid.excitation.optimal.starts import Start
-from dynid.excitation.plan import planned_base, planned_robot
+from dynid.excitation.plan import make_plan, planned_base
 from dynid.excitation.random_motion import random_motion
 from dynid.excitation.settings import ExciteSettings, default_recorder
 from dynid.experiment.experiment import Experiment, UncertaintySettings
 from dynid.fit import fit_task
 from dynid.mechanism.load import load_robot
+from dynid.mechanism.parameters import parameter_table
 from dynid.report.output import claimed_folder, replace_folder
 from dynid.simulation.files import write_log
 from dynid.simulation.motion import SampledMotion, file_motion
@@ -152,7 +153,7 @@ def test_every_criterion_is_improved_within_all_limits(criterion: str, tmp_path:
     name = pair(tmp_path)
     settings = QUICK.changed(starts=1, criterion=criterion)
     if criterion == "sigma":
-        base = planned_base(planned_robot(name), settings)
+        base = planned_base(load_robot(name), settings)
         settings = settings.changed(sigma=(base.names[-3],))
     found = excite(name, settings)
     start = found.starts[found.best]
@@ -168,7 +169,7 @@ def test_limits_hold_on_a_dense_grid_with_exact_efforts(family: str, tmp_path: P
     """Judged by other code than the optimiser's: the series itself, and the simulator's efforts."""
     name = pair(tmp_path, "45")
     found = excite(name, QUICK.changed(family=family))
-    robot = planned_robot(name)
+    robot = load_robot(name)
     t = np.linspace(0.0, found.motion.period, 8001)
     q, dq, ddq = found.motion.q(t), found.motion.dq(t), found.motion.ddq(t)
     for j, joint in enumerate(("shoulder", "elbow")):
@@ -351,6 +352,40 @@ def test_noise_of_earlier_logs_is_that_of_a_sample(recorded) -> None:
     np.testing.assert_allclose(inputs.noise, NOISE, rtol=0.25)
     known = np.array(inputs.known)
     assert np.all(np.linalg.eigvalsh(known / np.sqrt(np.outer(*2 * [np.diag(known)]))) > -1e-9)  # rounding
+
+
+def test_a_result_gives_rate_values_and_drive_terms_of_the_next_motion(recorded, tmp_path: Path) -> None:
+    """What is known of the robot is used: its rate, its friction, and terms that the description lacks."""
+    from dynid.pipeline import identify
+
+    name, log = recorded
+    terms = ("Ia", "Fv", "Fs", "Off")
+    result = identify(name, log, drive=terms, auto="off")
+    result.save(tmp_path / "result")
+    settings = QUICK.changed(starts=1, after=[tmp_path / "result"])
+    inputs, notices = plan_inputs(name, settings)
+    assert inputs.rate == 500.0
+    assert "rate and noise of the existing data" in inputs.assumed
+    assert "efforts predicted with the existing result" in inputs.assumed
+    assert "no-drive-values" not in {item.code for item in notices}
+    table = parameter_table(make_plan(inputs).mechanism)
+    assert {parameter.name.partition("_")[0] for parameter in table} >= set(terms)
+    values = dict(zip((parameter.name for parameter in table), inputs.chi, strict=True))
+    for parameter in result.parameters:  # those of drives keep their names; sums are in the others
+        if parameter.name in values:
+            assert values[parameter.name] == pytest.approx(parameter.value, rel=1e-12)  # copied
+    assert plan_inputs(name, settings.changed(rate=250.0))[0].rate == 250.0
+
+
+def test_values_of_a_bad_result_are_not_used(recorded, tmp_path: Path) -> None:
+    from dynid.pipeline import identify
+
+    name, log = recorded
+    result = identify(name, log)
+    bad = replace(result, verdict=replace(result.verdict, level="bad"))
+    bad.save(tmp_path / "result")
+    inputs, _ = plan_inputs(name, QUICK.changed(starts=1, after=[tmp_path / "result"]))
+    assert "existing result" not in inputs.assumed
 
 
 def test_closed_robots_keep_their_loops_and_all_limits() -> None:

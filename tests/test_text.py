@@ -7,11 +7,11 @@ from dataclasses import replace
 import pytest
 from rich.console import Console
 
-from dynid.common.notices import Notice
+from dynid.common.notices import Notice, notice
 from dynid.report.numbers import number, percent, sigma_text, value_text
 from dynid.report.terminal import fitting
 from dynid.report.text import print_summary, print_validation
-from dynid.statistics.estimate import Candidate
+from dynid.statistics.estimate_parts import Candidate
 from tests.fabricated import estimate
 
 
@@ -103,6 +103,14 @@ def test_names_are_no_markup():
     reasons = (Notice("x", "[bold]joint[/bold] [link=http://a]b[/link]"),)
     whole = replace(estimate(), verdict=replace(estimate().verdict, reasons=reasons))
     assert "[bold]joint[/bold] [link=http://a]b[/link]" in _printed(100, whole)
+
+
+def test_parameters_of_a_wrong_input_are_shown_only_if_asked_for():
+    unit = notice("position-unit", unit="deg", columns='"q_{i}": {unit: deg}', option="q_{i}=NAME_{i}")
+    wrong = replace(estimate(), verdict=replace(estimate().verdict, level="bad", reasons=(unit,)))
+    assert "the input is wrong (--full shows them)" in _printed(100, wrong)
+    assert "XY_link2_R" not in _printed(100, wrong)
+    assert "XY_link2_R" in _printed(100, wrong, full=True)
 
 
 def test_many_groups_show_the_worst():

@@ -15,8 +15,10 @@ from dynid.experiment.experiment import Experiment, TieChoice
 from dynid.mechanism.load import load_robot, reference
 from dynid.mechanism.parameters import parameter_table
 from dynid.pipeline import identify_logs, validate_result
+from dynid.report.numbers import percent
 from dynid.report.text import print_validation
 from dynid.simulation.prescribed import simulate_log
+from dynid.statistics.estimate_parts import log_error
 
 TWIN = """
 name: twin
@@ -249,8 +251,30 @@ def test_a_log_predicted_far_worse_than_the_fit_is_told(robot):
     assert validations[0].warnings == ()
     (told,) = validations[1].warnings
     assert told.code == "poor-prediction"
-    assert "50 %" in told.text  # half of doubled efforts is what the result does not explain
+    assert told.level == "bad"
     assert "payload" in told.remedy
+
+
+def test_one_percentage_of_a_log_is_given_everywhere(robot, capsys):
+    estimate = identify_logs(robot, [log(robot, 1)])
+    doubled = log(robot, 3)
+    ((one,), signals) = validate_result(estimate, [replace(doubled, tau=2.0 * doubled.tau)], robot)
+    assert one.error == log_error(signals[0], estimate.verdict)
+    figure = percent(one.error.percent)
+    assert f"model error {one.error.percent:.2g} % of the peak ({one.error.worst})" in one.warnings[0].text
+    print_validation([one], warnings=True)
+    printed = " ".join(capsys.readouterr().out.split())
+    assert f" {figure} {one.error.worst}" in printed
+    assert f"{one.residual_percent:.2g} %" not in printed
+
+
+def test_a_log_slightly_worse_than_the_limit_needs_care_only(robot):
+    estimate = identify_logs(robot, [log(robot, 1)])
+    other = log(robot, 3)
+    ((one,), _) = validate_result(estimate, [replace(other, tau=1.1 * other.tau)], robot)
+    (warning,) = one.warnings
+    assert 2.0 < one.error.percent < 10.0  # a tenth of the rms effort, which is below the peak
+    assert warning.level == "care"
 
 
 def test_same_samples_from_another_file_are_not_independent(robot):
@@ -295,3 +319,13 @@ def test_the_tie_test_rejects_as_often_as_it_says(robot):
         below += float(found.choices["tie 'sides', 'motors'"].rpartition("p = ")[2].split()[0]) < 0.05
     # 60 draws at 5 %: more than 9 happen once in a thousand times.
     assert below <= 9
+
+
+def test_a_validation_shows_itself_in_one_line(robot):
+    estimate = identify_logs(robot, [log(robot, 1)])
+    (one,) = estimate.validate(log(robot, 2), robot)
+    assert repr(one) == (
+        f"Validation('log 2', independent=True, model error {one.error.percent:.2g} % ({one.error.worst}),"
+        " warnings: none)"
+    )
+    assert f"model error {max(j.error_percent for j in estimate.verdict.joints):.2g} %" in repr(estimate)

@@ -29,6 +29,7 @@ from dynid.commands.shared import (
     logging_to_terminal,
     names_in,
     print_proposal,
+    print_replaced,
     shown,
     version_text,
 )
@@ -307,6 +308,7 @@ def _saving(folder: ResultFolder) -> Iterator[None]:
             files = folder.write(error.estimate)
             print_verdict(standard_console(), error.estimate)
             click.echo(f"saved for inspection: {shown(folder.path)} (report.html, result.json)")
+            print_replaced(folder)
             print_proposal(files, folder.path)
         raise
 
@@ -317,6 +319,7 @@ def _finish(estimate: Estimate, folder: ResultFolder, *, full: bool) -> None:
     files = folder.write(estimate)
     print_summary(estimate, full=full)
     click.echo(f"\nwritten: {shown(folder.path)} ({', '.join(files)})")
+    print_replaced(folder)
     print_proposal(files, folder.path)
     if estimate.verdict.level == "bad":
         click.get_current_context().exit(NoResultError.exit_code)

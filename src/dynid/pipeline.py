@@ -43,7 +43,13 @@ from dynid.validation.causes import with_causes
 from dynid.validation.closing import with_likely_cause
 from dynid.validation.crossvalidation import cross_validate_and_gate
 from dynid.validation.folds import split_hold_out
-from dynid.validation.held_out import fitted_signals, held_out_problem, predict_held_out, validate_result
+from dynid.validation.held_out import (
+    fitted_signals,
+    held_out_problem,
+    predict_held_out,
+    validate_result,
+    with_errors,
+)
 from dynid.validation.unseen import unseen_errors
 from dynid.validation.verdict import verdict_of
 
@@ -192,7 +198,8 @@ def _identified(
     errors = unseen_errors(fit, estimate.signals, estimate.validation)
     estimate = with_causes(fit, replace(estimate, verdict=errors))
     failure = fit.no_consistent_set or refusal or fit.not_converged
-    estimate = replace(estimate, verdict=verdict_of(fit, estimate, failure))
+    verdict = verdict_of(fit, estimate, failure)
+    estimate = replace(estimate, verdict=verdict, validation=with_errors(validation, unseen, verdict))
     if failure:
         raise NoResultError(failure, estimate)
     return estimate

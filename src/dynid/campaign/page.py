@@ -10,7 +10,7 @@ import numpy as np
 
 from dynid.campaign.file import number_of
 from dynid.campaign.fleet import ALARM, Change, Sample
-from dynid.report.page import page_style, render, static_policy
+from dynid.report.page import render, scripted_page
 
 if TYPE_CHECKING:
     from markupsafe import Markup
@@ -30,23 +30,23 @@ def campaign_html(done: Campaign) -> str:
     ]
     pairs.sort(key=lambda pair: (_ORDER.get(pair[1].verdict, 3), pair[0].name))
     counts = Counter(outcome.verdict for _, outcome in pairs)
-    page = render(
+    level = "care" if done.set_aside or counts["care"] else "good"
+    return scripted_page(
         "campaign.html",
+        (),
         done=done,
+        level="bad" if counts["bad"] or not pairs else level,
+        unlike=[entry for entry in done.fleet.pooled if entry.unlike],
         runs=pairs[:_MOST_ROWS],
         hidden=max(0, len(pairs) - _MOST_ROWS),
         counts=[(level, counts[level]) for level in ("good", "care", "bad") if counts[level]],
         robots=len({run.unit for run, _ in pairs}),
         changes=done.fleet.changes[:_MOST_ROWS],
-        unlike={name for entry in done.fleet.pooled for name, _ in entry.unlike},
         aside=done.set_aside[:_MOST_ROWS],
         joined=sorted(done.joined, key=lambda robot: (not robot.reason, not robot.left_out))[:_MOST_ROWS],
         charts=[_chart(change, done.fleet.samples) for change in done.fleet.changes[:_MOST_CHARTS]],
         alarm=ALARM,
-        style=page_style(),
-        policy=static_policy(),
     )
-    return str(page)
 
 
 def _chart(change: Change, samples: Sequence[Sample]) -> Markup:

@@ -8,7 +8,7 @@ from dataclasses import replace
 from dynid.experiment.experiment import Experiment, LeftOpen
 from dynid.mechanism.drive_terms import DRIVE_SYMBOLS, FRICTION_SETS, NO_FRICTION, PLAIN_FRICTION, ROTOR
 from dynid.mechanism.mechanism import Mechanism
-from dynid.statistics.estimate import Candidate
+from dynid.statistics.estimate_parts import Candidate
 
 _SINGLE, _OWNER = "; ", ": "  # between terms of all drives and those of single ones, and behind their names
 

@@ -29,7 +29,7 @@ from dynid.motion.log import Log
 from dynid.motion.plan import MotionPlan
 from dynid.motion.spectrum import Spectrum, core_band, motion_band
 from dynid.projection.model import model_for
-from dynid.statistics.estimate import Candidate
+from dynid.statistics.estimate_parts import Candidate
 from dynid.statistics.uncertainty import student_t
 from dynid.unknown import Task, asks_for_unknowns, unknowns_of
 from dynid.validation.folds import Fold, folds, joined_folds

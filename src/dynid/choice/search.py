@@ -27,7 +27,7 @@ from dynid.motion.spectrum import Spectrum
 from dynid.problem import Problem, prepare
 from dynid.projection.projection import System
 from dynid.realise import consistent_values, standard_space
-from dynid.statistics.estimate import Candidate
+from dynid.statistics.estimate_parts import Candidate
 from dynid.unknown import Task
 from dynid.validation.folds import Fold
 

@@ -13,7 +13,6 @@ from dynid.report.terminal import printable
 if TYPE_CHECKING:
     from dynid.exporters import Written
 
-_SHOWN_LINES = 12  # of a difference
 _NO_RESULT = 3
 
 
@@ -86,7 +85,7 @@ def export(
         click.echo(printable(note))
     for export_file in done.written:
         _show(export_file)
-    click.echo(f"written: {shown(done.summary)}")
+    click.echo(f"details: {shown(done.summary.with_suffix('.html'))}")
     far = [export_file for export_file in done.written if export_file.certificate.far]
     for export_file in far:
         click.echo(
@@ -117,17 +116,10 @@ def _default(result: Path) -> Path:
 
 
 def _show(output: Written) -> None:
-    """Files, certificate, what the format cannot hold, and the first lines of the difference."""
-    for file in output.files:
-        click.echo(f"written: {shown(file)}")
-    click.echo(f"  {printable(output.certificate.text)}")
-    for text in output.not_representable:
-        click.echo(f"  not in {output.format}: {printable(text)}")
-    for file in output.files:
-        if file.suffix == ".diff":
-            lines = file.read_text(encoding="utf-8", errors="replace").splitlines()
-            changes = [line for line in lines[2:] if line[:1] in "+-"]
-            for line in changes[:_SHOWN_LINES]:
-                click.echo(f"    {printable(line)}")
-            if len(changes) > _SHOWN_LINES:
-                click.echo(f"    ... {len(changes) - _SHOWN_LINES} more lines in {printable(file.name)}")
+    """Files, certificate, and the subjects of what the format cannot hold; export.html has the details."""
+    others = "".join(f", {printable(file.name)}" for file in output.files[1:])
+    click.echo(f"written: {shown(output.files[0])}{others}")
+    click.echo(f"  {printable(output.certificate.brief)}")
+    if output.not_representable:
+        subjects = dict.fromkeys(text.partition(":")[0] for text in output.not_representable)
+        click.echo(f"  not in {output.format}: {printable('; '.join(subjects))}")

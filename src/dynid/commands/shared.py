@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from dynid.experiment.experiment import ColumnMap, Experiment
     from dynid.mechanism.mechanism import Mechanism, Payload
     from dynid.motion.log import Log
+    from dynid.report.output import ResultFolder
     from dynid.statistics.estimate import Estimate
 
 
@@ -257,6 +258,12 @@ def with_options(
     if values:
         changes["known"] = {**experiment.known, **values}
     return experiment.changed(**changes) if changes else experiment
+
+
+def print_replaced(folder: ResultFolder) -> None:
+    """One line if an older result was replaced."""
+    if folder.older:
+        click.echo(f"replaced: {printable(folder.older)}; --out FOLDER keeps both")
 
 
 def print_proposal(files: Sequence[str], folder: Path) -> None:

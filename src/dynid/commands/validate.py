@@ -7,7 +7,7 @@ from pathlib import Path
 import click
 
 from dynid.commands.shared import NUMBER, column_of, column_option, payload_option, shown
-from dynid.common.errors import InputError
+from dynid.common.errors import InputError, NoResultError
 
 _FILE = click.Path(dir_okay=False, path_type=Path)
 
@@ -31,12 +31,14 @@ def validate(
     payloads: tuple[str, ...],
     columns: tuple[str, ...],
 ) -> None:
-    """Validate a result (result.json or its folder) on other logs; writes validation.json."""
+    """Validate a result (result.json or its folder) on other logs; writes validation.json.
+
+    Exit code 3: a log is predicted so badly that the result must not be used for it.
+    """
+    from dynid.common.catalogue import Severity
     from dynid.experiment.experiment import LogEntry
     from dynid.pipeline import validate_result
-    from dynid.report.json_file import read_result
     from dynid.report.prediction import validation_document, write_validation
-    from dynid.report.quality import log_error
     from dynid.report.text import print_validation
 
     folder = out or (result if result.is_dir() else result.parent)
@@ -44,9 +46,10 @@ def validate(
     entries = [LogEntry(log, columns=named or None) for log in logs]
     validations, signals = validate_result(result, entries, robot, payloads or None)
     write_validation(validation_document(result, validations), folder, signals)
-    errors = [log_error(part, read_result(result).verdict) for part in signals]
-    print_validation(validations, errors, warnings=True)
+    print_validation(validations, warnings=True)
     click.echo(f"\nwritten: {shown(folder / 'validation.json')}, validation_signals.csv")
+    if any(item.severity is Severity.STOP for validation in validations for item in validation.warnings):
+        click.get_current_context().exit(NoResultError.exit_code)
 
 
 @click.command(short_help="Predict efforts for a desired trajectory.")

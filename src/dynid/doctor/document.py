@@ -35,7 +35,6 @@ if TYPE_CHECKING:
 SCHEMA = "dynid.check/1"
 FILES = ("check.json", "check.html")
 _MOST_FIGURES = 6  # logs
-_CONSEQUENCES = "Likely consequences of the findings above:"
 
 
 def headline(diagnosis: Diagnosis) -> str:
@@ -94,19 +93,18 @@ def _table(findings: Sequence[Finding]) -> Table:
     from rich.table import Table
 
     table = Table.grid(padding=(0, 2, 0, 0))
-    follows = False
     for row in findings:
-        if row.consequence != follows:
-            table.add_row(
-                "", verbatim("Likely consequences of the findings above:" * row.consequence, "bold")
-            )
-        follows = row.consequence
+        if row.consequence:
+            continue
         word = "refused" if row.refused else str(row.severity)
         facts = [part for part in (row.channel, row.place, row.value) if part]
         title = verbatim(row.code, "bold").append(verbatim("".join(f"  |  {fact}" for fact in facts)))
         table.add_row(verbatim(word, f"bold {COLOURS[row.severity]}"), title)
-        remedy = f"\n-> {row.remedy}" if row.remedy and not row.consequence else ""
-        table.add_row("", verbatim(row.text + remedy + ("" if row.consequence else "\n")))
+        remedy = f"\n-> {row.remedy}" if row.remedy else ""
+        table.add_row("", verbatim(row.text + remedy + "\n"))
+    codes = dict.fromkeys(row.code for row in findings if row.consequence)
+    if codes:
+        table.add_row("", verbatim(f"Likely consequences: {', '.join(codes)} (--out FOLDER shows them)"))
     return table
 
 
@@ -144,6 +142,9 @@ def diagnosis_html(diagnosis: Diagnosis) -> str:
         else diagnosis.worst
         if diagnosis.worst == "care"
         else "good",
+        first=[one for one in diagnosis.findings if not one.consequence and one.severity != "note"],
+        consequences=[one for one in diagnosis.findings if one.consequence],
+        notes=[one for one in diagnosis.findings if not one.consequence and one.severity == "note"],
         spectra=[spectrum_figure(log, plan, f"spectra{i}") for i, (log, plan) in enumerate(drawn)],
         delays=delay_figure(diagnosis),
         coverage=[coverage_figure(log, plan, f"coverage{i}") for i, (log, plan) in enumerate(drawn)],
@@ -207,13 +208,13 @@ def delay_figure(diagnosis: Diagnosis) -> Figure | None:
         curve = ((delays - result.value) / sigma) ** 2
         name = result.about + (" (flagged)" if result.warned else "")
         series.append(line(name, packed(1e3 * delays), packed(curve), PALETTE[i % len(PALETTE)]))
-    cost = {"title": "increase of the cost [sigma^2]", "range": [0.0, _MOST_COST]}
+    cost = {"title": "cost [sigma²]", "range": [0.0, _MOST_COST]}
     return figure(
         "delays",
         [panel(series, "", "delay of the effort [ms]; negative: early", cost)],
         "increase of the residual with the delay of each effort",
-        "The minimum of each curve is the delay that explains the residuals best; below 4 is its 95 %"
-        " interval.",
+        "Increase of the cost with the delay of each effort. The minimum of a curve is the delay that best"
+        " explains the residuals; below 4 is its 95 % interval.",
     )
 
 

@@ -1,4 +1,4 @@
-"""Information of existing results and logs about the base parameters."""
+"""Existing results and logs: drive terms, parameter values, noise, rate and information for a new motion."""
 
 from __future__ import annotations
 
@@ -10,8 +10,13 @@ import numpy as np
 from dynid.base.base import BaseSet
 from dynid.common.arrays import Array, Float
 from dynid.common.errors import InputError, nearest
+from dynid.excitation.settings import ExciteSettings
 from dynid.experiment.experiment import Experiment, LogEntry, TieChoice
+from dynid.experiment.provenance import IDENTIFIED, experiment_of
 from dynid.mechanism.mechanism import Mechanism
+from dynid.mechanism.parameters import parameter_table
+from dynid.prediction.result_values import standard_values
+from dynid.projection.model import effort_model
 from dynid.report.json_file import read_result
 from dynid.statistics.estimate import Estimate
 
@@ -19,32 +24,38 @@ from dynid.statistics.estimate import Estimate
 _PASSED = 0.8
 
 
-def known_information(
-    robot: str,
-    mechanism: Mechanism,
-    base: BaseSet,
-    after: Sequence[str | Path],
-    ties: Sequence[str] = (),
-    payloads: tuple[str, ...] = (),
-) -> tuple[Float[Array, "b b"], dict[str, float]]:
-    """Sum of the inverse covariances of results, and their estimated effort noise per sample.
+def existing(robot: str, settings: ExciteSettings) -> list[Estimate]:
+    """Results of `settings.after`; its logs are identified together.
 
     Args:
-        robot: As given on the command line, used to identify logs.
-        after: Results (result.json or folders) and logs; the logs are identified together.
-        ties: Applied when logs are identified. payloads: mounted while they were recorded.
+        robot: As given on the command line.
+        settings: With ties, and payloads that were mounted while the logs were recorded.
     """
-    paths = [Path(source) for source in after]
+    paths = [Path(source) for source in settings.after]
     results = [path for path in paths if path.is_dir() or path.suffix.lower() == ".json"]
     logs = [path for path in paths if path not in results]
     estimates = [read_result(path) for path in results]
     if logs:
         from dynid.pipeline import run_experiment
 
-        entries = tuple(LogEntry(str(path), payloads) for path in logs)
-        applied = tuple(TieChoice(name) for name in ties)
+        entries = tuple(LogEntry(str(path), settings.payloads) for path in logs)
+        applied = tuple(TieChoice(name) for name in settings.ties)
         asked = Experiment(robot=robot, logs=entries, ties=applied, name=Path(robot).stem)
         estimates.append(run_experiment(asked))
+    return estimates
+
+
+def used_terms(estimates: Sequence[Estimate]) -> Experiment:
+    """An experiment with the drive terms that the first result has: a new motion is designed for the same."""
+    options = estimates[0].provenance.get("options", {}) if estimates else {}
+    kept = {key: options[key] for key in ("drive", "stribeck") if options.get(key) is not None}
+    return experiment_of({"robot": "", **kept})
+
+
+def known_information(
+    estimates: Sequence[Estimate], mechanism: Mechanism, base: BaseSet
+) -> tuple[Float[Array, "b b"], dict[str, float]]:
+    """Sum of the inverse covariances of results, and their estimated effort noise per sample."""
     known = np.zeros((len(base.indices),) * 2)
     noise: dict[str, float] = {}
     for estimate in estimates:
@@ -53,6 +64,29 @@ def known_information(
         noise |= {group.name: group.rms * rows**0.5 for group in estimate.fit.groups if group.rms > 0.0}
     names = [actuator.name for actuator in mechanism.actuators]
     return known, {name: value for name, value in noise.items() if name in names}
+
+
+def recorded_rate(estimates: Sequence[Estimate]) -> float | None:
+    """Lowest rate of the logs of results, in [Hz]; None: not recorded."""
+    inputs = [source for estimate in estimates for source in estimate.provenance.get("inputs", ())]
+    rates = [source.get("rate") for source in inputs if source.get("use") == IDENTIFIED]
+    return min((float(rate) for rate in rates if rate), default=None)
+
+
+def identified_values(estimates: Sequence[Estimate], mechanism: Mechanism) -> tuple[float, ...] | None:
+    """Standard parameters that give the efforts of the last result that may be used, SI; None: there is none.
+
+    A result that leaves a parameter open does not predict every motion.
+    """
+    usable = [entry for entry in estimates if entry.verdict.level != "bad" and not entry.not_identifiable]
+    if not usable:
+        return None
+    model, options = effort_model(), usable[-1].provenance.get("options", {})
+    experiment = experiment_of({"robot": "", **{key: options[key] for key in ("ties",) if key in options}})
+    rows = None if mechanism.is_closed else model.directions(mechanism)
+    parameters = parameter_table(mechanism)
+    values = standard_values(usable[-1], mechanism, parameters, experiment, model, rows, mechanism.payloads)
+    return tuple(values.chi.tolist())
 
 
 def _samples_per_row(estimate: Estimate) -> float:

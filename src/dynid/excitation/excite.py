@@ -22,7 +22,13 @@ from dynid.common.entry import plain_entry
 from dynid.common.errors import InputError
 from dynid.common.notices import Notice, notice
 from dynid.common.settings import read
-from dynid.excitation.after import known_information
+from dynid.excitation.after import (
+    existing,
+    identified_values,
+    known_information,
+    recorded_rate,
+    used_terms,
+)
 from dynid.excitation.case_motions import case_motions
 from dynid.excitation.closed import ClosedMotion, narrowed_limits
 from dynid.excitation.efforts import effort_range
@@ -168,14 +174,14 @@ def excite_series(
 def plan_inputs(robot: str, settings: ExciteSettings) -> tuple[PlanInputs, tuple[Notice, ...]]:
     """Inputs of the plan: noise, prior model, and information of existing data."""
     settings = settings.suited()
-    mechanism = planned_robot(robot, settings.payloads)
-    chi, notices = _prior(mechanism, settings.prior)
+    before = existing(robot, settings)
+    terms = used_terms(before)
+    mechanism = planned_robot(robot, settings.payloads, terms)
     known, measured_noise = None, None
-    if settings.after:
-        base = planned_base(mechanism, settings)
-        known, measured_noise = known_information(
-            robot, mechanism, base, settings.after, settings.ties, settings.payloads
-        )
+    if before:
+        known, measured_noise = known_information(before, mechanism, planned_base(mechanism, settings))
+    values = None if settings.prior else identified_values(before, mechanism)
+    chi, notices = _prior(mechanism, settings.prior) if values is None else (values, ())
     noise = noise_of(mechanism, settings, measured_noise)
     promised = MODELS[mechanism.model].promised_by
     if promised != mechanism.model:
@@ -183,10 +189,11 @@ def plan_inputs(robot: str, settings: ExciteSettings) -> tuple[PlanInputs, tuple
         other = notice("promised-by-another-model", promised=promised, model=mechanism.model, more=more)
         notices = (*notices, other)
     rows = None if known is None else tuple(map(tuple, known.tolist()))
-    rate, source = _assumed(mechanism, settings, bool(measured_noise))
+    rate, source = _assumed(mechanism, settings, recorded_rate(before), bool(measured_noise))
+    source += ", efforts predicted with the existing result" if values is not None else ""
     units = [effort_unit(mechanism, motor.name) for motor in mechanism.actuators]
     words = recording_words(rate, noise, source, units)
-    return PlanInputs(robot, settings.changed(rate=rate), noise, rate, words, chi, rows), notices
+    return PlanInputs(robot, settings.changed(rate=rate), noise, rate, words, terms, chi, rows), notices
 
 
 def noise_of(
@@ -207,8 +214,10 @@ def noise_of(
     return tuple(given)
 
 
-def _assumed(mechanism: Mechanism, settings: ExciteSettings, measured: bool) -> tuple[float, str]:
-    """Rate of the recording, and where rate and noise come from."""
+def _assumed(
+    mechanism: Mechanism, settings: ExciteSettings, before: float | None, measured: bool
+) -> tuple[float, str]:
+    """Rate of the recording, and where rate and noise come from; `before`: that of existing data, in [Hz]."""
     usual = default_recorder(mechanism)
     source = usual.source if usual.effort_sigma else "unknown: sigma is proportional to the noise"
     noise = (
@@ -220,6 +229,8 @@ def _assumed(mechanism: Mechanism, settings: ExciteSettings, measured: bool) -> 
     )
     if settings.rate is not None:
         return settings.rate, f"rate as given, {noise}"
+    if before is not None:
+        return before, "rate and noise of the existing data" if measured else f"rate as before, {noise}"
     return usual.rate, f"rate: {usual.source if usual.rate != RATE else 'usual'}, {noise}"
 
 

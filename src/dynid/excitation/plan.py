@@ -24,11 +24,13 @@ from dynid.excitation.optimal.soft_joints import EffortLimits, FollowingJoints, 
 from dynid.excitation.optimal.starts import Starter, feasible_start
 from dynid.excitation.platform_series import guided, led_body
 from dynid.excitation.settings import ExciteSettings
+from dynid.experiment.experiment import Experiment
 from dynid.kinematics.assembly import assembly_of
 from dynid.mechanism.load import load_robot
 from dynid.mechanism.mechanism import Mechanism
 from dynid.mechanism.parameters import parameter_table
 from dynid.mechanism.variant import variant
+from dynid.problem import as_asked
 from dynid.projection.model import effort_model
 
 TERMS = {"fourier": 5, "spline": 12, "points": 12}
@@ -47,6 +49,7 @@ class PlanInputs:
     Attributes:
         robot: Built-in name or path.
         noise: Per actuator; rate: sampling rate, in [Hz]; assumed: both as text.
+        terms: Its drive terms, where existing data have others than the description.
         chi: Prior of all standard parameters; None: efforts are not predicted.
         known: Information matrix of existing data, row by row; None: none.
     """
@@ -56,6 +59,7 @@ class PlanInputs:
     noise: tuple[float, ...]
     rate: float
     assumed: str
+    terms: Experiment
     chi: tuple[float, ...] | None = None
     known: tuple[tuple[float, ...], ...] | None = None
 
@@ -94,9 +98,9 @@ class Plan:
         return states.q[:, :n_q], states.dq[:, :n_v], states.ddq[:, :n_v]
 
 
-def planned_robot(name: str, payloads: tuple[str, ...] = ()) -> Mechanism:
-    """The robot with only the payloads that are mounted."""
-    return variant(load_robot(name), payloads=payloads)
+def planned_robot(name: str, payloads: tuple[str, ...], terms: Experiment) -> Mechanism:
+    """The robot with only the payloads that are mounted, and these drive terms."""
+    return variant(as_asked(load_robot(name), terms), payloads=payloads)
 
 
 def planned_base(mechanism: Mechanism, settings: ExciteSettings) -> BaseSet:
@@ -112,7 +116,7 @@ def planned_base(mechanism: Mechanism, settings: ExciteSettings) -> BaseSet:
 def make_plan(inputs: PlanInputs) -> Plan:
     """Build the problem; the same inputs give the same plan in every process."""
     settings = inputs.settings
-    robot = planned_robot(inputs.robot, settings.payloads)
+    robot = planned_robot(inputs.robot, settings.payloads, inputs.terms)
     base = planned_base(robot, settings)
     noise = np.array(inputs.noise)
     mechanism, names = robot, None

@@ -60,6 +60,7 @@ def provenance(
                     "sha256": log.sha256,
                     "use": use,
                     "payloads": list(log.payloads),
+                    **({"rate": float(f"{1.0 / log.dt:.6g}")} if log.dt > 0.0 else {}),
                     **_recorded(log),
                     **log.entry,
                 }

@@ -41,7 +41,7 @@ from dynid.prediction.full_set import FullSet, NotPhysical, PayloadUse, full_set
 from dynid.prediction.result_values import saved
 from dynid.problem import as_log
 from dynid.report.exports import add_exports
-from dynid.report.page import page_style, render, static_policy
+from dynid.report.page import scripted_page
 from dynid.statistics.estimate import Estimate
 
 EXPORTERS: Registry[Exporter] = Registry(
@@ -247,14 +247,38 @@ def _summarise(full: FullSet, written: Sequence[Written], folder: Path, result: 
         {**entry, "text": output.certificate.text}
         for entry, output in zip(document["files"], written, strict=True)
     ]
-    page = render(
+    logs = [figure for output in written for figure in output.certificate.logs]
+    level, headline = _judged(written)
+    page = scripted_page(
         "export.html",
+        (),
         found={**document, "files": files},
+        level=level,
+        headline=headline,
+        compared=[
+            entry
+            for entry in files
+            if any(figure["export_percent"] is not None for figure in entry["certificate"]["logs"])
+        ],
+        reasons=list(dict.fromkeys(figure.reason for figure in logs if figure.reason)),
         result="" if isinstance(result, Estimate) else os.fspath(result),  # type: ignore[call-overload]
-        style=page_style(),
-        policy=static_policy(),
     )
-    (folder / PAGE).write_text(str(page), encoding="utf-8")
+    (folder / PAGE).write_text(page, encoding="utf-8")
+
+
+def _judged(written: Sequence[Written]) -> tuple[str, str]:
+    """Level and headline of the page."""
+    failed = [output.files[0].name for output in written if output.certificate.failure]
+    far = [output.files[0].name for output in written if output.certificate.far]
+    if failed or far:
+        words = [f"Could not be read back: {', '.join(failed)}"] if failed else []
+        words += [f"Predicts a log more than twice as badly as the estimate: {', '.join(far)}"] if far else []
+        return "bad", ". ".join(words)
+    sizes = [output.certificate.random_states for output in written]
+    known = [size for size in sizes if size is not None]
+    if len(known) < len(sizes) or not known:
+        return "care", "Not every file could be compared with the estimate"
+    return "good", f"Usable: efforts differ from the estimate by at most {100.0 * max(known):.2g} %"
 
 
 @contextmanager

@@ -106,7 +106,16 @@ class Certificate:
 
     @property
     def text(self) -> str:
-        """In one line, for the header of a file and the terminal."""
+        """In one line, for the header of a file and the page."""
+        return self._words([figure for figure in self.logs if figure.export_percent is not None])
+
+    @property
+    def brief(self) -> str:
+        """For the terminal: of the logs, only the one with the largest error."""
+        compared = [figure for figure in self.logs if figure.export_percent is not None]
+        return self._words(sorted(compared, key=lambda figure: figure.export_percent or 0.0)[-1:])
+
+    def _words(self, logs: Sequence[LogFigure]) -> str:
         if self.random_states is None:
             return self.failure or "not read back: the exporter has no reader"
         reached = f"{self.states - self.lost} of {self.states}" if self.lost else f"{self.states}"
@@ -123,8 +132,7 @@ class Certificate:
             parts.append(f"from the written values with rounded angles as in the description by {off}")
         errors = [
             f"in {figure.log} {figure.export_percent:.3g} % (estimate {figure.estimate_percent:.3g} %)"
-            for figure in self.logs
-            if figure.export_percent is not None
+            for figure in logs
         ]
         if errors:
             parts.append(f"error of all samples, at reversals too, {', '.join(errors)}")

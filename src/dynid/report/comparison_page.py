@@ -51,7 +51,7 @@ def cell(line: Line, name: str) -> str:
     if name in ("n_parameters", "verdict"):
         return str(value)
     if name == "change_percent":
-        return f"{value:+.1f}"
+        return f"{value:+.1f}" if abs(value) >= 0.05 else "0"
     if name in ("bic",):
         return f"{value:.1f}"
     return number(value, 3) if name in ("F", "p") or value < 10 else percent(value)
@@ -149,7 +149,8 @@ def _efforts(comparison: Comparison) -> Section | None:
         return None
     series = []
     for k, fit in enumerate(lines[: len(PALETTE)]):
-        places = [float(i) for i, name in enumerate(names) if name in fit.by_effort]
+        shift = 0.3 * (k / max(1, len(lines) - 1) - 0.5)  # equal errors do not hide each other
+        places = [i + shift for i, name in enumerate(names) if name in fit.by_effort]
         errors = [fit.by_effort[name] for name in names if name in fit.by_effort]
         symbol = ("circle", "square", "diamond", "triangle")[k % 4]
         series.append(points(fit.label, errors, places, PALETTE[k], symbol=symbol, open=k > 3))

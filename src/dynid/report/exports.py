@@ -38,7 +38,8 @@ def with_exports(page: str, certificates: Mapping[str, str]) -> str:
     lines = dict(_LINE.findall(block[0]))
     lines |= {str(escape(file)): str(escape(text)) for file, text in certificates.items()}
     items = "".join(f"<li><b>{file}</b>: {text}</li>\n" for file, text in lines.items())
-    made = f"\n<h3>Exported files, read back</h3>\n<ul>\n{items}</ul>\n"
+    head = f"Exported files, read back and compared ({len(lines)})"
+    made = f'\n<details class="long"><summary>{head}</summary>\n<ul>\n{items}</ul></details>\n'
     return page[: block.start()] + made + page[block.end() :]
 
 

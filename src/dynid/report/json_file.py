@@ -19,15 +19,15 @@ from dynid.common.errors import InputError, NoResultError
 from dynid.common.notices import SEVERITIES, Notice, severity_of
 from dynid.common.strict_json import read_json
 from dynid.statistics.correlation import Correlation
-from dynid.statistics.estimate import (
-    Agreement,
+from dynid.statistics.estimate import Agreement, Estimate, ParameterEstimate, ResidualTest, Validation
+from dynid.statistics.estimate_parts import (
+    NOT_JUDGED,
     Candidate,
-    Estimate,
-    ParameterEstimate,
-    ResidualTest,
-    Validation,
+    Description,
+    DescriptionTest,
+    Quantity,
+    Verdict,
 )
-from dynid.statistics.estimate_parts import NOT_JUDGED, Description, DescriptionTest, Quantity, Verdict
 
 SCHEMA = "dynid.result/1"
 RESULT_FILE = "result.json"

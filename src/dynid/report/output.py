@@ -9,9 +9,10 @@ import shutil
 import tempfile
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from datetime import datetime
 from pathlib import Path
 
-from dynid.common.errors import InputError
+from dynid.common.errors import DynidError, InputError
 from dynid.report.lock import locked
 from dynid.statistics.estimate import Estimate
 
@@ -33,6 +34,7 @@ OWN_FILES = (
 _NEEDED_SPACE = (
     32 * 2**20
 )  # bytes: a report takes up to 1.5 MB; the old one is kept until the new one is complete
+_MOST_LOGS = 3  # named of a result that is replaced
 _REMEDY = "choose another folder with --out"
 PREFIX = ".dynid-"
 _LEFTOVER = re.compile(r"\.(?P<name>.+)\.(?P<kind>new|old)-[^-.]*")  # as `write_files` calls them
@@ -41,9 +43,13 @@ _NEW, _OUT, _IN = f"{PREFIX}new-", f"{PREFIX}out-", f"{PREFIX}in-"
 
 @dataclass(frozen=True)
 class ResultFolder:
-    """A folder that was checked and is locked for this run."""
+    """A folder that was checked and is locked for this run.
+
+    `older` describes the result that is there and will be replaced; empty: none.
+    """
 
     path: Path
+    older: str = ""
 
     def write(self, estimate: Estimate) -> list[str]:
         """Put `result.json`, `parameters.csv`, `report.html` and others there, all or none; their names."""
@@ -66,7 +72,7 @@ def write_results(estimate: Estimate, directory: str | Path) -> None:
 def claimed(directory: str | Path) -> Iterator[ResultFolder]:
     """Check and lock the result folder before the run, so that a long run does not fail at its end."""
     with _claimed(directory, _check_result) as path:
-        yield ResultFolder(path)
+        yield ResultFolder(path, _older(path))
 
 
 @contextlib.contextmanager
@@ -273,6 +279,23 @@ def _is_result(path: Path) -> bool:
         return (path / "validation.json").is_file()
     with file.open(encoding="utf-8", errors="replace") as stream:
         return '"dynid.result/' in stream.read(200)
+
+
+def _older(path: Path) -> str:
+    """When the result in a folder was written, from which logs, and its verdict; empty without one."""
+    file = path / "result.json"
+    if not file.is_file():
+        return ""
+    words = f"result of {datetime.fromtimestamp(file.stat().st_mtime).astimezone():%Y-%m-%d %H:%M}"
+    with contextlib.suppress(DynidError):
+        from dynid.report.json_file import read_result
+
+        older = read_result(file)
+        used = [source for source in older.provenance.get("inputs", ()) if source.get("use") == "identify"]
+        names = [Path(str(source.get("file"))).name for source in used]
+        more = [f"{len(names) - _MOST_LOGS} more"] if len(names) > _MOST_LOGS else []
+        words += f" ({', '.join([older.verdict.level, *names[:_MOST_LOGS], *more])})"
+    return words
 
 
 def _write_through(file: Path, text: str) -> None:

@@ -138,21 +138,11 @@ def scripted_page(template: str, scripts: tuple[str, ...], *, served: bool = Fal
     page = render(
         template,
         **context,
-        style=page_style(),
+        style=_verbatim(source("style.css")),
         scripts=[_verbatim(script) for script in everything],
         policy=_policy(everything) + ("; connect-src 'self'; frame-src 'self'" if served else ""),
     )
     return str(page)
-
-
-def page_style() -> Markup:
-    """The style sheet of every page."""
-    return _verbatim(source("style.css"))
-
-
-def static_policy() -> str:
-    """Content security policy of a page without scripts."""
-    return "default-src 'none'; style-src 'unsafe-inline'; img-src data:"
 
 
 def _policy(scripts: tuple[str, ...]) -> str:

@@ -9,11 +9,8 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from enum import StrEnum
 from typing import TYPE_CHECKING, Any
-
-import numpy as np
 
 from dynid.common.catalogue import STAGES, codes_with
 from dynid.common.notices import LEVELS, Notice, by_severity, follows
@@ -21,7 +18,7 @@ from dynid.projection.model import measured_by
 from dynid.report.numbers import interval_text, number, percent, plural, sigma_text, unit_text, value_text
 from dynid.report.plots import figure, panel, points
 from dynid.statistics.estimate import Estimate, ParameterEstimate, Validation
-from dynid.statistics.estimate_parts import JointVerdict, Signals, Verdict, model_error
+from dynid.statistics.estimate_parts import JointVerdict, LogError
 
 if TYPE_CHECKING:
     from dynid.report.plots import Figure
@@ -131,44 +128,11 @@ def evidence(estimate: Estimate) -> str:
     return text
 
 
-@dataclass(frozen=True)
-class LogError:
-    """Model error of one log: that of the effort with the largest.
-
-    Attributes:
-        percent: `model_error`, with noise floor and peak of the verdict.
-        worst: The effort.
-        rms: Its rms error, in `unit`.
-    """
-
-    log: str
-    percent: float
-    worst: str
-    rms: float
-    unit: str
-
-    @property
-    def words(self) -> str:
-        """For captions."""
-        if not self.worst:
-            return "nothing to compare"
-        return f"model error {percent(self.percent)} % of the peak ({self.worst})"
-
-
-def log_error(signals: Signals, verdict: Verdict) -> LogError:
-    """Model error of one log, defined as for the verdict: same noise floors, same peaks.
-
-    Rows that the verdict does not judge one by one (tables of wrenches) have no noise floor.
-    """
-    judged = {joint.name: joint for joint in verdict.joints}
-    found = []
-    for k, name in enumerate(signals.names):
-        own = float(np.nanmax(np.abs(signals.measured[:, k]), initial=0.0))
-        floor, peak = (judged[name].noise_floor, judged[name].peak) if name in judged else (0.0, own)
-        rms = float(signals.rms[k])
-        found.append((model_error(rms, floor, peak or own), rms, name, signals.units[k]))
-    value, rms, name, unit = max(found, default=(math.nan, math.nan, "", ""))
-    return LogError(signals.log, value, name, rms, unit)
+def error_words(error: LogError) -> str:
+    """Model error of one log, for captions."""
+    if not error.worst:
+        return "nothing to compare"
+    return f"model error {percent(error.percent)} % of the peak ({error.worst})"
 
 
 def worst_joint(joints: Sequence[JointVerdict]) -> JointVerdict | None:

@@ -8,6 +8,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from dynid.common.catalogue import Severity
+from dynid.common.notices import spoils_all
 from dynid.report.numbers import (
     interval_text,
     number,
@@ -18,7 +19,6 @@ from dynid.report.numbers import (
     value_text,
 )
 from dynid.report.quality import (
-    LogError,
     Quality,
     compared,
     coverage,
@@ -26,7 +26,6 @@ from dynid.report.quality import (
     first_reasons,
     holds_truth,
     loads,
-    log_error,
     other_choices,
     owner_of,
     peaks,
@@ -72,7 +71,10 @@ def print_summary(estimate: Estimate, *, full: bool = False, console: Console | 
         _print_fit(out, estimate)
     if full or _beyond_the_verdict(estimate.validation):
         _print_unseen(out, estimate)
-    if full or len(estimate.parameters) <= _MOST_ROWS:
+    wrong_input = bool(estimate.verdict.reasons) and spoils_all(estimate.verdict.reasons[0])
+    if wrong_input and not full:
+        out.print(_text("The parameters are not shown: the input is wrong (--full shows them)", "dim"))
+    elif full or len(estimate.parameters) <= _MOST_ROWS:
         _titled(out, "Parameters", _parameter_table(estimate, estimate.parameters, out.width))
     else:
         _print_digest(out, estimate)
@@ -88,7 +90,6 @@ def print_summary(estimate: Estimate, *, full: bool = False, console: Console | 
 
 def print_validation(
     validations: Sequence[Validation],
-    errors: Sequence[LogError] = (),
     *,
     console: Console | None = None,
     warnings: bool = False,
@@ -96,7 +97,6 @@ def print_validation(
     """Print how well other logs are predicted.
 
     Args:
-        errors: Model error of each; none of a result that was read from a file.
         warnings: Whether to print the warnings about these logs first.
     """
     out = console or standard_console()
@@ -105,11 +105,10 @@ def print_validation(
         _print_warnings(out, notices)
     heads = ("log", "independent", "model error %", "largest in", "its rms error", "unit")
     table = _table(*heads, left=("log", "largest in", "unit"))
-    for i, item in enumerate(validations):
+    for item in validations:
+        found = item.error
         cells = [item.log, "yes" if item.independent else "NO"]
-        if i < len(errors):
-            found = errors[i]
-            cells += [percent(found.percent), found.worst or "-", number(found.rms, 3), found.unit]
+        cells += [percent(found.percent), found.worst or "-", number(found.rms, 3), found.unit]
         table.add_row(*map(_text, cells))
     _titled(out, "Validation; model error: rms without sensor noise, % of the peak", table)
     for item in validations:
@@ -204,8 +203,7 @@ def _beyond_the_verdict(validations: Sequence[Validation]) -> bool:
 
 def _print_unseen(out: Console, estimate: Estimate) -> None:
     if estimate.validation:
-        unseen = [log_error(signals, estimate.verdict) for signals in estimate.signals if signals.validation]
-        print_validation(estimate.validation, unseen, console=out)
+        print_validation(estimate.validation, console=out)
 
 
 def _percent_off(group: GroupFit) -> float:

@@ -205,7 +205,8 @@ def recommend(lines: Sequence[Line], usual: str = "") -> tuple[str, str]:
     first = known[0]
     poor = (chosen.error or 0.0) > _POOR
     trusted = chosen.verdict in ("", "good") and not poor
-    text = f"{'use' if trusted else 'best is'} {chosen.label}: held-out error {chosen.error:.3g} %"
+    what = "error as logged, with noise," if chosen.held_out_percent is None else "held-out error"
+    text = f"{'use' if trusted else 'best is'} {chosen.label}: {what} {chosen.error:.3g} %"
     if chosen is first:
         few = f", and nothing else is more than {100 * WORTH:.0f} % better"
         text += ", the smallest of all" if chosen is best else few

@@ -15,14 +15,21 @@ from dynid.common.notices import Notice
 from dynid.estimator.solution import History
 from dynid.mechanism.mechanism import Mechanism
 from dynid.statistics.correlation import Correlation, NamedMatrix
-from dynid.statistics.estimate_parts import NOT_JUDGED, Description, DescriptionTest, Signals, Verdict
+from dynid.statistics.estimate_parts import (
+    NOT_JUDGED,
+    Candidate,
+    Description,
+    DescriptionTest,
+    LogError,
+    Signals,
+    Verdict,
+)
 from dynid.statistics.uncertainty import student_t
 
 if TYPE_CHECKING:
     from dynid.prediction.predict import EffortPrediction
     from dynid.report.summary import Plots, Summary
 
-_POOR_TIMES, _POOR_PERCENT = 3.0, 10.0  # a poor prediction is above both: of the fit's residual, of the norm
 _POOR_FIT = 50.0  # percent of the measured norm: half of it unexplained
 NOT_TESTED = "not tested"  # choice: faults that these logs cannot show
 
@@ -148,6 +155,7 @@ class Validation:
         effort_percent: NaN where the log has no efforts to compare with.
         warnings: What was noticed while the log was read and predicted.
         runs: Where no effort acts, every run on its own.
+        error: Model error, as in the verdict.
     """
 
     log: str
@@ -157,10 +165,13 @@ class Validation:
     groups: tuple[GroupFit, ...] = ()
     warnings: tuple[Notice, ...] = ()
     runs: tuple[RunFit, ...] = ()
+    error: LogError = field(default_factory=LogError)
 
-    def poor(self, fit_percent: float) -> bool:
-        """Whether it is too much worse than the fit."""
-        return self.residual_percent > max(_POOR_TIMES * fit_percent, _POOR_PERCENT)
+    def __repr__(self) -> str:
+        """One line; the fields have the rest."""
+        found = f"model error {self.error.percent:.2g} % ({self.error.worst})"
+        codes = ", ".join(dict.fromkeys(item.code for item in self.warnings)) or "none"
+        return f"Validation({self.log!r}, independent={self.independent}, {found}, warnings: {codes})"
 
 
 @dataclass(frozen=True)
@@ -191,27 +202,6 @@ class ResidualTest:
     note: str = ""
     explains: float = 0.0
     vector: tuple[float, ...] = ()
-
-
-@dataclass(frozen=True)
-class Candidate:
-    """Settings to choose from, by default those of the rules, and their error on unseen samples.
-
-    Attributes:
-        cutoff: Low-pass on coordinates, in [Hz]; None: no filter.
-        mask: `reversals` or `none`.
-        velocity: `measured` or `derived`.
-        friction: Drive terms; empty: none.
-        held_out_percent: Over the folds, on the same reference rows for all; None: a fit failed.
-    """
-
-    cutoff: float | None = None
-    mask: str = "reversals"
-    velocity: str = "auto"
-    friction: str = ""
-    estimator: str = "wls"
-    held_out_percent: float | None = None
-    chosen: bool = False
 
 
 @dataclass(frozen=True, eq=False)
@@ -285,7 +275,8 @@ class Estimate:
 
     def __repr__(self) -> str:
         """One line: what it is of, and how good; `summary()` shows the rest."""
-        counts = f"{len(self)} parameters, residual {self.fit.residual_percent:.3g} %"
+        errors = [joint.error_percent for joint in self.verdict.joints]
+        counts = f"{len(self)} parameters" + (f", model error {max(errors):.2g} %" if errors else "")
         head = f"robot={self.robot!r}, model={self.model!r}, estimator={self.estimator!r}"
         return f"Estimate({head}, verdict={self.verdict.level!r}, {counts}, warnings: {len(self.warnings)})"
 

@@ -7,6 +7,7 @@ Description: what a result says about the dimensions, zeros and gravity that it 
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
@@ -112,6 +113,12 @@ LIMITS: Mapping[str, tuple[float, float]] = {
 }
 
 
+def level_of(error_percent: float, purpose: str) -> str:
+    """`good`, `care` or `bad`: a model error, in percent of the peak, for a purpose."""
+    good, bad = LIMITS[purpose]
+    return "good" if error_percent <= good else "care" if error_percent <= bad else "bad"
+
+
 @dataclass(frozen=True)
 class JointVerdict:
     """One effort (or equation) on motion that the fit has not seen.
@@ -162,12 +169,67 @@ class Verdict:
     joints: tuple[JointVerdict, ...] = ()
 
 
+@dataclass(frozen=True)
+class LogError:
+    """Model error of one log: that of the effort with the largest.
+
+    Attributes:
+        percent: `model_error`, with noise floor and peak of the verdict.
+        worst: The effort; empty: nothing to compare.
+        rms: Its rms error, in `unit`.
+    """
+
+    percent: float = math.nan
+    worst: str = ""
+    rms: float = math.nan
+    unit: str = ""
+
+
+def log_error(signals: Signals, verdict: Verdict) -> LogError:
+    """Model error of one log, defined as for the verdict: same noise floors, same peaks.
+
+    Rows that the verdict does not judge one by one (tables of wrenches) have no noise floor.
+    """
+    judged = {joint.name: joint for joint in verdict.joints}
+    found = []
+    for k, name in enumerate(signals.names):
+        own = float(np.nanmax(np.abs(signals.measured[:, k]), initial=0.0))
+        floor, peak = (judged[name].noise_floor, judged[name].peak) if name in judged else (0.0, own)
+        rms = float(signals.rms[k])
+        found.append((model_error(rms, floor, peak or own), rms, name, signals.units[k]))
+    if not found:
+        return LogError()
+    value, rms, name, unit = max(found)
+    return LogError(value, name, rms, unit)
+
+
 NOT_JUDGED = Verdict("care", "Not judged")  # of a result that was made without its logs
 
 
 def worst(levels: Iterable[str]) -> str:
     """The worst of some levels; good if there are none."""
     return max(levels, key=LEVELS.index, default="good")
+
+
+@dataclass(frozen=True)
+class Candidate:
+    """Settings to choose from, by default those of the rules, and their error on unseen samples.
+
+    Attributes:
+        cutoff: Low-pass on coordinates, in [Hz]; None: no filter.
+        mask: `reversals` or `none`.
+        velocity: `measured` or `derived`.
+        friction: Drive terms; empty: none.
+        held_out_percent: Over the folds, on the same reference rows for all; None: a fit failed.
+    """
+
+    cutoff: float | None = None
+    mask: str = "reversals"
+    velocity: str = "auto"
+    friction: str = ""
+    estimator: str = "wls"
+    held_out_percent: float | None = None
+    chosen: bool = False
 
 
 @dataclass(frozen=True)

@@ -12,7 +12,7 @@ from dynid.checks.logs import same_samples
 from dynid.common.arrays import Array, Float
 from dynid.common.batched import single_threaded_blas
 from dynid.common.errors import InputError
-from dynid.common.notices import notice
+from dynid.common.notices import at_level, notice
 from dynid.conditioning.lowpass import RowFilter
 from dynid.experiment.experiment import Experiment, FilterSettings
 from dynid.experiment.provenance import VALIDATED, recorded_loads, unloaded_logs
@@ -28,10 +28,12 @@ from dynid.projection.kinematics import ClosedKinematics, kinematics_along
 from dynid.projection.model import RowSource
 from dynid.projection.projection import Directions
 from dynid.statistics.estimate import Estimate, GroupFit, Validation
-from dynid.statistics.estimate_parts import Signals
+from dynid.statistics.estimate_parts import Signals, Verdict, level_of, log_error, worst
 from dynid.statistics.prediction import Prediction, predict_rows, unfiltered
 from dynid.statistics.tension import tension_of
 
+_POOR = "poor-prediction"
+_POOR_TIMES, _POOR_PERCENT = 3.0, 2.0  # a good log is suspicious above both: of the error before, of the peak
 Predicted = tuple[tuple[Validation, ...], tuple[Signals, ...]]
 
 
@@ -61,12 +63,25 @@ def validate_result(
         for log, is_open in zip(read, open_logs, strict=True)
     ]
     validations, shown = _predicted(estimate, experiment, mechanism, read)
-    fitted = estimate.fit.residual_percent
-    judged = [_judged(prediction, fitted) for prediction in validations]
+    judged = [_judged(prediction, estimate.verdict) for prediction in validations]
     for i, log in enumerate(read):
-        if assumed and open_logs[i] and judged[i].poor(fitted):
+        if assumed and open_logs[i] and _is_poor(judged[i]):
             judged[i] = _with_likely_payload(judged[i], estimate, experiment, mechanism, log)
     return tuple(judged), shown
+
+
+def with_errors(
+    validations: Sequence[Validation], signals: Sequence[Signals], verdict: Verdict
+) -> tuple[Validation, ...]:
+    """Validations with their model errors, which the noise floors of the verdict define.
+
+    Args:
+        validations: Of the logs.
+        signals: Of the same logs, in their order.
+        verdict: Of the result.
+    """
+    pairs = zip(validations, signals, strict=True)
+    return tuple(replace(item, error=log_error(part, verdict)) for item, part in pairs)
 
 
 def _predicted(
@@ -98,15 +113,30 @@ def _predicted(
             ).chi
         inputs = estimate.provenance.get("inputs", ())
         used = {source.get("sha256") for source in inputs if source.get("use") != VALIDATED}
-        return predict(problem, chi, used | unloaded_logs(experiment))
+        checked, shown = predict(problem, chi, used | unloaded_logs(experiment))
+        return with_errors(checked, shown, estimate.verdict), shown
 
 
-def _judged(validation: Validation, fitted: float) -> Validation:
-    """With a warning where a log is predicted far worse than the fit."""
-    if not validation.poor(fitted):
+def _judged(validation: Validation, verdict: Verdict) -> Validation:
+    """With a warning where the verdict on this log alone would not be good, or it is far worse than before.
+
+    Before: on the unseen motion of the identification.
+    """
+    error = validation.error
+    if not error.worst:
         return validation
-    poor = notice("poor-prediction", percent=validation.residual_percent, fitted=fitted)
+    before = max((joint.error_percent for joint in verdict.joints), default=np.inf)
+    level = level_of(error.percent, verdict.purpose)
+    if level == "good" and error.percent <= max(_POOR_TIMES * before, _POOR_PERCENT):
+        return validation
+    compared = f", {before:.2g} % when identified" if np.isfinite(before) else ""
+    poor = notice(_POOR, percent=error.percent, worst=error.worst, compared=compared)
+    poor = at_level(poor, worst([level, "care"]))
     return replace(validation, warnings=(*validation.warnings, poor))
+
+
+def _is_poor(validation: Validation) -> bool:
+    return any(item.code == _POOR for item in validation.warnings)
 
 
 def _with_likely_payload(
@@ -121,17 +151,19 @@ def _with_likely_payload(
             ((other,), _) = _predicted(estimate, experiment, mechanism, [replace(log, payloads=load)])
         except InputError:  # the robot without its payload is not known
             continue
-        if not other.poor(estimate.fit.residual_percent):
+        if not _is_poor(_judged(other, estimate.verdict)):
             found = notice(
-                "poor-prediction",
+                _POOR,
                 "payload",
-                percent=validation.residual_percent,
-                other=other.residual_percent,
+                percent=validation.error.percent,
+                worst=validation.error.worst,
+                other=other.error.percent,
                 what=f"with payload '{load[0]}'" if load else "without payload",
                 name=load[0] if load else NONE,
             )
-            kept = [item for item in validation.warnings if item.code not in (found.code, "payload-assumed")]
-            return replace(validation, warnings=(*kept, found))
+            (poor,) = [item for item in validation.warnings if item.code == _POOR]
+            kept = [item for item in validation.warnings if item.code not in (_POOR, "payload-assumed")]
+            return replace(validation, warnings=(*kept, at_level(found, poor.level)))
     return validation
 
 

@@ -36,7 +36,7 @@ from dynid.common.notices import (
 from dynid.fit import Fit
 from dynid.report.quality import peaks
 from dynid.statistics.estimate import Estimate
-from dynid.statistics.estimate_parts import LIMITS, JointVerdict, Verdict, worst
+from dynid.statistics.estimate_parts import JointVerdict, Verdict, level_of, worst
 
 HEADLINES = {"good": "Usable", "care": "Usable with care", "bad": "Do not use these parameters yet"}
 _MOST_SHOWN = 3
@@ -80,9 +80,7 @@ def verdict_of(fit: Fit, estimate: Estimate, failure: str = "") -> Verdict:
 
 
 def _judged(joint: JointVerdict, purpose: str) -> JointVerdict:
-    good, bad = LIMITS[purpose]
-    level = "good" if joint.error_percent <= good else "care" if joint.error_percent <= bad else "bad"
-    return replace(joint, level=level)
+    return replace(joint, level=level_of(joint.error_percent, purpose))
 
 
 def _reason(item: Notice, joints: str) -> Notice:

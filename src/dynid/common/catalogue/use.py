@@ -20,11 +20,11 @@ VALIDATION = {
     ),
     "poor-prediction": stop(
         "check payload, units, zeros and signs of the poorly predicted log",
-        "prediction error {percent:.2g} %, compared with {fitted:.2g} % in the fit",
+        "model error {percent:.2g} % of the peak ({worst}){compared}",
         "check the payload (--payload), units, zeros and signs of this log; else do not use the result",
         rank="symptom",
         payload=(
-            "prediction error {percent:.2g} %, but {other:.2g} % {what}",
+            "model error {percent:.2g} % of the peak ({worst}), but {other:.2g} % {what}",
             "if this log was recorded {what}, say so: --payload {name}",
         ),
     ),
@@ -132,7 +132,7 @@ SIMULATION = {
         "give values under `parameters:` of the simulation file",
         planned=(
             "no value for {names}: taken as zero",
-            "give values with --prior, or reduce the limits `tau` by the expected friction",
+            "give values with --prior FILE or --after RESULT, or reduce the limits `tau` by the expected friction",
         ),
     ),
     "no-priors": note(

@@ -7,9 +7,9 @@ from typing import Any
 import numpy as np
 
 from dynid.report.page import Section, render
-from dynid.report.quality import compared, consequences, findings, log_error
+from dynid.report.quality import compared, consequences, error_words, findings
 from dynid.statistics.estimate import Estimate
-from dynid.statistics.estimate_parts import Signals, Verdict
+from dynid.statistics.estimate_parts import Signals, Verdict, log_error
 
 _MANY = 12
 
@@ -23,7 +23,8 @@ def section(estimate: Estimate) -> Section:
         "log_quality.html",
         rows=rows,
         many=len(rows) > _MANY,
-        worst=max((row["error"] for row in rows), key=lambda found: found.percent, default=None),
+        worst=max(rows, key=lambda row: row["error"].percent, default=None),
+        words=error_words,
         kind=compared(estimate),
         consequences=consequences(estimate),
         warnings=warnings,

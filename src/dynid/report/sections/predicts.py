@@ -18,9 +18,9 @@ from dynid.report.panels import (
     run_figure,
     tension_figure,
 )
-from dynid.report.quality import compared, log_error, simulated_lines
-from dynid.statistics.estimate import Estimate, Validation
-from dynid.statistics.estimate_parts import Signals, Tension, worst_signals
+from dynid.report.quality import compared, error_words, simulated_lines
+from dynid.statistics.estimate import Estimate
+from dynid.statistics.estimate_parts import Signals, Tension, log_error, worst_signals
 
 if TYPE_CHECKING:
     from markupsafe import Markup
@@ -43,7 +43,7 @@ def section(estimate: Estimate) -> Section:
     kind = "free" if estimate.fit.cost_C is not None else estimate.model
     body = render(
         "predicts.html",
-        validations=_validated(estimate, unseen),
+        validations=[(item, error_words(item.error)) for item in estimate.validation[:_WORST]],
         left=max(0, len(estimate.validation) - _WORST),
         simulated=simulated_lines,
         fit=estimate.fit,
@@ -64,13 +64,6 @@ def section(estimate: Estimate) -> Section:
     return Section("predicts", "Does it predict?", body)
 
 
-def _validated(estimate: Estimate, unseen: Sequence[Signals]) -> list[tuple[Validation, str]]:
-    """The first validation logs, each with its model error in words; none of a result read from a file."""
-    words = [log_error(entry, estimate.verdict).words for entry in unseen]
-    words += [""] * (len(estimate.validation) - len(words))
-    return list(zip(estimate.validation, words, strict=True))[:_WORST]
-
-
 def _worst(signals: Sequence[Signals]) -> list[Signals]:
     return [signals[k] for k in worst_signals(signals, _WORST)]
 
@@ -83,7 +76,7 @@ def _curves(
     return {
         "log": signals.log,
         "validation": signals.validation,
-        "error": log_error(signals, estimate.verdict).words,
+        "error": error_words(log_error(signals, estimate.verdict)),
         "efforts": effort_figure(signals, anchor, most, drawn_log(estimate, signals)),
         "residuals": residual_figure(signals, f"residuals-{i}", anchor, remarks),
     }

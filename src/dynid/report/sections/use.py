@@ -37,7 +37,6 @@ _OTHER_USE = {  # what cannot be exported
     "reading": "subtract the tool from the readings: `compensation.py` in the folder of the result",
 }
 _HERE = "in the folder of this report"
-_RUN = f"run the experiment with this change: `dynid identify {FILE}` {_HERE}"
 _WRITE = (
     f"`dynid identify . --write-experiment again.yaml` {_HERE} writes the experiment as a"
     " file; edit it and run `dynid identify again.yaml`"
@@ -102,23 +101,28 @@ def _steps(estimate: Estimate) -> list[str]:
     """What to do next, most urgent first; with several reasons, each step names the one that it is for."""
     level, reasons = estimate.verdict.level, first_reasons(estimate)[0]
     numbers: dict[str, list[str]] = {}
+    runs = (
+        f"; if this is true, `dynid identify {FILE}` {_HERE} does it"
+        if corrected_experiment(estimate)
+        else ""
+    )
     for k, cause in enumerate(reasons, 1):
         if cause.remedy:
-            numbers.setdefault(cause.remedy, []).append(str(k))
+            numbers.setdefault(cause.remedy + (runs if k == 1 else ""), []).append(str(k))
     several = len(reasons) > 1
     steps = [
         f"reason {' and '.join(indices)}: {text}" if several else text for text, indices in numbers.items()
     ]
-    again = _again(estimate, steps)
-    if again or level == "bad":
+    again = "" if runs else _again(estimate, steps)
+    if again or (level == "bad" and not runs):
         steps.append(again or "identify again")
     if level == "bad":
         return steps
     if not any(prediction.independent for prediction in estimate.validation):
         steps.append(f"record one more motion and predict it: `dynid validate . LOG` {_HERE}")
     export = (
-        "write the model for other programs: `dynid export . --to FORMAT` in the folder of this report; each"
-        " file is read back, and how far its efforts are from these is written here and into `export.html`"
+        f"write the model for other programs: `dynid export . --to urdf` {_HERE} (or `mjcf`, `sdf`, `c`,"
+        " `numpy`, ...); each file is read back and compared with this result"
     )
     if level != "good":
         export = f"if these reasons do not matter for your use, {export}"
@@ -139,8 +143,6 @@ def _from_files(estimate: Estimate) -> bool:
 
 def _again(estimate: Estimate, steps: list[str]) -> str:
     """How to identify with the change that is proposed: a command to paste; empty if none is."""
-    if corrected_experiment(estimate):
-        return f"if reason 1 is true, {_RUN}" if len(first_reasons(estimate)[0]) > 1 else f"then {_RUN}"
     if not _from_files(estimate):
         change = in_python(proposed_change(estimate))
         return f"identify again with this change: `identify(..., {change})`" if change else ""

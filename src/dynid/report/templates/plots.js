@@ -28,7 +28,7 @@ window.dynid = window.dynid || {};
     if (!isFinite(x)) { return "-"; }
     if (x === 0) { return "0"; }
     const size = Math.abs(x);
-    const shown = size >= 1e5 || size < 1e-3 ? x.toExponential(Math.max(0, digits - 1)) : String(+x.toPrecision(digits));
+    const shown = size >= 1e5 || size < 1e-3 ? (+x.toPrecision(digits)).toExponential() : String(+x.toPrecision(digits));
     return shown.replace("-", "\u2212");
   }
   dynid.text = text;
@@ -457,4 +457,10 @@ window.dynid = window.dynid || {};
     });
   });
   figures.forEach(function (one) { watch.observe(one.target); resized.observe(one.target); });
+  // Figures further down, one by one once the page is there: nothing moves later while one reads.
+  (function next(i) {
+    if (i >= figures.length) { return; }
+    const one = figures[i];
+    setTimeout(function () { if (!one.drawn && one.target.clientWidth) { one.draw(); } next(i + 1); }, 20);
+  })(0);
 })(window.dynid);
