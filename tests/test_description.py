@@ -472,3 +472,31 @@ def test_a_turn_of_a_redundant_encoder_is_removed_and_named(dualv) -> None:
     found = identified(mechanism, turned)
     assert "whole-turns" in [one.code for one in found.warnings]
     assert found.hypotheses[0].name == "as described"
+
+
+def test_a_zero_that_is_off_by_a_quarter_of_a_turn_is_found() -> None:
+    """As between two conventions of frames: far from linear, 0.3 rad was the nearest size that was tried."""
+    robot, log = simulated("ur5", seed=5, seconds=8.0)
+    q = log.q.copy()
+    q[:, 2] -= 0.5 * np.pi
+    found = identified(robot, log_from_arrays(robot, log.t, q, log.tau))
+    assert found.verdict.reasons[0].code == "zero-offset"
+    assert found.verdict.reasons[0].change["columns"]["q_3"]["offset"] == pytest.approx(0.5 * np.pi, abs=1e-3)
+
+
+def test_the_sign_of_an_axis_that_masses_absorb_is_found() -> None:
+    """A vertical slide fits as well with its sign turned, with a negative mass and friction that drives."""
+    robot, log = simulated("scara", seed=5)
+    q = log.q.copy()
+    q[:, 2] *= -1.0
+    found = identified(robot, log_from_arrays(robot, log.t, q, log.tau))
+    # Its weight is absorbed by the offset of its drive: position and effort are not told apart.
+    assert found.verdict.reasons[0].code in ("position-order", "effort-sign")
+    assert "sign of the position of 'quill'" in found.verdict.reasons[0].text
+
+
+def test_a_clock_twice_too_slow_is_found() -> None:
+    robot, log = simulated("puma560", seed=5)
+    found = identified(robot, log_from_arrays(robot, 2.0 * log.t, log.q, log.tau))
+    assert found.verdict.reasons[0].code == "gravity-off"
+    assert found.verdict.reasons[0].change["columns"]["t"]["scale"] == pytest.approx(0.5, rel=1e-2)

@@ -40,7 +40,7 @@ from dynid.validation.contradiction import (
     corrected_trials,
     is_poor,
 )
-from dynid.validation.dimensions import best_size, doubted, large_dimensions
+from dynid.validation.dimensions import best_size, doubted, large_dimensions, quarter_turns
 from dynid.validation.hypotheses import Hypothesis, other_gravity
 from dynid.validation.likelihood import residual_percent
 from dynid.validation.misfit import misfit_notices, usual_errors
@@ -236,6 +236,9 @@ def _trials(fit: Fit, estimate: Estimate, suspicious: bool) -> _Trials:
             sizes = best_size(mechanism, logs, test, tried)
             trials += sizes
             refuted += [] if sizes else [test]
+        if _least(trials) > _CERTAINLY:
+            turns = quarter_turns(mechanism, logs, tests, poor)
+            trials += [trial for turn in turns for trial in tried(turn)]
     return _Trials(with_evidence(trials, tests), percent, refuted, odd)
 
 

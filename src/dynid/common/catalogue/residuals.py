@@ -233,7 +233,7 @@ RESIDUALS = {
         "the position of '{joint}' seems to have the opposite sign",
         "turn its sign in the experiment file: {change}",
         rank="input",
-        traits=("log", "resembles"),
+        traits=("log", "resembles", "absorbed"),
         axis=(
             "position and effort of '{joint}' both seem to have the opposite sign: its axis points the other"
             " way",
