@@ -13,6 +13,7 @@ import pytest
 from dynid.checks import CHECKS
 from dynid.checks.check import Finished, run_checks
 from dynid.checks.turned_gravity import fit_under, fits_under
+from dynid.common.catalogue import codes_with
 from dynid.common.errors import InputError
 from dynid.common.notices import Notice, notice
 from dynid.conditioning import stream
@@ -500,3 +501,24 @@ def test_a_clock_twice_too_slow_is_found() -> None:
     found = identified(robot, log_from_arrays(robot, 2.0 * log.t, log.q, log.tau))
     assert found.verdict.reasons[0].code == "gravity-off"
     assert found.verdict.reasons[0].change["columns"]["t"]["scale"] == pytest.approx(0.5, rel=1e-2)
+
+
+def test_a_misfit_of_several_times_the_noise_is_examined_however_small() -> None:
+    """A five-bar whose clock is twice too slow: 0.6 % of the peak, six times the noise, and it was good."""
+    robot, log = simulated("fivebar", seed=4, seconds=8.0, noise=0.1)
+    found = identified(robot, log_from_arrays(robot, 2.0 * log.t, log.q, log.tau))
+    assert found.verdict.reasons[0].code == "gravity-off"
+
+
+def test_half_of_the_squares_are_enough_for_a_correction_with_nothing_fitted(fivebar) -> None:
+    mechanism, log = fivebar
+    given = Hypothesis(notice("model-misfit", "gravity"), mechanism, (log,), "upside down", left=0.65)
+    given = replace(given, rms={"motor1": 1.0})
+    assert ranking.is_noise(given, {"motor1": 0.1})
+    assert not ranking.is_noise(replace(given, added=1), {"motor1": 0.1})
+    assert not ranking.is_noise(replace(given, left=0.75), {"motor1": 0.1})
+
+
+def test_a_flagged_delay_is_a_reason_to_try_other_causes() -> None:
+    """Friction of passive joints looks like a delay."""
+    assert "delay" in codes_with("doubt")

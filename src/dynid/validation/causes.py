@@ -66,8 +66,9 @@ _AS_GOOD = (
     5.0  # of the evidence (likelihood ratio 150): a correction with less than that much less is as good
 )
 _SURELY, _CERTAINLY = 0.25, 0.1
-# Hypotheses are tried where an effort is off by so many times its noise floor and percent of its peak.
-_BEYOND, _PERCENT = 1.5, 1.0
+# Hypotheses are tried where an effort is off by so many times its noise floor and percent of its peak, or by
+# so many times its noise floor.
+_BEYOND, _PERCENT, _FAR_BEYOND = 1.5, 1.0, 3.0
 # Corrections that negative masses can absorb, and what may be left with them if they are right.
 _ABSORBED, _NO_WORSE = codes_with("absorbed"), 1.05
 _DOUBTFUL = ("delay", "gain", "zero", "dimension")  # linear tests that any misfit resembles
@@ -322,7 +323,7 @@ def _suspicious(estimate: Estimate, notices: Sequence[Notice]) -> bool:
     if any(note.code == "not-physical" for note in notices):
         return True
     return any(
-        row.error_rms > _BEYOND * row.noise_floor and row.error_percent > _PERCENT
+        row.error_rms > (_BEYOND if row.error_percent > _PERCENT else _FAR_BEYOND) * row.noise_floor
         for row in estimate.verdict.joints
     )
 

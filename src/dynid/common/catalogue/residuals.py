@@ -36,7 +36,7 @@ RESIDUALS = {
         "remove the delay: {change}; or log both with one clock. A delay biases inertias without any other"
         " sign",
         rank="signal",
-        traits=("log", "linear"),
+        traits=("log", "linear", "doubt"),
         suspect="a delay",
         confirmed=(
             "{who} {size:.3g} ms {late} than the positions",
