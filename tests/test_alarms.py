@@ -28,7 +28,7 @@ from dynid.report.html import report_html
 from dynid.robots.demo_file import demo_file, read_demo
 from dynid.simulation.prescribed import simulate_log
 from dynid.statistics.estimate import NOT_TESTED, ParameterEstimate, ResidualTest, Validation
-from dynid.validation.hypotheses import other_gravity
+from dynid.validation.hypotheses import other_clocks, other_gravity
 from tests.wrist import Setup, wrist_log
 
 # A beam that two motors push, one at each end; the closed loop holds its feet together.
@@ -164,9 +164,12 @@ def test_a_clock_twice_too_fast_is_named_as_such() -> None:
     factor = float(found.text.partition("times were ")[2].partition(" times")[0])
     assert factor == pytest.approx(2.0, rel=0.01)
     assert found.change["columns"]["t"]["scale"] == pytest.approx(factor, rel=5e-3)  # digits shown
-    measured = ResidualTest("gravity", "base", 1.0, "m/s^2", None, 0.0, True, vector=(0.0, 0.0, -39.24))
+    measured = ResidualTest("gravity", "base", 1.0, "m/s^2", None, 0.0, True, vector=(0.0, 0.0, -22.07))
     (tried,) = [one for one in other_gravity(robot, (log,), [measured]) if one.fitted]
-    assert "as if times were 2 times as long" in tried.notice.text
+    assert "as if times were 1.5 times as long" in tried.notice.text
+    # Twice too fast and too slow are tried without a linear test: far off it is not linear.
+    given = [one.notice.text for one in other_clocks(robot, (log,))]
+    assert [text.partition("times were ")[2][:4].strip() for text in given] == ["2 ti", "0.5"]
 
 
 def test_a_log_under_the_right_gravity_raises_nothing() -> None:

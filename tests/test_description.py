@@ -13,6 +13,7 @@ import pytest
 from dynid.checks import CHECKS
 from dynid.checks.check import Finished, run_checks
 from dynid.checks.turned_gravity import fit_under, fits_under
+from dynid.common.catalogue import codes_with
 from dynid.common.errors import InputError
 from dynid.common.notices import Notice, notice
 from dynid.conditioning import stream
@@ -472,3 +473,61 @@ def test_a_turn_of_a_redundant_encoder_is_removed_and_named(dualv) -> None:
     found = identified(mechanism, turned)
     assert "whole-turns" in [one.code for one in found.warnings]
     assert found.hypotheses[0].name == "as described"
+
+
+def test_a_zero_that_is_off_by_a_quarter_of_a_turn_is_found() -> None:
+    """As between two conventions of frames: far from linear, 0.3 rad was the nearest size that was tried."""
+    robot, log = simulated("ur5", seed=5, seconds=8.0)
+    q = log.q.copy()
+    q[:, 2] -= 0.5 * np.pi
+    found = identified(robot, log_from_arrays(robot, log.t, q, log.tau))
+    assert found.verdict.reasons[0].code == "zero-offset"
+    assert found.verdict.reasons[0].change["columns"]["q_3"]["offset"] == pytest.approx(0.5 * np.pi, abs=1e-3)
+
+
+def test_the_sign_of_an_axis_that_masses_absorb_is_found() -> None:
+    """A vertical slide fits as well with its sign turned, with a negative mass and friction that drives."""
+    robot, log = simulated("scara", seed=5)
+    q = log.q.copy()
+    q[:, 2] *= -1.0
+    found = identified(robot, log_from_arrays(robot, log.t, q, log.tau))
+    # Its weight is absorbed by the offset of its drive: position and effort are not told apart.
+    assert found.verdict.reasons[0].code in ("position-order", "effort-sign")
+    assert "sign of the position of 'quill'" in found.verdict.reasons[0].text
+
+
+def test_a_clock_twice_too_slow_is_found() -> None:
+    robot, log = simulated("puma560", seed=5)
+    found = identified(robot, log_from_arrays(robot, 2.0 * log.t, log.q, log.tau))
+    assert found.verdict.reasons[0].code == "gravity-off"
+    assert found.verdict.reasons[0].change["columns"]["t"]["scale"] == pytest.approx(0.5, rel=1e-2)
+
+
+def test_a_misfit_of_several_times_the_noise_is_examined_however_small() -> None:
+    """A five-bar whose clock is twice too slow: 0.6 % of the peak, six times the noise, and it was good."""
+    robot, log = simulated("fivebar", seed=4, seconds=8.0, noise=0.1)
+    found = identified(robot, log_from_arrays(robot, 2.0 * log.t, log.q, log.tau))
+    assert found.verdict.reasons[0].code == "gravity-off"
+
+
+def test_half_of_the_squares_are_enough_for_a_correction_with_nothing_fitted(fivebar) -> None:
+    mechanism, log = fivebar
+    given = Hypothesis(notice("model-misfit", "gravity"), mechanism, (log,), "upside down", left=0.65)
+    given = replace(given, rms={"motor1": 1.0})
+    assert ranking.is_noise(given, {"motor1": 0.1})
+    assert not ranking.is_noise(replace(given, added=1), {"motor1": 0.1})
+    assert not ranking.is_noise(replace(given, left=0.75), {"motor1": 0.1})
+
+
+def test_a_flagged_delay_is_a_reason_to_try_other_causes() -> None:
+    """Friction of passive joints looks like a delay."""
+    assert "delay" in codes_with("doubt")
+
+
+def test_a_log_in_degrees_beside_others_is_named_also_where_settings_are_chosen() -> None:
+    """Beside its speeds the other logs are at rest: all rows were in one part, and nothing was left to fit."""
+    robot = load_robot("fivebar")
+    logs = [simulated("fivebar", seed=seed, rate=100.0)[1] for seed in (1, 2, 3)]
+    logs[2] = log_from_arrays(robot, logs[2].t, np.rad2deg(logs[2].q), logs[2].tau)
+    found = identify_logs(robot, logs, experiment=Experiment(robot=robot))
+    assert found.verdict.reasons[0].code in ("angles-large", "position-unit", "logs-contradict")

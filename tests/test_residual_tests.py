@@ -253,6 +253,19 @@ def test_outlying_runs_and_bursts_are_named() -> None:
     assert not list(outlying_runs(system, chi, lambda: system))
 
 
+def test_a_fast_run_beside_slow_ones_is_no_outlier() -> None:
+    """Efforts five times as large, and noise that grows with them: a weight, not a fault."""
+    rng = np.random.default_rng(2)
+    chi = np.array([1.0, 2.0])
+    groups = []
+    for run in range(4):
+        size = 5.0 if run == 2 else 1.0
+        W = size * rng.standard_normal((400, 2))
+        Y = W @ chi + 0.05 * size * rng.standard_normal(400)
+        groups.append(group(W, Y, log=f"run{run}", blocks=40))
+    assert not list(outlying_runs(System(parameters(2), tuple(groups)), chi))
+
+
 def test_rounding_of_a_perfect_simulation_accuses_no_run() -> None:
     rng = np.random.default_rng(1)
     chi = np.array([1.0, 2.0])

@@ -21,7 +21,7 @@ from dynid.mechanism.load import load_robot
 from dynid.pipeline import identify_logs
 from dynid.report.json_file import json_text, read_result, result_document
 from dynid.statistics.estimate import GroupFit, ParameterEstimate, ResidualTest
-from dynid.statistics.estimate_parts import NOT_JUDGED, JointVerdict, Verdict
+from dynid.statistics.estimate_parts import NOT_JUDGED, Description, JointVerdict, Verdict
 from dynid.unknown import Task
 from dynid.validation.causes import _slight
 from dynid.validation.hypotheses import Hypothesis
@@ -183,6 +183,12 @@ def test_a_payload_needs_narrow_intervals() -> None:
     wide = replace(mass, ci95=(1.8, 2.2))
     (reason,) = missing_for("payload", replace(replace(whole, parameters=(wide,)), verdict=unseen()))
     assert "not known within 5 %" in reason.text
+    # No residual shows a millimetre: what it moves counts as well.
+    told = replace(whole, description=Description(per_thousandth={"M_box": {"l2": 3.0}}))
+    assert not list(missing_for("payload", replace(told, verdict=unseen())))
+    told = replace(whole, description=Description(per_thousandth={"M_box": {"l2": 3.0, "zero_j2": -12.0}}))
+    (reason,) = missing_for("payload", replace(told, verdict=unseen()))
+    assert "M_box = 2 +- 0.12 kg" in reason.text
 
 
 def test_the_verdict_is_read_back(tmp_path) -> None:

@@ -6,7 +6,10 @@ With six digits per dimension, parallel axes and equal lengths differ by 5e-7 of
 Columns that are dependent or zero by design then have a residual of about that, relative to the largest
 column of their kind: the largest of them is 0.1 to 20 roundings on serial arms, hexapods and Sarrus linkages
 in random frames, far from singular poses. Geometry leaves 1e-5 to 1.
-Columns below the gap between the two count as dependent, and a notice reports it.
+Columns below the gap between the two count as dependent, and a notice reports it. Long rods and short cranks
+leave as little with four digits. What rounding has caused changes when the last digits do; what geometry
+has caused hardly does. This is asked where all directions are exact, along axes of frames: only lengths are
+then rounded.
 """
 
 from __future__ import annotations
@@ -26,6 +29,7 @@ from dynid.common.arrays import Array, Float
 from dynid.common.errors import InputError, nearest
 from dynid.common.notices import at_level, notice
 from dynid.kinematics.assembly import assembly_of
+from dynid.mechanism.description import at_values
 from dynid.mechanism.mechanism import Mechanism
 from dynid.mechanism.parameters import Parameter, considered_order, known_columns, parameter_table
 from dynid.projection.model import Model
@@ -79,11 +83,63 @@ def structural_base(
         factor = model.structure(mechanism, parameters, directions, loads=loads, stretch=stretch)
         again = partial(base_set, parameters, factor, order, known, ties=groups, unit=unit)
         singular = partial(singular_values, parameters, factor, order, known, ties=groups, unit=unit)
-        candidates.append(allowing_rounding(again(), rounding, again, singular))
+        other = partial(
+            _singular_elsewhere,
+            mechanism,
+            model,
+            parameters,
+            directions,
+            loads,
+            stretch,
+            (order, known, groups),
+        )
+        candidates.append(allowing_rounding(again(), rounding, again, singular, other))
         if candidates[-1].rank.gap >= _CLEAR_GAP or _has(candidates[-1], "rounded-geometry"):
             return candidates[-1]
     # None is clear: the clearest one is returned, with its own notice when it is undecided.
     return max(candidates, key=lambda base: (not _has(base, "rank-undecided"), base.rank.gap))
+
+
+def _singular_elsewhere(
+    mechanism: Mechanism,
+    model: Model,
+    parameters: Sequence[Parameter],
+    directions: Directions | None,
+    loads: Loads,
+    stretch: float,
+    columns: tuple[Sequence[int], Mapping[int, float], Sequence[Sequence[int]]],
+) -> Float[Array, "k"] | None:
+    """Singular values for dimensions off by half of their last digit; None where there is no such robot.
+
+    Args:
+        columns: Order, known columns and ties.
+    """
+    halves = {name: _half_digit(value) for name, value in mechanism.geometry.items()}
+    signs = np.random.default_rng(0).choice([-1.0, 1.0], len(halves))
+    values = {
+        name: mechanism.geometry[name] + float(sign) * half
+        for (name, half), sign in zip(halves.items(), signs, strict=True)
+        if half
+    }
+    if mechanism.rebuild is None or not values or not _exact_directions(mechanism):
+        return None
+    order, known, ties = columns
+    try:
+        factor = model.structure(
+            at_values(mechanism, values), parameters, directions, loads=loads, stretch=stretch
+        )
+    except InputError:
+        return None
+    return singular_values(parameters, factor, order, known, ties=ties, unit=_unit(mechanism))
+
+
+def _exact_directions(mechanism: Mechanism) -> bool:
+    """Whether all axes lie along axes of frames that are turned by quarters, exactly."""
+    frames = [frame for joint in mechanism.joints for frame in (joint.placement, joint.body)]
+    frames += [frame for loop in mechanism.loops for frame in (loop.a, loop.b)]
+    axes = [axis for joint in mechanism.joints for axis in joint.axes]
+    entries = np.concatenate([np.ravel(x) for x in (*(frame.R for frame in frames), *axes)])
+    return bool(np.all(np.abs(entries - np.round(entries)) < _EXACT))
 
 
 def _unit(mechanism: Mechanism) -> float:
@@ -153,6 +209,9 @@ _DIGITS = range(4, 10)
 # Largest residual over rounding: a chain of bodies adds up the roundings of its dimensions.
 _GROWTH = 50.0
 _SURE = 0.3  # part of the rounding: what is smaller is certainly not geometry
+# Change of a singular value with the last digits: some 1 if rounding has caused it, 0.01 if geometry has.
+_STEADY = 0.2
+_EXACT = 1e-12  # of a direction: some roundings of floating-point numbers
 
 
 def rounding_of(values: Iterable[float]) -> float:
@@ -182,7 +241,11 @@ def clear_of_rounding(base: BaseSet, rounding: float) -> bool:
 
 
 def allowing_rounding(
-    base: BaseSet, rounding: float, again: Callable[..., BaseSet], singular: Callable[[], Float[Array, "k"]]
+    base: BaseSet,
+    rounding: float,
+    again: Callable[..., BaseSet],
+    singular: Callable[[], Float[Array, "k"]],
+    elsewhere: Callable[[], Float[Array, "k"] | None] = lambda: None,
 ) -> BaseSet:
     """The base set without columns that are independent only because of rounding in the description.
 
@@ -195,6 +258,7 @@ def allowing_rounding(
         rounding: Of the description's dimensions, in units of its size.
         again: The base set for another `rounding`, see `base_set`.
         singular: Singular values of all columns over their largest norm, descending.
+        elsewhere: The same for other last digits of the dimensions; None: not known.
     """
     old = base.rank.rank
     if clear_of_rounding(base, rounding):
@@ -203,7 +267,7 @@ def allowing_rounding(
         (_below_gap(values, rounding) for values in (np.sort(base.rank.effects), singular()[:old][::-1])),
         key=lambda pair: pair[1],
     )
-    if count == 0:
+    if count == 0 or _steady(singular()[old - count : old], elsewhere(), old):
         return base
     reduced = _without(count, base, again, rounding)
     new = reduced.rank.rank
@@ -213,6 +277,13 @@ def allowing_rounding(
         return replace(base, notices=(*base.notices, at_level(undecided, "good")))
     rounded = notice("rounded-geometry", rounding=rounding, count=old - new, new=new, old=old)
     return replace(reduced, notices=(rounded,))
+
+
+def _steady(least: Float[Array, "count"], other: Float[Array, "k"] | None, rank: int) -> bool:
+    """Whether the least singular values of `rank` hardly change with the last digits of the dimensions."""
+    if other is None or len(other) < rank:
+        return False
+    return bool(np.all(np.abs(other[rank - len(least) : rank] - least) < _STEADY * least))
 
 
 def _below_gap(values: Float[Array, "kept"], rounding: float) -> tuple[int, float]:

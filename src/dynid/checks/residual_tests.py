@@ -52,7 +52,9 @@ _MOST_SAMPLES = 65_536
 def outlying_runs(
     system: System, chi: Float[Array, "p"], noise: Callable[[], System] | None = None
 ) -> Iterator[Notice]:
-    """Runs whose residual of one effort is far above that of the other runs.
+    """Runs whose residual of one effort is far above that of the other runs, in its unit and in parts of it.
+
+    Noise and what a model lacks may grow with an effort: a fast run beside slow ones is no outlier.
 
     Args:
         system: Over the standard parameters, with its blocks.
@@ -60,14 +62,17 @@ def outlying_runs(
         noise: Of free motion on locked cables: the rows that noise of the positions makes. Its size is
             another one in every run, and residuals are compared in units of it.
     """
-    outlying = _outlying(_run_rms(system, chi))
-    free = noise is not None
+    runs = _run_rms(system, chi)
+    outlying = _outlying(runs)
     if outlying and noise is not None:
-        expected = _run_rms(noise(), chi)
-        outlying = _outlying(_run_rms(system, chi), expected)
+        outlying = _outlying(runs, _run_rms(noise(), chi))
+    elif outlying:
+        relative = _outlying(runs, _run_rms(system, np.zeros_like(chi)))
+        outlying = {place: times for place, times in outlying.items() if place in relative}
     if outlying:
-        shown = ", ".join(text for _, text in sorted(outlying, reverse=True)[:_MOST_SHOWN])
-        if free:
+        most = sorted(outlying.items(), key=lambda item: -item[1])[:_MOST_SHOWN]
+        shown = ", ".join(f"{place} ({times:.1f} times)" for place, times in most)
+        if noise is not None:
             yield notice("outlying-run", "free", shown=shown)
         else:
             yield notice("outlying-run", shown=shown)
@@ -90,9 +95,9 @@ def _run_rms(system: System, chi: Float[Array, "p"]) -> _Runs:
     }
 
 
-def _outlying(by_effort: _Runs, expected: _Runs | None = None) -> list[tuple[float, str]]:
-    """Runs far above the others, how many times and in words; in units of what is expected of each."""
-    outlying = []
+def _outlying(by_effort: _Runs, expected: _Runs | None = None) -> dict[str, float]:
+    """Runs and efforts far above the others, and how many times; in units of what is expected of each."""
+    outlying: dict[str, float] = {}
     for name, runs in by_effort.items():
         if len(runs) < _RUNS:
             continue
@@ -105,7 +110,7 @@ def _outlying(by_effort: _Runs, expected: _Runs | None = None) -> list[tuple[flo
             if values[k] > _OUTLYING * others and runs[log, run][1] >= 20:
                 several = sum(key[0] == log for key in keys) > 1
                 place = f"{log}, run {run + 1}" if several else log
-                outlying.append((values[k] / others, f"{place}: {name} ({values[k] / others:.1f} times)"))
+                outlying[f"{place}: {name}"] = float(values[k] / others)
     return outlying
 
 

@@ -201,6 +201,8 @@ class Search:
     def _new_fit(self, candidate: Candidate, fold: int | None) -> Float[Array, "p"] | None:
         problem, data = self._seen(candidate)
         system = without(data.blocked(), fold)
+        if not system.groups:  # all rows are in this fold
+            return None
         constraint = estimator_named(candidate.estimator).constraint
         weights = self._weights_of(candidate, data, system)
         if constraint is None:

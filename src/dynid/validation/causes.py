@@ -40,7 +40,7 @@ from dynid.validation.contradiction import (
     corrected_trials,
     is_poor,
 )
-from dynid.validation.dimensions import best_size, doubted, large_dimensions
+from dynid.validation.dimensions import best_size, doubted, large_dimensions, quarter_turns
 from dynid.validation.hypotheses import Hypothesis, other_gravity
 from dynid.validation.likelihood import residual_percent
 from dynid.validation.misfit import misfit_notices, usual_errors
@@ -66,8 +66,9 @@ _AS_GOOD = (
     5.0  # of the evidence (likelihood ratio 150): a correction with less than that much less is as good
 )
 _SURELY, _CERTAINLY = 0.25, 0.1
-# Hypotheses are tried where an effort is off by so many times its noise floor and percent of its peak.
-_BEYOND, _PERCENT = 1.5, 1.0
+# Hypotheses are tried where an effort is off by so many times its noise floor and percent of its peak, or by
+# so many times its noise floor.
+_BEYOND, _PERCENT, _FAR_BEYOND = 1.5, 1.0, 3.0
 # Corrections that negative masses can absorb, and what may be left with them if they are right.
 _ABSORBED, _NO_WORSE = codes_with("absorbed"), 1.05
 _DOUBTFUL = ("delay", "gain", "zero", "dimension")  # linear tests that any misfit resembles
@@ -236,6 +237,9 @@ def _trials(fit: Fit, estimate: Estimate, suspicious: bool) -> _Trials:
             sizes = best_size(mechanism, logs, test, tried)
             trials += sizes
             refuted += [] if sizes else [test]
+        if _least(trials) > _CERTAINLY:
+            turns = quarter_turns(mechanism, logs, tests, poor)
+            trials += [trial for turn in turns for trial in tried(turn)]
     return _Trials(with_evidence(trials, tests), percent, refuted, odd)
 
 
@@ -319,7 +323,7 @@ def _suspicious(estimate: Estimate, notices: Sequence[Notice]) -> bool:
     if any(note.code == "not-physical" for note in notices):
         return True
     return any(
-        row.error_rms > _BEYOND * row.noise_floor and row.error_percent > _PERCENT
+        row.error_rms > (_BEYOND if row.error_percent > _PERCENT else _FAR_BEYOND) * row.noise_floor
         for row in estimate.verdict.joints
     )
 

@@ -14,6 +14,7 @@ from dynid.mechanism.variant import resized
 from dynid.motion.log import Log
 from dynid.statistics.estimate import ResidualTest
 from dynid.validation.hypotheses import Hypothesis, shifted_zero
+from dynid.validation.likelihood import EXPLAINS
 
 _LARGE = 5.0  # m or rad: no usual dimension in SI units
 _UNITS = (("mm", 1e-3), ("degrees", np.pi / 180.0))
@@ -21,6 +22,7 @@ MOST_SIZES = 10
 # Zeros and dimensions that the linear tests doubt at this level are fitted at their best value.
 _DOUBTED, _MOST_DOUBTED = 1e-2, 5
 _MOST_UNTESTED = 4
+_MOST_TURNED = 2
 _FIRST_ANGLE, _FIRST_LENGTH = 0.05, 0.01  # rad, m: first step where nothing is known
 _TOPS = 4  # parabolas, each through the best three sizes
 _SAME = 0.02  # of the first step: sizes that are closer need not both be tried
@@ -115,6 +117,23 @@ def _untested(mechanism: Mechanism, test: str, name: str) -> ResidualTest:
     unit = unit_of(mechanism, f"{ZERO}{name}" if test == "zero" else name)
     step = _FIRST_ANGLE if unit == "rad" else _FIRST_LENGTH
     return ResidualTest(test, name, step, unit, None, 1.0, False)
+
+
+def quarter_turns(
+    mechanism: Mechanism, logs: tuple[Log, ...], tests: Sequence[ResidualTest], poor: bool
+) -> Iterator[Hypothesis]:
+    """Zeros that are off by quarters of a turn, as between conventions of frames: far from linear.
+
+    Args:
+        mechanism, logs: As described.
+        tests: Linear tests of the residuals: of the joints that explain most.
+        poor: Whether predictions are poor; else only of joints that explain most of the residual.
+    """
+    zeros = [t for t in tests if t.test == "zero" and t.unit == "rad" and (poor or t.explains > EXPLAINS)]
+    for test in sorted(zeros, key=lambda test: -test.explains)[:_MOST_TURNED]:
+        joint = logs[0].position_names.index(test.about)
+        for quarters in (1, -1, 2):
+            yield replace(shifted_zero(mechanism, logs, joint, 0.5 * np.pi * quarters), fitted=0)
 
 
 _AtSize = Callable[[float], Hypothesis | None]

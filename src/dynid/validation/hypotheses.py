@@ -22,6 +22,7 @@ from dynid.statistics.estimate import ResidualTest
 
 _UNKNOWN = "unknown_load"
 _TAPS = 32  # samples to either side from which an effort between two samples is computed
+_CLOCKS = (4.0, 0.25)  # squares of its factors
 _LEAST_SWEEP = {"deg": 2.0 * np.pi, "mm": 1.0}  # of values in another unit, taken as rad or m
 # Without and with a dry part, of both directions alike; the first is added where there is none.
 _FRICTION = tuple(
@@ -93,15 +94,23 @@ def other_gravity(
     guesses = [-g, *other] if np.any(g) else other
     measured = [np.array(test.vector) for test in tests if test.vector]
     tilted = [pull for pull in measured if not any(np.allclose(pull, guess) for guess in guesses)]
-    for pull in [*tilted, *guesses]:
-        vector = ", ".join(f"{x:.3g}" for x in pull + 0.0)
-        yield Hypothesis(
-            _gravity_notice(g, pull, vector),
-            replace(mechanism, gravity=pull),
-            logs,
-            f"gravity [{vector}]",
-            fitted=3 if any(pull is tilt for tilt in tilted) else 0,
-        )
+    yield from (replace(_under(mechanism, logs, pull), fitted=3) for pull in tilted)
+    yield from (_under(mechanism, logs, pull) for pull in guesses)
+
+
+def other_clocks(mechanism: Mechanism, logs: tuple[Log, ...], _: Tests = ()) -> Iterator[Hypothesis]:
+    """A clock twice too fast or too slow, as by a wrong rate of the log: gravity four times as large, or a
+    quarter. It is far from linear.
+    """
+    g = np.asarray(mechanism.gravity, float)
+    yield from (_under(mechanism, logs, times * g) for times in _CLOCKS if np.any(g))
+
+
+def _under(mechanism: Mechanism, logs: tuple[Log, ...], pull: Float[Array, "3"]) -> Hypothesis:
+    """Another gravity in the base frame, in [m/s^2]."""
+    vector = ", ".join(f"{x:.3g}" for x in pull + 0.0)
+    remark = _gravity_notice(np.asarray(mechanism.gravity, float), pull, vector)
+    return Hypothesis(remark, replace(mechanism, gravity=pull), logs, f"gravity [{vector}]")
 
 
 def _gravity_notice(g: Float[Array, "3"], pull: Float[Array, "3"], vector: str) -> Notice:

@@ -59,6 +59,7 @@ CODES = {test: code for code, entry in CATALOGUE.items() for test in entry.corre
 _NAMES = {test: words for entry in CATALOGUE.values() for test, words in entry.corrections.items()}
 # Those of positions: what they leave is a part of what the positions contradict, not of the efforts.
 _OF_POSITIONS = codes_with("positions")
+_GIVEN = float(np.sqrt(0.5))
 _NOTHING_FOUND = 0.05  # p of a fit with a flagged suspect: above this it does not confirm the linear test
 # Part of each run, and its least length: on less the parameters follow any error; and most samples.
 _SHARE, _SECONDS, _MOST_SAMPLES = 0.4, 10.0, 100_000
@@ -220,8 +221,12 @@ def ranked(
 
 
 def is_noise(trial: Hypothesis, floors: Mapping[str, float]) -> bool:
-    """Whether a correction explains the residuals: little of them is left, or noise only."""
-    return trial.left < EXPLAINS or all(
+    """Whether a correction explains the residuals: little of them is left, or noise only.
+
+    Half of the squares are enough for a correction without values of its own: the rest is what friction terms
+    lack that were chosen with the fault.
+    """
+    return trial.left < (EXPLAINS if trial.added else _GIVEN) or all(
         rms < NOISE * floors.get(name, 0.0) for name, rms in trial.rms.items()
     )
 

@@ -11,7 +11,7 @@ What a use asks of a result, and what is enough.
 | none | error on unseen motion up to 5 % of the peak effort: good; above 10 %: bad |
 | feedforward | the same, 5 and 10 % |
 | simulation | physically consistent; every base parameter excited and known |
-| payload | mass within 5 %, centre of mass within 10 mm (95 % intervals) |
+| payload | mass within 5 %, centre of mass within 10 mm (95 % intervals; 1 mm and 1 mrad counted) |
 | collision | error on unseen motion near the noise floor, and without bias |
 """
 
@@ -35,7 +35,7 @@ from dynid.common.notices import (
 )
 from dynid.fit import Fit
 from dynid.report.quality import peaks
-from dynid.statistics.estimate import Estimate
+from dynid.statistics.estimate import Estimate, ParameterEstimate
 from dynid.statistics.estimate_parts import JointVerdict, Verdict, level_of, worst
 
 HEADLINES = {"good": "Usable", "care": "Usable with care", "bad": "Do not use these parameters yet"}
@@ -172,7 +172,7 @@ def _payload(estimate: Estimate) -> Iterator[_Lack]:
         yield "no payload was identified", "declare the payload of a log: `payload:` in its entry"
     by_name = {p.name: p for p in estimate.parameters}
     for mass in loads:
-        half = _half(mass.ci95)
+        half = _half(estimate, mass)
         if half > _MASS_PERCENT / 100.0 * abs(mass.value):
             text = (
                 f"{mass.name} = {mass.value:.3g} +- {half:.2g} kg is not known within {_MASS_PERCENT:.0f} %"
@@ -180,7 +180,7 @@ def _payload(estimate: Estimate) -> Iterator[_Lack]:
             yield text, "excite the payload more, or weigh it and declare its mass"
         body = mass.name.removeprefix("M_")
         moments = [by_name.get(f"{symbol}_{body}") for symbol in ("MX", "MY", "MZ")]
-        wide = [p for p in moments if p is not None and _half(p.ci95) > _COM_METRES * abs(mass.value)]
+        wide = [p for p in moments if p is not None and _half(estimate, p) > _COM_METRES * abs(mass.value)]
         if wide:
             names = ", ".join(p.name for p in wide)
             text = f"{names}: the centre of mass is not known within {1e3 * _COM_METRES:.0f} mm"
@@ -215,9 +215,17 @@ def _is_load(estimate: Estimate, name: str) -> bool:
     return f"load {name.removeprefix('M_')}" in estimate.choices
 
 
-def _half(ci95: tuple[float, float] | None) -> float:
-    """Half width of an interval; infinite without one."""
-    return math.inf if ci95 is None else 0.5 * (ci95[1] - ci95[0])
+def _half(estimate: Estimate, parameter: ParameterEstimate) -> float:
+    """Half width of an interval, with what 1 mm or 1 mrad of the description adds; infinite without one.
+
+    No residual shows such an error. It is counted already where the description states a deviation.
+    """
+    if parameter.ci95 is None:
+        return math.inf
+    description = estimate.description
+    effects = {} if description is None else description.per_thousandth.get(parameter.name, {})
+    moved = (parameter.sigma or 0.0) * max(map(abs, effects.values()), default=0.0)
+    return math.hypot(0.5 * (parameter.ci95[1] - parameter.ci95[0]), moved)
 
 
 _ASKED: Mapping[str, Callable[[Estimate], Iterator[_Lack]]] = {

@@ -36,7 +36,7 @@ RESIDUALS = {
         "remove the delay: {change}; or log both with one clock. A delay biases inertias without any other"
         " sign",
         rank="signal",
-        traits=("log", "linear"),
+        traits=("log", "linear", "doubt"),
         suspect="a delay",
         confirmed=(
             "{who} {size:.3g} ms {late} than the positions",
@@ -233,7 +233,7 @@ RESIDUALS = {
         "the position of '{joint}' seems to have the opposite sign",
         "turn its sign in the experiment file: {change}",
         rank="input",
-        traits=("log", "resembles"),
+        traits=("log", "resembles", "absorbed"),
         axis=(
             "position and effort of '{joint}' both seem to have the opposite sign: its axis points the other"
             " way",
