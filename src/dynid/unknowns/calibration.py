@@ -157,10 +157,10 @@ def calibrate(task: Task, names: tuple[str, ...], uncertain: tuple[str, ...] = (
         step *= min(1.0, 1.0 / max(float(np.max(np.abs(step) / longest)), 1e-300))
         size = float(np.max(np.abs(step) / np.sqrt(np.diag(np.linalg.inv(H)))))
         # Steps shrink at least as fast as the last two did: the next one is size^2 / before.
-        converged = size < _STILL or size**2 < _STILL * before < np.inf
-        moved = x if size < _STILL else search.possible(x, step)
-        converged = converged and bool(np.allclose(moved - x, step))
-        x, before = moved, size
+        last = size**2 < _STILL * before < np.inf
+        after = x if size < _STILL else search.possible(x, step)
+        converged = size < _STILL or (last and np.array_equal(after, x + step))
+        x, before = after, size
         if converged:
             break
     covariance = _covariance(at, P)
