@@ -116,9 +116,10 @@ def with_causes(fit: Fit, estimate: Estimate) -> Estimate:
     physical = None
     if named is None and suspicious and any(note.code == "not-physical" for note in notices):
         named = physical = _physical(fit, trials, impossible)
-        explaining = explaining if named is None else [named[0]]
     if named is not None:
         best, cause = named
+        # The list begins with what the verdict names.
+        explaining = [best, *(trial for trial in explaining if trial is not best)]
         estimate = with_size(estimate, best.searched)
         # Most of the residual has another cause: this one alone does not stop the use.
         partial = not is_noise(best, floors) and not impossible and physical is None
