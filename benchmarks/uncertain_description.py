@@ -3,13 +3,18 @@
     python benchmarks/uncertain_description.py [--cases C ...] [--modes M ...] [--seeds A B] [--out FILE]
 
 Each draw moves some quantities of a robot by normal errors, simulates short logs of the moved robot and
-identifies them with the description that is off:
+identifies them with the description that is off. All parameters of a draw hang on these few errors. So that a
+share does not hang on luck, the errors of each quantity in twenty draws (0 to 19, 20 to 39, ...) have one
+value in every twentieth of the normal distribution:
 
     right     the true description, for comparison
     exact     the wrong description taken as exact
     sigma     with `sigma:` of the quantities
     unknown   with `unknown:`, prior of 10 mm or 10 mrad
     both      with `unknown:` and `sigma:`
+
+The column `as right` has the share that intervals as wide as those of the true description would contain. A
+wrong description also leaves residuals, which widen its own intervals.
 
 Draws in FILE (JSON lines) are not run again. `--table` prints the tables of FILE alone; `--each` adds the
 counts of each parameter.
@@ -25,12 +30,14 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from functools import cache
 from pathlib import Path
+from statistics import NormalDist
 from typing import Any
 
 import numpy as np
 
 from dynid.case import task_case
 from dynid.cases.free_motion.simulation import free_logs
+from dynid.common.arrays import Array, Float
 from dynid.common.errors import DynidError
 from dynid.excitation.random_motion import random_motion
 from dynid.experiment.experiment import Experiment
@@ -45,8 +52,11 @@ from dynid.unknown import Task
 
 MODES = ("right", "exact", "sigma", "unknown", "both")
 MILLIMETRE, ZEROS = 1e-3, 5e-3
-NOISE = 0.2  # of the built-in experiments: short logs then have the uncertainty of long ones
+# Of the built-in experiments, in noise per root of the sampling rate: short logs then have the uncertainty of
+# long ones, and logs with fewer samples that of logs with more.
+NOISE = 0.2
 SECONDS = 20.0  # of each log: a motion that does not repeat
+DRAWS = 20
 
 
 @dataclass(frozen=True)
@@ -56,6 +66,7 @@ class Trial:
     Attributes:
         sigma: Standard deviation of the errors, in [m] or [rad].
         rate, harmonics: Of the logs of a driven robot: one period of SECONDS each, in [Hz].
+        full_rate: At which its efforts have NOISE times the noise of its experiment, in [Hz].
         motions, seconds: Runs of a robot on locked cables, and duration of each, in [s].
     """
 
@@ -63,6 +74,7 @@ class Trial:
     names: tuple[str, ...]
     sigma: float
     rate: float = 100.0
+    full_rate: float = 300.0
     harmonics: int = 30
     motions: int = 5
     seconds: float = 4.0
@@ -78,10 +90,10 @@ def trials() -> dict[str, Trial]:
     legs = _zeros(*(f"leg{i}" for i in range(1, 7)))
     motors = _zeros(*(f"motor{i}" for i in range(1, 5)))
     return {
-        "dualv symbols": Trial("dualv", ("d2", "d3", "bx"), MILLIMETRE, rate=500.0, harmonics=60),
-        "dualv zeros": Trial("dualv", motors, ZEROS, rate=500.0, harmonics=60),
-        "stewart symbols": Trial("stewart", ("bx1", "by3", "px4"), MILLIMETRE, rate=300.0),
-        "stewart zeros": Trial("stewart", legs, ZEROS, rate=300.0),
+        "dualv symbols": Trial("dualv", ("d2", "d3", "bx"), MILLIMETRE, 200.0, 500.0, harmonics=60),
+        "dualv zeros": Trial("dualv", motors, ZEROS, 200.0, 500.0, harmonics=60),
+        "stewart symbols": Trial("stewart", ("bx1", "by3", "px4"), MILLIMETRE),
+        "stewart zeros": Trial("stewart", legs, ZEROS),
         "cable4 pulleys": Trial("cable4", ("fromx_cable1", "fromy_cable2", "fromz_cable3"), MILLIMETRE),
         "cable3 pulleys": Trial("cable3", ("fromx_cable1", "fromy_cable2", "fromz_cable3"), MILLIMETRE),
     }
@@ -110,7 +122,7 @@ def logs_of(trial: Trial, robot: Mechanism, seed: int) -> tuple[tuple[Log, ...],
                 rate=trial.rate,
                 duration=motion.period,
                 encoder_resolution=own.encoder,
-                torque_sigma=NOISE * own.torque_sigma,
+                torque_sigma=NOISE * np.sqrt(trial.rate / trial.full_rate) * own.torque_sigma,
                 tension=own.tension,
                 payloads=payload,
                 seed=1000 * seed + i,
@@ -142,12 +154,20 @@ def mode_of(trial: Trial, mode: str, nominal: Mechanism, true: Mechanism) -> tup
     }[mode]
 
 
+def errors_of(trial: Trial, seed: int) -> Float[Array, "k"]:
+    """Normal errors of the quantities, in [m] or [rad]; see the top of this file."""
+    block, place = divmod(seed, DRAWS)
+    rng = np.random.default_rng([block, 17])
+    parts = [rng.permutation(DRAWS)[place] + rng.random() for _ in trial.names]
+    return np.array([trial.sigma * NormalDist().inv_cdf(float(x) / DRAWS) for x in parts])
+
+
 def draw(case: str, seed: int, modes: list[str]) -> Iterator[dict[str, Any]]:
     """One draw of errors in every mode: deviations of all parameters in sigma, and whether inside."""
     trial = trials()[case]
     nominal = load_robot(trial.robot)
-    errors = trial.sigma * np.random.default_rng(seed + 17).standard_normal(len(trial.names))
-    values = {n: current(nominal, n) + float(e) for n, e in zip(trial.names, errors, strict=True)}
+    errors = zip(trial.names, errors_of(trial, seed).tolist(), strict=True)
+    values = {name: current(nominal, name) + error for name, error in errors}
     true = at_values(nominal, values)
     logs, chi = logs_of(trial, true, seed)
     reference = fitted(true, logs)
@@ -184,7 +204,7 @@ def draw(case: str, seed: int, modes: list[str]) -> Iterator[dict[str, Any]]:
 
 def table(draws: list[dict[str, Any]], each: bool) -> Iterator[str]:
     """Shares of truths inside their interval by case and mode, and what was found."""
-    head = f"{'':18}{'mode':9}{'draws':>6}{'inside':>9}{'worst parameter':>40}{'CPU':>8}"
+    head = f"{'':18}{'mode':9}{'draws':>6}{'inside':>9}{'as right':>9}{'worst parameter':>40}{'CPU':>8}"
     yield head + "  quantities: within 3 sigma"
     keys = dict.fromkeys((one["case"], one["mode"]) for one in draws)
     for case, mode in keys:
@@ -194,17 +214,33 @@ def table(draws: list[dict[str, Any]], each: bool) -> Iterator[str]:
             for name, (inside, *_) in one.get("parameters", {}).items():
                 count[name].append(inside)
         pooled = [inside for values in count.values() for inside in values]
-        share = f"{100.0 * np.mean(pooled):.1f} %" if pooled else "-"
+        share, narrow = _percent(pooled), _percent(_as_right(draws, own))
         worst = min(count, key=lambda n: (np.mean(count[n]), n), default="")
         shown = f"{sum(count[worst])}/{len(count[worst])} {worst[:30]}" if count else ""
         cpu = float(np.median([one["cpu"] for one in own]))
         failed = sum("error" in one for one in own)
         tail = f" ({failed} refused)" if failed else ""
-        line = f"{case:18}{mode:9}{len(own):6}{share:>9}{shown:>40}{cpu:7.1f}s  "
+        line = f"{case:18}{mode:9}{len(own):6}{share:>9}{narrow:>9}{shown:>40}{cpu:7.1f}s  "
         yield line + _found([one["quantities"] for one in own if "quantities" in one]) + tail
         if each:
             for name, values in count.items():
                 yield f"    {sum(values):3}/{len(values):<3} {name}"
+
+
+def _percent(inside: list[bool]) -> str:
+    return f"{100.0 * np.mean(inside):.1f} %" if inside else "-"
+
+
+def _as_right(draws: list[dict[str, Any]], own: list[dict[str, Any]]) -> list[bool]:
+    """Whether errors are below two standard deviations of the fit with the true description."""
+    right = {(one["case"], one["seed"]): one["parameters"] for one in draws if one["mode"] == "right"}
+    inside = []
+    for one in own:
+        known = right.get((one["case"], one["seed"]), {})
+        for name, (_, off, sigma) in one.get("parameters", {}).items():
+            if name in known:
+                inside.append(abs(off * sigma) < 2.0 * known[name][2])
+    return inside
 
 
 def _found(own: list[dict[str, list[Any]]]) -> str:

@@ -272,7 +272,9 @@ limits: {crank: {q: [-2, 2], dq: 6, ddq: 40}}
 """
 
 
-def test_of_mirror_images_the_one_whose_friction_brakes_is_named(tmp_path: Path) -> None:
+def test_of_mirror_images_the_one_whose_friction_brakes_is_named(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """The other branch is the mirror image of a position that counts the other way, and fits as well."""
     file = tmp_path / "fourbar.yaml"
     file.write_text(FOURBAR)
@@ -285,9 +287,43 @@ def test_of_mirror_images_the_one_whose_friction_brakes_is_named(tmp_path: Path)
     log = simulate_log(robot, truth, motion, rate=250.0, duration=4.0, torque_sigma=0.005, seed=2)
     other = file.with_name("other.yaml")
     other.write_text(FOURBAR.replace("knee: -0.4, rocker: 1.6", "knee: -1.9, rocker: -2.4"))
-    found = identified(load_robot(other), log).verdict.reasons[0]
+    estimate = identified(load_robot(other), log)
+    found = estimate.verdict.reasons[0]
     assert found.code == "wrong-branch"
     assert "sign of the position of 'crank'" in found.text
+    # The list begins with what the verdict names, whichever it is.
+    assert estimate.hypotheses[0].name.startswith("branch")
+    count = causes._negative_count
+    monkeypatch.setattr(causes, "_negative_count", lambda trial: -count(trial))
+    estimate = identified(load_robot(other), log)
+    assert estimate.verdict.reasons[0].code == "position-order"
+    assert "position of 'crank'" in estimate.hypotheses[0].name
+
+
+@pytest.mark.parametrize("seed", [701, 702])
+def test_friction_that_a_level_robot_lacks_is_no_gravity(seed: int) -> None:
+    """Gravity in any direction makes parameters visible that follow friction: up and down fit alike."""
+    robot = load_robot("dualv")
+    elbows = [f"elbow{i}" for i in range(1, 5)]
+    real = replace(robot, drive={**robot.drive, **dict.fromkeys(elbows, ("Fv", "Fs"))})
+    demo = read_demo(demo_file("dualv"), robot)
+    truth = {f"{term}_{name}": x for name in elbows for term, x in (("Fv", 0.1), ("Fs", 0.5))}
+    motion = random_motion(real, seed=977 * seed, harmonics=demo.harmonics, frequency=demo.frequency, draws=3)
+    log = simulate_log(
+        real,
+        {**demo.truth, **truth},
+        motion,
+        rate=250.0,
+        duration=max(1, round(5.0 * demo.frequency)) * motion.period,
+        encoder_resolution=demo.encoder,
+        torque_sigma=demo.torque_sigma,
+        seed=977 * seed + 6,
+        tension=demo.tension,
+    )
+    estimate = identified(robot, log)
+    assert "gravity-off" not in {one.code for one in estimate.warnings}
+    assert estimate.verdict.reasons[0].code == "friction-missing"
+    assert estimate.hypotheses[0].name.startswith("friction of passive joints")
 
 
 def test_exchanged_joints_are_put_back_with_their_efforts(fivebar) -> None:

@@ -36,7 +36,7 @@ from dynid.simulation.prescribed import simulate_log
 from dynid.statistics.estimate import Estimate
 from dynid.statistics.estimate_parts import Description
 from dynid.unknown import Task
-from dynid.unknowns.calibration import _Blocks, _covariance, _Linearised
+from dynid.unknowns.calibration import _Blocks, _covariance, _Linearised, _Search
 
 # Two bars in a vertical plane: small, so that every fit takes a fraction of a second.
 ARM = """
@@ -327,6 +327,24 @@ def test_a_narrow_prior_that_is_wrong_does_not_shorten_the_steps(arm: Mechanism)
     assert fit.description is not None
     # Five percent: the prior pulls by its share of the information.
     assert fit.description.zeros["joint_1"].value == pytest.approx(0.02, rel=0.05)
+
+
+@pytest.mark.parametrize("noise", [1e-4, 0.02])
+def test_a_search_ends_after_few_rounds(
+    arm: Mechanism, noise: float, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Of 20 mrad: a step, a second one, and at most one more that confirms it."""
+    plain = replace(arm, uncertain={})
+    logs = logs_of(with_zeros(plain, {"joint_1": 0.02}), noise=noise)
+    rounds = list[int]()
+    linearised = _Search.linearised
+    monkeypatch.setattr(_Search, "linearised", lambda own, x: rounds.append(1) or linearised(own, x))
+    fit = fitted(plain, logs, unknown={"zeros": ["joint_1"]})
+    assert "description-open" not in {one.code for one in fit.notices}
+    assert len(rounds) <= 3
+    assert fit.description is not None
+    zero = fit.description.zeros["joint_1"]
+    assert abs(zero.value - 0.02) < 3.5 * zero.sigma
 
 
 def test_the_direction_of_gravity_is_found(arm: Mechanism) -> None:

@@ -39,7 +39,7 @@ from dynid.statistics.clusters import duration, repeated, stretches
 from dynid.unknown import Task
 from dynid.unknowns.sensor_rows import SensorRows, sensor_rows
 
-STEP = 2e-5  # m or rad: half the distance of differences
+STEP = 2e-5  # m or rad, of differences: rows change by 1e-4 of it more than linearly
 DOUBT = 0.01  # m or rad: standard deviation of a quantity whose description gives none
 _DOUBT_TILT = 0.1  # rad
 _ROUNDS = 30
@@ -147,7 +147,7 @@ def calibrate(task: Task, names: tuple[str, ...], uncertain: tuple[str, ...] = (
     x0 = np.array([current(task.mechanism, name) for name in names])
     P = np.diag(1.0 / sigma0**2)
     longest = _LONGEST * np.array([_doubt(name) for name in names])
-    x, converged = x0.copy(), False
+    x, converged, before = x0.copy(), False, np.inf
     for count in range(_ROUNDS):
         if task.progress:
             task.progress("description of the robot", count / _ROUNDS)
@@ -155,10 +155,14 @@ def calibrate(task: Task, names: tuple[str, ...], uncertain: tuple[str, ...] = (
         H = at.H + P
         step = np.linalg.solve(H, at.gradient + P @ (x0 - x))
         step *= min(1.0, 1.0 / max(float(np.max(np.abs(step) / longest)), 1e-300))
-        if float(np.max(np.abs(step) / np.sqrt(np.diag(np.linalg.inv(H))))) < _STILL:
-            converged = True
+        size = float(np.max(np.abs(step) / np.sqrt(np.diag(np.linalg.inv(H)))))
+        # Steps shrink at least as fast as the last two did: the next one is size^2 / before.
+        last = size**2 < _STILL * before < np.inf
+        after = x if size < _STILL else search.possible(x, step)
+        converged = size < _STILL or (last and np.array_equal(after, x + step))
+        x, before = after, size
+        if converged:
             break
-        x = search.possible(x, step)
     covariance = _covariance(at, P)
     robot_at_x = at_values(task.mechanism, dict(zip(names, x.tolist(), strict=True)))
     # The prior of what was found has been used: the description keeps only that of the others.
@@ -195,16 +199,19 @@ class _Search:
     uncertain: tuple[str, ...]
     plans: Sequence[MotionPlan]
     base: BaseSet | None = None
+    _last: tuple[Float[Array, "k"], tuple[Task, Problem]] | None = None
 
     def robot(self, x: Float[Array, "k"]) -> Mechanism:
         """The robot at some values."""
         return at_values(self.task.mechanism, dict(zip(self.names, x.tolist(), strict=True)))
 
     def at(self, x: Float[Array, "k"]) -> tuple[Task, Problem]:
-        """Task and problem of the robot at some values."""
-        robot = self.robot(x)
-        problem = prepare(robot, self.task.logs, self.task.experiment, self.task.problem.plans)
-        return replace(self.task, mechanism=robot, prepared=problem), problem
+        """Task and problem of the robot at some values; the last ones are kept."""
+        if self._last is None or not np.array_equal(self._last[0], x):
+            robot = self.robot(x)
+            problem = prepare(robot, self.task.logs, self.task.experiment, self.task.problem.plans)
+            self._last = x, (replace(self.task, mechanism=robot, prepared=problem), problem)
+        return self._last[1]
 
     def possible(self, x: Float[Array, "k"], step: Float[Array, "k"]) -> Float[Array, "k"]:
         """The values after the step, or after a shorter one where the robot does not close there."""
@@ -224,28 +231,19 @@ class _Search:
             self.base = base_of(problem, task.experiment)
         fit = linear_fit(problem, task.experiment, self.base)
         values = dict(zip(self.names, x.tolist(), strict=True))
-        pairs = [self._pair(problem, values, name) for name in (*self.names, *self.uncertain)]
+        changed = []
+        for name in (*self.names, *self.uncertain):
+            middle = values.get(name, current(self.task.mechanism, name))
+            changed.append(changed_problem(self.task, problem, {**values, name: middle + STEP}))
         sources = [
             slope_rows(
-                source,
-                [(high.sources[i], low.sources[i]) for high, low in pairs],
-                [2.0 * STEP] * len(pairs),
-                fit.chi,
+                source, [(other.sources[i], None) for other in changed], [STEP] * len(changed), fit.chi
             )
             for i, source in enumerate(problem.sources)
         ]
-        efforts = _effort_blocks(row_groups(problem, sources), fit, len(pairs))
-        sensors = sensor_rows(problem, pairs, 2.0 * STEP)
+        efforts = _effort_blocks(row_groups(problem, sources), fit, len(changed))
+        sensors = sensor_rows(problem, changed, STEP)
         return _combined(efforts, sensors, len(self.names))
-
-    def _pair(self, problem: Problem, values: Mapping[str, float], name: str) -> tuple[Problem, Problem]:
-        """The problem above and below one value, the others as they are."""
-        middle = values.get(name, current(self.task.mechanism, name))
-        high, low = (
-            changed_problem(self.task, problem, {**values, name: middle + sign * STEP})
-            for sign in (1.0, -1.0)
-        )
-        return high, low
 
 
 @dataclass(frozen=True, eq=False)

@@ -42,13 +42,13 @@ class SensorRows:
     rms: float
 
 
-def sensor_rows(problem: Problem, pairs: Sequence[tuple[Problem, Problem]], step: float) -> SensorRows | None:
+def sensor_rows(problem: Problem, changed: Sequence[Problem], step: float) -> SensorRows | None:
     """Rows of the sensors about the values at hand; None where nothing is redundant.
 
     Args:
         problem: At the values at hand.
-        pairs: The same with each quantity larger and smaller.
-        step: Distance between the two values, in [m] or [rad].
+        changed: The same with each quantity larger.
+        step: By which it is larger, in [m] or [rad].
     """
     parts = []
     for i, places in _parts(problem).items():
@@ -56,12 +56,11 @@ def sensor_rows(problem: Problem, pairs: Sequence[tuple[Problem, Problem]], step
         if misses is None:
             return None
         slopes = []
-        for high, low in pairs:
-            above = _contradictions(high, i, places) or []
-            below = _contradictions(low, i, places) or []
-            slopes.append([(a - b) / step for a, b in zip(above, below, strict=True)])
+        for other in changed:
+            above = _contradictions(other, i, places) or []
+            slopes.append([(a - b) / step for a, b in zip(above, misses, strict=True)])
         for k, miss in enumerate(misses):
-            S = np.stack([slope[k] for slope in slopes], axis=2).reshape(-1, len(pairs))
+            S = np.stack([slope[k] for slope in slopes], axis=2).reshape(-1, len(changed))
             r = miss.reshape(-1)
             fine = np.isfinite(r) & np.all(np.isfinite(S), axis=1)
             parts.append((S[fine], r[fine]))

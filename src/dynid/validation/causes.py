@@ -73,6 +73,7 @@ _BEYOND, _PERCENT, _FAR_BEYOND = 1.5, 1.0, 3.0
 _ABSORBED, _NO_WORSE = codes_with("absorbed"), 1.05
 _DOUBTFUL = ("delay", "gain", "zero", "dimension")  # linear tests that any misfit resembles
 _SLIGHT = 0.05  # of the squared residual beyond the noise
+_CLEAR = 3.0  # sigma of white noise: a value further below zero is negative
 _SEARCHED = codes_with("searched")  # by `best_size`, where a linear test doubts them
 _LINEAR = codes_with("linear")
 _FIRST_THE_MODEL = (
@@ -104,6 +105,10 @@ def with_causes(fit: Fit, estimate: Estimate) -> Estimate:
     suspicious = not labels and (_suspicious(estimate, notices) or _odd(fit.task.mechanism, notices))
     if suspicious or fit.task.mechanism.is_closed:
         trials, percent, refuted, odd = _trials(fit, estimate, suspicious)
+        if not suspicious and any(trial.p < SIGNIFICANT and trial.left < 1.0 for trial in trials):
+            # Branch and gravity of a closed robot resemble faults that were not tried yet.
+            suspicious = True
+            trials, percent, refuted, odd = _trials(fit, estimate, suspicious)
     tests = [test for test in estimate.residual_tests if not any(test is other for other in refuted)]
     estimate = without(estimate, refuted, "refuted: the loops do not close with it")
     estimate = without(estimate, unconfirmed(estimate, trials), "not confirmed: a fit with it is no better")
@@ -112,14 +117,17 @@ def with_causes(fit: Fit, estimate: Estimate) -> Estimate:
     notices = estimate.warnings
     floors = {row.name: row.noise for row in estimate.verdict.joints}
     explaining = explaining_trials(trials, floors, doubts)
+    undirected = _undirected(fit, explaining)
+    explaining = [trial for trial in explaining if trial not in undirected]
     named = _named(explaining, percent)
     impossible = _impossible(notices)
     physical = None
     if named is None and suspicious and any(note.code == "not-physical" for note in notices):
         named = physical = _physical(fit, trials, impossible)
-        explaining = explaining if named is None else [named[0]]
     if named is not None:
         best, cause = named
+        # The list begins with what the verdict names.
+        explaining = [best, *(trial for trial in explaining if trial is not best)]
         estimate = with_size(estimate, best.searched)
         # Most of the residual has another cause: this one alone does not stop the use.
         partial = not is_noise(best, floors) and not impossible and physical is None
@@ -272,14 +280,12 @@ def _physical(fit: Fit, trials: Sequence[Hypothesis], impossible: bool) -> tuple
         impossible: Whether no noise explains the parameters. Else only a correction without values of its own
             counts that also fits significantly better: real arms miss physical parameters by a few sigma.
     """
-    plain = fit.experiment.changed(standard=None)
 
     def possible(trial: Hypothesis) -> bool:
         better = trial.added == 0 and trial.left < 1.0 and trial.p < SIGNIFICANT
         if trial.fit is None or trial.left >= _NO_WORSE or not (impossible or better):
             return False
-        *_, physics = realise(trial.fit.problem, plain, trial.fit.data, trial.fit.solution, None)
-        return not any(remark.code == "not-physical" for remark in physics)
+        return not any(remark.code == "not-physical" for remark in _physics(fit, trial))
 
     best = next((trial for trial in trials if trial.code in _ABSORBED and possible(trial)), None)
     if best is None:
@@ -288,6 +294,32 @@ def _physical(fit: Fit, trials: Sequence[Hypothesis], impossible: bool) -> tuple
     beside = [trial for trial in others if abs(trial.likely - best.likely) < _AS_GOOD and possible(trial)]
     text = f"{best.notice.text}: with this correction the parameters are physically consistent"
     return best, replace(best.notice, text=text + _as_well(beside))
+
+
+def _physics(fit: Fit, trial: Hypothesis) -> tuple[Notice, ...]:
+    """What is noticed about the parameters of a correction, as bodies."""
+    if trial.fit is None:
+        return ()
+    plain = fit.experiment.changed(standard=None)
+    return realise(trial.fit.problem, plain, trial.fit.data, trial.fit.solution, None)[2]
+
+
+def _undirected(fit: Fit, explaining: Sequence[Hypothesis]) -> list[Hypothesis]:
+    """Gravities that explain no more than their opposites do, where noise excludes the parameters of neither.
+
+    Gravity makes parameters of a level robot visible. They follow friction that the model lacks, whatever
+    the direction; gravity itself would tell up from down.
+    """
+    pulls = [trial for trial in explaining if trial.code == "gravity-off"]
+    pairs = [
+        (one, other)
+        for one in pulls
+        for other in pulls
+        if np.allclose(one.mechanism.gravity, -np.asarray(other.mechanism.gravity))
+        and one.added
+        and abs(one.evidence - other.evidence) < _AS_GOOD
+    ]
+    return [one for one, other in pairs if not any(_impossible(_physics(fit, t)) for t in (one, other))]
 
 
 def _as_well(beside: Sequence[Hypothesis]) -> str:
@@ -347,9 +379,10 @@ def _named(explaining: Sequence[Hypothesis], percent: float) -> tuple[Hypothesis
 
 
 def _negative_count(trial: Hypothesis) -> int:
-    """How many rotor inertias and friction terms of the fit are negative, which they cannot be."""
+    """How many rotor inertias and friction terms of the fit are negative beyond their noise."""
     if trial.fit is None:
         return 0
-    fit = trial.fit
-    values = zip(fit.data.system.parameters, fit.solution.chi, strict=True)
-    return sum(1 for parameter, value in values if parameter.positive and value < 0.0)
+    data, solution = trial.fit.data, trial.fit.solution
+    sigma = np.sqrt(np.diag(solution.covariance))
+    values = zip(data.system.parameters, solution.chi, sigma, strict=True)
+    return sum(1 for parameter, value, noise in values if parameter.positive and value < -_CLEAR * noise)
