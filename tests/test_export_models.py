@@ -169,6 +169,19 @@ def test_efforts_of_what_another_program_reads_are_those_of_the_estimate(
     assert expected in found.program
 
 
+@pytest.mark.parametrize("name", ["ur5", "scara", "fivebar"])
+@pytest.mark.parametrize("form", ["urdf", "mjcf"])
+def test_without_other_programs_friction_is_read_back_too(
+    name: str, form: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A plain installation has neither Pinocchio nor MuJoCo."""
+    monkeypatch.setattr(f"dynid.exporters.{form}.available", lambda *programs: None)
+    full = full_of(name)
+    found = certify(EXPORTERS[form](full.estimate, full.mechanism, tmp_path), full, [])
+    assert found.random_states < EXACT
+    assert "dynid's own reader" in found.program
+
+
 def test_states_that_exported_code_does_not_reach_are_counted(tmp_path: Path) -> None:
     """Its closure goes straight from the start pose, where it may meet a dead point: NaN."""
     full = full_of("fivebar")

@@ -11,7 +11,7 @@ Friction of a joint is damping dq + friction sign(dq), with the numbers that the
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -301,10 +301,12 @@ def _mujoco_parts(
 
 
 def load_dynid(file: Path, mechanism: Mechanism) -> Loaded:
-    """A URDF or MJCF by dynid's own reader, where no other program is installed."""
+    """A URDF or MJCF by dynid's own reader, with friction, where no other program is installed."""
     from dynid.mechanism.load import load_robot
 
     robot = load_robot(file)
+    if file.suffix == ".urdf":  # it holds no gravity
+        robot = replace(robot, gravity=mechanism.gravity)
     described = Described.of(robot)
     at = {name: i for i, name in enumerate(robot.coordinates)}
     common = [(i, at[name]) for i, name in enumerate(mechanism.coordinates) if name in at]
@@ -318,15 +320,13 @@ def load_dynid(file: Path, mechanism: Mechanism) -> Loaded:
             q[:, theirs] = states.q[:, ours]
         for ours, theirs in common:
             dq[:, theirs], ddq[:, theirs] = states.dq[:, ours], states.ddq[:, ours]
-        chi = np.where([p.kind == "inertial" for p in described.parameters], described.chi, 0.0)
-        W = few_states_matrix(robot, described.parameters, (q, dq, ddq))
+        all_of_tree = few_states_matrix(robot, described.parameters, (q, dq, ddq)) @ described.chi
         f = np.zeros_like(states.dq)
-        rigid = W @ chi
         for ours, theirs in common:
-            f[:, ours] = rigid[:, theirs]
+            f[:, ours] = all_of_tree[:, theirs]
         return f
 
-    return Loaded("dynid's own reader, bodies only (install Pinocchio or MuJoCo for another one)", efforts)
+    return Loaded("dynid's own reader; install Pinocchio or MuJoCo for another one", efforts)
 
 
 def load_nothing(reason: str) -> Loaded:
