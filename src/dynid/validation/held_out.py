@@ -32,7 +32,6 @@ from dynid.statistics.estimate_parts import Signals, Verdict, level_of, log_erro
 from dynid.statistics.prediction import Prediction, predict_rows, unfiltered
 from dynid.statistics.tension import tension_of
 
-_POOR = "poor-prediction"
 _POOR_TIMES, _POOR_PERCENT = 3.0, 2.0  # a good log is suspicious above both: of the error before, of the peak
 Predicted = tuple[tuple[Validation, ...], tuple[Signals, ...]]
 
@@ -130,13 +129,13 @@ def _judged(validation: Validation, verdict: Verdict) -> Validation:
     if level == "good" and error.percent <= max(_POOR_TIMES * before, _POOR_PERCENT):
         return validation
     compared = f", {before:.2g} % when identified" if np.isfinite(before) else ""
-    poor = notice(_POOR, percent=error.percent, worst=error.worst, compared=compared)
+    poor = notice("poor-prediction", percent=error.percent, worst=error.worst, compared=compared)
     poor = at_level(poor, worst([level, "care"]))
     return replace(validation, warnings=(*validation.warnings, poor))
 
 
 def _is_poor(validation: Validation) -> bool:
-    return any(item.code == _POOR for item in validation.warnings)
+    return any(item.code == "poor-prediction" for item in validation.warnings)
 
 
 def _with_likely_payload(
