@@ -152,7 +152,7 @@ def _with_likely_payload(
             continue
         if not _is_poor(_judged(other, estimate.verdict)):
             found = notice(
-                _POOR,
+                "poor-prediction",
                 "payload",
                 percent=validation.error.percent,
                 worst=validation.error.worst,
@@ -160,8 +160,8 @@ def _with_likely_payload(
                 what=f"with payload '{load[0]}'" if load else "without payload",
                 name=load[0] if load else NONE,
             )
-            (poor,) = [item for item in validation.warnings if item.code == _POOR]
-            kept = [item for item in validation.warnings if item.code not in (_POOR, "payload-assumed")]
+            (poor,) = [item for item in validation.warnings if item.code == "poor-prediction"]
+            kept = [item for item in validation.warnings if item.code not in ("poor-prediction", "payload-assumed")]
             return replace(validation, warnings=(*kept, at_level(found, poor.level)))
     return validation
 
