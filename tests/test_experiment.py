@@ -181,3 +181,9 @@ def test_uncertainty_by_name_or_with_options(read):
         assert Experiment(robot="r", uncertainty=plain).uncertainty == UncertaintySettings("hac")
     with pytest.raises(InputError, match="did you mean 'block'"):
         experiment_from({"robot": "r", "uncertainty": {"method": "cluster", "blok": 1.0}})
+
+
+def test_a_robot_in_place_of_an_experiment_file_is_named() -> None:
+    with pytest.raises(InputError, match="this is a robot") as refused:
+        read_experiment("ur5")
+    assert "dynid identify --robot ur5 --log LOG" in refused.value.message

@@ -17,6 +17,7 @@ from dynid.common.errors import InputError
 from dynid.common.settings import keys_of, read
 from dynid.common.strict_yaml import PathLike, read_yaml
 from dynid.experiment.experiment import Experiment, LogEntry, read_experiment
+from dynid.mechanism.load import builtin_robots
 from dynid.motion.log import Log
 from dynid.motion.sources import each_log
 
@@ -31,6 +32,12 @@ def load_experiment(file: PathLike, *, need_logs: bool = True) -> Experiment:
         file: `dynid.experiment/1`.
         need_logs: Refuse a file without logs; a rehearsal has none yet.
     """
+    if not Path(file).exists() and str(file) in builtin_robots():
+        raise InputError(
+            "this is a robot, not an experiment file",
+            file=file,
+            remedy=f"dynid identify --robot {file} --log LOG; --write-experiment FILE writes one",
+        )
     root = root_entry(read_yaml(file))
     fields = root.fields(_KEYS, required=("robot", "logs") if need_logs else ("robot",))
     fields["robot"].text()

@@ -132,8 +132,7 @@ SIMULATION = {
         "give values under `parameters:` of the simulation file",
         planned=(
             "no value for {names}: taken as zero",
-            "give values with --prior FILE or --after RESULT, or reduce the limits `tau` by the expected"
-            " friction",
+            "give values with --prior FILE or --after RESULT, or reduce the limits `tau` by the friction",
         ),
     ),
     "no-priors": note(
