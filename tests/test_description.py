@@ -525,7 +525,7 @@ def test_a_flagged_delay_is_a_reason_to_try_other_causes() -> None:
 
 
 def test_a_log_in_degrees_beside_others_is_named_also_where_settings_are_chosen() -> None:
-    """Beside its speeds the other logs are at rest: all rows were in one part, and nothing was left to fit."""
+    """Beside its speeds the others are at rest: all rows were in one part, and nothing was left to fit."""
     robot = load_robot("fivebar")
     logs = [simulated("fivebar", seed=seed, rate=100.0)[1] for seed in (1, 2, 3)]
     logs[2] = log_from_arrays(robot, logs[2].t, np.rad2deg(logs[2].q), logs[2].tau)
