@@ -161,7 +161,11 @@ def _with_likely_payload(
                 name=load[0] if load else NONE,
             )
             (poor,) = [item for item in validation.warnings if item.code == "poor-prediction"]
-            kept = [item for item in validation.warnings if item.code not in ("poor-prediction", "payload-assumed")]
+            kept = [
+                item
+                for item in validation.warnings
+                if item.code not in ("poor-prediction", "payload-assumed")
+            ]
             return replace(validation, warnings=(*kept, at_level(found, poor.level)))
     return validation
 
