@@ -11,13 +11,6 @@
     Object.keys(more || {}).forEach(function (key) { one.setAttribute(key, more[key]); });
     return one;
   }
-  // Text in which words between backticks are code, as on other pages.
-  function ticked(tag, text, more) {
-    const one = make(tag, null, more), parts = text.split("`");
-    if (parts.length % 2 === 0) { one.textContent = text; return one; }
-    parts.forEach(function (part, k) { one.append(k % 2 ? make("code", part) : part); });
-    return one;
-  }
   function fill(holder, children) { holder.replaceChildren.apply(holder, children); }
   function lines(name) { return id(name).value.split("\n").map(function (one) { return one.trim(); }).filter(Boolean); }
   function option(value, text, chosen) { const one = make("option", text, { value: value }); one.selected = chosen; return one; }
@@ -123,18 +116,13 @@
     if (!found) { fill(id("findings"), []); return; }
     const head = make("p"), worst = found.refused || found.findings.some(function (one) { return one.severity === "stop"; }) ? "bad" : found.findings.some(function (one) { return one.severity === "care"; }) ? "care" : "good";
     head.append(light(worst), make("strong", found.headline));
-    const boxes = [false, true].map(function (consequence) {
-      return found.findings.filter(function (one) { return one.consequence === consequence; }).map(function (one) {
-        const box = make("div", null, { "class": "warning " + one.severity }), title = make("p");
-        title.append(light(one.severity), make("span", one.code, { "class": "code" }), " (" + (one.refused ? "refused" : one.severity) + ") ", ticked("span", one.text));
-        box.append(title);
-        if (one.remedy && !consequence) { box.append(ticked("p", one.remedy, { "class": "remedy" })); }
-        return box;
-      });
-    });
-    const fold = make("details");
-    fold.append(make("summary", "Probable consequences (" + boxes[1].length + ")"), ...boxes[1]);
-    fill(id("findings"), [head, ...boxes[0]].concat(boxes[1].length ? [fold] : []));
+    fill(id("findings"), [head].concat(found.findings.map(function (one) {
+      const box = make("div", null, { "class": "warning " + one.severity }), title = make("p");
+      title.append(light(one.severity), make("span", one.code, { "class": "code" }), document.createTextNode(" (" + (one.refused ? "refused" : one.severity) + ") " + one.text));
+      box.append(title);
+      if (one.remedy) { box.append(make("p", one.remedy, { "class": "remedy" })); }
+      return box;
+    })));
   }
   function showMotions() {
     const all = state.results.motions, text = JSON.stringify(all);
