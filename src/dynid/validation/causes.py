@@ -308,7 +308,7 @@ def _undirected(fit: Fit, explaining: Sequence[Hypothesis]) -> list[Hypothesis]:
     """Gravities that explain no more than their opposites do, where noise excludes the parameters of neither.
 
     Gravity makes parameters of a level robot visible. They follow friction that the model lacks, whatever
-    the direction; gravity itself would tell up from down.
+    the direction; gravity itself distinguishes up from down.
     """
     pulls = [trial for trial in explaining if trial.code == "gravity-off"]
     pairs = [

@@ -12,7 +12,7 @@ from dynid.checks.logs import same_samples
 from dynid.common.arrays import Array, Float
 from dynid.common.batched import single_threaded_blas
 from dynid.common.errors import InputError
-from dynid.common.notices import at_level, notice
+from dynid.common.notices import Notice, at_level, notice
 from dynid.conditioning.lowpass import RowFilter
 from dynid.experiment.experiment import Experiment, FilterSettings
 from dynid.experiment.provenance import VALIDATED, recorded_loads, unloaded_logs
@@ -64,8 +64,9 @@ def validate_result(
     validations, shown = _predicted(estimate, experiment, mechanism, read)
     judged = [_judged(prediction, estimate.verdict) for prediction in validations]
     for i, log in enumerate(read):
-        if assumed and open_logs[i] and _is_poor(judged[i]):
-            judged[i] = _with_likely_payload(judged[i], estimate, experiment, mechanism, log)
+        poor = _poor(judged[i])
+        if assumed and open_logs[i] and poor is not None:
+            judged[i] = _with_likely_payload(judged[i], poor, estimate, experiment, mechanism, log)
     return tuple(judged), shown
 
 
@@ -134,12 +135,18 @@ def _judged(validation: Validation, verdict: Verdict) -> Validation:
     return replace(validation, warnings=(*validation.warnings, poor))
 
 
-def _is_poor(validation: Validation) -> bool:
-    return any(item.code == "poor-prediction" for item in validation.warnings)
+def _poor(validation: Validation) -> Notice | None:
+    """The warning of a log that is predicted poorly."""
+    return next((item for item in validation.warnings if item.code == "poor-prediction"), None)
 
 
 def _with_likely_payload(
-    validation: Validation, estimate: Estimate, experiment: Experiment, mechanism: Mechanism, log: Log
+    validation: Validation,
+    poor: Notice,
+    estimate: Estimate,
+    experiment: Experiment,
+    mechanism: Mechanism,
+    log: Log,
 ) -> Validation:
     """A poorly predicted log whose payload was not named: with the one, or none, that predicts it well."""
     loads = [(), *((name,) for name in payloads_of(estimate, mechanism))]
@@ -150,7 +157,7 @@ def _with_likely_payload(
             ((other,), _) = _predicted(estimate, experiment, mechanism, [replace(log, payloads=load)])
         except InputError:  # the robot without its payload is not known
             continue
-        if not _is_poor(_judged(other, estimate.verdict)):
+        if not _poor(_judged(other, estimate.verdict)):
             found = notice(
                 "poor-prediction",
                 "payload",
@@ -160,11 +167,8 @@ def _with_likely_payload(
                 what=f"with payload '{load[0]}'" if load else "without payload",
                 name=load[0] if load else NONE,
             )
-            (poor,) = [item for item in validation.warnings if item.code == "poor-prediction"]
             kept = [
-                item
-                for item in validation.warnings
-                if item.code not in ("poor-prediction", "payload-assumed")
+                item for item in validation.warnings if item is not poor and item.code != "payload-assumed"
             ]
             return replace(validation, warnings=(*kept, at_level(found, poor.level)))
     return validation
