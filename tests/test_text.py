@@ -51,7 +51,7 @@ def test_further_reasons_are_named_and_printed_on_request():
     verdict = replace(whole.verdict, reasons=(*whole.verdict.reasons, more))
     whole = replace(whole, verdict=verdict)
     short = _printed(100, whole)
-    assert "more in report.html: burst" in short
+    assert "also noted, see report.html: burst" in short
     assert "a contact" not in short
     assert "4. burst: a contact at t = 3 s" in _printed(100, whole, full=True)
 

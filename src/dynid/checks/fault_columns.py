@@ -282,6 +282,13 @@ def _motor_speeds(mechanism: Mechanism, source: RowSource) -> list[Float[Array, 
     return speeds
 
 
+def zero_words(size: float, unit: str, half: float | None = None) -> str:
+    """How far positions are off that `size` corrects, in [rad] or [m], with half of the 95 % interval."""
+    amount = f"{abs(size):.3g}{'' if half is None else f' +- {half:.2g}'} {unit}"
+    degrees = f" ({abs(np.rad2deg(size)):.2g} degrees)" if unit == "rad" else ""
+    return f"{amount}{degrees} too {'small' if size > 0.0 else 'large'}"
+
+
 def delay_change(delays: Mapping[str, float], efforts: Sequence[str]) -> Change:
     """The columns that remove delays of efforts, in [s]; that of a single one is added to that of all.
 

@@ -8,7 +8,7 @@ from dataclasses import replace
 import numpy as np
 
 from dynid.base.grouping import listed
-from dynid.checks.fault_columns import ALL, TURNED, Suspect, delay_change
+from dynid.checks.fault_columns import ALL, TURNED, Suspect, delay_change, zero_words
 from dynid.common.change import rounded
 from dynid.common.notices import Notice, notice
 from dynid.mechanism.description import current, unknown_change, unknown_entry
@@ -36,7 +36,7 @@ def _plain_notice(suspect: Suspect, problem: Problem, delays: Mapping[str, float
     if suspect.test == "gain":
         return gain_notice(suspect, size, half, problem.logs[0].effort_names)
     if suspect.test == "zero":
-        shown = f"{size:.3g} +- {half:.2g} {suspect.unit}"
+        shown = zero_words(size, suspect.unit, half)
         number = problem.logs[0].position_names.index(suspect.about) + 1
         change = {"columns": {f"q_{number}": {"offset": rounded(size, 3)}}}
         return notice("zero-offset", joint=suspect.about, shown=shown, change=change)

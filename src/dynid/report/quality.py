@@ -180,12 +180,13 @@ def findings(estimate: Estimate, home: str) -> tuple[tuple[Notice, ...], tuple[t
     reasons = tuple(enumerate((*first, *others), 1))
     given = {(reason.code, reason.text) for _, reason in reasons}
     left = [warned for warned in estimate.warnings if (warned.code, warned.text) not in given]
-    homes = {warned.code: _home(warned.code) for warned in left}
+    homes = {warned.code: home_of(warned.code) for warned in left}
     concerning = tuple(pair for pair in reasons if pair[1].code in _HOMES.get(home, ()))
     return tuple(by_severity([warned for warned in left if homes[warned.code] == home])), concerning
 
 
-def _home(code: str) -> str:
+def home_of(code: str) -> str:
+    """The section that says a warning."""
     return next((home for home, codes in _HOMES.items() if code in codes), "use")
 
 

@@ -153,7 +153,7 @@ def print_verdict(out: Console, estimate: Estimate, *, full: bool = False) -> No
     noted = [warning.code for warning in estimate.warnings if warning.severity is Severity.NOTE]
     rest = [*(() if full else (other.code for other in others)), *noted]
     if rest:
-        out.print(_text(f"more in report.html: {', '.join(dict.fromkeys(rest))}", "dim"))
+        out.print(_text(f"also noted, see report.html: {', '.join(dict.fromkeys(rest))}", "dim"))
     out.print(_text(evidence(estimate)))
     for name, text in loads(estimate):
         out.print(_text(f"{name}: ", "bold") + _text(text))

@@ -8,7 +8,7 @@ from itertools import combinations
 
 import numpy as np
 
-from dynid.checks.fault_columns import ALL, delay_change
+from dynid.checks.fault_columns import ALL, delay_change, zero_words
 from dynid.checks.pose_columns import clock_notice, degrees_between
 from dynid.common.arrays import Array, Float
 from dynid.common.change import Change, rounded
@@ -331,13 +331,14 @@ def shifted_zero(mechanism: Mechanism, logs: tuple[Log, ...], joint: int, size: 
     name = logs[0].position_names[joint]
     shift = np.zeros(len(logs[0].position_names))
     shift[joint] = size
-    shown = f"{size:.3g} {'rad' if _is_angle(mechanism, name) else 'm'}"
+    unit = "rad" if _is_angle(mechanism, name) else "m"
+    shown = zero_words(size, unit)
     change = {"columns": {f"q_{joint + 1}": {"offset": rounded(size, 3)}}}
     return Hypothesis(
         notice("zero-offset", "confirmed", joint=name, shown=shown, change=change),
         mechanism,
         tuple(replace(log, q=log.q + shift, origins={}) for log in logs),
-        f"zero of '{name}' off by {shown}",
+        f"zero of '{name}' off by {size:.3g} {unit}",
         fitted=1,
     )
 

@@ -132,7 +132,11 @@ def _headline(level: str, purpose: str, joints: Sequence[JointVerdict], of: str)
     largest = max(joint.error_percent for joint in joints)
     text += f": unseen motion is predicted within {max(largest, 0.1):.2g} % of the {of}"
     text += " (sensor noise not counted)"
-    return text if level == "good" else f"{text}; read the reasons first"
+    if level == "good":
+        return text
+    if all(joint.level == "good" for joint in joints):
+        return f"{text}; read the reasons before you use single parameters"
+    return f"{text}; read the reasons first"
 
 
 _Lack = tuple[str, str | Change]  # what is missing; what to do, or a change of the experiment

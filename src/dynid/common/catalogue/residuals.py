@@ -69,8 +69,8 @@ RESIDUALS = {
     ),
     "zero-offset": care(
         f"the zero of a joint is off; the text gives its size: {_TESTS}",
-        "the zero of '{joint}' seems off by {shown}. The residuals look like those of a shifted zero; a wrong"
-        " length near it looks alike",
+        "the positions of '{joint}' seem to be {shown}. The residuals look like those of a shifted zero; a"
+        " wrong length near it looks alike",
         "check the calibration of the joint and the lengths around it, or correct its column in the"
         " experiment file: {change} (rad or m, added to the reading)",
         rank="signal",
@@ -78,7 +78,8 @@ RESIDUALS = {
         corrections={"zero": "zero of '{}'"},
         suspect="a joint zero",
         confirmed=(
-            "the zero of '{joint}' seems off by {shown}, or the geometry of the description near it is wrong",
+            "the positions of '{joint}' seem to be {shown} (its zero is off), or the geometry of the"
+            " description near it is wrong",
             "check the calibration of the joint and the lengths around it, or correct its column in the"
             " experiment file: {change} (rad or m, added to the reading)",
         ),

@@ -25,6 +25,7 @@ from dynid.report.quality import (
     Quality,
     compared,
     holds_truth,
+    home_of,
     interval_figure,
     loads,
     owner_of,
@@ -210,6 +211,7 @@ def parameters(estimate: Estimate) -> Markup:
     marks = [row["quality"] for row in rows]
     return render(
         "parameters.html",
+        doubts=sum(home_of(reason.code) != "use" for reason in estimate.verdict.reasons),
         rows=rows,
         few=len(rows) <= _FEW,
         figure=interval_figure(estimate),
