@@ -73,6 +73,7 @@ _BEYOND, _PERCENT, _FAR_BEYOND = 1.5, 1.0, 3.0
 _ABSORBED, _NO_WORSE = codes_with("absorbed"), 1.05
 _DOUBTFUL = ("delay", "gain", "zero", "dimension")  # linear tests that any misfit resembles
 _SLIGHT = 0.05  # of the squared residual beyond the noise
+_LARGE_GAIN = 0.1  # relative: parameters absorb most of a wrong gain, and a misfit resembles small ones only
 _CLEAR = 3.0  # sigma of white noise: a value further below zero is negative
 _SEARCHED = codes_with("searched")  # by `best_size`, where a linear test doubts them
 _LINEAR = codes_with("linear")
@@ -156,7 +157,8 @@ def _slight(estimate: Estimate, trials: Sequence[Hypothesis]) -> list[ResidualTe
 
     What a model lacks resembles many faults a little, and does so significantly in a long log. Rows that are
     fitted to the noise lack nothing. Where the model lacks little, a zero or dimension with which the logs
-    fit significantly better stays: parameters absorb most of a wrong length, and are wrong themselves.
+    fit significantly better stays: parameters absorb most of a wrong length, and are wrong themselves. So does
+    a gain whose whole interval is large.
     """
     rows = {row.name: row for row in estimate.verdict.joints if row.error_rms > 0.0}
     better = {(t.searched.test, t.searched.about) for t in trials if t.searched and t.p < SIGNIFICANT}
@@ -174,6 +176,7 @@ def _slight(estimate: Estimate, trials: Sequence[Hypothesis]) -> list[ResidualTe
         and test.test in _DOUBTFUL
         and rows
         and (test.test, test.about) not in sure
+        and not (test.test == "gain" and test.ci95 is not None and min(map(abs, test.ci95)) > _LARGE_GAIN)
         and test.explains < _SLIGHT * beyond_noise(test.about)
     ]
 
