@@ -157,8 +157,8 @@ def _slight(estimate: Estimate, trials: Sequence[Hypothesis]) -> list[ResidualTe
 
     What a model lacks resembles many faults a little, and does so significantly in a long log. Rows that are
     fitted to the noise lack nothing. Where the model lacks little, a zero or dimension with which the logs
-    fit significantly better stays: parameters absorb most of a wrong length, and are wrong themselves. So does
-    a gain whose whole interval is large.
+    fit significantly better stays: parameters absorb most of a wrong length, and are wrong themselves. So
+    does a gain whose whole interval is large.
     """
     rows = {row.name: row for row in estimate.verdict.joints if row.error_rms > 0.0}
     better = {(t.searched.test, t.searched.about) for t in trials if t.searched and t.p < SIGNIFICANT}
