@@ -13,6 +13,8 @@ from dynid.campaign import campaign as module
 from dynid.campaign.campaign import run_campaign
 from dynid.campaign.file import Run, number_of, read_campaign, runs_of
 from dynid.campaign.joined import _usable
+from dynid.campaign.journal import digest, read_journal
+from dynid.campaign.shared_settings import favoured_settings
 from dynid.campaign.stores import StoreError
 from dynid.campaign.work import Made, Outcome, failed, make
 from dynid.cli import main
@@ -147,7 +149,9 @@ def test_damaged_lines_of_the_journal_are_named_and_their_runs_repeated(fleet):
     journal.write_text("\n".join([first.replace("1.25", "1.35"), second[:40], third]) + "\n{")
     names, done = _names(fleet)
     assert names == ["arm-a-2026-01", "arm-a-2026-02"]
-    assert done.notes == ("journal.jsonl had 3 damaged lines: what is missing was repeated",)
+    assert done.notes == (
+        "lines of journal.jsonl that are damaged or of an older version: 3; their runs were repeated",
+    )
     assert "1.35" not in (fleet / "out" / "parameters.csv").read_text()
     assert _names(fleet)[1].notes == ()
 
@@ -249,6 +253,26 @@ def test_pipes_are_set_aside_instead_of_waited_for(fleet):
     os.mkfifo(pipe)
     made = make(Run("x", "a", "", str(fleet / "arm.yaml"), (str(pipe),), {}), str(fleet))
     assert "neither a file nor a folder" in made.outcome.reason
+    assert favoured_settings(Run("x", "a", "", str(fleet / "arm.yaml"), (str(pipe),), {})) is None
+
+
+def test_a_folder_with_a_dangling_link_is_left_to_its_reader(fleet):
+    (fleet / "bag").mkdir()
+    (fleet / "bag" / "x.db3").symlink_to(fleet / "nowhere")
+    run = Run("x", "a", "", str(fleet / "arm.yaml"), (str(fleet / "bag"),), {})
+    assert digest(run)
+    assert make(run, str(fleet)).outcome.reason
+
+
+def test_a_journal_line_with_nan_is_damaged(tmp_path):
+    line = '{"digest": NaN, "outcome": {"name": "x", "parameters": []}, "seal": ""}'
+    (tmp_path / "journal.jsonl").write_text(f"{line}\n")
+    assert read_journal(tmp_path) == ({}, 1)
+
+
+def test_days_of_a_month_begin_with_one():
+    assert number_of("2026-03-00") is None
+    assert number_of("20260301") == number_of("2026-03-01")
 
 
 class _Client:

@@ -20,8 +20,10 @@ from dynid.choice.choose import (
     reference,
     spectra_of,
 )
+from dynid.choice.fold_rows import _WINDOW, _windows
 from dynid.choice.search import Search
 from dynid.common.errors import InputError
+from dynid.conditioning.lowpass import row_filter
 from dynid.excitation.random_motion import random_motion
 from dynid.experiment.experiment import Experiment, FilterSettings, MaskSettings, read_experiment
 from dynid.experiment.provenance import experiment_of
@@ -440,3 +442,17 @@ def test_bodies_that_can_grow_without_effect_are_not_chosen() -> None:
     search = _started(task, ())
     assert search is not None
     assert not search.has_bodies(Candidate())
+
+
+@pytest.mark.parametrize("share", [1e-4, 0.02, 0.5])
+def test_windows_that_judge_settings_are_longer_than_the_row_filter(share: float) -> None:
+    rows = row_filter(1e-3, 10)
+    held = [(0, 20_000, 0), (20_000, 40_000, 1)]
+    windows = _windows([(0, 15_000), (16_000, 40_000)], held, share, rows)
+    least = _WINDOW * len(rows.kernel)
+    ranges = [(0, 15_000), (16_000, 20_000), (20_000, 40_000)]
+    for a, b in ranges:
+        inside = [(start, stop) for start, stop in windows if a <= start and stop <= b]
+        assert inside
+        assert all(stop - start >= min(least, b - a) for start, stop in inside)
+    assert len(windows) == sum(any(a <= w[0] and w[1] <= b for a, b in ranges) for w in windows)

@@ -16,7 +16,7 @@ from dynid.base.structural import structural_base
 from dynid.cli import main
 from dynid.common.errors import InputError
 from dynid.experiment.provenance import IDENTIFIED, experiment_of
-from dynid.exporters import EXPORTERS, export
+from dynid.exporters import EXPORTERS, Written, _judged, export
 from dynid.exporters.certificate import Certificate, LogFigure, _percent, certify
 from dynid.exporters.parameter_files import yaml_text
 from dynid.exporters.replay import friction_speeds
@@ -802,3 +802,12 @@ def test_nothing_is_left_behind_when_an_export_is_refused(tmp_path: Path) -> Non
     with pytest.raises(InputError, match="Fs_joint_1"):
         export(tmp_path / "result", ["urdf"], tmp_path / "out")
     assert sorted(path.name for path in tmp_path.iterdir() if not path.name.endswith(".lock")) == ["result"]
+
+
+def test_a_page_of_exports_is_as_good_as_the_files_are_near() -> None:
+    def judged(difference: float, lost: int = 0) -> str:
+        certificate = Certificate(difference, None, "Pinocchio", 200, lost=lost)
+        return _judged([Written("urdf", (Path("arm.urdf"),), certificate, ())])[0]
+
+    assert [judged(x) for x in (1e-9, 0.07, 0.4)] == ["good", "care", "bad"]
+    assert judged(1e-9, lost=3) == "care"

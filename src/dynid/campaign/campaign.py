@@ -142,7 +142,7 @@ def _notes(damaged: int, outcomes: Sequence[Outcome]) -> tuple[str, ...]:
     several = ", ".join(f"{version} ({count} runs)" for version, count in sorted(versions.items()))
     return (
         *(
-            [f"{FILE} had {damaged} damaged line{'s' if damaged > 1 else ''}: what is missing was repeated"]
+            [f"lines of {FILE} that are damaged or of an older version: {damaged}; their runs were repeated"]
             if damaged
             else []
         ),

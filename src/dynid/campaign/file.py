@@ -29,7 +29,8 @@ _OF_RUNS = ("robot", "logs", "name", "out")  # keys of an experiment that `setti
 _DAYS = 86400.0
 # Year and month, then perhaps day and time, as in names of files: 2026-03, 20260315, 2026-03-15_10-30-00.
 _DATE = re.compile(
-    r"((?:19|20)\d\d)[-_]?(0[1-9]|1[0-2])(?:[-_]?(\d\d)(?:[T_ -]?(\d\d)[-_:]?(\d\d)(?:[-_:]?(\d\d))?Z?)?)?"
+    r"((?:19|20)\d\d)[-_]?(0[1-9]|1[0-2])(?:[-_]?(0[1-9]|[12]\d|3[01])"
+    r"(?:[T_ -]?(\d\d)[-_:]?(\d\d)(?:[-_:]?(\d\d))?Z?)?)?"
 )
 
 
@@ -131,6 +132,9 @@ def _manifest(file: Path) -> Entry:
     try:
         with file.open(encoding="utf-8-sig", newline="") as stream:
             table = csv.DictReader(stream, strict=True)
+            names = table.fieldnames or ()
+            if len(set(names)) < len(names):
+                raise Entry(None, "", 1, file=str(file)).error("two columns have the same name", "rename one")
             for row in table:
                 place = Entry(None, "", table.line_num, file=str(file))
                 if None in row or None in row.values():
@@ -140,7 +144,7 @@ def _manifest(file: Path) -> Entry:
                 rows.append(replace(place, value=run))
     except (OSError, UnicodeDecodeError, csv.Error) as error:
         raise InputError(f"cannot be read: {error}", file=file, remedy="give a CSV file in UTF-8") from error
-    return Entry(rows, "", 1)
+    return Entry(rows, "", 1, file=str(file))
 
 
 def runs_of(campaign: CampaignFile, file: PathLike, folder: PathLike | None = None) -> tuple[Run, ...]:
@@ -259,7 +263,8 @@ def _paths(pattern: str, start: Path) -> list[str]:
         return remote_paths(wanted)
     if not glob.has_magic(wanted) or os.path.lexists(start / wanted):
         return [str(start / wanted)] if os.path.lexists(start / wanted) else []
-    return sorted(str(start / path) for path in glob.glob(wanted, root_dir=start, recursive=True))
+    found = glob.glob(wanted, root_dir=start, recursive=True)
+    return sorted(str(start / path) for path in found if path and not path.endswith(os.sep))
 
 
 def _expression(pattern: str) -> re.Pattern[str]:

@@ -38,11 +38,14 @@ def _stamp(place: str) -> Any:
     if "://" in place:
         return remote_stamp(place)
     path = Path(place)
-    if path.is_dir():
-        return sorted(
-            (entry.name, entry.stat().st_size, entry.stat().st_mtime_ns) for entry in path.iterdir()
-        )
-    return (path.stat().st_size, path.stat().st_mtime_ns) if path.is_file() else None
+    try:
+        if path.is_dir():
+            return sorted(
+                (entry.name, entry.stat().st_size, entry.stat().st_mtime_ns) for entry in path.iterdir()
+            )
+        return (path.stat().st_size, path.stat().st_mtime_ns) if path.is_file() else None
+    except OSError as error:  # the run is set aside when its log is read
+        return f"cannot be read: {error.strerror}"
 
 
 def read_journal(folder: Path) -> tuple[dict[str, tuple[str, Outcome]], int]:
@@ -58,9 +61,10 @@ def read_journal(folder: Path) -> tuple[dict[str, tuple[str, Outcome]], int]:
             entry = json.loads(line)
             seal = entry.pop("seal")
             outcome = _outcome(entry["outcome"])
+            is_intact = seal == _sha256(entry)
         except (ValueError, KeyError, TypeError, AttributeError):
             continue
-        if seal == _sha256(entry):
+        if is_intact:
             journal[outcome.name] = (str(entry["digest"]), outcome)
             intact.append(line)
     if len(intact) < len(lines):

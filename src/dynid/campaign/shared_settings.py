@@ -150,11 +150,11 @@ def favoured_settings(run: Run) -> dict[str, Any] | None:
     from dynid.problem import as_asked
     from dynid.unknown import Task
 
-    with local_copies(run.logs) as logs:
-        try:
+    try:
+        with local_copies(run.logs) as logs:
             asked = experiment_from({**run.settings, "robot": run.robot, "logs": list(logs)})
             robot = as_asked(load_robot(asked.robot), asked)
             chosen = choose(Task(robot, tuple(read_logs(asked)), asked)).task.experiment.tree()
-        except DynidError:  # the run itself will be set aside with this reason
-            return None
+    except DynidError:  # the run itself will be set aside with this reason
+        return None
     return {"drive": chosen["drive"]} if "drive" in chosen else {}

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import os
 import shutil
 import tempfile
 from collections.abc import Iterator, Sequence
@@ -40,7 +41,13 @@ def remote_stamp(place: str) -> list[str]:
 
 @contextlib.contextmanager
 def local_copies(places: Sequence[str]) -> Iterator[tuple[str, ...]]:
-    """Paths of the logs on this machine; copies of remote ones exist during the block."""
+    """Paths of the logs on this machine; copies of remote ones exist during the block.
+
+    Pipes and devices that a pattern matches are refused: reading them could wait for ever.
+    """
+    for place in places:
+        if os.path.exists(place) and not (os.path.isfile(place) or os.path.isdir(place)):
+            raise InputError("is neither a file nor a folder", file=place)
     if not any("://" in place for place in places):
         yield tuple(places)
         return

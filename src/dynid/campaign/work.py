@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-import os
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 from dynid.campaign.file import Run
 from dynid.campaign.stores import StoreError, local_copies
 from dynid.common.engine import TRIES, Died, own_version
-from dynid.common.errors import DynidError, InputError, NoResultError
+from dynid.common.errors import DynidError, NoResultError
 
 if TYPE_CHECKING:
     from dynid.campaign.factors import Leaf
@@ -103,7 +102,6 @@ def _identified(run: Run, fitted: Callable[[Fit], None] | None) -> tuple[Estimat
     from dynid.experiment.experiment import experiment_from
     from dynid.pipeline import run_experiment
 
-    _refuse_special(run.logs)
     with local_copies(run.logs) as logs:
         settings: dict[str, Any] = {"name": run.name, **run.settings, "robot": run.robot, "logs": list(logs)}
         try:
@@ -112,13 +110,6 @@ def _identified(run: Run, fitted: Callable[[Fit], None] | None) -> tuple[Estimat
             if error.estimate is None:
                 raise
             return error.estimate, error.message
-
-
-def _refuse_special(logs: Sequence[str]) -> None:
-    """Pipes and devices that a pattern matches: reading them could wait for ever."""
-    for log in logs:
-        if os.path.exists(log) and not (os.path.isfile(log) or os.path.isdir(log)):
-            raise InputError("is neither a file nor a folder", file=log)
 
 
 def _made(run: Run, estimate: Estimate, failure: str, folder: str, seconds: float) -> Made:

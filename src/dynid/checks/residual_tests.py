@@ -44,8 +44,6 @@ _DISTURBED = 3.0
 _MOST_DISTURBED = 0.25  # of the blocks of an effort
 _ROUNDS = 4
 CORRELATED = "correlated in time; the intervals account for it"
-_CAUSES = "a payload mounted differently (rotated on its flange), another tool, a collision, or another robot"
-_FREE_CAUSES = "a hand on the platform, a winch that slipped, a slack cable, or wrong end points of a cable"
 _MOST_SAMPLES = 65_536
 
 

@@ -76,10 +76,13 @@ def _windows(
     for first, last in pieces:
         for start, stop, _ in sorted(held):
             a, b = max(first, start), min(last, stop)
-            count = max(1, int(share * (b - a) / (_WINDOW * len(rows.kernel))))
-            size, stride = round(share * (b - a) / count), (b - a) / count
-            begins = [a + int((k + 0.5) * stride - 0.5 * size) for k in range(count)] if a < b else []
-            windows += [(begin, begin + size) for begin in begins if size]
+            if a >= b:
+                continue
+            least = _WINDOW * len(rows.kernel)
+            count = max(1, int(share * (b - a) / least))
+            size, stride = min(b - a, max(round(share * (b - a) / count), least)), (b - a) / count
+            begins = [a + int((k + 0.5) * stride - 0.5 * size) for k in range(count)]
+            windows += [(begin, begin + size) for begin in begins]
     return windows
 
 

@@ -33,7 +33,7 @@ def validate(
 ) -> None:
     """Validate a result (result.json or its folder) on other logs; writes validation.json.
 
-    Exit code 3: a log is predicted so badly that the result must not be used for it.
+    Exit code 3: a finding is `stop`, for instance a log that is predicted too badly.
     """
     from dynid.common.catalogue import Severity
     from dynid.experiment.experiment import LogEntry

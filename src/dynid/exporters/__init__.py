@@ -43,6 +43,7 @@ from dynid.problem import as_log
 from dynid.report.exports import add_exports
 from dynid.report.page import scripted_page
 from dynid.statistics.estimate import Estimate
+from dynid.statistics.estimate_parts import level_of, worst
 
 EXPORTERS: Registry[Exporter] = Registry(
     "dynid.exporters",
@@ -278,7 +279,11 @@ def _judged(written: Sequence[Written]) -> tuple[str, str]:
     known = [size for size in sizes if size is not None]
     if len(known) < len(sizes) or not known:
         return "care", "Not every file could be compared with the estimate"
-    return "good", f"Usable: efforts differ from the estimate by at most {100.0 * max(known):.2g} %"
+    level = level_of(100.0 * max(known), "")
+    if any(output.certificate.lost for output in written):
+        level = worst([level, "care"])
+    head = {"good": "Usable", "care": "Use with care", "bad": "Do not use"}[level]
+    return level, f"{head}: efforts differ from the estimate by up to {100.0 * max(known):.2g} %"
 
 
 @contextmanager
