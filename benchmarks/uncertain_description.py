@@ -3,9 +3,8 @@
     python benchmarks/uncertain_description.py [--cases C ...] [--modes M ...] [--seeds A B] [--out FILE]
 
 Each draw moves some quantities of a robot by normal errors, simulates short logs of the moved robot and
-identifies them with the description that is off. All parameters of a draw hang on these few errors. So that a
-share does not hang on luck, the errors of each quantity in twenty draws (0 to 19, 20 to 39, ...) have one
-value in every twentieth of the normal distribution:
+identifies them with the description that is off. All parameters of a draw hang on these few errors: a share
+from less than twenty draws is known to some percent only.
 
     right     the true description, for comparison
     exact     the wrong description taken as exact
@@ -30,14 +29,12 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from functools import cache
 from pathlib import Path
-from statistics import NormalDist
 from typing import Any
 
 import numpy as np
 
 from dynid.case import task_case
 from dynid.cases.free_motion.simulation import free_logs
-from dynid.common.arrays import Array, Float
 from dynid.common.errors import DynidError
 from dynid.excitation.random_motion import random_motion
 from dynid.experiment.experiment import Experiment
@@ -56,7 +53,6 @@ MILLIMETRE, ZEROS = 1e-3, 5e-3
 # long ones, and logs with fewer samples that of logs with more.
 NOISE = 0.2
 SECONDS = 20.0  # of each log: a motion that does not repeat
-DRAWS = 20
 
 
 @dataclass(frozen=True)
@@ -154,20 +150,12 @@ def mode_of(trial: Trial, mode: str, nominal: Mechanism, true: Mechanism) -> tup
     }[mode]
 
 
-def errors_of(trial: Trial, seed: int) -> Float[Array, "k"]:
-    """Normal errors of the quantities, in [m] or [rad]; see the top of this file."""
-    block, place = divmod(seed, DRAWS)
-    rng = np.random.default_rng([block, 17])
-    parts = [rng.permutation(DRAWS)[place] + rng.random() for _ in trial.names]
-    return np.array([trial.sigma * NormalDist().inv_cdf(float(x) / DRAWS) for x in parts])
-
-
 def draw(case: str, seed: int, modes: list[str]) -> Iterator[dict[str, Any]]:
     """One draw of errors in every mode: deviations of all parameters in sigma, and whether inside."""
     trial = trials()[case]
     nominal = load_robot(trial.robot)
-    errors = zip(trial.names, errors_of(trial, seed).tolist(), strict=True)
-    values = {name: current(nominal, name) + error for name, error in errors}
+    errors = trial.sigma * np.random.default_rng(seed + 17).standard_normal(len(trial.names))
+    values = {n: current(nominal, n) + float(e) for n, e in zip(trial.names, errors, strict=True)}
     true = at_values(nominal, values)
     logs, chi = logs_of(trial, true, seed)
     reference = fitted(true, logs)
