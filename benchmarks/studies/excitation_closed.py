@@ -55,7 +55,7 @@ def study(name: str, draws: int, settings: ExciteSettings) -> None:
         began = time.process_time()
         found = excite(name, settings)
         spent = time.process_time() - began
-    weight = settings.rate * settings.period
+    weight = found.rate * settings.period
     random = promised(plan, best, inputs.noise, weight)
     reached = [start.value for start in found.starts]
     print(
