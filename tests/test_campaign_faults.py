@@ -11,7 +11,7 @@ from click.testing import CliRunner
 
 from dynid.campaign import campaign as module
 from dynid.campaign.campaign import run_campaign
-from dynid.campaign.file import Run, number_of, read_campaign, runs_of
+from dynid.campaign.file import Run, _paths, number_of, read_campaign, runs_of
 from dynid.campaign.joined import _usable
 from dynid.campaign.journal import digest, read_journal
 from dynid.campaign.shared_settings import favoured_settings
@@ -268,6 +268,14 @@ def test_a_journal_line_with_nan_is_damaged(tmp_path):
     line = '{"digest": NaN, "outcome": {"name": "x", "parameters": []}, "seal": ""}'
     (tmp_path / "journal.jsonl").write_text(f"{line}\n")
     assert read_journal(tmp_path) == ({}, 1)
+
+
+def test_patterns_match_folders_but_not_the_folder_that_they_start_in(tmp_path):
+    for name in ("a", "b"):
+        (tmp_path / "data" / name).mkdir(parents=True)
+    inside = [str(tmp_path / "data" / name) for name in ("a", "b")]
+    assert _paths("data/**", tmp_path) == inside
+    assert _paths("data/*/", tmp_path) == inside
 
 
 def test_days_of_a_month_begin_with_one():

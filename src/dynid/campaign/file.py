@@ -264,7 +264,9 @@ def _paths(pattern: str, start: Path) -> list[str]:
     if not glob.has_magic(wanted) or os.path.lexists(start / wanted):
         return [str(start / wanted)] if os.path.lexists(start / wanted) else []
     found = glob.glob(wanted, root_dir=start, recursive=True)
-    return sorted(str(start / path) for path in found if path and not path.endswith(os.sep))
+    if wanted.endswith("**"):  # matches the folder itself, too
+        found = [path for path in found if path and not path.endswith(os.sep)]
+    return sorted(str(start / path) for path in found)
 
 
 def _expression(pattern: str) -> re.Pattern[str]:

@@ -101,11 +101,7 @@ def _steps(estimate: Estimate) -> list[str]:
     """What to do next, most urgent first; with several reasons, each step names the one that it is for."""
     level, reasons = estimate.verdict.level, first_reasons(estimate)[0]
     numbers: dict[str, list[str]] = {}
-    runs = (
-        f"; if this is true, `dynid identify {FILE}` {_HERE} does it"
-        if corrected_experiment(estimate)
-        else ""
-    )
+    runs = f"; if you agree, run `dynid identify {FILE}` {_HERE}" if corrected_experiment(estimate) else ""
     for k, cause in enumerate(reasons, 1):
         if cause.remedy:
             numbers.setdefault(cause.remedy + (runs if k == 1 else ""), []).append(str(k))
