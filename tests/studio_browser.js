@@ -8,10 +8,12 @@ async function main(address, picture) {
   const seen = { errors: [], elsewhere: [] };
   const browser = await chromium.launch({ executablePath: process.env.CHROMIUM || "/usr/bin/chromium", args: flags });
   const page = await browser.newPage({ viewport: { width: 1300, height: 900 } });
-  page.setDefaultTimeout(400000);
+  page.setDefaultTimeout(120000);
   page.on("console", (m) => { if (m.type() === "error") { seen.errors.push(m.text()); } });
   page.on("pageerror", (e) => seen.errors.push(String(e)));
   page.on("request", (r) => { if (!r.url().startsWith(new URL(address).origin + "/") && !/^(data|blob):/.test(r.url())) { seen.elsewhere.push(r.url()); } });
+  // The first answers are the last to come: what is asked next must wait for them.
+  await page.route(/\/(settings|map)$/, async (route) => { await new Promise((go) => setTimeout(go, 700)); await route.continue(); });
   const ended = (task) => page.waitForFunction((name) => {
     const box = document.getElementById("job");
     return box.querySelector("strong").textContent === name && document.getElementById("cancel").hidden;

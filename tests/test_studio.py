@@ -325,6 +325,49 @@ def test_a_cancelled_task_leaves_nothing(browser: Browser, interrupts) -> None:
         signal.signal(signal.SIGINT, before)
 
 
+def test_a_check_of_settings_that_changed_meanwhile_says_so(browser: Browser) -> None:
+    session = browser.studio.session
+    browser.post("load", robot="arm.yaml", logs=["log.csv"])
+    assert "error" not in browser.post("check")
+    browser.post("settings", auto="off")
+    assert session.job is not None
+    assert session.job.wait(300.0)
+    state = json.loads(browser.get("state")[2])
+    assert state["check"] is None
+    assert "changed meanwhile" in state["job"]["error"]
+
+
+def test_a_robot_that_is_drawn_slowly_keeps_nobody_waiting(browser: Browser, monkeypatch) -> None:
+    drawing, may_end = threading.Event(), threading.Event()
+
+    def slowly(*_: Any) -> str:
+        drawing.set()
+        assert may_end.wait(60.0)
+        return "drawn"
+
+    browser.post("load", robot="arm.yaml", logs=["log.csv"])
+    monkeypatch.setattr("dynid.studio.view.view_page", slowly)
+    shown: list[bytes] = []
+    page = threading.Thread(target=lambda: shown.append(browser.get("view")[2]))
+    page.start()
+    assert drawing.wait(60.0)
+    assert browser.post("settings", auto="off")["loaded"]["settings"]["auto"] == "off"
+    may_end.set()
+    page.join(60.0)
+    assert shown == [b"drawn"]
+
+
+def test_a_page_that_left_before_its_answer_is_no_error(browser: Browser, monkeypatch, capfd) -> None:
+    def left(*_: Any) -> None:
+        raise BrokenPipeError
+
+    monkeypatch.setattr("dynid.studio.server._Handler._send", left)
+    for _ in range(2):  # the second is answered after the first has ended
+        with contextlib.suppress(http.client.HTTPException, OSError):
+            browser.get("state")
+    assert "Traceback" not in capfd.readouterr().err
+
+
 def _cancels(browser: Browser) -> None:
     folder = browser.studio.session.folder
     browser.post("load", robot="arm.yaml", logs=["log.csv"])

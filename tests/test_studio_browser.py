@@ -34,10 +34,11 @@ def test_the_studio_is_used_in_a_browser(tmp_path: Path, monkeypatch: pytest.Mon
     try:
         picture = [os.environ["STUDIO_PICTURE"]] if "STUDIO_PICTURE" in os.environ else []
         command = ["node", str(_SCRIPT), studio.address, *picture]
-        found = subprocess.run(command, capture_output=True, check=True, timeout=900, text=True)
+        found = subprocess.run(command, capture_output=True, check=False, timeout=900, text=True)
     finally:
         studio.shutdown()
         studio.close()
+    assert found.returncode == 0, found.stderr  # the step that was waited for in vain
     seen = json.loads(found.stdout)
     assert seen["errors"] == []
     assert seen["elsewhere"] == []

@@ -98,6 +98,8 @@ class _Handler(BaseHTTPRequestHandler):
     def _answer(self, work: Callable[[list[str]], None]) -> None:
         try:
             work(self._allowed())
+        except ConnectionError:  # the page left before its answer: it has no reader
+            self.close_connection = True
         except _Refused as refused:
             self._send(refused.status, f"{refused}\n".encode(), "text/plain; charset=utf-8")
         except (DynidError, OSError, MemoryError) as error:

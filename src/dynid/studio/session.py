@@ -222,7 +222,8 @@ class Session:
         with self._lock:
             asked, mechanism = self._loaded()
             unseen = sum(1 for _ in each_log(asked.validate)) if self._logs else 0
-            return view_page(mechanism, self._logs[: len(self._logs) - unseen], asked)
+            logs = self._logs[: len(self._logs) - unseen]
+        return view_page(mechanism, logs, asked)  # takes seconds for closed robots: others need not wait
 
     def state(self) -> dict[str, Any]:
         """All that the page shows, as plain values."""
@@ -301,7 +302,9 @@ class Session:
 
     def _checked(self, revision: int, done: dict[str, Any]) -> None:
         with self._lock:
-            self._check = done if revision == self._revision else None  # of logs as they were read then
+            if revision != self._revision:
+                raise InputError("robot, columns or settings changed meanwhile", remedy="check the logs again")
+            self._check = done
 
     def _identified(self, done: dict[str, Any]) -> None:
         self.results.add(Path(done["result"]), done["refusal"])

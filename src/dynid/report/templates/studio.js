@@ -2,7 +2,7 @@
 // The page of `dynid studio`: shows the state of the session and sends what was asked. Texts are never parsed as HTML.
 (function () {
   const base = location.pathname.replace(/[^/]*$/, ""), reading = "/" + id("load").dataset.reading + "/";
-  let state = null, drawn = -1, shownResults = "", shownMotions = "", suggested = {}, timer = 0;
+  let state = null, drawn = -1, shownResults = "", shownMotions = "", suggested = {}, timer = 0, turn = Promise.resolve(), lost = false;
 
   function id(name) { return document.getElementById(name); }
   function make(tag, text, more) {
@@ -16,17 +16,26 @@
   function option(value, text, chosen) { const one = make("option", text, { value: value }); one.selected = chosen; return one; }
   function number(x) { return x === null || x === undefined ? "" : Number(x).toPrecision(4).replace(/\.?0+(e|$)/, "$1"); }
   function light(level) { return make("span", null, { "class": "light " + level, "aria-hidden": "true" }); }
-  function trouble(text) { id("trouble").hidden = !text; id("trouble").firstElementChild.textContent = text || ""; }
+  function words(holder, text) { // words between backticks are code
+    const parts = String(text || "").split("`"), paired = parts.length % 2;
+    fill(holder, paired ? parts.map(function (part, k) { return k % 2 ? make("code", part) : document.createTextNode(part); }) : [document.createTextNode(text)]);
+    return holder;
+  }
+  function trouble(text) { id("trouble").hidden = !text; words(id("trouble").firstElementChild, text); }
 
-  async function ask(name, body) {
+  // One request after the other: two at once may be served in any order, and an older answer would replace a newer one.
+  function ask(name, body) { function go() { return answered(name, body); } turn = turn.then(go, go); }
+  function later(seconds) { window.clearTimeout(timer); timer = window.setTimeout(function () { ask("state"); }, 1000 * seconds); }
+  async function answered(name, body) {
     const request = body === undefined ? { cache: "no-store" } : { method: "POST", headers: { "Content-Type": "application/json" }, body: JSON.stringify(body) };
     let found;
     try {
       const answer = await fetch(base + name, request);
       found = await answer.json();
-    } catch (error) { trouble("the studio does not answer: is it still running?"); return; }
-    if (found.error !== undefined) { trouble(found.error); if (body !== undefined) { await ask("state"); trouble(found.error); } return; }
-    if (body !== undefined) { trouble(""); }
+    } catch (error) { lost = true; trouble("the studio does not answer: is it still running?"); later(2); return; }
+    if (found.error !== undefined) { if (body !== undefined) { await answered("state"); } trouble(found.error); return; }
+    if (body !== undefined || lost) { trouble(""); }
+    lost = false;
     show(found);
   }
 
@@ -42,7 +51,7 @@
     showResults();
     id("lines").textContent = state.commands.join("\n");
     window.clearTimeout(timer);
-    if (state.job && state.job.running) { timer = window.setTimeout(function () { ask("state"); }, 400); }
+    if (state.job && state.job.running) { later(0.4); }
   }
   function first() {
     fill(id("robots"), state.robots.map(function (name) { return make("option", null, { value: name }); }));
@@ -64,7 +73,7 @@
     const bar = box.querySelector("progress");
     bar.hidden = !job.running; bar.value = job.share;
     id("cancel").hidden = !job.running;
-    box.querySelector("span").textContent = job.running ? job.stage : job.error || "done";
+    words(box.querySelector("span"), job.running ? job.stage : job.error || "done");
     ["check", "run", "pair", "export", "design"].forEach(function (name) {
       (name === "check" ? [id(name)] : id(name).querySelectorAll("button")).forEach(function (one) { one.disabled = job.running; });
     });
@@ -79,7 +88,7 @@
     ["model", "estimator", "auto", "hold_out", "purpose"].forEach(function (key) { id(key).value = loaded.settings[key] === null ? "" : loaded.settings[key]; });
     const said = [make("p", loaded.bodies + " bodies, joints: " + loaded.joints.join(", "))];
     loaded.logs.forEach(function (log) { said.push(make("p", log.name + ": " + log.samples + " samples, " + number(log.seconds) + " s, " + number(log.rate) + " Hz")); });
-    if (loaded.refusal) { const box = make("div", null, { "class": "warning stop" }); box.append(make("p", loaded.refusal, { "class": "text" })); if (loaded.columns.names.length) { const hint = make("p", "Here: choose the column of each signal in the table "); hint.append(make("a", "Columns", { href: "#columns" }), "."); box.append(hint); } said.push(box); }
+    if (loaded.refusal) { const box = make("div", null, { "class": "warning stop" }); box.append(words(make("p", null, { "class": "text" }), loaded.refusal)); if (loaded.columns.names.length) { const hint = make("p", "Here: choose the column of each signal in the table "); hint.append(make("a", "Columns", { href: "#columns" }), "."); box.append(hint); } said.push(box); }
     fill(id("loaded"), said);
     document.querySelectorAll("#design .driven").forEach(function (one) { one.hidden = loaded.swings; });
     document.querySelectorAll("#design .swinging").forEach(function (one) { one.hidden = !loaded.swings; });
@@ -115,12 +124,12 @@
     const found = state.check;
     if (!found) { fill(id("findings"), []); return; }
     const head = make("p"), worst = found.refused || found.findings.some(function (one) { return one.severity === "stop"; }) ? "bad" : found.findings.some(function (one) { return one.severity === "care"; }) ? "care" : "good";
-    head.append(light(worst), make("strong", found.headline));
+    head.append(light(worst), words(make("strong"), found.headline));
     fill(id("findings"), [head].concat(found.findings.map(function (one) {
       const box = make("div", null, { "class": "warning " + one.severity }), title = make("p");
-      title.append(light(one.severity), make("span", one.code, { "class": "code" }), document.createTextNode(" (" + (one.refused ? "refused" : one.severity) + ") " + one.text));
+      title.append(light(one.severity), make("span", one.code, { "class": "code" }), document.createTextNode(" (" + (one.refused ? "refused" : one.severity) + ") "), words(make("span"), one.text));
       box.append(title);
-      if (one.remedy) { box.append(make("p", one.remedy, { "class": "remedy" })); }
+      if (one.remedy) { box.append(words(make("p", null, { "class": "remedy" }), one.remedy)); }
       return box;
     })));
   }
@@ -161,7 +170,7 @@
       fill(id(name), all.map(function (one, k) { return option(k, one.name, kept === "" ? k === usual : String(k) === kept); }));
     });
     const made = state.exported;
-    fill(id("exported"), !made ? [] : made.notes.map(function (note) { return make("p", note); }).concat(made.files.map(function (one) {
+    fill(id("exported"), !made ? [] : made.notes.map(function (note) { return words(make("p"), note); }).concat(made.files.map(function (one) {
       const line = make("p");
       line.append(light(one.failure ? "bad" : "good"), make("strong", one.format), document.createTextNode(": " + one.files.join(", ") + ". " + one.certificate));
       return line;
@@ -170,7 +179,7 @@
   function resultBox(one, k) {
     const box = make("div", null, { "class": "verdict " + one.level }), button = make("button", "Show the report", { type: "button" });
     box.append(make("strong", one.name + ": " + one.headline));
-    if (one.refusal) { box.append(make("p", one.refusal, { "class": "text" })); }
+    if (one.refusal) { box.append(words(make("p", null, { "class": "text" }), one.refusal)); }
     const line = make("div", null, { "class": "row" });
     button.addEventListener("click", function () { open("result/" + k + "/report.html"); });
     if (one.report) {
