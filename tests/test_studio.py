@@ -266,7 +266,7 @@ def test_numbered_columns_follow_the_first_one(browser: Browser) -> None:
 def test_settings_are_those_of_experiments(browser: Browser) -> None:
     browser.post("load", robot="arm.yaml", logs=["log.csv"])
     assert browser.post("settings", estimator="ols")["loaded"]["settings"]["estimator"] == "ols"
-    assert browser.post("settings", estimator=None)["loaded"]["settings"]["estimator"] == "wls"
+    assert browser.post("settings", estimator=None)["loaded"]["settings"]["estimator"] is None
     assert "error" in browser.post("settings", estimator="guess")
     assert "no setting" in browser.post("settings", out="elsewhere")["error"]
 

@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import Any
 
 from dynid.common.errors import InputError
+from dynid.common.settings import LeftOpen
 from dynid.estimator.estimator import MAKERS
 from dynid.excitation.case_motions import case_motions
 from dynid.experiment.experiment import Experiment, LogEntry, read_experiment
@@ -266,7 +267,7 @@ class Session:
                     "names": list(self._columns.names),
                     "rows": column_rows(mechanism, self._columns, asked) if asked.logs else [],
                 },
-                "settings": {key: getattr(asked, key) for key in _OPTIONS},
+                "settings": {key: _given(getattr(asked, key)) for key in _OPTIONS},
             }
             return known | {"loaded": loaded}
 
@@ -364,6 +365,11 @@ def design_options(options: Mapping[str, Any]) -> tuple[dict[str, Any], list[str
         settings[key] = [float(part) for part in str(value).split(",")] if key == "home" else value
         words.append(f"{DESIGN_OPTIONS[key]}={value}")
     return settings, words
+
+
+def _given(value: Any) -> Any:
+    """None for a setting that is left open."""
+    return None if isinstance(value, LeftOpen) else value
 
 
 def _plain(name: str) -> str:

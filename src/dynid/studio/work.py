@@ -120,7 +120,7 @@ def main() -> None:
             done = TASKS[asked.pop("task")](**asked, progress=_reporting(lines))
         _say(lines, done=done)
     except KeyboardInterrupt:
-        _say(lines, error="cancelled: nothing was changed")
+        _say(lines, error="cancelled: no result was written")
     except (DynidError, OSError, MemoryError) as error:
         _say(lines, error=str(error) or type(error).__name__)
 

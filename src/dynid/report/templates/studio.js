@@ -15,6 +15,7 @@
   function lines(name) { return id(name).value.split("\n").map(function (one) { return one.trim(); }).filter(Boolean); }
   function option(value, text, chosen) { const one = make("option", text, { value: value }); one.selected = chosen; return one; }
   function number(x) { return x === null || x === undefined ? "" : Number(x).toPrecision(4).replace(/\.?0+(e|$)/, "$1"); }
+  function short(path) { return path.startsWith(state.folder + "/") ? path.slice(state.folder.length + 1) : path; }
   function light(level) { return make("span", null, { "class": "light " + level, "aria-hidden": "true" }); }
   function words(holder, text) { // words between backticks are code
     const parts = String(text || "").split("`"), paired = parts.length % 2;
@@ -50,13 +51,17 @@
     showMotions();
     showResults();
     id("lines").textContent = state.commands.join("\n");
+    const robot = Boolean(state.loaded), logs = robot && state.loaded.given.length > 0;
+    [["motion", robot], ["columns", logs], ["doctor", logs], ["identify", logs], ["commands", state.commands.length > 0]].forEach(function (one) {
+      id(one[0]).hidden = document.querySelector('nav a[href="#' + one[0] + '"]').hidden = !one[1];
+    });
     window.clearTimeout(timer);
     if (state.job && state.job.running) { later(0.4); }
   }
   function first() {
     fill(id("robots"), state.robots.map(function (name) { return make("option", null, { value: name }); }));
     fill(id("model"), [option("", "of the robot", true)].concat(state.models.map(function (name) { return option(name, name, false); })));
-    fill(id("estimator"), state.estimators.map(function (name) { return option(name, name, false); }));
+    fill(id("estimator"), [option("", "left open", true)].concat(state.estimators.map(function (name) { return option(name, name, false); })));
     [["formats", state.formats], ["controllers", state.controllers]].forEach(function (one) {
       fill(id(one[0]), one[1].map(function (name) {
         const label = make("label", " " + name), box = make("input", null, { type: "checkbox", value: name });
@@ -172,7 +177,7 @@
     const made = state.exported;
     fill(id("exported"), !made ? [] : made.notes.map(function (note) { return words(make("p"), note); }).concat(made.files.map(function (one) {
       const line = make("p");
-      line.append(light(one.failure ? "bad" : "good"), make("strong", one.format), document.createTextNode(": " + one.files.join(", ") + ". " + one.certificate));
+      line.append(light(one.failure ? "bad" : "good"), make("strong", one.format), document.createTextNode(": " + one.files.map(short).join(", ") + ". " + one.certificate));
       return line;
     })));
   }
@@ -185,7 +190,7 @@
     if (one.report) {
       line.append(button, make("a", "in a new tab", { href: reading + "result/" + k + "/report.html", target: "_blank", rel: "noopener noreferrer" }));
     }
-    line.append(make("span", one.path, { "class": "muted" }));
+    line.append(make("span", short(one.path), { "class": "muted" }));
     const fold = make("details"), table = make("table"), head = make("tr"), holder = make("div", null, { "class": "scroll" });
     ["parameter", "value", "sigma", "sigma in %", "unit"].forEach(function (name) { head.append(make("th", name, { scope: "col" })); });
     table.append(head);
@@ -228,6 +233,7 @@
   id("view").addEventListener("load", function () {
     const page = id("view").contentDocument, theme = document.documentElement.dataset.theme;
     if (page && theme) { page.documentElement.dataset.theme = theme; }
+    if (page) { id("view").style.height = Math.ceil(page.body.getBoundingClientRect().bottom) + 20 + "px"; }
   });
   ask("state");
 })();
