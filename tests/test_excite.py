@@ -530,8 +530,9 @@ def test_files_and_text_of_the_command(tmp_path: Path) -> None:
     assert len(log) == 801
     from dynid.excitation.export import read_trajectory
 
-    again = read_trajectory(out / "joint_trajectory.ros2.yaml")
+    again = read_trajectory(out / "run.ros2.yaml")
     assert again.names == ("shoulder", "elbow")
+    np.testing.assert_array_equal(again.dq[[0, -1]], 0.0)  # with approach and return: a run begins at rest
     refused = CliRunner().invoke(main, ["excite", pair(tmp_path), "--noise", "1,2,3", "--out", str(out)])
     assert refused.exit_code == 2
     assert "3 noise values do not match 2 actuators" in refused.output

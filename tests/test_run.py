@@ -104,6 +104,14 @@ def numbers(text: str) -> list[float]:
     return [float(word) for word in re.findall(r"-?\d+\.\d+(?:e-?\d+)?", text)]
 
 
+def test_loops_are_followed_between_the_points_of_slow_controllers() -> None:
+    run = quick("dualv").run
+    slow, fast = run.sampled(10.0), run.sampled(500.0)
+    rows = np.searchsorted(fast.t, slow.t[:-1] - 1e-9)  # the last sample may be after the end of the other
+    for one, other in ((slow.q, fast.q), (slow.dq, fast.dq), (slow.ddq, fast.ddq)):
+        np.testing.assert_allclose(one[:-1], other[rows], atol=1e-6 * np.abs(other).max())  # Newton's method
+
+
 @pytest.mark.parametrize("format", CONTROLLERS)
 def test_every_controller_format_reads_back(arm: Excitation, format: str, tmp_path: Path) -> None:
     """Positions, number of points and time step of each file, at the rate asked for."""
@@ -115,7 +123,8 @@ def test_every_controller_format_reads_back(arm: Excitation, format: str, tmp_pa
         file.write_text(text)
         again = read_trajectory(file)
         np.testing.assert_array_equal(again.q, sampled.q)
-        np.testing.assert_allclose(again.t, sampled.t, atol=1e-9)  # whole nanoseconds
+        assert again.t[0] == 10.0  # the controller has time to reach the first point
+        np.testing.assert_allclose(again.t - again.t[0], sampled.t, atol=1e-8)  # whole nanoseconds
         return
     if format == "csv":
         q = np.array([line.split(",")[1:7] for line in lines[1:]], float)
@@ -126,7 +135,10 @@ def test_every_controller_format_reads_back(arm: Excitation, format: str, tmp_pa
     elif format == "krl":
         points = [line for line in lines if "PTP {" in line]
         assert f"TIME_BLOCK END = {sampled.t[-1]:.9g}" in text
-        assert sum("TIME_BLOCK PART = 0.025" in line for line in lines) == len(points) - 2
+        shares = [float(line.split("=")[1]) for line in lines if "TIME_BLOCK PART" in line]
+        assert len(shares) == len(points) - 1  # one for every move of the spline, also for the last
+        np.testing.assert_allclose(sum(shares), 100.0, rtol=1e-6)  # nine digits each
+        assert lines.index("BAS(#VEL_PTP, 10)") < lines.index(points[0]) < lines.index("BAS(#VEL_PTP, 100)")
         q = np.deg2rad([numbers(line) for line in points])
     else:
         points = [line for line in lines if "MoveAbsJ" in line]

@@ -94,8 +94,8 @@ def excite(
 ) -> None:
     """Design an exciting trajectory of ROBOT, within its limits, for its base parameters.
 
-    Writes trajectory.csv, run.csv (with the approach from rest and the way back), coefficients.yaml,
-    joint_trajectory.ros2.yaml, excitation.json and report.html.
+    Writes trajectory.csv (the motion alone), run.csv and run.ros2.yaml (with the approach from rest and the
+    way back), coefficients.yaml, excitation.json and report.html.
     For a cable robot of model `internal` it designs a set of free motions: releases.csv lists the locked
     cable lengths and the poses from which to release the platform.
     Finished starts are saved in a journal next to the folder: an interrupted run continues from there.

@@ -68,19 +68,24 @@ def trajectory_csv(motion: SampledTrajectory) -> str:
     return text.getvalue()
 
 
-def trajectory_ros2(motion: SampledTrajectory) -> str:
+def trajectory_ros2(motion: SampledTrajectory, lead: float = 0.0) -> str:
     """A `trajectory_msgs/msg/JointTrajectory` as YAML, as accepted by `ros2 topic pub`.
 
-    Time counts from the first point; the header's stamp of zero means "start now".
+    The header's stamp of zero means "start now".
+
+    Args:
+        motion: Its time counts from the first point.
+        lead: Time of the first point, in [s]: the controller leads the robot there from where it is.
     """
     lines = [
         f"# {ROS_TYPE}",
+        *([f"# The first {lead:g} s lead to the first point from any pose: begin near it."] if lead else []),
         "header: {stamp: {sec: 0, nanosec: 0}, frame_id: ''}",
         f"joint_names: {_quoted(motion.names)}",
         "points:",
     ]
     parts = [("positions", motion.q), ("velocities", motion.dq), ("accelerations", motion.ddq)]
-    moments = np.rint((motion.t - motion.t[0]) * _NANO).astype(np.int64).tolist()
+    moments = np.rint((motion.t - motion.t[0] + lead) * _NANO).astype(np.int64).tolist()
     for k, moment in enumerate(moments):
         values = [f"{name}: {_numbers(x[k]) if x is not None else '[]'}" for name, x in parts]
         when = f"time_from_start: {{sec: {moment // _NANO}, nanosec: {moment % _NANO}}}"
@@ -174,6 +179,7 @@ def _quoted(names: Sequence[str]) -> str:
 
 _AXES = 6
 _FASTEST = 1e5  # Hz
+_LEAD = 10.0  # s to the first point: half a turn at no more than 0.6 rad/s; URScript takes 0.25 rad/s
 _UNUSED = "9E+09"  # RAPID: an axis that is not connected
 
 
@@ -254,7 +260,7 @@ def _csv(run: SampledRun, slides: Bool[Array, "m"]) -> str:
 
 
 def _ros2(run: SampledRun, slides: Bool[Array, "m"]) -> str:
-    return trajectory_ros2(SampledTrajectory(run.names, run.t, run.q, run.dq, run.ddq))
+    return trajectory_ros2(SampledTrajectory(run.names, run.t, run.q, run.dq, run.ddq), _LEAD)
 
 
 def _urscript(run: SampledRun, slides: Bool[Array, "m"]) -> str:
@@ -270,20 +276,25 @@ def _urscript(run: SampledRun, slides: Bool[Array, "m"]) -> str:
 
 
 def _krl(run: SampledRun, slides: Bool[Array, "m"]) -> str:
-    """A timed spline of axis positions: every point at its time after the begin."""
-    values, step = _degrees(run.q, slides), float(run.t[1] - run.t[0])
+    """A timed spline of axis positions, slowly to its begin: every point after a share of the whole time."""
+    values = _degrees(run.q, slides)
     lines = [
         "DEF dynid_run()",
         f"; axes: {commented(run.names)}",
+        "BAS(#INITMOV, 0)",
+        "BAS(#VEL_PTP, 10)",
+        "BAS(#ACC_PTP, 20)",
         f"PTP {_axes(values[0])}",
+        "BAS(#VEL_PTP, 100)",
+        "BAS(#ACC_PTP, 100)",
         "PTP_SPLINE",
         "  TIME_BLOCK START",
     ]
     for k in range(1, len(values)):
         if run.marks[k] != run.marks[k - 1] or k == 1:
             lines.append(f"  ; {run.marks[k]}")
-        lines += [f"  SPTP {_axes(values[k])}", f"  TIME_BLOCK PART = {step:.9g}"]
-    lines[-1] = f"  TIME_BLOCK END = {float(run.t[-1] - run.t[0]):.9g}"
+        lines += [f"  SPTP {_axes(values[k])}", f"  TIME_BLOCK PART = {100.0 / (len(values) - 1):.9g}"]
+    lines.append(f"  TIME_BLOCK END = {float(run.t[-1] - run.t[0]):.9g}")
     return "\n".join([*lines, "ENDSPLINE", "END"]) + "\n"
 
 

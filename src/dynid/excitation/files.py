@@ -19,7 +19,6 @@ from dynid.excitation.export import (
     controller_file,
     run_csv,
     trajectory_csv,
-    trajectory_ros2,
 )
 from dynid.excitation.optimal.checked import DENSER
 from dynid.excitation.optimal.families import SplineMotion
@@ -49,13 +48,12 @@ FILES = (
     "trajectory.csv",
     "run.csv",
     "coefficients.yaml",
-    "joint_trajectory.ros2.yaml",
+    CONTROLLERS["ros2"].file,
     "excitation.json",
     "report.html",
 )
 OTHERS = tuple(controller.file for controller in CONTROLLERS.values())
 _CHECK_RATE = 200.0  # Hz: distances along the run
-_ROS_RATE = 100.0  # Hz: controllers interpolate between points
 
 
 def excitation_files(
@@ -63,16 +61,11 @@ def excitation_files(
 ) -> dict[str, str]:
     """Name -> text; with the run in the formats of these controllers, at their rate in [Hz]."""
     sampled = SampledTrajectory(excitation.names, excitation.t, excitation.q, excitation.dq, excitation.ddq)
-    step = max(1, round(excitation.rate / _ROS_RATE))
-    rows = np.unique(np.append(np.arange(0, len(excitation.t), step), len(excitation.t) - 1))
-    thinned = SampledTrajectory(
-        excitation.names, *(x[rows] for x in (excitation.t, excitation.q, excitation.dq, excitation.ddq))
-    )
     texts = (
         trajectory_csv(sampled),
         run_csv(excitation.run.sampled(excitation.rate)),
         coefficients_yaml(excitation),
-        trajectory_ros2(thinned),
+        controller_file(excitation.run, "ros2", None, excitation.rate)[1],
         json_text(excitation_document(excitation)),
         report_page(excitation),
     )

@@ -31,6 +31,7 @@ _LEAST = 1.0  # s
 _CHECKED = 201  # samples of a move on which limits are checked
 _SLOWER = (1.0, 2.0, 4.0)  # times the shortest duration, tried in turn: efforts fall with speed
 _SAME = 1e-9  # rad or m
+_FOLLOWED = 200.0  # Hz: least rate at which loops are followed
 
 Rates = Callable[[Float[Array, "n"]], Float[Array, "4 n j"]]
 
@@ -115,16 +116,16 @@ class Run:
             rates[:, at] = part.rates(np.minimum(t[at] - begins[k], part.duration))
         states = states_along(self.plan.path, rates, t)
         if states is None:
-            raise InputError(
-                "the run violates the loop closure", remedy="use a higher rate, or another --home"
-            )
+            raise InputError("the run violates the loop closure", remedy="give another pose by --home")
         return states
 
     def sampled(self, rate: float) -> SampledRun:
-        """Measured joints at a rate [Hz]."""
-        t = self.times(rate)
-        robot = self.plan.mechanism
-        q, dq, ddq = measured_motion(robot, *self.plan.robot_motion(self.states(t)))
+        """Measured joints at a rate [Hz]; loops are followed at smaller steps, which cannot change branch."""
+        t, robot = self.times(rate), self.plan.mechanism
+        finer = max(1, int(np.ceil(_FOLLOWED / rate))) if robot.is_closed else 1
+        followed = self.states(np.arange((len(t) - 1) * finer + 1) / (rate * finer))
+        motion = (x[::finer] for x in self.plan.robot_motion(followed))
+        q, dq, ddq = measured_motion(robot, *motion)
         marks = tuple(self.parts[k].mark for k in self._places(t)[0].tolist())
         return SampledRun(robot.measured_positions, t, q, dq, ddq, marks)
 

@@ -193,11 +193,11 @@ SIMULATION = {
         "collisions of {names} with other bodies and the floor are not checked: they have no capsules",
         "give `capsules:` in the robot file, or watch the motion before you run the robot",
     ),
-    "capsules-assumed": note(
+    "capsules-assumed": care(
         "bodies without readable collision shapes are checked as slender capsules along their links, the last"
-        " one to twice its centre of mass. Meshes are not opened",
-        "capsules along the links are assumed for the collision check of {names}",
-        "give `capsules:` in the robot file",
+        " one to twice its centre of mass. Meshes are not opened. Real bodies may be thicker",
+        "collisions of {names} are checked with slender capsules along the links: real bodies may be thicker",
+        "give `capsules:` in the robot file, or watch the motion before you run the robot",
     ),
     "always-touching": note(
         "capsules of bodies that are closer than the clearance in all poses",
