@@ -49,6 +49,7 @@ async function main(address, picture) {
   await page.waitForFunction(() => document.getElementById("auto").value === "off");
   await page.click("#check");
   await ended("check");
+  seen.inView = await page.$eval("#job", (box) => { const at = box.getBoundingClientRect(); return at.top >= 0 && at.bottom <= innerHeight; });
   seen.doctor = await page.textContent("#findings strong");
   await page.click("#run button");
   await ended("identify");

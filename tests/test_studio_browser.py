@@ -50,6 +50,7 @@ def test_the_studio_is_used_in_a_browser(tmp_path: Path, monkeypatch: pytest.Mon
     assert ["tau_1", "a"] in seen["columns"]
     assert ["q_2", "J2_pos"] in seen["columns"]
     assert seen["robot"]
+    assert seen["inView"]  # progress and Cancel, wherever the page is scrolled to
     assert seen["doctor"]
     assert seen["result"].startswith("arm-1: ")
     assert "arm" in seen["report"]
