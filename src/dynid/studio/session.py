@@ -304,7 +304,9 @@ class Session:
     def _checked(self, revision: int, done: dict[str, Any]) -> None:
         with self._lock:
             if revision != self._revision:
-                raise InputError("robot, columns or settings changed meanwhile", remedy="check the logs again")
+                raise InputError(
+                    "robot, columns or settings changed meanwhile", remedy="check the logs again"
+                )
             self._check = done
 
     def _identified(self, done: dict[str, Any]) -> None:
