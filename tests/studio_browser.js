@@ -3,6 +3,8 @@
 const { chromium } = require("playwright-core");
 const flags = ["--headless", "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run",
   "--disable-background-networking", "--disable-component-update", "--disable-sync"];
+let axe = null;
+try { axe = require("axe-core").source; } catch { /* checked without it */ }
 
 async function main(address, picture) {
   const seen = { errors: [], elsewhere: [] };
@@ -75,6 +77,11 @@ async function main(address, picture) {
     await page.setViewportSize({ width, height: 900 });
     await page.waitForTimeout(150);
     seen.widths[width] = await page.evaluate(() => document.documentElement.scrollWidth);
+  }
+  if (axe) {
+    await page.evaluate(axe);
+    const found = await page.evaluate(() => window.axe.run(document, { resultTypes: ["violations"], iframes: false }));
+    seen.axe = found.violations.filter((v) => ["serious", "critical"].includes(v.impact)).map((v) => `${v.id}: ${v.nodes[0].html.slice(0, 160)}`);
   }
   seen.commands = (await page.textContent("#lines")).split("\n");
   if (picture) { await page.screenshot({ path: picture, fullPage: true }); }

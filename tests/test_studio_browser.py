@@ -58,6 +58,7 @@ def test_the_studio_is_used_in_a_browser(tmp_path: Path, monkeypatch: pytest.Mon
     assert "arm-1_arm-2_compare" in seen["compared"]
     assert "efforts differ from the estimate" in seen["exported"]
     assert all(needed <= int(width) for width, needed in seen["widths"].items())
+    assert not seen.get("axe"), seen["axe"]  # serious findings; not sought without axe-core
     assert seen["commands"][0].startswith("dynid excite arm.yaml --period=4 --floor=-3 --starts=1")
     assert seen["commands"][1] == "dynid identify arm-1.yaml"
 
