@@ -52,7 +52,8 @@ FILES = (
     "excitation.json",
     "report.html",
 )
-OTHERS = tuple(controller.file for controller in CONTROLLERS.values())
+_EARLIER = "joint_trajectory.ros2.yaml"  # without approach; a folder of an earlier version is replaced
+OTHERS = (_EARLIER, *(controller.file for controller in CONTROLLERS.values()))
 _CHECK_RATE = 200.0  # Hz: distances along the run
 
 
