@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from dynid.common.change import in_python
 from dynid.common.notices import follows, spoils_all
 from dynid.report.corrected import FILE, corrected_experiment, proposed_change
@@ -101,14 +103,17 @@ def _steps(estimate: Estimate) -> list[str]:
     """What to do next, most urgent first; with several reasons, each step names the one that it is for."""
     level, reasons = estimate.verdict.level, first_reasons(estimate)[0]
     numbers: dict[str, list[str]] = {}
-    runs = f"; if you agree, run `dynid identify {FILE}` {_HERE}" if corrected_experiment(estimate) else ""
     for k, cause in enumerate(reasons, 1):
         if cause.remedy:
-            numbers.setdefault(cause.remedy + (runs if k == 1 else ""), []).append(str(k))
+            numbers.setdefault(cause.remedy, []).append(str(k))
     several = len(reasons) > 1
     steps = [
         f"reason {' and '.join(indices)}: {text}" if several else text for text, indices in numbers.items()
     ]
+    runs = corrected_experiment(estimate)
+    if runs:
+        of = f" of {_reasons(proposed_change(estimate)[1])}" if several else ""
+        steps.append(f"if you agree, identify again with the change{of}: `dynid identify {FILE}` {_HERE}")
     again = "" if runs else _again(estimate, steps)
     if again or (level == "bad" and not runs):
         steps.append(again or "identify again")
@@ -132,6 +137,11 @@ def _steps(estimate: Estimate) -> list[str]:
     return [*steps, _OTHER_USE.get(compared(estimate), export)]
 
 
+def _reasons(numbers: Sequence[int]) -> str:
+    """`reason 1`, or `reasons 1 and 2`."""
+    return f"reason{'s' if len(numbers) > 1 else ''} {' and '.join(map(str, numbers))}"
+
+
 def _from_files(estimate: Estimate) -> bool:
     """Whether commands can read the logs of a result again."""
     return all(source.get("sha256") for source in estimate.provenance.get("inputs", ()))
@@ -140,7 +150,7 @@ def _from_files(estimate: Estimate) -> bool:
 def _again(estimate: Estimate, steps: list[str]) -> str:
     """How to identify with the change that is proposed: a command to paste; empty if none is."""
     if not _from_files(estimate):
-        change = in_python(proposed_change(estimate))
+        change = in_python(proposed_change(estimate)[0])
         return f"identify again with this change: `identify(..., {change})`" if change else ""
     edited = any("experiment file" in step or "`logs:`" in step for step in steps)
     return f"identify again: {_WRITE}" if edited else ""
