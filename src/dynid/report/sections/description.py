@@ -48,7 +48,7 @@ def section(estimate: Estimate) -> Section | None:
     )
     n = sum(warned.severity is not Severity.NOTE for warned in warnings) + len(reasons)
     note = f"{n} finding{'s' if n > 1 else ''}" if n else _conclusion(estimate)
-    return Section("description", "Is the description right?", body, folded=True, note=note)
+    return Section("description", "Is the description right?", body, folded=not n, note=note)
 
 
 def _corrections(estimate: Estimate) -> list[tuple[str, DescriptionTest]]:

@@ -18,7 +18,7 @@ def section(estimate: Estimate) -> Section:
     """A table of all logs, and the warnings that concern them."""
     warnings, reasons = findings(estimate, "logs")
     rows = [_row(item, estimate.verdict) for item in estimate.signals]
-    flagged = [test for test in estimate.residual_tests if test.warned]
+    flagged = sum(test.warned for test in estimate.residual_tests)
     body = render(
         "log_quality.html",
         rows=rows,

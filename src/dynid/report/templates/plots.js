@@ -369,14 +369,15 @@ window.dynid = window.dynid || {};
     });
   };
   Figure.prototype.csv = function () {
+    let last = "";
     const columns = [], quote = function (v) { return '"' + String(v).replace(/"/g, '""') + '"'; };
     this.panels.forEach(function (pair) {
       const panel = pair[0], title = panel.spec.title || "";
       panel.series.forEach(function (s) {
         if (s.kind === "heat") { panel.y.names.forEach(function (n, i) { columns.push([n].concat(Array.from(values(s.values)).slice(i * panel.y.names.length, (i + 1) * panel.y.names.length))); }); return; }
         const shown = function (axis, v) { return Array.from(v, function (k) { return axis.names ? axis.names[k] : axis.log ? Math.pow(10, k) : k; }); };
-        const x = [title + " " + (panel.x.title || "x")].concat(shown(panel.x, s.x));
-        columns.push(x);
+        const x = [panel.x.title || "x"].concat(shown(panel.x, s.x)), key = x.join();
+        if (key !== last) { columns.push(x); last = key; } // one column for all series with the same times
         (s.parts || [s]).forEach(function (one) { if (one.y) { columns.push([(title + " " + (one.name || panel.y.title || "value")).trim()].concat(shown(panel.y, one.y))); } });
         if (s.half) { columns.push([title + " half of the interval"].concat(Array.from(s.half))); }
         if (s.low) { columns.push([title + " low"].concat(Array.from(s.low))); columns.push([title + " high"].concat(Array.from(s.high))); }
@@ -436,7 +437,7 @@ window.dynid = window.dynid || {};
       rows.forEach(function (cells, i) {
         if (i && (i - 1) % step) { return; }
         const tr = html("tr", "", table);
-        cells.slice(0, rows[0].length).forEach(function (cell) { const made = html(i ? "td" : "th", i ? "n" : "n", tr, cell); if (!i) { made.scope = "col"; } });
+        cells.slice(0, rows[0].length).forEach(function (cell) { const made = html(i ? "td" : "th", "n", tr, i && cell && isFinite(cell) ? String(+(+cell).toPrecision(4)) : cell); if (!i) { made.scope = "col"; } });
       });
       table.parentNode.tabIndex = 0;
     });
