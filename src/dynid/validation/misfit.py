@@ -62,5 +62,5 @@ def misfit_notices(
         unit=worst.unit,
         times=times,
         percent=worst.error_percent,
-        also=resembled if flagged else "",
+        also=resembled if flagged and not fits else "",
     )

@@ -381,4 +381,5 @@ def _tension_ranges(swings: dict[str, Any]) -> Figure:
         series.append(points("", x, rest, colour, size=3, tips=tips, quiet=True))
     chart = panel(series, "", "run", f"tension [{swings['unit']}]", height=240)
     caption = "Tension in each run. Bar: range during the run. Dot: at rest."
-    return figure("swings-tension", [chart], "tension of every cable in every run", caption, fixed=True)
+    label = "tension of every cable in every run"
+    return figure("swings-tension", [chart], label, caption, fixed=True, table=False)  # a table follows
