@@ -132,7 +132,7 @@ def test_the_changes_of_all_reasons_that_are_shown_first_are_in_the_file(tmp_pat
     columns = load_experiment(tmp_path / "a.yaml").columns
     assert (columns["tau_2"].delay, columns["tau_1"].scale) == (0.008, 0.5)
     page = report_html(whole)
-    assert "with the change of reasons 1 and 2: <code>dynid identify experiment.corrected.yaml" in page
+    assert "with the changes of reasons 1 and 2: <code>dynid identify experiment.corrected.yaml" in page
     unclear = Notice("model-misfit", "text", "look for missing effects")
     assert corrected_experiment(_with(unclear, _GAIN)) == ""  # the first reason comes first
 

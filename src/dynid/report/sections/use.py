@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from dynid.base.grouping import listed
 from dynid.common.change import in_python
 from dynid.common.notices import follows, spoils_all
 from dynid.report.corrected import FILE, corrected_experiment, proposed_change
@@ -112,8 +113,8 @@ def _steps(estimate: Estimate) -> list[str]:
     ]
     runs = corrected_experiment(estimate)
     if runs:
-        of = f" of {_reasons(proposed_change(estimate)[1])}" if several else ""
-        steps.append(f"if you agree, identify again with the change{of}: `dynid identify {FILE}` {_HERE}")
+        changes = _changes(proposed_change(estimate)[1]) if several else "the change"
+        steps.append(f"if you agree, identify again with {changes}: `dynid identify {FILE}` {_HERE}")
     again = "" if runs else _again(estimate, steps)
     if again or (level == "bad" and not runs):
         steps.append(again or "identify again")
@@ -137,9 +138,10 @@ def _steps(estimate: Estimate) -> list[str]:
     return [*steps, _OTHER_USE.get(compared(estimate), export)]
 
 
-def _reasons(numbers: Sequence[int]) -> str:
-    """`reason 1`, or `reasons 1 and 2`."""
-    return f"reason{'s' if len(numbers) > 1 else ''} {' and '.join(map(str, numbers))}"
+def _changes(numbers: Sequence[int]) -> str:
+    """`the change of reason 1`, or `the changes of reasons 1 and 2`."""
+    s = "s" if len(numbers) > 1 else ""
+    return f"the change{s} of reason{s} {listed([str(number) for number in numbers])}"
 
 
 def _from_files(estimate: Estimate) -> bool:
