@@ -112,7 +112,6 @@ def _body_row(row: Entry) -> dict[str, Any]:
         "prior_centre": _millimetres(row["prior_centre"]),
         "origin": _MEASURED if half is not None else _DESCRIBED if silent else _COMBINED,
         "measured": half is not None,
-        "centre_share": row["centre_share"],
         "payload": row["payload"],
         "positive": row["mass"] >= 0.0,
     }

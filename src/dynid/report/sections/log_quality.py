@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from dynid.report.page import Section, render
-from dynid.report.quality import compared, consequences, error_words, findings
+from dynid.report.quality import consequences, error_words, findings
 from dynid.statistics.estimate import Estimate
 from dynid.statistics.estimate_parts import Signals, Verdict, log_error
 
@@ -25,7 +25,6 @@ def section(estimate: Estimate) -> Section:
         many=len(rows) > _MANY,
         worst=max(rows, key=lambda row: row["error"].percent, default=None),
         words=error_words,
-        kind=compared(estimate),
         consequences=consequences(estimate),
         warnings=warnings,
         reasons=reasons,

@@ -56,7 +56,6 @@ def section(estimate: Estimate) -> Section:
     worst = worst_joint(verdict.joints)
     body = render(
         "use.html",
-        estimate=estimate,
         verdict=verdict,
         purpose=_USES.get(verdict.purpose, verdict.purpose)
         if verdict.purpose
