@@ -18,7 +18,7 @@ _WORDS = {
     "model error": "rms residual without sensor noise, in % of the peak: the largest measured value",
     "sigma": "standard deviation; the 95 % interval is about ± 2 sigma",
     "p": "probability to see as much by chance, if there is no fault",
-    "white": "like noise without memory: no sample tells of the next one",
+    "white": "like noise without memory: no sample depends on the one before",
     "rank": "number of parameters that the logs separate",
     "condition number": "10 to 50 for exciting motions; large: parameters are hard to separate",
     "drive terms": "Ia: rotor inertia, F...: friction, Off: offset; see What did it find?",
