@@ -33,7 +33,8 @@ from dynid.statistics.estimate_parts import Verdict
 from dynid.validation.compare import compare_logs, friction_sets
 from dynid.validation.crossvalidation import cross_validate
 from dynid.validation.folds import folds, joined_folds, last_part
-from dynid.validation.results import compare_results
+from dynid.validation.results import _labels, compare_results
+from tests.fabricated import estimate as fabricated
 
 PENDULUM = """
 name: pendulum
@@ -505,3 +506,12 @@ def test_drift_is_drawn_over_the_dates_of_the_logs(file, tmp_path) -> None:
     assert "days since" not in comparison_html(same)
     with pytest.raises(InputError, match="not a date"):
         plain.changed(date="yesterday")
+
+
+def test_results_of_equal_folders_are_named_by_the_folders_above_them() -> None:
+    one = fabricated()
+    folders = ["march/arm", "april/arm/result.json"]
+    assert _labels(folders, [one, one]) == ["march/arm", "april/arm"]
+    assert _labels(["a/march", "a/april"], [one, one]) == ["march", "april"]
+    assert _labels(["march/arm", "march/arm"], [one, one]) == ["arm (1)", "arm (2)"]
+    assert _labels([one, one], [one, one]) == ["inverse, wls (1)", "inverse, wls (2)"]

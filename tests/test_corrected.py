@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 from ruamel.yaml import YAML
 
-from dynid.common.change import in_file, in_python
-from dynid.common.notices import Notice, notice
+from dynid.common.change import in_file, in_python, joined
+from dynid.common.notices import Notice, gathered, notice
 from dynid.experiment.file import load_experiment
 from dynid.mechanism.load import load_robot
 from dynid.report.corrected import _joined_columns, corrected_experiment
@@ -33,8 +33,8 @@ _LATE = notice(
 )
 
 
-def _with(reason: Notice, **asked: object) -> Estimate:
-    """A result whose first reason is this one, from two logs in files."""
+def _with(*reasons: Notice, **asked: object) -> Estimate:
+    """A result with these reasons, from two logs in files."""
     whole = estimate()
     logs = [
         {"file": f"../logs/run{i}.csv", "sha256": "0" * 64, "use": "identify", "payloads": [], "date": "2026"}
@@ -42,7 +42,7 @@ def _with(reason: Notice, **asked: object) -> Estimate:
     ]
     unseen = {**logs[0], "file": "../logs/other.csv", "use": "validate", "payloads": ["tool"]}
     recorded = {**whole.provenance, "inputs": [*logs, unseen], "asked": asked, "options": {"robot": "ur5"}}
-    return replace(whole, provenance=recorded, verdict=replace(whole.verdict, reasons=(reason,)))
+    return replace(whole, provenance=recorded, verdict=replace(whole.verdict, reasons=reasons))
 
 
 def test_a_change_is_shown_as_files_have_it():
@@ -121,6 +121,47 @@ def test_a_correction_of_values_comes_after_that_of_the_file(tmp_path: Path):
 )
 def test_patterns_and_single_columns_are_joined(given, change, joined):
     assert _joined_columns(given, change) == joined
+
+
+_GAIN = Notice("gain", "text", "scale it", change={"columns": {"tau_1": {"scale": 0.5}}})
+
+
+def test_the_changes_of_all_reasons_that_are_shown_first_are_in_the_file(tmp_path: Path):
+    whole = _with(_LATE, _GAIN)
+    (tmp_path / "a.yaml").write_text(corrected_experiment(whole))
+    columns = load_experiment(tmp_path / "a.yaml").columns
+    assert (columns["tau_2"].delay, columns["tau_1"].scale) == (0.008, 0.5)
+    page = report_html(whole)
+    assert "with the changes of reasons 1 and 2: <code>dynid identify experiment.corrected.yaml" in page
+    unclear = Notice("model-misfit", "text", "look for missing effects")
+    assert corrected_experiment(_with(unclear, _GAIN)) == ""  # the first reason comes first
+
+
+def test_of_two_changes_of_one_column_only_the_first_is_in_the_file():
+    other = Notice("effort-sign", "text", change={"columns": {"tau_2": {"scale": -1}}})
+    text = corrected_experiment(_with(_LATE, other, _GAIN))
+    assert "-1" not in text
+    assert "reason 2" not in text
+    assert YAML(typ="safe").load(text)["columns"] == {"tau_2": {"delay": 0.008}, "tau_1": {"scale": 0.5}}
+
+
+def test_findings_of_one_kind_keep_all_their_changes():
+    many = [
+        notice("zero-offset", joint=f"j{i}", shown="off", change={"columns": {f"q_{i}": {"offset": 0.1 * i}}})
+        for i in (1, 2)
+    ]
+    (one,) = gathered(many)
+    assert one.change == {"columns": {"q_1": {"offset": 0.1}, "q_2": {"offset": 0.2}}}
+    assert in_file(one.change) in one.remedy
+
+
+def test_changes_are_joined_unless_they_contradict_each_other():
+    a = {"unknown": {"symbols": ["d1"]}, "logs": {"run1": {"exclude": [[0.0, 1.0]]}}}
+    b = {"unknown": {"symbols": ["d2"]}, "logs": {"run1": {"exclude": [[2.0, 3.0]]}}}
+    both = {"unknown": {"symbols": ["d1", "d2"]}, "logs": {"run1": {"exclude": [[0.0, 1.0], [2.0, 3.0]]}}}
+    assert joined(a, b) == both
+    assert joined({"estimator": "robust"}, {"estimator": "consistent"}) is None
+    assert joined({"columns": {"q_1": {"scale": -1}}}, {"columns": {"q_1": {"offset": 0.1}}}) is None
 
 
 def test_settings_that_were_given_are_not_replaced():

@@ -599,11 +599,12 @@ def test_command_writes_a_file_with_units(tmp_path, monkeypatch) -> None:
     assert "wish_efforts.csv" in done.output
     first, header = (tmp_path / "wish_efforts.csv").read_text().splitlines()[:2]
     assert first.startswith("# ")
-    assert "tau_motor1 [N m]" in first
-    assert header.split(",")[:2] == ["t", "tau_motor1"]
+    assert "tau_1 [N m]" in first
+    assert "tau_3: motor3" in first
+    assert header.split(",")[:2] == ["t", "tau_1"]
     table = read_csv(tmp_path / "wish_efforts.csv").columns
     direct = predict_efforts(exact("dualv"), "wish.csv", robot=robot, tension=3.0)
-    np.testing.assert_allclose(table["tau_motor3"], direct.tau[:, 2], rtol=0, atol=1e-9)  # 12 digits written
+    np.testing.assert_allclose(table["tau_3"], direct.tau[:, 2], rtol=0, atol=1e-9)  # 12 digits written
     np.testing.assert_allclose(table["c_1"], 3.0)
     before = (tmp_path / "wish.csv").read_text()
     refused = CliRunner().invoke(main, ["predict", "result", "wish.csv", "--out", "wish.csv"])

@@ -18,6 +18,7 @@ from dynid.common.notices import Notice
 from dynid.report.csv_file import parameters_csv
 from dynid.report.html import report_html
 from dynid.report.json_file import result_document
+from dynid.statistics.estimate import ParameterEstimate
 from tests.fabricated import estimate
 from tests.workspace import columns, dynid, make_workspace
 
@@ -220,12 +221,39 @@ def test_a_result_is_shown_in_one_line():
 
 
 def test_a_notebook_shows_verdict_warnings_and_table_escaped():
-    found = replace(estimate(), warnings=(Notice("delay", "<script>alert(1)</script>", "a & b"),))
+    hostile = (Notice("delay", "<script>alert(1)</script>", "a & b"),)
+    whole = estimate()
+    found = replace(whole, warnings=hostile, verdict=replace(whole.verdict, reasons=hostile))
     page = found._repr_html_()
     assert "Usable with care" in page
     assert "&lt;script&gt;" in page
     assert "<script>" not in page
     assert found.parameters[0].name in page
+
+
+def test_a_notebook_shows_the_reasons_of_the_verdict_first():
+    """The same ones in the same order as the report; other warnings by their codes."""
+    whole = estimate()
+    reasons = tuple(Notice(code, f"text of `{code}`", "remedy") for code in ("delay", "gain"))
+    warned = (Notice("clock-jitter", "text"), *reasons[::-1])
+    found = replace(whole, verdict=replace(whole.verdict, reasons=reasons), warnings=warned)
+    page = found._repr_html_()
+    assert page.index("text of <code>delay</code>") < page.index("text of <code>gain</code>")
+    assert "also noted: clock-jitter<" in page
+    assert "model error, % of peak" in page
+
+
+def test_a_wide_table_of_drives_is_printed_in_parts():
+    """No column is cut, and every part names its drives."""
+    whole = estimate()
+    terms = ("Ia", "Fv", "Fs", "Fv+", "Fv-", "Fs+", "Fs-", "Off", "Fr", "Fl", "Fk")
+    interval = (1.1, 1.3)
+    drive = [ParameterEstimate(f"{term}_motor", "N m s/rad", 1.2, 0.1, 8.0, interval) for term in terms]
+    text = str(replace(whole, parameters=(*whole.parameters, *drive)).summary())
+    lines = [line for line in text.splitlines() if line.startswith("drive")]
+    assert len(lines) > 1
+    assert all(f" {term} " in f"{' '.join(lines)} " for term in terms)
+    assert text.count("\nmotor ") == len(lines)
 
 
 def test_relations_have_all_digits_for_programs_and_few_for_people():

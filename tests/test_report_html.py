@@ -22,11 +22,13 @@ from dynid.report.numbers import sigma_text
 from dynid.report.panels import since_start
 from dynid.report.plots import packed
 from dynid.report.quality import Quality, coverage, owner_of, quality
-from dynid.report.sections.found import drive_table, standard
+from dynid.report.sections.description import section as description
+from dynid.report.sections.found import _body_row, drive_table, standard
 from dynid.report.sections.provenance import command_line
 from dynid.report.sections.use import section
 from dynid.report.text import print_summary
-from dynid.statistics.estimate_parts import Signals
+from dynid.statistics.estimate import ResidualTest
+from dynid.statistics.estimate_parts import DescriptionTest, Signals
 from dynid.statistics.uncertainty import half95
 from tests.fabricated import JOINTS, estimate
 
@@ -386,3 +388,66 @@ def test_a_bad_result_shows_its_reason_first_and_keeps_its_values_folded():
     assert "identify again: <code>dynid identify . --write-experiment again.yaml</code> in the folder" in top
     assert '<details class="question long">' in rest[:80]
     assert "not usable: see the verdict" in rest[:400]
+
+
+def _words(text: str) -> str:
+    """What a reader sees, in one line."""
+    return " ".join(" ".join(_Page(text).text).split())
+
+
+def test_every_effort_has_its_peak_beside_its_percentage():
+    whole = estimate()
+    judged = tuple(replace(row, peak=12.3 + i) for i, row in enumerate(whole.verdict.joints))
+    text = _words(str(section(replace(whole, verdict=replace(whole.verdict, joints=judged))).body))
+    assert "model error % of peak peak rms error" in text
+    assert "model error 1.4 % of its peak of 12.3 N m" in text
+    assert "1.4 17.3 0.21" in text
+
+
+def test_a_zero_has_one_probability_whatever_asks_for_it():
+    """That of a refit with the correction alone; the linear test shows what else it found."""
+    whole = replace(
+        estimate(),
+        residual_tests=(
+            ResidualTest("zero", "joint_2", 0.05, "rad", (0.03, 0.07), 1e-9, True),
+            ResidualTest("zero", "joint_3", 0.01, "rad", (-0.01, 0.03), 0.31, False),
+        ),
+        hypotheses=(
+            DescriptionTest("as described", 1.0, 1.0),
+            DescriptionTest("zero of 'joint_2' off by 0.05 rad", 0.98, 0.0029),
+        ),
+    )
+    text = _words(report_html(whole))
+    flagged = text.partition("Flagged questions to the residuals")[2]
+    assert "joint_ 2 is the zero of the joint off? 0.05 rad 0.03 to 0.07 0.0029" in flagged
+    assert "joint_ 3 is the zero of the joint off? 0.01 rad -0.01 to 0.03 0.31" in flagged
+
+
+def test_a_section_with_a_finding_is_open():
+    sure = replace(estimate(), hypotheses=(DescriptionTest("as described", 1.0, 1.0),))
+    assert description(sure).folded
+    doubt = Notice("dimension-off", "text", "remedy")
+    assert not description(replace(sure, warnings=(doubt,))).folded
+
+
+def test_what_no_motion_shows_does_not_contradict_what_this_motion_shows():
+    sums = {f"M_link{i}": "it has no effect on the efforts used, for any motion" for i in (1, 2)}
+    text = _words(report_html(replace(estimate(), not_identifiable={}, invisible=sums)))
+    assert "Not shown by this motion (0)" in text
+    assert "2 single values (masses, inertias) act only in such combinations" in text
+    assert "M_ link1, M_ link2 it has no effect" in text  # one line for both
+
+
+@pytest.mark.parametrize(
+    ("mass", "sigma", "share", "origin"),
+    [
+        (2.0, 0.1, 1.0, "measured"),
+        (2.0, None, 0.4, "only in combination"),
+        (2.0, None, 0.0, "from the description"),
+        (3.0, None, 0.0, "only in combination"),  # no measurement, but not the described value either
+    ],
+)
+def test_where_a_mass_comes_from_is_said_in_words(mass, sigma, share, origin):
+    body = {"name": "arm", "mass": mass, "mass_sigma": sigma, "mass_share": share, "mass_dof": None}
+    body |= {"prior_mass": 2.0, "centre": None, "prior_centre": None, "centre_share": 0.0, "payload": False}
+    assert _body_row(body)["origin"] == origin

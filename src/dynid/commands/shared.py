@@ -267,11 +267,11 @@ def print_replaced(folder: ResultFolder) -> None:
 
 
 def print_proposal(files: Sequence[str], folder: Path) -> None:
-    """Print the command that identifies again with the change that the first reason of a result proposes."""
+    """Print the command that identifies again with the changes that the reasons of a result propose."""
     from dynid.report.corrected import FILE
 
     if FILE in files:
-        click.echo(f"with the change of reason 1: dynid identify {shown(folder / FILE)}")
+        click.echo(f"with the proposed change: dynid identify {shown(folder / FILE)}")
 
 
 def print_columns(logs: Sequence[Log]) -> None:

@@ -10,12 +10,36 @@ from collections.abc import Mapping
 from typing import Any
 
 Change = Mapping[str, Any]
+_COLUMN = frozenset(("name", "unit", "scale", "offset", "delay"))
 _MOST_SHOWN = 4  # logs, or stretches of one
 
 
 def rounded(value: float, digits: int) -> float:
     """A number to paste: as data it has the digits that a remedy shows."""
     return float(f"{value:.{digits}g}")
+
+
+def joined(first: Change, other: Change) -> Change | None:
+    """Both changes as one; None where they change the same thing in different ways.
+
+    Lists are joined, as stretches of time or names of symbols are. A column is one thing: its scale and
+    offset were found one without the other.
+    """
+    made = dict(first)
+    for key, value in other.items():
+        mine = first.get(key, value)
+        if mine == value:
+            made[key] = value
+        elif isinstance(mine, list) and isinstance(value, list):
+            made[key] = [*mine, *(item for item in value if item not in mine)]
+        elif isinstance(mine, Mapping) and isinstance(value, Mapping) and not _COLUMN & {*mine, *value}:
+            both = joined(mine, value)
+            if both is None:
+                return None
+            made[key] = both
+        else:
+            return None
+    return made
 
 
 def in_file(change: Change) -> str:

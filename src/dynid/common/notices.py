@@ -6,13 +6,13 @@ Refusals that a user may override: doubts about data that can still be computed 
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from contextvars import ContextVar
 from dataclasses import dataclass, field, replace
 from typing import Protocol, runtime_checkable
 
 from dynid.common.catalogue import CATALOGUE, RANKS, Severity, codes_with
-from dynid.common.change import Change, in_file
+from dynid.common.change import Change, in_file, joined
 from dynid.common.errors import InputError
 
 _ORDER = (Severity.NOTE, Severity.CARE, Severity.STOP)
@@ -109,12 +109,21 @@ def follows(follower: Coded, cause: Coded) -> bool:
 
 
 def gathered(notices: Iterable[Notice]) -> list[Notice]:
-    """One notice per code, with the texts of all, the worst first: no notice hides another."""
+    """One notice per code, with texts and changes of all, the worst first: no notice hides another."""
     by_code: dict[str, list[Notice]] = {}
     for item in notices:
         by_code.setdefault(item.code, []).append(item)
     ordered = [by_severity(same) for same in by_code.values()]
-    return [replace(same[0], text=_joined([item.text for item in same])) for same in ordered]
+    return [_one(same) for same in ordered]
+
+
+def _one(same: Sequence[Notice]) -> Notice:
+    """Notices of one code as one; of two that change the same column, the first counts."""
+    first, change = same[0], same[0].change
+    for item in same[1:]:
+        change = joined(change, item.change) or change
+    remedy = first.remedy.replace(in_file(first.change), in_file(change)) if first.change else first.remedy
+    return replace(first, text=_joined([item.text for item in same]), remedy=remedy, change=change)
 
 
 def _joined(texts: Iterable[str]) -> str:

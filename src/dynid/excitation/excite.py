@@ -73,6 +73,7 @@ class Excitation:
     Attributes:
         settings: As requested; plan_noise: noise of every actuator as used.
         rate: Sampling rate, in [Hz]; assumed: rate and noise as text, with their source.
+        identified: Whether efforts are predicted with the existing result, not with the prior.
         names: Measured joints; q, dq, ddq at `t` are theirs, shape (n, m).
         motion: Of the coordinates moved (a closed robot's: see `ClosedMotion`).
         coefficients: Of the family, one column per moved coordinate.
@@ -107,6 +108,7 @@ class Excitation:
     plan_noise: tuple[float, ...]
     rate: float
     assumed: str
+    identified: bool
     run: Run
     notices: tuple[Notice, ...] = ()
 
@@ -193,7 +195,8 @@ def plan_inputs(robot: str, settings: ExciteSettings) -> tuple[PlanInputs, tuple
     source += ", efforts predicted with the existing result" if values is not None else ""
     units = [effort_unit(mechanism, motor.name) for motor in mechanism.actuators]
     words = recording_words(rate, noise, source, units)
-    return PlanInputs(robot, settings.changed(rate=rate), noise, rate, words, terms, chi, rows), notices
+    inputs = PlanInputs(robot, settings.changed(rate=rate), noise, rate, words, terms, chi, rows)
+    return replace(inputs, identified=values is not None), notices
 
 
 def noise_of(
@@ -329,6 +332,7 @@ def _finished(
         plan_noise=inputs.noise,
         rate=inputs.rate,
         assumed=inputs.assumed,
+        identified=inputs.identified,
         run=run,
         notices=(*notices, *more),
     )

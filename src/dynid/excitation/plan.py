@@ -50,7 +50,8 @@ class PlanInputs:
         robot: Built-in name or path.
         noise: Per actuator; rate: sampling rate, in [Hz]; assumed: both as text.
         terms: Its drive terms, where existing data have others than the description.
-        chi: Prior of all standard parameters; None: efforts are not predicted.
+        chi: All standard parameters, with which efforts are predicted; None: they are not.
+        identified: Whether `chi` is from the existing result, not from the description.
         known: Information matrix of existing data, row by row; None: none.
     """
 
@@ -62,6 +63,7 @@ class PlanInputs:
     terms: Experiment
     chi: tuple[float, ...] | None = None
     known: tuple[tuple[float, ...], ...] | None = None
+    identified: bool = False
 
 
 @dataclass(frozen=True, eq=False)

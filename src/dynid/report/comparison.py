@@ -34,7 +34,7 @@ _MOTIONS = (
     "held-out %: error of simulated free motions against motions that were not used for the fit, in percent"
     " of the measured motion (positions and attitudes each); change: relative to the first line"
 )
-_SPARE = ("bic", "F", "p", "date", "fit_percent", "verdict", "n_parameters")  # first to go where it is narrow
+_SPARE = ("bic", "F", "p", "fit_percent", "date", "verdict", "n_parameters")  # first to go where it is narrow
 SCHEMA = "dynid.comparison/1"
 FILES = ("comparison.json", "comparison.csv", "comparison.html")
 _COLUMNS = (
@@ -45,6 +45,7 @@ _COLUMNS = (
     "estimator",
     "drive",
     "n_parameters",
+    "model_percent",
     "fit_percent",
     "held_out_percent",
     "effort_percent",

@@ -19,6 +19,7 @@ TITLES = {
     "date": "recorded",
     "verdict": "verdict",
     "n_parameters": "parameters",
+    "model_percent": "model error % of peak",
     "fit_percent": "error of the fit %",
     "held_out_percent": "held-out %",
     "effort_percent": "error as logged %",
@@ -131,7 +132,8 @@ def _error_figure(comparison: Comparison) -> Figure | None:
     if spots:
         x, y = zip(*spots, strict=True)
         series.append(points("each part", list(x), list(y), "ink", size=3, open=True))
-    axis = {"title": "error on data not used for the fit [%]"}
+    whole = "rms effort" if any(line.effort_percent is not None for line in known) else "motion"
+    axis = {"title": f"error on data not used for the fit [% of the {whole}]"}
     return figure(
         "errors",
         [panel(series, "", axis, {"names": [line.label for line in known]}, row=26)],
@@ -155,7 +157,7 @@ def _efforts(comparison: Comparison) -> Section | None:
         symbol = ("circle", "square", "diamond", "triangle")[k % 4]
         series.append(points(fit.label, errors, places, PALETTE[k], symbol=symbol, open=k > 3))
     high = max(x for line in lines for x in line.by_effort.values())
-    axis = {"title": "error [% of the norm of the effort]", "range": [0.0, 1.06 * high or 1.0]}
+    axis = {"title": "error [% of the rms effort]", "range": [0.0, 1.06 * high or 1.0]}
     drawn = figure(
         "by-effort",
         [panel(series, "", axis, {"names": names}, row=24)],

@@ -1,18 +1,20 @@
-"""The experiment of a result with the change that its first reason proposes, as a file that can be run.
+"""The experiment of a result with the changes that its first reasons propose, as a file that can be run.
 
-A warning carries the change that it proposes: `Notice.change`. Only that of the first reason is applied.
-Others are effects of the first one, or smaller than it.
+A warning carries the change that it proposes: `Notice.change`. Those of the reasons that the report shows
+first are applied, if the first of them proposes one. The others are smaller, but not its consequences.
 """
 
 from __future__ import annotations
 
 import re
 from collections.abc import Mapping
+from copy import deepcopy
 from io import StringIO
 from pathlib import PurePath
 from typing import Any
 
-from dynid.common.change import Change, in_file
+from dynid.common.change import Change, in_file, joined
+from dynid.report.quality import first_reasons
 from dynid.statistics.estimate import Estimate
 
 FILE = "experiment.corrected.yaml"
@@ -20,8 +22,8 @@ _NOT_OF_ENTRY = ("sha256", "use", "payloads", "date", "rate")  # recorded of a l
 _SIGNAL = re.compile(r"(q_ref|ddq|dq|tau|q)(_|(?=\d))")
 _NUMBERED = re.compile(r"[a-z_]+_\d+")
 _TEXT = """\
-# The experiment of the result in this folder, with the change that its first reason ({code}) proposes:
-#   {change}
+# The experiment of the result in this folder, with the change of
+{changes}
 # Check that it is true of your robot, then run:  dynid identify {file}
 """
 
@@ -31,26 +33,41 @@ def corrected_experiment(estimate: Estimate) -> str:
 
     Paths are those of `estimate.provenance`: relative to the folder of the result where it is written.
     """
-    change = proposed_change(estimate)
-    recorded = estimate.provenance
-    if not change or "asked" not in recorded:
+    experiment, (change, numbers) = _experiment(estimate.provenance), proposed_change(estimate)
+    if experiment is None or not change:
         return ""
-    experiment = _experiment(recorded)
-    if experiment is None or not _apply(change, experiment):
-        return ""
-    head = _TEXT.format(
-        code=estimate.verdict.reasons[0].code, change=in_file(change).replace("`", ""), file=FILE
-    )
+    _apply(change, experiment)
+    reasons = first_reasons(estimate)[0]
+    lines = [
+        f"#   reason {k} ({reasons[k - 1].code}): {in_file(reasons[k - 1].change).replace('`', '')}"
+        for k in numbers
+    ]
+    head = _TEXT.format(changes="\n".join(lines), file=FILE)
     return head + _yaml({**experiment, "name": f"{estimate.robot}-corrected"})
 
 
-def proposed_change(estimate: Estimate) -> Change:
-    """What the first reason would change in the experiment; empty: nothing that can be written down."""
-    return estimate.verdict.reasons[0].change if estimate.verdict.reasons else {}
+def proposed_change(estimate: Estimate) -> tuple[Change, tuple[int, ...]]:
+    """What the first reasons would change in the experiment, and the numbers of these reasons.
+
+    Empty if the first one changes nothing. A reason that cannot be joined with those before it, or with the
+    experiment, is left out: its remedy is still among the steps.
+    """
+    experiment = _experiment(estimate.provenance)
+    change: Change = {}
+    numbers: list[int] = []
+    for k, reason in enumerate(first_reasons(estimate)[0], 1):
+        more = joined(change, reason.change) if reason.change else None
+        if more and (experiment is None or _apply(more, deepcopy(experiment))):
+            change, numbers = more, [*numbers, k]
+        elif k == 1:
+            break
+    return change, tuple(numbers)
 
 
 def _experiment(recorded: Mapping[str, Any]) -> dict[str, Any] | None:
     """The experiment as it was asked for, as the tree of its file; None if its logs were not files."""
+    if "asked" not in recorded:
+        return None
     logs: dict[str, list[dict[str, Any]]] = {"identify": [], "validate": []}
     for item in recorded.get("inputs", ()):
         if item.get("use") not in logs:
@@ -74,7 +91,7 @@ def _experiment(recorded: Mapping[str, Any]) -> dict[str, Any] | None:
 
 
 def _apply(change: Mapping[str, Any], experiment: dict[str, Any]) -> bool:
-    """Change the tree of an experiment in place; False if the two cannot be joined for certain."""
+    """Change the tree of an experiment in place; False (and a tree of no use) if it is not certain how."""
     entries = [*experiment["logs"], *experiment.get("validate", ())]
     for name, keys in change.get("logs", {}).items():
         named = [entry for entry in entries if PurePath(entry["file"]).stem == name]

@@ -10,12 +10,13 @@ import re
 from collections.abc import Callable
 from typing import Any
 
+from dynid.common.notices import by_severity
 from dynid.common.registry import Registry
 from dynid.report.csv_file import parameters_csv
 from dynid.report.json_file import json_text, result_document
 from dynid.report.numbers import percent, sigma_text, value_text
 from dynid.report.page import Section, render, script_json, scripted_page
-from dynid.report.quality import evidence
+from dynid.report.quality import compared, evidence, first_reasons
 from dynid.statistics.estimate import Estimate
 
 SECTIONS: Registry[Callable[[Estimate], Section | None]] = Registry(
@@ -32,6 +33,7 @@ SECTIONS: Registry[Callable[[Estimate], Section | None]] = Registry(
     gives=("dynid.report.page:Section", "types:NoneType"),
 )
 _MOST_LOGS = 3  # names in the header
+_MOST_WARNINGS = 3  # of a result without a verdict, in a notebook
 _MOST_JSON = 250_000  # characters: of a larger result the covariance is left out
 _LATEX = {c: f"\\{c}" for c in "&%$#_{}"} | {
     "\\": r"\textbackslash{}",
@@ -63,8 +65,19 @@ def _log_names(estimate: Estimate) -> str:
 
 
 def notebook_html(estimate: Estimate) -> str:
-    """Notebook view of a result: verdict, warnings and parameters, all text escaped."""
-    return str(render("notebook.html", estimate=estimate, evidence=evidence(estimate)))
+    """Notebook view of a result: verdict, its first reasons, efforts and parameters, all text escaped."""
+    first = first_reasons(estimate)[0] or by_severity(estimate.warnings)[:_MOST_WARNINGS]
+    shown = {item.code for item in first}
+    return str(
+        render(
+            "notebook.html",
+            estimate=estimate,
+            evidence=evidence(estimate),
+            warnings=first,
+            rest=dict.fromkeys(item.code for item in estimate.warnings if item.code not in shown),
+            kind=compared(estimate),
+        )
+    )
 
 
 # Files that a page carries inside, for its download buttons: CSV, JSON and a LaTeX table.

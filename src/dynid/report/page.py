@@ -134,15 +134,21 @@ def scripted_page(template: str, scripts: tuple[str, ...], *, served: bool = Fal
         template, scripts, context: Of the page.
         served: Whether it may ask the server that it comes from, and show other pages of it.
     """
-    everything = tuple(source(name) for name in ("plots.js", *scripts, "page.js"))
+    everything = tuple(_lean(source(name)) for name in ("plots.js", *scripts, "page.js"))
     page = render(
         template,
         **context,
-        style=_verbatim(source("style.css")),
+        style=_verbatim(_lean(source("style.css"))),
         scripts=[_verbatim(script) for script in everything],
         policy=_policy(everything) + ("; connect-src 'self'; frame-src 'self'" if served else ""),
     )
     return str(page)
+
+
+def _lean(text: str) -> str:
+    """A script or style sheet without indentation and lines of comment: every page carries it."""
+    lines = (line.strip() for line in text.splitlines())
+    return "\n".join(line for line in lines if line and not line.startswith("//"))
 
 
 def _policy(scripts: tuple[str, ...]) -> str:

@@ -24,16 +24,17 @@ SCHEMA = "dynid.validation/1"
 
 
 def prediction_csv(prediction: EffortPrediction) -> str:
-    """`t, tau_NAME.., sigma_tau_NAME.., power, sigma_power` and `c_1..` of redundant robots, SI units.
+    """`t, tau_1.., sigma_tau_1.., power, sigma_power` and `c_1..` of redundant robots, SI units.
 
-    The first line is a comment (`#`) with the unit of each column; log readers ignore it.
+    Numbered as `actuators` of the robot. The first line is a comment (`#`) with the name of each motor and
+    the unit of each column; log readers ignore it.
     """
-    motors = list(zip(prediction.names, prediction.units, strict=True))
+    motors = list(enumerate(prediction.units, 1))
     z = prediction.c.shape[1]
     columns = [
         ("t", "s"),
-        *((f"tau_{name}", unit) for name, unit in motors),
-        *((f"sigma_tau_{name}", unit) for name, unit in motors),
+        *((f"tau_{i}", unit) for i, unit in motors),
+        *((f"sigma_tau_{i}", unit) for i, unit in motors),
         ("power", "W"),
         ("sigma_power", "W"),
         *((f"c_{i + 1}", prediction.units[0]) for i in range(z)),
@@ -49,8 +50,10 @@ def prediction_csv(prediction: EffortPrediction) -> str:
         ]
     )
     text = io.StringIO()
-    units = " ".join("; ".join(f"{name} [{unit}]" for name, unit in columns).split())
-    text.write(f"# predicted efforts of {' '.join(prediction.robot.split())}, units: {units}\n")
+    names = "; ".join(f"tau_{i}: {name}" for i, name in enumerate(prediction.names, 1))
+    units = "; ".join(f"{name} [{unit}]" for name, unit in columns)
+    words = f"predicted efforts of {prediction.robot}, motors: {names}, units: {units}"
+    text.write(f"# {' '.join(words.split())}\n")
     writer = RowWriter(text)
     writer.writerow([harmless(name) for name, _ in columns])
     writer.writerows([[f"{x:.12g}" for x in row] for row in values.tolist()])

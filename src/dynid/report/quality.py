@@ -35,9 +35,9 @@ class Quality(StrEnum):
 
 
 MEANING = {
-    Quality.GOOD: "sigma below 5 %",
-    Quality.FAIR: "sigma 5 to 20 %",
-    Quality.WEAK: "sigma above 20 %",
+    Quality.GOOD: "sigma below 5 % of the value",
+    Quality.FAIR: "sigma 5 to 20 % of it",
+    Quality.WEAK: "sigma above 20 % of it",
     Quality.ZERO: "95 % interval contains zero",
     Quality.REMOVED: "removed, set to zero",
 }
@@ -122,7 +122,7 @@ def evidence(estimate: Estimate) -> str:
     """What the verdict is based on, in one sentence."""
     kept = [p for p in estimate.parameters if p.essential]
     known = sum(quality(p) in (Quality.GOOD, Quality.FAIR) for p in kept)
-    text = f"{known} of {plural(len(kept), 'parameter')} with a standard deviation below {_FAIR_BELOW:.0f} %"
+    text = f"{known} of {plural(len(kept), 'parameter')} with sigma below {_FAIR_BELOW:.0f} % of their value"
     if estimate.verdict.judged_on:
         text += f"; judged on {estimate.verdict.judged_on}"
     return text
@@ -132,6 +132,8 @@ def error_words(error: LogError) -> str:
     """Model error of one log, for captions."""
     if not error.worst:
         return "nothing to compare"
+    if not error.percent:
+        return "no error beyond sensor noise"
     return f"model error {percent(error.percent)} % of the peak ({error.worst})"
 
 

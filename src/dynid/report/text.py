@@ -260,11 +260,20 @@ def _print_digest(out: Console, estimate: Estimate) -> None:
     if drives is None:
         _print_owners(out, estimate)
         return
-    symbols = drives["symbols"]
-    table = _table("drive", *(_with_unit(symbol, drives) for symbol in symbols), left=("drive",))
-    for owner, row in drives["rows"].items():
-        table.add_row(_text(owner), *(_text(_drive_cell(symbol, row, drives)) for symbol in symbols))
-    _titled(out, "Drives", table)
+    rows = drives["rows"]
+    columns = {
+        _with_unit(symbol, drives): [_drive_cell(symbol, row, drives) for row in rows.values()]
+        for symbol in drives["symbols"]
+    }
+    title = "Drives"
+    while columns:  # as many tables as the width needs
+        part = fitting({"drive": list(rows), **columns}, [*columns][:0:-1], out.width)
+        table = _table(*part, left=("drive",))
+        for cells in zip(*part.values(), strict=True):
+            table.add_row(*map(_text, cells))
+        _titled(out, title, table)
+        columns = {name: cells for name, cells in columns.items() if name not in part}
+        title = ""
 
 
 def _print_owners(out: Console, estimate: Estimate) -> None:

@@ -46,6 +46,7 @@ class Line:
         failed: Why there is no figure.
         date: When the logs of a result were recorded, ISO 8601; empty: not known.
         verdict: On a result: `good`, `care` or `bad`; empty: not judged.
+        model_percent: Of a result, its largest model error on the logs that it predicts, as in the verdict.
     """
 
     label: str
@@ -65,6 +66,7 @@ class Line:
     failed: str = ""
     date: str = ""
     verdict: str = ""
+    model_percent: float | None = None
 
     @property
     def error(self) -> float | None:

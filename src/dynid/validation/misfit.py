@@ -52,28 +52,15 @@ def misfit_notices(
     worst = max(rows, key=lambda row: row.error_percent)
     times = worst.error_rms / max(worst.noise_floor, 1e-6 * worst.error_rms, 1e-300)
     fitted = [group.rms for group in estimate.fit.groups if group.name == worst.name]
-    if fitted and max(fitted) < _TIMES * worst.noise_floor:
-        yield notice(
-            "not-general",
-            row=worst.name,
-            error=worst.error_rms,
-            unit=worst.unit,
-            times=times,
-            percent=worst.error_percent,
-        )
-        return
+    fits = bool(fitted) and max(fitted) < _TIMES * worst.noise_floor
     flagged = [_SUSPECTS[note.code] for note in notices if note.code in _SUSPECTS]
-    also = (
-        f"; the residuals resemble {', or '.join(dict.fromkeys(flagged))}, but none explains them"
-        if flagged
-        else ""
-    )
+    resembled = f"; the residuals resemble {', or '.join(dict.fromkeys(flagged))}, but none explains them"
     yield notice(
-        "model-misfit",
+        "not-general" if fits else "model-misfit",
         row=worst.name,
         error=worst.error_rms,
         unit=worst.unit,
         times=times,
         percent=worst.error_percent,
-        also=also,
+        also=resembled if flagged and not fits else "",
     )

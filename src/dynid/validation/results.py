@@ -29,6 +29,7 @@ from dynid.validation.held_out import validate_result
 from dynid.validation.quantities import Table, common_quantities, why_unlike
 
 _ITERATIONS = 50
+_DEEPEST = 3  # folders in the name of a result
 
 
 def compare_results(
@@ -163,6 +164,7 @@ def _line(label: str, estimate: Estimate, checked: Sequence[Validation]) -> Line
         " ".join(drive) if drive else "",
         date=date_of(estimate.provenance),
         verdict="" if estimate.verdict == NOT_JUDGED else estimate.verdict.level,
+        model_percent=max((check.error.percent for check in checked if check.error.worst), default=None),
         n_parameters=estimate.fit.n_parameters,
         fit_percent=estimate.fit.residual_percent,
         held_out_percent=simulated,
@@ -211,14 +213,20 @@ def _log_name(source: LogSource) -> str:
 
 
 def _labels(results: Sequence[object], estimates: Sequence[Estimate]) -> list[str]:
-    """Names of the folders; what several share gets a number."""
+    """Names of the folders, with the folders above them if they are the same; else with a number."""
     names = []
     for result, estimate in zip(results, estimates, strict=True):
         if isinstance(result, Estimate):
             names.append(f"{estimate.model}, {estimate.estimator}")
             continue
-        path = Path(os.fspath(result))  # type: ignore[call-overload]
-        names.append(path.parent.name if path.name == "result.json" else path.name)
+        path = Path(os.fspath(result)).absolute()  # type: ignore[call-overload]
+        folder = path.parent if path.name == "result.json" else path
+        names.append(folder.as_posix())
+    for depth in range(1, _DEEPEST + 1):
+        short = ["/".join(name.split("/")[-depth:]) for name in names]
+        if len(set(short)) == len(set(names)) or depth == _DEEPEST:
+            names = short
+            break
     return [name if names.count(name) == 1 else f"{name} ({i + 1})" for i, name in enumerate(names)]
 
 

@@ -83,8 +83,8 @@ FIT = {
     "not-general": care(
         "the fit explains its logs up to their noise, but unseen motion is not predicted: the logs do not"
         " determine what it needs; add motion",
-        "the fit explains its logs up to their noise, but unseen motion is predicted worse: {row}"
-        " {error:.3g} {unit} rms ({times:.0f} times the noise, {percent:.2g} % of its peak)",
+        "the fit explains its logs up to their noise, but unseen motion is predicted worse: {row} {error:.3g}"
+        " {unit} rms ({times:.0f} times the noise, model error {percent:.2g} % of its peak){also}",
         "add a log of another motion (`dynid excite --after` designs it), or tie or fix parameters that are"
         " known",
         rank="data",

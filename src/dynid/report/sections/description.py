@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from dynid.common.catalogue import Severity
+from dynid.report.numbers import percent
 from dynid.report.page import Section, render
 from dynid.report.panels import points_per_panel, singularity_figure
 from dynid.report.quality import consequences, findings
@@ -38,7 +39,7 @@ def section(estimate: Estimate) -> Section | None:
         effects=effect_lines(facts, _MOST),
         difference=estimate.files.get("robot.corrected.yaml.diff", ""),
         rows=_corrections(estimate),
-        described=next((test.residual_percent for test in estimate.hypotheses if test.p == 1.0), 0.0),
+        described=_described(estimate),
         corrected=any(test.p < 1.0 for test in estimate.hypotheses[:1]),  # 1: as described
         untested=untested,
         figures=figures,
@@ -48,7 +49,12 @@ def section(estimate: Estimate) -> Section | None:
     )
     n = sum(warned.severity is not Severity.NOTE for warned in warnings) + len(reasons)
     note = f"{n} finding{'s' if n > 1 else ''}" if n else _conclusion(estimate)
-    return Section("description", "Is the description right?", body, folded=True, note=note)
+    return Section("description", "Is the description right?", body, folded=not n, note=note)
+
+
+def _described(estimate: Estimate) -> float:
+    """Residual of the fit with the description as it is, in percent of the measured values; 0: not known."""
+    return next((test.residual_percent for test in estimate.hypotheses if test.p == 1.0), 0.0)
 
 
 def _corrections(estimate: Estimate) -> list[tuple[str, DescriptionTest]]:
@@ -61,7 +67,9 @@ def _conclusion(estimate: Estimate) -> str:
     """What the corrections that were tried show, where no finding concerns the description."""
     best = estimate.hypotheses[:1]
     if best and best[0].p < 1.0:
-        return f"no fault of its own; what explains the logs: {best[0].name}"
+        left = best[0].left(_described(estimate))
+        rest = f"leaves {percent(left)} % of the residual"
+        return f"no fault of its own; most probable cause: {best[0].name} ({rest})"
     return "no fault found" if estimate.hypotheses else "nothing was tested"
 
 

@@ -41,7 +41,14 @@ if TYPE_CHECKING:
 
 _SHOWN = ("M", "MX", "MY", "MZ", "XX", "YY", "ZZ", "XY", "XZ", "YZ")  # mass first, products last
 _NOTHING = 1e-9  # of the body's largest entry of that unit: solver residual of an exact zero
-_TOGETHER = "log, description"
+# Where a mass comes from, and what that means.
+_MEASURED, _COMBINED, _DESCRIBED = "measured", "only in combination", "from the description"
+_ORIGINS = {
+    _MEASURED: "the log fixes this mass; ± is half of the 95 % interval",
+    _COMBINED: "the log fixes sums with other bodies; with another mass here and there, efforts are the same",
+    _DESCRIBED: "the log shows nothing of this mass",
+}
+_SAME = 1e-3  # of a described mass: a value that differs by less is the described one
 _SILENT = 0.01  # share of the log below which the description alone gives a value
 _FEW = 12  # parameters that are shown without unfolding
 
@@ -72,10 +79,12 @@ def section(estimate: Estimate) -> Section:
         loads=[(name, text.replace("+-", "±")) for name, text in loads(estimate)],
         bodies=bodies,
         in_sums=len(drawn) - len(known),
-        intervals=any(row["half"] for row in bodies),
+        origins={
+            origin: text for origin, text in _ORIGINS.items() if origin in {b["origin"] for b in bodies}
+        },
         exported=all(entry["exported"] for entry in drawn),
         exact=all(entry["exact"] for entry in known),
-        partly=any(row["origin"] == _TOGETHER for row in bodies),
+        changed=any(row["change"] for row in bodies),
         described=any(row["prior_mass"] != "-" for row in bodies),
         friction=friction_figure(estimate),
         drives=drive_table(estimate),
@@ -92,6 +101,7 @@ def _body_row(row: Entry) -> dict[str, Any]:
     half = None if sigma is None else float(student_t(row["mass_dof"] or math.inf, 0.95)) * sigma
     shown = f"{row['mass']:.4g}" if half is None else value_text(row["mass"], half)
     prior = row["prior_mass"]
+    silent = share <= _SILENT and prior is not None and abs(row["mass"] - prior) <= _SAME * abs(prior)
     return {
         "name": row["name"],
         "mass": shown,
@@ -100,8 +110,8 @@ def _body_row(row: Entry) -> dict[str, Any]:
         "change": None if not prior or half is None else f"{100.0 * (row['mass'] / prior - 1.0):+z.1f} %",
         "centre": _millimetres(row["centre"]),
         "prior_centre": _millimetres(row["prior_centre"]),
-        "origin": "log" if half is not None else "description" if share <= _SILENT else _TOGETHER,
-        "centre_share": row["centre_share"],
+        "origin": _MEASURED if half is not None else _DESCRIBED if silent else _COMBINED,
+        "measured": half is not None,
         "payload": row["payload"],
         "positive": row["mass"] >= 0.0,
     }
@@ -370,4 +380,5 @@ def _tension_ranges(swings: dict[str, Any]) -> Figure:
         series.append(points("", x, rest, colour, size=3, tips=tips, quiet=True))
     chart = panel(series, "", "run", f"tension [{swings['unit']}]", height=240)
     caption = "Tension in each run. Bar: range during the run. Dot: at rest."
-    return figure("swings-tension", [chart], "tension of every cable in every run", caption, fixed=True)
+    label = "tension of every cable in every run"
+    return figure("swings-tension", [chart], label, caption, fixed=True, table=False)  # a table follows

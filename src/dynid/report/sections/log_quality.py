@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from dynid.report.page import Section, render
-from dynid.report.quality import compared, consequences, error_words, findings
+from dynid.report.quality import consequences, error_words, findings
 from dynid.statistics.estimate import Estimate
 from dynid.statistics.estimate_parts import Signals, Verdict, log_error
 
@@ -18,14 +18,13 @@ def section(estimate: Estimate) -> Section:
     """A table of all logs, and the warnings that concern them."""
     warnings, reasons = findings(estimate, "logs")
     rows = [_row(item, estimate.verdict) for item in estimate.signals]
-    flagged = [test for test in estimate.residual_tests if test.warned]
+    flagged = sum(test.warned for test in estimate.residual_tests)
     body = render(
         "log_quality.html",
         rows=rows,
         many=len(rows) > _MANY,
         worst=max(rows, key=lambda row: row["error"].percent, default=None),
         words=error_words,
-        kind=compared(estimate),
         consequences=consequences(estimate),
         warnings=warnings,
         reasons=reasons,

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from dynid.common.catalogue import CATALOGUE
 from dynid.report.page import Section, render
 from dynid.report.panels import (
     drawn_log,
@@ -19,7 +20,7 @@ from dynid.report.panels import (
     tension_figure,
 )
 from dynid.report.quality import compared, error_words, simulated_lines
-from dynid.statistics.estimate import Estimate
+from dynid.statistics.estimate import Estimate, ResidualTest
 from dynid.statistics.estimate_parts import Signals, Tension, log_error, worst_signals
 
 if TYPE_CHECKING:
@@ -27,9 +28,25 @@ if TYPE_CHECKING:
 
     from dynid.report.plots import Figure
 
+# Test -> its question, and factor and unit of its value where the test has none.
+_QUESTIONS = {
+    "delay": ("is the effort late?", 1.0, ""),
+    "dimension": ("is a dimension of the description off?", 1.0, ""),
+    "cable dimension": ("is a dimension of the cables off?", 1.0, ""),
+    "frame": ("is the frame of the poses off?", 1.0, ""),
+    "gain": ("is the effort scaled wrongly?", 100.0, "% of the effort"),
+    "gravity": ("is gravity off?", 1.0, ""),
+    "load": ("does friction grow with the load?", 100.0, "% of the load"),
+    "mass": ("which mass does this axis show?", 1.0, ""),
+    "mounting": ("is the sensor mounted otherwise?", 1.0, ""),
+    "speed": ("is friction over speed missing?", 100.0, "% of the square"),
+    "white": ("does the residual remember?", 1.0, "correlation"),
+    "zero": ("is the zero of the joint off?", 1.0, ""),
+}
+_CORRECTIONS = {test: words for entry in CATALOGUE.values() for test, words in entry.corrections.items()}
 _WORST = 3  # logs of each use that are plotted
 _NOT_WHITE = 0.01  # probability of the test below which residuals count as correlated
-_MEMORIES = 8  # efforts of which spectra are shown
+_MEMORIES = 4  # efforts of which spectra are shown, the most correlated ones
 
 
 def section(estimate: Estimate) -> Section:
@@ -40,6 +57,7 @@ def section(estimate: Estimate) -> Section:
     most = points_per_panel(shown)
     flagged = not_white(estimate)
     curves = [_curves(estimate, entry, i, most, flagged) for i, entry in enumerate(shown)]
+    refits = {tried.subject: tried.p for tried in estimate.hypotheses}
     kind = "free" if estimate.fit.cost_C is not None else estimate.model
     body = render(
         "predicts.html",
@@ -58,10 +76,36 @@ def section(estimate: Estimate) -> Section:
         memory=_memory(used, flagged),
         tension=tension_part(estimate, most),
         bad=estimate.verdict.level == "bad",
-        tests=sorted(estimate.residual_tests, key=lambda check: (not check.warned, check.test)),
-        warned=sum(check.warned for check in estimate.residual_tests),
+        warned=[_asked(check, refits) for check in estimate.residual_tests if check.warned],
+        left_out=max(0, len(flagged) - _MEMORIES),
+        others=[
+            _asked(check, refits)
+            for check in sorted(estimate.residual_tests, key=lambda check: check.test)
+            if not check.warned
+        ],
+        refitted=any(_subject(check) in refits for check in estimate.residual_tests),
     )
     return Section("predicts", "Does it predict?", body)
+
+
+def _asked(check: ResidualTest, refits: Mapping[str, float]) -> dict[str, Any]:
+    """One residual test in words; p of a refit with the correction counts, where there is one."""
+    question, times, unit = _QUESTIONS.get(check.test, (check.test, 1.0, ""))
+    return {
+        "question": question,
+        "about": check.about,
+        "value": times * check.value,
+        "ci95": check.ci95 and [times * end for end in check.ci95],
+        "unit": unit or check.unit,
+        "digits": 8 if check.test == "mass" else 3,
+        "p": refits.get(_subject(check), check.p_value),
+        "remark": check.note,
+    }
+
+
+def _subject(check: ResidualTest) -> str:
+    """The correction that a test suggests, as `DescriptionTest.subject` names it."""
+    return _CORRECTIONS.get(check.test, f"{check.test} of {{}}").format(check.about)
 
 
 def _worst(signals: Sequence[Signals]) -> list[Signals]:
@@ -88,9 +132,9 @@ def _runs(estimate: Estimate) -> list[Figure]:
 
 
 def not_white(estimate: Estimate) -> dict[str, str]:
-    """Effort -> remark, where the residuals are correlated in time."""
+    """Effort -> remark, where the residuals are correlated in time, the strongest correlation first."""
     tests = [item for item in estimate.residual_tests if item.test == "white" and item.p_value < _NOT_WHITE]
-    return {item.about: "correlated" for item in tests}
+    return {item.about: "correlated" for item in sorted(tests, key=lambda item: -abs(item.value))}
 
 
 def _memory(used: Sequence[Signals], flagged: Mapping[str, str]) -> Figure | None:
@@ -98,7 +142,7 @@ def _memory(used: Sequence[Signals], flagged: Mapping[str, str]) -> Figure | Non
     if not used:
         return None
     worst = used[worst_signals(used, 1)[0]]
-    coloured = [i for i, name in enumerate(worst.names) if name in flagged]
+    coloured = [worst.names.index(name) for name in flagged if name in worst.names]
     keep = (coloured or list(range(len(worst.names))))[:_MEMORIES]
     if worst.memory is None:
         return None

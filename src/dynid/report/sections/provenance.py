@@ -12,6 +12,20 @@ from dynid.report.page import Section, render
 from dynid.report.quality import other_choices
 from dynid.statistics.estimate import NOT_TESTED, Estimate
 
+_WORDS = {
+    "base parameter": "a combination of masses, inertias and drive terms that some motion shows; _R: a sum",
+    "residual": "measured minus predicted, with noise; rms: its root mean square",
+    "model error": "rms residual without sensor noise, in % of the peak: the largest measured value",
+    "sigma": "standard deviation; the 95 % interval is about ± 2 sigma",
+    "p": "probability to see as much by chance, if there is no fault",
+    "white": "like noise without memory: no sample depends on the one before",
+    "rank": "number of parameters that the logs separate",
+    "condition number": "10 to 50 for exciting motions; large: parameters are hard to separate",
+    "drive terms": "Ia: rotor inertia, F...: friction, Off: offset; see What did it find?",
+    "estimator": "ols, wls: (weighted) least squares; robust: outliers count less; gtls: noise in positions "
+    "too; consistent: only physically possible parameters",
+}
+
 
 def section(estimate: Estimate) -> Section:
     """Command line, choices made from the data, options, versions and hashes of the inputs.
@@ -28,6 +42,7 @@ def section(estimate: Estimate) -> Section:
         tried=estimate.tried,
         inputs=inputs,
         facts=list(_flat(provenance)),
+        words=_WORDS,
     )
     return Section("made", "How was it made?", body, folded=True, note="command, choices, inputs, versions")
 

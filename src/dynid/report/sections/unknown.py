@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -33,8 +34,10 @@ def section(estimate: Estimate) -> Section:
     body = render(
         "unknown.html",
         bad=estimate.verdict.level == "bad",
-        reasons=estimate.not_identifiable,
-        invisible=estimate.invisible,
+        reasons=_by_reason(estimate.not_identifiable),
+        n_reasons=unknown,
+        invisible=_by_reason(estimate.invisible),
+        n_invisible=len(estimate.invisible),
         weak=[_words(p) for p in sorted(weak, key=_uncertainty)[:_LISTED]],
         n_weak=len(weak),
         zero=[_zero(p) for p in zero],
@@ -47,9 +50,18 @@ def section(estimate: Estimate) -> Section:
         free=compared(estimate) == "equation",
         sensor=compared(estimate) == "reading",
     )
-    note = f"{unknown} not identifiable, {len(weak)} weak, {len(zero)} may be zero"
+    shown = f"{unknown} not shown by this motion" if unknown else "this motion shows all that any motion can"
+    note = f"{shown}; {len(weak)} weak, {len(zero)} may be zero"
     bad = estimate.verdict.level == "bad"
     return Section("unknown", "What don't we know?", body, folded=bad, note=note, unprinted=bad)
+
+
+def _by_reason(reasons: Mapping[str, str]) -> dict[str, list[str]]:
+    """Reason -> the names that share it."""
+    names: dict[str, list[str]] = {}
+    for name, reason in reasons.items():
+        names.setdefault(reason, []).append(name)
+    return names
 
 
 def _named(estimate: Estimate) -> str:

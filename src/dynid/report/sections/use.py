@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
+from dynid.base.grouping import listed
 from dynid.common.change import in_python
 from dynid.common.notices import follows, spoils_all
 from dynid.report.corrected import FILE, corrected_experiment, proposed_change
@@ -53,7 +56,6 @@ def section(estimate: Estimate) -> Section:
     worst = worst_joint(verdict.joints)
     body = render(
         "use.html",
-        estimate=estimate,
         verdict=verdict,
         purpose=_USES.get(verdict.purpose, verdict.purpose)
         if verdict.purpose
@@ -101,14 +103,17 @@ def _steps(estimate: Estimate) -> list[str]:
     """What to do next, most urgent first; with several reasons, each step names the one that it is for."""
     level, reasons = estimate.verdict.level, first_reasons(estimate)[0]
     numbers: dict[str, list[str]] = {}
-    runs = f"; if you agree, run `dynid identify {FILE}` {_HERE}" if corrected_experiment(estimate) else ""
     for k, cause in enumerate(reasons, 1):
         if cause.remedy:
-            numbers.setdefault(cause.remedy + (runs if k == 1 else ""), []).append(str(k))
+            numbers.setdefault(cause.remedy, []).append(str(k))
     several = len(reasons) > 1
     steps = [
         f"reason {' and '.join(indices)}: {text}" if several else text for text, indices in numbers.items()
     ]
+    runs = corrected_experiment(estimate)
+    if runs:
+        changes = _changes(proposed_change(estimate)[1]) if several else "the change"
+        steps.append(f"if you agree, identify again with {changes}: `dynid identify {FILE}` {_HERE}")
     again = "" if runs else _again(estimate, steps)
     if again or (level == "bad" and not runs):
         steps.append(again or "identify again")
@@ -132,6 +137,12 @@ def _steps(estimate: Estimate) -> list[str]:
     return [*steps, _OTHER_USE.get(compared(estimate), export)]
 
 
+def _changes(numbers: Sequence[int]) -> str:
+    """`the change of reason 1`, or `the changes of reasons 1 and 2`."""
+    s = "s" if len(numbers) > 1 else ""
+    return f"the change{s} of reason{s} {listed([str(number) for number in numbers])}"
+
+
 def _from_files(estimate: Estimate) -> bool:
     """Whether commands can read the logs of a result again."""
     return all(source.get("sha256") for source in estimate.provenance.get("inputs", ()))
@@ -140,7 +151,7 @@ def _from_files(estimate: Estimate) -> bool:
 def _again(estimate: Estimate, steps: list[str]) -> str:
     """How to identify with the change that is proposed: a command to paste; empty if none is."""
     if not _from_files(estimate):
-        change = in_python(proposed_change(estimate))
+        change = in_python(proposed_change(estimate)[0])
         return f"identify again with this change: `identify(..., {change})`" if change else ""
     edited = any("experiment file" in step or "`logs:`" in step for step in steps)
     return f"identify again: {_WRITE}" if edited else ""
