@@ -149,6 +149,14 @@ class TreeRegressor:
 
         fill_rows(*batch, start, out, out.reshape(-1))
 
+    def predicted(self, batch: Batch, coefficients: Float[Array, "e"]) -> Float[Array, "k n"]:
+        """W chi of every row at all samples of a batch; `coefficients`: of the layout."""
+        from dynid.regressor.kernels import predict_rows
+
+        out = np.zeros((len(self.layout.start) - 1, len(batch[6][0])))
+        predict_rows(*batch, self.layout.start, coefficients, out)
+        return out
+
     def _term(
         self, term: Term, q: Inexact[Array, "n q"], dq: Inexact[Array, "n v"], ddq: Inexact[Array, "n v"]
     ) -> Inexact[Array, "n"]:
