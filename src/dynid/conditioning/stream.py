@@ -102,7 +102,7 @@ def stream(
         threads: None: as many as there are cores.
         progress: Called with the fraction done.
         keep: Filtered rows are kept as long as the source: it will be streamed or compared again.
-        most: Samples to look at; of more, some parts all over them. None: all.
+        most: Samples to look at; of more, some parts all over them, one at least. None: all.
 
     Returns:
         The blocks of each row of the layout, and the length of a block in [s].
