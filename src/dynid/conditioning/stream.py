@@ -301,14 +301,13 @@ def _condense(
     for row in range(len(layout.start) - 1):
         entries = np.arange(layout.start[row], layout.start[row + 1])
         wanted = entries[(layout.columns[entries] != ABSENT) | (entries == entries[-1])]
-        rows = np.ascontiguousarray(filtered[wanted].T)
+        columns = filtered[wanted] if len(wanted) < len(entries) else filtered[entries[0] : entries[-1] + 1]
         factors = []
-        number = task.block // span
+        number, every = task.block // span, bool(valid[row].all())
         while (at := max(0, (number * span - task.block) * per_block)) < task.count:
             stop = ((number + 1) * span - task.block) * per_block
-            use = valid[row, at:stop]
-            part = rows[at:stop]
-            part = part if use.all() else part[use]
+            part = columns[:, at:stop]
+            part = np.ascontiguousarray(part if every else part[:, valid[row, at:stop]]).T
             if len(part):
                 factors.append((task.run, number * span, Factor(compact(part), len(part))))
             number += 1
