@@ -13,11 +13,12 @@ from importlib.machinery import PathFinder
 from importlib.util import find_spec, module_from_spec, spec_from_file_location
 from pathlib import Path
 from types import ModuleType
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from dynid.common.arrays import Array, Bool, Float, Int
+if TYPE_CHECKING:
+    from dynid.common.arrays import Array, Bool, Float, Int
 
 _BLOCK = 32  # columns that LAPACK's QR treats together
 

@@ -26,7 +26,8 @@ from dynid.regressor.layout import ABSENT
 BLOCK_SECONDS = 0.25
 MOST_BLOCKS = 384
 _TASK_SAMPLES = 16384
-_MUCH = 60_000  # products a sample from which a filter is worth two stages: long ones of many rows
+# Products a sample, or lengths in outputs, from which a filter is worth two stages; decimation needs 20.
+_MUCH, _LONG = 60_000, 40
 _ROUNDING = 1e-9  # of a sum of weights: half a window is half of it, in whatever order it was added
 
 Progress = Callable[[float], None]
@@ -302,8 +303,7 @@ def _condense(
         entries = np.arange(layout.start[row], layout.start[row + 1])
         wanted = entries[(layout.columns[entries] != ABSENT) | (entries == entries[-1])]
         columns = filtered[wanted] if len(wanted) < len(entries) else filtered[entries[0] : entries[-1] + 1]
-        factors = []
-        number, every = task.block // span, bool(valid[row].all())
+        factors, number, every = list[Block](), task.block // span, bool(valid[row].all())
         while (at := max(0, (number * span - task.block) * per_block)) < task.count:
             stop = ((number + 1) * span - task.block) * per_block
             part = columns[:, at:stop]
@@ -347,7 +347,8 @@ def _filtered_anew(
     last = task.first + (task.count - 1) * step
     start, stop = max(task.piece[0], task.first - half), min(task.piece[1], last + half + 1)
     every, kernel, first, count, knots = step, row_filter.padded, task.first, task.count, 0
-    if in_stages := (entries or layout.n_entries) * len(row_filter.kernel) > _MUCH * step:
+    long = len(row_filter.kernel) > min(_LONG, _MUCH / (entries or layout.n_entries)) * step
+    if in_stages := long and row_filter.coarse[0] > 1:
         every, kernel, second = row_filter.coarse
         knots = (len(second) - 2 * (step // every)) // 2
         first, count = task.first - knots * every, (task.count - 1) * (step // every) + 2 * knots + 1
