@@ -303,11 +303,11 @@ def _condense(
         entries = np.arange(layout.start[row], layout.start[row + 1])
         wanted = entries[(layout.columns[entries] != ABSENT) | (entries == entries[-1])]
         columns = filtered[wanted] if len(wanted) < len(entries) else filtered[entries[0] : entries[-1] + 1]
+        rows = np.ascontiguousarray(columns.T)
         factors, number, every = list[Block](), task.block // span, bool(valid[row].all())
         while (at := max(0, (number * span - task.block) * per_block)) < task.count:
             stop = ((number + 1) * span - task.block) * per_block
-            part = columns[:, at:stop]
-            part = np.ascontiguousarray(part if every else part[:, valid[row, at:stop]]).T
+            part = rows[at:stop] if every else rows[at:stop][valid[row, at:stop]]
             if len(part):
                 factors.append((task.run, number * span, Factor(compact(part), len(part))))
             number += 1

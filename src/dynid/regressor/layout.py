@@ -21,7 +21,7 @@ from dynid.mechanism.mechanism import Mechanism, Term
 from dynid.mechanism.parameters import STRIBECK_SPEED, Parameter
 
 ABSENT = -1
-_TILE_BYTES = 1 << 19  # of all entries: they stay in the cache of a core between the kernels
+_TILE_BYTES = 1 << 20  # of all entries: they stay in the cache of a core between the kernels
 Batch = tuple[Any, ...]  # states of some samples: the first arguments of `kernels.fill_rows`
 
 
