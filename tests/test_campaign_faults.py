@@ -18,8 +18,9 @@ from dynid.campaign.shared_settings import favoured_settings
 from dynid.campaign.stores import StoreError
 from dynid.campaign.work import Made, Outcome, failed, make
 from dynid.cli import main
-from dynid.common.engine import Died, _check_versions, own_version
+from dynid.common.engine import Died, _check_versions
 from dynid.common.errors import InputError
+from dynid.common.versions import version_of
 from dynid.excitation import excite as excitation
 from tests.workspace import ARM
 
@@ -299,11 +300,11 @@ class _Client:
 
 
 def test_workers_without_dynid_or_with_another_version_are_refused():
-    _check_versions(_Client(own_version(), own_version()), "tcp://x:1")
+    _check_versions(_Client(version_of(), version_of()), "tcp://x:1")
     with pytest.raises(InputError, match=r"cannot run dynid: No module named 'dynid'\n.*install dynid"):
         _check_versions(_Client("none"), "tcp://x:1")
     with pytest.raises(InputError, match=r"have dynid 9\.9"):
-        _check_versions(_Client(own_version(), "9.9"), "tcp://x:1")
+        _check_versions(_Client(version_of(), "9.9"), "tcp://x:1")
 
 
 def test_an_empty_watched_folder_is_waited_for(fleet):

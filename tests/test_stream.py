@@ -242,3 +242,16 @@ def test_butterworth_rows_have_the_response_of_a_forward_backward_filter() -> No
     found = np.convolve(x, rows.kernel, mode="same")[500:-500]
     # The kernel is cut at 1e-5 of its peak.
     np.testing.assert_allclose(found, expected, atol=1e-4)
+
+
+def test_of_a_long_log_some_parts_all_over_it_are_looked_at() -> None:
+    source, short = RandomRows(200_000, [(0, 200_000)]), RandomRows(3000, [(0, 3000)])
+    rows, most = row_filter(source.dt, 4), 50_000
+    every, some = stream(source, rows)[0], stream(source, rows, most=most)[0]
+    seen, whole = (sum(factor.n_rows for *_, factor in blocks[0]) for blocks in (some, every))
+    assert whole == 50_000
+    assert 4 * seen <= most + stream_module._TASK_SAMPLES
+    numbers = {number for _, number, _ in some[0]}
+    assert max(numbers) > 0.75 * max(number for _, number, _ in every[0])  # one part in four, to the end
+    # A log shorter than a part is looked at as a whole: none is left out.
+    assert sum(factor.n_rows for *_, factor in stream(short, rows, most=100)[0][0]) == 750

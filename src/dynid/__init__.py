@@ -205,9 +205,7 @@ _HOME = {
 
 def __getattr__(name: str) -> Any:
     if name == "__version__":
-        from importlib.metadata import version
-
-        return version("dynid")
+        return import_module("dynid.common.versions").version_of()
     if name in _HOME:
         return getattr(import_module(_HOME[name]), name)
     raise AttributeError(f"module 'dynid' has no attribute '{name}'")

@@ -12,6 +12,9 @@ def run() -> None:
 
     Python would take apart every module and object by itself, which takes longer than `dynid --help`.
     """
+    for name in ("stdout", "stderr"):
+        if getattr(sys, name) is None:  # closed by who started it
+            setattr(sys, name, open(os.devnull, "w"))  # noqa: SIM115 (until the process ends)
     code = 1  # of an error that nobody handles
 
     def leave() -> None:

@@ -53,6 +53,13 @@ from dynid.validation.held_out import (
 from dynid.validation.unseen import unseen_errors
 from dynid.validation.verdict import verdict_of
 
+_KERNELS = {
+    "motion": ("sweep",),
+    "regressor": ("fill_rows", "predict_rows"),
+    "conditioning": ("decimate",),
+    "kinematics": ("move_bodies",),
+}
+
 __all__ = [
     "build_system",
     "identify",
@@ -122,8 +129,10 @@ def _identify_sources(
     fitted: Callable[[Fit], None] | None = None,
 ) -> Estimate:
     mechanism = as_asked(mechanism, experiment)
-    with forced(experiment.force), ThreadPoolExecutor(1) as pool:
-        pool.submit(_load_kernels)  # while logs are decoded and searched for faults
+    pool = ThreadPoolExecutor(1)
+    pool.submit(_load_kernels)  # while logs are decoded and searched for faults
+    pool.shutdown(wait=False)
+    with forced(experiment.force):
         read = as_logs(logs, mechanism, experiment)
         unseen = as_logs(held_out, mechanism, experiment)
     if show is not None:
@@ -133,12 +142,13 @@ def _identify_sources(
 
 
 def _load_kernels() -> None:
-    """Import Numba and the kernels of every identification; what fails here fails again where it is used."""
-    from dynid.common.compiled import start_runtime
+    """Import Numba and load the kernels of every identification; what fails here fails where it is used."""
+    from dynid.common.compiled import load
 
-    start_runtime()
-    for name in ("motion", "conditioning", "regressor"):
-        import_module(f"dynid.{name}.kernels")
+    for name, kernels in _KERNELS.items():
+        module = import_module(f"dynid.{name}.kernels")
+        for kernel in kernels:
+            load(getattr(module, kernel))
 
 
 def identify_logs(

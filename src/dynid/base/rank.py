@@ -12,6 +12,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from dynid.common.arrays import Array, Bool, Float, Int
+from dynid.common.lapack import qr_triangle
 
 STRUCTURAL_RTOL = 1e-8  # residuals are 1e-15..1e-12 for a dependent column, far more than 1e-6 by geometry
 DATA_RTOL = 1e-7
@@ -121,7 +122,7 @@ def confirmed_columns(
     if not live[kept + dependent].all() or live[zero].any() or not kept or len(R) < len(kept):
         return None
     n, place = len(kept), {column: i for i, column in enumerate(order)}
-    T = np.asarray(np.linalg.qr(R[:, kept + dependent] / norms[kept + dependent], mode="r"))
+    T = qr_triangle(R[:, kept + dependent] / norms[kept + dependent])
     before = np.searchsorted([place[i] for i in kept], [place[i] for i in dependent])
     # A dependent column is compared with the columns kept before it, as in the sweep.
     left = np.array([np.linalg.norm(T[m:, n + j]) for j, m in enumerate(before.tolist())])

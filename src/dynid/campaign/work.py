@@ -9,8 +9,9 @@ from typing import TYPE_CHECKING, Any
 
 from dynid.campaign.file import Run
 from dynid.campaign.stores import StoreError, local_copies
-from dynid.common.engine import TRIES, Died, own_version
+from dynid.common.engine import TRIES, Died
 from dynid.common.errors import DynidError, NoResultError
+from dynid.common.versions import version_of
 
 if TYPE_CHECKING:
     from dynid.campaign.factors import Leaf
@@ -123,6 +124,6 @@ def _made(run: Run, estimate: Estimate, failure: str, folder: str, seconds: floa
     )
     verdict = "bad" if failure else estimate.verdict.level
     headline = failure or estimate.verdict.headline
-    made_by = own_version()
+    made_by = version_of()
     outcome = Outcome(run.name, verdict, headline, parameters=parameters, seconds=seconds, version=made_by)
     return Made(outcome, result_files(estimate, Path(folder)))

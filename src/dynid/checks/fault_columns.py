@@ -21,15 +21,16 @@ columns of W is removed.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
 
 from dynid.checks.pose_columns import pose_columns
+from dynid.checks.sampled import fill
 from dynid.common.arrays import Array, Float
 from dynid.common.change import Change, rounded
-from dynid.conditioning.rewritten import Tiles, WiderRows
+from dynid.conditioning.rewritten import WiderRows
 from dynid.mechanism.description import unit_of
 from dynid.mechanism.mechanism import Mechanism
 from dynid.mechanism.parameters import Parameter
@@ -132,29 +133,31 @@ def suspect_rows(
     n_shared = len(joints) + len(sizes) + len(motors) + 3 * len(turns) + 2
     felt = ~source.directions.homogeneous[:, None]
 
-    def tiles(start: int, stop: int, tile: int) -> Tiles:
-        dq, (poses, drift) = source.motion.states(start, stop)[1], between(start, stop)
-        moved = [None if measured is None else _frictions(dq @ measured) for measured in speeds]
-        room = np.zeros((k, _PER_ROW + n_shared, tile))
-        for at, packed, weights, predicted, slope in _with_slopes(source, chi, start, stop, tile):
-            n = packed.shape[1]
-            part, tests = slice(at - start, at - start + n), room[:, :, :n]
-            tests[:, 0] = tests[:, -2] = -(slope - drift[:, part]) * felt
-            # A factor on all efforts is one on all parameters, which rows without effort do not contradict.
-            tests[:, 1], tests[:, -1] = predicted * felt, predicted
-            for row, frictions in enumerate(moved):
-                if frictions is not None:
-                    tests[row, 2 : 2 + SPEEDS] = frictions[:, part]
-                    tests[row, 2 + SPEEDS] = np.abs(predicted[row]) * frictions[0, part]
+    def added(start: int, stop: int) -> tuple[Array, Callable[[slice], Array]]:
+        predicted, weights = source.predicted(start, stop, chi)
+        poses, drift = between(start, stop)
+        # A factor on all efforts is one on all parameters, which rows without effort do not contradict.
+        late, gained = (drift - _slope(predicted, source.dt)) * felt, predicted * felt
+        frictions = _frictions(source.motion.states(start, stop)[1] @ speeds)
+        load = np.abs(predicted) * frictions[:, 0]
+
+        def columns(part: slice) -> Float[Array, "k c m"]:
+            tests = np.empty((k, _PER_ROW + n_shared, part.stop - part.start))
+            tests[:, 0], tests[:, -2] = late[:, part], late[:, part]
+            tests[:, 1], tests[:, -1] = gained[:, part], predicted[:, part]
+            tests[:, 2 : 2 + SPEEDS], tests[:, 2 + SPEEDS] = frictions[:, :, part], load[:, part]
             first = _PER_ROW
             for shared in poses:
-                tests[:, first : first + shared.shape[1]] = shared[:, :, part]
-                first += shared.shape[1]
-            yield at, packed, weights, tests
+                last = first + shared[1].shape[1]
+                fill(shared, part, tests[:, first:last])
+                first = last
+            return tests
+
+        return weights, columns
 
     every = np.arange(n_shared) + k * _PER_ROW
     columns = [[*(row * _PER_ROW + np.arange(_PER_ROW)), *every] for row in range(k)]
-    rows = WiderRows(source, p + np.array(columns), tiles, unchanged=True)
+    rows = WiderRows(source, p + np.array(columns), added=added)
     # A row with several motors, or with none, has no single effort: its delay and gain are not tested.
     single = [bool(np.count_nonzero(efforts) == 1) for efforts in source.directions.effort_map]
     known = mechanism.joint_of_coordinate
@@ -167,7 +170,7 @@ def suspect_rows(
 def _suspects(
     source: RowSource,
     single: Sequence[bool],
-    speeds: Sequence[Array | None],
+    speeds: Float[Array, "m k"],
     zero_units: Mapping[str, str],
     sizes: Mapping[str, str],
     motors: Sequence[str],
@@ -183,7 +186,7 @@ def _suspects(
         suspects_of_log.append(Suspect("delay", name, (at,), "s"))
         if len(names) > 1:
             suspects_of_log.append(Suspect("gain", name, (at + 1,), "1"))
-        if speeds[row] is not None:
+        if speeds[:, row].any():
             suspects_of_log.append(Suspect("speed", name, tuple(range(at + 2, at + 2 + SPEEDS)), ""))
             suspects_of_log.append(Suspect("load", name, (at + 2 + SPEEDS,), "1"))
     last = len(names) * _PER_ROW
@@ -207,36 +210,19 @@ def _suspects(
 
 
 def _untested(
-    source: RowSource, single: Sequence[bool], speeds: Sequence[Array | None], joints: Sequence[str]
+    source: RowSource, single: Sequence[bool], speeds: Float[Array, "m k"], joints: Sequence[str]
 ) -> tuple[str, ...]:
     """What cannot be tested with these rows, and why."""
     reasons = []
     if np.any(np.count_nonzero(source.directions.effort_map, axis=1) > 1):
         reasons.append("delay and unmodelled friction of motors (several motors act in one equation)")
-    names = zip(source.directions.names, speeds, single, strict=True)
-    blind = [name for name, speed, alone in names if alone and speed is None]
+    names = zip(source.directions.names, speeds.T, single, strict=True)
+    blind = [name for name, known, alone in names if alone and not known.any()]
     if blind and source.directions.effort_map.any():
         reasons.append(f"unmodelled friction of {', '.join(blind)} (its speed is not measured)")
     if not joints:
         reasons.append("joint zeros (the equations contain no measured joint)")
     return tuple(reasons)
-
-
-def _with_slopes(
-    source: RowSource, chi: Float[Array, "p"], start: int, stop: int, tile: int
-) -> Iterator[tuple[int, Array, Array, Array, Array]]:
-    """Tiles of a source with W chi and its slope in time, shapes (k, n), across the ends of tiles too."""
-    layout, coefficients = source.layout, source.layout.coefficients(chi)
-    held: tuple[int, Array, Array, Array] | None = None
-    before: Array | None = None
-    for at, packed, weights in source.rows(start, stop, tile):
-        predicted = layout.sums(packed, coefficients)
-        if held is not None:
-            yield *held, _slope(held[3], before, predicted[:, :1], source.dt)
-            before = held[3][:, -1:]
-        held = (at, packed.copy(), weights, predicted)
-    if held is not None:
-        yield *held, _slope(held[3], before, None, source.dt)
 
 
 def spread_windows(pieces: Sequence[tuple[int, int]], most: int = MOST_SAMPLES) -> list[tuple[int, int]]:
@@ -249,36 +235,33 @@ def spread_windows(pieces: Sequence[tuple[int, int]], most: int = MOST_SAMPLES) 
     return windows[:: -(-total // most)]
 
 
-def _slope(
-    x: Float[Array, "k n"], before: Array | None, after: Array | None, dt: float
-) -> Float[Array, "k n"]:
-    """Central difference along time; one-sided where the range ends."""
-    x = np.concatenate([x[:, :1] if before is None else before, x, x[:, -1:] if after is None else after], 1)
+def _slope(x: Float[Array, "k n"], dt: float) -> Float[Array, "k n"]:
+    """Central difference along time; one-sided where the range ends, zero in a range of one sample."""
+    x = np.concatenate([x[:, :1], x, x[:, -1:]], 1)
     slope = (x[:, 2:] - x[:, :-2]) / (2.0 * dt)
-    if before is None:
-        slope[:, 0] *= 2.0
-    if after is None:
-        slope[:, -1] *= 2.0
+    slope[:, [0, -1]] *= 2.0
     return np.asarray(slope)
 
 
-def _frictions(v: Float[Array, "n"]) -> Float[Array, "s n"]:
+def _frictions(v: Float[Array, "n k"]) -> Float[Array, "k s n"]:
     """Columns of friction over speed: the sign first, then v, its root and its square with that sign."""
-    sign = np.sign(v)
-    return np.stack([sign, v, np.sqrt(np.abs(v)) * sign, v * np.abs(v)])
+    columns = np.empty((v.shape[1], SPEEDS, len(v)))
+    columns[:, 1] = v.T
+    sign, size = np.sign(columns[:, 1], out=columns[:, 0]), np.abs(columns[:, 1])
+    np.multiply(columns[:, 1], size, out=columns[:, 3])
+    np.multiply(np.sqrt(size, out=size), sign, out=columns[:, 2])
+    return columns
 
 
-def _motor_speeds(mechanism: Mechanism, source: RowSource) -> list[Float[Array, "m"] | None]:
-    """Speed of the one motor of each row as a sum of measured rates; None where there is no such."""
+def _motor_speeds(mechanism: Mechanism, source: RowSource) -> Float[Array, "m k"]:
+    """Speed of the one motor of each row as a sum of measured rates; zero where there is no such."""
     measured = source.motion.log.position_names
-    speeds: list[Float[Array, "m"] | None] = []
-    for felt in source.directions.effort_map:
+    speeds = np.zeros((len(measured), len(source.directions.names)))
+    for row, felt in enumerate(source.directions.effort_map):
         motors = np.flatnonzero(felt)
         on = mechanism.actuators[int(motors[0])].on if len(motors) == 1 else {}
-        if not on or any(name not in measured for name in on):
-            speeds.append(None)
-            continue
-        speeds.append(np.array([float(on.get(name, 0.0)) for name in measured]))
+        if all(name in measured for name in on):
+            speeds[:, row] = [on.get(name, 0.0) for name in measured]
     return speeds
 
 

@@ -25,11 +25,11 @@ from dataclasses import replace
 
 import numpy as np
 
+from dynid.checks.sampled import Sampled, everywhere, means
 from dynid.common.arrays import Array, Bool, Float, Int
 from dynid.common.change import rounded
 from dynid.common.errors import DynidError
 from dynid.common.notices import Notice, notice
-from dynid.conditioning.rewritten import predictor
 from dynid.kinematics.coordinates import States
 from dynid.mechanism.force_sensor import level_axes
 from dynid.mechanism.joint import JointKind
@@ -41,7 +41,6 @@ from dynid.projection.kinematics import ClosedKinematics
 from dynid.projection.model import RowSource
 from dynid.projection.pose_rows import MovingRows
 from dynid.projection.power import power_directions
-from dynid.projection.quadrature import Quadrature
 from dynid.projection.sensor import SensorColumns, SensorMotion, SensorRows
 
 # [rad] or [m]: forward difference over a joint zero. Its error is half a step times the curvature, about ten
@@ -60,7 +59,7 @@ Measured = tuple[Float[Array, "n m"], Float[Array, "n m"], Float[Array, "n m"]]
 # Columns at consecutive rows, unit of the row: d(W chi - Y) over joint zeros, then dimensions, (k, m + d, n),
 # per rad or m; the part of each motor in rows with several, (k, a, n); gravity, per m/s^2, and force sensor,
 # per rad, (k, t, n). And the drift of the directions, (dN/dt)^T B tau, (k, n).
-Columns = tuple[tuple[Array, Array, Array], Float[Array, "k n"]]
+Columns = tuple[tuple[Sampled, Sampled, Sampled], Float[Array, "k n"]]
 
 
 class _PoseColumns:
@@ -98,7 +97,6 @@ class _PoseColumns:
         self._axes = gravity_axes(mechanism.gravity)
         if self._rows is not None:
             self.turns = ("gravity",)
-            self._compare = predictor(self._rows.layout, chi)
             turned = (replace(mechanism, gravity=mechanism.gravity + e) for e in self._axes)
             self._turned = [self._rows.under(tilted) for tilted in turned]
 
@@ -107,14 +105,14 @@ class _PoseColumns:
         n = stop - start
         if self._rows is None:
             none = np.zeros((self._k, 0, n))
-            turns = none if self._sensor is None else self._sensor_turns(self._sensor, start, stop)
-            return (none, none, turns), np.zeros((self._k, n))
+            turned = none if self._sensor is None else self._sensor_turns(self._sensor, start, stop)
+            return (everywhere(none), everywhere(none), everywhere(turned)), np.zeros((self._k, n))
         if not isinstance(self.source, EnergyRows):
             return self._samples(start, stop)
         rule = self.source.quadrature
         (zeros, motors, turns), drift = self._samples(start - rule.before, stop + rule.after)
-        means = _means(rule, zeros), _means(rule, motors), _means(rule, turns)
-        return means, _means(rule, drift[:, None])[:, 0]
+        averaged = means(rule, zeros), means(rule, motors), means(rule, turns)
+        return averaged, means(rule, everywhere(drift[:, None]))[1][:, 0]
 
     def _sensor_turns(self, columns: SensorColumns, start: int, stop: int) -> Float[Array, "k t n"]:
         """Columns of gravity (if joints give the orientation) and of the orientation of the sensor."""
@@ -139,13 +137,13 @@ class _PoseColumns:
         if isinstance(self._rows, TreeRows):
             zeros = self._slopes(at, self._rows, self._tree_error(at, measured))
             turns = self._tree_turns(self._rows, at, measured)
-            return (zeros, np.zeros((self._k, 0, n)), turns), np.zeros((self._k, n))
+            return (zeros, everywhere(np.zeros((self._k, 0, n))), turns), np.zeros((self._k, n))
         assert isinstance(self._rows, MovingRows)  # noqa: S101 (one of two kinds)
         states = self._states(self._rows, start, at, measured)
         zeros = self._slopes(at, self._rows, self._closed_error(start, at, measured, states, tau))
         turns = self._closed_turns(self._rows, at, states)
         motors, drift = self._acting(at, states, tau)
-        return (zeros, motors, turns), drift
+        return (zeros, everywhere(motors), turns), drift
 
     def _states(self, rows: MovingRows, start: int, at: Int[Array, "s"], measured: Measured) -> States:
         """States at some samples, with N of the rows."""
@@ -174,58 +172,51 @@ class _PoseColumns:
         parts = _between(at[fine], acting[:, :motors], n) * tau.T[:motors] if motors else none[0]
         return parts, drift
 
-    def _tree_turns(self, rows: TreeRows, at: Int[Array, "s"], measured: Measured) -> Float[Array, "k t n"]:
+    def _tree_turns(self, rows: TreeRows, at: Int[Array, "s"], measured: Measured) -> Sampled:
         """What a unit of gravity along each axis adds to the rows of a tree."""
-        tree = rows.coordinates.tree_states(*(x[at] for x in measured))
-        none = np.zeros((len(at), self._k))
+        there = measured[0][at], measured[1][at], measured[2][at]
         turned = [tilted for tilted in self._turned if isinstance(tilted, TreeRows)]
-        known = [self._compare(tilted.regressor.packed(*tree, none))[1] for tilted in (rows, *turned)]
+        known = [tilted.model(there, self._chi) for tilted in (rows, *turned)]
         changes = [predicted - known[0] for predicted in known[1:]]
-        return _between(at, np.stack(changes, axis=1), int(at[-1]) + 1)
+        return at, np.stack(changes, axis=1)
 
-    def _closed_turns(self, rows: MovingRows, at: Int[Array, "s"], states: States) -> Float[Array, "k t n"]:
+    def _closed_turns(self, rows: MovingRows, at: Int[Array, "s"], states: States) -> Sampled:
         """The same for rows whose directions follow the pose."""
         turned = [tilted.regressor for tilted in self._turned if isinstance(tilted, MovingRows)]
         moved = (states.q, states.dq, states.ddq, self._chi)
         known = [model.efforts(*moved) for model in (rows.regressor, *turned)]
         changes = [np.einsum("nvk,nv->kn", states.N, forces - known[0]) for forces in known[1:]]
-        return _between(at, np.stack(changes, axis=1), int(at[-1]) + 1)
+        return at, np.stack(changes, axis=1)
 
     def _directions(self, rows: MovingRows, start: int, states: States) -> Float[Array, "n v k"]:
         N = np.zeros((len(states.dq), states.dq.shape[1], len(rows.directions.names)))
         N[states.fine] = rows.tangents(start, states.N[states.fine], states.dq[states.fine])
         return N
 
-    def _slopes(
-        self, at: Int[Array, "s"], rows: TreeRows | MovingRows, error: _Error
-    ) -> Float[Array, "k m n"]:
-        """Slope of the error over each joint, then over each dimension, thinned and interpolated."""
+    def _slopes(self, at: Int[Array, "s"], rows: TreeRows | MovingRows, error: _Error) -> Sampled:
+        """Slope of the error over each joint, then over each dimension, past poses out of reach."""
         changes = [(rows, place, STEP) for place in self._places]
         changes += [(other, 0, 0.0) for other in self._resized.values()]
-        slopes = np.zeros((self._k, len(changes), int(at[-1]) + 1))
+        slopes = np.zeros((self._k, len(changes), len(at)))
         nominal, known = error(rows, 0, 0.0)
         for j, change in enumerate(changes):
             shifted, reached = error(*change)
-            fine = known & reached
-            if not np.any(fine):
-                continue
-            slope = (shifted - nominal)[:, fine] / STEP
-            for k, values in enumerate(slope):
-                slopes[k, j] = np.interp(np.arange(slopes.shape[2]), at[fine], values)
-        return slopes
+            slope, fine = (shifted - nominal) / STEP, known & reached
+            if fine.all():
+                slopes[:, j] = slope
+            elif fine.any():
+                slopes[:, j] = [np.interp(at, at[fine], values) for values in slope[:, fine]]
+        return at, slopes
 
     def _tree_error(self, at: Int[Array, "s"], measured: Measured) -> _Error:
         """W chi of a tree with a joint moved; the measured side does not depend on the pose."""
         q, dq, ddq = (x[at] for x in measured)
-        none = np.zeros((len(at), self._k))
 
         def error(
             rows: TreeRows | MovingRows, joint: int, step: float
         ) -> tuple[Float[Array, "k s"], Bool[Array, "s"]]:
             assert isinstance(rows, TreeRows)  # noqa: S101 (of a tree)
-            tree = rows.coordinates.tree_states(_moved(q, joint, step), dq, ddq)
-            predicted = self._compare(rows.regressor.packed(*tree, none))[1]
-            return predicted, np.ones(len(at), dtype=bool)
+            return rows.model((_moved(q, joint, step), dq, ddq), self._chi), np.ones(len(at), dtype=bool)
 
         return error
 
@@ -320,12 +311,10 @@ def clock_notice(described: Float[Array, "3"], found: Float[Array, "3"]) -> Noti
     )
 
 
-def _between(at: Int[Array, "s"], values: Float[Array, "k t s"], n: int) -> Float[Array, "k t n"]:
+def _between(at: Int[Array, "s"], values: Float[Array, "k c s"], n: int) -> Float[Array, "k c n"]:
     """Values at some of n samples, interpolated at all."""
-    every = np.arange(n)
-    k, t, _ = values.shape
-    rows = [np.interp(every, at, row) for row in values.reshape(k * t, -1)]
-    return np.array(rows).reshape(k, t, len(every))
+    rows = [np.interp(np.arange(n), at, row) for row in values.reshape(-1, len(at))]
+    return np.array(rows).reshape(*values.shape[:2], n)
 
 
 def _pose_rows(
@@ -366,10 +355,3 @@ def _moved(q: Float[Array, "n m"], joint: int, step: float) -> Float[Array, "n m
     other = q.copy()
     other[:, joint] += step
     return other
-
-
-def _means(rule: Quadrature, columns: Float[Array, "k m n"]) -> Float[Array, "k m r"]:
-    """Means over the spans of the rows."""
-    k, m, n = columns.shape
-    averaged = rule.means(columns.reshape(k * m, n).T)
-    return np.asarray(averaged.T.reshape(k, m, len(averaged)))

@@ -19,6 +19,7 @@ from click.core import ParameterSource
 
 from dynid.common.errors import InputError
 from dynid.common.strict_number import is_count, is_number
+from dynid.common.versions import version_of
 from dynid.report.terminal import printable
 
 if TYPE_CHECKING:
@@ -104,6 +105,9 @@ def shown(path: Path) -> str:
 
 _NEW_OBJECTS = 500_000  # more than an identification makes; Python's own choice is 700
 
+_TRIM_THRESHOLD, _MMAP_THRESHOLD = -1, -3  # numbers of options in malloc.h
+_KEPT_ARRAY, _KEPT_MEMORY = 1 << 25, 1 << 26  # bytes; larger arrays are in files (`common/paged.py`)
+
 
 def collect_rarely() -> None:
     """Search seldom for cycles of unreachable objects.
@@ -111,6 +115,19 @@ def collect_rarely() -> None:
     The many objects of loaded modules would be searched in vain each time. Large arrays are in no cycle.
     """
     gc.set_threshold(_NEW_OBJECTS, *gc.get_threshold()[1:])
+
+
+def keep_freed() -> None:
+    """Keep the memory of freed arrays for the next ones, up to a limit (GNU C library only).
+
+    Otherwise the system takes the pages of each larger array away and clears them again for the next.
+    """
+    with contextlib.suppress(OSError, AttributeError):
+        import ctypes
+
+        library = ctypes.CDLL(None)
+        library.mallopt(_MMAP_THRESHOLD, _KEPT_ARRAY)
+        library.mallopt(_TRIM_THRESHOLD, _KEPT_MEMORY)
 
 
 @contextlib.contextmanager
@@ -176,9 +193,9 @@ def version_text(verbose: bool) -> str:
     """The version; `verbose` adds what a bug report needs: system, processor, Python, packages."""
     import os
     import platform
-    from importlib.metadata import PackageNotFoundError, requires, version
+    from importlib.metadata import requires
 
-    text = f"dynid, version {version('dynid')}"
+    text = f"dynid, version {version_of()}"
     if not verbose:
         return text
     lines = [
@@ -190,8 +207,8 @@ def version_text(verbose: bool) -> str:
         {re.split(r"[^A-Za-z0-9._-]", requirement)[0] for requirement in requires("dynid") or ()} - {"dynid"}
     ):
         try:
-            lines.append(f"{name} {version(name)}")
-        except PackageNotFoundError:
+            lines.append(f"{name} {version_of(name)}")
+        except ImportError:
             continue
     return "\n".join(lines)
 

@@ -101,10 +101,21 @@ class _Cache(FunctionCache):
         with self._guard_against_spurious_io_errors():
             return self._load_overload(sig, target_context)  # type: ignore[no-untyped-call]
 
+    def signatures(self) -> list[Any]:
+        """Argument types for which there is compiled code."""
+        kept: Any = self._cache_file._load_index()  # type: ignore[no-untyped-call]
+        codegen = cpu_target.target_context.codegen()
+        index: Callable[..., Any] = self._index_key
+        return [key[0] for key in kept if key == index(key[0], codegen)]
 
-def start_runtime() -> None:
-    """Make Numba ready to load compiled code, which the first kernel would do otherwise."""
+
+def load(compiled: Kernel) -> None:
+    """Load what is compiled of a kernel, which its first call would do otherwise; nothing is compiled."""
+    kernel: Any = compiled
     rtsys.initialize(cpu_target.target_context)
+    if isinstance(kernel._cache, _Cache):
+        for signature in kernel._cache.signatures():
+            kernel.compile(signature)
 
 
 @cache

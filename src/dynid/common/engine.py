@@ -19,6 +19,7 @@ from multiprocessing import get_context, parent_process
 from typing import Any, TypeVar
 
 from dynid.common.errors import InputError
+from dynid.common.versions import version_of
 
 Task = TypeVar("Task")
 Result = TypeVar("Result")
@@ -171,22 +172,15 @@ def _dask(address: str) -> Iterator[tuple[Executor, int]]:
         yield client.get_executor(pure=False, retries=TRIES - 1), count
 
 
-def own_version() -> str:
-    """The version of dynid in this process."""
-    from importlib.metadata import version
-
-    return version("dynid")
-
-
 def _check_versions(client: Any, address: str) -> None:
     """Refuse a scheduler or workers that lack dynid, or have another version of it."""
-    remedy = f"install dynid {own_version()} on the scheduler and on all workers"
+    remedy = f"install dynid {version_of()} on the scheduler and on all workers"
     try:
-        found = {client.run_on_scheduler(own_version), *client.run(own_version).values()}
+        found = {client.run_on_scheduler(version_of), *client.run(version_of).values()}
     except Exception as error:  # what arrives here is that of the other process
         raise InputError(
             f"scheduler or workers at '{address}' cannot run dynid: {error}", remedy=remedy
         ) from error
-    if found != {own_version()}:
-        others = ", ".join(sorted(found - {own_version()}))
+    if found != {version_of()}:
+        others = ", ".join(sorted(found - {version_of()}))
         raise InputError(f"scheduler or workers at '{address}' have dynid {others}", remedy=remedy)

@@ -13,11 +13,14 @@ from importlib.machinery import PathFinder
 from importlib.util import find_spec, module_from_spec, spec_from_file_location
 from pathlib import Path
 from types import ModuleType
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from dynid.common.arrays import Array, Float, Int
+if TYPE_CHECKING:
+    from dynid.common.arrays import Array, Bool, Float, Int
+
+_BLOCK = 32  # columns that LAPACK's QR treats together
 
 
 def pivoted_qr(A: Float[Array, "r c"]) -> tuple[Float[Array, "r k"], Float[Array, "k c"], Int[Array, "c"]]:
@@ -28,6 +31,20 @@ def pivoted_qr(A: Float[Array, "r c"]) -> tuple[Float[Array, "r k"], Float[Array
     packed, pivot, tau = _called(lapack.dgeqp3, A)
     R = np.triu(packed[:k])
     return _called(lapack.dorgqr, packed[:, :k], tau)[0], R, pivot - 1
+
+
+def qr_triangle(A: Float[Array, "r c"]) -> Float[Array, "k c"]:
+    """R of A = Q R, as `numpy.linalg.qr`, whose threads wait for each other."""
+    k, c = min(A.shape), A.shape[1]
+    if k == 0:
+        return np.zeros((0, c))
+    packed, _, _, _ = _compiled("_flapack").dgeqrf(A, lwork=_BLOCK * c)
+    return np.where(_upper(k, c), packed[:k], 0.0)
+
+
+@cache
+def _upper(k: int, c: int) -> Bool[Array, "k c"]:
+    return np.tri(c, k, dtype=bool).T
 
 
 def solve_upper(

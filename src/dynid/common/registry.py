@@ -12,7 +12,6 @@ from collections.abc import Callable, Iterator, Mapping, MutableMapping
 from dataclasses import dataclass, fields, is_dataclass, replace
 from functools import cache, wraps
 from importlib import import_module
-from importlib.metadata import distributions
 from typing import Any, TypeVar
 
 from dynid.common.errors import DynidError, InputError
@@ -23,6 +22,8 @@ T = TypeVar("T")
 @cache
 def _installed(path: tuple[str, ...]) -> tuple[Any, ...]:
     """Entry points for dynid of all packages on `path`; of a class that the backport may replace."""
+    from importlib.metadata import distributions  # takes longer to import than a short command runs
+
     by_package: dict[str, list[Any]] = {}
     for package in distributions():
         points = [point for point in package.entry_points if point.group.startswith("dynid.")]

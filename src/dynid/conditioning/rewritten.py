@@ -16,7 +16,7 @@ from collections.abc import Callable, Iterator, Sequence
 
 import numpy as np
 
-from dynid.common.arrays import Array, Bool, Float, Int
+from dynid.common.arrays import Array, Float, Int
 from dynid.projection.model import PackedRows, RowSource
 from dynid.regressor.layout import ABSENT, Layout
 
@@ -106,84 +106,6 @@ class ReplacedRows:
             yield at, packed, weights
 
 
-class MixedRows:
-    """Rows of each instant multiplied by chol(covariance)^-1, of those that are valid there.
-
-    Every mixed row is a combination of equations, so it is an equation. With the covariance of the
-    errors the mixed rows have independent errors with standard deviation one.
-
-    Args:
-        source: The rows.
-        covariance: Of the errors of one instant, shape (k, k), units of the rows.
-    """
-
-    def __init__(self, source: PackedRows, covariance: Float[Array, "k k"]) -> None:
-        self.source, self.dt, self.covariance = source, source.dt, covariance
-        inner = source.layout
-        spans = list(zip(inner.start[:-1], inner.start[1:] - 1, strict=True))
-        # Rows with few columns first: mixing then adds few new columns to a row.
-        self._order = np.argsort([end - start for start, end in spans], kind="stable")
-        columns, starts, seen = [], [0], np.zeros(0, dtype=int)
-        row_columns: dict[int, Int[Array, "c"]] = {}
-        for k in self._order:
-            row = inner.columns[spans[k][0] : spans[k][1]]
-            seen = np.union1d(seen, row[row != ABSENT])
-            row_columns[int(k)] = seen
-        for k in range(len(spans)):
-            columns += [*row_columns[k].tolist(), ABSENT]
-            starts.append(len(columns))
-        self.layout = Layout(np.array(starts), np.array(columns))
-        self._places = [
-            [
-                self._targets(inner.columns[slice(*spans[j])], row_columns[k], starts[k])
-                for j in range(len(spans))
-            ]
-            for k in range(len(spans))
-        ]
-        self._spans = spans
-
-    @staticmethod
-    def _targets(
-        columns: Int[Array, "e"], row_columns: Int[Array, "c"], start: int
-    ) -> tuple[Int[Array, "u"], Int[Array, "u"]]:
-        """Entries of a source row that also exist in a mixed row, and their places there."""
-        use = np.flatnonzero(np.isin(columns, row_columns))
-        return use, start + np.searchsorted(row_columns, columns[use])
-
-    def pieces(self) -> Sequence[tuple[int, int]]:
-        """Those of the source."""
-        return self.source.pieces()
-
-    def rows(self, start: int, stop: int, tile: int) -> Iterator[tuple[int, Array, Array]]:
-        """Mixed entries; a row is valid where it was."""
-        for at, packed, weights in self.source.rows(start, stop, tile):
-            valid = weights > 0
-            mixed = np.zeros((self.layout.n_entries, packed.shape[1]))
-            for pattern in np.unique(valid, axis=1).T:
-                where = np.flatnonzero(np.all(valid == pattern[:, None], axis=0))
-                self._mix(packed, pattern, where, mixed)
-            yield at, mixed, weights
-
-    def _mix(
-        self, packed: Float[Array, "e n"], pattern: Bool[Array, "k"], where: Int[Array, "s"], out: Array
-    ) -> None:
-        order = [int(k) for k in self._order if pattern[k]]
-        if not order:
-            return
-        L = np.linalg.cholesky(self.covariance[np.ix_(order, order)])
-        inverse = np.linalg.inv(L)
-        for i, k in enumerate(order):
-            for j in range(i + 1):
-                start, end = self._spans[order[j]]
-                use, target = self._places[k][order[j]]
-                part = inverse[i, j] * packed[np.ix_(start + use, where)]
-                if np.all(np.diff(np.sort(target))):
-                    out[np.ix_(target, where)] += part
-                else:  # two entries of one row share a parameter
-                    np.add.at(out, (target[:, None], where[None, :]), part)
-                out[self.layout.start[k + 1] - 1, where] += inverse[i, j] * packed[end, where]
-
-
 class JoinedRows:
     """Rows [Z W Y]: the regressor of another trajectory next to that of the measured one.
 
@@ -225,6 +147,10 @@ class JoinedRows:
 
 # First sample, entries (e, n), weights (k, n) and added columns (k, c, n) of consecutive tiles.
 Tiles = Iterator[tuple[int, Array, Array, Array]]
+_WIDER = 3  # tiles of added columns: made by many short calls, for which threads wait for each other
+# From a range [start, stop) of samples to the weights (k, n) of its rows, and a function from a part of it,
+# counted from `start`, to the added columns (k, c, m).
+Added = Callable[[int, int], tuple[Array, Callable[[slice], Array]]]
 
 
 class WiderRows:
@@ -234,21 +160,21 @@ class WiderRows:
         source: The rows.
         columns: Numbers of the columns added to each row, shape (k, c).
         tiles: From a range of samples and the size of a tile to the source's tiles, with the added columns.
-        unchanged: Entries and weights of the tiles are those of the source.
+        added: The added columns instead, where tiles and weights are those of the source.
 
     Attributes:
         n_added: Number of columns added to all rows together.
-        alone: The added columns, where nothing else has to be filtered if rows of the source are kept.
+        alone: Those `added`: nothing else has to be filtered if rows of the source are kept.
     """
 
     def __init__(
         self,
         source: PackedRows,
         columns: Int[Array, "k c"],
-        tiles: Callable[[int, int, int], Tiles],
-        unchanged: bool = False,
+        tiles: Callable[[int, int, int], Tiles] | None = None,
+        added: Added | None = None,
     ) -> None:
-        self.source, self.dt, self.tiles = source, source.dt, tiles
+        self.source, self.dt, self.tiles = source, source.dt, tiles or self._beside
         self.n_added = len(np.unique(columns))
         inner = source.layout
         starts, wider = [0], list[int]()
@@ -256,11 +182,17 @@ class WiderRows:
             wider += [*inner.columns[first : stop - 1].tolist(), *more, ABSENT]
             starts.append(len(wider))
         self.layout = Layout(np.array(starts, dtype=np.int64), np.array(wider, dtype=np.int64))
-        self.alone: PackedRows | None = _Added(self) if unchanged else None
+        self.alone = None if added is None else _Added(self, added)
 
     def pieces(self) -> Sequence[tuple[int, int]]:
         """Those of the source."""
         return self.source.pieces()
+
+    def _beside(self, start: int, stop: int, tile: int) -> Tiles:
+        assert self.alone is not None  # noqa: S101 (without tiles there are added columns)
+        more = self.alone.added(start, stop)[1]
+        for at, packed, weights in self.source.rows(start, stop, tile):
+            yield at, packed, weights, more(slice(at - start, at - start + packed.shape[1]))
 
     def rows(self, start: int, stop: int, tile: int) -> Iterator[tuple[int, Array, Array]]:
         """Entries with the added columns before each measured side."""
@@ -281,16 +213,19 @@ class WiderRows:
 class _Added:
     """The columns that `WiderRows` add, as rows without a measured side."""
 
-    def __init__(self, whole: WiderRows) -> None:
-        self.whole, self.dt, self.pieces = whole, whole.dt, whole.pieces
+    def __init__(self, whole: WiderRows, added: Added) -> None:
+        self.added, self.dt, self.pieces = added, whole.dt, whole.pieces
         k = len(whole.layout.start) - 1
-        added = whole.layout.n_entries - whole.source.layout.n_entries
-        self.layout = Layout(added // k * np.arange(k + 1), np.full(added, ABSENT))
+        size = whole.layout.n_entries - whole.source.layout.n_entries
+        self.layout = Layout(size // k * np.arange(k + 1), np.full(size, ABSENT))
 
     def rows(self, start: int, stop: int, tile: int) -> Iterator[tuple[int, Array, Array]]:
-        tile = min(tile, self.whole.source.layout.tile)
-        for at, _, weights, more in self.whole.tiles(start, stop, tile):
-            yield at, more.reshape(-1, more.shape[2]), weights
+        weights, more = self.added(start, stop)
+        tile *= _WIDER
+        for at in range(0, stop - start, tile):
+            part = slice(at, min(at + tile, stop - start))
+            packed = more(part).reshape(self.layout.n_entries, -1)
+            yield start + at, packed, np.ascontiguousarray(weights[:, part])
 
 
 class DifferenceRows:

@@ -26,7 +26,8 @@ from dynid.regressor.layout import ABSENT
 BLOCK_SECONDS = 0.25
 MOST_BLOCKS = 384
 _TASK_SAMPLES = 16384
-_MUCH = 60_000  # products a sample from which a filter is worth two stages: long ones of many rows
+# Products a sample, or lengths in outputs, from which a filter is worth two stages; decimation needs 20.
+_MUCH, _LONG = 60_000, 40
 _ROUNDING = 1e-9  # of a sum of weights: half a window is half of it, in whatever order it was added
 
 Progress = Callable[[float], None]
@@ -102,7 +103,7 @@ def stream(
         threads: None: as many as there are cores.
         progress: Called with the fraction done.
         keep: Filtered rows are kept as long as the source: it will be streamed or compared again.
-        most: Samples to look at; of more, some parts all over them. None: all.
+        most: Samples to look at; of more, some parts all over them, one at least. None: all.
 
     Returns:
         The blocks of each row of the layout, and the length of a block in [s].
@@ -301,14 +302,12 @@ def _condense(
     for row in range(len(layout.start) - 1):
         entries = np.arange(layout.start[row], layout.start[row + 1])
         wanted = entries[(layout.columns[entries] != ABSENT) | (entries == entries[-1])]
-        rows = np.ascontiguousarray(filtered[wanted].T)
-        factors = []
-        number = task.block // span
+        columns = filtered[wanted] if len(wanted) < len(entries) else filtered[entries[0] : entries[-1] + 1]
+        rows = np.ascontiguousarray(columns.T)
+        factors, number, every = list[Block](), task.block // span, bool(valid[row].all())
         while (at := max(0, (number * span - task.block) * per_block)) < task.count:
             stop = ((number + 1) * span - task.block) * per_block
-            use = valid[row, at:stop]
-            part = rows[at:stop]
-            part = part if use.all() else part[use]
+            part = rows[at:stop] if every else rows[at:stop][valid[row, at:stop]]
             if len(part):
                 factors.append((task.run, number * span, Factor(compact(part), len(part))))
             number += 1
@@ -348,7 +347,8 @@ def _filtered_anew(
     last = task.first + (task.count - 1) * step
     start, stop = max(task.piece[0], task.first - half), min(task.piece[1], last + half + 1)
     every, kernel, first, count, knots = step, row_filter.padded, task.first, task.count, 0
-    if in_stages := (entries or layout.n_entries) * len(row_filter.kernel) > _MUCH * step:
+    long = len(row_filter.kernel) > min(_LONG, _MUCH / (entries or layout.n_entries)) * step
+    if in_stages := long and row_filter.coarse[0] > 1:
         every, kernel, second = row_filter.coarse
         knots = (len(second) - 2 * (step // every)) // 2
         first, count = task.first - knots * every, (task.count - 1) * (step // every) + 2 * knots + 1

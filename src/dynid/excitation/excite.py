@@ -8,7 +8,6 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
-from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
@@ -22,6 +21,7 @@ from dynid.common.entry import plain_entry
 from dynid.common.errors import InputError
 from dynid.common.notices import Notice, notice
 from dynid.common.settings import read
+from dynid.common.versions import version_of
 from dynid.excitation.after import (
     existing,
     identified_values,
@@ -266,7 +266,7 @@ def _asked(inputs: PlanInputs, mechanism: Mechanism) -> dict[str, Any]:
         "noise": list(inputs.noise),
         **settings,
         "starts": inputs.settings.starts,
-        "dynid": version("dynid"),
+        "dynid": version_of(),
     }
 
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import asdict
-from importlib.metadata import version
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -12,6 +11,7 @@ from msgspec import to_builtins
 
 from dynid.common.arrays import Array, Float
 from dynid.common.notices import LEVELS, by_severity
+from dynid.common.versions import version_of
 from dynid.display.scene import tip_of
 from dynid.excitation.export import (
     CONTROLLERS,
@@ -136,7 +136,7 @@ def excitation_document(designed: Excitation) -> dict[str, Any]:
         ),
         "singular_values": plain({"before": designed.before.singular, "after": designed.after.singular}),
         "warnings": [asdict(notice) for notice in designed.notices],
-        "versions": {name: version(name) for name in ("dynid", "numpy", "scipy", "numba")},
+        "versions": {name: version_of(name) for name in ("dynid", "numpy", "scipy", "numba")},
     }
 
 

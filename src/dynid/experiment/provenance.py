@@ -7,13 +7,13 @@ import json
 import platform
 from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
-from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
 from dynid.common.entry import plain_entry
 from dynid.common.errors import InputError
 from dynid.common.settings import keys_of, read
+from dynid.common.versions import version_of
 from dynid.experiment.experiment import Experiment, LogEntry, UnloadedModel, experiment_from
 from dynid.mechanism.load import builtin_robots, reference
 from dynid.mechanism.mechanism import Mechanism
@@ -70,7 +70,7 @@ def provenance(
         ],
         "versions": {
             "python": platform.python_version(),
-            **{package: version(package) for package in _PACKAGES},
+            **{package: version_of(package) for package in _PACKAGES},
         },
         "platform": platform.platform(),
         "blas": _blas(),

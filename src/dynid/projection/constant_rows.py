@@ -15,7 +15,7 @@ from dynid.mechanism.mechanism import Mechanism
 from dynid.mechanism.parameters import jumping_coordinates
 from dynid.projection.load import load_along
 from dynid.projection.model import LogRows
-from dynid.regressor.layout import tree_regressor
+from dynid.regressor.layout import Batch, tree_regressor
 
 
 class TreeRows(LogRows):
@@ -60,12 +60,7 @@ class TreeRows(LogRows):
 
         The entries are overwritten by the next tile.
         """
-        states, known = self.motion.weighted(start, stop)
-        weights = self.with_known_efforts(start, self._row_weights(known))
-        Y = self.measured(start, stop)
-        tree = self.coordinates.tree_states(*states)
-        load = self._load and self._load(start, *tree, self.coordinates.velocities)
-        batch = self.regressor.batch(*tree, Y, load)
+        batch, weights = self._along(start, stop)
         packed = np.empty((self.layout.n_entries, tile))
         for at in range(0, stop - start, tile):
             width = min(tile, stop - start - at)
@@ -73,6 +68,32 @@ class TreeRows(LogRows):
                 packed = np.empty((self.layout.n_entries, width))
             self.regressor.fill(batch, at, packed)
             yield start + at, packed, np.ascontiguousarray(weights[at : at + width].T)
+
+    def predicted(
+        self, start: int, stop: int, chi: Float[Array, "p"]
+    ) -> tuple[Float[Array, "k n"], Float[Array, "k n"]]:
+        """W chi and row weights of samples start .. stop."""
+        batch, weights = self._along(start, stop)
+        predicted = self.regressor.predicted(batch, self.layout.coefficients(chi))
+        return predicted, np.ascontiguousarray(weights.T)
+
+    def model(
+        self,
+        states: tuple[Float[Array, "n m"], Float[Array, "n m"], Float[Array, "n m"]],
+        chi: Float[Array, "p"],
+    ) -> Float[Array, "k n"]:
+        """W chi at measured positions and their rates, loads of friction being one."""
+        tree = self.coordinates.tree_states(*states)
+        batch = self.regressor.batch(*tree, np.zeros((len(tree[0]), len(self.directions.names))))
+        return self.regressor.predicted(batch, self.layout.coefficients(chi))
+
+    def _along(self, start: int, stop: int) -> tuple[Batch, Float[Array, "n k"]]:
+        """States of samples start .. stop for the kernels, and row weights."""
+        states, known = self.motion.weighted(start, stop)
+        tree = self.coordinates.tree_states(*states)
+        load = self._load and self._load(start, *tree, self.coordinates.velocities)
+        batch = self.regressor.batch(*tree, self.measured(start, stop), load)
+        return batch, self.with_known_efforts(start, self._row_weights(known))
 
     def _row_weights(self, known: Float[Array, "n m"]) -> Float[Array, "n k"]:
         """1 where a row may be used, 0 where sample or effort is missing or its friction's sign unknown."""

@@ -14,6 +14,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from dynid.common.arrays import Array, Float
+from dynid.common.lapack import qr_triangle
 
 
 @dataclass(frozen=True, eq=False)
@@ -46,9 +47,7 @@ class Factor:
 
 def triangle(rows: Float[Array, "r p1"]) -> Float[Array, "k p1"]:
     """R of the QR factorisation of `rows` (Householder, columns as they are)."""
-    if min(rows.shape) == 0:
-        return np.zeros((0, rows.shape[1]))
-    return np.asarray(np.linalg.qr(rows, mode="r"))
+    return qr_triangle(rows)
 
 
 def compact(rows: Float[Array, "r p1"]) -> Float[Array, "k p1"]:

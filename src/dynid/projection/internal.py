@@ -36,7 +36,7 @@ from dynid.mechanism.mechanism import Mechanism
 from dynid.mechanism.parameters import Parameter, effort_unit
 from dynid.projection.factor import Factor, factor_rows, merge
 from dynid.projection.kinematics import ClosedKinematics
-from dynid.projection.model import Model, RowSource
+from dynid.projection.model import Model, RowSource, predicted
 from dynid.projection.pose_rows import TURNED, MovingRows, turned_notices
 from dynid.projection.projection import Directions
 from dynid.regressor.layout import ABSENT, Layout
@@ -318,6 +318,12 @@ class NormalisedRows:
     def pieces(self) -> Sequence[tuple[int, int]]:
         """Those of the source."""
         return self.source.pieces()
+
+    def predicted(
+        self, start: int, stop: int, chi: Float[Array, "p"]
+    ) -> tuple[Float[Array, "k n"], Float[Array, "k n"]]:
+        """W chi and row weights of samples start .. stop."""
+        return predicted(self, start, stop, chi)
 
     def rows(self, start: int, stop: int, tile: int) -> Iterator[tuple[int, Array, Array]]:
         """Packed entries with the mass column, negative, as the measured side."""

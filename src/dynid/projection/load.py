@@ -21,7 +21,7 @@ from dynid.kinematics.tension import motor_jacobian, redundancy
 from dynid.mechanism.drive_terms import LOADED, ROTOR
 from dynid.mechanism.mechanism import Mechanism
 from dynid.mechanism.parameters import Parameter, owners_of, source_loads
-from dynid.regressor.layout import TreeRegressor, tree_regressor
+from dynid.regressor.layout import tree_regressor
 
 if TYPE_CHECKING:
     from dynid.motion.motion import Motion
@@ -67,34 +67,17 @@ def load_model(
         """
         JT = np.swapaxes(motor_jacobian(mechanism, N), -1, -2)
         up = pinv(JT)
-        joints = _joint_efforts(regressor, coefficients, q, dq, ddq)
+        # W_tree chi without friction and offsets.
+        joints = regressor.predicted(regressor.batch(q, dq, ddq, np.zeros_like(dq)), coefficients)
         if N.ndim == 2:
-            efforts = joints @ (N @ np.swapaxes(up, -1, -2))
+            efforts = joints.T @ (N @ np.swapaxes(up, -1, -2))
         else:
-            efforts = np.einsum("nad,nd->na", up, np.einsum("nvd,nv->nd", N, joints))
+            efforts = np.einsum("nad,nd->na", up, np.einsum("nvd,vn->nd", N, joints))
         if tau is not None:
             efforts = efforts + tau - np.einsum("...ad,...db,...b->...a", up, JT, tau)
         return source_loads(mechanism, efforts)
 
     return loads
-
-
-def _joint_efforts(
-    regressor: TreeRegressor,
-    coefficients: Float[Array, "e"],
-    q: Float[Array, "n q"],
-    dq: Float[Array, "n v"],
-    ddq: Float[Array, "n v"],
-) -> Float[Array, "n v"]:
-    """W_tree chi without friction and offsets."""
-    layout, efforts = regressor.layout, np.zeros_like(dq)
-    batch = regressor.batch(q, dq, ddq, np.zeros_like(dq))
-    for at in range(0, len(q), layout.tile):
-        part = efforts[at : at + layout.tile]
-        packed = np.empty((layout.n_entries, len(part)))
-        regressor.fill(batch, at, packed)
-        part[:] = layout.sums(packed, coefficients).T
-    return efforts
 
 
 def simulated_loads(

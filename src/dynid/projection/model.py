@@ -111,11 +111,27 @@ class RowSource(PackedRows, Protocol):
     notices: tuple[Notice, ...]
     choices: dict[str, str]
 
+    def predicted(
+        self, start: int, stop: int, chi: Float[Array, "p"]
+    ) -> tuple[Float[Array, "k n"], Float[Array, "k n"]]:
+        """W chi and row weights of samples start .. stop."""
+
     def under(self, mechanism: Mechanism) -> RowSource:
         """The same rows of a robot that differs only in gravity."""
 
     def reframed(self, mechanism: Mechanism) -> RowSource | None:
         """The same rows of a robot with slightly other dimensions or zeros; None where that takes more."""
+
+
+def predicted(
+    source: PackedRows, start: int, stop: int, chi: Float[Array, "p"]
+) -> tuple[Float[Array, "k n"], Float[Array, "k n"]]:
+    """W chi and row weights of samples start .. stop, from the entries of W."""
+    coefficients = source.layout.coefficients(chi)
+    tiles = source.rows(start, stop, source.layout.tile)
+    parts = [(source.layout.sums(packed, coefficients), weights) for _, packed, weights in tiles]
+    W_chi, weights = (np.concatenate(part, axis=1) for part in zip(*parts, strict=True))
+    return W_chi, weights
 
 
 class LogRows:
@@ -160,6 +176,12 @@ class LogRows:
     def rows(self, start: int, stop: int, tile: int) -> Iterator[tuple[int, Array, Array]]:
         """Packed entries (e, n) and row weights (k, n) of consecutive tiles of start .. stop."""
         raise NotImplementedError
+
+    def predicted(
+        self, start: int, stop: int, chi: Float[Array, "p"]
+    ) -> tuple[Float[Array, "k n"], Float[Array, "k n"]]:
+        """W chi and row weights of samples start .. stop."""
+        return predicted(self, start, stop, chi)
 
     def with_known_efforts(self, start: int, weights: Float[Array, "n k"]) -> Float[Array, "n k"]:
         """Row weights from sample `start` on, without rows of motors whose effort is not known there."""

@@ -227,3 +227,28 @@ def fill_rows(links, bodies, gravity, pairs, drives, given, motion, combination,
             row = source[e * LANES : (e + 1) * LANES]
             for lane in range(width):
                 out[e, at + lane] = row[lane]
+
+
+@kernel
+def predict_rows(
+    links, bodies, gravity, pairs, drives, given, motion, combination, room, starts, factors, out
+):
+    """W chi of all rows and samples, added to out (rows, n), from the factor of each entry: its parameter.
+
+    The entries of a tile are summed at once and not kept. starts: first entry of each row.
+    """
+    n = out.shape[1]
+    state, body, tile, projected = room
+    for at in range(0, n, LANES):
+        fill_tile(links, bodies, gravity, pairs, drives, given, motion, at, state, body, tile)
+        source = tile
+        if combination[0].size > 1:
+            combine(tile, combination, projected)
+            source = projected
+        width = min(LANES, n - at)
+        for r in range(starts.size - 1):
+            for e in range(starts[r], starts[r + 1]):
+                factor = factors[e]
+                if factor != 0.0:
+                    for lane in range(width):
+                        out[r, at + lane] += factor * source[e * LANES + lane]

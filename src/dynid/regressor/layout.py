@@ -21,7 +21,7 @@ from dynid.mechanism.mechanism import Mechanism, Term
 from dynid.mechanism.parameters import STRIBECK_SPEED, Parameter
 
 ABSENT = -1
-_TILE_BYTES = 1 << 19  # of all entries: they stay in the cache of a core between the kernels
+_TILE_BYTES = 1 << 20  # of all entries: they stay in the cache of a core between the kernels
 Batch = tuple[Any, ...]  # states of some samples: the first arguments of `kernels.fill_rows`
 
 
@@ -148,6 +148,14 @@ class TreeRegressor:
         from dynid.regressor.kernels import fill_rows
 
         fill_rows(*batch, start, out, out.reshape(-1))
+
+    def predicted(self, batch: Batch, coefficients: Float[Array, "e"]) -> Float[Array, "k n"]:
+        """W chi of every row at all samples of a batch; `coefficients`: of the layout."""
+        from dynid.regressor.kernels import predict_rows
+
+        out = np.zeros((len(self.layout.start) - 1, len(batch[6][0])))
+        predict_rows(*batch, self.layout.start, coefficients, out)
+        return out
 
     def _term(
         self, term: Term, q: Inexact[Array, "n q"], dq: Inexact[Array, "n v"], ddq: Inexact[Array, "n v"]

@@ -85,17 +85,9 @@ class MovingRegressor:
     ) -> Float[Array, "n v"]:
         """Generalised forces W_tree chi of all coordinates, before any combination, in [N m] or [N].
 
-        N^T of these are W chi of the rows; entries of W are computed for a few samples at a time.
+        N^T of these are W chi of the rows.
         """
-        layout, batch = self.tree.layout, self.batch(q, dq, ddq)
-        coefficients = layout.coefficients(chi)
-        forces = np.empty(dq.shape)
-        for at in range(0, len(dq), layout.tile):
-            part = forces[at : at + layout.tile]
-            packed = np.empty((layout.n_entries, len(part)))
-            self.tree.fill(batch, at, packed)
-            part[:] = layout.sums(packed, coefficients).T
-        return forces
+        return self.tree.predicted(self.batch(q, dq, ddq), self.tree.layout.coefficients(chi)).T
 
 
 def _parts(layout: Layout) -> dict[int, list[tuple[int, int]]]:

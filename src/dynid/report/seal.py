@@ -7,11 +7,11 @@ import json
 import platform
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any
 
 from dynid.common.strict_json import read_json
+from dynid.common.versions import version_of
 from dynid.motion.logs import digest
 from dynid.report.exports import REPORT, without_exports
 from dynid.report.json_file import RESULT_FILE, absolute_places, check_schema
@@ -126,8 +126,8 @@ def _input(file: Path, before: str, use: str) -> tuple[bool, str]:
 def _versions(recorded: object) -> Iterator[str]:
     for name, before in recorded.items() if isinstance(recorded, dict) else ():
         try:
-            now = platform.python_version() if name == "python" else version(str(name))
-        except PackageNotFoundError:
+            now = platform.python_version() if name == "python" else version_of(str(name))
+        except ImportError:
             now = "not installed"
         if now != before:
             yield f"version of {name}: {now} now, {before} when the result was made"

@@ -265,12 +265,12 @@ def _refuse_silence(simulation: Simulation) -> None:
 
 def _asked(plan: RehearsalPlan) -> dict[str, Any]:
     """Identifies a rehearsal: only the same one may continue from a journal."""
-    from importlib.metadata import version
+    from dynid.common.versions import version_of
 
     robot = plan.experiment.robot
     return {
         "what": "rehearsal",
-        "version": version("dynid"),
+        "version": version_of(),
         "robot": robot.name if isinstance(robot, Mechanism) else os.fspath(robot),
         "experiment": _digest(plan.experiment.file),
         "options": repr({name: value for name, value in plan.experiment.tree().items() if name != "robot"}),

@@ -8,7 +8,6 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, fields
-from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
@@ -22,6 +21,7 @@ from dynid.cases.free_motion.unit_mass import shown_name
 from dynid.common.arrays import Array, Float
 from dynid.common.batched import single_threaded_blas
 from dynid.common.errors import InputError
+from dynid.common.versions import version_of
 from dynid.dynamics.statics import reduced_modes
 from dynid.excitation.optimal.checked import LimitUse
 from dynid.excitation.optimal.criteria import criterion_of
@@ -217,7 +217,7 @@ def _asked(starter: FreeStarter, robot: str) -> Mapping[str, Any]:
     file = starter.mechanism.file
     text = repr((file and Path(file).read_bytes(), starter.releasing.robot.values, starter.known.tolist()))
     digest = hashlib.sha256(text.encode()).hexdigest()
-    return {"robot": robot, "inputs": digest, **to_builtins(starter.settings), "dynid": version("dynid")}
+    return {"robot": robot, "inputs": digest, **to_builtins(starter.settings), "dynid": version_of()}
 
 
 def _finished(starter: FreeStarter, starts: tuple[FreeStart, ...], best: FreeStart) -> FreeExcitation:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import io
 from collections.abc import Sequence
 from dataclasses import asdict
-from importlib.metadata import version
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -13,6 +12,7 @@ from msgspec import to_builtins
 
 from dynid.cases.free_motion.measured_motion import reached
 from dynid.common.arrays import Array, Float
+from dynid.common.versions import version_of
 from dynid.display.scene import POSES, poses_along, robot_shapes
 from dynid.excitation.files import SCHEMA
 from dynid.excitation.optimal.figures import (
@@ -165,7 +165,7 @@ def free_document(designed: FreeExcitation) -> dict[str, Any]:
             for name, gain in zip(designed.names, designed.gain, strict=True)
         ],
         "singular_values": plain({"before": designed.before, "after": designed.after}),
-        "versions": {name: version(name) for name in ("dynid", "numpy", "scipy", "numba")},
+        "versions": {name: version_of(name) for name in ("dynid", "numpy", "scipy", "numba")},
     }
 
 

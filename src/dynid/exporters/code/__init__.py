@@ -11,13 +11,13 @@ Parameters of the generated code: the values of an estimate that are kept, and w
 from __future__ import annotations
 
 from collections.abc import Sequence
-from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from dynid.common.errors import InputError
+from dynid.common.versions import version_of
 from dynid.estimator.estimator import gives_bodies
 from dynid.experiment.provenance import experiment_of, recorded_loads
 from dynid.exporters.code.bodies import Value
@@ -95,7 +95,7 @@ def _about(estimate: Estimate, model: ControllerModel) -> list[str]:
     verdict, fit = estimate.verdict, estimate.fit
     payloads = ", ".join(model.robot.payloads) or "none"
     lost = [term.name for term in model.robot.terms if term.expression.friction]
-    made_by = estimate.provenance.get("versions", {}).get("dynid", version("dynid"))
+    made_by = estimate.provenance.get("versions", {}).get("dynid", version_of())
     return [
         f"Controller code of robot {model.robot.name}, from a result of dynid {made_by}.",
         f"Model {estimate.model}, estimator {estimate.estimator}.",

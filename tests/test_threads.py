@@ -1,0 +1,74 @@
+"""Threads and compiled shortcuts do not change a result."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from dynid.experiment.experiment import Experiment
+from dynid.mechanism.load import load_robot
+from dynid.motion.logs import log_from_arrays
+from dynid.pipeline import identify_logs
+from dynid.problem import prepare
+from dynid.projection.model import predicted
+from dynid.simulation.demo import built_in_experiment
+
+
+def test_a_result_does_not_depend_on_the_number_of_threads(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Settings chosen, residuals and description tested: all passes over the log are made."""
+    demo = built_in_experiment("scara")
+    found = []
+    for threads in (1, 2, 3):
+        monkeypatch.setattr(os, "cpu_count", lambda count=threads: count)
+        logs = [replace(log) for log in demo.logs]
+        estimate = identify_logs(demo.mechanism, logs, (), Experiment(robot="scara"))
+        tests = [(test.test, test.about, test.p_value, test.value) for test in estimate.residual_tests]
+        values = [(parameter.name, parameter.value, parameter.sigma) for parameter in estimate.parameters]
+        found.append((values, estimate.covariance.tobytes(), estimate.tried, tests))
+    assert found[0] == found[1] == found[2]
+
+
+COUPLED = """\
+joints:
+  - {name: a, kind: revolute, parent: base, child: one, mdh: {alpha: pi/2}}
+  - {name: b, kind: revolute, parent: one, child: two, mdh: {d: 0.4}}
+  - {name: c, kind: revolute, parent: two, child: three, mdh: {d: 0.3}}
+couplings: [{joint: c, of: {b: -0.5}}]
+measured: [a, b]
+actuators: [a, b]
+drive: {a: [Ia, Fv, Fs], b: [Ia, Fv, Fl]}
+"""
+
+
+@pytest.mark.parametrize("name", ["scara", "coupled"])
+def test_sums_without_entries_are_those_of_the_entries(name: str, tmp_path: Path) -> None:
+    """W chi in one call, of selected rows and of rows that a coupling combines, with loads of friction."""
+    (tmp_path / "coupled.yaml").write_text(COUPLED)
+    robot = load_robot(tmp_path / "coupled.yaml") if name == "coupled" else load_robot(name)
+    t = 1e-3 * np.arange(3000)[:, None]
+    q = np.sin(t * np.arange(3.0, 3.0 + len(robot.measured)))
+    tau = np.random.default_rng(5).normal(size=(len(t), len(robot.actuators)))
+    problem = prepare(robot, [log_from_arrays(robot, t[:, 0], q, tau)], Experiment(robot=robot))
+    chi = np.random.default_rng(6).normal(size=len(problem.parameters))
+    source = problem.with_load_parameters(chi).sources[0]
+    start, stop = source.pieces()[0][0], source.pieces()[0][0] + 1001  # not a whole number of tiles
+    found, weights = source.predicted(start, stop, chi)
+    expected, same = predicted(source, start, stop, chi)
+    np.testing.assert_array_equal(weights, same)
+    # Another order of summation.
+    np.testing.assert_allclose(found, expected, atol=1e-12 * np.abs(expected).max())
+
+
+@pytest.mark.parametrize("closed", [">&-", "2>&-"])
+def test_a_closed_output_is_no_error(closed: str) -> None:
+    done = subprocess.run(
+        ["sh", "-c", f'exec "$0" -m dynid robots {closed}', sys.executable], capture_output=True, timeout=60
+    )
+    assert done.returncode == 0
+    assert b"Traceback" not in done.stderr
