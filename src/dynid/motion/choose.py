@@ -19,6 +19,7 @@ from dynid.motion.spectrum import MOST_SAMPLES, Spectrum, cutoff_of, motion_band
 
 RATIO_TOLERANCE = 0.05
 WARN, REFUSE = 0.2, 0.5  # relative rms difference
+_LATE = 0.05  # relative rms difference by a delay; controllers of good arms have up to 0.014
 _EXCITED = 0.05  # of the fastest coordinate; slower coordinates cannot be compared
 _STILL = 1e-4  # rad/s or m/s, 20 degrees an hour: a log without motion contains only noise
 _HINTS = {
@@ -205,10 +206,12 @@ def check_velocity(
             exceeds half of the motion.
 
     Returns:
-        A notice for coordinates that differ by more than 20 %.
+        A notice for coordinates that differ by more than 20 %, or by 5 % of a delay:
+        measured - own = -delay d(own)/dt, in the sense of least squares.
     """
     inner = slice(edge, len(q) - edge) if len(q) > 4 * edge else slice(None)
-    derived = differentiate(q, log.dt, derivative)[inner]
+    own = differentiate(q, log.dt, derivative)
+    derived, rise = own[inner], differentiate(own, log.dt, derivative)[inner]
     measured = dq[inner]
     size = np.sqrt(np.mean(derived**2, axis=0))
     other = np.sqrt(np.mean(measured**2, axis=0))
@@ -217,14 +220,24 @@ def check_velocity(
     common = np.mean(derived * measured, axis=0)
     ratio = _nearest_ratio(common / reference**2, other**2 / np.where(common == 0.0, 1e-60, common))
     difference = np.sqrt(np.mean((measured - derived) ** 2, axis=0)) / reference
+    steep = np.maximum(np.sqrt(np.mean(rise**2, axis=0)), 1e-30)
+    delay = np.mean((derived - measured) * rise, axis=0) / steep**2
+    late = np.abs(delay) * steep / reference > _LATE
     excited = (size > max(_EXCITED * np.max(size), _STILL)) | (other > max(_EXCITED * np.max(other), _STILL))
-    doubtful = np.flatnonzero(excited & ((np.abs(ratio - 1.0) > RATIO_TOLERANCE) | (difference > WARN)))
+    doubtful = np.flatnonzero(
+        excited & ((np.abs(ratio - 1.0) > RATIO_TOLERANCE) | (difference > WARN) | late)
+    )
     if len(doubtful) == 0:
         return []
     wrong = [i for i in doubtful if abs(ratio[i] - 1.0) > RATIO_TOLERANCE or difference[i] > REFUSE]
     if wrong:
         return [doubt(_refusal(log, int(i), float(ratio[i]), float(difference[i]))) for i in wrong]
-    shown = ", ".join(f"{log.position_names[i]} {100 * difference[i]:.0f} %" for i in doubtful)
+    words = [
+        f"{log.position_names[i]} {100 * difference[i]:.0f} %"
+        + (f" ({1e3 * abs(delay[i]):.0f} ms {'later' if delay[i] > 0.0 else 'earlier'})" if late[i] else "")
+        for i in doubtful
+    ]
+    shown = ", ".join(words[:3]) + (f" and {len(words) - 3} more" if len(words) > 3 else "")
     return [notice("velocity-differs", log=log.name, shown=shown)]
 
 
