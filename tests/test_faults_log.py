@@ -477,17 +477,6 @@ def test_36_inconsistent_velocity_warns_then_refuses():
         plan_motions([late(1.5)], arm(), Filter(cutoff=10.0), Mask())[0]
 
 
-@pytest.mark.parametrize(("delay", "velocity"), [(0.005, "measured"), (0.06, "derived")])
-def test_velocities_that_a_controller_filters_slowly_are_not_used(delay, velocity):
-    def spoil(t, q, dq, tau):
-        for k in range(dq.shape[1]):
-            dq[:, k] = np.interp(t - delay, t, dq[:, k])
-
-    plan = plan_motions([altered(spoil, velocities=True)], arm(), Filter(cutoff=10.0), Mask())[0]
-    assert plan.velocity == velocity
-    assert ["ms later)" in remark.text for remark in plan.notices] == [True] * (velocity == "derived")
-
-
 # Parquet
 
 
