@@ -285,6 +285,17 @@ def test_velocities_much_noisier_than_the_positions_are_derived(tmp_path) -> Non
     assert chosen.velocity == "derived"
 
 
+@pytest.mark.parametrize(("delay", "source"), [(0.0, "measured"), (0.002, "measured"), (0.06, "derived")])
+def test_velocities_that_a_controller_filters_slowly_are_not_used(tmp_path, delay, source) -> None:
+    """Rows with late velocities would judge derived ones unfairly."""
+    robot = made(tmp_path)
+    log = recorded(robot)
+    late = replace(log, dq=np.stack([np.interp(log.t - delay, log.t, v) for v in log.dq.T], axis=1))
+    task, _, notices = choose(Task(robot, (late,), Experiment(robot=robot, drive=("Fv", "Fs"))))
+    assert (task.experiment.filter.velocity == "derived") == (source == "derived")
+    assert ["60 ms later" in remark.text for remark in notices] == [True] * (source == "derived")
+
+
 def test_a_vibration_that_the_efforts_do_not_show_is_filtered_out(tmp_path) -> None:
     """At 1 kHz, 0.1 mrad at 20 to 40 Hz: cutoffs of 50 Hz and more are all equally bad."""
     from scipy.signal import butter, sosfiltfilt

@@ -17,6 +17,7 @@ from dynid.problem import prepare
 from dynid.simulation.simulation import simulate
 from dynid.simulation.simulation_file import default_simulation
 from dynid.validation.contradiction import contradiction_of, corrected_trials
+from dynid.validation.hypotheses import payload_labels
 
 ROBOT = load_robot("scara")
 SETTINGS = Experiment(robot=ROBOT, auto="off")
@@ -65,7 +66,11 @@ def test_the_wrong_log_and_its_columns_are_found(runs, fault, others):
     assert found is not None
     assert found.logs == ("bad",) or found.mirror is not None
     assert found.after < 2.0 < found.before
-    best = min(corrected_trials(found, fit, logs, SETTINGS), key=lambda trial: trial.left)
+    trials = corrected_trials(found, fit, logs, SETTINGS)
+    best, second = sorted(trials, key=lambda trial: trial.left)[:2]
+    if fault is in_mm:  # or the other log is 1000 times too small: nothing in two logs can tell
+        assert best.likely == pytest.approx(second.likely, abs=1.0)
+        best = next(trial for trial in (best, second) if trial.logs[0].name == "bad")
     assert best.left < 0.1
     assert best.notice.change == {"logs": {"bad": {"columns": FAULTS[fault]}}}
 
@@ -105,3 +110,56 @@ def test_a_validation_log_counts_and_a_contradiction_without_a_cause_is_named(ru
     notes = {one.code: one for one in estimate.warnings}
     assert "log 'mixed' contradicts the others" in notes["logs-contradict"].text
     assert not notes["logs-contradict"].change
+
+
+def test_a_contact_in_one_log_is_no_contradiction_of_it(runs):
+    """An effort of one log is lost for half a second: the stretch is named, not the log."""
+    good, other, _ = runs
+    lost = replace(other, name="lost", tau=other.tau.copy())
+    lost.tau[200:250, 1] = 0.01 * np.random.default_rng(1).normal(size=50)
+    assert contradiction_of(fitted([good, lost])) is not None
+    estimate = identify_logs(ROBOT, [lost], [good], SETTINGS)
+    assert estimate.verdict.reasons[0].code == "burst"
+    assert "logs-contradict" not in {one.code for one in estimate.warnings}
+
+
+GANTRY = """
+schema: dynid.robot/1
+name: gantry
+gravity: [0, 0, -9.81]
+joints:
+  - {name: x, kind: prismatic, parent: base, child: carriage, axis: [1, 0, 0]}
+  - {name: z, kind: prismatic, parent: carriage, child: ram, axis: [0, 0, 1]}
+  - {name: tilt, kind: revolute, parent: ram, child: fork, xyz: [0, 0, -0.2], axis: [0, 1, 0]}
+bodies:
+  carriage: {prior: {M: 20}}
+  ram: {prior: {M: 8}}
+  fork: {prior: {M: 3, MX: 0.3, MZ: -0.4, YY: 0.12}}
+measured: [x, z, tilt]
+actuators: [x, z, tilt]
+drive: {x: [Fv, Fs], z: [Fv, Fs], tilt: [Ia, Fv, Fs]}
+limits:
+  x: {q: [-1, 1], dq: 2, ddq: 10}
+  z: {q: [-0.4, 0.4], dq: 2, ddq: 10}
+  tilt: {q: [-1.5, 1.5], dq: 3, ddq: 20}
+"""
+
+
+def test_torques_in_another_unit_than_forces_are_named(tmp_path):
+    (tmp_path / "gantry.yaml").write_text(GANTRY)
+    robot = load_robot(tmp_path / "gantry.yaml")
+    logs = [simulate(robot, replace(default_simulation(robot), rate=100.0, seed=k)) for k in (1, 2)]
+    scale = np.array([1.0, 1.0, 1000.0])
+    wrong = [replace(log, tau=log.tau * scale) for log in (one.log(0, "a", robot) for one in logs)]
+    settings = Experiment(robot=robot, auto="off")
+    first = identify_logs(robot, wrong[:1], wrong[1:], settings).verdict.reasons[0]
+    assert (first.code, first.level) == ("scale-implausible", "bad")
+    assert "columns: {tau_3: {unit: Nmm}}" in first.remedy
+
+
+@pytest.mark.parametrize(("name", "body"), [("scara", "tool"), ("dualv", "platform"), ("delta", "platform")])
+def test_another_payload_is_tried_on_the_last_body_or_the_platform(name, body):
+    robot = load_robot(name)
+    logs = [simulate(robot, replace(default_simulation(robot), rate=50.0, seed=1)).log(0, "a", robot)]
+    other = [trial for trial in payload_labels(robot, (logs[0], logs[0])) if "another" in trial.name]
+    assert {trial.mechanism.payloads["unknown_load"].body for trial in other} == {body}

@@ -87,9 +87,14 @@ def choose(task: Task) -> Chosen:
         start = search.started(starts)
         if len(search.folds) < _FEWEST:
             raise InputError("some parameters are determined by a single part of the logs")
+        late = search.late_velocities(start) if "velocity" in open_ else ()
         search.judged_by(reference(given, search.spectra, search.plans), *_terms(search, start, sets))
     except InputError as error:  # logs that are too short, or refused later with the reason
         return Chosen(task, notices=(notice("nothing-chosen", why=str(error)),))
+    if late:
+        derived = asked.changed(filter=asked.filter.changed(velocity="derived"))
+        again = choose(replace(task, experiment=derived))
+        return again._replace(notices=(*late, *again.notices))
     wider, best = _searched(search, start, open_, sets)
     chosen = applied(best, given, robot.drive)
     task = replace(task, mechanism=with_terms(robot, best), experiment=chosen)

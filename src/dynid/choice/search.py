@@ -14,6 +14,7 @@ from dynid.choice.candidate import applied, rows_of, with_all_terms, with_terms
 from dynid.choice.fold_rows import fold_rows, selected, squares, without
 from dynid.common.arrays import Array, Float
 from dynid.common.errors import InputError, NoResultError
+from dynid.common.notices import Notice
 from dynid.estimator.consistent import consistent_exists
 from dynid.estimator.estimator import estimator_named, solve_weighted, solved_within
 from dynid.estimator.standard_space import StandardSpace
@@ -22,6 +23,7 @@ from dynid.linear_fit import base_of, speed_bounds, vector
 from dynid.mechanism.drive_terms import LOADED, SEARCHED
 from dynid.mechanism.mechanism import Mechanism
 from dynid.mechanism.parameters import Parameter, parameter_table
+from dynid.motion.choose import late_velocities
 from dynid.motion.plan import MotionPlan
 from dynid.motion.spectrum import Spectrum
 from dynid.problem import Problem, prepare
@@ -320,11 +322,27 @@ class Search:
 
     def gain_on_rows_of(self, other: Candidate, candidate: Candidate) -> float:
         """How much smaller the error of a candidate is on the rows of another, as a logarithm."""
-        judge = self.rows(other)[0]
+        return self.error_on(other, other) - self.error_on(other, candidate)
+
+    def error_on(self, rows: Candidate, candidate: Candidate) -> float:
+        """Held-out error of a candidate on the rows that another is fitted to, mean of logarithms."""
+        judge = self.rows(rows)[0]
         none = np.zeros(len(judge.parameters))
         sizes = np.array([squares(judge, judge.parameters, none, k)[1] for k in self.folds])
-        errors = [self._missed_on(judge, one, sizes).mean() for one in (other, candidate)]
-        return float(errors[0] - errors[1])
+        return float(self._missed_on(judge, candidate, sizes).mean())
+
+    def late_velocities(self, candidate: Candidate) -> tuple[Notice, ...]:
+        """Why measured velocities are not used: they are late, and derived ones halve the error; else none.
+
+        Rows with late velocities would judge derived ones unfairly, so each is judged by its own rows.
+        """
+        plan, logs = self.plans[0], self.task.logs
+        if plan.velocity != "measured" or plan.cutoff is None:
+            return ()
+        late = late_velocities(self.task.experiment.filter, logs, plan.cutoff, plan.derivative)
+        derived = replace(candidate, velocity="derived")
+        halved = late and self.error_on(derived, derived) < self.error_on(candidate, candidate) - np.log(2.0)
+        return late if halved else ()
 
     def by_fold(self, candidate: Candidate) -> Float[Array, "k"]:
         """The mean of `tried` over the efforts of each fold, shape (k,)."""

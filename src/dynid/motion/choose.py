@@ -19,6 +19,7 @@ from dynid.motion.spectrum import MOST_SAMPLES, Spectrum, cutoff_of, motion_band
 
 RATIO_TOLERANCE = 0.05
 WARN, REFUSE = 0.2, 0.5  # relative rms difference
+_LATE = 0.02  # relative rms difference by a delay alone; controllers of good arms have up to 0.014
 _EXCITED = 0.05  # of the fastest coordinate; slower coordinates cannot be compared
 _STILL = 1e-4  # rad/s or m/s, 20 degrees an hour: a log without motion contains only noise
 _HINTS = {
@@ -184,6 +185,37 @@ def _compared(filter: FilterSettings, log: Log, cutoff: float, derivative: str) 
     smooth = _low_pass(filter, log, cutoff)
     edge = round(1.0 / (cutoff * log.dt))
     return check_velocity(log, smooth(longest(log, log.q)), smooth(longest(log, log.dq)), derivative, edge)
+
+
+def late_velocities(
+    filter: FilterSettings, logs: Sequence[Log], cutoff: float, derivative: str
+) -> tuple[Notice, ...]:
+    """Notices of logs whose measured velocities are late, as by a filter of the controller.
+
+    The delay follows by least squares from measured - own = -delay d(own)/dt, with the derivative `own` of
+    the positions. It is one if it explains most of the difference.
+    """
+    found = []
+    for log in logs:
+        if log.dq is None:
+            continue
+        smooth, edge = _low_pass(filter, log, cutoff), round(1.0 / (cutoff * log.dt))
+        own = differentiate(smooth(longest(log, log.q)), log.dt, derivative)
+        rise, off = differentiate(own, log.dt, derivative), own - smooth(longest(log, log.dq))
+        own, rise, off = (x[edge : len(x) - edge] if len(x) > 4 * edge else x for x in (own, rise, off))
+        steep, size, all_off = (np.maximum(np.mean(x**2, axis=0), 1e-60) for x in (rise, own, off))
+        delay = np.mean(off * rise, axis=0) / steep
+        moving = size > (_EXCITED * _EXCITED) * np.max(size)
+        late = moving & (delay**2 * steep > _LATE**2 * size) & (delay**2 * steep > 0.5 * all_off)
+        if np.any(late):
+            worst = int(np.argmax(np.where(late, np.abs(delay), 0.0)))
+            percent = 100.0 * float(np.sqrt(all_off[worst] / size[worst]))
+            when = "later" if delay[worst] > 0.0 else "earlier"
+            text = f"{log.position_names[worst]} {percent:.0f} % ({1e3 * abs(delay[worst]):.0f} ms {when})"
+            more = int(np.count_nonzero(late)) - 1
+            shown = text + (f" and {more} more" if more else "")
+            found.append(notice("velocity-differs", log=log.name, shown=shown))
+    return tuple(found)
 
 
 def _low_pass(filter: FilterSettings, log: Log, cutoff: float) -> LowPass:

@@ -44,6 +44,7 @@ CORRECTIONS: Registry[Correction] = Registry(
     {
         # Only where positions sweep far: seldom, and then decisive.
         "position units": Correction("dynid.validation.hypotheses:position_units"),
+        "effort units": Correction("dynid.validation.columns:effort_units", poor=True, impossible=True),
         "delays": Correction("dynid.validation.hypotheses:delays"),
         "gains": Correction("dynid.validation.hypotheses:gains"),
         "drive terms": Correction("dynid.validation.hypotheses:drive_terms"),

@@ -18,6 +18,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
+from functools import partial
 from typing import NamedTuple
 
 import numpy as np
@@ -35,13 +36,13 @@ from dynid.validation.branches import branch_hypotheses
 from dynid.validation.closure_causes import closure_cause
 from dynid.validation.contradiction import (
     Contradiction,
+    contradiction_beside_bursts,
     contradiction_notice,
-    contradiction_of,
     corrected_trials,
     is_poor,
 )
 from dynid.validation.dimensions import best_size, doubted, large_dimensions, quarter_turns
-from dynid.validation.hypotheses import Hypothesis, other_gravity
+from dynid.validation.hypotheses import Hypothesis, other_gravity, payload_labels
 from dynid.validation.likelihood import residual_percent
 from dynid.validation.misfit import misfit_notices, usual_errors
 from dynid.validation.ranking import (
@@ -233,15 +234,20 @@ def _trials(fit: Fit, estimate: Estimate, suspicious: bool) -> _Trials:
     if before is None:
         return _Trials([], estimate.fit.residual_percent, [])
     tried, percent = trial_of(fit, before), residual_percent(before)
-    odd = contradiction_of(before) if suspicious else None
-    trials += () if odd is None else corrected_trials(odd, before, logs, fit.experiment)
+    refitted = partial(fitted_with, fit, mechanism)
+    odd = contradiction_beside_bursts(before, logs, estimate.warnings, refitted) if suspicious else None
+    # Another payload is what logs differ by most often, and its trials are few.
+    labels = [] if odd is None else list(payload_labels(mechanism, logs))
+    trials += [trial for label in labels for trial in tried(label)]
+    if odd is not None and _least(trials) > _CERTAINLY:
+        trials += corrected_trials(odd, before, logs, fit.experiment)
     poor = is_poor(estimate)
     impossible = _impossible(estimate.warnings)
     for candidate in _candidates(mechanism, logs, tests, poor, impossible) if suspicious else left:
         # Nothing but the cause explains so much; others of its kind are compared with it.
         if _least(trials) < _CERTAINLY and candidate.code != trials[-1].code:
             return _Trials(with_evidence(trials, tests), percent, [], odd)
-        trials += tried(candidate)
+        trials += tried(candidate) if candidate.name not in {label.name for label in labels} else ()
     refuted: list[ResidualTest] = []
     if suspicious and _least(trials) > _SURELY:
         for test in doubted(mechanism, logs[0].position_names, tests, poor):
@@ -377,8 +383,8 @@ def _named(explaining: Sequence[Hypothesis], percent: float) -> tuple[Hypothesis
     best, *beside = sorted((trial for trial in explaining if trial.evidence > least), key=_negative_count)
     ratio = percent / max(best.percent, 1e-300)
     less = f"{float(f'{ratio:.2g}'):g} times" if ratio >= 1.5 else f"{100.0 * (1.0 - 1.0 / ratio):.2g} %"
-    text = f"{best.notice.text}: with this correction the rms residual is {less} smaller"
-    return best, replace(best.notice, text=text + _as_well(beside))
+    gain = f": with this correction the rms residual is {less} smaller" if ratio > 1.0 else ""
+    return best, replace(best.notice, text=best.notice.text + gain + _as_well(beside))
 
 
 def _negative_count(trial: Hypothesis) -> int:

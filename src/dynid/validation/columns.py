@@ -1,4 +1,4 @@
-"""Corrections of columns of a log: signs of positions and efforts, and columns of two joints exchanged."""
+"""Corrections of columns of a log: signs, units of efforts, and columns of two joints exchanged."""
 
 from __future__ import annotations
 
@@ -11,10 +11,12 @@ import numpy as np
 from dynid.common.change import rounded
 from dynid.common.notices import notice
 from dynid.mechanism.mechanism import Mechanism
+from dynid.mechanism.parameters import effort_unit
 from dynid.motion.log import Log
 from dynid.validation.hypotheses import Hypothesis, Tests
 
 _MOST_PAIRS = 21  # exchanged positions of seven joints
+_UNITS = {1e-3: ("Nmm", "mN"), 1e3: ("kNm", "kN")}  # of torques and forces
 
 
 def effort_signs(mechanism: Mechanism, logs: tuple[Log, ...], _: Tests = ()) -> Iterator[Hypothesis]:
@@ -32,6 +34,26 @@ def effort_signs(mechanism: Mechanism, logs: tuple[Log, ...], _: Tests = ()) -> 
             tuple(replace(log, tau=log.tau * sign) for log in logs),
             f"sign of the effort of '{actuator.name}'",
         )
+
+
+def effort_units(mechanism: Mechanism, logs: tuple[Log, ...], _: Tests = ()) -> Iterator[Hypothesis]:
+    """Torques or forces in another unit, on a robot with both; one unit wrong for all changes no fit."""
+    angle = [effort_unit(mechanism, actuator.name) != "N" for actuator in mechanism.actuators]
+    for kind, what in ((True, "rotary"), (False, "sliding")):
+        chosen = [i for i, is_angle in enumerate(angle) if is_angle is kind]
+        if not 0 < len(chosen) < len(angle):
+            continue
+        for factor, units in _UNITS.items():
+            scale, unit = np.ones(len(angle)), units[0 if kind else 1]
+            scale[chosen] = factor
+            change = {"columns": {f"tau_{i + 1}": {"unit": unit} for i in chosen}}
+            yield Hypothesis(
+                notice("scale-implausible", "part", what=what, unit=unit, change=change),
+                mechanism,
+                tuple(replace(log, tau=log.tau * scale) for log in logs),
+                f"efforts of {what} joints in {unit}",
+                gains={mechanism.actuators[i].name: factor for i in chosen},
+            )
 
 
 def effort_orders(mechanism: Mechanism, logs: tuple[Log, ...], _: Tests = ()) -> Iterator[Hypothesis]:
@@ -72,6 +94,7 @@ def scaled_efforts(
             tuple(replace(log, tau=log.tau * scale) for log in logs),
             f"factor of the effort {who}",
             fitted=1,
+            gains={mechanism.actuators[i].name: float(scale[i]) for i in chosen},
         )
 
 

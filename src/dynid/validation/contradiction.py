@@ -12,7 +12,7 @@ contradict the other: then both are corrected in turn.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
@@ -26,7 +26,9 @@ from dynid.estimator.estimator import estimator_named
 from dynid.experiment.experiment import Experiment
 from dynid.linear_fit import LinearFit
 from dynid.mechanism.mechanism import Mechanism
+from dynid.motion.clean import windowed
 from dynid.motion.log import Log
+from dynid.motion.settings import LogEntry
 from dynid.problem import build_system
 from dynid.projection.factor import triangle
 from dynid.projection.projection import Group
@@ -80,6 +82,44 @@ def contradiction_of(fit: LinearFit) -> Contradiction | None:
             half = 2 * len(removed) == len(logs.names)
             return replace(found, mirror=logs.spoiled(left, removed) if half else None)
     return None
+
+
+def contradiction_beside_bursts(
+    fit: LinearFit,
+    logs: tuple[Log, ...],
+    notices: Sequence[Notice],
+    refitted: Callable[[tuple[Log, ...]], LinearFit | None],
+) -> Contradiction | None:
+    """Logs that contradict the others, also without the stretches that contacts disturb; else None.
+
+    Args:
+        fit: To all logs.
+        logs: Of the fit.
+        notices: Warnings so far; those of bursts name the stretches.
+        refitted: The fit to other logs.
+    """
+    odd, calm = contradiction_of(fit), _beside_bursts(logs, notices)
+    if odd is None or calm == logs:
+        return odd
+    again = refitted(calm)
+    return odd if again is None else contradiction_of(again)
+
+
+def _beside_bursts(logs: tuple[Log, ...], notices: Sequence[Notice]) -> tuple[Log, ...]:
+    """The logs without the stretches that a burst (a contact) disturbs; one that is disturbed whole stays."""
+    disturbed: dict[str, list[list[float]]] = {}
+    for remark in notices:
+        for name, entry in remark.change.get("logs", {}).items() if remark.code == "burst" else ():
+            disturbed.setdefault(name, []).extend(entry.get("exclude", ()))
+
+    def calm(log: Log) -> Log:
+        windows = tuple((start, stop) for start, stop in disturbed.get(log.name, ()))
+        try:
+            return windowed(log, LogEntry(file=log.name, exclude=windows)) if windows else log
+        except DynidError:
+            return log
+
+    return tuple(map(calm, logs))
 
 
 def corrected_trials(

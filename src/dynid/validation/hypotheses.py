@@ -43,6 +43,7 @@ class Hypothesis:
         name: The correction in a few words.
         scale: Factor of each measured position, where their unit is corrected: speeds that masks compare
             with change alike; empty: none.
+        gains: Factor of each effort of its logs that is corrected, by name: residuals are compared as logged.
         fit: With it; None: not fitted yet.
         left: Part of the residual that remains, every effort alike.
         rms, rms_described: Residual of each effort with it and without it, in its unit.
@@ -70,6 +71,7 @@ class Hypothesis:
     added: int = 0
     evidence: float = 0.0
     scale: tuple[float, ...] = ()
+    gains: Mapping[str, float] = field(default_factory=dict)
     searched: ResidualTest | None = None
 
     @property
@@ -190,11 +192,20 @@ def _declared(log: Log) -> str:
 
 
 def _carrier(mechanism: Mechanism) -> str | None:
-    """The body that carries payloads: that of the declared ones, else the last of a tree."""
+    """The body that carries payloads: that of the declared ones, else the last; None: there is no joint.
+
+    Of a closed robot it is the last one beside the loops (a tool), else the one that most loops hold.
+    """
     declared = [payload.body for payload in mechanism.payloads.values()]
-    if declared:
-        return declared[0]
-    return mechanism.joints[-1].child if not mechanism.is_closed and mechanism.joints else None
+    if declared or not mechanism.joints:
+        return declared[0] if declared else None
+    parents = {joint.parent for joint in mechanism.joints}
+    held = [body for loop in mechanism.loops for body in (loop.body_a, loop.body_b) if body != "base"]
+    ends = [joint.child for joint in mechanism.joints if joint.child not in parents]
+    free = [body for body in ends if body not in held]
+    if not mechanism.is_closed or free:
+        return free[-1] if mechanism.is_closed else mechanism.joints[-1].child
+    return max(held, key=held.count) if held else ends[-1]
 
 
 def position_units(mechanism: Mechanism, logs: tuple[Log, ...], _: Tests = ()) -> Iterator[Hypothesis]:
@@ -323,6 +334,7 @@ def gains(mechanism: Mechanism, logs: tuple[Log, ...], tests: Sequence[ResidualT
             mechanism,
             tuple(replace(log, tau=log.tau * tau) for log in logs),
             f"gain of {test.about}",
+            gains={test.about: scale},
         )
 
 

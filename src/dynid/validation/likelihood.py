@@ -58,6 +58,11 @@ def comparison_with(before: LinearFit) -> Callable[[Hypothesis, LinearFit], Hypo
 
     def compared(hypothesis: Hypothesis, fit: LinearFit) -> Hypothesis:
         rms, _, percent = _residuals(fit)
+        corrected = {log.name for log in hypothesis.logs}
+        # As logged: efforts that are made smaller leave smaller residuals, which explains nothing.
+        for name, gain in hypothesis.gains.items():
+            scaled = sum(group.n_rows for group in groups if group.name == name and group.log in corrected)
+            rms[name] = rms.get(name, 0.0) / gain ** (scaled / max(rows.get(name, 0), 1))
         shared = [name for name in described if name in rms and norm[name] > 0.0]
         now, then = (sum((x[name] / norm[name]) ** 2 for name in shared) for x in (rms, described))
         left = float(np.sqrt(now / then)) if then > 0.0 else 1.0

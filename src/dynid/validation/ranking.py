@@ -5,6 +5,9 @@ unknown size in each effort has the logarithm of the likelihood ratio
 
     l = 1/f sum_j n_j log( rms_0(j) / rms_h(j) )
 
+A correction that multiplies n_j' of these rows by g changes the density of what was logged by g^n_j', so
+rms_h(j) is divided by g^(n_j' / n_j).
+
 c counts the values that a correction adds: parameters, and sizes that were searched. If the description is
 right,
 

@@ -85,6 +85,10 @@ PHYSICS = {
             "check the unit of the efforts (`columns: {{tau_1: {{unit: ...}}}}`), and `limits:` of the"
             " description: the fit does not depend on the scale",
         ),
+        part=(
+            "the efforts of the {what} joints seem to be in {unit}, those of the others not",
+            "give their unit in the experiment file: {change}",
+        ),
     ),
     "differs-from-description": note(
         "single parameters with small sigma differ from their priors: by a factor of two, by 5 sigma and by"
