@@ -33,7 +33,7 @@ _DRAWS = 10_000  # the level is then known within 5 %
 
 
 def levels(
-    suspects: Sequence[Suspect], bases: Sequence[Float[Array, "k c"]], relevant: Relevant
+    suspects: Sequence[Suspect], bases: Sequence[Float[Array, "k _"]], relevant: Relevant
 ) -> Callable[[Suspect], float]:
     """The level of each test.
 

@@ -54,10 +54,10 @@ _ZERO_RAD, _ZERO_METRES = np.deg2rad(0.2), 5e-4
 _SIZE, _SIZE_MOST = 1e-3, 0.5  # m or rad; of the dimension
 _TURN_RAD = np.deg2rad(0.5)
 _TURNED = {"gravity": 9.81 * _TURN_RAD, "mounting": _TURN_RAD}
-RELEVANT = 0.1  # of the squared residual, for friction and other parameters that are freed
+_EXPLAINED = 0.1
 # Above this the derivative at the logged pose is not valid.
 _ZERO_MOST = np.deg2rad(30.0)
-_NOTICEABLE = 3e-3
+NOTICEABLE = 3e-3  # of the rms effort, for friction and other parameters that a test frees
 _GAIN = 0.02
 _MOST_CLUSTERS = 64
 # A zero that is doubted at this level is tested again with the validation logs, on clusters of this length.
@@ -345,7 +345,7 @@ class _Relevance:
             return bool(reach > _SIZE and size < self._most(suspect))
         if test in TURNED:
             return bool(np.linalg.norm(suspect.size) > _TURNED[test])
-        return suspect.explains > RELEVANT and suspect.share > _NOTICEABLE
+        return suspect.explains > _EXPLAINED and suspect.share > NOTICEABLE
 
 
 def _row(suspect: Suspect, warned: bool) -> ResidualTest:

@@ -31,7 +31,7 @@ from math import lgamma
 
 import numpy as np
 
-from dynid.checks.residuals import RELEVANT
+from dynid.checks.residuals import NOTICEABLE
 from dynid.checks.turned_gravity import fits_under
 from dynid.common.catalogue import CATALOGUE, codes_with
 from dynid.common.distributions import chi2_tail
@@ -249,12 +249,12 @@ def _matters(trial: Hypothesis, floors: Mapping[str, float]) -> bool:
 
 
 def _noticeable(trial: Hypothesis) -> bool:
-    """Whether a correction explains a tenth of the squares of some effort.
+    """Whether what a correction explains is a noticeable part of the efforts.
 
     Parameters that a correction frees (a payload of some grams) absorb a little of whatever a model lacks.
     """
-    least = 1.0 - RELEVANT
-    return any(trial.rms.get(name, np.inf) ** 2 < least * x**2 for name, x in trial.rms_described.items())
+    before, after = (sum(x**2 for x in rms.values()) for rms in (trial.rms_described, trial.rms))
+    return trial.percent**2 * (before - after) > (100.0 * NOTICEABLE) ** 2 * after
 
 
 def explaining_trials(
