@@ -2,7 +2,7 @@
 
 Any friction that a model lacks resembles a delay, a gain or a gravity: their p values are exact on simulated
 robots only, and each is tested at the level of 0.1 %. Joint zeros and dimensions are calibrated (p below 0.1,
-0.01 and 0.001 in 10.7, 1.5 and 0.1 % of 1105 tests of 98 clean logs with friction of all kinds). They share
+0.01 and 0.001 in 10.8, 1.5 and 0.1 % of 1105 tests of 98 clean logs with friction of all kinds). They share
 what the others leave of the 5 %: their level a is the largest one, up to 1 %, with
 
     P( some |z_i| > z(a) ) = 0.05 - 0.001 n_other
