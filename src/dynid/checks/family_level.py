@@ -29,6 +29,7 @@ Relevant = Callable[["Suspect"], bool]
 
 _FAMILY, _SIGNIFICANT, _MOST = 0.05, 1e-3, 1e-2
 CALIBRATED = ("zero", "dimension")
+NOTICEABLE = 3e-3  # of the rms effort, for friction and other parameters that a test frees
 _DRAWS = 10_000  # the level is then known within 5 %
 
 

@@ -15,7 +15,7 @@ import numpy as np
 from dynid.base.grouping import listed, probability
 from dynid.base.system import BaseSystem, mapped_blocks
 from dynid.checks.check import Answer, Finished
-from dynid.checks.family_level import CALIBRATED
+from dynid.checks.family_level import CALIBRATED, NOTICEABLE
 from dynid.checks.fault_columns import TURNED, Suspect
 from dynid.checks.fault_selection import LEAST_CLUSTERS, flagged_suspects
 from dynid.checks.residual_tests import (
@@ -57,7 +57,6 @@ _TURNED = {"gravity": 9.81 * _TURN_RAD, "mounting": _TURN_RAD}
 _EXPLAINED = 0.1
 # Above this the derivative at the logged pose is not valid.
 _ZERO_MOST = np.deg2rad(30.0)
-NOTICEABLE = 3e-3  # of the rms effort, for friction and other parameters that a test frees
 _GAIN = 0.02
 _MOST_CLUSTERS = 64
 # A zero that is doubted at this level is tested again with the validation logs, on clusters of this length.

@@ -31,7 +31,7 @@ from math import lgamma
 
 import numpy as np
 
-from dynid.checks.residuals import NOTICEABLE
+from dynid.checks.family_level import NOTICEABLE
 from dynid.checks.turned_gravity import fits_under
 from dynid.common.catalogue import CATALOGUE, codes_with
 from dynid.common.distributions import chi2_tail
