@@ -229,6 +229,15 @@ def test_a_contact_is_a_burst_for_as_long_as_it_lasts(samples: int) -> None:
     assert "at t = 4.02 s (shoulder_lift_joint)" in found[0].text
 
 
+def test_a_run_with_a_contact_is_no_outlying_run() -> None:
+    """What the run leaves beside the contact is that of the others: the contact is the cause."""
+    robot, log = ur5_log()
+    tau = log.tau.copy()
+    tau[1200:1250, 1] += 8.0 * tau[:, 1].std()
+    runs = ((0, 830), (830, 1660), (1660, len(log.t)))
+    assert codes(checks_of(robot, replace(log, tau=tau, segments=runs)).notices) == ["burst"]
+
+
 def test_the_time_of_a_contact_counts_the_rest_before_the_motion() -> None:
     """Blocks in which the robot stands still have no rows: the time of later ones was too early."""
     robot, log = ur5_log()

@@ -245,6 +245,14 @@ def test_a_correction_without_a_free_size_is_not_weaker_than_a_searched_one(five
     )  # 1 / (2 l) of the series
 
 
+def test_a_payload_of_some_grams_is_no_cause(fivebar) -> None:
+    """Ten parameters absorb a little of a spring that the model lacks: what they explain must matter."""
+    figures = {"evidence": 7.4, "left": 0.99, "added": 10, "rms_described": {"motor1": 1.0}}
+    light = fitted(fivebar, "payload-label", rms={"motor1": 0.997}, percent=0.7, **figures)
+    heavy = replace(light, percent=7.0)  # 0.05 and 0.5 % of the effort
+    assert explaining_trials([light, heavy], {"motor1": 1.0}, ()) == [heavy]
+
+
 def test_a_branch_competes_with_the_zero_that_imitates_it(fivebar) -> None:
     """Both leave more than the noise (a ripple of the motors): the likelihood decides between them."""
     figures = {"rms_described": {"motor1": 1.4}, "left": 0.8}

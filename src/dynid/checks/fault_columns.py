@@ -60,6 +60,7 @@ class Suspect:
         size: Estimate of its columns' coefficients, shape (c,), in `unit`.
         sigma: Their deviations, shape (c,).
         dof: Degrees of freedom of these.
+        wald: Its squared size in units of its covariance.
         p_value: Of the hypothesis that there is no such fault.
         explains: Part of the residual sum of squares of the rows concerned, 0 to 1.
         gain: The same as a number of weighted squares.
@@ -77,6 +78,7 @@ class Suspect:
     size: Float[Array, "c"] = field(default_factory=lambda: np.zeros(0))
     sigma: Float[Array, "c"] = field(default_factory=lambda: np.zeros(0))
     dof: float = 0.0
+    wald: float = 0.0
     p_value: float = 1.0
     explains: float = 0.0
     gain: float = 0.0

@@ -35,12 +35,13 @@ beyond counts.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 import numpy as np
 
+from dynid.checks.family_level import Relevant, levels
 from dynid.common.arrays import Array, Float, Int
 from dynid.common.batched import eigh
 from dynid.common.distributions import digamma, f_tail, tetragamma, trigamma
@@ -53,9 +54,6 @@ from dynid.statistics.clusters import recurring, repeated, stretches
 if TYPE_CHECKING:
     from dynid.checks.fault_columns import Suspect
 
-# With some tens of suspects at this level, about one clean log in forty has a false alarm. With more suspects
-# the level of each is lower, so that no more than the family level of clean logs has one.
-SIGNIFICANT, _FAMILY = 1e-3, 0.05
 # A column with a smaller part orthogonal to W is confounded with the parameters.
 _HIDDEN = 1e-2
 # A column this small relative to the measured side, per SI unit of its suspect, is rounding.
@@ -71,9 +69,6 @@ LEAST_CLUSTERS = 2
 _LEAST_ALIKE = 3  # suspects from which their usual variance can be had
 # A direction of which the other clusters hold less than this part counts as if they held so much.
 _LEAST_ELSEWHERE = 1e-3
-
-
-Relevant = Callable[["Suspect"], bool]
 
 
 def flagged_suspects(
@@ -97,19 +92,19 @@ def flagged_suspects(
     data = _Rows(system, weights, len(system.parameters) - n_tests, seconds)
     if data.n < LEAST_CLUSTERS:
         return [], {}
-    left, level = list(suspects), min(SIGNIFICANT, _FAMILY / max(len(suspects), 1))
+    tested, bases = data.judge(suspects)
+    level, first = levels(tested, bases, relevant), {trial.columns: trial for trial in tested}
+    left = list(suspects)
     flagged: list[Suspect] = []
-    first: dict[tuple[int, ...], Suspect] = {}
-    while left and len(flagged) < _MOST_FLAGGED:
-        tested = data.judge(left)
-        first = first or {trial.columns: trial for trial in tested}
-        serious = [trial for trial in tested if trial.p_value < level and relevant(trial)]
+    while len(flagged) < _MOST_FLAGGED:
+        serious = [trial for trial in tested if trial.p_value < level(trial) and relevant(trial)]
         if not serious:
             break
         worst = max(serious, key=data.evidence)
         flagged.append(worst)
         data.join(worst.columns)
         left = [trial for trial in left if trial.columns != worst.columns]
+        tested, _ = data.judge(left)
     return flagged, first
 
 
@@ -189,8 +184,8 @@ class _Rows:
         left = max(1.0 - suspect.gain / max(whole, 1e-300), 1e-300)
         return -0.5 * self.rows * float(np.log(left)) - 0.5 * len(suspect.places) * float(np.log(self.rows))
 
-    def judge(self, suspects: Sequence[Suspect]) -> list[Suspect]:
-        """Results of suspects, given the parameters and the columns that have joined them."""
+    def judge(self, suspects: Sequence[Suspect]) -> tuple[list[Suspect], list[Array]]:
+        """Results of suspects, given the parameters and columns that have joined them; their free columns."""
         K = self._refitted()
         results, bases = [], []
         for candidate in suspects:
@@ -210,7 +205,7 @@ class _Rows:
         usual, free = _usual_factor(
             [result.factor for result in results], [result.suspect.dof for result in results]
         )
-        return _compared([_moderated(result, usual, free) for result in results], bases)
+        return _compared([_moderated(result, usual, free) for result in results], bases), bases
 
     def _alone(self, columns: Sequence[int]) -> tuple[Float[Array, "c"], Float[Array, "c"]]:
         """Norm of the part of each column orthogonal to A and to the columns before it, and of the column."""
@@ -302,7 +297,7 @@ def _moderated(trial: _Estimated, usual: float, free: float) -> Suspect:
     # Hotelling's correction: c directions estimated from `total` clusters.
     left = max(total - c + 1.0, 1.0)
     p_value = float(f_tail(c, left, wald * left / (total * c)))
-    return replace(suspect, sigma=sigma * trial.units, dof=total, p_value=p_value)
+    return replace(suspect, sigma=sigma * trial.units, dof=total, wald=wald, p_value=p_value)
 
 
 def _usual_factor(factors: Sequence[float], dof: Sequence[float]) -> tuple[float, float]:

@@ -15,6 +15,7 @@ import numpy as np
 from dynid.base.grouping import listed, probability
 from dynid.base.system import BaseSystem, mapped_blocks
 from dynid.checks.check import Answer, Finished
+from dynid.checks.family_level import CALIBRATED, NOTICEABLE
 from dynid.checks.fault_columns import TURNED, Suspect
 from dynid.checks.fault_selection import LEAST_CLUSTERS, flagged_suspects
 from dynid.checks.residual_tests import (
@@ -56,7 +57,6 @@ _TURNED = {"gravity": 9.81 * _TURN_RAD, "mounting": _TURN_RAD}
 _EXPLAINED = 0.1
 # Above this the derivative at the logged pose is not valid.
 _ZERO_MOST = np.deg2rad(30.0)
-_NOTICEABLE = 3e-3
 _GAIN = 0.02
 _MOST_CLUSTERS = 64
 # A zero that is doubted at this level is tested again with the validation logs, on clusters of this length.
@@ -105,9 +105,10 @@ def check_residuals(
     if asked.corrected is not None:
         # Residuals of a wrong gravity vary in time: they are not a burst.
         data, chi = asked.corrected.data, asked.corrected.chi
-        burst = _bursts(data, chi)[1]
+        calm, burst = _bursts(data, chi)
+    noise = partial(_noise_rows, problem, data) if free else None
     notices = [
-        *outlying_runs(data.source, chi, partial(_noise_rows, problem, data) if free else None),
+        *outlying_runs(_beside(data.source, burst), calm if burst else chi, noise),
         *bursts(burst, _starts(problem)),
     ]
     tests = (*asked.tests, *white)
@@ -195,6 +196,12 @@ def _bursts(data: BaseSystem, chi: Float[Array, "p"]) -> tuple[Float[Array, "p"]
     return calm, burst_blocks(data.source, calm)
 
 
+def _beside(system: System, burst: Collection[BlockPlace]) -> System:
+    """The system without the blocks of a burst and their neighbours, into which the row filter smears it."""
+    near = {(log, name, run, k + d) for log, name, run, k in burst for d in (-1, 0, 1)}
+    return without_blocks(system, near) if near else system
+
+
 def _judged(
     problem: Problem,
     data: BaseSystem,
@@ -210,9 +217,7 @@ def _judged(
     system, solved = _tested_system(problem, S, c, seen, groups, count), data.source
     # A very long log is tested on other windows: their blocks have other numbers.
     if burst and [group.places for group in system.groups] == [group.places for group in solved.groups]:
-        # The row filter smears a burst into its neighbours.
-        near = {(log, name, run, k + d) for log, name, run, k in burst for d in (-1, 0, 1)}
-        system, solved = without_blocks(system, near), without_blocks(solved, near)
+        system, solved = _beside(system, burst), _beside(solved, burst)
     weights = effort_weights(system, solved, chi)
     suspects = tuple(suspect for suspect in tested if suspect.test != without)
     total = duration(system)
@@ -233,18 +238,20 @@ def _again(experiment: Experiment, fit: LinearFit, shortest: float | None = None
 def _with_more_data(
     problem: Problem, experiment: Experiment, held_out: Sequence[Log], judged: _Judged
 ) -> _Judged:
-    """Doubted joint zeros and dimensions tested again with the validation logs."""
+    """Joint zeros and dimensions tested again with the validation logs, where one of them is doubted.
+
+    Another one may then be the cause: a single log hardly separates them.
+    """
     relevant = _Relevance(problem)
-    doubted = {
-        suspect.columns
+    doubted = any(
+        suspect.test in CALIBRATED and suspect.p_value < _DOUBTED and relevant(suspect)
         for suspect in judged.first.values()
-        if suspect.test in ("zero", "dimension") and suspect.p_value < _DOUBTED and relevant(suspect)
-    }
+    )
     fit = with_held_out(problem, experiment, held_out) if doubted else None
     if fit is None:
         return judged
     again = _again(experiment, fit, _SHORT_SECONDS)
-    return again if any(suspect.columns in doubted for suspect in again.flagged) else judged
+    return again if any(suspect.test in CALIBRATED for suspect in again.flagged) else judged
 
 
 def _without_sticking(problem: Problem, experiment: Experiment, judged: _Judged) -> _Judged:
@@ -337,7 +344,7 @@ class _Relevance:
             return bool(reach > _SIZE and size < self._most(suspect))
         if test in TURNED:
             return bool(np.linalg.norm(suspect.size) > _TURNED[test])
-        return suspect.explains > _EXPLAINED and suspect.share > _NOTICEABLE
+        return suspect.explains > _EXPLAINED and suspect.share > NOTICEABLE
 
 
 def _row(suspect: Suspect, warned: bool) -> ResidualTest:

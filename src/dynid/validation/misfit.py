@@ -11,6 +11,7 @@ from dynid.common.catalogue import CATALOGUE
 from dynid.common.notices import Notice, notice
 from dynid.fit import Fit
 from dynid.statistics.estimate import Estimate
+from dynid.statistics.estimate_parts import JointVerdict, model_error
 from dynid.validation.likelihood import EXPLAINS
 
 _TIMES = 3.0  # times its noise floor: an effort that is off by more without a cause is a warning
@@ -40,13 +41,13 @@ def misfit_notices(
     """
     tests = estimate.residual_tests
     rubbing = {hit.about for hit in tests if hit.test == "speed" and hit.warned and hit.value > EXPLAINS}
-    rows = [
-        row
-        for row in estimate.verdict.joints
-        if row.error_rms > _TIMES * row.noise_floor and row.error_percent > _MISFIT
-    ]
-    rows = [row for row in rows if row.name not in rubbing]
-    rows = [row for row in rows if usual.get(row.name, np.inf) > _TIMES * row.noise_floor]
+
+    def missed(row: JointVerdict) -> bool:
+        error = min(row.error_rms, usual.get(row.name, np.inf))  # a contact is not what a model lacks
+        large = model_error(error, row.noise_floor, row.peak) > _MISFIT
+        return large and error > _TIMES * row.noise_floor and row.name not in rubbing
+
+    rows = [row for row in estimate.verdict.joints if missed(row)]
     if not rows or any(note.code == "model-misfit" for note in notices):
         return
     worst = max(rows, key=lambda row: row.error_percent)

@@ -34,6 +34,7 @@ from math import lgamma
 
 import numpy as np
 
+from dynid.checks.family_level import NOTICEABLE
 from dynid.checks.turned_gravity import fits_under
 from dynid.common.catalogue import CATALOGUE, codes_with
 from dynid.common.distributions import chi2_tail
@@ -250,6 +251,15 @@ def _matters(trial: Hypothesis, floors: Mapping[str, float]) -> bool:
     )
 
 
+def _noticeable(trial: Hypothesis) -> bool:
+    """Whether what a correction explains is a noticeable part of the efforts.
+
+    Parameters that a correction frees (a payload of some grams) absorb a little of whatever a model lacks.
+    """
+    before, after = (sum(x**2 for x in rms.values()) for rms in (trial.rms_described, trial.rms))
+    return trial.percent**2 * (before - after) > (100.0 * NOTICEABLE) ** 2 * after
+
+
 def explaining_trials(
     trials: Sequence[Hypothesis], floors: Mapping[str, float], doubts: Collection[str]
 ) -> list[Hypothesis]:
@@ -265,7 +275,8 @@ def explaining_trials(
     def explains(trial: Hypothesis) -> bool:
         doubted = bool(doubts) and trial.code in _DECIDED
         better = trial.p < SIGNIFICANT and trial.left < 1.0  # one effort may gain more than the others lose
-        return better and ((doubted and _matters(trial, floors)) or is_noise(trial, floors))
+        needed = trial.added <= trial.fitted or _noticeable(trial)
+        return better and needed and ((doubted and _matters(trial, floors)) or is_noise(trial, floors))
 
     # Corrections that free the same parameters differ by rounding: the one tried first comes first.
     return sorted((trial for trial in trials if explains(trial)), key=lambda trial: -round(trial.evidence, 3))
