@@ -31,11 +31,10 @@ from dynid.estimator.estimator import estimator_named, solve_weighted
 from dynid.fit import Fit
 from dynid.kinematics.assembly import assembly_of
 from dynid.log_pass import KeptNoise, LogPass, NearPass
-from dynid.mechanism.description import ZERO, at_values, current, zero_names
+from dynid.mechanism.description import TILTS, ZERO, at_values, current, zero_names
 from dynid.mechanism.parameters import Parameter
 from dynid.motion.log import Log
 from dynid.problem import Problem, build_system, prepare, row_groups
-from dynid.projection.model import RowSource
 from dynid.projection.projection import System
 from dynid.statistics.essential import restrict
 from dynid.statistics.estimate import ParameterEstimate
@@ -135,10 +134,10 @@ def part_slopes(fit: Fit, names: tuple[str, ...]) -> Float[Array, "v k"]:
     if problem.load_parameters is not None:
         part = part.with_load_parameters(problem.load_parameters)
     values = {name: current(task.mechanism, name) + THOUSANDTH for name in names}
-    changed = [_changed_sources(short, part, {name: value}) for name, value in values.items()]
+    changed = [changed_problem(short, part, {name: value}) for name, value in values.items()]
     steps = [THOUSANDTH] * len(names)
     sources = [
-        slope_rows(source, [(shifted[i], None) for shifted in changed], steps, fit.chi)
+        slope_rows(source, [(shifted.sources[i], None) for shifted in changed], steps, fit.chi)
         for i, source in enumerate(part.sources)
     ]
     weights = {
@@ -159,16 +158,6 @@ def part_slopes(fit: Fit, names: tuple[str, ...]) -> Float[Array, "v k"]:
     return np.asarray(-(inverse @ (across / size[:, None])) / size[:, None])
 
 
-def _changed_sources(task: Task, problem: Problem, values: Mapping[str, float]) -> Sequence[RowSource]:
-    """The rows of the robot at other values, by its frames and, of a closed one, by poses beside these."""
-    if problem.mechanism.rebuild is not None:
-        robot = at_values(problem.mechanism, values)
-        rows = [source.reframed(robot) for source in problem.sources]
-        if None not in rows:
-            return [source for source in rows if source is not None]
-    return changed_problem(task, problem, values).sources
-
-
 def _part(log: Log) -> Log:
     """The middle of the longest segment of a log."""
     a, b = max(log.segments, key=lambda span: span[1] - span[0])
@@ -184,11 +173,22 @@ _ESTIMATE_STEP = 5e-4
 def changed_problem(task: Task, problem: Problem, values: Mapping[str, float]) -> Problem:
     """The problem of the robot at other values; refused where its loops do not close there.
 
+    By other frames of the rows where these are enough, of a closed robot with poses beside those at hand: no
+    pose is then on another branch.
+
     Args:
         task: Robot, logs and settings at the values at hand.
         problem: Its problem, with the plans and loads that stay.
         values: Quantity -> value, see `dynid.mechanism.description`.
     """
+    if problem.mechanism.rebuild is not None:
+        tilts = {name: value for name, value in values.items() if name in TILTS}
+        robot = at_values(problem.mechanism, {name: x for name, x in values.items() if name not in TILTS})
+        if tilts:  # they are relative to the gravity of the task
+            robot = replace(robot, gravity=at_values(task.mechanism, tilts).gravity)
+        rows = [row for source in problem.sources if (row := source.reframed(robot)) is not None]
+        if len(rows) == len(problem.sources):
+            return replace(problem, mechanism=robot, sources=tuple(rows))
     robot = at_values(task.mechanism, values)
     if robot.is_closed:
         assembly_of(robot, near=task.mechanism)
