@@ -11,8 +11,8 @@ import numpy as np
 import pytest
 
 from dynid.cases.free_motion.simulation import free_logs
-from dynid.checks import description_effects
-from dynid.checks.description_effects import estimate_slopes, part_slopes
+from dynid.checks import description_effects, tested_rows
+from dynid.checks.description_effects import estimate_slopes, known_slopes, part_slopes
 from dynid.checks.summary import grouping_json
 from dynid.common.catalogue import Severity
 from dynid.common.errors import InputError
@@ -160,6 +160,20 @@ def test_the_effect_of_a_part_of_the_log_is_near_that_of_all(arm: Mechanism) -> 
     for k in range(len(names)):
         a, b = whole[:, k] / sigma, part[:, k] / sigma
         assert np.linalg.norm(a - b) < 0.5 * np.linalg.norm(a)
+
+
+def test_columns_of_residual_tests_give_the_effect_of_the_description(arm: Mechanism) -> None:
+    fit = fitted(replace(arm, uncertain={}), logs_of(arm))
+    names = ("a1", "zero_joint_1", "zero_joint_2")
+    assert known_slopes(fit, names) is None  # nothing has been tested yet
+    tested_rows.tested_rows(fit.problem, fit.chi)
+    assert known_slopes(fit, ("a1", "nothing")) is None
+    whole, tested = estimate_slopes(fit, names)[0], known_slopes(fit, names)
+    # Five percent: without -dW^T rho, and with slopes that are interpolated between samples.
+    sigma = np.array([p.sigma for p in fit.parts.parameters])[:, None]
+    assert tested is not None
+    off = np.linalg.norm((tested - whole) / sigma, axis=0)
+    assert np.all(off < 0.05 * np.linalg.norm(whole / sigma, axis=0))
 
 
 def test_effects_far_beyond_the_intervals_have_no_digits() -> None:

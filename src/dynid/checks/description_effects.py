@@ -23,7 +23,8 @@ from dataclasses import replace
 import numpy as np
 
 from dynid.base.system import mapped_blocks
-from dynid.common.arrays import Array, Float
+from dynid.checks.tested_rows import kept_rows
+from dynid.common.arrays import Array, Float, Int
 from dynid.common.errors import InputError
 from dynid.common.notices import Notice, notice
 from dynid.conditioning.rewritten import slope_rows
@@ -35,7 +36,7 @@ from dynid.mechanism.description import TILTS, ZERO, at_values, current, zero_na
 from dynid.mechanism.parameters import Parameter
 from dynid.motion.log import Log
 from dynid.problem import Problem, build_system, prepare, row_groups
-from dynid.projection.projection import System
+from dynid.projection.projection import Group, System
 from dynid.statistics.essential import restrict
 from dynid.statistics.estimate import ParameterEstimate
 from dynid.statistics.estimate_parts import FAR, Description
@@ -104,7 +105,8 @@ def _spread(names: tuple[str, ...]) -> tuple[str, ...]:
 
 def _effects(fit: Fit, names: tuple[str, ...]) -> dict[str, dict[str, float]]:
     """Parameter -> quantity -> change in sigma for a thousandth, the largest first."""
-    slopes = part_slopes(fit, names)
+    slopes = known_slopes(fit, names)
+    slopes = part_slopes(fit, names) if slopes is None else slopes
     effects: dict[str, dict[str, float]] = {}
     for i, parameter in enumerate(fit.linear_parts.parameters):
         if not parameter.sigma:
@@ -140,17 +142,39 @@ def part_slopes(fit: Fit, names: tuple[str, ...]) -> Float[Array, "v k"]:
         slope_rows(source, [(shifted.sources[i], None) for shifted in changed], steps, fit.chi)
         for i, source in enumerate(part.sources)
     ]
+    return _slopes(fit, row_groups(part, sources), np.arange(len(names)))
+
+
+def known_slopes(fit: Fit, names: Sequence[str]) -> Float[Array, "v k"] | None:
+    """The same of an arm by the columns of its residual tests; None where some quantity has none.
+
+    Poses of an arm change smoothly: a derivative is as good as a difference.
+    """
+    tested = None if fit.task.mechanism.is_closed else kept_rows(fit.problem)
+    if tested is None:
+        return None
+    groups, suspects, _, _ = tested
+    prefix = {"zero": ZERO, "dimension": ""}
+    columns = {prefix[one.test] + one.about: one.columns[0] for one in suspects if one.test in prefix}
+    known = all(name in columns for name in names)
+    return _slopes(fit, groups, np.array([columns[name] for name in names])) if known else None
+
+
+def _slopes(fit: Fit, groups: Sequence[Group], columns: Int[Array, "k"]) -> Float[Array, "v k"]:
+    """-(W^T W)^-1 W^T D, with D at some columns behind the parameters; shape (v, k), SI."""
     weights = {
         (group.log, group.name): (float(w), group.n_rows)
         for group, w in zip(fit.measured.source.groups, fit.linear.weights, strict=True)
     }
     p, S = len(fit.data.S), fit.data.S
-    across = np.zeros((S.shape[1], len(names)))
-    for group in row_groups(part, sources):
-        factor = group.factor(p + len(names))
+    across = np.zeros((S.shape[1], len(columns)))
+    for group in groups:
         weight, rows = weights[group.log, group.name]
         more = rows / max(group.n_rows, 1)
-        across += weight**2 * more * S.T @ (factor.W[:, :p].T @ factor.W[:, p:])
+        R, named = np.concatenate([block.R for block in group.blocks])[:, :-1], group.columns
+        given, at = named < p, np.searchsorted(named, p + columns)
+        here = named[np.minimum(at, len(named) - 1)] == p + columns
+        across[:, here] += weight**2 * more * S[named[given]].T @ (R[:, given].T @ R[:, at[here]])
     R = fit.measured.system.factor(fit.linear.weights).W
     size = np.linalg.norm(R, axis=0)
     size[size == 0.0] = 1.0

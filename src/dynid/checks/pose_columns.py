@@ -22,6 +22,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import replace
+from threading import local
 
 import numpy as np
 
@@ -29,7 +30,6 @@ from dynid.common.arrays import Array, Bool, Float, Int
 from dynid.common.change import rounded
 from dynid.common.errors import DynidError
 from dynid.common.notices import Notice, notice
-from dynid.conditioning.rewritten import predictor
 from dynid.kinematics.coordinates import States
 from dynid.mechanism.force_sensor import level_axes
 from dynid.mechanism.joint import JointKind
@@ -76,6 +76,7 @@ class _PoseColumns:
         thin: int,
     ) -> None:
         self.source, self._thin, self._chi = source, max(1, thin), chi
+        self._room = local()
         self._rows = _pose_rows(mechanism, source, parameters)
         self._k = len(source.directions.names)
         measured = source.motion.log.position_names if self._rows is not None else ()
@@ -98,7 +99,7 @@ class _PoseColumns:
         self._axes = gravity_axes(mechanism.gravity)
         if self._rows is not None:
             self.turns = ("gravity",)
-            self._compare = predictor(self._rows.layout, chi)
+            self._coefficients = self._rows.layout.coefficients(chi)
             turned = (replace(mechanism, gravity=mechanism.gravity + e) for e in self._axes)
             self._turned = [self._rows.under(tilted) for tilted in turned]
 
@@ -179,9 +180,14 @@ class _PoseColumns:
         tree = rows.coordinates.tree_states(*(x[at] for x in measured))
         none = np.zeros((len(at), self._k))
         turned = [tilted for tilted in self._turned if isinstance(tilted, TreeRows)]
-        known = [self._compare(tilted.regressor.packed(*tree, none))[1] for tilted in (rows, *turned)]
-        changes = [predicted - known[0] for predicted in known[1:]]
-        return _between(at, np.stack(changes, axis=1), int(at[-1]) + 1)
+        known = [self._predicted(tilted, tree, none) for tilted in (rows, *turned)]
+        changes = np.stack([predicted - known[0] for predicted in known[1:]], axis=1)
+        n = int(at[-1]) + 1
+        return _between(at, changes, n, self._spare("turns", (*changes.shape[:2], n)))
+
+    def _predicted(self, rows: TreeRows, tree: Measured, none: Float[Array, "s k"]) -> Float[Array, "k s"]:
+        """W chi of the rows of a tree at some states."""
+        return rows.regressor.sums(rows.regressor.batch(*tree, none), len(none), self._coefficients)
 
     def _closed_turns(self, rows: MovingRows, at: Int[Array, "s"], states: States) -> Float[Array, "k t n"]:
         """The same for rows whose directions follow the pose."""
@@ -202,17 +208,23 @@ class _PoseColumns:
         """Slope of the error over each joint, then over each dimension, thinned and interpolated."""
         changes = [(rows, place, STEP) for place in self._places]
         changes += [(other, 0, 0.0) for other in self._resized.values()]
-        slopes = np.zeros((self._k, len(changes), int(at[-1]) + 1))
+        slopes = self._spare("slopes", (self._k, len(changes), int(at[-1]) + 1))
         nominal, known = error(rows, 0, 0.0)
         for j, change in enumerate(changes):
             shifted, reached = error(*change)
             fine = known & reached
             if not np.any(fine):
+                slopes[:, j] = 0.0
                 continue
-            slope = (shifted - nominal)[:, fine] / STEP
-            for k, values in enumerate(slope):
-                slopes[k, j] = np.interp(np.arange(slopes.shape[2]), at[fine], values)
+            _between(at[fine], (shifted - nominal)[:, fine] / STEP, slopes.shape[2], slopes[:, j])
         return slopes
+
+    def _spare(self, name: str, shape: tuple[int, ...]) -> Float[Array, "k m n"]:
+        """Memory of the columns before these, which their rows have used up; each thread has its own."""
+        size, known = int(np.prod(shape)), self._room.__dict__.get(name)
+        if known is None or len(known) < size:
+            known = self._room.__dict__[name] = np.empty(size)
+        return np.asarray(known[:size].reshape(shape))
 
     def _tree_error(self, at: Int[Array, "s"], measured: Measured) -> _Error:
         """W chi of a tree with a joint moved; the measured side does not depend on the pose."""
@@ -224,8 +236,7 @@ class _PoseColumns:
         ) -> tuple[Float[Array, "k s"], Bool[Array, "s"]]:
             assert isinstance(rows, TreeRows)  # noqa: S101 (of a tree)
             tree = rows.coordinates.tree_states(_moved(q, joint, step), dq, ddq)
-            predicted = self._compare(rows.regressor.packed(*tree, none))[1]
-            return predicted, np.ones(len(at), dtype=bool)
+            return self._predicted(rows, tree, none), np.ones(len(at), dtype=bool)
 
         return error
 
@@ -320,12 +331,24 @@ def clock_notice(described: Float[Array, "3"], found: Float[Array, "3"]) -> Noti
     )
 
 
-def _between(at: Int[Array, "s"], values: Float[Array, "k t s"], n: int) -> Float[Array, "k t n"]:
-    """Values at some of n samples, interpolated at all."""
-    every = np.arange(n)
-    k, t, _ = values.shape
-    rows = [np.interp(every, at, row) for row in values.reshape(k * t, -1)]
-    return np.array(rows).reshape(k, t, len(every))
+def _between(
+    at: Int[Array, "s"], values: Float[Array, "... s"], n: int, filled: Array | None = None
+) -> Float[Array, "... n"]:
+    """Values at some of n samples, interpolated at all; constant before the first and after the last.
+
+    Args:
+        filled: Where to write them; None: to new memory, which costs more than the interpolation.
+    """
+    filled = np.empty((*values.shape[:-1], n)) if filled is None else filled
+    step = int(at[1] - at[0]) if len(at) > 1 else n
+    even = int(np.argmax(np.append(np.diff(at) != step, True))) if at[0] == 0 else 0  # equal steps at first
+    inside = filled[..., : even * step].reshape(*values.shape[:-1], even, step)  # a view
+    np.multiply(np.diff(values[..., : even + 1])[..., None], np.arange(step) / step, out=inside)
+    inside += values[..., :even, None]
+    every = np.arange(even * step, n)
+    for index in np.ndindex(values.shape[:-1]):
+        filled[index][even * step :] = np.interp(every, at[even:], values[index][even:])
+    return filled
 
 
 def _pose_rows(

@@ -149,6 +149,20 @@ class TreeRegressor:
 
         fill_rows(*batch, start, out, out.reshape(-1))
 
+    def sums(self, batch: Batch, n: int, coefficients: Float[Array, "e"]) -> Float[Array, "k n"]:
+        """W chi of every row at the first n states of a batch; its entries stay in the cache.
+
+        Args:
+            coefficients: Of the entries, as of `Layout.coefficients`.
+        """
+        tile = min(self.layout.tile, n)
+        sums, packed = np.empty((len(self.layout.start) - 1, n)), np.empty((self.layout.n_entries, tile))
+        for at in range(0, n, tile):
+            part = packed if at + tile <= n else np.empty((self.layout.n_entries, n - at))
+            self.fill(batch, at, part)
+            sums[:, at : at + tile] = self.layout.sums(part, coefficients)
+        return sums
+
     def _term(
         self, term: Term, q: Inexact[Array, "n q"], dq: Inexact[Array, "n v"], ddq: Inexact[Array, "n v"]
     ) -> Inexact[Array, "n"]:

@@ -87,15 +87,8 @@ class MovingRegressor:
 
         N^T of these are W chi of the rows; entries of W are computed for a few samples at a time.
         """
-        layout, batch = self.tree.layout, self.batch(q, dq, ddq)
-        coefficients = layout.coefficients(chi)
-        forces = np.empty(dq.shape)
-        for at in range(0, len(dq), layout.tile):
-            part = forces[at : at + layout.tile]
-            packed = np.empty((layout.n_entries, len(part)))
-            self.tree.fill(batch, at, packed)
-            part[:] = layout.sums(packed, coefficients).T
-        return forces
+        coefficients = self.tree.layout.coefficients(chi)
+        return np.ascontiguousarray(self.tree.sums(self.batch(q, dq, ddq), len(dq), coefficients).T)
 
 
 def _parts(layout: Layout) -> dict[int, list[tuple[int, int]]]:
