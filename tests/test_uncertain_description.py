@@ -361,6 +361,22 @@ def test_a_search_ends_after_few_rounds(
     assert abs(zero.value - 0.02) < 3.5 * zero.sigma
 
 
+def test_a_search_that_does_not_end_leaves_the_description(
+    arm: Mechanism, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """No value from a search that was cut off: the described one, with its prior deviation, and named."""
+    plain = replace(arm, uncertain={})
+    logs = logs_of(with_zeros(plain, {"joint_1": 0.02}), noise=1e-4)
+    monkeypatch.setattr("dynid.unknowns.calibration._ROUNDS", 1)
+    fit = fitted(plain, logs, unknown={"zeros": ["joint_1"]})
+    assert {"description-open", "description-unseen"} <= {one.code for one in fit.notices}
+    assert fit.description is not None
+    zero = fit.description.zeros["joint_1"]
+    assert not zero.identifiable
+    assert zero.value == 0.0
+    assert zero.sigma == pytest.approx(0.01)
+
+
 def test_the_direction_of_gravity_is_found(arm: Mechanism) -> None:
     plain = replace(arm, uncertain={})
     true = at_values(plain, {"tilt_2": 0.02})

@@ -111,21 +111,26 @@ class ClosedKinematics:
         """Exclude poses that a description off by its doubt does not give to first order, or on their branch.
 
         At a distance x from a singular pose, here in units of the usual one, the measured coordinates are
-        x^2 / 2 from their extreme. Where that is 15 doubts, three of them change the pose linearly to 5 %.
-        Nor is the branch known after some events, see `Survey.uncertain`.
-
-        Args:
-            doubt: Standard deviation of dimensions and zeros, in [m] or [rad].
+        x^2 / 2 from their extreme. Where that is 15 doubts [m, rad], three change a pose linearly to 5 %. Nor
+        is the branch known after some events, see `Survey.uncertain`.
         """
         if doubt == 0.0 or self.redundant or not len(self._shown):
             return
-        usual = 1.0 / float(np.median(self._shown[:, 2]))
-        self.singular = min(self.singular, usual / np.sqrt(30.0 * doubt))
+        self.singular = min(self.singular, self._linear_within(doubt))
         self.choices["distance to singular poses"] += (
             f"; poses nearer than {1.0 / self.singular:.2g} are excluded: the description is known to"
             f" {doubt:.2g} m or rad"
         )
         self._dead = (*self._dead, *tally.uncertain(motion))
+
+    def _linear_within(self, doubt: float) -> float:
+        """Largest condition number at which the pose changes linearly with the description, see above."""
+        return 1.0 / float(np.median(self._shown[:, 2]) * np.sqrt(30.0 * doubt))
+
+    def nears_singular(self, doubt: float) -> bool:
+        """Whether a description off by so much [m, rad] moves some pose by more than its derivative says."""
+        known = len(self._shown) > 0 and not self.redundant
+        return known and bool(np.min(self._shown[:, 2]) * self._linear_within(doubt) < 1.0)
 
     def refiltered(self, motion: Motion) -> ClosedKinematics | None:
         """The same along the same log with another filter; None where that needs a survey of its own.

@@ -123,10 +123,7 @@ class Survey:
         )
 
     def uncertain(self, motion: Motion) -> list[Span]:
-        """Samples after a jump, an open pose or a dead point: if the description is off, on another branch.
-
-        Dead points do not count where a robot passes them all the time.
-        """
+        """Samples after events that may change the branch; dead points too, unless passed all the time."""
         lost = [*self.jumped_at, *self.open_at]
         for times in ([*lost, *self.dead_at], lost):
             at = np.searchsorted(motion.log.t, times)
