@@ -19,6 +19,7 @@ from dynid.experiment.experiment import Experiment
 from dynid.linear_fit import linear_fit
 from dynid.mechanism.description import at_values
 from dynid.mechanism.load import load_robot
+from dynid.motion.logs import log_from_arrays
 from dynid.pipeline import identify_logs
 from dynid.problem import prepare
 from dynid.robots.demo_file import demo_file, read_demo
@@ -171,6 +172,31 @@ def test_loops_that_another_length_closes_are_refused_with_that_length() -> None
     described = at_values(mechanism, {"D4": mechanism.geometry["D4"] - 0.02})
     with pytest.raises(InputError, match="The loops close with: dimension D4"):
         identify_logs(described, [log], experiment=Experiment(robot=described, auto="off"))
+
+
+def test_a_zero_that_leads_near_singular_poses_is_found() -> None:
+    """10 mm off, the poses of a log come so near a singular one that no derivative is valid there."""
+    mechanism = load_robot("orthoglide")
+    demo = read_demo(demo_file("orthoglide"), mechanism)
+    motion = random_motion(
+        mechanism, seed=977 * 705, harmonics=demo.harmonics, frequency=demo.frequency, draws=3
+    )
+    log = simulate_log(
+        mechanism,
+        demo.truth,
+        motion,
+        rate=250.0,
+        duration=max(1, round(5.0 * demo.frequency)) * motion.period,
+        encoder_resolution=demo.encoder,
+        torque_sigma=demo.torque_sigma,
+        seed=977 * 705 + 6,
+    )
+    wrong = log_from_arrays(mechanism, log.t, log.q - [0.01, 0.0, 0.0], log.tau)
+    estimate = identify_logs(mechanism, (wrong,), experiment=Experiment(robot=mechanism, auto="off"))
+    assert estimate.hypotheses[0].name.startswith("zero of 'slide1'")
+    (test,) = (one for one in estimate.residual_tests if (one.test, one.about) == ("zero", "slide1"))
+    assert test.ci95 is not None
+    assert test.ci95[0] < 0.01 < test.ci95[1]
 
 
 def test_gravity_that_a_loop_nearly_absorbs_is_found() -> None:

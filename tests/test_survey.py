@@ -18,7 +18,7 @@ from dynid.motion.plan import plan_motions
 from dynid.motion.settings import FilterSettings, MaskSettings
 from dynid.projection.dead_points import passages
 from dynid.projection.kinematics import ClosedKinematics, kinematics_along
-from dynid.projection.survey import _jumps
+from dynid.projection.survey import Survey, _jumps
 
 SLIDER_CRANK = """
 name: slider-crank
@@ -93,6 +93,41 @@ def test_poses_known_from_another_filter_are_corrected_not_surveyed_again(tmp_pa
         # Newton ends within rounding of the same pose; rates lose a digit.
         np.testing.assert_allclose(new.q, old.q, atol=1e-12)
         np.testing.assert_allclose(new.dq, old.dq, atol=1e-9)
+
+
+def test_doubt_about_the_description_excludes_poses_near_a_singular_one(tmp_path) -> None:
+    """The slide comes near its end, where 10 mm more would open the loop; a shorter doubt excludes less."""
+    robot = robot_of(tmp_path)
+    t = np.arange(3000) * 1e-3
+    motion = motion_along(robot, 0.28 + 0.06 * np.sin(2 * np.pi * t)[:, None])  # stretched at 0.35 m
+    low, high = motion.usable()[0]
+    used, words = [], []
+    for doubt in (0.0, 1e-4, 1e-2):
+        doubted = replace(robot, uncertain={"zero_slide": doubt} if doubt else {})
+        kinematics = kinematics_along(doubted, motion)
+        assert isinstance(kinematics, ClosedKinematics)
+        states = kinematics.states(low, motion.states(low, high))
+        used.append(int(states.fine.sum()))
+        words.append("are excluded" in kinematics.choices["distance to singular poses"])
+        if doubt == 1e-2:
+            assert kinematics.nears_singular(doubt)
+            # The farther from the end, the better is the pose known.
+            assert states.condition[states.fine].max() < states.condition[~states.fine].min()
+    assert used[0] == used[1] == high - low > used[2] > 0.5 * used[0]
+    assert words == [False, True, True]
+
+
+def test_no_pose_after_a_jump_is_used_where_the_description_is_doubted(tmp_path) -> None:
+    robot = replace(robot_of(tmp_path), uncertain={"zero_slide": 1e-3})
+    motion = motion_along(robot, 0.28 + 0.02 * np.sin(np.arange(3000) * 6e-3)[:, None])
+    found = Survey(jumped_at=[float(motion.log.t[1000])], dead_at=[float(motion.log.t[2000])])
+    low, high = motion.usable()[0]
+    # More than half of the log is lost with the jump alone: the dead point, which is later, changes nothing.
+    assert found.uncertain(motion) == [(1000, high)]
+    found = Survey(jumped_at=[float(motion.log.t[2500])], dead_at=[float(motion.log.t[2000])])
+    assert found.uncertain(motion) == [(2000, high)]
+    often = Survey(jumped_at=[float(motion.log.t[2500])], dead_at=[float(motion.log.t[low + 5])])
+    assert often.uncertain(motion) == [(2500, high)]
 
 
 def test_passages_are_changes_of_the_sign_of_the_determinant() -> None:

@@ -11,8 +11,8 @@ import numpy as np
 import pytest
 
 from dynid.cases.free_motion.simulation import free_logs
-from dynid.checks import description_effects
-from dynid.checks.description_effects import estimate_slopes, part_slopes
+from dynid.checks import description_effects, tested_rows
+from dynid.checks.description_effects import estimate_slopes, known_slopes, part_slopes
 from dynid.checks.summary import grouping_json
 from dynid.common.catalogue import Severity
 from dynid.common.errors import InputError
@@ -160,6 +160,20 @@ def test_the_effect_of_a_part_of_the_log_is_near_that_of_all(arm: Mechanism) -> 
     for k in range(len(names)):
         a, b = whole[:, k] / sigma, part[:, k] / sigma
         assert np.linalg.norm(a - b) < 0.5 * np.linalg.norm(a)
+
+
+def test_columns_of_residual_tests_give_the_effect_of_the_description(arm: Mechanism) -> None:
+    fit = fitted(replace(arm, uncertain={}), logs_of(arm))
+    names = ("a1", "zero_joint_1", "zero_joint_2")
+    assert known_slopes(fit, names) is None  # nothing has been tested yet
+    tested_rows.tested_rows(fit.problem, fit.chi)
+    assert known_slopes(fit, ("a1", "nothing")) is None
+    whole, tested = estimate_slopes(fit, names)[0], known_slopes(fit, names)
+    # Five percent: without -dW^T rho, and with slopes that are interpolated between samples.
+    sigma = np.array([p.sigma for p in fit.parts.parameters])[:, None]
+    assert tested is not None
+    off = np.linalg.norm((tested - whole) / sigma, axis=0)
+    assert np.all(off < 0.05 * np.linalg.norm(whole / sigma, axis=0))
 
 
 def test_effects_far_beyond_the_intervals_have_no_digits() -> None:
@@ -345,6 +359,22 @@ def test_a_search_ends_after_few_rounds(
     assert fit.description is not None
     zero = fit.description.zeros["joint_1"]
     assert abs(zero.value - 0.02) < 3.5 * zero.sigma
+
+
+def test_a_search_that_does_not_end_leaves_the_description(
+    arm: Mechanism, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """No value from a search that was cut off: the described one, with its prior deviation, and named."""
+    plain = replace(arm, uncertain={})
+    logs = logs_of(with_zeros(plain, {"joint_1": 0.02}), noise=1e-4)
+    monkeypatch.setattr("dynid.unknowns.calibration._ROUNDS", 1)
+    fit = fitted(plain, logs, unknown={"zeros": ["joint_1"]})
+    assert {"description-open", "description-unseen"} <= {one.code for one in fit.notices}
+    assert fit.description is not None
+    zero = fit.description.zeros["joint_1"]
+    assert not zero.identifiable
+    assert zero.value == 0.0
+    assert zero.sigma == pytest.approx(0.01)
 
 
 def test_the_direction_of_gravity_is_found(arm: Mechanism) -> None:

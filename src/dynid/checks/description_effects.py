@@ -23,7 +23,8 @@ from dataclasses import replace
 import numpy as np
 
 from dynid.base.system import mapped_blocks
-from dynid.common.arrays import Array, Float
+from dynid.checks.tested_rows import kept_rows
+from dynid.common.arrays import Array, Float, Int
 from dynid.common.errors import InputError
 from dynid.common.notices import Notice, notice
 from dynid.conditioning.rewritten import slope_rows
@@ -31,12 +32,11 @@ from dynid.estimator.estimator import estimator_named, solve_weighted
 from dynid.fit import Fit
 from dynid.kinematics.assembly import assembly_of
 from dynid.log_pass import KeptNoise, LogPass, NearPass
-from dynid.mechanism.description import ZERO, at_values, current, zero_names
+from dynid.mechanism.description import TILTS, ZERO, at_values, current, zero_names
 from dynid.mechanism.parameters import Parameter
 from dynid.motion.log import Log
 from dynid.problem import Problem, build_system, prepare, row_groups
-from dynid.projection.model import RowSource
-from dynid.projection.projection import System
+from dynid.projection.projection import Group, System
 from dynid.statistics.essential import restrict
 from dynid.statistics.estimate import ParameterEstimate
 from dynid.statistics.estimate_parts import FAR, Description
@@ -105,7 +105,8 @@ def _spread(names: tuple[str, ...]) -> tuple[str, ...]:
 
 def _effects(fit: Fit, names: tuple[str, ...]) -> dict[str, dict[str, float]]:
     """Parameter -> quantity -> change in sigma for a thousandth, the largest first."""
-    slopes = part_slopes(fit, names)
+    slopes = known_slopes(fit, names)
+    slopes = part_slopes(fit, names) if slopes is None else slopes
     effects: dict[str, dict[str, float]] = {}
     for i, parameter in enumerate(fit.linear_parts.parameters):
         if not parameter.sigma:
@@ -135,38 +136,50 @@ def part_slopes(fit: Fit, names: tuple[str, ...]) -> Float[Array, "v k"]:
     if problem.load_parameters is not None:
         part = part.with_load_parameters(problem.load_parameters)
     values = {name: current(task.mechanism, name) + THOUSANDTH for name in names}
-    changed = [_changed_sources(short, part, {name: value}) for name, value in values.items()]
+    changed = [changed_problem(short, part, {name: value}) for name, value in values.items()]
     steps = [THOUSANDTH] * len(names)
     sources = [
-        slope_rows(source, [(shifted[i], None) for shifted in changed], steps, fit.chi)
+        slope_rows(source, [(shifted.sources[i], None) for shifted in changed], steps, fit.chi)
         for i, source in enumerate(part.sources)
     ]
+    return _slopes(fit, row_groups(part, sources), np.arange(len(names)))
+
+
+def known_slopes(fit: Fit, names: Sequence[str]) -> Float[Array, "v k"] | None:
+    """The same of an arm by the columns of its residual tests; None where some quantity has none.
+
+    Poses of an arm change smoothly: a derivative is as good as a difference.
+    """
+    tested = None if fit.task.mechanism.is_closed else kept_rows(fit.problem)
+    if tested is None:
+        return None
+    groups, suspects, _, _ = tested
+    prefix = {"zero": ZERO, "dimension": ""}
+    columns = {prefix[one.test] + one.about: one.columns[0] for one in suspects if one.test in prefix}
+    known = all(name in columns for name in names)
+    return _slopes(fit, groups, np.array([columns[name] for name in names])) if known else None
+
+
+def _slopes(fit: Fit, groups: Sequence[Group], columns: Int[Array, "k"]) -> Float[Array, "v k"]:
+    """-(W^T W)^-1 W^T D, with D at some columns behind the parameters; shape (v, k), SI."""
     weights = {
         (group.log, group.name): (float(w), group.n_rows)
         for group, w in zip(fit.measured.source.groups, fit.linear.weights, strict=True)
     }
     p, S = len(fit.data.S), fit.data.S
-    across = np.zeros((S.shape[1], len(names)))
-    for group in row_groups(part, sources):
-        factor = group.factor(p + len(names))
+    across = np.zeros((S.shape[1], len(columns)))
+    for group in groups:
         weight, rows = weights[group.log, group.name]
         more = rows / max(group.n_rows, 1)
-        across += weight**2 * more * S.T @ (factor.W[:, :p].T @ factor.W[:, p:])
+        R, named = np.concatenate([block.R for block in group.blocks])[:, :-1], group.columns
+        given, at = named < p, np.searchsorted(named, p + columns)
+        here = named[np.minimum(at, len(named) - 1)] == p + columns
+        across[:, here] += weight**2 * more * S[named[given]].T @ (R[:, given].T @ R[:, at[here]])
     R = fit.measured.system.factor(fit.linear.weights).W
     size = np.linalg.norm(R, axis=0)
     size[size == 0.0] = 1.0
     inverse = np.linalg.pinv((R / size).T @ (R / size), hermitian=True)
     return np.asarray(-(inverse @ (across / size[:, None])) / size[:, None])
-
-
-def _changed_sources(task: Task, problem: Problem, values: Mapping[str, float]) -> Sequence[RowSource]:
-    """The rows of the robot at other values, by its frames and, of a closed one, by poses beside these."""
-    if problem.mechanism.rebuild is not None:
-        robot = at_values(problem.mechanism, values)
-        rows = [source.reframed(robot) for source in problem.sources]
-        if None not in rows:
-            return [source for source in rows if source is not None]
-    return changed_problem(task, problem, values).sources
 
 
 def _part(log: Log) -> Log:
@@ -184,11 +197,22 @@ _ESTIMATE_STEP = 5e-4
 def changed_problem(task: Task, problem: Problem, values: Mapping[str, float]) -> Problem:
     """The problem of the robot at other values; refused where its loops do not close there.
 
+    By other frames of the rows where these are enough, of a closed robot with poses beside those at hand: no
+    pose is then on another branch.
+
     Args:
         task: Robot, logs and settings at the values at hand.
         problem: Its problem, with the plans and loads that stay.
         values: Quantity -> value, see `dynid.mechanism.description`.
     """
+    if problem.mechanism.rebuild is not None:
+        tilts = {name: value for name, value in values.items() if name in TILTS}
+        robot = at_values(problem.mechanism, {name: x for name, x in values.items() if name not in TILTS})
+        if tilts:  # they are relative to the gravity of the task
+            robot = replace(robot, gravity=at_values(task.mechanism, tilts).gravity)
+        rows = [row for source in problem.sources if (row := source.reframed(robot)) is not None]
+        if len(rows) == len(problem.sources):
+            return replace(problem, mechanism=robot, sources=tuple(rows))
     robot = at_values(task.mechanism, values)
     if robot.is_closed:
         assembly_of(robot, near=task.mechanism)

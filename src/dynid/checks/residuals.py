@@ -30,7 +30,7 @@ from dynid.checks.residual_tests import (
     without_blocks,
 )
 from dynid.checks.residual_texts import by_test, confounded, inseparable, suspect_notice
-from dynid.checks.second_looks import away_from_reversals, settled_gains, with_held_out
+from dynid.checks.second_looks import away_from_reversals, away_from_singular, settled_gains, with_held_out
 from dynid.checks.tested_rows import tested_rows
 from dynid.checks.total_mass import weigh
 from dynid.checks.turned_gravity import TurnedGravity, find_gravity
@@ -152,7 +152,7 @@ def _suspects(
     burst: Collection[BlockPlace],
     held_out: Sequence[Log],
 ) -> _Asked:
-    judged = _judged(problem, data, chi, experiment, burst)
+    judged = _away_from_singular(problem, data, experiment, _judged(problem, data, chi, experiment, burst))
     if held_out and not burst and not judged.flagged:
         judged = _with_more_data(problem, experiment, held_out, judged)
     if not burst:  # other rows have other blocks: a contact could not be left out of them
@@ -252,6 +252,18 @@ def _with_more_data(
         return judged
     again = _again(experiment, fit, _SHORT_SECONDS)
     return again if any(suspect.test in CALIBRATED for suspect in again.flagged) else judged
+
+
+def _away_from_singular(
+    problem: Problem, data: BaseSystem, experiment: Experiment, judged: _Judged
+) -> _Judged:
+    """Joint zeros and dimensions that only show away from singular poses; else what was found with them."""
+    rows = sum(group.n_rows for group in data.source.groups)
+    fit = None if judged.flagged else away_from_singular(problem, rows, experiment)
+    if fit is None or _bursts(fit.data, fit.chi)[1]:
+        return judged
+    again = _again(experiment, fit)
+    return again if any(one.test in ("zero", "dimension") for one in again.flagged) else judged
 
 
 def _without_sticking(problem: Problem, experiment: Experiment, judged: _Judged) -> _Judged:

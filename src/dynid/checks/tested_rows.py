@@ -39,6 +39,11 @@ def tested_rows(problem: Problem, chi: Float[Array, "p"]) -> Tested:
     return tested
 
 
+def kept_rows(problem: Problem) -> Tested | None:
+    """The same of the last estimate; None where nothing was tested."""
+    return _KNOWN.get(problem, (b"", None))[1]
+
+
 def _streamed(problem: Problem, chi: Float[Array, "p"]) -> Tested:
     robots = resized_robots(problem.mechanism)
     tested = [

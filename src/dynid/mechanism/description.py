@@ -78,6 +78,11 @@ def current(mechanism: Mechanism, name: str) -> float:
     return 0.0 if name in TILTS else mechanism.zeros.get(name.removeprefix(ZERO), 0.0)
 
 
+def doubt_of(mechanism: Mechanism) -> float:
+    """Largest standard deviation of the dimensions and zeros of a description, in [m] or [rad]; else 0."""
+    return max((sigma for name, sigma in mechanism.uncertain.items() if name not in TILTS), default=0.0)
+
+
 def unknown_change(name: str) -> Change:
     """The key that estimates a dimension with the parameters; empty: it needs a symbol of its own first."""
     return {} if AT in name or name.startswith(WORDS) else {"unknown": {"symbols": [name]}}

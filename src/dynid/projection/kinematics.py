@@ -15,6 +15,7 @@ from dynid.kinematics.assembly import Assembly, assembly_of
 from dynid.kinematics.coordinates import CoordinateMap, Measured, States, coordinate_map
 from dynid.kinematics.sensors import Sensors, sensors_of
 from dynid.kinematics.tracking import Tracked, Tracker
+from dynid.mechanism.description import doubt_of
 from dynid.mechanism.mechanism import Mechanism
 from dynid.mechanism.parameters import position_unit
 from dynid.motion.choose import longest
@@ -24,6 +25,7 @@ from dynid.projection.misfit import Misfit, beyond
 
 if TYPE_CHECKING:
     from dynid.motion.motion import Motion
+    from dynid.projection.survey import Survey
 
 OPEN = 1e-8  # m or rad: a pose that leaves more than this open is not assembled
 # Condition number of the map from the motion to the measured coordinates: beyond it encoder noise of 1e-5
@@ -93,6 +95,7 @@ class ClosedKinematics:
         self._tracked, self._near = tally.tracked, Tracked()
         self.anchors, self._poses = np.array(tally.anchors), np.array(tally.poses)
         self._shown = np.concatenate(tally.shown) if tally.shown else np.zeros((0, 3 + len(self.labels)))
+        self._doubt_near_singular(doubt_of(mechanism), tally, motion)
         none = np.zeros((0, len(mechanism.coordinates), self.assembly.dof))
         self.tangents = np.concatenate([none, *tally.tangents])
         self.speeds = np.concatenate([none[:, :, 0], *tally.speeds])
@@ -103,6 +106,31 @@ class ClosedKinematics:
         self.blur = float(self.noise.max(initial=0.0)) * np.sqrt(left)
         two_branches = 1.0 / np.sqrt(10.0 * max(self.blur, 1e-300))
         self.singular, self.ambiguous = (float(np.clip(two_branches, x, SINGULAR)) for x in (_POOR, _REGULAR))
+
+    def _doubt_near_singular(self, doubt: float, tally: Survey, motion: Motion) -> None:
+        """Exclude poses that a description off by its doubt does not give to first order, or on their branch.
+
+        At a distance x from a singular pose, here in units of the usual one, the measured coordinates are
+        x^2 / 2 from their extreme. Where that is 15 doubts [m, rad], three change a pose linearly to 5 %. Nor
+        is the branch known after some events, see `Survey.uncertain`.
+        """
+        if doubt == 0.0 or self.redundant or not len(self._shown):
+            return
+        self.singular = min(self.singular, self._linear_within(doubt))
+        self.choices["distance to singular poses"] += (
+            f"; poses nearer than {1.0 / self.singular:.2g} are excluded: the description is known to"
+            f" {doubt:.2g} m or rad"
+        )
+        self._dead = (*self._dead, *tally.uncertain(motion))
+
+    def _linear_within(self, doubt: float) -> float:
+        """Largest condition number at which the pose changes linearly with the description, see above."""
+        return 1.0 / float(np.median(self._shown[:, 2]) * np.sqrt(30.0 * doubt))
+
+    def nears_singular(self, doubt: float) -> bool:
+        """Whether a description off by so much [m, rad] moves some pose by more than its derivative says."""
+        known = len(self._shown) > 0 and not self.redundant
+        return known and bool(np.min(self._shown[:, 2]) * self._linear_within(doubt) < 1.0)
 
     def refiltered(self, motion: Motion) -> ClosedKinematics | None:
         """The same along the same log with another filter; None where that needs a survey of its own.
@@ -124,7 +152,7 @@ class ClosedKinematics:
         if other.assembly.dof != self.assembly.dof:
             raise InputError(f"with these dimensions '{mechanism.name}' has other freedoms")
         other.tracker = _tracker(other.assembly, self.sensors, mechanism)
-        other._tracked = other._near = Tracked()
+        other._tracked, other._near = Tracked(), self._tracked if self._tracked.count else self._near
         return other
 
     @property
@@ -181,7 +209,7 @@ class ClosedKinematics:
         self, start: int, wanted: Float[Array, "n w"]
     ) -> tuple[Float[Array, "n q"], Bool[Array, "n"]]:
         """Poses from those of the survey, and whether each converged."""
-        close = self._near.of(start, start + len(wanted), OPEN)
+        close = self._near.of(start, start + len(wanted), np.inf)
         if close is not None:
             return self.tracker.march_one(close[0], wanted)
         at = int(np.searchsorted(self.anchors, start, side="right")) - 1
@@ -294,7 +322,7 @@ def _closed_along(mechanism: Mechanism, motion: Motion, checked: bool) -> Closed
     """Surveyed once per log and filter: masks, drive terms and gravity do not move the robot."""
     plan, along = motion.plan, _ALONG.setdefault(motion.log, {})
     filtered = (plan.kind, plan.cutoff, plan.order, plan.derivative, plan.velocity, plan.edge, plan.dt)
-    key = (assembly_of(mechanism), checked, *filtered)
+    key = (assembly_of(mechanism), checked, doubt_of(mechanism), *filtered)
     if key not in along:
         # Another filter does not open loops that close.
         earlier = [known for of, known in along.items() if of[0] is key[0] and not known.doubted]

@@ -101,8 +101,8 @@ class Survey:
     @property
     def events(self) -> bool:
         """Whether anything but closed, regular poses on one branch was found."""
-        found = (self.open_at, self.singular_at, self.jumped_at, self.missed_at, self.dead)
-        return any((*found, self.doubtful_at, self.doubts))
+        found = self.open_at, self.singular_at, self.jumped_at, self.missed_at, self.dead, self.doubtful_at
+        return any((*found, self.doubts))
 
     def outside(self, spans: Sequence[tuple[float, float]]) -> Survey:
         """What `notices` needs, without findings between some times [s]."""
@@ -121,6 +121,17 @@ class Survey:
             loose=self.loose,
             doubts=self.doubts,
         )
+
+    def uncertain(self, motion: Motion) -> list[Span]:
+        """Samples after events that may change the branch; dead points too, unless passed all the time."""
+        lost = [*self.jumped_at, *self.open_at]
+        for times in ([*lost, *self.dead_at], lost):
+            at = np.searchsorted(motion.log.t, times)
+            after = [(int(at[a <= at].min(initial=b)), b) for a, b in motion.usable()]
+            spans = [(a, b) for a, b in after if a < b]
+            if 2 * sum(b - a for a, b in spans) < sum(b - a for a, b in motion.usable()):
+                break
+        return spans
 
     def _jumped(self, log: str) -> Notice:
         count, first = len(self.jumped_at), self.jumped_at[0]

@@ -4,7 +4,8 @@
 
 r_e: weighted residuals of the efforts about their best chi (variable projection), r_s: what the sensors of
 a closed robot contradict its loops by, or what locked cable lengths change within a run, over its noise, and
-the prior of the description: s_0 is its `sigma:`, else 10 mm or 10 mrad. One Gauss-Newton step needs
+the prior of the description: s_0 is its `sigma:`, else 10 mm or 10 mrad. Poses that the last step may have
+moved by more than linearly do not count (`ClosedKinematics`). One Gauss-Newton step needs
 
     D = d(W chi - Y)/dx,   D~ = D - W W^+ D,      dx = H^-1 (D~^T r - S^T r_s / s^2 + P (x_0 - x))
     H = D~^T D~ + S^T S / s^2 + P,                S = d r_s / dx,     P = diag(1 / s_0^2)
@@ -143,7 +144,7 @@ def calibrate(task: Task, names: tuple[str, ...], uncertain: tuple[str, ...] = (
     # Sensors may contradict a description that is not right yet by more than one that is.
     doubted = replace(task.mechanism, uncertain={**task.mechanism.uncertain, **prior})
     task = replace(task, mechanism=doubted, prepared=None)
-    search = _Search(task, names, uncertain, task.problem.plans)
+    search = _Search(task, names, uncertain, task.problem.plans, prior)
     x0 = np.array([current(task.mechanism, name) for name in names])
     P = np.diag(1.0 / sigma0**2)
     longest = _LONGEST * np.array([_doubt(name) for name in names])
@@ -158,12 +159,18 @@ def calibrate(task: Task, names: tuple[str, ...], uncertain: tuple[str, ...] = (
         size = float(np.max(np.abs(step) / np.sqrt(np.diag(np.linalg.inv(H)))))
         # Steps shrink at least as fast as the last two did: the next one is size^2 / before.
         last = size**2 < _STILL * before < np.inf
+        search.narrow(step)
         after = x if size < _STILL else search.possible(x, step)
         converged = size < _STILL or (last and np.array_equal(after, x + step))
         x, before = after, size
         if converged:
             break
-    covariance = _covariance(at, P)
+    if converged:
+        covariance, moved = _covariance(at, P), -np.linalg.solve(H, at.cross)
+        unseen = _unseen(names, covariance, at.H, sigma0)
+    else:  # a value and a deviation from nowhere: the description stays, with its own
+        x, covariance, moved = x0, np.diag(sigma0**2), np.zeros_like(at.cross)
+        unseen = dict.fromkeys(names, " (the search did not end)")
     robot_at_x = at_values(task.mechanism, dict(zip(names, x.tolist(), strict=True)))
     # The prior of what was found has been used: the description keeps only that of the others.
     kept = {name: sigma for name, sigma in robot_at_x.uncertain.items() if name not in names}
@@ -173,8 +180,8 @@ def calibrate(task: Task, names: tuple[str, ...], uncertain: tuple[str, ...] = (
         names=names,
         given=dict(zip(names, x0.tolist(), strict=True)),
         covariance=covariance,
-        moved=-np.linalg.solve(H, at.cross),
-        unseen=_unseen(names, covariance, at.H, sigma0),
+        moved=moved,
+        unseen=unseen,
         dof=float(max(len(set(at.efforts.labels)) - len(names), 2)),
         converged=converged,
     )
@@ -198,12 +205,20 @@ class _Search:
     names: tuple[str, ...]
     uncertain: tuple[str, ...]
     plans: Sequence[MotionPlan]
+    doubt: Mapping[str, float]
     base: BaseSet | None = None
     _last: tuple[Float[Array, "k"], tuple[Task, Problem]] | None = None
 
     def robot(self, x: Float[Array, "k"]) -> Mechanism:
-        """The robot at some values."""
-        return at_values(self.task.mechanism, dict(zip(self.names, x.tolist(), strict=True)))
+        """The robot at some values, and how far they may be off: poses that this may turn do not count."""
+        robot = at_values(self.task.mechanism, dict(zip(self.names, x.tolist(), strict=True)))
+        return replace(robot, uncertain={**robot.uncertain, **self.doubt})
+
+    def narrow(self, step: Float[Array, "k"]) -> None:
+        """Doubt no quantity by more than the largest step of one."""
+        poses = [abs(float(s)) for name, s in zip(self.names, step, strict=True) if name not in TILTS]
+        most = max(poses, default=np.inf)
+        self.doubt = {name: min(doubt, most) for name, doubt in self.doubt.items()}
 
     def at(self, x: Float[Array, "k"]) -> tuple[Task, Problem]:
         """Task and problem of the robot at some values; the last ones are kept."""

@@ -90,7 +90,8 @@ def _contradictions(
     Weighted, in [rad] or [m], one array for each part (first sample, one after the last).
     """
     source = problem.sources[i]
-    kinematics = kinematics_along(problem.mechanism, source.motion)
+    # Rows of a changed robot have poses of their own along the same motion.
+    kinematics = getattr(source, "kinematics", None) or kinematics_along(problem.mechanism, source.motion)
     if not isinstance(kinematics, ClosedKinematics) or not kinematics.redundant:
         return problem.case.contradictions(problem, i, parts)
     misses = []

@@ -80,8 +80,8 @@ DESCRIPTION = {
         "give their `sigma:` in the robot file, measure them, remove them from `unknown:`, or measure poses",
     ),
     "description-open": care(
-        "the search of unknown dimensions, zeros or directions did not end: the values are not final",
-        "the search of the unknown quantities of the description has not converged",
+        "the search of unknown dimensions, zeros or directions did not end: the description stays",
+        "the search of the unknown quantities has not converged: the description stays as it is",
         "list fewer quantities under `unknown:`, or correct large errors of the description first",
     ),
     "massless-frame": note(
