@@ -49,7 +49,7 @@ def inner(function: Kernel) -> Kernel:
 
 def inlined(function: Kernel) -> Kernel:
     """As `kernel`, inlined into its callers so that loops around it stay vectorised."""
-    return _compiled(function, inline="always")
+    return _compiled(function, forceinline=True, no_cpython_wrapper=True, no_cfunc_wrapper=True)
 
 
 def borrowing(function: Kernel) -> Kernel:

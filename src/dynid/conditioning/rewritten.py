@@ -290,7 +290,8 @@ class _Added:
     def rows(self, start: int, stop: int, tile: int) -> Iterator[tuple[int, Array, Array]]:
         tile = min(tile, self.whole.source.layout.tile)
         for at, _, weights, more in self.whole.tiles(start, stop, tile):
-            yield at, more.reshape(-1, more.shape[2]), weights
+            # The rest of a tile is a view with gaps, for which the filter would be compiled once more.
+            yield at, np.ascontiguousarray(more.reshape(-1, more.shape[2])), weights
 
 
 class DifferenceRows:
