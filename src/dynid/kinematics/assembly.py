@@ -92,6 +92,7 @@ class Assembly:
         self.rank, self.notices = 0, tuple[Notice, ...]()
         alike = None if near is None else self._alike(near)
         states = self._explored(near) if alike is None else alike
+        self._like = None if alike is None else near  # what is planned for it is valid here too
         self._walked: Float[Array, "k q"] = states
         self.kept = independent_equations(self.closure.values(states).A, self.rank)
         regular = self._regular(states)
@@ -214,7 +215,8 @@ class Assembly:
     def _new_tracker(self, sensors: Sensors) -> Tracker | None:
         if sensors.count < self.dof or self.dof == 0:
             return None
-        tracker = self._planned(sensors, self.samples)
+        like = None if self._like is None else self._like.tracker(sensors)
+        tracker = self._planned(sensors, self.samples) if like is None else like.resized(self.closure)
         still = np.zeros((1, sensors.count))
         if tracker is not None and not np.isfinite(tracker.rates(self.start[None], still, still)[1]).all():
             # A pivot may vanish at the start pose, where angles are zero: it must be included.
@@ -315,6 +317,19 @@ class Assembly:
             dq[missed], ddq[missed], N[missed] = again.dq, again.ddq, again.N
             condition[missed] = again.condition
         return Rates(dq, ddq, N, condition)
+
+    def tangents(
+        self, q: Float[Array, "n q"], dq: Float[Array, "n v"], measured: Measured
+    ) -> Float[Array, "n v d"]:
+        """N of `rates` at poses whose velocities it has given."""
+        tracker = self.tracker(self.sensors(measured))
+        if tracker is None:
+            return self.tangent(self.closure.values(q).A)
+        N, left = tracker.tangents(q, dq)
+        missed = np.flatnonzero(~(left < _LOST))
+        if len(missed):
+            N[missed] = self.tangent(self.closure.values(q[missed]).A)
+        return N
 
     def _rates(
         self,

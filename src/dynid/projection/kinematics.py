@@ -149,6 +149,12 @@ class ClosedKinematics:
     def states(self, start: int, measured: Measured, rows: Int[Array, "k"] | slice = slice(None)) -> States:
         """All coordinates from the measured ones of samples start, start + 1, ..., or of some of these."""
         wanted = measured[0]
+        kept = self.kept_states(start, measured)
+        if kept is not None:
+            parts = (kept.q, kept.dq, kept.ddq, kept.fine, kept.condition, kept.gaps)
+            pose, dq, ddq, fine, condition, gaps = (x if x is None else x[rows].copy() for x in parts)
+            N = self.assembly.tangents(pose, dq, self.sensors)
+            return States(pose, dq, ddq, N, fine, condition, gaps)
         q, dq, ddq = (x[rows] for x in measured)
         known = self._tracked.of(start, start + len(wanted), OPEN)
         if known is not None:
