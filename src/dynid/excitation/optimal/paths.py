@@ -23,6 +23,7 @@ from dynid.regressor.adjoint import Slopes
 
 Moved = tuple[Float[Array, "n d"], Float[Array, "n d"], Float[Array, "n d"]]
 _STEP = 1e-30
+_TILE = 256  # poses whose complex Jacobians stay in the cache
 _CLOSED = 1e-9  # m or rad
 _MOST_JUMP = 0.1  # rad or m between the pose predicted from the rates and the next pose
 
@@ -265,7 +266,7 @@ class ClosedPath:
         return self._known[states]
 
     def _follow(self, states: RobotStates) -> ClosedFollowed:
-        """By complex steps of A and of its bias gamma = A' dq, in one batch of all directions.
+        """By complex steps of A and of its bias gamma = A' dq, in batches of all directions.
 
         With A_i the derivative of A along N_i, A' is the sum of the A_i times the rates of the moved
         coordinates. gamma is quadratic in dq: its derivative along N_i is A' N_i + A_i dq.
@@ -276,7 +277,11 @@ class ClosedPath:
         inverse = _left_inverse(closure.values(q).A[:, kept][:, :, self.rest])
         dq_y, ddq_y, ddq_dy = np.zeros((3, n, v, d))
         stepped = along(self.mechanism, np.repeat(q, d, axis=0), np.swapaxes(N, 1, 2).reshape(n * d, v))
-        A_y = np.ascontiguousarray(closure.values(stepped).A[:, kept].imag / _STEP).reshape(n, d, c, v)
+        A_y = np.empty((n * d, c, v))
+        for at in range(0, n * d, _TILE):
+            part = slice(at, at + _TILE)
+            A_y[part] = closure.values(stepped[part]).A[:, kept].imag / _STEP
+        A_y = A_y.reshape(n, d, c, v)
         applied = (A_y.reshape(n, d * c, v) @ np.stack([dq, ddq], axis=2)).reshape(n, d, c, 2)
         to_dq, to_ddq = np.swapaxes(applied[..., 0], 1, 2), np.swapaxes(applied[..., 1], 1, 2)
         dq_y[:, self.rest] = -inverse @ to_dq
