@@ -154,7 +154,7 @@ def _log(level: int, text: str) -> None:
 
 _KNOWN: dict[Any, Any] = {}
 # Names that a compiled copy shares with its original; Numba adds the rest.
-_OPTIONS = ("nogil", "error_model", "fastmath", "no_cpython_wrapper", "no_cfunc_wrapper", "inline")
+_OPTIONS = ("nogil", "error_model", "fastmath", "no_cpython_wrapper", "no_cfunc_wrapper", "forceinline")
 
 
 @inner
