@@ -48,6 +48,22 @@ def motion_along(robot, q, dt=1e-3):
     return Motion(log, plan[0])
 
 
+def test_kept_rates_and_those_computed_again_are_the_same(tmp_path, monkeypatch) -> None:
+    robot = robot_of(tmp_path)
+    slide = 0.25 + 0.05 * np.sin(2e-3 * np.pi * np.arange(700))[:, None]
+    motion = motion_along(robot, slide)
+    kinematics = kinematics_along(robot, motion)
+    low, high = motion.usable()[0]
+    some = np.arange(3, high - low, 7)
+    kept = kinematics.kept_states(low, motion.states(low, high), some, with_directions=True)
+    assert kept is not None
+    monkeypatch.setattr("dynid.projection.kinematics.LOST", 0.0)  # as if pivots failed
+    assert kinematics.kept_states(low, motion.states(low, high), some, with_directions=True) is None
+    again = kinematics.states(low, motion.states(low, high), some)
+    for name in ("q", "dq", "ddq", "N", "fine", "condition", "gaps"):
+        np.testing.assert_array_equal(getattr(kept, name), getattr(again, name))  # the same operations
+
+
 def test_poses_are_the_same_wherever_a_block_begins(tmp_path) -> None:
     robot = robot_of(tmp_path)
     t = np.arange(3000) * 1e-3

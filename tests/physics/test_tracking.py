@@ -6,11 +6,13 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from scipy.optimize import least_squares
 
 from dynid.kinematics.assembly import CLOSED, Assembly, assembly_of
 from dynid.kinematics.sensors import Sensors, sensors_of
 from dynid.kinematics.tracking import Tracker, same_pose
 from dynid.mechanism.load import load_robot
+from dynid.mechanism.variant import resized
 
 CLOSED_ROBOTS = ("dualv", "orthoglide", "evra", "fivebar", "rrr3", "delta", "stewart", "palletiser")
 
@@ -58,13 +60,50 @@ def test_tracked_poses_and_rates_equal_those_factorised_at_every_pose(name: str)
     onto = exact[2] @ np.swapaxes(exact[2], 1, 2)
     np.testing.assert_allclose(onto @ N, N, atol=1e-11 * np.abs(N).max())
     assert left.max() < 1e-12  # fixed pivots lose a few digits of sixteen at most
+    # The same elimination: equal to the last bit.
+    np.testing.assert_array_equal(tracker.tangents(q, dq)[0], N)
     s = np.linalg.svd(exact[2][:, sensors.velocity], compute_uv=False)
     np.testing.assert_allclose(condition, np.sqrt(np.sum(s**-2.0, axis=1)), rtol=1e-9)  # rounding
 
 
-def test_more_sensors_than_freedoms_are_met_in_weighted_least_squares() -> None:
-    from scipy.optimize import least_squares
+@pytest.mark.parametrize("name", CLOSED_ROBOTS)
+def test_closed_poses_equal_those_of_a_general_solver(name: str) -> None:
+    """`close` against SciPy on the same equations, with a Jacobian by differences and unit quaternions."""
+    assembly, sensors, _ = tracker_of(name)
+    assembly = Assembly(assembly.mechanism)
+    wanted = motion_of(assembly, sensors, 4)
+    pose = assembly.close(np.repeat(assembly.start[None], 4, axis=0), wanted, sensors, iterations=40)
+    assert assembly.gaps(pose).max() < CLOSED
+    tree = assembly.closure.tree
+    quaternions = tree.q_start[tree.kind == 3].tolist()
 
+    def missed(q: np.ndarray, x: np.ndarray) -> np.ndarray:
+        units = [q[i : i + 4] @ q[i : i + 4] - 1.0 for i in quaternions]
+        f = assembly.closure.values(q[None]).f[0]
+        return np.concatenate([f, sensors.miss(q[None], x[None])[0], units])
+
+    for x, q in zip(wanted, pose, strict=True):
+        solved = least_squares(missed, assembly.start, args=(x,), xtol=1e-15, ftol=1e-15, gtol=1e-15)
+        # The solver ends at 1e-9 of its equations; conditions of these poses are below 100.
+        assert np.abs(solved.fun).max() < 1e-9
+        np.testing.assert_allclose(q, solved.x, atol=1e-7)
+
+
+def test_a_resized_robot_is_tracked_by_the_pivots_of_the_first() -> None:
+    robot = load_robot("evra")
+    larger = resized(robot, {"bz": robot.geometry["bz"] + 0.01})
+    assert larger is not None
+    sensors = sensors_of(robot, robot.measured_positions)
+    beside, alone = assembly_of(larger, near=robot), Assembly(larger)
+    trackers = [one.tracker(sensors) for one in (beside, alone)]
+    assert trackers[0] is not None
+    assert trackers[1] is not None
+    wanted = motion_of(alone, sensors, 60)
+    poses = [one.track(alone.start, wanted)[0] for one in trackers]
+    np.testing.assert_allclose(poses[0], poses[1], atol=1e-11)  # both closed to rounding
+
+
+def test_more_sensors_than_freedoms_are_met_in_weighted_least_squares() -> None:
     assembly, sensors, _ = tracker_of("dualv")
     robot = assembly.mechanism
     rng = np.random.default_rng(3)

@@ -49,7 +49,7 @@ def inner(function: Kernel) -> Kernel:
 
 def inlined(function: Kernel) -> Kernel:
     """As `kernel`, inlined into its callers so that loops around it stay vectorised."""
-    return _compiled(function, inline="always")
+    return _compiled(function, forceinline=True, no_cpython_wrapper=True, no_cfunc_wrapper=True)
 
 
 def borrowing(function: Kernel) -> Kernel:
@@ -165,7 +165,7 @@ def _log(level: int, text: str) -> None:
 
 _KNOWN: dict[Any, Any] = {}
 # Names that a compiled copy shares with its original; Numba adds the rest.
-_OPTIONS = ("nogil", "error_model", "fastmath", "no_cpython_wrapper", "no_cfunc_wrapper", "inline")
+_OPTIONS = ("nogil", "error_model", "fastmath", "no_cpython_wrapper", "no_cfunc_wrapper", "forceinline")
 
 
 @inner

@@ -224,7 +224,8 @@ class _Added:
         tile *= _WIDER
         for at in range(0, stop - start, tile):
             part = slice(at, min(at + tile, stop - start))
-            packed = more(part).reshape(self.layout.n_entries, -1)
+            # A view with gaps would have the filter compiled once more.
+            packed = np.ascontiguousarray(more(part).reshape(self.layout.n_entries, -1))
             yield start + at, packed, np.ascontiguousarray(weights[:, part])
 
 

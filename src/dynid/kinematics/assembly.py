@@ -37,7 +37,7 @@ _STATES = 12
 _BESIDE = (0.2, 0.5, 1.0)  # rad or m: distances from a singular start pose at which others are tried
 _WALKED = 0.03  # of the start pose's distance to singular poses: minimum along a random walk
 _CLEAR = 1e-4  # of the largest singular value: poses within 1e-4 rad of a singular one count as singular
-_LOST = 1e-9  # of |A| |dq|: where the fixed pivots leave a larger residual, QR is used
+LOST = 1e-9  # of |A| |dq|: where the fixed pivots leave a larger residual, QR is used
 _TILE = 512  # poses whose Jacobians stay in the cache
 Measured = Sensors | Int[Array, "m"]
 # Robots that differ only in these share an assembly: poses do not depend on them.
@@ -83,8 +83,7 @@ class Assembly:
     """A closed mechanism at its start pose, with methods to move it."""
 
     def __init__(self, mechanism: Mechanism, near: Assembly | None = None) -> None:
-        self.mechanism = mechanism
-        self.near = near
+        self.mechanism, self.near = mechanism, near
         self.closure = Closure(mechanism)
         self.units = coordinate_units(mechanism)
         self.start = first_pose(mechanism, self.closure)
@@ -92,6 +91,7 @@ class Assembly:
         self.rank, self.notices = 0, tuple[Notice, ...]()
         alike = None if near is None else self._alike(near)
         states = self._explored(near) if alike is None else alike
+        self._like = None if alike is None else near  # what is planned for it is valid here too
         self._walked: Float[Array, "k q"] = states
         self.kept = independent_equations(self.closure.values(states).A, self.rank)
         regular = self._regular(states)
@@ -214,7 +214,8 @@ class Assembly:
     def _new_tracker(self, sensors: Sensors) -> Tracker | None:
         if sensors.count < self.dof or self.dof == 0:
             return None
-        tracker = self._planned(sensors, self.samples)
+        like = None if self._like is None else self._like.tracker(sensors)
+        tracker = self._planned(sensors, self.samples) if like is None else like.resized(self.closure)
         still = np.zeros((1, sensors.count))
         if tracker is not None and not np.isfinite(tracker.rates(self.start[None], still, still)[1]).all():
             # A pivot may vanish at the start pose, where angles are zero: it must be included.
@@ -222,8 +223,7 @@ class Assembly:
         return tracker
 
     def _planned(self, sensors: Sensors, poses: Float[Array, "n q"]) -> Tracker | None:
-        A = self.closure.values(poses).A
-        independent = sensors.velocity.tolist()
+        A, independent = self.closure.values(poses).A, sensors.velocity.tolist()
         if sensors.count > self.dof:
             independent = best_coordinates(self.tangent(A), range(self.closure.tree.n_v))
         where = self.closure.tables[4]
@@ -309,7 +309,7 @@ class Assembly:
         if tracker is None:
             return self._rates(q, rates, second, sensors)
         dq, ddq, N, condition, left = tracker.rates(q, rates, second)
-        missed = np.flatnonzero(~(left < _LOST))
+        missed = np.flatnonzero(~(left < LOST))
         if len(missed):
             again = self._rates(q[missed], rates[missed], second[missed], sensors)
             dq[missed], ddq[missed], N[missed] = again.dq, again.ddq, again.N

@@ -19,6 +19,9 @@ from dynid.kinematics.cable_kernels import angle_between, cable_acceleration, ca
 from dynid.kinematics.kernels import LINK, carry, carry_pose, link_states, pose_states
 from dynid.kinematics.tile import (
     ALONG,
+    AX,
+    AY,
+    AZ,
     CABLE,
     DWX,
     DWY,
@@ -39,6 +42,9 @@ from dynid.kinematics.tile import (
     R22,
     ROD,
     SWIVEL,
+    VX,
+    VY,
+    VZ,
     WX,
     WY,
     WZ,
@@ -191,7 +197,7 @@ def _equation(equations, c, a, b, q, f, w):
 @inlined
 def _in_frame(a, b, k):
     """Origin of b in the axes of a."""
-    d = _difference(a, b, 9, k)
+    d, _, _ = _apart(a, b, k)
     return (
         a[R00 * LANES + k] * d[0] + a[R10 * LANES + k] * d[1] + a[R20 * LANES + k] * d[2],
         a[R01 * LANES + k] * d[0] + a[R11 * LANES + k] * d[1] + a[R21 * LANES + k] * d[2],
@@ -230,16 +236,17 @@ def _bias(equations, c, a, b, gamma):
     kind, axis, length, first, weight, axis_a, axis_b, radius, _ = equations
     if kind[c] == ALONG:
         for k in range(LANES):
-            e, e1, e2 = _axis_rates(a, axis[c], k)
-            d, d1, d2 = _difference(a, b, 9, k), _difference(a, b, 12, k), _difference(a, b, 18, k)
+            e, e1, e2 = _axis_rates(a, axis[c] * LANES + k, k)
+            d, d1, d2 = _apart(a, b, k)
             gamma[k] = _sum(e, d2) + 2.0 * _sum(e1, d1) + _sum(e2, d)
     elif kind[c] == ROD:
         for k in range(LANES):
-            d, d1, d2 = _difference(a, b, 9, k), _difference(a, b, 12, k), _difference(a, b, 18, k)
+            d, d1, d2 = _apart(a, b, k)
             gamma[k] = (_sum(d1, d1) + _sum(d, d2)) / length[c]
     elif kind[c] in (CABLE, SWIVEL):
         for k in range(LANES):
-            x, y, z = _seen_rates(a, b, 0, k), _seen_rates(a, b, 1, k), _seen_rates(a, b, 2, k)
+            x, y = _seen_rates(a, b, k, k), _seen_rates(a, b, LANES + k, k)
+            z = _seen_rates(a, b, 2 * LANES + k, k)
             if kind[c] == CABLE:
                 gamma[k] = cable_acceleration(radius[c], x, y, z)
             else:
@@ -247,25 +254,39 @@ def _bias(equations, c, a, b, gamma):
     else:
         for t in range(first[c], first[c + 1]):
             for k in range(LANES):
-                e, e1, e2 = _axis_rates(a, axis_a[t], k)
-                g, g1, g2 = _axis_rates(b, axis_b[t], k)
+                e, e1, e2 = _axis_rates(a, axis_a[t] * LANES + k, k)
+                g, g1, g2 = _axis_rates(b, axis_b[t] * LANES + k, k)
                 gamma[k] += weight[t] * (_sum(e2, g) + 2.0 * _sum(e1, g1) + _sum(g2, e))
 
 
+# Places of fields are passed as computed numbers: constants would be compiled once for each value.
 @inlined
-def _seen_rates(a, b, i, k):
+def _seen_rates(a, b, at, k):
     """A coordinate of the origin of b in the moving axes of a, with its first and second derivative."""
-    e, e1, e2 = _axis_rates(a, i, k)
-    d, d1, d2 = _difference(a, b, 9, k), _difference(a, b, 12, k), _difference(a, b, 18, k)
+    e, e1, e2 = _axis_rates(a, at, k)
+    d, d1, d2 = _apart(a, b, k)
     return _sum(e, d), _sum(e1, d) + _sum(e, d1), _sum(e2, d) + 2.0 * _sum(e1, d1) + _sum(e, d2)
 
 
 @inlined
-def _difference(a, b, field, k):
+def _apart(a, b, k):
+    """From the origin of a to that of b, with its first and second time derivative."""
     return (
-        b[field * LANES + k] - a[field * LANES + k],
-        b[(field + 1) * LANES + k] - a[(field + 1) * LANES + k],
-        b[(field + 2) * LANES + k] - a[(field + 2) * LANES + k],
+        (
+            b[PX * LANES + k] - a[PX * LANES + k],
+            b[PY * LANES + k] - a[PY * LANES + k],
+            b[PZ * LANES + k] - a[PZ * LANES + k],
+        ),
+        (
+            b[VX * LANES + k] - a[VX * LANES + k],
+            b[VY * LANES + k] - a[VY * LANES + k],
+            b[VZ * LANES + k] - a[VZ * LANES + k],
+        ),
+        (
+            b[AX * LANES + k] - a[AX * LANES + k],
+            b[AY * LANES + k] - a[AY * LANES + k],
+            b[AZ * LANES + k] - a[AZ * LANES + k],
+        ),
     )
 
 
@@ -275,9 +296,9 @@ def _sum(x, y):
 
 
 @inlined
-def _axis_rates(link, axis, k):
-    """An axis of a frame, with its first and second time derivative."""
-    x, y, z = link[axis * LANES + k], link[(3 + axis) * LANES + k], link[(6 + axis) * LANES + k]
+def _axis_rates(link, at, k):
+    """An axis of a frame, with its first and second time derivative; at: place of its first number."""
+    x, y, z = link[at], link[3 * LANES + at], link[6 * LANES + at]
     wx, wy, wz = link[WX * LANES + k], link[WY * LANES + k], link[WZ * LANES + k]
     bx, by, bz = link[DWX * LANES + k], link[DWY * LANES + k], link[DWZ * LANES + k]
     vx, vy, vz = wy * z - wz * y, wz * x - wx * z, wx * y - wy * x

@@ -52,13 +52,12 @@ def march(closure, plan, sensors, wanted, first, count, keep_last, q0, limit, ou
     longest = 0
     for lane in range(LANES):
         longest = max(longest, count[lane])
-    have = 0
     for step in range(longest):
         for lane in range(LANES):
             sample = first[lane] + max(min(step, count[lane] - 1), 0)
             for i in range(wanted.shape[1]):
                 target[i * LANES + lane] = wanted[sample, i]
-        _predict(past, have, step, good, q)
+        _predict(past, step, good, q)
         normalise(tree, q)
         for _ in range(limit):
             pose_states(parent, kind, q_start, placement, q, state)
@@ -86,13 +85,12 @@ def march(closure, plan, sensors, wanted, first, count, keep_last, q0, limit, ou
                     out[at, i] = q[i * LANES + lane]
         copy(q, 0, good, 0, q.size)
         copy(q, 0, past, (step % _PAST) * q.size, q.size)
-        have = min(have + 1, _PAST)
 
 
 @inner
-def _predict(past, have, step, good, q):
+def _predict(past, step, good, q):
     """The next pose by the polynomial through the last ones."""
-    n = good.size
+    n, have = good.size, min(step, _PAST)
     first, second = ((step - 1) % _PAST) * n, ((step - 2) % _PAST) * n
     third, fourth = ((step - 3) % _PAST) * n, ((step - 4) % _PAST) * n
     if have < 2:
@@ -207,11 +205,11 @@ def tangent_rates(closure, plan, sensors, q, given, gamma, rates, N, condition, 
 
 
 @kernel
-def motion_rates(closure, plan, sensors, q, first, second, dq, ddq, N, condition, left):
+def motion_rates(closure, plan, sensors, q, first, second, known, dq, ddq, N, condition, left):
     """Velocities and accelerations nearest to those measured; both need the same factors of A.
 
     first, second: rates of the measured coordinates and theirs (n, m). dq, ddq: (n, v). Others: see
-    `tangent_rates`; `left` is the larger of both errors.
+    `tangent_rates`; `left` is the larger of both errors. known: dq is given; only N and `left` are computed.
     """
     tree, loops, equations, linear, where = closure
     parent, kind, q_start, v_start, placement = tree
@@ -219,7 +217,7 @@ def motion_rates(closure, plan, sensors, q, first, second, dq, ddq, N, condition
     state = np.empty((parent.size + 1) * LINK * LANES)
     work = np.empty((2 * LINK + 21) * LANES)
     f, entries = np.empty((loops[3][-1] + linear[3].size) * LANES), np.empty(where[0].size * LANES)
-    tile, wanted = np.empty(q.shape[1] * LANES), np.empty(m * LANES)
+    tile, wanted = np.empty(q.shape[1] * LANES), np.empty(max(m, d) * LANES)
     x, slots, sides, _, small, basis = room(plan, sensors, n_v)
     judged, still, none = np.empty(2 * LANES), np.zeros_like(dq), np.zeros(3)
     for at in range(0, n, LANES):
@@ -230,16 +228,26 @@ def motion_rates(closure, plan, sensors, q, first, second, dq, ddq, N, condition
         factorise(plan, entries, slots)
         tangents(plan, entries, slots, sides[r * LANES :], basis)
         clear(f)
-        gather(first, at, wanted)
-        _solve_rates(plan, sensors, slots, f, wanted, sides, small, basis, x)
-        _stiffness(sensors, basis, n_v, d, small, judged)
+        if known:
+            _gather_columns(dq, at, plan[0], wanted)
+            clear(x)
+            add_along(basis, d, wanted, x)
+        else:
+            gather(first, at, wanted)
+            _solve_rates(plan, sensors, slots, f, wanted, sides, small, basis, x)
+            _stiffness(sensors, basis, n_v, d, small, judged)
         _residual(entries, where, x, f, judged)
         for lane in range(width):
-            condition[at + lane], left[at + lane] = judged[lane], judged[LANES + lane]
+            left[at + lane] = judged[LANES + lane]
             for i in range(n_v):
-                dq[at + lane, i] = x[i * LANES + lane]
                 for a in range(d):
                     N[at + lane, i, a] = basis[(i * d + a) * LANES + lane]
+        if known:
+            continue
+        for lane in range(width):
+            condition[at + lane] = judged[lane]
+            for i in range(n_v):
+                dq[at + lane, i] = x[i * LANES + lane]
         link_states(parent, kind, q_start, v_start, placement, none, q, dq, still, at, state, work)
         bias_tile(state, loops, equations, f, work)
         gather(second, at, wanted)
@@ -250,6 +258,15 @@ def motion_rates(closure, plan, sensors, q, first, second, dq, ddq, N, condition
                 left[at + lane] = judged[LANES + lane]
             for i in range(n_v):
                 ddq[at + lane, i] = x[i * LANES + lane]
+
+
+@inner
+def _gather_columns(x, at, columns, out):
+    """Some columns of samples at .. at + LANES of x (n, v) as a tile; a short tile repeats the last one."""
+    for lane in range(LANES):
+        sample = min(at + lane, x.shape[0] - 1)
+        for i in range(columns.size):
+            out[i * LANES + lane] = x[sample, columns[i]]
 
 
 @inner

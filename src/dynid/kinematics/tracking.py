@@ -7,6 +7,7 @@ marked, and solved by the slower methods of `Assembly`.
 from __future__ import annotations
 
 from concurrent.futures import ThreadPoolExecutor
+from copy import copy
 from dataclasses import dataclass
 
 import numpy as np
@@ -55,6 +56,12 @@ class Tracker:
         measured = set(sensors.position.tolist())
         turning = turning_positions(closure.mechanism)
         self._hinges = np.array([i for i in turning if i not in measured], dtype=np.int64)
+
+    def resized(self, closure: Closure) -> Tracker:
+        """The same for the closure of a robot with other dimensions: the same pivots are eliminated."""
+        other = copy(self)
+        other.closure = closure
+        return other
 
     def follow(
         self, origin: Float[Array, "q"], wanted: Float[Array, "n w"]
@@ -144,8 +151,20 @@ class Tracker:
         dq, ddq, N = np.empty((n, n_v)), np.empty((n, n_v)), np.empty((n, n_v, self._freedoms))
         condition, left = np.empty(n), np.empty(n)
         batch = (np.ascontiguousarray(x, dtype=float) for x in (q, first, second))
-        motion_rates(self.closure.tables, self._plan, self._sensors, *batch, dq, ddq, N, condition, left)
-        return dq, ddq, N, condition, left
+        out = (dq, ddq, N, condition, left)
+        motion_rates(self.closure.tables, self._plan, self._sensors, *batch, False, *out)
+        return out
+
+    def tangents(self, q: Float[Array, "n q"], dq: Float[Array, "n v"]) -> tuple[Array, Array]:
+        """N at poses whose velocities are known, and the error of the fixed pivots."""
+        from dynid.kinematics.newton_kernels import motion_rates
+
+        n, n_v = len(q), self.closure.tree.n_v
+        N, left, none = np.empty((n, n_v, self._freedoms)), np.empty(n), np.empty((0, self.sensors.count))
+        batch = (np.ascontiguousarray(x, dtype=float) for x in (q, none, none))
+        out = (np.ascontiguousarray(dq), none, N, left, left)
+        motion_rates(self.closure.tables, self._plan, self._sensors, *batch, True, *out)
+        return N, left
 
     def nearest_rates(
         self, q: Float[Array, "n q"], given: Float[Array, "n m"], gamma: Float[Array, "n c"]

@@ -11,7 +11,7 @@ import numpy as np
 
 from dynid.common.arrays import Array, Bool, Float, Int
 from dynid.common.errors import InputError
-from dynid.kinematics.assembly import Assembly, assembly_of
+from dynid.kinematics.assembly import LOST, Assembly, assembly_of
 from dynid.kinematics.coordinates import CoordinateMap, Measured, States, coordinate_map
 from dynid.kinematics.sensors import Sensors, sensors_of
 from dynid.kinematics.tracking import Tracked, Tracker
@@ -177,6 +177,9 @@ class ClosedKinematics:
     def states(self, start: int, measured: Measured, rows: Int[Array, "k"] | slice = slice(None)) -> States:
         """All coordinates from the measured ones of samples start, start + 1, ..., or of some of these."""
         wanted = measured[0]
+        kept = self.kept_states(start, measured, rows, with_directions=True)
+        if kept is not None:
+            return kept
         q, dq, ddq = (x[rows] for x in measured)
         known = self._tracked.of(start, start + len(wanted), OPEN)
         if known is not None:
@@ -190,20 +193,31 @@ class ClosedKinematics:
             states.fine[(low <= sample) & (sample < high)] = False
         return states
 
-    def kept_states(self, start: int, measured: Measured) -> States | None:
-        """The same without tangent directions, where the survey has met no singular or open pose; else None.
+    def kept_states(
+        self,
+        start: int,
+        measured: Measured,
+        rows: Int[Array, "k"] | slice = slice(None),
+        with_directions: bool = False,
+    ) -> States | None:
+        """The same where the survey has met no singular or open pose, from its poses and rates; else None.
 
-        N has no column then.
+        They are not to be changed. N has no column unless directions are wanted, which need regular pivots.
         """
-        wanted = measured[0]
-        known = self._tracked.of(start, start + len(wanted), OPEN) if self._calm else None
+        wanted, stop = measured[0], start + len(measured[0])
+        known = self._tracked.of(start, stop, OPEN) if self._calm else None
         if known is None or self.excluded:
             return None
-        (pose, gaps), (dq, ddq, condition) = known, self._tracked.rates(start, start + len(wanted))
+        pose, gaps, dq, ddq, condition = (x[rows] for x in (*known, *self._tracked.rates(start, stop)))
         fine = condition < self.singular
         if self.redundant:
-            fine &= ~beyond(self.sensors.miss(pose, wanted), self.most_missed)
-        return States(pose, dq, ddq, np.empty((*dq.shape, 0)), fine, condition, gaps)
+            fine &= ~beyond(self.sensors.miss(pose, wanted[rows]), self.most_missed)
+        N = np.empty((*dq.shape, 0))
+        if with_directions:
+            N, left = self.tracker.tangents(pose, dq)
+            if not np.all(left < LOST):
+                return None
+        return States(pose, dq, ddq, N, fine, condition, gaps)
 
     def _marched(
         self, start: int, wanted: Float[Array, "n w"]

@@ -93,8 +93,8 @@ class MovingRows(LogRows):
 
     def under(self, mechanism: Mechanism) -> MovingRows:
         """The same rows of a robot that differs only in gravity."""
-        other, k = copy(self), len(self.directions.names)
-        other.regressor = MovingRegressor(mechanism, self.parameters, k, self.motion.log.payloads)
+        other = copy(self)
+        other.regressor = self.regressor.of(mechanism, self.parameters, self.motion.log.payloads)
         return other
 
     def resized(self, mechanism: Mechanism) -> MovingRows:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from copy import copy
 
 import numpy as np
 
@@ -41,6 +42,14 @@ class MovingRegressor:
         )
         self._y_entries = np.arange(1, n_rows + 1) * size - 1
         self.combination = _combination([parts[column] for column in columns], n_rows)
+
+    def of(
+        self, mechanism: Mechanism, parameters: Sequence[Parameter], mounted: Sequence[str] = ()
+    ) -> MovingRegressor:
+        """The same of a robot that differs in numbers only: the entries are the same."""
+        other = copy(self)
+        other.tree = tree_regressor(mechanism, parameters, np.eye(len(mechanism.coordinates)), mounted)
+        return other
 
     def batch(
         self,

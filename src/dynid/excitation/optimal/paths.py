@@ -23,6 +23,7 @@ from dynid.regressor.adjoint import Slopes
 
 Moved = tuple[Float[Array, "n d"], Float[Array, "n d"], Float[Array, "n d"]]
 _STEP = 1e-30
+_TILE = 256  # poses whose complex Jacobians stay in the cache
 _CLOSED = 1e-9  # m or rad
 _MOST_JUMP = 0.1  # rad or m between the pose predicted from the rates and the next pose
 
@@ -265,22 +266,30 @@ class ClosedPath:
         return self._known[states]
 
     def _follow(self, states: RobotStates) -> ClosedFollowed:
-        q, dq, ddq = states.q, states.dq, states.ddq
+        """By complex steps of A and of its bias gamma = A' dq, in batches of all directions.
+
+        With A_i the derivative of A along N_i, A' is the sum of the A_i times the rates of the moved
+        coordinates. gamma is quadratic in dq: its derivative along N_i is A' N_i + A_i dq.
+        """
+        q, dq, ddq, N = states.q, states.dq, states.ddq, states.tangent
         closure, kept = self.assembly.closure, self.assembly.kept
-        d, (n, v) = len(self._at), dq.shape
+        c, d, (n, v) = len(kept), len(self._at), dq.shape
         inverse = _left_inverse(closure.values(q).A[:, kept][:, :, self.rest])
-        N = states.tangent
         dq_y, ddq_y, ddq_dy = np.zeros((3, n, v, d))
-        A_y = np.empty((n, d, len(kept), v))
-        for i in range(d):
-            stepped = along(self.mechanism, q, N[:, :, i])
-            A_y[:, i] = closure.values(stepped).A[:, kept].imag / _STEP
-            dq_y[:, self.rest, i] = -_applied(inverse, _applied(A_y[:, i], dq))
-            gamma = closure.bias(stepped, dq + 1j * _STEP * dq_y[:, :, i])[:, kept].imag / _STEP
-            ddq_y[:, self.rest, i] = -_applied(inverse, _applied(A_y[:, i], ddq) + gamma)
-            # The bias is quadratic in the velocities: this difference is exact.
-            ahead, behind = (closure.bias(q, dq + sign * N[:, :, i])[:, kept] for sign in (1.0, -1.0))
-            ddq_dy[:, self.rest, i] = -_applied(inverse, 0.5 * (ahead - behind))
+        stepped = along(self.mechanism, np.repeat(q, d, axis=0), np.swapaxes(N, 1, 2).reshape(n * d, v))
+        A_y = np.empty((n * d, c, v))
+        for at in range(0, n * d, _TILE):
+            part = slice(at, at + _TILE)
+            A_y[part] = closure.values(stepped[part]).A[:, kept].imag / _STEP
+        A_y = A_y.reshape(n, d, c, v)
+        applied = (A_y.reshape(n, d * c, v) @ np.stack([dq, ddq], axis=2)).reshape(n, d, c, 2)
+        to_dq, to_ddq = np.swapaxes(applied[..., 0], 1, 2), np.swapaxes(applied[..., 1], 1, 2)
+        dq_y[:, self.rest] = -inverse @ to_dq
+        turning = np.repeat(dq, d, axis=0) + 1j * _STEP * np.swapaxes(dq_y, 1, 2).reshape(n * d, v)
+        gamma = closure.bias(stepped, turning)[:, kept].imag.reshape(n, d, c) / _STEP
+        ddq_y[:, self.rest] = -inverse @ (to_ddq + np.swapaxes(gamma, 1, 2))
+        moving = (dq[:, None, self._at] @ A_y.reshape(n, d, c * v)).reshape(n, c, v)
+        ddq_dy[:, self.rest] = -inverse @ (moving @ N + to_dq)
         return ClosedFollowed(N, dq_y, ddq_y, ddq_dy, A_y, inverse, self._motors(N))
 
     def _tangent(self, N: Float[Array, "n v d"]) -> Float[Array, "n v d"]:
