@@ -20,7 +20,6 @@ RAW |= {"matrix_rank"}
 # answer at all, and the function itself says so.
 SINGLE = {
     "base:_combinations",
-    "base:confirmed_columns",
     "base:singular_values",
     "cases:__init__",
     "cases:_check_turned_sign",
@@ -43,6 +42,7 @@ SINGLE = {
     "checks:_slopes",
     "checks:join",
     "checks:judge",
+    "checks:levels",
     "checks:wald_test",
     "choice:_nearest",
     "conditioning:_mix",

@@ -124,7 +124,7 @@ def test_doubt_about_the_description_excludes_poses_near_a_singular_one(tmp_path
         assert isinstance(kinematics, ClosedKinematics)
         states = kinematics.states(low, motion.states(low, high))
         used.append(int(states.fine.sum()))
-        words.append("are excluded" in kinematics.choices["distance to singular poses"])
+        words.append("excluded" in kinematics.choices["distance to singular poses"])
         if doubt == 1e-2:
             assert kinematics.nears_singular(doubt)
             # The farther from the end, the better is the pose known.

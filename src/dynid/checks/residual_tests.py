@@ -193,6 +193,12 @@ def without_blocks(system: System, left_out: Collection[BlockPlace]) -> System:
     return replace(system, groups=tuple(group for group in groups if group.blocks))
 
 
+def beside(system: System, burst: Collection[BlockPlace]) -> System:
+    """The system without the blocks of a burst and their neighbours, into which the row filter smears it."""
+    near = {(log, name, run, k + d) for log, name, run, k in burst for d in (-1, 0, 1)}
+    return without_blocks(system, near) if near else system
+
+
 def bursts(blocks: Mapping[BlockPlace, float], starts: Mapping[str, Sequence[float]]) -> Iterator[Notice]:
     """Stretches of a fraction of a second in which an effort is far off: contacts, collisions.
 

@@ -21,13 +21,13 @@ from dynid.checks.fault_selection import LEAST_CLUSTERS, flagged_suspects
 from dynid.checks.residual_tests import (
     CORRELATED,
     BlockPlace,
+    beside,
     burst_blocks,
     bursts,
     effort_weights,
     outlying_runs,
     undisturbed,
     whiteness,
-    without_blocks,
 )
 from dynid.checks.residual_texts import by_test, confounded, inseparable, suspect_notice
 from dynid.checks.second_looks import away_from_reversals, away_from_singular, settled_gains, with_held_out
@@ -108,7 +108,7 @@ def check_residuals(
         calm, burst = _bursts(data, chi)
     noise = partial(_noise_rows, problem, data) if free else None
     notices = [
-        *outlying_runs(_beside(data.source, burst), calm if burst else chi, noise),
+        *outlying_runs(beside(data.source, burst), calm if burst else chi, noise),
         *bursts(burst, _starts(problem)),
     ]
     tests = (*asked.tests, *white)
@@ -196,12 +196,6 @@ def _bursts(data: BaseSystem, chi: Float[Array, "p"]) -> tuple[Float[Array, "p"]
     return calm, burst_blocks(data.source, calm)
 
 
-def _beside(system: System, burst: Collection[BlockPlace]) -> System:
-    """The system without the blocks of a burst and their neighbours, into which the row filter smears it."""
-    near = {(log, name, run, k + d) for log, name, run, k in burst for d in (-1, 0, 1)}
-    return without_blocks(system, near) if near else system
-
-
 def _judged(
     problem: Problem,
     data: BaseSystem,
@@ -217,7 +211,7 @@ def _judged(
     system, solved = _tested_system(problem, S, c, seen, groups, count), data.source
     # A very long log is tested on other windows: their blocks have other numbers.
     if burst and [group.places for group in system.groups] == [group.places for group in solved.groups]:
-        system, solved = _beside(system, burst), _beside(solved, burst)
+        system, solved = beside(system, burst), beside(solved, burst)
     weights = effort_weights(system, solved, chi)
     suspects = tuple(suspect for suspect in tested if suspect.test != without)
     total = duration(system)
@@ -263,7 +257,7 @@ def _away_from_singular(
     if fit is None or _bursts(fit.data, fit.chi)[1]:
         return judged
     again = _again(experiment, fit)
-    return again if any(one.test in ("zero", "dimension") for one in again.flagged) else judged
+    return again if any(one.test in CALIBRATED for one in again.flagged) else judged
 
 
 def _without_sticking(problem: Problem, experiment: Experiment, judged: _Judged) -> _Judged:

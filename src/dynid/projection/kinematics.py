@@ -21,7 +21,7 @@ from dynid.mechanism.parameters import position_unit
 from dynid.motion.choose import longest
 from dynid.motion.log import Log
 from dynid.motion.spectrum import spectrum
-from dynid.projection.misfit import Misfit, beyond
+from dynid.projection.misfit import Misfit, beyond, linear_within
 
 if TYPE_CHECKING:
     from dynid.motion.motion import Motion
@@ -90,8 +90,7 @@ class ClosedKinematics:
         self._tally = tally.outside(())
         self.notices = (*self.assembly.notices, *tally.notices(motion.log.name))
         self.choices = {"closure": tally.words(), "distance to singular poses": tally.nearest_words()}
-        self._dead = tuple(tally.dead)
-        self._calm = not tally.events
+        self._dead, self._calm = tuple(tally.dead), not tally.events
         self._tracked, self._near = tally.tracked, Tracked()
         self.anchors, self._poses = np.array(tally.anchors), np.array(tally.poses)
         self._shown = np.concatenate(tally.shown) if tally.shown else np.zeros((0, 3 + len(self.labels)))
@@ -108,29 +107,18 @@ class ClosedKinematics:
         self.singular, self.ambiguous = (float(np.clip(two_branches, x, SINGULAR)) for x in (_POOR, _REGULAR))
 
     def _doubt_near_singular(self, doubt: float, tally: Survey, motion: Motion) -> None:
-        """Exclude poses that a description off by its doubt does not give to first order, or on their branch.
-
-        At a distance x from a singular pose, here in units of the usual one, the measured coordinates are
-        x^2 / 2 from their extreme. Where that is 15 doubts [m, rad], three change a pose linearly to 5 %. Nor
-        is the branch known after some events, see `Survey.uncertain`.
-        """
+        """Exclude poses that a description off by its doubt does not give linearly, or on their branch."""
         if doubt == 0.0 or self.redundant or not len(self._shown):
             return
-        self.singular = min(self.singular, self._linear_within(doubt))
-        self.choices["distance to singular poses"] += (
-            f"; poses nearer than {1.0 / self.singular:.2g} are excluded: the description is known to"
-            f" {doubt:.2g} m or rad"
-        )
+        self.singular = min(self.singular, linear_within(self._shown[:, 2], doubt))
+        why = f"nearer than {1.0 / self.singular:.2g} excluded, dimensions are known to {doubt:.2g} m or rad"
+        self.choices["distance to singular poses"] += f"; {why}"
         self._dead = (*self._dead, *tally.uncertain(motion))
-
-    def _linear_within(self, doubt: float) -> float:
-        """Largest condition number at which the pose changes linearly with the description, see above."""
-        return 1.0 / float(np.median(self._shown[:, 2]) * np.sqrt(30.0 * doubt))
 
     def nears_singular(self, doubt: float) -> bool:
         """Whether a description off by so much [m, rad] moves some pose by more than its derivative says."""
-        known = len(self._shown) > 0 and not self.redundant
-        return known and bool(np.min(self._shown[:, 2]) * self._linear_within(doubt) < 1.0)
+        x = self._shown[:, 2] if not self.redundant else np.zeros(0)
+        return len(x) > 0 and bool(np.min(x) * linear_within(x, doubt) < 1.0)
 
     def refiltered(self, motion: Motion) -> ClosedKinematics | None:
         """The same along the same log with another filter; None where that needs a survey of its own.
@@ -397,8 +385,7 @@ def _noise(mechanism: Mechanism, log: Log, sensors: Sensors) -> Float[Array, "m"
     known = [given.get(name, level) for name, level in zip(log.position_names, seen.tolist(), strict=True)]
     noise = np.array(known, dtype=float)[sensors.column]
     for _, c, j in sensors.quaternions.tolist():
-        # Entries are half angles.
-        whole = 2.0 * float(np.sqrt(np.sum(seen[c : c + 4] ** 2) / 3.0))
+        whole = 2.0 * float(np.sqrt(np.sum(seen[c : c + 4] ** 2) / 3.0))  # entries are half angles
         noise[j : j + 3] = given.get(log.position_names[c], whole)
     return noise
 

@@ -151,3 +151,16 @@ class Misfit:
 def beyond(miss: Float[Array, "n m"], most: Float[Array, "m"]) -> Bool[Array, "n"]:
     """Samples at which some sensor differs from the closed pose by more than is allowed."""
     return np.asarray((np.abs(miss) > most).any(axis=1))
+
+
+def linear_within(distances: Float[Array, "n"], doubt: float) -> float:
+    """Largest condition number at which poses change linearly with a description off by `doubt` [m, rad].
+
+    At a distance x from a singular pose, in units of the usual one, the measured coordinates are x^2 / 2 from
+    their extreme. Where that is 15 doubts, three change a pose linearly to 5 %.
+
+    Args:
+        distances: 1 over the condition number of some poses, shape (n,).
+        doubt: Size of the error.
+    """
+    return 1.0 / float(np.median(distances) * np.sqrt(30.0 * doubt))

@@ -42,7 +42,7 @@ from dynid.validation.contradiction import (
     is_poor,
 )
 from dynid.validation.dimensions import best_size, doubted, large_dimensions, quarter_turns
-from dynid.validation.hypotheses import Hypothesis, other_gravity, payload_labels
+from dynid.validation.hypotheses import Hypothesis, known_values, other_gravity, payload_labels
 from dynid.validation.likelihood import residual_percent
 from dynid.validation.misfit import misfit_notices, usual_errors
 from dynid.validation.ranking import (
@@ -237,7 +237,8 @@ def _trials(fit: Fit, estimate: Estimate, suspicious: bool) -> _Trials:
     refitted = partial(fitted_with, fit, mechanism)
     odd = contradiction_beside_bursts(before, logs, estimate.warnings, refitted) if suspicious else None
     # Another payload is what logs differ by most often, and its trials are few.
-    labels = [] if odd is None else list(payload_labels(mechanism, logs))
+    loads = () if odd is None else (*known_values(mechanism, logs), *payload_labels(mechanism, logs))
+    labels = [load for load in loads if load.code == "payload-label"]
     trials += [trial for label in labels for trial in tried(label)]
     if odd is not None and _least(trials) > _CERTAINLY:
         trials += corrected_trials(odd, before, logs, fit.experiment)

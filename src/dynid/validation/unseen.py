@@ -11,7 +11,8 @@ The noise floor is what noise of the measured side leaves behind the row filter 
 
 with a kernel k that removes the motion: the third difference from sample to sample (white noise), or a band
 just above that of the rows, of Y - W chi instead of Y (coloured noise); the latter counts
-where it is clearly larger. The median ignores reversals.
+where it is clearly larger. The median ignores reversals. Noise is a part of what the fit leaves: vibration
+above the rows does not make the floor larger than that.
 """
 
 from __future__ import annotations
@@ -74,9 +75,7 @@ def unseen_errors(fit: Fit, signals: Sequence[Signals], validation: Sequence[Val
     fitted = [item for item in signals if not item.validation]
     held = [item for item in signals if item.validation]
     fresh = [item for item, judged in zip(held, validation, strict=True) if judged.independent]
-    floors = (
-        noise_floors(fit.problem.sources, fit.problem.filters, fit.chi) if fit.problem.case.is_series else {}
-    )
+    floors = _floors(fit) if fit.problem.case.is_series else {}
     if fresh:
         rows = [_of_signals(name, k, fresh, floors.get(name, 0.0)) for k, name in enumerate(fresh[0].names)]
         judged_on = f"validation log{'s' if len(fresh) > 1 else ''} {', '.join(item.log for item in fresh)}"
@@ -88,6 +87,19 @@ def unseen_errors(fit: Fit, signals: Sequence[Signals], validation: Sequence[Val
             rows.append(joint_error(name, unit, errors[name], None, peak, floors.get(name, 0.0)))
     judged_on = f"{PARTS} parts of the logs, each left out of the fit in turn"
     return replace(NOT_JUDGED, judged_on=judged_on, joints=tuple(rows))
+
+
+def _floors(fit: Fit) -> dict[str, float]:
+    """Noise floor of each group of rows, at most the rms residual of the fit, in the unit of the rows."""
+    left: dict[str, tuple[float, int]] = {}
+    for group in fit.data.source.groups:
+        squares, rows = left.get(group.name, (0.0, 0))
+        left[group.name] = squares + group.squares(fit.chi)[0], rows + group.n_rows
+    total = sum(rows for _, rows in left.values())
+    share = max(total - fit.data.S.shape[1], 1) / max(total, 1)  # what parameters leave of the noise
+    most = {name: float(np.sqrt(squares / max(rows * share, 1.0))) for name, (squares, rows) in left.items()}
+    floors = noise_floors(fit.problem.sources, fit.problem.filters, fit.chi)
+    return {name: min(floor, most.get(name, np.inf)) for name, floor in floors.items()}
 
 
 def _of_signals(name: str, k: int, signals: Sequence[Signals], floor: float) -> JointVerdict:
