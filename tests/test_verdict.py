@@ -23,7 +23,9 @@ from dynid.report.json_file import json_text, read_result, result_document
 from dynid.statistics.estimate import GroupFit, ParameterEstimate, ResidualTest
 from dynid.statistics.estimate_parts import NOT_JUDGED, Description, JointVerdict, Verdict
 from dynid.unknown import Task
+from dynid.validation import unseen
 from dynid.validation.causes import _slight
+from dynid.validation.held_out import fitted_signals
 from dynid.validation.hypotheses import Hypothesis
 from dynid.validation.misfit import misfit_notices
 from dynid.validation.ranking import without
@@ -84,6 +86,17 @@ def test_the_noise_floor_is_that_of_the_simulated_noise(scara) -> None:
     for name, sigma in zip(setup.logs[0].effort_names, demo.torque_sigma, strict=True):
         # The median of 4096 differences is known to about 3 %; masked rows made it 10 to 30 % too small.
         assert found[name] == pytest.approx(sigma * passed, rel=0.1)
+
+
+def test_the_noise_floor_is_at_most_what_the_fit_leaves(scara, monkeypatch) -> None:
+    """Vibration above the rows is no noise of them: a joint that it shakes has a model error."""
+    _, fit = scara
+    fitted = {group.name: group.rms for group in fit.parts.fit.groups}
+    monkeypatch.setattr(unseen, "noise_floors", lambda *_: {name: 10.0 * rms for name, rms in fitted.items()})
+    for row in unseen.unseen_errors(fit, fitted_signals(fit.problem, fit.chi), ()).joints:
+        # 2337 rows less 23 parameters: 0.5 % more.
+        assert row.noise_floor == pytest.approx(fitted[row.name], rel=0.01)
+        assert row.error_percent > 0.0
 
 
 def test_parts_left_out_are_predicted_worse_than_fitted_but_near_noise(scara) -> None:
