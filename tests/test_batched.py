@@ -93,7 +93,6 @@ SINGLE = {
     "projection:_smoother",
     "projection:_unmeasured",
     "projection:inverse_directions",
-    "projection:triangle",
     "refinement:window_covariance",
     "simulation:_constrained_mobility",
     "simulation:_load",
