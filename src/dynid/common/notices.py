@@ -11,7 +11,7 @@ from contextvars import ContextVar
 from dataclasses import dataclass, field, replace
 from typing import Protocol, runtime_checkable
 
-from dynid.common.catalogue import CATALOGUE, RANKS, Severity, codes_with
+from dynid.common.catalogue import CATALOGUE, RANKS, STAGES, Severity, codes_with
 from dynid.common.change import Change, in_file, joined
 from dynid.common.errors import InputError
 
@@ -99,8 +99,8 @@ def spoils_all(cause: Coded) -> bool:
 
 def follows(follower: Coded, cause: Coded) -> bool:
     """Whether a finding is likely a consequence of another one, so that it needs no remedy of its own."""
-    if follower.code in (cause.code, _ASKED):
-        return False
+    if follower.code in (cause.code, _ASKED) or follower.code in STAGES["Description"]:
+        return False  # the description is read before any log
     if spoils_all(cause) or (cause.severity is Severity.STOP and cause.code == "no-result"):
         same = _RANK[cause.code] == _UNIT and follower.code in _SIZES
         return cause_rank(follower.code) > _DECLARATION or same

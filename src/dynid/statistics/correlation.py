@@ -76,7 +76,7 @@ def correlated(pairs: Sequence[Correlation]) -> tuple[Notice, ...]:
     if not close:
         return ()
     shown = "; ".join(_words(pair) for pair in close[:3])
-    more = f"; and {len(close) - 3} more pairs" if len(close) > 3 else ""
+    more = f"; and {len(close) - 3} more" if len(close) > 3 else ""
     return (notice("correlated", shown=shown, more=more),)
 
 

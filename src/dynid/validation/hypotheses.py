@@ -123,7 +123,8 @@ def _gravity_notice(g: Float[Array, "3"], pull: Float[Array, "3"], vector: str) 
     turned = "upside down" if np.any(g) else "missing"
     if np.any(g) and not np.allclose(pull, -g):
         turned = f"rotated by {degrees_between(g, pull):.3g} degrees"
-    return notice("gravity-off", "turned", turned=turned, vector=vector)
+    described = ", ".join(f"{x:.3g}" for x in g + 0.0)
+    return notice("gravity-off", "turned", turned=turned, vector=vector, described=described)
 
 
 def known_values(mechanism: Mechanism, logs: tuple[Log, ...], _: Tests = ()) -> Iterator[Hypothesis]:

@@ -94,8 +94,8 @@ RESIDUALS = {
         corrections={"gravity": "gravity tilted"},
         suspect="a tilted base",
         turned=(
-            "gravity of the description seems to be {turned}; it fits with ({vector}) m/s^2 in the base"
-            " frame",
+            "the logs fit gravity ({vector}) m/s^2 in the base frame; that of the description,"
+            " ({described}), seems to be {turned}",
             "check how the base is mounted (inclined, on a wall, hanging), and set `gravity: [{vector}]` in"
             " the robot file",
         ),

@@ -54,6 +54,7 @@ def section(estimate: Estimate) -> Section:
     verdict = estimate.verdict
     kind = compared(estimate)
     worst = worst_joint(verdict.joints)
+    spoiled = bool(verdict.reasons) and spoils_all(verdict.reasons[0])
     body = render(
         "use.html",
         verdict=verdict,
@@ -62,9 +63,9 @@ def section(estimate: Estimate) -> Section:
         else _KINDS.get(kind, _USES[""]),
         kind=kind,
         unit=verdict.joints[0].unit if len({joint.unit for joint in verdict.joints}) == 1 else "",
-        words=_WORDS,
+        words={**_WORDS, "bad": "input wrong"} if spoiled else _WORDS,
         limits=LIMITS.get(verdict.purpose, LIMITS[""]),
-        spoiled=bool(verdict.reasons) and spoils_all(verdict.reasons[0]),
+        spoiled=spoiled,
         worst=worst,
         named=_named(estimate),
         evidence=evidence(estimate),
