@@ -236,3 +236,29 @@ def test_the_columns_of_one_log_are_corrected_in_its_entry_alone():
     first, second = YAML(typ="safe").load(text)["logs"]
     assert "columns" not in first
     assert second["columns"] == {"tau_2": {"name": "effort", "scale": -2.0}}
+
+
+def test_a_column_of_all_logs_and_of_one_log_is_changed_once() -> None:
+    every = {"columns": {"tau_{i}": {"delay": 0.008}}}
+    single = {"logs": {"run1": {"columns": {"tau_1": {"scale": 2}}, "exclude": [[1.0, 2.0]]}}}
+    assert joined(every, single) is None
+    assert joined({"columns": {"tau_1": {"scale": 0.5}}}, single) is None
+    both = joined({"columns": {"q_1": {"offset": 0.1}}}, single)
+    assert both is not None
+    assert in_file(both) == (
+        "`columns: {q_1: {offset: 0.1}}`, log 'run1' `columns: {tau_1: {scale: 2}}, exclude: [[1, 2]]`"
+    )
+    assert in_python(both) == "columns={'q_1': {'offset': 0.1}}"
+
+
+def test_the_remedy_of_gathered_notices_names_the_change_of_any() -> None:
+    texts = ("the residual rises (a)", "the residual rises (b)")
+    change = {"logs": {"run1": {"exclude": [[1.0, 2.0]]}}}
+    changes = ({}, change)
+    made = [
+        Notice("burst", text, f"leave it out: {in_file(one)}" if one else "check", change=one)
+        for text, one in zip(texts, changes, strict=True)
+    ]
+    (item,) = gathered(made)
+    assert item.change == change
+    assert in_file(change) in item.remedy

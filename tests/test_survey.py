@@ -133,6 +133,22 @@ def test_doubt_about_the_description_excludes_poses_near_a_singular_one(tmp_path
     assert words == [False, True, True]
 
 
+def test_usual_poses_stay_whatever_the_doubt_and_another_filter_excludes_as_many(tmp_path) -> None:
+    robot = replace(robot_of(tmp_path), uncertain={"zero_slide": 0.1})
+    t = np.arange(3000) * 1e-3
+    slide = 0.28 + 0.06 * np.sin(2 * np.pi * t)[:, None]
+    log = log_from_arrays(robot, t, slide, np.zeros((len(t), len(robot.actuators))))
+    used = []
+    for cutoff in (40.0, 30.0):
+        plan = plan_motions([log], robot, FilterSettings(cutoff=cutoff), MaskSettings())
+        motion = Motion(log, plan[0])
+        low, high = motion.usable()[0]
+        kinematics = kinematics_along(robot, motion, checked=True)
+        used.append(kinematics.states(low, motion.states(low, high)).fine.mean())
+    assert 0.5 < used[0] < 1.0
+    assert used[1] == pytest.approx(used[0], abs=0.01)  # other edges are cut
+
+
 def test_no_pose_after_a_jump_is_used_where_the_description_is_doubted(tmp_path) -> None:
     robot = replace(robot_of(tmp_path), uncertain={"zero_slide": 1e-3})
     motion = motion_along(robot, 0.28 + 0.02 * np.sin(np.arange(3000) * 6e-3)[:, None])

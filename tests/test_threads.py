@@ -65,6 +65,7 @@ def test_sums_without_entries_are_those_of_the_entries(name: str, tmp_path: Path
     np.testing.assert_allclose(found, expected, atol=1e-12 * np.abs(expected).max())
 
 
+@pytest.mark.skipif(sys.platform == "win32", reason="needs a POSIX shell")
 @pytest.mark.parametrize("closed", [">&-", "2>&-"])
 def test_a_closed_output_is_no_error(closed: str) -> None:
     done = subprocess.run(

@@ -341,8 +341,11 @@ class Search:
             return ()
         late = late_velocities(self.task.experiment.filter, logs, plan.cutoff, plan.derivative)
         derived = replace(candidate, velocity="derived")
-        halved = late and self.error_on(derived, derived) < self.error_on(candidate, candidate) - np.log(2.0)
-        return late if halved else ()
+        try:
+            gain = self.error_on(candidate, candidate) - self.error_on(derived, derived) if late else 0.0
+        except (InputError, NoResultError):  # no samples left, or a column is lost
+            return ()
+        return late if gain > np.log(2.0) else ()
 
     def by_fold(self, candidate: Candidate) -> Float[Array, "k"]:
         """The mean of `tried` over the efforts of each fold, shape (k,)."""

@@ -122,6 +122,8 @@ def keep_freed() -> None:
 
     Otherwise the system takes the pages of each larger array away and clears them again for the next.
     """
+    if sys.platform != "linux":
+        return
     with contextlib.suppress(OSError, AttributeError):
         import ctypes
 

@@ -39,21 +39,27 @@ def joined(first: Change, other: Change) -> Change | None:
             made[key] = both
         else:
             return None
-    return made
+    single = [key for entry in made.get("logs", {}).values() for key in entry.get("columns", {})]
+    twice = any(_same_column(key, other) for key in made.get("columns", {}) for other in single)
+    return None if twice else made
+
+
+def _same_column(a: str, b: str) -> bool:
+    """Whether two keys of columns are of one column; `tau_{i}` is all of its kind."""
+    return a == b or ("{" in a + b and a.partition("_")[0] == b.partition("_")[0])
 
 
 def in_file(change: Change) -> str:
     """A change in the notation of experiment files, in backticks; empty if there is none."""
-    if "logs" in change:
-        named = [f"log '{name}' {in_file(entry)}" for name, entry in change["logs"].items()]
-        more = f" and {len(named) - _MOST_SHOWN} more logs" if len(named) > _MOST_SHOWN else ""
-        return ", ".join(named[:_MOST_SHOWN]) + more
-    return f"`{', '.join(f'{key}: {_flow(value)}' for key, value in change.items())}`" if change else ""
+    every = [f"{key}: {_flow(value)}" for key, value in change.items() if key != "logs"]
+    named = [f"log '{name}' {in_file(entry)}" for name, entry in change.get("logs", {}).items()]
+    more = f" and {len(named) - _MOST_SHOWN} more logs" if len(named) > _MOST_SHOWN else ""
+    return ", ".join([*([f"`{', '.join(every)}`"] if every else []), *named[:_MOST_SHOWN]]) + more
 
 
 def in_python(change: Change) -> str:
-    """A change as arguments of `identify`; empty where it belongs to single logs."""
-    return "" if "logs" in change else ", ".join(f"{key}={value!r}" for key, value in change.items())
+    """A change as arguments of `identify`, but for what belongs to single logs; empty if nothing is left."""
+    return ", ".join(f"{key}={value!r}" for key, value in change.items() if key != "logs")
 
 
 def _flow(value: Any) -> str:

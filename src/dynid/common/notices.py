@@ -122,7 +122,8 @@ def _one(same: Sequence[Notice]) -> Notice:
     first, change = same[0], same[0].change
     for item in same[1:]:
         change = joined(change, item.change) or change
-    remedy = first.remedy.replace(in_file(first.change), in_file(change)) if first.change else first.remedy
+    shown = next((item for item in same if item.change), first)
+    remedy = shown.remedy.replace(in_file(shown.change), in_file(change)) if change else first.remedy
     return replace(first, text=_joined([item.text for item in same]), remedy=remedy, change=change)
 
 

@@ -79,7 +79,7 @@ def trajectory_ros2(motion: SampledTrajectory, lead: float = 0.0) -> str:
     """
     lines = [
         f"# {ROS_TYPE}",
-        *([f"# The first {lead:g} s lead to the first point from any pose: begin near it."] if lead else []),
+        *([f"# The first {lead:g} s lead to the first point: begin at rest near it."] if lead else []),
         "header: {stamp: {sec: 0, nanosec: 0}, frame_id: ''}",
         f"joint_names: {_quoted(motion.names)}",
         "points:",

@@ -211,7 +211,7 @@ def late_velocities(
             worst = int(np.argmax(np.where(late, np.abs(delay), 0.0)))
             percent = 100.0 * float(np.sqrt(all_off[worst] / size[worst]))
             when = "later" if delay[worst] > 0.0 else "earlier"
-            text = f"{log.position_names[worst]} {percent:.0f} % ({1e3 * abs(delay[worst]):.0f} ms {when})"
+            text = f"{log.position_names[worst]} {percent:.0f} % ({1e3 * abs(delay[worst]):.2g} ms {when})"
             more = int(np.count_nonzero(late)) - 1
             shown = text + (f" and {more} more" if more else "")
             found.append(notice("velocity-differs", log=log.name, shown=shown))

@@ -18,10 +18,8 @@ from dynid.kinematics.tracking import Tracked, Tracker
 from dynid.mechanism.description import doubt_of
 from dynid.mechanism.mechanism import Mechanism
 from dynid.mechanism.parameters import position_unit
-from dynid.motion.choose import longest
 from dynid.motion.log import Log
-from dynid.motion.spectrum import spectrum
-from dynid.projection.misfit import Misfit, beyond, linear_within
+from dynid.projection.misfit import Misfit, beyond, linear_within, sensor_noise
 
 if TYPE_CHECKING:
     from dynid.motion.motion import Motion
@@ -77,7 +75,8 @@ class ClosedKinematics:
         self.labels = tuple(mechanism.coordinates[i] for i in self.sensors.velocity)
         self._units = {name: position_unit(mechanism, (name,)) for name in self.labels}
         self._has_origins = bool(motion.log.origins)
-        self.noise = _noise(mechanism, motion.log, self.sensors)
+        self.noise = sensor_noise(mechanism, motion.log, self.sensors)
+        self._linear = np.inf  # condition number beyond which a doubted description moves poses not linearly
         self._set_limits(motion)
         most = MISFIT_UNCERTAIN if mechanism.uncertain else MISFIT
         self.most_missed = np.maximum(most, _SIGMAS * self.noise)
@@ -105,12 +104,14 @@ class ClosedKinematics:
         self.blur = float(self.noise.max(initial=0.0)) * np.sqrt(left)
         two_branches = 1.0 / np.sqrt(10.0 * max(self.blur, 1e-300))
         self.singular, self.ambiguous = (float(np.clip(two_branches, x, SINGULAR)) for x in (_POOR, _REGULAR))
+        self.singular = min(self.singular, self._linear)
 
     def _doubt_near_singular(self, doubt: float, tally: Survey, motion: Motion) -> None:
         """Exclude poses that a description off by its doubt does not give linearly, or on their branch."""
         if doubt == 0.0 or self.redundant or not len(self._shown):
             return
-        self.singular = min(self.singular, linear_within(self._shown[:, 2], doubt))
+        self._linear = linear_within(self._shown[:, 2], doubt)
+        self.singular = min(self.singular, self._linear)
         why = f"nearer than {1.0 / self.singular:.2g} excluded, dimensions are known to {doubt:.2g} m or rad"
         self.choices["distance to singular poses"] += f"; {why}"
         self._dead = (*self._dead, *tally.uncertain(motion))
@@ -294,7 +295,6 @@ class ClosedKinematics:
         return both[np.arange(len(wanted)), worst], [labels[i] for i in worst]
 
 
-_LEAST_SAMPLES = 64  # of a segment from which noise is estimated
 _REPAIRED = 256  # poses of a block that get a slower second try; more failures have another cause
 
 
@@ -327,7 +327,7 @@ def _closed_along(mechanism: Mechanism, motion: Motion, checked: bool) -> Closed
     key = (assembly_of(mechanism), checked, doubt_of(mechanism), *filtered)
     if key not in along:
         # Another filter does not open loops that close.
-        earlier = [known for of, known in along.items() if of[0] is key[0] and not known.doubted]
+        earlier = [x for of, x in along.items() if of[0] is key[0] and of[2] == key[2] and not x.doubted]
         other = next((near for near in (x.refiltered(motion) for x in earlier) if near), None)
         while len(along) >= _MOST_KEPT:
             along.pop(next(iter(along)))
@@ -373,21 +373,6 @@ def _tracker(assembly: Assembly, sensors: Sensors, mechanism: Mechanism) -> Trac
         file=mechanism.file,
         remedy=f"measure {free[0]} too, and list it under `measured:`",
     )
-
-
-def _noise(mechanism: Mechanism, log: Log, sensors: Sensors) -> Float[Array, "m"]:
-    """Standard deviation of each measured coordinate, in [rad] or [m]: as given, else from the spectrum."""
-    start, stop = max(log.segments, key=lambda span: span[1] - span[0], default=(0, 0))
-    seen = np.zeros(log.q.shape[1])
-    if stop - start >= _LEAST_SAMPLES:
-        seen = spectrum(longest(log, log.q), log.dt).sigma
-    given = mechanism.measured_sigma
-    known = [given.get(name, level) for name, level in zip(log.position_names, seen.tolist(), strict=True)]
-    noise = np.array(known, dtype=float)[sensors.column]
-    for _, c, j in sensors.quaternions.tolist():
-        whole = 2.0 * float(np.sqrt(np.sum(seen[c : c + 4] ** 2) / 3.0))  # entries are half angles
-        noise[j : j + 3] = given.get(log.position_names[c], whole)
-    return noise
 
 
 def _weights(mechanism: Mechanism, positions: tuple[str, ...]) -> list[float] | None:

@@ -23,6 +23,10 @@ from dynid.common.batched import qr
 from dynid.common.catalogue import Severity
 from dynid.common.notices import Notice, notice
 from dynid.kinematics.sensors import Sensors
+from dynid.mechanism.mechanism import Mechanism
+from dynid.motion.choose import longest
+from dynid.motion.log import Log
+from dynid.motion.spectrum import spectrum
 
 _NOISE = 5.0  # standard deviations of the noise; from noise alone the RMS misfit of a log stays below one
 # rad or m: error of dimensions with four digits. Smaller errors hardly change a parameter.
@@ -30,6 +34,8 @@ _ROUNDED = 1e-4
 _FAR = 10.0  # times the limit: 1e-3 rad or m, and 50 standard deviations of the noise, are no rounding
 # Fraction of the squared misfit that identifies a zero; smaller differences of this fraction are a tie.
 _EXPLAINS, _ALIKE = 0.8, 0.05
+_LEAST_SAMPLES = 64  # of a segment from which noise is estimated
+_USUAL = 0.3  # of the usual distance from a singular pose, squared: poses beyond it always stay
 _LARGEST_RATIO = 0.5  # of a position: a gear ratio off by more is another mechanism
 
 
@@ -157,10 +163,26 @@ def linear_within(distances: Float[Array, "n"], doubt: float) -> float:
     """Largest condition number at which poses change linearly with a description off by `doubt` [m, rad].
 
     At a distance x from a singular pose, in units of the usual one, the measured coordinates are x^2 / 2 from
-    their extreme. Where that is 15 doubts, three change a pose linearly to 5 %.
+    their extreme. Where that is 15 doubts, three change a pose linearly to 5 %. Poses of about the usual
+    distance stay, whatever the doubt.
 
     Args:
         distances: 1 over the condition number of some poses, shape (n,).
         doubt: Size of the error.
     """
-    return 1.0 / float(np.median(distances) * np.sqrt(30.0 * doubt))
+    return 1.0 / float(np.median(distances) * np.sqrt(min(30.0 * doubt, _USUAL)))
+
+
+def sensor_noise(mechanism: Mechanism, log: Log, sensors: Sensors) -> Float[Array, "m"]:
+    """Standard deviation of each measured coordinate, in [rad] or [m]: as given, else from the spectrum."""
+    start, stop = max(log.segments, key=lambda span: span[1] - span[0], default=(0, 0))
+    seen = np.zeros(log.q.shape[1])
+    if stop - start >= _LEAST_SAMPLES:
+        seen = spectrum(longest(log, log.q), log.dt).sigma
+    given = mechanism.measured_sigma
+    known = [given.get(name, level) for name, level in zip(log.position_names, seen.tolist(), strict=True)]
+    noise = np.array(known, dtype=float)[sensors.column]
+    for _, c, j in sensors.quaternions.tolist():
+        whole = 2.0 * float(np.sqrt(np.sum(seen[c : c + 4] ** 2) / 3.0))  # entries are half angles
+        noise[j : j + 3] = given.get(log.position_names[c], whole)
+    return noise

@@ -12,7 +12,7 @@ Whether a robot can follow a desired motion: all loops close in every pose, and 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -206,7 +206,7 @@ _SINGULAR = 1e6  # condition number of J above which efforts are not reliable
 def reachable_states(mechanism: Mechanism, motion: Motion) -> Iterator[tuple[int, States]]:
     """States of consecutive blocks, each pose reachable and no singular one on the way."""
     try:
-        kinematics = kinematics_along(mechanism, motion)
+        kinematics = kinematics_along(replace(mechanism, uncertain={}), motion)
     except InputError as error:
         raise InputError(
             f"the trajectory leaves the workspace of the robot: {error.text}",

@@ -60,7 +60,7 @@ class Session:
         self.folder = folder.resolve()
         self.results = Results()
         self.job: Job | None = None
-        self._lock = threading.RLock()
+        self._lock, self._drawing = threading.RLock(), threading.Lock()
         self._experiment: Experiment | None = None
         self._mechanism: Mechanism | None = None
         self._logs: list[Log] = []
@@ -224,7 +224,8 @@ class Session:
             asked, mechanism = self._loaded()
             unseen = sum(1 for _ in each_log(asked.validate)) if self._logs else 0
             logs = self._logs[: len(self._logs) - unseen]
-        return view_page(mechanism, logs, asked)  # takes seconds for closed robots: others need not wait
+        with self._drawing:  # takes seconds for closed robots: other requests need not wait
+            return view_page(mechanism, logs, asked)
 
     def state(self) -> dict[str, Any]:
         """All that the page shows, as plain values."""

@@ -75,6 +75,7 @@ _ABSORBED, _NO_WORSE = codes_with("absorbed"), 1.05
 _DOUBTFUL = ("delay", "gain", "zero", "dimension")  # linear tests that any misfit resembles
 _SLIGHT = 0.05  # of the squared residual beyond the noise
 _LARGE_GAIN = 0.1  # relative: parameters absorb most of a wrong gain, and a misfit resembles small ones only
+_MOST_LABELS = 24  # payloads that are tried before columns
 _CLEAR = 3.0  # sigma of white noise: a value further below zero is negative
 _SEARCHED = codes_with("searched")  # by `best_size`, where a linear test doubts them
 _LINEAR = codes_with("linear")
@@ -238,7 +239,7 @@ def _trials(fit: Fit, estimate: Estimate, suspicious: bool) -> _Trials:
     odd = contradiction_beside_bursts(before, logs, estimate.warnings, refitted) if suspicious else None
     # Another payload is what logs differ by most often, and its trials are few.
     loads = () if odd is None else (*known_values(mechanism, logs), *payload_labels(mechanism, logs))
-    labels = [load for load in loads if load.code == "payload-label"]
+    labels = [load for load in loads if load.code == "payload-label"][:_MOST_LABELS]
     trials += [trial for label in labels for trial in tried(label)]
     if odd is not None and _least(trials) > _CERTAINLY:
         trials += corrected_trials(odd, before, logs, fit.experiment)

@@ -369,14 +369,15 @@ window.dynid = window.dynid || {};
     });
   };
   Figure.prototype.csv = function () {
-    const columns = [], seen = {}, quote = function (v) { return '"' + String(v).replace(/"/g, '""') + '"'; };
+    let last = "";
+    const columns = [], quote = function (v) { return '"' + String(v).replace(/"/g, '""') + '"'; };
     this.panels.forEach(function (pair) {
       const panel = pair[0], title = panel.spec.title || "";
       panel.series.forEach(function (s) {
         if (s.kind === "heat") { panel.y.names.forEach(function (n, i) { columns.push([n].concat(Array.from(values(s.values)).slice(i * panel.y.names.length, (i + 1) * panel.y.names.length))); }); return; }
         const shown = function (axis, v) { return Array.from(v, function (k) { return axis.names ? axis.names[k] : axis.log ? Math.pow(10, k) : k; }); };
         const x = [panel.x.title || "x"].concat(shown(panel.x, s.x)), key = x.join();
-        if (!seen[key]) { columns.push(x); seen[key] = true; } // one column for all series with the same times
+        if (key !== last) { columns.push(x); last = key; } // one column for all series after it
         (s.parts || [s]).forEach(function (one) { if (one.y) { const name = one.name || panel.y.title || "value"; columns.push([(title.includes(name) ? title : title + " " + name).trim()].concat(shown(panel.y, one.y))); } });
         if (s.half) { columns.push([title + " half of the interval"].concat(Array.from(s.half))); }
         if (s.low) { columns.push([title + " low"].concat(Array.from(s.low))); columns.push([title + " high"].concat(Array.from(s.high))); }
@@ -430,15 +431,15 @@ window.dynid = window.dynid || {};
     fold.addEventListener("toggle", function () {
       const figure = figures.find(function (one) { return one.target.id === fold.dataset.plot; });
       if (!fold.open || fold.querySelector("table") || !figure) { return; }
-      const rows = figure.csv().trim().split("\n").map(function (line) { return line.match(/("([^"]|"")*"|[^,]*)(,|$)/g).slice(0, -1).map(function (c) { return c.replace(/,$/, "").replace(/^"|"$/g, "").replace(/""/g, '"'); }); });
+      const rows = figure.csv().trim().split("\n").map(function (line) { const found = line.match(/("([^"]|"")*"|[^,]*)(,|$)/g); if (!/,$/.test(found[found.length - 2] || "")) { found.pop(); } return found.map(function (c) { return c.replace(/,$/, "").replace(/^"|"$/g, "").replace(/""/g, '"'); }); });
       const step = Math.max(1, Math.ceil((rows.length - 1) / 40)), table = html("table", "", html("div", "scroll", fold));
-      // Four digits of the largest value of a column: rounding errors beside it are zero.
-      const digits = rows[0].map(function (_, k) { const most = rows.slice(1).reduce(function (m, r) { return Math.max(m, Math.abs(r[k]) || 0); }, 0); return most < 1e-9 ? 0 : Math.max(0, 3 - Math.floor(Math.log10(most))); });
+      // Rounding errors beside the largest value of a column are zero.
+      const least = rows[0].map(function (_, k) { return 1e-9 * rows.slice(1).reduce(function (m, r) { return Math.max(m, Math.abs(r[k]) || 0); }, 0); });
       html("caption", "", table, fold.dataset.caption + (step > 1 ? ", one row in " + step : ""));
       rows.forEach(function (cells, i) {
         if (i && (i - 1) % step) { return; }
         const tr = html("tr", "", table);
-        cells.forEach(function (cell, k) { const made = html(i ? "td" : "th", "n", tr, i && cell && isFinite(cell) ? (+cell).toFixed(digits[k]).replace(/^-(?=[0.]*$)/, "") : cell); if (!i) { made.scope = "col"; } });
+        cells.forEach(function (cell, k) { const made = html(i ? "td" : "th", "n", tr, i && cell && isFinite(cell) ? Math.abs(cell) < least[k] ? "0" : String(+(+cell).toPrecision(5)) : cell); if (!i) { made.scope = "col"; } });
       });
       table.parentNode.tabIndex = 0;
     });
