@@ -10,6 +10,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from dynid import built_in_experiment
 from dynid.cases.free_motion.simulation import free_logs
 from dynid.checks import description_effects, tested_rows
 from dynid.checks.description_effects import estimate_slopes, known_slopes, part_slopes
@@ -482,3 +483,28 @@ def shown(robot: Mechanism, truth: dict[str, float]) -> dict[str, float]:
     """Parameters per unit mass of one platform."""
     mass = truth["M_platform"]
     return {f"{name[:2]}/M_platform": value / mass for name, value in truth.items() if name != "M_platform"}
+
+
+@pytest.mark.parametrize(("name", "joint"), [("scara", 1), ("fivebar", 0)])
+def test_the_effect_of_a_milliradian_is_that_of_another_identification(name: str, joint: int) -> None:
+    """A part of the log with the weights of the whole had other signs and ten times the size."""
+    demo = built_in_experiment(name)
+    robot, names = demo.mechanism, demo.logs[0].position_names
+    step = np.zeros(len(names))
+    step[joint] = 2e-4
+
+    def found(times: float) -> Estimate:
+        moved = [replace(log, q=log.q + times * step, origins={}) for log in demo.logs]
+        return identify_logs(robot, moved, (), Experiment(robot=robot, auto="off"))
+
+    here, more, less = found(0.0), found(1.0), found(-1.0)
+    assert here.description is not None
+    stated, refitted = [], []
+    for parameter in here.parameters:
+        change = (more[parameter.name].value - less[parameter.name].value) / (0.4 * parameter.sigma)
+        effects = here.description.per_thousandth.get(parameter.name, {})
+        stated.append(effects.get(f"zero_{names[joint]}", 0.0))
+        refitted.append(change)
+    # Columns are computed at few samples and interpolated; small effects are not stated.
+    assert np.max(np.abs(refitted)) > 0.5
+    np.testing.assert_allclose(stated, refitted, atol=0.25 * np.max(np.abs(refitted)) + 0.2)

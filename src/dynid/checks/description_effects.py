@@ -36,6 +36,7 @@ from dynid.mechanism.description import TILTS, ZERO, at_values, current, zero_na
 from dynid.mechanism.parameters import Parameter
 from dynid.motion.log import Log
 from dynid.problem import Problem, build_system, prepare, row_groups
+from dynid.projection.kinematics import ClosedKinematics, kinematics_along
 from dynid.projection.projection import Group, System
 from dynid.statistics.essential import restrict
 from dynid.statistics.estimate import ParameterEstimate
@@ -146,11 +147,11 @@ def part_slopes(fit: Fit, names: tuple[str, ...]) -> Float[Array, "v k"]:
 
 
 def known_slopes(fit: Fit, names: Sequence[str]) -> Float[Array, "v k"] | None:
-    """The same of an arm by the columns of its residual tests; None where some quantity has none.
+    """The same by the columns of the residual tests, of all logs; None where some quantity has none.
 
-    Poses of an arm change smoothly: a derivative is as good as a difference.
+    They are derivatives. None too where a pose comes so near a singular one that a difference is another.
     """
-    tested = None if fit.task.mechanism.is_closed else kept_rows(fit.problem)
+    tested = None if _nears_singular(fit.problem) else kept_rows(fit.problem)
     if tested is None:
         return None
     groups, suspects, _, _ = tested
@@ -158,6 +159,14 @@ def known_slopes(fit: Fit, names: Sequence[str]) -> Float[Array, "v k"] | None:
     columns = {prefix[one.test] + one.about: one.columns[0] for one in suspects if one.test in prefix}
     known = all(name in columns for name in names)
     return _slopes(fit, groups, np.array([columns[name] for name in names])) if known else None
+
+
+def _nears_singular(problem: Problem) -> bool:
+    """Whether a thousandth moves some pose of a closed robot by more than its derivative says."""
+    along = (kinematics_along(problem.mechanism, source.motion) for source in problem.sources)
+    return problem.mechanism.is_closed and any(
+        isinstance(one, ClosedKinematics) and one.nears_singular(THOUSANDTH) for one in along
+    )
 
 
 def _slopes(fit: Fit, groups: Sequence[Group], columns: Int[Array, "k"]) -> Float[Array, "v k"]:
