@@ -151,7 +151,7 @@ def test_each_other_gravity_is_tried_once_and_named_by_its_angle(described: floa
     measured = ResidualTest("gravity", "base", 1.0, "m/s^2", None, 0.0, True, vector=down)
     tried = {tuple(one.mechanism.gravity.round(6)): one for one in other_gravity(wrong, (log,), [measured])}
     assert len(tried) == len(list(other_gravity(wrong, (log,), [measured])))
-    assert f"seems to be {words};" in tried[down].notice.text
+    assert tried[down].notice.text.endswith(f"seems to be {words}")
     assert tried[down].fitted == 0
 
 

@@ -168,7 +168,7 @@ def test_the_worse_reason_comes_first_and_a_cause_is_as_bad_as_its_symptom(judge
 @pytest.mark.parametrize(("error", "level"), [(0.1, "care"), (1.4, "care"), (2.4, "bad")])
 def test_a_wrong_input_is_as_bad_as_the_predictions_that_it_spoils(judged, error: float, level: str) -> None:
     """A correction that explains a part of the residual only is eased; amber joints made it red."""
-    gravity = eased(notice("gravity-off", "turned", turned="upside down", vector="0, 0, 9.81"))
+    gravity = eased(notice("gravity-off", "turned", turned="upside down", vector="0, 0, 9.81", described="0"))
     found = judged(unseen(error=error), gravity)
     assert (found.level, found.reasons[0].code, found.reasons[0].level) == (level, "gravity-off", level)
 

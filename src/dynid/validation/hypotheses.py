@@ -110,7 +110,7 @@ def other_clocks(mechanism: Mechanism, logs: tuple[Log, ...], _: Tests = ()) -> 
 
 def _under(mechanism: Mechanism, logs: tuple[Log, ...], pull: Float[Array, "3"]) -> Hypothesis:
     """Another gravity in the base frame, in [m/s^2]."""
-    vector = ", ".join(f"{x:.3g}" for x in pull + 0.0)
+    vector = _listed(pull)
     remark = _gravity_notice(np.asarray(mechanism.gravity, float), pull, vector)
     return Hypothesis(remark, replace(mechanism, gravity=pull), logs, f"gravity [{vector}]")
 
@@ -123,8 +123,12 @@ def _gravity_notice(g: Float[Array, "3"], pull: Float[Array, "3"], vector: str) 
     turned = "upside down" if np.any(g) else "missing"
     if np.any(g) and not np.allclose(pull, -g):
         turned = f"rotated by {degrees_between(g, pull):.3g} degrees"
-    described = ", ".join(f"{x:.3g}" for x in g + 0.0)
-    return notice("gravity-off", "turned", turned=turned, vector=vector, described=described)
+    return notice("gravity-off", "turned", turned=turned, vector=vector, described=_listed(g))
+
+
+def _listed(pull: Float[Array, "3"]) -> str:
+    """Three digits of each axis; what is rounding beside the others is 0."""
+    return ", ".join(f"{x:.3g}" for x in np.round(pull, 6) + 0.0)
 
 
 def known_values(mechanism: Mechanism, logs: tuple[Log, ...], _: Tests = ()) -> Iterator[Hypothesis]:
