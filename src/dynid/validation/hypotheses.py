@@ -204,13 +204,13 @@ def _carrier(mechanism: Mechanism) -> str | None:
     declared = [payload.body for payload in mechanism.payloads.values()]
     if declared or not mechanism.joints:
         return declared[0] if declared else None
+    if not mechanism.is_closed:
+        return mechanism.joints[-1].child
     parents = {joint.parent for joint in mechanism.joints}
     held = [body for loop in mechanism.loops for body in (loop.body_a, loop.body_b) if body != "base"]
     ends = [joint.child for joint in mechanism.joints if joint.child not in parents]
     free = [body for body in ends if body not in held]
-    if not mechanism.is_closed or free:
-        return free[-1] if mechanism.is_closed else mechanism.joints[-1].child
-    return max(held, key=held.count) if held else ends[-1]
+    return free[-1] if free else max(held, key=held.count, default=ends[-1])
 
 
 def position_units(mechanism: Mechanism, logs: tuple[Log, ...], _: Tests = ()) -> Iterator[Hypothesis]:

@@ -9,10 +9,11 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from dynid.common.arrays import Array
+from dynid.common.arrays import Array, Float
 from dynid.linear_fit import LinearFit
 from dynid.motion.plan import MotionPlan
 from dynid.projection.factor import triangle
+from dynid.projection.projection import System
 
 if TYPE_CHECKING:
     from dynid.validation.hypotheses import Hypothesis
@@ -50,14 +51,14 @@ def comparison_with(before: LinearFit) -> Callable[[Hypothesis, LinearFit], Hypo
     places = sorted({(group.log, *place) for group in groups for place in group.places})
     count = min(PARTS, len(places))
     parts = {place: k * count // len(places) for k, place in enumerate(places)}
-    described, norm, _ = _residuals(before)
+    described, norm, _ = residuals_of(before.data.source, before.chi)
     rows: dict[str, int] = {}
     for group in groups:
         rows[group.name] = rows.get(group.name, 0) + group.n_rows
     v = before.data.S.shape[1]
 
     def compared(hypothesis: Hypothesis, fit: LinearFit) -> Hypothesis:
-        rms, _, percent = _residuals(fit)
+        rms, _, percent = residuals_of(fit.data.source, fit.chi)
         corrected = {log.name for log in hypothesis.logs}
         # As logged: efforts that are made smaller leave smaller residuals, which explains nothing.
         for name, gain in hypothesis.gains.items():
@@ -85,14 +86,19 @@ def comparison_with(before: LinearFit) -> Callable[[Hypothesis, LinearFit], Hypo
 
 def residual_percent(fit: LinearFit) -> float:
     """100 |Y - W chi| / |Y| over all rows."""
-    return _residuals(fit)[2]
+    return residuals_of(fit.data.source, fit.chi)[2]
 
 
-def _residuals(fit: LinearFit) -> tuple[dict[str, float], dict[str, float], float]:
-    """Rms of the residual and of the measured side of each effort, in its unit, and their ratio [%]."""
+def residuals_of(system: System, chi: Float[Array, "p"]) -> tuple[dict[str, float], dict[str, float], float]:
+    """Rms of the residual and of the measured side of each effort, in its unit, and their ratio [%].
+
+    Args:
+        system: Over the standard parameters.
+        chi: These, shape (p,), SI.
+    """
     sums: dict[str, tuple[float, float, int]] = {}
-    for group in fit.data.source.groups:
-        left, whole = group.squares(fit.chi)
+    for group in system.groups:
+        left, whole = group.squares(chi)
         before = sums.get(group.name, (0.0, 0.0, 0))
         sums[group.name] = (before[0] + left, before[1] + whole, before[2] + group.n_rows)
     total = sum(whole for _, whole, _ in sums.values())

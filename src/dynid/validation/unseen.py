@@ -32,6 +32,7 @@ from dynid.projection.model import RowSource
 from dynid.statistics.estimate import Validation
 from dynid.statistics.estimate_parts import NOT_JUDGED, JointVerdict, Signals, Verdict, model_error
 from dynid.statistics.prediction import unfiltered
+from dynid.validation.likelihood import residuals_of
 
 if TYPE_CHECKING:
     from dynid.fit import Fit
@@ -91,15 +92,11 @@ def unseen_errors(fit: Fit, signals: Sequence[Signals], validation: Sequence[Val
 
 def _floors(fit: Fit) -> dict[str, float]:
     """Noise floor of each group of rows, at most the rms residual of the fit, in the unit of the rows."""
-    left: dict[str, tuple[float, int]] = {}
-    for group in fit.data.source.groups:
-        squares, rows = left.get(group.name, (0.0, 0))
-        left[group.name] = squares + group.squares(fit.chi)[0], rows + group.n_rows
-    total = sum(rows for _, rows in left.values())
-    share = max(total - fit.data.S.shape[1], 1) / max(total, 1)  # what parameters leave of the noise
-    most = {name: float(np.sqrt(squares / max(rows * share, 1.0))) for name, (squares, rows) in left.items()}
+    rms, _, _ = residuals_of(fit.data.source, fit.chi)
+    rows = sum(group.n_rows for group in fit.data.source.groups)
+    kept = np.sqrt(max(rows - fit.data.S.shape[1], 1) / max(rows, 1))  # what parameters leave of the noise
     floors = noise_floors(fit.problem.sources, fit.problem.filters, fit.chi)
-    return {name: min(floor, most.get(name, np.inf)) for name, floor in floors.items()}
+    return {name: min(floor, float(rms.get(name, np.inf) / kept)) for name, floor in floors.items()}
 
 
 def _of_signals(name: str, k: int, signals: Sequence[Signals], floor: float) -> JointVerdict:
