@@ -118,36 +118,47 @@ class MovingRows(LogRows):
 
     def rows(self, start: int, stop: int, tile: int) -> Iterator[tuple[int, Array, Array]]:
         """Packed entries (e, n) and row weights (k, n) of consecutive tiles of start .. stop."""
+        for at, states, N, weights, load in self._parts(start, stop):
+            # A column that the log does not have is NaN: rows that need it are not chosen.
+            tau = np.nan_to_num(self.motion.log.tau[at : at + len(N)])
+            Y = np.einsum("nvk,nv->nk", N, tau @ self._B) * self._felt
+            batch = self.regressor.batch(states.q, states.dq, states.ddq, load)
+            for low in range(0, len(N), tile):
+                part = slice(low, min(low + tile, len(N)))
+                packed = np.empty((self.layout.n_entries, part.stop - low))
+                self.regressor.fill(batch, low, N[part], Y[part], packed)
+                yield at + low, packed, np.ascontiguousarray(weights[part].T)
+
+    def predicted(
+        self, start: int, stop: int, chi: Float[Array, "p"]
+    ) -> tuple[Float[Array, "k n"], Float[Array, "k n"]]:
+        """W chi and row weights of samples start .. stop, without the entries of W."""
+        W_chi, known = np.empty((2, len(self.directions.names), stop - start))
+        for at, states, N, weights, load in self._parts(start, stop):
+            part = slice(at - start, at - start + len(N))
+            forces = self.regressor.efforts(states.q, states.dq, states.ddq, chi, load)
+            forces[~states.fine] = 0.0
+            W_chi[:, part], known[:, part] = np.einsum("nvk,nv->kn", N, forces), weights.T
+        return W_chi, known
+
+    def _parts(self, start: int, stop: int) -> Iterator[tuple[int, States, Array, Array, Array | None]]:
+        """First sample, states, N (n, v, k), row weights (n, k) and loads of parts of start .. stop.
+
+        A part has so few samples that their directions stay in the cache.
+        """
         measured, known = self.motion.weighted(start, stop)
         for low in range(0, stop - start, PART):
-            part = slice(low, min(low + PART, stop - start))
-            states = self.kinematics.states(
-                start + low, (measured[0][part], measured[1][part], measured[2][part])
-            )
-            yield from self._part(start + low, states, known[part], tile)
-
-    def _part(
-        self, start: int, states: States, known: Float[Array, "n m"], tile: int
-    ) -> Iterator[tuple[int, Array, Array]]:
-        """Tiles of so few samples that their directions stay in the cache."""
-        n, fine = len(known), states.fine
-        if fine.all():
-            N = self.tangents(start, states.N, states.dq)
-        else:
-            N = np.zeros((n, states.dq.shape[1], len(self.directions.names)))
-            N[fine] = self.tangents(start, states.N[fine], states.dq[fine])
-        # A column that the log does not have is NaN: rows that need it are not chosen.
-        tau = np.nan_to_num(self.motion.log.tau[start : start + n])
-        Y = np.einsum("nvk,nv->nk", N, tau @ self._B) * self._felt
-        weights = self._reversals.weights(start, known, states.dq) * fine[:, None]
-        weights = self.with_known_efforts(start, weights)
-        load = self._load and self._load(start, states.q, states.dq, states.ddq, states.N)
-        batch = self.regressor.batch(states.q, states.dq, states.ddq, load)
-        for at in range(0, n, tile):
-            part = slice(at, min(at + tile, n))
-            packed = np.empty((self.layout.n_entries, part.stop - at))
-            self.regressor.fill(batch, at, N[part], Y[part], packed)
-            yield start + at, packed, np.ascontiguousarray(weights[part].T)
+            part, at = slice(low, min(low + PART, stop - start)), start + low
+            states = self.kinematics.states(at, (measured[0][part], measured[1][part], measured[2][part]))
+            fine = states.fine
+            if fine.all():
+                N = self.tangents(at, states.N, states.dq)
+            else:
+                N = np.zeros((*states.dq.shape, len(self.directions.names)))
+                N[fine] = self.tangents(at, states.N[fine], states.dq[fine])
+            weights = self._reversals.weights(at, known[part], states.dq) * fine[:, None]
+            load = self._load and self._load(at, states.q, states.dq, states.ddq, states.N)
+            yield at, states, N, self.with_known_efforts(at, weights), load
 
 
 def turned_notices(log: str, runs: int) -> tuple[Notice, ...]:

@@ -91,12 +91,13 @@ class MovingRegressor:
         dq: Float[Array, "n v"],
         ddq: Float[Array, "n v"],
         chi: Float[Array, "p"],
+        load: Float[Array, "n s"] | None = None,
     ) -> Float[Array, "n v"]:
         """Generalised forces W_tree chi of all coordinates, before any combination, in [N m] or [N].
 
-        N^T of these are W chi of the rows.
+        N^T of these are W chi of the rows; `load` as for `batch`.
         """
-        return self.tree.predicted(self.batch(q, dq, ddq), self.tree.layout.coefficients(chi)).T
+        return self.tree.predicted(self.batch(q, dq, ddq, load), self.tree.layout.coefficients(chi)).T
 
 
 def _parts(layout: Layout) -> dict[int, list[tuple[int, int]]]:
