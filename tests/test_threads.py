@@ -65,6 +65,23 @@ def test_sums_without_entries_are_those_of_the_entries(name: str, tmp_path: Path
     np.testing.assert_allclose(found, expected, atol=1e-12 * np.abs(expected).max())
 
 
+@pytest.mark.parametrize("name", ["dualv", "stewart"])
+def test_sums_of_a_closed_robot_without_entries_are_those_of_the_entries(name: str) -> None:
+    """N(q)^T W chi from forces of the tree, over parts of different length, with loads of friction."""
+    demo = built_in_experiment(name)
+    robot = replace(demo.mechanism, drive=dict.fromkeys(demo.mechanism.drive, ("Fv", "Fs", "Fl")))
+    problem = prepare(robot, [replace(demo.logs[0])], Experiment(robot=robot))
+    chi = np.random.default_rng(6).normal(size=len(problem.parameters))
+    source = problem.with_load_parameters(chi).sources[0]
+    first, last = source.pieces()[0]
+    start, stop = first + 3, min(first + 1501, last)
+    found, weights = source.predicted(start, stop, chi)
+    expected, same = predicted(source, start, stop, chi)
+    np.testing.assert_array_equal(weights, same)
+    # Another order of summation.
+    np.testing.assert_allclose(found, expected, atol=1e-12 * np.abs(expected).max())
+
+
 @pytest.mark.skipif(sys.platform == "win32", reason="needs a POSIX shell")
 @pytest.mark.parametrize("closed", [">&-", "2>&-"])
 def test_a_closed_output_is_no_error(closed: str) -> None:
