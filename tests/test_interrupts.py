@@ -8,6 +8,7 @@ import signal
 import subprocess
 import sys
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 
@@ -94,3 +95,15 @@ def test_a_command_goes_on_when_its_reader_has_left() -> None:
         command = [sys.executable, "-m", "dynid", "robots"]
         done = subprocess.run(command, stdout=unread, stderr=subprocess.PIPE, text=True, check=False)
     assert (done.returncode, done.stderr) == (0, "")
+
+
+def test_output_that_an_encoding_cannot_write_is_printed_all_the_same(tmp_path: Path) -> None:
+    """As in a pipe of Windows, which takes no check mark, and here no name of a body."""
+    robot = tmp_path / "arm.yaml"
+    joint = "{name: joint1, kind: revolute, parent: base, child: épaule✓}"
+    robot.write_text(f"name: arm\njoints: [{joint}]\n", encoding="utf-8")
+    command = [sys.executable, "-m", "dynid", "info", str(robot)]
+    environment = {**os.environ, "PYTHONIOENCODING": "ascii"}
+    done = subprocess.run(command, capture_output=True, env=environment, check=False)
+    assert (done.returncode, done.stderr) == (0, b"")
+    assert b"?paule?" in done.stdout

@@ -15,6 +15,8 @@ def run() -> None:
     for name in ("stdout", "stderr"):
         if getattr(sys, name) is None:  # closed by who started it
             setattr(sys, name, open(os.devnull, "w"))  # noqa: SIM115 (until the process ends)
+        else:  # a pipe on Windows cannot take every sign that we print
+            getattr(sys, name).reconfigure(errors="replace")
     code = 1  # of an error that nobody handles
 
     def leave() -> None:

@@ -8,6 +8,7 @@ discard exceptions, and then the run continues as if nothing had happened. So th
 from __future__ import annotations
 
 import contextlib
+import errno
 import os
 import signal
 import sys
@@ -94,18 +95,20 @@ class _Unread:
         """Print, or discard."""
         try:
             self._stream.write(text)
-        except BrokenPipeError:
-            self._discard()
+        except OSError as error:
+            self._discard(error)
         return len(text)
 
     def flush(self) -> None:
         """Print what is waiting, or discard it."""
         try:
             self._stream.flush()
-        except BrokenPipeError:
-            self._discard()
+        except OSError as error:
+            self._discard(error)
 
-    def _discard(self) -> None:
+    def _discard(self, error: OSError) -> None:
+        if not isinstance(error, BrokenPipeError) and not (os.name == "nt" and error.errno == errno.EINVAL):
+            raise error  # Windows calls a pipe without a reader an invalid argument
         # What the stream still holds would fail again when Python ends.
         nowhere = os.open(os.devnull, os.O_WRONLY)
         os.dup2(nowhere, self._stream.fileno())

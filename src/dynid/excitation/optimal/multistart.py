@@ -151,15 +151,14 @@ class Journal:
 
     def _append(self, file: Path, document: Mapping[str, Any]) -> None:
         line = (json.dumps(document) + "\n").encode()
-        handle = os.open(file, os.O_CREAT | os.O_RDWR | os.O_APPEND, 0o644)
-        try:
-            size = os.lseek(handle, 0, os.SEEK_END)
-            if size and os.pread(handle, 1, size - 1) != b"\n":
+        with file.open("a+b") as stream:
+            size = stream.seek(0, os.SEEK_END)
+            stream.seek(max(size - 1, 0))
+            if stream.read(1) not in (b"", b"\n"):
                 line = b"\n" + line  # after an incomplete line
-            os.write(handle, line)
-            os.fsync(handle)
-        finally:
-            os.close(handle)
+            stream.write(line)
+            stream.flush()
+            os.fsync(stream.fileno())
 
     def _read(self, file: Path) -> None:
         documents = []

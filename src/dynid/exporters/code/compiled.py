@@ -38,10 +38,10 @@ def compiler_version(program: str) -> str:
 
 def library(source: Path, flags: Sequence[str] = _FLAGS) -> ctypes.CDLL:
     """A C file, compiled in a temporary folder and loaded; its header is beside it."""
-    with tempfile.TemporaryDirectory() as folder:
+    with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as folder:
         target = Path(folder) / "controller.so"
         compiled([source], target, flags)
-        return ctypes.CDLL(str(target))  # stays loaded without its file
+        return ctypes.CDLL(str(target))  # stays loaded without its file (which Windows keeps)
 
 
 def compiled(sources: Sequence[Path], target: Path, flags: Sequence[str] = _FLAGS) -> None:

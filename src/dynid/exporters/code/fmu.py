@@ -330,7 +330,7 @@ def _binary(name: str, sources: Mapping[str, str]) -> dict[str, bytes]:
 
 def fmu_efforts(file: Path, name: str, n_actuators: int) -> EffortsOf:
     """Efforts of an FMU whose sources are compiled again, by its functions, in the order of the states."""
-    with tempfile.TemporaryDirectory() as folder:
+    with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as folder:
         with zipfile.ZipFile(file) as archive:
             for key in (f"{name}.c", f"{name}.h", f"{name}_fmu.c"):
                 (Path(folder) / key).write_bytes(archive.read(f"sources/{key}"))
