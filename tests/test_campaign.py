@@ -284,16 +284,25 @@ def test_logs_that_arrive_in_a_watched_folder_are_added(made, tmp_path, monkeypa
     file = made / "watch.yaml"
     file.write_text(FILE.replace("fleet/", ""))
 
+    slept, written = [], []
+    page = tmp_path / "out" / "campaign.html"
+
     def arrive(seconds):
         assert seconds == 0.5
-        shutil.copy(made / "log.csv", arrived / "a" / "2.csv")
+        slept.append(seconds)
+        written.append(page.stat().st_mtime_ns)
+        if len(slept) == 2:
+            shutil.copy(made / "log.csv", arrived / "a" / "2.csv")
 
     monkeypatch.setattr("dynid.commands.campaign.time", SimpleNamespace(sleep=arrive))
-    options = ("--watch", str(arrived), "--every", "0.5", "--looks", "2", "--jobs", "1")
+    options = ("--watch", str(arrived), "--every", "0.5", "--looks", "4", "--jobs", "1")
     result = dynid("campaign", str(file), "--out", str(tmp_path / "out"), *options)
     assert result.exit_code == 0
     assert "1 runs, 1 of them new" in result.output
     assert "2 runs, 1 of them new" in result.output
+    assert result.output.count("written:") == 2
+    # Looks that find nothing new write nothing.
+    assert written[0] == written[1] < written[2] == page.stat().st_mtime_ns
 
 
 def _all(work, tasks, **where):

@@ -39,6 +39,7 @@ class Campaign:
         joined: Every robot with all its logs in one estimate, if requested.
         shared: Settings that all runs of a kind of robot share.
         notes: What a user should know besides.
+        inputs: The file and digests of all runs: as long as they are the same, so is the campaign.
     """
 
     name: str
@@ -49,6 +50,7 @@ class Campaign:
     joined: tuple[Joined, ...] = ()
     shared: tuple[Shared, ...] = ()
     notes: tuple[str, ...] = ()
+    inputs: tuple[str, ...] = ()
 
     @property
     def set_aside(self) -> tuple[Outcome, ...]:
@@ -65,7 +67,7 @@ def run_campaign(
     logs_in: str | Path | None = None,
     progress: Callable[[str, float], None] | None = None,
     finished: Callable[[Outcome], None] | None = None,
-    again: bool = True,
+    before: Campaign | None = None,
 ) -> Campaign:
     """Identify all runs of a campaign file and write one folder each, and the summary.
 
@@ -79,10 +81,15 @@ def run_campaign(
         logs_in: Where the patterns of logs start; default the folder of the file.
         progress: Called with a text and the fraction of runs done.
         finished: Called with the outcome of each run when it is done.
-        again: Whether runs without a result are repeated if the reason may lie outside their files.
+        before: What the last look of the same process gave. It is given back if no log is new or changed.
+            Runs without a result are then not repeated; otherwise they are if the reason may lie outside
+            their files.
     """
     campaign = read_campaign(file)
     runs = runs_of(campaign, file, logs_in)
+    inputs = (repr(campaign), *(digest(run) for run in runs))
+    if before is not None and before.inputs == inputs:
+        return before
     folder = real_path(out)
     _claim(folder)
     with locked(folder / ".lock"), _writing(folder):
@@ -90,7 +97,7 @@ def run_campaign(
             if place.is_dir():
                 clear_leftovers(place)
         runs, shared = shared_settings(runs, folder, campaign.joined, jobs, cluster)
-        known, damaged = _known(folder, runs, campaign.joined, again)
+        known, damaged = _known(folder, runs, campaign.joined, before is None)
         todo = [run for run in runs if run.name not in known]
         work = partial(_work, str(folder / RUNS), campaign.joined)
         new = _computed(work, todo, folder, jobs, cluster, progress, finished)
@@ -98,7 +105,7 @@ def run_campaign(
         joined = joined_robots(folder, runs, outcomes, set(new), jobs) if campaign.joined else ()
         fleet = fleet_of(_samples(runs, outcomes))
         notes = _notes(damaged, outcomes)
-        done = Campaign(campaign.name, folder, runs, outcomes, fleet, joined, shared, notes)
+        done = Campaign(campaign.name, folder, runs, outcomes, fleet, joined, shared, notes, inputs)
         _write(done)
     return done
 

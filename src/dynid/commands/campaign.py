@@ -53,11 +53,11 @@ def campaign(
     if every <= 0.0:
         raise click.UsageError("--every takes a number above 0")
     folder = out or default_out(file.stem)
-    count = 0
+    count, done = 0, None
     try:
         with interruptible():
             while True:
-                done = _look(file, folder, jobs, cluster, watch, count == 0)
+                done = _look(file, folder, jobs, cluster, watch, done)
                 count += 1
                 if watch is None or (looks is not None and count >= looks):
                     break
@@ -71,12 +71,18 @@ def campaign(
 
 
 def _look(
-    file: Path, folder: Path, jobs: int | None, cluster: str | None, watch: Path | None, first: bool
+    file: Path,
+    folder: Path,
+    jobs: int | None,
+    cluster: str | None,
+    watch: Path | None,
+    before: Campaign | None,
 ) -> Campaign:
     from dynid.campaign.campaign import run_campaign
     from dynid.report.terminal import ProgressBar
 
     new: list[Outcome] = []
+    first = before is None
     with ProgressBar() as progress:
         done = run_campaign(
             file,
@@ -86,7 +92,7 @@ def _look(
             logs_in=watch,
             progress=progress,
             finished=new.append,
-            again=first,
+            before=before,
         )
     if watch is not None and first and not done.runs:
         click.echo(f"no log matches the patterns of {shown(file)} in {shown(watch)} yet: waiting")
