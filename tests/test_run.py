@@ -132,6 +132,10 @@ def test_every_controller_format_reads_back(arm: Excitation, format: str, tmp_pa
         calls = [line for line in lines if "servoj(" in line]
         assert all("t=0.025," in line for line in calls)
         q = np.array([numbers(line[: line.index("]")]) for line in calls])
+        # What the controller takes as one program: `def` and `end` in the first column, nothing after it.
+        assert lines[0] == "def dynid_run():"
+        assert lines[-1] == "end"
+        assert all(line.startswith(" ") for line in lines[1:-1])
     elif format == "krl":
         points = [line for line in lines if "PTP {" in line]
         assert f"TIME_BLOCK END = {sampled.t[-1]:.9g}" in text

@@ -264,7 +264,11 @@ def _ros2(run: SampledRun, slides: Bool[Array, "m"]) -> str:
 
 
 def _urscript(run: SampledRun, slides: Bool[Array, "m"]) -> str:
-    """A program of `servoj` calls, in [rad]; it first moves to the safe pose."""
+    """A program of `servoj` calls, in [rad]; it first moves to the safe pose.
+
+    A controller takes the lines from `def` to `end` as one program and starts it. A call after `end` would be
+    a second program, which stops the first.
+    """
     step = float(run.t[1] - run.t[0])
     lines = ["def dynid_run():", f"  # joints: {commented(run.names)}"]
     lines.append(f"  movej({_list(run.q[0])}, a=0.5, v=0.25)")
@@ -272,7 +276,7 @@ def _urscript(run: SampledRun, slides: Bool[Array, "m"]) -> str:
         if k == 0 or mark != run.marks[k - 1]:
             lines.append(f"  # {mark}")
         lines.append(f"  servoj({_list(run.q[k])}, t={step:.9g}, lookahead_time=0.1, gain=300)")
-    return "\n".join([*lines, "  stopj(2.0)", "end", "dynid_run()"]) + "\n"
+    return "\n".join([*lines, "  stopj(2.0)", "end"]) + "\n"
 
 
 def _krl(run: SampledRun, slides: Bool[Array, "m"]) -> str:
