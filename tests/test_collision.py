@@ -7,6 +7,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from dynid.common.arrays import Array, Float
 from dynid.common.errors import InputError
 from dynid.excitation.excite import Excitation, excite, plan_inputs
 from dynid.excitation.files import excitation_document, report_page
@@ -68,13 +69,18 @@ def lowest(found: Excitation) -> float:
     return float(min(elbow.min(), (elbow - 0.4 * np.sin(q.sum(axis=1))).min()))
 
 
+def distances(ends: Float[Array, "4 n 3"]) -> Float[Array, "n"]:
+    """Of segments with ends 0 and 1 from segments with ends 2 and 3."""
+    (a,), (b,) = nearest_points(ends.reshape(2, 2, -1, 3), np.array([0]), np.array([1]))
+    return np.linalg.norm(a - b, axis=1)
+
+
 def test_nearest_points_of_random_segments_agree_with_a_dense_search() -> None:
     rng = np.random.default_rng(0)
     ends = rng.normal(size=(4, 300, 3))
     ends[1, :40] = ends[0, :40]  # spheres
     ends[3, 40:80] = ends[2, 40:80] + (ends[1, 40:80] - ends[0, 40:80])  # parallel
-    a, b = nearest_points(*ends)
-    found = np.linalg.norm(a - b, axis=1)
+    found = distances(ends)
     u = np.linspace(0.0, 1.0, 201)
     on_a = ends[0][:, None] + u[:, None] * (ends[1] - ends[0])[:, None]
     on_b = ends[2][:, None] + u[:, None] * (ends[3] - ends[2])[:, None]
@@ -100,8 +106,7 @@ def test_capsules_contain_their_shapes() -> None:
         for capsule, points in cases:
             points = place.p + points @ place.R.T
             start, end = (np.tile(x, (len(points), 1)) for x in (capsule.start, capsule.end))
-            near = nearest_points(start, end, points, points)
-            distance = np.linalg.norm(near[0] - near[1], axis=1)
+            distance = distances(np.array([start, end, points, points]))
             assert np.all(distance <= capsule.radius + 1e-6)  # segments of no length are regularised
 
 
