@@ -185,8 +185,8 @@ class Session:
                 shlex.join(["dynid", "excite", self._robot(asked), *words, "--out", self._shown(out)])
             )
             work = {"robot": str(asked.robot), "settings": settings, "out": str(out)}
-            work |= {"controllers": list(controllers), "controller_rate": rate}
-            self._start("excite", work, self.results.designed)
+            formats = {"controllers": list(controllers), "controller_rate": rate}
+            self._start("excite", {**work, **formats}, self.results.designed)
 
     def cancel(self) -> None:
         """Stop the task that runs."""
