@@ -197,8 +197,9 @@ def test_a_folder_with_the_name_of_a_built_in_robot_is_no_description(browser: B
 
 
 def test_a_robot_alone_and_an_experiment_file(browser: Browser) -> None:
-    assert browser.post("load", robot="ur5")["loaded"]["logs"] == []
-    assert b'id="robot-data"' in browser.get("view")[2]
+    for robot in ("ur5", "dualv", "cable4"):  # at the start pose, with loops and cables
+        assert browser.post("load", robot=robot)["loaded"]["logs"] == []
+        assert b'id="robot-data"' in browser.get("view")[2]
     loaded = browser.post("load", robot="experiment.yaml")["loaded"]
     assert loaded["given"] == ["log.csv"]
     assert "no robot" in browser.post("load", robot="nothing.urdf")["error"]

@@ -3,6 +3,7 @@
 (function () {
   const base = location.pathname.replace(/[^/]*$/, ""), reading = "/" + id("load").dataset.reading + "/";
   let state = null, drawn = -1, shownResults = "", shownMotions = "", suggested = {}, timer = 0, turn = Promise.resolve(), lost = false, held = null;
+  const frames = {};
 
   function id(name) { return document.getElementById(name); }
   function make(tag, text, more) {
@@ -21,6 +22,12 @@
     const parts = String(text || "").split("`"), paired = parts.length % 2;
     fill(holder, paired ? parts.map(function (part, k) { return k % 2 ? make("code", part) : document.createTextNode(part); }) : [document.createTextNode(text)]);
     return holder;
+  }
+  function frame(name, place) { // with the theme that was chosen here
+    const theme = document.documentElement.dataset.theme, parts = place.split("#");
+    frames[name] = place;
+    id(name).hidden = false;
+    id(name).src = parts[0] + (theme ? (parts[0].includes("?") ? "&" : "?") + "theme=" + theme : "") + (parts[1] ? "#" + parts[1] : "");
   }
   function trouble(text) { id("trouble").hidden = !text; words(id("trouble").firstElementChild, text); }
 
@@ -101,7 +108,7 @@
     document.querySelectorAll("#design .swinging").forEach(function (one) { one.hidden = !loaded.swings; });
     fill(id("rows"), loaded.columns.rows.map(function (row) { return columnRow(row, loaded.columns.names); }));
     fill(id("chips"), loaded.columns.names.map(chip));
-    if (drawn !== state.revision) { drawn = state.revision; id("view").hidden = false; id("view").src = base + "view?" + drawn; }
+    if (drawn !== state.revision) { drawn = state.revision; frame("view", base + "view?" + drawn); }
   }
   function suggest(name, value) {
     if (!id(name).value || id(name).value === suggested[name]) { id(name).value = suggested[name] = value; }
@@ -165,7 +172,7 @@
     }));
     if (all.length) { watch(all.length - 1); }
   }
-  function watch(k) { id("planned").hidden = false; id("planned").src = reading + "motion/" + k + "/report.html#robot"; }
+  function watch(k) { frame("planned", reading + "motion/" + k + "/report.html#robot"); }
   function newTab(place) { return make("a", "in a new tab", { href: reading + place, target: "_blank", rel: "noopener noreferrer" }); }
   function showResults() {
     const text = JSON.stringify([state.results, state.exported]);
@@ -219,9 +226,10 @@
     box.append(line, fold);
     return box;
   }
-  function open(place) { id("shown").hidden = false; id("shown").src = reading + place; id("shown").scrollIntoView(); }
+  function open(place) { frame("shown", reading + place); id("shown").scrollIntoView(); }
 
   id("files").addEventListener("submit", function (e) { e.preventDefault(); id("name").value = id("design-name").value = ""; ask("load", { robot: id("robot-name").value, logs: lines("logs"), validate: lines("unseen") }); });
+  id("theme").addEventListener("click", function () { window.setTimeout(function () { Object.keys(frames).forEach(function (name) { frame(name, frames[name]); }); }, 0); });
   id("check").addEventListener("click", function () { ask("check", {}); });
   id("cancel").addEventListener("click", function () { ask("cancel", {}); });
   ["model", "estimator", "auto", "hold_out", "purpose"].forEach(function (key) {
@@ -245,8 +253,7 @@
     ask("export", { result: Number(id("which").value), formats: ticked("formats") });
   });
   id("view").addEventListener("load", function () {
-    const page = id("view").contentDocument, theme = document.documentElement.dataset.theme;
-    if (page && theme) { page.documentElement.dataset.theme = theme; }
+    const page = id("view").contentDocument;
     if (page) { id("view").style.height = Math.ceil(page.body.getBoundingClientRect().bottom) + 20 + "px"; }
   });
   window.addEventListener("focus", function () { ask("state"); }); // another tab may have changed it
