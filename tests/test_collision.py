@@ -10,7 +10,7 @@ import pytest
 from dynid.common.arrays import Array, Float
 from dynid.common.errors import InputError
 from dynid.excitation.excite import Excitation, excite, plan_inputs
-from dynid.excitation.files import excitation_document, report_page
+from dynid.excitation.files import excitation_document, report_page, summary
 from dynid.excitation.optimal.paths import RobotStates
 from dynid.excitation.optimal.soft_bodies import Collisions, nearest_points, neighbours
 from dynid.excitation.plan import make_plan
@@ -179,6 +179,18 @@ def test_a_motion_keeps_above_the_floor_that_it_would_hit(tmp_path: Path) -> Non
     off = pendulum(tmp_path, floor=0.3, collisions=False)
     assert [one.code for one in off.notices if "collisions" in one.code] == ["collisions-off"]
     assert not excitation_document(off)["collision"]["checked"]
+
+
+def test_a_start_pose_in_the_floor_is_replaced_by_the_middle_of_the_ranges(tmp_path: Path) -> None:
+    file = tmp_path / "pendulum.yaml"
+    file.write_text(PENDULUM + "start: {shoulder: 1.5}\n")  # the elbow is 0.1 m above the base
+    found = excite(str(file), ExciteSettings(floor=0.3, **QUICK))  # type: ignore[arg-type]
+    assert isinstance(found, Excitation)
+    assert "home-moved" in [one.code for one in found.notices]
+    assert [part.mark for part in found.run.parts] == ["approach", "motion", "return"]
+    np.testing.assert_array_equal(found.run.home, 0.0)  # limits are -2 to 2 and -2.9 to 2.9
+    assert lowest(found) > 0.3
+    assert "at rest at 0,0 (shoulder, elbow)" in summary(found)
 
 
 def test_a_floor_above_the_robot_is_refused(tmp_path: Path) -> None:
