@@ -25,6 +25,16 @@ from dynid.studio.session import Session
 from tests.workspace import columns, make_workspace, write_columns
 
 
+# As from a terminal: a shell that starts tests in the background has SIGINT and SIGHUP ignored.
+_STUDIO = """
+import signal, sys
+from dynid.cli import main
+signal.signal(signal.SIGINT, signal.default_int_handler)
+signal.signal(signal.SIGHUP, signal.SIG_DFL)
+main(["studio", *sys.argv[1:]])
+"""
+
+
 class Browser:
     """Requests as a page sends them, or as it should not."""
 
@@ -377,6 +387,29 @@ def test_the_whole_way_and_the_same_on_the_command_line(browser: Browser) -> Non
     exported = browser.finished("export", result=0, formats=["yaml"])["exported"]
     assert [one["failure"] for one in exported["files"]] == [False]
     assert (folder / "results" / "run-1-export" / "arm.yaml").is_file()
+
+
+@pytest.mark.skipif(os.name == "nt", reason="signals of Unix")
+@pytest.mark.parametrize("end", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
+def test_the_end_of_the_studio_is_the_end_of_its_task(files: Path, tmp_path: Path, end: int) -> None:
+    """Also where a terminal is closed: no search goes on, and no temporary folder is left."""
+    folder = tmp_path / "work"
+    shutil.copytree(files, folder)
+    (tmp_path / "temporary").mkdir()
+    environment = {**os.environ, "TMPDIR": str(tmp_path / "temporary")}
+    command = [sys.executable, "-c", _STUDIO, "arm.yaml"]
+    with subprocess.Popen(command, cwd=folder, env=environment, stdout=subprocess.PIPE, text=True) as studio:
+        assert studio.stdout is not None
+        host, token = studio.stdout.readline().split("//")[1].split("/")[:2]
+        wire = http.client.HTTPConnection(host, timeout=60)
+        asked = json.dumps({"name": "run-1", "starts": 1000})  # takes minutes
+        wire.request("POST", f"/{token}/excite", asked, {"Content-Type": "application/json"})
+        assert json.loads(wire.getresponse().read())["job"]["running"]
+        wire.close()
+        studio.send_signal(end)
+        assert studio.wait(60.0) == 0
+    assert not list(folder.rglob("run-1*"))
+    assert not list((tmp_path / "temporary").iterdir())
 
 
 @pytest.mark.skipif(os.name == "nt", reason="a worker is ended by force there")
