@@ -24,7 +24,6 @@ from dynid.studio.server import HOST, Studio
 from dynid.studio.session import Session
 from tests.workspace import columns, make_workspace, write_columns
 
-
 # As from a terminal: a shell that starts tests in the background has SIGINT and SIGHUP ignored.
 _STUDIO = """
 import signal, sys
