@@ -11,6 +11,7 @@ import numpy as np
 from dynid.common.compiled import inner, kernel
 
 _TINY = 1e-12  # m^2, and of the product of squared lengths: points and parallel segments
+_BETTER = 1.0 - 1e-14  # of equally near pairs, as on parallel segments, the first: rounding does not choose
 
 
 @inner
@@ -55,6 +56,6 @@ def nearest(ends, first, second, on_a, on_b):
                     x[i], y[i] = p[0, n, i] + pairs[k, 0] * d1[i], q[0, n, i] + pairs[k, 1] * d2[i]
                     r[i] = x[i] - y[i]
                 size = _dot(r, r)
-                if size < best:
+                if size < best * _BETTER:
                     best = size
                     on_a[s, n, :], on_b[s, n, :] = x, y
