@@ -39,11 +39,11 @@ async function main(address, picture) {
   await page.click("#files button");
   await page.waitForSelector("#loaded .warning");
   seen.refusal = await page.textContent("#loaded .warning");
-  await page.selectOption('select[data-key="tau_1"]', "a");
-  await page.waitForFunction(() => document.querySelector('select[data-key="tau_1"]').value === "a" && document.querySelector('select[data-key="tau_1"]').closest("tr").lastChild.textContent === "chosen");
+  await page.dragAndDrop('#chips [data-name="a [Nm]"]', '#rows tr:has(select[data-key="tau_1"])');
+  await page.waitForFunction(() => document.querySelector('select[data-key="tau_1"]').value === "a [Nm]");
   await page.selectOption('select[data-key="tau_2"]', "b");
   await page.waitForFunction(() => !document.querySelector("#loaded .warning"));
-  seen.columns = await page.$$eval("#rows tr", (rows) => rows.map((row) => [row.querySelector("th").firstChild.textContent.trim(), row.querySelector("select").value]));
+  seen.columns = await page.$$eval("#rows tr", (rows) => rows.map((row) => [row.querySelector("th").firstChild.textContent.trim(), ...Array.from(row.querySelectorAll("select"), (one) => one.value)]));
   const view = await (await page.waitForSelector("#view")).contentFrame();
   await view.waitForSelector("#robot");
   seen.robot = await view.$eval("#robot", (c) => c.getContext("2d").getImageData(0, 0, c.width, c.height).data.some((v, i) => i % 4 === 3 && v > 0));
@@ -63,6 +63,8 @@ async function main(address, picture) {
   await page.selectOption("#estimator", "ols");
   await page.waitForFunction(() => document.getElementById("estimator").value === "ols" && document.getElementById("name").value === "arm-2");
   await page.click("#run button");
+  await page.waitForSelector("#cancel:not([hidden])");
+  await page.reload(); // the run goes on, and the page shows it
   await page.waitForFunction(() => document.querySelectorAll("#list .verdict").length === 2);
   seen.pair = [await page.$eval("#first", (s) => s.value), await page.$eval("#second", (s) => s.value)];
   await page.click("#pair button");

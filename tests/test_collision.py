@@ -7,9 +7,10 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from dynid.common.arrays import Array, Float
 from dynid.common.errors import InputError
 from dynid.excitation.excite import Excitation, excite, plan_inputs
-from dynid.excitation.files import excitation_document, report_page
+from dynid.excitation.files import excitation_document, report_page, summary
 from dynid.excitation.optimal.paths import RobotStates
 from dynid.excitation.optimal.soft_bodies import Collisions, nearest_points, neighbours
 from dynid.excitation.plan import make_plan
@@ -68,13 +69,18 @@ def lowest(found: Excitation) -> float:
     return float(min(elbow.min(), (elbow - 0.4 * np.sin(q.sum(axis=1))).min()))
 
 
+def distances(ends: Float[Array, "4 n 3"]) -> Float[Array, "n"]:
+    """Of segments with ends 0 and 1 from segments with ends 2 and 3."""
+    (a,), (b,) = nearest_points(ends.reshape(2, 2, -1, 3), np.array([0]), np.array([1]))
+    return np.linalg.norm(a - b, axis=1)
+
+
 def test_nearest_points_of_random_segments_agree_with_a_dense_search() -> None:
     rng = np.random.default_rng(0)
     ends = rng.normal(size=(4, 300, 3))
     ends[1, :40] = ends[0, :40]  # spheres
     ends[3, 40:80] = ends[2, 40:80] + (ends[1, 40:80] - ends[0, 40:80])  # parallel
-    a, b = nearest_points(*ends)
-    found = np.linalg.norm(a - b, axis=1)
+    found = distances(ends)
     u = np.linspace(0.0, 1.0, 201)
     on_a = ends[0][:, None] + u[:, None] * (ends[1] - ends[0])[:, None]
     on_b = ends[2][:, None] + u[:, None] * (ends[3] - ends[2])[:, None]
@@ -100,8 +106,7 @@ def test_capsules_contain_their_shapes() -> None:
         for capsule, points in cases:
             points = place.p + points @ place.R.T
             start, end = (np.tile(x, (len(points), 1)) for x in (capsule.start, capsule.end))
-            near = nearest_points(start, end, points, points)
-            distance = np.linalg.norm(near[0] - near[1], axis=1)
+            distance = distances(np.array([start, end, points, points]))
             assert np.all(distance <= capsule.radius + 1e-6)  # segments of no length are regularised
 
 
@@ -174,6 +179,18 @@ def test_a_motion_keeps_above_the_floor_that_it_would_hit(tmp_path: Path) -> Non
     off = pendulum(tmp_path, floor=0.3, collisions=False)
     assert [one.code for one in off.notices if "collisions" in one.code] == ["collisions-off"]
     assert not excitation_document(off)["collision"]["checked"]
+
+
+def test_a_start_pose_in_the_floor_is_replaced_by_the_middle_of_the_ranges(tmp_path: Path) -> None:
+    file = tmp_path / "pendulum.yaml"
+    file.write_text(PENDULUM + "start: {shoulder: 1.5}\n")  # the elbow is 0.1 m above the base
+    found = excite(str(file), ExciteSettings(floor=0.3, **QUICK))  # type: ignore[arg-type]
+    assert isinstance(found, Excitation)
+    assert "home-moved" in [one.code for one in found.notices]
+    assert [part.mark for part in found.run.parts] == ["approach", "motion", "return"]
+    np.testing.assert_array_equal(found.run.home, 0.0)  # limits are -2 to 2 and -2.9 to 2.9
+    assert lowest(found) > 0.3
+    assert "at rest at 0,0 (shoulder, elbow)" in summary(found)
 
 
 def test_a_floor_above_the_robot_is_refused(tmp_path: Path) -> None:

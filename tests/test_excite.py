@@ -10,6 +10,7 @@ import sys
 import time
 from dataclasses import asdict, replace
 from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -25,7 +26,7 @@ from dynid.excitation.optimal.box import Blocks, box_of
 from dynid.excitation.optimal.checked import _sigmas, linear_uses
 from dynid.excitation.optimal.criteria import CRITERIA, Criterion, criterion_of
 from dynid.excitation.optimal.families import FAMILIES, FourierFamily, family_of
-from dynid.excitation.optimal.multistart import Journal
+from dynid.excitation.optimal.multistart import Journal, run_starts
 from dynid.excitation.optimal.starts import Start
 from dynid.excitation.plan import make_plan, planned_base
 from dynid.excitation.random_motion import random_motion
@@ -464,6 +465,24 @@ def test_the_journal_survives_a_torn_line_and_refuses_another_job(tmp_path: Path
 
 
 @pytest.mark.skipif(os.name == "nt", reason="signals")
+def test_progress_grows_until_the_best_starts_are_searched() -> None:
+    said: list[tuple[str, float]] = []
+    starter = SimpleNamespace(run=lambda number: SimpleNamespace(number=number))
+    run_starts(
+        SimpleNamespace,
+        (),
+        4,
+        Journal(None, {}),
+        starter=starter,
+        then=lambda done: [(number,) for number in (4, 5) if number not in done],
+        progress=lambda stage, share: said.append((stage, share)),
+    )
+    shares = [share for _, share in said]
+    assert shares == sorted(shares)
+    assert said[0] == ("start 0 of 4", 0.0)
+    assert said[-2:] == [("best starts: 1 of 2", 0.75), ("best starts: 2 of 2", 1.0)]
+
+
 def test_killed_and_resumed_gives_the_identical_result(tmp_path: Path) -> None:
     name = pair(tmp_path)
     start = [sys.executable, "-c", "from dynid.cli import main; main()"]

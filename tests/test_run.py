@@ -132,6 +132,10 @@ def test_every_controller_format_reads_back(arm: Excitation, format: str, tmp_pa
         calls = [line for line in lines if "servoj(" in line]
         assert all("t=0.025," in line for line in calls)
         q = np.array([numbers(line[: line.index("]")]) for line in calls])
+        # What the controller takes as one program: `def` and `end` in the first column, nothing after it.
+        assert lines[0] == "def dynid_run():"
+        assert lines[-1] == "end"
+        assert all(line.startswith(" ") for line in lines[1:-1])
     elif format == "krl":
         points = [line for line in lines if "PTP {" in line]
         assert f"TIME_BLOCK END = {sampled.t[-1]:.9g}" in text
@@ -166,8 +170,9 @@ def test_robots_that_a_controller_does_not_have_are_refused(arm: Excitation) -> 
         controller_file(found.run, "urscript", None, found.rate)
     with pytest.raises(InputError, match="did you mean 'krl'"):
         controller_file(arm.run, "krk", None, arm.rate)
-    with pytest.raises(InputError, match="not the rate of a controller"):
-        controller_file(arm.run, "csv", -5.0, arm.rate)
+    for format, rate in (("csv", -5.0), ("krl", 500.0)):
+        with pytest.raises(InputError, match=f"not a rate for {format}"):
+            controller_file(arm.run, format, rate, arm.rate)
     points = controller_file(found.run, "krl", None, found.rate)[1]
     quill = np.array([numbers(line)[2] for line in points.splitlines() if "PTP {" in line])
     np.testing.assert_allclose(quill, 1e3 * found.run.sampled(10.0).q[:, 2], atol=1e-5)  # mm, six digits

@@ -7,6 +7,7 @@ import html
 import http.client
 import json
 import os
+import shlex
 import shutil
 import signal
 import subprocess
@@ -22,6 +23,15 @@ from dynid.common.errors import InputError
 from dynid.studio.server import HOST, Studio
 from dynid.studio.session import Session
 from tests.workspace import columns, make_workspace, write_columns
+
+# As from a terminal: a shell that starts tests in the background has SIGINT and SIGHUP ignored.
+_STUDIO = """
+import signal, sys
+from dynid.cli import main
+signal.signal(signal.SIGINT, signal.default_int_handler)
+signal.signal(signal.SIGHUP, signal.SIG_DFL)
+main(["studio", *sys.argv[1:]])
+"""
 
 
 class Browser:
@@ -196,8 +206,9 @@ def test_a_folder_with_the_name_of_a_built_in_robot_is_no_description(browser: B
 
 
 def test_a_robot_alone_and_an_experiment_file(browser: Browser) -> None:
-    assert browser.post("load", robot="ur5")["loaded"]["logs"] == []
-    assert b'id="robot-data"' in browser.get("view")[2]
+    for robot in ("ur5", "dualv", "cable4"):  # at the start pose, with loops and cables
+        assert browser.post("load", robot=robot)["loaded"]["logs"] == []
+        assert b'id="robot-data"' in browser.get("view")[2]
     loaded = browser.post("load", robot="experiment.yaml")["loaded"]
     assert loaded["given"] == ["log.csv"]
     assert "no robot" in browser.post("load", robot="nothing.urdf")["error"]
@@ -263,6 +274,69 @@ def test_numbered_columns_follow_the_first_one(browser: Browser) -> None:
     assert (units["q_1"], units["q_2"]) == ("deg", "rad")
 
 
+def test_a_chosen_column_has_the_unit_of_its_name(browser: Browser) -> None:
+    """Picked or dragged: degrees are not read as radians, and a unit goes with an exchanged column."""
+    folder = browser.studio.session.folder
+    cells = columns(folder / "log.csv")
+    degrees = [str(float(x) * 57.29577951308232) for x in cells["q_1"]]
+    table = {"Zeit [ms]": [str(1e3 * float(x)) for x in cells["t"]], "A [deg]": degrees, "B": cells["q_2"]}
+    write_columns(folder / "odd.csv", {**table, "m1 [Nm]": cells["tau_1"], "m2 [Nm]": cells["tau_2"]})
+    browser.post("load", robot="arm.yaml", logs=["odd.csv"])
+    for key, column in (("t", "Zeit [ms]"), ("q_1", "A [deg]"), ("q_2", "B"), ("tau_1", "m1 [Nm]")):
+        loaded = browser.post("map", key=key, column=column)["loaded"]
+    assert loaded["refusal"] == ""
+    assert loaded["logs"][0]["seconds"] == pytest.approx(4.0)  # rounding of milliseconds
+
+    def units() -> dict[str, tuple[str, str]]:
+        rows = browser.studio.session.state()["loaded"]["columns"]["rows"]
+        return {row["key"]: (row["column"], row["unit"]) for row in rows}
+
+    assert units()["q_1"] == ("A [deg]", "deg")
+    assert units()["tau_2"] == ("m2 [Nm]", "Nm")
+    browser.post("map", key="q_2", column="A [deg]")
+    assert (units()["q_1"], units()["q_2"]) == (("B", ""), ("A [deg]", "deg"))
+    browser.post("map", key="q_2", column="A [deg]", unit="")  # SI after all
+    assert units()["q_2"] == ("A [deg]", "")
+
+
+def test_a_page_with_an_earlier_state_changes_nothing(browser: Browser) -> None:
+    """Two tabs: what one of them asks is about what it shows."""
+    seen = browser.post("load", robot="arm.yaml", logs=["log.csv"])["revision"]
+    browser.post("load", robot="ur5")
+    assert "another tab" in browser.post("identify", name="x-1", revision=seen)["error"]
+    assert "another tab" in browser.post("settings", auto="off", revision=seen)["error"]
+    state = browser.studio.session.state()
+    assert state["loaded"]["robot"] == "ur5"
+    assert state["job"] is None
+    assert "error" not in browser.post("settings", auto="off", revision=state["revision"])
+
+
+def test_a_log_that_is_missing_is_named_once(browser: Browser) -> None:
+    loaded = browser.post("load", robot="arm.yaml", logs=["gone.csv"])["loaded"]
+    assert "no such file" in loaded["refusal"]
+    assert loaded["columns"]["names"] == []
+    refused = browser.post("identify", name="x-1")["error"]
+    assert refused.count("remedy") == 1
+    assert not (browser.studio.session.folder / "x-1.yaml").exists()
+
+
+def test_names_with_spaces_and_other_letters(browser: Browser) -> None:
+    """The written experiment is the same on the command line."""
+    folder = browser.studio.session.folder
+    place = folder / "Meß reihe"
+    place.mkdir()
+    shutil.copy(folder / "arm.yaml", place / "Arm ü.yaml")
+    shutil.copy(folder / "log.csv", place / "Lauf 1 é.csv")
+    loaded = browser.post("load", robot="Meß reihe/Arm ü.yaml", logs=["Meß reihe/Lauf 1 é.csv"])["loaded"]
+    assert loaded["refusal"] == ""
+    browser.post("settings", auto="off")
+    state = browser.finished("identify", name=loaded["free"])
+    words = shlex.split(state["commands"][-1])
+    again = [sys.executable, "-m", *words, "--out", "again"]
+    subprocess.run(again, cwd=folder, check=True, capture_output=True, timeout=300)
+    assert _parameters(folder / "again") == _parameters(folder / "results" / loaded["free"])
+
+
 def test_settings_are_those_of_experiments(browser: Browser) -> None:
     browser.post("load", robot="arm.yaml", logs=["log.csv"])
     assert browser.post("settings", estimator="ols")["loaded"]["settings"]["estimator"] == "ols"
@@ -312,6 +386,29 @@ def test_the_whole_way_and_the_same_on_the_command_line(browser: Browser) -> Non
     exported = browser.finished("export", result=0, formats=["yaml"])["exported"]
     assert [one["failure"] for one in exported["files"]] == [False]
     assert (folder / "results" / "run-1-export" / "arm.yaml").is_file()
+
+
+@pytest.mark.skipif(os.name == "nt", reason="signals of Unix")
+@pytest.mark.parametrize("end", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
+def test_the_end_of_the_studio_is_the_end_of_its_task(files: Path, tmp_path: Path, end: int) -> None:
+    """Also where a terminal is closed: no search goes on, and no temporary folder is left."""
+    folder = tmp_path / "work"
+    shutil.copytree(files, folder)
+    (tmp_path / "temporary").mkdir()
+    environment = {**os.environ, "TMPDIR": str(tmp_path / "temporary")}
+    command = [sys.executable, "-c", _STUDIO, "arm.yaml"]
+    with subprocess.Popen(command, cwd=folder, env=environment, stdout=subprocess.PIPE, text=True) as studio:
+        assert studio.stdout is not None
+        host, token = studio.stdout.readline().split("//")[1].split("/")[:2]
+        wire = http.client.HTTPConnection(host, timeout=60)
+        asked = json.dumps({"name": "run-1", "starts": 1000})  # takes minutes
+        wire.request("POST", f"/{token}/excite", asked, {"Content-Type": "application/json"})
+        assert json.loads(wire.getresponse().read())["job"]["running"]
+        wire.close()
+        studio.send_signal(end)
+        assert studio.wait(60.0) == 0
+    assert not list(folder.rglob("run-1*"))
+    assert not list((tmp_path / "temporary").iterdir())
 
 
 @pytest.mark.skipif(os.name == "nt", reason="a worker is ended by force there")
@@ -384,7 +481,8 @@ def _cancels(browser: Browser) -> None:
 def test_a_motion_is_designed_and_the_command_line_repeats_it(browser: Browser) -> None:
     folder = browser.studio.session.folder
     browser.post("load", robot="arm.yaml")
-    asked = {"name": "swing", "period": 4, "starts": 1, "floor": -3, "controllers": ["csv"]}
+    asked = {"name": "swing", "period": 4, "starts": 1, "floor": -3}
+    asked |= {"controllers": ["csv"], "controller_rate": 250}
     (motion,) = browser.finished("excite", **asked)["results"]["motions"]
     assert motion["name"] == "swing"
     assert motion["level"] in ("good", "care")
@@ -399,6 +497,9 @@ def test_a_motion_is_designed_and_the_command_line_repeats_it(browser: Browser) 
 
     command = browser.studio.session.state()["commands"][-1]
     assert command.startswith("dynid excite arm.yaml --period=4 --starts=1 --floor=-3 --for-controller csv")
+    assert "--controller-rate=250" in command
+    rows = columns(folder / "results/swing/controller.csv")["t"]
+    assert float(rows[1]) == pytest.approx(1 / 250)
     words = command.replace("--out results/swing", "--out again").split()
     subprocess.run([sys.executable, "-m", *words], cwd=folder, check=True, capture_output=True, timeout=300)
     for name in ("trajectory.csv", "run.csv"):

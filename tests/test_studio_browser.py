@@ -28,7 +28,7 @@ def test_the_studio_is_used_in_a_browser(tmp_path: Path, monkeypatch: pytest.Mon
     assert dynid(*simulate, "--out", "log.csv").exit_code == 0
     cells = columns(tmp_path / "log.csv")
     odd = {"time": cells["t"], "J1_pos": cells["q_1"], "J2_pos": cells["q_2"]}
-    write_columns(tmp_path / "odd.csv", {**odd, "a": cells["tau_1"], "b": cells["tau_2"]})
+    write_columns(tmp_path / "odd.csv", {**odd, "a [Nm]": cells["tau_1"], "b": cells["tau_2"]})
     studio = Studio(Session(tmp_path))
     threading.Thread(target=studio.serve_forever, daemon=True).start()
     try:
@@ -47,8 +47,9 @@ def test_the_studio_is_used_in_a_browser(tmp_path: Path, monkeypatch: pytest.Mon
     assert "tightest limit now" in seen["distances"]
     assert "the floor" in seen["distances"]
     assert "effort" in seen["refusal"]
-    assert ["tau_1", "a"] in seen["columns"]
-    assert ["q_2", "J2_pos"] in seen["columns"]
+    assert ["tau_1", "a [Nm]", "Nm"] in seen["columns"]  # dragged, with its unit
+    assert ["tau_2", "b", ""] in seen["columns"]  # picked
+    assert ["q_2", "J2_pos", ""] in seen["columns"]
     assert seen["robot"]
     assert seen["inView"]  # progress and Cancel, wherever the page is scrolled to
     assert seen["doctor"]

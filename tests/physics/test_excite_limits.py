@@ -13,7 +13,7 @@ from dynid.excitation.efforts import closed_efforts
 from dynid.excitation.optimal.criteria import Criterion
 from dynid.excitation.optimal.paths import ClosedPath, TreePath
 from dynid.excitation.optimal.problem import Information
-from dynid.excitation.optimal.soft_bodies import Collisions, Workspace, nearest_points
+from dynid.excitation.optimal.soft_bodies import Collisions, Workspace
 from dynid.excitation.optimal.soft_joints import EffortLimits, FollowingJoints, Singularity
 from dynid.excitation.platform_series import guided
 from dynid.mechanism.load import load_robot
@@ -157,21 +157,6 @@ def test_workspace_and_collisions() -> None:
     )
     check_slopes(path, moved, Workspace(path))
     check_slopes(path, moved, Collisions(path))
-
-
-def test_nearest_points_of_segments() -> None:
-    rng = np.random.default_rng(1)
-    ends = rng.normal(size=(4, 200, 3))
-    ends[1, :20] = ends[0, :20] + (ends[3, :20] - ends[2, :20])  # parallel ones
-    ends[1, 20:40] = ends[0, 20:40]  # points
-    a, b = nearest_points(*ends)
-    u = np.linspace(0.0, 1.0, 201)
-    first = ends[0][:, None] + u[None, :, None] * (ends[1] - ends[0])[:, None]
-    second = ends[2][:, None] + u[None, :, None] * (ends[3] - ends[2])[:, None]
-    brute = np.linalg.norm(first[:, :, None] - second[:, None], axis=-1).min(axis=(1, 2))
-    found = np.linalg.norm(a - b, axis=1)
-    assert np.all(found <= brute + 1e-12)
-    np.testing.assert_allclose(found, brute, atol=0.02)  # the grid of the brute search is as coarse
 
 
 @pytest.mark.parametrize("name", ["dualv", "rrr3"])

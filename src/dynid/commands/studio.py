@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import signal
 from pathlib import Path
 
 import click
@@ -35,4 +36,12 @@ def studio(robot: str | None, logs: tuple[str, ...], port: int, opened: bool) ->
         if opened:
             click.launch(server.address)
         with contextlib.suppress(KeyboardInterrupt):  # the usual end
+            _end_as_by_ctrl_c("SIGTERM", "SIGHUP")  # a closed terminal stops what runs, too
             server.serve_forever()
+
+
+def _end_as_by_ctrl_c(*names: str) -> None:
+    """Signals that systems have, unless they are ignored, as under nohup."""
+    for number in (getattr(signal, name) for name in names if hasattr(signal, name)):
+        if signal.getsignal(number) is not signal.SIG_IGN:
+            signal.signal(number, signal.default_int_handler)

@@ -156,6 +156,8 @@ def excite_series(
 ) -> Excitation:
     """The best motion of a robot with motors; arguments as for `excite`."""
     with single_threaded_blas():
+        if progress is not None:
+            progress("limits of the robot", 0.0)
         inputs, notices = plan_inputs(robot, settings or ExciteSettings())
         plan = make_plan(inputs)
         book = Journal(journal, _asked(inputs, plan.mechanism))

@@ -179,6 +179,7 @@ def _quoted(names: Sequence[str]) -> str:
 
 _AXES = 6
 _FASTEST = 1e5  # Hz
+_POINTS = 100.0  # Hz: controllers stop or slow down at points of a program that follow each other faster
 _LEAD = 10.0  # s to the first point: half a turn at no more than 0.6 rad/s; URScript takes 0.25 rad/s
 _UNUSED = "9E+09"  # RAPID: an axis that is not connected
 
@@ -191,12 +192,14 @@ class Controller:
         file: Its name.
         rate: Usual rate, in [Hz]; None: that of the recording.
         axes: Most axes.
+        fastest: Highest rate, in [Hz].
         text: Writer; its second argument marks the joints that slide.
     """
 
     file: str
     rate: float | None
     axes: float
+    fastest: float
     text: Callable[[SampledRun, Bool[Array, "m"]], str]
 
 
@@ -235,10 +238,13 @@ def check_controllers(formats: Sequence[str], rate: float | None, mechanism: Mec
                 place="for-controller",
                 remedy="use csv or ros2",
             )
-    if rate is not None and not 0.0 < rate <= _FASTEST:
-        raise InputError(
-            f"{rate:g} Hz is not the rate of a controller", place="controller-rate", remedy="e.g. 125"
-        )
+        fastest = CONTROLLERS[format].fastest
+        if rate is not None and not 0.0 < rate <= fastest:
+            raise InputError(
+                f"{rate:g} Hz is not a rate for {format}",
+                place="controller-rate",
+                remedy=f"at most {fastest:g} Hz; without a rate each format has its usual one",
+            )
 
 
 def sliding(mechanism: Mechanism, names: Sequence[str]) -> Bool[Array, "m"]:
@@ -264,7 +270,11 @@ def _ros2(run: SampledRun, slides: Bool[Array, "m"]) -> str:
 
 
 def _urscript(run: SampledRun, slides: Bool[Array, "m"]) -> str:
-    """A program of `servoj` calls, in [rad]; it first moves to the safe pose."""
+    """A program of `servoj` calls, in [rad]; it first moves to the safe pose.
+
+    A controller takes the lines from `def` to `end` as one program and starts it. A call after `end` would be
+    a second program, which stops the first.
+    """
     step = float(run.t[1] - run.t[0])
     lines = ["def dynid_run():", f"  # joints: {commented(run.names)}"]
     lines.append(f"  movej({_list(run.q[0])}, a=0.5, v=0.25)")
@@ -272,7 +282,7 @@ def _urscript(run: SampledRun, slides: Bool[Array, "m"]) -> str:
         if k == 0 or mark != run.marks[k - 1]:
             lines.append(f"  # {mark}")
         lines.append(f"  servoj({_list(run.q[k])}, t={step:.9g}, lookahead_time=0.1, gain=300)")
-    return "\n".join([*lines, "  stopj(2.0)", "end", "dynid_run()"]) + "\n"
+    return "\n".join([*lines, "  stopj(2.0)", "end"]) + "\n"
 
 
 def _krl(run: SampledRun, slides: Bool[Array, "m"]) -> str:
@@ -312,11 +322,11 @@ def _rapid(run: SampledRun, slides: Bool[Array, "m"]) -> str:
 
 
 CONTROLLERS: dict[str, Controller] = {
-    "csv": Controller("controller.csv", None, math.inf, _csv),
-    "ros2": Controller("run.ros2.yaml", 100.0, math.inf, _ros2),
-    "urscript": Controller("run.script", 125.0, _AXES, _urscript),
-    "krl": Controller("dynid_run.src", 10.0, _AXES, _krl),
-    "rapid": Controller("DynidRun.mod", 10.0, _AXES, _rapid),
+    "csv": Controller("controller.csv", None, math.inf, _FASTEST, _csv),
+    "ros2": Controller("run.ros2.yaml", 100.0, math.inf, _FASTEST, _ros2),
+    "urscript": Controller("run.script", 125.0, _AXES, _FASTEST, _urscript),
+    "krl": Controller("dynid_run.src", 10.0, _AXES, _POINTS, _krl),
+    "rapid": Controller("DynidRun.mod", 10.0, _AXES, _POINTS, _rapid),
 }
 
 

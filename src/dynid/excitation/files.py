@@ -215,8 +215,15 @@ def summary(excitation: Excitation) -> str:
         f"{excitation.settings.criterion} {number(excitation.criterion, 6)} (initial random motion:"
         f" {number(random, 6)}). {_searched(excitation)}",
         collision_words(excitation),
+        f"The run begins and ends at rest at {_rest(excitation)}.",
     )
     return "\n".join(line for line in lines if line)
+
+
+def _rest(excitation: Excitation) -> str:
+    """The pose at which the run begins, in [rad] or [m], as `--home` takes it, with the coordinates."""
+    pose = ",".join(number(value, 3) for value in excitation.run.home.tolist())
+    return f"{pose} ({', '.join(excitation.moved)})"
 
 
 def _searched(excitation: Excitation) -> str:

@@ -143,7 +143,7 @@ def run_of(
     Args:
         x: Coefficients of the motion.
         home: Pose at which it begins, one value per moved coordinate; empty: the start pose of the
-            description (zero where it gives none), else the nearest pose from which a move is possible.
+            description (zero where it gives none), else the middle of the ranges, else the motion itself.
         repeats: Periods of the motion.
         rate: Of the recording, in [Hz]: the motion begins on a sample.
     """
@@ -151,20 +151,7 @@ def run_of(
     first, last = (plan.family.matrices(np.array([0.0, period]))[0] @ x)[:]
     peaks = np.abs(plan.family.matrices(np.linspace(0.0, period, 801)) @ x).max(axis=1)
     mover = _Mover(plan, peaks, rate)
-    notices: tuple[Notice, ...] = ()
-    start = _given(plan, home) if home else _start(plan)
-    way = mover.move(start, first)
-    back = None if way is None else mover.move(last, start)
-    if way is None or back is None:
-        if home:
-            raise InputError(
-                f"no move from the pose of --home to the motion and back keeps the limits: {mover.missed}",
-                file=plan.mechanism.file,
-                place="home",
-                remedy="give another pose",
-            )
-        notices = (notice("no-approach", missed=mover.missed),)
-        start, way, back = first, None, mover.move(last, first)
+    start, way, back, notices = _ways(plan, mover, home, first, last)
     parts = [] if way is None else [Part(APPROACH, way.duration, way.rates)]
     between = None if np.abs(last - first).max() < _SAME else mover.move(last, first)
     for k in range(repeats):
@@ -173,6 +160,31 @@ def run_of(
         parts.append(Part(MOTION, period, lambda t: plan.family.matrices(t) @ x))
     parts += [] if back is None else [Part(RETURN, back.duration, back.rates)]
     return Run(plan, tuple(parts), start), notices
+
+
+def _ways(
+    plan: Plan,
+    mover: _Mover,
+    home: tuple[float, ...],
+    first: Float[Array, "j"],
+    last: Float[Array, "j"],
+) -> tuple[Float[Array, "j"], Move | None, Move | None, tuple[Notice, ...]]:
+    """Pose of rest, the moves from it to the motion and back, and what the user must know about it."""
+    middle, missed = 0.5 * (plan.box.low[0] + plan.box.high[0]), ""
+    for k, start in enumerate((_given(plan, home),) if home else (_start(plan), middle)):
+        way = mover.move(start, first)
+        back = None if way is None else mover.move(last, start)
+        missed = missed or mover.missed
+        if way is not None and back is not None:
+            return start, way, back, (notice("home-moved", missed=missed),) if k else ()
+    if home:
+        raise InputError(
+            f"no move from the pose of --home to the motion and back keeps the limits: {missed}",
+            file=plan.mechanism.file,
+            place="home",
+            remedy="give another pose",
+        )
+    return first, None, mover.move(last, first), (notice("no-approach", missed=missed),)
 
 
 class _Mover:

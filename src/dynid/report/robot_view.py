@@ -137,6 +137,7 @@ def _canvas(scene: Mapping[str, Any], logs: Sequence[str], what: str = "log") ->
         full=_FULL,
         planned=scene["full"] == _BEYOND,
         near=any(entry["near"] for entry in scene["logs"]),
+        still=all(entry["n"] < 2 for entry in scene["logs"]),
         cables=bool(scene["cables"]),
     )
 

@@ -11,12 +11,15 @@ from typing import Any
 from dynid.common.errors import InputError, nearest
 from dynid.experiment.experiment import Experiment
 from dynid.mechanism.mechanism import Mechanism
+from dynid.motion.column_words import Column, time_unit
 from dynid.motion.columns import Matching, match, matched
 from dynid.motion.guess import Guess
 from dynid.motion.logs import read_table
 from dynid.motion.settings import ColumnMap, LogEntry
-from dynid.motion.slots import slots
+from dynid.motion.slots import Slot, slots
 from dynid.motion.sources import each_log
+from dynid.motion.units import canonical_unit
+from dynid.motion.vocabulary import FITTING
 
 _HINTED = ("t", "q", "tau")  # shown also if nothing is matched; others may be absent from a log
 
@@ -94,14 +97,24 @@ def column_rows(mechanism: Mechanism, columns: Columns, experiment: Experiment) 
     return rows
 
 
+def unit_in_name(mechanism: Mechanism, key: str, column: str) -> str | None:
+    """The unit that the name of a column has, read as this signal: `deg` of `Axis1 [deg]`; None: no unit."""
+    slot = next((slot for slot in slots(mechanism) if slot.key == key), Slot(key, "", 0, (), key))
+    kind, name = ("q" if slot.quantity == "q_ref" else slot.quantity, slot.turns), Column(column)
+    if kind in FITTING:
+        return name.units(slot.quantity, slot.turns)[1]
+    return canonical_unit(name.bracket or "") or time_unit(column)[1]
+
+
 def remapped(
     mechanism: Mechanism, columns: Columns, experiment: Experiment, key: str, column: ColumnMap | None
 ) -> Experiment:
     """The experiment with another column for one signal; None: the column that dynid would take.
 
     Columns that were guessed are kept as they are: a mapping of one of them would end the search for the
-    others. A column that another signal has is exchanged with it. Columns that are numbered like that of the
-    first signal of its kind follow it, with its unit and scale: `Axis1` for `q_1` gives `Axis2` for `q_2`.
+    others. A column that another signal has is exchanged with it; the unit goes with the column. Columns that
+    are numbered like that of the first signal of its kind follow it, with its unit and scale: `Axis1` for
+    `q_1` gives `Axis2` for `q_2`.
     """
     keys = [slot.key for slot in slots(mechanism)]
     if key not in keys:
@@ -119,7 +132,8 @@ def remapped(
         if other != key and taken.name == column.name:
             kept.pop(other, None)
             if before is not None:
-                kept[other] = (experiment.columns.get(other) or taken).changed(name=before.name)
+                entry = experiment.columns.get(other) or taken
+                kept[other] = entry.changed(name=before.name, unit=before.unit)
     return experiment.changed(columns={**kept, **_alike(keys, columns.names, kept, key, column), key: column})
 
 

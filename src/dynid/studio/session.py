@@ -12,7 +12,7 @@ import re
 import shlex
 import tempfile
 import threading
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -32,18 +32,11 @@ from dynid.motion.units import FACTORS
 from dynid.problem import as_asked
 from dynid.projection.model import model_names
 from dynid.studio.job import Job
-from dynid.studio.mapping import Columns, column_rows, columns_of, remapped
+from dynid.studio.mapping import Columns, column_rows, columns_of, remapped, unit_in_name
 from dynid.studio.results import Results
+from dynid.studio.work import design_options
 
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,60}")
-DESIGN_OPTIONS = {
-    "period": "--period",
-    "starts": "--starts",
-    "floor": "--floor",
-    "clearance": "--clearance",
-    "home": "--home",
-    "search": "--motions",
-}
 _OPTIONS = ("model", "estimator", "auto", "hold_out", "purpose")
 
 
@@ -72,6 +65,15 @@ class Session:
         self._revision = 0
         self._scratch = tempfile.TemporaryDirectory(prefix="dynid-studio-", ignore_cleanup_errors=True)
 
+    def expect(self, revision: int | None) -> None:
+        """Refuse a request of a page that shows an earlier robot, columns or settings than these."""
+        with self._lock:
+            if revision not in (None, self._revision):
+                raise InputError(
+                    "robot, columns or settings were changed in another tab",
+                    remedy="this page shows them now: repeat it if you still want it",
+                )
+
     def load(self, robot: str, logs: Sequence[str] = (), validate: Sequence[str] = ()) -> None:
         """Take a robot and logs, by built-in name and path; or an experiment file instead of the robot."""
         place = self._place(robot)
@@ -93,15 +95,19 @@ class Session:
         self,
         key: str,
         column: str,
-        unit: str = "",
+        unit: str | None = None,
         scale: float = 1.0,
         offset: float = 0.0,
         delay: float = 0.0,
     ) -> None:
-        """Read a signal from another column; an empty column leaves the choice to dynid."""
+        """Read a signal from another column; an empty column leaves the choice to dynid.
+
+        An empty unit is SI; None: the one in the name of the column, else SI.
+        """
         with self._lock:
             asked, mechanism = self._loaded()
             numbers = float(scale), float(offset), float(delay)
+            unit = unit_in_name(mechanism, key, column) if unit is None else unit
             chosen = ColumnMap(column, unit or None, *numbers) if column else None
             self._take(remapped(mechanism, self._columns, asked, key, chosen), mechanism)
 
@@ -136,7 +142,7 @@ class Session:
             self._idle()
             asked, _ = self._loaded()
             if self._refusal:
-                raise InputError(self._refusal, remedy="correct the columns first")
+                raise InputError(self._refusal)
             file = self.folder / f"{_plain(name)}.yaml"
             out = self.folder / "results" / name
             if out.exists():
@@ -146,15 +152,21 @@ class Session:
             self._start("identify", {"experiment": str(file), "out": str(out)}, self._identified)
 
     def excite(
-        self, name: str, controllers: Sequence[str] = (), after: int | None = None, **options: Any
+        self,
+        name: str,
+        controllers: Sequence[str] = (),
+        controller_rate: float | None = None,
+        after: int | None = None,
+        **options: Any,
     ) -> None:
         """Start to design an exciting motion, or releases of a cable robot; it is written to results/NAME.
 
         Args:
             name: Of the motion.
             controllers: Formats in which the run is written too.
+            controller_rate: Their rate, in [Hz]; None: usual for each format.
             after: Result of the list that the motion complements; None: none.
-            options: Of `dynid excite`, those of `DESIGN_OPTIONS`.
+            options: Of `dynid excite`, those of `DESIGN_OPTIONS` of the worker.
         """
         with self._lock:
             self._idle()
@@ -167,11 +179,14 @@ class Session:
                 settings["after"] = [str(self.results.path(after))]
                 words += ["--after", self._shown(self.results.path(after))]
             words += [part for format_name in controllers for part in ("--for-controller", str(format_name))]
+            rate = None if controller_rate is None or not controllers else float(controller_rate)
+            words += [] if rate is None else [f"--controller-rate={rate:g}"]
             self._commands.append(
                 shlex.join(["dynid", "excite", self._robot(asked), *words, "--out", self._shown(out)])
             )
             work = {"robot": str(asked.robot), "settings": settings, "out": str(out)}
-            self._start("excite", {**work, "controllers": list(controllers)}, self.results.designed)
+            formats = {"controllers": list(controllers), "controller_rate": rate}
+            self._start("excite", {**work, **formats}, self.results.designed)
 
     def cancel(self) -> None:
         """Stop the task that runs."""
@@ -354,20 +369,6 @@ class Session:
     def _shown(self, path: Path) -> str:
         inside = path.resolve().is_relative_to(self.folder)
         return str(path.resolve().relative_to(self.folder)) if inside else str(path)
-
-
-def design_options(options: Mapping[str, Any]) -> tuple[dict[str, Any], list[str]]:
-    """Settings of `excite`, and the same as words of its command; what is None or empty is the default."""
-    settings: dict[str, Any] = {}
-    words: list[str] = []
-    for key, value in options.items():
-        if key not in DESIGN_OPTIONS:
-            raise InputError(f"no setting '{key}'", remedy=f"settings: {', '.join(DESIGN_OPTIONS)}")
-        if value is None or value == "":
-            continue
-        settings[key] = [float(part) for part in str(value).split(",")] if key == "home" else value
-        words.append(f"{DESIGN_OPTIONS[key]}={value}")
-    return settings, words
 
 
 def _given(value: Any) -> Any:

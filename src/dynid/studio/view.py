@@ -7,8 +7,11 @@ from typing import Any
 
 import numpy as np
 
+from dynid.common.arrays import Array, Float
+from dynid.common.errors import DynidError
 from dynid.display.scene import POSES, poses_along, robot_shapes, states_at
 from dynid.experiment.experiment import Experiment
+from dynid.kinematics.assembly import assembly_of
 from dynid.mechanism.mechanism import Mechanism
 from dynid.motion.log import Log
 from dynid.problem import Problem, prepare
@@ -17,7 +20,7 @@ from dynid.report.robot_view import motion_view
 
 
 def view_page(mechanism: Mechanism, logs: Sequence[Log], experiment: Experiment) -> str:
-    """A page with the robot along its logs; of a tree without logs, the robot at the zero of its joints."""
+    """A page with the robot along its logs; without logs, the robot at its start pose."""
     if logs:
         problem = prepare(mechanism, logs, experiment)
         mechanism, drawn = problem.mechanism, _along(problem)  # without payloads that no log carries
@@ -51,9 +54,16 @@ def _log(problem: Problem, k: int) -> dict[str, Any]:
 
 
 def _at_rest(mechanism: Mechanism) -> list[dict[str, Any]]:
-    from dynid.kinematics.tree import tree_of
-
-    if mechanism.is_closed or any(joint.has_quaternion for joint in mechanism.joints):
+    """The start pose of the description, loops closed; empty if they cannot be closed there."""
+    try:
+        pose = assembly_of(mechanism).start if mechanism.is_closed else _start(mechanism)
+    except DynidError:
         return []
-    zero = np.zeros((1, tree_of(mechanism).n_q))
-    return [{"log": "at rest", "t": np.zeros(1), **poses_along(mechanism, zero)}]
+    return [{"log": "at rest", "t": np.zeros(1), **poses_along(mechanism, pose[None])}]
+
+
+def _start(mechanism: Mechanism) -> Float[Array, "j"]:
+    """Coordinates of a tree at its start pose, in [rad] or [m]; without one they are zero, not turned."""
+    turned = {name for joint in mechanism.joints if joint.has_quaternion for name in joint.positions}
+    usual = {name: float(name in turned and name.endswith("_qw")) for name in mechanism.positions}
+    return np.array([mechanism.start.get(name, value) for name, value in usual.items()])

@@ -10,14 +10,22 @@ import json
 import signal
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any, TextIO
 
-from dynid.common.errors import DynidError, NoResultError
+from dynid.common.errors import DynidError, InputError, NoResultError
 from dynid.common.interrupts import interruptible
 
 _PAUSE = 0.1  # s: the page need not see more steps than this
+DESIGN_OPTIONS = {
+    "period": "--period",
+    "starts": "--starts",
+    "floor": "--floor",
+    "clearance": "--clearance",
+    "home": "--home",
+    "search": "--motions",
+}
 Progress = Callable[[str, float], None]
 
 
@@ -82,7 +90,12 @@ def exported(result: str, formats: list[str], out: str, progress: Progress) -> d
 
 
 def designed(
-    robot: str, settings: dict[str, Any], controllers: list[str], out: str, progress: Progress
+    robot: str,
+    settings: dict[str, Any],
+    controllers: list[str],
+    controller_rate: float | None,
+    out: str,
+    progress: Progress,
 ) -> dict[str, Any]:
     """As `dynid excite ROBOT ... --out OUT`."""
     from dynid.common.entry import plain_entry
@@ -92,11 +105,25 @@ def designed(
     from dynid.excitation.settings import ExciteSettings
 
     asked = read(ExciteSettings, plain_entry(settings))
-    with designing(robot, asked, Path(out), controllers) as design:
+    with designing(robot, asked, Path(out), controllers, controller_rate) as design:
         motion = design.search(progress=progress)
         files = design.write(motion)
     level, headline = motion_words(motion) if design.motions is None else design.motions.headline()
     return {"folder": out, "files": list(files), "level": level, "headline": headline}
+
+
+def design_options(options: Mapping[str, Any]) -> tuple[dict[str, Any], list[str]]:
+    """Settings of `excite`, and the same as words of its command; what is None or empty is the default."""
+    settings: dict[str, Any] = {}
+    words: list[str] = []
+    for key, value in options.items():
+        if key not in DESIGN_OPTIONS:
+            raise InputError(f"no setting '{key}'", remedy=f"settings: {', '.join(DESIGN_OPTIONS)}")
+        if value is None or value == "":
+            continue
+        settings[key] = [float(part) for part in str(value).split(",")] if key == "home" else value
+        words.append(f"{DESIGN_OPTIONS[key]}={value}")
+    return settings, words
 
 
 TASKS: dict[str, Callable[..., dict[str, Any]]] = {

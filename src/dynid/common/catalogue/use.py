@@ -209,9 +209,16 @@ SIMULATION = {
         "the floor is not checked: its height is unknown",
         "give it with --floor Z, in the base frame",
     ),
-    "no-approach": care(
+    "home-moved": note(
         "no straight move from the start pose of the description to the motion keeps the limits. The run"
-        " begins at the first pose of the motion",
+        " begins and ends in the middle of the joint ranges instead",
+        "the run begins in the middle of the joint ranges: from the start pose it would violate a limit:"
+        " {missed}",
+        "give another pose with --home",
+    ),
+    "no-approach": care(
+        "no straight move from the start pose of the description, or from the middle of the joint ranges, to"
+        " the motion keeps the limits. The run begins at the first pose of the motion",
         "the run has no approach move from the start pose, which would violate a limit: {missed}",
         "give a safe pose with --home, or move the robot to the first pose of the motion by hand",
     ),

@@ -50,19 +50,28 @@ def run_starts(
         starter: Already built, for this process.
         label: Name of one start in the progress display.
         then: Tasks that follow from the entries of the journal once all starts are done; it is asked again
-            until it returns none.
+            until it returns none. They count as half of the work.
     """
 
     def tasks() -> Sequence[Task]:
         missing = [(number,) for number in range(count) if number not in journal.done]
         return missing or (() if then is None else then(journal.done))
 
-    done = len(journal.done)
+    def report() -> None:
+        done = sum(number < count for number in journal.done)
+        if progress is None:
+            return
+        if then is None or done < count:
+            progress(f"{label} {done} of {count}", (1.0 if then is None else 0.5) * done / count)
+            return
+        further = len(journal.done) - count
+        whole = further + len(then(journal.done))
+        progress(f"best {label}s: {further} of {whole}", 0.5 + 0.5 * further / max(whole, 1))
+
+    report()
     for entry in _run(make, arguments, tasks, jobs, cluster, starter):
         journal.add(entry)
-        done += 1
-        if progress is not None and done <= count:
-            progress(f"{label} {done} of {count}", done / count)
+        report()
     return tuple(journal.done[number] for number in range(count))
 
 

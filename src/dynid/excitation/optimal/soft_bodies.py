@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from dynid.common.arrays import Array, Bool, Float
+from dynid.common.arrays import Array, Bool, Float, Int
 from dynid.excitation.optimal.paths import Path, RobotStates
 from dynid.excitation.optimal.soft import Ranged, Side, both_sides, shares
 from dynid.excitation.series import symmetric_range
@@ -155,8 +155,9 @@ class Collisions:
         """Approach speed of the nearest points."""
         capsules, motion, V = self._own, self._own.poses(states), self._own.twists(states)
         out = np.zeros((3, len(self.sides), len(states.q), len(V)))
-        nearest = self._nearest(states)
-        for k, (on_a, on_b) in enumerate(zip(*nearest, strict=True)):
+        nearest_a, nearest_b = self._nearest(states)
+        for k in range(len(self.sides)) if needed is None else np.flatnonzero(needed).tolist():
+            on_a, on_b = nearest_a[k], nearest_b[k]
             gap = on_b - on_a
             distance = np.maximum(np.linalg.norm(gap, axis=1, keepdims=True), 1e-9)
             a, b = capsules.bodies[self._a[k]], capsules.bodies[self._b[k]]
@@ -166,11 +167,7 @@ class Collisions:
 
     def _nearest(self, states: RobotStates) -> tuple[Float[Array, "s n 3"], Float[Array, "s n 3"]]:
         """Nearest points of every pair, for all samples at once."""
-        ends = self._own.ends(states)
-        flat = [ends[side, e].reshape(-1, 3) for side in (self._a, self._b) for e in (0, 1)]
-        shape = (len(self.sides), len(states.q), 3)
-        on_a, on_b = nearest_points(*flat)
-        return on_a.reshape(shape), on_b.reshape(shape)
+        return nearest_points(self._own.ends(states), self._a, self._b)
 
 
 class Floor:
@@ -215,7 +212,8 @@ class Floor:
         capsules, ends = self._own, self._own.ends(states)
         motion, V = capsules.poses(states), capsules.twists(states)
         out = np.zeros((3, len(self._rows), len(states.q), len(V)))
-        for k, (c, e) in enumerate(self._rows):
+        for k in range(len(self.sides)) if needed is None else np.flatnonzero(needed).tolist():
+            c, e = self._rows[k]
             out[0, k] = -capsules.speed(motion, V, capsules.bodies[c], ends[c, e])[:, :, 2].T / _FLOOR_SIZE
         return out
 
@@ -239,27 +237,16 @@ def neighbours(robot: Mechanism) -> set[frozenset[str]]:
 
 
 def nearest_points(
-    p1: Float[Array, "n 3"], p2: Float[Array, "n 3"], q1: Float[Array, "n 3"], q2: Float[Array, "n 3"]
-) -> tuple[Float[Array, "n 3"], Float[Array, "n 3"]]:
-    """Nearest points of segments p1 p2 and q1 q2, pair by pair.
+    ends: Float[Array, "c 2 n 3"], first: Int[Array, "s"], second: Int[Array, "s"]
+) -> tuple[Float[Array, "s n 3"], Float[Array, "s n 3"]]:
+    """Nearest points of pairs of segments along a motion.
 
-    The unbounded solution if it is inside both, else the best end point with its projection on the other.
+    Args:
+        ends: Both ends of every segment, base frame, in [m].
+        first, second: The segments of each pair.
     """
-    d1, d2, r = p2 - p1, q2 - q1, p1 - q1
-    a, e, b = (np.einsum("ni,ni->n", x, y) for x, y in ((d1, d1), (d2, d2), (d1, d2)))
-    c, f = np.einsum("ni,ni->n", d1, r), np.einsum("ni,ni->n", d2, r)
-    a, e = np.maximum(a, 1e-12), np.maximum(e, 1e-12)
-    bottom = a * e - b * b
-    s = np.where(bottom > 1e-12 * a * e, (b * f - c * e) / np.maximum(bottom, 1e-300), 0.0)
-    inner = np.clip(s, 0.0, 1.0), np.clip((b * np.clip(s, 0.0, 1.0) + f) / e, 0.0, 1.0)
-    choices = [
-        inner,
-        (np.clip((b * inner[1] - c) / a, 0.0, 1.0), inner[1]),
-        *((np.full_like(a, end), np.clip((b * end + f) / e, 0.0, 1.0)) for end in (0.0, 1.0)),
-        *((np.clip((b * end - c) / a, 0.0, 1.0), np.full_like(a, end)) for end in (0.0, 1.0)),
-    ]
-    points = [(p1 + u[:, None] * d1, q1 + v[:, None] * d2) for u, v in choices]
-    distances = np.array([np.linalg.norm(x - y, axis=1) for x, y in points])
-    best = np.argmin(distances, axis=0)
-    rows = np.arange(len(a))
-    return np.array([x for x, _ in points])[best, rows], np.array([y for _, y in points])[best, rows]
+    from dynid.excitation.optimal.capsule_kernels import nearest
+
+    on_a, on_b = (np.empty((len(first), *ends.shape[2:])) for _ in range(2))
+    nearest(np.ascontiguousarray(ends), first, second, on_a, on_b)
+    return on_a, on_b

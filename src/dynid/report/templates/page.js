@@ -2,7 +2,7 @@
 // Theme, downloads, folds and print of a page.
 (function (dynid) {
   const root = document.documentElement, button = document.getElementById("theme");
-  const asked = window.matchMedia("(prefers-color-scheme: dark)");
+  const asked = window.matchMedia("(prefers-color-scheme: dark)"), given = /[?&]theme=(dark|light)\b/.exec(location.search);
   function dark() { return root.dataset.theme ? root.dataset.theme === "dark" : asked.matches; }
   function again() {
     if (button) { button.textContent = dark() ? "Light" : "Dark"; }
@@ -15,6 +15,7 @@
     button.textContent = dark() ? "Light" : "Dark";
   }
   asked.addEventListener("change", again);
+  if (given) { root.dataset.theme = given[1]; again(); } // a page inside the studio
   const holder = document.getElementById("downloads");
   const files = holder ? JSON.parse(holder.textContent) : {};
   document.querySelectorAll("button[data-file]").forEach(function (one) {

@@ -2,7 +2,8 @@
 // The page of `dynid studio`: shows the state of the session and sends what was asked. Texts are never parsed as HTML.
 (function () {
   const base = location.pathname.replace(/[^/]*$/, ""), reading = "/" + id("load").dataset.reading + "/";
-  let state = null, drawn = -1, shownResults = "", shownMotions = "", suggested = {}, timer = 0, turn = Promise.resolve(), lost = false;
+  let state = null, drawn = -1, shownResults = "", shownMotions = "", suggested = {}, timer = 0, turn = Promise.resolve(), lost = false, held = null;
+  const frames = {};
 
   function id(name) { return document.getElementById(name); }
   function make(tag, text, more) {
@@ -22,16 +23,24 @@
     fill(holder, paired ? parts.map(function (part, k) { return k % 2 ? make("code", part) : document.createTextNode(part); }) : [document.createTextNode(text)]);
     return holder;
   }
+  function frame(name, place) { // with the theme that was chosen here
+    const theme = document.documentElement.dataset.theme, parts = place.split("#");
+    frames[name] = place;
+    id(name).hidden = false;
+    id(name).src = parts[0] + (theme ? (parts[0].includes("?") ? "&" : "?") + "theme=" + theme : "") + (parts[1] ? "#" + parts[1] : "");
+  }
   function trouble(text) { id("trouble").hidden = !text; words(id("trouble").firstElementChild, text); }
 
   // One request after the other: two at once may be served in any order, and an older answer would replace a newer one.
   function ask(name, body) { function go() { return answered(name, body); } turn = turn.then(go, go); }
   function later(seconds) { window.clearTimeout(timer); timer = window.setTimeout(function () { ask("state"); }, 1000 * seconds); }
   async function answered(name, body) {
-    const request = body === undefined ? { cache: "no-store" } : { method: "POST", headers: { "Content-Type": "application/json" }, body: JSON.stringify(body) };
+    const seen = state && ["map", "settings", "check", "excite", "identify"].includes(name) ? { revision: state.revision } : {}; // what another tab changed is not overwritten
+    const request = body === undefined ? { cache: "no-store" } : { method: "POST", headers: { "Content-Type": "application/json" }, body: JSON.stringify(Object.assign(seen, body)) };
     let found;
     try {
       const answer = await fetch(base + name, request);
+      if (answer.status === 403) { lost = true; trouble("this address is no longer valid: open the one that `dynid studio` printed last"); return; }
       found = await answer.json();
     } catch (error) { lost = true; trouble("the studio does not answer: is it still running?"); later(2); return; }
     if (found.error !== undefined) { if (body !== undefined) { await answered("state"); } trouble(found.error); return; }
@@ -51,8 +60,8 @@
     showMotions();
     showResults();
     id("lines").textContent = state.commands.join("\n");
-    const robot = Boolean(state.loaded), logs = robot && state.loaded.given.length > 0;
-    [["motion", robot], ["columns", logs], ["doctor", logs], ["identify", logs], ["commands", state.commands.length > 0]].forEach(function (one) {
+    const robot = Boolean(state.loaded), logs = robot && state.loaded.given.length > 0, header = logs && state.loaded.columns.names.length > 0;
+    [["motion", robot], ["columns", header], ["doctor", logs], ["identify", logs], ["commands", state.commands.length > 0]].forEach(function (one) {
       id(one[0]).hidden = document.querySelector('nav a[href="#' + one[0] + '"]').hidden = !one[1];
     });
     window.clearTimeout(timer);
@@ -98,7 +107,8 @@
     document.querySelectorAll("#design .driven").forEach(function (one) { one.hidden = loaded.swings; });
     document.querySelectorAll("#design .swinging").forEach(function (one) { one.hidden = !loaded.swings; });
     fill(id("rows"), loaded.columns.rows.map(function (row) { return columnRow(row, loaded.columns.names); }));
-    if (drawn !== state.revision) { drawn = state.revision; id("view").hidden = false; id("view").src = base + "view?" + drawn; }
+    fill(id("chips"), loaded.columns.names.map(chip));
+    if (drawn !== state.revision) { drawn = state.revision; frame("view", base + "view?" + drawn); }
   }
   function suggest(name, value) {
     if (!id(name).value || id(name).value === suggested[name]) { id(name).value = suggested[name] = value; }
@@ -112,18 +122,28 @@
     const delay = make("input", null, { size: "7", "aria-label": "delay of " + row.key + " in seconds", value: row.delay });
     fill(column, [option("", row.column ? "(let dynid choose)" : "(none)", !row.column)].concat(names.map(function (name) { return option(name, name, name === row.column); })));
     fill(unit, [option("", row.key === "t" ? "inferred" : "SI", !row.unit)].concat(state.units.map(function (name) { return option(name, name, name === row.unit); })));
-    [column, unit, scale, offset, delay].forEach(function (one) {
-      one.addEventListener("change", function () {
-        if (!column.value && one !== column) { return; }
-        ask("map", { key: row.key, column: column.value, unit: unit.value, scale: Number(scale.value), offset: Number(offset.value), delay: Number(delay.value) });
-      });
+    function map(name, more) { ask("map", Object.assign({ key: row.key, column: name, scale: Number(scale.value), offset: Number(offset.value), delay: Number(delay.value) }, more)); }
+    column.addEventListener("change", function () { map(column.value, {}); }); // with the unit in its name
+    [unit, scale, offset, delay].forEach(function (one) {
+      one.addEventListener("change", function () { if (column.value) { map(column.value, { unit: unit.value }); } });
     });
+    line.addEventListener("dragover", function (e) { if (held !== null) { e.preventDefault(); line.classList.add("over"); } });
+    line.addEventListener("dragleave", function (e) { if (!line.contains(e.relatedTarget)) { line.classList.remove("over"); } });
+    line.addEventListener("drop", function (e) { e.preventDefault(); line.classList.remove("over"); if (held !== null) { map(held, {}); } });
     const name = make("th", row.key + " ", { scope: "row" });
     name.append(make("span", row.label, { "class": "muted" }));
     line.append(name);
     [column, unit, scale, offset, delay].forEach(function (one) { const cell = make("td"); cell.append(one); line.append(cell); });
     line.append(make("td", row.why));
     return line;
+  }
+  function chip(name) {
+    const used = state.loaded.columns.rows.filter(function (row) { return row.column === name; })[0];
+    const one = make("span", name, { "class": used ? "chip used" : "chip", draggable: "true", role: "listitem", "data-name": name });
+    if (used && used.key !== name) { one.append(make("span", " \u2192 " + used.key, { "class": "muted" })); }
+    one.addEventListener("dragstart", function (e) { held = name; e.dataTransfer.setData("text/plain", name); });
+    one.addEventListener("dragend", function () { held = null; });
+    return one;
   }
   function showCheck() {
     const found = state.check;
@@ -145,14 +165,15 @@
     fill(id("motions"), all.map(function (one, k) {
       const box = make("div", null, { "class": "verdict " + one.level }), line = make("div", null, { "class": "row" }), button = make("button", "Watch in 3-D", { type: "button" });
       box.append(make("strong", one.name + ": " + one.headline));
-      button.addEventListener("click", function () { watch(k); });
-      line.append(button, make("span", one.files.join(", "), { "class": "muted" }));
+      button.addEventListener("click", function () { watch(k); id("planned").scrollIntoView(); });
+      line.append(button, newTab("motion/" + k + "/report.html"), make("span", one.files.join(", "), { "class": "muted" }));
       box.append(line);
       return box;
     }));
     if (all.length) { watch(all.length - 1); }
   }
-  function watch(k) { id("planned").hidden = false; id("planned").src = reading + "motion/" + k + "/report.html"; }
+  function watch(k) { frame("planned", reading + "motion/" + k + "/report.html#robot"); }
+  function newTab(place) { return make("a", "in a new tab", { href: reading + place, target: "_blank", rel: "noopener noreferrer" }); }
   function showResults() {
     const text = JSON.stringify([state.results, state.exported]);
     if (text === shownResults) { return; }
@@ -188,7 +209,7 @@
     const line = make("div", null, { "class": "row" });
     button.addEventListener("click", function () { open("result/" + k + "/report.html"); });
     if (one.report) {
-      line.append(button, make("a", "in a new tab", { href: reading + "result/" + k + "/report.html", target: "_blank", rel: "noopener noreferrer" }));
+      line.append(button, newTab("result/" + k + "/report.html"));
     }
     line.append(make("span", short(one.path), { "class": "muted" }));
     const fold = make("details"), table = make("table"), head = make("tr"), holder = make("div", null, { "class": "scroll" });
@@ -205,9 +226,10 @@
     box.append(line, fold);
     return box;
   }
-  function open(place) { id("shown").hidden = false; id("shown").src = reading + place; id("shown").scrollIntoView(); }
+  function open(place) { frame("shown", reading + place); id("shown").scrollIntoView(); }
 
   id("files").addEventListener("submit", function (e) { e.preventDefault(); id("name").value = id("design-name").value = ""; ask("load", { robot: id("robot-name").value, logs: lines("logs"), validate: lines("unseen") }); });
+  id("theme").addEventListener("click", function () { window.setTimeout(function () { Object.keys(frames).forEach(function (name) { frame(name, frames[name]); }); }, 0); });
   id("check").addEventListener("click", function () { ask("check", {}); });
   id("cancel").addEventListener("click", function () { ask("cancel", {}); });
   ["model", "estimator", "auto", "hold_out", "purpose"].forEach(function (key) {
@@ -217,7 +239,7 @@
     e.preventDefault();
     const asked = { name: id("design-name").value, controllers: state.loaded && state.loaded.swings ? [] : ticked("controllers") }, after = id("design-after").value;
     if (after !== "") { asked.after = Number(after); }
-    ["period", "floor", "clearance", "home", "search", "starts"].forEach(function (key) {
+    ["period", "floor", "clearance", "home", "search", "starts", "controller_rate"].forEach(function (key) {
       const box = id("design-" + key), value = box.value.trim();
       if (value !== "" && !box.closest("[hidden]")) { asked[key] = key !== "home" && Number.isFinite(Number(value)) ? Number(value) : value; }
     });
@@ -231,9 +253,9 @@
     ask("export", { result: Number(id("which").value), formats: ticked("formats") });
   });
   id("view").addEventListener("load", function () {
-    const page = id("view").contentDocument, theme = document.documentElement.dataset.theme;
-    if (page && theme) { page.documentElement.dataset.theme = theme; }
+    const page = id("view").contentDocument;
     if (page) { id("view").style.height = Math.ceil(page.body.getBoundingClientRect().bottom) + 20 + "px"; }
   });
+  window.addEventListener("focus", function () { ask("state"); }); // another tab may have changed it
   ask("state");
 })();
