@@ -25,6 +25,9 @@ def run() -> None:
         os._exit(code)
 
     atexit.register(leave)  # what is registered first runs last, when all other packages have ended
+    # Read when NumPy is imported. Matrices are small here: threads of BLAS would only wait for each other,
+    # and they wait by computing.
+    os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
     from dynid.cli import main
 
     try:
