@@ -53,12 +53,13 @@ from dynid.validation.held_out import (
 from dynid.validation.unseen import unseen_errors
 from dynid.validation.verdict import verdict_of
 
-_KERNELS = {
-    "motion": ("sweep",),
-    "regressor": ("fill_rows", "predict_rows"),
-    "conditioning": ("decimate",),
-    "kinematics": ("move_bodies",),
-}
+_KERNELS = (  # in the order of their first use
+    ("motion", "sweep"),
+    ("regressor", "fill_rows"),
+    ("conditioning", "decimate"),
+    ("regressor", "predict_rows"),
+    ("kinematics", "move_bodies"),
+)
 
 __all__ = [
     "build_system",
@@ -145,10 +146,8 @@ def _load_kernels() -> None:
     """Import Numba and load the kernels of every identification; what fails here fails where it is used."""
     from dynid.common.compiled import load
 
-    for name, kernels in _KERNELS.items():
-        module = import_module(f"dynid.{name}.kernels")
-        for kernel in kernels:
-            load(getattr(module, kernel))
+    for name, kernel in _KERNELS:
+        load(getattr(import_module(f"dynid.{name}.kernels"), kernel))
 
 
 def identify_logs(

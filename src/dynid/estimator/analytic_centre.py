@@ -27,6 +27,7 @@ _QUADRATIC = 1e-2  # decrement below which it is squared by each step; then one 
 _TO_EDGE = 0.999  # of the way to the nearest edge of a cone
 _SHORTER = (1.0, 0.9, 0.5, 0.1)  # parts of a step, where rounding puts it outside
 _LONGEST, _HALVINGS = 1e6, 40  # of a step that meets no edge; of the search along a step
+_LENGTH = 1e-12  # relative change of a length that ends this search
 _PUSH = 1e12  # largest weight of s, relative to that of the logarithms
 _RIDGE = 1e-16  # of a unit diagonal: directions that only rounding sees
 
@@ -153,16 +154,22 @@ class Objective:
 
 
 def _best_length(rate: Float[Array, "k"], weight: Float[Array, "k"], slope: float, curvature: float) -> float:
-    """The t > 0 with least slope t + 1/2 curvature t^2 - sum weight log(1 + t rate), by halving."""
+    """The t > 0 with least slope t + 1/2 curvature t^2 - sum weight log(1 + t rate).
 
-    def derivative(t: float) -> float:
-        return slope + curvature * t - float(np.sum(weight * rate / (1.0 + t * rate)))
-
+    Newton's method on the derivative, which rises; a step out of the range where its root lies halves it.
+    """
     fastest = -float(rate.min(initial=0.0))
     low, high = 0.0, _TO_EDGE / fastest if fastest > 0.0 else _LONGEST
+    t = min(1.0, 0.5 * high)
     for _ in range(_HALVINGS):
-        middle = 0.5 * (low + high) if low > 0.0 or high <= 1.0 else min(1.0, 0.5 * high)
-        low, high = (middle, high) if derivative(middle) < 0.0 else (low, middle)
+        share = rate / (1.0 + t * rate)
+        derivative = slope + curvature * t - float(weight @ share)
+        low, high = (t, high) if derivative < 0.0 else (low, t)
+        bend = curvature + float(weight @ share**2)
+        near = t - derivative / bend if bend > 0.0 else high
+        if abs(near - t) <= _LENGTH * t:
+            return near
+        t = near if low < near < high else 0.5 * (low + high)
     return low if low > 0.0 else high
 
 
