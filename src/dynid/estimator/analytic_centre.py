@@ -29,6 +29,7 @@ _SHORTER = (1.0, 0.9, 0.5, 0.1)  # parts of a step, where rounding puts it outsi
 _LONGEST, _HALVINGS = 1e6, 40  # of a step that meets no edge; of the search along a step
 _LENGTH = 1e-12  # relative change of a length that ends this search
 _PUSH = 1e12  # largest weight of s, relative to that of the logarithms
+_USELESS = 1e4  # times the start: bodies that are no answer
 _RIDGE = 1e-16  # of a unit diagonal: directions that only rounding sees
 
 
@@ -199,21 +200,27 @@ def _start(
 ) -> tuple[Float[Array, "n"], bool]:
     """A point inside, and whether there is one.
 
+    Of m rows of cones, one point of the path shows that each point inside has a trace or a square of at least
+    (q s - m) / near, with q the weight of s: if that is far beyond the start, nothing inside is of use.
+
     Args:
         outside: s of a point inside, here with x = 0.
     """
-    x = np.append(np.zeros(n), outside)
+    x, near = np.append(np.zeros(n), outside), 1.0 / outside
 
     def inside(x: Float[Array, "n"]) -> bool:
         return _inside(cones, x)
 
     lifted = [stack.lifted(n) for stack in cones]
     R, q = np.hstack([R, np.zeros((len(R), 1))]), np.zeros(n + 1)
-    for push in _decades(1.0 / outside, _PUSH):
+    rows = sum(stack.g.shape[0] * stack.g.shape[1] for stack in cones)
+    for push in _decades(near, _PUSH):
         if inside(x):
             return x[:n], True
-        q[n] = push * sum(stack.g.shape[0] * stack.g.shape[1] for stack in cones)
-        x = _minimum(Objective(lifted, R, r, q, 1.0 / outside), x, _ROUGHLY, done=inside)
+        if q[n] * x[n] > _USELESS * rows:
+            break
+        q[n] = push * rows
+        x = _minimum(Objective(lifted, R, r, q, near), x, _ROUGHLY, done=inside)
     return x[:n], inside(x)
 
 
