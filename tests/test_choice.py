@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 from dynid import load_robot
+from dynid import problem as problem_module
 from dynid.choice import choose as choose_module
 from dynid.choice.candidate import applied, friction_choices, open_settings
 from dynid.choice.choose import (
@@ -102,6 +103,7 @@ def test_rows_of_the_chosen_settings_are_not_computed_again(tmp_path, monkeypatc
     anew = fit_task(replace(task, prepared=None)).solution.chi
     for source in task.prepared.sources:
         monkeypatch.setattr(source, "rows", lambda *arguments: pytest.fail("computed again"))
+    monkeypatch.setattr(problem_module, "stream", lambda *arguments: pytest.fail("streamed again"))
     np.testing.assert_array_equal(fit_task(task).solution.chi, anew)
 
 

@@ -479,3 +479,21 @@ def test_newton_ends_where_rounding_hides_the_decrement():
         stuck = Stuck((), np.zeros((0, 1)), np.zeros(0), np.zeros(1), decrement)
         _minimum(stuck, np.zeros(1), 1e-7, steps)
         assert len(calls) <= most
+
+
+def test_steps_end_where_the_objective_is_least():
+    """Also where the nearest edge is far beyond a step of one, very near, or where there is none."""
+    from dynid.estimator.analytic_centre import _best_length
+
+    rng = np.random.default_rng(4)
+    for size in (1e-6, 1e-2, 1.0, 1e3, 1e8):
+        rate, weight = size * rng.normal(size=12), rng.uniform(0.5, 2.0, 12)
+        for rates in (rate, np.abs(rate)):
+            slope, curvature = float(weight @ rates) - 0.1 * size, 1e-3 * size**2
+
+            def derivative(t, rates=rates, weight=weight, slope=slope, curvature=curvature):
+                return slope + curvature * t - np.sum(weight * rates / (1.0 + t * rates))
+
+            t = _best_length(rates, weight, slope, curvature)
+            # Rounding of the derivative moves its root by far less than 1e-6 of it.
+            assert derivative(t * (1.0 - 1e-6)) < 0.0 < derivative(t * (1.0 + 1e-6))

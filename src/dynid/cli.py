@@ -21,11 +21,9 @@ from dynid.commands.rehearse import rehearse
 from dynid.commands.shared import (
     NUMBER,
     SeveralLogs,
-    collect_rarely,
     column_option,
     default_out,
     experiment_option,
-    keep_freed,
     keep_unloaded,
     logging_to_terminal,
     names_in,
@@ -58,8 +56,6 @@ class Commands(click.Group):
 
     def main(self, *arguments: Any, **options: Any) -> Any:
         """Also for a reader that leaves, as `head` does: the command goes on, and its exit code counts."""
-        collect_rarely()
-        keep_freed()
         with reader_may_leave():
             return super().main(*arguments, **options)
 

@@ -53,12 +53,13 @@ from dynid.validation.held_out import (
 from dynid.validation.unseen import unseen_errors
 from dynid.validation.verdict import verdict_of
 
-_KERNELS = {
-    "motion": ("sweep",),
-    "regressor": ("fill_rows", "predict_rows"),
-    "conditioning": ("decimate",),
-    "kinematics": ("move_bodies",),
-}
+_KERNELS = (  # in the order of their first use
+    ("motion", "sweep"),
+    ("regressor", "fill_rows"),
+    ("conditioning", "decimate"),
+    ("regressor", "predict_rows"),
+    ("kinematics", "move_bodies"),
+)
 
 __all__ = [
     "build_system",
@@ -129,9 +130,7 @@ def _identify_sources(
     fitted: Callable[[Fit], None] | None = None,
 ) -> Estimate:
     mechanism = as_asked(mechanism, experiment)
-    pool = ThreadPoolExecutor(1)
-    pool.submit(_load_kernels)  # while logs are decoded and searched for faults
-    pool.shutdown(wait=False)
+    _load_kernels()
     with forced(experiment.force):
         read = as_logs(logs, mechanism, experiment)
         unseen = as_logs(held_out, mechanism, experiment)
@@ -142,13 +141,18 @@ def _identify_sources(
 
 
 def _load_kernels() -> None:
-    """Import Numba and load the kernels of every identification; what fails here fails where it is used."""
+    """Import Numba, then load the kernels of every identification while logs are decoded and checked.
+
+    The import needs the interpreter lock: beside other work both would take longer. A kernel that cannot be
+    loaded fails where it is used.
+    """
     from dynid.common.compiled import load
 
-    for name, kernels in _KERNELS.items():
-        module = import_module(f"dynid.{name}.kernels")
-        for kernel in kernels:
-            load(getattr(module, kernel))
+    kernels = [getattr(import_module(f"dynid.{name}.kernels"), kernel) for name, kernel in _KERNELS]
+    pool = ThreadPoolExecutor(1)
+    for kernel in kernels:
+        pool.submit(load, kernel)
+    pool.shutdown(wait=False)
 
 
 def identify_logs(

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field, replace
 from fnmatch import fnmatchcase
 from functools import cached_property
 from typing import Any
+from weakref import WeakKeyDictionary
 
 import numpy as np
 
@@ -17,7 +18,7 @@ from dynid.common.arrays import Array, Float
 from dynid.common.errors import InputError, nearest
 from dynid.common.notices import Notice
 from dynid.conditioning.lowpass import RowFilter
-from dynid.conditioning.stream import grouped, run_begins, stream
+from dynid.conditioning.stream import Block, grouped, run_begins, stream
 from dynid.experiment.experiment import Experiment
 from dynid.mechanism.drive_terms import LOADED
 from dynid.mechanism.mechanism import Mechanism
@@ -38,6 +39,8 @@ from dynid.projection.turns import nearest_turns
 from dynid.regressor.layout import ABSENT
 
 Progress = Callable[[str, float], None]
+Streamed = tuple[list[list[Block]], float]  # as `stream` gives it
+_STREAMED: WeakKeyDictionary[PackedRows, tuple[RowFilter, Streamed]] = WeakKeyDictionary()
 
 
 @dataclass(frozen=True, eq=False)
@@ -243,7 +246,7 @@ def row_groups(
     case, homogeneous = problem.case, problem.directions.homogeneous
     for source, log, rows in zip(sources, problem.logs, problem.filters, strict=True):
         stage = _stage(progress, f"equations of {log.name}")
-        blocks, seconds = stream(source, rows, threads, stage, keep, most)
+        blocks, seconds = _streamed(source, rows, threads, stage, keep, most)
         path = _path(log, source, rows) if case.is_series and not case.moves_freely else None
         for k, members in grouped(blocks, problem.directions.group_names):
             entries = source.layout.columns[source.layout.start[k] : source.layout.start[k + 1]]
@@ -267,6 +270,24 @@ def row_groups(
                 )
                 groups.append(group)
     return tuple(groups)
+
+
+def _streamed(
+    source: PackedRows,
+    rows: RowFilter,
+    threads: int | None,
+    stage: Callable[[float], None] | None,
+    keep: bool,
+    most: int | None,
+) -> Streamed:
+    """As `stream`: the choice of settings often ends with rows that it has streamed already."""
+    known = _STREAMED.get(source)
+    if known is not None and known[0] is rows and most is None:
+        return known[1]
+    streamed = stream(source, rows, threads, stage, keep, most)
+    if keep and most is None:
+        _STREAMED[source] = rows, streamed
+    return streamed
 
 
 def _all_efforts(problem: Problem, inverse: Model) -> Directions:

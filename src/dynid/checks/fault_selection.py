@@ -338,13 +338,18 @@ def _by_cluster(
     system: System, weights: Float[Array, "g"], labels: Mapping[tuple[str, int, int], int], n: int
 ) -> tuple[Float[Array, "r p1"], Int[Array, "n1"]]:
     """Weighted rows of all groups, cluster after cluster, and where each but the last ends."""
-    parts: list[list[Array]] = [[] for _ in range(n)]
+    parts: list[list[tuple[Array, Array]]] = [[] for _ in range(n)]
     for group, weight in zip(system.groups, weights, strict=True):
         R, stretches_of = group.stretches(labels)
+        columns = np.append(group.columns, -1)
         for label, at, _ in stretches_of:
-            parts[label].append(_placed(weight * triangle(R[at]), group, system))
-    sizes = [sum(len(piece) for piece in part) for part in parts]
-    return np.concatenate([piece for part in parts for piece in part]), np.cumsum(sizes)[:-1]
+            parts[label].append((columns, weight * triangle(R[at])))
+    ends = np.cumsum([sum(len(piece) for _, piece in part) for part in parts])
+    rows, stop = np.zeros((int(ends[-1]), len(system.parameters) + 1)), 0
+    for columns, piece in (pair for part in parts for pair in part):
+        start, stop = stop, stop + len(piece)
+        rows[start:stop, columns] = piece
+    return rows, ends[:-1]
 
 
 def _bounded_solve(M: Float[Array, "a a"], X: Float[Array, "a t"]) -> Float[Array, "a t"]:

@@ -214,7 +214,8 @@ def _terms(
         return (), {}
     # Each fold of a consistent estimate is a semidefinite program: sets that seldom win are not tried.
     tried = [symbols for symbols in sets if not set(symbols) & set(SEARCHED) or best.estimator == "wls"]
-    tried = [symbols for symbols in tried if not set(symbols) & set(LOADED) or search.condition(best) < _WEAK]
+    if not search.condition(best) < _WEAK:
+        tried = [symbols for symbols in tried if not set(symbols) & set(LOADED)]
     names = (parameter.name for parameter in search.parameters(best))
     return tuple(tried), dict(zip(names, chi.tolist(), strict=True))
 

@@ -51,8 +51,8 @@ def fold_rows(problem: Problem, parts: Sequence[Fold], keep: bool = False, judgi
         used: PackedRows = source
         if judging and share < _WORTH:
             used = windowed(source, _windows(source.pieces(), held, share, rows))
-        spans = _spans(used, held, rows)
-        groups += [_folded(group, *spans) for group in row_groups(alone, (used,), keep=keep)]
+        spans, folds_of = _spans(used, held, rows), dict[tuple[int, int], tuple[int, ...]]()
+        groups += [_folded(group, *spans, folds_of) for group in row_groups(alone, (used,), keep=keep)]
     known = known_columns(problem.mechanism, problem.parameters)
     return problem.case.system(problem, tuple(group for group in groups if group.blocks), known)
 
@@ -105,22 +105,38 @@ def _folded(
     spans: Sequence[tuple[int, float, float, int]],
     begins: Sequence[float],
     lengths: Sequence[float],
+    folds_of: dict[tuple[int, int], tuple[int, ...]],
 ) -> Group:
-    """The group with its blocks merged by fold."""
+    """The group with its blocks merged by fold; `folds_of` are those of blocks of other groups of the log."""
     by_fold: dict[int, list[Factor]] = {}
-    for (run, number), block in zip(group.places, group.blocks, strict=True):
-        start = number * group.seconds - begins[run]
-        stop = min(start + group.seconds, lengths[run])
-        start = max(start, 0.0)
-        middle = 0.5 * (start + stop)
-        rounding = 1e-6 * group.seconds
-        for of_run, a, b, k in spans:
-            if of_run == run and a <= middle < b:
-                inside = a <= start + rounding and stop <= b + rounding
-                by_fold.setdefault(k if inside else BORDER, []).append(block)
+    for place, block in zip(group.places, group.blocks, strict=True):
+        if place not in folds_of:
+            folds_of[place] = _folds_of(place, group.seconds, spans, begins, lengths)
+        for k in folds_of[place]:
+            by_fold.setdefault(k, []).append(block)
     folds = sorted(k for k in by_fold if k != BORDER)
     blocks = tuple(merge(by_fold[k]) for k in folds)
     return replace(group, blocks=blocks, times=np.array(folds, dtype=int), runs=None)
+
+
+def _folds_of(
+    place: tuple[int, int],
+    seconds: float,
+    spans: Sequence[tuple[int, float, float, int]],
+    begins: Sequence[float],
+    lengths: Sequence[float],
+) -> tuple[int, ...]:
+    """The fold that a block is in; `BORDER` if it is only partly in one."""
+    run, number = place
+    start = number * seconds - begins[run]
+    stop = min(start + seconds, lengths[run])
+    start = max(start, 0.0)
+    middle, rounding = 0.5 * (start + stop), 1e-6 * seconds
+    return tuple(
+        k if a <= start + rounding and stop <= b + rounding else BORDER
+        for of_run, a, b, k in spans
+        if of_run == run and a <= middle < b
+    )
 
 
 def without(system: System, fold: int | None) -> System:

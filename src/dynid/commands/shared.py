@@ -7,7 +7,6 @@ repeat.
 from __future__ import annotations
 
 import contextlib
-import gc
 import re
 import sys
 from collections.abc import Iterator, Sequence
@@ -101,35 +100,6 @@ def shown(path: Path) -> str:
     with contextlib.suppress(ValueError):
         return printable(str(path.resolve().relative_to(Path.cwd())))
     return printable(str(path))
-
-
-_NEW_OBJECTS = 500_000  # more than an identification makes; Python's own choice is 700
-
-_TRIM_THRESHOLD, _MMAP_THRESHOLD = -1, -3  # numbers of options in malloc.h
-_KEPT_ARRAY, _KEPT_MEMORY = 1 << 25, 1 << 26  # bytes; larger arrays are in files (`common/paged.py`)
-
-
-def collect_rarely() -> None:
-    """Search seldom for cycles of unreachable objects.
-
-    The many objects of loaded modules would be searched in vain each time. Large arrays are in no cycle.
-    """
-    gc.set_threshold(_NEW_OBJECTS, *gc.get_threshold()[1:])
-
-
-def keep_freed() -> None:
-    """Keep the memory of freed arrays for the next ones, up to a limit (GNU C library only).
-
-    Otherwise the system takes the pages of each larger array away and clears them again for the next.
-    """
-    if sys.platform != "linux":
-        return
-    with contextlib.suppress(OSError, AttributeError):
-        import ctypes
-
-        library = ctypes.CDLL(None)
-        library.mallopt(_MMAP_THRESHOLD, _KEPT_ARRAY)
-        library.mallopt(_TRIM_THRESHOLD, _KEPT_MEMORY)
 
 
 @contextlib.contextmanager

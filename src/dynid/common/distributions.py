@@ -16,6 +16,7 @@ from math import erfc, exp, inf, isinf, lgamma, log, log1p, nan, pi, sqrt
 _ROUNDING = 1e-16
 _TINY = 1e-300
 _MANY = 2000.0  # degrees of freedom above which four terms of 1/dof give all digits of Student's quantile
+_SERIES = 8.0  # degrees of freedom above which the same terms are a good first guess
 _SHIFTED = 16.0  # where asymptotic series have all digits
 
 
@@ -58,7 +59,7 @@ def student_quantile(dof: float, p: float) -> float:
         return nan
     if dof > _MANY or z <= 0.0:
         return z + _beyond_normal(z, dof)
-    tails, t = 2.0 * (1.0 - p), z
+    tails, t = 2.0 * (1.0 - p), z + _beyond_normal(z, dof) if dof > _SERIES else z
     density = 2.0 / sqrt(dof) * exp(-_log_beta(0.5 * dof, 0.5))
     for _ in range(100):  # Newton on log tails over log t, which is straight far out
         seen = student_tails(dof, t)

@@ -27,7 +27,9 @@ _QUADRATIC = 1e-2  # decrement below which it is squared by each step; then one 
 _TO_EDGE = 0.999  # of the way to the nearest edge of a cone
 _SHORTER = (1.0, 0.9, 0.5, 0.1)  # parts of a step, where rounding puts it outside
 _LONGEST, _HALVINGS = 1e6, 40  # of a step that meets no edge; of the search along a step
+_LENGTH = 1e-12  # relative change of a length that ends this search
 _PUSH = 1e12  # largest weight of s, relative to that of the logarithms
+_USELESS = 1e4  # times the start: bodies that are no answer
 _RIDGE = 1e-16  # of a unit diagonal: directions that only rounding sees
 
 
@@ -153,16 +155,22 @@ class Objective:
 
 
 def _best_length(rate: Float[Array, "k"], weight: Float[Array, "k"], slope: float, curvature: float) -> float:
-    """The t > 0 with least slope t + 1/2 curvature t^2 - sum weight log(1 + t rate), by halving."""
+    """The t > 0 with least slope t + 1/2 curvature t^2 - sum weight log(1 + t rate).
 
-    def derivative(t: float) -> float:
-        return slope + curvature * t - float(np.sum(weight * rate / (1.0 + t * rate)))
-
+    Newton's method on the derivative, which rises; a step out of the range where its root lies halves it.
+    """
     fastest = -float(rate.min(initial=0.0))
     low, high = 0.0, _TO_EDGE / fastest if fastest > 0.0 else _LONGEST
+    t = min(1.0, 0.5 * high)
     for _ in range(_HALVINGS):
-        middle = 0.5 * (low + high) if low > 0.0 or high <= 1.0 else min(1.0, 0.5 * high)
-        low, high = (middle, high) if derivative(middle) < 0.0 else (low, middle)
+        share = rate / (1.0 + t * rate)
+        derivative = slope + curvature * t - float(weight @ share)
+        low, high = (t, high) if derivative < 0.0 else (low, t)
+        bend = curvature + float(weight @ share**2)
+        near = t - derivative / bend if bend > 0.0 else high
+        if abs(near - t) <= _LENGTH * t:
+            return near
+        t = near if low < near < high else 0.5 * (low + high)
     return low if low > 0.0 else high
 
 
@@ -192,21 +200,27 @@ def _start(
 ) -> tuple[Float[Array, "n"], bool]:
     """A point inside, and whether there is one.
 
+    Of m rows of cones, one point of the path shows that each point inside has a trace or a square of at least
+    (q s - m) / near, with q the weight of s: if that is far beyond the start, nothing inside is of use.
+
     Args:
         outside: s of a point inside, here with x = 0.
     """
-    x = np.append(np.zeros(n), outside)
+    x, near = np.append(np.zeros(n), outside), 1.0 / outside
 
     def inside(x: Float[Array, "n"]) -> bool:
         return _inside(cones, x)
 
     lifted = [stack.lifted(n) for stack in cones]
     R, q = np.hstack([R, np.zeros((len(R), 1))]), np.zeros(n + 1)
-    for push in _decades(1.0 / outside, _PUSH):
+    rows = sum(stack.g.shape[0] * stack.g.shape[1] for stack in cones)
+    for push in _decades(near, _PUSH):
         if inside(x):
             return x[:n], True
-        q[n] = push * sum(stack.g.shape[0] * stack.g.shape[1] for stack in cones)
-        x = _minimum(Objective(lifted, R, r, q, 1.0 / outside), x, _ROUGHLY, done=inside)
+        if q[n] * x[n] > _USELESS * rows:
+            break
+        q[n] = push * rows
+        x = _minimum(Objective(lifted, R, r, q, near), x, _ROUGHLY, done=inside)
     return x[:n], inside(x)
 
 

@@ -37,11 +37,11 @@ def identified_bodies(estimate: Estimate) -> tuple[dict[str, Any], ...]:
 
     If no physically consistent robot is near, masses that the log shows only in sums are None.
     """
-    try:
-        space = space_of(*saved(estimate))
-    except InputError:  # parameters per unit mass, or of a force sensor
-        return ()
     with single_threaded_blas():
+        try:
+            space = space_of(*saved(estimate))
+        except InputError:  # parameters per unit mass, or of a force sensor
+            return ()
         chi, how = _values(space)
         return _bodies(space, chi, how)
 

@@ -111,6 +111,18 @@ class EffortSpace:
             return standard_root(self.estimate, self.values)
         return self.unloaded.loaded_root(self.estimate, self.values, self.parameters)
 
+    @cached_property
+    def bodies(self) -> tuple[RigidBody, ...]:
+        """Bodies with a prior each: that of the description, or a generic one."""
+        masses = {
+            p.owner: abs(value)
+            for p, value in zip(self.parameters, self.values.chi.tolist(), strict=True)
+            if p.symbol == "M" and p.kind == "inertial" and value != 0.0
+        }
+        scale = float(np.median(list(masses.values()))) if masses else 1.0
+        made = rigid_bodies(self.mechanism, self.parameters, {}, scale)
+        return tuple(replace(body, prior=body.ball) if body.prior is None else body for body in made)
+
 
 def _loads(estimate: Estimate, mechanism: Mechanism, *, bare: bool) -> list[tuple[str, ...]]:
     """Payloads of every motion that the result knows the efforts of; each payload in one at least.
@@ -193,7 +205,7 @@ def _variables(space: EffortSpace) -> StandardSpace:
     """
     none = np.zeros((0, 0)), np.zeros((0, len(space.parameters))), np.zeros(0)
     T = space.T @ _unchanged(space.T[space.kept])
-    return StandardSpace(space.parameters, T, space.values.chi, _bodies(space), *none)
+    return StandardSpace(space.parameters, T, space.values.chi, space.bodies, *none)
 
 
 def _unchanged(E: Float[Array, "e n"]) -> Float[Array, "n m"]:
@@ -212,18 +224,6 @@ def _null_space(E: Float[Array, "e n"]) -> Float[Array, "n m"]:
     _, size, directions = np.linalg.svd(E)
     rank = int(np.sum(size > np.finfo(float).eps * max(E.shape) * size.max(initial=0.0)))
     return np.asarray(directions[rank:].T)
-
-
-def _bodies(space: EffortSpace) -> tuple[RigidBody, ...]:
-    """Bodies with a prior each: that of the description, or a generic one."""
-    masses = {
-        p.owner: abs(value)
-        for p, value in zip(space.parameters, space.values.chi.tolist(), strict=True)
-        if p.symbol == "M" and p.kind == "inertial" and value != 0.0
-    }
-    scale = float(np.median(list(masses.values()))) if masses else 1.0
-    made = rigid_bodies(space.mechanism, space.parameters, {}, scale)
-    return tuple(replace(body, prior=body.ball) if body.prior is None else body for body in made)
 
 
 def _drives(
@@ -255,7 +255,7 @@ def written_as_found(space: EffortSpace) -> Float[Array, "p"]:
     """Values with unchanged efforts that are nearest to the description, physical or not."""
     unit = np.ones(len(space.parameters))
     wanted = np.array([space.prior.get(p.name, 0.0) for p in space.parameters])
-    for body in _bodies(space):
+    for body in space.bodies:
         for k, i in enumerate(body.columns):
             if i >= 0:
                 unit[i] = body.unit[k]
@@ -318,7 +318,7 @@ def _nearest(
     free = [i for i in range(p) if i not in space.kept]
     c = np.zeros(p)
     c[space.kept] = space.values.chi[space.kept]
-    every = StandardSpace(space.parameters, np.eye(p)[:, free], c, _bodies(space), U, G, target)
+    every = StandardSpace(space.parameters, np.eye(p)[:, free], c, space.bodies, U, G, target)
     for factor in wider:  # a set that is very far away is found with weaker data only
         solved = nearest_consistent(replace(every, U=U / factor), Consistency())
         if solved.status == SOLVED:
@@ -329,7 +329,7 @@ def _nearest(
 def _inside(space: EffortSpace, chi: Float[Array, "p"]) -> Float[Array, "p"]:
     """The same with bodies at the edge moved inside by as little of their prior as rounding needs."""
     chi = chi.copy()
-    for body in _bodies(space):
+    for body in space.bodies:
         columns = list(body.columns)
         if min(columns) < 0 or body.prior is None or is_physical(chi[columns], 0.0):
             continue
@@ -346,7 +346,7 @@ def faults(space: EffortSpace, chi: Float[Array, "p"]) -> list[str]:
 
 def _impossible(space: EffortSpace, chi: Float[Array, "p"]) -> list[str]:
     wrong = []
-    for body in _bodies(space):
+    for body in space.bodies:
         if min(body.columns) >= 0 and not is_physical(chi[list(body.columns)], _PHYSICAL_RTOL):
             wrong.append(f"'{body.name}' is no real body")
     return wrong

@@ -99,7 +99,7 @@ class Group:
     path: Path | None = None
     homogeneous: bool = False
 
-    @property
+    @cached_property
     def places(self) -> tuple[tuple[int, int], ...]:
         """Run and number of each block: equal values in other groups of the log mean simultaneous blocks."""
         b = len(self.blocks)
@@ -107,7 +107,7 @@ class Group:
         times = np.arange(b) if self.times is None else self.times
         return tuple(zip(runs.tolist(), times.tolist(), strict=True))
 
-    @property
+    @cached_property
     def n_rows(self) -> int:
         """Number of equations."""
         return sum(block.n_rows for block in self.blocks)
@@ -124,9 +124,12 @@ class Group:
 
     def multiplied(self, M: Float[Array, "c1 k1"]) -> tuple[Factor, ...]:
         """Blocks [W Y] M, rows in their order."""
-        ends = np.cumsum([len(block.R) for block in self.blocks])[:-1]
-        parts = np.split(np.concatenate([block.R for block in self.blocks]) @ M, ends)
-        return tuple(Factor(R, block.n_rows) for R, block in zip(parts, self.blocks, strict=True))
+        product, stop = np.concatenate([block.R for block in self.blocks]) @ M, 0
+        factors = []
+        for block in self.blocks:
+            start, stop = stop, stop + len(block.R)
+            factors.append(Factor(product[start:stop], block.n_rows))
+        return tuple(factors)
 
     def stretches(
         self, labels: Mapping[tuple[str, int, int], int]

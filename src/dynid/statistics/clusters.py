@@ -67,12 +67,10 @@ class Clusters:
     def joined(self, labels: Int[Array, "n"]) -> Clusters:
         """Clusters with the same label (0, 1, ...) as one."""
         n = int(labels.max()) + 1
-        M, s = np.zeros((n, *self.M.shape[1:])), np.zeros((n, self.s.shape[1]))
-        rows, runs = np.zeros(n, dtype=int), np.zeros(n, dtype=int)
-        np.add.at(M, labels, self.M)
-        np.add.at(s, labels, self.s)
-        np.add.at(rows, labels, self.rows)
+        runs = np.zeros(n, dtype=int)
         runs[labels] = self.runs
+        belongs = labels == np.arange(n)[:, None]
+        M, s, rows = (np.tensordot(belongs.astype(x.dtype), x, 1) for x in (self.M, self.s, self.rows))
         return Clusters(self.root, M, s, rows, runs, self.seconds * len(self) / n, self.instants)
 
     def by_run(self) -> Clusters:

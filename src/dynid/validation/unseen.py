@@ -259,10 +259,9 @@ def _level(size: Float[Array, "k n"], width: int) -> Float[Array, "k"]:
     counts[2 * counts < counts.max(axis=1, keepdims=True)] = 0  # too few for a median
     medians = np.zeros(counts.shape)
     for i, window in enumerate(windows):
-        seen = counts[:, i] > 0
-        if seen.any():
-            median = np.nanmedian if np.isnan(window).any() else np.median  # many times faster
-            medians[seen, i] = median(window[seen], axis=1)
+        ordered, last = np.sort(window, axis=1), counts[:, i, None] - 1  # NaN behind all values
+        middle = np.take_along_axis(ordered, np.hstack([last // 2, (last + 1) // 2]), axis=1)
+        medians[:, i] = np.where(last[:, 0] >= 0, middle.mean(axis=1), 0.0)
     return np.asarray(np.sqrt(np.sum(counts * medians**2, axis=1) / np.maximum(counts.sum(axis=1), 1)))
 
 
