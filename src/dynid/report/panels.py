@@ -298,16 +298,16 @@ def run_figure(validation: Validation, fit: Agreement, anchor: str) -> Figure | 
         anchor,
         [
             panel(
-                [bars("sigma_perp", [run.sigma_perp for run in validation.runs])],
+                [bars("rms residual", [run.sigma_perp for run in validation.runs])],
                 "",
                 {"title": "run", "names": labels},
-                "sigma_perp, per unit mass",
+                "rms residual, per kg",
                 marks=[{"y": fit.sigma_perp, "colour": "orange"}],
                 height=230,
             )
         ],
-        f"sigma_perp of the {len(labels)} runs of {validation.log}",
-        "Residual of the equations of free motion in each run that was not used for the fit, "
-        "sqrt(rho^T rho / n) over its samples; filtered as for the fit. The line is the value of the fit.",
+        f"rms residual of the {len(labels)} runs of {validation.log}",
+        "Rms residual (sigma_perp) of the equations of free motion, in each run that the fit did not use. "
+        "The line is the value of the fit.",
         fixed=True,
     )

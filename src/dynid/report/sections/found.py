@@ -51,7 +51,7 @@ _ORIGINS = {
 }
 _SAME = 1e-3  # of a described mass: a value that differs by less is the described one
 _SILENT = 0.01  # share of the log below which the description alone gives a value
-_FEW = 12  # parameters that are shown without unfolding
+_FEW = 20  # parameters whose table is not folded
 
 _SYMBOLS = (
     ({"M"}, "M: mass"),
@@ -249,20 +249,16 @@ def _symbol(name: str) -> str:
 
 
 def standard(estimate: Estimate) -> Markup | None:
-    """The physically consistent standard set; omitted if not requested."""
-    if not estimate.standard:
+    """The physically consistent standard set; omitted if not requested, or if the parameters are this set."""
+    if {entry["name"] for entry in estimate.standard} <= {p.name for p in estimate.parameters}:
         return None
     entries = [_split(entry) for entry in estimate.standard]
-    bodies, drives = _by_owner(entries, inertial=True), _by_owner(entries, inertial=False)
-    terms = list(dict.fromkeys(symbol for row in drives.values() for symbol in row))
     determined = sum(entry["from"] == "data" for entry in entries)
     return render(
         "standard.html",
         rows=entries,
-        bodies={owner: _without_dust(row) for owner, row in bodies.items()},
+        bodies={owner: _without_dust(row) for owner, row in _by_owner(entries).items()},
         symbols=_SHOWN,
-        drives=drives,
-        terms=terms,
         determined=determined,
         sensor=compared(estimate) in ("reading", "wrench"),
         bad=estimate.verdict.level == "bad",
@@ -274,11 +270,11 @@ def _split(entry: Entry) -> Entry:
     return {**entry, "symbol": name.partition("_")[0], "owner": owner_of(name)}
 
 
-def _by_owner(entries: Sequence[Entry], inertial: bool) -> dict[str, dict[str, Entry]]:
-    """Owner -> symbol -> entry, of the ten inertial parameters or of all others."""
+def _by_owner(entries: Sequence[Entry]) -> dict[str, dict[str, Entry]]:
+    """Owner -> symbol -> entry, of the ten inertial parameters."""
     by_owner: dict[str, dict[str, Entry]] = {}
     for entry in entries:
-        if (entry["symbol"] in _SHOWN) == inertial:
+        if entry["symbol"] in _SHOWN:
             by_owner.setdefault(entry["owner"], {})[entry["symbol"]] = entry
     return by_owner
 

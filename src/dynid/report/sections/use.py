@@ -132,7 +132,9 @@ def _steps(estimate: Estimate) -> list[str]:
         " `numpy`, ...); each file is read back and compared with this result"
     )
     if level != "good":
-        export = f"if these reasons do not matter for your use, {export}"
+        export = (
+            f"if {'these reasons do' if several else 'this reason does'} not matter for your use, {export}"
+        )
     if not all(body["exported"] for body in estimate.bodies):
         export = "to export a model, identify again with `estimator: consistent`"
         if _from_files(estimate):
