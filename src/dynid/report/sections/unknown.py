@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 _MAPPED = 60  # parameters of the map
 _LISTED = 10
-_WEAK = "weak-parameters"
+WEAK = "weak-parameters"
 _PAIRS = 5  # the map shows all
 _CLOSE = 0.9  # correlation above which two parameters are known mainly as a sum
 
@@ -50,7 +50,7 @@ def section(estimate: Estimate) -> Section:
         close=_CLOSE,
         map=correlation_figure(estimate),
         moves=_moves(estimate, [*weak, *zero]),
-        robot=_named(estimate),
+        robot=named_robot(estimate),
         free=compared(estimate) == "equation",
         sensor=compared(estimate) == "reading",
     )
@@ -68,7 +68,7 @@ def _by_reason(reasons: Mapping[str, str]) -> dict[str, list[str]]:
     return names
 
 
-def _named(estimate: Estimate) -> str:
+def named_robot(estimate: Estimate) -> str:
     """The robot as a command names it: its file beside the result, or a built-in one."""
     return str(estimate.provenance.get("options", {}).get("robot", estimate.robot))
 
@@ -88,10 +88,10 @@ def _words(p: ParameterEstimate) -> str:
 def _relevant(estimate: Estimate, zero: Sequence[ParameterEstimate]) -> tuple[str, list[ParameterEstimate]]:
     """The warning about parameters that matter for other motion, as the page names it, and those in it."""
     for warned in estimate.warnings:
-        if warned.code == _WEAK:
-            number = next((k for k, reason in numbered_reasons(estimate) if reason.code == _WEAK), None)
+        if warned.code == WEAK:
+            number = next((k for k, reason in numbered_reasons(estimate) if reason.code == WEAK), None)
             words = warned.text.replace(",", " ").split()
-            named = f"reason {number} of the verdict" if number else f"warning {_WEAK}"
+            named = f"reason {number} of the verdict" if number else f"warning {WEAK}"
             return named, [p for p in zero if p.name in words]
     return "", []
 

@@ -25,6 +25,7 @@ from dynid.report.quality import (
 )
 from dynid.report.robot_view import robot_view
 from dynid.report.sections.provenance import command_line
+from dynid.report.sections.unknown import WEAK, named_robot
 from dynid.statistics.estimate import Estimate
 from dynid.statistics.estimate_parts import LIMITS
 
@@ -111,6 +112,8 @@ def _steps(estimate: Estimate) -> list[str]:
     for k, cause in enumerate(reasons, 1):
         if cause.remedy:
             remedy = _with_numbers(cause.remedy, reasons)
+            if cause.code == WEAK and compared(estimate) in ("effort", "power"):
+                remedy += f"; `dynid excite {named_robot(estimate)} --after . --period 20` designs one"
             numbers.setdefault(remedy, []).append(str(k))
     several = len(reasons) > 1
     steps = [
@@ -175,7 +178,7 @@ def _again(estimate: Estimate, steps: list[str]) -> str:
 
 def _repeated(estimate: Estimate) -> str:
     """How to identify again with a changed robot file: the same command, where one wrote this page."""
-    robot = PurePath(estimate.provenance.get("options", {}).get("robot", ""))
+    robot = PurePath(named_robot(estimate))
     command = command_line(sys.argv)
     if robot.suffix not in (".yaml", ".yml"):
         source = f", which starts with `source: {robot}`" if robot.suffix else ""
