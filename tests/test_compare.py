@@ -342,6 +342,8 @@ def test_files_of_a_comparison() -> None:
     assert "arm &amp; co" in page
     assert "<b>" not in page.split("</header>")[0].split("<h1>")[1]
     assert "Use b" in page
+    named = replace(found, lines=(replace(line, label="Fv Fs"),), recommended="")
+    assert "Drive terms: Fv: viscous friction; Fs: Coulomb friction." in comparison_html(named)
 
 
 def test_significant_differences_are_named() -> None:

@@ -9,6 +9,7 @@ import numpy as np
 
 from dynid.base.grouping import probability
 from dynid.common.arrays import Array, Float
+from dynid.mechanism.drive_terms import drive_term
 from dynid.report.numbers import number, percent, unit_text, value_text
 from dynid.report.page import Section, render, scripted_page
 from dynid.report.plots import PALETTE, Figure, bars, figure, line, panel, points
@@ -108,6 +109,7 @@ def _lines(comparison: Comparison) -> Section:
         for line in comparison.lines
     ]
     best = comparison[comparison.recommended] if comparison.recommended else None
+    symbols = dict.fromkeys(word for line in comparison.lines for word in line.label.split())
     body = render(
         "comparison_lines.html",
         comparison=comparison,
@@ -115,6 +117,7 @@ def _lines(comparison: Comparison) -> Section:
         rows=rows,
         failed=[line for line in comparison.lines if line.failed],
         tested="F" in shown,
+        terms=[f"{symbol}: {term.words}" for symbol in symbols if (term := drive_term(symbol)) is not None],
         figure=_error_figure(comparison),
         words=_why(comparison),
         level=(best.verdict or "good") if best else "care",
