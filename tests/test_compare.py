@@ -23,11 +23,12 @@ from dynid.motion.logs import log_from_arrays
 from dynid.pipeline import identify_logs, run_experiment, validate_result
 from dynid.problem import prepare
 from dynid.report.comparison import comparison_csv, comparison_document, comparison_html, print_comparison
+from dynid.report.comparison_page import difference_text
 from dynid.report.json_file import read_result
 from dynid.report.output import write_results
 from dynid.simulation.files import write_log
 from dynid.simulation.prescribed import simulate_log
-from dynid.statistics.comparison import Comparison, Line, bic, f_test, recommend
+from dynid.statistics.comparison import Comparison, Line, ParameterLine, bic, f_test, recommend
 from dynid.statistics.estimate import Estimate, ParameterEstimate
 from dynid.statistics.estimate_parts import Verdict
 from dynid.validation.compare import compare_logs, friction_sets
@@ -341,6 +342,8 @@ def test_files_of_a_comparison() -> None:
     assert "arm &amp; co" in page
     assert "<b>" not in page.split("</header>")[0].split("<h1>")[1]
     assert "Use b" in page
+    named = replace(found, lines=(replace(line, label="Fv Fs"),), recommended="")
+    assert "Drive terms: Fv: viscous friction; Fs: Coulomb friction." in comparison_html(named)
 
 
 def test_significant_differences_are_named() -> None:
@@ -515,3 +518,29 @@ def test_results_of_equal_folders_are_named_by_the_folders_above_them() -> None:
     assert _labels(["a/march", "a/april"], [one, one]) == ["march", "april"]
     assert _labels(["march/arm", "march/arm"], [one, one]) == ["arm (1)", "arm (2)"]
     assert _labels([one, one], [one, one]) == ["inverse, wls (1)", "inverse, wls (2)"]
+
+
+def test_drift_over_dates_is_said_and_names_stay_whole_beside_many_results():
+    """Eight months of one robot: growing friction is called so in any order, a scattered mass is not."""
+    months = [3, 1, 2, 4, 5, 6, 7, 8]
+    lines = tuple(Line(f"month{m}", date=f"2026-0{m}-05") for m in months)
+    scattered = (5.0, 5.3, 4.8, 5.1, 5.0, 5.2, 4.9, 5.6)
+    parameters = tuple(
+        ParameterLine(name, "N m", values, (0.01,) * 8, 70.0, 1e-9)
+        for name, values in (
+            ("Fs_a_joint_with_a_long_name", tuple(map(float, months))),
+            ("M_link", scattered),
+        )
+    )
+    found = Comparison("arm", "logs", lines, parameters=parameters)
+    assert "Fs_a_joint_with_a_long_name (1.000 to 8.000 N m, rising with every date)" in difference_text(
+        found
+    )
+    assert "M_link (5.300 to 5.600 N m)" in difference_text(found)
+    undated = replace(found, lines=tuple(replace(line, date="") for line in lines))
+    assert "rising" not in difference_text(undated)
+    shown = Console(width=100, record=True, file=io.StringIO())
+    print_comparison(found, console=shown)
+    text = shown.export_text()
+    assert text.count("Fs_a_joint_with_a_long_name") == 2
+    assert "between not shown" in text

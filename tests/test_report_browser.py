@@ -21,9 +21,11 @@ import pytest
 
 from dynid.experiment.file import load_experiment
 from dynid.pipeline import identify, run_experiment
+from dynid.report.comparison import comparison_html
 from dynid.report.html import report_html
 from dynid.simulation.demo import built_in_experiment, run_demo
 from dynid.statistics.estimate import Estimate
+from dynid.validation.results import compare_results
 from tests.fabricated import JOINTS, estimate
 
 _SCRIPT = Path(__file__).with_name("report_browser.js")
@@ -84,10 +86,12 @@ def test_pages_work_in_a_browser(tmp_path):
         "fabricated": report_html(whole),
         "many": report_html(replace(whole, signals=logs)),
         "bad": report_html(replace(long, verdict=bad)),
+        "comparison": comparison_html(compare_results([whole, whole, found])),
     }
     seen = _seen(tmp_path, pages)
     for one in seen.values():
         _check(one)
+    assert len(seen["comparison"]["plots"]) >= 2
     assert seen["scara"]["robot"] is True
     assert np.isfinite(seen["scara"]["seconds"])
     assert len(seen["many"]["plots"]) <= len(seen["fabricated"]["plots"]) + 8  # three logs, not forty

@@ -24,6 +24,7 @@ from dynid.checks.residual_tests import (
 )
 from dynid.checks.residual_texts import gain_notice
 from dynid.checks.residuals import _Relevance, check_residuals
+from dynid.checks.second_looks import settled_gains
 from dynid.common.change import in_file
 from dynid.conditioning.lowpass import row_filter
 from dynid.experiment.experiment import Experiment, experiment_from
@@ -388,3 +389,18 @@ def test_only_a_fault_that_is_surely_small_is_dismissed(sigma: float, matters: b
     relevant = _Relevance(prepare(robot, [log], Experiment(robot=robot)))
     size = Suspect("dimension", "a", (0,), "m", size=np.array([-9.8e-4]), sigma=np.array([sigma]), dof=20.0)
     assert relevant(size) is matters
+
+
+@pytest.mark.parametrize(("sizes", "kept"), [((0.08, 0.015), 1), ((0.08, 0.05), 2), ((0.015,), 1)])
+def test_a_gain_that_may_be_one_is_not_flagged_beside_one_that_cannot(sizes, kept) -> None:
+    """The other one explains what it explained alone. Half of a 95 % interval is 0.021; one alone stays."""
+    robot = load_robot("scara")
+    log = simulate(robot, replace(default_simulation(robot), rate=100.0, duration=2.0)).log(0, "a", robot)
+    experiment = Experiment(robot=robot)
+    gains = [
+        Suspect("gain", log.effort_names[k], (k,), "1", size=np.array([x]), sigma=np.full(1, 0.01), dof=20.0)
+        for k, x in enumerate(sizes)
+    ]
+    left = {one.columns: replace(one, size=np.zeros(1)) for one in gains}
+    found = settled_gains(prepare(robot, [log], experiment), experiment, gains, lambda fit: left)
+    assert [one.about for one in found] == list(log.effort_names[:kept])

@@ -380,10 +380,8 @@ def _starts(problem: Problem) -> dict[str, list[float]]:
 
 
 def _words(tests: Sequence[ResidualTest], asked: _Asked) -> dict[str, str]:
-    """Summary of the tests: what is flagged, what is not separable and what is not tested."""
-    warned = [f"{result.test} of {result.about}" for result in tests if result.warned]
-    said = f"flagged: {', '.join(warned)}" if warned else "none flagged"
-    words = {"residual tests": f"{len(tests)} tests, {said}{inseparable(asked.suspects)}"}
+    """Summary of the tests: what is not separable and what is not tested. Refits decide what is flagged."""
+    words = {"residual tests": f"{len(tests)} tests{inseparable(asked.suspects)}"}
     return {**words, NOT_TESTED: "; ".join(asked.untested)} if asked.untested else words
 
 

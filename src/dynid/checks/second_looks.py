@@ -99,7 +99,13 @@ def settled_gains(
             )
         if all(abs(float(left[columns].size[0])) < 0.1 * left[columns].half for columns in factors):
             break
-    return tuple(gains.get(one.columns, one) for one in flagged)
+    return tuple(gains.get(one.columns, one) for one in flagged if one.columns not in _doubtful(gains))
+
+
+def _doubtful(gains: Mapping[tuple[int, ...], Suspect]) -> set[tuple[int, ...]]:
+    """Gains that may be 1 beside others that cannot: what they explained alone, the others explain."""
+    unsure = {columns for columns, one in gains.items() if abs(float(one.size[0])) <= one.half}
+    return unsure if len(unsure) < len(gains) else set()
 
 
 def _wider(plan: MotionPlan) -> MotionPlan:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from dynid.report.comparison_page import TITLES, cell, comparison_html, difference_text, shown_columns
 from dynid.report.csv_file import RowWriter, harmless
 from dynid.report.json_file import json_text, plain
-from dynid.report.numbers import number, unit_text, value_text
+from dynid.report.numbers import number, plural, unit_text, value_text
 from dynid.report.terminal import (
     fitting,
     plain_table,
@@ -18,7 +18,7 @@ from dynid.report.terminal import (
     standard_console,
     verbatim,
 )
-from dynid.statistics.comparison import Comparison
+from dynid.statistics.comparison import Comparison, ParameterLine
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -84,23 +84,34 @@ def print_comparison(comparison: Comparison, *, console: Console | None = None) 
 
 
 def _print_parameters(out: Console, comparison: Comparison) -> None:
-    names = [line.label for line in comparison.lines]
-    table = plain_table("parameter", "unit", *names, "largest difference / sigma", left=("parameter", "unit"))
     most = _MOST_PARAMETERS if comparison.different else _MOST_EQUAL
     tested = [item for item in comparison.parameters if item.z is not None]
     worst = sorted(tested or comparison.parameters, key=lambda item: -(item.z or 0.0))[:most]
-    for entry in worst:
-        cells = [
-            "-" if value is None else value_text(value, sigma)
-            for value, sigma in zip(entry.values, entry.sigmas, strict=True)
-        ]
-        texts = (entry.name, unit_text(entry.unit), *cells, number(entry.z, 2))
-        table.add_row(*(verbatim(text) for text in texts))
+    names = [line.label for line in comparison.lines]
+    rows = [[_value(entry, k) for k in range(len(names))] for entry in worst]
+    cells_of = {
+        "parameter": [entry.name for entry in worst],
+        "unit": [unit_text(entry.unit) for entry in worst],
+        **dict(zip(names, zip(*rows, strict=True), strict=True)),
+        "difference / sigma": [number(entry.z, 2) for entry in worst],
+    }
+    columns = fitting(cells_of, names[1:-1], out.width)
+    table = plain_table(*columns, left=("parameter", "unit"))
+    for cells in zip(*columns.values(), strict=True):
+        table.add_row(*map(verbatim, cells))
     count = len(comparison.parameters)
     title = (
         "Parameters" if count <= len(worst) else f"The {len(worst)} of {count} parameters that differ most"
     )
+    hidden = len(cells_of) - len(columns)
+    if hidden:
+        title += f" ({plural(hidden, 'result')} between not shown: comparison.html has all)"
     print_titled(out, title, table)
+
+
+def _value(entry: ParameterLine, k: int) -> str:
+    value = entry.values[k]
+    return "-" if value is None else value_text(value, entry.sigmas[k])
 
 
 def comparison_document(comparison: Comparison) -> dict[str, Any]:

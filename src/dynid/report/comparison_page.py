@@ -9,6 +9,7 @@ import numpy as np
 
 from dynid.base.grouping import probability
 from dynid.common.arrays import Array, Float
+from dynid.mechanism.drive_terms import drive_term
 from dynid.report.numbers import number, percent, unit_text, value_text
 from dynid.report.page import Section, render, scripted_page
 from dynid.report.plots import PALETTE, Figure, bars, figure, line, panel, points
@@ -30,6 +31,7 @@ TITLES = {
 }
 _DRAWN = 12  # parameters that are drawn
 _SAME_DAY = 0.02  # days: results this close in time have no order
+_DRIFT = 3  # dates that show a direction
 _FEW = 12  # parameters whose table is not folded
 
 
@@ -68,16 +70,25 @@ def difference_text(comparison: Comparison) -> str:
         return (
             f"No significant difference between the results; {tested} parameters were tested, and {chance}."
         )
-    names = ", ".join(map(_change, differing[:3])) + (", ..." if len(differing) > 3 else "")
+    days = _days([line.date for line in comparison.lines])
+    names = ", ".join(_change(entry, days) for entry in differing[:3])
+    names += ", ..." if len(differing) > 3 else ""
     verb = "differs" if len(differing) == 1 else "differ"
     return f"{len(differing)} of {tested} parameters {verb} significantly: {names}."
 
 
-def _change(entry: ParameterLine) -> str:
-    """`Fv_elbow (2.1 to 2.7 N m s/rad)`: from the first to the last result that has it."""
-    known = [pair for pair in zip(entry.values, entry.sigmas, strict=True) if pair[0] is not None]
-    first, last = (value_text(value, sigma) for value, sigma in (known[0], known[-1]) if value is not None)
-    return f"{entry.name} ({first} to {last} {unit_text(entry.unit)})".replace(" )", ")")
+def _change(entry: ParameterLine, days: Float[Array, "n"] | None) -> str:
+    """`Fv_elbow (2.1 to 2.7 N m s/rad)`: from the first to the last result that has it, by their dates."""
+    known = [k for k, value in enumerate(entry.values) if value is not None]
+    if days is not None:
+        known.sort(key=lambda k: float(days[k]))
+    values = [float(entry.values[k] or 0.0) for k in known]
+    first, last = (value_text(values[i], entry.sigmas[known[i]]) for i in (0, -1))
+    steps = np.sign(np.diff(values))
+    drift = ""
+    if days is not None and len(values) >= _DRIFT and abs(steps.sum()) == len(steps):
+        drift = f", {'rising' if steps[0] > 0 else 'falling'} with every date"
+    return f"{entry.name} ({first} to {last} {unit_text(entry.unit)}".rstrip() + f"{drift})"
 
 
 def comparison_html(comparison: Comparison) -> str:
@@ -98,6 +109,7 @@ def _lines(comparison: Comparison) -> Section:
         for line in comparison.lines
     ]
     best = comparison[comparison.recommended] if comparison.recommended else None
+    symbols = dict.fromkeys(word for line in comparison.lines for word in line.label.split())
     body = render(
         "comparison_lines.html",
         comparison=comparison,
@@ -105,6 +117,7 @@ def _lines(comparison: Comparison) -> Section:
         rows=rows,
         failed=[line for line in comparison.lines if line.failed],
         tested="F" in shown,
+        terms=[f"{symbol}: {term.words}" for symbol in symbols if (term := drive_term(symbol)) is not None],
         figure=_error_figure(comparison),
         words=_why(comparison),
         level=(best.verdict or "good") if best else "care",

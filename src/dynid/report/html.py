@@ -14,7 +14,7 @@ from dynid.common.notices import by_severity
 from dynid.common.registry import Registry
 from dynid.report.csv_file import parameters_csv
 from dynid.report.json_file import json_text, result_document
-from dynid.report.numbers import percent, sigma_text, value_text
+from dynid.report.numbers import percent, plural, sigma_text, value_text
 from dynid.report.page import Section, render, script_json, scripted_page
 from dynid.report.quality import compared, evidence, first_reasons
 from dynid.statistics.estimate import Estimate
@@ -56,12 +56,13 @@ def report_html(estimate: Estimate) -> str:
 
 
 def _log_names(estimate: Estimate) -> str:
-    """`log run1` or `logs run1, run2 and 4 more`: those it was identified from; empty if not at hand."""
+    """`2 simulated logs (run1, run2)`: those it was identified from; empty if not at hand."""
     names = [signals.log for signals in estimate.signals if not signals.validation]
     if not names:
         return ""
-    more = f" and {len(names) - _MOST_LOGS} more" if len(names) > _MOST_LOGS else ""
-    return f"log{'s' if len(names) > 1 else ''} {', '.join(names[:_MOST_LOGS])}{more}"
+    more = ", ..." if len(names) > _MOST_LOGS else ""
+    noun = "simulated log" if estimate.truth else "log"
+    return f"{plural(len(names), noun)} ({', '.join(names[:_MOST_LOGS])}{more})"
 
 
 def notebook_html(estimate: Estimate) -> str:

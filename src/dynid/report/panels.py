@@ -70,8 +70,8 @@ def effort_figure(
     return figure(
         anchor,
         panels,
-        f"measured and predicted efforts of log {signals.log}",
-        f"Log {signals.log}{_runs(signals.t)}{_thinning(len(rows), len(signals.t))}.{areas}",
+        f"measured and predicted efforts of log '{signals.log}'",
+        f"Log '{signals.log}'{_runs(signals.t)}{_thinning(len(rows), len(signals.t))}.{areas}",
         columns=_columns(signals),
         link=link or anchor,
         shared=shared,
@@ -113,8 +113,8 @@ def residual_figure(
     return figure(
         anchor,
         panels,
-        f"residuals of log {signals.log}",
-        f"Log {signals.log}{_runs(signals.t)}: measured minus predicted. The band is ±2 rms.",
+        f"residuals of log '{signals.log}'",
+        f"Log '{signals.log}'{_runs(signals.t)}: measured minus predicted. The band is ±2 rms.",
         columns=_columns(signals),
         link=link or shared_by,
         borrows=f"{shared_by}-spec",
@@ -162,8 +162,8 @@ def memory_figure(signals: Signals, anchor: str, flagged: Mapping[str, str]) -> 
     return figure(
         anchor,
         panels,
-        f"autocorrelation and spectrum of the residuals of log {signals.log}",
-        f"Log {signals.log}. White noise has an autocorrelation inside the grey band at all lags but the "
+        f"autocorrelation and spectrum of the residuals of log '{signals.log}'",
+        f"Log '{signals.log}'. White noise has an autocorrelation inside the grey band at all lags but the "
         "first, and a flat spectrum near 1. A peak shows the frequency of a vibration that the model lacks. "
         "The row filter alone can lower the right end of a spectrum.",
         columns=4 if len(signals.names) > 2 else 2,
@@ -188,8 +188,8 @@ def tension_figure(signals: Signals, motors: Tension, anchor: str, most: int) ->
     return figure(
         anchor,
         panels,
-        f"motor efforts and internal tension of log {signals.log}",
-        f"Log {signals.log}, {use}{_thinning(len(rows), len(signals.t))}",
+        f"motor efforts and internal tension of log '{signals.log}'",
+        f"Log '{signals.log}', {use}{_thinning(len(rows), len(signals.t))}",
         columns=2,
         link=anchor,
         shared={"t": packed(since_start(signals.t)[rows])},
@@ -204,8 +204,8 @@ def singularity_figure(signals: Signals, anchor: str, most: int) -> Figure:
     return figure(
         anchor,
         [panel([line(name, packed(t), packed(distance))], heading_of(name, "1"), _TIME)],
-        f"{name} of log {signals.log}",
-        f"Log {signals.log}{_thinning(len(rows), len(signals.t))}",
+        f"{name} of log '{signals.log}'",
+        f"Log '{signals.log}'{_thinning(len(rows), len(signals.t))}",
     )
 
 
@@ -298,16 +298,16 @@ def run_figure(validation: Validation, fit: Agreement, anchor: str) -> Figure | 
         anchor,
         [
             panel(
-                [bars("sigma_perp", [run.sigma_perp for run in validation.runs])],
+                [bars("rms residual", [run.sigma_perp for run in validation.runs])],
                 "",
                 {"title": "run", "names": labels},
-                "sigma_perp, per unit mass",
+                "rms residual, per kg",
                 marks=[{"y": fit.sigma_perp, "colour": "orange"}],
                 height=230,
             )
         ],
-        f"sigma_perp of the {len(labels)} runs of {validation.log}",
-        "Residual of the equations of free motion in each run that was not used for the fit, "
-        "sqrt(rho^T rho / n) over its samples; filtered as for the fit. The line is the value of the fit.",
+        f"rms residual of the {len(labels)} runs of {validation.log}",
+        "Rms residual (sigma_perp) of the equations of free motion, in each run that the fit did not use. "
+        "The line is the value of the fit.",
         fixed=True,
     )

@@ -43,6 +43,7 @@ MEANING = {
 }
 _GOOD_BELOW, _FAIR_BELOW = 5.0, 20.0
 _LOAD = "load "  # prefix of the choices that describe identified loads
+_HALF = 50.0  # percent of the residual: a correction that leaves less explains most of it
 _FIRST = 3  # reasons that are shown; the others are folded
 _PROMISED = 0.95  # expected share of intervals that contain the true value
 
@@ -150,14 +151,36 @@ def weight(joint: JointVerdict) -> tuple[int, float, float]:
 def first_reasons(estimate: Estimate) -> tuple[tuple[Notice, ...], tuple[Notice, ...]]:
     """The reasons to read first, and the others: consequences of the first one, and those beyond three."""
     reasons = estimate.verdict.reasons
-    first = [reason for reason in reasons if not follows(reason, reasons[0])][:_FIRST]
+    first = [reason for reason in reasons if not is_consequence(estimate, reason)][:_FIRST]
     return tuple(first), tuple(reason for reason in reasons if reason not in first)
+
+
+def numbered_reasons(estimate: Estimate) -> tuple[tuple[int, Notice], ...]:
+    """All reasons with their numbers on the page."""
+    first, others = first_reasons(estimate)
+    return tuple(enumerate((*first, *others), 1))
 
 
 def consequences(estimate: Estimate) -> frozenset[str]:
     """Codes of warnings that the first reason of the verdict probably causes."""
-    first = estimate.verdict.reasons[:1]
-    return frozenset(item.code for item in estimate.warnings if any(follows(item, cause) for cause in first))
+    return frozenset(item.code for item in estimate.warnings if is_consequence(estimate, item))
+
+
+def is_consequence(estimate: Estimate, item: Notice) -> bool:
+    """Whether the first reason of the verdict probably causes a finding.
+
+    Poor predictions of joints follow it too, where a correction that warnings name removes most of them.
+    """
+    reasons, best = estimate.verdict.reasons, estimate.hypotheses[:1]
+    if not reasons or follows(item, reasons[0]):
+        return bool(reasons)
+    explained = any(test.p < 1.0 and test.left(described_residual(estimate)) < _HALF for test in best)
+    return explained and item.code == "joint-error" and item.code != reasons[0].code
+
+
+def described_residual(estimate: Estimate) -> float:
+    """Residual of the fit with the description as it is, in percent of the measured values; 0: not known."""
+    return next((test.residual_percent for test in estimate.hypotheses if test.p == 1.0), 0.0)
 
 
 # Sections that say what was noticed about their subject. The trait `log`: found by the fit, but a fault of a
@@ -178,8 +201,7 @@ def findings(estimate: Estimate, home: str) -> tuple[tuple[Notice, ...], tuple[t
     Each warning is said once: reasons of the verdict with the verdict, others in the section of their subject
     (`description`, `logs`), the rest in section `use`.
     """
-    first, others = first_reasons(estimate)
-    reasons = tuple(enumerate((*first, *others), 1))
+    reasons = numbered_reasons(estimate)
     given = {(reason.code, reason.text) for _, reason in reasons}
     left = [warned for warned in estimate.warnings if (warned.code, warned.text) not in given]
     homes = {warned.code: home_of(warned.code) for warned in left}

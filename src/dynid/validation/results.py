@@ -65,7 +65,9 @@ def compare_results(
     apart = _apart(read, own=not logs)
     lines, notices = lines if apart else _changed(lines), notices + apart
     chosen, words = ("", "") if notices else recommend(lines)
-    if not chosen and not notices:
+    if notices:
+        words = "the errors cannot be ranked: see the warnings"
+    elif not chosen:
         words = "no result has been validated on other logs: give some with --log"
     how = f"predicting {', '.join(map(_log_name, logs))}" if logs else "validations stored in the results"
     derived = _lines_of(common_quantities(read, speeds))

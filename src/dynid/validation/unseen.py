@@ -79,7 +79,8 @@ def unseen_errors(fit: Fit, signals: Sequence[Signals], validation: Sequence[Val
     floors = _floors(fit) if fit.problem.case.is_series else {}
     if fresh:
         rows = [_of_signals(name, k, fresh, floors.get(name, 0.0)) for k, name in enumerate(fresh[0].names)]
-        judged_on = f"validation log{'s' if len(fresh) > 1 else ''} {', '.join(item.log for item in fresh)}"
+        names = ", ".join(f"'{item.log}'" for item in fresh)
+        judged_on = f"validation log{'s' if len(fresh) > 1 else ''} {names}"
         return replace(NOT_JUDGED, judged_on=judged_on, joints=tuple(rows))
     errors = left_out_errors(fit)
     rows = []

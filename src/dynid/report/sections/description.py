@@ -10,7 +10,7 @@ from dynid.common.catalogue import Severity
 from dynid.report.numbers import percent
 from dynid.report.page import Section, render
 from dynid.report.panels import points_per_panel, singularity_figure
-from dynid.report.quality import consequences, findings
+from dynid.report.quality import consequences, described_residual, findings
 from dynid.statistics.estimate import NOT_TESTED, Estimate
 from dynid.statistics.estimate_parts import FAR, SINGULARITY_DISTANCE, Description, DescriptionTest
 
@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 
 _MOST = 12
 _WORST = 3  # logs that are plotted
+_MOST_OF_IT = 90.0  # percent: a correction that leaves as much of the residual explains nothing
 
 
 def section(estimate: Estimate) -> Section | None:
@@ -39,7 +40,7 @@ def section(estimate: Estimate) -> Section | None:
         effects=effect_lines(facts, _MOST),
         difference=estimate.files.get("robot.corrected.yaml.diff", ""),
         rows=_corrections(estimate),
-        described=_described(estimate),
+        described=described_residual(estimate),
         corrected=any(test.p < 1.0 for test in estimate.hypotheses[:1]),  # 1: as described
         untested=untested,
         figures=figures,
@@ -52,24 +53,26 @@ def section(estimate: Estimate) -> Section | None:
     return Section("description", "Is the description right?", body, folded=not n, note=note)
 
 
-def _described(estimate: Estimate) -> float:
-    """Residual of the fit with the description as it is, in percent of the measured values; 0: not known."""
-    return next((test.residual_percent for test in estimate.hypotheses if test.p == 1.0), 0.0)
-
-
 def _corrections(estimate: Estimate) -> list[tuple[str, DescriptionTest]]:
-    """Name and figures of each; a size only of the first, as verdict and residual tests give it."""
-    tests = estimate.hypotheses
-    return [(test.subject if i else test.name, test) for i, test in enumerate(tests)]
+    """Name and figures of each; a size only of the first, as verdict and residual tests give it.
+
+    Those that warnings name are before the description as it is, the one that leaves least first.
+    """
+    tests, described = estimate.hypotheses, described_residual(estimate)
+    named = [(test.subject if i else test.name, test) for i, test in enumerate(tests)]
+    n = next((i for i, test in enumerate(tests) if test.p == 1.0), 0)
+    return [*sorted(named[:n], key=lambda pair: pair[1].left(described)), *named[n:]]
 
 
 def _conclusion(estimate: Estimate) -> str:
     """What the corrections that were tried show, where no finding concerns the description."""
-    best = estimate.hypotheses[:1]
-    if best and best[0].p < 1.0:
-        left = best[0].left(_described(estimate))
+    name, best = next(iter(_corrections(estimate)), ("", None))
+    if best is not None and best.p < 1.0:
+        left = best.left(described_residual(estimate))
+        if left > _MOST_OF_IT:
+            return f"no correction explains the logs: the best leaves {percent(left)} % of the residual"
         rest = f"leaves {percent(left)} % of the residual"
-        return f"no fault of its own; most probable cause: {best[0].name} ({rest})"
+        return f"no fault of its own; most probable cause: {name} ({rest})"
     return "no fault found" if estimate.hypotheses else "nothing was tested"
 
 

@@ -6,7 +6,7 @@ Free oscillations and tensions of a robot on cables, as a part of the report.
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from fnmatch import fnmatchcase
 from typing import TYPE_CHECKING, Any
 
@@ -28,6 +28,7 @@ from dynid.report.quality import (
     home_of,
     interval_figure,
     loads,
+    numbered_reasons,
     owner_of,
     quality,
 )
@@ -50,7 +51,7 @@ _ORIGINS = {
 }
 _SAME = 1e-3  # of a described mass: a value that differs by less is the described one
 _SILENT = 0.01  # share of the log below which the description alone gives a value
-_FEW = 12  # parameters that are shown without unfolding
+_FEW = 20  # parameters whose table is not folded
 
 _SYMBOLS = (
     ({"M"}, "M: mass"),
@@ -76,7 +77,7 @@ def section(estimate: Estimate) -> Section:
     body = render(
         "found.html",
         bad=bad,
-        loads=[(name, text.replace("+-", "±")) for name, text in loads(estimate)],
+        loads=_loads(estimate, {row["name"] for row in bodies if row["measured"]}),
         bodies=bodies,
         in_sums=len(drawn) - len(known),
         origins={
@@ -94,6 +95,12 @@ def section(estimate: Estimate) -> Section:
     )
     note = "not usable: see the verdict" if bad else ""
     return Section("found", "What did it find?", body, folded=bad, note=note, unprinted=bad)
+
+
+def _loads(estimate: Estimate, measured: Collection[str]) -> list[tuple[str, str]]:
+    """Name and values of each tool and payload; not of those whose mass is all there is, and in the table."""
+    named = [(name.partition(" ")[2], text.replace("+-", "±")) for name, text in loads(estimate)]
+    return [(name, text) for name, text in named if name not in measured or "centre" in text]
 
 
 def _body_row(row: Entry) -> dict[str, Any]:
@@ -168,7 +175,7 @@ def friction_figure(
         wide |= bool(near)
         panels.append(panel(series, title, f"speed [{per}]", near, height=180))
     cloud = (
-        f" A point is friction plus residual at a sample of log {drawn[0]['log']}; "
+        f" A point is friction plus residual at a sample of log '{drawn[0]['log']}'; "
         "points away from the curve show friction that the model lacks."
         if any("points" in drawn_curve for drawn_curve in curves)
         else ""
@@ -221,7 +228,7 @@ def parameters(estimate: Estimate) -> Markup:
     marks = [row["quality"] for row in rows]
     return render(
         "parameters.html",
-        doubts=sum(home_of(reason.code) != "use" for reason in estimate.verdict.reasons),
+        doubts=[str(k) for k, reason in numbered_reasons(estimate) if home_of(reason.code) != "use"],
         rows=rows,
         few=len(rows) <= _FEW,
         figure=interval_figure(estimate),
@@ -242,20 +249,16 @@ def _symbol(name: str) -> str:
 
 
 def standard(estimate: Estimate) -> Markup | None:
-    """The physically consistent standard set; omitted if not requested."""
-    if not estimate.standard:
+    """The physically consistent standard set; omitted if not requested, or if the parameters are this set."""
+    if {entry["name"] for entry in estimate.standard} <= {p.name for p in estimate.parameters}:
         return None
     entries = [_split(entry) for entry in estimate.standard]
-    bodies, drives = _by_owner(entries, inertial=True), _by_owner(entries, inertial=False)
-    terms = list(dict.fromkeys(symbol for row in drives.values() for symbol in row))
     determined = sum(entry["from"] == "data" for entry in entries)
     return render(
         "standard.html",
         rows=entries,
-        bodies={owner: _without_dust(row) for owner, row in bodies.items()},
+        bodies={owner: _without_dust(row) for owner, row in _by_owner(entries).items()},
         symbols=_SHOWN,
-        drives=drives,
-        terms=terms,
         determined=determined,
         sensor=compared(estimate) in ("reading", "wrench"),
         bad=estimate.verdict.level == "bad",
@@ -267,11 +270,11 @@ def _split(entry: Entry) -> Entry:
     return {**entry, "symbol": name.partition("_")[0], "owner": owner_of(name)}
 
 
-def _by_owner(entries: Sequence[Entry], inertial: bool) -> dict[str, dict[str, Entry]]:
-    """Owner -> symbol -> entry, of the ten inertial parameters or of all others."""
+def _by_owner(entries: Sequence[Entry]) -> dict[str, dict[str, Entry]]:
+    """Owner -> symbol -> entry, of the ten inertial parameters."""
     by_owner: dict[str, dict[str, Entry]] = {}
     for entry in entries:
-        if (entry["symbol"] in _SHOWN) == inertial:
+        if entry["symbol"] in _SHOWN:
             by_owner.setdefault(entry["owner"], {})[entry["symbol"]] = entry
     return by_owner
 

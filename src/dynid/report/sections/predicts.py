@@ -38,9 +38,9 @@ _QUESTIONS = {
     "gravity": ("is gravity off?", 1.0, ""),
     "load": ("does friction grow with the load?", 100.0, "% of the load"),
     "mass": ("which mass does this axis show?", 1.0, ""),
-    "mounting": ("is the sensor mounted otherwise?", 1.0, ""),
-    "speed": ("is friction over speed missing?", 100.0, "% of the square"),
-    "white": ("does the residual remember?", 1.0, "correlation"),
+    "mounting": ("is the sensor mounted differently?", 1.0, ""),
+    "speed": ("is friction wrong at some speeds?", 100.0, "% of the squared residual"),
+    "white": ("is the residual correlated in time?", 1.0, "correlation"),
     "zero": ("is the zero of the joint off?", 1.0, ""),
 }
 _CORRECTIONS = {test: words for entry in CATALOGUE.values() for test, words in entry.corrections.items()}

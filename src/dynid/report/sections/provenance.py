@@ -13,6 +13,7 @@ from dynid.report.quality import other_choices
 from dynid.statistics.estimate import NOT_TESTED, Estimate
 
 _WORDS = {
+    "reason": 'its last word (delay, gain, ...) is its name on the page "Warnings" of the documentation',
     "base parameter": "a combination of masses, inertias and drive terms that some motion shows; _R: a sum",
     "residual": "measured minus predicted, with noise; rms: its root mean square",
     "model error": "rms residual without sensor noise, in % of the peak: the largest measured value",

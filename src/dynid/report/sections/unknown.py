@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -13,7 +13,7 @@ from dynid.mechanism.parameters import Parameter
 from dynid.report.numbers import number, percent, unit_text
 from dynid.report.page import Section, render
 from dynid.report.plots import figure, packed, panel
-from dynid.report.quality import Quality, compared, owner_of, quality
+from dynid.report.quality import Quality, compared, numbered_reasons, owner_of, quality
 from dynid.statistics.estimate import Estimate, ParameterEstimate
 
 if TYPE_CHECKING:
@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 
 _MAPPED = 60  # parameters of the map
 _LISTED = 10
+WEAK = "weak-parameters"
 _PAIRS = 5  # the map shows all
 _CLOSE = 0.9  # correlation above which two parameters are known mainly as a sum
 
@@ -29,6 +30,7 @@ def section(estimate: Estimate) -> Section:
     """Not identifiable, weak, correlated; then how to learn more."""
     weak = [p for p in estimate.parameters if quality(p) is Quality.WEAK]
     zero = [p for p in estimate.parameters if quality(p) is Quality.ZERO]
+    reason, relevant = _relevant(estimate, zero)
     pairs = [pair for pair in estimate.correlations if abs(pair.value) >= _CLOSE]
     unknown = len(estimate.not_identifiable)
     body = render(
@@ -40,13 +42,15 @@ def section(estimate: Estimate) -> Section:
         n_invisible=len(estimate.invisible),
         weak=[_words(p) for p in sorted(weak, key=_uncertainty)[:_LISTED]],
         n_weak=len(weak),
-        zero=[_zero(p) for p in zero],
+        zero=[_zero(p) for p in zero if p not in relevant],
+        reason=reason,
+        relevant=[_zero(p) for p in relevant],
         pairs=pairs[:_PAIRS],
         n_pairs=len(pairs),
         close=_CLOSE,
         map=correlation_figure(estimate),
         moves=_moves(estimate, [*weak, *zero]),
-        robot=_named(estimate),
+        robot=named_robot(estimate),
         free=compared(estimate) == "equation",
         sensor=compared(estimate) == "reading",
     )
@@ -64,7 +68,7 @@ def _by_reason(reasons: Mapping[str, str]) -> dict[str, list[str]]:
     return names
 
 
-def _named(estimate: Estimate) -> str:
+def named_robot(estimate: Estimate) -> str:
     """The robot as a command names it: its file beside the result, or a built-in one."""
     return str(estimate.provenance.get("options", {}).get("robot", estimate.robot))
 
@@ -79,6 +83,17 @@ def _words(p: ParameterEstimate) -> str:
     words = spoken(Parameter(p.name, symbol, owner, p.unit, kind))
     meaning = "" if words == p.name else f" ({words}{', a sum' if p.grouping else ''})"
     return f"{p.name}{meaning}: sigma {percent(p.sigma_rel_percent)} % of its value"
+
+
+def _relevant(estimate: Estimate, zero: Sequence[ParameterEstimate]) -> tuple[str, list[ParameterEstimate]]:
+    """The warning about parameters that matter for other motion, as the page names it, and those in it."""
+    for warned in estimate.warnings:
+        if warned.code == WEAK:
+            number = next((k for k, reason in numbered_reasons(estimate) if reason.code == WEAK), None)
+            words = warned.text.replace(",", " ").split()
+            named = f"reason {number} of the verdict" if number else f"warning {WEAK}"
+            return named, [p for p in zero if p.name in words]
+    return "", []
 
 
 def _zero(p: ParameterEstimate) -> str:

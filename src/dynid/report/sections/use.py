@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Sequence
+from pathlib import PurePath
 
 from dynid.base.grouping import listed
 from dynid.common.change import in_python
-from dynid.common.notices import follows, spoils_all
+from dynid.common.notices import Notice, spoils_all
 from dynid.report.corrected import FILE, corrected_experiment, proposed_change
 from dynid.report.page import Section, render
 from dynid.report.quality import (
@@ -17,10 +19,13 @@ from dynid.report.quality import (
     evidence,
     findings,
     first_reasons,
+    is_consequence,
     quality,
     worst_joint,
 )
 from dynid.report.robot_view import robot_view
+from dynid.report.sections.provenance import command_line
+from dynid.report.sections.unknown import WEAK, named_robot
 from dynid.statistics.estimate import Estimate
 from dynid.statistics.estimate_parts import LIMITS
 
@@ -37,12 +42,11 @@ _KINDS = {
 }
 _OTHER_USE = {  # what cannot be exported
     "equation": "for kilograms, give the mass of the platform in the robot file (`known:`), identify again",
-    "reading": "subtract the tool from the readings: `compensation.py` in the folder of the result",
+    "reading": "subtract the tool from the readings: `compensation.py`",
 }
-_HERE = "in the folder of this report"
 _WRITE = (
-    f"`dynid identify . --write-experiment again.yaml` {_HERE} writes the experiment as a"
-    " file; edit it and run `dynid identify again.yaml`"
+    "`dynid identify . --write-experiment again.yaml` writes the experiment as a file;"
+    " edit it and run `dynid identify again.yaml`"
 )
 _SECTIONS = {"description": "Is the description right?", "logs": "Was the log good?"}
 _WORDS = {"good": "good", "care": "with care", "bad": "do not use"}
@@ -52,7 +56,7 @@ def section(estimate: Estimate) -> Section:
     """The verdict with its evidence, the robot, and the key values of the fit."""
     first, others = first_reasons(estimate)
     verdict = estimate.verdict
-    kind = compared(estimate)
+    kind, steps = compared(estimate), _steps(estimate)
     worst = worst_joint(verdict.joints)
     spoiled = bool(verdict.reasons) and spoils_all(verdict.reasons[0])
     body = render(
@@ -72,8 +76,9 @@ def section(estimate: Estimate) -> Section:
         zeros=sum(quality(p) is Quality.ZERO for p in estimate.parameters),
         first=first,
         others=others,
-        caused=all(follows(reason, first[0]) for reason in others),
-        steps=_steps(estimate),
+        caused=all(is_consequence(estimate, reason) for reason in others),
+        steps=steps,
+        commands=any("`dynid " in step for step in steps),
         corrected=corrected_experiment(estimate),
         corrected_file=FILE,
         covered=coverage(estimate) if estimate.truth else None,
@@ -106,7 +111,10 @@ def _steps(estimate: Estimate) -> list[str]:
     numbers: dict[str, list[str]] = {}
     for k, cause in enumerate(reasons, 1):
         if cause.remedy:
-            numbers.setdefault(cause.remedy, []).append(str(k))
+            remedy = _with_numbers(cause.remedy, reasons)
+            if cause.code == WEAK and compared(estimate) in ("effort", "power"):
+                remedy += f"; `dynid excite {named_robot(estimate)} --after . --period 20` designs one"
+            numbers.setdefault(remedy, []).append(str(k))
     several = len(reasons) > 1
     steps = [
         f"reason {' and '.join(indices)}: {text}" if several else text for text, indices in numbers.items()
@@ -114,28 +122,37 @@ def _steps(estimate: Estimate) -> list[str]:
     runs = corrected_experiment(estimate)
     if runs:
         changes = _changes(proposed_change(estimate)[1]) if several else "the change"
-        steps.append(f"if you agree, identify again with {changes}: `dynid identify {FILE}` {_HERE}")
+        steps.append(f"if you agree, identify again with {changes}: `dynid identify {FILE}`")
     again = "" if runs else _again(estimate, steps)
     if again or (level == "bad" and not runs):
         steps.append(again or "identify again")
     if level == "bad":
         return steps
     if not any(prediction.independent for prediction in estimate.validation):
-        steps.append(f"record one more motion and predict it: `dynid validate . LOG` {_HERE}")
+        steps.append("record one more motion and predict it: `dynid validate . LOG`")
     export = (
-        f"write the model for other programs: `dynid export . --to urdf` {_HERE} (or `mjcf`, `sdf`, `c`,"
+        "write the model for other programs: `dynid export . --to urdf` (or `mjcf`, `sdf`, `c`,"
         " `numpy`, ...); each file is read back and compared with this result"
     )
     if level != "good":
-        export = f"if these reasons do not matter for your use, {export}"
+        export = (
+            f"if {'these reasons do' if several else 'this reason does'} not matter for your use, {export}"
+        )
     if not all(body["exported"] for body in estimate.bodies):
         export = "to export a model, identify again with `estimator: consistent`"
         if _from_files(estimate):
             export = (
                 "to export a model, find physically possible parameters first:"
-                f" `dynid identify . --estimator consistent --out ../consistent` {_HERE}"
+                " `dynid identify . --estimator consistent --out ../consistent`"
             )
     return [*steps, _OTHER_USE.get(compared(estimate), export)]
+
+
+def _with_numbers(remedy: str, reasons: Sequence[Notice]) -> str:
+    """A remedy that names other reasons by their numbers on the page, not by their codes."""
+    for k, reason in enumerate(reasons, 1):
+        remedy = remedy.replace(f"(reason {reason.code})", f"(reason {k})")
+    return remedy
 
 
 def _changes(numbers: Sequence[int]) -> str:
@@ -154,5 +171,17 @@ def _again(estimate: Estimate, steps: list[str]) -> str:
     if not _from_files(estimate):
         change = in_python(proposed_change(estimate)[0])
         return f"identify again with this change: `identify(..., {change})`" if change else ""
-    edited = any("experiment file" in step or "`logs:`" in step for step in steps)
-    return f"identify again: {_WRITE}" if edited else ""
+    if any("experiment file" in step or "`logs:`" in step for step in steps):
+        return f"identify again: {_WRITE}"
+    return _repeated(estimate) if any("robot file" in step for step in steps) else ""
+
+
+def _repeated(estimate: Estimate) -> str:
+    """How to identify again with a changed robot file: the same command, where one wrote this page."""
+    robot = PurePath(named_robot(estimate))
+    command = command_line(sys.argv)
+    if robot.suffix not in (".yaml", ".yml"):
+        source = f", which starts with `source: {robot}`" if robot.suffix else ""
+        return f"write a robot file of your own{source}; identify again with it"
+    again = f", with the same command where it was run before: `{command}`" if command else ""
+    return f"after this change of `{robot}`, identify again{again}"
