@@ -152,7 +152,7 @@ S = TypeVar("S")
 T = TypeVar("T")
 
 _AHEAD = 4  # results per thread that wait at most
-_SHARED = 4  # parts from which threads are worth their start
+_FEW = 2
 _RELEASE = 16  # tasks after which pages of large arrays are released
 
 
@@ -184,10 +184,18 @@ def in_order(function: Callable[[S], T], tasks: Iterable[S], threads: int | None
                 future.cancel()
 
 
-def in_parts(function: Callable[[slice], T], n: int, size: int) -> Iterator[T]:
-    """Results of a function for consecutive parts of n samples, in their order; threads share many parts."""
-    slices = (slice(start, min(start + size, n)) for start in range(0, n, size))
-    return in_order(function, slices) if n > _SHARED * size else map(function, slices)
+def together(function: Callable[[S], T], tasks: Iterable[S]) -> list[T]:
+    """The same for few results that fit in memory; one or two tasks are not worth the start of threads."""
+    given = list(tasks)
+    if len(given) <= _FEW:
+        return [function(task) for task in given]
+    with ThreadPoolExecutor(os.cpu_count() or 1) as pool:
+        return list(pool.map(function, given))
+
+
+def in_parts(function: Callable[[slice], T], n: int, size: int) -> list[T]:
+    """The same for consecutive parts of n samples."""
+    return together(function, (slice(start, min(start + size, n)) for start in range(0, n, size)))
 
 
 def begun(function: Callable[[], T]) -> Future[T]:
