@@ -69,7 +69,8 @@ class Clusters:
         n = int(labels.max()) + 1
         M, s = np.zeros((n, *self.M.shape[1:])), np.zeros((n, self.s.shape[1]))
         rows, runs = np.zeros(n, dtype=int), np.zeros(n, dtype=int)
-        np.add.at(M, labels, self.M)
+        for label, part in zip(labels.tolist(), self.M, strict=True):
+            M[label] += part
         np.add.at(s, labels, self.s)
         np.add.at(rows, labels, self.rows)
         runs[labels] = self.runs
