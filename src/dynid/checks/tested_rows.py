@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from contextlib import suppress
 from functools import partial
 from weakref import WeakKeyDictionary
 
@@ -65,8 +66,10 @@ def begin_rows(problem: Problem, chi: Float[Array, "p"]) -> None:
 def begin_tests(finished: Finished) -> None:
     """Have the rows of the tests streamed while other questions are answered."""
     fit = finished.fit
-    if fit.problem.case.is_series and fit.problem.case.measures_signals:
-        calm, burst = beside_bursts(fit.data, fit.chi)
+    if not fit.problem.case.is_series or not fit.problem.case.measures_signals:
+        return
+    calm, burst = beside_bursts(fit.data, fit.chi)
+    with suppress(DynidError):  # the tests report it, after the checks before them
         begin_rows(fit.problem, calm if burst else fit.chi)
 
 
