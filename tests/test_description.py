@@ -12,7 +12,7 @@ import pytest
 
 from dynid.checks import CHECKS
 from dynid.checks.check import Finished, run_checks
-from dynid.checks.turned_gravity import fit_under, fits_under
+from dynid.checks.turned_gravity import fits_under
 from dynid.common.catalogue import codes_with
 from dynid.common.errors import InputError
 from dynid.common.notices import Notice, notice
@@ -39,6 +39,7 @@ from dynid.validation.closure_causes import closure_cause
 from dynid.validation.columns import position_orders, position_signs
 from dynid.validation.dimensions import best_size, dimension_units, doubted
 from dynid.validation.hypotheses import Hypothesis
+from dynid.validation.likelihood import residual_percent
 from dynid.validation.ranking import (
     explaining_trials,
     fitted_with,
@@ -171,9 +172,24 @@ def test_fits_under_many_gravities_need_few_passes_over_the_logs(monkeypatch) ->
     fits = {tuple(g): fit(g) for g in 9.81 * np.concatenate([np.eye(3), -np.eye(3)])}
     assert len({id(source) for source in passes}) == 3
     for g, found in fits.items():
-        expected = fit_under(problem, np.array(g), experiment)
+        expected = fits_under(problem, experiment)(np.array(g))
         # The rows differ by rounding, parameters by that times the condition of the equations.
         np.testing.assert_allclose(found.chi, expected.chi, rtol=0, atol=1e-7 * np.abs(expected.chi).max())
+
+
+def test_a_fit_that_is_only_compared_is_the_same_where_it_is_good(fivebar) -> None:
+    """Poor ones end before their weights converge, and stay poor."""
+    mechanism, log = fivebar
+    experiment = Experiment(robot=mechanism)
+    left = []
+    for g in (mechanism.gravity, -np.asarray(mechanism.gravity), np.array([9.81, 0.0, 0.0])):
+        problem = prepare(replace(mechanism, gravity=np.asarray(g, float)), [log], experiment)
+        whole, compared = (linear_fit(problem, experiment, comparing=brief) for brief in (False, True))
+        left.append([residual_percent(fit) for fit in (whole, compared)])
+        if len(left) == 1:
+            np.testing.assert_array_equal(whole.chi, compared.chi)
+    # One percent: a hundredth of what separates a poor fit from a good one.
+    np.testing.assert_allclose(*np.transpose(left), rtol=0.01)
 
 
 def test_degrees_are_confirmed_by_a_fit_and_end_the_search(fivebar) -> None:

@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 
 from dynid.checks.fault_columns import ALL, suspect_rows
+from dynid.checks.sampled import fill
 from dynid.checks.tested_rows import resized_robots
 from dynid.excitation.random_motion import random_motion
 from dynid.experiment.experiment import Experiment
@@ -28,6 +29,19 @@ from dynid.validation.dimensions import other_size
 from tests.test_alarms import checks_of
 
 KINDS = [("fivebar", "inverse"), ("dualv", "inverse"), ("dualv", "power"), ("fivebar", "energy")]
+
+
+@pytest.mark.parametrize(("step", "start"), [(2, 0), (7, 3), (600, 1)])
+def test_columns_between_samples_are_straight_lines(step: int, start: int) -> None:
+    """Over many parts that are computed together, and within one line."""
+    rng, n = np.random.default_rng(step), 1500
+    at = np.unique(np.append(np.arange(0, n, step), n - 1))
+    values = rng.normal(size=(2, 3, len(at)))
+    found = np.empty((2, 3, n - start))
+    fill((at, values), slice(start, n), found)
+    x = np.arange(start, n)
+    expected = [[np.interp(x, at, column) for column in row] for row in values]
+    np.testing.assert_allclose(found, expected, atol=1e-12)  # rounding of sums of at most 128 lines
 
 
 def clean(name: str, seed: int = 0, seconds: float = 5.0, frequency: float = 0.5, rate: float = 500.0):

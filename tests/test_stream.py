@@ -11,7 +11,7 @@ from dynid.common import paged
 from dynid.conditioning import stream as stream_module
 from dynid.conditioning.lowpass import row_filter, window_filter
 from dynid.conditioning.stream import compared, keep_sum, series, stream
-from dynid.projection.factor import merge
+from dynid.projection.factor import Factor, merge
 from dynid.projection.quadrature import QUADRATURES
 from dynid.regressor.layout import ABSENT, Layout
 
@@ -125,6 +125,17 @@ def test_rows_of_a_sum_are_the_sum_of_kept_rows() -> None:
         assert [block[:2] for block in found] == [block[:2] for block in wanted]
         for (_, _, new), (_, _, old) in zip(found, wanted, strict=True):
             np.testing.assert_allclose(new.R.T @ new.R, old.R.T @ old.R, atol=1e-12)  # rounding
+
+
+def test_triangles_of_many_rows_hold_all_inner_products() -> None:
+    """Rows that are merged in parts, at borders of factors and within them."""
+    rng = np.random.default_rng(8)
+    parts = [rng.normal(size=(n, 40)) for n in (30, 1700, 12, 2100, 400)]
+    merged = merge([Factor(rows, len(rows)) for rows in parts])
+    every = np.concatenate(parts)
+    assert merged.n_rows == len(every)
+    assert merged.R.shape == (40, 40)
+    np.testing.assert_allclose(merged.R.T @ merged.R, every.T @ every, atol=1e-10)  # rounding of 4242 rows
 
 
 def test_factors_hold_all_inner_products_of_the_rows() -> None:

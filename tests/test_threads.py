@@ -11,6 +11,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from dynid.checks import tested_rows
 from dynid.experiment.experiment import Experiment
 from dynid.mechanism.load import load_robot
 from dynid.motion.logs import log_from_arrays
@@ -20,18 +21,42 @@ from dynid.projection.model import predicted
 from dynid.simulation.demo import built_in_experiment
 
 
-def test_a_result_does_not_depend_on_the_number_of_threads(monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("name", ["scara", "fivebar"])
+def test_a_result_does_not_depend_on_the_number_of_threads(
+    name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """Settings chosen, residuals and description tested: all passes over the log are made."""
-    demo = built_in_experiment("scara")
+    demo = built_in_experiment(name)
     found = []
     for threads in (1, 2, 3):
         monkeypatch.setattr(os, "cpu_count", lambda count=threads: count)
         logs = [replace(log) for log in demo.logs]
-        estimate = identify_logs(demo.mechanism, logs, (), Experiment(robot="scara"))
+        estimate = identify_logs(demo.mechanism, logs, (), Experiment(robot=name))
         tests = [(test.test, test.about, test.p_value, test.value) for test in estimate.residual_tests]
         values = [(parameter.name, parameter.value, parameter.sigma) for parameter in estimate.parameters]
         found.append((values, estimate.covariance.tobytes(), estimate.tried, tests))
     assert found[0] == found[1] == found[2]
+
+
+def test_rows_that_were_begun_are_those_of_the_last_estimate() -> None:
+    """What other threads have begun is not computed again, and another estimate has rows of its own."""
+    demo = built_in_experiment("scara")
+    problem = prepare(demo.mechanism, [replace(demo.logs[0])], Experiment(robot="scara"))
+    chi = np.random.default_rng(4).normal(size=len(problem.parameters))
+    tested_rows.begin_rows(problem, chi)
+    groups, suspects, _, count = tested_rows.tested_rows(problem, chi)
+    assert tested_rows.tested_rows(problem, chi)[0] is groups
+    assert max(column for suspect in suspects for column in suspect.columns) < count
+    other = tested_rows.tested_rows(problem, 2.0 * chi)[0]
+    # Standard parameters have the same rows; columns of gains are W chi.
+    p = len(chi)
+    for one, twice in zip(groups, other, strict=True):
+        plain = one.columns < p
+        a, b = (part.merged.W.T @ part.merged.W for part in (one, twice))
+        np.testing.assert_allclose(a[np.ix_(plain, plain)], b[np.ix_(plain, plain)], rtol=1e-9)  # rounding
+        gain = np.argmax(one.columns == p + next(s.columns[0] for s in suspects if s.test == "gain"))
+        if one.columns[gain] >= p:
+            np.testing.assert_allclose(b[gain, gain], 4.0 * a[gain, gain], rtol=1e-9)
 
 
 COUPLED = """\

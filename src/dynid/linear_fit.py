@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 
 import numpy as np
 
@@ -13,6 +14,7 @@ from dynid.base.system import BaseSystem, base_system
 from dynid.common.arrays import Array, Float
 from dynid.estimator.estimator import estimator_named
 from dynid.estimator.solution import Solution
+from dynid.estimator.wls import group_weights
 from dynid.experiment.experiment import Experiment
 from dynid.mechanism.mechanism import Mechanism
 from dynid.mechanism.parameters import Parameter, parameter_table, speed_map
@@ -20,6 +22,8 @@ from dynid.problem import Problem, build_system
 from dynid.projection.kinematics import kinematics_along
 
 _LOOKED_AT = 20_000  # samples used for the range of speeds of a joint
+# Iterations of weights: good fits need ten; poor ones a hundred, for changes that decide nothing.
+_COMPARED = 20
 _LEAST = 0.01  # of the peak speed: slower is standstill to any encoder
 
 
@@ -44,7 +48,11 @@ class LinearFit:
 
 
 def linear_fit(
-    problem: Problem, experiment: Experiment, base: BaseSet | None = None, keep: bool = False
+    problem: Problem,
+    experiment: Experiment,
+    base: BaseSet | None = None,
+    keep: bool = False,
+    comparing: bool = False,
 ) -> LinearFit:
     """Stream the logs of a problem and solve by `wls`, for any later estimator.
 
@@ -53,10 +61,14 @@ def linear_fit(
         experiment: Its ties count.
         base: Structural base parameters where they are known already.
         keep: The rows are needed again, see `stream`.
+        comparing: The fit is compared with another one only: its weights need not converge where it is poor.
     """
     system = build_system(problem, keep=keep)
     data = base_system(system, base_of(problem, experiment) if base is None else base)
-    solution = estimator_named("wls")(data.system)
+    wls = estimator_named("wls")
+    if comparing:
+        wls = replace(wls, weighting=partial(group_weights, max_iterations=_COMPARED))
+    solution = wls(data.system)
     return LinearFit(problem, data, solution, np.asarray(data.S @ solution.chi + data.base.c))
 
 

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from functools import cache
 from importlib import import_module
@@ -22,11 +21,13 @@ from dynid.checks import CHECKS
 from dynid.checks.check import Finished, run_checks
 from dynid.checks.description_effects import described, sensitive
 from dynid.checks.summary import choices_of, description_files
+from dynid.checks.tested_rows import begin_tests
 from dynid.choice.choose import choose
 from dynid.choice.excerpt import words as excerpt_words
 from dynid.common.batched import single_threaded_blas
 from dynid.common.errors import InputError, NoResultError
 from dynid.common.notices import Notice, forced
+from dynid.common.paged import begun
 from dynid.display.drawing import drawing_of
 from dynid.experiment.experiment import Experiment, experiment_from
 from dynid.experiment.provenance import provenance
@@ -149,10 +150,7 @@ def _load_kernels() -> None:
     from dynid.common.compiled import load
 
     kernels = [getattr(import_module(f"dynid.{name}.kernels"), kernel) for name, kernel in _KERNELS]
-    pool = ThreadPoolExecutor(1)
-    for kernel in kernels:
-        pool.submit(load, kernel)
-    pool.shutdown(wait=False)
+    begun(lambda: [load(kernel) for kernel in kernels])
 
 
 def identify_logs(
@@ -196,7 +194,9 @@ def _identified(
     signals = fitted_signals(fit.problem, fit.chi)
     unseen_problem = cache(lambda: held_out_problem(fit.problem, fit.task.held_out, fit.experiment))
     predicted = cache(lambda: predict_held_out(fit.problem, unseen_problem(), fit.chi, fit.experiment))
-    checked = run_checks(Finished(fit, lambda: predicted()[0]), CHECKS.values())
+    finished = Finished(fit, lambda: predicted()[0])
+    begin_tests(finished)
+    checked = run_checks(finished, CHECKS.values())
     validation, unseen = predicted()
     gate_words, refusal = cross_validate_and_gate(fit)
     decided = {**gate_words, **(excerpt_words(task.logs) if tried else {})}

@@ -16,6 +16,7 @@ from dynid.base.rank import DATA_RTOL, ColumnRank, independent_columns
 from dynid.common.arrays import Array, Float, Int
 from dynid.common.errors import InputError
 from dynid.common.notices import Notice, notice
+from dynid.common.paged import together
 from dynid.mechanism.drive_terms import DRIVE_TERMS
 from dynid.mechanism.parameters import Parameter
 from dynid.projection.projection import Group, System
@@ -191,11 +192,12 @@ def mapped_blocks(
     system: System, S: Float[Array, "p v"], c: Float[Array, "p"], parameters: tuple[Parameter, ...]
 ) -> System:
     """The equations over other columns, W S chi = Y - W c, block by block, rows in their order."""
-    groups = []
-    for group in system.groups:
+
+    def mapped(group: Group) -> Group:
         columns, affine = _affine(group, S, c)
-        groups.append(replace(group, columns=columns, blocks=group.multiplied(affine)))
-    return System(parameters, tuple(groups))
+        return replace(group, columns=columns, blocks=group.multiplied(affine))
+
+    return System(parameters, tuple(together(mapped, system.groups)))
 
 
 def _mapped(

@@ -46,6 +46,7 @@ from dynid.common.arrays import Array, Float, Int
 from dynid.common.batched import eigh
 from dynid.common.distributions import digamma, f_tail, tetragamma, trigamma
 from dynid.common.lapack import cholesky_solve, is_positive, solve_upper
+from dynid.common.paged import together
 from dynid.estimator.ols import column_scale, least_squares
 from dynid.projection.factor import Factor, triangle
 from dynid.projection.projection import Group, System
@@ -139,10 +140,16 @@ class _Rows:
         Q, R = np.linalg.qr(whole[:, kept])
         self.scale, self.sides = scale[p:], whole[:, p:]
         self.freed = self.sides - Q @ (Q.T @ self.sides)
-        U = solve_upper(R, rows[:, kept], from_right=True)  # U R = A
-        self.Z = rows[:, p:] - U @ (Q.T @ self.sides)
-        both = np.hstack([U, self.Z])
-        self.products = np.array([part.T @ part for part in np.split(both, ends)])
+        removed = Q.T @ self.sides
+
+        def orthogonal(cluster: Float[Array, "m p1"]) -> tuple[Array, Array]:
+            U = solve_upper(R, cluster[:, kept], from_right=True)  # U R = A
+            Z = cluster[:, p:] - U @ removed
+            both = np.hstack([U, Z])
+            return Z, both.T @ both
+
+        parts = together(orthogonal, np.split(rows, ends))
+        self.Z, self.products = np.concatenate([Z for Z, _ in parts]), np.array([x for _, x in parts])
         self._join_repeats(repeated(system, labels), len(kept))
         self.rows = sum(group.n_rows for group in system.groups)
         self.free = max(self.rows - len(kept), 1)

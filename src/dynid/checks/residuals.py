@@ -22,16 +22,14 @@ from dynid.checks.residual_tests import (
     CORRELATED,
     BlockPlace,
     beside,
-    burst_blocks,
     bursts,
     effort_weights,
     outlying_runs,
-    undisturbed,
     whiteness,
 )
 from dynid.checks.residual_texts import by_test, confounded, inseparable, suspect_notice
 from dynid.checks.second_looks import away_from_reversals, away_from_singular, settled_gains, with_held_out
-from dynid.checks.tested_rows import tested_rows
+from dynid.checks.tested_rows import beside_bursts, tested_rows
 from dynid.checks.total_mass import weigh
 from dynid.checks.turned_gravity import TurnedGravity, find_gravity
 from dynid.common.arrays import Array, Float
@@ -95,7 +93,7 @@ def check_residuals(
     # Without an effort nothing could be late, scaled or of the wrong sign.
     free = not problem.case.measures_signals
     # A contact biases the parameters; the other tests are done without it.
-    calm, burst = _bursts(data, chi)
+    calm, burst = beside_bursts(data, chi)
     asked = (
         _Asked(untested=_FREE_UNTESTED)
         if free
@@ -105,7 +103,7 @@ def check_residuals(
     if asked.corrected is not None:
         # Residuals of a wrong gravity vary in time: they are not a burst.
         data, chi = asked.corrected.data, asked.corrected.chi
-        calm, burst = _bursts(data, chi)
+        calm, burst = beside_bursts(data, chi)
     noise = partial(_noise_rows, problem, data) if free else None
     notices = [
         *outlying_runs(beside(data.source, burst), calm if burst else chi, noise),
@@ -190,12 +188,6 @@ def _suspects(
     return _Asked(tests, warned, (*judged.untested, *untested), tuple(judged.first.values()), corrected)
 
 
-def _bursts(data: BaseSystem, chi: Float[Array, "p"]) -> tuple[Float[Array, "p"], dict[BlockPlace, float]]:
-    """Parameters of the fit without disturbed blocks, shape (p,), SI, and the blocks of a burst."""
-    calm = undisturbed(data.source, data.S, data.base.c, chi)
-    return calm, burst_blocks(data.source, calm)
-
-
 def _judged(
     problem: Problem,
     data: BaseSystem,
@@ -254,7 +246,7 @@ def _away_from_singular(
     """Joint zeros and dimensions that only show away from singular poses; else what was found with them."""
     rows = sum(group.n_rows for group in data.source.groups)
     fit = None if judged.flagged else away_from_singular(problem, rows, experiment)
-    if fit is None or _bursts(fit.data, fit.chi)[1]:
+    if fit is None or beside_bursts(fit.data, fit.chi)[1]:
         return judged
     again = _again(experiment, fit)
     return again if any(one.test in CALIBRATED for one in again.flagged) else judged

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import numpy as np
 
-from dynid.common.arrays import Array, Float
+from dynid.common.arrays import Array, Float, Int
 from dynid.projection.quadrature import Quadrature
+
+_TOGETHER = 256  # samples whose lines are computed by one product
 
 # The samples (s,), 0 and n - 1 among them, and the columns there (k, c, s).
 Sampled = tuple[Array, Array]
@@ -20,10 +22,17 @@ def fill(columns: Sampled, part: slice, out: Float[Array, "k c m"]) -> None:
     if len(at) == at[-1] + 1:
         out[:] = values[:, :, part]
         return
-    first = int(np.searchsorted(at, part.start, side="right")) - 1
-    last = int(np.searchsorted(at, part.stop - 1)) + 1
+    for start in range(part.start, part.stop, _TOGETHER):
+        x = np.arange(start, min(start + _TOGETHER, part.stop))
+        _lines(at, values, x, out[:, :, start - part.start : start - part.start + len(x)])
+
+
+def _lines(at: Array, values: Float[Array, "k c s"], x: Int[Array, "m"], out: Float[Array, "k c m"]) -> None:
+    """The same at some samples that follow each other; work and memory grow with their square."""
+    first = int(np.searchsorted(at, x[0], side="right")) - 1
+    last = int(np.searchsorted(at, x[-1])) + 1
     knots, values = at[first:last], values[:, :, first:last]
-    past, steps = np.arange(part.start, part.stop, dtype=float) - knots[:-1, None], np.diff(knots)
+    past, steps = x - knots[:-1, None], np.diff(knots)
     past = np.minimum(np.maximum(past, 0.0), steps[:, None])
     np.matmul((values[:, :, 1:] - values[:, :, :-1]) / steps, past, out=out)
     out += values[:, :, :1]

@@ -2,14 +2,21 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from contextlib import suppress
+from functools import partial
 from weakref import WeakKeyDictionary
 
 import numpy as np
 
+from dynid.base.system import BaseSystem
+from dynid.checks.check import Finished
 from dynid.checks.fault_columns import MOST_SAMPLES, Suspect, suspect_rows
 from dynid.checks.pose_columns import STEP
+from dynid.checks.residual_tests import BlockPlace, burst_blocks, undisturbed
 from dynid.common.arrays import Array, Float
 from dynid.common.errors import DynidError
+from dynid.common.paged import begun
 from dynid.mechanism.description import AT, at_places, at_values, current
 from dynid.mechanism.like_lengths import like_lengths
 from dynid.mechanism.mechanism import Mechanism
@@ -22,7 +29,7 @@ _MOST_SIZES = 24
 # Rows with test columns behind the standard parameters; what the columns test; what cannot be tested with
 # these rows, and why; the number of test columns.
 Tested = tuple[tuple[Group, ...], tuple[Suspect, ...], tuple[str, ...], int]
-_KNOWN: WeakKeyDictionary[Problem, tuple[bytes, Tested]] = WeakKeyDictionary()
+_KNOWN: WeakKeyDictionary[Problem, tuple[bytes, Callable[[], Tested]]] = WeakKeyDictionary()
 
 
 def tested_rows(problem: Problem, chi: Float[Array, "p"]) -> Tested:
@@ -32,27 +39,46 @@ def tested_rows(problem: Problem, chi: Float[Array, "p"]) -> Tested:
         problem: Mechanism and logs.
         chi: Standard parameters of the estimate, shape (p,), SI.
     """
-    of, tested = _KNOWN.get(problem, (b"", None))
-    if tested is None or of != chi.tobytes():
-        tested = _streamed(problem, chi)
-        _KNOWN[problem] = chi.tobytes(), tested
-    return tested
+    begin_rows(problem, chi)
+    return _KNOWN[problem][1]()
 
 
 def kept_rows(problem: Problem) -> Tested | None:
     """The same of the last estimate; None where nothing was tested."""
-    return _KNOWN.get(problem, (b"", None))[1]
+    return _KNOWN[problem][1]() if problem in _KNOWN else None
 
 
-def _streamed(problem: Problem, chi: Float[Array, "p"]) -> Tested:
+def begin_rows(problem: Problem, chi: Float[Array, "p"]) -> None:
+    """Have the same streamed by other threads, unless it is known or begun; this one goes on."""
+    if problem in _KNOWN and _KNOWN[problem][0] == chi.tobytes():
+        return
     robots = resized_robots(problem.mechanism)
     tested = [
         suspect_rows(problem.mechanism, robots, source, problem.parameters, chi, rows.decimate)
         for source, rows in zip(problem.sources, problem.filters, strict=True)
     ]
     sources, (_, suspects, untested) = [rows for rows, _, _ in tested], tested[0]
-    groups = row_groups(problem, sources, most=MOST_SAMPLES // len(sources))
-    return groups, suspects, untested, sources[0].n_added
+    groups = begun(partial(row_groups, problem, sources, most=MOST_SAMPLES // len(sources)))
+    count = sources[0].n_added
+    _KNOWN[problem] = chi.tobytes(), lambda: (groups.result(), suspects, untested, count)
+
+
+def begin_tests(finished: Finished) -> None:
+    """Have the rows of the tests streamed while other questions are answered."""
+    fit = finished.fit
+    if not fit.problem.case.is_series or not fit.problem.case.measures_signals:
+        return
+    calm, burst = beside_bursts(fit.data, fit.chi)
+    with suppress(DynidError):  # the tests report it, after the checks before them
+        begin_rows(fit.problem, calm if burst else fit.chi)
+
+
+def beside_bursts(
+    data: BaseSystem, chi: Float[Array, "p"]
+) -> tuple[Float[Array, "p"], dict[BlockPlace, float]]:
+    """Parameters of the fit without disturbed blocks, shape (p,), SI, and the blocks of a burst."""
+    calm = undisturbed(data.source, data.S, data.base.c, chi)
+    return calm, burst_blocks(data.source, calm)
 
 
 def resized_robots(mechanism: Mechanism) -> dict[str, Mechanism]:

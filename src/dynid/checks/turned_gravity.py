@@ -171,7 +171,7 @@ def fits_under(problem: Problem, experiment: Experiment) -> Callable[[Float[Arra
         new = not _summed(turned, known)
         if new:
             known.append(turned)
-        return linear_fit(turned, experiment, keep=new)
+        return linear_fit(turned, experiment, keep=new, comparing=True)
 
     return fit
 

@@ -7,11 +7,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
+from functools import partial
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from dynid.common.arrays import Array, Float
+from dynid.common.paged import together
 from dynid.conditioning.lowpass import RowFilter
 from dynid.conditioning.rewritten import windowed
 from dynid.conditioning.stream import run_begins
@@ -51,8 +53,8 @@ def fold_rows(problem: Problem, parts: Sequence[Fold], keep: bool = False, judgi
         used: PackedRows = source
         if judging and share < _WORTH:
             used = windowed(source, _windows(source.pieces(), held, share, rows))
-        spans, folds_of = _spans(used, held, rows), dict[tuple[int, int], tuple[int, ...]]()
-        groups += [_folded(group, *spans, folds_of) for group in row_groups(alone, (used,), keep=keep)]
+        folded = partial(_folded, _spans(used, held, rows), {})
+        groups += together(folded, row_groups(alone, (used,), keep=keep))
     known = known_columns(problem.mechanism, problem.parameters)
     return problem.case.system(problem, tuple(group for group in groups if group.blocks), known)
 
@@ -86,10 +88,11 @@ def _windows(
     return windows
 
 
-def _spans(
-    source: PackedRows, held: Sequence[tuple[int, int, int]], rows: RowFilter
-) -> tuple[list[tuple[int, float, float, int]], list[float], list[float]]:
-    """Of one log: held-out ranges (run, start, stop, fold) in [s]; where runs and their blocks begin."""
+# Of one log: held-out ranges (run, start, stop, fold) in [s]; where blocks of runs begin; lengths of runs.
+_Spans = tuple[list[tuple[int, float, float, int]], list[float], list[float]]
+
+
+def _spans(source: PackedRows, held: Sequence[tuple[int, int, int]], rows: RowFilter) -> _Spans:
     pieces, dt = source.pieces(), source.dt
     spans = []
     for run, (first, last) in enumerate(pieces):
@@ -100,14 +103,9 @@ def _spans(
     return spans, run_begins(source, rows), [(last - first) * dt for first, last in pieces]
 
 
-def _folded(
-    group: Group,
-    spans: Sequence[tuple[int, float, float, int]],
-    begins: Sequence[float],
-    lengths: Sequence[float],
-    folds_of: dict[tuple[int, int], tuple[int, ...]],
-) -> Group:
+def _folded(spans_of: _Spans, folds_of: dict[tuple[int, int], tuple[int, ...]], group: Group) -> Group:
     """The group with its blocks merged by fold; `folds_of` are those of blocks of other groups of the log."""
+    spans, begins, lengths = spans_of
     by_fold: dict[int, list[Factor]] = {}
     for place, block in zip(group.places, group.blocks, strict=True):
         if place not in folds_of:

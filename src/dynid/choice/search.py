@@ -150,7 +150,7 @@ class Search:
         for _ in range(_PASSES):  # each square divided by itself: the mean of logarithms is least
             weights = np.where(moved, 1.0 / np.where(moved, self.size * share, 1.0), 0.0)
             chi = _nearest(np.tensordot(weights, G, 2))
-            left = np.einsum("kjab,a,b->kj", G, chi, chi)
+            left = G @ chi @ chi
             share = np.where(moved, np.maximum(left, 0.0) / np.where(moved, self.size, 1.0), 1.0)
             share = share + _NEGLIGIBLE**2
         self._least = np.asarray(0.5 * np.log(share[moved]))

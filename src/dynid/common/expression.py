@@ -10,7 +10,7 @@ import math
 import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from functools import cached_property, partial
+from functools import cached_property, lru_cache, partial
 from typing import Any
 
 import numpy as np
@@ -21,6 +21,7 @@ from dynid.common.registry import Registry
 from dynid.common.strict_number import UNSIGNED
 
 LENGTH_LIMIT = 10_000
+_MOST_PARSED = 1024  # expressions that are kept: robots with other dimensions have the same
 SIGNALS = ("q", "dq", "ddq")
 
 _FUNCTIONS: dict[str, Callable[..., Any]] = {
@@ -205,6 +206,7 @@ def _column(function: Callable[..., Any], *given: Any) -> Shaped[Array, "..."]:
     return np.asarray(value + 1j * slope)
 
 
+@lru_cache(_MOST_PARSED)
 def parse(text: str, *, file: str | None = None, place: str | None = None) -> Expression:
     """Check an arithmetic expression and compile it for evaluation."""
     return Expression(text, _Parser(text, file, place).run(), file, place)

@@ -19,6 +19,7 @@ import weakref
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
+from contextvars import copy_context
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 import numpy as np
@@ -151,6 +152,7 @@ S = TypeVar("S")
 T = TypeVar("T")
 
 _AHEAD = 4  # results per thread that wait at most
+_FEW = 2
 _RELEASE = 16  # tasks after which pages of large arrays are released
 
 
@@ -180,3 +182,25 @@ def in_order(function: Callable[[S], T], tasks: Iterable[S], threads: int | None
         finally:
             for future in waiting:
                 future.cancel()
+
+
+def together(function: Callable[[S], T], tasks: Iterable[S]) -> list[T]:
+    """The same for few results that fit in memory; one or two tasks are not worth the start of threads."""
+    given = list(tasks)
+    if len(given) <= _FEW:
+        return [function(task) for task in given]
+    with ThreadPoolExecutor(os.cpu_count() or 1) as pool:
+        return list(pool.map(function, given))
+
+
+def in_parts(function: Callable[[slice], T], n: int, size: int) -> list[T]:
+    """The same for consecutive parts of n samples."""
+    return together(function, (slice(start, min(start + size, n)) for start in range(0, n, size)))
+
+
+def begun(function: Callable[[], T]) -> Future[T]:
+    """The result of a function that a thread computes while this one goes on."""
+    pool = ThreadPoolExecutor(1)
+    future = pool.submit(copy_context().run, function)
+    pool.shutdown(wait=False)
+    return future

@@ -14,6 +14,7 @@ from dynid.common.arrays import Array, Bool, Float, Int
 from dynid.common.batched import singular_values
 from dynid.common.errors import InputError
 from dynid.common.notices import Notice
+from dynid.common.paged import in_parts
 from dynid.kinematics.closure import Closure, moved
 from dynid.kinematics.coordinates import coordinate_units
 from dynid.kinematics.elimination import best_coordinates, eliminate
@@ -261,9 +262,8 @@ class Assembly:
 
     def gaps(self, q: Float[Array, "n q"]) -> Float[Array, "n"]:
         """Largest closure residual of each pose, in [m] or [rad]."""
-        parts = (q[at : at + _TILE] for at in range(0, len(q), _TILE))
-        residuals = [np.abs(self.closure.values(part).f).max(axis=1, initial=0.0) for part in parts]
-        return np.concatenate([np.zeros(0), *residuals])
+        residuals = in_parts(lambda part: self.closure.values(q[part]).f, len(q), _TILE)
+        return np.concatenate([np.zeros(0), *(np.abs(f).max(axis=1, initial=0.0) for f in residuals)])
 
     def walk(
         self, rng: np.random.Generator, n: int, reach: float = 1.0, steps: int = 6

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
@@ -165,8 +166,8 @@ def _length_unit(mechanism: Mechanism) -> float:
     """A power of 1000: 1 between 3 cm and 30 m of the largest length."""
     frames = [frame for joint in mechanism.joints for frame in (joint.placement, joint.body)]
     frames += [frame for loop in mechanism.loops for frame in (loop.a, loop.b)]
-    lengths = [float(np.linalg.norm(frame.p)) for frame in frames]
-    lengths += [float(np.linalg.norm(x)) for cable in mechanism.cables for x in (cable.D, cable.A)]
+    lengths = [math.hypot(*frame.p) for frame in frames]
+    lengths += [math.hypot(*x) for cable in mechanism.cables for x in (cable.D, cable.A)]
     lengths += [loop.length for loop in mechanism.loops if loop.length is not None]
     largest = max(lengths, default=0.0)
     if not largest > 0.0:

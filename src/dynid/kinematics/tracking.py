@@ -13,7 +13,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from dynid.common.arrays import Array, Bool, Float, Int
-from dynid.common.paged import LARGE
+from dynid.common.paged import LARGE, in_parts
 from dynid.kinematics.closure import Closure
 from dynid.kinematics.coordinates import States
 from dynid.kinematics.elimination import Elimination
@@ -23,6 +23,7 @@ from dynid.kinematics.tile import LANES
 _HOMOTOPY = 24
 _PATIENCE = 10  # maximum number of Newton steps per sample; more than one or two only after a jump
 _LEAST_STRETCH = 8
+_PART = 2048  # samples of one task of a thread, a multiple of LANES; fewer are not shared out
 _SAME = 1e-6
 _TURN = 2.0 * np.pi
 
@@ -75,14 +76,17 @@ class Tracker:
         begin = np.repeat(origin[None], LANES, axis=0)
         q, done = np.empty((len(wanted), len(origin))), np.zeros(len(wanted), dtype=bool)
         count = np.full(LANES, _HOMOTOPY)
-        for at in range(0, len(wanted), LANES):
-            ends = wanted[np.minimum(np.arange(at, at + LANES), len(wanted) - 1)]
+
+        def compute(part: slice) -> None:
+            ends = wanted[np.minimum(np.arange(part.start, part.start + LANES), len(wanted) - 1)]
             ways = [self.sensors.between(start, ends, (k + 1) / _HOMOTOPY) for k in range(_HOMOTOPY)]
             path = np.stack(ways, axis=1).reshape(LANES * _HOMOTOPY, -1)
             last, fine = np.empty((LANES, len(origin))), np.zeros(LANES, dtype=bool)
             self._march(path, _HOMOTOPY * np.arange(LANES), count, begin, last, fine, keep_last=True)
-            width = min(LANES, len(wanted) - at)
-            q[at : at + width], done[at : at + width] = last[:width], fine[:width]
+            width = part.stop - part.start
+            q[part], done[part] = last[:width], fine[:width]
+
+        in_parts(compute, len(wanted), LANES)
         return self.sensors.wound(q, start, wanted), done
 
     def track(
@@ -150,9 +154,14 @@ class Tracker:
         n, n_v = len(q), self.closure.tree.n_v
         dq, ddq, N = np.empty((n, n_v)), np.empty((n, n_v)), np.empty((n, n_v, self._freedoms))
         condition, left = np.empty(n), np.empty(n)
-        batch = (np.ascontiguousarray(x, dtype=float) for x in (q, first, second))
+        batch = [np.ascontiguousarray(x, dtype=float) for x in (q, first, second)]
         out = (dq, ddq, N, condition, left)
-        motion_rates(self.closure.tables, self._plan, self._sensors, *batch, False, *out)
+
+        def compute(part: slice) -> None:
+            arrays = [x[part] for x in batch], [x[part] for x in out]
+            motion_rates(self.closure.tables, self._plan, self._sensors, *arrays[0], False, *arrays[1])
+
+        in_parts(compute, n, _PART)
         return out
 
     def tangents(self, q: Float[Array, "n q"], dq: Float[Array, "n v"]) -> tuple[Array, Array]:

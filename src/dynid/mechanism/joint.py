@@ -16,6 +16,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from enum import StrEnum
+from functools import cached_property
 
 from dynid.common.arrays import Array, Float
 from dynid.mechanism.frame import Frame, identity_frame
@@ -80,12 +81,12 @@ class Joint:
     axes: tuple[Float[Array, "3"], ...] = ()
     body: Frame = field(default_factory=identity_frame)
 
-    @property
+    @cached_property
     def positions(self) -> tuple[str, ...]:
         """Names of the position coordinates: the joint's own name, or name_suffix."""
         return self._named(_POSITIONS[self.kind])
 
-    @property
+    @cached_property
     def coordinates(self) -> tuple[str, ...]:
         """Names of the velocity coordinates: the joint's own name, or name_suffix."""
         return self._named(_VELOCITIES[self.kind])

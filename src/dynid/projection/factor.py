@@ -15,6 +15,9 @@ import numpy as np
 
 from dynid.common.arrays import Array, Float
 from dynid.common.lapack import qr_triangle
+from dynid.common.paged import in_parts
+
+_PART = 1024  # rows that stay in the cache while they are factorised
 
 
 @dataclass(frozen=True, eq=False)
@@ -65,4 +68,7 @@ def merge(factors: Sequence[Factor]) -> Factor:
     if len(factors) == 1:
         return factors[0]
     stacked = np.concatenate([factor.R for factor in factors])
+    size = max(_PART, 4 * stacked.shape[1])
+    if len(stacked) > 2 * size:
+        stacked = np.concatenate(in_parts(lambda part: compact(stacked[part]), len(stacked), size))
     return Factor(compact(stacked), sum(factor.n_rows for factor in factors))

@@ -56,12 +56,14 @@ import numpy as np
 from dynid.common.arrays import Array, Bool, Float, Int
 from dynid.common.batched import cholesky, eigh, eigvalsh, inv, solve
 from dynid.common.notices import Notice
+from dynid.common.paged import in_parts
 from dynid.statistics.clusters import Clusters
 
 # 1 - leverage below this: without the cluster the direction is lost, and rounding is all that is left.
 _LOST = 1e-8
 # A parameter with more than this part of its variance in such directions depends on one cluster alone.
 _ALONE = 1e-3
+_TOGETHER = 16  # clusters or parameters whose products a thread computes at a time
 
 
 @dataclass(frozen=True, eq=False)
@@ -164,14 +166,22 @@ def _moments(
 ) -> tuple[Float[Array, "k"], Float[Array, "k"]]:
     """Under white noise: degrees of freedom of each deviation, at least one, and the sum of squared moves
     expected, over the variance."""
-    seen = inverse @ clusters.root.T  # (n, p, parameters)
-    U = clusters.M @ seen
-    leverage = np.einsum("cip,cip->cp", seen, U)
-    squares = np.einsum("cip,cip->cp", U, U)
+
+    def of_clusters(part: slice) -> tuple[Array, Array, Array]:
+        seen = inverse[part] @ clusters.root.T  # (n, p, parameters)
+        U = clusters.M[part] @ seen
+        return U, np.einsum("cip,cip->cp", seen, U), np.einsum("cip,cip->cp", U, U)
+
+    parts = in_parts(of_clusters, len(inverse), _TOGETHER)
+    U, leverage, squares = (np.concatenate(part) for part in zip(*parts, strict=True))
+
+    def of_parameters(part: slice) -> Array:
+        products = U[:, :, part].transpose(2, 1, 0) @ U[:, :, part].transpose(2, 0, 1)
+        return np.asarray(np.sum(products**2, axis=(1, 2)))
+
+    fourth = np.concatenate(in_parts(of_parameters, U.shape[2], _TOGETHER))
     first = np.sum(leverage - squares, axis=0)
-    by_parameter = U.transpose(2, 1, 0)
-    products = by_parameter @ by_parameter.transpose(0, 2, 1)
-    second = np.sum(leverage**2 - 2.0 * leverage * squares, axis=0) + np.sum(products**2, axis=(1, 2))
+    second = np.sum(leverage**2 - 2.0 * leverage * squares, axis=0) + fourth
     known = (first > 0) & (second > 0)
     dof = np.maximum(np.divide(first**2, second, out=np.ones_like(first), where=known), 1.0)
     return dof, first / np.sum(clusters.root**2, axis=1)

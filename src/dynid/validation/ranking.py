@@ -91,7 +91,7 @@ def fitted_with(
         if mechanism.is_closed:
             assembly_of(mechanism, near=fit.task.mechanism)
         problem = prepare(mechanism, logs, experiment, [plan] * len(logs))
-        return linear_fit(problem, experiment, keep=keep)
+        return linear_fit(problem, experiment, keep=keep, comparing=True)
     except (DynidError, np.linalg.LinAlgError):
         return None
 
