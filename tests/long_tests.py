@@ -26,7 +26,8 @@ LONG = frozenset(
         "test_gains.py::test_intervals_of_every_gain_hold_with_friction_that_the_model_lacks[panda]",
         "physics/test_plant.py::test_identification_recovers_what_the_plant_is_made_of[dualv]",
         "test_pose_columns.py::test_31_late_efforts_of_a_redundant_robot_are_found_with_their_size",
-        # Controllers with a model: their kernels take a minute to compile.
+        # Controllers with a model, declared terms: their kernels take a minute to compile.
+        "test_simulate.py::test_a_joint_without_motor_moves_by_declared_forces",
         "test_sight.py::test_engines_read_the_same_encoders[computed_torque]",
         "test_sight.py::test_computed_torque_believes_what_the_encoders_say",
         "test_simulation.py::test_a_controller_that_knows_less_strays[computed_torque]",
