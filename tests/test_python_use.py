@@ -246,7 +246,9 @@ def test_what_functions_return_is_shown_in_one_line(made, from_file, tmp_path):
     assert "t: array (801,)" in repr(log)
     assert "care" in str(shown[3]) or "note" in str(shown[3])  # the findings
     parameter = from_file["Fv_joint_1"]
-    assert repr(parameter).startswith(f"ParameterEstimate(Fv_joint_1 = {parameter.value:.6g} N m s/rad, 95 %: ")
+    assert repr(parameter).startswith(
+        f"ParameterEstimate(Fv_joint_1 = {parameter.value:.6g} N m s/rad, 95 %: "
+    )
 
 
 def test_settings_of_a_simulation_are_a_mapping_too():
@@ -356,7 +358,7 @@ def test_a_result_has_what_users_of_statistics_know(made, arrays, from_file):
     assert from_file.conf_int()[first] == from_file[first].ci95
     narrow, wide = from_file.conf_int(0.5)[first], from_file.conf_int(0.99)[first]
     assert wide[0] < from_file[first].ci95[0] < narrow[0] < narrow[1] < from_file[first].ci95[1] < wide[1]
-    with pytest.raises(InputError, match="between 0.5 and 1"):
+    with pytest.raises(InputError, match=r"between 0\.5 and 1"):
         from_file.conf_int(95)
     with pytest.raises(InputError, match=r"0\.05 is not between 0\.5 and 1"):
         from_file.conf_int(0.05)  # the alpha of other libraries would give a very narrow interval
