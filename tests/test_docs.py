@@ -235,6 +235,13 @@ def test_long_pages_have_a_picture() -> None:
         assert not long or "![" in text, page
 
 
+def test_papers_are_those_of_the_citation_file() -> None:
+    cited = re.findall(r'^  - type: .*\n    title: "(.+)"$', (ROOT / "CITATION.cff").read_text("utf-8"), re.M)
+    text = (ROOT / "docs/notation.md").read_text(encoding="utf-8")
+    assert len(cited) == 5
+    assert all(f"*{title}*" in text for title in cited)
+
+
 def test_documentation_loads_nothing_from_elsewhere() -> None:
     settings = (ROOT / "mkdocs.yml").read_text()
     assert "font: false" in settings
