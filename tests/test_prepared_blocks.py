@@ -79,7 +79,7 @@ def _sensor(folder: Path) -> Names:
 
 
 def _real_log(folder: Path) -> Names:
-    """Three of the twelve runs: the page is about the calls, `test_real_logs.py` about the numbers."""
+    """Two of the twelve runs: the page is about the calls, `test_real_logs.py` about the numbers."""
     log = Path("shared", "data", "cdpr_grab4", "ident12.parquet")
     if not (ROOT.parent / log).exists():
         pytest.skip("real logs are not available")
@@ -87,7 +87,7 @@ def _real_log(folder: Path) -> Names:
 
     (folder / "examples").symlink_to(ROOT / "examples")
     (folder.parent / log).parent.mkdir(parents=True)
-    parquet.write_table(parquet.read_table(ROOT.parent / log).slice(0, 3 * 1001), folder.parent / log)
+    parquet.write_table(parquet.read_table(ROOT.parent / log).slice(0, 2 * 1001), folder.parent / log)
     return {}
 
 

@@ -25,7 +25,7 @@ from tests.workspace import columns, dynid, write_columns
 SMALL = {
     "": (),
     "campaign": ("--jobs", "1"),
-    "compare": ("--folds", "2"),
+    "compare": ("--last", "0.25"),
     "compare results": (),
     "excite": ("--starts", "1", "--hops", "0"),
     "rehearse": ("--runs", "2", "--jobs", "1"),
