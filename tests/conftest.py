@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -15,6 +16,7 @@ from tests.long_tests import LONG
 from tests.typechecker import sample_checks
 
 SOURCES = Path(__file__).parents[1] / "src" / "dynid"
+DIVIDED = ("tests/test_terminal_blocks.py", "tests/test_api_and_notebooks.py::test_a_notebook")
 
 sample_checks()
 
@@ -32,10 +34,28 @@ def pytest_configure(config: pytest.Config) -> None:
 
 @pytest.hookimpl(optionalhook=True)
 def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
-    """Whole files to each worker: what the tests of a file share is made once."""
+    """Whole files to each worker: what the tests of a file share is made once.
+
+    Files of long tests that share nothing are divided: one of them, the last to begin, would run alone.
+    """
     from xdist.scheduler import LoadFileScheduling
 
-    return LoadFileScheduling(config, log)
+    class Scheduling(LoadFileScheduling):
+        def _split_scope(self, nodeid: str) -> str:
+            return nodeid if nodeid.startswith(DIVIDED) else str(super()._split_scope(nodeid))
+
+    return Scheduling(config, log)
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_collection() -> None:
+    """Modules and tests stay to the end: looking for garbage among them would cost seconds of each worker."""
+    gc.disable()
+
+
+def pytest_collection_finish() -> None:
+    gc.freeze()
+    gc.enable()
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:

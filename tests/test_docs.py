@@ -8,7 +8,6 @@ import shutil
 import subprocess
 import sys
 import tomllib
-from dataclasses import replace
 from fnmatch import fnmatchcase
 from functools import cache
 from importlib.resources import files
@@ -24,7 +23,6 @@ from dynid.experiment.experiment import read_experiment
 from dynid.mechanism.load import load_robot
 from dynid.mechanism.mechanism import Mechanism
 from dynid.mechanism.robot_file import robot_file as robotfile
-from dynid.robots.demo_file import read_demo
 from dynid.simulation import simulation_file
 from dynid.simulation.simulation_file import read_simulation
 
@@ -109,26 +107,8 @@ def run_python(page: Path) -> None:
         exec(compile(text, relative(page), "exec"), names)  # noqa: S102  (our own pages)
 
 
-# Pages that take seconds though they use no built-in experiment.
-_AS_PRINTED_ONLY = ("docs/explanation/independent_plant.md", "docs/howto/free_motion.md")
-_RUNNABLE = pages_with("python", "runnable")
-
-
-@pytest.mark.parametrize(
-    "page", [page for page in _RUNNABLE if relative(page) not in _AS_PRINTED_ONLY], ids=relative
-)
+@pytest.mark.parametrize("page", pages_with("python", "runnable"), ids=relative)
 def test_python_marked_runnable_runs(page: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """With built-in experiments at 200 Hz."""
-    monkeypatch.chdir(tmp_path)
-    file = "dynid.simulation.demo.read_demo"
-    monkeypatch.setattr(file, lambda *given: replace(read_demo(*given), rate=200.0, draws=1))
-    run_python(page)
-
-
-@pytest.mark.parametrize("page", _RUNNABLE, ids=relative)
-def test_python_marked_runnable_runs_as_printed(
-    page: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
     monkeypatch.chdir(tmp_path)
     run_python(page)
 
@@ -253,6 +233,13 @@ def test_long_pages_have_a_picture() -> None:
         text = page.read_text(encoding="utf-8")
         long = len(text.split()) > 1500 and str(page.relative_to(ROOT / "docs")) not in GENERATED
         assert not long or "![" in text, page
+
+
+def test_papers_are_those_of_the_citation_file() -> None:
+    cited = re.findall(r'^  - type: .*\n    title: "(.+)"$', (ROOT / "CITATION.cff").read_text("utf-8"), re.M)
+    text = (ROOT / "docs/notation.md").read_text(encoding="utf-8")
+    assert len(cited) == 5
+    assert all(f"*{title}*" in text for title in cited)
 
 
 def test_documentation_loads_nothing_from_elsewhere() -> None:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import ctypes
+import re
+import subprocess
 from dataclasses import replace
 from functools import cache
 from pathlib import Path
@@ -29,6 +31,7 @@ from dynid.motion.logs import log_from_arrays
 from dynid.prediction.predict import predict_efforts
 from dynid.simulation.prescribed import inverse_efforts
 from dynid.statistics.estimate import Estimate
+from tests.test_docs import blocks, pages_with, relative
 from tests.test_predict import estimate, exact, motion_of, robot_of
 
 STRICT = ("-std=c99", "-O0", "-fPIC", "-shared", "-Wall", "-Wextra", "-Wpedantic", "-Werror")
@@ -101,6 +104,24 @@ def test_c_code_compiles_without_warning_and_gives_the_efforts(name: str, tmp_pa
     states = sparse(name)
     found = c_efforts(source, name, len(robot.actuators), CAREFUL)(*states[1:])
     assert_same(found, predicted(exact(name), robot, states))
+
+
+# Names in the documentation, and robots with as many motors or with loops.
+IN_DOCS = {"arm": "scara", "hexapod": "fivebar", "delta": "fivebar", "cable8": "cable8"}
+
+
+@needs_compiler
+@pytest.mark.parametrize("page", pages_with("c"), ids=relative)
+def test_c_of_the_documentation_compiles(page: Path, tmp_path: Path) -> None:
+    for _, text in blocks(page, "c"):
+        (name,) = {found.lower() for found in re.findall(r"\b(\w+)_inverse_dynamics", text)}
+        export_c(exact(IN_DOCS[name]), replace(robot_of(IN_DOCS[name])[0], name=name), tmp_path)
+        states = "const double q[], const double dq[], const double ddq[], double tau[]"
+        if "#include" not in text:
+            head = f'#include "{name}.h"\nvoid call({states});\nvoid call({states})'
+            text = f"{head}\n{{\n{text}}}\n"
+        (tmp_path / "block.c").write_text(text)
+        subprocess.run(["cc", *STRICT, "-fsyntax-only", "block.c"], cwd=tmp_path, check=True)
 
 
 @pytest.mark.parametrize("name", ["scara", "fivebar", "dualv", "cable8"])

@@ -11,13 +11,26 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from dynid import identify, load_robot, log_from_columns
+from dynid import (
+    Experiment,
+    build_system,
+    check,
+    describe,
+    export,
+    identify,
+    load_robot,
+    log_from_columns,
+    prepare,
+    read_log,
+    simulate,
+)
 from dynid.base.grouping import grouping_text, readable
 from dynid.common.errors import DynidError, InputError
 from dynid.common.notices import Notice
 from dynid.report.csv_file import parameters_csv
 from dynid.report.html import report_html
 from dynid.report.json_file import result_document
+from dynid.robots.truth import Truth
 from dynid.statistics.estimate import ParameterEstimate
 from tests.fabricated import estimate
 from tests.workspace import columns, dynid, make_workspace
@@ -220,6 +233,29 @@ def test_a_result_is_shown_in_one_line():
     assert repr(replace(estimate(), warnings=(Notice("delay", "late"),))).endswith(", warnings: 1)")
 
 
+def test_what_functions_return_is_shown_in_one_line(made, from_file, tmp_path):
+    """Arrays and lists by their size: the fields themselves would fill pages."""
+    robot = load_robot(made / "arm.yaml")
+    log = read_log(made / "log.csv", made / "arm.yaml")
+    shown = [robot, log, describe(made / "arm.yaml"), check(robot, log), export(from_file, "yaml", tmp_path)]
+    simulated = simulate(made / "arm.yaml", {"rate": 100.0, "duration": 1.0, "truth": Truth("prior")})
+    problem = prepare(robot, [log], Experiment(robot=robot))
+    for one in (*shown, simulated, problem, build_system(problem), from_file.plot):
+        assert re.fullmatch(rf"{type(one).__name__}\(.*\)", repr(one))
+        assert len(repr(one)) < 500, repr(one)
+    assert "t: array (801,)" in repr(log)
+    assert "care" in str(shown[3]) or "note" in str(shown[3])  # the findings
+    parameter = from_file["Fv_joint_1"]
+    assert repr(parameter).startswith(
+        f"ParameterEstimate(Fv_joint_1 = {parameter.value:.6g} N m s/rad, 95 %: "
+    )
+
+
+def test_settings_of_a_simulation_are_a_mapping_too():
+    with pytest.raises(InputError, match="no 'duratoin'; did you mean 'duration'"):
+        simulate("scara", {"duratoin": 1.0})
+
+
 def test_a_notebook_shows_verdict_warnings_and_table_escaped():
     hostile = (Notice("delay", "<script>alert(1)</script>", "a & b"),)
     whole = estimate()
@@ -322,8 +358,10 @@ def test_a_result_has_what_users_of_statistics_know(made, arrays, from_file):
     assert from_file.conf_int()[first] == from_file[first].ci95
     narrow, wide = from_file.conf_int(0.5)[first], from_file.conf_int(0.99)[first]
     assert wide[0] < from_file[first].ci95[0] < narrow[0] < narrow[1] < from_file[first].ci95[1] < wide[1]
-    with pytest.raises(InputError, match="between 0 and 1"):
+    with pytest.raises(InputError, match=r"between 0\.5 and 1"):
         from_file.conf_int(95)
+    with pytest.raises(InputError, match=r"0\.05 is not between 0\.5 and 1"):
+        from_file.conf_int(0.05)  # the alpha of other libraries would give a very narrow interval
     with pytest.raises(DynidError, match="did you mean"):
         from_file.cov[first, first + "x"]
     with pytest.raises(DynidError, match="an entry has two"):

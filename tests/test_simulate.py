@@ -163,31 +163,49 @@ def test_true_parameters_are_checked_by_name() -> None:
         parameter_vector(robot, chi[1:])
 
 
-_SPRUNG = """
+_CART = """
 joints:
   - {name: rail, kind: prismatic, parent: base, child: cart, axis: [1, 0, 0]}
-  - {name: spring, kind: prismatic, parent: cart, child: mass, axis: [1, 0, 0]}
+  - {name: free, kind: KIND, parent: cart, child: mass, axis: AXIS}
 actuators: [rail]
-measured: [rail, spring]
-drive: {rail: [Fv], spring: [Fv]}
-bodies: {cart: {prior: {M: 2}}, mass: {prior: {M: 1}}}
-terms: [{name: Kspring, joint: spring, expression: "q(spring)"}]
+measured: [rail, free]
+drive: {rail: [Fv], free: [Fv]}
+bodies: {cart: {prior: {M: 2}}, mass: {prior: {M: 1, com: [0, 0, -0.3], YY: 0.1}}}
 limits: {"*": {q: 0.2, dq: 1, ddq: 5}}
 """
+_PENDULUM = _CART.replace("KIND", "revolute").replace("AXIS", "[0, 1, 0]")
+_SPRUNG = (
+    _CART.replace("KIND", "prismatic").replace("AXIS", "[1, 0, 0]")
+    + 'terms: [{name: Kspring, joint: free, expression: "q(free)"}]\n'
+)
+
+
+def moved_freely(file: Path, text: str, **values: float) -> tuple[np.ndarray, ...]:
+    """Positions of rail and free joint, and their rates; engines that need a motor refuse the robot."""
+    file.write_text(text)
+    robot = load_robot(file)
+    truth = Truth(values={"Fv_rail": 3.0, "Fv_free": 0.4, **values})
+    settings = Simulation(engine="dynid", rate=500.0, duration=2.0, truth=truth)
+    with pytest.raises(InputError, match=r"'free' has no actuator.*\n.*use engine dynid"):
+        simulate(robot, replace(settings, engine="inverse"))
+    run = simulate(robot, settings).run
+    assert run is not None
+    assert np.abs(run.q[:, 1]).max() > 0.05
+    return run.q, run.dq, run.ddq
 
 
 def test_a_joint_without_motor_moves_by_its_forces(tmp_path: Path) -> None:
-    (tmp_path / "slider.yaml").write_text(_SPRUNG)
-    robot = load_robot(tmp_path / "slider.yaml")
-    truth = Truth(values={"Kspring": 200.0, "Fv_rail": 3.0, "Fv_spring": 0.4})
-    settings = Simulation(engine="dynid", rate=500.0, duration=2.0, truth=truth)
-    run = simulate(robot, settings).run
-    assert run is not None
-    force = 1.0 * run.ddq.sum(axis=1) + 0.4 * run.dq[:, 1] + 200.0 * run.q[:, 1]
-    assert np.abs(run.q[:, 1]).max() > 0.05
+    """A pendulum on a cart: 1 kg, centre of mass 0.3 m from the hinge, 0.1 kg m^2 about the hinge."""
+    q, dq, ddq = moved_freely(tmp_path / "pendulum.yaml", _PENDULUM)
+    inertia = 0.1 * ddq[:, 1] - 0.3 * np.cos(q[:, 1]) * ddq[:, 0]
+    moment = inertia + 9.81 * 0.3 * np.sin(q[:, 1]) + 0.4 * dq[:, 1]
+    assert np.abs(moment).max() < 1e-9 * 9.81 * 0.3  # N m: rounding of the accelerations
+
+
+def test_a_joint_without_motor_moves_by_declared_forces(tmp_path: Path) -> None:
+    q, dq, ddq = moved_freely(tmp_path / "slider.yaml", _SPRUNG, Kspring=200.0)
+    force = 1.0 * ddq.sum(axis=1) + 0.4 * dq[:, 1] + 200.0 * q[:, 1]
     assert np.abs(force).max() < 1e-9 * 200.0  # N: rounding of the accelerations
-    with pytest.raises(InputError, match=r"'spring' has no actuator.*\n.*use engine dynid"):
-        simulate(robot, replace(settings, engine="inverse"))
 
 
 _PLANAR = """

@@ -2,8 +2,9 @@
 
 A block marked `output` belongs to the commands before it. Its lines occur in their output in this order;
 `...` stands for lines, or for the rest of a line. A file that the commands read is a block whose mark names
-it: `<!-- robot: arm.yaml -->`. The commands run in processes of their own, with all default settings. A page
-that records with ROS gets two simulated bags, `run1` and `run2`.
+it: `<!-- robot: arm.yaml -->`. The commands run in processes of their own, with all default settings; output
+after Python belongs to the Python before it. A page that records with ROS gets two simulated bags, `run1` and
+`run2`.
 """
 
 from __future__ import annotations
@@ -25,7 +26,7 @@ from tests.log_files import joint_states, store, write_rosbag2
 from tests.test_docs import BLOCK, PAGES, relative
 from tests.workspace import columns
 
-_COMMAND = re.compile(r"(?:\.venv/bin/)?dynid (.*)")
+COMMAND = re.compile(r"(?:\.venv/bin/)?dynid (.*)")
 _EXACT = 1e-12  # smaller numbers are rounding, which differs between machines
 
 
@@ -72,28 +73,39 @@ def printed_by(command: str, folder: Path) -> str:
     return ran.stdout
 
 
-def record_bags(folder: Path) -> None:
-    """What `ros2 bag record` would leave: two motions of a ur5."""
+def write_bag(log: Path, name: str) -> None:
+    """What `ros2 bag record` would leave in the folder of a log of a ur5."""
     names = [joint.name for joint in load_robot("ur5").joints]
+    cells = {column: np.array(values, float) for column, values in columns(log).items()}
+    states = joint_states(cells, store(), names=names)
+    topics = {"/joint_states": ("sensor_msgs/msg/JointState", states)}
+    write_rosbag2(log.parent, topics, "MCAP", name=name)
+
+
+def record_bags(folder: Path) -> None:
     for seed in (1, 2):
         printed_by(f"simulate ur5 --duration 10 --seed {seed} --out run{seed}.csv", folder)
-        log = {name: np.array(cells, float) for name, cells in columns(folder / f"run{seed}.csv").items()}
-        states = joint_states(log, store(), names=names)
-        topics = {"/joint_states": ("sensor_msgs/msg/JointState", states)}
-        write_rosbag2(folder, topics, "MCAP", name=f"run{seed}")
+        write_bag(folder / f"run{seed}.csv", f"run{seed}")
 
 
 @pytest.mark.parametrize("page", with_output(), ids=relative)
-def test_output_is_what_the_commands_print(page: Path, tmp_path: Path) -> None:
-    shutil.copy(str(files("dynid.robots") / "ur5.urdf"), tmp_path / "arm.urdf")
+def test_output_is_what_the_commands_print(
+    page: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    shutil.copy(str(files("dynid.robots") / "ur5.urdf"), "arm.urdf")
+    names: dict[str, object] = {"__name__": "page"}
     real = ""
     for block in BLOCK.finditer(page.read_text(encoding="utf-8")):
         if block["file"]:
-            (tmp_path / block["file"]).write_text(block["text"], encoding="utf-8")
+            Path(block["file"]).write_text(block["text"], encoding="utf-8")
+        elif block["mark"] == "runnable":
+            exec(compile(block["text"], relative(page), "exec"), names)  # noqa: S102  (our own pages)
+            real = capsys.readouterr().out
         elif block["language"] == "sh":
             if block["text"].startswith("ros2 bag record"):
                 record_bags(tmp_path)
-            commands = [match[1] for line in block["text"].splitlines() if (match := _COMMAND.match(line))]
+            commands = [match[1] for line in block["text"].splitlines() if (match := COMMAND.match(line))]
             real = "".join(printed_by(command, tmp_path) for command in commands) or real
         elif block["mark"] == "output":
             check_output(block["text"], real, relative(page))

@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from dynid.base.structural import Loads, grouping_symbols, structural_base, structural_rows
 from dynid.common.batched import single_threaded_blas
+from dynid.common.brief import one_line
 from dynid.common.notices import Notice, notice
 from dynid.kinematics.assembly import assembly_of
 from dynid.kinematics.coordinates import coordinate_map
 from dynid.mechanism.cable import cable_coordinates
 from dynid.mechanism.joint import DIRECTIONS
+from dynid.mechanism.load import load_robot
 from dynid.mechanism.measured_pose import virtual_joints
 from dynid.mechanism.mechanism import Mechanism
 from dynid.mechanism.parameters import Parameter, parameter_table
@@ -47,9 +50,11 @@ class Info:
     rank_gap: float
     notices: tuple[Notice, ...] = ()
 
+    __repr__ = one_line
+
 
 def describe(
-    mechanism: Mechanism,
+    mechanism: str | os.PathLike[str] | Mechanism,
     *,
     drive: Sequence[str] | None = None,
     ties: Sequence[str] = (),
@@ -60,13 +65,16 @@ def describe(
     """Degrees of freedom, standard and base parameters, and how they are grouped.
 
     Args:
+        mechanism: The robot: a built-in name, a file or a Mechanism.
         drive: Drive terms of every actuated joint instead of the robot's own.
         ties: Names of the description's ties to apply.
         payloads: Payloads to mount.
         open_loops: Cut the loops: every joint, and a platform joined only by loops, moves freely.
         bodies: A sub-chain alone.
     """
-    robot = variant(mechanism, drive=drive, payloads=payloads, open_loops=open_loops, bodies=bodies)
+    robot = variant(
+        load_robot(mechanism), drive=drive, payloads=payloads, open_loops=open_loops, bodies=bodies
+    )
     # Under generic motion all models see the same parameters; `inverse` has the most rows per state. Only
     # free motion, on which no effort acts, does not determine them all.
     parameters = parameter_table(robot)

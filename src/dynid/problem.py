@@ -15,6 +15,7 @@ from dynid.base.base import BaseSet
 from dynid.base.structural import structural_base
 from dynid.case import PLAIN, Case, case_of, task_case, with_mounted
 from dynid.common.arrays import Array, Float
+from dynid.common.brief import one_line
 from dynid.common.errors import InputError, nearest
 from dynid.common.notices import Notice
 from dynid.conditioning.lowpass import RowFilter
@@ -67,6 +68,8 @@ class Problem:
     row_options: Mapping[str, Any] = field(default_factory=dict)
     case: Case = PLAIN
     notices: tuple[Notice, ...] = ()
+
+    __repr__ = one_line
 
     @property
     def logs(self) -> tuple[Log, ...]:

@@ -38,10 +38,11 @@ D4 = 0.31025  # bars of the orthoglide, in [m]
 
 
 @pytest.fixture(autouse=True)
-def no_symbols(monkeypatch) -> None:
-    """Symbols in groupings take most of the time, and nothing here reads them."""
+def no_symbols_or_causes(monkeypatch) -> None:
+    """Symbols in groupings and causes of refusals take most of the time, and nothing here reads them."""
     for module in (dynid.info, dynid.pipeline):
         monkeypatch.setattr(module, "grouping_symbols", lambda *_, **__: {})
+    monkeypatch.setattr(dynid.pipeline, "with_likely_cause", lambda error, task: error)
 
 
 @cache

@@ -19,6 +19,7 @@ import numpy as np
 from dynid.base.grouping import Symbols, grouped_terms, grouping_text
 from dynid.base.rank import STRUCTURAL_RTOL, ZERO_RTOL, ColumnRank, confirmed_columns, independent_columns
 from dynid.common.arrays import Array, Float
+from dynid.common.brief import one_line
 from dynid.common.errors import InputError, nearest
 from dynid.common.notices import Notice, notice
 from dynid.mechanism.mechanism import Mechanism, Tie
@@ -54,6 +55,8 @@ class BaseSet:
     tied: Mapping[str, tuple[str, ...]]
     rank: ColumnRank
     notices: tuple[Notice, ...] = ()
+
+    __repr__ = one_line
 
     @property
     def names(self) -> tuple[str, ...]:

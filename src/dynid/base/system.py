@@ -14,6 +14,7 @@ from dynid.base.base import BaseSet, regrouped_name, relations, undecided
 from dynid.base.grouping import Symbols, grouping_text, invisible, listed
 from dynid.base.rank import DATA_RTOL, ColumnRank, independent_columns
 from dynid.common.arrays import Array, Float, Int
+from dynid.common.brief import one_line
 from dynid.common.errors import InputError
 from dynid.common.notices import Notice, notice
 from dynid.common.paged import together
@@ -55,6 +56,8 @@ class BaseSystem:
     measured_norms: Float[Array, "g 2"]
     notices: tuple[Notice, ...] = ()
     equations: System | None = None
+
+    __repr__ = one_line
 
     @property
     def names(self) -> tuple[str, ...]:

@@ -147,6 +147,18 @@ class Diagnosis:
     plans: tuple[MotionPlan, ...] = field(default=(), repr=False)
     estimate: Estimate | None = field(default=None, repr=False)
 
+    def __repr__(self) -> str:
+        """One line; `print` shows the findings."""
+        from dynid.doctor.document import headline
+
+        return f"Diagnosis({self.robot}: {headline(self)})"
+
+    def __str__(self) -> str:
+        """What `dynid check` prints."""
+        from dynid.doctor.document import diagnosis_text
+
+        return diagnosis_text(self)
+
     @property
     def refused(self) -> bool:
         """Whether `identify` refuses these logs."""

@@ -5,6 +5,7 @@ Figures of a diagnosis: spectra with the cutoff, delays, and the coverage of the
 
 from __future__ import annotations
 
+import io
 from collections.abc import Sequence
 from dataclasses import asdict
 from pathlib import Path
@@ -13,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from dynid.common.arrays import Array, Int
+from dynid.common.audience import for_python
 from dynid.doctor.diagnosis import Diagnosis, Finding
 from dynid.motion.choose import longest
 from dynid.motion.log import Log
@@ -35,6 +37,7 @@ if TYPE_CHECKING:
 SCHEMA = "dynid.check/1"
 FILES = ("check.json", "check.html")
 _MOST_FIGURES = 6  # logs
+_WIDTH = 110  # of a text in Python
 
 
 def headline(diagnosis: Diagnosis) -> str:
@@ -86,6 +89,15 @@ def print_diagnosis(diagnosis: Diagnosis, console: Console | None = None) -> Non
         )
     if diagnosis.findings:
         print_titled(out, "", _table(diagnosis.findings))
+
+
+def diagnosis_text(diagnosis: Diagnosis) -> str:
+    """The same as text, with arguments of Python instead of options."""
+    from rich.console import Console
+
+    out = io.StringIO()
+    print_diagnosis(diagnosis, Console(file=out, width=_WIDTH, no_color=True))
+    return for_python(out.getvalue())
 
 
 def _table(findings: Sequence[Finding]) -> Table:

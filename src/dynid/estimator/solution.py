@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from dynid.common.arrays import Array, Float
+from dynid.common.brief import one_line
 from dynid.common.errors import InputError
 from dynid.common.notices import Notice
 from dynid.projection.factor import Factor
@@ -69,6 +70,8 @@ class Solution:
     notices: tuple[Notice, ...] = ()
     equations: System | None = None
     history: History | None = None
+
+    __repr__ = one_line
 
 
 def check_system(system: System) -> None:

@@ -16,6 +16,7 @@ from msgspec import to_builtins
 
 from dynid.common.arrays import Array, Float
 from dynid.common.batched import single_threaded_blas
+from dynid.common.brief import one_line
 from dynid.common.catalogue import CATALOGUE
 from dynid.common.entry import plain_entry
 from dynid.common.errors import InputError
@@ -111,6 +112,8 @@ class Excitation:
     identified: bool
     run: Run
     notices: tuple[Notice, ...] = ()
+
+    __repr__ = one_line
 
 
 def excite(

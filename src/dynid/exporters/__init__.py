@@ -21,6 +21,7 @@ from typing import Any
 import numpy as np
 
 from dynid.common.batched import single_threaded_blas
+from dynid.common.brief import one_line
 from dynid.common.errors import InputError, nearest
 from dynid.common.registry import Registry
 from dynid.experiment.experiment import Experiment
@@ -98,6 +99,8 @@ class Export:
     summary: Path
     physical: bool
     notes: tuple[str, ...]
+
+    __repr__ = one_line
 
 
 def export(

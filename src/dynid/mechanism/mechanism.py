@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from dynid.common.arrays import Array, Float
+from dynid.common.brief import one_line
 from dynid.common.errors import InputError, nearest
 from dynid.mechanism.drive_terms import DRIVE_SYMBOLS, LOADED
 from dynid.mechanism.frame import Frame, identity_frame
@@ -188,6 +189,8 @@ class Mechanism:
     nullspace: str = "orthonormal"
     force_sensor: ForceSensor | None = None
     mounted_model: str = ""
+
+    __repr__ = one_line
 
     def __post_init__(self) -> None:
         check_parts(self)

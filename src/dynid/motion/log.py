@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from dynid.common.arrays import Array, Bool, Float
+from dynid.common.brief import one_line
 from dynid.common.notices import Notice
 from dynid.motion.guess import Guess
 
@@ -87,6 +88,8 @@ class Log:
     guesses: tuple[Guess, ...] = ()
     servo: Servo | None = None
     lengths: Float[Array, "s c"] | None = None
+
+    __repr__ = one_line
 
     def efforts_known(self, start: int, stop: int) -> bool:
         """Whether all samples of a range may be used, with all their efforts."""

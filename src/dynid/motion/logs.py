@@ -21,6 +21,7 @@ from dynid.common.errors import InputError
 from dynid.common.notices import Notice
 from dynid.common.registry import Registry
 from dynid.mechanism.joint import JointKind
+from dynid.mechanism.load import load_robot
 from dynid.mechanism.mechanism import Mechanism
 from dynid.motion.clean import Cleaned, aligned, clean, windowed
 from dynid.motion.column_words import time_unit
@@ -71,7 +72,7 @@ _OTHERS = dict.fromkeys(
 
 def read_log(
     entry: LogEntry | str | Path,
-    mechanism: Mechanism,
+    mechanism: str | os.PathLike[str] | Mechanism,
     *,
     columns: Mapping[str, ColumnMap | str] | None = None,
     angles: str = "xyz",
@@ -85,7 +86,7 @@ def read_log(
 
     Args:
         entry: A path, or an entry of the experiment with `file`, `payloads` and `columns`.
-        mechanism: Defines the measured joints and the efforts.
+        mechanism: Defines the measured joints and the efforts: a built-in name, a file or a Mechanism.
         columns: Where names, units or zeros differ: canonical name -> column of the file.
         angles: Order of roll, pitch, yaw: `xyz` or `zyx`.
         cutoff: Low-pass the coordinates will get, in [Hz], if it is known already: gaps longer
@@ -96,6 +97,7 @@ def read_log(
             `mechanism`.
         drives: Joint or motor -> gear, encoder and torque constant, which scale its columns.
     """
+    mechanism = load_robot(mechanism)
     path, payloads, mapped = _place(entry)
     check_order(mechanism, angles, path)
     with ThreadPoolExecutor(1) as pool:
@@ -113,7 +115,7 @@ def read_log(
 
 def log_from_columns(
     source: Mapping[str, Any] | DataFrame,
-    mechanism: Mechanism,
+    mechanism: str | os.PathLike[str] | Mechanism,
     *,
     name: str = "log",
     columns: Mapping[str, ColumnMap | str] | None = None,
@@ -128,10 +130,11 @@ def log_from_columns(
     Args:
         source: Name -> array; names as in a log file (`t`, `q_1`, `tau_1`, ...), or `t`, `q`, `tau` with a
             column for each joint.
-        mechanism: Defines the measured joints and the efforts.
+        mechanism: Defines the measured joints and the efforts: a built-in name, a file or a Mechanism.
         name: Shown in reports.
         columns, angles, cutoff, need_effort, choose, drives: As for `read_log`.
     """
+    mechanism = load_robot(mechanism)
     check_order(mechanism, angles, name)
     table = table_from_columns(source, name)
     log = _log_of_table(table, mechanism, columns or {}, name, angles, cutoff, need_effort, choose, drives)
@@ -207,7 +210,7 @@ def _with_guesses(log: Log, matching: Matching) -> Log:
 
 
 def log_from_arrays(
-    mechanism: Mechanism,
+    mechanism: str | os.PathLike[str] | Mechanism,
     t: Float[Array, "n"],
     q: Float[Array, "n m"],
     tau: Float[Array, "n a"] | None,
@@ -222,7 +225,7 @@ def log_from_arrays(
     """A Log from arrays, cleaned as a file would be; arrays that need no correction are not copied.
 
     Args:
-        mechanism: Defines the measured joints and the efforts.
+        mechanism: Defines the measured joints and the efforts: a built-in name, a file or a Mechanism.
         t: Time, shape (n,), in [s].
         q: Positions in the order of the measured joints, shape (n, m), SI.
         tau: Efforts in the order of the actuators, shape (n, a), SI; a NaN column is absent.
@@ -234,6 +237,7 @@ def log_from_arrays(
         cutoff: As for `read_log`.
         q_ref: Reference (commanded) positions, shape (n, m), SI.
     """
+    mechanism = load_robot(mechanism)
     positions = mechanism.measured_positions
     count = len(t)
     efforts = np.full((count, len(mechanism.actuators)), np.nan) if tau is None else np.asarray(tau, float)

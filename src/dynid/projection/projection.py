@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from dynid.common.arrays import Array, Bool, Float, Int
+from dynid.common.brief import one_line
 from dynid.common.errors import InputError, nearest
 from dynid.motion.repeats import Path
 from dynid.projection.factor import Factor, merge
@@ -172,6 +173,8 @@ class System:
     known: dict[int, float] = field(default_factory=dict)
     noise: Float[Array, "p"] | None = None
     why: Mapping[str, str] = field(default_factory=dict)
+
+    __repr__ = one_line
 
     def factor(self, weights: Float[Array, "g"] | None = None) -> Factor:
         """All rows as one factor, each group scaled by its weight (1 over its standard deviation)."""

@@ -20,6 +20,7 @@ from pathlib import Path
 import numpy as np
 
 from dynid.common.arrays import Array, Float
+from dynid.common.brief import one_line
 from dynid.common.entry import Entry, root_entry
 from dynid.common.errors import InputError, nearest
 from dynid.common.strict_yaml import read_yaml
@@ -62,6 +63,8 @@ class Demo:
     frequency: float
     draws: int
     seed: int
+
+    __repr__ = one_line
 
 
 def read_demo(file: Path, mechanism: Mechanism) -> Demo:

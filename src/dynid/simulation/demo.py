@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
+from dynid.common.brief import one_line
 from dynid.excitation.case_motions import CaseMotions, case_motions
 from dynid.excitation.random_motion import random_motion
 from dynid.experiment.experiment import Experiment
@@ -38,6 +39,8 @@ class BuiltInExperiment:
     truth: Mapping[str, float]
     seed: int
     model: str | None = None
+
+    __repr__ = one_line
 
 
 def built_in_experiment(

@@ -9,13 +9,16 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field, fields, replace
+from typing import Any
 
 import numpy as np
 
 from dynid.common.arrays import Array, Float
 from dynid.common.batched import single_threaded_blas
+from dynid.common.brief import one_line
 from dynid.common.errors import InputError, nearest
 from dynid.common.notices import Notice, notice
 from dynid.excitation.efforts import effort_range
@@ -23,6 +26,7 @@ from dynid.excitation.friction import ExtraFriction
 from dynid.excitation.series import Trajectory
 from dynid.excitation.settings import RATE
 from dynid.kinematics.tension import driven_freedoms
+from dynid.mechanism.load import load_robot
 from dynid.mechanism.mechanism import Mechanism
 from dynid.mechanism.parameters import effort_unit
 from dynid.motion.log import Log
@@ -124,6 +128,8 @@ class Simulated:
     notices: tuple[Notice, ...] = ()
     motion: Trajectory | None = None
 
+    __repr__ = one_line
+
     @property
     def length(self) -> float:
         """Of the log, in [s]."""
@@ -159,16 +165,20 @@ class Simulated:
 
 
 def simulate(
-    mechanism: Mechanism, settings: Simulation | None = None, motion: Trajectory | None = None
+    mechanism: str | os.PathLike[str] | Mechanism,
+    settings: Simulation | Mapping[str, Any] | None = None,
+    motion: Trajectory | None = None,
 ) -> Simulated:
     """Simulate a robot with known true parameters.
 
     Args:
-        mechanism: The robot.
-        settings: Engine, motion, true parameters, sensors; default a random motion without noise.
+        mechanism: The robot: a built-in name, a file or a Mechanism.
+        settings: Engine, motion, true parameters, sensors; default a random motion without noise. Also as a
+            mapping of the fields of `Simulation`.
         motion: Of the measured coordinates, instead of that of the settings.
     """
-    settings = settings or Simulation()
+    mechanism = load_robot(mechanism)
+    settings = _settings(settings)
     _check_payloads(mechanism, settings)
     with single_threaded_blas():
         values, notices = true_values(mechanism, settings.truth, settings.mounted)
@@ -188,6 +198,18 @@ def simulate(
             needed = _prescribed(mechanism, settings, values, chosen, course.t)
             notices = (*notices, *_corrections(mechanism, course, needed))
     return Simulated(mechanism, settings, course, values, run, notices, chosen)
+
+
+def _settings(given: Simulation | Mapping[str, Any] | None) -> Simulation:
+    if not isinstance(given, Mapping):
+        return given or Simulation()
+    known = [field.name for field in fields(Simulation)]
+    for name in given:
+        if name not in known:
+            raise InputError(
+                f"a simulation has no '{name}'{nearest(name, known)}", remedy=f"use {', '.join(known)}"
+            )
+    return Simulation(**given)
 
 
 def _unused(settings: Simulation) -> tuple[Notice, ...]:

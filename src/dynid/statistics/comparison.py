@@ -16,6 +16,7 @@ import numpy as np
 
 from dynid.base.grouping import probability
 from dynid.common.arrays import Array, Float, Int
+from dynid.common.brief import one_line
 from dynid.common.distributions import f_tail, student_quantile
 from dynid.common.notices import Notice
 
@@ -114,6 +115,8 @@ class Comparison:
     words: str = ""
     parameters: tuple[ParameterLine, ...] = ()
     warnings: tuple[Notice, ...] = ()
+
+    __repr__ = one_line
 
     def __getitem__(self, label: str) -> Line:
         """The line called `label`."""

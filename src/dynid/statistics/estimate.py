@@ -55,10 +55,18 @@ class ParameterEstimate:
     dof: float | None = None
     sigma_by: str = ""
 
+    def __repr__(self) -> str:
+        """Value, unit and interval; the fields have the rest."""
+        bounds = "no interval" if self.ci95 is None else "95 %: {:.6g} to {:.6g}".format(*self.ci95)
+        return f"ParameterEstimate({self.name} = {self.value:.6g} {self.unit}, {bounds})"
+
     def interval(self, level: float = 0.95) -> tuple[float, float] | None:
         """Confidence interval, SI; None without a sigma. At other levels as wide as Student's t has it."""
-        if not 0.0 < level < 1.0:
-            raise InputError(f"a level of {level:g} is not between 0 and 1", remedy="e.g. 0.95")
+        if not 0.5 <= level < 1.0:
+            raise InputError(
+                f"a level of {level:g} is not between 0.5 and 1",
+                remedy="give the probability that an interval holds the true value, e.g. 0.95, not 0.05",
+            )
         if self.ci95 is None or self.sigma is None or level == 0.95:
             return self.ci95
         dof = np.inf if self.dof is None else self.dof
@@ -321,7 +329,7 @@ class Estimate:
         """Confidence intervals by name, SI; parameters without a sigma have none.
 
         Args:
-            level: Probability that an interval holds the true value, between 0 and 1.
+            level: Probability that an interval holds the true value, 0.5 to 1 (not the alpha of statsmodels).
         """
         return {p.name: interval for p in self.parameters if (interval := p.interval(level)) is not None}
 

@@ -14,6 +14,7 @@ from typing import Any
 
 import numpy as np
 
+from dynid.common.brief import one_line
 from dynid.common.notices import Notice, notice
 
 _SURE = 4.0  # standard deviations: with a hundred parameters, random errors reach 3
@@ -100,6 +101,8 @@ class Rehearsal:
     failed: tuple[str, ...] = ()
     unseen: tuple[str, ...] = ()
     warnings: tuple[Notice, ...] = ()
+
+    __repr__ = one_line
 
     @property
     def words(self) -> str:

@@ -20,6 +20,7 @@ from dynid.cases.free_motion.releases import Releases, Releasing
 from dynid.cases.free_motion.unit_mass import shown_name
 from dynid.common.arrays import Array, Float
 from dynid.common.batched import single_threaded_blas
+from dynid.common.brief import one_line
 from dynid.common.errors import InputError
 from dynid.common.versions import version_of
 from dynid.dynamics.statics import reduced_modes
@@ -90,6 +91,8 @@ class FreeExcitation:
     before: Float[Array, "p"]
     after: Float[Array, "p"]
     limits: tuple[LimitUse, ...]
+
+    __repr__ = one_line
 
     @property
     def larger_is_better(self) -> bool:

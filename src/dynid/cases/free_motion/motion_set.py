@@ -159,7 +159,10 @@ class Judging:
     def exchanged(
         self, grams: Float[Array, "k p p"], chosen: Int[Array, "c"]
     ) -> tuple[Int[Array, "c"], float]:
-        """Replace members one by one by the best of the pool until none improves."""
+        """Replace members one by one by the best of the pool until none improves.
+
+        Members come in the order of the pool: sets that several starts reach are equal to the last bit.
+        """
         chosen = np.array(chosen)
         value = float(self.values(grams[chosen].sum(axis=0)[None])[0])
         improved = True
@@ -172,7 +175,7 @@ class Judging:
                 best = int(np.argmin(values))
                 if values[best] < value - 1e-9 * abs(value):
                     chosen[i], value, improved = best, float(values[best]), True
-        return chosen, value
+        return np.sort(chosen), value
 
     def perturbed(self, rng: np.random.Generator, current: Releases, left: int) -> Kept:
         """Feasible motions near those of a set; the fewer rounds remain, the nearer."""
