@@ -1,6 +1,6 @@
 """When drifts of a simulated fleet are found, and how many alarms are false, if it is tested every month.
 
-`python benchmarks/fleet_drift.py [--fleets 20] [--robots 50] [--months 24] [--looks 6 12 24 | --every]`. Each
+`python benchmarks/fleet_drift.py [--fleets 20] [--seed 0] [--robots 50] [--months 24] [--looks 6 12 24 | --every]`. Each
 robot has twelve parameters: four friction coefficients (sigma 1.2 %), four first moments (0.5 %) and four
 inertias (3 %), which differ by 10 % between robots and by 1 % from log to log. One friction coefficient of
 five robots grows by 3 % a month. Estimates are drawn, not identified.
@@ -54,6 +54,7 @@ def main() -> None:
     """Draw fleets and print what is found."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--fleets", type=int, default=20)
+    parser.add_argument("--seed", type=int, default=0, help="of the first fleet")
     parser.add_argument("--robots", type=int, default=50)
     parser.add_argument("--months", type=int, default=24)
     parser.add_argument("--looks", type=int, nargs="+", default=[6, 12, 24])
@@ -61,7 +62,7 @@ def main() -> None:
     options = parser.parse_args()
     looks = range(4, options.months + 1) if options.every else options.looks
     alarms = []
-    for seed in range(options.fleets):
+    for seed in range(options.seed, options.seed + options.fleets):
         result = judged(seed, options.robots, options.months, list(looks))
         print(json.dumps(result), flush=True)
         alarms.append(result["false_alarms"])

@@ -23,7 +23,10 @@ from dynid.common.engine import Died, _check_versions
 from dynid.common.errors import InputError
 from dynid.common.versions import version_of
 from dynid.excitation import excite as excitation
-from tests.workspace import ARM
+from dynid.report.json_file import read_result
+from dynid.report.output import write_files
+from dynid.report.seal import verify
+from tests.workspace import ARM, make_workspace
 
 SETTINGS = "settings: {auto: off}\n"
 RUNS = "runs: [{robot: arm.yaml, logs: 'data/{unit}/{date}.csv'}]\n"
@@ -326,3 +329,26 @@ def test_workers_of_an_excitation_get_the_full_path_of_the_robot(fleet, monkeypa
     monkeypatch.chdir(fleet)
     excitation.excite("arm.yaml", cluster="tcp://x:1")
     assert seen == [str(Path("arm.yaml").resolve())]
+
+
+def test_a_log_in_a_store_is_named_by_its_address_in_results_and_refusals(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    workspace = make_workspace(tmp_path)
+    log, broken = workspace / "log.csv", workspace / "broken.csv"
+    os.utime(log, (1.7e9, 1.7e9))
+    broken.write_text("t,q_1\n0,broken\n")
+    settings = {"auto": "off", "filter": {"cutoff": 20, "decimate": 4}}
+
+    def made(file):
+        run = Run("x", "a", "", str(workspace / "arm.yaml"), (file.as_uri(),), settings)
+        return make(run, str(workspace / "out"))
+
+    first, second = made(log), made(log)
+    assert first.files == second.files  # no path of a copy, and the time of change of the log itself
+    write_files(workspace / "out", first.files)
+    (entry,) = [one for one in read_result(workspace / "out").provenance["inputs"] if one["use"] == "identify"]
+    assert (entry["file"], entry["date"]) == (log.as_uri(), "2023-11-14T22:13:20Z")
+    checked = verify(workspace / "out")
+    assert checked.intact
+    assert log.as_uri() in checked.unchecked[0]
+    assert broken.as_uri() in made(broken).outcome.reason

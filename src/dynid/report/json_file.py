@@ -297,8 +297,15 @@ def _shared(document: Mapping[str, Any]) -> Float[Array, "p u"] | None:
 # others. It contains no home directory, and can be moved with its inputs.
 
 
+def is_address(file: str) -> bool:
+    """Whether a log is in an object store (`s3://...`)."""
+    return "://" in file
+
+
 def relative_place(file: str, folder: Path) -> str:
-    """A path as seen from `folder`; one that shares only the root with it stays absolute."""
+    """A path as seen from `folder`; one that shares only the root with it stays absolute, as addresses do."""
+    if is_address(file):
+        return file
     path = os.path.abspath(file)
     return PurePath(os.path.relpath(path, folder)).as_posix() if _share(path, str(folder)) else path
 
@@ -317,7 +324,7 @@ def absolute_places(provenance: Mapping[str, Any], folder: Path) -> dict[str, An
     home = folder.resolve()
 
     def absolute(file: str) -> str:
-        return os.path.normpath(home / file)
+        return file if is_address(file) else os.path.normpath(home / file)
 
     # The name of a built-in robot, or of one without a file, is not a path.
     return _changed(provenance, absolute, lambda name: absolute(name) if (home / name).is_file() else name)
