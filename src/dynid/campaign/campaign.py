@@ -101,8 +101,9 @@ def run_campaign(
         todo = [run for run in runs if run.name not in known]
         work = partial(_work, str(folder / RUNS), campaign.joined)
         new = _computed(work, todo, folder, jobs, cluster, progress, finished)
-        outcomes = tuple((known | new)[run.name] for run in runs)
-        joined = joined_robots(folder, runs, outcomes, set(new), jobs) if campaign.joined else ()
+        journal, _ = read_journal(folder)
+        outcomes = tuple(journal[run.name][1] for run in runs)
+        joined = joined_robots(folder, runs, outcomes, new, jobs) if campaign.joined else ()
         fleet = fleet_of(_samples(runs, outcomes))
         notes = _notes(damaged, outcomes)
         done = Campaign(campaign.name, folder, runs, outcomes, fleet, joined, shared, notes, inputs)
@@ -161,9 +162,9 @@ def _notes(damaged: int, outcomes: Sequence[Outcome]) -> tuple[str, ...]:
     )
 
 
-def _known(folder: Path, runs: Sequence[Run], joined: bool, again: bool) -> tuple[dict[str, Outcome], int]:
+def _known(folder: Path, runs: Sequence[Run], joined: bool, again: bool) -> tuple[set[str], int]:
     """Finished runs whose inputs have not changed, and whose files are there; count of damaged lines."""
-    kept = {}
+    kept: set[str] = set()
     journal, damaged = read_journal(folder)
     for run in runs:
         if run.name not in journal:
@@ -174,7 +175,7 @@ def _known(folder: Path, runs: Sequence[Run], joined: bool, again: bool) -> tupl
         files = [folder / RUNS / run.name / "result.json"]
         files += [folder / FACTORS / f"{run.name}.npz"] if joined and not outcome.apart else []
         if recorded == digest(run) and (outcome.reason or all(file.is_file() for file in files)):
-            kept[run.name] = outcome
+            kept.add(run.name)
     return kept, damaged
 
 
@@ -186,14 +187,14 @@ def _computed(
     cluster: str | None,
     progress: Callable[[str, float], None] | None,
     finished: Callable[[Outcome], None] | None,
-) -> dict[str, Outcome]:
-    """Outcomes by name; each is written as soon as it is there."""
+) -> set[str]:
+    """Names of the runs; each outcome is written as soon as it is there, and not kept in memory."""
     began = time.monotonic()
-    outcomes: dict[str, Outcome] = {}
+    done: set[str] = set()
     digests = {run.name: digest(run) for run in runs}
 
     def left() -> list[Run]:
-        return [run for run in runs if run.name not in outcomes]
+        return [run for run in runs if run.name not in done]
 
     for run, result in completed(work, left, jobs, cluster):
         made = result if isinstance(result, Made) else Made(failed(run, result))
@@ -204,14 +205,14 @@ def _computed(
             (folder / FACTORS).mkdir(exist_ok=True)
             replace_file(folder / FACTORS / f"{run.name}.npz", made.factors)
         write_entry(folder, digests[run.name], made.outcome)
-        outcomes[run.name] = made.outcome
+        done.add(run.name)
         if finished is not None:
             finished(made.outcome)
         if progress is not None:
-            share = len(outcomes) / len(runs)
+            share = len(done) / len(runs)
             seconds = (time.monotonic() - began) * (1.0 / share - 1.0)
-            progress(f"{len(outcomes)} of {len(runs)} runs, about {_duration(seconds)} left", share)
-    return outcomes
+            progress(f"{len(done)} of {len(runs)} runs, about {_duration(seconds)} left", share)
+    return done
 
 
 def _with_places(made: Made, run: Run, folder: Path) -> Made:

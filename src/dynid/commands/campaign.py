@@ -16,7 +16,6 @@ from dynid.report.terminal import printable
 
 if TYPE_CHECKING:
     from dynid.campaign.campaign import Campaign
-    from dynid.campaign.work import Outcome
 
 _NO_RESULT = 3
 _MOST_SHOWN = 10
@@ -81,7 +80,7 @@ def _look(
     from dynid.campaign.campaign import run_campaign
     from dynid.report.terminal import ProgressBar
 
-    new: list[Outcome] = []
+    new: list[str] = []  # names: outcomes of thousands of runs need memory
     first = before is None
     with ProgressBar() as progress:
         done = run_campaign(
@@ -91,7 +90,7 @@ def _look(
             cluster=cluster,
             logs_in=watch,
             progress=progress,
-            finished=new.append,
+            finished=lambda outcome: new.append(outcome.name),
             before=before,
         )
     if watch is not None and first and not done.runs:
@@ -101,7 +100,7 @@ def _look(
     return done
 
 
-def _print(done: Campaign, new: list[Outcome]) -> None:
+def _print(done: Campaign, new: list[str]) -> None:
     from dynid.base.grouping import probability
 
     levels = [outcome.verdict for outcome in done.outcomes if not outcome.reason]
