@@ -1,7 +1,7 @@
 """Campaigns on a real Dask scheduler with two workers: what a kill changes, what the engine costs.
 
-`python -m benchmarks.campaign_cluster [--robots 20] [--dates 50]` simulates and identifies that many logs of a
-two-joint arm; friction of two robots grows, three logs are broken. Printed, one line each:
+`python -m benchmarks.campaign_cluster [--robots 20] [--dates 50]` simulates and identifies that many logs of
+a two-joint arm; friction of two robots grows, three logs are broken. Printed, one line each:
 
 1. a worker killed in the middle, and a scheduler killed and started again: files that differ from those of
    local processes;

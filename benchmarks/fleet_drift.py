@@ -1,7 +1,7 @@
 """When drifts of a simulated fleet are found, and how many alarms are false, if it is tested every month.
 
-`python benchmarks/fleet_drift.py [--fleets 20] [--seed 0] [--robots 50] [--months 24] [--looks 6 12 24 | --every]`. Each
-robot has twelve parameters: four friction coefficients (sigma 1.2 %), four first moments (0.5 %) and four
+`python benchmarks/fleet_drift.py [--fleets 20] [--seed 0] [--robots 50] [--months 24] [--looks 6 12 | --every]`.
+Each robot has twelve parameters: four friction coefficients (sigma 1.2 %), four first moments (0.5 %) and four
 inertias (3 %), which differ by 10 % between robots and by 1 % from log to log. One friction coefficient of
 five robots grows by 3 % a month. Estimates are drawn, not identified.
 """

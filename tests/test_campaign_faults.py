@@ -26,6 +26,7 @@ from dynid.excitation import excite as excitation
 from dynid.report.json_file import read_result
 from dynid.report.output import write_files
 from dynid.report.seal import verify
+from dynid.report.terminal import StageClock
 from tests.workspace import ARM, make_workspace
 
 SETTINGS = "settings: {auto: off}\n"
@@ -346,9 +347,18 @@ def test_a_log_in_a_store_is_named_by_its_address_in_results_and_refusals(tmp_pa
     first, second = made(log), made(log)
     assert first.files == second.files  # no path of a copy, and the time of change of the log itself
     write_files(workspace / "out", first.files)
-    (entry,) = [one for one in read_result(workspace / "out").provenance["inputs"] if one["use"] == "identify"]
+    entry = read_result(workspace / "out").provenance["inputs"][-1]
     assert (entry["file"], entry["date"]) == (log.as_uri(), "2023-11-14T22:13:20Z")
     checked = verify(workspace / "out")
     assert checked.intact
     assert log.as_uri() in checked.unchecked[0]
     assert broken.as_uri() in made(broken).outcome.reason
+
+
+def test_the_time_left_of_each_stage_follows_from_its_own_pace():
+    clock = StageClock()
+    assert clock.left(0.0, 100.0) == ""  # nothing is known yet
+    assert clock.left(0.25, 110.0) == "about 30 s left"
+    assert clock.left(0.5, 500.0) == "about 7 min left"
+    assert clock.left(0.1, 1000.0) == ""  # a new stage
+    assert clock.left(0.2, 2000.0) == "about 2.2 h left"

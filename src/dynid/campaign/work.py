@@ -112,9 +112,8 @@ def _identified(run: Run, fitted: Callable[[Fit], None] | None) -> tuple[Estimat
             if error.estimate is None:
                 raise
             estimate, failure = error.estimate, error.message
-    inputs = [
-        {**source, "file": logs.get(source["file"], source["file"])} for source in estimate.provenance["inputs"]
-    ]
+    sources = estimate.provenance["inputs"]
+    inputs = [{**source, "file": logs.get(source["file"], source["file"])} for source in sources]
     return replace(estimate, provenance={**estimate.provenance, "inputs": inputs}), failure
 
 
