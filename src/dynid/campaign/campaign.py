@@ -13,11 +13,12 @@ from typing import Any
 
 from dynid.campaign.factors import FACTORS
 from dynid.campaign.file import Run, read_campaign, runs_of
-from dynid.campaign.fleet import Fleet, Sample, fleet_of
+from dynid.campaign.fleet import Fleet, fleet_of
 from dynid.campaign.joined import JOINED, RUNS, Joined, joined_robots
 from dynid.campaign.journal import FILE, digest, read_journal, write_entry
 from dynid.campaign.shared_settings import FILE as SETTINGS
 from dynid.campaign.shared_settings import Shared, shared_settings
+from dynid.campaign.trend import Sample
 from dynid.campaign.work import Made, Outcome, failed, make
 from dynid.common.engine import Progress, completed
 from dynid.common.errors import InputError

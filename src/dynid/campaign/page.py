@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from dynid.campaign.file import number_of
-from dynid.campaign.fleet import ALARM, Change, Sample
+from dynid.campaign.fleet import ALARM, Change
+from dynid.campaign.trend import Sample
 from dynid.report.page import render, scripted_page
 
 if TYPE_CHECKING:

@@ -16,6 +16,7 @@ from dynid.report.terminal import printable
 
 if TYPE_CHECKING:
     from dynid.campaign.campaign import Campaign
+    from dynid.campaign.fleet import Change
 
 _NO_RESULT = 3
 _MOST_SHOWN = 10
@@ -116,7 +117,7 @@ def _print(done: Campaign, new: list[str]) -> None:
     )
     _echo_few(
         f"{change.kind}: {printable(change.words)} of {printable(change.robot)}"
-        f" {change.percent:+.1f} % since {printable(change.since)} (p {probability(change.p)})"
+        f" {change.size} since {printable(change.since)} (p {probability(change.p)}{_points_to(change)})"
         for change in done.fleet.changes
     )
     _echo_few(printable(shared.words) for shared in done.shared)
@@ -127,6 +128,10 @@ def _print(done: Campaign, new: list[str]) -> None:
         left_out = [pair for entry in done.joined for pair in entry.left_out.items() if pair[0] not in aside]
         _echo_few(f"not in it: {printable(run)}: {printable(reason)}" for run, reason in left_out)
     click.echo(f"written: {shown(done.folder)} (summary.json, parameters.csv, campaign.html)")
+
+
+def _points_to(change: Change) -> str:
+    return f"; points to: {change.cause}" if change.cause else ""
 
 
 def _echo_few(lines: Iterable[str]) -> None:
