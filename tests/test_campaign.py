@@ -119,6 +119,10 @@ def test_a_campaign_sets_aside_what_fails_and_goes_on(made, tmp_path):
         assert (tmp_path / "out" / one["folder"] / "result.json").is_file()
         assert one["verdict"] in ("good", "care", "bad")
     assert len(asked) == 4
+    page = (tmp_path / "out" / "campaign.html").read_text()
+    assert "What changes over time?" not in page
+    # Parameters are drawn over their dates also where nothing changes.
+    assert page.count('<figure class="chart"') == len(done.fleet.histories) > 5
     # Nothing is computed twice; a log that changed is.
     asked.clear()
     journal = tmp_path / "out" / "journal.jsonl"

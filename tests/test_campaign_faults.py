@@ -222,7 +222,7 @@ def test_robots_of_several_kinds_are_not_compared(fleet, monkeypatch):
 
     monkeypatch.setattr(module, "completed", _made_up(of_kind))
     fleet_found = _names(fleet)[1].fleet
-    assert {sample.description for sample in fleet_found.samples} == {"arm", "ur5"}
+    assert {one.description for one in fleet_found.histories} == {"arm", "ur5"}
     assert fleet_found.pooled == ()  # one robot of each kind
 
 

@@ -94,7 +94,23 @@ class Pooled:
         return _words(self)
 
 
-def _words(entry: Change | Pooled) -> str:
+@dataclass(frozen=True, eq=False)
+class History:
+    """One parameter of all robots over time."""
+
+    variant: str
+    parameter: str
+    unit: str
+    description: str
+    series: Series
+
+    @property
+    def words(self) -> str:
+        """The parameter, with kind of robot and settings where there are several."""
+        return _words(self)
+
+
+def _words(entry: Change | Pooled | History) -> str:
     of = ", ".join(part for part in (entry.description, entry.variant) if part)
     return f"{entry.parameter} ({of})" if of else entry.parameter
 
@@ -104,12 +120,12 @@ class Fleet:
     """What many results say together.
 
     Attributes:
-        samples: All that were used.
+        histories: Values over time, of each parameter.
         changes: Robots that change, the most certain first.
         pooled: Parameters over all robots.
     """
 
-    samples: tuple[Sample, ...] = ()
+    histories: tuple[History, ...] = ()
     changes: tuple[Change, ...] = ()
     pooled: tuple[Pooled, ...] = ()
 
@@ -126,16 +142,17 @@ class Fleet:
 
 def fleet_of(samples: Iterable[Sample]) -> Fleet:
     """Changes over time and differences between robots, with false alarms controlled over all tests."""
-    kept = tuple(samples)
     groups: dict[tuple[str, ...], list[Sample]] = {}
-    for sample in kept:
+    for sample in samples:
         key = (sample.description, sample.variant, sample.parameter, sample.unit)
         groups.setdefault(key, []).append(sample)
     changes: list[Change] = []
     pooled: list[Pooled] = []
+    histories: list[History] = []
     most = 0  # dates of a robot
-    for members in groups.values():
+    for (description, variant, parameter, unit), members in groups.items():
         series = series_of(members)
+        histories.append(History(variant, parameter, unit, description, series))
         dates = series.different
         most = max(most, int(dates.max()))
         extra, freedom = scatter(series)
@@ -143,7 +160,7 @@ def fleet_of(samples: Iterable[Sample]) -> Fleet:
         changes += _tested(long, fits(long, extra), freedom, members[0]) if long.robots else []
         if len(series.robots) > 1:
             pooled.append(_pooled(series, extra, members[0]))
-    return Fleet(kept, _with_causes(_alarms(changes, most - LEAST + 1)), _with_unlike(pooled))
+    return Fleet(tuple(histories), _with_causes(_alarms(changes, most - LEAST + 1)), _with_unlike(pooled))
 
 
 def _tested(series: Series, made: Fits, freedom: float, like: Sample) -> list[Change]:
@@ -153,7 +170,7 @@ def _tested(series: Series, made: Fits, freedom: float, like: Sample) -> list[Ch
         drift = student_tails(freedom, float(made.slope[i] / made.slope_sigma[i]))
         one_place = student_tails(freedom, float(made.jump[i] / made.jump_sigma[i]))
         step = min(1.0, int(made.places[i]) * one_place) if made.place[i] else 1.0
-        is_step = bool(made.step[i] < made.line[i] and step < drift)
+        is_step = bool(made.step[i] < made.line[i] and step <= drift)
         dates, length = series.dates[i], float(series.t[i, -1] - series.t[i, 0])
         change = float(made.jump[i] if is_step else made.slope[i] * length)
         tested.append(

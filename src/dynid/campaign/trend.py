@@ -60,8 +60,9 @@ class Series:
         dates: As written, of each robot.
         t: Dates as numbers, shape (r, n).
         y: Values, shape (r, n).
-        sigma: Deviations of the fits, at least their median, shape (r, n).
+        sigma: Deviations of the fits, shape (r, n).
         used: Which entries are values, shape (r, n).
+        typical: Median of the deviations; none counts as smaller.
     """
 
     robots: tuple[str, ...]
@@ -70,6 +71,7 @@ class Series:
     y: Float[Array, "r n"]
     sigma: Float[Array, "r n"]
     used: Bool[Array, "r n"]
+    typical: float
 
     @property
     def counts(self) -> Int[Array, "r"]:
@@ -83,13 +85,14 @@ class Series:
 
     def weights(self, extra: float) -> Float[Array, "r n"]:
         """Of each value, with the variance `extra` from log to log."""
-        return np.where(self.used, 1.0 / (self.sigma**2 + extra), 0.0)
+        return np.where(self.used, 1.0 / (np.maximum(self.sigma, self.typical) ** 2 + extra), 0.0)
 
     def rows(self, chosen: Bool[Array, "r"]) -> Series:
         """Some of the robots."""
         where = np.flatnonzero(chosen).tolist()
         names, dates = tuple(self.robots[i] for i in where), tuple(self.dates[i] for i in where)
-        return Series(names, dates, self.t[where], self.y[where], self.sigma[where], self.used[where])
+        arrays = self.t[where], self.y[where], self.sigma[where], self.used[where]
+        return Series(names, dates, *arrays, self.typical)
 
 
 def series_of(samples: Sequence[Sample]) -> Series:
@@ -106,9 +109,8 @@ def series_of(samples: Sequence[Sample]) -> Series:
         t[i, :n], t[i, n:] = [number for number, _ in dated], dated[-1][0]
         y[i, :n], sigma[i, :n] = [sample.value for _, sample in dated], [sample.sigma for _, sample in dated]
         used[i, :n] = True
-    sigma = np.maximum(sigma, float(np.median(sigma[used])))
     dates = tuple(tuple(sample.date for _, sample in dated) for dated in histories)
-    return Series(tuple(by_robot), dates, t, y, sigma, used)
+    return Series(tuple(by_robot), dates, t, y, sigma, used, float(np.median(sigma[used])))
 
 
 @dataclass(frozen=True, eq=False)
@@ -195,7 +197,7 @@ def _usual(n: int) -> float:
     y = np.random.default_rng(n).standard_normal((_DRAWS, n))
     t = np.broadcast_to(np.arange(float(n)), y.shape)
     names = ("",) * _DRAWS
-    made = fits(Series(names, (), t, y, np.ones_like(y), np.ones_like(y, dtype=bool)), 0.0)
+    made = fits(Series(names, (), t, y, np.ones_like(y), np.ones_like(y, dtype=bool), 1.0), 0.0)
     return float(np.median(np.minimum(made.line, made.step)))
 
 
