@@ -96,7 +96,7 @@ class Cluster:
 
     def _started(self, role: str, *options: str) -> subprocess.Popen[bytes]:
         command = [sys.executable, "-m", "distributed.cli.dask_" + role, *options]
-        command += ["--no-dashboard"]
+        command += ["--host", "127.0.0.1", "--no-dashboard"]
         with (self.folder / "dask.log").open("ab") as log:
             return subprocess.Popen(command, cwd=self.folder, stdout=log, stderr=log)
 
