@@ -21,7 +21,7 @@ from dynid.common.errors import InputError
 from dynid.common.settings import Settings, keys_of, read
 from dynid.common.strict_number import is_number
 from dynid.common.strict_yaml import PathLike, read_yaml
-from dynid.report.json_file import is_address
+from dynid.motion.reading import is_address
 
 SCHEMA = "dynid.campaign/1"
 _NAME = re.compile(r"[^A-Za-z0-9._+-]+")

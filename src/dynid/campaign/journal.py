@@ -13,7 +13,7 @@ from typing import Any
 from dynid.campaign.file import Run
 from dynid.campaign.stores import remote_stamp
 from dynid.campaign.work import Outcome
-from dynid.report.json_file import is_address
+from dynid.motion.reading import is_address
 from dynid.report.output import replace_file
 
 FILE = "journal.jsonl"

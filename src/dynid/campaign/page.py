@@ -89,7 +89,7 @@ def _chart(series: Series, words: str, unit: str, about: str) -> Markup:
     """Values with 95 % intervals of a few robots; of many the median, and where nine of ten are."""
     many = len(series.robots) > _ALONE
     marks = _ranges(series) if many else list(_values(series))
-    t, low, high = ([mark[key] for mark in marks] for key in ("t", "low", "high"))
+    t, low, high = ([float(mark[key]) for mark in marks] for key in ("t", "low", "high"))
     least, most = min(low), max(high)
 
     def across(x: float) -> float:

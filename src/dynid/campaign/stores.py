@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from dynid.common.errors import DynidError, InputError
-from dynid.report.json_file import is_address
+from dynid.motion.reading import is_address
 
 
 def _fsspec() -> Any:

@@ -18,6 +18,7 @@ from dynid.common.catalogue import Severity
 from dynid.common.errors import InputError, NoResultError
 from dynid.common.notices import SEVERITIES, Notice, severity_of
 from dynid.common.strict_json import read_json
+from dynid.motion.reading import is_address
 from dynid.statistics.correlation import Correlation
 from dynid.statistics.estimate import Agreement, Estimate, ParameterEstimate, ResidualTest, Validation
 from dynid.statistics.estimate_parts import (
@@ -297,16 +298,9 @@ def _shared(document: Mapping[str, Any]) -> Float[Array, "p u"] | None:
 # others. It contains no home directory, and can be moved with its inputs.
 
 
-def is_address(file: str) -> bool:
-    """Whether a log is in an object store (`s3://...`)."""
-    return "://" in file
-
-
 def relative_place(file: str, folder: Path) -> str:
     """A path as seen from `folder`; one that shares only the root with it stays absolute, as addresses do."""
-    if is_address(file):
-        return file
-    path = os.path.abspath(file)
+    path = file if is_address(file) else os.path.abspath(file)
     return PurePath(os.path.relpath(path, folder)).as_posix() if _share(path, str(folder)) else path
 
 

@@ -13,8 +13,9 @@ from typing import Any
 from dynid.common.strict_json import read_json
 from dynid.common.versions import version_of
 from dynid.motion.logs import digest
+from dynid.motion.reading import is_address
 from dynid.report.exports import REPORT, without_exports
-from dynid.report.json_file import RESULT_FILE, absolute_places, check_schema, is_address
+from dynid.report.json_file import RESULT_FILE, absolute_places, check_schema
 
 _DIGEST, _FILES = "digest", "files"
 
