@@ -91,7 +91,7 @@ def main() -> None:
     parser.add_argument("--runs", type=int, default=2000)
     parser.add_argument("--workers", type=int, default=40)
     parser.add_argument("--seconds", type=float, default=0.5)
-    parser.add_argument("--cost", type=float, default=5.5, help="CPU time of one identification [s]")
+    parser.add_argument("--cost", type=float, default=2.0, help="CPU time of one identification [s]")
     parser.add_argument("--log", type=float, default=5e6, help="size of a log [bytes]")
     options = parser.parse_args()
     for size in (0, _RESULT):

@@ -81,7 +81,7 @@ def measured(n: int, folder: Path) -> dict[str, object]:
     """Seconds and memory of the command, from the file to the written result."""
     path = folder / f"{n}.parquet"
     write(n, path)
-    command = [str(Path(sys.executable).parent / "dynid"), "identify", "--robot", "ur5", "--log", str(path)]
+    command = [sys.executable, "-m", "dynid", "identify", "--robot", "ur5", "--log", str(path)]
     start = time.perf_counter()
     child = subprocess.Popen([*command, "--out", str(folder / "out")], stdout=subprocess.DEVNULL)
     _, status, usage = os.wait4(child.pid, 0)

@@ -12,7 +12,7 @@ import tempfile
 import time
 from pathlib import Path
 
-DYNID = str(Path(sys.executable).parent / "dynid")
+DYNID = [sys.executable, "-m", "dynid"]
 
 
 def run(name: str, command: list[str], environment: dict[str, str], folder: str) -> None:
@@ -26,11 +26,11 @@ def run(name: str, command: list[str], environment: dict[str, str], folder: str)
 
 with tempfile.TemporaryDirectory() as folder:
     environment = {**os.environ, "NUMBA_CACHE_DIR": str(Path(folder) / "cache")}
-    run("dynid --help", [DYNID, "--help"], environment, folder)
-    run("dynid --help again", [DYNID, "--help"], environment, folder)
-    run("dynid robots", [DYNID, "robots"], environment, folder)
-    run("first demo serial6", [DYNID, "demo", "serial6"], environment, folder)
-    run("second demo serial6", [DYNID, "demo", "serial6"], environment, folder)
-    run("demo (dualv), closed loops", [DYNID, "demo"], environment, folder)
-    run("the same again", [DYNID, "demo"], environment, folder)
-    run("info puma560", [DYNID, "info", "puma560"], environment, folder)
+    run("dynid --help", [*DYNID, "--help"], environment, folder)
+    run("dynid --help again", [*DYNID, "--help"], environment, folder)
+    run("dynid robots", [*DYNID, "robots"], environment, folder)
+    run("first demo serial6", [*DYNID, "demo", "serial6"], environment, folder)
+    run("second demo serial6", [*DYNID, "demo", "serial6"], environment, folder)
+    run("demo (dualv), closed loops", [*DYNID, "demo"], environment, folder)
+    run("the same again", [*DYNID, "demo"], environment, folder)
+    run("info puma560", [*DYNID, "info", "puma560"], environment, folder)

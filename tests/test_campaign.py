@@ -20,10 +20,11 @@ from dynid.base.base import BaseSet
 from dynid.base.rank import independent_columns
 from dynid.campaign.campaign import run_campaign
 from dynid.campaign.factors import MOST_BLOCKS, Leaf, merged
-from dynid.campaign.file import Run, read_campaign, runs_of
-from dynid.campaign.fleet import ALARM, Sample, fleet_of, number_of
+from dynid.campaign.file import Run, number_of, read_campaign, runs_of
+from dynid.campaign.fleet import ALARM, fleet_of
 from dynid.campaign.shared_settings import favoured_settings, shared_settings
 from dynid.campaign.stores import remote_paths, remote_stamp
+from dynid.campaign.trend import Sample
 from dynid.choice.choose import choose
 from dynid.cli import main
 from dynid.common.engine import Died, completed
@@ -118,6 +119,10 @@ def test_a_campaign_sets_aside_what_fails_and_goes_on(made, tmp_path):
         assert (tmp_path / "out" / one["folder"] / "result.json").is_file()
         assert one["verdict"] in ("good", "care", "bad")
     assert len(asked) == 4
+    page = (tmp_path / "out" / "campaign.html").read_text()
+    assert "What changes over time?" not in page
+    # Parameters are drawn over their dates also where nothing changes.
+    assert page.count('<figure class="chart"') == len(done.fleet.histories) > 5
     # Nothing is computed twice; a log that changed is.
     asked.clear()
     journal = tmp_path / "out" / "journal.jsonl"
@@ -459,6 +464,52 @@ def test_clean_fleets_raise_alarms_as_rarely_as_promised():
     # 20 fleets at 5 %: more than 4 would happen by chance in 0.3 % of cases.
     assert alarms <= 4
     assert ALARM == 0.05
+
+
+def _alone(seed, scatter, blocks, growth=0.0, months=10):
+    """One robot with six parameters; sigma of a log has as many degrees of freedom as it has blocks."""
+    rng = np.random.default_rng(seed)
+    for k in range(6):
+        for month in range(months):
+            value = 1.0 + growth * month * (k == 0) + scatter * rng.standard_normal()
+            sigma = 0.01 * np.sqrt(rng.chisquare(blocks) / blocks)
+            value += 0.01 * rng.standard_normal()
+            yield Sample("r", f"2026-{month + 1:02d}", "", f"Fv_{k}", "N m s/rad", value, float(sigma))
+
+
+@pytest.mark.parametrize(("scatter", "blocks"), [(0.03, 1000), (0.01, 6)])
+def test_a_robot_alone_raises_no_more_alarms_than_promised(scatter, blocks):
+    # The scatter from log to log is known from its own ten dates only, sigma of short logs badly.
+    alarms = sum(bool(fleet_of(_alone(seed, scatter, blocks)).changes) for seed in range(40))
+    assert alarms <= 6  # 40 at 5 %: more would happen by chance in 0.3 % of cases
+    found = [fleet_of(_alone(seed, 0.01, blocks, growth=0.03)).changes for seed in range(5)]
+    assert [[(one.parameter, one.cause) for one in changes] for changes in found] == [
+        [("Fv_0", "friction")]
+    ] * 5
+
+
+@pytest.mark.parametrize(
+    ("parameters", "cause"),
+    [
+        (("Fv_j1", "Fs+_j1", "Fr_j2"), "friction"),
+        (("MX_arm_R", "M_payload", "XX/M_arm"), "load"),
+        (("Fv_j1", "MX_arm_R"), "gain"),
+        (("Fs_j1", "Ia_j1"), "gain"),
+        (("Off_j1",), "offset"),
+        (("Fv_j1", "Off_j1"), ""),
+        (("Kp_j1",), ""),
+    ],
+)
+def test_changes_of_a_robot_point_to_their_common_cause(parameters, cause):
+    samples = [
+        Sample(robot, f"{month}", "", name, "", 1.0 + 0.05 * month * (robot == "r0"), 0.001)
+        for robot in ("r0", "r1", "r2")
+        for name in parameters
+        for month in range(10)
+    ]
+    found = fleet_of(samples).changes
+    assert {one.parameter for one in found} == set(parameters)
+    assert {one.cause for one in found} == {cause}
 
 
 def test_the_mean_of_all_robots_has_the_scatter_between_them():

@@ -23,7 +23,11 @@ from dynid.common.engine import Died, _check_versions
 from dynid.common.errors import InputError
 from dynid.common.versions import version_of
 from dynid.excitation import excite as excitation
-from tests.workspace import ARM
+from dynid.report.json_file import read_result
+from dynid.report.output import write_files
+from dynid.report.seal import verify
+from dynid.report.terminal import StageClock
+from tests.workspace import ARM, make_workspace
 
 SETTINGS = "settings: {auto: off}\n"
 RUNS = "runs: [{robot: arm.yaml, logs: 'data/{unit}/{date}.csv'}]\n"
@@ -218,7 +222,7 @@ def test_robots_of_several_kinds_are_not_compared(fleet, monkeypatch):
 
     monkeypatch.setattr(module, "completed", _made_up(of_kind))
     fleet_found = _names(fleet)[1].fleet
-    assert {sample.description for sample in fleet_found.samples} == {"arm", "ur5"}
+    assert {one.description for one in fleet_found.histories} == {"arm", "ur5"}
     assert fleet_found.pooled == ()  # one robot of each kind
 
 
@@ -326,3 +330,35 @@ def test_workers_of_an_excitation_get_the_full_path_of_the_robot(fleet, monkeypa
     monkeypatch.chdir(fleet)
     excitation.excite("arm.yaml", cluster="tcp://x:1")
     assert seen == [str(Path("arm.yaml").resolve())]
+
+
+def test_a_log_in_a_store_is_named_by_its_address_in_results_and_refusals(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    workspace = make_workspace(tmp_path)
+    log, broken = workspace / "log.csv", workspace / "broken.csv"
+    os.utime(log, (1.7e9, 1.7e9))
+    broken.write_text("t,q_1\n0,broken\n")
+    settings = {"auto": "off", "filter": {"cutoff": 20, "decimate": 4}}
+
+    def made(file):
+        run = Run("x", "a", "", str(workspace / "arm.yaml"), (file.as_uri(),), settings)
+        return make(run, str(workspace / "out"))
+
+    first, second = made(log), made(log)
+    assert first.files == second.files  # no path of a copy, and the time of change of the log itself
+    write_files(workspace / "out", first.files)
+    entry = read_result(workspace / "out").provenance["inputs"][-1]
+    assert (entry["file"], entry["date"]) == (log.as_uri(), "2023-11-14T22:13:20Z")
+    checked = verify(workspace / "out")
+    assert checked.intact
+    assert log.as_uri() in checked.unchecked[0]
+    assert broken.as_uri() in made(broken).outcome.reason
+
+
+def test_the_time_left_of_each_stage_follows_from_its_own_pace():
+    clock = StageClock()
+    assert clock.left(0.0, 100.0) == ""  # nothing is known yet
+    assert clock.left(0.25, 110.0) == "about 30 s left"
+    assert clock.left(0.5, 500.0) == "about 7 min left"
+    assert clock.left(0.1, 1000.0) == ""  # a new stage
+    assert clock.left(0.2, 2000.0) == "about 2.2 h left"

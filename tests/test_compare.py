@@ -179,6 +179,14 @@ def test_models_and_estimators_stand_in_one_table(robot, capsys) -> None:
     assert "held-out %" in capsys.readouterr().out
 
 
+def test_folds_in_other_processes_give_the_same_table(robot) -> None:
+    asked = Experiment(robot=robot, auto="off")
+    variants = {"estimators": ("ols", "wls"), "models": ("inverse", "wrench"), "folds": 2}
+    alone, shared = (compare_logs(robot, [recorded(robot)], asked, **variants, jobs=jobs) for jobs in (1, 2))
+    assert comparison_document(shared) == comparison_document(alone)
+    assert "wrench" in shared["wrench, ols"].failed  # a refusal is the same, too
+
+
 def test_what_fails_is_told_and_the_others_go_on(robot) -> None:
     log = recorded(robot)
     found = compare_logs(robot, [log], Experiment(robot=robot), models=("inverse", "wrench"), last=0.25)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import os
-import time
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -14,13 +13,14 @@ from typing import Any
 
 from dynid.campaign.factors import FACTORS
 from dynid.campaign.file import Run, read_campaign, runs_of
-from dynid.campaign.fleet import Fleet, Sample, fleet_of
+from dynid.campaign.fleet import Fleet, fleet_of
 from dynid.campaign.joined import JOINED, RUNS, Joined, joined_robots
 from dynid.campaign.journal import FILE, digest, read_journal, write_entry
 from dynid.campaign.shared_settings import FILE as SETTINGS
 from dynid.campaign.shared_settings import Shared, shared_settings
+from dynid.campaign.trend import Sample
 from dynid.campaign.work import Made, Outcome, failed, make
-from dynid.common.engine import completed
+from dynid.common.engine import Progress, completed
 from dynid.common.errors import InputError
 from dynid.report.lock import locked
 from dynid.report.output import clear_leftovers, real_path, replace_file, write_files
@@ -65,7 +65,7 @@ def run_campaign(
     jobs: int | None = None,
     cluster: str | None = None,
     logs_in: str | Path | None = None,
-    progress: Callable[[str, float], None] | None = None,
+    progress: Progress | None = None,
     finished: Callable[[Outcome], None] | None = None,
     before: Campaign | None = None,
 ) -> Campaign:
@@ -79,7 +79,8 @@ def run_campaign(
         jobs: Processes on this machine; default one per core.
         cluster: Address of a Dask scheduler instead.
         logs_in: Where the patterns of logs start; default the folder of the file.
-        progress: Called with a text and the fraction of runs done.
+        progress: Called with a text and the fraction done: of the logs that are asked first, of the runs, of
+            the robots that are joined.
         finished: Called with the outcome of each run when it is done.
         before: What the last look of the same process gave. It is given back if no log is new or changed.
             Runs without a result are then not repeated; otherwise they are if the reason may lie outside
@@ -96,13 +97,14 @@ def run_campaign(
         for place in (folder, folder / RUNS, folder / FACTORS, folder / JOINED):
             if place.is_dir():
                 clear_leftovers(place)
-        runs, shared = shared_settings(runs, folder, campaign.joined, jobs, cluster)
+        runs, shared = shared_settings(runs, folder, campaign.joined, jobs, cluster, progress)
         known, damaged = _known(folder, runs, campaign.joined, before is None)
         todo = [run for run in runs if run.name not in known]
         work = partial(_work, str(folder / RUNS), campaign.joined)
         new = _computed(work, todo, folder, jobs, cluster, progress, finished)
-        outcomes = tuple((known | new)[run.name] for run in runs)
-        joined = joined_robots(folder, runs, outcomes, set(new), jobs) if campaign.joined else ()
+        journal, _ = read_journal(folder)
+        outcomes = tuple(journal[run.name][1] for run in runs)
+        joined = joined_robots(folder, runs, outcomes, new, jobs, progress) if campaign.joined else ()
         fleet = fleet_of(_samples(runs, outcomes))
         notes = _notes(damaged, outcomes)
         done = Campaign(campaign.name, folder, runs, outcomes, fleet, joined, shared, notes, inputs)
@@ -161,9 +163,9 @@ def _notes(damaged: int, outcomes: Sequence[Outcome]) -> tuple[str, ...]:
     )
 
 
-def _known(folder: Path, runs: Sequence[Run], joined: bool, again: bool) -> tuple[dict[str, Outcome], int]:
+def _known(folder: Path, runs: Sequence[Run], joined: bool, again: bool) -> tuple[set[str], int]:
     """Finished runs whose inputs have not changed, and whose files are there; count of damaged lines."""
-    kept = {}
+    kept: set[str] = set()
     journal, damaged = read_journal(folder)
     for run in runs:
         if run.name not in journal:
@@ -174,7 +176,7 @@ def _known(folder: Path, runs: Sequence[Run], joined: bool, again: bool) -> tupl
         files = [folder / RUNS / run.name / "result.json"]
         files += [folder / FACTORS / f"{run.name}.npz"] if joined and not outcome.apart else []
         if recorded == digest(run) and (outcome.reason or all(file.is_file() for file in files)):
-            kept[run.name] = outcome
+            kept.add(run.name)
     return kept, damaged
 
 
@@ -184,17 +186,18 @@ def _computed(
     folder: Path,
     jobs: int | None,
     cluster: str | None,
-    progress: Callable[[str, float], None] | None,
+    progress: Progress | None,
     finished: Callable[[Outcome], None] | None,
-) -> dict[str, Outcome]:
-    """Outcomes by name; each is written as soon as it is there."""
-    began = time.monotonic()
-    outcomes: dict[str, Outcome] = {}
+) -> set[str]:
+    """Names of the runs; each outcome is written as soon as it is there, and not kept in memory."""
+    done: set[str] = set()
     digests = {run.name: digest(run) for run in runs}
 
     def left() -> list[Run]:
-        return [run for run in runs if run.name not in outcomes]
+        return [run for run in runs if run.name not in done]
 
+    if progress is not None and runs:
+        progress(f"0 of {len(runs)} runs", 0.0)
     for run, result in completed(work, left, jobs, cluster):
         made = result if isinstance(result, Made) else Made(failed(run, result))
         made = _with_places(made, run, folder)
@@ -204,14 +207,12 @@ def _computed(
             (folder / FACTORS).mkdir(exist_ok=True)
             replace_file(folder / FACTORS / f"{run.name}.npz", made.factors)
         write_entry(folder, digests[run.name], made.outcome)
-        outcomes[run.name] = made.outcome
+        done.add(run.name)
         if finished is not None:
             finished(made.outcome)
         if progress is not None:
-            share = len(outcomes) / len(runs)
-            seconds = (time.monotonic() - began) * (1.0 / share - 1.0)
-            progress(f"{len(outcomes)} of {len(runs)} runs, about {_duration(seconds)} left", share)
-    return outcomes
+            progress(f"{len(done)} of {len(runs)} runs", len(done) / len(runs))
+    return done
 
 
 def _with_places(made: Made, run: Run, folder: Path) -> Made:
@@ -231,12 +232,6 @@ def _place(path: str, folder: Path) -> str:
 
 def _work(folder: str, joined: bool, run: Run) -> Made:
     return make(run, f"{folder}/{run.name}", joined)
-
-
-def _duration(seconds: float) -> str:
-    if seconds < 90.0:
-        return f"{seconds:.0f} s"
-    return f"{seconds / 60.0:.0f} min" if seconds < 5400.0 else f"{seconds / 3600.0:.1f} h"
 
 
 def _samples(runs: Sequence[Run], outcomes: Sequence[Outcome]) -> list[Sample]:

@@ -21,6 +21,7 @@ from dynid.common.errors import InputError
 from dynid.common.settings import Settings, keys_of, read
 from dynid.common.strict_number import is_number
 from dynid.common.strict_yaml import PathLike, read_yaml
+from dynid.motion.reading import is_address
 
 SCHEMA = "dynid.campaign/1"
 _NAME = re.compile(r"[^A-Za-z0-9._+-]+")
@@ -239,9 +240,10 @@ def _matches(
                 f"no file matches '{pattern}'",
                 file=file,
                 place="runs.logs",
-                remedy=f"patterns start at {start}; they may contain *, **, {{unit}}, {{date}}, {{run}}",
+                remedy="patterns may contain *, **, {unit}, {date}, {run}"
+                + ("" if is_address(pattern) else f"; they start at {start}"),
             )
-        expression = _expression(pattern if "://" in pattern else str(start / pattern))
+        expression = _expression(pattern if is_address(pattern) else str(start / pattern))
         for path in paths:
             match = expression.fullmatch(path)
             if match is None:
@@ -259,7 +261,7 @@ def _matches(
 
 def _paths(pattern: str, start: Path) -> list[str]:
     wanted = _FIELD.sub("*", pattern)
-    if "://" in pattern:
+    if is_address(pattern):
         return remote_paths(wanted)
     if not glob.has_magic(wanted) or os.path.lexists(start / wanted):
         return [str(start / wanted)] if os.path.lexists(start / wanted) else []

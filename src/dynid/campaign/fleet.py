@@ -1,12 +1,6 @@
 """Many results together: parameters over time, robots that differ from the others, and the mean of all.
 
-Of one parameter, y_ij is the value of robot i at the date t_ij, with the deviation s_ij of its own fit:
-
-    y_ij = a_i + b_i t_ij + e_ij,    Var(e_ij) = s_ij^2 + w^2
-
-w is what varies from log to log beyond the deviations (temperature, for instance). It is estimated from the
-scatter of all robots about their own lines, by the median over robots, so that the few robots that change do
-not hide themselves. Drift is b_i != 0; a step is a difference of the means before and after one date.
+Of one parameter, the values of each robot are tested for a drift and for a step (`trend.py`).
 p-values of all tests are corrected together by Holm's method. A fleet is looked at again when logs arrive: at
 the k-th possible look p is also multiplied by k^2 pi^2 / 6, and as the sum of 6 / (pi k)^2 is one, the
 probability of one or more false alarms in all tables together is below `ALARM`. Between robots,
@@ -16,41 +10,21 @@ a_i = mu + u_i with Var(u_i) = between^2 (random effects).
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import asdict, dataclass, replace
 from typing import Any
 
 import numpy as np
 
-from dynid.campaign.file import number_of
+from dynid.campaign.trend import LEAST, Fits, Sample, Series, fits, root, scatter, series_of
 from dynid.common.arrays import Array, Float
 from dynid.common.distributions import student_tails
+from dynid.mechanism.drive_terms import DRIVE_TERMS
+from dynid.mechanism.inertia import SYMBOLS
 
 ALARM = 0.05  # probability of any false alarm
-_LEAST = 4  # dates of a robot: a line through fewer says little of its own scatter
+_NEAR_ZERO = 300.0  # percent of a mean that is too near zero to be a reference
 _ROBOTS = 5  # robots of which one can differ from the others
-
-
-@dataclass(frozen=True)
-class Sample:
-    """One parameter of one result.
-
-    Attributes:
-        robot: The individual.
-        date: As written; empty if unknown.
-        variant: Settings that it was identified with.
-        value, sigma: In `unit`.
-        description: Kind of robot, if there are several: only robots of one kind are compared.
-    """
-
-    robot: str
-    date: str
-    variant: str
-    parameter: str
-    unit: str
-    value: float
-    sigma: float
-    description: str = ""
 
 
 @dataclass(frozen=True)
@@ -60,9 +34,12 @@ class Change:
     Attributes:
         kind: `drift` or `step`.
         per_day: Slope of a drift, in `unit` per day (per unit of the dates if they are numbers).
-        percent: Change over all dates, in percent of the mean.
+        change: Over all dates, in `unit`.
+        percent: The same in percent of the mean.
         since: Date of the step, or the first date.
         p: Corrected probability of such a change by chance.
+        cause: What all changes of the robot together point to: `friction`, `load` (masses, payloads),
+            `gain` (of a drive or its sensor), `offset`; empty: none of these.
     """
 
     robot: str
@@ -71,10 +48,19 @@ class Change:
     unit: str
     kind: str
     per_day: float
+    change: float
     percent: float
     since: str
     p: float
     description: str = ""
+    cause: str = ""
+
+    @property
+    def size(self) -> str:
+        """The change in percent of the mean; in its unit if the mean is near zero."""
+        if abs(self.percent) < _NEAR_ZERO:
+            return f"{self.percent:+.1f} %"
+        return f"{self.change:+.2g} {self.unit}".strip()
 
     @property
     def words(self) -> str:
@@ -108,7 +94,23 @@ class Pooled:
         return _words(self)
 
 
-def _words(entry: Change | Pooled) -> str:
+@dataclass(frozen=True, eq=False)
+class History:
+    """One parameter of all robots over time."""
+
+    variant: str
+    parameter: str
+    unit: str
+    description: str
+    series: Series
+
+    @property
+    def words(self) -> str:
+        """The parameter, with kind of robot and settings where there are several."""
+        return _words(self)
+
+
+def _words(entry: Change | Pooled | History) -> str:
     of = ", ".join(part for part in (entry.description, entry.variant) if part)
     return f"{entry.parameter} ({of})" if of else entry.parameter
 
@@ -118,12 +120,12 @@ class Fleet:
     """What many results say together.
 
     Attributes:
-        samples: All that were used.
+        histories: Values over time, of each parameter.
         changes: Robots that change, the most certain first.
         pooled: Parameters over all robots.
     """
 
-    samples: tuple[Sample, ...] = ()
+    histories: tuple[History, ...] = ()
     changes: tuple[Change, ...] = ()
     pooled: tuple[Pooled, ...] = ()
 
@@ -138,147 +140,55 @@ class Fleet:
         }
 
 
-@dataclass(frozen=True, eq=False)
-class _Series:
-    """One parameter of one robot over time, in the order of the dates."""
-
-    robot: str
-    dates: tuple[str, ...]
-    t: Float[Array, "n"]
-    y: Float[Array, "n"]
-    sigma: Float[Array, "n"]
-
-
 def fleet_of(samples: Iterable[Sample]) -> Fleet:
     """Changes over time and differences between robots, with false alarms controlled over all tests."""
-    kept = tuple(samples)
     groups: dict[tuple[str, ...], list[Sample]] = {}
-    for sample in kept:
+    for sample in samples:
         key = (sample.description, sample.variant, sample.parameter, sample.unit)
         groups.setdefault(key, []).append(sample)
     changes: list[Change] = []
     pooled: list[Pooled] = []
+    histories: list[History] = []
     most = 0  # dates of a robot
-    for members in groups.values():
-        series = _series(members)
-        most = max(most, *(len(set(history.t.tolist())) for history in series))
-        extra = _extra_variance(series)
-        changes += [
-            _tested(history, extra, members[0])
-            for history in series
-            if len(set(history.t.tolist())) >= _LEAST
-        ]
-        if len(series) > 1:
+    for (description, variant, parameter, unit), members in groups.items():
+        series = series_of(members)
+        histories.append(History(variant, parameter, unit, description, series))
+        dates = series.different
+        most = max(most, int(dates.max()))
+        extra, freedom = scatter(series)
+        long = series.rows(dates >= LEAST)
+        changes += _tested(long, fits(long, extra), freedom, members[0]) if long.robots else []
+        if len(series.robots) > 1:
             pooled.append(_pooled(series, extra, members[0]))
-    return Fleet(kept, _alarms(changes, most - _LEAST + 1), _with_unlike(pooled))
+    return Fleet(tuple(histories), _with_causes(_alarms(changes, most - LEAST + 1)), _with_unlike(pooled))
 
 
-def _series(members: Sequence[Sample]) -> list[_Series]:
-    by_robot: dict[str, list[tuple[float, Sample]]] = {}
-    for order, sample in enumerate(members):
-        number = number_of(sample.date)
-        by_robot.setdefault(sample.robot, []).append((order if number is None else number, sample))
-    histories = []
-    for robot, dated in by_robot.items():
-        dated.sort(key=lambda pair: pair[0])
-        t = np.array([number for number, _ in dated])
-        values, sigma = (
-            np.array([getattr(sample, key) for _, sample in dated]) for key in ("value", "sigma")
+def _tested(series: Series, made: Fits, freedom: float, like: Sample) -> list[Change]:
+    """The likelier of a drift and a step of each robot, with its probability by chance before correction."""
+    tested = []
+    for i, robot in enumerate(series.robots):
+        drift = student_tails(freedom, float(made.slope[i] / made.slope_sigma[i]))
+        one_place = student_tails(freedom, float(made.jump[i] / made.jump_sigma[i]))
+        step = min(1.0, int(made.places[i]) * one_place) if made.place[i] else 1.0
+        is_step = bool(made.step[i] < made.line[i] and step <= drift)
+        dates, length = series.dates[i], float(series.t[i, -1] - series.t[i, 0])
+        change = float(made.jump[i] if is_step else made.slope[i] * length)
+        tested.append(
+            Change(
+                robot,
+                like.variant,
+                like.parameter,
+                like.unit,
+                "step" if is_step else "drift",
+                0.0 if is_step else float(made.slope[i]),
+                change,
+                100.0 * change / (abs(float(made.mean[i])) or 1.0),
+                dates[int(made.place[i]) if is_step else 0],
+                min(1.0, 2.0 * (step if is_step else drift)),  # two kinds were tried
+                like.description,
+            )
         )
-        histories.append(_Series(robot, tuple(sample.date for _, sample in dated), t, values, sigma))
-    return histories
-
-
-def _line(history: _Series, extra: float) -> tuple[float, float, float, float]:
-    """Weighted line: slope, its deviation, squares of the weighted residuals, mean."""
-    w = 1.0 / (history.sigma**2 + extra)
-    mean_t, mean_y = np.average(history.t, weights=w), np.average(history.y, weights=w)
-    t = history.t - mean_t
-    spread = float(np.sum(w * t**2))
-    slope = float(np.sum(w * t * history.y)) / spread if spread > 0.0 else 0.0
-    rest = history.y - mean_y - slope * t
-    deviation = 1.0 / math.sqrt(spread) if spread > 0.0 else math.inf
-    return slope, deviation, float(np.sum(w * rest**2)), float(mean_y)
-
-
-def _extra_variance(series: Sequence[_Series]) -> float:
-    """w^2: scatter about the lines beyond the deviations, by the median over robots.
-
-    It is the value at which the typical robot has as much scatter as it should: chi^2 = n - 2.
-    """
-    long = [history for history in series if len(set(history.t.tolist())) >= _LEAST]
-    if not long:
-        return 0.0
-
-    robot = np.repeat(np.arange(len(long)), [len(history.t) for history in long])
-    t, y, sigma = (np.concatenate([getattr(history, key) for history in long]) for key in ("t", "y", "sigma"))
-    k = np.bincount(robot) - 2.0
-    # The median of chi^2 with k degrees of freedom is k (1 - 2 / (9 k))^3, by Wilson and Hilferty.
-    usual = k * (1.0 - 2.0 / (9.0 * k)) ** 3
-
-    def excess(extra: float) -> float:
-        w = 1.0 / (sigma**2 + extra)
-        total = np.bincount(robot, w)
-        dt = t - (np.bincount(robot, w * t) / total)[robot]
-        dy = y - (np.bincount(robot, w * y) / total)[robot]
-        slope = np.bincount(robot, w * dt * dy) / np.bincount(robot, w * dt**2)
-        squares = np.bincount(robot, w * (dy - slope[robot] * dt) ** 2)
-        return float(np.median(squares / usual)) - 1.0
-
-    most = max(float(np.var(history.y)) for history in long) * len(y) + float(np.max(sigma**2))
-    return _root(excess, most)
-
-
-def _root(excess: Callable[[float], float], most: float) -> float:
-    """The variance at which the scatter is as expected, between 0 and `most`; 0 if it is less without."""
-    from scipy.optimize import brentq
-
-    if excess(0.0) <= 0.0:
-        return 0.0
-    return most if excess(most) >= 0.0 else float(brentq(excess, 0.0, most, rtol=1e-6, xtol=1e-9 * most))
-
-
-def _tested(history: _Series, extra: float, like: Sample) -> Change:
-    """The likelier of a drift and a step, with its probability by chance before correction."""
-    slope, deviation, rest, mean = _line(history, extra)
-    dof = float(max(len(history.t) - 2, 1)) if extra == 0.0 else 1e3
-    size = abs(mean) or 1.0
-    drift = student_tails(max(dof, 30.0), slope / deviation) if math.isfinite(deviation) else 1.0
-    length = float(history.t[-1] - history.t[0])
-    place, jump, squares, step = _step(history, extra)
-    is_step = bool(place) and squares < rest and step < drift
-    return Change(
-        history.robot,
-        like.variant,
-        like.parameter,
-        like.unit,
-        "step" if is_step else "drift",
-        0.0 if is_step else slope,
-        100.0 * (jump if is_step else slope * length) / size,
-        history.dates[place if is_step else 0],
-        min(1.0, 2.0 * (step if is_step else drift)),  # two kinds were tried
-        like.description,
-    )
-
-
-def _step(history: _Series, extra: float) -> tuple[int, float, float, float]:
-    """The best step: its place, size, squares left, and probability (over all places); place 0: none.
-
-    All places at once, by sums of w, w y and w y^2 (y from its mean) before and after each.
-    """
-    w = 1.0 / (history.sigma**2 + extra)
-    y = history.y - np.average(history.y, weights=w)
-    places = np.arange(2, len(y) - 1)
-    places = places[history.t[places] > history.t[places - 1]]
-    if not len(places):
-        return 0, 0.0, math.inf, 1.0
-    before, moment = np.cumsum(w)[places - 1], np.cumsum(w * y)[places - 1]
-    after = np.sum(w) - before
-    jump = (np.sum(w * y) - moment) / after - moment / before
-    left = np.sum(w * y**2) - moment**2 / before - (np.sum(w * y) - moment) ** 2 / after
-    k = int(np.argmin(left))
-    z = float(jump[k]) / math.sqrt(1.0 / before[k] + 1.0 / after[k])
-    return int(places[k]), float(jump[k]), float(left[k]), min(1.0, len(places) * student_tails(1e3, z))
+    return tested
 
 
 def _holm(p: Sequence[float]) -> list[float]:
@@ -299,29 +209,61 @@ def _alarms(changes: Sequence[Change], looks: int) -> tuple[Change, ...]:
     return tuple(sorted(alarms, key=lambda change: change.p))
 
 
-def _pooled(series: Sequence[_Series], extra: float, like: Sample) -> Pooled:
+def _with_causes(changes: Sequence[Change]) -> tuple[Change, ...]:
+    """Changes with what all of their robot point to.
+
+    Wear changes friction alone, a load the inertial parameters alone. Both change together if the scale of an
+    effort does: a drive gain.
+    """
+    kinds: dict[tuple[str, ...], set[str]] = {}
+    for change in changes:
+        kinds.setdefault(_owner(change), set()).add(_kind(change.parameter))
+    return tuple(replace(change, cause=_cause(kinds[_owner(change)])) for change in changes)
+
+
+def _owner(change: Change) -> tuple[str, ...]:
+    return change.robot, change.description, change.variant
+
+
+def _kind(parameter: str) -> str:
+    """What a parameter describes: `friction`, `load` or `offset`; empty: something else."""
+    symbol = parameter.partition("_")[0].partition("/")[0]
+    term = DRIVE_TERMS.get(symbol)
+    if term is None:
+        return "load" if symbol in SYMBOLS else ""
+    return "friction" if term.friction else "gain" if term.inertia else "offset"
+
+
+def _cause(kinds: set[str]) -> str:
+    """Of one robot; a rotor keeps its inertia, so if that changes, the scale of the effort does."""
+    if "" in kinds:
+        return ""
+    if "gain" in kinds or {"friction", "load"} <= kinds:
+        return "gain"
+    return "".join(kinds) if len(kinds) == 1 else ""
+
+
+def _pooled(series: Series, extra: float, like: Sample) -> Pooled:
     """Mean of the robots and the deviation between them (Paule and Mandel), and who differs."""
-    w = [1.0 / (history.sigma**2 + extra) for history in series]
-    means = np.array(
-        [float(np.average(history.y, weights=w_robot)) for history, w_robot in zip(series, w, strict=True)]
-    )
-    variances = np.array([1.0 / float(np.sum(w_robot)) for w_robot in w])
+    w = series.weights(extra)
+    variances = 1.0 / w.sum(axis=1)
+    means = (w * series.y).sum(axis=1) * variances
     between = _between(means, variances)
     weights = 1.0 / (variances + between)
     mean = float(np.average(means, weights=weights))
     unlike: list[tuple[str, float]] = []
-    if len(series) >= _ROBOTS:
-        for k, history in enumerate(series):
-            rest = np.arange(len(series)) != k
+    robots = len(means)
+    if robots >= _ROBOTS:
+        for k, name in enumerate(series.robots):
+            rest = np.arange(robots) != k
             spread = _between(means[rest], variances[rest])
             others = 1.0 / (variances[rest] + spread)
             middle = float(np.average(means[rest], weights=others))
             z = (means[k] - middle) / math.sqrt(variances[k] + spread + 1.0 / float(np.sum(others)))
-            unlike.append((history.robot, student_tails(len(series) - 2.0, float(z))))
+            unlike.append((name, student_tails(robots - 2.0, float(z))))
     sigma = 1.0 / math.sqrt(float(np.sum(weights)))
-    robots, spread = len(series), math.sqrt(between)
     named = (like.variant, like.parameter, like.unit)
-    return Pooled(*named, robots, mean, sigma, spread, tuple(unlike), like.description)
+    return Pooled(*named, robots, mean, sigma, math.sqrt(between), tuple(unlike), like.description)
 
 
 def _between(means: Float[Array, "r"], variances: Float[Array, "r"]) -> float:
@@ -332,7 +274,7 @@ def _between(means: Float[Array, "r"], variances: Float[Array, "r"]) -> float:
         mean = weights @ means / np.sum(weights)
         return float(weights @ (means - mean) ** 2) - (len(means) - 1.0)
 
-    return _root(excess, float(np.var(means)) * len(means)) if len(means) > 1 else 0.0
+    return root(excess, float(np.var(means)) * len(means)) if len(means) > 1 else 0.0
 
 
 def _with_unlike(pooled: Sequence[Pooled]) -> tuple[Pooled, ...]:

@@ -14,7 +14,7 @@ from dynid.campaign.factors import FACTORS, Leaf, merged, read_leaf
 from dynid.campaign.file import Run, folder_name, number_of
 from dynid.campaign.work import Outcome
 from dynid.common.arrays import Array, Float
-from dynid.common.engine import completed
+from dynid.common.engine import Progress, completed
 from dynid.common.errors import DynidError
 from dynid.report.output import result_files, write_files
 
@@ -57,7 +57,12 @@ class Joined:
 
 
 def joined_robots(
-    folder: Path, runs: Sequence[Run], outcomes: Sequence[Outcome], new: set[str], jobs: int | None
+    folder: Path,
+    runs: Sequence[Run],
+    outcomes: Sequence[Outcome],
+    new: set[str],
+    jobs: int | None,
+    progress: Progress | None = None,
 ) -> tuple[Joined, ...]:
     """Every robot with the runs that were merged; its result is written into `folder`.
 
@@ -66,6 +71,7 @@ def joined_robots(
         runs, outcomes: All of them.
         new: Names of runs that were made now: robots without any are not computed again.
         jobs: Processes on this machine: the factors are here.
+        progress: Called with a text and the fraction of robots done.
     """
     robots: dict[tuple[str, str, str], list[tuple[Run, Outcome]]] = {}
     for run, outcome in zip(runs, outcomes, strict=True):
@@ -83,7 +89,10 @@ def joined_robots(
         changed = any(run in new for run in used) or _merged_runs(folder / JOINED / name) != used
         if not few and changed:
             todo.append(name)
-    for member, files in _results(str(folder), [robots_joined[name] for name in todo], jobs):
+    waiting = [robots_joined[name] for name in todo]
+    for count, (member, files) in enumerate(_results(str(folder), waiting, jobs), 1):
+        if progress is not None:
+            progress(f"factors merged: {count} of {len(todo)} robots", count / len(todo))
         if isinstance(files, str):
             robots_joined[member.name] = replace(member, reason=files)
             continue

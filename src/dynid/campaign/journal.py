@@ -13,6 +13,7 @@ from typing import Any
 from dynid.campaign.file import Run
 from dynid.campaign.stores import remote_stamp
 from dynid.campaign.work import Outcome
+from dynid.motion.reading import is_address
 from dynid.report.output import replace_file
 
 FILE = "journal.jsonl"
@@ -35,7 +36,7 @@ def _sha256(content: Mapping[str, Any]) -> str:
 
 
 def _stamp(place: str) -> Any:
-    if "://" in place:
+    if is_address(place):
         return remote_stamp(place)
     path = Path(place)
     try:

@@ -3,23 +3,27 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from dynid.campaign.file import number_of
-from dynid.campaign.fleet import ALARM, Change, Sample
+from dynid.campaign.fleet import ALARM, Change, History
 from dynid.report.page import render, scripted_page
 
 if TYPE_CHECKING:
     from markupsafe import Markup
 
     from dynid.campaign.campaign import Campaign
+    from dynid.campaign.trend import Series
 
-_MOST_CHARTS = 24
+_MOST_CHARTS = 12  # of robots that change
+_MOST_HISTORIES = 60  # of parameters
 _MOST_ROWS = 200  # of a table; `summary.json` and `parameters.csv` have all
+_ALONE = 3  # robots that are drawn one by one; of more the range
+_BINS = 24  # of dates
 _WIDTH, _HEIGHT, _EDGE = 260.0, 90.0, 8.0
+_COLOURS = ("#0072b2", "#d55e00", "#009e73")
 _ORDER = {"bad": 0, "care": 1, "good": 2}
 
 
@@ -31,6 +35,7 @@ def campaign_html(done: Campaign) -> str:
     pairs.sort(key=lambda pair: (_ORDER.get(pair[1].verdict, 3), pair[0].name))
     counts = Counter(outcome.verdict for _, outcome in pairs)
     level = "care" if done.set_aside or counts["care"] else "good"
+    changing = _by_robot(done.fleet.changes)
     return scripted_page(
         "campaign.html",
         (),
@@ -41,49 +46,97 @@ def campaign_html(done: Campaign) -> str:
         hidden=max(0, len(pairs) - _MOST_ROWS),
         counts=[(level, counts[level]) for level in ("good", "care", "bad") if counts[level]],
         robots=len({run.unit for run, _ in pairs}),
-        changes=done.fleet.changes[:_MOST_ROWS],
+        changing=changing[:_MOST_ROWS],
+        more_changing=max(0, len(changing) - _MOST_ROWS),
         aside=done.set_aside[:_MOST_ROWS],
         joined=sorted(done.joined, key=lambda robot: (not robot.reason, not robot.left_out))[:_MOST_ROWS],
-        charts=[_chart(change, done.fleet.samples) for change in done.fleet.changes[:_MOST_CHARTS]],
+        charts=[_change_chart(changes[0], done.fleet.histories) for changes in changing[:_MOST_CHARTS]],
+        histories=list(_history_charts(done.fleet.histories)),
         alarm=ALARM,
     )
 
 
-def _chart(change: Change, samples: Sequence[Sample]) -> Markup:
-    """Value with 95 % intervals over the dates, as a drawing."""
-    history = [
-        sample
-        for sample in samples
-        if (sample.robot, sample.variant, sample.parameter, sample.description)
-        == (change.robot, change.variant, change.parameter, change.description)
-    ]
-    numbers = [number_of(sample.date) for sample in history]
-    t = np.array([k if x is None else x for k, x in enumerate(numbers)], float)
-    y, half = (
-        np.array(x)
-        for x in ([sample.value for sample in history], [1.96 * sample.sigma for sample in history])
+def _by_robot(changes: Sequence[Change]) -> list[tuple[Change, ...]]:
+    """Changes of each robot, the most certain robot first."""
+    robots: dict[tuple[str, str, str], list[Change]] = {}
+    for change in changes:
+        robots.setdefault((change.robot, change.description, change.variant), []).append(change)
+    return [tuple(members) for members in robots.values()]
+
+
+def _change_chart(change: Change, histories: Sequence[History]) -> Markup:
+    """Values of one robot with 95 % intervals over the dates."""
+    key = change.parameter, change.variant, change.description, change.unit
+    series = next(
+        history.series
+        for history in histories
+        if (history.parameter, history.variant, history.description, history.unit) == key
     )
-    low, high = float(np.min(y - half)), float(np.max(y + half))
+    one = series.rows(np.array([robot == change.robot for robot in series.robots]))
+    return _chart(one, change.words, change.unit, f"of {change.robot}: {change.kind} of {change.size}")
+
+
+def _history_charts(histories: Sequence[History]) -> Iterator[Markup]:
+    """Each parameter that has several dates."""
+    dated = [
+        history for history in histories if history.series.dates[0][0] and np.ptp(history.series.t) > 0.0
+    ]
+    for history in dated[:_MOST_HISTORIES]:
+        yield _chart(history.series, history.words, history.unit, "")
+
+
+def _chart(series: Series, words: str, unit: str, about: str) -> Markup:
+    """Values with 95 % intervals of a few robots; of many the median, and where nine of ten are."""
+    many = len(series.robots) > _ALONE
+    marks = _ranges(series) if many else list(_values(series))
+    t, low, high = ([float(mark[key]) for mark in marks] for key in ("t", "low", "high"))
+    least, most = min(low), max(high)
 
     def across(x: float) -> float:
-        span = float(np.ptp(t)) or 1.0
-        return _EDGE + (x - float(t.min())) / span * (_WIDTH - 2.0 * _EDGE)
+        return _EDGE + (x - min(t)) / ((max(t) - min(t)) or 1.0) * (_WIDTH - 2.0 * _EDGE)
 
     def up(x: float) -> float:
-        return _HEIGHT - _EDGE - (x - low) / ((high - low) or 1.0) * (_HEIGHT - 2.0 * _EDGE)
+        return _HEIGHT - _EDGE - (x - least) / ((most - least) or 1.0) * (_HEIGHT - 2.0 * _EDGE)
 
     points = [
-        {"x": across(a), "y": up(b), "low": up(b - c), "high": up(b + c)}
-        for a, b, c in zip(t.tolist(), y.tolist(), half.tolist(), strict=True)
+        {**mark, "x": across(mark["t"]), **{key: up(mark[key]) for key in ("y", "low", "high")}}
+        for mark in marks
     ]
+    legend = list(zip(series.robots, _COLOURS, strict=False)) if 1 < len(series.robots) <= _ALONE else []
     return render(
         "campaign_chart.html",
-        change=change,
+        words=words,
+        about=about,
+        unit=unit,
         points=points,
-        low=low,
-        high=high,
-        first=history[int(np.argmin(t))].date,
-        last=history[int(np.argmax(t))].date,
+        many=many,
+        legend=legend,
+        low=least,
+        high=most,
+        first=series.dates[int(np.argmin(series.t[:, 0]))][0],
+        last=series.dates[int(np.argmax(series.t[:, -1]))][-1],
         width=_WIDTH,
         height=_HEIGHT,
     )
+
+
+def _values(series: Series) -> Iterator[dict[str, Any]]:
+    """Each value with its interval."""
+    for i in range(len(series.robots)):
+        used = series.used[i]
+        for t, y, sigma in zip(series.t[i, used], series.y[i, used], series.sigma[i, used], strict=True):
+            half = 1.96 * float(sigma)
+            colour = _COLOURS[i % len(_COLOURS)]
+            yield {"t": float(t), "y": float(y), "low": y - half, "high": y + half, "colour": colour}
+
+
+def _ranges(series: Series) -> list[dict[str, Any]]:
+    """Median, 5 and 95 % of the robots, of each interval of dates."""
+    t, y = series.t[series.used], series.y[series.used]
+    edges = np.linspace(t.min(), t.max(), min(_BINS, len(np.unique(t))) + 1)
+    number = np.clip(np.searchsorted(edges, t, side="right") - 1, 0, len(edges) - 2)
+    ranges = []
+    for k in np.unique(number).tolist():
+        low, middle, high = np.quantile(y[number == k], (0.05, 0.5, 0.95)).tolist()
+        ranges.append({"t": float(np.mean(t[number == k])), "y": middle, "low": low, "high": high})
+    return ranges

@@ -19,7 +19,7 @@ from typing import Any, NamedTuple
 
 from dynid.campaign.file import Run
 from dynid.campaign.stores import local_copies
-from dynid.common.engine import completed
+from dynid.common.engine import Progress, completed
 from dynid.common.errors import DynidError, InputError
 from dynid.report.output import replace_file
 
@@ -56,7 +56,12 @@ class Shared(NamedTuple):
 
 
 def shared_settings(
-    runs: Sequence[Run], folder: Path, joined: bool, jobs: int | None, cluster: str | None
+    runs: Sequence[Run],
+    folder: Path,
+    joined: bool,
+    jobs: int | None,
+    cluster: str | None,
+    progress: Progress | None = None,
 ) -> tuple[tuple[Run, ...], tuple[Shared, ...]]:
     """The runs with the settings that all of their kind share, and these; new ones are written.
 
@@ -65,6 +70,7 @@ def shared_settings(
         folder: Of the campaign, with the choices of an earlier call.
         joined: Whether factors of the runs are merged.
         jobs, cluster: Where choices are computed, as for `completed`.
+        progress: Called with a text and the fraction of logs that were asked.
     """
     if joined:
         runs = [_with(run, _JOINED) for run in runs]
@@ -74,7 +80,7 @@ def shared_settings(
     file = folder / FILE
     known = _read(file)
     new = {kind: _spread(kinds[kind]) for kind in kinds if kind not in known and _open(kinds[kind])}
-    votes = _votes([run for members in new.values() for run in members], jobs, cluster)
+    votes = _votes([run for members in new.values() for run in members], jobs, cluster, progress)
     for kind, members in new.items():
         cast = [votes[run.name] for run in members if run.name in votes]
         if cast:  # none: no log could be read, others may arrive
@@ -123,7 +129,9 @@ def _with(run: Run, settings: Mapping[str, Any]) -> Run:
     return replace(run, settings={**settings, **run.settings})
 
 
-def _votes(runs: Sequence[Run], jobs: int | None, cluster: str | None) -> dict[str, dict[str, Any]]:
+def _votes(
+    runs: Sequence[Run], jobs: int | None, cluster: str | None, progress: Progress | None
+) -> dict[str, dict[str, Any]]:
     """Name of a run -> the settings that its logs favour; runs that fail are missing."""
     votes: dict[str, Any] = {}
 
@@ -132,6 +140,8 @@ def _votes(runs: Sequence[Run], jobs: int | None, cluster: str | None) -> dict[s
 
     for run, vote in completed(favoured_settings, left, jobs, cluster):
         votes[run.name] = vote
+        if progress is not None:
+            progress(f"drive terms: {len(votes)} of {len(runs)} logs asked", len(votes) / len(runs))
     return {name: vote for name, vote in votes.items() if isinstance(vote, dict)}
 
 

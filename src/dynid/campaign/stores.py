@@ -10,7 +10,8 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
-from dynid.common.errors import InputError
+from dynid.common.errors import DynidError, InputError
+from dynid.motion.reading import is_address
 
 
 def _fsspec() -> Any:
@@ -40,28 +41,40 @@ def remote_stamp(place: str) -> list[str]:
 
 
 @contextlib.contextmanager
-def local_copies(places: Sequence[str]) -> Iterator[tuple[str, ...]]:
-    """Paths of the logs on this machine; copies of remote ones exist during the block.
+def local_copies(places: Sequence[str]) -> Iterator[dict[str, str]]:
+    """Path on this machine -> log; copies of remote ones exist during the block, and errors name their log.
 
     Pipes and devices that a pattern matches are refused: reading them could wait for ever.
     """
     for place in places:
         if os.path.exists(place) and not (os.path.isfile(place) or os.path.isdir(place)):
             raise InputError("is neither a file nor a folder", file=place)
-    if not any("://" in place for place in places):
-        yield tuple(places)
-        return
-    with tempfile.TemporaryDirectory(prefix="dynid-") as folder:
-        yield tuple(_fetched(place, Path(folder) / str(i)) for i, place in enumerate(places))
+    with tempfile.TemporaryDirectory(prefix="dynid-") as made:
+        folder = Path(made).resolve()
+        copies = {_fetched(place, folder / str(i)): place for i, place in enumerate(places)}
+        try:
+            yield copies
+        except DynidError as error:
+            text = error.message
+            for copy, place in copies.items():
+                text = text.replace(copy, place)
+            error.args = (text,)
+            raise
 
 
 def _fetched(place: str, folder: Path) -> str:
-    if "://" not in place:
+    """The path of a log; a remote one is copied, with its time of change: the date of a log without clock."""
+    if not is_address(place):
         return place
     folder.mkdir()
     target = folder / (place.rstrip("/").rpartition("/")[2] or "log")
-    with _refusing(place), _fsspec().open(place, "rb") as source, target.open("wb") as copy:
-        shutil.copyfileobj(source, copy)
+    with _refusing(place):
+        system, path = _fsspec().core.url_to_fs(place)
+        with system.open(path, "rb") as source, target.open("wb") as copy:
+            shutil.copyfileobj(source, copy)
+        with contextlib.suppress(NotImplementedError):  # stores without it
+            changed = system.modified(path).timestamp()
+            os.utime(target, (changed, changed))
     return str(target)
 
 

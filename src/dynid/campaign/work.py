@@ -105,12 +105,16 @@ def _identified(run: Run, fitted: Callable[[Fit], None] | None) -> tuple[Estimat
 
     with local_copies(run.logs) as logs:
         settings: dict[str, Any] = {"name": run.name, **run.settings, "robot": run.robot, "logs": list(logs)}
+        failure = ""
         try:
-            return run_experiment(experiment_from(settings), fitted=fitted), ""
+            estimate = run_experiment(experiment_from(settings), fitted=fitted)
         except NoResultError as error:
             if error.estimate is None:
                 raise
-            return error.estimate, error.message
+            estimate, failure = error.estimate, error.message
+    sources = estimate.provenance["inputs"]
+    inputs = [{**source, "file": logs.get(source["file"], source["file"])} for source in sources]
+    return replace(estimate, provenance={**estimate.provenance, "inputs": inputs}), failure
 
 
 def _made(run: Run, estimate: Estimate, failure: str, folder: str, seconds: float) -> Made:

@@ -16,7 +16,7 @@ from dynid.report.terminal import printable
 
 if TYPE_CHECKING:
     from dynid.campaign.campaign import Campaign
-    from dynid.campaign.work import Outcome
+    from dynid.campaign.fleet import Change
 
 _NO_RESULT = 3
 _MOST_SHOWN = 10
@@ -81,7 +81,7 @@ def _look(
     from dynid.campaign.campaign import run_campaign
     from dynid.report.terminal import ProgressBar
 
-    new: list[Outcome] = []
+    new: list[str] = []  # names: outcomes of thousands of runs need memory
     first = before is None
     with ProgressBar() as progress:
         done = run_campaign(
@@ -91,7 +91,7 @@ def _look(
             cluster=cluster,
             logs_in=watch,
             progress=progress,
-            finished=new.append,
+            finished=lambda outcome: new.append(outcome.name),
             before=before,
         )
     if watch is not None and first and not done.runs:
@@ -101,7 +101,7 @@ def _look(
     return done
 
 
-def _print(done: Campaign, new: list[Outcome]) -> None:
+def _print(done: Campaign, new: list[str]) -> None:
     from dynid.base.grouping import probability
 
     levels = [outcome.verdict for outcome in done.outcomes if not outcome.reason]
@@ -117,7 +117,7 @@ def _print(done: Campaign, new: list[Outcome]) -> None:
     )
     _echo_few(
         f"{change.kind}: {printable(change.words)} of {printable(change.robot)}"
-        f" {change.percent:+.1f} % since {printable(change.since)} (p {probability(change.p)})"
+        f" {change.size} since {printable(change.since)} (p {probability(change.p)}{_points_to(change)})"
         for change in done.fleet.changes
     )
     _echo_few(printable(shared.words) for shared in done.shared)
@@ -128,6 +128,10 @@ def _print(done: Campaign, new: list[Outcome]) -> None:
         left_out = [pair for entry in done.joined for pair in entry.left_out.items() if pair[0] not in aside]
         _echo_few(f"not in it: {printable(run)}: {printable(reason)}" for run, reason in left_out)
     click.echo(f"written: {shown(done.folder)} (summary.json, parameters.csv, campaign.html)")
+
+
+def _points_to(change: Change) -> str:
+    return f"; points to: {change.cause}" if change.cause else ""
 
 
 def _echo_few(lines: Iterable[str]) -> None:

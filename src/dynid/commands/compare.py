@@ -18,6 +18,8 @@ from dynid.common.strict_number import is_number
 @click.option("--models", metavar="inverse,power,...", help="Models to compare.")
 @click.option("--folds", type=Whole(min=2), default=4, show_default=True, help="Cross-validation folds.")
 @click.option("--last", type=NUMBER, metavar="SHARE", help="Hold out the last share of each log, e.g. 0.25.")
+@click.option("--jobs", type=Whole(min=1), default=1, show_default=True, help="Processes that fit folds.")
+@click.option("--cluster", metavar="ADDRESS", help="Dask scheduler instead, e.g. tcp://host:8786.")
 @click.option("--log", "logs", multiple=True, metavar="FILE", help="Log predicted by all results.")
 @click.option("--robot", help="Instead of the robot named in the results.")
 @payload_option
@@ -35,6 +37,8 @@ def compare(
     models: str | None,
     folds: int,
     last: float | None,
+    jobs: int,
+    cluster: str | None,
     logs: tuple[str, ...],
     robot: str | None,
     payloads: tuple[str, ...],
@@ -53,7 +57,10 @@ def compare(
     from dynid.validation.targets import compare_targets
 
     if not any(target.suffix.lower() in (".yaml", ".yml") for target in targets):
-        refuse_given(("folds", "last"), "finished results; only an experiment file can be cross-validated")
+        refuse_given(
+            ("folds", "last", "jobs", "cluster"),
+            "finished results; only an experiment file can be cross-validated",
+        )
     if last is not None:
         refuse_given(("folds",), "--last, which makes a single split")
     if (robot or payloads) and not logs:
@@ -74,6 +81,8 @@ def compare(
                 robot=robot,
                 payloads=payloads or None,
                 speeds=_speeds(speeds),
+                jobs=jobs,
+                cluster=cluster,
                 progress=progress,
             )
         replace_folder(path, comparison_files(comparison))

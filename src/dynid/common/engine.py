@@ -23,6 +23,7 @@ from dynid.common.versions import version_of
 
 Task = TypeVar("Task")
 Result = TypeVar("Result")
+Progress = Callable[[str, float], None]  # called with a text and the fraction done
 
 _AHEAD = 2  # tasks per worker that are handed over
 TRIES = 3  # of a task whose process died; the last one alone

@@ -82,3 +82,8 @@ def inflated(stream: Any, stored: int, file: object) -> bytes:
 def size_of(path: Path) -> int:
     """Size of a file, in [bytes]."""
     return path.stat().st_size
+
+
+def is_address(file: str) -> bool:
+    """Whether a log is in an object store (`s3://...`)."""
+    return "://" in file

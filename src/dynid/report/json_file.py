@@ -18,6 +18,7 @@ from dynid.common.catalogue import Severity
 from dynid.common.errors import InputError, NoResultError
 from dynid.common.notices import SEVERITIES, Notice, severity_of
 from dynid.common.strict_json import read_json
+from dynid.motion.reading import is_address
 from dynid.statistics.correlation import Correlation
 from dynid.statistics.estimate import Agreement, Estimate, ParameterEstimate, ResidualTest, Validation
 from dynid.statistics.estimate_parts import (
@@ -298,8 +299,8 @@ def _shared(document: Mapping[str, Any]) -> Float[Array, "p u"] | None:
 
 
 def relative_place(file: str, folder: Path) -> str:
-    """A path as seen from `folder`; one that shares only the root with it stays absolute."""
-    path = os.path.abspath(file)
+    """A path as seen from `folder`; one that shares only the root with it stays absolute, as addresses do."""
+    path = file if is_address(file) else os.path.abspath(file)
     return PurePath(os.path.relpath(path, folder)).as_posix() if _share(path, str(folder)) else path
 
 
@@ -317,7 +318,7 @@ def absolute_places(provenance: Mapping[str, Any], folder: Path) -> dict[str, An
     home = folder.resolve()
 
     def absolute(file: str) -> str:
-        return os.path.normpath(home / file)
+        return file if is_address(file) else os.path.normpath(home / file)
 
     # The name of a built-in robot, or of one without a file, is not a path.
     return _changed(provenance, absolute, lambda name: absolute(name) if (home / name).is_file() else name)

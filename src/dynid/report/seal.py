@@ -13,6 +13,7 @@ from typing import Any
 from dynid.common.strict_json import read_json
 from dynid.common.versions import version_of
 from dynid.motion.logs import digest
+from dynid.motion.reading import is_address
 from dynid.report.exports import REPORT, without_exports
 from dynid.report.json_file import RESULT_FILE, absolute_places, check_schema
 
@@ -27,7 +28,7 @@ class Verification:
         file: The result.
         differences: What differs, a sentence each; empty: intact.
         checked: What was compared and is the same.
-        unchecked: What cannot be compared: logs that were given as arrays.
+        unchecked: What cannot be compared: logs that were given as arrays, or are in an object store.
     """
 
     file: str
@@ -81,6 +82,9 @@ def verify(path: str | Path) -> Verification:
         name, before = str(entry.get("file")), entry.get("sha256")
         if not before:
             unchecked.append(f"'{name}' was given as arrays: there is no file to compare")
+            continue
+        if is_address(name):
+            unchecked.append(f"'{name}' is in an object store: it was not compared")
             continue
         same, text = _input(Path(name), str(before), str(entry.get("use")))
         (checked if same else differences).append(text)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import os
 import sys
 import time
@@ -102,6 +103,32 @@ def verbatim(text: str, style: str = "") -> Text:
     return Text(printable(text), style=style)
 
 
+class StageClock:
+    """Time left of a stage, from the pace since its first report; a fraction that falls is a new stage."""
+
+    def __init__(self) -> None:
+        self._first = self._last = math.inf
+        self._began = 0.0
+
+    def left(self, fraction: float, now: float) -> str:
+        """In words; empty if the pace is not known yet.
+
+        Args:
+            fraction: Of the stage, 0 to 1.
+            now: Time of a clock, in [s].
+        """
+        if fraction < self._last:
+            self._first, self._began = fraction, now
+        self._last = fraction
+        if fraction <= self._first:
+            return ""
+        seconds = (now - self._began) * (1.0 - fraction) / (fraction - self._first)
+        if seconds < 90.0:
+            return f"about {seconds:.0f} s left"
+        minutes = seconds / 60.0
+        return f"about {minutes:.0f} min left" if minutes < 90.0 else f"about {minutes / 60.0:.1f} h left"
+
+
 class ProgressBar:
     """Called with the stage and the fraction completed; draws on standard error, if that is a terminal.
 
@@ -112,14 +139,16 @@ class ProgressBar:
         self._start = time.monotonic()
         self._shows = sys.stderr.isatty()
         self._bar: Progress | None = None
+        self._clock = StageClock()
 
     def __call__(self, stage: str, fraction: float) -> None:
         """Show that `fraction` (0 to 1) of `stage` is done; raise an interrupt that was lost on the way."""
         interrupts.check()
+        left = self._clock.left(fraction, time.monotonic())
         if not self._shows or (self._bar is None and time.monotonic() - self._start < _PATIENCE):
             return
         bar = self._open()
-        bar.update(bar.task_ids[0], description=stage, completed=fraction)
+        bar.update(bar.task_ids[0], description=stage, completed=fraction, left=left)
 
     def __enter__(self) -> ProgressBar:
         return self
@@ -135,10 +164,12 @@ class ProgressBar:
     def _open(self) -> Progress:
         if self._bar is None:
             from rich.console import Console
-            from rich.progress import Progress
+            from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn
 
-            self._bar = Progress(console=Console(stderr=True), transient=True)
-            self._bar.add_task("", total=1.0)
+            columns = (TextColumn("{task.description}"), BarColumn(), TaskProgressColumn())
+            left = TextColumn("{task.fields[left]}")
+            self._bar = Progress(*columns, left, console=Console(stderr=True), transient=True)
+            self._bar.add_task("", total=1.0, left="")
             self._bar.start()
         return self._bar
 

@@ -34,7 +34,7 @@ from dynid.statistics.comparison import Comparison, FTest, Line, bic, f_test, re
 from dynid.statistics.covariance import covariance_of
 from dynid.unknown import Task
 from dynid.unknowns.drive_gains import DRIVE_GAINS
-from dynid.validation.crossvalidation import cross_validate
+from dynid.validation.crossvalidation import FoldTask, HeldOut, cross_validation, fold_errors
 from dynid.validation.folds import FOLDS, Fold, folds, last_part
 
 
@@ -66,6 +66,8 @@ def compare_friction(
             where the robot has them. The first set is what the others are measured by.
         folds: Of the cross-validation; see `dynid.validation.held_out` for how logs are cut.
         last: Hold out only this last share of each log instead: one fit, but one opinion.
+        jobs: Processes that fit the folds of all combinations; 1: this one.
+        cluster: Address of a Dask scheduler instead.
         progress: Called with a stage and the fraction of it done.
         options: Fields of `Experiment`, as for `identify`.
     """
@@ -92,6 +94,8 @@ def compare_experiment(
     models: Sequence[str] = (),
     folds: int = FOLDS,
     last: float | None = None,
+    jobs: int = 1,
+    cluster: str | None = None,
     progress: Progress | None = None,
 ) -> Comparison:
     """Compare variants of one experiment; arguments as for `compare_logs`."""
@@ -106,6 +110,8 @@ def compare_experiment(
         models=models,
         folds=folds,
         last=last,
+        jobs=jobs,
+        cluster=cluster,
         progress=progress,
     )
 
@@ -120,6 +126,8 @@ def compare_logs(
     models: Sequence[str] = (),
     folds: int = FOLDS,
     last: float | None = None,
+    jobs: int = 1,
+    cluster: str | None = None,
     progress: Progress | None = None,
 ) -> Comparison:
     """Every combination of drive terms, estimators and models, fitted to the same logs.
@@ -144,8 +152,16 @@ def compare_logs(
     lines: list[Line] = []
     notices: list[Notice] = []
     solved: list[Fit | None] = []
-    for candidate in candidates:
-        line, fit, remedy = _line(candidate, logs, parts, _plans(candidate, logs, plans), progress)
+    known = [_plans(candidate, logs, plans) for candidate in candidates]
+    tasks = [
+        FoldTask(candidate.mechanism, fold, candidate.experiment, of_logs)
+        for candidate, of_logs in zip(candidates, known, strict=True)
+        for fold in parts
+    ]
+    errors = fold_errors(tasks, jobs, cluster, progress)
+    for i, candidate in enumerate(candidates):
+        folded = errors[i * len(parts) : (i + 1) * len(parts)]
+        line, fit, remedy = _line(candidate, logs, parts, known[i], folded, progress)
         lines.append(line)
         solved.append(fit)
         if line.failed:
@@ -227,13 +243,14 @@ def _line(
     logs: Sequence[Log],
     parts: Sequence[Fold],
     plans: Sequence[MotionPlan],
+    folded: Sequence[HeldOut | Exception],
     progress: Progress | None,
 ) -> tuple[Line, Fit | None, str]:
     """Held-out errors of a candidate, and its fit to all data; or what failed, and a remedy."""
     robot, settings = candidate.mechanism, candidate.experiment
     line = Line(candidate.label, settings.model or robot.model, settings.estimator, drive_words(robot))
     try:
-        errors = cross_validate(robot, parts, settings, plans, progress)
+        errors = cross_validation(parts, folded, settings)
         with single_threaded_blas():
             task = Task(robot, tuple(logs), settings, plans=plans, progress=progress)
             fit = fit_task(task, refit=True)

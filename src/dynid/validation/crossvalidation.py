@@ -18,7 +18,7 @@ import numpy as np
 from dynid.case import row_filters
 from dynid.common.arrays import Array, Float
 from dynid.common.batched import single_threaded_blas
-from dynid.common.errors import InputError, NoResultError
+from dynid.common.errors import DynidError, InputError, NoResultError
 from dynid.experiment.experiment import Experiment
 from dynid.fit import Fit, fit_task
 from dynid.mechanism.mechanism import Mechanism
@@ -217,18 +217,81 @@ def cross_validate(
         plans: Filters and masks of the whole logs, for all of their parts alike.
         progress: Called with a stage and the fraction of it done.
     """
-    errors = []
-    for fold in parts:
-        with single_threaded_blas():
-            fit_plans, others = ([plans[i] for i in of] for of in (fold.fitted_of, fold.held_out_of))
-            task = Task(mechanism, tuple(fold.fitted), experiment, plans=fit_plans, progress=progress)
-            fit = fit_task(task, refit=True)
-            if fit.failure:
-                raise NoResultError(f"{fold.name}: {fit.failure}")
-            errors.append(held_out_error(fit.problem, fit.linear_chi, fold.held_out, experiment, others))
+    tasks = [FoldTask(mechanism, fold, experiment, plans) for fold in parts]
+    return cross_validation(parts, fold_errors(tasks, progress=progress), experiment)
+
+
+def cross_validation(
+    parts: Sequence[Fold], errors: Sequence[HeldOut | Exception], experiment: Experiment
+) -> CrossValidation:
+    """All folds together; what one of them refused is refused here."""
+    held: list[HeldOut] = []
+    for error in errors:
+        if isinstance(error, Exception):
+            raise error
+        held.append(error)
     # Simulations of every fold would take as long as all folds together many times over.
     note = "of the linear fit: `refine:` is not repeated in the folds" if experiment.refine else ""
-    return CrossValidation(tuple(fold.name for fold in parts), tuple(errors), note)
+    return CrossValidation(tuple(fold.name for fold in parts), tuple(held), note)
+
+
+@dataclass(frozen=True, eq=False)
+class FoldTask:
+    """What the error of one fold needs: arguments as for `cross_validate`."""
+
+    mechanism: Mechanism
+    fold: Fold
+    experiment: Experiment
+    plans: Sequence[MotionPlan]
+
+
+def fold_errors(
+    tasks: Sequence[FoldTask],
+    jobs: int = 1,
+    cluster: str | None = None,
+    progress: Progress | None = None,
+) -> list[HeldOut | Exception]:
+    """Errors of folds, in their order; an exception where a fit fails.
+
+    Args:
+        jobs: Processes; 1: this one.
+        cluster: Address of a Dask scheduler instead.
+        progress: Called with a stage and the fraction of it done.
+    """
+    if jobs == 1 and cluster is None:
+        return [_fold_error((0, task), progress) for task in tasks]
+    from dynid.common.engine import TRIES, Died, completed
+
+    done: dict[int, HeldOut | Exception] = {}
+
+    def left() -> list[tuple[int, FoldTask]]:
+        return [(number, task) for number, task in enumerate(tasks) if number not in done]
+
+    for (number, task), error in completed(_fold_error, left, jobs, cluster):
+        if isinstance(error, Died):
+            raise NoResultError(f"{task.fold.name}: its process died {TRIES} times; try --jobs 1")
+        if isinstance(error, BaseException) and not isinstance(error, DynidError):
+            raise error
+        done[number] = error
+        if progress is not None:
+            progress(f"fold {len(done)} of {len(tasks)}", len(done) / len(tasks))
+    return [done[number] for number in range(len(tasks))]
+
+
+def _fold_error(numbered: tuple[int, FoldTask], progress: Progress | None = None) -> HeldOut | Exception:
+    """Fit a fold and predict what it holds out; a refusal instead where the fit fails."""
+    _, asked = numbered
+    fold, plans, logs = asked.fold, asked.plans, tuple(asked.fold.fitted)
+    fit_plans, others = ([plans[i] for i in of] for of in (fold.fitted_of, fold.held_out_of))
+    task = Task(asked.mechanism, logs, asked.experiment, plans=fit_plans, progress=progress)
+    try:
+        with single_threaded_blas():
+            fit = fit_task(task, refit=True)
+            if fit.failure:
+                return NoResultError(f"{fold.name}: {fit.failure}")
+            return held_out_error(fit.problem, fit.linear_chi, fold.held_out, asked.experiment, others)
+    except DynidError as error:
+        return error
 
 
 def held_out_error(

@@ -33,13 +33,15 @@ def compare_targets(
     robot: str | None = None,
     payloads: Sequence[str] | None = None,
     speeds: Sequence[float] = (),
+    jobs: int = 1,
+    cluster: str | None = None,
     progress: Progress | None = None,
 ) -> Comparison:
     """Compare variants of one experiment, several experiments, or results.
 
     Args:
         targets: Experiment files, or results (files or folders), not both.
-        drives, estimators, models, folds, last, progress: See `compare_logs`.
+        drives, estimators, models, folds, last, jobs, cluster, progress: See `compare_logs`.
         friction: Also the drive terms of `friction_sets`.
         logs: That all results predict.
         robot: Instead of the robots named in the results.
@@ -70,6 +72,8 @@ def compare_targets(
                 models=models,
                 folds=folds,
                 last=last,
+                jobs=jobs,
+                cluster=cluster,
                 progress=progress,
             )
         )

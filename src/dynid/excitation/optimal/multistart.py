@@ -13,14 +13,13 @@ from pathlib import Path
 from typing import Any
 
 from dynid.common.batched import single_threaded_blas
-from dynid.common.engine import TRIES, Died, completed
+from dynid.common.engine import TRIES, Died, Progress, completed
 from dynid.common.errors import InputError, NoResultError
 from dynid.excitation.optimal.starts import Start
 
 Make = Callable[..., Any]  # something with `run(number, *more)`
 Task = tuple[Any, ...]  # arguments of `run`, the number first
 Then = Callable[[Mapping[int, Any]], Sequence[Task]]
-Progress = Callable[[str, float], None]
 _STARTERS: dict[str, Any] = {}  # of a worker: the one of the last call of `run_starts` that it works for
 _BUILDING = threading.Lock()
 SCHEMA = "dynid.journal/1"

@@ -1,0 +1,210 @@
+"""One parameter of many robots over time: lines, steps, and the scatter from log to log.
+
+    y_ij = a_i + b_i t_ij + e_ij,    Var(e_ij) = s_ij^2 + w^2
+
+y_ij is the value of robot i at the date t_ij, s_ij the deviation of its own fit. A short log knows its own
+deviation badly, and one that is too small by chance would count most: no s_ij is below the median of all.
+
+w is what varies from log to log beyond the deviations (temperature, for instance). It is estimated from the
+scatter of each robot about its own line or step, whichever is closer, by the median over robots, so that the
+few robots that change do not hide themselves. It is known only as well as there are dates: the tests use
+Student's distribution with the degrees of freedom of that scatter.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+
+import numpy as np
+
+from dynid.campaign.file import number_of
+from dynid.common.arrays import Array, Bool, Float, Int
+
+LEAST = 4  # dates of a robot: a line through fewer says little of its own scatter
+_DRAWS = 2000  # series without any change, for the usual scatter about the closer of line and step
+_LONG = 40  # dates beyond which it grows by one with each
+_MEDIAN = 2.0 / math.pi  # efficiency of a median
+
+
+@dataclass(frozen=True)
+class Sample:
+    """One parameter of one result.
+
+    Attributes:
+        robot: The individual.
+        date: As written; empty if unknown.
+        variant: Settings that it was identified with.
+        value, sigma: In `unit`.
+        description: Kind of robot, if there are several: only robots of one kind are compared.
+    """
+
+    robot: str
+    date: str
+    variant: str
+    parameter: str
+    unit: str
+    value: float
+    sigma: float
+    description: str = ""
+
+
+@dataclass(frozen=True, eq=False)
+class Series:
+    """One parameter of all robots, in the order of their dates; rows are filled up to the longest.
+
+    Attributes:
+        robots: Names, shape (r,).
+        dates: As written, of each robot.
+        t: Dates as numbers, shape (r, n).
+        y: Values, shape (r, n).
+        sigma: Deviations of the fits, shape (r, n).
+        used: Which entries are values, shape (r, n).
+        typical: Median of the deviations; none counts as smaller.
+    """
+
+    robots: tuple[str, ...]
+    dates: tuple[tuple[str, ...], ...]
+    t: Float[Array, "r n"]
+    y: Float[Array, "r n"]
+    sigma: Float[Array, "r n"]
+    used: Bool[Array, "r n"]
+    typical: float
+
+    @property
+    def counts(self) -> Int[Array, "r"]:
+        """Values of each robot."""
+        return np.asarray(self.used.sum(axis=1))
+
+    @property
+    def different(self) -> Int[Array, "r"]:
+        """Different dates of each robot."""
+        return 1 + np.asarray(np.sum((np.diff(self.t, axis=1) > 0.0) & self.used[:, 1:], axis=1))
+
+    def weights(self, extra: float) -> Float[Array, "r n"]:
+        """Of each value, with the variance `extra` from log to log."""
+        return np.where(self.used, 1.0 / (np.maximum(self.sigma, self.typical) ** 2 + extra), 0.0)
+
+    def rows(self, chosen: Bool[Array, "r"]) -> Series:
+        """Some of the robots."""
+        where = np.flatnonzero(chosen).tolist()
+        names, dates = tuple(self.robots[i] for i in where), tuple(self.dates[i] for i in where)
+        arrays = self.t[where], self.y[where], self.sigma[where], self.used[where]
+        return Series(names, dates, *arrays, self.typical)
+
+
+def series_of(samples: Sequence[Sample]) -> Series:
+    """All values of a parameter, by robot and date; without dates in the order given."""
+    by_robot: dict[str, list[tuple[float, Sample]]] = {}
+    for order, sample in enumerate(samples):
+        number = number_of(sample.date)
+        by_robot.setdefault(sample.robot, []).append((order if number is None else number, sample))
+    histories = [sorted(dated, key=lambda pair: pair[0]) for dated in by_robot.values()]
+    shape = len(histories), max(map(len, histories))
+    t, y, sigma, used = np.zeros(shape), np.zeros(shape), np.ones(shape), np.zeros(shape, dtype=bool)
+    for i, dated in enumerate(histories):
+        n = len(dated)
+        t[i, :n], t[i, n:] = [number for number, _ in dated], dated[-1][0]
+        y[i, :n], sigma[i, :n] = [sample.value for _, sample in dated], [sample.sigma for _, sample in dated]
+        used[i, :n] = True
+    dates = tuple(tuple(sample.date for _, sample in dated) for dated in histories)
+    return Series(tuple(by_robot), dates, t, y, sigma, used, float(np.median(sigma[used])))
+
+
+@dataclass(frozen=True, eq=False)
+class Fits:
+    """A line and the best step through the values of each robot, shape (r,) each.
+
+    Attributes:
+        mean: Weighted.
+        slope, slope_sigma: Of the line, per unit of the dates.
+        line: Weighted squares left by it.
+        place: Index of the first value after the step; 0: there is no place for one.
+        jump, jump_sigma: Of the step.
+        step: Weighted squares left by it; infinite without a place.
+        places: Steps that were tried.
+    """
+
+    mean: Float[Array, "r"]
+    slope: Float[Array, "r"]
+    slope_sigma: Float[Array, "r"]
+    line: Float[Array, "r"]
+    place: Int[Array, "r"]
+    jump: Float[Array, "r"]
+    jump_sigma: Float[Array, "r"]
+    step: Float[Array, "r"]
+    places: Int[Array, "r"]
+
+
+def fits(series: Series, extra: float) -> Fits:
+    """Lines and steps by weighted least squares; `extra` is the variance from log to log."""
+    w = series.weights(extra)
+    total = w.sum(axis=1)
+    mean = (w * series.y).sum(axis=1) / total
+    y = series.y - mean[:, None]
+    t = series.t - ((w * series.t).sum(axis=1) / total)[:, None]
+    spread, size = (w * t**2).sum(axis=1), (w * y**2).sum(axis=1)
+    several = spread > 0.0
+    spread = np.where(several, spread, 1.0)
+    slope = np.where(several, (w * t * y).sum(axis=1) / spread, 0.0)
+    slope_sigma = np.where(several, 1.0 / np.sqrt(spread), np.inf)
+    left = size - slope**2 * spread
+    return Fits(mean, slope, slope_sigma, left, *_best_steps(series, w, y, size))
+
+
+def _best_steps(
+    series: Series, w: Float[Array, "r n"], y: Float[Array, "r n"], size: Float[Array, "r"]
+) -> tuple[Int[Array, "r"], Float[Array, "r"], Float[Array, "r"], Float[Array, "r"], Int[Array, "r"]]:
+    """All places at once, by sums of w and w y (y from its mean) before and after each."""
+    place = np.arange(1, series.t.shape[1] + 1)  # of the first value after the step
+    apart = np.diff(series.t, axis=1, append=series.t[:, -1:]) > 0.0
+    possible = (place >= 2) & (place <= series.counts[:, None] - 2) & apart
+    before, moment = np.cumsum(w, axis=1), np.cumsum(w * y, axis=1)
+    after = np.where(possible, w.sum(axis=1)[:, None] - before, 1.0)
+    inverse = 1.0 / before + 1.0 / after
+    left = np.where(possible, size[:, None] - moment**2 * inverse, np.inf)
+    best = np.argmin(left, axis=1)[:, None]
+    moment, inverse, left = (np.take_along_axis(sums, best, axis=1)[:, 0] for sums in (moment, inverse, left))
+    found = np.where(np.isfinite(left), best[:, 0] + 1, 0)
+    return found, -moment * inverse, np.sqrt(inverse), left, possible.sum(axis=1)
+
+
+def scatter(series: Series) -> tuple[float, float]:
+    """w^2, and its degrees of freedom; a variance of zero without robots that have enough dates.
+
+    It is the value at which the typical robot has as much scatter as it would without any change.
+    """
+    long = series.rows(series.different >= LEAST)
+    if not long.robots:
+        return 0.0, 1.0
+    usual = np.array([_usual(min(n, _LONG)) + max(n - _LONG, 0) for n in long.counts.tolist()])
+    freedom = float(np.sum(long.counts - 3)) * (_MEDIAN if len(long.robots) > 1 else 1.0)
+
+    def excess(extra: float) -> float:
+        made = fits(long, extra)
+        return float(np.median(np.minimum(made.line, made.step) / usual)) - 1.0
+
+    values = long.y[long.used]
+    most = max(float(np.var(row[used])) for row, used in zip(long.y, long.used, strict=True)) * len(values)
+    return root(excess, most + float(np.max(long.sigma**2))), max(freedom, 1.0)
+
+
+@lru_cache(maxsize=_LONG)
+def _usual(n: int) -> float:
+    """Median of the squares about the closer of line and step, of n values that only scatter."""
+    y = np.random.default_rng(n).standard_normal((_DRAWS, n))
+    t = np.broadcast_to(np.arange(float(n)), y.shape)
+    names = ("",) * _DRAWS
+    made = fits(Series(names, (), t, y, np.ones_like(y), np.ones_like(y, dtype=bool), 1.0), 0.0)
+    return float(np.median(np.minimum(made.line, made.step)))
+
+
+def root(excess: Callable[[float], float], most: float) -> float:
+    """The variance at which the scatter is as expected, between 0 and `most`; 0 if it is less without."""
+    from scipy.optimize import brentq
+
+    if excess(0.0) <= 0.0:
+        return 0.0
+    return most if excess(most) >= 0.0 else float(brentq(excess, 0.0, most, rtol=1e-6, xtol=1e-9 * most))
