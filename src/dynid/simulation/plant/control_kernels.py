@@ -11,7 +11,7 @@ from dynid.common.compiled import for_one_sample, inner, kernel
 from dynid.dynamics.kernels import reduced_tile as _reduced_tile
 from dynid.dynamics.kernels import room_for as _room_for
 from dynid.kinematics.newton_kernels import march as _march
-from dynid.kinematics.newton_kernels import tangent_rates as _tangent_rates
+from dynid.kinematics.newton_kernels import motion_rates as _motion_rates
 from dynid.kinematics.step_kernels import copy
 from dynid.simulation.plant.drive_kernels import resisting, term_efforts
 from dynid.simulation.plant.layout import (
@@ -30,7 +30,7 @@ from dynid.simulation.plant.small_kernels import dot
 room = for_one_sample(_room_for)
 reduced = for_one_sample(_reduced_tile)
 march = for_one_sample(_march)
-tangent_rates = for_one_sample(_tangent_rates)
+motion_rates = for_one_sample(_motion_rates)
 _NEWTON = 10
 
 
@@ -161,8 +161,8 @@ def _believe(linkage, sensors, y, rates, q, dq):
     if done[0]:
         q[:] = solved
     N = np.empty((1, dq.shape[1], plan[0].size))
-    gamma = np.zeros((1, closure[1][3][-1] + closure[3][3].size))
-    tangent_rates(closure, plan, sensors, q, given, gamma, dq, N, np.empty(1), np.empty(1))
+    none, judged = np.empty((0, y.size)), np.empty(1)
+    motion_rates(closure, plan, sensors, q, none, given, none, False, dq, none, N, judged, np.empty(1))
 
 
 @inner
