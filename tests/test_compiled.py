@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import runpy
 from pathlib import Path
 
 import pytest
@@ -86,6 +87,35 @@ def test_products_are_rounded_so_that_results_do_not_depend_on_the_cache(monkeyp
     # (1 + e)(1 - e) - 1 = -e^2 if fused; the rounded product is one.
     e = 2.0**-30
     assert kernels[0](1.0 + e, 1.0 - e, -1.0) == 0.0
+
+
+PARTS = """
+from dynid.common.compiled import inner, kernel
+
+@inner
+def part(x):
+    return x * x + 1.0
+
+@kernel
+def whole(x):
+    return 3.0 * part(x)
+"""
+
+
+def test_parts_have_no_machine_code_and_serve_kernels_of_later_runs(tmp_path):
+    """A function that only kernels call is translated inside these; a later run need not read its text."""
+    file = tmp_path / "parts.py"
+    file.write_text(PARTS, encoding="utf-8")
+    results = []
+    for _ in range(2):
+        names = runpy.run_path(str(file))
+        results.append(names["whole"](0.1))
+        (compiled_part,) = names["part"].overloads.values()
+        assert isinstance(compiled_part.library, compiled._Part)
+        for kept in (tmp_path / "__pycache__").glob("parts.whole*"):
+            kept.unlink()
+    assert sum(names["part"].stats.cache_hits.values()) == 1
+    assert results[0] == results[1] == 3.0 * (0.1 * 0.1 + 1.0)
 
 
 def test_other_failures_of_the_cache_are_not_hidden(monkeypatch):

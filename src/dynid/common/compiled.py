@@ -16,12 +16,15 @@ from hashlib import sha256
 from inspect import unwrap
 from multiprocessing import parent_process
 from pathlib import Path
-from types import FunctionType
+from types import FunctionType, SimpleNamespace
 from typing import Any
 
 import numpy as np
+from llvmlite.binding import parse_bitcode
 from numba import njit
 from numba.core.caching import FunctionCache
+from numba.core.codegen import JITCodeLibrary
+from numba.core.compiler import Compiler, compile_result
 from numba.core.dispatcher import Dispatcher
 from numba.core.event import Event, Listener, register
 from numba.core.registry import cpu_target
@@ -43,13 +46,13 @@ def kernel(function: Kernel) -> Kernel:
 
 
 def inner(function: Kernel) -> Kernel:
-    """As `kernel`, for functions that only kernels call: a Python entry point takes long to compile."""
-    return _compiled(function, no_cpython_wrapper=True, no_cfunc_wrapper=True)
+    """As `kernel`, for functions that only kernels call: machine code is made for those alone."""
+    return _compiled(function, no_cpython_wrapper=True, pipeline_class=_PartCompiler)
 
 
 def inlined(function: Kernel) -> Kernel:
-    """As `kernel`, inlined into its callers so that loops around it stay vectorised."""
-    return _compiled(function, forceinline=True, no_cpython_wrapper=True, no_cfunc_wrapper=True)
+    """As `inner`, inlined into its callers so that loops around it stay vectorised."""
+    return _compiled(function, forceinline=True, no_cpython_wrapper=True, pipeline_class=_PartCompiler)
 
 
 def borrowing(function: Kernel) -> Kernel:
@@ -69,19 +72,66 @@ def summing(function: Kernel) -> Kernel:
 
 
 def _compiled(function: Kernel, **special: Any) -> Kernel:
-    options: dict[str, Any] = {"nogil": True, "error_model": "numpy", "fastmath": False}
+    options: dict[str, Any] = {
+        "nogil": True,
+        "error_model": "numpy",
+        "fastmath": False,
+        "no_cfunc_wrapper": True,  # nobody calls kernels from C
+    }
     return _cached(unwrap(function), options | special)
 
 
 def _cached(function: Kernel, options: dict[str, Any]) -> Kernel:
     compiled: Kernel = njit(**options)(function)
     try:
-        compiled._cache = _Cache(function)  # type: ignore[attr-defined]
+        is_part = options.get("pipeline_class") is _PartCompiler
+        compiled._cache = (_PartCache if is_part else _Cache)(function)  # type: ignore[attr-defined]
     except RuntimeError as error:
         if "no locator available" not in str(error):
             raise
         _say_uncached()  # a read-only install and home: it still runs
     return compiled
+
+
+class _Part(JITCodeLibrary):
+    """Code of a function that only kernels call: unoptimised, without machine code and entry point.
+
+    Each kernel contains the code of all that it calls, and optimises it as a whole.
+    """
+
+    codegen = SimpleNamespace(set_env=lambda name, environment: None)  # only entry points need one
+
+    @classmethod
+    def stored(cls, codegen: Any, name: str, code: bytes) -> _Part:
+        """As `serialize_using_object_code` wrote it."""
+        part = cls(codegen, name)
+        part._final_module, part._finalized = parse_bitcode(code), True
+        return part
+
+    def serialize_using_object_code(self) -> tuple[str, bytes]:
+        """What a cache stores."""
+        self._ensure_finalized()  # type: ignore[no-untyped-call]
+        return self.name, self._final_module.as_bitcode()
+
+    def get_pointer_to_function(self, name: str) -> int:
+        """There is none."""
+        return 0
+
+    def _optimize_final_module(self) -> None:
+        pass
+
+    def _finalize_final_module(self) -> None:
+        self._finalize_dynamic_globals()  # type: ignore[no-untyped-call]
+        self._finalized = True
+
+
+class _PartCompiler(Compiler):
+    """Compiles a function into a `_Part`."""
+
+    def compile_extra(self, func: Kernel) -> Any:
+        """Compile for the argument types of this compiler."""
+        self.state.library = _Part(self.state.targetctx.codegen(), func.__qualname__)  # type: ignore[no-untyped-call]
+        return super().compile_extra(func)  # type: ignore[no-untyped-call]
 
 
 class _Cache(FunctionCache):
@@ -107,6 +157,28 @@ class _Cache(FunctionCache):
         codegen = cpu_target.target_context.codegen()
         index: Callable[..., Any] = self._index_key
         return [key[0] for key in kept if key == index(key[0], codegen)]
+
+
+class _PartCache(_Cache):
+    """Stores parts, for kernels that are compiled later."""
+
+    def _load_overload(self, sig: Any, target_context: Any) -> Any:
+        index: Callable[..., Any] = self._index_key
+        kept: Any = self._cache_file.load(index(sig, target_context.codegen()))  # type: ignore[no-untyped-call]
+        if kept is None:
+            return None
+        stored, description, environment, signature = kept[:4]
+        part = _Part.stored(target_context.codegen(), *stored)
+        return compile_result(  # type: ignore[no-untyped-call]
+            target_context=target_context,
+            typing_context=target_context.typing_context,
+            library=part,
+            environment=environment,
+            entry_point=target_context.get_executable(part, description, environment),
+            fndesc=description,
+            signature=signature,
+            objectmode=False,
+        )
 
 
 def load(compiled: Kernel) -> None:
@@ -198,4 +270,4 @@ def _copy(compiled: Any) -> Any:
     # Numba keeps compiled code on disk by the qualified name: the copy needs its own.
     copy.__qualname__, copy.__module__ = f"{source.__qualname__}_one_sample", source.__module__
     options = {name: value for name, value in compiled.targetoptions.items() if name in _OPTIONS}
-    return _cached(copy, options)
+    return _cached(copy, options | {"pipeline_class": compiled._compiler.pipeline_class})

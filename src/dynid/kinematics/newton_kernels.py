@@ -1,8 +1,7 @@
 """Newton on closures in lanes: poses along trajectories, and rates at poses.
 
 `march` processes LANES parts of a motion in parallel: every lane extrapolates its own past and
-corrects it, so that usually one step per sample is enough. `tangent_rates` and
-`motion_rates` take consecutive samples.
+corrects it, so that usually one step per sample is enough. `motion_rates` takes consecutive samples.
 """
 
 from __future__ import annotations
@@ -168,48 +167,16 @@ def _turn(q, turn):
 
 
 @kernel
-def tangent_rates(closure, plan, sensors, q, given, gamma, rates, N, condition, left):
-    """Rates x with A x = -gamma that are nearest to those given: velocities, or accelerations.
+def motion_rates(closure, plan, sensors, q, gamma, first, second, known, dq, ddq, N, condition, left):
+    """Rates x with A x = -gamma that are nearest to those measured; then accelerations at these velocities.
 
-    q: closed poses (n, n_q). given: rates of the measured coordinates (n, m). gamma: the
-    bias of the equations (n, c), zero for velocities. rates: (n, v). N: (n, v, d) in the
-    independent coordinates. condition: (n,), about the condition number of the measured rows of
-    an orthonormal N. left: (n,), |A x + gamma| over the largest |A_ij x_j|: the error of the fixed pivots.
-    """
-    tree, loops, equations, linear, where = closure
-    parent, kind, q_start, _, placement = tree
-    n, n_v, d, r, m = q.shape[0], rates.shape[1], plan[0].size, plan[1].size, sensors[0].size
-    state = np.empty((parent.size + 1) * LINK * LANES)
-    work = np.empty((2 * LINK + 21) * LANES)
-    f, entries = np.empty(gamma.shape[1] * LANES), np.empty(where[0].size * LANES)
-    tile, wanted = np.empty(q.shape[1] * LANES), np.empty(m * LANES)
-    x, slots, sides, _, small, basis = room(plan, sensors, n_v)
-    judged = np.empty(2 * LANES)
-    for at in range(0, n, LANES):
-        gather(q, at, tile)
-        pose_states(parent, kind, q_start, placement, tile, state)
-        closure_tile(state, loops, equations, linear, tile, f, entries, work)
-        factorise(plan, entries, slots)
-        tangents(plan, entries, slots, sides[r * LANES :], basis)
-        gather(gamma, at, f)
-        gather(given, at, wanted)
-        _solve_rates(plan, sensors, slots, f, wanted, sides, small, basis, x)
-        _stiffness(sensors, basis, n_v, d, small, judged)
-        _residual(entries, where, x, f, judged)
-        for lane in range(min(LANES, n - at)):
-            condition[at + lane], left[at + lane] = judged[lane], judged[LANES + lane]
-            for i in range(n_v):
-                rates[at + lane, i] = x[i * LANES + lane]
-                for a in range(d):
-                    N[at + lane, i, a] = basis[(i * d + a) * LANES + lane]
+    q: closed poses (n, n_q). gamma: the bias of the equations for the first rates (n, c); without rows it is
+    zero, as for velocities. first, second: rates of the measured coordinates and theirs (n, m); without rows
+    of `second` there are no accelerations. known: dq is given; only N and `left` are computed.
 
-
-@kernel
-def motion_rates(closure, plan, sensors, q, first, second, known, dq, ddq, N, condition, left):
-    """Velocities and accelerations nearest to those measured; both need the same factors of A.
-
-    first, second: rates of the measured coordinates and theirs (n, m). dq, ddq: (n, v). Others: see
-    `tangent_rates`; `left` is the larger of both errors. known: dq is given; only N and `left` are computed.
+    dq, ddq: (n, v). N: (n, v, d) in the independent coordinates. condition: (n,), about the condition number
+    of the measured rows of an orthonormal N. left: (n,), |A x + gamma| over the largest |A_ij x_j|, the
+    larger one of dq and ddq: the error of the fixed pivots.
     """
     tree, loops, equations, linear, where = closure
     parent, kind, q_start, v_start, placement = tree
@@ -228,6 +195,8 @@ def motion_rates(closure, plan, sensors, q, first, second, known, dq, ddq, N, co
         factorise(plan, entries, slots)
         tangents(plan, entries, slots, sides[r * LANES :], basis)
         clear(f)
+        if gamma.shape[0]:
+            gather(gamma, at, f)
         if known:
             _gather_columns(dq, at, plan[0], wanted)
             clear(x)
@@ -248,6 +217,8 @@ def motion_rates(closure, plan, sensors, q, first, second, known, dq, ddq, N, co
             condition[at + lane] = judged[lane]
             for i in range(n_v):
                 dq[at + lane, i] = x[i * LANES + lane]
+        if second.shape[0] == 0:
+            continue
         link_states(parent, kind, q_start, v_start, placement, none, q, dq, still, at, state, work)
         bias_tile(state, loops, equations, f, work)
         gather(second, at, wanted)

@@ -26,6 +26,7 @@ _LEAST_STRETCH = 8
 _PART = 2048  # samples of one task of a thread, a multiple of LANES; fewer are not shared out
 _SAME = 1e-6
 _TURN = 2.0 * np.pi
+_NONE = np.empty((0, 0))
 
 
 @dataclass(frozen=True, eq=False)
@@ -149,44 +150,37 @@ class Tracker:
         Returns:
             dq, ddq, N, condition, and the error of the fixed pivots.
         """
-        from dynid.kinematics.newton_kernels import motion_rates
-
-        n, n_v = len(q), self.closure.tree.n_v
-        dq, ddq, N = np.empty((n, n_v)), np.empty((n, n_v)), np.empty((n, n_v, self._freedoms))
-        condition, left = np.empty(n), np.empty(n)
-        batch = [np.ascontiguousarray(x, dtype=float) for x in (q, first, second)]
-        out = (dq, ddq, N, condition, left)
-
-        def compute(part: slice) -> None:
-            arrays = [x[part] for x in batch], [x[part] for x in out]
-            motion_rates(self.closure.tables, self._plan, self._sensors, *arrays[0], False, *arrays[1])
-
-        in_parts(compute, n, _PART)
-        return out
+        dq, ddq = (np.empty((len(q), self.closure.tree.n_v)) for _ in range(2))
+        return dq, ddq, *self._rates(q, _NONE, first, second, False, dq, ddq)
 
     def tangents(self, q: Float[Array, "n q"], dq: Float[Array, "n v"]) -> tuple[Array, Array]:
         """N at poses whose velocities are known, and the error of the fixed pivots."""
-        from dynid.kinematics.newton_kernels import motion_rates
-
-        n, n_v = len(q), self.closure.tree.n_v
-        N, left, none = np.empty((n, n_v, self._freedoms)), np.empty(n), np.empty((0, self.sensors.count))
-        batch = (np.ascontiguousarray(x, dtype=float) for x in (q, none, none))
-        out = (np.ascontiguousarray(dq), none, N, left, left)
-        motion_rates(self.closure.tables, self._plan, self._sensors, *batch, True, *out)
+        N, _, left = self._rates(q, _NONE, _NONE, _NONE, True, np.ascontiguousarray(dq), _NONE)
         return N, left
 
     def nearest_rates(
         self, q: Float[Array, "n q"], given: Float[Array, "n m"], gamma: Float[Array, "n c"]
     ) -> tuple[Array, Array, Array, Array]:
         """Rates x with A x = -gamma nearest to those given; N, condition, and the error of the pivots."""
-        from dynid.kinematics.newton_kernels import tangent_rates
+        x = np.empty((len(q), self.closure.tree.n_v))
+        return x, *self._rates(q, gamma, given, _NONE, False, x, _NONE)
 
-        n, n_v = len(q), self.closure.tree.n_v
-        rates, N = np.empty((n, n_v)), np.empty((n, n_v, self._freedoms))
-        condition, left = np.empty(n), np.empty(n)
-        batch = (np.ascontiguousarray(x, dtype=float) for x in (q, given, gamma))
-        tangent_rates(self.closure.tables, self._plan, self._sensors, *batch, rates, N, condition, left)
-        return rates, N, condition, left
+    def _rates(
+        self, q: Array, gamma: Array, first: Array, second: Array, known: bool, dq: Array, ddq: Array
+    ) -> tuple[Array, Array, Array]:
+        """Fills dq and ddq; N, condition, and the error of the pivots."""
+        from dynid.kinematics.newton_kernels import motion_rates
+
+        n = len(q)
+        out = np.empty((n, self.closure.tree.n_v, self._freedoms)), np.empty(n), np.empty(n)
+        batch = [np.ascontiguousarray(x, dtype=float) for x in (q, gamma, first, second)]
+
+        def compute(part: slice) -> None:
+            given, made = [x[part] for x in batch], [x[part] for x in (dq, ddq, *out)]
+            motion_rates(self.closure.tables, self._plan, self._sensors, *given, known, *made)
+
+        in_parts(compute, n, _PART)
+        return out
 
     def _join(
         self, wanted: Array, first: Int[Array, "s"], length: int, q: Array, done: Bool[Array, "n"]

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from dynid.common.arrays import Array, Float, Int, Shaped
-from dynid.common.compiled import borrowing
+from dynid.common.compiled import borrowing, inner
 
 _MOST = 250  # largest power of ten of the table: products neither overflow nor lose digits
 _LINE, _RETURN, _TAB, _SPACE, _QUOTE = 10, 13, 9, 32, 34
@@ -32,7 +32,7 @@ def _power_table() -> Float[Array, "k 2"]:
 _POWERS = _power_table()
 
 
-@borrowing
+@inner
 def _scaled(w: Any, e: int) -> Any:
     """The float nearest to w 10^e for 0 <= w < 2^64, nan if it is not certain."""
     high = float(w)
@@ -58,7 +58,7 @@ def _scaled(w: Any, e: int) -> Any:
     return least if least == most else np.nan
 
 
-@borrowing
+@inner
 def _blanks(data: Shaped[Array, "n"], i: int, stop: int, delimiter: int) -> int:
     """First byte from i on that is no blank; if blanks separate cells, a whole run of them is passed."""
     while i < stop and (data[i] == _SPACE or data[i] == _TAB or data[i] == _RETURN):
@@ -68,7 +68,7 @@ def _blanks(data: Shaped[Array, "n"], i: int, stop: int, delimiter: int) -> int:
     return i
 
 
-@borrowing
+@inner
 def _skipped(data: Shaped[Array, "n"], i: int, stop: int, delimiter: int) -> int:
     """End of a cell of any content; a delimiter inside quotes does not end it."""
     quoted = False
@@ -82,7 +82,7 @@ def _skipped(data: Shaped[Array, "n"], i: int, stop: int, delimiter: int) -> int
     return i
 
 
-@borrowing
+@inner
 def _digits(data: Shaped[Array, "n"], i: int, stop: int, w: Any) -> Any:
     """End of the digits from i on, and w with them appended."""
     while i < stop:
@@ -94,7 +94,7 @@ def _digits(data: Shaped[Array, "n"], i: int, stop: int, w: Any) -> Any:
     return i, w
 
 
-@borrowing
+@inner
 def _exponent(data: Shaped[Array, "n"], i: int, stop: int) -> Any:
     """End of the number after an `e`, and the number."""
     minus = i < stop and data[i] == 45
@@ -107,12 +107,12 @@ def _exponent(data: Shaped[Array, "n"], i: int, stop: int) -> Any:
     return end, (-e if minus else e)
 
 
-@borrowing
+@inner
 def _is_nan(data: Shaped[Array, "n"], i: int, stop: int) -> bool:
     return i + 3 <= stop and (data[i] | 32) == 110 and (data[i + 1] | 32) == 97 and (data[i + 2] | 32) == 110
 
 
-@borrowing
+@inner
 def _number(data: Shaped[Array, "n"], i: int, stop: int, decimal: int, whole: bool) -> Any:
     """End of a number that begins at i, its value as float or as integer, and whether it was read."""
     minus = i < stop and data[i] == 45

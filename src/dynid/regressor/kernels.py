@@ -39,7 +39,7 @@ from dynid.kinematics.tile import (
 from dynid.regressor.drive_kernels import compiled_column, compiled_signs
 
 
-@kernel
+@inner
 def wrench_row(body, joint, slides, axis, out):
     """Ten entries of the row of one joint axis: virtual power of the body's wrench.
 
@@ -73,7 +73,7 @@ def wrench_row(body, joint, slides, axis, out):
         out[MASS * LANES + k] = ux * ax + uy * ay + uz * az
 
 
-@kernel
+@inner
 def _inertial_entries(links, bodies, pairs, state, body, tile):
     """All inertial entries of a tile, from link states already computed."""
     kind = links[1]
@@ -133,7 +133,7 @@ def energy_rows(links, bodies, gravity, q, dq, still, places, room, out):
                     out[entry, at + lane] = row[i * LANES + lane]
 
 
-@kernel
+@inner
 def _drive_entries(drives, dq, ddq, load, at, tile):
     """Friction, rotor inertia and offset entries of a tile; `load` is for load-dependent friction only."""
     entries, numbers, sources, factors, speeds = drives
@@ -148,7 +148,7 @@ def _drive_entries(drives, dq, ddq, load, at, tile):
             out[lane] = factor * compiled_column(number, v, a, compiled_signs(v), size, speeds[d])
 
 
-@kernel
+@inner
 def fill_tile(links, bodies, gravity, pairs, drives, given, motion, at, state, body, tile):
     """Entries of W (and given columns, such as Y) for samples at .. at + LANES.
 
@@ -167,7 +167,7 @@ def fill_tile(links, bodies, gravity, pairs, drives, given, motion, at, state, b
             tile[entries[g] * LANES + lane] = values[min(at + lane, n - 1), g]
 
 
-@kernel
+@inner
 def combine(tile, combination, out):
     """Entries of projected rows, N^T W: sparse sums of entries of the tree's rows."""
     start, entries, factors = combination

@@ -11,7 +11,8 @@ from dynid.common.compiled import for_one_sample, inner, kernel
 from dynid.dynamics.kernels import reduced_tile as _reduced_tile
 from dynid.dynamics.kernels import room_for as _room_for
 from dynid.kinematics.newton_kernels import march as _march
-from dynid.kinematics.newton_kernels import tangent_rates as _tangent_rates
+from dynid.kinematics.newton_kernels import motion_rates as _motion_rates
+from dynid.kinematics.step_kernels import copy
 from dynid.simulation.plant.drive_kernels import resisting, term_efforts
 from dynid.simulation.plant.layout import (
     BEFORE,
@@ -24,11 +25,12 @@ from dynid.simulation.plant.layout import (
     RATE,
     STEPS,
 )
+from dynid.simulation.plant.small_kernels import dot
 
 room = for_one_sample(_room_for)
 reduced = for_one_sample(_reduced_tile)
 march = for_one_sample(_march)
-tangent_rates = for_one_sample(_tangent_rates)
+motion_rates = for_one_sample(_motion_rates)
 _NEWTON = 10
 
 
@@ -52,11 +54,12 @@ def equations(linkage, masses, terms, q, dq, space):
     """N (v, d), drift (v,), M (d, d) and h (d,) of a state (1, n_q), (1, v)."""
     d, n_v = linkage.plan[0].size, dq.shape[1]
     reduced(linkage.closure, linkage.plan, masses, q, dq, space)
-    N, drift = space.basis.reshape(n_v, d).copy(), space.drift.copy()
-    M, h = space.M.reshape(d, d).copy(), space.h.copy()
+    N, drift, M, h = np.empty((n_v, d)), space.drift.copy(), np.empty((d, d)), space.h.copy()
+    for v in range(n_v):
+        copy(space.basis, v * d, N[v], 0, d)
     for a in range(d):
-        for c in range(a):
-            M[c, a] = M[a, c]
+        for c in range(a + 1):
+            M[a, c] = M[c, a] = space.M[a * d + c]
     add_terms(terms, q[0], dq[0], N, drift, M, h)
     return N, drift, M, h
 
@@ -76,9 +79,18 @@ def inverse_efforts(linkage, model, C, q, dq, wanted, space):
 
 
 @inner
+def _asked(control, Q, C, wanted, q, dq):
+    """Efforts, or motor accelerations, of the gains at motor positions Q q and velocities C dq."""
+    asked = wanted.copy()
+    for a in range(asked.size):
+        asked[a] -= control.kp[a] * dot(Q[a], q) + control.kd[a] * dot(C[a], dq)
+    return asked
+
+
+@inner
 def feedback(linkage, model, control, wanted, extra, q, dq, space):
     """Efforts (a,) of a controller that knows the true state, (1, n_q) and (1, v)."""
-    asked = wanted - control.kp * (control.Q @ q[0]) - control.kd * (control.C @ dq[0])
+    asked = _asked(control, control.Q, control.C, wanted, q[0], dq[0])
     if model is None:
         return asked
     return extra + inverse_efforts(linkage, model, control.C, q, dq, asked, space)
@@ -89,17 +101,16 @@ def tick(linkage, model, control, memory, wanted, extra, noise, space):
     """Efforts of a controller that reads its encoders now and holds the efforts until the next tick."""
     Qe, numbers, seen, held, counters = control.Qe, control.numbers, memory.seen, memory.held, memory.counters
     y = _read(memory, numbers[DELAY], control.resolution, noise)
-    rate = (y - seen[POSITION]) / numbers[PERIOD]
-    seen[RATE] += numbers[PASSED] * (rate - seen[RATE])
-    seen[POSITION] = y
-    asked = wanted - control.kp * (Qe @ y) - control.kd * (Qe @ seen[RATE])
+    for e in range(y.size):
+        rate = (y[e] - seen[POSITION, e]) / numbers[PERIOD]
+        seen[RATE, e] += numbers[PASSED] * (rate - seen[RATE, e])
+        seen[POSITION, e] = y[e]
+    asked = _asked(control, Qe, Qe, wanted, y, seen[RATE])
     if model is not None:
         _believe(linkage, control.sensors, y, seen[RATE], memory.q, memory.dq)
         asked = extra + inverse_efforts(linkage, model, control.C, memory.q, memory.dq, asked, space)
-    held[BEFORE] = held[NOW]
-    held[NOW] = asked
-    if counters[LAST_TICK] < 0:
-        held[BEFORE] = asked
+    copy(held[NOW] if counters[LAST_TICK] >= 0 else asked, 0, held[BEFORE], 0, asked.size)
+    copy(asked, 0, held[NOW], 0, asked.size)
     counters[LAST_TICK] = counters[STEPS]
 
 
@@ -150,8 +161,8 @@ def _believe(linkage, sensors, y, rates, q, dq):
     if done[0]:
         q[:] = solved
     N = np.empty((1, dq.shape[1], plan[0].size))
-    gamma = np.zeros((1, closure[1][3][-1] + closure[3][3].size))
-    tangent_rates(closure, plan, sensors, q, given, gamma, dq, N, np.empty(1), np.empty(1))
+    none, judged = np.empty((0, y.size)), np.empty(1)
+    motion_rates(closure, plan, sensors, q, none, given, none, False, dq, none, N, judged, np.empty(1))
 
 
 @inner

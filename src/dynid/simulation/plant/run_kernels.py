@@ -18,7 +18,6 @@ from dynid.kinematics.kernels import pose_states
 from dynid.kinematics.newton_kernels import move_tile, normalise
 from dynid.kinematics.step_kernels import (
     add_along,
-    cholesky_solve,
     clear,
     copy,
     factorise,
@@ -29,6 +28,7 @@ from dynid.kinematics.tile import LANES
 from dynid.simulation.plant.control_kernels import equations, feedback, remember, room, tick
 from dynid.simulation.plant.drive_kernels import bending, load_friction, resisting, term_efforts
 from dynid.simulation.plant.layout import BEFORE, LAST_TICK, NOW, STEPS, State
+from dynid.simulation.plant.small_kernels import add, add_back, add_times, dot, largest, solve
 from dynid.simulation.plant.stick_kernels import at_rest, come_to_rest, holding, mobility, part_to_rest, signs
 
 _ARRIVED = 3e-8  # the error after a step of this size is its square: below rounding
@@ -112,17 +112,7 @@ def _spread(tile, out):
 settle = for_one_sample(settle_tile)
 position_rates = for_one_sample(position_rates_tile)
 unit = for_one_sample(unit_tile)
-solve_positive = for_one_sample(cholesky_solve)
 GONE = -1.0  # returned instead of a condition: not finite, or without a solution
-
-
-@inner
-def _solved(terms, M, left):
-    """Solve M x = left in place; declared columns may make M asymmetric."""
-    if terms is None:
-        solve_positive(M.copy().reshape(M.size), left.size, left)
-    else:
-        left[:] = np.linalg.solve(M, left)
 
 
 @inner
@@ -140,45 +130,74 @@ def _accelerated(robot, state, parts, tau, h, start, ddq):
     """
     N, drift, M, _ = parts
     friction, C, D, dq = robot.friction, robot.C, robot.friction.D, state.dq[0]
-    s = D @ dq
-    rub, wearing, most = np.empty(s.size), np.zeros(dq.size), np.zeros(s.size)
+    for a in range(M.shape[0]):
+        if not np.isfinite(largest(M[a])):
+            return 0.0, False
+    o, s, speeds = D.shape[0], np.zeros(D.shape[0]), np.zeros(tau.size)
+    add_times(1.0, D, dq, s)
+    add_times(1.0, C, dq, speeds)
+    rub, wearing, most, f = np.empty(o), np.zeros(dq.size), np.zeros(o), np.zeros(o)
     _wearing(robot.terms, robot.loads, state.q[0], dq, drift, wearing)
-    sign, resting = signs(friction, state.slip, s), at_rest(friction, state.slip)
-    if not np.all(np.isfinite(M)):
-        return 0.0, False
-    moved, G = np.zeros((M.shape[0], s.size)), np.zeros((s.size, s.size))
+    sign, resting, slip = signs(friction, state.slip, s), at_rest(friction, state.slip), state.slip.copy()
+    moved, G = np.zeros((M.shape[0], o)), np.zeros((o, o))
     if resting.size:
-        moved, G = mobility(D, N, M)
-    f, slip, power = np.zeros(s.size), state.slip.copy(), 0.0
+        mobility(D, N, M, moved, G)
+    side, aside, power = np.empty(dq.size), np.empty(dq.size), 0.0
     # What holds an owner changes the load friction of others, and their friction what holds it.
     for _ in range(_ROUNDS):
         resisting(friction, s, sign, state.z, rub)
-        held = D.T @ f
-        side = C.T @ tau - D.T @ rub - wearing - held
+        copy(wearing, 0, aside, 0, aside.size)
+        add_back(1.0, D, f, aside)
+        clear(side)
+        add_back(1.0, C, tau, side)
+        add_back(-1.0, D, rub, side)
+        add(-1.0, aside, side)
         solvable = load_friction(friction, robot.loads, C, N, tau, side, sign, rub, most)
-        side += wearing + held
-        power = np.dot(tau, C @ dq) - np.dot(rub, s)
-        solvable = solvable and _moved(robot, parts, side, ddq)
+        add(1.0, aside, side)
+        power = dot(tau, speeds) - dot(rub, s)
+        solvable = solvable and _moved(parts, side, ddq)
         change = 0.0
         if resting.size and solvable:
-            limits = friction.breakaway + most
-            change = holding(resting, G, D @ ddq + s / h, limits, start, slip, f)
-            ddq -= N @ (moved @ f)
+            change = _held_at_rest(friction, resting, (moved, G, N), (s, most, h), start, slip, f, ddq)
         if not solvable or robot.loads is None or change <= _HELD:
             break
-    state.slip[:] = slip
-    return power, solvable and bool(np.all(np.isfinite(ddq)))
+    copy(slip, 0, state.slip, 0, slip.size)
+    return power, solvable and np.isfinite(largest(ddq))
 
 
 @inner
-def _moved(robot, parts, side, ddq):
+def _held_at_rest(friction, resting, mobile, moving, start, slip, f, ddq):
+    """Friction f of the owners that stick, see `holding`; ddq changes by it."""
+    moved, G, N = mobile
+    s, most, h = moving
+    limits, accelerations, push = most.copy(), np.zeros(s.size), np.zeros(moved.shape[0])
+    add(1.0, friction.breakaway, limits)
+    add_times(1.0, friction.D, ddq, accelerations)
+    add(1.0 / h, s, accelerations)
+    change = holding(resting, G, accelerations, limits, start, slip, f)
+    add_times(1.0, moved, f, push)
+    add_times(-1.0, N, push, ddq)
+    return change
+
+
+@inner
+def _moved(parts, side, ddq):
     """Accelerations under the efforts `side` (v,), into ddq; returns whether they exist."""
     N, drift, M, h = parts
-    left = N.T @ side - h
-    if not bool(np.all(np.isfinite(left))):
-        return False
-    _solved(robot.terms, M, left)
-    ddq[:] = drift + N @ left
+    A, left = M.copy(), np.empty((h.size, 1))
+    for a in range(h.size):
+        left[a, 0] = -h[a]
+    for v in range(side.size):
+        for a in range(h.size):
+            left[a, 0] += N[v, a] * side[v]
+    for a in range(h.size):
+        if not np.isfinite(left[a, 0]):
+            return False
+    solve(A, left)
+    for v in range(side.size):
+        ddq[v] = drift[v]
+        for a in range(h.size):
+            ddq[v] += N[v, a] * left[a, 0]
     return True
 
 
@@ -189,27 +208,55 @@ def _copied(state):
 
 
 @inner
+def _restored(stored, state):
+    """Go back to a stored pose, with its velocities and deflections."""
+    copy(stored.q[0], 0, state.q[0], 0, state.q.size)
+    copy(stored.dq[0], 0, state.dq[0], 0, state.dq.size)
+    copy(stored.z, 0, state.z, 0, state.z.size)
+
+
+@inner
 def _recorded(memory, state, tau, out, at):
     """Fill row `at` of the samples but for accelerations; returns the recorded efforts (a,).
 
     At a tick they are the mean of those before and after it.
     """
-    counters, held = memory.counters, memory.held
-    out.tau[at] = tau
-    if counters[LAST_TICK] == counters[STEPS]:
-        out.tau[at] = 0.5 * (held[NOW] + held[BEFORE])
-    out.q[at], out.dq[at], out.work[at] = state.q[0], state.dq[0], state.work[0]
-    return out.tau[at]
+    counters, held, row = memory.counters, memory.held, out.tau[at]
+    for a in range(tau.size):
+        both = 0.5 * (held[NOW, a] + held[BEFORE, a])
+        row[a] = both if counters[LAST_TICK] == counters[STEPS] else tau[a]
+    copy(state.q[0], 0, out.q[at], 0, state.q.size)
+    copy(state.dq[0], 0, out.dq[at], 0, state.dq.size)
+    out.work[at] = state.work[0]
+    return row
 
 
 @inner
 def _between(rows, step, share):
     """Row of the time after a share of a step, from both ends and the middle of the step."""
-    row, x = 2 * step, 2.0 * share
-    if x == 0.0:
-        return rows[row]
-    first, middle, last = 0.5 * (x - 1.0) * (x - 2.0), x * (2.0 - x), 0.5 * x * (x - 1.0)
-    return first * rows[row] + middle * rows[row + 1] + last * rows[row + 2]
+    x, out = 2.0 * share, rows[2 * step].copy()
+    if x != 0.0:
+        first, middle, last = 0.5 * (x - 1.0) * (x - 2.0), x * (2.0 - x), 0.5 * x * (x - 1.0)
+        for i in range(out.size):
+            ends = first * out[i] + last * rows[2 * step + 2, i]
+            out[i] = ends + middle * rows[2 * step + 1, i]
+    return out
+
+
+@inner
+def _size(N):
+    """Root of the sum of squares."""
+    total = 0.0
+    for i in range(N.shape[0]):
+        total += dot(N[i], N[i])
+    return np.sqrt(total)
+
+
+@inner
+def _moved_by(start, factor, rates, out):
+    """Start + factor rates, into a row."""
+    copy(start, 0, out, 0, out.size)
+    add(factor, rates, out)
 
 
 @inner
@@ -222,30 +269,39 @@ def _part(robot, driving, state, steps, step, done, share, start, out, space):
     """
     linkage, friction, h = robot.linkage, robot.friction, share * steps.h
     model, control, memory, wanted, extra, _ = driving
-    q, dq, z = state.q, state.dq, state.z
+    q, dq, z = state.q[0], state.dq[0], state.z
     closure, plan = linkage
-    q0, dq0, z0, s = q.copy(), dq.copy(), z.copy(), friction.D @ dq[0]
-    moving, sum_q, sum_v = np.zeros(q.shape), np.zeros(q.shape), np.zeros(dq.shape)
-    ddq, a, tau = np.empty(dq.shape[1]), np.zeros(s.size), np.zeros(robot.C.shape[0])
+    n_q, n_v, o = q.size, dq.size, friction.D.shape[0]
+    q0, dq0, z0, s, mean = q.copy(), dq.copy(), z.copy(), np.zeros(o), np.empty(o)
+    add_times(1.0, friction.D, dq, s)
+    moving, sum_q, sum_v = np.zeros((1, n_q)), np.zeros(n_q), np.zeros(n_v)
+    ddq, a, tau = np.empty(n_v), np.zeros(o), np.zeros(robot.C.shape[0])
     work = condition = 0.0
     sampled = start and done == 0.0 and step % steps.per_sample == 0
-    for stage in range(-1 if sampled else 0, 4):
-        part = 0.0 if stage <= 0 else 1.0 if stage == 3 else 0.5
+    for stage in range(-1 if sampled else 0, 5):
+        part = 0.0 if stage <= 0 else 1.0 if stage >= 3 else 0.5
         weight = 1.0 if stage == 0 or stage == 3 else 2.0
         if stage > 0:
-            q[:] = q0 + part * h * moving
-            dq[0] = dq0[0] + part * h * ddq
-            unit(closure[0], q, space.tile)
-            bending(friction, z0, 0.5 * (s + friction.D @ dq[0]), part * h, z)
+            _moved_by(q0, h / 6.0 if stage == 4 else part * h, sum_q if stage == 4 else moving[0], q)
+            _moved_by(dq0, h / 6.0 if stage == 4 else part * h, sum_v if stage == 4 else ddq, dq)
+            unit(closure[0], state.q, space.tile)
+            if stage == 4 and plan[1].size:
+                settle(closure, plan, state.q, state.dq, space)
+            clear(mean)
+            add_times(0.5, friction.D, dq, mean)
+            add(0.5, s, mean)
+            bending(friction, z0, mean, part * h, z)
+        if stage == 4:
+            break
         if stage != 0 or not sampled:
             if steps.per_tick > 0:
-                tau = memory.held[NOW].copy()
+                copy(memory.held[NOW], 0, tau, 0, tau.size)
             else:
                 at = done + part * share
                 asked, more = _between(wanted, step, at), _between(extra, step, at)
-                tau = feedback(linkage, model, control, asked, more, q, dq, space)
-            parts = equations(linkage, robot.masses, robot.terms, q, dq, space)
-            size = np.sqrt(np.sum(parts[0] * parts[0]))
+                tau = feedback(linkage, model, control, asked, more, state.q, state.dq, space)
+            parts = equations(linkage, robot.masses, robot.terms, state.q, state.dq, space)
+            size = _size(parts[0])
             condition = size if not size < steps.most else condition
         if condition != 0.0 or (step == steps.stop and stage == 0):
             return s, a, work, condition
@@ -256,20 +312,14 @@ def _part(robot, driving, state, steps, step, done, share, start, out, space):
         if not fine:
             return s, a, work, GONE
         if samples:
-            out.ddq[row] = ddq
+            copy(ddq, 0, out.ddq[row], 0, n_v)
             continue
         if stage == 0:
-            a[:] = friction.D @ ddq
-        position_rates(closure[0], q, dq, moving)
-        sum_q += weight * moving
-        sum_v[0] += weight * ddq
+            add_times(1.0, friction.D, ddq, a)
+        position_rates(closure[0], state.q, state.dq, moving)
+        add(weight, moving[0], sum_q)
+        add(weight, ddq, sum_v)
         work += weight * power * h / 6.0
-    q[:] = q0 + h / 6.0 * sum_q
-    dq[:] = dq0 + h / 6.0 * sum_v
-    unit(closure[0], q, space.tile)
-    if plan[1].size:
-        settle(closure, plan, q, dq, space)
-    bending(friction, z0, 0.5 * (s + friction.D @ dq[0]), h, z)
     return s, a, work, 0.0
 
 
@@ -285,6 +335,7 @@ def run_steps(robot, driving, state, steps, out):
     model, control, memory, wanted, extra, noise = driving
     counters, q, dq = memory.counters, state.q, state.dq
     space = room(linkage.closure, linkage.plan, steps.n_bodies, q.shape[1], dq.shape[1])
+    ends = np.empty(friction.D.shape[0])
     for step in range(steps.start, steps.stop + 1):
         if (
             steps.per_tick > 0
@@ -298,14 +349,19 @@ def run_steps(robot, driving, state, steps, out):
         while True:
             s, a, work, condition = _part(robot, driving, state, steps, step, done, share, start, out, space)
             if condition != 0.0:
-                q[:], dq[:], state.z[:], slip[:], state.work[:] = before
+                _restored(before, state)
+                copy(before.slip, 0, slip, 0, slip.size)
+                state.work[0] = before.work[0]
                 return step, condition
             if step == steps.stop:
                 return step, 0.0
-            tries, ends = tries + 1, friction.D @ dq[0]
+            tries += 1
+            clear(ends)
+            add_times(1.0, friction.D, dq[0], ends)
             within = part_to_rest(friction, slip, s, a, ends, share * steps.h, steps.h)
             if within < 1.0 and tries < _TRIES:
-                q[:], dq[:], state.z[:], start = begun.q, begun.dq, begun.z, False
+                _restored(begun, state)
+                start = False
                 share = share * within if within > 0.0 else share
                 continue
             come_to_rest(friction, slip, s, a, ends, steps.h, tries == _TRIES)

@@ -17,6 +17,7 @@ from __future__ import annotations
 import numpy as np
 
 from dynid.common.compiled import inner
+from dynid.simulation.plant.small_kernels import add_back, dot, largest, solve
 
 _SWEEPS = 2000
 _ALIKE = 1e-10  # of the diagonal of G: friction of redundant owners
@@ -27,25 +28,34 @@ _REST = 1e-9  # of the velocity before, or gained in a step: an owner at rest
 @inner
 def signs(friction, slip, s):
     """Signs of the owners' velocities s (o,); 0 for those that stick."""
-    out = np.sign(s)
+    out = np.empty(s.size)
     for o in range(s.size):
-        if friction.jumps[o]:
-            out[o] = slip[o]
+        out[o] = slip[o] if friction.jumps[o] else np.sign(s[o])
     return out
 
 
 @inner
 def at_rest(friction, slip):
     """Owners that stick."""
-    return np.flatnonzero(friction.jumps & (slip == 0))
+    owners, count = np.empty(slip.size, np.int64), 0
+    for o in range(slip.size):
+        if friction.jumps[o] and slip[o] == 0:
+            owners[count] = o
+            count += 1
+    return owners[:count]
 
 
 @inner
-def mobility(D, N, M):
-    """M^-1 J^T and G = J M^-1 J^T of all owners, J = D N."""
-    J = D @ N
-    moved = np.ascontiguousarray(np.linalg.solve(M, np.ascontiguousarray(J.T)))
-    return moved, J @ moved
+def mobility(D, N, M, moved, G):
+    """M^-1 J^T (d, o) and G = J M^-1 J^T (o, o) of all owners, J = D N."""
+    along, A = np.zeros((D.shape[0], M.shape[0])), M.copy()
+    for o in range(D.shape[0]):
+        add_back(1.0, N, D[o], along[o])
+        for i in range(M.shape[0]):
+            moved[i, o] = along[o, i]
+    solve(A, moved)
+    for o in range(D.shape[0]):
+        add_back(1.0, moved, along[o], G[o])
 
 
 @inner
@@ -56,45 +66,47 @@ def holding(resting, mobile, accelerations, limits, start, slip, f):
     within their limits start to slip, into slip (o,).
     """
     k = resting.size
-    G, b, limit, force = np.empty((k, k)), np.empty(k), np.empty(k), np.empty(k)
+    G, b, limit, force = np.empty((k, k)), np.empty(k), np.empty(k), np.zeros(k)
     ways = np.zeros(k, np.int64)
     for i in range(k):
         b[i], limit[i] = accelerations[resting[i]], limits[resting[i]]
         for j in range(k):
             G[i, j] = mobile[resting[i], resting[j]]
     _held(G, b, ways, force)
-    if start and np.any(np.abs(force) > limit):
-        _boxed(G, b, limit, force)
-        a, largest = b - G @ force, np.max(np.abs(b))
-        for i in range(k):
-            if abs(a[i]) > _STARTS * largest and abs(force[i]) >= limit[i]:
-                ways[i] = 1 if a[i] > 0.0 else -1
-        _held(G, b, ways, force)
-    change = most = 0.0
+    exceeded = False
     for i in range(k):
-        change, most = max(change, abs(force[i] - f[resting[i]])), max(most, abs(force[i]))
+        exceeded = exceeded or abs(force[i]) > limit[i]
+    if start and exceeded:
+        _boxed(G, b, limit, force)
+        for i in range(k):
+            a = b[i] - dot(G[i], force)
+            if abs(a) > _STARTS * largest(b) and abs(force[i]) >= limit[i]:
+                ways[i] = 1 if a > 0.0 else -1
+        _held(G, b, ways, force)
+    change = 0.0
+    for i in range(k):
+        change = max(change, abs(force[i] - f[resting[i]]))
         f[resting[i]], slip[resting[i]] = force[i], ways[i]
+    most = largest(force)
     return change / most if most > 0.0 else 0.0
 
 
 @inner
 def _held(G, b, slip, f):
     """Solve a = 0 for the owners that stick; f of the others is given."""
-    own = np.flatnonzero(slip == 0)
-    if own.size == 0:
-        return
-    others = np.flatnonzero(slip != 0)
-    A, right = np.empty((own.size, own.size)), np.empty(own.size)
-    for i in range(own.size):
-        right[i] = b[own[i]]
-        for j in range(others.size):
-            right[i] -= G[own[i], others[j]] * f[others[j]]
-        for j in range(own.size):
-            A[i, j] = G[own[i], own[j]]
-        A[i, i] *= 1.0 + _ALIKE
-    found = np.linalg.solve(A, right)
-    for i in range(own.size):
-        f[own[i]] = found[i]
+    k = f.size
+    A, force = np.zeros((k, k)), np.empty((k, 1))
+    for i in range(k):
+        A[i, i] = 1.0
+        force[i, 0] = f[i]
+        if slip[i] == 0:
+            force[i, 0] = b[i]
+            for j in range(k):
+                A[i, j] = G[i, j]
+            A[i, i] *= 1.0 + _ALIKE
+    solve(A, force)
+    for i in range(k):
+        f[i] = force[i, 0]
 
 
 @inner
@@ -106,11 +118,11 @@ def _boxed(G, b, limit, f):
     for _ in range(_SWEEPS):
         change = 0.0
         for i in range(k):
-            value = f[i] + (b[i] - np.dot(G[i], f)) / G[i, i]
+            value = f[i] + (b[i] - dot(G[i], f)) / G[i, i]
             value = min(max(value, -limit[i]), limit[i])
             change = max(change, abs(value - f[i]) * G[i, i])
             f[i] = value
-        if change <= 1e-3 * _STARTS * np.max(np.abs(b)):
+        if change <= 1e-3 * _STARTS * largest(b):
             break
 
 
