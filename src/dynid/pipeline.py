@@ -150,7 +150,12 @@ def _load_kernels() -> None:
     from dynid.common.compiled import load
 
     kernels = [getattr(import_module(f"dynid.{name}.kernels"), kernel) for name, kernel in _KERNELS]
-    begun(lambda: [load(kernel) for kernel in kernels])
+
+    def load_all() -> None:
+        for kernel in kernels:
+            load(kernel)
+
+    begun(load_all)
 
 
 def identify_logs(
