@@ -66,6 +66,21 @@ def test_a_kernel_is_compiled_again_if_a_kernel_that_it_calls_has_changed(monkey
     compiled.source_stamp.cache_clear()
 
 
+def test_code_kept_by_another_version_of_the_compiling_file_is_not_loaded(tmp_path, monkeypatch):
+    """Its form may differ: such code of files that do not import `compiled` ended in a TypeError."""
+    monkeypatch.setattr(compiled, "_ROOT", tmp_path)
+    plain = tmp_path / "plain.py"
+    plain.write_text("def half(x):\n    return 0.5 * x\n")
+    (tmp_path / "common").mkdir()
+    stamps = set()
+    for text in ("whole code", "parts"):
+        (tmp_path / "common/compiled.py").write_text(text)
+        compiled.source_stamp.cache_clear()
+        stamps.add(compiled.source_stamp(plain))
+    assert len(stamps) == 2
+    compiled.source_stamp.cache_clear()
+
+
 @pytest.mark.parametrize("width", ["tile", "single sample"])
 def test_the_cache_of_a_kernel_counts_the_files_that_it_imports(width):
     from dynid.dynamics.kernels import accelerations

@@ -192,10 +192,15 @@ def load(compiled: Kernel) -> None:
 
 @cache
 def source_stamp(file: Path) -> str:
-    """Digest of a file of kernels and of all that it imports from this package, through other such files."""
+    """Digest of a file of kernels and of all that it imports from this package, through other such files.
+
+    This file counts for all of them: it decides in which form compiled code is kept.
+    """
     text = file.read_text(encoding="utf-8")
     names = _IMPORTED.findall(text) if __name__ in text else []
-    below = (_ROOT.joinpath(*name.split(".")).with_suffix(".py") for name in names)
+    below = [_ROOT.joinpath(*name.split(".")).with_suffix(".py") for name in names]
+    here = _ROOT / "common/compiled.py"
+    below += [here] * (here not in (file, *below))
     return sha256("".join([text, *map(source_stamp, below)]).encode()).hexdigest()
 
 
