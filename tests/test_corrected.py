@@ -137,6 +137,13 @@ def test_the_changes_of_all_reasons_that_are_shown_first_are_in_the_file(tmp_pat
     assert corrected_experiment(_with(unclear, _GAIN)) == ""  # the first reason comes first
 
 
+def test_what_a_correction_may_settle_comes_after_it():
+    """A reader asked whether to record a new motion before or after the delay is removed."""
+    page = report_html(_with(_LATE, Notice("weak-parameters", "text", "record more")))
+    again, more = page.index("--out ../corrected</code>"), page.index("if reason 2 remains: record more")
+    assert again < more
+
+
 def test_of_two_changes_of_one_column_only_the_first_is_in_the_file():
     other = Notice("effort-sign", "text", change={"columns": {"tau_2": {"scale": -1}}})
     text = corrected_experiment(_with(_LATE, other, _GAIN))

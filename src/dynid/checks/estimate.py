@@ -163,7 +163,7 @@ def _negative(parameters: Iterable[ParameterEstimate]) -> Iterable[Notice]:
         and not estimate.grouping
     ]
     if wrong:
-        shown = ", ".join(f"{estimate.name} = {estimate.value:.3g} {estimate.unit}" for estimate in wrong[:5])
+        shown = ", ".join(f"{x.name} = {x.value:.3g} {x.unit}".removesuffix(" 1") for x in wrong[:5])
         yield notice("negative-parameter", shown=shown)
 
 

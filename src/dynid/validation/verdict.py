@@ -131,7 +131,7 @@ def _headline(level: str, purpose: str, joints: Sequence[JointVerdict], of: str)
         return text
     largest = max(joint.error_percent for joint in joints)
     text += f": unseen motion is predicted within {max(largest, 0.1):.2g} % of the {of}"
-    text += " (sensor noise not counted)"
+    text += " (rms, sensor noise not counted)"
     if level == "good":
         return text
     if all(joint.level == "good" for joint in joints):

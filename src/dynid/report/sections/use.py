@@ -112,17 +112,26 @@ def _steps(estimate: Estimate) -> list[str]:
     for k, cause in enumerate(reasons, 1):
         if cause.remedy:
             remedy = _with_numbers(cause.remedy, reasons)
-            if cause.code == WEAK and compared(estimate) in ("effort", "power"):
+            if cause.code == WEAK and level != "bad" and compared(estimate) in ("effort", "power"):
                 remedy += f"; `dynid excite {named_robot(estimate)} --after . --period 20` designs one"
             numbers.setdefault(remedy, []).append(str(k))
     several = len(reasons) > 1
-    steps = [
-        f"reason {' and '.join(indices)}: {text}" if several else text for text, indices in numbers.items()
-    ]
     runs = corrected_experiment(estimate)
+    changed = proposed_change(estimate)[1] if runs else ()
+    steps, later = list[str](), list[str]()
+    for text, indices in numbers.items():
+        named = f"reason {' and '.join(indices)}"
+        if runs and not any(str(k) in indices for k in changed):
+            later.append(f"if {named} remains: {text}")
+        else:
+            steps.append(f"{named}: {text}" if several else text)
     if runs:
-        changes = _changes(proposed_change(estimate)[1]) if several else "the change"
-        steps.append(f"if you agree, identify again with {changes}: `dynid identify {FILE}`")
+        changes = _changes(changed) if several else "the change"
+        steps.append(
+            f"if you agree, identify again with {changes}: `dynid identify {FILE} --out ../corrected`;"
+            " read its report, and go on in its folder"
+        )
+        steps += later
     again = "" if runs else _again(estimate, steps)
     if again or (level == "bad" and not runs):
         steps.append(again or "identify again")
