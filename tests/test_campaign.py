@@ -512,6 +512,35 @@ def test_changes_of_a_robot_point_to_their_common_cause(parameters, cause):
     assert {one.cause for one in found} == {cause}
 
 
+@pytest.mark.parametrize(("dates", "size"), [(8, 30.0), (12, 1000.0), (6, 100.0)])
+def test_a_step_of_a_single_robot_is_a_step_at_its_date(dates, size):
+    rng = np.random.default_rng(5)
+    values = 1e4 + size * (np.arange(dates) >= dates // 2) + rng.normal(size=dates)
+    samples = [Sample("r", f"{k}", "", "Fv_1", "", float(y), 1.0) for k, y in enumerate(values)]
+    (found,) = fleet_of(samples).changes
+    assert (found.kind, found.since) == ("step", f"{dates // 2}")
+    # Two means of at least three values: their difference has a deviation below 0.82, five of them are 4.1.
+    assert found.change == pytest.approx(size, abs=4.1)
+
+
+def test_wear_and_a_changed_tool_are_no_change_of_a_gain():
+    grows = {"Fv_1": lambda month: 0.05 * month, "M_tool": lambda month: 0.3 * (month >= 5)}
+    rng = np.random.default_rng(6)
+    samples = [
+        Sample(
+            robot, f"{month}", "", name, "", 1.0 + size(month) * (robot == "r0") + 1e-3 * rng.normal(), 0.001
+        )
+        for robot in ("r0", "r1", "r2")
+        for name, size in grows.items()
+        for month in range(10)
+    ]
+    found = fleet_of(samples).changes
+    assert {(one.parameter, one.kind, one.cause) for one in found} == {
+        ("Fv_1", "drift", ""),
+        ("M_tool", "step", ""),
+    }
+
+
 def test_the_mean_of_all_robots_has_the_scatter_between_them():
     pooled = fleet_of(_fleet(4, lambda _: 0.0, robots=60)).pooled
     assert [one.robots for one in pooled] == [60] * 4

@@ -93,6 +93,13 @@ def test_nearest_points_of_random_segments_agree_with_a_dense_search() -> None:
     assert np.all(brute <= found + steps + 1e-12)
 
 
+def test_poses_that_are_not_finite_have_no_distance() -> None:
+    ends = np.zeros((2, 2, 1, 3))
+    ends[0, 0, 0, 0] = np.nan
+    a, b = nearest_points(ends, np.array([0]), np.array([1]))
+    assert not np.isfinite(a - b).all()
+
+
 def test_capsules_contain_their_shapes() -> None:
     """Corners of random boxes and rims of random cylinders."""
     rng = np.random.default_rng(1)

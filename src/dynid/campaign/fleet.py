@@ -170,7 +170,8 @@ def _tested(series: Series, made: Fits, freedom: float, like: Sample) -> list[Ch
         drift = student_tails(freedom, float(made.slope[i] / made.slope_sigma[i]))
         one_place = student_tails(freedom, float(made.jump[i] / made.jump_sigma[i]))
         step = min(1.0, int(made.places[i]) * one_place) if made.place[i] else 1.0
-        is_step = bool(made.step[i] < made.line[i] and step <= drift)
+        # The fit decides: with few freedoms the factor of `step` outweighs a step of any size.
+        is_step = bool(made.place[i] and made.step[i] < made.line[i])
         dates, length = series.dates[i], float(series.t[i, -1] - series.t[i, 0])
         change = float(made.jump[i] if is_step else made.slope[i] * length)
         tested.append(
@@ -184,7 +185,7 @@ def _tested(series: Series, made: Fits, freedom: float, like: Sample) -> list[Ch
                 change,
                 100.0 * change / (abs(float(made.mean[i])) or 1.0),
                 dates[int(made.place[i]) if is_step else 0],
-                min(1.0, 2.0 * (step if is_step else drift)),  # two kinds were tried
+                min(1.0, 2.0 * min(step, drift)),  # two kinds were tried
                 like.description,
             )
         )
@@ -215,10 +216,10 @@ def _with_causes(changes: Sequence[Change]) -> tuple[Change, ...]:
     Wear changes friction alone, a load the inertial parameters alone. Both change together if the scale of an
     effort does: a drive gain.
     """
-    kinds: dict[tuple[str, ...], set[str]] = {}
+    of_robot: dict[tuple[str, ...], list[Change]] = {}
     for change in changes:
-        kinds.setdefault(_owner(change), set()).add(_kind(change.parameter))
-    return tuple(replace(change, cause=_cause(kinds[_owner(change)])) for change in changes)
+        of_robot.setdefault(_owner(change), []).append(change)
+    return tuple(replace(change, cause=_cause(of_robot[_owner(change)])) for change in changes)
 
 
 def _owner(change: Change) -> tuple[str, ...]:
@@ -234,9 +235,14 @@ def _kind(parameter: str) -> str:
     return "friction" if term.friction else "gain" if term.inertia else "offset"
 
 
-def _cause(kinds: set[str]) -> str:
-    """Of one robot; a rotor keeps its inertia, so if that changes, the scale of the effort does."""
-    if "" in kinds:
+def _cause(changes: Sequence[Change]) -> str:
+    """Of one robot; a rotor keeps its inertia, so if that changes, the scale of the effort does.
+
+    Changes of different kinds or dates have no common cause.
+    """
+    kinds = {_kind(change.parameter) for change in changes}
+    when = {(change.kind, change.since) for change in changes}
+    if "" in kinds or (len(kinds) > 1 and len(when) > 1):
         return ""
     if "gain" in kinds or {"friction", "load"} <= kinds:
         return "gain"

@@ -72,9 +72,9 @@ def _fetched(place: str, folder: Path) -> str:
         system, path = _fsspec().core.url_to_fs(place)
         with system.open(path, "rb") as source, target.open("wb") as copy:
             shutil.copyfileobj(source, copy)
-        with contextlib.suppress(NotImplementedError):  # stores without it
-            changed = system.modified(path).timestamp()
-            os.utime(target, (changed, changed))
+    with contextlib.suppress(Exception):  # stores without it, each with an error of its own
+        changed = system.modified(path).timestamp()
+        os.utime(target, (changed, changed))
     return str(target)
 
 

@@ -199,7 +199,10 @@ def in_parts(function: Callable[[slice], T], n: int, size: int) -> list[T]:
 
 
 def begun(function: Callable[[], T]) -> Future[T]:
-    """The result of a function that a thread computes while this one goes on."""
+    """The result of a function that a thread computes while this one goes on.
+
+    It cannot be stopped: the process ends after it. It is for tasks of a second or less.
+    """
     pool = ThreadPoolExecutor(1)
     future = pool.submit(copy_context().run, function)
     pool.shutdown(wait=False)

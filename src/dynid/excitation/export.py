@@ -219,6 +219,12 @@ def controller_file(run: Run, format: str, rate: float | None, recorded: float) 
 
 def check_controllers(formats: Sequence[str], rate: float | None, mechanism: Mechanism) -> None:
     """Refuse what cannot be written before a long search: unknown formats, rates, and other robots."""
+    if rate is not None and not formats:
+        raise InputError(
+            f"a controller rate of {rate:g} Hz is given, but no controller format",
+            place="controller-rate",
+            remedy=f"add --for-controller {'|'.join(CONTROLLERS)}",
+        )
     names = mechanism.measured_positions
     slides = bool(sliding(mechanism, names).any())
     for format in formats:

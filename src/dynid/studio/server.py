@@ -160,8 +160,9 @@ class _Handler(BaseHTTPRequestHandler):
         if len(parts) != 2 or parts[0] != "studio" or parts[1] not in actions:
             raise _Refused(HTTPStatus.NOT_FOUND, "not found")
         asked = self._body()
-        session.expect(asked.pop("revision", None))
-        actions[parts[1]](**asked)
+        with session.requests:  # of all tabs, one after the other
+            session.expect(asked.pop("revision", None))
+            actions[parts[1]](**asked)
         self._json(session.state())
 
     def _body(self) -> dict[str, Any]:

@@ -54,6 +54,7 @@ class Session:
         self.results = Results()
         self.job: Job | None = None
         self._lock, self._drawing = threading.RLock(), threading.Lock()
+        self.requests = threading.Lock()
         self._experiment: Experiment | None = None
         self._mechanism: Mechanism | None = None
         self._logs: list[Log] = []

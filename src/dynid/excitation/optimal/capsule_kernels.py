@@ -56,6 +56,6 @@ def nearest(ends, first, second, on_a, on_b):
                     x[i], y[i] = p[0, n, i] + pairs[k, 0] * d1[i], q[0, n, i] + pairs[k, 1] * d2[i]
                     r[i] = x[i] - y[i]
                 size = _dot(r, r)
-                if size < best * _BETTER:
+                if k == 0 or size < best * _BETTER:  # not finite: the first, so that it stays so
                     best = size
                     on_a[s, n, :], on_b[s, n, :] = x, y
