@@ -9,9 +9,17 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from dynid import load_robot
 from dynid.common.errors import InputError
 from dynid.excitation.excite import Excitation, excite
-from dynid.excitation.export import CONTROLLERS, commented, controller_file, read_trajectory, run_csv
+from dynid.excitation.export import (
+    CONTROLLERS,
+    check_controllers,
+    commented,
+    controller_file,
+    read_trajectory,
+    run_csv,
+)
 from dynid.excitation.run import Move, run_of
 from dynid.excitation.settings import ExciteSettings
 from dynid.kinematics.assembly import assembly_of
@@ -173,6 +181,8 @@ def test_robots_that_a_controller_does_not_have_are_refused(arm: Excitation) -> 
     for format, rate in (("csv", -5.0), ("krl", 500.0)):
         with pytest.raises(InputError, match=f"not a rate for {format}"):
             controller_file(arm.run, format, rate, arm.rate)
+    with pytest.raises(InputError, match="no controller format"):
+        check_controllers((), 100.0, load_robot("ur5"))
     points = controller_file(found.run, "krl", None, found.rate)[1]
     quill = np.array([numbers(line)[2] for line in points.splitlines() if "PTP {" in line])
     np.testing.assert_allclose(quill, 1e3 * found.run.sampled(10.0).q[:, 2], atol=1e-5)  # mm, six digits
