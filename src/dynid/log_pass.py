@@ -24,12 +24,11 @@ from dynid.conditioning.rewritten import (
 from dynid.conditioning.stream import compared
 from dynid.estimator.rework import Change, Reduce
 from dynid.estimator.wls import group_factors
-from dynid.motion.choose import longest
+from dynid.motion.choose import spectrum_in
 from dynid.motion.disturb import disturbed
 from dynid.motion.log import Log
 from dynid.motion.motion import Motion
 from dynid.motion.plan import MotionPlan
-from dynid.motion.spectrum import spectrum
 from dynid.problem import Problem, row_groups
 from dynid.projection.factor import Factor, triangle
 from dynid.projection.model import PackedRows, RowSource
@@ -321,7 +320,7 @@ def _disturbed(
     log = motion.log
     changes: dict[str, Array] = {"q": disturbed(log, position, rng, sign)}
     if motion.plan.velocity == "measured" and log.dq is not None:
-        noise = spectrum(longest(log, log.dq), log.dt).sigma
+        noise = spectrum_in(log, log.dq).sigma
         changes["dq"] = log.dq + sign * noise * rng.standard_normal(log.dq.shape)
     return Motion(_with(log, changes), motion.plan)
 

@@ -16,10 +16,11 @@ import numpy as np
 from dynid.common.arrays import Array, Int
 from dynid.common.audience import for_python
 from dynid.doctor.diagnosis import Diagnosis, Finding
-from dynid.motion.choose import longest
+from dynid.motion.choose import middle_parts
 from dynid.motion.log import Log
 from dynid.motion.motion import Motion
 from dynid.motion.plan import MotionPlan
+from dynid.motion.spectrum import welch
 from dynid.report.json_file import json_text, plain
 from dynid.report.numbers import number, plural
 from dynid.report.output import claimed_folder, replace_folder
@@ -179,13 +180,10 @@ _MOST_COST = 12.0
 
 def spectrum_figure(log: Log, plan: MotionPlan, anchor: str) -> Figure:
     """Power of each velocity over frequency; a line marks the cutoff of the low-pass on coordinates."""
-    from scipy.signal import welch
-
     names = log.position_names[:_MOST_PANELS]
-    q = longest(log, log.q)[:, : len(names)]
-    velocity = np.diff(q, axis=0) / log.dt
-    window = min(len(velocity), max(64, round(_SPECTRUM_SECONDS / log.dt)))
-    f, power = welch(velocity, 1.0 / log.dt, nperseg=window, axis=0)
+    velocities = [np.diff(q[:, : len(names)], axis=0) / log.dt for q in middle_parts(log, log.q)]
+    window = min(max(map(len, velocities)), max(64, round(_SPECTRUM_SECONDS / log.dt)))
+    f, power = welch(velocities, log.dt, window)
     rows = _thinned(len(f) - 1) + 1
     panels = []
     for i, name in enumerate(names):

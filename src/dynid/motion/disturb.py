@@ -15,9 +15,8 @@ import numpy as np
 from dynid.common.arrays import Array, Float
 from dynid.common.errors import InputError
 from dynid.mechanism.frame import rotation_of
-from dynid.motion.choose import longest
+from dynid.motion.choose import spectrum_in
 from dynid.motion.log import Log
-from dynid.motion.spectrum import spectrum
 
 _ORDER, _GAIN = 6, 924.0  # of the differences; sum of their squared coefficients
 
@@ -92,7 +91,7 @@ def pose_covariance(log: Log, start: int, place: list[int]) -> Float[Array, "6 6
 def _sigmas(log: Log, given: Float[Array, "m"] | float | None) -> Float[Array, "m"]:
     """Standard deviation of every measured position, in [m], [rad] or quaternion entries."""
     if given is None:
-        return spectrum(longest(log, log.q), log.dt).sigma
+        return spectrum_in(log, log.q).sigma
     size = np.atleast_1d(np.asarray(given, dtype=float))
     m = log.q.shape[1]
     if size.size not in (1, m):

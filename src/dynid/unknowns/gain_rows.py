@@ -16,10 +16,9 @@ from dynid.common.arrays import Array, Float
 from dynid.estimator.gains import GroupNoise
 from dynid.log_pass import LogPass
 from dynid.mechanism.parameters import Parameter, known_columns
-from dynid.motion.choose import longest
+from dynid.motion.choose import middle_parts, spectrum_in
 from dynid.motion.log import Log
 from dynid.motion.motion import Motion
-from dynid.motion.spectrum import spectrum
 from dynid.problem import Problem, Progress, build_system, row_groups
 from dynid.projection.factor import Factor
 from dynid.projection.model import PackedRows, RowSource
@@ -103,9 +102,10 @@ def _spread(group: Group, log: Log) -> Float[Array, "a"]:
     felt = sums > 0
     if felt.sum() <= 1:
         return np.asarray(felt, dtype=float)
-    tau = longest(log, np.nan_to_num(log.tau))
+    known = np.nan_to_num(log.tau)
+    tau = np.concatenate(middle_parts(log, known))
     lever = sums / np.maximum(np.mean(tau**2, axis=0), np.finfo(float).tiny)
-    noise = spectrum(tau, log.dt).sigma ** 2
+    noise = spectrum_in(log, known).sigma ** 2
     # A current without any noise at all (a simulation) is taken to have a little.
     return np.asarray(lever * np.maximum(noise, 1e-12 * np.mean(tau**2, axis=0)))
 
