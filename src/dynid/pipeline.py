@@ -27,7 +27,7 @@ from dynid.choice.excerpt import words as excerpt_words
 from dynid.common.batched import single_threaded_blas
 from dynid.common.errors import InputError, NoResultError
 from dynid.common.notices import Notice, forced
-from dynid.common.paged import begun
+from dynid.common.paged import begun, stoppable
 from dynid.display.drawing import drawing_of
 from dynid.experiment.experiment import Experiment, experiment_from
 from dynid.experiment.provenance import provenance
@@ -180,7 +180,7 @@ def identify_logs(
     """
     asked = experiment or Experiment(robot=mechanism)
     task = Task(mechanism, tuple(logs), asked, tuple(validate), progress=progress)
-    with forced(asked.force), single_threaded_blas():
+    with forced(asked.force), single_threaded_blas(), stoppable():
         return _identified(task, truth, fitted)
 
 

@@ -40,12 +40,20 @@ def tested_rows(problem: Problem, chi: Float[Array, "p"]) -> Tested:
         chi: Standard parameters of the estimate, shape (p,), SI.
     """
     begin_rows(problem, chi)
-    return _KNOWN[problem][1]()
+    return _known_rows(problem)
 
 
 def kept_rows(problem: Problem) -> Tested | None:
     """The same of the last estimate; None where nothing was tested."""
-    return _KNOWN[problem][1]() if problem in _KNOWN else None
+    return _known_rows(problem) if problem in _KNOWN else None
+
+
+def _known_rows(problem: Problem) -> Tested:
+    try:
+        return _KNOWN[problem][1]()
+    except BaseException:  # begun in vain or interrupted: whoever asks again gets rows of their own
+        _KNOWN.pop(problem, None)
+        raise
 
 
 def begin_rows(problem: Problem, chi: Float[Array, "p"]) -> None:
