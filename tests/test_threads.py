@@ -146,11 +146,17 @@ def test_an_error_stops_what_was_begun() -> None:
         for _ in in_order(task, range(20_000), 1):
             pass
 
-    with pytest.raises(InputError), stoppable():
-        future = begun(work)
-        raise InputError("no such row")
+    begun_work = []
+
+    def fail() -> None:
+        with stoppable():
+            begun_work.append(begun(work))
+            raise InputError("no such row")
+
+    with pytest.raises(InputError):
+        fail()
     with pytest.raises(CancelledError):
-        future.result()
+        begun_work[0].result()
     assert len(done) < 20_000
 
 

@@ -25,8 +25,8 @@ from dynid.conditioning.stream import compared
 from dynid.estimator.rework import Change, Reduce
 from dynid.estimator.wls import group_factors
 from dynid.motion.choose import spectrum_in
-from dynid.motion.disturb import disturbed
-from dynid.motion.log import Log
+from dynid.motion.disturb import disturbed, drawn
+from dynid.motion.log import Log, runs_by_content
 from dynid.motion.motion import Motion
 from dynid.motion.plan import MotionPlan
 from dynid.problem import Problem, row_groups
@@ -138,10 +138,10 @@ class LogPass:
         if key in self._drawn:  # centring and the noise of the columns share their draws
             return self._drawn[key]
         rng = np.random.default_rng([_SEED, draw] if draw else _SEED)
-        self._drawn[key] = [
-            self._rows(_disturbed(source.motion, position, rng, sign), source)
-            for source in self.problem.sources
-        ]
+        sources, noisy = self.problem.sources, dict[int, PackedRows]()
+        for i in dict.fromkeys(i for i, *_ in runs_by_content(self.problem.logs)):
+            noisy[i] = self._rows(_disturbed(sources[i].motion, position, rng, sign), sources[i])
+        self._drawn[key] = [noisy[i] for i in range(len(sources))]
         return self._drawn[key]
 
     def _standard(self, chi: Float[Array, "v"]) -> Float[Array, "p"]:
@@ -321,7 +321,7 @@ def _disturbed(
     changes: dict[str, Array] = {"q": disturbed(log, position, rng, sign)}
     if motion.plan.velocity == "measured" and log.dq is not None:
         noise = spectrum_in(log, log.dq).sigma
-        changes["dq"] = log.dq + sign * noise * rng.standard_normal(log.dq.shape)
+        changes["dq"] = log.dq + sign * noise * drawn(log, rng, log.dq.shape[1])
     return Motion(_with(log, changes), motion.plan)
 
 

@@ -34,7 +34,7 @@ from dynid.kinematics.assembly import assembly_of
 from dynid.log_pass import KeptNoise, LogPass, NearPass
 from dynid.mechanism.description import TILTS, ZERO, at_values, current, zero_names
 from dynid.mechanism.parameters import Parameter
-from dynid.motion.log import Log
+from dynid.motion.log import Log, runs_by_content
 from dynid.problem import Problem, build_system, prepare, row_groups
 from dynid.projection.kinematics import ClosedKinematics, kinematics_along
 from dynid.projection.projection import Group, System
@@ -192,8 +192,8 @@ def _slopes(fit: Fit, groups: Sequence[Group], columns: Int[Array, "k"]) -> Floa
 
 
 def _part(log: Log) -> Log:
-    """The middle of the longest segment of a log."""
-    a, b = max(log.segments, key=lambda span: span[1] - span[0])
+    """The middle of the longest run of a log."""
+    _, a, b = runs_by_content([log])[0]
     start = max(a, (a + b - _SAMPLES) // 2)
     return replace(log, segments=((start, min(b, start + _SAMPLES)),))
 

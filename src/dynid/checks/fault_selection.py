@@ -41,6 +41,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from dynid.base.rank import independent_columns
 from dynid.checks.family_level import Relevant, levels
 from dynid.common.arrays import Array, Float, Int
 from dynid.common.batched import eigh
@@ -57,8 +58,7 @@ if TYPE_CHECKING:
 
 # A column with a smaller part orthogonal to W is confounded with the parameters.
 _HIDDEN = 1e-2
-# A column does not concern an equation with less than this part of its norm, and the square of it of what is
-# known of its size: differences of poses leave 1e-9 where nothing changes.
+# Part of a column's norm below which it does not concern an equation: differences leave 1e-9 of nothing.
 _UNCONCERNED = 1e-6
 # A column this small relative to the measured side, per SI unit of its suspect, is rounding.
 _NOTHING = 1e-7
@@ -121,8 +121,8 @@ class _Rows:
         n: Number of clusters.
         rows, free: Number of rows, and the same less columns of A.
         scale: Of each test column and of the measured side, shape (t + 1,).
-        touched: Whether each row is of an equation (of a log) that the test column concerns, shape (r, t). All
-            rows of an equation count: its triangle has zeros that only mean the order of columns.
+        touched: Whether each row is of an equation that the test column concerns, shape (r, t). All rows of
+            an equation of a log count: zeros of its triangle only mean the order of columns.
         sides: Triangle of these columns, scaled, before anything was removed, shape (k, t + 1).
         freed: Their parts orthogonal to A, in the coordinates of that triangle, shape (k, t + 1).
         Z: The same for all rows, shape (r, t + 1).
@@ -142,7 +142,7 @@ class _Rows:
         self.touched = (norms > _UNCONCERNED * np.linalg.norm(norms, axis=0))[owners]
         self.measured = rows[:, -1].copy()
         rows /= scale
-        kept = _independent(whole, range(p))
+        kept = sorted(independent_columns(whole, range(p), rtol=_RTOL).kept)  # others repeat these
         Q, R = np.linalg.qr(whole[:, kept])
         self.scale, self.sides = scale[p:], whole[:, p:]
         self.freed = self.sides - Q @ (Q.T @ self.sides)
@@ -398,10 +398,3 @@ def _compared(tested: list[Suspect], bases: Sequence[Array]) -> list[Suspect]:
         ]
         compared.append(replace(candidate, alike=tuple(alike)))
     return compared
-
-
-def _independent(R: Float[Array, "k t"], columns: Sequence[int]) -> list[int]:
-    """Columns with something of their own (test columns may repeat what W has)."""
-    from dynid.base.rank import independent_columns
-
-    return sorted(independent_columns(R, list(columns), rtol=_RTOL).kept)

@@ -224,7 +224,7 @@ def begun(function: Callable[[], T]) -> Future[T]:
     """The result of a function that a thread computes while this one goes on, or its error.
 
     The process ends after it: it is for work of a second or less, or for tasks `in_order`, which stop at the
-    end of the process and of what is `stoppable`. A process is forked after it, because threads do not survive.
+    end of the process and of what is `stoppable`. A process is forked after it: threads do not survive.
     """
     pool = ThreadPoolExecutor(1)
     future = pool.submit(copy_context().run, function)

@@ -234,9 +234,7 @@ def _low_pass(filter: FilterSettings, log: Log, cutoff: float) -> LowPass:
     return low_pass(kind, cutoff, filter.order, log.dt)[0]
 
 
-def check_velocity(
-    log: Log, smooth: LowPass, derivative: str, edge: int
-) -> list[Notice]:
+def check_velocity(log: Log, smooth: LowPass, derivative: str, edge: int) -> list[Notice]:
     """Compare low-passed measured rates with the derivative of equally low-passed positions.
 
     Noise of the derivative makes <own, measured> / <own, own> too small, noise of the measured

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
+import numpy as np
+
 from dynid.common.arrays import Array, Bool, Float
 from dynid.common.brief import one_line
 from dynid.common.notices import Notice
@@ -101,3 +103,21 @@ class Log:
         rows = list(range(len(scale))) if order is None else list(order)
         dq, ddq = (None if x is None else x[:, rows] * scale for x in (self.dq, self.ddq))
         return replace(self, q=self.q[:, rows] * scale, dq=dq, ddq=ddq, origins={})
+
+
+_LOOKED_AT = 1000  # samples of a run
+
+
+def runs_by_content(logs: Sequence[Log]) -> list[tuple[int, int, int]]:
+    """Number of the log, first sample and end of every run, in an order that follows from the runs alone.
+
+    The longest first; of equal ones that with the smaller mean position. Random numbers and folds that are
+    dealt out in this order do not depend on the order in which runs or logs are given.
+    """
+
+    def key(run: tuple[int, int, int]) -> tuple[int, float]:
+        i, start, stop = run
+        every = max(1, (stop - start) // _LOOKED_AT)
+        return start - stop, float(np.mean(logs[i].q[start:stop:every]))
+
+    return sorted(((i, *run) for i, log in enumerate(logs) for run in log.segments), key=key)

@@ -72,8 +72,8 @@ class Spectrum:
 def middles(segments: Sequence[tuple[int, int]], dt: float) -> list[slice]:
     """Middle parts of the runs that an estimate of a log needs: about `MOST_SAMPLES` samples in all.
 
-    Every run gives a part of its length, but at least a window. Fragments are left out: runs shorter than half
-    a window, or than half of the length that half of all samples are in runs of.
+    Every run gives a part of its length, but at least a window. Fragments are left out: runs shorter than
+    half a window, or than half of the usual length (half of all samples are in runs as long as that).
     """
     lengths = np.array([stop - start for start, stop in segments])
     falling = np.sort(lengths)[::-1]

@@ -14,6 +14,7 @@ from dynid.linear_fit import LinearFit
 from dynid.motion.plan import MotionPlan
 from dynid.projection.factor import triangle
 from dynid.projection.projection import System
+from dynid.statistics.clusters import equal_parts
 
 if TYPE_CHECKING:
     from dynid.validation.hypotheses import Hypothesis
@@ -48,9 +49,7 @@ def comparison_with(before: LinearFit) -> Callable[[Hypothesis, LinearFit], Hypo
         before: The fit of the description as it is. The blocks of its rows are the parts of the test.
     """
     groups = before.data.source.groups
-    places = sorted({(group.log, *place) for group in groups for place in group.places})
-    count = min(PARTS, len(places))
-    parts = {place: k * count // len(places) for k, place in enumerate(places)}
+    parts = equal_parts(groups, PARTS)
     described, norm, _ = residuals_of(before.data.source, before.chi)
     rows: dict[str, int] = {}
     for group in groups:

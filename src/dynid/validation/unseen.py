@@ -29,6 +29,7 @@ from dynid.conditioning.lowpass import RowFilter, row_filter
 from dynid.conditioning.rewritten import windowed
 from dynid.conditioning.stream import compared
 from dynid.projection.model import RowSource
+from dynid.statistics.clusters import equal_parts
 from dynid.statistics.estimate import Validation
 from dynid.statistics.estimate_parts import NOT_JUDGED, JointVerdict, Signals, Verdict, model_error
 from dynid.statistics.prediction import unfiltered
@@ -150,8 +151,7 @@ def _parts(fit: Fit) -> dict[int, list[tuple[str, float, Float[Array, "r v1"]]]]
     squares = [group.squares(chi)[0] / max(group.n_rows, 1) for group in groups]
     weights = np.array([1.0 / np.sqrt(square) if square > 0.0 else 1.0 for square in squares])
     S = S @ _orthonormal(data.source.factor(weights).W @ S)
-    places = sorted({(group.log, *place) for group in data.source.groups for place in group.places})
-    labels = {place: k * PARTS // len(places) for k, place in enumerate(places)}
+    labels = equal_parts(groups, PARTS)
     by_part: dict[int, list[tuple[str, float, Array]]] = {}
     for group, weight in zip(groups, weights.tolist(), strict=True):
         R, parts = group.stretches(labels)
