@@ -42,7 +42,7 @@ _FEW_OUTPUTS = 8  # decimation from which many rows are read from a file in less
 
 @dataclass(frozen=True, eq=False)
 class _Task:
-    """Outputs first, first + decimate, ... (count of them) in one piece, from `block` on; `done` before it."""
+    """Outputs first, first + decimate, ... (`count`) of one piece, from `block` on; `done` before it."""
 
     piece: tuple[int, int]
     run: int
