@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -14,11 +15,12 @@ from dynid.conditioning.stream import stream
 from dynid.experiment.experiment import Experiment
 from dynid.fit import fit_task
 from dynid.motion.choose import position_spectrum
-from dynid.motion.log import Log
+from dynid.motion.log import Log, named_apart
 from dynid.motion.logs import log_from_arrays
 from dynid.motion.plan import plan_motions
 from dynid.motion.settings import FilterSettings, MaskSettings
 from dynid.motion.spectrum import MOST_SAMPLES, middles, spectrum, spectrum_of_runs
+from dynid.pipeline import identify_logs
 from dynid.problem import prepare
 from dynid.simulation.demo import built_in_experiment
 from dynid.unknown import Task
@@ -156,3 +158,21 @@ def test_blocks_of_a_run_do_not_depend_on_the_runs_before_it() -> None:
     assert found[0].keys() == found[1].keys()
     for start, norms in found[0].items():
         np.testing.assert_allclose(norms, found[1][start], rtol=1e-9)  # triangles of the same rows
+
+
+def test_logs_of_one_name_are_not_one_log(tmp_path: Path) -> None:
+    """`day1/run.csv` and `day2/run.csv`, or two tables in Python: their blocks are not simultaneous."""
+    demo = built_in_experiment("scara")
+    whole, experiment = demo.logs[0], Experiment(robot="scara", auto="off")
+    halves = [replace(whole, segments=((a, a + 2400),)) for a in (0, 2500)]
+    known = identify_logs(
+        demo.mechanism, [replace(halves[0], name="a"), replace(halves[1], name="b")], (), experiment
+    )
+    for files in ((None, None), ("day1/run.csv", "day2/run.csv"), ("run.csv", "run.csv")):
+        logs = [replace(log, name="run", file=file) for log, file in zip(halves, files, strict=True)]
+        found = identify_logs(demo.mechanism, logs, (), experiment)
+        assert found.params == known.params
+        assert found.cov.values.tolist() == known.cov.values.tolist()
+        assert len({signals.log for signals in found.signals}) == 2
+    names = [log.name for log in named_apart([replace(whole, name=name) for name in "aab"])]
+    assert names == ["a", "a (2)", "b"]

@@ -34,7 +34,7 @@ from dynid.experiment.provenance import provenance
 from dynid.fit import Fit, fit_task
 from dynid.mechanism.load import load_robot
 from dynid.mechanism.mechanism import Mechanism
-from dynid.motion.log import Log
+from dynid.motion.log import Log, named_apart
 from dynid.motion.logs import LogSource
 from dynid.problem import Problem, Progress, as_asked, as_logs, build_system, prepare, several
 from dynid.statistics.assemble import history_of
@@ -179,7 +179,8 @@ def identify_logs(
         fitted: Called with the fit, before it is checked and judged.
     """
     asked = experiment or Experiment(robot=mechanism)
-    task = Task(mechanism, tuple(logs), asked, tuple(validate), progress=progress)
+    named = tuple(named_apart([*logs, *validate]))
+    task = Task(mechanism, named[: len(logs)], asked, named[len(logs) :], progress=progress)
     with forced(asked.force), single_threaded_blas(), stoppable():
         return _identified(task, truth, fitted)
 
