@@ -340,7 +340,11 @@ def whiteness(
                     if step < len(r):
                         sums[k, lag] += r[: len(r) - step] @ r[step:]
                         pairs[k, lag] += np.sum(valid[k, : len(r) - step] & valid[k, step:])
-    expected = _filter_correlation(filters[0])
+    pieces = [source.pieces() for source in sources]
+    shares = [sum(b - a for a, b in p) / f.decimate for p, f in zip(pieces, filters, strict=True)]
+    each = [_filter_correlation(rows) for rows in filters]
+    longest = max(map(len, each))
+    expected = np.average([np.pad(x, (0, longest - len(x))) for x in each], axis=0, weights=shares)
     tests = [
         _portmanteau(name, sums[k], pairs[k], expected)
         for k, name in enumerate(names)

@@ -178,7 +178,7 @@ def _first_span(tasks: Sequence[_Task], per_block: int) -> int:
     runs: dict[int, list[int]] = {}
     for task in tasks:
         runs.setdefault(task.run, []).extend((task.block, task.block + -(-task.count // per_block)))
-    return max(1, _last_span(np.array([max(ends) - min(ends) for ends in runs.values()])) // 4)
+    return max(1, _last_span(np.array([max(x) - min(x) for x in runs.values()], dtype=int)) // 4)
 
 
 def _last_span(counts: Int[Array, "r"]) -> int:

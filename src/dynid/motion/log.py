@@ -125,7 +125,7 @@ def runs_by_content(logs: Sequence[Log]) -> list[tuple[int, int, int]]:
 
 
 def named_apart(logs: Sequence[Log]) -> list[Log]:
-    """The logs, each with a name of its own: with that of its folder, or a number, where another has the same.
+    """The logs, each with a name of its own: with that of its folder or a number, where another has the same.
 
     Runs and blocks of time are found by the name of their log: those of two logs would count as simultaneous.
     """
