@@ -7,8 +7,7 @@ import pytest
 
 from dynid.common.errors import InputError
 from dynid.conditioning.lowpass import row_filter
-from dynid.conditioning.mixed_rows import MixedRows
-from dynid.conditioning.rewritten import DifferenceRows, JoinedRows, ReplacedRows
+from dynid.conditioning.rewritten import DifferenceRows, JoinedRows, MixedRows, ReplacedRows
 from dynid.conditioning.stream import series
 from dynid.estimator.estimator import ESTIMATORS, estimator_named
 from dynid.experiment.experiment import Experiment, read_experiment

@@ -13,11 +13,11 @@ from dynid.base.system import BaseSystem, mapped_blocks
 from dynid.common.arrays import Array, Float, Int
 from dynid.common.errors import InputError
 from dynid.common.paged import in_order
-from dynid.conditioning.mixed_rows import MixedRows
 from dynid.conditioning.rewritten import (
     CentredRows,
     DifferenceRows,
     JoinedRows,
+    MixedRows,
     ReplacedRows,
     predictor,
 )

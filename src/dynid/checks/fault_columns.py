@@ -143,7 +143,7 @@ def suspect_rows(
         frictions = _frictions(source.motion.states(start, stop)[1] @ speeds)
         load = np.abs(predicted) * frictions[:, 0]
 
-        def columns(part: slice) -> Float[Array, "k c m"]:
+        def entries(part: slice) -> Float[Array, "a m"]:
             tests = np.empty((k, _PER_ROW + n_shared, part.stop - part.start))
             tests[:, 0], tests[:, -2] = late[:, part], late[:, part]
             tests[:, 1], tests[:, -1] = gained[:, part], predicted[:, part]
@@ -153,13 +153,14 @@ def suspect_rows(
                 last = first + shared[1].shape[1]
                 fill(shared, part, tests[:, first:last])
                 first = last
-            return tests
+            return tests.reshape(-1, part.stop - part.start)
 
-        return weights, columns
+        return weights, entries
 
-    every = np.arange(n_shared) + k * _PER_ROW
-    columns = [[*(row * _PER_ROW + np.arange(_PER_ROW)), *every] for row in range(k)]
-    rows = WiderRows(source, p + np.array(columns), added=added)
+    shared_columns = range(p + k * _PER_ROW, p + k * _PER_ROW + n_shared)
+    starts = range(p, p + k * _PER_ROW, _PER_ROW)
+    columns = [[*range(first, first + _PER_ROW), *shared_columns] for first in starts]
+    rows = WiderRows(source, columns, added=added)
     # A row with several motors, or with none, has no single effort: its delay and gain are not tested.
     single = [bool(np.count_nonzero(efforts) == 1) for efforts in source.directions.effort_map]
     known = mechanism.joint_of_coordinate

@@ -16,7 +16,7 @@ from collections.abc import Callable, Iterator, Sequence
 
 import numpy as np
 
-from dynid.common.arrays import Array, Float, Int
+from dynid.common.arrays import Array, Bool, Float, Int
 from dynid.projection.model import PackedRows, RowSource
 from dynid.regressor.layout import ABSENT, Layout
 
@@ -36,23 +36,42 @@ def predictor(
     return compare
 
 
+class RewrittenRows:
+    """Rows made from those of a source, over its ranges of samples.
+
+    Args:
+        source: The rows; their weights are used too.
+        layout: Of the new rows; default that of the source.
+    """
+
+    def __init__(self, source: PackedRows, layout: Layout | None = None) -> None:
+        self.source, self.dt = source, source.dt
+        self.layout = source.layout if layout is None else layout
+
+    def pieces(self) -> Sequence[tuple[int, int]]:
+        """Those of the source."""
+        return self.source.pieces()
+
+    def rows(self, start: int, stop: int, tile: int) -> Iterator[tuple[int, Array, Array]]:
+        """Packed entries and row weights of consecutive tiles."""
+        return self.source.rows(start, stop, tile)
+
+
 def windowed(source: PackedRows, pieces: Sequence[tuple[int, int]]) -> PackedRows:
     """Rows of a source at some ranges of its samples."""
     return _Windows(source, pieces)
 
 
-class _Windows:
+class _Windows(RewrittenRows):
     def __init__(self, source: PackedRows, pieces: Sequence[tuple[int, int]]) -> None:
-        self.source, self.layout, self.dt, self._pieces = source, source.layout, source.dt, pieces
+        super().__init__(source)
+        self._pieces = pieces
 
     def pieces(self) -> Sequence[tuple[int, int]]:
         return self._pieces
 
-    def rows(self, start: int, stop: int, tile: int) -> Iterator[tuple[int, Array, Array]]:
-        return self.source.rows(start, stop, tile)
 
-
-class ComparedRows:
+class ComparedRows(RewrittenRows):
     """Rows of two entries: W chi and the measured side.
 
     The row filter is linear: a comparison needs none of the other entries behind it.
@@ -63,13 +82,9 @@ class ComparedRows:
     """
 
     def __init__(self, source: PackedRows, chi: Float[Array, "p"]) -> None:
-        self.source, self.dt = source, source.dt
-        self._compare, k = predictor(source.layout, chi), len(source.layout.start) - 1
-        self.layout = Layout(2 * np.arange(k + 1), np.full(2 * k, ABSENT))
-
-    def pieces(self) -> Sequence[tuple[int, int]]:
-        """Those of the source."""
-        return self.source.pieces()
+        k = len(source.layout.start) - 1
+        super().__init__(source, Layout(2 * np.arange(k + 1), np.full(2 * k, ABSENT)))
+        self._compare = predictor(source.layout, chi)
 
     def rows(self, start: int, stop: int, tile: int) -> Iterator[tuple[int, Array, Array]]:
         """W chi and Y of every row, in tiles that the entries of the source allow."""
@@ -78,7 +93,7 @@ class ComparedRows:
             yield at, np.stack([predicted, measured], axis=1).reshape(-1, packed.shape[1]), weights
 
 
-class ReplacedRows:
+class ReplacedRows(RewrittenRows):
     """Rows whose measured side is W chi + change(Y - W chi), sample by sample.
 
     Args:
@@ -88,12 +103,8 @@ class ReplacedRows:
     """
 
     def __init__(self, source: PackedRows, chi: Float[Array, "p"], change: RowChange) -> None:
-        self.source, self.layout, self.dt = source, source.layout, source.dt
+        super().__init__(source)
         self._compare, self._change = predictor(source.layout, chi), change
-
-    def pieces(self) -> Sequence[tuple[int, int]]:
-        """Those of the source."""
-        return self.source.pieces()
 
     def rows(self, start: int, stop: int, tile: int) -> Iterator[tuple[int, Array, Array]]:
         """Packed entries with the measured side replaced."""
@@ -106,7 +117,7 @@ class ReplacedRows:
             yield at, packed, weights
 
 
-class JoinedRows:
+class JoinedRows(RewrittenRows):
     """Rows [Z W Y]: the regressor of another trajectory next to that of the measured one.
 
     Columns of Z are numbered from `n_parameters` on.
@@ -117,7 +128,6 @@ class JoinedRows:
     """
 
     def __init__(self, source: PackedRows, other: PackedRows, n_parameters: int) -> None:
-        self.source, self.other, self.dt = source, other, source.dt
         inner = source.layout
         take, columns, starts = [], [], [0]
         for start, stop in zip(inner.start[:-1], inner.start[1:], strict=True):
@@ -126,8 +136,8 @@ class JoinedRows:
             take += [*(used + inner.n_entries), *used, stop - 1]
             columns += [*(inner.columns[used] + n_parameters), *inner.columns[used], ABSENT]
             starts.append(len(columns))
-        self.layout = Layout(np.array(starts), np.array(columns))
-        self._take = np.array(take)
+        super().__init__(source, Layout(np.array(starts), np.array(columns)))
+        self.other, self._take = other, np.array(take)
 
     def pieces(self) -> Sequence[tuple[int, int]]:
         """Ranges that both have."""
@@ -145,22 +155,23 @@ class JoinedRows:
             yield at, np.concatenate([packed, other])[self._take], weights
 
 
-# First sample, entries (e, n), weights (k, n) and added columns (k, c, n) of consecutive tiles.
+# First sample, entries (e, n), weights (k, n) and added entries (a, n) of consecutive tiles; the entries added to
+# one row follow each other.
 Tiles = Iterator[tuple[int, Array, Array, Array]]
 _WIDER = 3  # tiles of added columns: made by many short calls, for which threads wait for each other
 # From a range [start, stop) of samples to the weights (k, n) of its rows, and a function from a part of it,
-# counted from `start`, to the added columns (k, c, m).
+# counted from `start`, to the added entries (a, m).
 Added = Callable[[int, int], tuple[Array, Callable[[slice], Array]]]
 
 
-class WiderRows:
+class WiderRows(RewrittenRows):
     """Rows with more columns before the measured side.
 
     Args:
         source: The rows.
-        columns: Numbers of the columns added to each row, shape (k, c).
-        tiles: From a range of samples and the size of a tile to the source's tiles, with the added columns.
-        added: The added columns instead, where tiles and weights are those of the source.
+        columns: Numbers of the columns added to each row.
+        tiles: From a range of samples and the size of a tile to the source's tiles, with the added entries.
+        added: The added entries instead, where tiles and weights are those of the source.
 
     Attributes:
         n_added: Number of columns added to all rows together.
@@ -170,23 +181,20 @@ class WiderRows:
     def __init__(
         self,
         source: PackedRows,
-        columns: Int[Array, "k c"],
+        columns: Sequence[Sequence[int]],
         tiles: Callable[[int, int, int], Tiles] | None = None,
         added: Added | None = None,
     ) -> None:
-        self.source, self.dt, self.tiles = source, source.dt, tiles or self._beside
-        self.n_added = len(np.unique(columns))
+        self.tiles = tiles or self._beside
+        self.n_added = len({column for more in columns for column in more})
+        self._counts = np.cumsum([0, *map(len, columns)])
         inner = source.layout
         starts, wider = [0], list[int]()
-        for first, stop, more in zip(inner.start[:-1], inner.start[1:], columns.tolist(), strict=True):
+        for first, stop, more in zip(inner.start[:-1], inner.start[1:], columns, strict=True):
             wider += [*inner.columns[first : stop - 1].tolist(), *more, ABSENT]
             starts.append(len(wider))
-        self.layout = Layout(np.array(starts, dtype=np.int64), np.array(wider, dtype=np.int64))
-        self.alone = None if added is None else _Added(self, added)
-
-    def pieces(self) -> Sequence[tuple[int, int]]:
-        """Those of the source."""
-        return self.source.pieces()
+        super().__init__(source, Layout(np.array(starts, dtype=np.int64), np.array(wider, dtype=np.int64)))
+        self.alone = None if added is None else _Added(self, self._counts, added)
 
     def _beside(self, start: int, stop: int, tile: int) -> Tiles:
         assert self.alone is not None  # noqa: S101 (without tiles there are added columns)
@@ -195,29 +203,27 @@ class WiderRows:
             yield at, packed, weights, more(slice(at - start, at - start + packed.shape[1]))
 
     def rows(self, start: int, stop: int, tile: int) -> Iterator[tuple[int, Array, Array]]:
-        """Entries with the added columns before each measured side."""
+        """Entries with the added ones before each measured side."""
         for at, packed, weights, more in self.tiles(start, stop, tile):
             yield at, self.joined(packed, more), weights
 
-    def joined(self, packed: Float[Array, "e n"], more: Float[Array, "k c n"]) -> Float[Array, "w n"]:
-        """Entries of the source with the added columns before each measured side."""
-        inner, ends = self.source.layout.start, self.layout.start[1:] - 1
+    def joined(self, packed: Float[Array, "e n"], more: Float[Array, "a n"]) -> Float[Array, "w n"]:
+        """Entries of the source with the added ones before each measured side."""
+        inner, starts, counts = self.source.layout.start, self.layout.start, self._counts
         wider = np.empty((self.layout.n_entries, packed.shape[1]))
-        for k, end in enumerate(ends.tolist()):
-            added = end - more.shape[1]
-            wider[self.layout.start[k] : added] = packed[inner[k] : inner[k + 1] - 1]
-            wider[added:end], wider[end] = more[k], packed[inner[k + 1] - 1]
+        for k, end in enumerate((starts[1:] - 1).tolist()):
+            added = end - (counts[k + 1] - counts[k])
+            wider[starts[k] : added] = packed[inner[k] : inner[k + 1] - 1]
+            wider[added:end], wider[end] = more[counts[k] : counts[k + 1]], packed[inner[k + 1] - 1]
         return wider
 
 
-class _Added:
-    """The columns that `WiderRows` add, as rows without a measured side."""
+class _Added(RewrittenRows):
+    """The entries that `WiderRows` add, as rows without a measured side."""
 
-    def __init__(self, whole: WiderRows, added: Added) -> None:
-        self.added, self.dt, self.pieces = added, whole.dt, whole.pieces
-        k = len(whole.layout.start) - 1
-        size = whole.layout.n_entries - whole.source.layout.n_entries
-        self.layout = Layout(size // k * np.arange(k + 1), np.full(size, ABSENT))
+    def __init__(self, whole: WiderRows, counts: Int[Array, "k1"], added: Added) -> None:
+        super().__init__(whole, Layout(counts, np.full(counts[-1], ABSENT)))
+        self.added = added
 
     def rows(self, start: int, stop: int, tile: int) -> Iterator[tuple[int, Array, Array]]:
         weights, more = self.added(start, stop)
@@ -225,11 +231,10 @@ class _Added:
         for at in range(0, stop - start, tile):
             part = slice(at, min(at + tile, stop - start))
             # A view with gaps would have the filter compiled once more.
-            packed = np.ascontiguousarray(more(part).reshape(self.layout.n_entries, -1))
-            yield start + at, packed, np.ascontiguousarray(weights[:, part])
+            yield start + at, np.ascontiguousarray(more(part)), np.ascontiguousarray(weights[:, part])
 
 
-class DifferenceRows:
+class DifferenceRows(RewrittenRows):
     """Rows of one trajectory minus those of another: the effect of coordinate noise on [W Y].
 
     Args:
@@ -239,12 +244,8 @@ class DifferenceRows:
     """
 
     def __init__(self, source: PackedRows, other: PackedRows, factor: float = 1.0) -> None:
-        self.source, self.other, self.factor = source, other, factor
-        self.layout, self.dt = source.layout, source.dt
-
-    def pieces(self) -> Sequence[tuple[int, int]]:
-        """Those of the source, where the weights come from too."""
-        return self.source.pieces()
+        super().__init__(source)
+        self.other, self.factor = other, factor
 
     def rows(self, start: int, stop: int, tile: int) -> Iterator[tuple[int, Array, Array]]:
         """Differences of the entries."""
@@ -253,7 +254,7 @@ class DifferenceRows:
             yield at, self.factor * (other - packed), weights
 
 
-class CentredRows:
+class CentredRows(RewrittenRows):
     """Rows minus the mean effect of coordinate noise, to second order.
 
     With the rows W+ and W- of the log disturbed by e and by -e the linear parts cancel:
@@ -267,12 +268,8 @@ class CentredRows:
     """
 
     def __init__(self, source: PackedRows, pairs: Sequence[tuple[PackedRows, PackedRows]]) -> None:
-        self.source, self.pairs = source, pairs
-        self.layout, self.dt = source.layout, source.dt
-
-    def pieces(self) -> Sequence[tuple[int, int]]:
-        """Those of the source, where the weights come from too."""
-        return self.source.pieces()
+        super().__init__(source)
+        self.pairs = pairs
 
     def rows(self, start: int, stop: int, tile: int) -> Iterator[tuple[int, Array, Array]]:
         """Corrected entries."""
@@ -280,6 +277,80 @@ class CentredRows:
         for (at, packed, weights), *others in zip(self.source.rows(start, stop, tile), *noisy, strict=True):
             mean = sum(other for _, other, _ in others) / len(others)
             yield at, 2.0 * packed - mean, weights
+
+
+class MixedRows(RewrittenRows):
+    """Rows of each instant multiplied by chol(covariance)^-1, of those that are valid there.
+
+    Every mixed row is a combination of equations, so it is an equation. With the covariance of the
+    errors the mixed rows have independent errors with standard deviation one.
+
+    Args:
+        source: The rows.
+        covariance: Of the errors of one instant, shape (k, k), units of the rows.
+    """
+
+    def __init__(self, source: PackedRows, covariance: Float[Array, "k k"]) -> None:
+        inner = source.layout
+        spans = list(zip(inner.start[:-1], inner.start[1:] - 1, strict=True))
+        # Rows with few columns first: mixing then adds few new columns to a row.
+        self._order = np.argsort([end - start for start, end in spans], kind="stable")
+        columns, starts, seen = [], [0], np.zeros(0, dtype=int)
+        row_columns: dict[int, Int[Array, "c"]] = {}
+        for k in self._order:
+            row = inner.columns[spans[k][0] : spans[k][1]]
+            seen = np.union1d(seen, row[row != ABSENT])
+            row_columns[int(k)] = seen
+        for k in range(len(spans)):
+            columns += [*row_columns[k].tolist(), ABSENT]
+            starts.append(len(columns))
+        super().__init__(source, Layout(np.array(starts), np.array(columns)))
+        self.covariance = covariance
+        self._places = [
+            [
+                self._targets(inner.columns[slice(*spans[j])], row_columns[k], starts[k])
+                for j in range(len(spans))
+            ]
+            for k in range(len(spans))
+        ]
+        self._spans = spans
+
+    @staticmethod
+    def _targets(
+        columns: Int[Array, "e"], row_columns: Int[Array, "c"], start: int
+    ) -> tuple[Int[Array, "u"], Int[Array, "u"]]:
+        """Entries of a source row that also exist in a mixed row, and their places there."""
+        use = np.flatnonzero(np.isin(columns, row_columns))
+        return use, start + np.searchsorted(row_columns, columns[use])
+
+    def rows(self, start: int, stop: int, tile: int) -> Iterator[tuple[int, Array, Array]]:
+        """Mixed entries; a row is valid where it was."""
+        for at, packed, weights in self.source.rows(start, stop, tile):
+            valid = weights > 0
+            mixed = np.zeros((self.layout.n_entries, packed.shape[1]))
+            for pattern in np.unique(valid, axis=1).T:
+                where = np.flatnonzero(np.all(valid == pattern[:, None], axis=0))
+                self._mix(packed, pattern, where, mixed)
+            yield at, mixed, weights
+
+    def _mix(
+        self, packed: Float[Array, "e n"], pattern: Bool[Array, "k"], where: Int[Array, "s"], out: Array
+    ) -> None:
+        order = [int(k) for k in self._order if pattern[k]]
+        if not order:
+            return
+        L = np.linalg.cholesky(self.covariance[np.ix_(order, order)])
+        inverse = np.linalg.inv(L)
+        for i, k in enumerate(order):
+            for j in range(i + 1):
+                start, end = self._spans[order[j]]
+                use, target = self._places[k][order[j]]
+                part = inverse[i, j] * packed[np.ix_(start + use, where)]
+                if np.all(np.diff(np.sort(target))):
+                    out[np.ix_(target, where)] += part
+                else:  # two entries of one row share a parameter
+                    np.add.at(out, (target[:, None], where[None, :]), part)
+                out[self.layout.start[k + 1] - 1, where] += inverse[i, j] * packed[end, where]
 
 
 def slope_rows(
@@ -319,7 +390,7 @@ def slope_rows(
             # A pose that does not exist at a changed value has no slope; it keeps no row.
             fine = np.isfinite(slopes).all(axis=1)
             packed, slopes = (np.where(np.isfinite(x), x, 0.0) for x in (packed, slopes))
-            yield at, packed, np.where(fine, weights, 0.0), slopes
+            yield at, packed, np.where(fine, weights, 0.0), slopes.reshape(-1, packed.shape[1])
 
-    k = len(layout.start) - 1
-    return WiderRows(source, np.tile(len(chi) + np.arange(c), (k, 1)), tiles)
+    columns = list(range(len(chi), len(chi) + c))
+    return WiderRows(source, [columns] * (len(layout.start) - 1), tiles)

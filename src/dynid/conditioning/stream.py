@@ -329,7 +329,7 @@ def _filtered(source: PackedRows, row_filter: RowFilter, task: _Task) -> tuple[F
         return _filtered_anew(source, row_filter, task)
     entries, valid = _filtered(source.source, row_filter, task)
     more, _ = _filtered_anew(alone, row_filter, task, source.source.layout.n_entries)
-    return source.joined(entries, more.reshape(len(valid), -1, task.count)), valid
+    return source.joined(entries, more), valid
 
 
 def _kept(source: PackedRows, row_filter: RowFilter) -> _Kept | None:
