@@ -85,6 +85,15 @@ def _rules_only(request: pytest.FixtureRequest) -> Iterator[None]:
         yield
 
 
+@pytest.fixture(scope="module")
+def no_symbols() -> Iterator[None]:
+    """Dimensions in groupings take half of the time or more, and are tested elsewhere."""
+    with pytest.MonkeyPatch.context() as patch:
+        for module in ("info", "pipeline"):
+            patch.setattr(f"dynid.{module}.grouping_symbols", lambda *_, **__: {})
+        yield
+
+
 # Modules in which likely causes are searched: up to sixty fits for a log that does not fit.
 CAUSES = {
     "test_alarms.py",

@@ -12,7 +12,7 @@ from scipy.interpolate import CubicSpline
 from dynid.common.errors import InputError
 from dynid.conditioning.lowpass import window_filter
 from dynid.excitation.random_motion import random_motion
-from dynid.experiment.experiment import Experiment, FilterSettings, MaskSettings, read_experiment
+from dynid.experiment.experiment import Experiment, read_experiment
 from dynid.experiment.sections import EnergySettings
 from dynid.mechanism.load import load_robot
 from dynid.mechanism.parameters import parameter_table
@@ -21,11 +21,7 @@ from dynid.problem import prepare
 from dynid.projection.quadrature import QUADRATURES
 from dynid.robots.demo_file import demo_file, read_demo
 from dynid.simulation.prescribed import simulate_log
-
-EXACT = {
-    "filter": FilterSettings(kind="none", velocity="measured", decimate=1),
-    "mask": MaskSettings(speed=0.0, rest=0.0),
-}
+from tests.built_in import EXACT
 
 
 def wave(t: np.ndarray) -> np.ndarray:

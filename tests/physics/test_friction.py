@@ -10,7 +10,7 @@ import pytest
 from dynid import load_robot
 from dynid.common.errors import InputError
 from dynid.excitation.random_motion import random_motion
-from dynid.experiment.experiment import Experiment, FilterSettings, MaskSettings
+from dynid.experiment.experiment import Experiment, FilterSettings
 from dynid.fit import fit_task
 from dynid.info import describe
 from dynid.kinematics.tension import motor_jacobian
@@ -28,6 +28,7 @@ from dynid.statistics.assemble import estimate_parameters
 from dynid.statistics.uncertainty import UncertaintySettings
 from dynid.unknown import Task
 from dynid.unknowns.friction import search_speeds
+from tests.built_in import EXACT
 from tests.oracle import pinocchio_regressor
 
 TERMS = ("Fv", "Fs", "Fr", "Fl", "Fk")
@@ -41,10 +42,6 @@ joints:
 drive: {"*": [Fv, Fs, Fr, Fl]}
 limits: {a: {q: 1, dq: 3, ddq: 20}, b: {q: 1, dq: 3, ddq: 20}}
 """
-EXACT = {
-    "filter": FilterSettings(kind="none", velocity="measured", decimate=1),
-    "mask": MaskSettings(speed=0.0, rest=0.0),
-}
 
 
 def with_friction(name: str, terms=TERMS):
