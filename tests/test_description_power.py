@@ -61,7 +61,7 @@ def answers(mechanism, log):
     experiment = Experiment(robot=mechanism, auto="off")
     problem = prepare(mechanism, [log], experiment)
     fit = linear_fit(problem, experiment)
-    return check_residuals(problem, fit.data, fit.chi, experiment)
+    return check_residuals(fit)
 
 
 def test_a_wrong_length_in_a_short_log_is_named_with_its_size(arm) -> None:

@@ -14,11 +14,12 @@ from dynid.common.arrays import Array, Float, Int
 from dynid.common.errors import InputError
 from dynid.common.paged import in_order
 from dynid.conditioning.rewritten import (
-    CentredRows,
-    DifferenceRows,
+    CombinedRows,
     JoinedRows,
     MixedRows,
     ReplacedRows,
+    centred_rows,
+    difference_rows,
     predictor,
 )
 from dynid.conditioning.stream import compared
@@ -114,22 +115,16 @@ class LogPass:
 
     def noise_rows(
         self, position: Float[Array, "m"] | float | None = None, draw: int = 0
-    ) -> list[DifferenceRows]:
+    ) -> list[CombinedRows]:
         """Rows of each log that noise of the positions makes: see `noise`."""
         both = zip(self._noisy(position, 1.0, draw), self._noisy(position, -1.0, draw), strict=True)
-        return [DifferenceRows(minus, plus, 0.5) for plus, minus in both]
+        return [difference_rows(minus, plus, 0.5) for plus, minus in both]
 
     def centred(self, position: Float[Array, "m"] | float | None, draws: int = 1) -> System:
         """The equations less what noise of the positions adds to them on average, with their blocks."""
-        drawn = [
-            (self._noisy(position, 1.0, draw), self._noisy(position, -1.0, draw)) for draw in range(draws)
-        ]
-        return self._system(
-            [
-                CentredRows(source, [(plus[i], minus[i]) for plus, minus in drawn])
-                for i, source in enumerate(self._sources)
-            ]
-        )
+        drawn = [self._noisy(position, sign, draw) for draw in range(draws) for sign in (1.0, -1.0)]
+        pairs = zip(self._sources, *drawn, strict=True)
+        return self._system([centred_rows(source, disturbed) for source, *disturbed in pairs])
 
     def _noisy(
         self, position: Float[Array, "m"] | float | None, sign: float = 1.0, draw: int = 0

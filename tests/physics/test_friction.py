@@ -313,7 +313,7 @@ def test_intervals_of_stribeck_speeds_cover_the_truth(tmp_path) -> None:
         noise = 0.3 * np.random.default_rng(seed).normal(size=clean.tau.shape)
         log = replace(clean, tau=clean.tau + noise)
         fit = linear_fit(prepare(plain, [log], experiment), experiment)
-        for one, speed in zip(search_speeds(fit, experiment, ("a", "b")).found, (0.3, 0.5), strict=True):
+        for one, speed in zip(search_speeds(fit, ("a", "b")).found, (0.3, 0.5), strict=True):
             inside.append(one.low <= speed <= one.high)
     # 20 draws of two speeds: 0.95 less 3 sqrt(0.95 0.05 / 40), and a little for the linearisation.
     assert np.mean(inside) >= 0.82

@@ -26,7 +26,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from dynid.checks.pose_columns import pose_columns
+from dynid.checks.pose_columns import PoseColumns
 from dynid.checks.sampled import fill
 from dynid.common.arrays import Array, Float
 from dynid.common.change import Change, rounded
@@ -129,7 +129,8 @@ def suspect_rows(
         chi: Standard parameters of the estimate, shape (p,), SI.
         thin: Zeros are computed at one sample in so many and interpolated.
     """
-    joints, sizes, motors, turns, between = pose_columns(mechanism, robots, source, parameters, chi, thin)
+    posed = PoseColumns(mechanism, robots, source, parameters, chi, thin)
+    joints, sizes, motors, turns = posed.joints, posed.sizes, posed.motors, posed.turns
     speeds = _motor_speeds(mechanism, source)
     p, k = len(chi), len(source.directions.names)
     n_shared = len(joints) + len(sizes) + len(motors) + 3 * len(turns) + 2
@@ -137,7 +138,7 @@ def suspect_rows(
 
     def added(start: int, stop: int) -> tuple[Array, Callable[[slice], Array]]:
         predicted, weights = source.predicted(start, stop, chi)
-        poses, drift = between(start, stop)
+        poses, drift = posed.between(start, stop)
         # A factor on all efforts is one on all parameters, which rows without effort do not contradict.
         late, gained = (drift - _slope(predicted, source.dt)) * felt, predicted * felt
         frictions = _frictions(source.motion.states(start, stop)[1] @ speeds)

@@ -155,7 +155,7 @@ class JoinedRows(RewrittenRows):
             yield at, np.concatenate([packed, other])[self._take], weights
 
 
-# First sample, entries (e, n), weights (k, n) and added entries (a, n) of consecutive tiles; the entries added to
+# First sample, entries (e, n), weights (k, n) and added entries (a, n) of consecutive tiles; entries added to
 # one row follow each other.
 Tiles = Iterator[tuple[int, Array, Array, Array]]
 _WIDER = 3  # tiles of added columns: made by many short calls, for which threads wait for each other
@@ -234,27 +234,38 @@ class _Added(RewrittenRows):
             yield start + at, np.ascontiguousarray(more(part)), np.ascontiguousarray(weights[:, part])
 
 
-class DifferenceRows(RewrittenRows):
-    """Rows of one trajectory minus those of another: the effect of coordinate noise on [W Y].
+class CombinedRows(RewrittenRows):
+    """Entries of a source combined with those of the same rows along other motions.
 
     Args:
-        source: Subtracted; its segments and weights are used.
-        other: Along nearly the same motion.
-        factor: On the differences.
+        source: The rows.
+        others: Of the same model, so that the entries correspond.
+        combine: From the entries of the source and of each other to the new ones.
     """
 
-    def __init__(self, source: PackedRows, other: PackedRows, factor: float = 1.0) -> None:
+    def __init__(
+        self, source: PackedRows, others: Sequence[PackedRows], combine: Callable[..., Array]
+    ) -> None:
         super().__init__(source)
-        self.other, self.factor = other, factor
+        self.others, self.combine = others, combine
 
     def rows(self, start: int, stop: int, tile: int) -> Iterator[tuple[int, Array, Array]]:
-        """Differences of the entries."""
-        both = zip(self.source.rows(start, stop, tile), self.other.rows(start, stop, tile), strict=True)
-        for (at, packed, weights), (_, other, _) in both:
-            yield at, self.factor * (other - packed), weights
+        """Combined entries."""
+        streams = [rows.rows(start, stop, tile) for rows in (self.source, *self.others)]
+        for (at, packed, weights), *others in zip(*streams, strict=True):
+            yield at, self.combine(packed, *(other for _, other, _ in others)), weights
 
 
-class CentredRows(RewrittenRows):
+def difference_rows(source: PackedRows, other: PackedRows, factor: float = 1.0) -> CombinedRows:
+    """Rows along nearly the same motion minus those of the source: the effect of coordinate noise on [W Y].
+
+    Args:
+        factor: On the differences.
+    """
+    return CombinedRows(source, [other], lambda packed, noisy: factor * (noisy - packed))
+
+
+def centred_rows(source: PackedRows, disturbed: Sequence[PackedRows]) -> CombinedRows:
     """Rows minus the mean effect of coordinate noise, to second order.
 
     With the rows W+ and W- of the log disturbed by e and by -e the linear parts cancel:
@@ -263,20 +274,10 @@ class CentredRows(RewrittenRows):
 
     Args:
         source: The rows.
-        pairs: Those with additional noise of the same size as in the coordinates, and those with the same
-            noise subtracted, one pair per draw: products of one draw scatter as much as those in the log.
+        disturbed: Those with additional noise of the same size as in the coordinates, and with the same noise
+            subtracted, two for each draw: products of one draw scatter as much as those in the log.
     """
-
-    def __init__(self, source: PackedRows, pairs: Sequence[tuple[PackedRows, PackedRows]]) -> None:
-        super().__init__(source)
-        self.pairs = pairs
-
-    def rows(self, start: int, stop: int, tile: int) -> Iterator[tuple[int, Array, Array]]:
-        """Corrected entries."""
-        noisy = [disturbed.rows(start, stop, tile) for pair in self.pairs for disturbed in pair]
-        for (at, packed, weights), *others in zip(self.source.rows(start, stop, tile), *noisy, strict=True):
-            mean = sum(other for _, other, _ in others) / len(others)
-            yield at, 2.0 * packed - mean, weights
+    return CombinedRows(source, disturbed, lambda packed, *noisy: 2.0 * packed - sum(noisy) / len(noisy))
 
 
 class MixedRows(RewrittenRows):

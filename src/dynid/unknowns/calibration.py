@@ -119,14 +119,12 @@ class _Linearised:
         H: Information of the rows alone (without prior), shape (k, k).
         gradient: Of half the cost, negative, without prior, shape (k,).
         cross: Information between the quantities searched and those only uncertain, shape (k, u).
-        cost: Of the rows, dimensionless.
         efforts, sensors: The rows themselves.
     """
 
     H: Float[Array, "k k"]
     gradient: Float[Array, "k"]
     cross: Float[Array, "k u"]
-    cost: float
     efforts: _Blocks
     sensors: SensorRows | None
 
@@ -314,12 +312,10 @@ def _combined(efforts: _Blocks, sensors: SensorRows | None, k: int) -> _Linearis
     bare = D + W @ J
     info = bare.T @ bare
     gradient = bare.T @ rho
-    cost = float(rho @ rho)
     if sensors is not None:
         info = info + sensors.information.sum(axis=0)
         gradient = gradient + sensors.gradient
-        cost += sensors.cost
-    return _Linearised(info[:k, :k], gradient[:k], info[:k, k:], cost, efforts, sensors)
+    return _Linearised(info[:k, :k], gradient[:k], info[:k, k:], efforts, sensors)
 
 
 def _covariance(at: _Linearised, P: Float[Array, "k k"]) -> Float[Array, "k k"]:

@@ -31,15 +31,11 @@ class SensorRows:
         scores: S^T rho / s^2 of each part, rho the residual that no value of the quantities explains,
             shape (n, k).
         gradient: -S^T r / s^2, shape (k,).
-        cost: |r|^2 / s^2.
-        rms: s, in [m] or [rad].
     """
 
     information: Float[Array, "n k k"]
     scores: Float[Array, "n k"]
     gradient: Float[Array, "k"]
-    cost: float
-    rms: float
 
 
 def sensor_rows(problem: Problem, changed: Sequence[Problem], step: float) -> SensorRows | None:
@@ -77,8 +73,6 @@ def sensor_rows(problem: Problem, changed: Sequence[Problem], step: float) -> Se
         np.array([S[a:b].T @ S[a:b] for a, b in ranges]) / rms**2,
         np.array([S[a:b].T @ left[a:b] for a, b in ranges]) / rms**2,
         -S.T @ r / rms**2,
-        float(r @ r) / rms**2,
-        rms,
     )
 
 
