@@ -14,13 +14,12 @@ from dynid.common.arrays import Array, Float, Int
 from dynid.common.errors import InputError
 from dynid.common.paged import in_order
 from dynid.conditioning.rewritten import (
-    CombinedRows,
-    JoinedRows,
     MixedRows,
-    ReplacedRows,
     centred_rows,
     difference_rows,
+    joined_rows,
     predictor,
+    replaced_rows,
 )
 from dynid.conditioning.stream import compared
 from dynid.estimator.rework import Change, Reduce
@@ -79,7 +78,7 @@ class LogPass:
         """The equations with the measured side W chi + change(rho), sample by sample."""
         standard = self._standard(chi)
         sources = [
-            ReplacedRows(source, standard, _in_groups(change, numbers))
+            replaced_rows(source, standard, _in_groups(change, numbers))
             for source, numbers in zip(self.problem.sources, self._groups, strict=True)
         ]
         return self._system(sources)
@@ -92,7 +91,7 @@ class LogPass:
         """Rows [Z W Y] over twice as many parameters."""
         p = len(self.problem.parameters)
         make = _smoothed(cutoff) if kind == "smoothed" else _reference
-        sources = [JoinedRows(source, self._rows(make(source.motion)), p) for source in self.problem.sources]
+        sources = [joined_rows(source, self._rows(make(source.motion)), p) for source in self.problem.sources]
         joined = System(
             (*self.problem.parameters, *self.problem.parameters), row_groups(self.problem, sources)
         )
@@ -115,7 +114,7 @@ class LogPass:
 
     def noise_rows(
         self, position: Float[Array, "m"] | float | None = None, draw: int = 0
-    ) -> list[CombinedRows]:
+    ) -> list[PackedRows]:
         """Rows of each log that noise of the positions makes: see `noise`."""
         both = zip(self._noisy(position, 1.0, draw), self._noisy(position, -1.0, draw), strict=True)
         return [difference_rows(minus, plus, 0.5) for plus, minus in both]

@@ -36,64 +36,63 @@ def predictor(
     return compare
 
 
-class RewrittenRows:
-    """Rows made from those of a source, over its ranges of samples.
+class _Rewritten:
+    """Rows made from those of a source, with its weights.
 
     Args:
-        source: The rows; their weights are used too.
+        source: The rows.
+        combine: From the entries of the source and of each of the others to the new ones; None: as they are.
+        others: Rows of the same model, so that the entries correspond.
         layout: Of the new rows; default that of the source.
+        pieces: Ranges of samples; default those of the source.
     """
 
-    def __init__(self, source: PackedRows, layout: Layout | None = None) -> None:
-        self.source, self.dt = source, source.dt
+    def __init__(
+        self,
+        source: PackedRows,
+        combine: Callable[..., Array] | None = None,
+        others: Sequence[PackedRows] = (),
+        layout: Layout | None = None,
+        pieces: Sequence[tuple[int, int]] | None = None,
+    ) -> None:
+        self.source, self.dt, self._combine, self._others = source, source.dt, combine, others
         self.layout = source.layout if layout is None else layout
+        self._pieces = pieces
 
     def pieces(self) -> Sequence[tuple[int, int]]:
-        """Those of the source."""
-        return self.source.pieces()
+        """Ranges of samples over which rows may be filtered."""
+        return self.source.pieces() if self._pieces is None else self._pieces
 
     def rows(self, start: int, stop: int, tile: int) -> Iterator[tuple[int, Array, Array]]:
-        """Packed entries and row weights of consecutive tiles."""
-        return self.source.rows(start, stop, tile)
+        """Packed entries and row weights of consecutive tiles, as small as the source needs them."""
+        tile = min(tile, self.source.layout.tile)
+        streams = [rows.rows(start, stop, tile) for rows in (self.source, *self._others)]
+        for (at, packed, weights), *others in zip(*streams, strict=True):
+            if self._combine is not None:
+                packed = self._combine(packed, *(entries for _, entries, _ in others))
+            yield at, packed, weights
 
 
 def windowed(source: PackedRows, pieces: Sequence[tuple[int, int]]) -> PackedRows:
     """Rows of a source at some ranges of its samples."""
-    return _Windows(source, pieces)
+    return _Rewritten(source, pieces=pieces)
 
 
-class _Windows(RewrittenRows):
-    def __init__(self, source: PackedRows, pieces: Sequence[tuple[int, int]]) -> None:
-        super().__init__(source)
-        self._pieces = pieces
-
-    def pieces(self) -> Sequence[tuple[int, int]]:
-        return self._pieces
-
-
-class ComparedRows(RewrittenRows):
-    """Rows of two entries: W chi and the measured side.
+def compared_rows(source: PackedRows, chi: Float[Array, "p"]) -> PackedRows:
+    """Rows of two entries: W chi and the measured side, with standard parameters chi, shape (p,), SI.
 
     The row filter is linear: a comparison needs none of the other entries behind it.
-
-    Args:
-        source: The rows.
-        chi: Standard parameters, shape (p,), SI.
     """
+    compare, k = predictor(source.layout, chi), len(source.layout.start) - 1
 
-    def __init__(self, source: PackedRows, chi: Float[Array, "p"]) -> None:
-        k = len(source.layout.start) - 1
-        super().__init__(source, Layout(2 * np.arange(k + 1), np.full(2 * k, ABSENT)))
-        self._compare = predictor(source.layout, chi)
+    def both(packed: Float[Array, "e n"]) -> Float[Array, "_ n"]:
+        measured, predicted = compare(packed)
+        return np.stack([predicted, measured], axis=1).reshape(-1, packed.shape[1])
 
-    def rows(self, start: int, stop: int, tile: int) -> Iterator[tuple[int, Array, Array]]:
-        """W chi and Y of every row, in tiles that the entries of the source allow."""
-        for at, packed, weights in self.source.rows(start, stop, min(tile, self.source.layout.tile)):
-            measured, predicted = self._compare(packed)
-            yield at, np.stack([predicted, measured], axis=1).reshape(-1, packed.shape[1]), weights
+    return _Rewritten(source, both, layout=Layout(2 * np.arange(k + 1), np.full(2 * k, ABSENT)))
 
 
-class ReplacedRows(RewrittenRows):
+def replaced_rows(source: PackedRows, chi: Float[Array, "p"], change: RowChange) -> PackedRows:
     """Rows whose measured side is W chi + change(Y - W chi), sample by sample.
 
     Args:
@@ -101,58 +100,42 @@ class ReplacedRows(RewrittenRows):
         chi: Standard parameters, shape (p,), SI.
         change: Function that gives the new residuals of a row.
     """
+    compare, ends = predictor(source.layout, chi), source.layout.start[1:] - 1
 
-    def __init__(self, source: PackedRows, chi: Float[Array, "p"], change: RowChange) -> None:
-        super().__init__(source)
-        self._compare, self._change = predictor(source.layout, chi), change
+    def replaced(packed: Float[Array, "e n"]) -> Float[Array, "e n"]:
+        measured, predicted = compare(packed)
+        for k, end in enumerate(ends):
+            rho = measured[k] - predicted[k]
+            # Added to Y, not to W chi: unchanged values stay exact.
+            packed[end] = measured[k] + (change(k, rho) - rho)
+        return packed
 
-    def rows(self, start: int, stop: int, tile: int) -> Iterator[tuple[int, Array, Array]]:
-        """Packed entries with the measured side replaced."""
-        for at, packed, weights in self.source.rows(start, stop, tile):
-            measured, predicted = self._compare(packed)
-            for k, end in enumerate(self.layout.start[1:] - 1):
-                rho = measured[k] - predicted[k]
-                # Added to Y, not to W chi: unchanged values stay exact.
-                packed[end] = measured[k] + (self._change(k, rho) - rho)
-            yield at, packed, weights
+    return _Rewritten(source, replaced)
 
 
-class JoinedRows(RewrittenRows):
-    """Rows [Z W Y]: the regressor of another trajectory next to that of the measured one.
-
-    Columns of Z are numbered from `n_parameters` on.
+def joined_rows(source: PackedRows, other: PackedRows, n_parameters: int) -> PackedRows:
+    """Rows [Z W Y]: the regressor of another trajectory next to that of the measured one, where both are.
 
     Args:
         source: Gives W, Y and the weights.
         other: Gives Z; of the same model, so that the entries correspond.
+        n_parameters: Columns of Z are numbered from here on.
     """
+    inner = source.layout
+    take, columns, starts = [], [], [0]
+    for start, stop in zip(inner.start[:-1], inner.start[1:], strict=True):
+        entries = np.arange(start, stop - 1)
+        used = entries[inner.columns[entries] != ABSENT]
+        take += [*(used + inner.n_entries), *used, stop - 1]
+        columns += [*(inner.columns[used] + n_parameters), *inner.columns[used], ABSENT]
+        starts.append(len(columns))
 
-    def __init__(self, source: PackedRows, other: PackedRows, n_parameters: int) -> None:
-        inner = source.layout
-        take, columns, starts = [], [], [0]
-        for start, stop in zip(inner.start[:-1], inner.start[1:], strict=True):
-            entries = np.arange(start, stop - 1)
-            used = entries[inner.columns[entries] != ABSENT]
-            take += [*(used + inner.n_entries), *used, stop - 1]
-            columns += [*(inner.columns[used] + n_parameters), *inner.columns[used], ABSENT]
-            starts.append(len(columns))
-        super().__init__(source, Layout(np.array(starts), np.array(columns)))
-        self.other, self._take = other, np.array(take)
+    def both(packed: Float[Array, "e n"], Z: Float[Array, "e n"]) -> Float[Array, "w n"]:
+        return np.asarray(np.concatenate([packed, Z])[take])
 
-    def pieces(self) -> Sequence[tuple[int, int]]:
-        """Ranges that both have."""
-        shared = []
-        for a, b in self.source.pieces():
-            for c, d in self.other.pieces():
-                if max(a, c) < min(b, d):
-                    shared.append((max(a, c), min(b, d)))
-        return shared
-
-    def rows(self, start: int, stop: int, tile: int) -> Iterator[tuple[int, Array, Array]]:
-        """Entries of both, those of Z first in each row."""
-        both = zip(self.source.rows(start, stop, tile), self.other.rows(start, stop, tile), strict=True)
-        for (at, packed, weights), (_, other, _) in both:
-            yield at, np.concatenate([packed, other])[self._take], weights
+    ranges = [(max(a, c), min(b, d)) for a, b in source.pieces() for c, d in other.pieces()]
+    shared = [(start, stop) for start, stop in ranges if start < stop]
+    return _Rewritten(source, both, [other], Layout(np.array(starts), np.array(columns)), shared)
 
 
 # First sample, entries (e, n), weights (k, n) and added entries (a, n) of consecutive tiles; entries added to
@@ -164,7 +147,7 @@ _WIDER = 3  # tiles of added columns: made by many short calls, for which thread
 Added = Callable[[int, int], tuple[Array, Callable[[slice], Array]]]
 
 
-class WiderRows(RewrittenRows):
+class WiderRows(_Rewritten):
     """Rows with more columns before the measured side.
 
     Args:
@@ -193,7 +176,8 @@ class WiderRows(RewrittenRows):
         for first, stop, more in zip(inner.start[:-1], inner.start[1:], columns, strict=True):
             wider += [*inner.columns[first : stop - 1].tolist(), *more, ABSENT]
             starts.append(len(wider))
-        super().__init__(source, Layout(np.array(starts, dtype=np.int64), np.array(wider, dtype=np.int64)))
+        layout = Layout(np.array(starts, dtype=np.int64), np.array(wider, dtype=np.int64))
+        super().__init__(source, layout=layout)
         self.alone = None if added is None else _Added(self, self._counts, added)
 
     def _beside(self, start: int, stop: int, tile: int) -> Tiles:
@@ -218,11 +202,11 @@ class WiderRows(RewrittenRows):
         return wider
 
 
-class _Added(RewrittenRows):
+class _Added(_Rewritten):
     """The entries that `WiderRows` add, as rows without a measured side."""
 
     def __init__(self, whole: WiderRows, counts: Int[Array, "k1"], added: Added) -> None:
-        super().__init__(whole, Layout(counts, np.full(counts[-1], ABSENT)))
+        super().__init__(whole, layout=Layout(counts, np.full(counts[-1], ABSENT)))
         self.added = added
 
     def rows(self, start: int, stop: int, tile: int) -> Iterator[tuple[int, Array, Array]]:
@@ -234,38 +218,16 @@ class _Added(RewrittenRows):
             yield start + at, np.ascontiguousarray(more(part)), np.ascontiguousarray(weights[:, part])
 
 
-class CombinedRows(RewrittenRows):
-    """Entries of a source combined with those of the same rows along other motions.
-
-    Args:
-        source: The rows.
-        others: Of the same model, so that the entries correspond.
-        combine: From the entries of the source and of each other to the new ones.
-    """
-
-    def __init__(
-        self, source: PackedRows, others: Sequence[PackedRows], combine: Callable[..., Array]
-    ) -> None:
-        super().__init__(source)
-        self.others, self.combine = others, combine
-
-    def rows(self, start: int, stop: int, tile: int) -> Iterator[tuple[int, Array, Array]]:
-        """Combined entries."""
-        streams = [rows.rows(start, stop, tile) for rows in (self.source, *self.others)]
-        for (at, packed, weights), *others in zip(*streams, strict=True):
-            yield at, self.combine(packed, *(other for _, other, _ in others)), weights
-
-
-def difference_rows(source: PackedRows, other: PackedRows, factor: float = 1.0) -> CombinedRows:
+def difference_rows(source: PackedRows, other: PackedRows, factor: float = 1.0) -> PackedRows:
     """Rows along nearly the same motion minus those of the source: the effect of coordinate noise on [W Y].
 
     Args:
         factor: On the differences.
     """
-    return CombinedRows(source, [other], lambda packed, noisy: factor * (noisy - packed))
+    return _Rewritten(source, lambda packed, noisy: factor * (noisy - packed), [other])
 
 
-def centred_rows(source: PackedRows, disturbed: Sequence[PackedRows]) -> CombinedRows:
+def centred_rows(source: PackedRows, disturbed: Sequence[PackedRows]) -> PackedRows:
     """Rows minus the mean effect of coordinate noise, to second order.
 
     With the rows W+ and W- of the log disturbed by e and by -e the linear parts cancel:
@@ -277,10 +239,10 @@ def centred_rows(source: PackedRows, disturbed: Sequence[PackedRows]) -> Combine
         disturbed: Those with additional noise of the same size as in the coordinates, and with the same noise
             subtracted, two for each draw: products of one draw scatter as much as those in the log.
     """
-    return CombinedRows(source, disturbed, lambda packed, *noisy: 2.0 * packed - sum(noisy) / len(noisy))
+    return _Rewritten(source, lambda packed, *noisy: 2.0 * packed - sum(noisy) / len(noisy), disturbed)
 
 
-class MixedRows(RewrittenRows):
+class MixedRows(_Rewritten):
     """Rows of each instant multiplied by chol(covariance)^-1, of those that are valid there.
 
     Every mixed row is a combination of equations, so it is an equation. With the covariance of the
@@ -305,7 +267,7 @@ class MixedRows(RewrittenRows):
         for k in range(len(spans)):
             columns += [*row_columns[k].tolist(), ABSENT]
             starts.append(len(columns))
-        super().__init__(source, Layout(np.array(starts), np.array(columns)))
+        super().__init__(source, layout=Layout(np.array(starts), np.array(columns)))
         self.covariance = covariance
         self._places = [
             [

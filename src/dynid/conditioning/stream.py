@@ -17,7 +17,7 @@ import numpy as np
 from dynid.common.arrays import Array, Float
 from dynid.common.paged import LARGE, in_order, spare
 from dynid.conditioning.lowpass import RowFilter
-from dynid.conditioning.rewritten import ComparedRows, WiderRows, predictor
+from dynid.conditioning.rewritten import WiderRows, compared_rows, predictor
 from dynid.projection.factor import Factor, compact, merge
 from dynid.projection.model import PackedRows
 from dynid.regressor.layout import ABSENT
@@ -273,7 +273,7 @@ def _compared_anew(source: PackedRows, row_filter: RowFilter, chi: Float[Array, 
         for at, entries, valid in series(source, row_filter):
             yield at, *compare(entries), valid
         return
-    for at, entries, valid in series(ComparedRows(source, chi), row_filter):
+    for at, entries, valid in series(compared_rows(source, chi), row_filter):
         yield at, entries[1::2], entries[::2], valid
 
 
