@@ -27,7 +27,7 @@ from dynid.linear_fit import linear_fit
 from dynid.mechanism.drive_terms import is_positive
 from dynid.mechanism.parameters import Parameter
 from dynid.problem import Problem, row_groups
-from dynid.projection.factor import triangle
+from dynid.projection.factor import column_sizes, triangle
 from dynid.projection.model import PackedRows
 from dynid.projection.projection import System
 
@@ -188,8 +188,7 @@ class _Placed:
             efforts[:, row], efforts[:, -1] = R[:, v + place[row]], R[:, -1]
             parts.append(np.column_stack([R[:, :v], efforts]) / (size if size > 0.0 else 1.0))
         stacked = np.concatenate(parts)
-        sizes = np.linalg.norm(stacked[:, :v], axis=0)
-        self.rows = stacked / np.append(np.where(sizes > 0.0, sizes, 1.0), np.ones(k + 1))
+        self.rows = stacked / np.append(column_sizes(stacked[:, :v]), np.ones(k + 1))
         self.left = triangle(self.rows)[v:, v:] if len(self.rows) > v else np.zeros((1, k + 1))
 
     def residual(self, sign: Sequence[int]) -> float:

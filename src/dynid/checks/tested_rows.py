@@ -7,13 +7,11 @@ from contextlib import suppress
 from functools import partial
 from weakref import WeakKeyDictionary
 
-import numpy as np
-
 from dynid.checks.check import Finished
 from dynid.checks.fault_columns import MOST_SAMPLES, Suspect, suspect_rows
 from dynid.checks.pose_columns import STEP
 from dynid.checks.residual_tests import BlockPlace, burst_blocks, undisturbed
-from dynid.common.arrays import Array, Float
+from dynid.common.arrays import Array, Float, spread
 from dynid.common.errors import DynidError
 from dynid.common.paged import begun
 from dynid.linear_fit import LinearFit
@@ -75,7 +73,7 @@ def begin_tests(finished: Finished) -> None:
 
 def beside_bursts(fit: LinearFit) -> tuple[Float[Array, "p"], dict[BlockPlace, float]]:
     """Parameters of the fit without disturbed blocks, shape (p,), SI, and the blocks of a burst."""
-    calm = undisturbed(fit.data.source, fit.data.S, fit.data.base.c, fit.chi)
+    calm = undisturbed(fit)
     return calm, burst_blocks(fit.data.source, calm)
 
 
@@ -100,5 +98,4 @@ def resized_robots(mechanism: Mechanism) -> dict[str, Mechanism]:
 
 def _spread(names: list[str]) -> list[str]:
     """All names; of too many some all over them."""
-    at = np.linspace(0, len(names) - 1, min(len(names), _MOST_SIZES)).astype(int)
-    return [names[i] for i in at]
+    return [names[i] for i in spread(len(names), _MOST_SIZES)]

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from dynid.common.arrays import Array, Int
+from dynid.common.arrays import spread
 from dynid.common.audience import for_python
 from dynid.doctor.diagnosis import Diagnosis, Finding
 from dynid.motion.choose import longest
@@ -186,7 +186,7 @@ def spectrum_figure(log: Log, plan: MotionPlan, anchor: str) -> Figure:
     velocity = np.diff(q, axis=0) / log.dt
     window = min(len(velocity), max(64, round(_SPECTRUM_SECONDS / log.dt)))
     f, power = welch(velocity, 1.0 / log.dt, nperseg=window, axis=0)
-    rows = _thinned(len(f) - 1) + 1
+    rows = spread(len(f) - 1, _POINTS) + 1
     panels = []
     for i, name in enumerate(names):
         density = np.log10(np.maximum(power[rows, i], np.finfo(np.float32).tiny))
@@ -239,7 +239,7 @@ def coverage_figure(log: Log, plan: MotionPlan, anchor: str) -> Figure:
     share = min(1.0, 40.0 * _POINTS / total)
     states = [motion.states(a, a + max(1, int(share * (b - a)))) for a, b in pieces]
     q, dq = (np.concatenate([piece[k] for piece in states]) for k in (0, 1))
-    rows = _thinned(len(q))
+    rows = spread(len(q), _POINTS)
     panels = [
         panel(
             [points("states", packed(q[rows, i]), packed(dq[rows, i]), quiet=True, size=1.5)],
@@ -257,7 +257,3 @@ def coverage_figure(log: Log, plan: MotionPlan, anchor: str) -> Figure:
         columns=3,
         table=False,
     )
-
-
-def _thinned(count: int) -> Int[Array, "m"]:
-    return np.unique(np.linspace(0, max(0, count - 1), min(count, _POINTS)).astype(int))

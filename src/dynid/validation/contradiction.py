@@ -29,7 +29,7 @@ from dynid.motion.clean import windowed
 from dynid.motion.log import Log
 from dynid.motion.settings import LogEntry
 from dynid.problem import build_system
-from dynid.projection.factor import triangle
+from dynid.projection.factor import scaled_lstsq, triangle
 from dynid.projection.projection import Group
 from dynid.statistics.estimate import Estimate
 from dynid.validation.likelihood import comparison_with, scaled_plan
@@ -209,9 +209,7 @@ class _Logs:
         """Least-squares parameters of these logs, of least norm where they do not determine all."""
         if logs not in self._solved:
             R = np.concatenate([self._triangles[name] for name in logs])
-            size = np.linalg.norm(R[:, :-1], axis=0)
-            size = np.where(size > 0.0, size, 1.0)
-            self._solved[logs] = np.linalg.lstsq(R[:, :-1] / size, R[:, -1], rcond=1e-10)[0] / size
+            self._solved[logs] = scaled_lstsq(R[:, :-1], R[:, -1], 1e-10)
         return self._solved[logs]
 
 
