@@ -19,9 +19,8 @@ from dynid.mechanism.parameters import parameter_table
 from dynid.mechanism.variant import variant
 from dynid.problem import prepare
 from dynid.projection.quadrature import QUADRATURES
-from dynid.robots.demo_file import demo_file, read_demo
 from dynid.simulation.prescribed import simulate_log
-from tests.built_in import EXACT
+from tests.built_in import EXACT, truth_of
 
 
 def wave(t: np.ndarray) -> np.ndarray:
@@ -113,7 +112,7 @@ def test_inflation_is_that_of_white_noise(name: str, overlap: bool) -> None:
 @cache
 def evra():
     robot = variant(load_robot("evra"))
-    truth = read_demo(demo_file("evra"), load_robot("evra")).truth
+    truth = truth_of("evra")
     chi = np.array([truth[parameter.name] for parameter in parameter_table(robot)])
     return robot, chi, random_motion(robot, 3, harmonics=5, frequency=0.1, draws=1)
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from functools import cache
 from pathlib import Path
 
 import numpy as np
@@ -12,7 +11,6 @@ from click.testing import CliRunner
 
 from dynid.cli import main
 from dynid.common.errors import InputError
-from dynid.mechanism.load import load_robot
 from dynid.robots.truth import Truth, true_values
 from dynid.simulation.motion import MotionChoice, chosen_motion
 from dynid.simulation.plant.control import followed
@@ -22,14 +20,10 @@ from dynid.simulation.plant.reference import position_map, reference_along
 from dynid.simulation.plant.settings import ControllerSettings, PlantSettings, substeps
 from dynid.simulation.sensors import Sensing, recorded
 from dynid.simulation.simulation import Simulation, simulate
+from tests.built_in import robot_of
 
 ENCODERS = Sensing(resolution=1e-4, position_sigma=3e-5, position_delay=0.0023)
 MOTION = MotionChoice(frequency=0.5, draws=1)
-
-
-@cache
-def robot_of(name: str):
-    return load_robot(name)
 
 
 def simulated(name: str, engine: str = "dynid", seed: int = 0, **controller: object):

@@ -23,9 +23,9 @@ from dynid.mechanism.load import load_robot
 from dynid.pipeline import identify, identify_logs, validate_result
 from dynid.report.html import report_html
 from dynid.report.json_file import json_text, read_result, result_document
-from dynid.robots.demo_file import demo_file, read_demo
 from dynid.simulation.prescribed import simulate_log
 from dynid.statistics.standard import rotor_test
+from tests.built_in import truth_of
 from tests.systems import parameters, system
 
 pytestmark = pytest.mark.usefixtures("no_symbols")
@@ -129,7 +129,7 @@ def check_bodies(estimate) -> int:
 @pytest.mark.parametrize("prior", ["entropic", "euclidean"])
 def test_the_truth_is_found_without_noise(name, mass, runs, prior) -> None:
     robot = load_robot(name)
-    truth = read_demo(demo_file(name), robot).truth
+    truth = truth_of(name)
     logs = [log_of(robot, truth, payloads=mounted, seed=i + 1) for i, mounted in enumerate(runs)]
     estimator = {"name": "consistent", "mass": mass, "prior": prior}
     options = {"estimator": estimator, **EXACT}

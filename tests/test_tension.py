@@ -22,11 +22,10 @@ from dynid.problem import prepare
 from dynid.report.csv_file import signals_csv
 from dynid.report.html import report_html
 from dynid.report.sections.predicts import tension_summary
-from dynid.robots.demo_file import demo_file, read_demo
 from dynid.simulation.prescribed import simulate_log
 from dynid.statistics.prediction import predict_rows, unfiltered
 from dynid.statistics.tension import tension_of
-from tests.built_in import EXACT
+from tests.built_in import EXACT, truth_of
 
 pytestmark = pytest.mark.usefixtures("no_symbols")
 
@@ -37,7 +36,7 @@ SIZE = 6.0  # N m
 @cache
 def dualv():
     robot = load_robot("dualv")
-    truth = dict(read_demo(demo_file("dualv"), robot).truth)
+    truth = truth_of("dualv")
     return robot, truth, random_motion(robot, 4, harmonics=6, frequency=0.5, draws=1)
 
 
@@ -215,7 +214,7 @@ def test_three_motors_on_one_joint_have_two_tensions() -> None:
 
 def test_a_robot_without_spare_motors_has_no_tension_columns() -> None:
     robot = load_robot("orthoglide")
-    truth = dict(read_demo(demo_file("orthoglide"), robot).truth)
+    truth = truth_of("orthoglide")
     motion = random_motion(robot, 1, harmonics=6, frequency=0.5, draws=1)
     log = simulate_log(robot, truth, motion, rate=100.0, duration=motion.period, velocity=True)
     problem = prepare(robot, [log], Experiment(robot=robot, **OLS))

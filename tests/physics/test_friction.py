@@ -22,13 +22,12 @@ from dynid.mechanism.variant import variant
 from dynid.pipeline import identify_logs, validate_result
 from dynid.problem import prepare
 from dynid.regressor.regressor import tree_matrix
-from dynid.robots.demo_file import demo_file, read_demo
 from dynid.simulation.prescribed import inverse_efforts, parameter_vector, simulate_log
 from dynid.statistics.assemble import estimate_parameters
 from dynid.statistics.uncertainty import UncertaintySettings
 from dynid.unknown import Task
 from dynid.unknowns.friction import search_speeds
-from tests.built_in import EXACT
+from tests.built_in import EXACT, truth_of
 from tests.oracle import pinocchio_regressor
 
 TERMS = ("Fv", "Fs", "Fr", "Fl", "Fk")
@@ -137,7 +136,7 @@ def test_simulated_loads_are_the_rigid_body_efforts_of_pinocchio(make) -> None:
 def test_tension_of_a_redundant_robot_loads_its_motors(tension: float) -> None:
     """J^T (tau - friction) is what the motion needs; the load is the least effort plus the tension."""
     robot = variant(load_robot("dualv"))
-    known = read_demo(demo_file("dualv"), load_robot("dualv")).truth
+    known = truth_of("dualv")
     motors = [actuator.name for actuator in robot.actuators]
     plain = replace(robot, drive={})
     loaded = replace(robot, drive=dict.fromkeys(motors, ("Fl",)))
@@ -204,7 +203,7 @@ def test_base_parameters_gain_exactly_the_new_terms() -> None:
 
 
 def demo_truth(robot, name: str, **extra: float) -> dict[str, float]:
-    truth = read_demo(demo_file(name), load_robot(name)).truth
+    truth = truth_of(name)
     return {p.name: extra.get(p.symbol, truth.get(p.name, 0.0)) for p in parameter_table(robot)}
 
 
