@@ -58,8 +58,8 @@ def job_of(fault: str, seed: int, victim: int, loaded: bool = False):
 
 
 def checks_of(fault: str, seed: int, victim: int = 1, loaded: bool = False):
-    problem, fit, experiment = job_of(fault, seed, victim, loaded)
-    return Finished(fit).answered(check_residuals(problem, fit.data, fit.chi, experiment))
+    _, fit, _ = job_of(fault, seed, victim, loaded)
+    return Finished(fit).answered(check_residuals(fit))
 
 
 def codes(found) -> list[str]:
@@ -80,7 +80,7 @@ def test_31_the_remedy_of_a_delay_removes_it() -> None:
     experiment = Experiment(robot=robot)
     problem = prepare(robot, logs, experiment)
     fit = linear_fit(problem, experiment)
-    assert codes(Finished(fit).answered(check_residuals(problem, fit.data, fit.chi, experiment))) == []
+    assert codes(Finished(fit).answered(check_residuals(fit))) == []
 
 
 def test_the_key_of_several_delays_has_all_of_them() -> None:
@@ -143,7 +143,7 @@ def test_all_gains_wrong_alike_show_beside_a_known_mass_only() -> None:
         experiment = Experiment(robot=robot)
         problem = prepare(robot, logs, experiment)
         fit = linear_fit(problem, experiment)
-        found = Finished(fit).answered(check_residuals(problem, fit.data, fit.chi, experiment))
+        found = Finished(fit).answered(check_residuals(fit))
         assert [one.about for one in found.tests if one.test == "gain" and one.warned] == (
             ["all efforts"] if loaded else []
         )
@@ -157,7 +157,7 @@ def test_a_zero_hidden_by_noise_is_not_testable() -> None:
     experiment = Experiment(robot=robot)
     problem = prepare(robot, logs, experiment)
     fit = linear_fit(problem, experiment)
-    found = Finished(fit).answered(check_residuals(problem, fit.data, fit.chi, experiment))
+    found = Finished(fit).answered(check_residuals(fit))
     zeros = {test.about: test for test in found.tests if test.test == "zero"}
     assert all(np.ptp(test.ci95) < np.deg2rad(60.0) for test in zeros.values())
     assert len(zeros) < len(logs[0].position_names) - 2  # two are never testable on this arm
@@ -175,7 +175,7 @@ def test_friction_left_over_is_named() -> None:
     experiment = Experiment(robot=robot)
     problem = prepare(robot, [replace(log, tau=tau)], experiment)
     fit = linear_fit(problem, experiment)
-    found = Finished(fit).answered(check_residuals(problem, fit.data, fit.chi, experiment))
+    found = Finished(fit).answered(check_residuals(fit))
     assert codes(found) == ["friction-speed"]
     assert "'elbow'" in found.notices[0].text
 
@@ -403,7 +403,8 @@ def test_a_gain_that_may_be_one_is_not_flagged_beside_one_that_cannot(sizes, kep
         for k, x in enumerate(sizes)
     ]
     left = {one.columns: replace(one, size=np.zeros(1)) for one in gains}
-    found = settled_gains(prepare(robot, [log], experiment), experiment, gains, lambda fit: left)
+    fit = linear_fit(prepare(robot, [log], experiment), experiment)
+    found = settled_gains(fit, gains, lambda _: left)
     assert [one.about for one in found] == list(log.effort_names[:kept])
 
 

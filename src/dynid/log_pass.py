@@ -13,13 +13,13 @@ from dynid.base.system import BaseSystem, mapped_blocks
 from dynid.common.arrays import Array, Float, Int
 from dynid.common.errors import InputError
 from dynid.common.paged import in_order
-from dynid.conditioning.mixed_rows import MixedRows
 from dynid.conditioning.rewritten import (
-    CentredRows,
-    DifferenceRows,
-    JoinedRows,
-    ReplacedRows,
+    MixedRows,
+    centred_rows,
+    difference_rows,
+    joined_rows,
     predictor,
+    replaced_rows,
 )
 from dynid.conditioning.stream import compared
 from dynid.estimator.rework import Change, Reduce
@@ -77,7 +77,7 @@ class LogPass:
         """The equations with the measured side W chi + change(rho), sample by sample."""
         standard = self._standard(chi)
         sources = [
-            ReplacedRows(source, standard, _in_groups(change, numbers))
+            replaced_rows(source, standard, _in_groups(change, numbers))
             for source, numbers in zip(self.problem.sources, self._groups, strict=True)
         ]
         return self._system(sources)
@@ -90,7 +90,7 @@ class LogPass:
         """Rows [Z W Y] over twice as many parameters."""
         p = len(self.problem.parameters)
         make = _smoothed(cutoff) if kind == "smoothed" else _reference
-        sources = [JoinedRows(source, self._rows(make(source.motion)), p) for source in self.problem.sources]
+        sources = [joined_rows(source, self._rows(make(source.motion)), p) for source in self.problem.sources]
         joined = System(
             (*self.problem.parameters, *self.problem.parameters), row_groups(self.problem, sources)
         )
@@ -113,22 +113,16 @@ class LogPass:
 
     def noise_rows(
         self, position: Float[Array, "m"] | float | None = None, draw: int = 0
-    ) -> list[DifferenceRows]:
+    ) -> list[PackedRows]:
         """Rows of each log that noise of the positions makes: see `noise`."""
         both = zip(self._noisy(position, 1.0, draw), self._noisy(position, -1.0, draw), strict=True)
-        return [DifferenceRows(minus, plus, 0.5) for plus, minus in both]
+        return [difference_rows(minus, plus, 0.5) for plus, minus in both]
 
     def centred(self, position: Float[Array, "m"] | float | None, draws: int = 1) -> System:
         """The equations less what noise of the positions adds to them on average, with their blocks."""
-        drawn = [
-            (self._noisy(position, 1.0, draw), self._noisy(position, -1.0, draw)) for draw in range(draws)
-        ]
-        return self._system(
-            [
-                CentredRows(source, [(plus[i], minus[i]) for plus, minus in drawn])
-                for i, source in enumerate(self._sources)
-            ]
-        )
+        drawn = [self._noisy(position, sign, draw) for draw in range(draws) for sign in (1.0, -1.0)]
+        pairs = zip(self._sources, *drawn, strict=True)
+        return self._system([centred_rows(source, disturbed) for source, *disturbed in pairs])
 
     def _noisy(
         self, position: Float[Array, "m"] | float | None, sign: float = 1.0, draw: int = 0

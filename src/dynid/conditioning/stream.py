@@ -17,7 +17,7 @@ import numpy as np
 from dynid.common.arrays import Array, Float, Int
 from dynid.common.paged import LARGE, in_order, spare
 from dynid.conditioning.lowpass import RowFilter
-from dynid.conditioning.rewritten import ComparedRows, WiderRows, predictor
+from dynid.conditioning.rewritten import WiderRows, compared_rows, predictor
 from dynid.projection.factor import Factor, compact, merge
 from dynid.projection.model import PackedRows
 from dynid.regressor.layout import ABSENT
@@ -280,7 +280,7 @@ def _compared_anew(source: PackedRows, row_filter: RowFilter, chi: Float[Array, 
         for at, entries, valid in series(source, row_filter):
             yield at, *compare(entries), valid
         return
-    for at, entries, valid in series(ComparedRows(source, chi), row_filter):
+    for at, entries, valid in series(compared_rows(source, chi), row_filter):
         yield at, entries[1::2], entries[::2], valid
 
 
@@ -337,7 +337,7 @@ def _filtered(source: PackedRows, row_filter: RowFilter, task: _Task) -> tuple[F
         return _filtered_anew(source, row_filter, task)
     entries, valid = _filtered(source.source, row_filter, task)
     more, _ = _filtered_anew(alone, row_filter, task, source.source.layout.n_entries)
-    return source.joined(entries, more.reshape(len(valid), -1, task.count)), valid
+    return source.joined(entries, more), valid
 
 
 def _kept(source: PackedRows, row_filter: RowFilter) -> _Kept | None:

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from dynid.common.arrays import Array, Int
+from dynid.common.arrays import spread
 from dynid.common.audience import for_python
 from dynid.doctor.diagnosis import Diagnosis, Finding
 from dynid.motion.choose import middle_parts
@@ -184,7 +184,7 @@ def spectrum_figure(log: Log, plan: MotionPlan, anchor: str) -> Figure:
     velocities = [np.diff(q[:, : len(names)], axis=0) / log.dt for q in middle_parts(log, log.q)]
     window = min(max(map(len, velocities)), max(64, round(_SPECTRUM_SECONDS / log.dt)))
     f, power = welch(velocities, log.dt, window)
-    rows = _thinned(len(f) - 1) + 1
+    rows = spread(len(f) - 1, _POINTS) + 1
     panels = []
     for i, name in enumerate(names):
         density = np.log10(np.maximum(power[rows, i], np.finfo(np.float32).tiny))
@@ -237,7 +237,7 @@ def coverage_figure(log: Log, plan: MotionPlan, anchor: str) -> Figure:
     share = min(1.0, 40.0 * _POINTS / total)
     states = [motion.states(a, a + max(1, int(share * (b - a)))) for a, b in pieces]
     q, dq = (np.concatenate([piece[k] for piece in states]) for k in (0, 1))
-    rows = _thinned(len(q))
+    rows = spread(len(q), _POINTS)
     panels = [
         panel(
             [points("states", packed(q[rows, i]), packed(dq[rows, i]), quiet=True, size=1.5)],
@@ -255,7 +255,3 @@ def coverage_figure(log: Log, plan: MotionPlan, anchor: str) -> Figure:
         columns=3,
         table=False,
     )
-
-
-def _thinned(count: int) -> Int[Array, "m"]:
-    return np.unique(np.linspace(0, max(0, count - 1), min(count, _POINTS)).astype(int))

@@ -12,7 +12,7 @@ import numpy as np
 from dynid.common.arrays import Array, Float
 from dynid.linear_fit import LinearFit
 from dynid.motion.plan import MotionPlan
-from dynid.projection.factor import triangle
+from dynid.projection.factor import orthonormal_map, triangle
 from dynid.projection.projection import System
 from dynid.statistics.clusters import equal_parts
 
@@ -123,11 +123,7 @@ def _dependence(fit: LinearFit, rms: Mapping[str, float], parts: Mapping[_Place,
                 counts[part] += count
     pieces = [triangle(np.concatenate(part)) for part in rows if part]
     whole = triangle(np.concatenate(pieces))
-    size = np.linalg.norm(whole[:, :-1], axis=0)
-    size = np.where(size > 0.0, size, 1.0)
-    _, values, vectors = np.linalg.svd(whole[:, :-1] / size, full_matrices=False)
-    kept = values > _RANK * values[0]
-    root = vectors[kept].T / values[kept] / size[:, None]  # W root has orthonormal columns
+    root = orthonormal_map(whole[:, :-1], _RANK)
     seen = expected = 0.0
     for piece, n in zip(pieces, counts[counts > 0], strict=True):
         U, rho = piece[:, :-1] @ root, piece[:, -1]
