@@ -122,10 +122,26 @@ def test_37_one_constant_effort_is_told(here):
     cells["tau_2"] = ["0"] * len(cells["t"])
     write_columns(here / "log.csv", cells)
     assert "constant-effort" in warned(*IDENTIFY)
+    verdict = json.loads(Path("o/result.json").read_text(encoding="utf-8"))["verdict"]
+    assert verdict["level"] == "bad"
+    assert "tau_2" in verdict["reasons"][0]["text"]
+    assert all(joint["level"] == "bad" for joint in verdict["joints"])
+    assert dynid("check", "experiment.yaml").exit_code == 3
     (here / "experiment.yaml").write_text(
         (here / "experiment.yaml").read_text() + "efforts: [1]\n", encoding="utf-8"
     )
     assert "constant-effort" not in warned(*IDENTIFY)
+
+
+def test_37_a_constant_effort_of_a_joint_at_rest_is_no_fault(here):
+    """A brake holds it: there is nothing to measure."""
+    cells = columns(here / "log.csv")
+    cells |= {"q_2": ["0.3"] * len(cells["t"]), "tau_2": ["0"] * len(cells["t"])}
+    cells.pop("dq_2", None)
+    write_columns(here / "log.csv", cells)
+    dynid(*IDENTIFY, "--out", "o")
+    warnings = json.loads(Path("o/result.json").read_text(encoding="utf-8"))["warnings"]
+    assert [one["severity"] for one in warnings if one["code"] == "constant-effort"] == ["note"]
 
 
 def _turned(cells: dict[str, list[str]], name: str) -> list[str]:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from dynid.common.errors import InputError, nearest
-from dynid.common.notices import Notice, doubt, notice
+from dynid.common.notices import Notice, at_level, doubt, notice
 from dynid.motion.choose import extents
 from dynid.motion.position_faults import refuse_steps
 
@@ -18,11 +18,13 @@ if TYPE_CHECKING:
     from dynid.motion.log import Log
     from dynid.projection.projection import Directions
 
+_MOVED = 0.01  # rad or m: a joint that is held moves less
+
 
 def log_notices(robot: Mechanism, logs: Sequence[Log], experiment: Experiment) -> tuple[Notice, ...]:
     """Steps of positions, and efforts that logs lack or that never change, are noticed or refused."""
     steps = [notice for log in logs for notice in refuse_steps(log)]
-    return (*steps, *_not_logged(robot, logs, experiment), *_refuse_silent(logs, experiment))
+    return (*steps, *_not_logged(robot, logs, experiment), *_refuse_silent(robot, logs, experiment))
 
 
 def _not_logged(robot: Mechanism, logs: Sequence[Log], experiment: Experiment) -> tuple[Notice, ...]:
@@ -54,13 +56,14 @@ def _not_logged(robot: Mechanism, logs: Sequence[Log], experiment: Experiment) -
     return (notice("effort-missing", where=where, names=", ".join(missing), first=first),)
 
 
-def _refuse_silent(logs: Sequence[Log], experiment: Experiment) -> tuple[Notice, ...]:
+def _refuse_silent(robot: Mechanism, logs: Sequence[Log], experiment: Experiment) -> tuple[Notice, ...]:
     """Constant efforts while the robot moves were not recorded; an error if all are constant.
 
     Efforts of a PD law are computed: zero at the start if all its gains are unknown.
 
     Returns:
-        A warning where some are constant.
+        A warning where some are constant: it stops the use if their own joints move. Such an effort fits any
+        model whose parameters of these joints are zero.
     """
     if any(log.servo is not None for log in logs):
         return ()
@@ -70,18 +73,48 @@ def _refuse_silent(logs: Sequence[Log], experiment: Experiment) -> tuple[Notice,
         for i, name in enumerate(logs[0].effort_names)
         if (asked is None or i + 1 in asked or name in asked) and any(log.effort_present[i] for log in logs)
     ]
-    still = [
-        f"tau_{i + 1} ('{name}', always {levels.pop():.4g})"
-        for i, name in used
-        if len(levels := {x for log in logs for x in _levels(log, i)}) == 1
-    ]
+    levels = {i: [_levels(log, i) for log in logs] for i, _ in used}
+    still = [(i, name) for i, name in used if len(set().union(*levels[i])) == 1]
     moved = any(np.any(high > low) for low, high in (extents(log)[0] for log in logs))
-    if not still or not moved:
-        return ()
-    remark = notice("constant-effort", names=", ".join(still))
-    if len(still) == len(used):
+    if moved and still and len(still) == len(used):
+        remark = notice("constant-effort", names=_silent(still, levels))
         raise InputError(remark.text, file=logs[0].file or experiment.file, remedy=remark.remedy)
-    return (remark,)
+    dead = [(i, name) for i, name in used if any(_dead(robot, log, i) for log in logs)]
+    resting = [pair for pair in still if pair not in dead] if moved else []
+    kept = ", ".join(name for pair in used if pair not in dead for name in pair[1:])
+    remarks = []
+    if dead:
+        where = "" if all(_dead(robot, log, i) for log in logs for i, _ in dead) else _where(robot, logs, dead)
+        shown = _silent(dead, levels) + where
+        remarks.append(at_level(notice("constant-effort", "moving", names=shown, kept=kept), "bad"))
+    if resting:
+        remarks.append(at_level(notice("constant-effort", names=_silent(resting, levels)), "good"))
+    return tuple(remarks)
+
+
+def _silent(still: Sequence[tuple[int, str]], levels: Mapping[int, Sequence[set[float]]]) -> str:
+    """Columns with their motors and their constant values."""
+    values = {i: next(min(each) for each in levels[i] if len(each) == 1) for i, _ in still}
+    return ", ".join(f"tau_{i + 1} ('{name}', always {values[i]:.4g})" for i, name in still)
+
+
+def _where(robot: Mechanism, logs: Sequence[Log], dead: Sequence[tuple[int, str]]) -> str:
+    """The logs with such an effort."""
+    named = [log.name for log in logs if any(_dead(robot, log, i) for i, _ in dead)]
+    return f" in {', '.join(named)}"
+
+
+def _dead(robot: Mechanism, log: Log, i: int) -> bool:
+    """Whether an effort never changes although a joint moves that its motor drives.
+
+    Joints that nobody measures are taken to move with the others.
+    """
+    if len(_levels(log, i)) != 1:
+        return False
+    low, high = extents(log)[0]
+    own = [k for k, name in enumerate(log.position_names) if name in robot.actuators[i].on]
+    sweep = (high - low)[own] if own else high - low
+    return bool(np.any(sweep > _MOVED))
 
 
 def _levels(log: Log, i: int) -> set[float]:

@@ -17,6 +17,7 @@ from dynid.common.arrays import Array, Float
 from dynid.common.notices import LEVELS, Notice
 
 SINGULARITY_DISTANCE = "singularity_distance"  # a signal of closed robots
+_NOTHING = 1e-6  # N m or N: rounding
 FAR = 100.0  # sigma: a larger effect of the description is shown as more than this; it is no longer linear
 
 
@@ -98,8 +99,12 @@ def model_error(rms: float, noise_floor: float, peak: float) -> float:
         rms: Of measured minus predicted, in the unit of the effort.
         noise_floor: Rms that noise of the measurement alone causes, in the same unit.
         peak: Largest measured value, in the same unit.
+
+    Returns:
+        Percent; where nothing but zero was measured, 100 if anything was predicted.
     """
-    return 100.0 * float(np.sqrt(max(rms**2 - noise_floor**2, 0.0))) / peak if peak > 0.0 else 0.0
+    error = float(np.sqrt(max(rms**2 - noise_floor**2, 0.0)))
+    return 100.0 * error / peak if peak > 0.0 else 100.0 * (error > _NOTHING)
 
 
 # Model error, percent of the peak effort: good up to the first, bad above the second. A feedforward torque

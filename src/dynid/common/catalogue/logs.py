@@ -154,12 +154,18 @@ LOGS = {
         traits=("channel",),
     ),
     "constant-effort": care(
-        "an effort never changes while the robot moves: a wrong column, or a disconnected sensor; if all are"
-        " constant the log is refused",
+        "an effort never changes while the robot moves: a wrong column, or a disconnected sensor. `stop` where"
+        " its own joint moves; if all are constant the log is refused",
         "efforts that are constant while the robot moves: {names}",
         "check the recorder and the mapping under `columns:`; a sensor may be disconnected",
         rank="input",
         traits=("wrong input",),
+        moving=(
+            "efforts never change although their joints move: {names}. The parameters of these joints follow"
+            " this value, not the robot",
+            "check the recorder and the mapping under `columns:`; a sensor may be disconnected. Without this"
+            " effort: `efforts: [{kept}]`",
+        ),
     ),
     "effort-spikes": care(
         "single samples of an effort are outliers, and are not used: check sensor and recorder",
