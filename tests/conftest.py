@@ -131,6 +131,7 @@ CAUSES = {
     "test_contradiction.py",
     "test_description.py",
     "test_description_power.py",
+    "test_effort_order.py",
     "test_faults_cli.py",
     "test_faults_signals.py",
     "test_pose_columns.py",

@@ -64,6 +64,18 @@ def test_a_sign_that_may_be_that_of_the_position_too():
     assert "for the position, give columns={'q_1': 'q_1*-1'};" in str(refused.value)
 
 
+def test_a_stuck_encoder_is_named_before_an_exchange_of_positions(recorded):
+    """Any other position fits better than one that never moves: the efforts of the joint show that it did."""
+    robot, log = recorded
+    q = log.q.copy()
+    q[:, 2] = 0.5
+    estimate = identify_logs(robot, [replace(log, q=q, dq=None, ddq=None, origins={})])
+    first = estimate.verdict.reasons[0]
+    assert (estimate.verdict.level, first.code) == ("bad", "constant-position")
+    assert "(q_3) is always 0.5" in first.text
+    assert not any(reason.code == "position-order" for reason in estimate.verdict.reasons)
+
+
 @pytest.mark.parametrize(
     ("left", "named", "beside"),
     [

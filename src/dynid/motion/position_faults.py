@@ -95,6 +95,20 @@ def _excess(q: Float[Array, "m n"]) -> Float[Array, "m k"]:
     return np.asarray(moved[:, 1:-1] - 0.5 * (moved[:, 2:] + moved[:, :-2]))
 
 
+def stuck_positions(logs: Sequence[Log], mechanism: Mechanism) -> list[int]:
+    """Columns of q that never change although the effort of their motor does: a brake, or a dead encoder."""
+    low = np.min([extents(log)[0][0] for log in logs], axis=0)
+    high = np.max([extents(log)[0][1] for log in logs], axis=0)
+    changing = {
+        name
+        for i, actuator in enumerate(mechanism.actuators)
+        if any(np.subtract(*extents(log)[1][::-1])[i] > 0.0 for log in logs if log.effort_present[i])
+        for name in actuator.on
+    }
+    names = logs[0].position_names
+    return [k for k, name in enumerate(names) if high[k] == low[k] and name in changing]
+
+
 # Six turns of a joint without limits: a wheel may, an arm in degrees does.
 _SWEEP = 12.0 * np.pi
 # Ranges of a linear joint with limits: no joint goes so far beyond them, millimetres do.

@@ -44,7 +44,7 @@ from dynid.validation.contradiction import (
 from dynid.validation.dimensions import best_size, doubted, large_dimensions, quarter_turns
 from dynid.validation.hypotheses import Hypothesis, known_values, other_gravity, payload_labels
 from dynid.validation.likelihood import residual_percent
-from dynid.validation.misfit import misfit_notices, usual_errors
+from dynid.validation.misfit import misfit_notices, stuck_notices, usual_errors
 from dynid.validation.ranking import (
     CODES,
     NOISE,
@@ -63,9 +63,7 @@ from dynid.validation.ranking import (
     without,
 )
 
-_AS_GOOD = (
-    5.0  # of the evidence (likelihood ratio 150): a correction with less than that much less is as good
-)
+_AS_GOOD = 5.0  # of the evidence (likelihood ratio 150): with less than that much less it is as good
 _SURELY, _CERTAINLY = 0.25, 0.1
 # Hypotheses are tried where an effort is off by so many times its noise floor and percent of its peak, or by
 # so many times its noise floor.
@@ -124,8 +122,11 @@ def with_causes(fit: Fit, estimate: Estimate) -> Estimate:
     explaining = [trial for trial in explaining if trial not in undirected]
     named = _named(explaining, percent)
     impossible = _impossible(notices)
+    stuck = stuck_notices(fit, estimate)
+    if stuck and named and named[0].left > _CERTAINLY:  # other poses resemble the missing one a little
+        named = None
     physical = None
-    if named is None and suspicious and any(note.code == "not-physical" for note in notices):
+    if not stuck and named is None and suspicious and any(note.code == "not-physical" for note in notices):
         named = physical = _physical(fit, trials, impossible)
     if named is not None:
         best, cause = named
@@ -142,7 +143,7 @@ def with_causes(fit: Fit, estimate: Estimate) -> Estimate:
             if odd is None
             else [contradiction_notice(estimate, odd)]
         )
-        notices = (*misfit, *notices)
+        notices = (*stuck, *misfit, *notices)
         # Linear tests see a zero or a dimension in any misfit; their fits did not confirm it.
         if named is None and (odd is not None or any(note.code == "model-misfit" for note in notices)):
             notices = tuple(_doubtful(note) for note in notices if note.code not in _SEARCHED)

@@ -13,6 +13,7 @@ from dynid.common.notices import notice
 from dynid.mechanism.mechanism import Mechanism
 from dynid.mechanism.parameters import effort_unit
 from dynid.motion.log import Log
+from dynid.motion.position_faults import stuck_positions
 from dynid.validation.hypotheses import Hypothesis, Tests
 
 _MOST_PAIRS = 21  # exchanged positions of seven joints
@@ -126,7 +127,9 @@ def position_signs(mechanism: Mechanism, logs: tuple[Log, ...], _: Tests = ()) -
 def position_orders(mechanism: Mechanism, logs: tuple[Log, ...], _: Tests = ()) -> Iterator[Hypothesis]:
     """Pairs of measured positions that are exchanged, alone or together with the efforts of their motors."""
     names, motors = logs[0].position_names, _own_motors(mechanism)
-    for i, j in list(combinations(range(len(names)), 2))[:_MOST_PAIRS]:
+    stuck = stuck_positions(logs, mechanism)  # a position of any other joint fits better than none
+    moving = [k for k in range(len(names)) if k not in stuck]
+    for i, j in list(combinations(moving, 2))[:_MOST_PAIRS]:
         order = _exchanged(len(names), i, j)
         turned = tuple(log.with_positions(np.ones(len(names)), order) for log in logs)
         yield _exchange(mechanism, turned, names[i], names[j], "positions", {"q": (i, j)})

@@ -8,10 +8,12 @@ import numpy as np
 
 from dynid.checks.residual_tests import usual_residuals
 from dynid.common.catalogue import CATALOGUE
-from dynid.common.notices import Notice, notice
+from dynid.common.notices import Notice, at_level, notice
 from dynid.fit import Fit
+from dynid.motion.position_faults import stuck_positions
 from dynid.statistics.estimate import Estimate
 from dynid.statistics.estimate_parts import JointVerdict, model_error
+from dynid.validation.contradiction import is_poor
 from dynid.validation.likelihood import EXPLAINS
 
 _TIMES = 3.0  # times its noise floor: an effort that is off by more without a cause is a warning
@@ -24,6 +26,22 @@ def usual_errors(fit: Fit, notices: Sequence[Notice]) -> Mapping[str, float]:
     """Residual of each effort beside bursts, in its unit; empty without bursts."""
     found = any(note.code == "burst" for note in notices)
     return usual_residuals(fit.as_linear) if found else {}
+
+
+def stuck_notices(fit: Fit, estimate: Estimate) -> list[Notice]:
+    """Positions that never change, where predictions are so poor that a joint at rest does not explain them."""
+    if not is_poor(estimate):
+        return []
+    log = fit.task.logs[0]
+    return [
+        at_level(
+            notice(
+                "constant-position", joint=log.position_names[k], column=f"q_{k + 1}", value=float(log.q[0, k])
+            ),
+            "bad",
+        )
+        for k in stuck_positions(fit.task.logs, fit.task.mechanism)
+    ]
 
 
 def misfit_notices(

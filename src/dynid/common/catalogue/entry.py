@@ -30,7 +30,7 @@ MEANING = {
 
 # What explains most comes first.
 Rank = Literal[
-    "unit",  # of positions, with which the logs fit: it explains the size of their values too
+    "unit",  # of positions, or a column that never changes: it explains the size of the values too
     "input",  # units, columns, gravity or branch: the input is not what the description or the file says
     "no result",  # or one that contradicts what is asked
     "declaration",  # a payload, a known value or a frame is not as declared

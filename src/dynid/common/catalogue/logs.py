@@ -158,7 +158,7 @@ LOGS = {
         " its own joint moves; if all are constant the log is refused",
         "efforts that are constant while the robot moves: {names}",
         "check the recorder and the mapping under `columns:`; a sensor may be disconnected",
-        rank="input",
+        rank="unit",
         traits=("wrong input",),
         moving=(
             "efforts never change although their joints move: {names}. The parameters of these joints follow"
@@ -166,6 +166,16 @@ LOGS = {
             "check the recorder and the mapping under `columns:`; a sensor may be disconnected. Without this"
             " effort: `efforts: [{kept}]`",
         ),
+    ),
+    "constant-position": care(
+        "a position never changes while the effort of its motor does, and the efforts are predicted poorly:"
+        " an encoder is probably stuck",
+        "the position of '{joint}' ({column}) is always {value:.4g} while its effort changes, and the efforts"
+        " are predicted poorly: its encoder is probably stuck, or the column is wrong",
+        "check encoder, recorder and the mapping of {column} under `columns:`; nothing can be identified"
+        " without this position",
+        rank="unit",
+        traits=("wrong input",),
     ),
     "effort-spikes": care(
         "single samples of an effort are outliers, and are not used: check sensor and recorder",
