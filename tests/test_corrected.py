@@ -12,7 +12,12 @@ from dynid.common.change import in_file, in_python, joined
 from dynid.common.notices import Notice, gathered, notice
 from dynid.experiment.file import load_experiment
 from dynid.mechanism.load import load_robot
-from dynid.report.corrected import _joined_columns, corrected_experiment
+from dynid.report.corrected import (
+    _joined_columns,
+    corrected_experiment,
+    whole_change,
+    with_whole_entries,
+)
 from dynid.report.html import report_html
 from dynid.report.json_file import json_text, read_result, result_document
 from dynid.report.output import result_files
@@ -54,6 +59,19 @@ def test_a_change_is_shown_as_files_have_it():
     many = [[float(t), t + 0.5] for t in range(6)]
     assert in_file({"exclude": many}) == "`exclude: [[0, 0.5], [1, 1.5], [2, 2.5], [3, 3.5], ...]`"
     assert in_file({}) == ""
+
+
+def test_a_remedy_shows_the_whole_entry_where_the_column_has_one_already():
+    """12 ms are corrected already and 8 ms are left: the entry to write has 20 ms."""
+    given = {"tau_2": {"delay": 0.012}, "q_1": {"name": "q_1", "offset": 0.1}}
+    (told,) = with_whole_entries([_LATE], given)
+    assert "`columns: {tau_2: {delay: 0.02}}`" in told.remedy
+    assert told.change == _LATE.change
+    assert with_whole_entries([_LATE], {}) == (_LATE,)
+    off = notice("zero-offset", joint="a", shown="x", change={"columns": {"q_1": {"offset": 0.02}}})
+    assert "{q_1: {offset: 0.12}}" in with_whole_entries([off], given)[0].remedy
+    every = {"columns": {"tau_{i}": {"delay": 0.00836}}}
+    assert whole_change(every, {"tau_{i}": {"delay": 0.012}}) == {"columns": {"tau_{i}": {"delay": 0.02036}}}
 
 
 def test_a_remedy_that_only_looks_like_a_change_changes_nothing():

@@ -9,6 +9,7 @@ import pytest
 
 from dynid.checks.effort_order import _with_position
 from dynid.common.errors import InputError
+from dynid.doctor.examine import check
 from dynid.experiment.experiment import Experiment
 from dynid.mechanism.load import load_robot
 from dynid.pipeline import identify_logs
@@ -62,6 +63,43 @@ def test_a_sign_that_may_be_that_of_the_position_too():
         identify_logs(robot, [_with_efforts(log, range(6), [-1, 1, 1, 1, 1, 1])])
     assert "with the other sign of its position instead" in str(refused.value)
     assert "for the position, give columns={'q_1': 'q_1*-1'};" in str(refused.value)
+
+
+@pytest.fixture(scope="module")
+def ur5():
+    """Robot and log of an arm whose last axis is felt by no other effort."""
+    robot = load_robot("ur5")
+    found = simulate(robot, replace(default_simulation(robot), rate=100.0, seed=3))
+    return robot, found.log(3, "ur5", robot)
+
+
+def test_a_sign_with_friction_that_drives_loses_against_the_plain_exchange(ur5):
+    """The sign of the last effort changes no other row: friction and rotor decide."""
+    robot, log = ur5
+    with pytest.raises(InputError) as refused:
+        identify_logs(robot, [_with_efforts(log, [0, 1, 2, 3, 5, 4])])
+    assert "columns: {tau_5: {name: tau_6}, tau_6: {name: tau_5}}" in str(refused.value)
+
+
+def test_two_signs_are_found_at_once(ur5):
+    robot, log = ur5
+    with pytest.raises(InputError) as refused:
+        identify_logs(robot, [_with_efforts(log, range(6), [-1, 1, 1, 1, -1, 1])])
+    fix = "columns: {tau_1: {name: tau_1, scale: -1}, tau_5: {name: tau_5, scale: -1}}"
+    assert fix in str(refused.value)
+
+
+def test_exchanged_positions_are_named_where_they_leave_less_than_any_order_of_efforts(ur5):
+    """Identification and check say the same."""
+    robot, log = ur5
+    turned = log.with_positions(np.ones(6), [0, 1, 2, 4, 3, 5])
+    with pytest.raises(InputError) as refused:
+        identify_logs(robot, [turned])
+    assert "the positions of 'wrist_1_joint' and 'wrist_2_joint' are exchanged" in str(refused.value)
+    assert "columns: {q_4: {name: q_5}, q_5: {name: q_4}" in str(refused.value)
+    found = check(robot, [turned]).findings
+    assert "the positions of 'wrist_1_joint' and 'wrist_2_joint' are exchanged" in found[0].text
+    assert not any(finding.code == "position-order" for finding in found)
 
 
 def test_a_stuck_encoder_is_named_before_an_exchange_of_positions(recorded):

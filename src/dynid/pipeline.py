@@ -37,6 +37,7 @@ from dynid.mechanism.mechanism import Mechanism
 from dynid.motion.log import Log, named_apart
 from dynid.motion.logs import LogSource
 from dynid.problem import Problem, Progress, as_asked, as_logs, build_system, prepare, several
+from dynid.report.corrected import with_whole_entries
 from dynid.statistics.assemble import history_of
 from dynid.statistics.estimate import Estimate
 from dynid.unknown import Task
@@ -217,6 +218,8 @@ def _identified(
     )
     errors = unseen_errors(fit, estimate.signals, estimate.validation)
     estimate = with_causes(fit, replace(estimate, verdict=errors))
+    warnings = with_whole_entries(estimate.warnings, asked.tree().get("columns", {}))
+    estimate = replace(estimate, warnings=warnings)
     failure = fit.no_consistent_set or refusal or fit.not_converged
     verdict = verdict_of(fit, estimate, failure)
     estimate = replace(estimate, verdict=verdict, validation=with_errors(validation, unseen, verdict))

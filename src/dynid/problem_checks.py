@@ -84,7 +84,7 @@ def _refuse_silent(robot: Mechanism, logs: Sequence[Log], experiment: Experiment
     kept = ", ".join(name for pair in used if pair not in dead for name in pair[1:])
     remarks = []
     if dead:
-        where = "" if all(_dead(robot, log, i) for log in logs for i, _ in dead) else _where(robot, logs, dead)
+        where = _where(robot, logs, dead)
         shown = _silent(dead, levels) + where
         remarks.append(at_level(notice("constant-effort", "moving", names=shown, kept=kept), "bad"))
     if resting:
@@ -99,9 +99,9 @@ def _silent(still: Sequence[tuple[int, str]], levels: Mapping[int, Sequence[set[
 
 
 def _where(robot: Mechanism, logs: Sequence[Log], dead: Sequence[tuple[int, str]]) -> str:
-    """The logs with such an effort."""
+    """The logs with such an effort, if they are not all."""
     named = [log.name for log in logs if any(_dead(robot, log, i) for i, _ in dead)]
-    return f" in {', '.join(named)}"
+    return f" in {', '.join(named)}" if len(named) < len(logs) else ""
 
 
 def _dead(robot: Mechanism, log: Log, i: int) -> bool:

@@ -4,14 +4,15 @@
 
 W does not depend on the efforts. One pass over the log gives W and every effort in every row. The residual
 for any signs and any order then follows from the triangular factors. The test is done only if the fit is so
-poor that such an error is likely.
+poor that such an error is likely. Wrong columns of positions resemble wrong columns of efforts: what leaves
+least is named.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
-from itertools import combinations, product
+from itertools import combinations, islice, product
 
 import numpy as np
 
@@ -26,6 +27,8 @@ from dynid.experiment.experiment import Experiment
 from dynid.linear_fit import linear_fit
 from dynid.mechanism.drive_terms import is_positive
 from dynid.mechanism.parameters import Parameter
+from dynid.motion.log import Log
+from dynid.motion.position_faults import stuck_positions
 from dynid.problem import Problem, row_groups
 from dynid.projection.factor import column_sizes, triangle
 from dynid.projection.model import PackedRows
@@ -35,6 +38,9 @@ _Factors = list[tuple[int, Array]]  # number of the row, and its triangle over p
 _POOR = 0.05  # of the efforts is left over: a wrong sign leaves more
 _BETTER = 4.0  # times: nothing but the right answer improves a fit so
 _SAME = 2.0  # times: what leaves more than that is worse, not only by noise
+_AS_SMALL = 1.05  # times: what leaves up to that is as good
+_MOST_PAIRS = 21  # exchanged positions of seven joints
+_MOST_FITTED = 32_768  # samples of all logs, for each exchange of positions
 _ENOUGH = 3  # parameters that cannot be negative
 _POSITIVE = ("ZZ", "M")  # and drive terms that brake
 
@@ -57,7 +63,7 @@ def _put(values: tuple[int, ...], new: dict[int, int]) -> tuple[int, ...]:
 
 
 def misplaced(finished: Finished) -> tuple[Notice, ...]:
-    """Refuse logs that other signs or another order of the efforts explain far better."""
+    """Refuse logs that other signs or another order of efforts or positions explain far better."""
     problem, data, experiment = finished.fit.problem, finished.fit.measured, finished.fit.experiment
     felt = problem.directions.effort_map
     if experiment.gains is not None or not problem.case.measures_signals:
@@ -80,12 +86,19 @@ def misplaced(finished: Finished) -> tuple[Notice, ...]:
     brakes = [i for i, parameter in enumerate(data.system.parameters) if parameter.positive]
     motors = [int(np.flatnonzero(row)[0]) for row in felt]
     best = _braking(factors, best, v, brakes)
-    refusal = _refusal(problem, motors, best, start, least)
+    columns, said = _corrected_efforts(problem, motors, best)
+    refusal = _refusal(problem, f"signs or order of the efforts: {said}", columns, (start, least))
     turned = _turned_position(problem, best)
     if turned is not None:
         left = _with_position_turned(problem, turned, experiment)
         refusal = _with_position(refusal, problem, turned, (start, least, left))
-    return (doubt(refusal),)
+    exchange = min(_exchanges(problem, motors, experiment), key=lambda found: found[0], default=None)
+    if exchange is not None and exchange[0] * _AS_SMALL < least:
+        after, columns, said = exchange
+        instead = f"; with the efforts corrected instead {100 * least:.2g} %"
+        refusal = _refusal(problem, said, columns, (start, after), instead)
+    named = {key: {"name": name, **({"scale": -1} if turned else {})} for key, name, turned in columns}
+    return (replace(doubt(refusal), change={"columns": named}),)
 
 
 def reversed_signs(finished: Finished) -> tuple[Notice, ...]:
@@ -124,12 +137,7 @@ def _with_position_turned(problem: Problem, number: int, experiment: Experiment)
     """What is left over with the other sign of a position, in parts of the efforts; infinite: no fit."""
     scale = np.ones(len(problem.logs[0].position_names))
     scale[number] = -1.0
-    try:
-        logs = [log.with_positions(scale) for log in problem.logs]
-        fit = linear_fit(problem.on(logs, problem.plans, experiment), experiment)
-    except DynidError:
-        return np.inf
-    return _left_over(fit.data.source, fit.chi)
+    return _fitted_without(problem, [log.with_positions(scale) for log in problem.logs], experiment)
 
 
 def _with_efforts(source: PackedRows, p: int, most: int) -> PackedRows:
@@ -199,10 +207,11 @@ class _Placed:
 
 
 def _trials(factors: _Factors, order: _Order, v: int) -> Iterator[tuple[float, _Order]]:
-    """Residual of one effort with the other sign, or of two exchanged with any signs."""
+    """Residual of one or two efforts with the other sign, or of two exchanged with any signs."""
     placed = _Placed(factors, order.place, v)
-    for i, current in enumerate(order.sign):
-        sign = _put(order.sign, {i: -current})
+    flips = [flip for n in (1, 2) for flip in combinations(range(len(order.sign)), n)]
+    for flip in flips:
+        sign = _put(order.sign, {i: -order.sign[i] for i in flip})
         yield placed.residual(sign), _Order(order.place, sign)
     for place in order.exchanged():
         placed = _Placed(factors, place, v)
@@ -213,12 +222,77 @@ def _trials(factors: _Factors, order: _Order, v: int) -> Iterator[tuple[float, _
 
 
 def _braking(factors: _Factors, order: _Order, v: int, brakes: Sequence[int]) -> _Order:
-    """All signs inverted fit equally well: choose by dissipative friction, else by fewer changes."""
-    rows = _Placed(factors, order.place, v).rows
-    y = rows[:, v:] @ np.append(order.sign, 1)
-    work = float(np.sum(np.linalg.lstsq(rows[:, :v], y, rcond=None)[0][list(brakes)]))
-    turned = work < 0.0 if brakes else sum(order.sign) < 0
-    return replace(order, sign=tuple(-value for value in order.sign)) if turned else order
+    """Other signs may fit about as well (all inverted, or that of an axis that others hardly feel): choose by
+    friction and rotors that are not negative, else by fewer changes.
+    """
+    placed, k = _Placed(factors, order.place, v), len(order.place)
+    values = np.linalg.lstsq(placed.rows[:, :v], placed.rows[:, v:], rcond=None)[0][list(brakes)]
+    least = placed.residual(order.sign)
+
+    def worse(sign: tuple[int, ...]) -> tuple[float, bool, int, float]:
+        negative = -float(np.sum(np.minimum(values @ np.append(sign, 1), 0.0)))
+        left = placed.residual(sign)
+        return round(negative, 2), left > _AS_SMALL * least, sign.count(-1), left
+
+    flips = [flip for n in range(3) for flip in combinations(range(k), n)]
+    signs = [_put(order.sign, {i: -order.sign[i] for i in flip}) for flip in flips]
+    signs += [tuple(-one for one in sign) for sign in signs]
+    return replace(
+        order, sign=min((s for s in signs if placed.residual(s) <= _SAME * least + 1e-12), key=worse)
+    )
+
+
+_Columns = list[tuple[str, str, bool]]  # signal, its column in the file, and whether its sign is turned
+
+
+def _exchanges(
+    problem: Problem, motors: Sequence[int], experiment: Experiment
+) -> Iterator[tuple[float, _Columns, str]]:
+    """Two positions exchanged, alone or with the efforts of their motors: what is left over, columns, words.
+
+    Positions that never change fit worse than any other.
+    """
+    names, logs = problem.logs[0].position_names, [_brief(log, len(problem.logs)) for log in problem.logs]
+    stuck, rows = stuck_positions(logs, problem.mechanism), problem.directions.names
+    moving = [k for k in range(len(names)) if k not in stuck]
+    for i, j in islice(combinations(moving, 2), _MOST_PAIRS):
+        order = _put(tuple(range(len(names))), {i: j, j: i})
+        turned = [log.with_positions(np.ones(len(names)), order) for log in logs]
+        who = f"of '{names[i]}' and '{names[j]}' are exchanged"
+        columns = _swapped(problem, "q", i, j)
+        yield _fitted_without(problem, turned, experiment), columns, f"the positions {who}"
+        if names[i] in rows and names[j] in rows:
+            a, b = (motors[rows.index(names[k])] for k in (i, j))
+            both = [
+                replace(log, tau=log.tau[:, _put(tuple(range(log.tau.shape[1])), {a: b, b: a})])
+                for log in turned
+            ]
+            left = _fitted_without(problem, both, experiment)
+            yield left, [*columns, *_swapped(problem, "tau", a, b)], f"the positions and the efforts {who}"
+
+
+def _swapped(problem: Problem, symbol: str, i: int, j: int) -> _Columns:
+    """Columns of two signals exchanged, with their measured rates."""
+    mapping, columns = problem.logs[0].mapping, []
+    for kind in (symbol, *(f"{d}{symbol}" for d in ("d", "dd") if f"{d}{symbol}_{i + 1}" in mapping)):
+        one, other = f"{kind}_{i + 1}", f"{kind}_{j + 1}"
+        columns += [(one, mapping.get(other, other), False), (other, mapping.get(one, one), False)]
+    return columns
+
+
+def _brief(log: Log, of: int) -> Log:
+    """The beginning of each run: enough to compare."""
+    most = max(_MOST_FITTED // (of * len(log.segments)), 1024)
+    return replace(log, segments=tuple((a, min(b, a + most)) for a, b in log.segments))
+
+
+def _fitted_without(problem: Problem, logs: Sequence[Log], experiment: Experiment) -> float:
+    """What is left over of corrected logs, in parts of the efforts; infinite: no fit."""
+    try:
+        fit = linear_fit(problem.on(logs, problem.plans, experiment), experiment)
+    except (DynidError, np.linalg.LinAlgError):
+        return np.inf
+    return _left_over(fit.data.source, fit.chi)
 
 
 def _left_over(system: System, chi: Float[Array, "p"]) -> float:
@@ -232,10 +306,8 @@ def _left_over(system: System, chi: Float[Array, "p"]) -> float:
     return float(np.sqrt(np.mean(np.square(parts)))) if parts else 0.0
 
 
-def _refusal(
-    problem: Problem, motors: Sequence[int], best: _Order, before: float, after: float
-) -> InputError:
-    """In words of the columns of the log."""
+def _corrected_efforts(problem: Problem, motors: Sequence[int], best: _Order) -> tuple[_Columns, str]:
+    """Columns of the log that give this order, and what is wrong in words."""
     names, log = problem.directions.names, problem.logs[0]
     said, columns = [], []
     for row, (place, sign) in enumerate(zip(best.place, best.sign, strict=True)):
@@ -245,12 +317,19 @@ def _refusal(
         other = "" if place == row else f" is in the column of '{names[place]}'"
         turned = " has the opposite sign" if sign < 0 else ""
         said.append(f"the effort of '{names[row]}'" + " and".join(x for x in (other, turned) if x))
-        name = log.mapping.get(column, column)
-        columns.append((target, name, sign < 0))
+        columns.append((target, log.mapping.get(column, column), sign < 0))
+    return columns, "; ".join(said)
+
+
+def _refusal(
+    problem: Problem, said: str, columns: _Columns, left: tuple[float, float], instead: str = ""
+) -> InputError:
+    """What is wrong, with the columns that correct it; parts of the efforts left over before and after."""
+    before, after = left
     return InputError(
-        f"signs or order of the efforts: {'; '.join(said)}. As logged, {100 * before:.0f} % of the efforts"
-        f" is unexplained; after correction {100 * after:.2g} %",
-        file=log.file,
+        f"{said}. As logged, {100 * before:.0f} % of the efforts is unexplained; after correction"
+        f" {100 * after:.2g} %{instead}",
+        file=problem.logs[0].file,
         remedy=_mapped(*columns),
     )
 

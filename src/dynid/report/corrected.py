@@ -7,13 +7,15 @@ first are applied, if the first of them proposes one. The others are smaller, bu
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from copy import deepcopy
+from dataclasses import replace
 from io import StringIO
 from pathlib import PurePath
 from typing import Any
 
 from dynid.common.change import Change, in_file, joined
+from dynid.common.notices import Notice
 from dynid.report.quality import first_reasons
 from dynid.statistics.estimate import Estimate
 
@@ -62,6 +64,30 @@ def proposed_change(estimate: Estimate) -> tuple[Change, tuple[int, ...]]:
         elif k == 1:
             break
     return change, tuple(numbers)
+
+
+def whole_change(change: Change, columns: Mapping[str, Any]) -> Change:
+    """A change with the whole entries of its columns: what it adds, and what is given already.
+
+    Args:
+        change: Of a warning, about logs as they were read.
+        columns: `columns:` with which they were read, as a tree.
+    """
+    given = {key: _without_own_name(key, column) for key, column in columns.items()}
+    made = _joined_columns(columns, change["columns"]) if columns and "columns" in change else None
+    if made is None:
+        return change
+    return {**change, "columns": {key: entry for key, entry in made.items() if entry != given.get(key)}}
+
+
+def with_whole_entries(notices: Iterable[Notice], columns: Mapping[str, Any]) -> tuple[Notice, ...]:
+    """Notices whose remedies show entries of columns as they must be written. Changes stay."""
+
+    def told(item: Notice) -> Notice:
+        shown, whole = in_file(item.change), in_file(whole_change(item.change, columns))
+        return replace(item, remedy=item.remedy.replace(shown, whole)) if shown else item
+
+    return tuple(told(item) for item in notices)
 
 
 def _experiment(recorded: Mapping[str, Any]) -> dict[str, Any] | None:

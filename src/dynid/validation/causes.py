@@ -84,12 +84,9 @@ _FIRST_THE_MODEL = (
 
 
 def with_causes(fit: Fit, estimate: Estimate) -> Estimate:
-    """The estimate with ranked hypotheses, and with the cause of its residuals instead of vaguer warnings.
-
-    Args:
-        fit: To all logs.
-        estimate: With its warnings so far, and its errors on unseen data, not yet judged.
-    """
+    """The estimate with ranked hypotheses, and with the cause of its residuals instead of vaguer warnings."""
+    if any(note.code == "forced" and note.change for note in estimate.warnings):
+        return estimate  # wrong columns are found: nothing else that the fit shows means anything
     labels = tuple(_negative_loads(fit))
     if labels:
         estimate = replace(estimate, warnings=(*estimate.warnings, *labels))

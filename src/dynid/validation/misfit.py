@@ -29,19 +29,16 @@ def usual_errors(fit: Fit, notices: Sequence[Notice]) -> Mapping[str, float]:
 
 
 def stuck_notices(fit: Fit, estimate: Estimate) -> list[Notice]:
-    """Positions that never change, where predictions are so poor that a joint at rest does not explain them."""
+    """Positions that never change, where predictions are too poor for a joint at rest."""
     if not is_poor(estimate):
         return []
-    log = fit.task.logs[0]
-    return [
-        at_level(
-            notice(
-                "constant-position", joint=log.position_names[k], column=f"q_{k + 1}", value=float(log.q[0, k])
-            ),
-            "bad",
-        )
-        for k in stuck_positions(fit.task.logs, fit.task.mechanism)
+    log, stuck = fit.task.logs[0], stuck_positions(fit.task.logs, fit.task.mechanism)
+    names, values = log.position_names, log.q[0]
+    notices = [
+        notice("constant-position", joint=names[k], column=f"q_{k + 1}", value=float(values[k]))
+        for k in stuck
     ]
+    return [at_level(item, "bad") for item in notices]
 
 
 def misfit_notices(

@@ -154,8 +154,8 @@ LOGS = {
         traits=("channel",),
     ),
     "constant-effort": care(
-        "an effort never changes while the robot moves: a wrong column, or a disconnected sensor. `stop` where"
-        " its own joint moves; if all are constant the log is refused",
+        "an effort never changes while the robot moves: a wrong column, or a disconnected sensor. `stop`"
+        " where its own joint moves; if all are constant the log is refused",
         "efforts that are constant while the robot moves: {names}",
         "check the recorder and the mapping under `columns:`; a sensor may be disconnected",
         rank="unit",

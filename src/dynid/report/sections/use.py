@@ -9,7 +9,7 @@ from pathlib import PurePath
 from dynid.base.grouping import listed
 from dynid.common.change import in_python
 from dynid.common.notices import Notice, spoils_all
-from dynid.report.corrected import FILE, corrected_experiment, proposed_change
+from dynid.report.corrected import FILE, corrected_experiment, proposed_change, whole_change
 from dynid.report.page import Section, render
 from dynid.report.quality import (
     Quality,
@@ -178,7 +178,8 @@ def _from_files(estimate: Estimate) -> bool:
 def _again(estimate: Estimate, steps: list[str]) -> str:
     """How to identify with the change that is proposed: a command to paste; empty if none is."""
     if not _from_files(estimate):
-        change = in_python(proposed_change(estimate)[0])
+        given = estimate.provenance.get("asked", {}).get("columns", {})
+        change = in_python(whole_change(proposed_change(estimate)[0], given))
         return f"identify again with this change: `identify(..., {change})`" if change else ""
     if any("experiment file" in step or "`logs:`" in step for step in steps):
         return f"identify again: {_WRITE}"
