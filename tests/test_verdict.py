@@ -101,6 +101,19 @@ def test_the_noise_floor_is_at_most_what_the_fit_leaves(scara, monkeypatch) -> N
         assert row.error_percent > 0.0
 
 
+def test_an_error_with_memory_is_no_noise(scara, monkeypatch) -> None:
+    """Vibration above the rows makes the estimate of the noise as large as an error that is not noise."""
+    _, fit = scara
+    fitted = {group.name: group.rms for group in fit.parts.fit.groups}
+    monkeypatch.setattr(unseen_rows, "noise_floors", lambda *_: {name: 1.2 * x for name, x in fitted.items()})
+    signals = fitted_signals(fit.problem, fit.chi)
+    lags = signals[0].memory.shape[1]
+    slow = replace(signals[0], memory=np.tile(np.cos(0.1 * np.arange(lags)), (len(fitted), 1)))
+    for row in unseen_rows.unseen_errors(fit, [slow], ()).joints:
+        assert row.noise_floor < 0.4 * fitted[row.name]  # the scatter of a finite log is left
+        assert row.error_percent > 90.0 * fitted[row.name] / row.peak
+
+
 def test_parts_left_out_are_predicted_worse_than_fitted_but_near_noise(scara) -> None:
     _, fit = scara
     floors = noise_floors(fit.problem.sources, fit.problem.filters, fit.chi)

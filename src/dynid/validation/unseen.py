@@ -12,7 +12,11 @@ The noise floor is what noise of the measured side leaves behind the row filter 
 with a kernel k that removes the motion: the third difference from sample to sample (white noise), or a band
 just above that of the rows, of Y - W chi instead of Y (coloured noise); the latter counts
 where it is clearly larger. The median ignores reversals. Noise is a part of what the fit leaves: vibration
-above the rows does not make the floor larger than that.
+above the rows does not make the floor larger than that. Where the estimate comes near that limit it may be
+vibration altogether. Then only as much of the residual counts as noise as its autocorrelation r_k supports:
+third differences of the rows see the part that has no memory beyond that of the row filter (r_k of h alone),
+
+    sigma_floor^2 <= sigma_rho^2 (1 - 1.5 r_1 + 0.6 r_2 - 0.1 r_3) / (the same of h)
 """
 
 from __future__ import annotations
@@ -47,6 +51,10 @@ _NORMAL = 0.6745  # median of |x| of a normal x, in parts of its deviation
 _DIFFERENCE = np.array([1.0, -3.0, 3.0, -1.0])
 _BAND = (1.3, 2.6)  # times the cutoff of the rows
 _COLOURED = 1.25  # times white noise: smaller differences are scatter of the two estimates
+_AUTOCORRELATION = np.convolve(_DIFFERENCE, _DIFFERENCE[::-1])[3:] * [1.0, 2.0, 2.0, 2.0] / 20.0
+_NEAR = 0.9  # of the residual: a floor above may be vibration above the rows
+_NO_FLOOR = 0.0, 1.0  # of a row that is not in the fit
+_SURE = 2.0  # deviations of an autocorrelation from a finite log
 _WHOLE = 1.0 - 1e-9  # of a kernel that a gap would let motion through
 _PART = 0.25  # of a kernel for residuals, which have little motion
 
@@ -78,9 +86,10 @@ def unseen_errors(fit: Fit, signals: Sequence[Signals], validation: Sequence[Val
     fitted = [item for item in signals if not item.validation]
     held = [item for item in signals if item.validation]
     fresh = [item for item, judged in zip(held, validation, strict=True) if judged.independent]
-    floors = _floors(fit) if fit.problem.case.is_series else {}
+    floors = _floors(fit, fitted) if fit.problem.case.is_series else {}
     if fresh:
-        rows = [_of_signals(name, k, fresh, floors.get(name, 0.0)) for k, name in enumerate(fresh[0].names)]
+        names_of = enumerate(fresh[0].names)
+        rows = [_of_signals(name, k, fresh, floors.get(name, _NO_FLOOR)) for k, name in names_of]
         names = ", ".join(f"'{item.log}'" for item in fresh)
         judged_on = f"validation log{'s' if len(fresh) > 1 else ''} {names}"
         return replace(NOT_JUDGED, judged_on=judged_on, joints=tuple(rows))
@@ -88,28 +97,60 @@ def unseen_errors(fit: Fit, signals: Sequence[Signals], validation: Sequence[Val
     rows = []
     for name, unit, peak in _peaks(fitted, fit):
         if name in errors:
-            rows.append(joint_error(name, unit, errors[name], None, peak, floors.get(name, 0.0)))
+            floor = _floor(floors.get(name, _NO_FLOOR), errors[name])
+            rows.append(joint_error(name, unit, errors[name], None, peak, floor))
     judged_on = f"{PARTS} parts of the logs, each left out of the fit in turn"
     return replace(NOT_JUDGED, judged_on=judged_on, joints=tuple(rows))
 
 
-def _floors(fit: Fit) -> dict[str, float]:
-    """Noise floor of each group of rows, at most the rms residual of the fit, in the unit of the rows."""
+def _floors(fit: Fit, fitted: Sequence[Signals]) -> dict[str, tuple[float, float]]:
+    """Noise floor of each group of rows in its unit, and the part of any rms error that it may be."""
     rms, _, _ = residuals_of(fit.data.source, fit.chi)
     rows = sum(group.n_rows for group in fit.data.source.groups)
     kept = np.sqrt(max(rows - fit.data.S.shape[1], 1) / max(rows, 1))  # what parameters leave of the noise
     floors = noise_floors(fit.problem.sources, fit.problem.filters, fit.chi)
-    return {name: min(floor, float(rms.get(name, np.inf) / kept)) for name, floor in floors.items()}
+    limited = {}
+    for name, floor in floors.items():
+        most = float(rms.get(name, np.inf) / kept)
+        part = _memoryless(fit, fitted, name) if floor > _NEAR * most else 1.0
+        limited[name] = min(floor, part * most), part
+    return limited
 
 
-def _of_signals(name: str, k: int, signals: Sequence[Signals], floor: float) -> JointVerdict:
+def _memoryless(fit: Fit, fitted: Sequence[Signals], name: str) -> float:
+    """The part of a residual's rms that may be noise, from its autocorrelation: 1 for filtered noise."""
+    filters, groups = fit.problem.filters, fit.problem.directions.group_names
+    rows = [k for k, label in enumerate(groups) if label == name]
+    squares, weights = 0.0, 0
+    for part, rows_filter in zip(fitted, filters, strict=False):
+        lags = len(_AUTOCORRELATION)
+        if part.memory is None or part.memory.shape[1] < lags or not part.n_rows:
+            continue
+        h, step = np.convolve(rows_filter.kernel, rows_filter.within), rows_filter.decimate
+        shifted = [h[k * step :] @ h[: max(len(h) - k * step, 0)] for k in range(lags)]
+        white = float(_AUTOCORRELATION @ shifted) / float(h @ h)
+        seen = float(np.mean(part.memory[rows, :lags] @ _AUTOCORRELATION))
+        scatter = _SURE * float(np.linalg.norm(_AUTOCORRELATION[1:])) / np.sqrt(part.n_rows)
+        squares += part.n_rows * min((seen + scatter) / white, 1.0)
+        weights += part.n_rows
+    return float(np.sqrt(max(squares / weights, 0.0))) if weights else 1.0
+
+
+def _floor(limited: tuple[float, float], error: float) -> float:
+    """A noise floor that is a part of an rms error: no larger than that."""
+    floor, part = limited
+    return min(floor, part * error) if part < 1.0 else floor
+
+
+def _of_signals(name: str, k: int, signals: Sequence[Signals], limited: tuple[float, float]) -> JointVerdict:
     measured = np.concatenate([part.measured[:, k] for part in signals])
     error = measured - np.concatenate([part.predicted[:, k] for part in signals])
     known = np.isfinite(error)
     if not known.any():
-        return joint_error(name, signals[0].units[k], 0.0, 0.0, 0.0, floor)
+        return joint_error(name, signals[0].units[k], 0.0, 0.0, 0.0, limited[0])
     rms = float(np.sqrt(np.mean(error[known] ** 2)))
     peak = float(np.abs(measured[known]).max())
+    floor = _floor(limited, rms)
     return joint_error(name, signals[0].units[k], rms, float(np.mean(error[known])), peak, floor)
 
 
