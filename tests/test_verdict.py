@@ -110,8 +110,8 @@ def test_an_error_with_memory_is_no_noise(scara, monkeypatch) -> None:
     lags = signals[0].memory.shape[1]
     slow = replace(signals[0], memory=np.tile(np.cos(0.1 * np.arange(lags)), (len(fitted), 1)))
     for row in unseen_rows.unseen_errors(fit, [slow], ()).joints:
-        assert row.noise_floor < 0.4 * fitted[row.name]  # the scatter of a finite log is left
-        assert row.error_percent > 90.0 * fitted[row.name] / row.peak
+        assert row.noise_floor < 0.7 * fitted[row.name]  # the scatter of a finite log is left
+        assert row.error_percent > 70.0 * fitted[row.name] / row.peak
 
 
 def test_parts_left_out_are_predicted_worse_than_fitted_but_near_noise(scara) -> None:

@@ -124,7 +124,9 @@ def with_causes(fit: Fit, estimate: Estimate) -> Estimate:
         named = None
     physical = None
     if not stuck and named is None and suspicious and any(note.code == "not-physical" for note in notices):
-        named = physical = _physical(fit, trials, impossible)
+        # Some exchange of columns makes the parameters of any poor fit possible, and explains nothing.
+        absorbed = [trial for trial in trials if trial.code != "position-order" or not is_poor(estimate)]
+        named = physical = _physical(fit, absorbed, impossible)
     if named is not None:
         best, cause = named
         # The list begins with what the verdict names.

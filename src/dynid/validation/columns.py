@@ -12,11 +12,13 @@ from dynid.common.change import rounded
 from dynid.common.notices import notice
 from dynid.mechanism.mechanism import Mechanism
 from dynid.mechanism.parameters import effort_unit
+from dynid.motion.choose import extents
 from dynid.motion.log import Log
 from dynid.motion.position_faults import stuck_positions
 from dynid.validation.hypotheses import Hypothesis, Tests
 
 _MOST_PAIRS = 21  # exchanged positions of seven joints
+_FAR = 30.0  # times the usual peak of the others: the unit of one effort may be another
 _UNITS = {1e-3: ("Nmm", "mN"), 1e3: ("kNm", "kN")}  # of torques and forces
 
 
@@ -38,7 +40,11 @@ def effort_signs(mechanism: Mechanism, logs: tuple[Log, ...], _: Tests = ()) -> 
 
 
 def effort_units(mechanism: Mechanism, logs: tuple[Log, ...], _: Tests = ()) -> Iterator[Hypothesis]:
-    """Torques or forces in another unit, on a robot with both; one unit wrong for all changes no fit."""
+    """Torques or forces in another unit, on a robot with both, and single efforts far from all others.
+
+    One unit wrong for all changes no fit.
+    """
+    yield from _single_units(mechanism, logs)
     angle = [effort_unit(mechanism, actuator.name) != "N" for actuator in mechanism.actuators]
     for kind, what in ((True, "rotary"), (False, "sliding")):
         chosen = [i for i, is_angle in enumerate(angle) if is_angle is kind]
@@ -55,6 +61,36 @@ def effort_units(mechanism: Mechanism, logs: tuple[Log, ...], _: Tests = ()) -> 
                 f"efforts of {what} joints in {unit}",
                 gains={mechanism.actuators[i].name: factor for i in chosen},
             )
+
+
+def _single_units(mechanism: Mechanism, logs: tuple[Log, ...]) -> Iterator[Hypothesis]:
+    """One effort in N mm or kN m beside others in N m."""
+    names = [actuator.name for actuator in mechanism.actuators]
+    peaks = np.max([np.abs(extents(log)[1]).max(axis=0) for log in logs], axis=0, initial=0.0)
+    linear = np.array([effort_unit(mechanism, name) == "N" for name in names])
+    for i, name in enumerate(names):
+        others = [k for k in range(len(names)) if k != i and linear[k] == linear[i]]
+        usual = float(np.median(peaks[others])) if others else 0.0
+        if not 0.0 < usual < np.inf or not 0.0 < peaks[i] < np.inf:
+            continue
+        if max(peaks[i] / usual, usual / peaks[i]) < _FAR:
+            continue
+        factor = 1e-3 if peaks[i] > usual else 1e3
+        unit, scale = _UNITS[factor][int(linear[i])], np.ones(len(names))
+        scale[i] = factor
+        yield Hypothesis(
+            notice(
+                "scale-implausible",
+                "single",
+                effort=name,
+                unit=unit,
+                change={"columns": {f"tau_{i + 1}": {"unit": unit}}},
+            ),
+            mechanism,
+            tuple(replace(log, tau=log.tau * scale) for log in logs),
+            f"effort of '{name}' in {unit}",
+            gains={name: factor},
+        )
 
 
 def effort_orders(mechanism: Mechanism, logs: tuple[Log, ...], _: Tests = ()) -> Iterator[Hypothesis]:
@@ -106,7 +142,7 @@ def position_signs(mechanism: Mechanism, logs: tuple[Log, ...], _: Tests = ()) -
         scale = np.ones(len(names))
         scale[i] = -1.0
         turned = tuple(log.with_positions(scale) for log in logs)
-        columns = {f"q_{i + 1}": {"scale": -1}}
+        columns = {f"{symbol}_{i + 1}": {"scale": -1} for symbol in ("q", *_rates(logs[0], i))}
         yield Hypothesis(
             notice("position-order", joint=name, change={"columns": columns}),
             mechanism,
@@ -165,7 +201,10 @@ def _exchange(
         places: Numbers of the two columns from 0, by their symbol.
     """
     mapping = logs[0].mapping
-    keys = [(f"{symbol}_{i + 1}", f"{symbol}_{j + 1}") for symbol, (i, j) in places.items()]
+    pairs = dict(places)
+    if "q" in places:
+        pairs |= dict.fromkeys(_rates(logs[0], places["q"][0]), places["q"])
+    keys = [(f"{symbol}_{i + 1}", f"{symbol}_{j + 1}") for symbol, (i, j) in pairs.items()]
     names = {key: {"name": mapping.get(x, x)} for a, b in keys for key, x in ((a, b), (b, a))}
     change = {"columns": names}
     return Hypothesis(
@@ -173,7 +212,25 @@ def _exchange(
         mechanism,
         logs,
         f"{columns} of '{joint}' and '{other}' exchanged",
+        gains=_sizes(mechanism, logs, *places["tau"]) if "tau" in places else {},
     )
+
+
+def _sizes(mechanism: Mechanism, logs: tuple[Log, ...], i: int, j: int) -> dict[str, float]:
+    """Effort -> its size over that which it had before two were exchanged.
+
+    A small effort in the place of a large one leaves little there, and explains nothing.
+    """
+    squares = [sum(float(np.nansum(log.tau[:, k] ** 2)) for log in logs) for k in (i, j)]
+    if min(squares) <= 0.0:
+        return {}
+    times = float(np.sqrt(squares[0] / squares[1]))
+    return {mechanism.actuators[i].name: times, mechanism.actuators[j].name: 1.0 / times}
+
+
+def _rates(log: Log, i: int) -> list[str]:
+    """Symbols of the measured rates of a position: they contradict a correction of the position alone."""
+    return [symbol for symbol in ("dq", "ddq") if f"{symbol}_{i + 1}" in log.mapping]
 
 
 def _exchanged(n: int, i: int, j: int) -> list[int]:

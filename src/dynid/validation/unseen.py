@@ -54,7 +54,6 @@ _COLOURED = 1.25  # times white noise: smaller differences are scatter of the tw
 _AUTOCORRELATION = np.convolve(_DIFFERENCE, _DIFFERENCE[::-1])[3:] * [1.0, 2.0, 2.0, 2.0] / 20.0
 _NEAR = 0.9  # of the residual: a floor above may be vibration above the rows
 _NO_FLOOR = 0.0, 1.0  # of a row that is not in the fit
-_SURE = 2.0  # deviations of an autocorrelation from a finite log
 _WHOLE = 1.0 - 1e-9  # of a kernel that a gap would let motion through
 _PART = 0.25  # of a kernel for residuals, which have little motion
 
@@ -130,7 +129,7 @@ def _memoryless(fit: Fit, fitted: Sequence[Signals], name: str) -> float:
         shifted = [h[k * step :] @ h[: max(len(h) - k * step, 0)] for k in range(lags)]
         white = float(_AUTOCORRELATION @ shifted) / float(h @ h)
         seen = float(np.mean(part.memory[rows, :lags] @ _AUTOCORRELATION))
-        scatter = _SURE * float(np.linalg.norm(_AUTOCORRELATION[1:])) / np.sqrt(part.n_rows)
+        scatter = float(np.linalg.norm(_AUTOCORRELATION[1:])) / np.sqrt(part.n_rows)  # of a finite log
         squares += part.n_rows * min((seen + scatter) / white, 1.0)
         weights += part.n_rows
     return float(np.sqrt(max(squares / weights, 0.0))) if weights else 1.0

@@ -85,6 +85,10 @@ PHYSICS = {
             "check the unit of the efforts (`columns: {{tau_1: {{unit: ...}}}}`), and `limits:` of the"
             " description: the fit does not depend on the scale",
         ),
+        single=(
+            "the effort of '{effort}' seems to be in {unit}, those of the others not",
+            "give its unit in the experiment file: {change}",
+        ),
         part=(
             "the efforts of the {what} joints seem to be in {unit}, those of the others not",
             "give their unit in the experiment file: {change}",
