@@ -260,7 +260,11 @@ def _exchanges(
         turned = [log.with_positions(np.ones(len(names)), order) for log in logs]
         who = f"of '{names[i]}' and '{names[j]}' are exchanged"
         columns = _swapped(problem, "q", i, j)
-        yield _fitted_without(problem, turned, experiment), columns, f"the positions {who}"
+        yield (
+            _fitted_without(problem, turned, experiment),
+            columns,
+            f"order of the columns: the positions {who}",
+        )
         if names[i] in rows and names[j] in rows:
             a, b = (motors[rows.index(names[k])] for k in (i, j))
             both = [
@@ -268,7 +272,11 @@ def _exchanges(
                 for log in turned
             ]
             left = _fitted_without(problem, both, experiment)
-            yield left, [*columns, *_swapped(problem, "tau", a, b)], f"the positions and the efforts {who}"
+            yield (
+                left,
+                [*columns, *_swapped(problem, "tau", a, b)],
+                f"order of the columns: the positions and efforts {who}",
+            )
 
 
 def _swapped(problem: Problem, symbol: str, i: int, j: int) -> _Columns:

@@ -119,7 +119,7 @@ def with_causes(fit: Fit, estimate: Estimate) -> Estimate:
     explaining = [trial for trial in explaining if trial not in undirected]
     named = _named(explaining, percent)
     impossible = _impossible(notices)
-    stuck = stuck_notices(fit, estimate)
+    stuck = stuck_notices(fit) if is_poor(estimate) else []
     if stuck and named and named[0].left > _CERTAINLY:  # other poses resemble the missing one a little
         named = None
     physical = None

@@ -13,7 +13,6 @@ from dynid.fit import Fit
 from dynid.motion.position_faults import stuck_positions
 from dynid.statistics.estimate import Estimate
 from dynid.statistics.estimate_parts import JointVerdict, model_error
-from dynid.validation.contradiction import is_poor
 from dynid.validation.likelihood import EXPLAINS
 
 _TIMES = 3.0  # times its noise floor: an effort that is off by more without a cause is a warning
@@ -28,10 +27,8 @@ def usual_errors(fit: Fit, notices: Sequence[Notice]) -> Mapping[str, float]:
     return usual_residuals(fit.as_linear) if found else {}
 
 
-def stuck_notices(fit: Fit, estimate: Estimate) -> list[Notice]:
+def stuck_notices(fit: Fit) -> list[Notice]:
     """Positions that never change, where predictions are too poor for a joint at rest."""
-    if not is_poor(estimate):
-        return []
     log, stuck = fit.task.logs[0], stuck_positions(fit.task.logs, fit.task.mechanism)
     names, values = log.position_names, log.q[0]
     notices = [

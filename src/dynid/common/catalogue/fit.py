@@ -92,9 +92,10 @@ FIT = {
     "negative-parameter": care(
         "the interval of a mass, rotor inertia or friction is below zero. Look for a wrong sign, a delay"
         " between position and effort, or a missing friction term",
-        "{shown}: cannot be negative",
-        "look for a wrong sign, a delay between position and effort, or a missing friction term",
-        rank="symptom",
+        "{shown}: cannot be negative. Do not use these values alone, in a simulation or beyond these speeds",
+        "look for a wrong sign, a delay between position and effort, or a missing friction term;"
+        " `estimator: consistent` keeps them above zero",
+        rank="data",
         traits=("impossible",),
     ),
     "essential-bias": care(

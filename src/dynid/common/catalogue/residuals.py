@@ -116,10 +116,11 @@ RESIDUALS = {
         rank="model",
         traits=("linear", "doubt"),
         gravity=(
-            "the residuals contain more than noise: they resemble a wrong gravity, but no gravity explains"
-            " them",
-            "check the geometry of the description (link lengths, axes, joint zeros) and the clock of the"
-            " log",
+            "the residuals contain more than noise, and a part of it follows the pose. It is not gravity:"
+            " other directions and sizes of it were tried, and none explains it",
+            "check the geometry of the description (link lengths, axes, joint zeros), then forces that follow"
+            " the pose and that the model lacks: springs, counterbalances, cables, coupled axes of a wrist;"
+            " and the clock of the log",
         ),
     ),
     "friction-missing": care(
@@ -304,7 +305,8 @@ RESIDUALS = {
         f"the residual is large for a fraction of a second: {_TESTS}",
         "the residual rises above {times:.0f} times its usual size: {shown}",
         "check for a contact or collision there, and leave it out, under `logs:` in the entry of {change};"
-        " `estimator: robust` ignores such samples",
+        " `estimator: robust` ignores such samples. If the load changed there, use one log for each load"
+        " (`from:` and `to:` in its entry) and give its `payload:`",
         rank="model",
         traits=("log", "linear"),
     ),
