@@ -238,20 +238,25 @@ def repeated(system: System, labels: dict[tuple[str, int, int], int]) -> Int[Arr
 
 
 def equal_parts(groups: Sequence[Group], most: int) -> dict[tuple[str, int, int], int]:
-    """Part of each (log, run, number): at most so many parts of as many blocks, neighbours in one part.
+    """Part of each (log, run, number): at most so many parts of as many blocks, runs laid end to end."""
+    places = [(*run, number) for run, numbers in _by_content(groups).items() for number in numbers]
+    return {place: k * min(most, len(places)) // len(places) for k, place in enumerate(places)}
 
-    Runs are laid end to end, the longest first and of equal ones that with the smaller efforts: the order of
-    logs and runs makes no other parts.
+
+def _by_content(groups: Sequence[Group]) -> dict[tuple[str, int], list[int]]:
+    """Numbers of the blocks of each (log, run), the longest first, of equal ones that with smaller efforts.
+
+    So the order in which logs and runs are given decides nothing. Without efforts, rows decide.
     """
-    runs: dict[tuple[str, int], set[int]] = {}
-    squares: dict[tuple[str, int], float] = {}
+    blocks: dict[tuple[str, int], set[int]] = {}
+    sizes: dict[tuple[str, int], list[float]] = {}
     for group in groups:
         for (run, number), block in zip(group.places, group.blocks, strict=True):
-            runs.setdefault((group.log, run), set()).add(number)
-            squares[group.log, run] = squares.get((group.log, run), 0.0) + float(block.Y @ block.Y)
-    order = sorted(runs, key=lambda run: (-len(runs[run]), squares[run]))
-    places = [(*run, number) for run in order for number in sorted(runs[run])]
-    return {place: k * min(most, len(places)) // len(places) for k, place in enumerate(places)}
+            blocks.setdefault((group.log, run), set()).add(number)
+            size = sizes.setdefault((group.log, run), [0.0, 0.0])
+            size[0] += float(block.Y @ block.Y)
+            size[1] += float(np.vdot(block.R, block.R))
+    return {run: sorted(blocks[run]) for run in sorted(blocks, key=lambda x: (-len(blocks[x]), *sizes[x]))}
 
 
 def duration(system: System) -> float:
@@ -273,17 +278,13 @@ def stretches(
     system: System, seconds: float
 ) -> tuple[dict[tuple[str, int, int], int], Int[Array, "n"], float]:
     """Cluster of each (log, run, number), run of each cluster, and the mean length in [s]."""
-    logs = _logs(system)
+    lengths = {group.log: group.seconds for group in system.groups}
     seconds = max(seconds, duration(system) / MOST_CLUSTERS)
     labels: dict[tuple[str, int, int], int] = {}
     runs: list[int] = []
-    n_runs = 0
-    for log, (places, length) in logs.items():
-        for run in dict.fromkeys(run for run, _ in places):
-            members = [place for place in places if place[0] == run]
-            parts = min(len(members), max(1, round(len(members) * length / seconds)))
-            for i, place in enumerate(members):
-                labels[log, *place] = len(runs) + i * parts // len(members)
-            runs += [n_runs] * parts
-            n_runs += 1
+    for n_runs, ((log, run), numbers) in enumerate(_by_content(system.groups).items()):
+        parts = min(len(numbers), max(1, round(len(numbers) * lengths[log] / seconds)))
+        for i, number in enumerate(numbers):
+            labels[log, run, number] = len(runs) + i * parts // len(numbers)
+        runs += [n_runs] * parts
     return labels, np.array(runs, dtype=int), duration(system) / len(runs)

@@ -124,9 +124,11 @@ def autocorrelated(clusters: Clusters, lags: float) -> Spread:
 
 
 def chosen_lags(clusters: Clusters) -> float:
-    """Reach of the Bartlett weights in clusters: Andrews (1991), an AR(1) for each score."""
-    s = clusters.s
-    before, after = s[:-1], s[1:]
+    """Reach of the Bartlett weights in clusters: Andrews (1991), an AR(1) for each score inside runs."""
+    s, inside = clusters.s, clusters.runs[:-1] == clusters.runs[1:]
+    if not inside.any():
+        return 0.0
+    before, after = s[:-1][inside], s[1:][inside]
     size = np.maximum(np.sum(before**2, axis=0), np.finfo(float).tiny)
     rho = np.clip(np.sum(before * after, axis=0) / size, -0.9, 0.9)
     variance = np.mean((after - rho * before) ** 2, axis=0)
