@@ -7,6 +7,8 @@ from pathlib import Path
 from typing import Any
 
 from dynid.common.errors import InputError
+from dynid.experiment.experiment import Experiment
+from dynid.experiment.file import is_result
 from dynid.report.json_file import plain, read_result
 
 _TYPES = {
@@ -28,8 +30,8 @@ class Results:
         self._compared: list[Path] = []
         self._motions: list[dict[str, Any]] = []
 
-    def add(self, path: Path, refusal: str = "") -> None:
-        """Read a result, a folder or its result.json; one that is listed already is read again.
+    def add(self, path: Path, refusal: str = "") -> Path:
+        """Read a result, a folder or its result.json; one that is listed already is read again. Its folder.
 
         Args:
             path: Of the result.
@@ -63,6 +65,23 @@ class Results:
             else:
                 self._folders.append(folder)
                 self._texts.append(plain(text))
+        return folder
+
+    def opened(self, asked: Experiment) -> Experiment:
+        """An opened file, with the results that it names in the list; folders to write are chosen anew."""
+
+        def listed(path: str) -> str:
+            return str(self.add(Path(path)))
+
+        excite, compare, export = asked.excite, asked.compare, asked.export
+        if excite is not None:
+            after = tuple(listed(path) if is_result(Path(path)) else path for path in excite.after)
+            excite = excite.changed(out=None, after=after)
+        if compare is not None:
+            compare = compare.changed(out=None, results=tuple(map(listed, compare.results)))
+        if export is not None:
+            export = export.changed(out=None, result=export.result and listed(export.result))
+        return asked.changed(out=None, excite=excite, compare=compare, export=export)
 
     def compared(self, folder: Path) -> None:
         """Add the folder of a comparison."""
