@@ -55,19 +55,20 @@ def load_experiment(file: PathLike, *, need_logs: bool = True) -> Experiment:
             remedy=f"dynid identify --robot {file} --log LOG; --write-experiment FILE writes one",
         )
     root = root_entry(read_yaml(file))
-    fields = root.fields(_KEYS)
-    of_results = any(key in fields for key in _OF_RESULTS) and not {"logs", "excite"} & set(fields)
-    root.fields(_KEYS, ("robot", "logs") if need_logs else () if of_results else ("robot",))
+    given = set(root.mapping())
+    of_results = bool(given & set(_OF_RESULTS)) and not given & {"logs", "excite"}
+    fields = root.fields(_KEYS, ("robot", "logs") if need_logs else () if of_results else ("robot",))
     if "robot" in fields:
         fields["robot"].text()
-    else:
-        fields["robot"] = plain_entry("", like=root)
     if "schema" in fields:
         fields["schema"].choice((SCHEMA,))
     if "drive" in fields and fields["drive"].value is None:
         fields["drive"] = plain_entry("none", like=fields["drive"])
     known = {key: fields[key] for key in keys_of(Experiment) if key in fields}
-    experiment = read(Experiment, replace(root, value=known))
+    lines = root.key_lines
+    if "robot" not in known:  # that of the results
+        known, lines = {**known, "robot": plain_entry("")}, {**lines, "robot": root.line}
+    experiment = read(Experiment, replace(root, value=known, key_lines=lines))
     if need_logs and not experiment.logs:
         raise fields["logs"].error("no log is given", "e.g. logs: [{file: run.csv}]")
     return beside(experiment, Path(file).resolve().parent).changed(
@@ -133,7 +134,7 @@ def write_experiment(experiment: Experiment, logs: Sequence[Log], file: Path) ->
 def _document(experiment: Experiment, logs: Sequence[Log], folder: Path) -> dict[str, Any]:
     matched = [{guess.key: _column(guess.column, guess.unit) for guess in log.guesses} for log in logs]
     matched = matched or [{}] * len((*experiment.logs, *experiment.validate))
-    shared = matched[0] if all(mapping == matched[0] for mapping in matched) else {}
+    shared = matched[0] if matched and all(mapping == matched[0] for mapping in matched) else {}
     tree = dict(experiment.tree())
     robot = str(tree.pop("robot"))
     entries = [dict(item) for key in ("logs", "validate") for item in tree.pop(key, [])]

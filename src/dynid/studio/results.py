@@ -37,8 +37,8 @@ class Results:
             path: Of the result.
             refusal: Why it is no reliable result.
         """
+        estimate = read_result(path)
         folder = (path if path.is_dir() else path.parent).resolve()
-        estimate = read_result(folder)
         text = {
             "name": folder.name,
             "path": str(folder),
