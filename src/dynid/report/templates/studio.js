@@ -4,7 +4,7 @@
   const base = location.pathname.replace(/[^/]*$/, ""), reading = "/" + id("load").dataset.reading + "/";
   const boxes = ["period", "floor", "clearance", "home", "search", "starts", "after", "controllers", "controller_rate"]; // of a motion
   let kept = []; // what the motion of an opened file is in addition to
-  let state = null, drawn = -1, shownResults = "", shownMotions = "", suggested = {}, timer = 0, turn = Promise.resolve(), lost = false, held = null;
+  let state = null, listed = 0, drawn = -1, shownResults = "", shownMotions = "", suggested = {}, timer = 0, turn = Promise.resolve(), lost = false, held = null;
   const frames = {};
 
   function id(name) { return document.getElementById(name); }
@@ -225,10 +225,11 @@
     id("pair").hidden = all.length < 2;
     id("export").hidden = !all.length;
     showAfter(id("design-after").value);
-    const same = id("first").value === id("second").value;
+    const more = all.length > listed; // a new result is what is exported and compared next
+    listed = all.length;
     ["first", "second", "which"].forEach(function (name) {
-      const kept = name !== "which" && same ? "" : id(name).value, usual = name === "first" ? Math.max(0, all.length - 2) : all.length - 1;
-      fill(id(name), all.map(function (one, k) { return option(k, one.name, kept === "" ? k === usual : String(k) === kept); }));
+      const before = more ? "" : id(name).value, usual = name === "first" ? Math.max(0, all.length - 2) : all.length - 1;
+      fill(id(name), all.map(function (one, k) { return option(k, one.name, before === "" ? k === usual : String(k) === before); }));
     });
     const made = state.exported;
     fill(id("exported"), !made ? [] : made.notes.map(function (note) { return words(make("p"), note); }).concat(made.files.map(function (one) {
