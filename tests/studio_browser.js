@@ -69,7 +69,7 @@ async function main(address, picture) {
   seen.pair = [await page.$eval("#first", (s) => s.value), await page.$eval("#second", (s) => s.value)];
   await page.click("#pair button");
   await ended("compare");
-  seen.compared = await page.textContent("#list > p");
+  seen.compared = await page.textContent("#list .compared");
   await page.check('#formats input[value="yaml"]');
   await page.click("#export button");
   await ended("export");

@@ -27,7 +27,7 @@ class Results:
         self._lock = threading.Lock()
         self._folders: list[Path] = []
         self._texts: list[dict[str, Any]] = []
-        self._compared: list[Path] = []
+        self._compared: list[dict[str, Any]] = []
         self._motions: list[dict[str, Any]] = []
 
     def add(self, path: Path, refusal: str = "") -> Path:
@@ -83,10 +83,10 @@ class Results:
             export = export.changed(out=None, result=export.result and listed(export.result))
         return asked.changed(out=None, excite=excite, compare=compare, export=export)
 
-    def compared(self, folder: Path) -> None:
-        """Add the folder of a comparison."""
+    def compared(self, comparison: dict[str, Any]) -> None:
+        """Add a comparison: its `folder`, and its answer in `words`."""
         with self._lock:
-            self._compared = [path for path in self._compared if path != folder] + [folder]
+            self._compared.append({**comparison, "name": Path(comparison["folder"]).name})
 
     def designed(self, motion: dict[str, Any]) -> None:
         """Add a motion: its `folder`, and what the page says about it."""
@@ -105,8 +105,8 @@ class Results:
     def state(self) -> dict[str, Any]:
         """For the page."""
         with self._lock:
-            compared = [folder.name for folder in self._compared]
-            return {"list": list(self._texts), "compared": compared, "motions": list(self._motions)}
+            compared, motions = list(self._compared), list(self._motions)
+            return {"list": list(self._texts), "compared": compared, "motions": motions}
 
     def file(self, kind: str, index: str, name: str) -> tuple[bytes, str] | None:
         """Content and type of a file of a `result`, of a comparison (`compared`) or of a `motion`; or None.
@@ -115,8 +115,9 @@ class Results:
             kind, index, name: Parts of an address; only known names and numbers of the lists are valid.
         """
         with self._lock:
-            motions = [Path(design["folder"]) for design in self._motions]
-            lists = {"result": self._folders, "compared": self._compared, "motion": motions}
+            made = {"compared": self._compared, "motion": self._motions}
+            lists = {key: [Path(one["folder"]) for one in several] for key, several in made.items()}
+            lists["result"] = self._folders
             folders = lists.get(kind, [])
             if not (index.isascii() and index.isdecimal() and len(index) < 6) or name not in _TYPES:
                 return None

@@ -180,9 +180,8 @@ class Session:
 
     def cancel(self) -> None:
         """Stop the task that runs."""
-        job = self.job
-        if job is not None:
-            job.cancel()
+        if self.job is not None:
+            self.job.cancel()
 
     def open_result(self, path: str) -> None:
         """Add an earlier result, a folder or its result.json."""
@@ -253,8 +252,8 @@ class Session:
                 "robot": self._robot(asked),
                 "swings": case_motions(mechanism) is not None,
                 "name": asked.name,
-                "free": self._free(f"{asked.name}-1"),
-                "motion": self._free(f"{asked.name}-motion-1"),
+                "free": self._free(_numbered(asked.name)),
+                "motion": self._free(_numbered(asked.name, "-motion")),
                 "bodies": len(mechanism.bodies),
                 "joints": [joint.name for joint in mechanism.joints],
                 "given": [self._shown(Path(entry.file)) for entry in asked.logs],
@@ -326,7 +325,7 @@ class Session:
             if "result" in done:
                 self.results.add(Path(done["result"]), done["refusal"])
             if "compared" in done:
-                self.results.compared(Path(done["compared"]))
+                self.results.compared(done["compared"])
             self._exported = done.get("exported", self._exported)
 
     def _checked(self, revision: int, done: dict[str, Any]) -> None:
@@ -381,6 +380,11 @@ class Session:
 def _given(value: Any) -> Any:
     """None for a setting that is left open."""
     return None if isinstance(value, LeftOpen) else value
+
+
+def _numbered(name: str, kind: str = "") -> str:
+    """A name with a number: of an opened file its own, else the first."""
+    return name if re.search(rf"{kind}-\d+$", name) else f"{name}{kind}-1"
 
 
 def _plain(name: str) -> str:

@@ -59,10 +59,14 @@ def identified(asked: Experiment, progress: Progress) -> dict[str, Any]:
 
 
 def compared(asked: Experiment, progress: Progress) -> dict[str, Any]:
-    """Where the comparison is."""
+    """Where the comparison is, and its answer in words."""
+    from dynid.report.comparison_page import difference_text
     from dynid.tasks import compared
 
-    return {"compared": str(compared([asked], progress)[1].resolve())}
+    comparison, folder = compared([asked], progress)
+    words = [comparison.words] if comparison.recommended else []
+    words += [difference_text(comparison)] if comparison.parameters else []
+    return {"compared": {"folder": str(folder.resolve()), "words": words}}
 
 
 def exported(asked: Experiment, progress: Progress) -> dict[str, Any]:
@@ -76,7 +80,7 @@ def exported(asked: Experiment, progress: Progress) -> dict[str, Any]:
             "format": item.format,
             "files": [str(file) for file in item.files],
             "certificate": item.certificate.text,
-            "failure": bool(item.certificate.failure),
+            "failure": bool(item.certificate.failure or item.certificate.far),
         }
         for item in made.written
     ]

@@ -26,10 +26,10 @@
     return holder;
   }
   function frame(name, place) { // with the theme that was chosen here
-    const theme = document.documentElement.dataset.theme, parts = place.split("#");
+    const theme = document.documentElement.dataset.theme;
     frames[name] = place;
     id(name).hidden = false;
-    id(name).src = parts[0] + (theme ? (parts[0].includes("?") ? "&" : "?") + "theme=" + theme : "") + (parts[1] ? "#" + parts[1] : "");
+    id(name).src = place + (theme ? (place.includes("?") ? "&" : "?") + "theme=" + theme : "");
   }
   function trouble(text) { id("trouble").hidden = !text; words(id("trouble").firstElementChild, text); }
 
@@ -124,7 +124,7 @@
     kept = after;
     showAfter(after.length ? "file" : "");
     const others = Object.keys(motion).filter(function (key) { return !boxes.includes(key); });
-    id("design-more").textContent = others.length ? "Also, from the file: " + others.map(function (key) { return key + " " + JSON.stringify(motion[key]); }).join(", ") : "";
+    id("design-more").textContent = others.length ? "Also, from the file: " + others.map(function (key) { const value = motion[key]; return key + " " + (typeof value === "string" ? value : JSON.stringify(value)); }).join(", ") : "";
     if (exported) {
       tick("formats", exported.to);
       choose("which", exported.result);
@@ -167,7 +167,7 @@
     line.addEventListener("dragleave", function (e) { if (!line.contains(e.relatedTarget)) { line.classList.remove("over"); } });
     line.addEventListener("drop", function (e) { e.preventDefault(); line.classList.remove("over"); if (held !== null) { map(held, {}); } });
     const name = make("th", row.key + " ", { scope: "row" });
-    name.append(make("span", row.label, { "class": "muted" }));
+    name.append(make("span", row.label.replace(/^the /, "").replace(/'/g, ""), { "class": "muted" }));
     line.append(name);
     [column, unit, scale, offset, delay].forEach(function (one) { const cell = make("td"); cell.append(one); line.append(cell); });
     line.append(make("td", row.why));
@@ -197,6 +197,7 @@
   function showMotions() {
     const all = state.results.motions, text = JSON.stringify(all);
     if (text === shownMotions) { return; }
+    const changed = shownMotions !== "";
     shownMotions = text;
     fill(id("motions"), all.map(function (one, k) {
       const box = make("div", null, { "class": "verdict " + one.level }), line = make("div", null, { "class": "row" }), button = make("button", "Watch in 3-D", { type: "button" });
@@ -206,9 +207,9 @@
       box.append(line);
       return box;
     }));
-    if (all.length) { watch(all.length - 1); }
+    if (all.length && changed) { watch(all.length - 1); } // a new one, not those of a page that was loaded again
   }
-  function watch(k) { frame("planned", reading + "motion/" + k + "/report.html#robot"); }
+  function watch(k) { frame("planned", reading + "motion/" + k + "/report.html?at=robot"); }
   function newTab(place) { return make("a", "in a new tab", { href: reading + place, target: "_blank", rel: "noopener noreferrer" }); }
   function showResults() {
     const text = JSON.stringify([state.results, state.exported]);
@@ -216,11 +217,14 @@
     shownResults = text;
     const all = state.results.list;
     fill(id("list"), all.map(resultBox));
-    state.results.compared.forEach(function (name, k) {
-      const line = make("p"), button = make("button", "Show", { type: "button" });
-      button.addEventListener("click", function () { open("compared/" + k + "/comparison.html"); });
-      line.append(document.createTextNode("Comparison " + name + " "), button);
-      id("list").append(line);
+    state.results.compared.forEach(function (one, k) {
+      const box = make("div", null, { "class": "compared" }), line = make("div", null, { "class": "row" }), button = make("button", "Show the comparison", { type: "button" }), place = "compared/" + k + "/comparison.html";
+      box.append(make("strong", one.name));
+      one.words.filter(Boolean).forEach(function (text) { box.append(words(make("p"), text)); });
+      button.addEventListener("click", function () { open(place); });
+      line.append(button, newTab(place), make("span", short(one.folder), { "class": "muted" }));
+      box.append(line);
+      id("list").append(box);
     });
     id("pair").hidden = all.length < 2;
     id("export").hidden = !all.length;
