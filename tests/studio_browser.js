@@ -46,6 +46,7 @@ async function main(address, picture) {
   seen.columns = await page.$$eval("#rows tr", (rows) => rows.map((row) => [row.querySelector("th").firstChild.textContent.trim(), ...Array.from(row.querySelectorAll("select"), (one) => one.value)]));
   const view = await (await page.waitForSelector("#view")).contentFrame();
   await view.waitForSelector("#robot");
+  seen.typed = await page.inputValue("#design-floor"); // although logs were loaded and columns chosen since then
   seen.robot = await view.$eval("#robot", (c) => c.getContext("2d").getImageData(0, 0, c.width, c.height).data.some((v, i) => i % 4 === 3 && v > 0));
   await page.selectOption("#auto", "off");
   await page.waitForFunction(() => document.getElementById("auto").value === "off");

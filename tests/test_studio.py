@@ -481,7 +481,7 @@ def test_files_of_the_studio_are_opened_again(browser: Browser) -> None:
     texts = {
         "swing": "robot: arm.yaml\nexcite: {period: 4, floor: -3, criterion: emin, after: [result]}\n",
         "pair": "compare: {results: [result, other], speeds: [0.5]}\n",
-        "out": "export: {result: result, to: [yaml, numpy], payload: merge}\n",
+        "out": "robot: arm.yaml\nexport: {result: result, to: [yaml, numpy], payload: merge}\n",
     }
     shutil.copytree(folder / "result", folder / "other")
     for name, text in texts.items():
@@ -503,6 +503,7 @@ def test_files_of_the_studio_are_opened_again(browser: Browser) -> None:
     browser.finished("export", result=0, formats=["yaml"])
     written = (folder / "result-export.yaml").read_text(encoding="utf-8")
     assert "payload: merge" in written  # kept, although the page has no box for it
+    assert "robot: arm.yaml" in written  # and instead of the robot of the result
     (folder / "lost.yaml").write_text("compare: [result, gone]\n", encoding="utf-8")
     assert "gone" in browser.post("load", robot="lost.yaml")["error"]
 

@@ -53,6 +53,7 @@ def test_the_studio_is_used_in_a_browser(tmp_path: Path, monkeypatch: pytest.Mon
     assert ["tau_2", "b", ""] in seen["columns"]  # picked
     assert ["q_2", "J2_pos", ""] in seen["columns"]
     assert seen["robot"]
+    assert seen["typed"] == "-3"
     assert seen["inView"]  # progress and Cancel, wherever the page is scrolled to
     assert seen["doctor"]
     assert seen["result"].startswith("arm-1: ")

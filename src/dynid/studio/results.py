@@ -1,7 +1,12 @@
-"""Results and motions of the page, and their files that may be shown: no path comes from an address."""
+"""Results and motions of the page, their names, and their files that may be shown.
+
+No path comes from an address.
+"""
 
 from __future__ import annotations
 
+import itertools
+import re
 import threading
 from pathlib import Path
 from typing import Any
@@ -11,6 +16,7 @@ from dynid.experiment.experiment import Experiment
 from dynid.experiment.file import is_result
 from dynid.report.json_file import plain, read_result
 
+_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,120}")
 _TYPES = {
     "report.html": "text/html; charset=utf-8",
     "comparison.html": "text/html; charset=utf-8",
@@ -125,3 +131,35 @@ class Results:
         if folder is None or not (folder / name).is_file():
             return None
         return (folder / name).read_bytes(), _TYPES[name]
+
+
+def result_place(folder: Path, name: str) -> Path:
+    """Where the studio of a folder writes what is called so; NAME.yaml beside `results` asks for it."""
+    return folder / "results" / name
+
+
+def plain_name(name: str) -> str:
+    """A name that a person typed; one that leads to another folder is refused."""
+    if not _NAME.fullmatch(name) or name.endswith("."):
+        raise InputError(
+            f"'{name[:80]}' is not a name for a file", remedy="letters, digits, '.', '-' and '_', e.g. run-1"
+        )
+    return name
+
+
+def numbered(name: str, kind: str = "") -> str:
+    """A name with a number: of an opened file its own, else the first."""
+    return name if re.search(rf"{kind}-\d+$", name) else f"{name}{kind}-1"
+
+
+def free_name(folder: Path, name: str) -> str:
+    """This name, or one with a higher number, whose files do not exist yet."""
+    name = name if _NAME.fullmatch(name) else "run-1"
+    stem, _, number = name.rpartition("-")
+    stem, first = (stem, int(number)) if stem and number.isdecimal() else (name, 1)
+    names = itertools.chain([name], (f"{stem}-{k}" for k in itertools.count(first + 1)))
+    return next(
+        free
+        for free in names
+        if not (folder / f"{free}.yaml").exists() and not result_place(folder, free).exists()
+    )

@@ -7,12 +7,10 @@ experiment file, NAME.yaml, and the worker reads this file: `dynid TASK NAME.yam
 from __future__ import annotations
 
 import glob
-import itertools
-import re
 import shlex
 import tempfile
 import threading
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -34,14 +32,11 @@ from dynid.problem import as_asked
 from dynid.projection.model import model_names
 from dynid.studio.job import Job
 from dynid.studio.mapping import Columns, column_rows, columns_of, remapped, unit_in_name
-from dynid.studio.results import Results
+from dynid.studio.results import Results, free_name, numbered, plain_name, result_place
 
-_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,60}")
 _OPTIONS = ("model", "estimator", "auto", "hold_out", "purpose")
-_DESIGN = (
-    *("period", "floor", "clearance", "home", "search", "starts", "after"),
-    *("controllers", "controller_rate"),
-)
+_BOXES = ("period", "floor", "clearance", "home", "search", "starts", "after")
+_DESIGN = (*_BOXES, "controllers", "controller_rate")
 
 
 class Session:
@@ -67,7 +62,7 @@ class Session:
         self._check: dict[str, Any] | None = None
         self._exported: dict[str, Any] | None = None
         self._commands: list[str] = []
-        self._revision = 0
+        self._revision = self._opened = 0
         self._scratch = tempfile.TemporaryDirectory(prefix="dynid-studio-", ignore_cleanup_errors=True)
 
     def expect(self, revision: int | None) -> None:
@@ -82,7 +77,8 @@ class Session:
     def load(self, robot: str, logs: Sequence[str] = (), validate: Sequence[str] = ()) -> None:
         """Take a robot and logs, by built-in name and path; or an experiment file instead of the robot."""
         place = self._place(robot)
-        if not logs and is_experiment(place):
+        opened = not logs and is_experiment(place)
+        if opened:
             asked = self.results.opened(load_experiment(place, need_logs=False))
         else:
             asked = Experiment(
@@ -94,6 +90,7 @@ class Session:
         mechanism = as_asked(load_robot(asked.robot), asked) if asked.robot else None
         with self._lock:
             self._take(asked, mechanism)
+            self._opened += opened
 
     def map(
         self,
@@ -117,9 +114,7 @@ class Session:
 
     def settings(self, **options: Any) -> None:
         """Change `model`, `estimator`, `auto`, `hold_out` or `purpose`; None is the default."""
-        unknown = set(options) - set(_OPTIONS)
-        if unknown:
-            raise InputError(f"no setting '{min(unknown)}'", remedy=f"settings: {', '.join(_OPTIONS)}")
+        _refuse_unknown(options, _OPTIONS)
         with self._lock:
             asked, _ = self._loaded()
             usual = Experiment(robot=asked.robot)
@@ -134,10 +129,10 @@ class Session:
         with self._lock:
             self._idle()
             asked, _ = self._loaded()
-            file = Path(self._scratch.name) / f"check-{self._revision}.yaml"
+            revision = self._revision
+            file = Path(self._scratch.name) / f"check-{revision}.yaml"
             file.unlink(missing_ok=True)
             write_experiment(asked, self._logs, file)
-            revision = self._revision
             self.job = Job("check", file, self.folder, lambda done: self._checked(revision, done))
 
     def identify(self, name: str, follow: bool = True) -> None:
@@ -153,7 +148,7 @@ class Session:
                 raise InputError(self._refusal)
             if not follow:
                 asked = asked.changed(compare=None, export=None)
-            self._run("identify", _plain(name), asked.changed(excite=None), self._logs)
+            self._run("identify", plain_name(name), asked.changed(excite=None), self._logs)
 
     def excite(self, name: str, **options: Any) -> None:
         """Write NAME.yaml and start to design its exciting motion, or releases of a cable robot.
@@ -162,9 +157,7 @@ class Session:
             name: Of the motion, which is written to results/NAME.
             options: Of `ExciteSettings`, those of the page; None is the default. `search` is a number.
         """
-        unknown = set(options) - set(_DESIGN)
-        if unknown:
-            raise InputError(f"no setting '{min(unknown)}'", remedy=f"settings: {', '.join(_DESIGN)}")
+        _refuse_unknown(options, _DESIGN)
         with self._lock:
             asked, _ = self._loaded()
             before, usual = asked.excite or ExciteSettings(), ExciteSettings()
@@ -174,7 +167,7 @@ class Session:
             if "after" in changes:
                 changes["after"] = [str(self._place(path)) for path in changes["after"]]
             settings = before.changed(**changes)
-            written = settings.changed(out=self._results(_plain(name)))
+            written = settings.changed(out=result_place(self.folder, plain_name(name)))
             self._run("excite", name, Experiment(robot=asked.robot, excite=written))
             self._experiment = asked.changed(excite=settings)
 
@@ -193,20 +186,21 @@ class Session:
             first, second = self.results.path(a), self.results.path(b)
             if first == second:
                 raise InputError("a result cannot be compared with itself", remedy="choose two results")
-            before = CompareSettings() if self._experiment is None else self._experiment.compare
-            name = self._free(f"{first.name}_{second.name}_compare")
-            usual = before if before is not None and before.results else CompareSettings()
-            settings = usual.changed(results=(first, second), out=self._results(name))
-            self._run("compare", name, Experiment(robot="", compare=settings))
+            asked = self._asked_of_results()
+            before = asked.compare if asked.compare and asked.compare.results else CompareSettings()
+            name = free_name(self.folder, f"{first.name}_{second.name}_compare")
+            settings = before.changed(results=(first, second), out=result_place(self.folder, name))
+            self._run("compare", name, asked.changed(compare=settings, export=None))
 
     def export(self, result: int, formats: Sequence[str]) -> None:
         """Write a result in formats of other programs, beside its folder."""
         with self._lock:
             path = self.results.path(result)
-            name, to = self._free(f"{path.name}-export"), tuple(formats)
-            before = None if self._experiment is None else self._experiment.export
-            settings = (before or ExportSettings(to=to)).changed(to=to, result=path, out=self._results(name))
-            self._run("export", name, Experiment(robot="", export=settings))
+            name, to = free_name(self.folder, f"{path.name}-export"), tuple(formats)
+            asked = self._asked_of_results()
+            before = asked.export or ExportSettings(to=to)
+            settings = before.changed(to=to, result=path, out=result_place(self.folder, name))
+            self._run("export", name, asked.changed(compare=None, export=settings))
 
     def view(self) -> str:
         """The page with the moving robot."""
@@ -240,6 +234,7 @@ class Session:
                 "results": self.results.state(),
                 "commands": list(self._commands),
                 "revision": self._revision,
+                "opened": self._opened,
                 "asked": dict.fromkeys(TASKS),
                 "loaded": None,
             }
@@ -252,8 +247,8 @@ class Session:
                 "robot": self._robot(asked),
                 "swings": case_motions(mechanism) is not None,
                 "name": asked.name,
-                "free": self._free(_numbered(asked.name)),
-                "motion": self._free(_numbered(asked.name, "-motion")),
+                "free": free_name(self.folder, numbered(asked.name)),
+                "motion": free_name(self.folder, numbered(asked.name, "-motion")),
                 "bodies": len(mechanism.bodies),
                 "joints": [joint.name for joint in mechanism.joints],
                 "given": [self._shown(Path(entry.file)) for entry in asked.logs],
@@ -291,13 +286,17 @@ class Session:
         self._check = None
         self._revision += 1
 
-    def _results(self, name: str) -> Path:
-        return self.folder / "results" / name
-
     def _loaded(self) -> tuple[Experiment, Mechanism]:
         if self._experiment is None or self._mechanism is None:
             raise InputError("no robot is loaded", remedy="load one first")
         return self._experiment, self._mechanism
+
+    def _asked_of_results(self) -> Experiment:
+        """What the opened file asks of results; its robot replaces theirs only if it has no logs."""
+        asked = self._experiment or Experiment(robot="")
+        of_results = not asked.logs and (asked.compare is not None or asked.export is not None)
+        robot = asked.robot if of_results else ""
+        return Experiment(robot=robot, compare=asked.compare, export=asked.export)
 
     def _idle(self) -> None:
         if self.job is not None and self.job.running:
@@ -306,7 +305,7 @@ class Session:
     def _run(self, task: str, name: str, asked: Experiment, logs: Sequence[Log] = ()) -> None:
         """Write what is asked as NAME.yaml, which `dynid TASK` repeats, and start it from this file."""
         self._idle()
-        file, out = self.folder / f"{name}.yaml", self._results(name)
+        file, out = self.folder / f"{name}.yaml", result_place(self.folder, name)
         if out.exists():
             raise InputError("this folder exists already", file=out, remedy="choose another name")
         write_experiment(asked.changed(name=name), logs, file)
@@ -355,18 +354,6 @@ class Session:
             )
         return path
 
-    def _free(self, name: str) -> str:
-        """This name, or one with a higher number, whose files do not exist yet."""
-        name = name if _NAME.fullmatch(name) else "run-1"
-        stem, _, number = name.rpartition("-")
-        stem, first = (stem, int(number)) if stem and number.isdecimal() else (name, 1)
-        names = itertools.chain([name], (f"{stem}-{k}" for k in itertools.count(first + 1)))
-        return next(
-            free
-            for free in names
-            if not (self.folder / f"{free}.yaml").exists() and not self._results(free).exists()
-        )
-
     def _robot(self, asked: Experiment) -> str:
         """As it is typed in a command."""
         path = Path(str(asked.robot))
@@ -377,22 +364,14 @@ class Session:
         return str(path.resolve().relative_to(self.folder)) if inside else str(path)
 
 
+def _refuse_unknown(options: Mapping[str, Any], known: Sequence[str]) -> None:
+    for name in sorted(set(options) - set(known)):
+        raise InputError(f"no setting '{name}'", remedy=f"settings: {', '.join(known)}")
+
+
 def _given(value: Any) -> Any:
     """None for a setting that is left open."""
     return None if isinstance(value, LeftOpen) else value
-
-
-def _numbered(name: str, kind: str = "") -> str:
-    """A name with a number: of an opened file its own, else the first."""
-    return name if re.search(rf"{kind}-\d+$", name) else f"{name}{kind}-1"
-
-
-def _plain(name: str) -> str:
-    if not _NAME.fullmatch(name) or name.endswith("."):
-        raise InputError(
-            f"'{name[:80]}' is not a name for a file", remedy="letters, digits, '.', '-' and '_', e.g. run-1"
-        )
-    return name
 
 
 def _summary(log: Log) -> dict[str, Any]:

@@ -62,7 +62,7 @@
     showCheck();
     showMotions();
     showResults();
-    if (changed) { showAsked(); }
+    if (changed) { showAsked(!before || before.opened !== state.opened); }
     id("lines").textContent = state.commands.join("\n");
     const robot = Boolean(state.loaded), logs = robot && state.loaded.given.length > 0, header = logs && state.loaded.columns.names.length > 0;
     [["motion", robot], ["columns", header], ["doctor", logs], ["identify", logs], ["commands", state.commands.length > 0]].forEach(function (one) {
@@ -115,26 +115,26 @@
     if (drawn !== state.revision) { drawn = state.revision; frame("view", base + "view?" + drawn); }
   }
   // What an opened file asks for besides an identification: the forms show it, and what they have no box for as text.
-  function showAsked() {
-    const motion = state.asked.excite || {}, compared = state.asked.compare, exported = state.asked.export, after = motion.after || [];
-    ["period", "floor", "clearance", "starts", "controller_rate"].forEach(function (key) { id("design-" + key).value = motion[key] === undefined ? "" : motion[key]; });
-    id("design-home").value = (motion.home || []).join(", ");
-    id("design-search").value = motion.search && motion.search.count || "";
-    tick("controllers", motion.controllers || []);
-    kept = after;
-    showAfter(after.length ? "file" : "");
+  function showAsked(opened) { // if not opened just now, what was typed since then stays
+    const motion = state.asked.excite || {}, compared = state.asked.compare, exported = state.asked.export;
+    kept = motion.after || [];
+    if (opened) { fillForms(motion, compared, exported); }
     const others = Object.keys(motion).filter(function (key) { return !boxes.includes(key); });
     id("design-more").textContent = others.length ? "Also, from the file: " + others.map(function (key) { const value = motion[key]; return key + " " + (typeof value === "string" ? value : JSON.stringify(value)); }).join(", ") : "";
-    if (exported) {
-      tick("formats", exported.to);
-      choose("which", exported.result);
-    }
-    if (compared) { choose("first", compared.results[0]); choose("second", compared.results[1]); }
     const follow = [];
     if (state.loaded && compared) { follow.push(compared.results ? "compare with " + compared.results.map(short).join(", ") : "compare fits"); }
     if (state.loaded && exported) { follow.push("export to " + exported.to.join(", ")); }
     id("follow").parentNode.hidden = !follow.length;
     id("follow").nextElementSibling.textContent = "then " + follow.join(", and ") + ", as the file asks";
+  }
+  function fillForms(motion, compared, exported) {
+    ["period", "floor", "clearance", "starts", "controller_rate"].forEach(function (key) { id("design-" + key).value = motion[key] === undefined ? "" : motion[key]; });
+    id("design-home").value = (motion.home || []).join(", ");
+    id("design-search").value = motion.search && motion.search.count || "";
+    tick("controllers", motion.controllers || []);
+    showAfter(kept.length ? "file" : "");
+    if (exported) { tick("formats", exported.to); choose("which", exported.result); }
+    if (compared && compared.results) { choose("first", compared.results[0]); choose("second", compared.results[1]); }
   }
   function tick(name, values) { id(name).querySelectorAll("input").forEach(function (one) { one.checked = values.includes(one.value); }); }
   function choose(name, path) {
