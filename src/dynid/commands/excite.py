@@ -113,7 +113,10 @@ def excite(
         if is_experiment(robot)
         else Experiment(robot=robot, name=Path(robot).stem)
     )
-    asked = asked.changed(excite=(asked.excite or ExciteSettings()).changed(**options))
+    settings = asked.excite or ExciteSettings()
+    if "search" in options:  # a number: other settings of the search stay
+        options["search"] = settings.search.changed(count=options["search"])
+    asked = asked.changed(excite=settings.changed(**options))
     motions = case_motions(load_robot(asked.robot))
     if motions is None:
         refuse_given(OF_FREE_MOTION, DRIVEN)
