@@ -16,10 +16,7 @@ from tests.workspace import EXPERIMENT, dynid, make_workspace
 
 @pytest.fixture(scope="module")
 def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    folder = tmp_path_factory.mktemp("tasks")
-    with pytest.MonkeyPatch.context() as patch:
-        patch.chdir(folder)
-        return make_workspace(folder)
+    return make_workspace(tmp_path_factory.mktemp("tasks"))
 
 
 @pytest.fixture
