@@ -38,10 +38,12 @@ MEANING = {
     Quality.GOOD: "sigma below 5 % of the value",
     Quality.FAIR: "sigma 5 to 20 % of it",
     Quality.WEAK: "sigma above 20 % of it",
-    Quality.ZERO: "95 % interval contains zero",
+    Quality.ZERO: "not distinguishable from zero: the 95 % interval contains it",
     Quality.REMOVED: "removed, set to zero",
 }
+LABELS = {kind: kind.value for kind in Quality} | {Quality.ZERO: "may be zero"}
 _GOOD_BELOW, _FAIR_BELOW = 5.0, 20.0
+_SEPARATE = 100.0  # condition number, columns scaled: below it the motion separates the parameters well
 _LOAD = "load "  # prefix of the choices that describe identified loads
 _HALF = 50.0  # percent of the residual: a correction that leaves less explains most of it
 _FIRST = 3  # reasons that are shown; the others are folded
@@ -125,8 +127,23 @@ def evidence(estimate: Estimate) -> str:
     known = sum(quality(p) in (Quality.GOOD, Quality.FAIR) for p in kept)
     text = f"{known} of {plural(len(kept), 'parameter')} with sigma below {_FAIR_BELOW:.0f} % of their value"
     if estimate.verdict.judged_on:
-        text += f"; judged on {estimate.verdict.judged_on}"
+        text += f"; {judged(estimate)}"
     return text
+
+
+def judged(estimate: Estimate) -> str:
+    """Which data the verdict is from, whether a log of its own was among them, how exciting the motion was."""
+    text = f"judged on {estimate.verdict.judged_on}" if estimate.verdict.judged_on else "not judged on a log"
+    if not any(prediction.independent for prediction in estimate.validation):
+        text += " (no validation log)"
+    condition = estimate.fit.condition_scaled
+    if not 1.0 <= condition < math.inf:
+        return text
+    good = condition < _SEPARATE
+    return (
+        f"{text}; condition number {number(condition, 2)} ({'below' if good else 'above'} {_SEPARATE:.0f}:"
+        f" the motion separates {'the parameters well' if good else 'some parameters poorly'})"
+    )
 
 
 def error_words(error: LogError) -> str:
@@ -135,7 +152,8 @@ def error_words(error: LogError) -> str:
         return "nothing to compare"
     if not error.percent:
         return "no error beyond sensor noise"
-    return f"model error {percent(error.percent)} % of the peak ({error.worst})"
+    size = f"{number(error.error, 2)} {unit_text(error.unit)}".rstrip()
+    return f"model error {percent(error.percent)} % of the peak, {size} ({error.worst})"
 
 
 def worst_joint(joints: Sequence[JointVerdict]) -> JointVerdict | None:
@@ -217,7 +235,7 @@ def home_of(code: str) -> str:
 def simulated_lines(item: Validation) -> list[str]:
     """Rms distance between simulated and measured free motions, over all runs of a log."""
     lines = []
-    for words, prefix in (("with the estimate", ""), ("with the prior", "prior_")):
+    for words, prefix in (("with the estimate", ""), ("as described", "prior_")):
         parts = []
         for name, unit in (("position_rms", "mm"), ("angle_rms", "mrad")):
             values = [getattr(run, prefix + name) for run in item.runs]

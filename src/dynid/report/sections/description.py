@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 _MOST = 12
 _WORST = 3  # logs that are plotted
 _MOST_OF_IT = 90.0  # percent: a correction that leaves as much of the residual explains nothing
+_CHANCE = 0.001  # probability above which chance explains what a correction removes
 
 
 def section(estimate: Estimate) -> Section | None:
@@ -53,20 +54,30 @@ def section(estimate: Estimate) -> Section | None:
     return Section("description", "Is the description right?", body, folded=not n, note=note)
 
 
-def _corrections(estimate: Estimate) -> list[tuple[str, DescriptionTest]]:
-    """Name and figures of each; a size only of the first, as verdict and residual tests give it.
+def _corrections(estimate: Estimate) -> list[tuple[str, DescriptionTest, str]]:
+    """Name, figures and meaning of each; a size only of the first, as verdict and residual tests give it.
 
     Those that warnings name are before the description as it is, the one that leaves least first.
     """
     tests, described = estimate.hypotheses, described_residual(estimate)
     named = [(test.subject if i else test.name, test) for i, test in enumerate(tests)]
     n = next((i for i, test in enumerate(tests) if test.p == 1.0), 0)
-    return [*sorted(named[:n], key=lambda pair: pair[1].left(described)), *named[n:]]
+    ordered = [*sorted(named[:n], key=lambda pair: pair[1].left(described)), *named[n:]]
+    return [(name, test, _meaning(k, n, test)) for k, (name, test) in enumerate(ordered)]
+
+
+def _meaning(k: int, n: int, test: DescriptionTest) -> str:
+    """What the line k of the corrections shows, if n of them explain the logs."""
+    if test.p == 1.0:
+        return ""
+    if k < n:
+        return "explains the logs best" if k == 0 else "explains the logs, but less well"
+    return "no better than chance" if test.p > _CHANCE else "not the cause: leaves too much"
 
 
 def _conclusion(estimate: Estimate) -> str:
     """What the corrections that were tried show, where no finding concerns the description."""
-    name, best = next(iter(_corrections(estimate)), ("", None))
+    name, best, _ = next(iter(_corrections(estimate)), ("", None, ""))
     if best is not None and best.p < 1.0:
         left = best.left(described_residual(estimate))
         if left > _MOST_OF_IT:

@@ -21,6 +21,7 @@ from dynid.report.page import Section, render
 from dynid.report.panels import history_figure
 from dynid.report.plots import PALETTE, Figure, band, figure, line, panel, points
 from dynid.report.quality import (
+    LABELS,
     MEANING,
     Quality,
     compared,
@@ -89,6 +90,7 @@ def section(estimate: Estimate) -> Section:
         described=any(row["prior_mass"] != "-" for row in bodies),
         friction=friction_figure(estimate),
         drives=drive_table(estimate),
+        unclear={p.name for p in estimate.parameters if quality(p) is Quality.ZERO},
         sensor=compared(estimate) == "reading",
         swings=swings_part(estimate),
         parts=[part for part in parts if part is not None],
@@ -232,6 +234,7 @@ def parameters(estimate: Estimate) -> Markup:
         rows=rows,
         few=len(rows) <= _FEW,
         figure=interval_figure(estimate),
+        labels=LABELS,
         legend=[(kind.value, MEANING[kind], marks.count(kind.value)) for kind in Quality if kind in marks],
         meanings=[
             text for symbols, text in _SYMBOLS if symbols & {_symbol(p.name) for p in estimate.parameters}
