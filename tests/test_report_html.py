@@ -202,7 +202,9 @@ def test_the_command_line_is_shown_only_if_it_was_ours():
 def test_the_command_line_does_not_show_where_the_folders_of_the_machine_are():
     """A page is sent to others. The command still works where it was run."""
     log = os.path.join(os.getcwd(), "data", "a.csv")
-    shown = command_line(["/usr/bin/dynid", "identify", "--log", log, f"--out={os.path.dirname(log)}", "b.yaml"])
+    shown = command_line(
+        ["/usr/bin/dynid", "identify", "--log", log, f"--out={os.path.dirname(log)}", "b.yaml"]
+    )
     assert shown == f"dynid identify --log {os.path.join('data', 'a.csv')} --out=data b.yaml"
 
 
@@ -409,7 +411,7 @@ def test_every_effort_has_its_peak_beside_its_percentage():
     whole = estimate()
     judged = tuple(replace(row, peak=12.3 + i) for i, row in enumerate(whole.verdict.joints))
     text = _words(str(section(replace(whole, verdict=replace(whole.verdict, joints=judged))).body))
-    assert "model error % of peak, below in N m peak rms error" in text
+    assert "model error % of peak below: N m peak rms error" in text
     first, last = ((row.error_rms**2 - row.noise_floor**2) ** 0.5 for row in (judged[0], judged[-1]))
     assert f"model error 1.4 % of its peak of 12.3 N m: {first:.2g} N m" in text
     assert f"1.4 {last:.2g} 17.3 0.21" in text

@@ -132,7 +132,7 @@ def evidence(estimate: Estimate) -> str:
 
 
 def judged(estimate: Estimate) -> str:
-    """Which data the verdict is from, whether a log of its own was among them, how exciting the motion was."""
+    """Which data the verdict is from, whether they include a validation log, how exciting the motion was."""
     text = f"judged on {estimate.verdict.judged_on}" if estimate.verdict.judged_on else "not judged on a log"
     if not any(prediction.independent for prediction in estimate.validation):
         text += " (no validation log)"
@@ -267,7 +267,7 @@ def interval_figure(estimate: Estimate) -> Figure | None:
     series = [_series(kind, shown) for kind in _STYLE if any(quality(p) is kind for p in shown)]
     series += _marks("description", {p.name: p.prior for p in shown}, shown, bound, "bar", "grey")
     series += _marks("truth", truth, shown, bound, "diamond", "ink")
-    x = {"title": "deviation from the estimate [% of its value]", "range": [-1.06 * bound, 1.06 * bound]}
+    x = {"title": "deviation [% of the estimate]", "range": [-1.06 * bound, 1.06 * bound]}
     return figure(
         "parameter-intervals",
         [panel(series, "", x, {"names": [p.name for p in shown]}, row=17)],

@@ -22,7 +22,17 @@ if TYPE_CHECKING:
     from dynid.report.plots import Figure
 
 TITLES = ("parameter", "unit", "truth", "sigma", "%", "rms", "ratio", "bias", "in 95 %")
-_MORE = ("", "", "", "standard deviation", "of the truth", "of the errors", "rms / sigma", "in sigma", "hold truth")
+_MORE = (
+    "",
+    "",
+    "",
+    "standard deviation",
+    "of the truth",
+    "of the errors",
+    "rms / sigma",
+    "in sigma",
+    "hold truth",
+)
 _MOST = 60
 _KNOWN = 20.0  # percent: a parameter with a smaller sigma counts as known, as in the report
 _ASSUMED = ("rate", "length", "effort noise", "encoder steps", "pose noise")
@@ -109,7 +119,8 @@ def rehearsal_html(rehearsed: Rehearsal) -> str:
 def _headline(rehearsed: Rehearsal) -> str:
     shares = [entry.sigma_rel_percent for entry in rehearsed.parameters]
     known = sum(share is not None and share < _KNOWN for share in shares)
-    return f"{known} of {plural(len(shares), 'parameter')} will be known within {_KNOWN:.0f} % of their value (sigma)"
+    text = f"{known} of {plural(len(shares), 'parameter')} will be known"
+    return f"{text} within {_KNOWN:.0f} % of their value (sigma)"
 
 
 def rehearsal_files(rehearsal: Rehearsal) -> dict[str, str]:

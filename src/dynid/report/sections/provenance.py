@@ -23,7 +23,7 @@ _WORDS = {
     "p": "probability to see as much by chance, if there is no fault",
     "white": "like noise without memory: no sample depends on the one before",
     "rank": "number of parameters that the logs separate",
-    "condition number": "below 100: the motion separates the parameters well; large: some are hard to separate",
+    "condition number": "below 100: the motion separates the parameters well; above: some poorly",
     "drive terms": "Ia: rotor inertia, F...: friction, Off: offset; see What did it find?",
     "estimator": "ols, wls: (weighted) least squares; robust: outliers count less; gtls: noise in positions "
     "too; consistent: only physically possible parameters",

@@ -71,7 +71,9 @@ def _by_reason(reasons: Mapping[str, str]) -> dict[str, list[str]]:
 
 def _sums(reason: str) -> str:
     """Only the sums of a reason that repeats the name beside it; another reason as it is."""
-    found = re.search(r" cannot be identified separately: only the sums? (.*) (?:is|are) identifiable$", reason)
+    found = re.search(
+        r" cannot be identified separately: only the sums? (.*) (?:is|are) identifiable$", reason
+    )
     return found[1] if found else reason
 
 
