@@ -139,11 +139,10 @@ def judged(estimate: Estimate) -> str:
     condition = estimate.fit.condition_scaled
     if not 1.0 <= condition < math.inf:
         return text
-    good = condition < _SEPARATE
-    return (
-        f"{text}; condition number {number(condition, 2)} ({'below' if good else 'above'} {_SEPARATE:.0f}:"
-        f" the motion separates {'the parameters well' if good else 'some parameters poorly'})"
-    )
+    words = f"below {_SEPARATE:.0f} is good"
+    if condition >= _SEPARATE:
+        words = f"above {_SEPARATE:.0f}: the motion separates some parameters poorly"
+    return f"{text}; condition number {number(condition, 2)} ({words})"
 
 
 def error_words(error: LogError) -> str:

@@ -103,12 +103,12 @@ def print_validation(
     if warnings:
         notices = [replace(note, text=f"{v.log}: {note.text}") for v in validations for note in v.warnings]
         _print_warnings(out, notices)
-    heads = ("log", "independent", "model error %", "largest in", "its rms error", "unit")
+    heads = ("log", "independent", "model error %", "largest in", "model error", "unit")
     table = _table(*heads, left=("log", "largest in", "unit"))
     for item in validations:
         found = item.error
         cells = [item.log, "yes" if item.independent else "NO"]
-        cells += [percent(found.percent), found.worst or "-", number(found.rms, 3), found.unit]
+        cells += [percent(found.percent), found.worst or "-", number(found.error, 2), found.unit]
         table.add_row(*map(_text, cells))
     _titled(out, "Validation; model error: rms without sensor noise, % of the peak", table)
     for item in validations:

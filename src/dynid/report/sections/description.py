@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 _MOST = 12
 _WORST = 3  # logs that are plotted
 _MOST_OF_IT = 90.0  # percent: a correction that leaves as much of the residual explains nothing
+_HALF = 50.0  # percent: one that leaves less explains most
 _CHANCE = 0.001  # probability above which chance explains what a correction removes
 
 
@@ -63,16 +64,21 @@ def _corrections(estimate: Estimate) -> list[tuple[str, DescriptionTest, str]]:
     named = [(test.subject if i else test.name, test) for i, test in enumerate(tests)]
     n = next((i for i, test in enumerate(tests) if test.p == 1.0), 0)
     ordered = [*sorted(named[:n], key=lambda pair: pair[1].left(described)), *named[n:]]
-    return [(name, test, _meaning(k, n, test)) for k, (name, test) in enumerate(ordered)]
+    return [
+        (name, test, "" if k == n else _meaning(test, test.left(described)))
+        for k, (name, test) in enumerate(ordered)
+    ]
 
 
-def _meaning(k: int, n: int, test: DescriptionTest) -> str:
-    """What the line k of the corrections shows, if n of them explain the logs."""
-    if test.p == 1.0:
-        return ""
-    if k < n:
-        return "explains the logs best" if k == 0 else "explains the logs, but less well"
-    return "no better than chance" if test.p > _CHANCE else "not the cause: leaves too much"
+def _meaning(test: DescriptionTest, left: float) -> str:
+    """What a correction shows that leaves so many percent of the residual."""
+    if left > 100.5:  # shown as more than all of it
+        return "explains the logs worse"
+    if test.p > _CHANCE:
+        return "no better than chance"
+    if left > _MOST_OF_IT:
+        return "explains hardly anything"
+    return "explains most of it" if left < _HALF else "explains a part of it"
 
 
 def _conclusion(estimate: Estimate) -> str:
