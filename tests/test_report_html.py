@@ -18,11 +18,11 @@ from rich.console import Console
 
 from dynid.common.catalogue import Severity
 from dynid.common.notices import Notice, notice
-from dynid.report.html import escaped, parameters_tex, report_html
+from dynid.report.html import escaped, notebook_html, parameters_tex, report_html
 from dynid.report.numbers import sigma_text
 from dynid.report.panels import since_start
 from dynid.report.plots import packed
-from dynid.report.quality import Quality, coverage, owner_of, quality
+from dynid.report.quality import Quality, coverage, loads, owner_of, quality
 from dynid.report.sections.description import section as description
 from dynid.report.sections.found import _body_row, drive_table, standard
 from dynid.report.sections.provenance import command_line
@@ -415,6 +415,22 @@ def test_every_effort_has_its_peak_beside_its_percentage():
     first, last = ((row.error_rms**2 - row.noise_floor**2) ** 0.5 for row in (judged[0], judged[-1]))
     assert f"model error 1.4 % of its peak of 12.3 N m: {first:.2g} N m" in text
     assert f"1.4 {last:.2g} 17.3 0.21" in text
+
+
+def test_a_centre_of_mass_per_kilogram_is_shown_in_millimetres_everywhere():
+    whole = estimate()
+    parts = [
+        replace(p, name=f"{symbol}/M_platform", unit="m", value=value, sigma=1e-4, dof=None)
+        for p, symbol, value in zip(
+            whole.parameters, ("MX", "MY", "MZ"), (0.0016, -0.0025, 0.2), strict=False
+        )
+    ]
+    free = replace(whole, parameters=tuple(parts), truth=None, covariance=np.eye(3) * 1e-8)
+    # 1.96 times 0.1 mm.
+    shown = "centre of mass (1.60, -2.50, 200.00) +- (0.20, 0.20, 0.20) mm"
+    assert dict(loads(free))["body platform"].startswith(shown)
+    for text in (report_html(free), notebook_html(free)):
+        assert shown.replace("+-", "±") in _words(text)
 
 
 def test_a_zero_has_one_probability_whatever_asks_for_it():

@@ -19,6 +19,7 @@ from dynid.report.numbers import interval_text, number, percent, plural, sigma_t
 from dynid.report.plots import figure, panel, points
 from dynid.statistics.estimate import Estimate, ParameterEstimate, Validation
 from dynid.statistics.estimate_parts import JointVerdict, LogError
+from dynid.statistics.uncertainty import half95
 
 if TYPE_CHECKING:
     from dynid.report.plots import Figure
@@ -41,9 +42,10 @@ MEANING = {
     Quality.ZERO: "not distinguishable from zero: the 95 % interval contains it",
     Quality.REMOVED: "removed, set to zero",
 }
-LABELS = {kind: kind.value for kind in Quality} | {Quality.ZERO: "may be zero"}
+LABELS = {kind: kind.value for kind in Quality} | {Quality.ZERO: "zero?"}
 _GOOD_BELOW, _FAIR_BELOW = 5.0, 20.0
 _SEPARATE = 100.0  # condition number, columns scaled: below it the motion separates the parameters well
+_FIRST_MOMENT = "MX/M_"
 _LOAD = "load "  # prefix of the choices that describe identified loads
 _HALF = 50.0  # percent of the residual: a correction that leaves less explains most of it
 _FIRST = 3  # reasons that are shown; the others are folded
@@ -112,8 +114,25 @@ def _held(estimate: Estimate) -> tuple[int, int]:
 
 
 def loads(estimate: Estimate) -> list[tuple[str, str]]:
-    """Identified tools and payloads, each with mass and centre of mass as text."""
-    return [(name, text) for name, text in estimate.choices.items() if name.startswith(_LOAD)]
+    """Identified tools and payloads, each with mass and centre of mass as text; in free motion the body."""
+    known = [(name, text) for name, text in estimate.choices.items() if name.startswith(_LOAD)]
+    return [*known, *_centres(estimate)]
+
+
+def _centres(estimate: Estimate) -> list[tuple[str, str]]:
+    """Centres of mass of bodies whose first moments are known per kilogram, in mm."""
+    known = {p.name: p for p in estimate.parameters if p.sigma}
+    lines = []
+    for body in [name.removeprefix(_FIRST_MOMENT) for name in known if name.startswith(_FIRST_MOMENT)]:
+        parts = [known.get(f"{symbol}/M_{body}") for symbol in ("MX", "MY", "MZ")]
+        found = [p for p in parts if p is not None]
+        if len(found) < len(parts):
+            continue
+        halves = [1e3 * float(half95(p.sigma or 0.0, [p])) for p in found]
+        values = ", ".join(value_text(1e3 * p.value, half) for p, half in zip(found, halves, strict=True))
+        widths = ", ".join(sigma_text(half) for half in halves)
+        lines.append((f"body {body}", f"centre of mass ({values}) +- ({widths}) mm in its frame"))
+    return lines
 
 
 def other_choices(estimate: Estimate) -> dict[str, str]:

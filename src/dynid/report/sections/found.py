@@ -75,6 +75,8 @@ def section(estimate: Estimate) -> Section:
     given = [entry for entry in drawn if entry["mass"] is not None]
     known = [entry for entry in given if entry["prior_mass"] or entry["mass_sigma"] is not None]
     bodies = [_body_row(entry) for entry in known]
+    drives = drive_table(estimate)
+    shown = [p for row in (drives["rows"] if drives else {}).values() for p in row.values()]
     body = render(
         "found.html",
         bad=bad,
@@ -89,8 +91,8 @@ def section(estimate: Estimate) -> Section:
         changed=any(row["change"] for row in bodies),
         described=any(row["prior_mass"] != "-" for row in bodies),
         friction=friction_figure(estimate),
-        drives=drive_table(estimate),
-        unclear={p.name for p in estimate.parameters if quality(p) is Quality.ZERO},
+        drives=drives,
+        greyed={p.name for p in shown if quality(p) is Quality.ZERO},
         sensor=compared(estimate) == "reading",
         swings=swings_part(estimate),
         parts=[part for part in parts if part is not None],
