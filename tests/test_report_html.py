@@ -18,6 +18,7 @@ from rich.console import Console
 
 from dynid.common.catalogue import Severity
 from dynid.common.notices import Notice, notice
+from dynid.report.axes import labelled
 from dynid.report.html import escaped, notebook_html, parameters_tex, report_html
 from dynid.report.numbers import sigma_text
 from dynid.report.panels import since_start
@@ -431,6 +432,12 @@ def test_a_centre_of_mass_per_kilogram_is_shown_in_millimetres_everywhere():
     assert dict(loads(free))["body platform"].startswith(shown)
     for text in (report_html(free), notebook_html(free)):
         assert shown.replace("+-", "±") in _words(text)
+
+
+def test_labels_stand_only_beside_the_axis():
+    """As in the page: marks that are given but outside of the range are left out."""
+    shown = [text for _, text in labelled({"ticks": [-1, -0.5, 0, 0.5, 1]}, (-0.55, 1.05), 5, 5)]
+    assert shown == ["\N{MINUS SIGN}0.5", "0", "0.5", "1"]
 
 
 def test_a_zero_has_one_probability_whatever_asks_for_it():
