@@ -33,6 +33,7 @@ from dynid.excitation.optimal.paths import RobotStates
 from dynid.excitation.random_motion import PointToPoint
 from dynid.excitation.series import FourierMotion
 from dynid.excitation.view import run_view
+from dynid.mechanism.parameters import effort_units
 from dynid.projection.model import MODELS
 from dynid.report.json_file import json_text, plain
 from dynid.report.numbers import number, plural
@@ -286,6 +287,7 @@ def report_page(designed: Excitation) -> str:
             (designed.q, designed.dq, designed.ddq),
             _unit(designed),
             _efforts(designed),
+            effort_units(plan.mechanism),
         ),
         path=path_figure(tip, body_path(plan.mechanism, q, tip)),
         robot=run_view(designed),
