@@ -216,10 +216,16 @@ def _counted(monkeypatch, folder, stop=None):
     return digests
 
 
+def _inputs(result):
+    return {(one["use"], one["sha256"]) for one in result.provenance["inputs"]}
+
+
 def test_a_tree_that_is_interrupted_goes_on_and_gives_the_same(joined, tmp_path, monkeypatch):
     file, done, copied = joined
     out = copied(tmp_path)
     expected = read_result(out / "joined" / "a")
+    run_campaign(file, out, jobs=1)
+    table = (out / "joined" / "a" / "runs.csv").read_text()
     monkeypatch.setattr(joining, "_WIDTH", 2)
     first = _counted(monkeypatch, out, stop=2)
     with pytest.raises(KeyboardInterrupt):
@@ -228,7 +234,14 @@ def test_a_tree_that_is_interrupted_goes_on_and_gives_the_same(joined, tmp_path,
     assert run_campaign(file, out, jobs=1).joined == done.joined
     assert (len(first), len(rest)) == (2, 4)  # three pairs of five runs, two of these, the root
     assert not set(first) & set(rest)
+    assert run_campaign(file, out, jobs=1).joined == done.joined
+    assert len(rest) == 4
     found = read_result(out / "joined" / "a")
+    inputs = [
+        {(one["use"], one["sha256"]) for one in result.provenance["inputs"]} for result in (found, expected)
+    ]
+    assert inputs[0] == inputs[1]
+    assert (out / "joined" / "a" / "runs.csv").read_text() == table
     for one, other in zip(found.parameters, expected.parameters, strict=True):
         assert one.value == pytest.approx(other.value, rel=1e-10, abs=1e-10 * other.sigma)
         assert one.sigma == pytest.approx(other.sigma, rel=1e-9)
@@ -327,7 +340,7 @@ def test_a_tree_of_many_logs_keeps_its_size_and_its_answer(count, tmp_path, monk
     while (ready := joining._ready(root, there))[0].digest != root.digest:
         for part in ready:
             assert len(part.children) <= 32
-            assert joining._made(str(tmp_path), Merge(Joined("a", "a", ""), part, False)) == {}
+            assert joining._made(str(tmp_path), Merge(Joined("a", "a", ""), part)) == {}
             there.add(part.digest)
     members = ((child.run, joining._read(tmp_path / FACTORS, child)) for child in root.children)
     system = merged(members, root.seconds, root.join).system

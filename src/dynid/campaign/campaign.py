@@ -23,7 +23,7 @@ from dynid.campaign.work import Made, Outcome, failed, make
 from dynid.common.engine import Progress, completed
 from dynid.common.errors import InputError
 from dynid.report.lock import locked
-from dynid.report.output import clear_leftovers, real_path, replace_file, write_files
+from dynid.report.output import clear_leftovers, real_path, replace_file, write_files, written_as
 
 _WRITTEN = ("summary.json", "parameters.csv", "parameters.parquet", "campaign.html")
 
@@ -113,11 +113,11 @@ def run_campaign(
 
 def _claim(folder: Path) -> None:
     """Make the folder; one with other files is refused."""
-    expected = {*_WRITTEN, FILE, SETTINGS, RUNS, FACTORS, JOINED}
-    expected |= {".lock", *(f".{name}.new-" for name in expected)}
+    expected = {*_WRITTEN, FILE, SETTINGS, RUNS, FACTORS, JOINED, ".lock"}
     try:
         folder.mkdir(parents=True, exist_ok=True)
-        foreign = sorted(entry.name for entry in folder.iterdir() if entry.name not in expected)
+        names = {entry.name for entry in folder.iterdir()}
+        foreign = sorted(name for name in names if written_as(name) not in expected)
         (folder / RUNS).mkdir(exist_ok=True)
     except OSError as error:
         raise InputError(
@@ -174,7 +174,9 @@ def _known(folder: Path, runs: Sequence[Run], again: bool) -> tuple[set[str], in
             continue
         files = [folder / RUNS / run.name / "result.json"]
         if run.together and not outcome.apart:
-            files.append(folder / FACTORS / f"{outcome.factors and run.name}.npz")
+            files.append(folder / FACTORS / f"{run.name}.npz")
+            if not (outcome.factors or outcome.reason):  # of an older version
+                continue
         if recorded == digest(run) and (outcome.reason or all(file.is_file() for file in files)):
             kept.add(run.name)
     return kept, damaged

@@ -97,11 +97,11 @@ class Node(NamedTuple):
 
 
 class Merge(NamedTuple):
-    """A task: a part, or the estimate of a robot from its root."""
+    """A task: a part, or the estimate of a robot from its root, which is given all leaves."""
 
     robot: Joined
     node: Node
-    is_root: bool
+    leaves: Sequence[tuple[str, str]] = ()
 
 
 def joined_robots(
@@ -241,7 +241,7 @@ def _results(
     def left() -> list[Merge]:
         waiting = ((robots[name], root) for name, root in roots.items() if name not in done)
         return [
-            Merge(robot, node, node.digest == root.digest)
+            Merge(robot, node, _leaves(root) if node.digest == root.digest else ())
             for robot, root in waiting
             for node in _ready(root, there)
         ]
@@ -253,17 +253,19 @@ def _results(
             results: Iterator[tuple[Merge, Any]] = ((task, work(task)) for task in tasks)
         else:
             results = completed(work, left, jobs, cluster)
-        for (robot, node, is_root), files in results:
-            if files is None and cluster is not None:
-                cluster = None  # its workers do not see this folder
+        for (robot, node, leaves), files in results:
+            if cluster is not None and (files is None or isinstance(files, OSError)):
+                cluster = None  # its workers do not see this folder, or cannot write there
                 break
             count += 1
             if progress is not None:
                 progress(f"factors merged: {count} of {total} tasks", count / total)
+            if isinstance(files, OSError):
+                raise files
             if isinstance(files, BaseException):
                 files = str(files) or type(files).__name__
             there.add(node.digest)
-            if robot.name not in done and (is_root or not isinstance(files, Mapping)):
+            if robot.name not in done and (leaves or not isinstance(files, Mapping)):
                 done.add(robot.name)
                 yield robot, _DAMAGED if files is None else files
 
@@ -284,15 +286,15 @@ def _made(folder: str, task: Merge) -> Mapping[str, str] | str | None:
 
     Of a part no files: it is written beside the factors. None: these are not here.
     """
-    robot, node, is_root = task
+    robot, node, leaves = task
     places = Path(folder) / FACTORS
     try:
         leaf = merged(((child.run, _read(places, child)) for child in node.children), node.seconds, node.join)
-        if is_root:
-            return _result_files(Path(folder), robot, leaf, node)
+        if leaves:
+            return _result_files(Path(folder), robot, leaf, leaves)
         (places / _PARTS).mkdir(exist_ok=True)
         replace_file(places / node.file, leaf_file(leaf))
-    except (_NotHereError, PermissionError):
+    except _NotHereError:
         return None
     except DynidError as error:
         return error.message
@@ -309,7 +311,9 @@ def _read(places: Path, node: Node) -> Leaf:
         raise _NotHereError from error
 
 
-def _result_files(folder: Path, joined: Joined, leaf: Leaf, root: Node) -> Mapping[str, str]:
+def _result_files(
+    folder: Path, joined: Joined, leaf: Leaf, leaves: Sequence[tuple[str, str]]
+) -> Mapping[str, str]:
     """Files of the result of a robot, name -> text."""
     from dynid.report.csv_file import table_csv
     from dynid.report.json_file import absolute_places, read_result
@@ -318,7 +322,7 @@ def _result_files(folder: Path, joined: Joined, leaf: Leaf, root: Node) -> Mappi
     estimate, residuals = joined_estimate(leaf, like, len(joined.runs))
     inputs = absolute_places({"inputs": leaf.inputs}, folder / RUNS / joined.runs[-1])["inputs"]
     rows, residual = [], 0.0
-    for run, digest in _leaves(root):
+    for run, digest in leaves:
         residual = residuals.get(run, residual)  # runs that are one block have one
         rows.append((run, residual, digest))
     table = table_csv(("run", "residual_percent", "factors"), rows)
