@@ -45,7 +45,7 @@ _BROKEN = 3
 _GROWTH, _SCATTER, _BETWEEN = 0.03, 0.01, 0.1
 _FEW = (4, 5)  # robots and dates of the runs that are disturbed
 # Trees of pairs: five logs of a robot have three levels.
-_CLIENT = "from dynid.campaign import joined; joined._WIDTH = {}; from dynid.cli import main; main()"
+_CLIENT = "from dynid.campaign import tree; tree._WIDTH = {}; from dynid.cli import main; main()"
 
 
 def write_logs(folder: Path, robots: int, dates: int, drifting: int, broken: int, seed: int = 0) -> None:

@@ -20,13 +20,15 @@ from dynid import identify
 from dynid.base.base import BaseSet
 from dynid.base.rank import independent_columns
 from dynid.campaign import joined as joining
+from dynid.campaign import tree as tree_module
 from dynid.campaign.campaign import run_campaign
 from dynid.campaign.factors import FACTORS, Leaf, leaf_file, merged
 from dynid.campaign.file import Run, number_of, read_campaign, runs_of
 from dynid.campaign.fleet import ALARM, fleet_of
-from dynid.campaign.joined import Joined, Merge, tree
+from dynid.campaign.joined import Joined, Merge
 from dynid.campaign.shared_settings import favoured_settings, shared_settings
 from dynid.campaign.stores import remote_paths, remote_stamp
+from dynid.campaign.tree import tree
 from dynid.campaign.trend import Sample
 from dynid.campaign.work import Outcome
 from dynid.choice.choose import choose
@@ -226,7 +228,7 @@ def test_a_tree_that_is_interrupted_goes_on_and_gives_the_same(joined, tmp_path,
     expected = read_result(out / "joined" / "a")
     run_campaign(file, out, jobs=1)
     table = (out / "joined" / "a" / "runs.csv").read_text()
-    monkeypatch.setattr(joining, "_WIDTH", 2)
+    monkeypatch.setattr(tree_module, "_WIDTH", 2)
     first = _counted(monkeypatch, out, stop=2)
     with pytest.raises(KeyboardInterrupt):
         run_campaign(file, out, jobs=1)
@@ -326,7 +328,7 @@ def test_a_log_favours_the_terms_that_an_identification_would_choose(made, monke
 
 @pytest.mark.parametrize("count", [3, 100, 1100])  # one task, parts of 32 logs, two logs a block
 def test_a_tree_of_many_logs_keeps_its_size_and_its_answer(count, tmp_path, monkeypatch):
-    monkeypatch.setattr(joining, "_WIDTH", 32)
+    monkeypatch.setattr(tree_module, "_WIDTH", 32)
     rng = np.random.default_rng(3)
     n = 41 * count
     W, Y = rng.normal(size=(n, 3)), rng.normal(size=n)
@@ -337,7 +339,7 @@ def test_a_tree_of_many_logs_keeps_its_size_and_its_answer(count, tmp_path, monk
         group = Group("j", "log", "N m", np.arange(3), blocks, times=np.arange(8), seconds=0.5)
         outcomes.append(_kept(tmp_path, f"r{k}", Leaf(_plain_base(3), (group,), "wls", {})))
     root, there = tree(outcomes, UncertaintySettings()), set()
-    while (ready := joining._ready(root, there))[0].digest != root.digest:
+    while (ready := root.ready(there))[0].digest != root.digest:
         for part in ready:
             assert len(part.children) <= 32
             assert joining._made(str(tmp_path), Merge(Joined("a", "a", ""), part)) == {}
@@ -354,7 +356,7 @@ def test_a_tree_of_many_logs_keeps_its_size_and_its_answer(count, tmp_path, monk
     assert np.max(np.abs(R.T @ R - expected)) < 1e-9  # sums of some 10 000 products of size one
     # A log that arrives changes the parts on its way to the root only.
     more = _kept(tmp_path, "more", Leaf(_plain_base(3), (group,), "wls", {}))
-    assert len(joining._ready(tree([*outcomes, more], UncertaintySettings()), there)) == 1
+    assert len(tree([*outcomes, more], UncertaintySettings()).ready(there)) == 1
 
 
 def _kept(folder, name, leaf):

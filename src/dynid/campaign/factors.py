@@ -4,9 +4,8 @@
 
 R has the inner products of both logs, so the fit of the merged factors is the fit of all logs in one pass. A
 run keeps factors over the standard parameters and how the robot moved. Blocks of time are those of which
-one pass would make its covariance, each cut into `FINER`; the covariance is then the same too. Their number
-does not grow with the number of logs: with many, one pass has long blocks. Beyond `MOST_RUNS` neighbouring
-runs are one block.
+one pass would make its covariance, each cut into `FINER`: so it is the same too. Their number does not grow
+with the number of logs, because one pass over many has long blocks.
 
 A factor serves only if nothing else was taken from the rows: `factors_of` says why it does not.
 """
@@ -35,8 +34,8 @@ if TYPE_CHECKING:
     from dynid.fit import Fit
 
 FACTORS = "factors"  # folder of a campaign
+PARTS = "merged"  # in it: factors of several runs
 SCHEMA = "dynid.factors/2"
-MOST_RUNS = 1024
 FINER = 3
 
 

@@ -1,9 +1,4 @@
-"""One estimate of each robot from all its runs: their factors are merged as a tree (see `factors.py`).
-
-The leaves are the runs in the order of their dates. `_WIDTH` neighbours are merged by one task, these parts
-again, until so few are left that one task merges them and estimates. A robot with few runs is one task. Parts
-are files beside the factors, named by a digest of all that they are made from: after an interruption they are
-not made again, and a run that is added changes only the parts that contain it.
+"""One estimate of each robot from all its runs: their factors are merged as a tree (see `tree.py`).
 
 Tasks read and write the folder of the campaign. Workers of a cluster that do not see it say so, and processes
 of this machine merge instead.
@@ -12,8 +7,7 @@ of this machine merge instead.
 from __future__ import annotations
 
 import hashlib
-import json
-from collections.abc import Iterator, Mapping, Sequence, Set
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
@@ -22,8 +16,9 @@ from zipfile import BadZipFile
 
 import numpy as np
 
-from dynid.campaign.factors import FACTORS, MOST_RUNS, SCHEMA, Leaf, leaf_file, merged, read_leaf, run_of
+from dynid.campaign.factors import FACTORS, PARTS, Leaf, leaf_file, merged, read_leaf, run_of
 from dynid.campaign.file import Run, folder_name, number_of
+from dynid.campaign.tree import Node, tree
 from dynid.campaign.work import Outcome
 from dynid.common.arrays import Array, Float
 from dynid.common.engine import Progress, completed
@@ -38,8 +33,6 @@ if TYPE_CHECKING:
 
 JOINED, RUNS = "joined", "runs"
 _TABLE = "runs.csv"  # of a result of all logs: each run, its residual, and the digest of its factors
-_PARTS = "merged"  # folder of merged factors, beside those of the runs
-_WIDTH = 128  # factors that one task merges: half a second of work for a robot with six joints
 _DAMAGED = f"factors are missing or damaged: delete the folder {FACTORS} and run the same command again"
 
 
@@ -72,28 +65,6 @@ class Joined:
             "left_out": [{"run": run, "reason": reason} for run, reason in self.left_out.items()],
             **place,
         }
-
-
-class Node(NamedTuple):
-    """Factors of neighbouring runs.
-
-    Attributes:
-        digest: Of the file of a run, or of what the part is made from.
-        run: Its name; empty for a part.
-        children: Of a part.
-        seconds, join: How they are merged (`merged`).
-    """
-
-    digest: str
-    run: str = ""
-    children: tuple[Node, ...] = ()
-    seconds: float = 0.0
-    join: int = 0
-
-    @property
-    def file(self) -> str:
-        """Its place in the folder of factors."""
-        return f"{self.run}.npz" if self.run else f"{_PARTS}/{self.digest}.npz"
 
 
 class Merge(NamedTuple):
@@ -137,7 +108,7 @@ def joined_robots(
         if not few:
             roots[name] = tree(used, _uncertainty(members[0][0]))
     todo = {
-        name: root for name, root in roots.items() if _merged_runs(folder / JOINED / name) != _leaves(root)
+        name: root for name, root in roots.items() if _merged_runs(folder / JOINED / name) != root.leaves()
     }
     for member, files in _results(folder, robots_joined, todo, jobs, cluster, progress):
         if isinstance(files, str):
@@ -145,8 +116,8 @@ def joined_robots(
             continue
         (folder / JOINED).mkdir(exist_ok=True)
         write_files(folder / JOINED / member.name, files)
-    kept = {Path(part.file).name for root in roots.values() for part in _parts(root)}
-    for file in (folder / FACTORS / _PARTS).glob("*"):
+    kept = {Path(part.file).name for root in roots.values() for part in root.parts()}
+    for file in (folder / FACTORS / PARTS).glob("*"):
         if file.name not in kept:
             file.unlink()
     return tuple(robots_joined.values())
@@ -177,46 +148,8 @@ def _uncertainty(run: Run) -> UncertaintySettings:
     return experiment_from({**run.settings, "robot": run.robot, "logs": []}).uncertainty
 
 
-def tree(outcomes: Sequence[Outcome], settings: UncertaintySettings) -> Node:
-    """The tree over the factors of a robot's runs, in this order."""
-    from dynid.statistics.covariance import finest_seconds
-
-    lengths = [outcome.lengths for outcome in outcomes]
-    seconds = finest_seconds(sum(map(sum, lengths)), settings)
-    join = 0
-    if sum(map(len, lengths)) > MOST_RUNS:  # one pass would have a block of each
-        join = 1
-        while join * MOST_RUNS < len(outcomes):
-            join *= 2
-    level = [Node(outcome.factors, outcome.name) for outcome in outcomes]
-    # Not `seconds`: it changes with every run that is added, the number of blocks of a run seldom does.
-    made = [[0 if join else round(length / seconds) for length in run] for run in lengths]
-    while True:
-        parts = []
-        for i in range(0, len(level), _WIDTH):
-            children, now = tuple(level[i : i + _WIDTH]), min(join, _WIDTH)
-            content = [SCHEMA, now, made[i : i + _WIDTH], [(node.run, node.digest) for node in children]]
-            digest = hashlib.sha256(json.dumps(content).encode()).hexdigest()
-            parts.append(Node(digest[:32], "", children, seconds, now))
-        if len(parts) == 1:
-            return parts[0]
-        level, made, seconds = parts, [], 0.0
-        join = join // _WIDTH if join > _WIDTH else 0
-
-
-def _leaves(node: Node) -> list[tuple[str, str]]:
-    """Runs below a node with the digests of their factors."""
-    return [pair for child in node.children for pair in _leaves(child)] or [(node.run, node.digest)]
-
-
-def _parts(node: Node) -> list[Node]:
-    """All nodes below that are no runs."""
-    below = [child for child in node.children if not child.run]
-    return below + [part for child in below for part in _parts(child)]
-
-
 def _merged_runs(folder: Path) -> list[tuple[str, str]]:
-    """Runs that a result of all logs was made from, as `_leaves`; none if there is no such result."""
+    """Runs that a result of all logs was made from, as `Node.leaves`; none if there is no such result."""
     table = folder / _TABLE
     if not (folder / "result.json").is_file() or not table.is_file():
         return []
@@ -234,16 +167,16 @@ def _results(
 ) -> Iterator[tuple[Joined, Mapping[str, str] | str]]:
     """Files of the result of each robot, or why there is none."""
     places = folder / FACTORS
-    parts = {part.digest: part for root in roots.values() for part in _parts(root)}
+    parts = {part.digest: part for root in roots.values() for part in root.parts()}
     there = {digest for digest, part in parts.items() if (places / part.file).is_file()}
     done: set[str] = set()
 
     def left() -> list[Merge]:
         waiting = ((robots[name], root) for name, root in roots.items() if name not in done)
         return [
-            Merge(robot, node, _leaves(root) if node.digest == root.digest else ())
+            Merge(robot, node, root.leaves() if node.digest == root.digest else ())
             for robot, root in waiting
-            for node in _ready(root, there)
+            for node in root.ready(there)
         ]
 
     count, total = 0, len(roots) + len(parts) - len(there)
@@ -270,13 +203,6 @@ def _results(
                 yield robot, _DAMAGED if files is None else files
 
 
-def _ready(node: Node, there: Set[str]) -> list[Node]:
-    """What can be merged now for a node that is not there: itself, or what it needs."""
-    missing = [child for child in node.children if not child.run and child.digest not in there]
-    alone = tuple(child._replace(children=()) for child in node.children)
-    return [part for child in missing for part in _ready(child, there)] or [node._replace(children=alone)]
-
-
 class _NotHereError(Exception):
     """Factors are not in the folder of the campaign, or not those that were written."""
 
@@ -292,7 +218,7 @@ def _made(folder: str, task: Merge) -> Mapping[str, str] | str | None:
         leaf = merged(((child.run, _read(places, child)) for child in node.children), node.seconds, node.join)
         if leaves:
             return _result_files(Path(folder), robot, leaf, leaves)
-        (places / _PARTS).mkdir(exist_ok=True)
+        (places / PARTS).mkdir(exist_ok=True)
         replace_file(places / node.file, leaf_file(leaf))
     except _NotHereError:
         return None
