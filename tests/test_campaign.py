@@ -22,7 +22,7 @@ from dynid.base.rank import independent_columns
 from dynid.campaign import joined as joining
 from dynid.campaign import tree as tree_module
 from dynid.campaign.campaign import run_campaign
-from dynid.campaign.factors import FACTORS, Leaf, leaf_file, merged
+from dynid.campaign.factors import FACTORS, Leaf, cut, leaf_file, merged
 from dynid.campaign.file import Run, number_of, read_campaign, runs_of
 from dynid.campaign.fleet import ALARM, fleet_of
 from dynid.campaign.joined import Joined, Merge
@@ -38,7 +38,7 @@ from dynid.common.errors import InputError
 from dynid.excitation.optimal.multistart import Journal, run_starts
 from dynid.mechanism.parameters import Parameter
 from dynid.projection.factor import factor_rows
-from dynid.projection.projection import Group
+from dynid.projection.projection import Group, System
 from dynid.report.json_file import read_result
 from dynid.statistics.clusters import clusters_of, duration, lengths
 from dynid.statistics.uncertainty import UncertaintySettings
@@ -357,6 +357,37 @@ def test_a_tree_of_many_logs_keeps_its_size_and_its_answer(count, tmp_path, monk
     # A log that arrives changes the parts on its way to the root only.
     more = _kept(tmp_path, "more", Leaf(_plain_base(3), (group,), "wls", {}))
     assert len(tree([*outcomes, more], UncertaintySettings()).ready(there)) == 1
+
+
+def test_blocks_that_a_run_keeps_are_cut_into_the_clusters_of_one_pass():
+    """A log with two runs of different length and gaps in one of its groups, and a log of one run."""
+    rng = np.random.default_rng(4)
+    groups = []
+    for log, counts in (("a", (67, 21)), ("b", (83,))):
+        places = [(run, 100 * run + k) for run, count in enumerate(counts) for k in range(count)]
+        for name, every in (("j1", 1), ("j2", 3)):
+            runs, times = np.array([place for place in places if place[1] % every < 2]).T
+            blocks = tuple(factor_rows(rng.normal(size=(7, 3)), rng.normal(size=7)) for _ in times)
+            more = {"times": times, "runs": runs, "seconds": 0.25}
+            groups.append(Group(name, log, "N m", np.arange(3), blocks, **more))
+    parameters = _plain_base(3).standard
+    chi, weights = np.array([0.1, -0.2, 0.3]), np.array([1.0, 2.0, 1.0, 2.0])
+    for seconds in (1.0, 2.5, 30.0):
+        kept = cut(groups, seconds)
+        fewer = 1 if seconds == 1.0 else 0.7  # half as many blocks would not be worth a joint
+        assert len(kept[0].blocks) <= fewer * len(groups[0].blocks)
+        assert duration(System(parameters, kept)) == pytest.approx(
+            duration(System(parameters, tuple(groups)))
+        )
+        one, other = (clusters_of(system, chi, weights, seconds) for system in (whole, less))
+        assert one.rows.tolist() == other.rows.tolist()
+        assert one.runs.tolist() == other.runs.tolist()
+        (M, s), (M_kept, s_kept) = (
+            (x.root @ x.M @ x.root.T, x.s @ x.root.T)
+            for x in (one, other)  # rows of R have either sign
+        )
+        np.testing.assert_allclose(s_kept, s, atol=1e-12)
+        np.testing.assert_allclose(M_kept, M, atol=1e-12)
 
 
 def _kept(folder, name, leaf):

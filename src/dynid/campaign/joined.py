@@ -182,7 +182,7 @@ def _results(
     count, total = 0, len(roots) + len(parts) - len(there)
     work = partial(_made, str(folder))
     while tasks := left():
-        if jobs == 1 or len(tasks) == 1:
+        if cluster is None and (jobs == 1 or len(tasks) == 1):
             results: Iterator[tuple[Merge, Any]] = ((task, work(task)) for task in tasks)
         else:
             results = completed(work, left, jobs, cluster)
