@@ -25,6 +25,7 @@ from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
 
+import distributed
 import numpy as np
 import yaml
 from benchmarks.fleet_load import simulated_run
@@ -96,6 +97,8 @@ class Cluster:
         self.workers = [
             self._started("worker", self.address, "--nthreads", "1", "--no-nanny") for _ in range(self.count)
         ]
+        with distributed.Client(self.address) as watcher:
+            watcher.wait_for_workers(self.count, timeout=120)
 
     def _started(self, role: str, *options: str) -> subprocess.Popen[bytes]:
         command = [sys.executable, "-m", "distributed.cli.dask_" + role, *options]
