@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import gc
+import shutil
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -82,6 +83,45 @@ def _rules_only(request: pytest.FixtureRequest) -> Iterator[None]:
             patch.setattr("dynid.pipeline.described", lambda fit: fit.description)
         if request.node.name.rpartition("/")[2] not in CAUSES:
             patch.setattr("dynid.pipeline.with_causes", lambda fit, estimate: estimate)
+        yield
+
+
+@pytest.fixture(scope="module")
+def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder with one valid file of every kind, as it is in `tests/workspace.py`."""
+    from tests.workspace import make_workspace
+
+    return make_workspace(tmp_path_factory.mktemp("made"))
+
+
+@pytest.fixture
+def here(made: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A copy of it at another place, as the working directory."""
+    folder = tmp_path / "here"
+    shutil.copytree(made, folder)
+    monkeypatch.chdir(folder)
+    return folder
+
+
+@pytest.fixture
+def load(tmp_path: Path) -> Callable[[str], Any]:
+    """Text -> the mechanism of a robot file with it."""
+    from dynid.mechanism.robot_file.robot_file import load_robotfile
+
+    def write_and_load(text: str) -> Any:
+        file = tmp_path / "robot.yaml"
+        file.write_text(text)
+        return load_robotfile(file)
+
+    return write_and_load
+
+
+@pytest.fixture(scope="module")
+def no_symbols() -> Iterator[None]:
+    """Dimensions in groupings take half of the time or more, and are tested elsewhere."""
+    with pytest.MonkeyPatch.context() as patch:
+        for module in ("info", "pipeline"):
+            patch.setattr(f"dynid.{module}.grouping_symbols", lambda *_, **__: {})
         yield
 
 

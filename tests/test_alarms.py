@@ -78,7 +78,7 @@ def checks_of(robot, log):
     experiment = Experiment(robot=robot)
     problem = prepare(robot, [log], experiment)
     fit = linear_fit(problem, experiment)
-    return Finished(fit).answered(check_residuals(problem, fit.data, fit.chi, experiment))
+    return Finished(fit).answered(check_residuals(fit))
 
 
 def codes(found) -> list[str]:
@@ -495,7 +495,7 @@ def test_a_doubted_delay_is_tested_on_rows_that_slide() -> None:
     robot, log = ur5_log()
     experiment = Experiment(robot=robot)
     problem = prepare(robot, [log], experiment)
-    fit = away_from_reversals(problem, experiment)
+    fit = away_from_reversals(linear_fit(problem, experiment))
     assert fit is not None
     (plan,), (slow,) = problem.plans, fit.problem.plans
     peak = np.abs(np.gradient(log.q, log.dt, axis=0)).max(axis=0)

@@ -14,7 +14,6 @@ from dynid.info import describe
 from dynid.kinematics.assembly import assembly_of
 from dynid.mechanism.cable import driven_cables, locked, without_cables
 from dynid.mechanism.load import load_robot
-from dynid.mechanism.robot_file.robot_file import load_robotfile
 from dynid.motion.columns import match
 from dynid.motion.slots import slots
 
@@ -34,16 +33,6 @@ cables:
 start: {pose_qw: 1}
 measured: [pose]
 """
-
-
-@pytest.fixture
-def load(tmp_path: Path):
-    def write_and_load(text: str):
-        file = tmp_path / "robot.yaml"
-        file.write_text(text)
-        return load_robotfile(file)
-
-    return write_and_load
 
 
 def test_cables_have_coordinates_and_winches(load) -> None:

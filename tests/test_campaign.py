@@ -54,13 +54,7 @@ runs:
 @pytest.fixture(scope="module")
 def made(tmp_path_factory):
     """Two robots with two good logs each, and a third whose log is broken."""
-    folder = tmp_path_factory.mktemp("campaign")
-    before = Path.cwd()
-    os.chdir(folder)
-    try:
-        make_workspace(folder)
-    finally:
-        os.chdir(before)
+    folder = make_workspace(tmp_path_factory.mktemp("campaign"))
     text = (folder / "log.csv").read_text()
     for name in ("a/2026-01-15", "a/2026-02-15", "b/2026-01-15"):
         path = folder / "fleet" / f"{name}.csv"

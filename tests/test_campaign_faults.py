@@ -334,8 +334,7 @@ def test_workers_of_an_excitation_get_the_full_path_of_the_robot(fleet, monkeypa
     assert seen == [str(Path("arm.yaml").resolve())]
 
 
-def test_a_log_in_a_store_has_its_address_and_date_in_results_and_refusals(tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
+def test_a_log_in_a_store_has_its_address_and_date_in_results_and_refusals(tmp_path):
     workspace = make_workspace(tmp_path)
     log, broken = workspace / "log.csv", workspace / "broken.csv"
     os.utime(log, (1.7e9, 1.7e9))

@@ -14,6 +14,8 @@ from dynid.pipeline import identify_logs, run_experiment
 from dynid.problem import as_log
 from tests.test_standard import check_bodies
 
+pytestmark = pytest.mark.usefixtures("no_symbols")
+
 EXAMPLES = Path(__file__).parents[1] / "examples" / "real"
 DATA = Path(__file__).parents[2] / "shared" / "data"
 
@@ -23,14 +25,6 @@ def example(name: str):
         pytest.skip(f"the real logs are not beside the project: no {DATA / name}")
     experiment = read_experiment(EXAMPLES / f"{name}.yaml")
     return experiment.changed(robot=load_robot(experiment.robot))
-
-
-@pytest.fixture(autouse=True)
-def no_symbols(monkeypatch) -> None:
-    """Symbols in groupings take most of the time, and nothing here reads them."""
-    import dynid.pipeline
-
-    monkeypatch.setattr(dynid.pipeline, "grouping_symbols", lambda *_, **__: {})
 
 
 @pytest.mark.parametrize("name", ["panda_gaz", "staubli_tx40", "ur10_unisa", "kuka_kr300", "tiago"])

@@ -66,7 +66,7 @@ def test_the_wrong_log_and_its_columns_are_found(runs, fault, others):
     assert found is not None
     assert found.logs == ("bad",) or found.mirror is not None
     assert found.after < 2.0 < found.before
-    trials = corrected_trials(found, fit, logs, SETTINGS)
+    trials = corrected_trials(found, fit, logs)
     best, second = sorted(trials, key=lambda trial: trial.left)[:2]
     if fault is in_mm:  # or the other log is 1000 times too small: nothing in two logs can tell
         assert best.likely == pytest.approx(second.likely, abs=1.0)

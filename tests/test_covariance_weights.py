@@ -7,8 +7,7 @@ import pytest
 
 from dynid.common.errors import InputError
 from dynid.conditioning.lowpass import row_filter
-from dynid.conditioning.mixed_rows import MixedRows
-from dynid.conditioning.rewritten import DifferenceRows, JoinedRows, ReplacedRows
+from dynid.conditioning.rewritten import MixedRows, difference_rows, joined_rows, replaced_rows
 from dynid.conditioning.stream import series
 from dynid.estimator.estimator import ESTIMATORS, estimator_named
 from dynid.experiment.experiment import Experiment, read_experiment
@@ -109,15 +108,15 @@ def test_rewritten_rows_stay_equations():
     rows = row_filter(source.dt, 1)
     plain, _ = filtered(source, rows)
     W, Y = source.layout.dense(plain, 3), plain[source.layout.start[1:] - 1].T
-    halved, _ = filtered(ReplacedRows(source, chi, lambda k, rho: 0.5 * rho), rows)
+    halved, _ = filtered(replaced_rows(source, chi, lambda k, rho: 0.5 * rho), rows)
     predicted = np.einsum("nkp,p->nk", W, chi)
     expected = predicted + 0.5 * (Y - predicted)
     np.testing.assert_allclose(halved[source.layout.start[1:] - 1].T, expected, atol=1e-13)
-    joined = JoinedRows(source, source, 3)
+    joined = joined_rows(source, source, 3)
     both, _ = filtered(joined, rows)
     assert np.count_nonzero(joined.layout.columns == ABSENT) == 2
     np.testing.assert_allclose(joined.layout.dense(both, 6), np.concatenate([W, W], axis=2), atol=1e-13)
-    none, _ = filtered(DifferenceRows(source, source), rows)
+    none, _ = filtered(difference_rows(source, source), rows)
     np.testing.assert_array_equal(none, 0.0)
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 
@@ -50,6 +49,8 @@ from dynid.validation.ranking import (
 )
 from tests import fabricated
 
+pytestmark = pytest.mark.usefixtures("no_symbols")
+
 
 def simulated(robot: str, seed: int = 1, rate: float = 250.0, seconds: float = 4.0, noise: float = 1.0):
     return recorded(load_robot(robot), robot, seed, rate, seconds, noise)
@@ -76,21 +77,13 @@ def identified(mechanism, *logs):
     return identify_logs(mechanism, list(logs), experiment=Experiment(robot=mechanism, auto="off"))
 
 
-@pytest.fixture(autouse=True, scope="module")
-def _no_symbols() -> Iterator[None]:
-    """Dimensions in groupings take half of the time, and are tested elsewhere."""
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("dynid.pipeline.grouping_symbols", lambda *_, **__: {})
-        yield
-
-
 @pytest.fixture(scope="module")
 def fivebar():
     return simulated("fivebar", seconds=2.0, noise=0.1)
 
 
 @pytest.fixture(scope="module")
-def clean(fivebar, _no_symbols):
+def clean(fivebar, no_symbols):
     return identified(*fivebar)
 
 

@@ -30,13 +30,7 @@ from dynid.validation.hypotheses import delays
 from dynid.validation.ranking import _evidence
 from dynid.validation.unseen import _level
 
-
-@pytest.fixture(autouse=True, scope="module")
-def _no_symbols() -> Iterator[None]:
-    """Dimensions in groupings take half of the time, and are tested elsewhere."""
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("dynid.pipeline.grouping_symbols", lambda *_, **__: {})
-        yield
+pytestmark = pytest.mark.usefixtures("no_symbols")
 
 
 def recorded(robot: str, seed: int):
@@ -67,7 +61,7 @@ def answers(mechanism, log):
     experiment = Experiment(robot=mechanism, auto="off")
     problem = prepare(mechanism, [log], experiment)
     fit = linear_fit(problem, experiment)
-    return check_residuals(problem, fit.data, fit.chi, experiment)
+    return check_residuals(fit)
 
 
 def test_a_wrong_length_in_a_short_log_is_named_with_its_size(arm) -> None:

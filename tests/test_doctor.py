@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import shutil
 from dataclasses import replace
 from io import StringIO
 from pathlib import Path
@@ -21,24 +20,7 @@ from dynid.doctor.document import diagnosis_html, print_diagnosis
 from dynid.doctor.examine import check, excitation_notices
 from dynid.motion.log import Log
 from tests.arms import arm
-from tests.workspace import dynid, make_workspace
-
-
-@pytest.fixture(scope="module")
-def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    folder = tmp_path_factory.mktemp("made")
-    with pytest.MonkeyPatch.context() as patch:
-        patch.chdir(folder)
-        make_workspace(folder)
-    return folder
-
-
-@pytest.fixture
-def here(made: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    copy = tmp_path / "copy"
-    shutil.copytree(made, copy)
-    monkeypatch.chdir(copy)
-    return copy
+from tests.workspace import dynid
 
 
 def columns(file: str = "log.csv") -> dict[str, np.ndarray]:

@@ -31,8 +31,9 @@ from dynid.motion.logs import log_from_arrays
 from dynid.prediction.predict import predict_efforts
 from dynid.simulation.prescribed import inverse_efforts
 from dynid.statistics.estimate import Estimate
+from tests.built_in import robot_of, truth_of
 from tests.test_docs import blocks, pages_with, relative
-from tests.test_predict import estimate, exact, motion_of, robot_of
+from tests.test_predict import estimate, exact, motion_of
 
 STRICT = ("-std=c99", "-O0", "-fPIC", "-shared", "-Wall", "-Wextra", "-Wpedantic", "-Werror")
 # Undefined behaviour ends the process: no library of the sanitiser is needed.
@@ -79,7 +80,7 @@ def assert_same(found: np.ndarray, expected: np.ndarray) -> None:
 
 @cache
 def module_of(name: str, folder: Path):
-    robot, _ = robot_of(name)
+    robot = robot_of(name)
     folder.mkdir(exist_ok=True)
     return imported(export_numpy(exact(name), robot, folder).files[0])
 
@@ -93,13 +94,13 @@ def folder(tmp_path_factory) -> Path:
 def test_numpy_module_gives_the_efforts_of_the_estimate(name: str, folder: Path) -> None:
     states = sparse(name)
     found = module_of(name, folder).inverse_dynamics(*states[1:])
-    assert_same(found, predicted(exact(name), robot_of(name)[0], states))
+    assert_same(found, predicted(exact(name), robot_of(name), states))
 
 
 @needs_compiler
 @pytest.mark.parametrize("name", ["scara", "fivebar", "dualv"])
 def test_c_code_compiles_without_warning_and_gives_the_efforts(name: str, tmp_path: Path) -> None:
-    robot, _ = robot_of(name)
+    robot = robot_of(name)
     source = export_c(exact(name), robot, tmp_path).files[0]
     states = sparse(name)
     found = c_efforts(source, name, len(robot.actuators), CAREFUL)(*states[1:])
@@ -115,7 +116,7 @@ IN_DOCS = {"arm": "scara", "hexapod": "fivebar", "delta": "fivebar", "cable8": "
 def test_c_of_the_documentation_compiles(page: Path, tmp_path: Path) -> None:
     for _, text in blocks(page, "c"):
         (name,) = {found.lower() for found in re.findall(r"\b(\w+)_inverse_dynamics", text)}
-        export_c(exact(IN_DOCS[name]), replace(robot_of(IN_DOCS[name])[0], name=name), tmp_path)
+        export_c(exact(IN_DOCS[name]), replace(robot_of(IN_DOCS[name]), name=name), tmp_path)
         states = "const double q[], const double dq[], const double ddq[], double tau[]"
         if "#include" not in text:
             head = f'#include "{name}.h"\nvoid call({states});\nvoid call({states})'
@@ -149,7 +150,7 @@ def test_mass_matrix_gravity_and_friction_add_up(name: str, folder: Path) -> Non
 
 
 def test_preferred_tension_is_added_where_it_moves_nothing(folder: Path) -> None:
-    robot, _ = robot_of("dualv")
+    robot = robot_of("dualv")
     module, states = module_of("dualv", folder), sparse("dualv")
     least = predicted(exact("dualv"), robot, states)
     tense = predicted(exact("dualv"), robot, states, tension=5.0)
@@ -164,7 +165,7 @@ def test_preferred_tension_is_added_where_it_moves_nothing(folder: Path) -> None
 
 def loaded(name: str, **changes) -> tuple[Mechanism, Estimate]:
     """A robot with changes, and an estimate of all its standard parameters."""
-    robot, truth = robot_of(name)
+    robot, truth = robot_of(name), truth_of(name)
     robot = variant(replace(robot, **changes))
     table, rng = parameter_table(robot), np.random.default_rng(5)
     values = [truth[p.name] if p.kind == "inertial" else rng.uniform(0.05, 0.3) for p in table]
@@ -173,7 +174,7 @@ def loaded(name: str, **changes) -> tuple[Mechanism, Estimate]:
 
 @pytest.mark.parametrize("name", ["scara", "dualv"])
 def test_every_drive_term_is_that_of_the_kernels(name: str, tmp_path: Path) -> None:
-    motors = [actuator.name for actuator in robot_of(name)[0].actuators]
+    motors = [actuator.name for actuator in robot_of(name).actuators]
     speeds = dict.fromkeys(motors, 0.3)
     robot, known = loaded(name, drive=dict.fromkeys(motors, DRIVE_SYMBOLS), stribeck=speeds)
     module = imported(export_numpy(known, robot, tmp_path).files[0])
@@ -188,7 +189,7 @@ def test_every_drive_term_is_that_of_the_kernels(name: str, tmp_path: Path) -> N
 
 
 def test_declared_terms_and_couplings(tmp_path: Path) -> None:
-    robot, _ = robot_of("scara")
+    robot = robot_of("scara")
     a, b, c, d = robot.coordinates
     terms = (
         Term("spring", a, parse(f"-2*sin(q({a}) - 0.3)^2 + q({b})^3")),
@@ -224,7 +225,7 @@ def address(x: np.ndarray) -> ctypes.c_void_p:
 
 @needs_compiler
 def test_warm_start_and_pose_that_does_not_close(tmp_path: Path) -> None:
-    robot = robot_of("fivebar")[0]
+    robot = robot_of("fivebar")
     assert robot.rebuild is not None
     robot = robot.rebuild(
         {**robot.geometry, "l2": 0.3}
@@ -293,7 +294,7 @@ def test_names_of_parameters_stay_apart() -> None:
 
 
 def test_lengths_of_cables_can_be_measured_instead(tmp_path: Path) -> None:
-    robot, _ = robot_of("cable8")
+    robot = robot_of("cable8")
     t, *states = pose_states()
     assembly, sensors = assembly_of(robot), sensors_of(robot, robot.measured_positions)
     pose = assembly.follow(states[0], sensors)
@@ -318,7 +319,7 @@ def test_identifiers_are_valid(name: str) -> None:
 
 def test_without_a_compiler_the_code_is_written(tmp_path: Path, monkeypatch) -> None:
     monkeypatch.setattr(compiled.shutil, "which", lambda name: None)
-    made = export_c(exact("scara"), robot_of("scara")[0], tmp_path)
+    made = export_c(exact("scara"), robot_of("scara"), tmp_path)
     assert all(file.is_file() for file in made.files)
     assert made.program == ""
     assert made.read_back is not None
@@ -332,14 +333,14 @@ def test_formats_are_registered() -> None:
 
 
 def test_removed_parameters_have_no_column() -> None:
-    known, (robot, _) = exact("scara"), robot_of("scara")
+    known, robot = exact("scara"), robot_of("scara")
     first, *others = known.parameters
     less = replace(known, parameters=(replace(first, essential=False, value=0.0, sigma=None), *others))
     assert len(kept_values(less, robot)[1]) == len(kept_values(known, robot)[1]) - 1
 
 
 def test_payload_of_every_log_is_mounted() -> None:
-    robot, _ = robot_of("dualv")
+    robot = robot_of("dualv")
     table = parameter_table(variant(robot, payloads=("payload",)))
     known = estimate("dualv", [p.name for p in table], [p.unit for p in table], np.ones(len(table)))
     logs = [{"use": "identify", "payloads": one} for one in (["payload"], [])]
@@ -358,7 +359,7 @@ def test_a_robot_that_its_motors_do_not_hold_is_refused() -> None:
 
 
 def test_platform_on_cables_needs_no_closure() -> None:
-    assert controller_model(*kept_values(exact("cable8"), robot_of("cable8")[0])).solver is None
+    assert controller_model(*kept_values(exact("cable8"), robot_of("cable8"))).solver is None
 
 
 def test_equal_expressions_are_one_node() -> None:

@@ -14,6 +14,7 @@ from defusedxml import ElementTree
 from dynid.exporters.code import compiled as compiling
 from dynid.exporters.code import export_fmu
 from dynid.exporters.code.compiled import compiled
+from tests.built_in import robot_of
 from tests.test_export_code import (
     CAREFUL,
     HOSTILE,
@@ -24,7 +25,7 @@ from tests.test_export_code import (
     predicted,
     sparse,
 )
-from tests.test_predict import exact, inverse_efforts, robot_of
+from tests.test_predict import exact, inverse_efforts
 
 
 def library(file: Path, folder: Path) -> tuple[ctypes.CDLL, dict[str, str]]:
@@ -44,7 +45,7 @@ def library(file: Path, folder: Path) -> tuple[ctypes.CDLL, dict[str, str]]:
 @needs_compiler
 @pytest.mark.parametrize("name", ["scara", "fivebar"])
 def test_functions_of_an_fmu_give_the_efforts(name: str, tmp_path: Path) -> None:
-    robot, _ = robot_of(name)
+    robot = robot_of(name)
     made = export_fmu(exact(name), robot, tmp_path)
     states = sparse(name)
     assert_same(made.read_back()(*states[1:]), predicted(exact(name), robot, states))
@@ -55,7 +56,7 @@ def test_functions_of_an_fmu_give_the_efforts(name: str, tmp_path: Path) -> None
 @needs_compiler
 def test_a_master_steps_through_a_closed_robot(tmp_path: Path) -> None:
     """Start values close the loops, time advances, a pose that does not exist is discarded."""
-    robot, _ = robot_of("fivebar")
+    robot = robot_of("fivebar")
     fmu, about = library(export_fmu(exact("fivebar"), robot, tmp_path).files[0], tmp_path / "x")
     fmu.fmi3GetVersion.restype = ctypes.c_char_p
     assert fmu.fmi3GetVersion() == about["fmiVersion"].encode() == b"3.0"
@@ -101,6 +102,6 @@ def test_hostile_names_stay_texts(tmp_path: Path) -> None:
 
 def test_without_a_compiler_the_sources_are_written(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(compiling.shutil, "which", lambda name: None)
-    made = export_fmu(exact("scara"), robot_of("scara")[0], tmp_path)
+    made = export_fmu(exact("scara"), robot_of("scara"), tmp_path)
     with zipfile.ZipFile(made.files[0]) as archive:
         assert not any(name.startswith("binaries") for name in archive.namelist())

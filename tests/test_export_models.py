@@ -33,7 +33,8 @@ from dynid.prediction.full_set import full_set, space_of
 from dynid.projection.model import MODELS
 from dynid.report.output import write_results
 from dynid.statistics.estimate import Agreement, Estimate, ParameterEstimate
-from tests.test_predict import exact, robot_of
+from tests.built_in import robot_of, truth_of
+from tests.test_predict import exact
 
 # The larger robots take seconds: see the long test below.
 TREES = ("serial6", "ur5", "scara", "puma560", "panda")
@@ -91,7 +92,7 @@ def _tensor(rng: np.random.Generator) -> np.ndarray:
 
 @cache
 def full_of(name: str):
-    robot, _ = robot_of(name)
+    robot = robot_of(name)
     return full_set(exact(name), experiment_of({"robot": name}), robot)
 
 
@@ -494,7 +495,7 @@ HOSTILE = ('"; rm -rf ~', "*/ //", "a'b\"c", "<script>&amp;", "]]> -- -->", "x\n
 # `tests/test_export_code.py` and `tests/test_export_fmu.py` have those of code.
 @pytest.mark.parametrize("form", [name for name in EXPORTERS if name not in ("c", "fmu", "numpy")])
 def test_hostile_names_break_no_export(form: str, tmp_path: Path) -> None:
-    robot, truth = robot_of("serial6")
+    robot, truth = robot_of("serial6"), truth_of("serial6")
     joints, names = [], {"base": "base"}
     for k, joint in enumerate(robot.joints):
         names[joint.child] = f"{HOSTILE[k % len(HOSTILE)]} {k}"

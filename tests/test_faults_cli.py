@@ -13,27 +13,7 @@ from pathlib import Path
 import pytest
 
 from dynid.common import limits
-from tests.workspace import columns, dynid, make_workspace, write_columns
-
-
-@pytest.fixture(scope="module")
-def made(tmp_path_factory):
-    """Made once; tests get a copy."""
-    folder = tmp_path_factory.mktemp("made")
-    before = Path.cwd()
-    os.chdir(folder)
-    try:
-        return make_workspace(folder)
-    finally:
-        os.chdir(before)
-
-
-@pytest.fixture
-def here(made, tmp_path, monkeypatch):
-    folder = tmp_path / "here"
-    shutil.copytree(made, folder)
-    monkeypatch.chdir(folder)
-    return folder
+from tests.workspace import columns, dynid, write_columns
 
 
 def _files(folder: Path) -> set[str]:

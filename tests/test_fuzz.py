@@ -18,7 +18,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from dynid.common.strict_yaml import read_yaml
-from tests.workspace import dynid, make_workspace
+from tests.workspace import dynid
 
 URDF = """<robot name="planar">
   <link name="root"/>
@@ -73,18 +73,11 @@ CELLS = ("\u0661", "\uff11", "", "nan", "inf", "x", "1e308", "1,5", "0", "-1", "
 
 
 @pytest.fixture(scope="module")
-def made(tmp_path_factory):
-    folder = tmp_path_factory.mktemp("made")
-    before = Path.cwd()
-    os.chdir(folder)
-    try:
-        make_workspace(folder)
-    finally:
-        os.chdir(before)
-    (folder / "arm.urdf").write_text(URDF)
-    (folder / "closed.xml").write_text(MJCF)
-    shutil.copytree(folder / "result", folder / "copy")
-    return folder
+def made(made):
+    (made / "arm.urdf").write_text(URDF)
+    (made / "closed.xml").write_text(MJCF)
+    shutil.copytree(made / "result", made / "copy")
+    return made
 
 
 def _places(value: Any, before: tuple[Any, ...] = ()) -> list[tuple[Any, ...]]:

@@ -29,6 +29,7 @@ from dynid.simulation.sensors import Sensing, effort_noise, recorded
 from dynid.statistics.covariance import covariance_of
 from dynid.statistics.uncertainty import interval95
 from dynid.unknown import Task
+from tests.built_in import truth_of
 from tests.systems import group
 
 CHI, GAINS = np.array([1.0, -0.5, 2.0, 0.7]), np.array([0.6, 1.5])
@@ -155,7 +156,7 @@ def test_a_motor_that_shares_nothing_with_the_known_mass_is_named() -> None:
 def serial(noise: float, colour: float | None, seed: int = 0, seconds: float = 20.0):
     """serial6 with a weighed ballast: two unloaded and two loaded runs in wrong units of effort."""
     robot = load_robot("serial6")
-    truth = dict(read_demo(demo_file("serial6"), robot).truth)
+    truth = truth_of("serial6")
     mass = 500.0
     known = {"M": mass, "MX": 0.05 * mass, "MY": 0.0, "MZ": 0.1 * mass}
     robot = replace(robot, payloads={"ballast": Payload("ballast", "B6", known=known)})

@@ -16,7 +16,6 @@ from dynid.mechanism.joint import DIRECTIONS, FIXED_BY, JointKind
 from dynid.mechanism.load import load_robot
 from dynid.mechanism.mechanism import BASE
 from dynid.mechanism.parameters import parameter_table
-from dynid.mechanism.robot_file.robot_file import load_robotfile
 
 ROBOTS = Path(dynid.robots.__file__).parent
 FOURBAR = """\
@@ -29,16 +28,6 @@ actuators: [crank]
 """
 PIN = "{name: pin, kind: revolute, a: {body: two, xyz: [l, 0, 0]}, b: {body: three, xyz: [h, 0, 0]}}"
 ENDS = "a: {body: two, xyz: [l, 0, 0]}, b: {body: three, xyz: [0.3, 0, 0]}"
-
-
-@pytest.fixture
-def load(tmp_path):
-    def write_and_load(text):
-        file = tmp_path / "robot.yaml"
-        file.write_text(text)
-        return load_robotfile(file)
-
-    return write_and_load
 
 
 def one_loop(load, text):

@@ -32,11 +32,11 @@ from dynid.motion.settings import FilterSettings, MaskSettings
 from dynid.pipeline import identify, identify_logs
 from dynid.projection.kinematics import _weights, kinematics_along
 from dynid.projection.pose_rows import rebuilt_noise
-from dynid.robots.demo_file import demo_file, read_demo
 from dynid.simulation.files import write_log
 from dynid.simulation.prescribed import simulate_log
 from dynid.statistics.estimate import ParameterEstimate
 from dynid.unknown import Task
+from tests.built_in import truth_of
 
 PLANAR = "[{pose: platform, of: [x, y, yaw]}]"
 WHOLE = "[{pose: platform, name: camera}]"
@@ -53,11 +53,6 @@ def robot_with(measured: str, name: str = "dualv") -> Mechanism:
         path.write_text(re.sub(r"(?m)^measured:.*$", f"measured: {measured}", text), encoding="utf-8")
         # Without names for dimensions no symbols are recovered, which takes most of the time.
         return replace(load_robot(path), rebuild=None)
-
-
-@cache
-def truth_of(name: str = "dualv") -> dict[str, float]:
-    return dict(read_demo(demo_file(name), load_robot(name)).truth)
 
 
 def walked(robot: Mechanism, n: int = 20, seed: int = 0) -> np.ndarray:
@@ -325,7 +320,7 @@ def test_measured_rates_are_derivatives_of_measured_positions() -> None:
 def test_a_motion_of_the_pose_moves_the_robot() -> None:
     robot = robot_with(PLANAR)
     motion = random_closed(robot, seed=1, harmonics=3, frequency=1.0, draws=1)
-    by_joints = simulate_log(robot, truth_of(), motion, rate=200.0, duration=0.5)
+    by_joints = simulate_log(robot, truth_of("dualv"), motion, rate=200.0, duration=0.5)
 
     class Seen:
         """The same motion as one of the measured pose."""
@@ -333,7 +328,7 @@ def test_a_motion_of_the_pose_moves_the_robot() -> None:
         period = motion.period
         q, dq, ddq = motion.q, motion.dq, motion.ddq
 
-    by_pose = simulate_log(robot, truth_of(), Seen(), rate=200.0, duration=0.5)  # type: ignore[arg-type]
+    by_pose = simulate_log(robot, truth_of("dualv"), Seen(), rate=200.0, duration=0.5)  # type: ignore[arg-type]
     np.testing.assert_allclose(
         by_pose.tau, by_joints.tau, atol=1e-8 * np.abs(by_joints.tau).max()
     )  # closure to rounding
@@ -365,7 +360,9 @@ def exact_log(measured: str, name: str = "dualv", rate: float = 1000.0, draws: i
 @pytest.mark.parametrize("measured", [PLANAR, WHOLE])
 def test_a_planar_robot_is_identified_from_its_platform(measured: str, model: str, most: float) -> None:
     robot, log = exact_log(measured)
-    estimate = identify_logs(robot, (log,), (log,), Experiment(robot=robot, model=model), truth=truth_of())
+    estimate = identify_logs(
+        robot, (log,), (log,), Experiment(robot=robot, model=model), truth=truth_of("dualv")
+    )
     assert relative_error(estimate.parameters, estimate.truth) < most
     assert estimate.validation[0].effort_percent < 1e-4
 
@@ -389,7 +386,7 @@ def test_noise_is_covered() -> None:
     for _ in range(4):
         noisy = replace(exact, tau=exact.tau + 0.8 * rng.normal(size=exact.tau.shape))
         estimate = identify_logs(
-            robot, (noisy,), (), Experiment(robot=robot, model="power"), truth=truth_of()
+            robot, (noisy,), (), Experiment(robot=robot, model="power"), truth=truth_of("dualv")
         )
         scores += [(one.value - estimate.truth[one.name]) / one.sigma for one in estimate.parameters]
     inside = np.mean(np.abs(scores) < 2.2)  # t of some twenty degrees of freedom

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from functools import cache
 
 import numpy as np
 import pytest
@@ -12,17 +11,17 @@ import dynid.pipeline
 from dynid.base.base import base_set
 from dynid.base.structural import structural_base
 from dynid.excitation.random_motion import random_motion
-from dynid.experiment.experiment import Experiment, FilterSettings, MaskSettings
+from dynid.experiment.experiment import Experiment
 from dynid.kinematics.assembly import assembly_of
 from dynid.kinematics.tree import body_motion, tree_of
 from dynid.mechanism.inertia import is_physical
-from dynid.mechanism.load import builtin_robots, load_robot
+from dynid.mechanism.load import builtin_robots
 from dynid.mechanism.parameters import considered_order, known_columns, parameter_table
 from dynid.pipeline import identify_logs
 from dynid.projection.model import MODELS
 from dynid.projection.structure import structural_factor
-from dynid.robots.demo_file import demo_file, read_demo
 from dynid.simulation.prescribed import simulate_log
+from tests.built_in import EXACT, robot_of, truth_of
 
 # Degrees of freedom, closure equations beyond the rank, base parameters. By hand, beside the drive terms:
 # rrr3 has three of each leg and four of the platform; delta ZZ, MX, MY of each arm (Ia goes into ZZ) and
@@ -35,22 +34,7 @@ EXPECTED = {
     "stewart": (6, 0, 106),
 }
 ROBOTS = tuple(EXPECTED)
-# Exact rates, no filter and no mask: what is left is rounding.
-EXACT = {
-    "estimator": "ols",
-    "filter": FilterSettings(kind="none", velocity="measured", decimate=1),
-    "mask": MaskSettings(speed=0.0, rest=0.0),
-}
-
-
-@cache
-def robot_of(name: str):
-    return load_robot(name)
-
-
-@cache
-def truth_of(name: str) -> dict[str, float]:
-    return dict(read_demo(demo_file(name), robot_of(name)).truth)
+OLS = {**EXACT, "estimator": "ols"}
 
 
 @pytest.mark.parametrize("name", ROBOTS)
@@ -152,7 +136,7 @@ def test_the_truth_is_found_without_noise(name: str, monkeypatch) -> None:
     monkeypatch.setattr(dynid.pipeline, "grouping_symbols", lambda *_, **__: {})
     logs = [exact_log(name, 1), exact_log(name, 2)]
     estimate = identify_logs(
-        robot_of(name), logs, (), Experiment(robot=name, model="inverse", **EXACT), truth=truth_of(name)
+        robot_of(name), logs, (), Experiment(robot=name, model="inverse", **OLS), truth=truth_of(name)
     )
     assert not estimate.not_identifiable
     assert len(estimate.parameters) == EXPECTED[name][2]

@@ -22,6 +22,7 @@ from dynid.robots.demo_file import demo_file, read_demo
 from dynid.simulation.demo import built_in_experiment
 from dynid.simulation.prescribed import simulate_log
 from dynid.statistics.estimate import Estimate
+from tests.built_in import truth_of
 
 COM = np.array([0.02, 0.03, 0.08])
 MASS, RATE, STEP = 1.0, 1000.0, 1500
@@ -97,7 +98,7 @@ def test_friction_that_grows_is_followed() -> None:
     online = Online(identified(), rate=RATE, drift=1.0)
     for q, tau in zip(log.q, log.tau, strict=True):
         online.update(q, tau)
-    truth = read_demo(demo_file("ur5"), load_robot("ur5")).truth
+    truth = truth_of("ur5")
     change, sigma = online.friction["Fs_shoulder_lift_joint"]
     assert change > 2.0 * sigma
     # Rise and Fv share the change over three seconds: Fs alone is known to about half of it.

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -32,6 +31,8 @@ from dynid.simulation.prescribed import simulate_log
 from dynid.statistics.estimate import Estimate
 from dynid.unknown import Task
 from tests.wrist import TOOL, tool_values
+
+pytestmark = pytest.mark.usefixtures("no_symbols")
 
 FRAME = Frame(np.eye(3), np.array([0.0, 0.0, 0.05]))
 BOX = 2.0 * TOOL
@@ -74,21 +75,13 @@ def case(robot: str, body: str) -> Case:
     return Case(arm, loaded, known | tool_values(BOX, "box"), np.asarray(demo.torque_sigma), motions)
 
 
-@pytest.fixture(autouse=True, scope="module")
-def _no_symbols() -> Iterator[None]:
-    """Dimensions in groupings take most of the time, and are tested elsewhere."""
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("dynid.pipeline.grouping_symbols", lambda *_, **__: {})
-        yield
-
-
 @pytest.fixture(scope="module")
 def panda() -> Case:
     return case("panda", "link_7")
 
 
 @pytest.fixture(scope="module")
-def folder(panda, _no_symbols, tmp_path_factory) -> Path:
+def folder(panda, no_symbols, tmp_path_factory) -> Path:
     place = tmp_path_factory.mktemp("payload") / "arm"
     found = identify_logs(panda.arm, [panda.log(0, 1, loaded=False)])
     written(found, place)

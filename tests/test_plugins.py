@@ -163,12 +163,9 @@ springs = toys.correction:SPRING
 
 
 @pytest.fixture(scope="module")
-def folder(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A workspace, made before the package of toys is installed."""
-    with pytest.MonkeyPatch.context() as patch:
-        place = tmp_path_factory.mktemp("plugins")
-        patch.chdir(place)
-        yield make_workspace(place)
+    return make_workspace(tmp_path_factory.mktemp("plugins"))
 
 
 @pytest.fixture

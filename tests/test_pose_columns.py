@@ -22,10 +22,10 @@ from dynid.mechanism.variant import resized
 from dynid.motion.settings import FilterSettings
 from dynid.pipeline import identify_logs
 from dynid.problem import prepare
-from dynid.robots.demo_file import demo_file, read_demo
 from dynid.simulation.prescribed import simulate_log
 from dynid.statistics.estimate import NOT_TESTED
 from dynid.validation.dimensions import other_size
+from tests.built_in import truth_of
 from tests.test_alarms import checks_of
 
 KINDS = [("fivebar", "inverse"), ("dualv", "inverse"), ("dualv", "power"), ("fivebar", "energy")]
@@ -47,7 +47,7 @@ def test_columns_between_samples_are_straight_lines(step: int, start: int) -> No
 def clean(name: str, seed: int = 0, seconds: float = 5.0, frequency: float = 0.5, rate: float = 500.0):
     """A closed robot, a log without noise, and the true parameters."""
     robot = replace(load_robot(name), rebuild=None)
-    truth = dict(read_demo(demo_file(name), robot).truth)
+    truth = truth_of(name)
     path = random_motion(robot, seed=seed, frequency=frequency, draws=3)
     return robot, simulate_log(robot, truth, path, rate=rate, duration=seconds), truth
 
@@ -158,7 +158,7 @@ def test_one_leg_of_a_delta_that_is_off_by_2_mm_is_named() -> None:
 def delta_log():
     """The built-in delta, and ten seconds of it with noise."""
     robot = load_robot("delta")
-    truth = read_demo(demo_file("delta"), robot).truth
+    truth = truth_of("delta")
     path = random_motion(robot, seed=5, frequency=0.5, draws=3)
     return robot, simulate_log(robot, truth, path, rate=250.0, duration=10.0, torque_sigma=0.02, seed=3)
 

@@ -34,25 +34,19 @@ from dynid.problem import build_system, prepare
 from dynid.projection.model import MODELS
 from dynid.report.output import write_results
 from dynid.report.prediction import prediction_csv
-from dynid.robots.demo_file import demo_file, read_demo
 from dynid.simulation.prescribed import inverse_efforts, simulate_log
 from dynid.statistics.effort_prediction import covariance_root
 from dynid.statistics.estimate import Agreement, Estimate, ParameterEstimate
+from tests.built_in import robot_of, truth_of
 from tests.test_simulate import pinocchio_efforts
 
 ROBOTS = ("serial6", "orthoglide", "dualv")
 
 
 @cache
-def robot_of(name: str):
-    robot = load_robot(name)
-    return robot, dict(read_demo(demo_file(name), robot).truth)
-
-
-@cache
 def exact(name: str, payloads: tuple[str, ...] = (), ties: tuple[str, ...] = ()) -> Estimate:
     """An estimate that knows the base parameters exactly, and nothing else."""
-    robot, truth = robot_of(name)
+    robot, truth = robot_of(name), truth_of(name)
     mounted, model = variant(robot, payloads=payloads), MODELS["inverse"]
     parameters = parameter_table(mounted)
     rows = None if robot.loops else model.directions(mounted)
@@ -76,18 +70,18 @@ def estimate(name: str, names, units, x, covariance=None) -> Estimate:
 @cache
 def motion_of(name: str, seed: int = 7):
     """Times and exact states of the measured joints, without the ends, where all stand still."""
-    motion = random_motion(robot_of(name)[0], seed, harmonics=5, frequency=0.3, draws=1)
+    motion = random_motion(robot_of(name), seed, harmonics=5, frequency=0.3, draws=1)
     t = np.arange(0.05, 1.05, 0.002)
     return motion, t, motion.q(t), motion.dq(t), motion.ddq(t)
 
 
 def trajectory(name: str, seed: int = 7):
     _, t, q, dq, ddq = motion_of(name, seed)
-    return log_from_arrays(robot_of(name)[0], t, q, None, dq=dq, ddq=ddq)
+    return log_from_arrays(robot_of(name), t, q, None, dq=dq, ddq=ddq)
 
 
 def true_efforts(name: str, payloads: tuple[str, ...] = (), seed: int = 7):
-    robot, truth = robot_of(name)
+    robot, truth = robot_of(name), truth_of(name)
     mounted = variant(robot, payloads=payloads)
     chi = {p.name: truth[p.name] for p in parameter_table(mounted)}
     return inverse_efforts(mounted, chi, *motion_of(name, seed)[2:], mounted=payloads)
@@ -95,7 +89,7 @@ def true_efforts(name: str, payloads: tuple[str, ...] = (), seed: int = 7):
 
 @pytest.mark.parametrize("name", ROBOTS)
 def test_base_parameters_alone_give_the_efforts_of_the_truth(name: str) -> None:
-    robot, _ = robot_of(name)
+    robot = robot_of(name)
     known = exact(name)
     # Some standard parameters act only through others: the base values are not the true standard ones.
     assert any(one.name.endswith("_R") for one in known.parameters)
@@ -108,7 +102,7 @@ def test_base_parameters_alone_give_the_efforts_of_the_truth(name: str) -> None:
 
 
 def test_efforts_of_an_arm_are_those_of_pinocchio() -> None:
-    robot, truth = robot_of("serial6")
+    robot, truth = robot_of("serial6"), truth_of("serial6")
     found = predict_efforts(exact("serial6"), trajectory("serial6"), robot=robot)
     expected = pinocchio_efforts(robot, truth, *motion_of("serial6")[2:])
     assert np.abs(found.tau - expected).max() < 1e-9 * np.abs(expected).max()  # rounding of grouping
@@ -116,7 +110,7 @@ def test_efforts_of_an_arm_are_those_of_pinocchio() -> None:
 
 @pytest.mark.parametrize("name", ROBOTS)
 def test_power_is_effort_times_velocity(name: str) -> None:
-    robot, _ = robot_of(name)
+    robot = robot_of(name)
     motion, t, *_ = motion_of(name)
     found = predict_efforts(exact(name), trajectory(name), robot=robot)
     dq = motion.states(t).dq if robot.loops else motion.dq(t)
@@ -126,7 +120,7 @@ def test_power_is_effort_times_velocity(name: str) -> None:
 
 
 def test_a_mounted_payload_counts() -> None:
-    robot, _ = robot_of("dualv")
+    robot = robot_of("dualv")
     known = exact("dualv", ("payload",))
     loaded = predict_efforts(known, trajectory("dualv"), robot=robot, payloads=("payload",))
     empty = predict_efforts(known, trajectory("dualv"), robot=robot)
@@ -137,7 +131,7 @@ def test_a_mounted_payload_counts() -> None:
 
 
 def test_tension_strains_and_moves_nothing() -> None:
-    robot, _ = robot_of("dualv")
+    robot = robot_of("dualv")
     least = predict_efforts(exact("dualv"), trajectory("dualv"), robot=robot)
     strained = predict_efforts(exact("dualv"), trajectory("dualv"), robot=robot, tension=5.0)
     extra = strained.tau - least.tau
@@ -165,7 +159,7 @@ def test_tension_strains_and_moves_nothing() -> None:
 )
 def test_a_pose_needs_the_efforts_of_its_joints(name: str, given) -> None:
     """Bodies with and without coordinates of their own, planar, translating and free ones."""
-    robot, _ = robot_of(name)
+    robot = robot_of(name)
     pose = pose_of(name)
     found = predict_efforts(
         exact(name), PoseTrajectory(motion_of(name)[1], {k: pose[k] for k in given}), robot=robot
@@ -179,7 +173,7 @@ def test_a_pose_needs_the_efforts_of_its_joints(name: str, given) -> None:
 
 def pose_of(name: str) -> dict[str, np.ndarray]:
     """Of the platform along the motion, by the tree's own kinematics."""
-    robot = robot_of(name)[0]
+    robot = robot_of(name)
     motion, t, *_ = motion_of(name)
     states = motion.states(t)
     bodies = body_motion(tree_of(robot), states.q, states.dq, states.ddq)
@@ -213,7 +207,7 @@ def test_angles_of_quaternions_are_those_of_scipy(angles: str) -> None:
 
 
 def test_half_a_pose_is_refused() -> None:
-    robot, _ = robot_of("dualv")
+    robot = robot_of("dualv")
     t = np.linspace(0.0, 1.0, 100)
     with pytest.raises(InputError, match="do not determine the motion"):
         predict_efforts(exact("dualv"), PoseTrajectory(t, {"x": 0 * t, "y": 0 * t}), robot=robot)
@@ -224,7 +218,7 @@ def test_half_a_pose_is_refused() -> None:
 
 
 def test_leaving_the_reachable_set_is_refused_with_sample_and_loop() -> None:
-    robot, _ = robot_of("dualv")
+    robot = robot_of("dualv")
     t = np.linspace(0.0, 1.0, 201)
     out = PoseTrajectory(t, {"x": 0.9 * t, "y": 0 * t, "yaw": 0 * t})
     with pytest.raises(InputError, match=r"sample \d+.*t = .* s.*'(wrist|platform)"):
@@ -280,7 +274,7 @@ def test_a_basis_that_turns_over_is_no_singular_pose() -> None:
 
 
 def test_an_underactuated_robot_is_refused() -> None:
-    robot, _ = robot_of("serial6")
+    robot = robot_of("serial6")
     passive = replace(robot, actuators=robot.actuators[:-1])
     with pytest.raises(InputError, match="drive 5 of its 6 degrees of freedom"):
         predict_efforts(
@@ -289,7 +283,7 @@ def test_an_underactuated_robot_is_refused() -> None:
 
 
 def test_rates_may_be_left_out(tmp_path) -> None:
-    robot, _ = robot_of("scara")
+    robot = robot_of("scara")
     _, t, q, dq, _ = motion_of("scara")
     known, whole = exact("scara"), trajectory("scara")
     expected = predict_efforts(known, whole, robot=robot).tau
@@ -309,7 +303,7 @@ def test_friction_that_grows_with_the_load_is_that_of_the_predicted_load(name: s
 
     The load is the effort without friction and offsets, the tension included.
     """
-    robot, truth = robot_of(name)
+    robot, truth = robot_of(name), truth_of(name)
     motors = [actuator.name for actuator in robot.actuators]
     loaded = replace(robot, drive={name: (*robot.drive[name], "Fl") for name in motors})
     parameters = parameter_table(variant(loaded))
@@ -331,7 +325,7 @@ def test_friction_that_grows_with_the_load_is_that_of_the_predicted_load(name: s
 
 
 def test_columns_of_a_trajectory_are_those_of_the_logs_where_it_has_them() -> None:
-    robot, _ = robot_of("scara")
+    robot = robot_of("scara")
     _, t, q, *_ = motion_of("scara")
     asked = {
         "t": "stamp",
@@ -359,7 +353,7 @@ def test_columns_of_a_trajectory_are_those_of_the_logs_where_it_has_them() -> No
 
 
 def test_positions_with_noise_are_told() -> None:
-    robot, _ = robot_of("scara")
+    robot = robot_of("scara")
     _, t, q, *_ = motion_of("scara")
     noisy = q + 1e-5 * np.random.default_rng(1).normal(size=q.shape)  # 5 rad/s^2 at 2 ms
     found = predict_efforts(exact("scara"), log_from_arrays(robot, t, noisy, None), robot=robot)
@@ -367,7 +361,7 @@ def test_positions_with_noise_are_told() -> None:
 
 
 def test_the_noise_of_a_recorded_motion_is_not_predicted() -> None:
-    robot, _ = robot_of("scara")
+    robot = robot_of("scara")
     motion = random_motion(robot, 7, harmonics=5, frequency=0.3, draws=1)
     t = np.arange(0.0, 3.0, 0.002)
     noisy = motion.q(t) + 1e-4 * np.random.default_rng(1).normal(size=(len(t), len(robot.measured)))
@@ -382,7 +376,7 @@ def test_the_noise_of_a_recorded_motion_is_not_predicted() -> None:
 
 def test_rounded_positions_are_no_worse_at_the_ends() -> None:
     """The end of a spline multiplied the rounding by nine times as much as its middle."""
-    robot, _ = robot_of("scara")
+    robot = robot_of("scara")
     motion, *_ = motion_of("scara")
     t = np.arange(0.4, 2.4, 0.004)
     wrong = []
@@ -397,7 +391,7 @@ def test_rounded_positions_are_no_worse_at_the_ends() -> None:
 
 def test_the_ends_of_a_recorded_motion_keep_their_accelerations() -> None:
     """Continued oddly, without acceleration, they were wrong by all of it."""
-    robot, _ = robot_of("scara")
+    robot = robot_of("scara")
     motion = random_motion(robot, 7, harmonics=5, frequency=0.3, draws=1)
     t = np.arange(0.4, 3.4, 0.002)
     noisy = motion.q(t) + 2e-5 * np.random.default_rng(1).normal(size=(len(t), len(robot.measured)))
@@ -408,7 +402,7 @@ def test_the_ends_of_a_recorded_motion_keep_their_accelerations() -> None:
 
 
 def test_runs_of_a_file_are_taken_one_by_one() -> None:
-    robot, _ = robot_of("dualv")
+    robot = robot_of("dualv")
     whole = trajectory("dualv")
     cut = replace(whole, segments=((0, 200), (250, len(whole.t))), dq=None, ddq=None)
     found, expected = predict_efforts(exact("dualv"), cut, robot=robot), true_efforts("dualv")
@@ -420,7 +414,7 @@ def test_runs_of_a_file_are_taken_one_by_one() -> None:
 
 
 def test_an_arm_is_led_by_the_pose_of_its_hand() -> None:
-    robot, _ = robot_of("scara")
+    robot = robot_of("scara")
     bent = replace(robot, start=dict(zip(robot.positions, [0.3, 0.8, 0.05, 0.2], strict=True)))
     t = np.arange(0.0, 1.0, 0.002)
     q = np.array([0.3, 0.8, 0.05, 0.2]) + np.outer(np.sin(4.0 * t), [0.2, 0.3, 0.02, 0.4])
@@ -439,7 +433,7 @@ def test_an_arm_is_led_by_the_pose_of_its_hand() -> None:
 
 
 def test_dry_friction_does_not_flicker_at_rest() -> None:
-    robot, truth = robot_of("orthoglide")
+    robot, truth = robot_of("orthoglide"), truth_of("orthoglide")
     t = np.arange(0.0, 2.0, 0.002)
     # The first slider rests while the others move: its speed is rounding.
     q = np.array([-0.31025, -0.31025, -0.31025]) + 0.03 * np.outer(np.sin(3.0 * t), [0.0, 1.0, 0.7])
@@ -453,7 +447,7 @@ def test_dry_friction_does_not_flicker_at_rest() -> None:
 @pytest.mark.parametrize("creeps", [False, True])
 def test_noise_in_the_speed_of_a_joint_at_rest_is_no_friction_and_creeping_is(creeps: bool) -> None:
     """A measured motion has noise where a joint stands still; a slow one keeps its direction."""
-    robot, truth = robot_of("orthoglide")
+    robot, truth = robot_of("orthoglide"), truth_of("orthoglide")
     t = np.arange(0.0, 4.0, 0.002)
     dq = 0.1 * np.outer(np.cos(3.0 * t), [1.0, 0.9, 0.8])
     rests = t > 2.0
@@ -470,7 +464,7 @@ def test_noise_in_the_speed_of_a_joint_at_rest_is_no_friction_and_creeping_is(cr
 
 def test_a_reversal_is_no_rest() -> None:
     """A joint that turns round moves in every sample: its dry friction changes sign at once, by 2 Fs."""
-    robot, truth = robot_of("orthoglide")
+    robot, truth = robot_of("orthoglide"), truth_of("orthoglide")
     t = np.arange(0.0, 2.0, 0.0005)
     q = np.array([-0.31025, -0.31025, -0.31025]) + 0.03 * np.sin(3.0 * t[:, None] + [0.0, 0.7, 1.4])
     found = predict_efforts(exact("orthoglide"), log_from_arrays(robot, t, q, None), robot=robot)
@@ -483,7 +477,7 @@ def test_a_reversal_is_no_rest() -> None:
 
 
 def test_unidentified_and_removed_parameters_are_told() -> None:
-    robot, _ = robot_of("scara")
+    robot = robot_of("scara")
     known = exact("scara")
     first, *others = known.parameters
     lacking = replace(
@@ -503,7 +497,7 @@ def test_unidentified_and_removed_parameters_are_told() -> None:
 
 
 def test_ties_hold_for_all_members() -> None:
-    robot, truth = robot_of("orthoglide")
+    robot, truth = robot_of("orthoglide"), truth_of("orthoglide")
     parameters = parameter_table(variant(robot))
     similar = {p.name: truth[p.name] for p in parameters}
     for p in parameters:
@@ -522,7 +516,7 @@ def test_ties_hold_for_all_members() -> None:
 
 def test_sigma_covers_the_scatter_of_the_prediction() -> None:
     """Monte-Carlo on the factor: fresh noise, fresh estimate, the same trajectory predicted each time."""
-    robot, truth = robot_of("scara")
+    robot, truth = robot_of("scara"), truth_of("scara")
     noise, draws = 0.05, 60
     motion = random_motion(robot, 2, harmonics=5, frequency=0.2, draws=1)
     log = simulate_log(robot, truth, motion, rate=100.0, duration=motion.period, velocity=True)
@@ -556,7 +550,7 @@ def test_sigma_covers_the_scatter_of_the_prediction() -> None:
 
 def test_sigma_is_that_of_brute_force() -> None:
     """Efforts are linear in the values: one column at a time, and the covariance in between."""
-    robot, _ = robot_of("scara")
+    robot = robot_of("scara")
     known = exact("scara")
     rng = np.random.default_rng(3)
     n = len(known.parameters)
@@ -586,7 +580,7 @@ def test_sigma_is_that_of_brute_force() -> None:
 
 
 def test_command_writes_a_file_with_units(tmp_path, monkeypatch) -> None:
-    robot, _ = robot_of("dualv")
+    robot = robot_of("dualv")
     monkeypatch.chdir(tmp_path)
     write_results(replace(exact("dualv"), provenance={"options": {"robot": "dualv"}}), tmp_path / "result")
     t, pose = motion_of("dualv")[1], pose_of("dualv")
@@ -613,7 +607,7 @@ def test_command_writes_a_file_with_units(tmp_path, monkeypatch) -> None:
 
 
 def test_joint_names_and_holes_of_a_file(tmp_path) -> None:
-    robot, _ = robot_of("scara")
+    robot = robot_of("scara")
     known = exact("scara")
     _, t, q, *_ = motion_of("scara")
     file = tmp_path / "joints.csv"
@@ -635,7 +629,7 @@ def test_joint_names_and_holes_of_a_file(tmp_path) -> None:
 
 
 def test_redundant_tree_shares_its_load() -> None:
-    robot, _ = robot_of("scara")
+    robot = robot_of("scara")
     first = robot.coordinates[0]
     doubled = replace(robot, actuators=(*robot.actuators, Actuator("twin", {first: 1.0})))
     found = predict_efforts(exact("scara"), trajectory("scara"), robot=doubled)
@@ -649,13 +643,13 @@ def test_redundant_tree_shares_its_load() -> None:
 
 def test_it_is_part_of_the_library() -> None:
     assert dynid.predict_efforts is predict_efforts
-    prediction = predict_efforts(exact("scara"), trajectory("scara"), robot=robot_of("scara")[0])
+    prediction = predict_efforts(exact("scara"), trajectory("scara"), robot=robot_of("scara"))
     assert prediction_csv(prediction).count("\n") == len(prediction.t) + 2
 
 
 def test_an_estimator_feeds_it_directly() -> None:
     """From noise-free data to the true efforts of another motion, nothing written in between."""
-    robot, truth = robot_of("scara")
+    robot, truth = robot_of("scara"), truth_of("scara")
     motion = random_motion(robot, 5, harmonics=5, frequency=0.2, draws=1)
     log = simulate_log(robot, truth, motion, rate=100.0, duration=motion.period, velocity=True)
     settings = {

@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import os
 import pickle
 import re
 from dataclasses import replace
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -33,20 +31,9 @@ from dynid.report.json_file import result_document
 from dynid.robots.truth import Truth
 from dynid.statistics.estimate import ParameterEstimate
 from tests.fabricated import estimate
-from tests.workspace import columns, dynid, make_workspace
+from tests.workspace import columns, dynid
 
 FILTER = {"cutoff": 20, "decimate": 4}
-
-
-@pytest.fixture(scope="module")
-def made(tmp_path_factory):
-    folder = tmp_path_factory.mktemp("made")
-    before = Path.cwd()
-    os.chdir(folder)
-    try:
-        return make_workspace(folder)
-    finally:
-        os.chdir(before)
 
 
 @pytest.fixture(scope="module")

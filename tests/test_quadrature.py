@@ -12,20 +12,15 @@ from scipy.interpolate import CubicSpline
 from dynid.common.errors import InputError
 from dynid.conditioning.lowpass import window_filter
 from dynid.excitation.random_motion import random_motion
-from dynid.experiment.experiment import Experiment, FilterSettings, MaskSettings, read_experiment
+from dynid.experiment.experiment import Experiment, read_experiment
 from dynid.experiment.sections import EnergySettings
 from dynid.mechanism.load import load_robot
 from dynid.mechanism.parameters import parameter_table
 from dynid.mechanism.variant import variant
 from dynid.problem import prepare
 from dynid.projection.quadrature import QUADRATURES
-from dynid.robots.demo_file import demo_file, read_demo
 from dynid.simulation.prescribed import simulate_log
-
-EXACT = {
-    "filter": FilterSettings(kind="none", velocity="measured", decimate=1),
-    "mask": MaskSettings(speed=0.0, rest=0.0),
-}
+from tests.built_in import EXACT, truth_of
 
 
 def wave(t: np.ndarray) -> np.ndarray:
@@ -117,7 +112,7 @@ def test_inflation_is_that_of_white_noise(name: str, overlap: bool) -> None:
 @cache
 def evra():
     robot = variant(load_robot("evra"))
-    truth = read_demo(demo_file("evra"), load_robot("evra")).truth
+    truth = truth_of("evra")
     chi = np.array([truth[parameter.name] for parameter in parameter_table(robot)])
     return robot, chi, random_motion(robot, 3, harmonics=5, frequency=0.1, draws=1)
 

@@ -11,7 +11,6 @@ from dynid.mechanism.frame import mdh_frame
 from dynid.mechanism.inertia import SYMBOLS
 from dynid.mechanism.joint import JointKind
 from dynid.mechanism.parameters import effort_unit, parameter_table
-from dynid.mechanism.robot_file.robot_file import load_robotfile
 
 DUALV = """\
 name: dualv
@@ -60,16 +59,6 @@ joints:
   - {name: j2, kind: revolute, parent: b1, child: b2, mdh: {alpha: -1.5708, d: d2}}
   - {name: j3, kind: prismatic, parent: b2, child: b3, xyz: [half, 0, .1], rpy: [0, pi/2, 0], axis: [0, 1, 0]}
 """
-
-
-@pytest.fixture
-def load(tmp_path):
-    def write_and_load(text):
-        file = tmp_path / "robot.yaml"
-        file.write_text(text)
-        return load_robotfile(file)
-
-    return write_and_load
 
 
 def refused(load, text, said, place=""):

@@ -16,10 +16,10 @@ from dynid.mechanism.parameters import parameter_table
 from dynid.pipeline import identify_logs
 from dynid.projection.model import MODELS
 from dynid.projection.projection import choose_rows
-from dynid.robots.demo_file import demo_file, read_demo
 from dynid.simulation.demo import built_in_experiment
 from dynid.simulation.prescribed import simulate_log
 from dynid.statistics.estimate import ParameterEstimate
+from tests.built_in import truth_of
 
 ARMS = ("palletiser", "panda", "puma560", "scara", "ur5", "dualv", "rrr3")
 
@@ -27,7 +27,7 @@ ARMS = ("palletiser", "panda", "puma560", "scara", "ur5", "dualv", "rrr3")
 def base_values(name: str):
     """True base parameters of a built-in robot, as an estimate without error would list them."""
     robot = replace(load_robot(name), rebuild=None)
-    truth = read_demo(demo_file(name), robot).truth
+    truth = truth_of(name)
     table, model = parameter_table(robot), MODELS["inverse"]
     rows = None if robot.loops else choose_rows(model.directions(robot), None)
     base = structural_base(robot, model, table, rows)

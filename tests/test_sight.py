@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from functools import cache
 from pathlib import Path
 
 import numpy as np
@@ -12,23 +11,19 @@ from click.testing import CliRunner
 
 from dynid.cli import main
 from dynid.common.errors import InputError
-from dynid.mechanism.load import load_robot
 from dynid.robots.truth import Truth, true_values
 from dynid.simulation.motion import MotionChoice, chosen_motion
+from dynid.simulation.plant.control import followed
 from dynid.simulation.plant.controller_sensors import controller_rate, sight_of
 from dynid.simulation.plant.forward_plant import ForwardPlant
 from dynid.simulation.plant.reference import position_map, reference_along
 from dynid.simulation.plant.settings import ControllerSettings, PlantSettings, substeps
 from dynid.simulation.sensors import Sensing, recorded
 from dynid.simulation.simulation import Simulation, simulate
+from tests.built_in import robot_of
 
 ENCODERS = Sensing(resolution=1e-4, position_sigma=3e-5, position_delay=0.0023)
 MOTION = MotionChoice(frequency=0.5, draws=1)
-
-
-@cache
-def robot_of(name: str):
-    return load_robot(name)
 
 
 def simulated(name: str, engine: str = "dynid", seed: int = 0, **controller: object):
@@ -57,7 +52,8 @@ def test_efforts_follow_from_the_log(name: str) -> None:
     encoders = replace(ENCODERS, position_delay=0.004)
     sight = sight_of(robot, settings, encoders, 500.0, 0.2, 3)
     plant = ForwardPlant(robot, values, reference.q, reference.dq, PlantSettings(), 1e-3)
-    controller = plant.follow(reference, settings, values, (), sight)
+    felt, width = plant.felt, plant.drives.width
+    controller = plant.drive(followed(robot, reference, settings, felt, values, (), width, sight))
     run = replace(plant.recorded(np.arange(101) / 500.0, 2), sight=sight)
     # The recorder reads the same encoders: its log is what the controller saw.
     y = recorded(run.course(robot), encoders, np.random.default_rng(0)).q

@@ -18,19 +18,14 @@ from dynid.mechanism.inertia import SYMBOLS, in_parent_frame, unpack
 from dynid.mechanism.load import load_robot
 from dynid.mechanism.mechanism import Actuator
 from dynid.motion.logs import read_log
-from dynid.robots.demo_file import demo_file, read_demo
 from dynid.robots.truth import Truth, true_values
 from dynid.simulation.files import write_log
 from dynid.simulation.motion import MotionChoice, narrowed_motion
 from dynid.simulation.prescribed import inverse_efforts, parameter_vector, simulate_log
 from dynid.simulation.sensors import effort_noise, quantised
 from dynid.simulation.simulation import Simulation, simulate
+from tests.built_in import robot_of, truth_of
 from tests.oracle import pinocchio_model
-
-
-def truth_of(name: str):
-    robot = load_robot(name)
-    return robot, dict(read_demo(demo_file(name), robot).truth)
 
 
 def pinocchio_efforts(robot, truth, q, dq, ddq) -> np.ndarray:
@@ -54,7 +49,7 @@ def pinocchio_efforts(robot, truth, q, dq, ddq) -> np.ndarray:
 
 @pytest.mark.parametrize("name", ["ur5", "puma560", "serial6", "scara", "panda"])
 def test_simulated_efforts_equal_pinocchio(name: str) -> None:
-    robot, truth = truth_of(name)
+    robot, truth = robot_of(name), truth_of(name)
     motion = random_fourier(robot, seed=3, draws=1)
     log = simulate_log(robot, truth, motion, rate=20.0, duration=motion.period)
     t = log.t
@@ -67,7 +62,7 @@ def test_simulated_efforts_equal_pinocchio(name: str) -> None:
 
 
 def test_quantisation_has_the_right_step() -> None:
-    robot, truth = truth_of("scara")
+    robot, truth = robot_of("scara"), truth_of("scara")
     motion = random_fourier(robot, seed=1, draws=1)
     step = np.array([1e-3, 2e-3, 1e-4, 0.0])
     log = simulate_log(robot, truth, motion, rate=100.0, duration=motion.period, encoder_resolution=step)
@@ -99,7 +94,7 @@ def test_noise_has_the_asked_deviation_and_colour() -> None:
 
 
 def test_logged_noise_is_per_actuator_and_seeded() -> None:
-    robot, truth = truth_of("scara")
+    robot, truth = robot_of("scara"), truth_of("scara")
     motion = random_fourier(robot, seed=1, draws=1)
     sigma = np.array([0.5, 0.0, 2.0, 0.1])
 
@@ -115,7 +110,7 @@ def test_logged_noise_is_per_actuator_and_seeded() -> None:
 
 
 def test_velocities_are_logged_on_request() -> None:
-    robot, truth = truth_of("scara")
+    robot, truth = robot_of("scara"), truth_of("scara")
     motion = random_fourier(robot, seed=1, draws=1)
     plain, with_rates = (
         simulate_log(robot, truth, motion, rate=50.0, duration=2.0, velocity=flag) for flag in (False, True)
@@ -125,7 +120,7 @@ def test_velocities_are_logged_on_request() -> None:
 
 
 def test_coupled_actuators_do_the_same_work() -> None:
-    robot, truth = truth_of("scara")
+    robot, truth = robot_of("scara"), truth_of("scara")
     geared = replace(
         robot,
         actuators=(
@@ -144,14 +139,14 @@ def test_coupled_actuators_do_the_same_work() -> None:
 
 
 def test_an_undriven_joint_is_refused() -> None:
-    robot, truth = truth_of("scara")
+    robot, truth = robot_of("scara"), truth_of("scara")
     passive = replace(robot, actuators=robot.actuators[:3])
     with pytest.raises(InputError, match="'wrist' has no actuator"):
         inverse_efforts(passive, truth, *(np.ones((4, 4)) for _ in range(3)))
 
 
 def test_true_parameters_are_checked_by_name() -> None:
-    robot, truth = truth_of("scara")
+    robot, truth = robot_of("scara"), truth_of("scara")
     chi = parameter_vector(robot, truth)
     np.testing.assert_array_equal(parameter_vector(robot, chi), chi)
     with pytest.raises(InputError, match="did you mean 'M_tool'"):
@@ -241,7 +236,7 @@ def test_only_parameters_with_effect_need_true_values(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("ending", ["csv", "parquet"])
 def test_written_logs_read_back_exactly(tmp_path: Path, ending: str) -> None:
-    robot, truth = truth_of("scara")
+    robot, truth = robot_of("scara"), truth_of("scara")
     motion = random_fourier(robot, seed=1, draws=1)
     log = simulate_log(robot, truth, motion, rate=100.0, duration=3.0, torque_sigma=0.1, velocity=True)
     again = read_log(write_log(log, tmp_path / f"log.{ending}"), robot)
@@ -250,7 +245,7 @@ def test_written_logs_read_back_exactly(tmp_path: Path, ending: str) -> None:
 
 
 def test_other_log_formats_are_refused(tmp_path: Path) -> None:
-    robot, truth = truth_of("scara")
+    robot, truth = robot_of("scara"), truth_of("scara")
     log = simulate_log(robot, truth, random_fourier(robot, draws=1), rate=50.0, duration=1.0)
     with pytest.raises(InputError, match="neither"):
         write_log(log, tmp_path / "log.xlsx")
@@ -274,7 +269,7 @@ def energy_of(robot, truth, q, dq) -> np.ndarray:
 
 @pytest.mark.parametrize("name", ["dualv", "orthoglide", "evra"])
 def test_efforts_of_closed_robots_do_the_work(name: str) -> None:
-    robot, truth = truth_of(name)
+    robot, truth = robot_of(name), truth_of(name)
     still = {
         key: 0.0 if key.split("_")[0].rstrip("+-") in ("Ia", "Fv", "Fs", "Off") else value
         for key, value in truth.items()
@@ -291,7 +286,7 @@ def test_efforts_of_closed_robots_do_the_work(name: str) -> None:
 
 
 def test_tension_is_added_and_does_no_work() -> None:
-    robot, truth = truth_of("dualv")
+    robot, truth = robot_of("dualv"), truth_of("dualv")
     motion = random_motion(robot, 1, frequency=0.5, draws=1)
     logs = [simulate_log(robot, truth, motion, rate=100.0, duration=2.0, tension=c) for c in (0.0, 6.0)]
     extra = logs[1].tau - logs[0].tau
@@ -307,7 +302,7 @@ def test_tension_is_added_and_does_no_work() -> None:
 
 
 def test_measured_joints_of_a_closed_robot_give_its_efforts() -> None:
-    robot, truth = truth_of("dualv")
+    robot, truth = robot_of("dualv"), truth_of("dualv")
     motion = random_motion(robot, 1, frequency=0.5, draws=1)
     log = simulate_log(robot, truth, motion, rate=100.0, duration=2.0, payloads=("payload",))
     state = motion.measured(motion.states(log.t))
@@ -317,7 +312,7 @@ def test_measured_joints_of_a_closed_robot_give_its_efforts() -> None:
 
 
 def test_impossible_simulations_of_closed_robots_are_refused() -> None:
-    robot, truth = truth_of("orthoglide")
+    robot, truth = robot_of("orthoglide"), truth_of("orthoglide")
     motion = random_motion(robot, 1, draws=1)
     with pytest.raises(InputError, match="is not redundantly actuated"):
         simulate_log(robot, truth, motion, rate=10.0, duration=1.0, tension=5.0)

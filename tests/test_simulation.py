@@ -15,7 +15,6 @@ from click.testing import CliRunner
 from dynid.cli import main
 from dynid.common.errors import InputError
 from dynid.excitation.friction import ExtraFriction, FrictionLaw
-from dynid.mechanism.load import load_robot
 from dynid.mechanism.mechanism import Actuator
 from dynid.motion.logs import read_log
 from dynid.pipeline import identify_logs
@@ -26,15 +25,11 @@ from dynid.simulation.plant.settings import ControllerSettings, PlantSettings
 from dynid.simulation.sensors import Course, Sensing, recorded
 from dynid.simulation.simulation import Simulation, simulate
 from dynid.simulation.simulation_file import default_simulation, read_simulation, with_flags
+from tests.built_in import robot_of
 from tests.trajectories import write_trajectory
 
 IDEAL = ControllerSettings(feedback="truth")
 SHORT = {"rate": 100.0, "duration": 0.1, "motion": MotionChoice(frequency=0.5, draws=1)}
-
-
-@cache
-def robot_of(name: str):
-    return load_robot(name)
 
 
 @pytest.fixture(autouse=True, scope="module")

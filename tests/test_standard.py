@@ -8,8 +8,6 @@ from functools import cache
 import numpy as np
 import pytest
 
-import dynid.info
-import dynid.pipeline
 from dynid.cli import main
 from dynid.common.errors import InputError, NoResultError
 from dynid.excitation.random_motion import random_motion
@@ -25,10 +23,12 @@ from dynid.mechanism.load import load_robot
 from dynid.pipeline import identify, identify_logs, validate_result
 from dynid.report.html import report_html
 from dynid.report.json_file import json_text, read_result, result_document
-from dynid.robots.demo_file import demo_file, read_demo
 from dynid.simulation.prescribed import simulate_log
 from dynid.statistics.standard import rotor_test
+from tests.built_in import truth_of
 from tests.systems import parameters, system
+
+pytestmark = pytest.mark.usefixtures("no_symbols")
 
 # Exact rates, no filter and no mask: what is left is rounding.
 EXACT = {
@@ -61,13 +61,6 @@ TRUTH |= {"Ia_shoulder": 0.2, "Fv_shoulder": 0.7, "Fs_shoulder": 1.2, "Off_shoul
 TRUTH |= {"Ia_elbow": 0.05, "Fv_elbow": 0.3, "Fs_elbow": 0.6, "Off_elbow": 0.1}
 TRUTH |= {"M_tool": 1.2, "MX_tool": 0.0, "MY_tool": 0.01, "MZ_tool": 0.07, "XX_tool": 0.01, "YY_tool": 0.01}
 TRUTH |= {"ZZ_tool": 0.004, "XY_tool": 0.0, "XZ_tool": 0.0, "YZ_tool": 0.0}
-
-
-@pytest.fixture(autouse=True)
-def no_symbols(monkeypatch) -> None:
-    """Symbols in groupings take most of the time, and nothing here reads them."""
-    for module in (dynid.info, dynid.pipeline):
-        monkeypatch.setattr(module, "grouping_symbols", lambda *_, **__: {})
 
 
 @cache
@@ -136,7 +129,7 @@ def check_bodies(estimate) -> int:
 @pytest.mark.parametrize("prior", ["entropic", "euclidean"])
 def test_the_truth_is_found_without_noise(name, mass, runs, prior) -> None:
     robot = load_robot(name)
-    truth = read_demo(demo_file(name), robot).truth
+    truth = truth_of(name)
     logs = [log_of(robot, truth, payloads=mounted, seed=i + 1) for i, mounted in enumerate(runs)]
     estimator = {"name": "consistent", "mass": mass, "prior": prior}
     options = {"estimator": estimator, **EXACT}

@@ -8,7 +8,6 @@ import numpy as np
 import pytest
 from scipy.spatial.transform import Rotation
 
-import dynid.info
 from dynid.base.structural import rounding_of
 from dynid.info import describe
 from dynid.kinematics.assembly import assembly_of
@@ -19,6 +18,8 @@ from dynid.motion.motion import Motion
 from dynid.motion.plan import plan_motions
 from dynid.motion.settings import FilterSettings, MaskSettings
 from dynid.projection.kinematics import kinematics_along
+
+pytestmark = pytest.mark.usefixtures("no_symbols")
 
 PARALLELOGRAM = """
 name: parallelogram
@@ -44,12 +45,6 @@ joints:
   - {{name: fold, kind: revolute, parent: boom, child: jib, xyz: [{boom}, 0, 0], axis: [0, 1, 0]}}
 drive: {{"*": [Fv, Fs]}}
 """
-
-
-@pytest.fixture(autouse=True)
-def no_symbols(monkeypatch) -> None:
-    """Symbols in groupings take most of the time, and nothing here reads them."""
-    monkeypatch.setattr(dynid.info, "grouping_symbols", lambda *_, **__: {})
 
 
 def robot_of(tmp_path: Path, text: str) -> Mechanism:

@@ -80,10 +80,7 @@ class Browser:
 
 @pytest.fixture(scope="module")
 def files(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    folder = tmp_path_factory.mktemp("studio")
-    with pytest.MonkeyPatch.context() as patch:
-        patch.chdir(folder)
-        return make_workspace(folder)
+    return make_workspace(tmp_path_factory.mktemp("studio"))
 
 
 @pytest.fixture

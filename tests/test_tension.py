@@ -10,11 +10,9 @@ from functools import cache
 import numpy as np
 import pytest
 
-import dynid.info
-import dynid.pipeline
 from dynid.conditioning.lowpass import row_filter
 from dynid.excitation.random_motion import random_fourier, random_motion
-from dynid.experiment.experiment import Experiment, FilterSettings, MaskSettings
+from dynid.experiment.experiment import Experiment
 from dynid.kinematics.tension import carried_along, driven_freedoms, redundancy, tension_directions
 from dynid.mechanism.load import load_robot
 from dynid.mechanism.mechanism import Actuator
@@ -24,31 +22,21 @@ from dynid.problem import prepare
 from dynid.report.csv_file import signals_csv
 from dynid.report.html import report_html
 from dynid.report.sections.predicts import tension_summary
-from dynid.robots.demo_file import demo_file, read_demo
 from dynid.simulation.prescribed import simulate_log
 from dynid.statistics.prediction import predict_rows, unfiltered
 from dynid.statistics.tension import tension_of
+from tests.built_in import EXACT, truth_of
 
-# Exact rates, no filter and no mask: what is left is rounding.
-EXACT = {
-    "estimator": "ols",
-    "filter": FilterSettings(kind="none", velocity="measured", decimate=1),
-    "mask": MaskSettings(speed=0.0, rest=0.0),
-}
+pytestmark = pytest.mark.usefixtures("no_symbols")
+
+OLS = {**EXACT, "estimator": "ols"}
 SIZE = 6.0  # N m
-
-
-@pytest.fixture(autouse=True)
-def no_symbols(monkeypatch) -> None:
-    """Symbols in groupings take most of the time, and nothing here reads them."""
-    for module in (dynid.info, dynid.pipeline):
-        monkeypatch.setattr(module, "grouping_symbols", lambda *_, **__: {})
 
 
 @cache
 def dualv():
     robot = load_robot("dualv")
-    truth = dict(read_demo(demo_file("dualv"), robot).truth)
+    truth = truth_of("dualv")
     return robot, truth, random_motion(robot, 4, harmonics=6, frequency=0.5, draws=1)
 
 
@@ -76,14 +64,14 @@ def known_tension(t):
 @cache
 def estimate_of(model: str):
     robot = dualv()[0]
-    return identify_logs(robot, [log_of()], [log_of(0.0)], Experiment(robot=robot, model=model, **EXACT))
+    return identify_logs(robot, [log_of()], [log_of(0.0)], Experiment(robot=robot, model=model, **OLS))
 
 
 @cache
 def as_logged():
     """Times and tension of every sample, with the true parameters and no filter."""
     robot, truth, _ = dualv()
-    problem = prepare(robot, [log_of()], Experiment(robot=robot, **EXACT))
+    problem = prepare(robot, [log_of()], Experiment(robot=robot, **OLS))
     chi = np.array([truth[p.name] for p in problem.parameters])
     source, rows = problem.sources[0], unfiltered(log_of().dt)
     t = predict_rows(source, rows, chi).signals.t
@@ -134,7 +122,7 @@ def test_noise_of_the_tension_is_that_of_the_motors() -> None:
     robot, _, _ = dualv()
     sigma, log = 0.8, log_of(periods=2, sigma=0.8, rate=1000.0)
     clean = log_of(periods=2, rate=1000.0)
-    problem = prepare(robot, [log], Experiment(robot=robot, **EXACT))
+    problem = prepare(robot, [log], Experiment(robot=robot, **OLS))
     chi = np.zeros(len(problem.parameters))
     for rows in (unfiltered(log.dt), row_filter(log.dt, 5)):
         noisy = tension_of(robot, problem.parameters, problem.sources[0], rows, chi)
@@ -146,7 +134,7 @@ def test_noise_of_the_tension_is_that_of_the_motors() -> None:
 
 
 def replace_log(problem, log):
-    return problem.on([log], problem.plans, Experiment(robot=problem.mechanism, **EXACT))
+    return problem.on([log], problem.plans, Experiment(robot=problem.mechanism, **OLS))
 
 
 def test_signals_share_their_times() -> None:
@@ -214,7 +202,7 @@ def test_three_motors_on_one_joint_have_two_tensions() -> None:
     motion = random_fourier(robot, seed=2, draws=1)
     log = simulate_log(robot, truth, motion, rate=100.0, duration=motion.period, velocity=True)
     log = replace(log, ddq=motion.ddq(log.t))
-    problem = prepare(robot, [log], Experiment(robot=robot, **EXACT))
+    problem = prepare(robot, [log], Experiment(robot=robot, **OLS))
     chi = np.full(len(problem.parameters), 0.3)
     motors = tension_of(robot, problem.parameters, problem.sources[0], unfiltered(log.dt), chi)
     used = np.isfinite(motors.c).all(axis=1)
@@ -226,10 +214,10 @@ def test_three_motors_on_one_joint_have_two_tensions() -> None:
 
 def test_a_robot_without_spare_motors_has_no_tension_columns() -> None:
     robot = load_robot("orthoglide")
-    truth = dict(read_demo(demo_file("orthoglide"), robot).truth)
+    truth = truth_of("orthoglide")
     motion = random_motion(robot, 1, harmonics=6, frequency=0.5, draws=1)
     log = simulate_log(robot, truth, motion, rate=100.0, duration=motion.period, velocity=True)
-    problem = prepare(robot, [log], Experiment(robot=robot, **EXACT))
+    problem = prepare(robot, [log], Experiment(robot=robot, **OLS))
     chi = np.zeros(len(problem.parameters))
     assert redundancy(robot) == 0
     assert tension_of(robot, problem.parameters, problem.sources[0], problem.filters[0], chi) is None
@@ -241,7 +229,7 @@ def test_a_robot_without_spare_motors_has_no_tension_columns() -> None:
 
 def test_a_motor_that_was_not_logged_hides_the_tension() -> None:
     robot, _, _ = dualv()
-    problem = prepare(robot, [log_of()], Experiment(robot=robot, **EXACT))
+    problem = prepare(robot, [log_of()], Experiment(robot=robot, **OLS))
     log = problem.logs[0]
     tau, present = log.tau.copy(), np.array([True, True, False, True])
     tau[:, 2] = np.nan

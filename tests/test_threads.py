@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import os
+import signal
 import subprocess
 import sys
+import time
+from concurrent.futures import CancelledError
 from dataclasses import replace
 from pathlib import Path
 
@@ -12,6 +15,8 @@ import numpy as np
 import pytest
 
 from dynid.checks import tested_rows
+from dynid.common.errors import InputError
+from dynid.common.paged import begun, in_order, stoppable
 from dynid.experiment.experiment import Experiment
 from dynid.mechanism.load import load_robot
 from dynid.motion.logs import log_from_arrays
@@ -115,3 +120,112 @@ def test_a_closed_output_is_no_error(closed: str) -> None:
     )
     assert done.returncode == 0
     assert b"Traceback" not in done.stderr
+
+
+def _ran(program: str, *, interrupted: bool = False) -> subprocess.CompletedProcess[str]:
+    """A program in a process of its own; `interrupted`: Ctrl-C once it has printed a line."""
+    code = "import signal\nsignal.signal(signal.SIGINT, signal.default_int_handler)\n" + program
+    pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
+    with subprocess.Popen([sys.executable, "-u", "-c", code], text=True, **pipes) as process:
+        first = process.stdout.readline() if interrupted and process.stdout else ""
+        if interrupted:
+            process.send_signal(signal.SIGINT)
+        out, err = process.communicate(timeout=60)
+    return subprocess.CompletedProcess(process.args, process.returncode, first + out, err)
+
+
+def test_an_error_stops_what_was_begun() -> None:
+    """Also where the process goes on, as that of a notebook."""
+    done = []
+
+    def task(k: int) -> None:
+        time.sleep(0.001)
+        done.append(k)
+
+    def work() -> None:
+        for _ in in_order(task, range(20_000), 1):
+            pass
+
+    begun_work = []
+
+    def fail() -> None:
+        with stoppable():
+            begun_work.append(begun(work))
+            raise InputError("no such row")
+
+    with pytest.raises(InputError):
+        fail()
+    with pytest.raises(CancelledError):
+        begun_work[0].result()
+    assert len(done) < 20_000
+
+
+# A thread works on ten thousand tasks of ten milliseconds: more than a minute, if nobody stops it.
+_LONG_WORK = """
+import time
+from dynid.common.paged import begun, in_order, stoppable
+def work():
+    for _ in in_order(lambda task: time.sleep(0.01), range(10_000), 1):
+        pass
+"""
+
+
+def test_a_program_that_fails_ends_with_its_error_alone() -> None:
+    ran = _ran(_LONG_WORK + "with stoppable():\n    begun(work)\n    raise SystemExit('the error')\n")
+    assert (ran.returncode, ran.stderr) == (1, "the error\n")
+
+
+@pytest.mark.skipif(os.name == "nt", reason="signals")
+def test_an_interrupt_stops_what_was_begun() -> None:
+    program = "with stoppable():\n    future = begun(work)\n    print('working')\n    future.result()\n"
+    ran = _ran(_LONG_WORK + program, interrupted=True)
+    assert ran.stderr.count("Traceback") == 1
+    assert ran.stderr.endswith("KeyboardInterrupt\n")
+
+
+def test_the_end_of_a_program_stops_what_was_begun() -> None:
+    ran = _ran(_LONG_WORK + "begun(work)\ntime.sleep(0.05)\n")
+    assert (ran.returncode, ran.stderr) == (0, "")
+
+
+def test_an_error_in_a_thread_reaches_who_asks_for_its_result() -> None:
+    def work() -> None:
+        raise InputError("no such row")
+
+    future = begun(work)
+    for _ in range(2):
+        with pytest.raises(InputError, match="no such row"):
+            future.result()
+
+
+def test_rows_that_were_stopped_are_begun_again() -> None:
+    demo = built_in_experiment("scara")
+    problem = prepare(demo.mechanism, [replace(demo.logs[0])], Experiment(robot="scara"))
+    chi = np.zeros(len(problem.parameters))
+
+    def failing(*_: object, **__: object) -> None:
+        raise InputError("no room")
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(tested_rows, "row_groups", failing)
+        with pytest.raises(InputError, match="no room"):
+            tested_rows.tested_rows(problem, chi)
+    assert tested_rows.tested_rows(problem, chi)[0]
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="fork")
+def test_a_forked_process_has_the_result_of_what_was_begun() -> None:
+    """Threads do not survive a fork: a child that waits for one would wait for ever."""
+    program = """
+import os, time
+from dynid.common.paged import begun, in_order, stoppable
+def work():
+    time.sleep(0.2)
+    return 42
+future = begun(work)
+child = os.fork()
+if child == 0:
+    os._exit(future.result(timeout=5))
+raise SystemExit(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]))
+"""
+    assert _ran(program).returncode == 42

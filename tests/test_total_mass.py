@@ -20,9 +20,9 @@ from dynid.pipeline import identify_logs
 from dynid.problem import build_system, prepare
 from dynid.projection.factor import Factor
 from dynid.projection.projection import System
-from dynid.robots.demo_file import demo_file, read_demo
 from dynid.statistics.covariance import covariance_of
 from dynid.statistics.uncertainty import interval95
+from tests.built_in import truth_of
 from tests.test_gains import CHI, GAINS, NOISE, effort_noise, gain_system, gains_of, rows, runs
 
 RODS = tuple(f"rod{i}" for i in range(1, 7))
@@ -33,7 +33,7 @@ def weighed_robot(name: str, noise: float = 0.01, colour: float | None = None, s
     """A robot, its truth, two runs in wrong units of effort, and the true gains."""
     # Without `rebuild` no symbols are searched for the groupings, which nothing here reads.
     robot = replace(load_robot(name), rebuild=None)
-    truth = dict(read_demo(demo_file(name), robot).truth)
+    truth = truth_of(name)
     tension = 6.0 if name == "dualv" else 0.0
     robot, logs, gains = runs(robot, truth, ((), ()), noise, colour, seed, *MOTIONS[name], tension=tension)
     return robot, truth, logs, gains

@@ -24,8 +24,8 @@ from dynid.motion.settings import FilterSettings, MaskSettings
 from dynid.problem import build_system, prepare
 from dynid.projection.kinematics import ClosedKinematics, kinematics_along
 from dynid.projection.turns import nearest_turns
-from dynid.robots.demo_file import demo_file, read_demo
 from dynid.simulation.prescribed import simulate_log
+from tests.built_in import robot_of, truth_of
 from tests.test_survey import SLIDER_CRANK
 
 TURN = 2.0 * np.pi
@@ -44,16 +44,11 @@ actuators: [crank]
 
 
 @cache
-def robot_of(name: str):
-    return load_robot(name)
-
-
-@cache
 def log_of(name: str) -> Log:
     """One second of random motion, positions rounded by an encoder of 20 bits."""
     robot = robot_of(name)
     motion = random_motion(robot, 1, harmonics=5, frequency=1.0, draws=1)
-    truth = dict(read_demo(demo_file(name), robot).truth)
+    truth = truth_of(name)
     log = simulate_log(robot, truth, motion, rate=500.0, duration=1.0)
     step = TURN / 2**20
     return replace(log, q=np.round(log.q / step) * step)

@@ -433,7 +433,7 @@ def test_the_covariance_is_that_of_estimates_without_one_block() -> None:
     whole = X.reshape(-1, p + k)
     rho = (rho.reshape(-1) - whole @ np.linalg.lstsq(whole, rho.reshape(-1), rcond=None)[0]).reshape(n, rows)
     blocks = _Blocks(list(X[:, :, :p]), list(X[:, :, p:]), list(rho), list(range(n)))
-    found = _covariance(_Linearised(P, np.zeros(k), np.zeros((k, 0)), 0.0, blocks, None), P)
+    found = _covariance(_Linearised(P, np.zeros(k), np.zeros((k, 0)), blocks, None), P)
     moved = []
     for b in range(n):
         kept = np.arange(n) != b

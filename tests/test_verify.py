@@ -3,33 +3,22 @@
 from __future__ import annotations
 
 import json
-import shutil
+from contextlib import chdir
 from pathlib import Path
 
 import pytest
 
 from dynid.report.exports import without_exports
 from dynid.report.seal import document_digest, verify
-from tests.workspace import dynid, make_workspace
+from tests.workspace import dynid
 
 
 @pytest.fixture(scope="module")
-def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    folder = tmp_path_factory.mktemp("made")
-    with pytest.MonkeyPatch.context() as patch:
-        patch.chdir(folder)
-        make_workspace(folder)
+def made(made: Path) -> Path:
+    """With one more result."""
+    with chdir(made):
         assert dynid("identify", "experiment.yaml", "--out", "o").exit_code == 0
-    return folder
-
-
-@pytest.fixture
-def here(made: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A copy at another place: results may be moved together with their inputs."""
-    copy = tmp_path / "copy"
-    shutil.copytree(made, copy)
-    monkeypatch.chdir(copy)
-    return copy
+    return made
 
 
 def test_a_result_is_intact_where_it_was_moved_to(here: Path) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 import numpy as np
+import pytest
 
 from dynid.checks.check import Finished
 from dynid.checks.estimate import other_motion, weak
@@ -13,6 +14,7 @@ from dynid.fit import Fit, fit_task
 from dynid.mechanism.mechanism import Mechanism
 from dynid.mechanism.parameters import parameter_table
 from dynid.motion.logs import log_from_arrays
+from dynid.motion.settings import FilterSettings
 from dynid.simulation.prescribed import inverse_efforts
 from dynid.unknown import Task
 from tests.arms import arm
@@ -61,3 +63,18 @@ def test_what_only_other_motion_needs_is_weak() -> None:
     (warning,) = weak(Finished(fit))
     assert warning.code == "weak-parameters"
     assert "ZZ_link2" in warning.text
+
+
+@pytest.mark.parametrize(("rate", "seconds", "cutoff"), [(10_000.0, 3.0, 10.0), (200.0, 10.0, 0.5)])
+def test_logs_sampled_fast_or_filtered_slowly_are_judged(rate: float, seconds: float, cutoff: float) -> None:
+    """Ends of some thousand samples are cut: another motion of 2000 samples would have none left."""
+    robot = arm(2)
+    t = np.arange(0.0, seconds, 1.0 / rate)
+    q = np.column_stack([np.sin(2.0 * np.pi * 0.7 * t), 0.6 * np.cos(2.0 * np.pi * 1.1 * t)])
+    tau = 0.5 * np.cos(q) + 0.1 * np.random.default_rng(3).standard_normal(q.shape)
+    log = log_from_arrays(robot, t, q, tau)
+    settings = Experiment(robot=robot, auto="off", filter=FilterSettings(cutoff=cutoff))
+    fit = fit_task(Task(robot, (log,), settings))
+    list(weak(Finished(fit)))  # does not fail
+    other = other_motion(fit)
+    assert (other is None) == (cutoff < 1.0)  # of ten seconds filtered at half a hertz no other is left

@@ -33,6 +33,7 @@ from dynid.simulation.wrench_table import (
     wrench_table,
     write_wrench_table,
 )
+from tests.built_in import truth_of
 
 ROBOT = load_robot("serial6")
 TRUTH = read_demo(demo_file("serial6"), ROBOT).truth
@@ -258,7 +259,7 @@ def test_moments_about_another_point_are_recognised(at, parameters, digits, tmp_
 def test_moments_about_the_centre_of_mass_of_the_robot_file():
     """Bodies whose frames are elsewhere: the description knows where they weigh."""
     arm = load_robot("puma560")
-    truth = read_demo(demo_file("puma560"), arm).truth
+    truth = truth_of("puma560")
     bodies = {
         name: replace(body, prior={symbol: truth[f"{symbol}_{name}"] for symbol in SYMBOLS})
         for name, body in arm.bodies.items()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import chdir
 from pathlib import Path
 
 from click.testing import CliRunner, Result
@@ -55,14 +56,15 @@ def dynid(*arguments: str) -> Result:
 
 
 def make_workspace(folder: Path) -> Path:
-    """Robot, truth, settings, experiment, log, loaded log and result; the working directory is `folder`."""
+    """Robot, truth, settings, experiment, two logs and a result in a folder."""
     texts = {"arm": ARM, "truth": TRUTH, "simulation": SIMULATION, "experiment": EXPERIMENT}
     for name, text in texts.items():
         (folder / f"{name}.yaml").write_text(text, encoding="utf-8")
     simulate = ("simulate", "arm.yaml", "--truth", "truth.yaml", "--config", "simulation.yaml")
-    for more in (("--out", "log.csv"), ("--seed", "5", "--out", "other.parquet")):
-        assert dynid(*simulate, *more).exit_code == 0
-    assert dynid("identify", "experiment.yaml", "--out", "result").exit_code == 0
+    with chdir(folder):
+        for more in (("--out", "log.csv"), ("--seed", "5", "--out", "other.parquet")):
+            assert dynid(*simulate, *more).exit_code == 0
+        assert dynid("identify", "experiment.yaml", "--out", "result").exit_code == 0
     return folder
 
 

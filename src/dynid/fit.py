@@ -18,7 +18,7 @@ from dynid.estimator.estimator import estimator_named, residual_norms
 from dynid.estimator.solution import CONVERGED, Solution
 from dynid.estimator.wls import group_factors
 from dynid.experiment.experiment import Experiment
-from dynid.linear_fit import base_of
+from dynid.linear_fit import LinearFit, base_of
 from dynid.log_pass import LogPass
 from dynid.mechanism.parameters import prior_values
 from dynid.problem import Problem, build_system
@@ -159,6 +159,11 @@ class Fit:
         for unknown in self.settled:
             parts = parts if unknown.add_values is None else unknown.add_values(parts)
         return parts
+
+    @property
+    def as_linear(self) -> LinearFit:
+        """Rows, settings and parameters of the result, as tests of residuals read those of any fit."""
+        return LinearFit(self.problem, self.experiment, self.data, self.solution, self.chi)
 
     @cached_property
     def chi(self) -> Float[Array, "p"]:

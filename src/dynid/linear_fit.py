@@ -36,9 +36,15 @@ class LinearFit:
     """
 
     problem: Problem
+    experiment: Experiment
     data: BaseSystem
     solution: Solution
     chi: Float[Array, "p"]
+
+    @classmethod
+    def of(cls, problem: Problem, experiment: Experiment, data: BaseSystem, solution: Solution) -> LinearFit:
+        """The fit of a solution, with the standard parameters that give the same rows."""
+        return cls(problem, experiment, data, solution, np.asarray(data.S @ solution.chi + data.base.c))
 
     @property
     def values(self) -> dict[str, float]:
@@ -68,8 +74,7 @@ def linear_fit(
     wls = estimator_named("wls")
     if comparing:
         wls = replace(wls, weighting=partial(group_weights, max_iterations=_COMPARED))
-    solution = wls(data.system)
-    return LinearFit(problem, data, solution, np.asarray(data.S @ solution.chi + data.base.c))
+    return LinearFit.of(problem, experiment, data, wls(data.system))
 
 
 def base_of(problem: Problem, experiment: Experiment) -> BaseSet:

@@ -13,23 +13,22 @@ from dynid.base.system import BaseSystem, mapped_blocks
 from dynid.common.arrays import Array, Float, Int
 from dynid.common.errors import InputError
 from dynid.common.paged import in_order
-from dynid.conditioning.mixed_rows import MixedRows
 from dynid.conditioning.rewritten import (
-    CentredRows,
-    DifferenceRows,
-    JoinedRows,
-    ReplacedRows,
+    MixedRows,
+    centred_rows,
+    difference_rows,
+    joined_rows,
     predictor,
+    replaced_rows,
 )
 from dynid.conditioning.stream import compared
 from dynid.estimator.rework import Change, Reduce
 from dynid.estimator.wls import group_factors
-from dynid.motion.choose import longest
-from dynid.motion.disturb import disturbed
-from dynid.motion.log import Log
+from dynid.motion.choose import spectrum_in
+from dynid.motion.disturb import disturbed, drawn
+from dynid.motion.log import Log, runs_by_content
 from dynid.motion.motion import Motion
 from dynid.motion.plan import MotionPlan
-from dynid.motion.spectrum import spectrum
 from dynid.problem import Problem, row_groups
 from dynid.projection.factor import Factor, triangle
 from dynid.projection.model import PackedRows, RowSource
@@ -78,7 +77,7 @@ class LogPass:
         """The equations with the measured side W chi + change(rho), sample by sample."""
         standard = self._standard(chi)
         sources = [
-            ReplacedRows(source, standard, _in_groups(change, numbers))
+            replaced_rows(source, standard, _in_groups(change, numbers))
             for source, numbers in zip(self.problem.sources, self._groups, strict=True)
         ]
         return self._system(sources)
@@ -91,7 +90,7 @@ class LogPass:
         """Rows [Z W Y] over twice as many parameters."""
         p = len(self.problem.parameters)
         make = _smoothed(cutoff) if kind == "smoothed" else _reference
-        sources = [JoinedRows(source, self._rows(make(source.motion)), p) for source in self.problem.sources]
+        sources = [joined_rows(source, self._rows(make(source.motion)), p) for source in self.problem.sources]
         joined = System(
             (*self.problem.parameters, *self.problem.parameters), row_groups(self.problem, sources)
         )
@@ -114,22 +113,16 @@ class LogPass:
 
     def noise_rows(
         self, position: Float[Array, "m"] | float | None = None, draw: int = 0
-    ) -> list[DifferenceRows]:
+    ) -> list[PackedRows]:
         """Rows of each log that noise of the positions makes: see `noise`."""
         both = zip(self._noisy(position, 1.0, draw), self._noisy(position, -1.0, draw), strict=True)
-        return [DifferenceRows(minus, plus, 0.5) for plus, minus in both]
+        return [difference_rows(minus, plus, 0.5) for plus, minus in both]
 
     def centred(self, position: Float[Array, "m"] | float | None, draws: int = 1) -> System:
         """The equations less what noise of the positions adds to them on average, with their blocks."""
-        drawn = [
-            (self._noisy(position, 1.0, draw), self._noisy(position, -1.0, draw)) for draw in range(draws)
-        ]
-        return self._system(
-            [
-                CentredRows(source, [(plus[i], minus[i]) for plus, minus in drawn])
-                for i, source in enumerate(self._sources)
-            ]
-        )
+        drawn = [self._noisy(position, sign, draw) for draw in range(draws) for sign in (1.0, -1.0)]
+        pairs = zip(self._sources, *drawn, strict=True)
+        return self._system([centred_rows(source, disturbed) for source, *disturbed in pairs])
 
     def _noisy(
         self, position: Float[Array, "m"] | float | None, sign: float = 1.0, draw: int = 0
@@ -139,10 +132,10 @@ class LogPass:
         if key in self._drawn:  # centring and the noise of the columns share their draws
             return self._drawn[key]
         rng = np.random.default_rng([_SEED, draw] if draw else _SEED)
-        self._drawn[key] = [
-            self._rows(_disturbed(source.motion, position, rng, sign), source)
-            for source in self.problem.sources
-        ]
+        sources, noisy = self.problem.sources, dict[int, PackedRows]()
+        for i in dict.fromkeys(i for i, *_ in runs_by_content(self.problem.logs)):
+            noisy[i] = self._rows(_disturbed(sources[i].motion, position, rng, sign), sources[i])
+        self._drawn[key] = [noisy[i] for i in range(len(sources))]
         return self._drawn[key]
 
     def _standard(self, chi: Float[Array, "v"]) -> Float[Array, "p"]:
@@ -321,8 +314,8 @@ def _disturbed(
     log = motion.log
     changes: dict[str, Array] = {"q": disturbed(log, position, rng, sign)}
     if motion.plan.velocity == "measured" and log.dq is not None:
-        noise = spectrum(longest(log, log.dq), log.dt).sigma
-        changes["dq"] = log.dq + sign * noise * rng.standard_normal(log.dq.shape)
+        noise = spectrum_in(log, log.dq).sigma
+        changes["dq"] = log.dq + sign * noise * drawn(log, rng, log.dq.shape[1])
     return Motion(_with(log, changes), motion.plan)
 
 

@@ -27,14 +27,14 @@ from dynid.choice.excerpt import words as excerpt_words
 from dynid.common.batched import single_threaded_blas
 from dynid.common.errors import InputError, NoResultError
 from dynid.common.notices import Notice, forced
-from dynid.common.paged import begun
+from dynid.common.paged import begun, stoppable
 from dynid.display.drawing import drawing_of
 from dynid.experiment.experiment import Experiment, experiment_from
 from dynid.experiment.provenance import provenance
 from dynid.fit import Fit, fit_task
 from dynid.mechanism.load import load_robot
 from dynid.mechanism.mechanism import Mechanism
-from dynid.motion.log import Log
+from dynid.motion.log import Log, named_apart
 from dynid.motion.logs import LogSource
 from dynid.problem import Problem, Progress, as_asked, as_logs, build_system, prepare, several
 from dynid.statistics.assemble import history_of
@@ -179,8 +179,9 @@ def identify_logs(
         fitted: Called with the fit, before it is checked and judged.
     """
     asked = experiment or Experiment(robot=mechanism)
-    task = Task(mechanism, tuple(logs), asked, tuple(validate), progress=progress)
-    with forced(asked.force), single_threaded_blas():
+    named = tuple(named_apart([*logs, *validate]))
+    task = Task(mechanism, named[: len(logs)], asked, named[len(logs) :], progress=progress)
+    with forced(asked.force), single_threaded_blas(), stoppable():
         return _identified(task, truth, fitted)
 
 

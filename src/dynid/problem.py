@@ -25,7 +25,7 @@ from dynid.mechanism.drive_terms import LOADED
 from dynid.mechanism.mechanism import Mechanism
 from dynid.mechanism.parameters import Parameter, known_columns, owners_of, parameter_table, with_known
 from dynid.mechanism.variant import own_symbols, variant, with_friction, with_still_joints
-from dynid.motion.log import Log
+from dynid.motion.log import Log, named_apart
 from dynid.motion.logs import LogSource
 from dynid.motion.motion import Motion
 from dynid.motion.plan import MotionPlan
@@ -373,7 +373,7 @@ def as_log(source: LogSource, mechanism: Mechanism, experiment: Experiment) -> L
 
 def as_logs(sources: Iterable[LogSource], mechanism: Mechanism, experiment: Experiment) -> list[Log]:
     """Logs of several sources; a folder or a pattern means all logs in it."""
-    return [as_log(source, mechanism, experiment) for source in each_log(sources)]
+    return named_apart([as_log(source, mechanism, experiment) for source in each_log(sources)])
 
 
 def _stage(progress: Progress | None, stage: str) -> Callable[[float], None] | None:

@@ -13,11 +13,9 @@ import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
-import dynid.info
-import dynid.pipeline
 from dynid.common.errors import InputError
 from dynid.excitation.closed import random_closed
-from dynid.experiment.experiment import Experiment, FilterSettings, MaskSettings
+from dynid.experiment.experiment import Experiment
 from dynid.info import describe
 from dynid.kinematics.assembly import Assembly, assembly_of
 from dynid.mechanism.inertia import SYMBOLS
@@ -29,20 +27,12 @@ from dynid.mechanism.variant import variant
 from dynid.pipeline import identify_logs
 from dynid.regressor.regressor import energy_row, tree_matrix
 from dynid.simulation.prescribed import simulate_log
+from tests.built_in import EXACT
 from tests.physics.test_closure import any_fix, closed_mechanism
 
-EXACT = {
-    "estimator": "ols",
-    "filter": FilterSettings(kind="none", velocity="measured", decimate=1),
-    "mask": MaskSettings(speed=0.0, rest=0.0),
-}
+pytestmark = pytest.mark.usefixtures("no_symbols")
 
-
-@pytest.fixture(autouse=True)
-def no_symbols(monkeypatch) -> None:
-    """Symbols in groupings take most of the time, and nothing here reads them."""
-    for module in (dynid.info, dynid.pipeline):
-        monkeypatch.setattr(module, "grouping_symbols", lambda *_, **__: {})
+OLS = {**EXACT, "estimator": "ols"}
 
 
 def rows_of_three_models(robot: Mechanism, assembly: Assembly, n: int, seed: int):
@@ -194,7 +184,7 @@ def rubbing(tmp_path_factory):
 def test_friction_of_passive_and_cut_joints_is_found_by_every_model(rubbing, model: str) -> None:
     robot, truth, log = rubbing
     options = {"energy": {"window": 0.005}} if model == "energy" else {}
-    experiment = Experiment(robot=robot, model=model, **EXACT, **options)
+    experiment = Experiment(robot=robot, model=model, **OLS, **options)
     estimate = identify_logs(robot, [log], (), experiment, truth=truth)
     assert not estimate.not_identifiable
     values = {parameter.name: parameter.value for parameter in estimate.parameters}
@@ -208,9 +198,7 @@ def test_every_model_names_the_same_parameters(rubbing) -> None:
     names = {
         model: [
             one.name
-            for one in identify_logs(
-                robot, [log], (), Experiment(robot=robot, model=model, **EXACT)
-            ).parameters
+            for one in identify_logs(robot, [log], (), Experiment(robot=robot, model=model, **OLS)).parameters
         ]
         for model in ("inverse", "power", "energy")
     }

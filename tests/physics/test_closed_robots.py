@@ -15,44 +15,29 @@ from dynid.base.structural import structural_base
 from dynid.common.errors import InputError
 from dynid.excitation.closed import ClosedMotion
 from dynid.excitation.random_motion import random_motion
-from dynid.experiment.experiment import Experiment, FilterSettings, MaskSettings
+from dynid.experiment.experiment import Experiment
 from dynid.info import describe
 from dynid.kinematics.tension import tension_directions
-from dynid.mechanism.load import load_robot
 from dynid.mechanism.parameters import considered_order, known_columns, parameter_table
 from dynid.mechanism.variant import variant
 from dynid.pipeline import identify_logs
 from dynid.problem import prepare
 from dynid.projection.model import MODELS
 from dynid.projection.structure import structural_factor
-from dynid.robots.demo_file import demo_file, read_demo
 from dynid.simulation.prescribed import simulate_log
+from tests.built_in import EXACT, robot_of, truth_of
 
-# Exact rates, no filter and no mask: what is left is rounding.
-EXACT = {
-    "estimator": "ols",
-    "filter": FilterSettings(kind="none", velocity="measured", decimate=1),
-    "mask": MaskSettings(speed=0.0, rest=0.0),
-}
+OLS = {**EXACT, "estimator": "ols"}
 D4 = 0.31025  # bars of the orthoglide, in [m]
 
 
+pytestmark = pytest.mark.usefixtures("no_symbols")
+
+
 @pytest.fixture(autouse=True)
-def no_symbols_or_causes(monkeypatch) -> None:
-    """Symbols in groupings and causes of refusals take most of the time, and nothing here reads them."""
-    for module in (dynid.info, dynid.pipeline):
-        monkeypatch.setattr(module, "grouping_symbols", lambda *_, **__: {})
+def no_causes(monkeypatch) -> None:
+    """Causes of refusals take most of the time, and nothing here reads them."""
     monkeypatch.setattr(dynid.pipeline, "with_likely_cause", lambda error, task: error)
-
-
-@cache
-def robot_of(name: str):
-    return load_robot(name)
-
-
-@cache
-def truth_of(name: str) -> dict[str, float]:
-    return dict(read_demo(demo_file(name), robot_of(name)).truth)
 
 
 @cache
@@ -80,7 +65,7 @@ def log_of(name: str, seed: int, tension: float = 0.0, payloads: tuple[str, ...]
 
 def identified(name: str, logs, model: str):
     return identify_logs(
-        robot_of(name), logs, (), Experiment(robot=name, model=model, **EXACT), truth=truth_of(name)
+        robot_of(name), logs, (), Experiment(robot=name, model=model, **OLS), truth=truth_of(name)
     )
 
 
@@ -204,7 +189,7 @@ def test_no_internal_tension_changes_the_equations(model: str) -> None:
     strained = replace(log, tau=log.tau + 40.0 * Z[:, :, 0] * rng.normal(size=(len(log.t), 1)))
 
     def measured_sides(one):
-        problem = prepare(robot, [one], Experiment(robot=robot, model=model, **EXACT))
+        problem = prepare(robot, [one], Experiment(robot=robot, model=model, **OLS))
         source = problem.sources[0]
         start, stop = source.pieces()[0]
         rows = [packed.copy() for _, packed, _ in source.rows(start, stop, stop - start)]

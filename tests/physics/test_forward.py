@@ -9,7 +9,7 @@ from dynid.dynamics.forward import ForwardDynamics
 from dynid.kinematics.assembly import assembly_of
 from dynid.kinematics.closure import moved
 from dynid.mechanism.load import load_robot
-from dynid.robots.demo_file import demo_file, read_demo
+from tests.built_in import truth_of
 from tests.parameter_orders import named_values
 
 ROBOTS = ("serial6", "fivebar", "dualv", "orthoglide", "delta", "stewart", "palletiser")
@@ -18,7 +18,7 @@ ROBOTS = ("serial6", "fivebar", "dualv", "orthoglide", "delta", "stewart", "pall
 def states_of(name: str, n: int = 6, seed: int = 0):
     """A robot with its true parameters, feasible states and efforts."""
     robot = load_robot(name)
-    truth = read_demo(demo_file(name), robot).truth
+    truth = truth_of(name)
     dynamics = ForwardDynamics(robot, named_values(robot, truth))
     rng = np.random.default_rng(seed)
     if robot.loops:
@@ -96,7 +96,7 @@ def test_energy_stays_where_nobody_works(name: str) -> None:
     from dynid.regressor.regressor import energy_row
 
     robot = load_robot(name)
-    truth = read_demo(demo_file(name), robot).truth
+    truth = truth_of(name)
     inertial = {key: value for key, value in truth.items() if key[:2] not in ("Fv", "Fs", "Of", "Ia")}
     chi = named_values(robot, inertial)
     dynamics = ForwardDynamics(robot, chi)
@@ -179,7 +179,7 @@ def test_accelerations_equal_those_of_an_independent_plant(name: str) -> None:
     from dynid.simulation.plant.settings import PlantSettings
 
     robot = load_robot(name)
-    truth = read_demo(demo_file(name), robot).truth
+    truth = truth_of(name)
     # The plant rounds off dry friction at reversals: compare without it.
     smooth = {key: 0.0 if key[:2] == "Fs" else value for key, value in truth.items()}
     motion = random_motion(robot, seed=3, frequency=0.8, draws=1)

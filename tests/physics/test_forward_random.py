@@ -16,7 +16,6 @@ from dynid.mechanism.joint import FIXED_BY
 from dynid.mechanism.load import load_robot
 from dynid.robots.demo_file import demo_file, read_demo
 from dynid.simulation.plant.control import Controller
-from dynid.simulation.plant.drives import effective_inertia
 from dynid.simulation.plant.forward_plant import ForwardPlant
 from dynid.simulation.plant.reference import position_map
 from dynid.simulation.plant.settings import PlantSettings
@@ -90,7 +89,7 @@ def test_inverse_dynamics_inverts_forward_dynamics_through_loops(seed: int, bodi
 
 def springs(robot, plant: ForwardPlant, omega: float) -> Controller:
     """Motors that hold the robot and pull it back: efforts with a potential, so that energy stays."""
-    stiffness = omega**2 * effective_inertia(plant.mobility, robot.actuator_map)
+    stiffness = omega**2 * plant.felt
     still, N = np.zeros_like(plant.dq), plant.dynamics.freedoms.tangent(plant.q)
     weight = np.einsum("nvd,nv->nd", N, plant.dynamics.inverse(plant.q, still, still))
     hold = least_norm(motor_jacobian(robot, N), weight)[0]

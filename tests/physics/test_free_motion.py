@@ -14,8 +14,8 @@ from dynid.dynamics.free_motion import LockedCables, free_motions
 from dynid.dynamics.statics import rest
 from dynid.kinematics.assembly import assembly_of
 from dynid.mechanism.load import load_robot
-from dynid.robots.demo_file import demo_file, read_demo
 from tests import cable_oracle as oracle
+from tests.built_in import truth_of
 from tests.cable_robots import paper_robot, parameters
 from tests.parameter_orders import named_values
 
@@ -175,7 +175,7 @@ def test_viscous_terms_take_the_energy_they_should() -> None:
 @pytest.mark.parametrize("name", ["fivebar", "dualv", "orthoglide", "delta", "stewart"])
 def test_the_compiled_pass_equals_inverse_dynamics(name: str) -> None:
     robot = load_robot(name)
-    truth = read_demo(demo_file(name), robot).truth
+    truth = truth_of(name)
     inertial = {k: v for k, v in truth.items() if k.split("_")[0] not in ("Fs", "Fs+", "Fs-", "Off", "Ia")}
     dynamics = ForwardDynamics(robot, named_values(robot, inertial))
     assert dynamics._compiled is not None

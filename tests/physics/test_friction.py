@@ -10,7 +10,7 @@ import pytest
 from dynid import load_robot
 from dynid.common.errors import InputError
 from dynid.excitation.random_motion import random_motion
-from dynid.experiment.experiment import Experiment, FilterSettings, MaskSettings
+from dynid.experiment.experiment import Experiment, FilterSettings
 from dynid.fit import fit_task
 from dynid.info import describe
 from dynid.kinematics.tension import motor_jacobian
@@ -22,12 +22,12 @@ from dynid.mechanism.variant import variant
 from dynid.pipeline import identify_logs, validate_result
 from dynid.problem import prepare
 from dynid.regressor.regressor import tree_matrix
-from dynid.robots.demo_file import demo_file, read_demo
 from dynid.simulation.prescribed import inverse_efforts, parameter_vector, simulate_log
 from dynid.statistics.assemble import estimate_parameters
 from dynid.statistics.uncertainty import UncertaintySettings
 from dynid.unknown import Task
 from dynid.unknowns.friction import search_speeds
+from tests.built_in import EXACT, truth_of
 from tests.oracle import pinocchio_regressor
 
 TERMS = ("Fv", "Fs", "Fr", "Fl", "Fk")
@@ -41,10 +41,6 @@ joints:
 drive: {"*": [Fv, Fs, Fr, Fl]}
 limits: {a: {q: 1, dq: 3, ddq: 20}, b: {q: 1, dq: 3, ddq: 20}}
 """
-EXACT = {
-    "filter": FilterSettings(kind="none", velocity="measured", decimate=1),
-    "mask": MaskSettings(speed=0.0, rest=0.0),
-}
 
 
 def with_friction(name: str, terms=TERMS):
@@ -140,7 +136,7 @@ def test_simulated_loads_are_the_rigid_body_efforts_of_pinocchio(make) -> None:
 def test_tension_of_a_redundant_robot_loads_its_motors(tension: float) -> None:
     """J^T (tau - friction) is what the motion needs; the load is the least effort plus the tension."""
     robot = variant(load_robot("dualv"))
-    known = read_demo(demo_file("dualv"), load_robot("dualv")).truth
+    known = truth_of("dualv")
     motors = [actuator.name for actuator in robot.actuators]
     plain = replace(robot, drive={})
     loaded = replace(robot, drive=dict.fromkeys(motors, ("Fl",)))
@@ -207,7 +203,7 @@ def test_base_parameters_gain_exactly_the_new_terms() -> None:
 
 
 def demo_truth(robot, name: str, **extra: float) -> dict[str, float]:
-    truth = read_demo(demo_file(name), load_robot(name)).truth
+    truth = truth_of(name)
     return {p.name: extra.get(p.symbol, truth.get(p.name, 0.0)) for p in parameter_table(robot)}
 
 
@@ -316,7 +312,7 @@ def test_intervals_of_stribeck_speeds_cover_the_truth(tmp_path) -> None:
         noise = 0.3 * np.random.default_rng(seed).normal(size=clean.tau.shape)
         log = replace(clean, tau=clean.tau + noise)
         fit = linear_fit(prepare(plain, [log], experiment), experiment)
-        for one, speed in zip(search_speeds(fit, experiment, ("a", "b")).found, (0.3, 0.5), strict=True):
+        for one, speed in zip(search_speeds(fit, ("a", "b")).found, (0.3, 0.5), strict=True):
             inside.append(one.low <= speed <= one.high)
     # 20 draws of two speeds: 0.95 less 3 sqrt(0.95 0.05 / 40), and a little for the linearisation.
     assert np.mean(inside) >= 0.82

@@ -19,9 +19,9 @@ from dynid.mechanism.load import load_robot
 from dynid.mechanism.parameters import parameter_table, speed_map
 from dynid.projection.load import load_model
 from dynid.regressor.regressor import tree_matrix
-from dynid.robots.demo_file import demo_file, read_demo
 from dynid.simulation.plant.engines import run_plant
 from dynid.simulation.plant.settings import PlantSettings
+from tests.built_in import truth_of
 from tests.physics.test_friction import geared, with_friction
 
 TERMS = ("Ia", "Fv", "Fs", "Fl")
@@ -32,7 +32,7 @@ def robot_and_truth(name: str, at_motors: bool):
     """A built-in robot with load friction, motors behind gears if asked for."""
     robot = geared(name) if at_motors else with_friction(name, TERMS)
     robot = replace(robot, drive=dict.fromkeys(robot.drive, TERMS))
-    known = read_demo(demo_file(name), load_robot(name)).truth
+    known = truth_of(name)
     table = parameter_table(robot)
     return robot, {p.name: SIZE.get(p.symbol, known.get(p.name, 0.0)) for p in table}
 
@@ -98,7 +98,7 @@ def test_simulated_load_friction_is_identified(tmp_path: Path, monkeypatch) -> N
             text = text.replace(line, f"source: {source / line.partition(':')[2].split('#')[0].strip()}")
     Path("arm.yaml").write_text(text, encoding="utf-8")
     shares = {f"Fl_{name}": 0.05 + 0.02 * i for i, name in enumerate(load_robot("ur5").coordinates)}
-    known = read_demo(demo_file("ur5"), load_robot("ur5")).truth
+    known = truth_of("ur5")
     Path("truth.yaml").write_text(
         "\n".join(f'"{name}": {float(value)!r}' for name, value in {**known, **shares}.items()),
         encoding="utf-8",

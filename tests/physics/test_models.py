@@ -7,16 +7,12 @@ import pytest
 
 from dynid import load_robot
 from dynid.excitation.random_motion import random_motion
-from dynid.experiment.experiment import Experiment, FilterSettings, MaskSettings
+from dynid.experiment.experiment import Experiment
 from dynid.mechanism.parameters import parameter_table
 from dynid.mechanism.variant import variant
 from dynid.problem import prepare
 from dynid.simulation.prescribed import parameter_vector, simulate_log
-
-EXACT = {
-    "filter": FilterSettings(kind="none", velocity="measured", decimate=1),
-    "mask": MaskSettings(speed=0.0, rest=0.0),
-}
+from tests.built_in import EXACT
 
 
 @pytest.fixture(scope="module", params=["orthoglide", "scara"])

@@ -17,15 +17,14 @@ from dynid.excitation.random_motion import random_motion
 from dynid.experiment.experiment import Experiment
 from dynid.kinematics.assembly import assembly_of
 from dynid.kinematics.sensors import measured_motion
-from dynid.mechanism.load import load_robot
 from dynid.pipeline import identify_logs
 from dynid.regressor.regressor import tree_matrix
-from dynid.robots.demo_file import Demo, demo_file, read_demo
 from dynid.simulation.plant.engines import plant_log, run_plant
 from dynid.simulation.plant.mujoco_plant import release
 from dynid.simulation.plant.run import PlantRun
 from dynid.simulation.plant.settings import MUJOCO_DEFAULT, STIFF, PlantSettings, Softness
 from dynid.simulation.prescribed import inverse_efforts, parameter_vector
+from tests.built_in import demo_of, robot_of
 
 pytest.importorskip("mujoco")
 
@@ -40,16 +39,6 @@ FIRM = {
 }
 RATE = 500.0
 STEP = 2e-4
-
-
-@cache
-def robot_of(name: str):
-    return load_robot(name)
-
-
-@cache
-def demo_of(name: str) -> Demo:
-    return read_demo(demo_file(name), robot_of(name))
 
 
 @cache

@@ -12,13 +12,13 @@ from dynid.kinematics.assembly import assembly_of
 from dynid.mechanism.load import load_robot
 from dynid.mechanism.parameters import parameter_table
 from dynid.regressor.regressor import tree_matrix
-from dynid.robots.demo_file import demo_file, read_demo
 from dynid.simulation.plant.control import Controller
 from dynid.simulation.plant.engines import run_plant
 from dynid.simulation.plant.forward_plant import ForwardPlant
 from dynid.simulation.plant.run import PlantRun
 from dynid.simulation.plant.settings import PlantSettings
 from dynid.simulation.prescribed import parameter_vector
+from tests.built_in import truth_of
 
 SLIDES = """
 name: slides
@@ -83,7 +83,7 @@ def test_load_friction_of_a_body_at_rest_is_none(tmp_path: Path) -> None:
 def test_redundant_motors_share_what_holds_them() -> None:
     """Four motors with friction on three freedoms: at rest their friction is not unique, the rest is."""
     robot = load_robot("dualv")
-    truth = read_demo(demo_file("dualv"), robot).truth
+    truth = truth_of("dualv")
     start = assembly_of(robot).start
     plant = ForwardPlant(robot, truth, start, np.zeros(len(robot.coordinates)), PlantSettings(), STEP)
     held = 0.9 * np.array([truth[f"Fs_{motor.name}"] for motor in robot.actuators])
@@ -103,7 +103,7 @@ def test_redundant_motors_share_what_holds_them() -> None:
 @pytest.mark.parametrize("name", ["puma560", "orthoglide"])
 def test_efforts_are_those_of_the_sign_wherever_joints_slip(name: str) -> None:
     robot = load_robot(name)
-    truth = read_demo(demo_file(name), robot).truth
+    truth = truth_of(name)
     motion = random_motion(robot, seed=3, frequency=0.5, draws=1)
     settings = PlantSettings(step=STEP)
     run = run_plant(robot, truth, motion, rate=200.0, duration=1.0, settings=settings, engine="dynid")

@@ -24,7 +24,7 @@ import numpy as np
 
 from dynid.base.system import mapped_blocks
 from dynid.checks.tested_rows import kept_rows
-from dynid.common.arrays import Array, Float, Int
+from dynid.common.arrays import Array, Float, Int, spread
 from dynid.common.errors import InputError
 from dynid.common.notices import Notice, notice
 from dynid.conditioning.rewritten import slope_rows
@@ -34,8 +34,9 @@ from dynid.kinematics.assembly import assembly_of
 from dynid.log_pass import KeptNoise, LogPass, NearPass
 from dynid.mechanism.description import TILTS, ZERO, at_values, current, zero_names
 from dynid.mechanism.parameters import Parameter
-from dynid.motion.log import Log
+from dynid.motion.log import Log, runs_by_content
 from dynid.problem import Problem, build_system, prepare, row_groups
+from dynid.projection.factor import column_sizes
 from dynid.projection.kinematics import ClosedKinematics, kinematics_along
 from dynid.projection.projection import Group, System
 from dynid.statistics.essential import restrict
@@ -99,9 +100,7 @@ def _size(x: float) -> str:
 
 def _spread(names: tuple[str, ...]) -> tuple[str, ...]:
     """At most so many quantities, evenly chosen: every kind and every leg is represented."""
-    if len(names) <= _QUANTITIES:
-        return names
-    return tuple(names[i] for i in np.linspace(0, len(names) - 1, _QUANTITIES).astype(int))
+    return tuple(names[i] for i in spread(len(names), _QUANTITIES))
 
 
 def _effects(fit: Fit, names: tuple[str, ...]) -> dict[str, dict[str, float]]:
@@ -185,15 +184,14 @@ def _slopes(fit: Fit, groups: Sequence[Group], columns: Int[Array, "k"]) -> Floa
         here = named[np.minimum(at, len(named) - 1)] == p + columns
         across[:, here] += weight**2 * more * S[named[given]].T @ (R[:, given].T @ R[:, at[here]])
     R = fit.measured.system.factor(fit.linear.weights).W
-    size = np.linalg.norm(R, axis=0)
-    size[size == 0.0] = 1.0
+    size = column_sizes(R)
     inverse = np.linalg.pinv((R / size).T @ (R / size), hermitian=True)
     return np.asarray(-(inverse @ (across / size[:, None])) / size[:, None])
 
 
 def _part(log: Log) -> Log:
-    """The middle of the longest segment of a log."""
-    a, b = max(log.segments, key=lambda span: span[1] - span[0])
+    """The middle of the longest run of a log."""
+    _, a, b = runs_by_content([log])[0]
     start = max(a, (a + b - _SAMPLES) // 2)
     return replace(log, segments=((start, min(b, start + _SAMPLES)),))
 
@@ -236,15 +234,12 @@ def changed_problem(task: Task, problem: Problem, values: Mapping[str, float]) -
     return replace(other, sources=tuple(other.rows_along(source.motion, near) for source, near in pairs))
 
 
-def estimate_slopes(
-    fit: Fit, names: Sequence[str], step: float = _ESTIMATE_STEP
-) -> tuple[Float[Array, "v k"], tuple[str, ...]]:
+def estimate_slopes(fit: Fit, names: Sequence[str]) -> tuple[Float[Array, "v k"], tuple[str, ...]]:
     """Total derivative of every parameter listed with respect to quantities of the description.
 
     Args:
         fit: The estimate.
         names: Quantities.
-        step: Half the distance between two values of each, in [m] or [rad].
 
     Returns:
         Slopes, shape (v, k), SI, zero for parameters that were removed; and quantities at whose changed
@@ -256,11 +251,13 @@ def estimate_slopes(
     for k, name in enumerate(names):
         middle = current(fit.task.mechanism, name)
         try:
-            high, low = (_estimate_at(fit, {name: middle + sign * step}, noise) for sign in (1.0, -1.0))
+            high, low = (
+                _estimate_at(fit, {name: middle + sign * _ESTIMATE_STEP}, noise) for sign in (1.0, -1.0)
+            )
         except InputError:
             failed.append(name)
             continue
-        slopes[:, k] = (high - low) / (2.0 * step)
+        slopes[:, k] = (high - low) / (2.0 * _ESTIMATE_STEP)
     return slopes, tuple(failed)
 
 

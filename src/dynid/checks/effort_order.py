@@ -21,16 +21,15 @@ from dynid.checks.fault_columns import MOST_SAMPLES, spread_windows
 from dynid.common.arrays import Array, Float
 from dynid.common.errors import DynidError, InputError
 from dynid.common.notices import Notice, doubt
+from dynid.conditioning.rewritten import Tiles, WiderRows, windowed
 from dynid.experiment.experiment import Experiment
 from dynid.linear_fit import linear_fit
 from dynid.mechanism.drive_terms import is_positive
 from dynid.mechanism.parameters import Parameter
 from dynid.problem import Problem, row_groups
-from dynid.projection.factor import triangle
+from dynid.projection.factor import column_sizes, triangle
 from dynid.projection.model import PackedRows
 from dynid.projection.projection import System
-from dynid.regressor.layout import Layout
-from dynid.statistics.estimate import ParameterEstimate
 
 _Factors = list[tuple[int, Array]]  # number of the row, and its triangle over parameters, efforts, known part
 _POOR = 0.05  # of the efforts is left over: a wrong sign leaves more
@@ -59,32 +58,13 @@ def _put(values: tuple[int, ...], new: dict[int, int]) -> tuple[int, ...]:
 
 def misplaced(finished: Finished) -> tuple[Notice, ...]:
     """Refuse logs that other signs or another order of the efforts explain far better."""
-    fit = finished.fit
-    return refuse_misplaced(fit.problem, fit.measured, fit.chi, fit.experiment)
-
-
-def reversed_signs(finished: Finished) -> tuple[Notice, ...]:
-    """Refuse logs in which every effort has the wrong sign."""
-    return refuse_reversed(finished.fit.parts.parameters, finished.fit.problem)
-
-
-def refuse_misplaced(
-    problem: Problem, data: BaseSystem, chi: Float[Array, "p"], experiment: Experiment
-) -> tuple[Notice, ...]:
-    """Refuse logs that other signs or another order of the efforts explain far better.
-
-    Args:
-        problem: Mechanism and logs.
-        data: What was solved.
-        chi: Standard parameters that give the same efforts, shape (p,), SI.
-        experiment: The settings.
-    """
+    problem, data, experiment = finished.fit.problem, finished.fit.measured, finished.fit.experiment
     felt = problem.directions.effort_map
     if experiment.gains is not None or not problem.case.measures_signals:
         return ()
     if not problem.model.effort_rows or not np.all(np.count_nonzero(felt, axis=1) == 1):
         return ()  # rows with several motors have no single effort
-    if _left_over(data.source, chi) < _POOR:
+    if _left_over(data.source, finished.fit.chi) < _POOR:
         return ()
     k, v = len(problem.directions.names), len(data.system.parameters)
     factors = _factors(problem, data)
@@ -108,11 +88,11 @@ def refuse_misplaced(
     return (doubt(refusal),)
 
 
-def refuse_reversed(parameters: Sequence[ParameterEstimate], problem: Problem) -> tuple[Notice, ...]:
+def reversed_signs(finished: Finished) -> tuple[Notice, ...]:
     """Refuse logs in which friction drives, and rotors and inertias are negative: every sign is wrong."""
     sure = [
         parameter
-        for parameter in parameters
+        for parameter in finished.fit.parts.parameters
         if parameter.ci95 is not None
         and (is_positive(symbol := parameter.name.split("_")[0]) or symbol in _POSITIVE)
         and (parameter.ci95[0] > 0 or parameter.ci95[1] < 0)
@@ -124,7 +104,7 @@ def refuse_reversed(parameters: Sequence[ParameterEstimate], problem: Problem) -
     error = InputError(
         f"inertias are negative and friction adds energy instead of dissipating it ({shown}): the signs of"
         " efforts and positions are opposite",
-        file=problem.logs[0].file,
+        file=finished.fit.problem.logs[0].file,
         remedy="give all efforts the scale -1: --column 'tau_{i}=NAME_{i}*-1'; in an experiment file, "
         'columns: {"tau_{i}": {scale: -1}}',
     )
@@ -152,32 +132,16 @@ def _with_position_turned(problem: Problem, number: int, experiment: Experiment)
     return _left_over(fit.data.source, fit.chi)
 
 
-class _EffortRows:
-    """Rows [W, every effort, Y] (a `PackedRows`)."""
+def _with_efforts(source: PackedRows, p: int, most: int) -> PackedRows:
+    """Rows [W, every effort, Y]; of a long log some windows all over it."""
+    ends = source.layout.start[1:] - 1
 
-    def __init__(self, source: PackedRows, p: int, most: int) -> None:
-        self.source, self.dt, self._most = source, source.dt, most
-        inner = source.layout
-        self._ends = inner.start[1:] - 1
-        k = len(self._ends)
-        columns, starts, take = [], [0], []
-        for row, end in enumerate(self._ends):
-            first = inner.start[row]
-            take += [*range(first, end), *(inner.n_entries + np.arange(k)), end]
-            columns += [*inner.columns[first:end], *(p + np.arange(k)), -1]
-            starts.append(len(columns))
-        self.layout = Layout(np.array(starts), np.array(columns))
-        self._take = np.array(take)
+    def tiles(start: int, stop: int, tile: int) -> Tiles:
+        for at, packed, weights in source.rows(start, stop, tile):
+            yield at, packed, weights, np.tile(np.nan_to_num(packed[ends]), (len(ends), 1))
 
-    def pieces(self) -> Sequence[tuple[int, int]]:
-        """The source's; of a long log some windows all over it."""
-        return spread_windows(self.source.pieces(), self._most)
-
-    def rows(self, start: int, stop: int, tile: int) -> Iterator[tuple[int, Array, Array]]:
-        """Entries with the efforts of all rows before each measured side."""
-        for at, packed, weights in self.source.rows(start, stop, tile):
-            efforts = np.nan_to_num(packed[self._ends])
-            yield at, np.concatenate([packed, efforts])[self._take], weights
+    columns = list(range(p, p + len(ends)))
+    return windowed(WiderRows(source, [columns] * len(ends), tiles), spread_windows(source.pieces(), most))
 
 
 def _factors(problem: Problem, data: BaseSystem) -> _Factors:
@@ -185,7 +149,7 @@ def _factors(problem: Problem, data: BaseSystem) -> _Factors:
     p, v, k = len(problem.parameters), data.S.shape[1], len(problem.directions.names)
     extra = tuple(Parameter(f"effort {i + 1}", "effort", "", "", "effort") for i in range(k))
     most = MOST_SAMPLES // len(problem.sources)
-    groups = row_groups(problem, [_EffortRows(source, p, most) for source in problem.sources])
+    groups = row_groups(problem, [_with_efforts(source, p, most) for source in problem.sources])
     S = np.zeros((p + k, v + k))
     S[:p, :v], S[p:, v:] = data.S, np.eye(k)
     system = mapped_blocks(
@@ -224,8 +188,7 @@ class _Placed:
             efforts[:, row], efforts[:, -1] = R[:, v + place[row]], R[:, -1]
             parts.append(np.column_stack([R[:, :v], efforts]) / (size if size > 0.0 else 1.0))
         stacked = np.concatenate(parts)
-        sizes = np.linalg.norm(stacked[:, :v], axis=0)
-        self.rows = stacked / np.append(np.where(sizes > 0.0, sizes, 1.0), np.ones(k + 1))
+        self.rows = stacked / np.append(column_sizes(stacked[:, :v]), np.ones(k + 1))
         self.left = triangle(self.rows)[v:, v:] if len(self.rows) > v else np.zeros((1, k + 1))
 
     def residual(self, sign: Sequence[int]) -> float:

@@ -25,7 +25,7 @@ from dynid.common.paged import LONG
 from dynid.estimator.estimator import gives_bodies
 from dynid.fit import Fit
 from dynid.mechanism.drive_terms import is_positive
-from dynid.motion.log import Log
+from dynid.motion.log import Log, runs_by_content
 from dynid.motion.motion import Motion
 from dynid.problem import row_groups
 from dynid.statistics.estimate import Agreement, ParameterEstimate, Validation
@@ -98,6 +98,8 @@ def other_motion(fit: Fit) -> tuple[dict[str, float], dict[str, float]] | None:
         sums = np.array([np.sum((W @ fit.chi) ** 2), wrong, *np.sum(rows**2, axis=0)])
         squares[group.name] = squares.get(group.name, np.zeros(len(sums))) + sums
     ratios = {name: np.sqrt(sums[1:] / sums[0]) for name, sums in squares.items() if sums[0] > 0.0}
+    if not ratios:
+        return None
     shares = np.max([ratio[1:] for ratio in ratios.values()], axis=0, initial=0.0)
     errors = {name: float(ratio[0]) for name, ratio in ratios.items()}
     return errors, dict(zip(names, shares.tolist(), strict=True))
@@ -108,12 +110,14 @@ def _other_rates(motion: Motion) -> Log:
 
     Poses of closed robots cannot be combined freely, but at each of them rates can.
     """
-    start, stop = max(motion.usable(), key=lambda span: span[1] - span[0], default=(0, 0))
+    runs = runs_by_content([replace(motion.log, segments=motion.usable())])
+    start, stop = runs[0][1:] if runs else (0, 0)
     # Of a very long log a part is enough: its states would not fit into memory.
     stop = min(stop, start + LONG)
     q, dq, ddq = motion.states(start, stop)
     n, m = q.shape
-    columns, kept = np.arange(m), slice(0, min(n, _SAMPLES))
+    count = min(n, max(_SAMPLES, 4 * motion.plan.edge))  # both ends are cut again
+    columns, kept = np.arange(m), slice(0, count)
     rows = (np.arange(n)[kept, None] + n * np.arange(1, m + 1) // (m + 1)) % n
     log = motion.log
     return replace(
@@ -123,8 +127,8 @@ def _other_rates(motion: Motion) -> Log:
         dq=dq[rows, columns],
         ddq=ddq[rows, columns],
         tau=log.tau[start:stop][kept],
-        valid=np.ones(min(n, _SAMPLES), bool),
-        segments=((0, min(n, _SAMPLES)),),
+        valid=np.ones(count, bool),
+        segments=((0, count),),
         origins={},
         q_ref=None,
         servo=None,

@@ -26,7 +26,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from dynid.checks.pose_columns import pose_columns
+from dynid.checks.pose_columns import PoseColumns
 from dynid.checks.sampled import fill
 from dynid.common.arrays import Array, Float
 from dynid.common.change import Change, rounded
@@ -129,7 +129,8 @@ def suspect_rows(
         chi: Standard parameters of the estimate, shape (p,), SI.
         thin: Zeros are computed at one sample in so many and interpolated.
     """
-    joints, sizes, motors, turns, between = pose_columns(mechanism, robots, source, parameters, chi, thin)
+    posed = PoseColumns(mechanism, robots, source, parameters, chi, thin)
+    joints, sizes, motors, turns = posed.joints, posed.sizes, posed.motors, posed.turns
     speeds = _motor_speeds(mechanism, source)
     p, k = len(chi), len(source.directions.names)
     n_shared = len(joints) + len(sizes) + len(motors) + 3 * len(turns) + 2
@@ -137,13 +138,13 @@ def suspect_rows(
 
     def added(start: int, stop: int) -> tuple[Array, Callable[[slice], Array]]:
         predicted, weights = source.predicted(start, stop, chi)
-        poses, drift = between(start, stop)
+        poses, drift = posed.between(start, stop)
         # A factor on all efforts is one on all parameters, which rows without effort do not contradict.
         late, gained = (drift - _slope(predicted, source.dt)) * felt, predicted * felt
         frictions = _frictions(source.motion.states(start, stop)[1] @ speeds)
         load = np.abs(predicted) * frictions[:, 0]
 
-        def columns(part: slice) -> Float[Array, "k c m"]:
+        def entries(part: slice) -> Float[Array, "a m"]:
             tests = np.empty((k, _PER_ROW + n_shared, part.stop - part.start))
             tests[:, 0], tests[:, -2] = late[:, part], late[:, part]
             tests[:, 1], tests[:, -1] = gained[:, part], predicted[:, part]
@@ -153,13 +154,14 @@ def suspect_rows(
                 last = first + shared[1].shape[1]
                 fill(shared, part, tests[:, first:last])
                 first = last
-            return tests
+            return tests.reshape(-1, part.stop - part.start)
 
-        return weights, columns
+        return weights, entries
 
-    every = np.arange(n_shared) + k * _PER_ROW
-    columns = [[*(row * _PER_ROW + np.arange(_PER_ROW)), *every] for row in range(k)]
-    rows = WiderRows(source, p + np.array(columns), added=added)
+    shared_columns = range(p + k * _PER_ROW, p + k * _PER_ROW + n_shared)
+    starts = range(p, p + k * _PER_ROW, _PER_ROW)
+    columns = [[*range(first, first + _PER_ROW), *shared_columns] for first in starts]
+    rows = WiderRows(source, columns, added=added)
     # A row with several motors, or with none, has no single effort: its delay and gain are not tested.
     single = [bool(np.count_nonzero(efforts) == 1) for efforts in source.directions.effort_map]
     known = mechanism.joint_of_coordinate

@@ -41,6 +41,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from dynid.base.rank import independent_columns
 from dynid.checks.family_level import Relevant, levels
 from dynid.common.arrays import Array, Float, Int
 from dynid.common.batched import eigh
@@ -57,6 +58,8 @@ if TYPE_CHECKING:
 
 # A column with a smaller part orthogonal to W is confounded with the parameters.
 _HIDDEN = 1e-2
+# Part of a column's norm below which it does not concern an equation: differences leave 1e-9 of nothing.
+_UNCONCERNED = 1e-6
 # A column this small relative to the measured side, per SI unit of its suspect, is rounding.
 _NOTHING = 1e-7
 # The noise of an effort that makes up more than this part of its own column hides its gain.
@@ -118,6 +121,8 @@ class _Rows:
         n: Number of clusters.
         rows, free: Number of rows, and the same less columns of A.
         scale: Of each test column and of the measured side, shape (t + 1,).
+        touched: Whether each row is of an equation that the test column concerns, shape (r, t). All rows of
+            an equation of a log count: zeros of its triangle only mean the order of columns.
         sides: Triangle of these columns, scaled, before anything was removed, shape (k, t + 1).
         freed: Their parts orthogonal to A, in the coordinates of that triangle, shape (k, t + 1).
         Z: The same for all rows, shape (r, t + 1).
@@ -127,16 +132,17 @@ class _Rows:
     def __init__(self, system: System, weights: Float[Array, "g"], p: int, seconds: float) -> None:
         labels, runs, _ = stretches(system, seconds)
         self.n = len(runs)
-        rows, ends = _by_cluster(system, weights, labels, self.n)
+        rows, owners, ends = _by_cluster(system, weights, labels, self.n)
         wholes = [weight * triangle(g.merged.R) for g, weight in zip(system.groups, weights, strict=True)]
-        stacked = np.concatenate(
-            [_placed(whole, g, system) for whole, g in zip(wholes, system.groups, strict=True)]
-        )
+        placed = [_placed(whole, g, system) for whole, g in zip(wholes, system.groups, strict=True)]
+        stacked = np.concatenate(placed)
         scale = column_scale(stacked)
         whole = triangle(stacked / scale)
-        self.measured, self.touched = rows[:, -1].copy(), rows[:, p:-1] != 0
+        norms = np.array([np.linalg.norm(part[:, p:-1], axis=0) for part in placed])
+        self.touched = (norms > _UNCONCERNED * np.linalg.norm(norms, axis=0))[owners]
+        self.measured = rows[:, -1].copy()
         rows /= scale
-        kept = _independent(whole, range(p))
+        kept = sorted(independent_columns(whole, range(p), rtol=_RTOL).kept)  # others repeat these
         Q, R = np.linalg.qr(whole[:, kept])
         self.scale, self.sides = scale[p:], whole[:, p:]
         self.freed = self.sides - Q @ (Q.T @ self.sides)
@@ -343,20 +349,21 @@ def _placed(R: Float[Array, "k c1"], group: Group, system: System) -> Float[Arra
 
 def _by_cluster(
     system: System, weights: Float[Array, "g"], labels: Mapping[tuple[str, int, int], int], n: int
-) -> tuple[Float[Array, "r p1"], Int[Array, "n1"]]:
-    """Weighted rows of all groups, cluster after cluster, and where each but the last ends."""
-    parts: list[list[tuple[Array, Array]]] = [[] for _ in range(n)]
-    for group, weight in zip(system.groups, weights, strict=True):
+) -> tuple[Float[Array, "r p1"], Int[Array, "r"], Int[Array, "n1"]]:
+    """Weighted rows of all groups, cluster after cluster, the group of each, and where each cluster ends."""
+    parts: list[list[tuple[int, Array]]] = [[] for _ in range(n)]
+    for g, (group, weight) in enumerate(zip(system.groups, weights, strict=True)):
         R, stretches_of = group.stretches(labels)
-        columns = np.append(group.columns, -1)
         for label, at, _ in stretches_of:
-            parts[label].append((columns, weight * triangle(R[at])))
+            parts[label].append((g, weight * triangle(R[at])))
     ends = np.cumsum([sum(len(piece) for _, piece in part) for part in parts])
     rows, stop = np.zeros((int(ends[-1]), len(system.parameters) + 1)), 0
-    for columns, piece in (pair for part in parts for pair in part):
+    owners = np.zeros(len(rows), dtype=int)
+    for g, piece in (pair for part in parts for pair in part):
         start, stop = stop, stop + len(piece)
-        rows[start:stop, columns] = piece
-    return rows, ends[:-1]
+        rows[start:stop, np.append(system.groups[g].columns, -1)] = piece
+        owners[start:stop] = g
+    return rows, owners, ends[:-1]
 
 
 def _bounded_solve(M: Float[Array, "a a"], X: Float[Array, "a t"]) -> Float[Array, "a t"]:
@@ -391,10 +398,3 @@ def _compared(tested: list[Suspect], bases: Sequence[Array]) -> list[Suspect]:
         ]
         compared.append(replace(candidate, alike=tuple(alike)))
     return compared
-
-
-def _independent(R: Float[Array, "k t"], columns: Sequence[int]) -> list[int]:
-    """Columns with something of their own (test columns may repeat what W has)."""
-    from dynid.base.rank import independent_columns
-
-    return sorted(independent_columns(R, list(columns), rtol=_RTOL).kept)

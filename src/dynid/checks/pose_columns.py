@@ -62,8 +62,22 @@ Measured = tuple[Float[Array, "n m"], Float[Array, "n m"], Float[Array, "n m"]]
 Columns = tuple[tuple[Sampled, Sampled, Sampled], Float[Array, "k n"]]
 
 
-class _PoseColumns:
-    """Test columns of one log; see `pose_columns`."""
+class PoseColumns:
+    """What is tested along a log, and the columns of its rows.
+
+    Args:
+        robots: Dimension -> the robot with it changed by a step, see `resized_robots`.
+        source: Rows of the log.
+        parameters: Standard parameters, one per column.
+        chi: Their values, shape (p,), SI.
+        thin: Zeros are computed at one sample in so many and interpolated.
+
+    Attributes:
+        joints: Measured joints whose zeros are tested.
+        sizes: Dimensions.
+        motors: Those whose gains are tested one by one: of rows with several motors.
+        turns: What may be turned (`gravity`, `mounting`), with three columns each.
+    """
 
     def __init__(
         self,
@@ -243,32 +257,6 @@ class _PoseColumns:
             return np.einsum("nvk,nv->kn", N, missed), fine & shifted.fine
 
         return error
-
-
-def pose_columns(
-    mechanism: Mechanism,
-    robots: Mapping[str, Mechanism],
-    source: RowSource,
-    parameters: tuple[Parameter, ...],
-    chi: Float[Array, "p"],
-    thin: int,
-) -> tuple[tuple[str, ...], tuple[str, ...], tuple[str, ...], tuple[str, ...], Callable[[int, int], Columns]]:
-    """What is tested along a log, and the columns of its rows between two samples.
-
-    Args:
-        robots: Dimension -> the robot with it changed by a step, see `resized_robots`.
-        source: Rows of the log.
-        parameters: Standard parameters, one per column.
-        chi: Their values, shape (p,), SI.
-        thin: Zeros are computed at one sample in so many and interpolated.
-
-    Returns:
-        Measured joints whose zeros are tested; dimensions; motors whose gains are tested one by one: those of
-        rows with several motors; what may be turned (`gravity`, `mounting`), with three columns each; and the
-        columns.
-    """
-    built = _PoseColumns(mechanism, robots, source, parameters, chi, thin)
-    return built.joints, built.sizes, built.motors, built.turns, built.between
 
 
 def gravity_axes(gravity: Float[Array, "3"]) -> tuple[Float[Array, "3"], ...]:

@@ -15,8 +15,9 @@ from dynid.common.distributions import chi2_tail
 from dynid.common.notices import Notice, notice
 from dynid.conditioning.lowpass import RowFilter
 from dynid.conditioning.stream import compared
+from dynid.linear_fit import LinearFit
 from dynid.motion.repeats import come_again
-from dynid.projection.factor import merge, triangle
+from dynid.projection.factor import merge, scaled_lstsq, triangle
 from dynid.projection.model import RowSource
 from dynid.projection.projection import Group, System
 from dynid.statistics.estimate import ResidualTest
@@ -234,15 +235,14 @@ def _stretches(times: Sequence[float]) -> list[list[float]]:
     return ends
 
 
-def undisturbed(
-    system: System, S: Float[Array, "p v"], c: Float[Array, "p"], chi: Float[Array, "p"]
-) -> Float[Array, "p"]:
-    """Standard parameters S y + c of the blocks without outliers, shape (p,), SI.
+def undisturbed(fit: LinearFit) -> Float[Array, "p"]:
+    """Standard parameters of the blocks without outliers, shape (p,), SI.
 
     A contact biases the parameters so that the residual is large everywhere, and the burst is hidden.
     Blocks far above the median of their effort are left out, again and again, from the worst fit to a good
     one. A log without such blocks keeps its parameters.
     """
+    system, S, chi = fit.data.source, fit.data.S, fit.chi
     left: set[tuple[int, int]] = set()
     for _ in range(_ROUNDS):
         block_rms = [_block_rms(group, chi) for group in system.groups]
@@ -263,26 +263,15 @@ def undisturbed(
                 index, R = group.columns, merge(kept).R / usual[g]
                 rows.append(np.column_stack([R[:, :-1] @ S[index], R[:, -1] - R[:, :-1] @ chi[index]]))
         stacked = triangle(np.concatenate(rows))
-        scale = np.linalg.norm(stacked[:, :-1], axis=0)
-        scale = np.where(scale > 0.0, scale, 1.0)
         # Combinations that the kept blocks do not determine keep their values.
-        move = np.linalg.lstsq(stacked[:, :-1] / scale, stacked[:, -1], rcond=1e-8)[0]
-        chi = chi + S @ (move / scale)
+        chi = chi + S @ scaled_lstsq(stacked[:, :-1], stacked[:, -1], 1e-8)
     return chi
 
 
-def usual_residuals(
-    system: System, S: Float[Array, "p v"], c: Float[Array, "p"], chi: Float[Array, "p"]
-) -> dict[str, float]:
-    """Rms of the residual of each effort in the median block of a fit without disturbed blocks, its unit.
-
-    Args:
-        system: Over the standard parameters, with its blocks.
-        S, c: Standard parameters are S y + c for base parameters y.
-        chi: Standard parameters of the estimate, shape (p,), SI.
-    """
-    calm, blocks = undisturbed(system, S, c, chi), dict[str, list[float]]()
-    for group in system.groups:
+def usual_residuals(fit: LinearFit) -> dict[str, float]:
+    """Rms of the residual of each effort in the median block of a fit without disturbed blocks, its unit."""
+    calm, blocks = undisturbed(fit), dict[str, list[float]]()
+    for group in fit.data.source.groups:
         blocks.setdefault(group.name, []).extend(rms for _, rms, _ in _block_rms(group, calm))
     return {name: float(np.median(values)) for name, values in blocks.items()}
 
@@ -340,7 +329,11 @@ def whiteness(
                     if step < len(r):
                         sums[k, lag] += r[: len(r) - step] @ r[step:]
                         pairs[k, lag] += np.sum(valid[k, : len(r) - step] & valid[k, step:])
-    expected = _filter_correlation(filters[0])
+    pieces = [source.pieces() for source in sources]
+    shares = [sum(b - a for a, b in p) / f.decimate for p, f in zip(pieces, filters, strict=True)]
+    each = [_filter_correlation(rows) for rows in filters]
+    longest = max(map(len, each))
+    expected = np.average([np.pad(x, (0, longest - len(x))) for x in each], axis=0, weights=shares)
     tests = [
         _portmanteau(name, sums[k], pairs[k], expected)
         for k, name in enumerate(names)

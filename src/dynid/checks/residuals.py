@@ -7,7 +7,7 @@ whether the residuals contain the effect of one fault.
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 
 import numpy as np
@@ -34,7 +34,6 @@ from dynid.checks.total_mass import weigh
 from dynid.checks.turned_gravity import TurnedGravity, find_gravity
 from dynid.common.arrays import Array, Float
 from dynid.common.notices import Notice, notice
-from dynid.experiment.experiment import Experiment
 from dynid.linear_fit import LinearFit
 from dynid.log_pass import LogPass
 from dynid.mechanism.description import current
@@ -68,45 +67,30 @@ def residuals(finished: Finished) -> list[Answer]:
     fit = finished.fit
     if not fit.problem.case.is_series:
         return []
-    answers = check_residuals(fit.problem, fit.data, fit.chi, fit.experiment, fit.task.held_out)
+    answers = check_residuals(fit.as_linear, fit.task.held_out)
     # The wrong attitude of a force sensor may be known.
     known = {item.code for item in fit.notices}
     return [answer for answer in answers if not isinstance(answer, Notice) or answer.code not in known]
 
 
-def check_residuals(
-    problem: Problem,
-    data: BaseSystem,
-    chi: Float[Array, "p"],
-    experiment: Experiment,
-    held_out: Sequence[Log] = (),
-) -> list[Answer]:
-    """Test residuals in time.
-
-    Args:
-        problem: Mechanism and logs.
-        data: What was solved.
-        chi: Standard parameters that give the same efforts, shape (p,), SI.
-        experiment: What was asked.
-        held_out: Logs of the same robot that were not used for the fit.
-    """
+def check_residuals(fit: LinearFit, held_out: Sequence[Log] = ()) -> list[Answer]:
+    """Test residuals in time; `held_out`: logs of the same robot that were not used for the fit."""
+    problem = fit.problem
     # Without an effort nothing could be late, scaled or of the wrong sign.
     free = not problem.case.measures_signals
     # A contact biases the parameters; the other tests are done without it.
-    calm, burst = beside_bursts(data, chi)
-    asked = (
-        _Asked(untested=_FREE_UNTESTED)
-        if free
-        else _suspects(problem, data, calm if burst else chi, experiment, burst, held_out)
-    )
-    white, coloured = whiteness(problem.sources, problem.filters, chi, experiment.uncertainty.method)
+    calm, burst = beside_bursts(fit)
+    calm_fit = replace(fit, chi=calm) if burst else fit
+    asked = _Asked(untested=_FREE_UNTESTED) if free else _suspects(calm_fit, burst, held_out)
+    method = fit.experiment.uncertainty.method
+    white, coloured = whiteness(problem.sources, problem.filters, fit.chi, method)
     if asked.corrected is not None:
         # Residuals of a wrong gravity vary in time: they are not a burst.
-        data, chi = asked.corrected.data, asked.corrected.chi
-        calm, burst = beside_bursts(data, chi)
-    noise = partial(_noise_rows, problem, data) if free else None
+        fit = asked.corrected
+        calm, burst = beside_bursts(fit)
+    noise = partial(_noise_rows, problem, fit.data) if free else None
     notices = [
-        *outlying_runs(beside(data.source, burst), calm if burst else chi, noise),
+        *outlying_runs(beside(fit.data.source, burst), calm if burst else fit.chi, noise),
         *bursts(burst, _starts(problem)),
     ]
     tests = (*asked.tests, *white)
@@ -142,28 +126,21 @@ def _noise_rows(problem: Problem, data: BaseSystem) -> System:
     return System(problem.parameters, row_groups(problem, LogPass(problem, data).noise_rows()))
 
 
-def _suspects(
-    problem: Problem,
-    data: BaseSystem,
-    chi: Float[Array, "p"],
-    experiment: Experiment,
-    burst: Collection[BlockPlace],
-    held_out: Sequence[Log],
-) -> _Asked:
-    judged = _away_from_singular(problem, data, experiment, _judged(problem, data, chi, experiment, burst))
+def _suspects(fit: LinearFit, burst: Collection[BlockPlace], held_out: Sequence[Log]) -> _Asked:
+    problem, judged = fit.problem, _away_from_singular(fit, _judged(fit, burst))
     if held_out and not burst and not judged.flagged:
-        judged = _with_more_data(problem, experiment, held_out, judged)
+        judged = _with_more_data(fit, held_out, judged)
     if not burst:  # other rows have other blocks: a contact could not be left out of them
-        judged = _without_sticking(problem, experiment, judged)
-    turned = _turned_gravity(problem, data, chi, experiment, judged)
+        judged = _without_sticking(fit, judged)
+    turned = _turned_gravity(fit, judged)
     notices = []
     if turned is None and any(suspect.test == "gravity" for suspect in judged.flagged):
         # Something else, which resembles gravity to first order only.
-        judged = _judged(problem, data, chi, experiment, burst, without="gravity")
+        judged = _judged(fit, burst, without="gravity")
         notices.append(notice("model-misfit", "gravity"))
     flagged = judged.flagged
     if not burst:
-        flagged = settled_gains(problem, experiment, flagged, lambda fit: _again(experiment, fit).first)
+        flagged = settled_gains(fit, flagged, lambda corrected: _judged(corrected).first)
     if turned is not None:
         tilt = next(suspect for suspect in flagged if suspect.test == "gravity")
         robot = problem.mechanism
@@ -189,22 +166,20 @@ def _suspects(
 
 
 def _judged(
-    problem: Problem,
-    data: BaseSystem,
-    chi: Float[Array, "p"],
-    experiment: Experiment,
+    fit: LinearFit,
     burst: Collection[BlockPlace] = (),
     without: str = "",
     shortest: float | None = None,
 ) -> _Judged:
     """Forward selection among the suspects of a fit, without one test, and without the blocks of a burst."""
-    groups, tested, untested, count = tested_rows(problem, chi)
-    S, c, seen, notices = _held(problem, data, experiment)
-    system, solved = _tested_system(problem, S, c, seen, groups, count), data.source
+    problem = fit.problem
+    groups, tested, untested, count = tested_rows(problem, fit.chi)
+    S, c, seen, notices = _held(fit)
+    system, solved = _tested_system(problem, S, c, seen, groups, count), fit.data.source
     # A very long log is tested on other windows: their blocks have other numbers.
     if burst and [group.places for group in system.groups] == [group.places for group in solved.groups]:
         system, solved = beside(system, burst), beside(solved, burst)
-    weights = effort_weights(system, solved, chi)
+    weights = effort_weights(system, solved, fit.chi)
     suspects = tuple(suspect for suspect in tested if suspect.test != without)
     total = duration(system)
     seconds = max(block_seconds(total) if shortest is None else shortest, total / _MOST_CLUSTERS)
@@ -216,79 +191,67 @@ def _judged(
     return _Judged(tuple(flagged), first, hidden, untested, notices, short)
 
 
-def _again(experiment: Experiment, fit: LinearFit, shortest: float | None = None) -> _Judged:
-    """The same selection on a fit to other rows."""
-    return _judged(fit.problem, fit.data, fit.chi, experiment, shortest=shortest)
-
-
-def _with_more_data(
-    problem: Problem, experiment: Experiment, held_out: Sequence[Log], judged: _Judged
-) -> _Judged:
+def _with_more_data(fit: LinearFit, held_out: Sequence[Log], judged: _Judged) -> _Judged:
     """Joint zeros and dimensions tested again with the validation logs, where one of them is doubted.
 
     Another one may then be the cause: a single log hardly separates them.
     """
-    relevant = _Relevance(problem)
+    relevant = _Relevance(fit.problem)
     doubted = any(
         suspect.test in CALIBRATED and suspect.p_value < _DOUBTED and relevant(suspect)
         for suspect in judged.first.values()
     )
-    fit = with_held_out(problem, experiment, held_out) if doubted else None
-    if fit is None:
+    other = with_held_out(fit, held_out) if doubted else None
+    if other is None:
         return judged
-    again = _again(experiment, fit, _SHORT_SECONDS)
+    again = _judged(other, shortest=_SHORT_SECONDS)
     return again if any(suspect.test in CALIBRATED for suspect in again.flagged) else judged
 
 
-def _away_from_singular(
-    problem: Problem, data: BaseSystem, experiment: Experiment, judged: _Judged
-) -> _Judged:
+def _away_from_singular(fit: LinearFit, judged: _Judged) -> _Judged:
     """Joint zeros and dimensions that only show away from singular poses; else what was found with them."""
-    rows = sum(group.n_rows for group in data.source.groups)
-    fit = None if judged.flagged else away_from_singular(problem, rows, experiment)
-    if fit is None or beside_bursts(fit.data, fit.chi)[1]:
+    other = None if judged.flagged else away_from_singular(fit)
+    if other is None or beside_bursts(other)[1]:
         return judged
-    again = _again(experiment, fit)
+    again = _judged(other)
     return again if any(one.test in CALIBRATED for one in again.flagged) else judged
 
 
-def _without_sticking(problem: Problem, experiment: Experiment, judged: _Judged) -> _Judged:
+def _without_sticking(fit: LinearFit, judged: _Judged) -> _Judged:
     """Flagged delays tested again away from reversals; what is found there, if one of them vanishes."""
     delays = [suspect for suspect in judged.flagged if suspect.test == "delay"]
-    fit = away_from_reversals(problem, experiment) if delays else None
-    if fit is None:
+    other = away_from_reversals(fit) if delays else None
+    if other is None:
         return judged
-    again = _again(experiment, fit)
+    again = _judged(other)
     for suspect in delays:
-        other = again.first.get(suspect.columns)
-        if other is not None and (other.p_value > _CONFIRMED or other.size[0] * suspect.size[0] < 0.0):
+        left = again.first.get(suspect.columns)
+        if left is not None and (left.p_value > _CONFIRMED or left.size[0] * suspect.size[0] < 0.0):
             return again
     return judged
 
 
-def _turned_gravity(
-    problem: Problem, data: BaseSystem, chi: Float[Array, "p"], experiment: Experiment, judged: _Judged
-) -> TurnedGravity | None:
+def _turned_gravity(fit: LinearFit, judged: _Judged) -> TurnedGravity | None:
     """The gravity estimated from the data, if the gravity of the description is flagged."""
     tilt = next((suspect for suspect in judged.flagged if suspect.test == "gravity"), None)
     if tilt is None:
         return None
 
-    def again(fit: LinearFit) -> tuple[list[Suspect], list[Suspect]]:
-        judgement = _again(experiment, fit)
+    def again(turned: LinearFit) -> tuple[list[Suspect], list[Suspect]]:
+        judgement = _judged(turned)
         return list(judgement.flagged), list(judgement.first.values())
 
-    return find_gravity(problem, data, chi, experiment, tilt, again)
+    return find_gravity(fit, tilt, again)
 
 
 def _held(
-    problem: Problem, data: BaseSystem, experiment: Experiment
+    fit: LinearFit,
 ) -> tuple[Float[Array, "p v"], Float[Array, "p"], tuple[Parameter, ...], tuple[Notice, ...]]:
     """Standard parameters are S y + c: y those seen, one fewer if a weighed mass checks the efforts."""
-    gains = experiment.gains
+    data, gains = fit.data, fit.experiment.gains
     if gains is None or gains.scale is None or not gains.checks_only:
         return data.S, data.base.c, data.system.parameters, ()
-    weighed = weigh(problem.mechanism, data, gains.scale)
+    weighed = weigh(fit.problem.mechanism, data, gains.scale)
     chi_0, Z, given = weighed.solved(np.linalg.norm(data.system.factor().W, axis=0))
     seen = tuple(parameter for k, parameter in enumerate(data.system.parameters) if k != given)
     return data.S @ Z, data.base.c + data.S @ chi_0, seen, weighed.notices()

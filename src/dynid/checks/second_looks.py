@@ -23,7 +23,6 @@ import numpy as np
 
 from dynid.checks.fault_columns import Suspect
 from dynid.common.errors import InputError, NoResultError
-from dynid.experiment.experiment import Experiment
 from dynid.linear_fit import LinearFit, linear_fit
 from dynid.mechanism.description import ZERO, zero_names
 from dynid.motion.log import Log
@@ -39,37 +38,32 @@ _DOUBT = 0.01  # m or rad: errors of a description that are to be found
 _LARGEST = 0.5  # gain beyond which an effort is not that of its motor
 
 
-def with_held_out(problem: Problem, experiment: Experiment, held_out: Sequence[Log]) -> LinearFit | None:
+def with_held_out(fit: LinearFit, held_out: Sequence[Log]) -> LinearFit | None:
     """The fit to the validation logs too; None where the experiment has none."""
-    plans = [*problem.plans, *problem.plans[:1] * len(held_out)]
-    return _fitted(problem, experiment, (*problem.logs, *held_out), plans)
+    logs, plans = fit.problem.logs, fit.problem.plans
+    return _again(fit, fit.problem, (*logs, *held_out), [*plans, *plans[:1] * len(held_out)])
 
 
-def away_from_reversals(problem: Problem, experiment: Experiment) -> LinearFit | None:
+def away_from_reversals(fit: LinearFit) -> LinearFit | None:
     """The fit without rows around the reversals of their joints; None where the experiment has none."""
-    return _fitted(problem, experiment, problem.logs, list(map(_wider, problem.plans)))
+    return _again(fit, fit.problem, fit.problem.logs, list(map(_wider, fit.problem.plans)))
 
 
-def away_from_singular(problem: Problem, rows: int, experiment: Experiment) -> LinearFit | None:
-    """The fit to poses that change linearly with the description; None where all do, or hardly any.
-
-    Args:
-        rows: Number of equations of all poses.
-    """
-    robot = problem.mechanism
+def away_from_singular(fit: LinearFit) -> LinearFit | None:
+    """The fit to poses that change linearly with the description; None where all do, or hardly any."""
+    problem, robot = fit.problem, fit.problem.mechanism
     doubt = {f"{ZERO}{name}": _DOUBT for name in zero_names(robot)}
     along = [kinematics_along(robot, source.motion) for source in problem.sources] if doubt else []
     if not any(isinstance(one, ClosedKinematics) and one.nears_singular(_DOUBT) for one in along):
         return None
     doubted = replace(problem, mechanism=replace(robot, uncertain={**robot.uncertain, **doubt}))
-    fit = _fitted(doubted, experiment, problem.logs, problem.plans)
-    left = 0 if fit is None else sum(group.n_rows for group in fit.data.source.groups)
-    return fit if 0.5 * rows < left < rows else None
+    again = _again(fit, doubted, problem.logs, problem.plans)
+    rows, left = (0 if one is None else sum(g.n_rows for g in one.data.source.groups) for one in (fit, again))
+    return again if 0.5 * rows < left < rows else None
 
 
 def settled_gains(
-    problem: Problem,
-    experiment: Experiment,
+    fit: LinearFit,
     flagged: Sequence[Suspect],
     judge: Callable[[LinearFit], Mapping[tuple[int, ...], Suspect]],
 ) -> tuple[Suspect, ...]:
@@ -78,7 +72,7 @@ def settled_gains(
     Args:
         judge: Results of all suspects of a fit, by their columns.
     """
-    efforts = problem.logs[0].effort_names
+    logs, efforts = fit.problem.logs, fit.problem.logs[0].effort_names
     gains = {one.columns: one for one in flagged if one.test == "gain" and one.about in efforts}
     if any(one.measured or abs(float(one.size[0])) > _LARGEST for one in gains.values()):
         return tuple(flagged)
@@ -87,9 +81,9 @@ def settled_gains(
         scale = np.ones(len(efforts))
         for columns, factor in factors.items():
             scale[efforts.index(gains[columns].about)] = factor
-        logs = [log if log.tau is None else replace(log, tau=log.tau / scale) for log in problem.logs]
-        fit = _fitted(problem, experiment, logs, problem.plans)
-        left = judge(fit) if fit is not None else {}
+        scaled = [log if log.tau is None else replace(log, tau=log.tau / scale) for log in logs]
+        again = _again(fit, fit.problem, scaled, fit.problem.plans)
+        left = judge(again) if again is not None else {}
         if not set(factors) <= set(left):
             return tuple(flagged)
         for columns, factor in factors.items():
@@ -114,15 +108,15 @@ def _wider(plan: MotionPlan) -> MotionPlan:
     return replace(plan, reversal_around=max(plan.reversal_around, around), reversal_speed=slow)
 
 
-def _fitted(
-    problem: Problem, experiment: Experiment, logs: Sequence[Log], plans: Sequence[MotionPlan]
+def _again(
+    fit: LinearFit, problem: Problem, logs: Sequence[Log], plans: Sequence[MotionPlan]
 ) -> LinearFit | None:
-    if not problem.case.is_series or experiment.gains is not None:
+    if not problem.case.is_series or fit.experiment.gains is not None:
         return None
     try:
-        other = problem.on(tuple(logs), plans, experiment)
+        other = problem.on(tuple(logs), plans, fit.experiment)
         if problem.load_parameters is not None:
             other = other.with_load_parameters(problem.load_parameters)
-        return linear_fit(other, experiment)
+        return linear_fit(other, fit.experiment)
     except (InputError, NoResultError):  # an unusable validation log is reported when it is predicted
         return None

@@ -7,16 +7,14 @@ from contextlib import suppress
 from functools import partial
 from weakref import WeakKeyDictionary
 
-import numpy as np
-
-from dynid.base.system import BaseSystem
 from dynid.checks.check import Finished
 from dynid.checks.fault_columns import MOST_SAMPLES, Suspect, suspect_rows
 from dynid.checks.pose_columns import STEP
 from dynid.checks.residual_tests import BlockPlace, burst_blocks, undisturbed
-from dynid.common.arrays import Array, Float
+from dynid.common.arrays import Array, Float, spread
 from dynid.common.errors import DynidError
 from dynid.common.paged import begun
+from dynid.linear_fit import LinearFit
 from dynid.mechanism.description import AT, at_places, at_values, current
 from dynid.mechanism.like_lengths import like_lengths
 from dynid.mechanism.mechanism import Mechanism
@@ -40,12 +38,20 @@ def tested_rows(problem: Problem, chi: Float[Array, "p"]) -> Tested:
         chi: Standard parameters of the estimate, shape (p,), SI.
     """
     begin_rows(problem, chi)
-    return _KNOWN[problem][1]()
+    return _known_rows(problem)
 
 
 def kept_rows(problem: Problem) -> Tested | None:
     """The same of the last estimate; None where nothing was tested."""
-    return _KNOWN[problem][1]() if problem in _KNOWN else None
+    return _known_rows(problem) if problem in _KNOWN else None
+
+
+def _known_rows(problem: Problem) -> Tested:
+    try:
+        return _KNOWN[problem][1]()
+    except BaseException:  # begun in vain or interrupted: whoever asks again gets rows of their own
+        _KNOWN.pop(problem, None)
+        raise
 
 
 def begin_rows(problem: Problem, chi: Float[Array, "p"]) -> None:
@@ -68,17 +74,15 @@ def begin_tests(finished: Finished) -> None:
     fit = finished.fit
     if not fit.problem.case.is_series or not fit.problem.case.measures_signals:
         return
-    calm, burst = beside_bursts(fit.data, fit.chi)
+    calm, burst = beside_bursts(fit.as_linear)
     with suppress(DynidError):  # the tests report it, after the checks before them
         begin_rows(fit.problem, calm if burst else fit.chi)
 
 
-def beside_bursts(
-    data: BaseSystem, chi: Float[Array, "p"]
-) -> tuple[Float[Array, "p"], dict[BlockPlace, float]]:
+def beside_bursts(fit: LinearFit) -> tuple[Float[Array, "p"], dict[BlockPlace, float]]:
     """Parameters of the fit without disturbed blocks, shape (p,), SI, and the blocks of a burst."""
-    calm = undisturbed(data.source, data.S, data.base.c, chi)
-    return calm, burst_blocks(data.source, calm)
+    calm = undisturbed(fit)
+    return calm, burst_blocks(fit.data.source, calm)
 
 
 def resized_robots(mechanism: Mechanism) -> dict[str, Mechanism]:
@@ -102,5 +106,4 @@ def resized_robots(mechanism: Mechanism) -> dict[str, Mechanism]:
 
 def _spread(names: list[str]) -> list[str]:
     """All names; of too many some all over them."""
-    at = np.linspace(0, len(names) - 1, min(len(names), _MOST_SIZES)).astype(int)
-    return [names[i] for i in at]
+    return [names[i] for i in spread(len(names), _MOST_SIZES)]

@@ -15,7 +15,6 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from dynid.base.system import BaseSystem
 from dynid.checks.pose_columns import LARGER, TILTED, clock_notice, degrees_between, gravity_axes
 from dynid.common.arrays import Array, Float
 from dynid.common.notices import Notice, eased, notice
@@ -95,39 +94,33 @@ class TurnedGravity:
 
 
 def find_gravity(
-    problem: Problem,
-    data: BaseSystem,
-    chi: Float[Array, "p"],
-    experiment: Experiment,
+    described: LinearFit,
     suspect: Suspect,
     judge: Callable[[LinearFit], tuple[list[Suspect], list[Suspect]]],
 ) -> TurnedGravity | None:
     """The gravity with the smallest residuals; None if none is much better than that of the description.
 
     Args:
-        problem: Mechanism and logs.
-        data: What was solved.
-        chi: Standard parameters of the estimate, shape (p,), SI.
-        experiment: The settings.
+        described: With the gravity of the description.
         suspect: `gravity`, tested with the description's.
         judge: Flagged suspects of a fit, and first results of all.
     """
-    before = _squares(data, chi)
+    problem, before = described.problem, _squares(described)
     g = np.asarray(problem.mechanism.gravity, float)
     starts = [_moved(g, suspect), -g] if np.any(g) else [_moved(g, suspect)]
-    fits = [(start, fit_under(problem, start, experiment)) for start in starts]
-    g, fit = min(fits, key=lambda item: _left(item[1].data, item[1].chi, before))
-    left = _left(fit.data, fit.chi, before)
+    fits = [(start, fit_under(described, start)) for start in starts]
+    g, fit = min(fits, key=lambda item: _left(item[1], before))
+    left = _left(fit, before)
     flagged, every = judge(fit)
     for _ in range(_ROUNDS):
         step = next((result for result in every if result.test == "gravity"), None)
         if step is None or float(np.linalg.norm(step.size)) < _STEP:
             break
         further = _moved(g, step)
-        again = fit_under(problem, further, experiment)
-        if _left(again.data, again.chi, before) >= left:
+        again = fit_under(described, further)
+        if _left(again, before) >= left:
             break
-        g, fit, left = further, again, _left(again.data, again.chi, before)
+        g, fit, left = further, again, _left(again, before)
         flagged, every = judge(fit)
     others = tuple(result for result in flagged if result.test != "gravity")
     size, before_size = float(np.linalg.norm(g)), float(np.linalg.norm(problem.mechanism.gravity))
@@ -143,9 +136,9 @@ def _moved(g: Float[Array, "3"], suspect: Suspect) -> Float[Array, "3"]:
     return np.asarray(moved if 2 in suspect.places or size == 0.0 else moved * size / np.linalg.norm(moved))
 
 
-def fit_under(problem: Problem, g: Float[Array, "3"], experiment: Experiment) -> LinearFit:
+def fit_under(fit: LinearFit, g: Float[Array, "3"]) -> LinearFit:
     """The linear fit of the same logs with another gravity in the base frame, shape (3,), in [m/s^2]."""
-    return linear_fit(_under(problem, g), experiment)
+    return linear_fit(_under(fit.problem, g), fit.experiment)
 
 
 def _under(problem: Problem, g: Float[Array, "3"]) -> Problem:
@@ -189,12 +182,12 @@ def _summed(turned: Problem, known: Sequence[Problem]) -> bool:
     )
 
 
-def _squares(data: BaseSystem, chi: Float[Array, "p"]) -> dict[tuple[str, str], float]:
+def _squares(fit: LinearFit) -> dict[tuple[str, str], float]:
     """Sum of the squared residuals of each effort in each log."""
-    return {(group.log, group.name): group.squares(chi)[0] for group in data.source.groups}
+    return {(group.log, group.name): group.squares(fit.chi)[0] for group in fit.data.source.groups}
 
 
-def _left(data: BaseSystem, chi: Float[Array, "p"], before: dict[tuple[str, str], float]) -> float:
+def _left(fit: LinearFit, before: dict[tuple[str, str], float]) -> float:
     """Rms of the residuals in parts of what they were, every effort alike."""
-    now = _squares(data, chi)
+    now = _squares(fit)
     return float(np.sqrt(np.mean([now[key] / max(earlier, 1e-300) for key, earlier in before.items()])))

@@ -1,7 +1,7 @@
 """The types of array annotations: `Float[Array, "n 3"]` names axes, and tests check them.
 
 Annotations are text while nobody checks them. jaxtyping, which takes as long to import as numpy, is then
-not needed: tests import it before dynid.
+not needed: tests import it before dynid. Beside them, samples spread over an array.
 """
 
 from __future__ import annotations
@@ -30,4 +30,9 @@ else:
 
     Bool = Complex = Float = Inexact = Int = Shaped
 
-__all__ = ["Array", "Bool", "Complex", "Float", "Inexact", "Int", "Shaped"]
+__all__ = ["Array", "Bool", "Complex", "Float", "Inexact", "Int", "Shaped", "spread"]
+
+
+def spread(count: int, most: int) -> Int[Array, "m"]:
+    """Numbers from 0 to count - 1: all of them, or `most` spread over them, both ends included."""
+    return np.unique(np.linspace(0, max(0, count - 1), min(count, most)).astype(int))

@@ -18,8 +18,9 @@ import tempfile
 import weakref
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
-from concurrent.futures import Future, ThreadPoolExecutor
-from contextvars import copy_context
+from concurrent.futures import CancelledError, Future, ThreadPoolExecutor, wait
+from contextvars import ContextVar, copy_context
+from threading import Event
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 import numpy as np
@@ -166,7 +167,7 @@ def in_order(function: Callable[[S], T], tasks: Iterable[S], threads: int | None
         tasks: One argument each.
         threads: None: as many as there are cores.
     """
-    threads = threads or os.cpu_count() or 1
+    threads, stop = threads or os.cpu_count() or 1, _STOP.get()
     waiting: deque[Future[T]] = deque()
     trim()
     with ThreadPoolExecutor(threads) as pool:
@@ -174,6 +175,8 @@ def in_order(function: Callable[[S], T], tasks: Iterable[S], threads: int | None
             for k, task in enumerate(tasks):
                 if k % _RELEASE == 0:
                     release()
+                if stop is not None and stop.is_set():
+                    raise CancelledError
                 waiting.append(pool.submit(function, task))
                 if len(waiting) >= _AHEAD * threads:
                     yield waiting.popleft().result()
@@ -198,12 +201,49 @@ def in_parts(function: Callable[[slice], T], n: int, size: int) -> list[T]:
     return together(function, (slice(start, min(start + size, n)) for start in range(0, n, size)))
 
 
-def begun(function: Callable[[], T]) -> Future[T]:
-    """The result of a function that a thread computes while this one goes on.
+_STOP: ContextVar[Event | None] = ContextVar("_STOP", default=None)
+_RUNNING: set[Future[Any]] = set()
+_PATIENCE = 5.0  # s before a fork: longer than what is begun should take
 
-    It cannot be stopped: the process ends after it. It is for tasks of a second or less.
+
+@contextlib.contextmanager
+def stoppable() -> Iterator[None]:
+    """What is `begun` inside stops at its next task if an error or Ctrl-C ends this part of a program."""
+    stop = Event()
+    outer = _STOP.set(stop)
+    try:
+        yield
+    except BaseException:
+        stop.set()
+        raise
+    finally:
+        _STOP.reset(outer)
+
+
+def begun(function: Callable[[], T]) -> Future[T]:
+    """The result of a function that a thread computes while this one goes on, or its error.
+
+    The process ends after it: it is for work of a second or less, or for tasks `in_order`, which stop at the
+    end of the process and of what is `stoppable`. A process is forked after it: threads do not survive.
     """
     pool = ThreadPoolExecutor(1)
     future = pool.submit(copy_context().run, function)
     pool.shutdown(wait=False)
+    _RUNNING.add(future)
+    future.add_done_callback(_RUNNING.discard)
     return future
+
+
+def _before_fork() -> None:
+    """Let threads finish: a child would wait for ever for their results, or for a lock that one holds."""
+    wait(tuple(_RUNNING), _PATIENCE)
+
+
+def _after_fork() -> None:
+    """In the child, what has not finished never will."""
+    for future in tuple(_RUNNING):
+        future.set_exception(RuntimeError("a process was forked while a thread was at work"))
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(before=_before_fork, after_in_child=_after_fork)

@@ -16,7 +16,7 @@ from collections.abc import Callable, Iterator, Sequence
 
 import numpy as np
 
-from dynid.common.arrays import Array, Float, Int
+from dynid.common.arrays import Array, Bool, Float, Int
 from dynid.projection.model import PackedRows, RowSource
 from dynid.regressor.layout import ABSENT, Layout
 
@@ -36,49 +36,63 @@ def predictor(
     return compare
 
 
-def windowed(source: PackedRows, pieces: Sequence[tuple[int, int]]) -> PackedRows:
-    """Rows of a source at some ranges of its samples."""
-    return _Windows(source, pieces)
-
-
-class _Windows:
-    def __init__(self, source: PackedRows, pieces: Sequence[tuple[int, int]]) -> None:
-        self.source, self.layout, self.dt, self._pieces = source, source.layout, source.dt, pieces
-
-    def pieces(self) -> Sequence[tuple[int, int]]:
-        return self._pieces
-
-    def rows(self, start: int, stop: int, tile: int) -> Iterator[tuple[int, Array, Array]]:
-        return self.source.rows(start, stop, tile)
-
-
-class ComparedRows:
-    """Rows of two entries: W chi and the measured side.
-
-    The row filter is linear: a comparison needs none of the other entries behind it.
+class _Rewritten:
+    """Rows made from those of a source, with its weights.
 
     Args:
         source: The rows.
-        chi: Standard parameters, shape (p,), SI.
+        combine: From the entries of the source and of each of the others to the new ones; None: as they are.
+        others: Rows of the same model, so that the entries correspond.
+        layout: Of the new rows; default that of the source.
+        pieces: Ranges of samples; default those of the source.
     """
 
-    def __init__(self, source: PackedRows, chi: Float[Array, "p"]) -> None:
-        self.source, self.dt = source, source.dt
-        self._compare, k = predictor(source.layout, chi), len(source.layout.start) - 1
-        self.layout = Layout(2 * np.arange(k + 1), np.full(2 * k, ABSENT))
+    def __init__(
+        self,
+        source: PackedRows,
+        combine: Callable[..., Array] | None = None,
+        others: Sequence[PackedRows] = (),
+        layout: Layout | None = None,
+        pieces: Sequence[tuple[int, int]] | None = None,
+    ) -> None:
+        self.source, self.dt, self._combine, self._others = source, source.dt, combine, others
+        self.layout = source.layout if layout is None else layout
+        self._pieces = pieces
 
     def pieces(self) -> Sequence[tuple[int, int]]:
-        """Those of the source."""
-        return self.source.pieces()
+        """Ranges of samples over which rows may be filtered."""
+        return self.source.pieces() if self._pieces is None else self._pieces
 
     def rows(self, start: int, stop: int, tile: int) -> Iterator[tuple[int, Array, Array]]:
-        """W chi and Y of every row, in tiles that the entries of the source allow."""
-        for at, packed, weights in self.source.rows(start, stop, min(tile, self.source.layout.tile)):
-            measured, predicted = self._compare(packed)
-            yield at, np.stack([predicted, measured], axis=1).reshape(-1, packed.shape[1]), weights
+        """Packed entries and row weights of consecutive tiles, as small as the source needs them."""
+        tile = min(tile, self.source.layout.tile)
+        streams = [rows.rows(start, stop, tile) for rows in (self.source, *self._others)]
+        for (at, packed, weights), *others in zip(*streams, strict=True):
+            if self._combine is not None:
+                packed = self._combine(packed, *(entries for _, entries, _ in others))
+            yield at, packed, weights
 
 
-class ReplacedRows:
+def windowed(source: PackedRows, pieces: Sequence[tuple[int, int]]) -> PackedRows:
+    """Rows of a source at some ranges of its samples."""
+    return _Rewritten(source, pieces=pieces)
+
+
+def compared_rows(source: PackedRows, chi: Float[Array, "p"]) -> PackedRows:
+    """Rows of two entries: W chi and the measured side, with standard parameters chi, shape (p,), SI.
+
+    The row filter is linear: a comparison needs none of the other entries behind it.
+    """
+    compare, k = predictor(source.layout, chi), len(source.layout.start) - 1
+
+    def both(packed: Float[Array, "e n"]) -> Float[Array, "_ n"]:
+        measured, predicted = compare(packed)
+        return np.stack([predicted, measured], axis=1).reshape(-1, packed.shape[1])
+
+    return _Rewritten(source, both, layout=Layout(2 * np.arange(k + 1), np.full(2 * k, ABSENT)))
+
+
+def replaced_rows(source: PackedRows, chi: Float[Array, "p"], change: RowChange) -> PackedRows:
     """Rows whose measured side is W chi + change(Y - W chi), sample by sample.
 
     Args:
@@ -86,81 +100,61 @@ class ReplacedRows:
         chi: Standard parameters, shape (p,), SI.
         change: Function that gives the new residuals of a row.
     """
+    compare, ends = predictor(source.layout, chi), source.layout.start[1:] - 1
 
-    def __init__(self, source: PackedRows, chi: Float[Array, "p"], change: RowChange) -> None:
-        self.source, self.layout, self.dt = source, source.layout, source.dt
-        self._compare, self._change = predictor(source.layout, chi), change
+    def replaced(packed: Float[Array, "e n"]) -> Float[Array, "e n"]:
+        measured, predicted = compare(packed)
+        for k, end in enumerate(ends):
+            rho = measured[k] - predicted[k]
+            # Added to Y, not to W chi: unchanged values stay exact.
+            packed[end] = measured[k] + (change(k, rho) - rho)
+        return packed
 
-    def pieces(self) -> Sequence[tuple[int, int]]:
-        """Those of the source."""
-        return self.source.pieces()
-
-    def rows(self, start: int, stop: int, tile: int) -> Iterator[tuple[int, Array, Array]]:
-        """Packed entries with the measured side replaced."""
-        for at, packed, weights in self.source.rows(start, stop, tile):
-            measured, predicted = self._compare(packed)
-            for k, end in enumerate(self.layout.start[1:] - 1):
-                rho = measured[k] - predicted[k]
-                # Added to Y, not to W chi: unchanged values stay exact.
-                packed[end] = measured[k] + (self._change(k, rho) - rho)
-            yield at, packed, weights
+    return _Rewritten(source, replaced)
 
 
-class JoinedRows:
-    """Rows [Z W Y]: the regressor of another trajectory next to that of the measured one.
-
-    Columns of Z are numbered from `n_parameters` on.
+def joined_rows(source: PackedRows, other: PackedRows, n_parameters: int) -> PackedRows:
+    """Rows [Z W Y]: the regressor of another trajectory next to that of the measured one, where both are.
 
     Args:
         source: Gives W, Y and the weights.
         other: Gives Z; of the same model, so that the entries correspond.
+        n_parameters: Columns of Z are numbered from here on.
     """
+    inner = source.layout
+    take, columns, starts = [], [], [0]
+    for start, stop in zip(inner.start[:-1], inner.start[1:], strict=True):
+        entries = np.arange(start, stop - 1)
+        used = entries[inner.columns[entries] != ABSENT]
+        take += [*(used + inner.n_entries), *used, stop - 1]
+        columns += [*(inner.columns[used] + n_parameters), *inner.columns[used], ABSENT]
+        starts.append(len(columns))
 
-    def __init__(self, source: PackedRows, other: PackedRows, n_parameters: int) -> None:
-        self.source, self.other, self.dt = source, other, source.dt
-        inner = source.layout
-        take, columns, starts = [], [], [0]
-        for start, stop in zip(inner.start[:-1], inner.start[1:], strict=True):
-            entries = np.arange(start, stop - 1)
-            used = entries[inner.columns[entries] != ABSENT]
-            take += [*(used + inner.n_entries), *used, stop - 1]
-            columns += [*(inner.columns[used] + n_parameters), *inner.columns[used], ABSENT]
-            starts.append(len(columns))
-        self.layout = Layout(np.array(starts), np.array(columns))
-        self._take = np.array(take)
+    def both(packed: Float[Array, "e n"], Z: Float[Array, "e n"]) -> Float[Array, "w n"]:
+        return np.asarray(np.concatenate([packed, Z])[take])
 
-    def pieces(self) -> Sequence[tuple[int, int]]:
-        """Ranges that both have."""
-        shared = []
-        for a, b in self.source.pieces():
-            for c, d in self.other.pieces():
-                if max(a, c) < min(b, d):
-                    shared.append((max(a, c), min(b, d)))
-        return shared
-
-    def rows(self, start: int, stop: int, tile: int) -> Iterator[tuple[int, Array, Array]]:
-        """Entries of both, those of Z first in each row."""
-        both = zip(self.source.rows(start, stop, tile), self.other.rows(start, stop, tile), strict=True)
-        for (at, packed, weights), (_, other, _) in both:
-            yield at, np.concatenate([packed, other])[self._take], weights
+    ranges = [(max(a, c), min(b, d)) for a, b in source.pieces() for c, d in other.pieces()]
+    shared = [(start, stop) for start, stop in ranges if start < stop]
+    return _Rewritten(source, both, [other], Layout(np.array(starts), np.array(columns)), shared)
 
 
-# First sample, entries (e, n), weights (k, n) and added columns (k, c, n) of consecutive tiles.
+# First sample, entries (e, n), weights (k, n) and added entries (a, n) of consecutive tiles; entries added to
+# one row follow each other.
 Tiles = Iterator[tuple[int, Array, Array, Array]]
 _WIDER = 3  # tiles of added columns: made by many short calls, for which threads wait for each other
 # From a range [start, stop) of samples to the weights (k, n) of its rows, and a function from a part of it,
-# counted from `start`, to the added columns (k, c, m).
+# counted from `start`, to the added entries (a, m).
 Added = Callable[[int, int], tuple[Array, Callable[[slice], Array]]]
 
 
-class WiderRows:
+class WiderRows(_Rewritten):
     """Rows with more columns before the measured side.
 
     Args:
         source: The rows.
-        columns: Numbers of the columns added to each row, shape (k, c).
-        tiles: From a range of samples and the size of a tile to the source's tiles, with the added columns.
-        added: The added columns instead, where tiles and weights are those of the source.
+        columns: Numbers of the columns added to each row.
+        tiles: From a range of samples and the size of a tile to the source's tiles, with the added entries.
+        added: The added entries instead, where tiles and weights are those of the source.
 
     Attributes:
         n_added: Number of columns added to all rows together.
@@ -170,23 +164,21 @@ class WiderRows:
     def __init__(
         self,
         source: PackedRows,
-        columns: Int[Array, "k c"],
+        columns: Sequence[Sequence[int]],
         tiles: Callable[[int, int, int], Tiles] | None = None,
         added: Added | None = None,
     ) -> None:
-        self.source, self.dt, self.tiles = source, source.dt, tiles or self._beside
-        self.n_added = len(np.unique(columns))
+        self.tiles = tiles or self._beside
+        self.n_added = len({column for more in columns for column in more})
+        self._counts = np.cumsum([0, *map(len, columns)])
         inner = source.layout
         starts, wider = [0], list[int]()
-        for first, stop, more in zip(inner.start[:-1], inner.start[1:], columns.tolist(), strict=True):
+        for first, stop, more in zip(inner.start[:-1], inner.start[1:], columns, strict=True):
             wider += [*inner.columns[first : stop - 1].tolist(), *more, ABSENT]
             starts.append(len(wider))
-        self.layout = Layout(np.array(starts, dtype=np.int64), np.array(wider, dtype=np.int64))
-        self.alone = None if added is None else _Added(self, added)
-
-    def pieces(self) -> Sequence[tuple[int, int]]:
-        """Those of the source."""
-        return self.source.pieces()
+        layout = Layout(np.array(starts, dtype=np.int64), np.array(wider, dtype=np.int64))
+        super().__init__(source, layout=layout)
+        self.alone = None if added is None else _Added(self, self._counts, added)
 
     def _beside(self, start: int, stop: int, tile: int) -> Tiles:
         assert self.alone is not None  # noqa: S101 (without tiles there are added columns)
@@ -195,29 +187,27 @@ class WiderRows:
             yield at, packed, weights, more(slice(at - start, at - start + packed.shape[1]))
 
     def rows(self, start: int, stop: int, tile: int) -> Iterator[tuple[int, Array, Array]]:
-        """Entries with the added columns before each measured side."""
+        """Entries with the added ones before each measured side."""
         for at, packed, weights, more in self.tiles(start, stop, tile):
             yield at, self.joined(packed, more), weights
 
-    def joined(self, packed: Float[Array, "e n"], more: Float[Array, "k c n"]) -> Float[Array, "w n"]:
-        """Entries of the source with the added columns before each measured side."""
-        inner, ends = self.source.layout.start, self.layout.start[1:] - 1
+    def joined(self, packed: Float[Array, "e n"], more: Float[Array, "a n"]) -> Float[Array, "w n"]:
+        """Entries of the source with the added ones before each measured side."""
+        inner, starts, counts = self.source.layout.start, self.layout.start, self._counts
         wider = np.empty((self.layout.n_entries, packed.shape[1]))
-        for k, end in enumerate(ends.tolist()):
-            added = end - more.shape[1]
-            wider[self.layout.start[k] : added] = packed[inner[k] : inner[k + 1] - 1]
-            wider[added:end], wider[end] = more[k], packed[inner[k + 1] - 1]
+        for k, end in enumerate((starts[1:] - 1).tolist()):
+            added = end - (counts[k + 1] - counts[k])
+            wider[starts[k] : added] = packed[inner[k] : inner[k + 1] - 1]
+            wider[added:end], wider[end] = more[counts[k] : counts[k + 1]], packed[inner[k + 1] - 1]
         return wider
 
 
-class _Added:
-    """The columns that `WiderRows` add, as rows without a measured side."""
+class _Added(_Rewritten):
+    """The entries that `WiderRows` add, as rows without a measured side."""
 
-    def __init__(self, whole: WiderRows, added: Added) -> None:
-        self.added, self.dt, self.pieces = added, whole.dt, whole.pieces
-        k = len(whole.layout.start) - 1
-        size = whole.layout.n_entries - whole.source.layout.n_entries
-        self.layout = Layout(size // k * np.arange(k + 1), np.full(size, ABSENT))
+    def __init__(self, whole: WiderRows, counts: Int[Array, "k1"], added: Added) -> None:
+        super().__init__(whole, layout=Layout(counts, np.full(counts[-1], ABSENT)))
+        self.added = added
 
     def rows(self, start: int, stop: int, tile: int) -> Iterator[tuple[int, Array, Array]]:
         weights, more = self.added(start, stop)
@@ -225,35 +215,19 @@ class _Added:
         for at in range(0, stop - start, tile):
             part = slice(at, min(at + tile, stop - start))
             # A view with gaps would have the filter compiled once more.
-            packed = np.ascontiguousarray(more(part).reshape(self.layout.n_entries, -1))
-            yield start + at, packed, np.ascontiguousarray(weights[:, part])
+            yield start + at, np.ascontiguousarray(more(part)), np.ascontiguousarray(weights[:, part])
 
 
-class DifferenceRows:
-    """Rows of one trajectory minus those of another: the effect of coordinate noise on [W Y].
+def difference_rows(source: PackedRows, other: PackedRows, factor: float = 1.0) -> PackedRows:
+    """Rows along nearly the same motion minus those of the source: the effect of coordinate noise on [W Y].
 
     Args:
-        source: Subtracted; its segments and weights are used.
-        other: Along nearly the same motion.
         factor: On the differences.
     """
-
-    def __init__(self, source: PackedRows, other: PackedRows, factor: float = 1.0) -> None:
-        self.source, self.other, self.factor = source, other, factor
-        self.layout, self.dt = source.layout, source.dt
-
-    def pieces(self) -> Sequence[tuple[int, int]]:
-        """Those of the source, where the weights come from too."""
-        return self.source.pieces()
-
-    def rows(self, start: int, stop: int, tile: int) -> Iterator[tuple[int, Array, Array]]:
-        """Differences of the entries."""
-        both = zip(self.source.rows(start, stop, tile), self.other.rows(start, stop, tile), strict=True)
-        for (at, packed, weights), (_, other, _) in both:
-            yield at, self.factor * (other - packed), weights
+    return _Rewritten(source, lambda packed, noisy: factor * (noisy - packed), [other])
 
 
-class CentredRows:
+def centred_rows(source: PackedRows, disturbed: Sequence[PackedRows]) -> PackedRows:
     """Rows minus the mean effect of coordinate noise, to second order.
 
     With the rows W+ and W- of the log disturbed by e and by -e the linear parts cancel:
@@ -262,24 +236,84 @@ class CentredRows:
 
     Args:
         source: The rows.
-        pairs: Those with additional noise of the same size as in the coordinates, and those with the same
-            noise subtracted, one pair per draw: products of one draw scatter as much as those in the log.
+        disturbed: Those with additional noise of the same size as in the coordinates, and with the same noise
+            subtracted, two for each draw: products of one draw scatter as much as those in the log.
+    """
+    return _Rewritten(source, lambda packed, *noisy: 2.0 * packed - sum(noisy) / len(noisy), disturbed)
+
+
+class MixedRows(_Rewritten):
+    """Rows of each instant multiplied by chol(covariance)^-1, of those that are valid there.
+
+    Every mixed row is a combination of equations, so it is an equation. With the covariance of the
+    errors the mixed rows have independent errors with standard deviation one.
+
+    Args:
+        source: The rows.
+        covariance: Of the errors of one instant, shape (k, k), units of the rows.
     """
 
-    def __init__(self, source: PackedRows, pairs: Sequence[tuple[PackedRows, PackedRows]]) -> None:
-        self.source, self.pairs = source, pairs
-        self.layout, self.dt = source.layout, source.dt
+    def __init__(self, source: PackedRows, covariance: Float[Array, "k k"]) -> None:
+        inner = source.layout
+        spans = list(zip(inner.start[:-1], inner.start[1:] - 1, strict=True))
+        # Rows with few columns first: mixing then adds few new columns to a row.
+        self._order = np.argsort([end - start for start, end in spans], kind="stable")
+        columns, starts, seen = [], [0], np.zeros(0, dtype=int)
+        row_columns: dict[int, Int[Array, "c"]] = {}
+        for k in self._order:
+            row = inner.columns[spans[k][0] : spans[k][1]]
+            seen = np.union1d(seen, row[row != ABSENT])
+            row_columns[int(k)] = seen
+        for k in range(len(spans)):
+            columns += [*row_columns[k].tolist(), ABSENT]
+            starts.append(len(columns))
+        super().__init__(source, layout=Layout(np.array(starts), np.array(columns)))
+        self.covariance = covariance
+        self._places = [
+            [
+                self._targets(inner.columns[slice(*spans[j])], row_columns[k], starts[k])
+                for j in range(len(spans))
+            ]
+            for k in range(len(spans))
+        ]
+        self._spans = spans
 
-    def pieces(self) -> Sequence[tuple[int, int]]:
-        """Those of the source, where the weights come from too."""
-        return self.source.pieces()
+    @staticmethod
+    def _targets(
+        columns: Int[Array, "e"], row_columns: Int[Array, "c"], start: int
+    ) -> tuple[Int[Array, "u"], Int[Array, "u"]]:
+        """Entries of a source row that also exist in a mixed row, and their places there."""
+        use = np.flatnonzero(np.isin(columns, row_columns))
+        return use, start + np.searchsorted(row_columns, columns[use])
 
     def rows(self, start: int, stop: int, tile: int) -> Iterator[tuple[int, Array, Array]]:
-        """Corrected entries."""
-        noisy = [disturbed.rows(start, stop, tile) for pair in self.pairs for disturbed in pair]
-        for (at, packed, weights), *others in zip(self.source.rows(start, stop, tile), *noisy, strict=True):
-            mean = sum(other for _, other, _ in others) / len(others)
-            yield at, 2.0 * packed - mean, weights
+        """Mixed entries; a row is valid where it was."""
+        for at, packed, weights in self.source.rows(start, stop, tile):
+            valid = weights > 0
+            mixed = np.zeros((self.layout.n_entries, packed.shape[1]))
+            for pattern in np.unique(valid, axis=1).T:
+                where = np.flatnonzero(np.all(valid == pattern[:, None], axis=0))
+                self._mix(packed, pattern, where, mixed)
+            yield at, mixed, weights
+
+    def _mix(
+        self, packed: Float[Array, "e n"], pattern: Bool[Array, "k"], where: Int[Array, "s"], out: Array
+    ) -> None:
+        order = [int(k) for k in self._order if pattern[k]]
+        if not order:
+            return
+        L = np.linalg.cholesky(self.covariance[np.ix_(order, order)])
+        inverse = np.linalg.inv(L)
+        for i, k in enumerate(order):
+            for j in range(i + 1):
+                start, end = self._spans[order[j]]
+                use, target = self._places[k][order[j]]
+                part = inverse[i, j] * packed[np.ix_(start + use, where)]
+                if np.all(np.diff(np.sort(target))):
+                    out[np.ix_(target, where)] += part
+                else:  # two entries of one row share a parameter
+                    np.add.at(out, (target[:, None], where[None, :]), part)
+                out[self.layout.start[k + 1] - 1, where] += inverse[i, j] * packed[end, where]
 
 
 def slope_rows(
@@ -319,7 +353,7 @@ def slope_rows(
             # A pose that does not exist at a changed value has no slope; it keeps no row.
             fine = np.isfinite(slopes).all(axis=1)
             packed, slopes = (np.where(np.isfinite(x), x, 0.0) for x in (packed, slopes))
-            yield at, packed, np.where(fine, weights, 0.0), slopes
+            yield at, packed, np.where(fine, weights, 0.0), slopes.reshape(-1, packed.shape[1])
 
-    k = len(layout.start) - 1
-    return WiderRows(source, np.tile(len(chi) + np.arange(c), (k, 1)), tiles)
+    columns = list(range(len(chi), len(chi) + c))
+    return WiderRows(source, [columns] * (len(layout.start) - 1), tiles)

@@ -14,10 +14,10 @@ from weakref import WeakKeyDictionary
 
 import numpy as np
 
-from dynid.common.arrays import Array, Float
+from dynid.common.arrays import Array, Float, Int
 from dynid.common.paged import LARGE, in_order, spare
 from dynid.conditioning.lowpass import RowFilter
-from dynid.conditioning.rewritten import ComparedRows, WiderRows, predictor
+from dynid.conditioning.rewritten import WiderRows, compared_rows, predictor
 from dynid.projection.factor import Factor, compact, merge
 from dynid.projection.model import PackedRows
 from dynid.regressor.layout import ABSENT
@@ -42,10 +42,7 @@ _FEW_OUTPUTS = 8  # decimation from which many rows are read from a file in less
 
 @dataclass(frozen=True, eq=False)
 class _Task:
-    """Outputs first, first + decimate, ... (count of them) inside one piece, from block `block` on.
-
-    Outputs of all tasks before it are `done`.
-    """
+    """Outputs first, first + decimate, ... (`count`) of one piece, from `block` on; `done` before it."""
 
     piece: tuple[int, int]
     run: int
@@ -167,7 +164,9 @@ def _streamed(
     begin = span
     done = in_order(lambda task: _condense(source, row_filter, task, per_block, begin), tasks, threads)
     for i, result in enumerate(done):
-        blocks = [_extended(old, new, span) for old, new in zip(blocks, result, strict=True)]
+        # The first block of a task may belong to the last one of the task before.
+        pairs = zip(blocks, result, strict=True)
+        blocks = [[*old[:-1], *_joined(old[-1:] + new, span)] for old, new in pairs]
         blocks, span = _bounded(blocks, span)
         if progress:
             progress((i + 1) / len(tasks))
@@ -176,26 +175,34 @@ def _streamed(
 
 def _first_span(tasks: Sequence[_Task], per_block: int) -> int:
     """Blocks that are joined at once: a quarter of those joined at the end, if all have valid rows."""
-    runs: dict[int, tuple[int, int]] = {}
+    runs: dict[int, list[int]] = {}
     for task in tasks:
-        begin = runs.get(task.run, (task.block, 0))[0]
-        runs[task.run] = (begin, task.block + -(-task.count // per_block))
+        runs.setdefault(task.run, []).extend((task.block, task.block + -(-task.count // per_block)))
+    return max(1, _last_span(np.array([max(x) - min(x) for x in runs.values()], dtype=int)) // 4)
 
-    def count(span: int) -> int:
-        return sum((stop - 1) // span - start // span + 1 for start, stop in runs.values())
 
+def _last_span(counts: Int[Array, "r"]) -> int:
+    """Blocks that are joined at the end in runs with so many blocks, if all have valid rows."""
     span = 1
-    while count(span) > MOST_BLOCKS and count(2 * span) < count(span):
+    while np.sum(-(-counts // span)) > MOST_BLOCKS and np.any(counts > span):
         span *= 2
-    return max(1, span // 4)
+    return span
 
 
 def run_begins(source: PackedRows, row_filter: RowFilter) -> list[float]:
     """Length of the blocks of `stream` before each run, in [s]."""
-    per_block = max(1, round(BLOCK_SECONDS / (source.dt * row_filter.decimate)))
-    samples = per_block * row_filter.decimate
-    counts = [(stop - start + samples - 1) // samples for start, stop in source.pieces()]
-    return [sum(counts[:k]) * samples * source.dt for k in range(len(counts))]
+    samples = max(1, round(BLOCK_SECONDS / (source.dt * row_filter.decimate))) * row_filter.decimate
+    return [number * samples * source.dt for number in _first_blocks(source.pieces(), samples)]
+
+
+def _first_blocks(pieces: Sequence[tuple[int, int]], samples: int) -> list[int]:
+    """Number of the first block of each run, where a block has so many samples.
+
+    They are joined at multiples of a number from there on: the blocks of a run do not depend on those before.
+    """
+    counts = np.array([-(-(stop - start) // samples) for start, stop in pieces], dtype=int)
+    whole = (span := _last_span(counts)) * -(-counts // span)
+    return [int(n) for n in np.cumsum(whole) - whole]
 
 
 def grouped(blocks: Sequence[list[Block]], names: Sequence[str]) -> list[tuple[int, list[Block]]]:
@@ -273,7 +280,7 @@ def _compared_anew(source: PackedRows, row_filter: RowFilter, chi: Float[Array, 
         for at, entries, valid in series(source, row_filter):
             yield at, *compare(entries), valid
         return
-    for at, entries, valid in series(ComparedRows(source, chi), row_filter):
+    for at, entries, valid in series(compared_rows(source, chi), row_filter):
         yield at, entries[1::2], entries[::2], valid
 
 
@@ -281,8 +288,9 @@ def _tasks(pieces: Sequence[tuple[int, int]], row_filter: RowFilter, per_block: 
     """Whole blocks of outputs, about `_TASK_SAMPLES` samples each."""
     step = row_filter.decimate
     most = per_block * max(1, _TASK_SAMPLES // (step * per_block))
-    block = done = 0
+    done, first_blocks = 0, _first_blocks(pieces, per_block * step)
     for run, (start, stop) in enumerate(pieces):
+        block = first_blocks[run]
         outputs = (stop - start + step - 1) // step
         # Centre the outputs, so that both ends of a segment lose equally many samples.
         offset = start + ((stop - start - 1) - (outputs - 1) * step) // 2
@@ -329,7 +337,7 @@ def _filtered(source: PackedRows, row_filter: RowFilter, task: _Task) -> tuple[F
         return _filtered_anew(source, row_filter, task)
     entries, valid = _filtered(source.source, row_filter, task)
     more, _ = _filtered_anew(alone, row_filter, task, source.source.layout.n_entries)
-    return source.joined(entries, more.reshape(len(valid), -1, task.count)), valid
+    return source.joined(entries, more), valid
 
 
 def _kept(source: PackedRows, row_filter: RowFilter) -> _Kept | None:
@@ -369,19 +377,11 @@ def _filtered_anew(
     return sums, valid
 
 
-def _extended(blocks: list[Block], new: list[Block], span: int) -> list[Block]:
-    """Blocks with those of the next task, of which the first may belong to the last one before."""
-    return [*blocks[:-1], *_joined(blocks[-1:] + new, span)]
-
-
 def _bounded(blocks: list[list[Block]], span: int) -> tuple[list[list[Block]], int]:
-    """Neighbours merged once there are many: memory does not grow with the log.
+    """Neighbours merged once there are many, so that memory does not grow; and how many blocks each spans.
 
     All rows are merged equally, by the number of the block, so that they stay aligned. A block never
     spans two runs, so memory grows only with the number of runs.
-
-    Returns:
-        The blocks, and how many of the original ones each now spans.
     """
     while _count(blocks, span) > MOST_BLOCKS and _count(blocks, 2 * span) < _count(blocks, span):
         span *= 2

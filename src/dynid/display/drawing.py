@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from dynid.common.arrays import Array, Float, Int
+from dynid.common.arrays import Array, Float, Int, spread
 from dynid.conditioning.rewritten import predictor
 from dynid.display.scene import POSES, drawn_rows, inside, poses_along, robot_shapes, samples_at, states_at
 from dynid.fit import Fit
@@ -53,7 +53,7 @@ def _log(fit: Fit, problem: Problem, signals: Signals, k: int, poses_only: bool 
     if sampled is None:
         return {}
     rows, states = sampled
-    picked = np.unique(np.linspace(0, len(rows) - 1, min(POSES, len(rows))).astype(int))
+    picked = spread(len(rows), POSES)
     return {
         "log": signals.log,
         "rows": rows,

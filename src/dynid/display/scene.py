@@ -152,13 +152,13 @@ def poses_along(mechanism: Mechanism, q: Float[Array, "n q"]) -> dict[str, Any]:
 
 
 _BLOCK = 16384  # samples that are processed at a time
-MOST = 500  # samples drawn of a log
+_MOST = 500  # samples drawn of a log
 
 
-def drawn_rows(signals: Signals, most: int = MOST) -> Int[Array, "m"]:
+def drawn_rows(signals: Signals) -> Int[Array, "m"]:
     """Places in the signals of a log that are drawn: evenly spaced, without breaks between pieces."""
     rows = np.flatnonzero(np.isfinite(signals.t) & np.isfinite(signals.predicted).any(axis=1))
-    return rows[:: max(1, -(-len(rows) // most))]
+    return rows[:: max(1, -(-len(rows) // _MOST))]
 
 
 def samples_at(motion: Motion, t: Float[Array, "m"]) -> Int[Array, "m"]:

@@ -12,12 +12,12 @@ from dynid.common.paged import windows
 from dynid.doctor.diagnosis import Channel, Recording
 from dynid.mechanism.mechanism import Mechanism
 from dynid.mechanism.parameters import effort_unit, position_unit
-from dynid.motion.choose import extent, extents, longest, position_spectrum, rate_spectrum
+from dynid.motion.choose import extent, extents, position_spectrum, rate_spectrum, spectrum_in
 from dynid.motion.fault_scan import resolution
 from dynid.motion.log import Log
 from dynid.motion.motion import Motion, at_rest
 from dynid.motion.plan import MotionPlan
-from dynid.motion.spectrum import Spectrum, spectrum
+from dynid.motion.spectrum import Spectrum
 
 _MOST_SAMPLES = 400_000  # for rest and speeds; a longer log is judged by as many at its beginning
 # Beyond a limit by so much of it: rounding of limits and overshoot of a controller are no fault.
@@ -52,7 +52,7 @@ def channels_of(log: Log, mechanism: Mechanism, plan: MotionPlan | None) -> list
         channels += _described(log, "dq", log.dq, log.position_names, rates, rate_spectrum(log, log.dq))
     if log.effort_present.any():
         forces = [effort_unit(mechanism, name) for name in log.effort_names]
-        tau = spectrum(np.nan_to_num(longest(log, log.tau)), log.dt)
+        tau = spectrum_in(log, np.nan_to_num(log.tau))
         channels += _described(log, "tau", log.tau, log.effort_names, forces, tau)
     return channels
 

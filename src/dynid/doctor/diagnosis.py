@@ -187,9 +187,9 @@ def finding_of(message: Notice, names: Sequence[str], log: str = "") -> Finding:
     return _line(message.severity, message.code, message.text, message.remedy, names, (log,), False)
 
 
-def refusal(error: InputError, names: Sequence[str] = (), log: str = "") -> Finding:
+def refusal(error: InputError, names: Sequence[str] = ()) -> Finding:
     """An error as a line of the table."""
-    places = (log or (error.file or "").rpartition("/")[2], error.place or "")
+    places = ((error.file or "").rpartition("/")[2], error.place or "")
     return _line(Severity.STOP, "refused", error.text, error.remedy or "", names, places, True)
 
 

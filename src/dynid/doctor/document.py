@@ -13,13 +13,14 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from dynid.common.arrays import Array, Int
+from dynid.common.arrays import spread
 from dynid.common.audience import for_python
 from dynid.doctor.diagnosis import Diagnosis, Finding
-from dynid.motion.choose import longest
+from dynid.motion.choose import middle_parts
 from dynid.motion.log import Log
 from dynid.motion.motion import Motion
 from dynid.motion.plan import MotionPlan
+from dynid.motion.spectrum import welch
 from dynid.report.json_file import json_text, plain
 from dynid.report.numbers import number, plural
 from dynid.report.output import claimed_folder, replace_folder
@@ -179,14 +180,11 @@ _MOST_COST = 12.0
 
 def spectrum_figure(log: Log, plan: MotionPlan, anchor: str) -> Figure:
     """Power of each velocity over frequency; a line marks the cutoff of the low-pass on coordinates."""
-    from scipy.signal import welch
-
     names = log.position_names[:_MOST_PANELS]
-    q = longest(log, log.q)[:, : len(names)]
-    velocity = np.diff(q, axis=0) / log.dt
-    window = min(len(velocity), max(64, round(_SPECTRUM_SECONDS / log.dt)))
-    f, power = welch(velocity, 1.0 / log.dt, nperseg=window, axis=0)
-    rows = _thinned(len(f) - 1) + 1
+    velocities = [np.diff(q[:, : len(names)], axis=0) / log.dt for q in middle_parts(log, log.q)]
+    window = min(max(map(len, velocities)), max(64, round(_SPECTRUM_SECONDS / log.dt)))
+    f, power = welch(velocities, log.dt, window)
+    rows = spread(len(f) - 1, _POINTS) + 1
     panels = []
     for i, name in enumerate(names):
         density = np.log10(np.maximum(power[rows, i], np.finfo(np.float32).tiny))
@@ -239,7 +237,7 @@ def coverage_figure(log: Log, plan: MotionPlan, anchor: str) -> Figure:
     share = min(1.0, 40.0 * _POINTS / total)
     states = [motion.states(a, a + max(1, int(share * (b - a)))) for a, b in pieces]
     q, dq = (np.concatenate([piece[k] for piece in states]) for k in (0, 1))
-    rows = _thinned(len(q))
+    rows = spread(len(q), _POINTS)
     panels = [
         panel(
             [points("states", packed(q[rows, i]), packed(dq[rows, i]), quiet=True, size=1.5)],
@@ -257,7 +255,3 @@ def coverage_figure(log: Log, plan: MotionPlan, anchor: str) -> Figure:
         columns=3,
         table=False,
     )
-
-
-def _thinned(count: int) -> Int[Array, "m"]:
-    return np.unique(np.linspace(0, max(0, count - 1), min(count, _POINTS)).astype(int))

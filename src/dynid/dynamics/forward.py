@@ -53,7 +53,6 @@ class ForwardDynamics:
         chi: Standard parameters, in the order of the table, SI; equivalent values give the same result.
         mounted: Payloads on the robot.
         freedoms: Shared with other parameters of the same mechanism; default its own.
-        ports: Rows P with the velocities P dq along which efforts act; default the actuators.
     """
 
     def __init__(
@@ -62,7 +61,6 @@ class ForwardDynamics:
         chi: Float[Array, "p"],
         mounted: Sequence[str] = (),
         freedoms: Freedoms | None = None,
-        ports: Float[Array, "e v"] | None = None,
     ) -> None:
         self.mechanism = mechanism
         self.freedoms = freedoms or freedoms_of(mechanism)
@@ -70,7 +68,7 @@ class ForwardDynamics:
         self._n_v = len(mechanism.coordinates)
         self._regressor = tree_regressor(mechanism, parameter_table(mechanism), np.eye(self._n_v), mounted)
         self._coefficients = self._regressor.layout.coefficients(self.chi)
-        self.ports = mechanism.actuator_map if ports is None else ports
+        self._C = mechanism.actuator_map
         self._compiled = compiled_accelerations(mechanism, self.freedoms, self.chi, mounted)
 
     def inverse(
@@ -83,10 +81,10 @@ class ForwardDynamics:
     def accelerations(
         self, q: Float[Array, "n q"], dq: Float[Array, "n v"], tau: Float[Array, "n a"]
     ) -> Accelerations:
-        """Accelerations of states (q, dq) under efforts tau along the ports."""
+        """Accelerations of states (q, dq) under efforts tau of the actuators."""
         if self._compiled is None:
             return self._by_inverse(q, dq, tau)
-        solution, fine = self._compiled(q, dq, tau @ self.ports)
+        solution, fine = self._compiled(q, dq, tau @ self._C)
         # A diverged state is not updated; the others of its batch continue.
         again = ~fine & np.all(np.abs(np.concatenate([q, dq], axis=1)) < _RUN_AWAY, axis=1)
         if again.any():
@@ -107,13 +105,13 @@ class ForwardDynamics:
         efforts = self.inverse(*repeated, along.reshape(-1, self._n_v)).reshape(d + 1, n, self._n_v)
         MN = np.moveaxis(efforts[1:] - efforts[0], 0, 2)
         mass = np.swapaxes(N, 1, 2) @ MN
-        left = np.einsum("nvd,nv->nd", N, tau @ self.ports - efforts[0])
+        left = np.einsum("nvd,nv->nd", N, tau @ self._C - efforts[0])
         ddy = solve(mass, left[:, :, None])[:, :, 0]
         return Accelerations(drift + np.einsum("nvd,nd->nv", N, ddy), N, mass)
 
     def inertia(self, q: Float[Array, "n q"]) -> tuple[Float[Array, "n v d"], Float[Array, "n d d"]]:
         """Tangent directions, and the mass matrix along them."""
-        at_rest = self._by_inverse(q, np.zeros((len(q), self._n_v)), np.zeros((len(q), len(self.ports))))
+        at_rest = self._by_inverse(q, np.zeros((len(q), self._n_v)), np.zeros((len(q), len(self._C))))
         return at_rest.N, at_rest.mass
 
     def slopes(
@@ -136,7 +134,7 @@ class ForwardDynamics:
         if not self.freedoms.regular(q):
             raise NoResultError("a pose is singular for the coordinates used for the derivatives")
         N, d = accelerated.N, self.freedoms.dof
-        rest = self.inverse(q, dq, accelerated.ddq) - tau @ self.ports
+        rest = self.inverse(q, dq, accelerated.ddq) - tau @ self._C
         along = N if closures is None else np.concatenate([N, self.responses(q, closures)], axis=2)
         sides = [self._by_pose(q, dq, accelerated, rest, along), self._by_velocity(q, dq, accelerated)]
         packed = self._regressor.packed(q, dq, accelerated.ddq, np.zeros((len(q), self._n_v)))

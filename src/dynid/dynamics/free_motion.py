@@ -236,6 +236,7 @@ def _first_slack(
 Values = Float[Array, "p"] | Mapping[str, float]
 _SEED = 20220104
 _POSES, _NEAR = 12, 0.1  # poses around the start at which coordinates are chosen, and their distance from it
+_ITERATIONS = 30
 _MOST_STEP = 0.3
 _POOR = 1e6  # size of an inverse beyond which the reactions are computed from all coordinates
 _CLOSED = 1e-11  # m: error of the lengths, a little above rounding
@@ -294,12 +295,11 @@ class LockedCables:
         self,
         q: Float[Array, "n q"],
         lengths: Float[Array, "n c"] | Float[Array, "c"],
-        iterations: int = 30,
     ) -> tuple[Float[Array, "n q"], Bool[Array, "n"]]:
         """Nearby poses with the given lengths, by minimum-norm steps; and whether each was found."""
         q, lengths = np.array(q), np.broadcast_to(lengths, (len(q), len(self.cables)))
         active = np.arange(len(q))
-        for _ in range(iterations):
+        for _ in range(_ITERATIONS):
             f = self.gaps(q[active], lengths[active])
             parts = self.assembly.split(self.assembly.closure.values(q[active]).A)
             step = -parts.step(f)

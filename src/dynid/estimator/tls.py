@@ -12,7 +12,6 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from dynid.common.arrays import Array, Float
 from dynid.estimator.rework import Reworked, SecondPass, mapped_columns
 from dynid.estimator.total import corrected, total_least_squares
 from dynid.estimator.wls import Solver, Weighting, fitted, weighted
@@ -66,11 +65,11 @@ class HomogeneousFit:
     sigma_W: float
 
 
-def homogeneous_fit(system: System, weights: Float[Array, "g"] | None = None) -> HomogeneousFit:
+def homogeneous_fit(system: System) -> HomogeneousFit:
     """Figures of a system made by `normalised`, from the singular values of all its columns."""
     import scipy.linalg
 
-    factor = system.factor(weights)
+    factor = system.factor()
     s = scipy.linalg.svdvals(factor.R, check_finite=False)
     cost = (s[0] + 1.0) / max(float(s[-2]), np.finfo(float).tiny)
     return HomogeneousFit(float(cost), float(s[-1] / np.sqrt(max(1, factor.n_rows - factor.R.shape[1]))))

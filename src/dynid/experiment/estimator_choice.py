@@ -16,10 +16,10 @@ import numpy as np
 from dynid.experiment.experiment import DEFAULT_ESTIMATOR, Experiment, LeftOpen, UncertaintySettings
 from dynid.mechanism.mechanism import Mechanism
 from dynid.mechanism.parameters import jumping_coordinates
-from dynid.motion.choose import longest
+from dynid.motion.choose import position_spectrum
 from dynid.motion.log import Log
 from dynid.motion.settings import FilterSettings
-from dynid.motion.spectrum import motion_band, spectrum
+from dynid.motion.spectrum import motion_band
 from dynid.projection.model import Model
 
 # Low-pass of the rows in bandwidths of the motion: the main oscillations pass, most noise does not.
@@ -73,7 +73,7 @@ def filter_for(
 
 
 def _decimation(logs: Sequence[Log]) -> int:
-    spectra = [spectrum(longest(log, log.q), log.dt) for log in logs]
+    spectra = [position_spectrum(log) for log in logs]
     band = motion_band(spectra)
     rate = 1.0 / max(log.dt for log in logs)
     if not np.isfinite(band):

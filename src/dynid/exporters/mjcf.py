@@ -20,7 +20,7 @@ from dynid.exporters.actuators import actuator_models
 from dynid.exporters.contract import Described, Exported, header_lines, named_file, static_bodies
 from dynid.exporters.link_tree import DriveSplit, at_centre, link_tree, rest_sentences, split_drives
 from dynid.exporters.mjcf_new import TERMS, generated, inertial_line, principal
-from dynid.exporters.readers import Loaded, available, load_dynid, load_mujoco, read_back
+from dynid.exporters.readers import Loaded, available, exported, load_dynid, load_mujoco
 from dynid.exporters.sidecar import write_sidecar
 from dynid.exporters.xml_text import SAME, XmlText, alike, attribute, comment, number, numbers
 from dynid.mechanism.frame import quaternion_of
@@ -71,14 +71,7 @@ def export_mjcf(estimate: Estimate, mechanism: Mechanism, folder: Path) -> Expor
     if any("Fs" in terms for terms in split.joints.values()):
         missing.append(_FRICTION + _friction_figure(file, assets))
     load = partial(_load, file, mechanism, ids, assets)
-    return Exported(
-        (*files, side),
-        partial(read_back, load, mechanism, side, split),
-        "",
-        tuple(missing),
-        partial(read_back, load, mechanism, None, split),
-        tuple(mechanism.payloads),
-    )
+    return exported(files, side, load, mechanism, split, missing)
 
 
 def _law_sentences(described: Described) -> list[str]:

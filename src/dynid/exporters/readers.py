@@ -10,8 +10,9 @@ Friction of a joint is damping dq + friction sign(dq), with the numbers that the
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -19,7 +20,7 @@ import numpy as np
 
 from dynid.common.arrays import Array, Float
 from dynid.common.errors import InputError
-from dynid.exporters.contract import Described, EffortsOf
+from dynid.exporters.contract import Described, EffortsOf, Exported
 from dynid.exporters.link_tree import DriveSplit
 from dynid.exporters.sidecar import rest_values
 from dynid.exporters.states import TreeStates, along, balanced, model_rows, tree_states
@@ -59,6 +60,19 @@ def read_back(
 
     efforts.program, efforts.rows = loaded.program, rows  # type: ignore[attr-defined]
     return efforts
+
+
+def exported(
+    files: Sequence[Path],
+    side: Path,
+    load: Callable[[], Loaded],
+    mechanism: Mechanism,
+    split: DriveSplit,
+    missing: Sequence[str],
+) -> Exported:
+    """A written model that `load` reads back, with the robot file `side` beside it and without."""
+    whole, alone = (partial(read_back, load, mechanism, beside, split) for beside in (side, None))
+    return Exported((*files, side), whole, "", tuple(missing), alone, tuple(mechanism.payloads))
 
 
 def _rest(mechanism: Mechanism, side: Path, split: DriveSplit) -> Callable[[TreeStates], Float[Array, "n d"]]:

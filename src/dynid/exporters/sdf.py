@@ -21,7 +21,7 @@ from dynid.exporters.link_tree import (
     rpy_of,
     split_drives,
 )
-from dynid.exporters.readers import Loaded, available, load_nothing, pinocchio_efforts, read_back
+from dynid.exporters.readers import Loaded, available, exported, load_nothing, pinocchio_efforts
 from dynid.exporters.sidecar import write_sidecar
 from dynid.exporters.xml_text import attribute, comment, number, numbers
 from dynid.mechanism.frame import Frame, rpy_matrix
@@ -55,14 +55,7 @@ def export_sdf(estimate: Estimate, mechanism: Mechanism, folder: Path) -> Export
     file.write_text(_text(described, links, split), encoding="utf-8")
     side = write_sidecar(described, file, generated=True)
     load = partial(_load, file, mechanism)
-    return Exported(
-        (file, side),
-        partial(read_back, load, mechanism, side, split),
-        "",
-        tuple(missing),
-        partial(read_back, load, mechanism, None, split),
-        tuple(mechanism.payloads),
-    )
+    return exported([file], side, load, mechanism, split, missing)
 
 
 def sdf_name(name: str) -> str:

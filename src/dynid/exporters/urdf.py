@@ -23,7 +23,7 @@ from dynid.exporters.link_tree import (
     rpy_of,
     split_drives,
 )
-from dynid.exporters.readers import Loaded, available, load_dynid, load_pinocchio, read_back
+from dynid.exporters.readers import Loaded, available, exported, load_dynid, load_pinocchio
 from dynid.exporters.sidecar import write_sidecar
 from dynid.exporters.xml_text import XmlText, alike, attribute, comment, number, numbers
 from dynid.mechanism.frame import Frame, rpy_matrix
@@ -70,14 +70,7 @@ def export_urdf(estimate: Estimate, mechanism: Mechanism, folder: Path) -> Expor
     mimics = [coupling.joint for coupling in mechanism.couplings if len(coupling.of) == 1]
     side = write_sidecar(described, file, generated=source is None, held=mimics)
     load = partial(_load, file, mechanism)
-    return Exported(
-        (file, side),
-        partial(read_back, load, mechanism, side, split),
-        "",
-        tuple(missing),
-        partial(read_back, load, mechanism, None, split),
-        tuple(mechanism.payloads),
-    )
+    return exported([file], side, load, mechanism, split, missing)
 
 
 def _load(file: Path, mechanism: Mechanism) -> Loaded:

@@ -13,7 +13,7 @@ import numpy as np
 from dynid.common.errors import nearest
 from dynid.common.notices import notice
 from dynid.mechanism.frame import Frame, align_z, identity_frame, unit_vector
-from dynid.mechanism.inertia import SYMBOLS, in_parent_frame, pack
+from dynid.mechanism.inertia import SYMBOLS
 from dynid.mechanism.joint import FIXED_BY, Joint, JointKind, Loop
 from dynid.mechanism.mechanism import Body, Coupling
 from dynid.mechanism.parts import GRAVITY, Parts, coordinate_clash, resolve_couplings
@@ -28,7 +28,7 @@ from dynid.mechanism.sdf_tree import (
     read_pose,
     vector_in,
 )
-from dynid.mechanism.urdf_file import absent_notices, excluded_notice, inertial_fault
+from dynid.mechanism.urdf_file import absent_notices, excluded_notice, ten_about_origin
 from dynid.mechanism.xml_elements import Element
 
 _KINDS = {
@@ -171,11 +171,7 @@ def _ten_parameters(link: Element, name: str, scope: Scope) -> tuple[np.ndarray 
     entries = [
         number_in(inertia_element, tag, 1.0 if tag[1] == tag[2] else 0.0, owner) for tag in _MOMENTS
     ]  # SDF's default of a moment is 1
-    inertia = np.zeros((3, 3))
-    inertia[np.triu_indices(3)] = entries
-    inertia = inertia + np.triu(inertia, 1).T
-    at = read_pose(inertial, scope)
-    return in_parent_frame(pack(mass, np.zeros(3), inertia), at.R, at.p), inertial_fault(mass, inertia)
+    return ten_about_origin(mass, entries, read_pose(inertial, scope))
 
 
 def _limits(element: Element, joint: Joint) -> dict[str, dict[str, float | tuple[float, float]]]:

@@ -21,7 +21,7 @@ from dynid.common.errors import InputError, nearest
 from dynid.common.notices import Notice, notice
 from dynid.common.strict_yaml import BYTE_LIMIT, PathLike
 from dynid.mechanism.frame import Frame, rpy_matrix, unit_vector
-from dynid.mechanism.inertia import SYMBOLS, in_parent_frame, pack
+from dynid.mechanism.inertia import SYMBOLS, in_parent_frame, unpack
 from dynid.mechanism.joint import Joint, JointKind
 from dynid.mechanism.mechanism import Body, Capsule, Coupling, Mechanism
 from dynid.mechanism.parts import Parts, coordinate_clash, mechanism_of, resolve_couplings
@@ -233,7 +233,7 @@ def read_priors(joints: Sequence[Element], links: Mapping[str, Element]) -> _Pri
     return priors, [*notices, *absent_notices(frames, missing, "link")]
 
 
-def _ten_parameters(link: Element, name: str) -> tuple[np.ndarray | None, str]:
+def _ten_parameters(link: Element, name: str) -> tuple[Float[Array, "10"] | None, str]:
     """Ten parameters about the link's origin (None when not given), and why they are impossible."""
     inertial = link.child("inertial")
     if inertial is None:
@@ -251,17 +251,23 @@ def _ten_parameters(link: Element, name: str) -> tuple[np.ndarray | None, str]:
     rpy = origin.numbers("rpy", owner) if origin is not None else None
     if mass is None or inertia_element is None:
         return None, ""
-    inertia = np.zeros((3, 3))
-    inertia[np.triu_indices(3)] = entries
-    inertia = inertia + np.triu(inertia, 1).T
-    at_com = pack(mass, np.zeros(3), inertia)
     roll, pitch, yaw = [angle for angle, _ in rpy] if rpy else (0.0, 0.0, 0.0)
     com = np.array([x for x, _ in xyz]) if xyz else np.zeros(3)
-    return in_parent_frame(at_com, rpy_matrix((roll, pitch, yaw)), com), inertial_fault(mass, inertia)
+    return ten_about_origin(mass, entries, Frame(rpy_matrix((roll, pitch, yaw)), com))
 
 
-def inertial_fault(mass: float, inertia: np.ndarray) -> str:
-    """What is wrong with a mass and an inertia about the centre of mass; empty if nothing."""
+def ten_about_origin(mass: float, entries: Iterable[float], place: Frame) -> tuple[Float[Array, "10"], str]:
+    """Ten parameters of a body, and why they are impossible; empty if they are not.
+
+    Args:
+        entries: XX XY XZ YY YZ ZZ about the centre of mass, in the axes of `place`, in [kg m^2].
+        place: Centre of mass and axes in the frame of the body.
+    """
+    at_com = np.array([*entries, 0.0, 0.0, 0.0, mass])
+    return in_parent_frame(at_com, place.R, place.p), _inertial_fault(mass, unpack(at_com)[2])
+
+
+def _inertial_fault(mass: float, inertia: Float[Array, "3 3"]) -> str:
     moments = np.linalg.eigvalsh(inertia)
     if mass < 0:
         return f"its mass {mass:g} kg is negative"

@@ -15,7 +15,7 @@ from dynid.motion.differentiate import differentiate
 from dynid.motion.filters import LowPass, check_cutoff, low_pass
 from dynid.motion.log import Log
 from dynid.motion.settings import FilterSettings
-from dynid.motion.spectrum import MOST_SAMPLES, Spectrum, cutoff_of, motion_band, spectrum
+from dynid.motion.spectrum import Spectrum, cutoff_of, middles, motion_band, spectrum_of_runs
 
 RATIO_TOLERANCE = 0.05
 WARN, REFUSE = 0.2, 0.5  # relative rms difference
@@ -32,11 +32,14 @@ _HINTS = {
 }
 
 
-def longest(log: Log, x: Float[Array, "n m"]) -> Float[Array, "k m"]:
-    """The middle of the longest segment, limited to the samples that an estimate needs."""
-    start, stop = max(log.segments, key=lambda segment: segment[1] - segment[0])
-    spare = max(0, stop - start - MOST_SAMPLES) // 2
-    return np.asarray(x[start + spare : stop - spare], dtype=float)
+def middle_parts(log: Log, x: Float[Array, "n m"]) -> list[Float[Array, "_ m"]]:
+    """A signal in the middle of the runs of a log, as many samples as an estimate needs."""
+    return [np.asarray(x[part], dtype=float) for part in middles(log.segments, log.dt)]
+
+
+def spectrum_in(log: Log, x: Float[Array, "n m"]) -> Spectrum:
+    """Spectrum of a signal of a log."""
+    return spectrum_of_runs(middle_parts(log, x), log.dt)
 
 
 # Spectra take most of the time of a plan, and one log is planned for several settings.
@@ -47,14 +50,14 @@ _RATES: WeakKeyDictionary[Log, Spectrum] = WeakKeyDictionary()
 def position_spectrum(log: Log) -> Spectrum:
     """Spectrum of the positions of a log."""
     if log not in _POSITIONS:
-        _POSITIONS[log] = spectrum(longest(log, log.q), log.dt)
+        _POSITIONS[log] = spectrum_in(log, log.q)
     return _POSITIONS[log]
 
 
 def rate_spectrum(log: Log, dq: Float[Array, "n m"]) -> Spectrum:
     """Spectrum of the measured velocities `dq` of a log."""
     if log not in _RATES:
-        _RATES[log] = spectrum(longest(log, dq), log.dt)
+        _RATES[log] = spectrum_in(log, dq)
     return _RATES[log]
 
 
@@ -169,13 +172,13 @@ def noise_and_peak(
     for log, log_spectrum in zip(logs, spectra, strict=True):
         band = 0.5 / log.dt if filter.kind == "none" else cutoff
         if velocity == "measured" and log.dq is not None:
-            dq = longest(log, log.dq)
+            dq = middle_parts(log, log.dq)
             noise.append(np.sqrt(rate_spectrum(log, log.dq).floor * band))
         else:
             smooth = _low_pass(filter, log, cutoff)
-            dq = differentiate(smooth(longest(log, log.q)), log.dt, derivative)
+            dq = [differentiate(smooth(q), log.dt, derivative) for q in middle_parts(log, log.q)]
             noise.append(2 * np.pi * np.sqrt(log_spectrum.floor * band**3 / 3))
-        peak.append(np.quantile(np.abs(dq), 0.995, axis=0))
+        peak.append(np.quantile(np.abs(np.concatenate(dq)), 0.995, axis=0))
     return np.max(noise, axis=0), np.max(peak, axis=0)
 
 
@@ -183,8 +186,12 @@ def _compared(filter: FilterSettings, log: Log, cutoff: float, derivative: str) 
     if log.dq is None:
         return []
     smooth = _low_pass(filter, log, cutoff)
-    edge = round(1.0 / (cutoff * log.dt))
-    return check_velocity(log, smooth(longest(log, log.q)), smooth(longest(log, log.dq)), derivative, edge)
+    return check_velocity(log, smooth, derivative, round(1.0 / (cutoff * log.dt)))
+
+
+def _without_edges(x: Float[Array, "n m"], edge: int) -> Float[Array, "_ m"]:
+    """A signal without what a filter spoils at both ends; a short one as it is."""
+    return x[edge : len(x) - edge] if len(x) > 4 * edge else x
 
 
 def late_velocities(
@@ -200,9 +207,12 @@ def late_velocities(
         if log.dq is None:
             continue
         smooth, edge = _low_pass(filter, log, cutoff), round(1.0 / (cutoff * log.dt))
-        own = differentiate(smooth(longest(log, log.q)), log.dt, derivative)
-        rise, off = differentiate(own, log.dt, derivative), own - smooth(longest(log, log.dq))
-        own, rise, off = (x[edge : len(x) - edge] if len(x) > 4 * edge else x for x in (own, rise, off))
+        parts = []
+        for q, dq in zip(middle_parts(log, log.q), middle_parts(log, log.dq), strict=True):
+            own = differentiate(smooth(q), log.dt, derivative)
+            signals = own, differentiate(own, log.dt, derivative), own - smooth(dq)
+            parts.append([_without_edges(x, edge) for x in signals])
+        own, rise, off = (np.concatenate(x) for x in zip(*parts, strict=True))
         steep, size, all_off = (np.maximum(np.mean(x**2, axis=0), 1e-60) for x in (rise, own, off))
         delay = np.mean(off * rise, axis=0) / steep
         moving = size > (_EXCITED * _EXCITED) * np.max(size)
@@ -224,9 +234,7 @@ def _low_pass(filter: FilterSettings, log: Log, cutoff: float) -> LowPass:
     return low_pass(kind, cutoff, filter.order, log.dt)[0]
 
 
-def check_velocity(
-    log: Log, q: Float[Array, "n m"], dq: Float[Array, "n m"], derivative: str, edge: int
-) -> list[Notice]:
+def check_velocity(log: Log, smooth: LowPass, derivative: str, edge: int) -> list[Notice]:
     """Compare low-passed measured rates with the derivative of equally low-passed positions.
 
     Noise of the derivative makes <own, measured> / <own, own> too small, noise of the measured
@@ -239,9 +247,11 @@ def check_velocity(
     Returns:
         A notice for coordinates that differ by more than 20 %.
     """
-    inner = slice(edge, len(q) - edge) if len(q) > 4 * edge else slice(None)
-    derived = differentiate(q, log.dt, derivative)[inner]
-    measured = dq[inner]
+    if log.dq is None:
+        return []
+    smoothed = [differentiate(smooth(q), log.dt, derivative) for q in middle_parts(log, log.q)]
+    derived = np.concatenate([_without_edges(x, edge) for x in smoothed])
+    measured = np.concatenate([_without_edges(smooth(x), edge) for x in middle_parts(log, log.dq)])
     size = np.sqrt(np.mean(derived**2, axis=0))
     other = np.sqrt(np.mean(measured**2, axis=0))
     # A coordinate at rest is not tested: any small number keeps its ratios finite.

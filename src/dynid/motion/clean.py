@@ -32,7 +32,7 @@ from dynid.motion.faults import signal_faults
 from dynid.motion.log import Log
 from dynid.motion.settings import ColumnMap, LogEntry
 from dynid.motion.slots import Slot
-from dynid.motion.spectrum import MOST_SAMPLES, chosen_cutoff
+from dynid.motion.spectrum import cutoff_of, middles, spectrum_of_runs
 from dynid.motion.table import Record, any_finite
 
 MIN_SEGMENT = 16  # samples; less cannot be filtered or differentiated
@@ -207,18 +207,17 @@ def _gap_limit(
     """Longest step that is interpolated, in [s]: a quarter period of the cutoff, at most a clock jump.
 
     Without a cutoff, and with steps between 5 and 10 medians to decide on, the cutoff is the
-    one the data would choose on the longest piece.
+    one the data would choose on the pieces between such jumps.
     """
     jump = JUMP_STEPS * step
     jumps = _longer(record, good, jump)
     if cutoff is None and len(_longer(record, good, _BLIND_STEPS * step)) > len(jumps):
-        pieces = _runs(record.breaks, good, jumps)
-        start, stop = pieces[np.argmax(pieces[:, 1] - pieces[:, 0])]
-        if stop - start >= 8 * MIN_SEGMENT:
-            part = record.rows(np.arange(start, min(stop, start + MOST_SAMPLES)))
-            dt = float((part.t[-1] - part.t[0]) / (len(part.t) - 1))
-            grid, _ = resample(part, np.array([[0, len(part.t)]]), dt)
-            cutoff = chosen_cutoff(grid.q, dt)
+        pieces = [(a, b) for a, b in _runs(record.breaks, good, jumps).tolist() if b - a >= 8 * MIN_SEGMENT]
+        if pieces:
+            parts = [record.rows(np.arange(len(good))[part]) for part in middles(pieces, step)]
+            dt = sum(x.t[-1] - x.t[0] for x in parts) / sum(len(x.t) - 1 for x in parts)
+            grids = [resample(x, np.array([[0, len(x.t)]]), dt)[0].q for x in parts]
+            cutoff = cutoff_of([spectrum_of_runs(grids, dt)], dt)
     if cutoff is None:
         return _BLIND_STEPS * step
     return max(min(0.25 / cutoff, jump), 1.5 * step)

@@ -15,9 +15,8 @@ import numpy as np
 from dynid.common.arrays import Array, Float
 from dynid.common.errors import InputError
 from dynid.mechanism.frame import rotation_of
-from dynid.motion.choose import longest
-from dynid.motion.log import Log
-from dynid.motion.spectrum import spectrum
+from dynid.motion.choose import spectrum_in
+from dynid.motion.log import Log, runs_by_content
 
 _ORDER, _GAIN = 6, 924.0  # of the differences; sum of their squared coefficients
 
@@ -36,7 +35,7 @@ def disturbed(
     """
     poses = pose_columns(log)
     pair = given is not None and np.size(given) == 2 and bool(poses)
-    q = log.q + sign * _sigmas(log, None if pair else given) * rng.standard_normal(log.q.shape)
+    q = log.q + sign * _sigmas(log, None if pair else given) * drawn(log, rng, log.q.shape[1])
     for start, place in poses:
         if given is None:
             root = np.linalg.cholesky(pose_covariance(log, start, place))
@@ -47,13 +46,21 @@ def disturbed(
             root = np.diag(
                 [*_sigmas(log, given)[list(place)], *([turn] * 3)] if place else [0.0] * 3 + [turn] * 3
             )
-        error = sign * rng.standard_normal((len(q), 6)) @ root.T
+        error = sign * drawn(log, rng, 6) @ root.T
         attitude = log.q[:, start : start + 4]
         q[:, start : start + 4] = _turned(attitude, error[:, 3:])
         if place:
             seen = log.q[:, place]
             q[:, place] = seen + np.einsum("nij,nj->ni", rotation_of(attitude), error[:, :3])
     return q
+
+
+def drawn(log: Log, rng: np.random.Generator, columns: int) -> Float[Array, "n c"]:
+    """White noise of unit variance in every run, the same for a run wherever it is in the log."""
+    noise = np.zeros((len(log.q), columns))
+    for _, start, stop in runs_by_content([log]):
+        noise[start:stop] = rng.standard_normal((stop - start, columns))
+    return noise
 
 
 def pose_columns(log: Log) -> list[tuple[int, list[int]]]:
@@ -92,7 +99,7 @@ def pose_covariance(log: Log, start: int, place: list[int]) -> Float[Array, "6 6
 def _sigmas(log: Log, given: Float[Array, "m"] | float | None) -> Float[Array, "m"]:
     """Standard deviation of every measured position, in [m], [rad] or quaternion entries."""
     if given is None:
-        return spectrum(longest(log, log.q), log.dt).sigma
+        return spectrum_in(log, log.q).sigma
     size = np.atleast_1d(np.asarray(given, dtype=float))
     m = log.q.shape[1]
     if size.size not in (1, m):

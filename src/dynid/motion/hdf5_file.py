@@ -38,7 +38,7 @@ def read_hdf5(path: Path, drop_bad_rows: bool = False) -> Table:
     return table_of_tree(tree, path, "HDF5")
 
 
-def read_mat73(path: Path, drop_bad_rows: bool = False) -> Table:
+def read_mat73(path: Path) -> Table:
     """Variables of a MATLAB 7.3 file."""
     with _opened(path) as file:
         walk = _MatlabWalk(path, file)

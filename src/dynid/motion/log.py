@@ -4,6 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from pathlib import PurePath
+
+import numpy as np
 
 from dynid.common.arrays import Array, Bool, Float
 from dynid.common.brief import one_line
@@ -101,3 +104,39 @@ class Log:
         rows = list(range(len(scale))) if order is None else list(order)
         dq, ddq = (None if x is None else x[:, rows] * scale for x in (self.dq, self.ddq))
         return replace(self, q=self.q[:, rows] * scale, dq=dq, ddq=ddq, origins={})
+
+
+_LOOKED_AT = 1000  # samples of a run
+
+
+def runs_by_content(logs: Sequence[Log]) -> list[tuple[int, int, int]]:
+    """Number of the log, first sample and end of every run, in an order that follows from the runs alone.
+
+    The longest first; of equal ones that with the smaller mean position. Random numbers and folds that are
+    dealt out in this order do not depend on the order in which runs or logs are given.
+    """
+
+    def key(run: tuple[int, int, int]) -> tuple[int, float]:
+        i, start, stop = run
+        every = max(1, (stop - start) // _LOOKED_AT)
+        return start - stop, float(np.mean(logs[i].q[start:stop:every]))
+
+    return sorted(((i, *run) for i, log in enumerate(logs) for run in log.segments), key=key)
+
+
+def named_apart(logs: Sequence[Log]) -> list[Log]:
+    """The logs, each with a name of its own: with that of its folder or a number, where another has the same.
+
+    Runs and blocks of time are found by the name of their log: those of two logs would count as simultaneous.
+    """
+    names = [log.name for log in logs]
+    for k, log in enumerate(logs):
+        if names.count(log.name) > 1 and log.file is not None:
+            names[k] = f"{PurePath(log.file).parent.name}/{log.name}"
+    apart: list[str] = []
+    for name in names:
+        numbered = (f"{name} ({number})" for number in range(2, len(names) + 2))
+        apart.append(next(one for one in (name, *numbered) if one not in apart))
+    return [
+        log if log.name == name else replace(log, name=name) for log, name in zip(logs, apart, strict=True)
+    ]

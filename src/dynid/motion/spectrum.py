@@ -8,6 +8,8 @@ its level at high frequencies gives S_n. Per coordinate
 least the spacing of the harmonics of a periodic motion;
 - bandwidth: the frequency below which 99.9 % of the velocity power above the noise is found;
 - core: the same for 99 %.
+
+All runs of a log count, by their duration: none is typical of the others, and their order means nothing.
 """
 
 from __future__ import annotations
@@ -21,6 +23,7 @@ from dynid.common.arrays import Array, Bool, Float
 
 MOST_SAMPLES = 32_768
 _WINDOW = 8.0  # s: resolution 0.125 Hz
+_LEAST = 64  # samples of a window: spectra of fewer say nothing about noise
 _SMOOTHING = 0.5  # Hz
 _HANN = 2.0  # times the resolution: half of the width of a line behind the Hann window
 _FLOOR_BAND = (0.3, 0.48)  # of the sampling rate
@@ -66,17 +69,41 @@ class Spectrum:
         return float(np.max(self.core[self.moving], initial=0.0))
 
 
+def middles(segments: Sequence[tuple[int, int]], dt: float) -> list[slice]:
+    """Middle parts of the runs that an estimate of a log needs: about `MOST_SAMPLES` samples in all.
+
+    Every run gives a part of its length, but at least a window. Fragments are left out: runs shorter than
+    half a window, or than half of the usual length (half of all samples are in runs as long as that).
+    """
+    lengths = np.array([stop - start for start, stop in segments])
+    falling = np.sort(lengths)[::-1]
+    usual = int(falling[np.searchsorted(np.cumsum(falling), 0.5 * falling.sum())])
+    window = min(usual, max(_LEAST, round(_WINDOW / dt)) + 1)
+    used = [span for span, length in zip(segments, lengths.tolist(), strict=True) if 2 * length >= window]
+    share = MOST_SAMPLES / sum(stop - start for start, stop in used)
+    parts = []
+    for start, stop in used:
+        spare = max(0, stop - start - max(int(share * (stop - start)), window)) // 2
+        parts.append(slice(start + spare, stop - spare))
+    return parts
+
+
 def spectrum(q: Float[Array, "n m"], dt: float) -> Spectrum:
-    """Estimate noise and bandwidth from at most `MOST_SAMPLES` samples in the middle of `q`."""
-    spare = max(0, len(q) - MOST_SAMPLES) // 2
-    velocity = np.diff(np.asarray(q[spare : spare + MOST_SAMPLES], dtype=float), axis=0) / dt
-    window = min(len(velocity), max(64, round(_WINDOW / dt)))
-    f, power = welch(velocity, dt, window)
+    """Estimate noise and bandwidth of one run, from at most about `MOST_SAMPLES` samples in its middle."""
+    return spectrum_of_runs([q[middles([(0, len(q))], dt)[0]]], dt)
+
+
+def spectrum_of_runs(runs: Sequence[Float[Array, "_ m"]], dt: float) -> Spectrum:
+    """Estimate noise and bandwidth of all runs together."""
+    velocities = [np.diff(np.asarray(q, dtype=float), axis=0) / dt for q in runs]
+    window = min(max(map(len, velocities)), max(_LEAST, round(_WINDOW / dt)))
+    f, power = welch(velocities, dt, window)
+    m = power.shape[1]
     f, power = f[1:], power[1:]
     gain = (2.0 / dt * np.sin(np.pi * f * dt))[:, None] ** 2  # |1 - z|^2 / dt^2
     density = power / gain
     band = (f > _FLOOR_BAND[0] / dt) & (f < _FLOOR_BAND[1] / dt)
-    floor = np.median(density[band], axis=0) if band.any() else np.zeros(q.shape[1])
+    floor = np.median(density[band], axis=0) if band.any() else np.zeros(m)
     sink = _sinks(f, density, floor, power)
     excess = np.where(np.arange(len(f))[:, None] <= sink, np.maximum(power - 3.0 * floor * gain, 0.0), 0.0)
     total = np.cumsum(excess, axis=0)
@@ -112,27 +139,27 @@ def _fastest(spectra: Sequence[Spectrum], bands: Sequence[float]) -> float:
     return max((band - s.line + min(lines) for s, band in pairs if s.moving.any()), default=float("nan"))
 
 
-def welch(x: Float[Array, "n m"], dt: float, window: int) -> tuple[Float[Array, "k"], Float[Array, "k m"]]:
+def welch(
+    runs: Sequence[Float[Array, "_ m"]], dt: float, window: int
+) -> tuple[Float[Array, "k"], Float[Array, "k m"]]:
     """Frequencies in [Hz], and the one-sided power density of every column, shape (k, m), in [unit^2/Hz].
 
     Welch's method: mean over stretches of `window` samples that overlap by half, each without its mean and
-    weighted by a Hann window.
+    weighted by a Hann window. A shorter run is one stretch, which counts by its length.
     """
-    taper = 0.5 - 0.5 * np.cos(2.0 * np.pi * np.arange(window) / window)[:, None]
-    step = window - window // 2
-    starts = range(0, len(x) - window + 1, step)
-    power = np.zeros((window // 2 + 1, x.shape[1]))
-    for start in starts:
-        part = x[start : start + window]
-        power += np.abs(np.fft.rfft(taper * (part - part.mean(axis=0)), axis=0)) ** 2
-    power *= dt / float(np.sum(taper**2)) / len(starts)
+    power, total = np.zeros((window // 2 + 1, runs[0].shape[1])), 0
+    for x in runs:
+        size = min(window, len(x))
+        taper = 0.5 - 0.5 * np.cos(2.0 * np.pi * np.arange(size) / size)[:, None]
+        weight = size * dt / float(np.sum(taper**2))
+        for start in range(0, len(x) - size + 1, size - size // 2):
+            part = x[start : start + size]
+            lines = np.fft.rfft(taper * (part - part.mean(axis=0)), n=window, axis=0)
+            power += weight * np.abs(lines) ** 2
+            total += size
+    power /= total
     power[1 : len(power) - (window + 1) % 2] *= 2.0  # the negative frequencies
     return np.fft.rfftfreq(window, dt), power
-
-
-def chosen_cutoff(q: Float[Array, "n m"], dt: float) -> float:
-    """Low-pass cutoff for these coordinates, in [Hz]; see `cutoff_of`."""
-    return cutoff_of([spectrum(q, dt)], dt)
 
 
 def cutoff_of(spectra: Sequence[Spectrum], dt: float) -> float:

@@ -28,7 +28,7 @@ from dynid.motion.choose import position_spectrum
 from dynid.motion.columns import match, of_positions
 from dynid.motion.differentiate import differentiate
 from dynid.motion.filters import LowPass, low_pass
-from dynid.motion.log import Log
+from dynid.motion.log import Log, runs_by_content
 from dynid.motion.logs import log_from_arrays, log_from_columns, read_log, read_table
 from dynid.motion.motion import Motion
 from dynid.motion.plan import MotionPlan
@@ -313,7 +313,7 @@ def _continued(x: Float[Array, "n m"], cutoff: float, smooth: LowPass) -> Float[
 
 def _rough(log: Log, ddq: Float[Array, "n m"]) -> str:
     """Names of joints whose accelerations are mostly noise: a recorded log is no desired trajectory."""
-    start, stop = max(log.segments, key=lambda span: span[1] - span[0])
+    _, start, stop = runs_by_content([log])[0]
     if stop - start < _LONG_ENOUGH:
         return ""
     part = ddq[start:stop]

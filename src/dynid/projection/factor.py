@@ -58,6 +58,27 @@ def compact(rows: Float[Array, "r p1"]) -> Float[Array, "k p1"]:
     return rows if len(rows) < rows.shape[1] else triangle(rows)
 
 
+def column_sizes(W: Float[Array, "r p"]) -> Float[Array, "p"]:
+    """Norms of columns, by which they become comparable; one for a zero column."""
+    sizes = np.linalg.norm(W, axis=0)
+    return np.where(sizes > 0.0, sizes, 1.0)
+
+
+def scaled_lstsq(W: Float[Array, "r p"], Y: Float[Array, "r *k"], rtol: float | None) -> Float[Array, "p *k"]:
+    """Least-squares solution of least norm over comparable columns, where W does not determine all."""
+    sizes = column_sizes(W)
+    x = np.linalg.lstsq(W / sizes, Y, rcond=rtol)[0]
+    return np.asarray(x / sizes.reshape(-1, *(1,) * (x.ndim - 1)))
+
+
+def orthonormal_map(W: Float[Array, "r p"], rtol: float) -> Float[Array, "p u"]:
+    """T for which the columns of W T are orthonormal; none for what W does not determine."""
+    sizes = column_sizes(W)
+    _, values, vectors = np.linalg.svd(W / sizes, full_matrices=False)
+    kept = values > rtol * values.max(initial=0.0)
+    return np.asarray(vectors[kept].T / values[kept] / sizes[:, None])
+
+
 def factor_rows(W: Float[Array, "r p"], Y: Float[Array, "r"]) -> Factor:
     """Factor of dense rows."""
     return Factor(triangle(np.column_stack([W, Y])), len(Y))

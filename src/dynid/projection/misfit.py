@@ -24,9 +24,8 @@ from dynid.common.catalogue import Severity
 from dynid.common.notices import Notice, notice
 from dynid.kinematics.sensors import Sensors
 from dynid.mechanism.mechanism import Mechanism
-from dynid.motion.choose import longest
+from dynid.motion.choose import position_spectrum
 from dynid.motion.log import Log
-from dynid.motion.spectrum import spectrum
 
 _NOISE = 5.0  # standard deviations of the noise; from noise alone the RMS misfit of a log stays below one
 # rad or m: error of dimensions with four digits. Smaller errors hardly change a parameter.
@@ -178,7 +177,7 @@ def sensor_noise(mechanism: Mechanism, log: Log, sensors: Sensors) -> Float[Arra
     start, stop = max(log.segments, key=lambda span: span[1] - span[0], default=(0, 0))
     seen = np.zeros(log.q.shape[1])
     if stop - start >= _LEAST_SAMPLES:
-        seen = spectrum(longest(log, log.q), log.dt).sigma
+        seen = position_spectrum(log).sigma
     given = mechanism.measured_sigma
     known = [given.get(name, level) for name, level in zip(log.position_names, seen.tolist(), strict=True)]
     noise = np.array(known, dtype=float)[sensors.column]

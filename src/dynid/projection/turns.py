@@ -13,7 +13,7 @@ from itertools import product
 
 import numpy as np
 
-from dynid.common.arrays import Array, Float, Int
+from dynid.common.arrays import Array, Float, Int, spread
 from dynid.common.notices import Notice, notice
 from dynid.kinematics.assembly import Assembly, assembly_of
 from dynid.kinematics.sensors import Sensors, sensors_of, turning_positions
@@ -86,7 +86,7 @@ class _Search:
         tries = [np.array([k for _, k in combo], dtype=np.int64) for combo in ordered[:_MOST_TRIED]]
         if len(tries) == 1:
             return tries[0]
-        probes = q[np.unique(np.linspace(0, len(q) - 1, _PROBES).astype(int))]
+        probes = q[spread(len(q), _PROBES)]
         return next((turns for turns in tries if self._fits(probes, turns, origin)), tries[0])
 
     def _options(self, q: Float[Array, "n"], near: float, column: int) -> list[tuple[float, int]]:

@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from dynid.common.arrays import Array, Float
+from dynid.common.arrays import Array, Float, spread
 from dynid.common.errors import InputError
 from dynid.common.notices import Notice, notice
 from dynid.dynamics.freedoms import freedoms_of
@@ -171,7 +171,7 @@ def places_of(problem: Problem, length: int, most: int, seconds: float) -> list[
             f"the logs have {len(places)} windows of {seconds:g} s: too few to refine and to validate",
             remedy=f"use shorter windows, e.g. refine: {{window: {0.5 * seconds:g}}}, or longer logs",
         )
-    return [places[k] for k in np.unique(np.linspace(0, len(places) - 1, most).astype(int))]
+    return [places[k] for k in spread(len(places), most)]
 
 
 def _window(problem: Problem, i: int, start: int, length: int, per_step: int) -> Windows | None:

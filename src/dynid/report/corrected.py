@@ -94,7 +94,9 @@ def _apply(change: Mapping[str, Any], experiment: dict[str, Any]) -> bool:
     """Change the tree of an experiment in place; False (and a tree of no use) if it is not certain how."""
     entries = [*experiment["logs"], *experiment.get("validate", ())]
     for name, keys in change.get("logs", {}).items():
-        named = [entry for entry in entries if PurePath(entry["file"]).stem == name]
+        paths = [PurePath(entry["file"]) for entry in entries]
+        names = [{path.stem, f"{path.parent.name}/{path.stem}"} for path in paths]
+        named = [entry for entry, known in zip(entries, names, strict=True) if name in known]
         if len(named) != 1 or (set(keys) - {"columns"}) & set(named[0]):
             return False
         columns = _of_entry(experiment, named[0], keys.get("columns", {}))

@@ -144,7 +144,7 @@ class Simulated:
             seed: Of the noise; default that of the settings.
             anywhere: Whether the encoder steps have a random offset, as after a restart of the robot.
         """
-        noise_seed = _seed_of(self.settings, _RECORDER) if seed is None else seed
+        noise_seed = _stream(self.settings.seed, _RECORDER) if seed is None else seed
         sensing = replace(self.settings.sensing, anywhere=anywhere or self.settings.sensing.anywhere)
         course = self.course
         if seed is not None and course.noise is not None:
@@ -278,28 +278,14 @@ def _course(
     seed: Seed = None,
 ) -> tuple[Course, PlantRun]:
     """The course computed by an integrating engine; the seed is that of the encoder noise."""
-    chosen = motion or chosen_motion(mechanism, settings.motion, settings.seed)
-    believed = believed_values(mechanism, values, settings.beliefs)[0]
-    noise = _seed_of(settings, _CONTROLLER) if seed is None else _child(seed, _CONTROLLER)
-    run = _integrated(mechanism, settings, values, believed, chosen, duration, noise)
-    return replace(run.course(mechanism), q_ref=chosen.q(run.t)), run
-
-
-def _integrated(
-    mechanism: Mechanism,
-    settings: Simulation,
-    values: Mapping[str, float],
-    believed: Mapping[str, float],
-    motion: Trajectory,
-    duration: float,
-    seed: np.random.SeedSequence,
-) -> PlantRun:
     from dynid.simulation.plant.engines import run_plant
 
-    return run_plant(
+    chosen = motion or chosen_motion(mechanism, settings.motion, settings.seed)
+    believed = believed_values(mechanism, values, settings.beliefs)[0]
+    run = run_plant(
         mechanism,
         values,
-        motion,
+        chosen,
         rate=settings.rate,
         duration=duration,
         settings=settings.moving,
@@ -307,18 +293,14 @@ def _integrated(
         changes=settings.changes,
         believed=believed,
         encoders=settings.sensing,
-        seed=seed,
+        seed=_stream(settings.seed if seed is None else seed, _CONTROLLER),
         engine=settings.engine,
     )
+    return replace(run.course(mechanism), q_ref=chosen.q(run.t)), run
 
 
-def _seed_of(settings: Simulation, stream: int) -> np.random.SeedSequence:
-    """One of the independent streams of a simulation's seed."""
-    return _child(settings.seed, stream)
-
-
-def _child(seed: int | np.random.SeedSequence, stream: int) -> np.random.SeedSequence:
-    """The same stream at every call (spawning would give a new one)."""
+def _stream(seed: int | np.random.SeedSequence, stream: int) -> np.random.SeedSequence:
+    """One of the independent streams of a seed: the same at every call (spawning would give a new one)."""
     root = seed if isinstance(seed, np.random.SeedSequence) else np.random.SeedSequence(seed)
     return np.random.SeedSequence(root.entropy, spawn_key=(*root.spawn_key, stream))
 

@@ -22,7 +22,7 @@ from dynid.common.arrays import Array, Float, Int
 from dynid.estimator.ols import least_squares
 from dynid.motion.repeats import Stretch, first_alike
 from dynid.projection.factor import Factor
-from dynid.projection.projection import System
+from dynid.projection.projection import Group, System
 
 # More clusters do not improve the result, and each has a p x p matrix.
 MOST_CLUSTERS = 512
@@ -237,6 +237,23 @@ def repeated(system: System, labels: dict[tuple[str, int, int], int]) -> Int[Arr
         spans[c] = (log, run, min(low, start), max(high, stop))
     first = first_alike(paths, [spans[c] for c in range(len(spans))])
     return None if np.array_equal(first, np.arange(len(first))) else first
+
+
+def equal_parts(groups: Sequence[Group], most: int) -> dict[tuple[str, int, int], int]:
+    """Part of each (log, run, number): at most so many parts of as many blocks, neighbours in one part.
+
+    Runs are laid end to end, the longest first and of equal ones that with the smaller efforts: the order of
+    logs and runs makes no other parts.
+    """
+    runs: dict[tuple[str, int], set[int]] = {}
+    squares: dict[tuple[str, int], float] = {}
+    for group in groups:
+        for (run, number), block in zip(group.places, group.blocks, strict=True):
+            runs.setdefault((group.log, run), set()).add(number)
+            squares[group.log, run] = squares.get((group.log, run), 0.0) + float(block.Y @ block.Y)
+    order = sorted(runs, key=lambda run: (-len(runs[run]), squares[run]))
+    places = [(*run, number) for run in order for number in sorted(runs[run])]
+    return {place: k * min(most, len(places)) // len(places) for k, place in enumerate(places)}
 
 
 def duration(system: System) -> float:

@@ -147,13 +147,11 @@ class FTest:
 
     Attributes:
         F: Ratio of variances; about one where they are not needed.
-        more: Parameters more.
         dof: Degrees of freedom of the larger model, as many as its rows are worth.
         p: Probability of a larger F if they are not needed.
     """
 
     F: float
-    more: int
     dof: int
     p: float
 
@@ -176,7 +174,7 @@ def f_test(
     freedoms = max(1, int(n_rows / worth) - n_large) if dof is None else dof
     variance = large**2 / (n_rows - n_large) * worth
     F = max(0.0, small**2 - large**2) / more / variance
-    return FTest(F, more, freedoms, f_tail(more, freedoms, F))
+    return FTest(F, freedoms, f_tail(more, freedoms, F))
 
 
 def bic(norms: Float[Array, "g"], counts: Int[Array, "g"], n_parameters: int, worth: float) -> float:

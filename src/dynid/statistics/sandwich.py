@@ -302,8 +302,12 @@ def moving_blocks(clusters: Clusters, width: int, draws: int, seed: int) -> tupl
 def _drawn(
     clusters: Clusters, width: int, draws: int, seed: int
 ) -> tuple[Float[Array, "w n"], Int[Array, "d k"]]:
-    """Blocks, and which of them are in each draw; a draw is about as long as the data."""
+    """Blocks, and which of them are in each draw; a draw is about as long as the data.
+
+    Windows are numbered by their leverage: the order of runs draws no others.
+    """
     windows = _windows(clusters.runs, width)
+    windows = windows[np.argsort(windows @ np.trace(clusters.M, axis1=1, axis2=2), kind="stable")]
     size = max(1, round(len(clusters) / float(np.mean(windows.sum(axis=1)))))
     return windows, np.random.default_rng(seed).integers(len(windows), size=(draws, size))
 

@@ -35,6 +35,7 @@ from dynid.mechanism.description import TILTS, ZERO, at_values, current, unit_of
 from dynid.mechanism.mechanism import Mechanism
 from dynid.motion.plan import MotionPlan
 from dynid.problem import Problem, prepare, row_groups
+from dynid.projection.factor import column_sizes, scaled_lstsq
 from dynid.projection.projection import Group, System
 from dynid.statistics.clusters import duration, repeated, stretches
 from dynid.unknown import Task
@@ -119,14 +120,12 @@ class _Linearised:
         H: Information of the rows alone (without prior), shape (k, k).
         gradient: Of half the cost, negative, without prior, shape (k,).
         cross: Information between the quantities searched and those only uncertain, shape (k, u).
-        cost: Of the rows, dimensionless.
         efforts, sensors: The rows themselves.
     """
 
     H: Float[Array, "k k"]
     gradient: Float[Array, "k"]
     cross: Float[Array, "k u"]
-    cost: float
     efforts: _Blocks
     sensors: SensorRows | None
 
@@ -308,18 +307,13 @@ def _effort_blocks(groups: Sequence[Group], fit: LinearFit, k: int) -> _Blocks:
 def _combined(efforts: _Blocks, sensors: SensorRows | None, k: int) -> _Linearised:
     """Information, gradient and scores of all rows; the first k quantities are searched."""
     W, D, rho = (np.concatenate(rows) for rows in (efforts.W, efforts.D, efforts.rho))
-    size = np.linalg.norm(W, axis=0)
-    size[size == 0.0] = 1.0
-    J = -np.linalg.lstsq(W / size, D, rcond=None)[0] / size[:, None]
-    bare = D + W @ J
+    bare = D - W @ scaled_lstsq(W, D, None)
     info = bare.T @ bare
     gradient = bare.T @ rho
-    cost = float(rho @ rho)
     if sensors is not None:
         info = info + sensors.information.sum(axis=0)
         gradient = gradient + sensors.gradient
-        cost += sensors.cost
-    return _Linearised(info[:k, :k], gradient[:k], info[:k, k:], cost, efforts, sensors)
+    return _Linearised(info[:k, :k], gradient[:k], info[:k, k:], efforts, sensors)
 
 
 def _covariance(at: _Linearised, P: Float[Array, "k k"]) -> Float[Array, "k k"]:
@@ -329,8 +323,7 @@ def _covariance(at: _Linearised, P: Float[Array, "k k"]) -> Float[Array, "k k"]:
     info = P if at.sensors is None else P + at.sensors.information.sum(axis=0)[:k, :k]
     below = np.column_stack([np.zeros((k, p)), np.linalg.cholesky(info).T])
     every = np.concatenate([*rows, below])
-    size = np.linalg.norm(every, axis=0)
-    size[size == 0.0] = 1.0
+    size = column_sizes(every)
     root = np.linalg.pinv(np.linalg.qr(every / size, mode="r")) / size[:, None]
     _, labels = np.unique(at.efforts.labels, return_inverse=True)
     M = np.zeros((labels.max() + 1, p + k, p + k))

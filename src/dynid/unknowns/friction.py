@@ -67,7 +67,7 @@ def settle_friction(task: Task) -> Settled:
     if loaded and searched:
         fit = _settle_loads(with_mechanism(problem, plain, fit.values), fit.values, experiment)[0]
     if searched:
-        speeds = search_speeds(fit, experiment, searched)
+        speeds = search_speeds(fit, searched)
         robot = replace(robot, stribeck={**robot.stribeck, **speeds.by_owner})
         experiment = experiment.changed(stribeck={**experiment.stribeck, **speeds.by_owner})
         choices |= {f"Stribeck speed of {entry.owner}": entry.words for entry in speeds.found}
@@ -222,12 +222,11 @@ class Speeds:
         return widened(parts, slopes @ self.covariance @ slopes.T, self.dof, "Stribeck speeds as unknowns")
 
 
-def search_speeds(fit: LinearFit, experiment: Experiment, owners: Sequence[str]) -> Speeds:
+def search_speeds(fit: LinearFit, owners: Sequence[str]) -> Speeds:
     """Speeds of least residual, one per owner; the same logs always give the same.
 
     Args:
         fit: Of the model without the Stribeck terms of these owners.
-        experiment: Settings of the problem.
         owners: Coordinates or actuators with a term Fk.
     """
     bounds = speed_bounds(fit.problem, owners)
@@ -238,7 +237,7 @@ def search_speeds(fit: LinearFit, experiment: Experiment, owners: Sequence[str])
         grids[i] = np.geomspace(*near, _CANDIDATES)
     picks = _best(fit, owners, grids)
     chosen = [float(grid[pick]) for grid, pick in zip(grids, picks, strict=True)]
-    return _refined(fit, experiment, owners, chosen, bounds)
+    return _refined(fit, owners, chosen, bounds)
 
 
 def _best(fit: LinearFit, owners: Sequence[str], grids: Sequence[Float[Array, "g"]]) -> list[int]:
@@ -295,13 +294,12 @@ def _terms(robot: Mechanism, owner: str, name: str, shape: str, speed: float) ->
 
 def _refined(
     fit: LinearFit,
-    experiment: Experiment,
     owners: Sequence[str],
     speeds: Sequence[float],
     bounds: Sequence[tuple[float, float]],
 ) -> Speeds:
     """One linearised step from the speeds found, and intervals that count what moves with them."""
-    robot = fit.problem.mechanism
+    robot, experiment = fit.problem.mechanism, fit.experiment
     drive = {
         owner: (*symbols, *SEARCHED) if owner in owners else symbols
         for owner, symbols in {**dict.fromkeys(owners, ()), **robot.drive}.items()

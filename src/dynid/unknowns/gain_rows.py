@@ -5,7 +5,7 @@ W chi - C g = -w        C: what the current of each motor does in the rows, w: t
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -13,18 +13,17 @@ import numpy as np
 from dynid.base.system import BaseSystem
 from dynid.checks.total_mass import Weighed
 from dynid.common.arrays import Array, Float
+from dynid.conditioning.rewritten import Tiles, WiderRows
 from dynid.estimator.gains import GroupNoise
 from dynid.log_pass import LogPass
 from dynid.mechanism.parameters import Parameter, known_columns
-from dynid.motion.choose import longest
+from dynid.motion.choose import middle_parts, spectrum_in
 from dynid.motion.log import Log
 from dynid.motion.motion import Motion
-from dynid.motion.spectrum import spectrum
 from dynid.problem import Problem, Progress, build_system, row_groups
 from dynid.projection.factor import Factor
 from dynid.projection.model import PackedRows, RowSource
 from dynid.projection.projection import Group, System
-from dynid.regressor.layout import Layout
 from dynid.statistics.sandwich import Spread
 
 
@@ -56,7 +55,7 @@ def motor_system(problem: Problem, progress: Progress | None = None) -> MotorSys
     """Stream the problem; a row with several motors is computed once for each of them."""
     if not _several(problem):
         return motors_of(problem, build_system(problem, progress).groups)
-    sources = [SplitRows(problem, source, len(problem.parameters)) for source in problem.sources]
+    sources = [split_rows(problem, source, len(problem.parameters)) for source in problem.sources]
     return motors_of(problem, row_groups(problem, sources, progress))
 
 
@@ -103,9 +102,10 @@ def _spread(group: Group, log: Log) -> Float[Array, "a"]:
     felt = sums > 0
     if felt.sum() <= 1:
         return np.asarray(felt, dtype=float)
-    tau = longest(log, np.nan_to_num(log.tau))
+    known = np.nan_to_num(log.tau)
+    tau = np.concatenate(middle_parts(log, known))
     lever = sums / np.maximum(np.mean(tau**2, axis=0), np.finfo(float).tiny)
-    noise = spectrum(tau, log.dt).sigma ** 2
+    noise = spectrum_in(log, known).sigma ** 2
     # A current without any noise at all (a simulation) is taken to have a little.
     return np.asarray(lever * np.maximum(noise, 1e-12 * np.mean(tau**2, axis=0)))
 
@@ -205,48 +205,32 @@ class GainPass(LogPass):
         return self._with_motors(self.problem.rows_along(motion, aligned_to))
 
     def _with_motors(self, source: RowSource) -> PackedRows:
-        return SplitRows(self.problem, source, len(self.problem.parameters)) if self._split else source
+        return split_rows(self.problem, source, len(self.problem.parameters)) if self._split else source
 
     def _system(self, sources: Sequence[PackedRows]) -> System:
         return self.equations(motors_of(self.problem, row_groups(self.problem, sources)))
 
 
-class SplitRows:
+def split_rows(problem: Problem, source: RowSource, n_parameters: int) -> WiderRows:
     """Rows with one further column per motor: what its effort does in them.
 
     Args:
         source: The rows; each motor's column is computed from a log in which only it acts.
         n_parameters: Columns of motors are numbered from here on.
     """
+    log, ends = source.motion.log, source.layout.start[1:] - 1
+    motors = np.flatnonzero(np.any(source.directions.effort_map != 0, axis=0))
+    alone: list[PackedRows] = []
+    for motor in motors[:-1]:  # the last one is what is left of the sum
+        tau = np.zeros_like(log.tau)
+        tau[:, motor] = log.tau[:, motor]
+        alone.append(problem.rows_along(Motion(replace(log, tau=tau), source.motion.plan)))
 
-    def __init__(self, problem: Problem, source: RowSource, n_parameters: int) -> None:
-        self.source, self.dt = source, source.dt
-        log, inner = source.motion.log, source.layout
-        self._motors = np.flatnonzero(np.any(source.directions.effort_map != 0, axis=0))
-        self._alone: list[PackedRows] = []
-        for motor in self._motors[:-1]:  # the last one is what is left of the sum
-            tau = np.zeros_like(log.tau)
-            tau[:, motor] = log.tau[:, motor]
-            motion = Motion(replace(log, tau=tau), source.motion.plan)
-            self._alone.append(problem.rows_along(motion))
-        columns, starts, take = [], [0], []
-        size = len(self._motors)
-        for k, (start, stop) in enumerate(zip(inner.start[:-1], inner.start[1:], strict=True)):
-            take += [*range(start, stop - 1), *(inner.n_entries + k * size + np.arange(size)), stop - 1]
-            columns += [*inner.columns[start : stop - 1], *(n_parameters + self._motors), -1]
-            starts.append(len(columns))
-        self.layout = Layout(np.array(starts), np.array(columns))
-        self._take, self._ends = np.array(take), inner.start[1:] - 1
-
-    def pieces(self) -> Sequence[tuple[int, int]]:
-        """Those of the source."""
-        return self.source.pieces()
-
-    def rows(self, start: int, stop: int, tile: int) -> Iterator[tuple[int, Array, Array]]:
-        """Entries with the motors' columns before each measured side."""
-        streams = [self.source.rows(start, stop, tile), *(src.rows(start, stop, tile) for src in self._alone)]
+    def tiles(start: int, stop: int, tile: int) -> Tiles:
+        streams = [rows.rows(start, stop, tile) for rows in (source, *alone)]
         for (at, packed, weights), *others in zip(*streams, strict=True):
-            sides = [other[self._ends] for _, other, _ in others]
-            sides.append(packed[self._ends] - sum(sides))
-            extra = np.stack(sides, axis=1).reshape(-1, packed.shape[1])
-            yield at, np.concatenate([packed, extra])[self._take], weights
+            sides = [other[ends] for _, other, _ in others]
+            sides.append(packed[ends] - sum(sides))
+            yield at, packed, weights, np.stack(sides, axis=1).reshape(-1, packed.shape[1])
+
+    return WiderRows(source, [(n_parameters + motors).tolist()] * len(ends), tiles)

@@ -15,6 +15,7 @@ import numpy as np
 
 from dynid.common.arrays import Array, Float
 from dynid.problem import Problem
+from dynid.projection.factor import scaled_lstsq
 from dynid.projection.kinematics import ClosedKinematics, kinematics_along
 
 _PARTS = 24  # of all logs: each is a block whose errors may be alike
@@ -31,15 +32,11 @@ class SensorRows:
         scores: S^T rho / s^2 of each part, rho the residual that no value of the quantities explains,
             shape (n, k).
         gradient: -S^T r / s^2, shape (k,).
-        cost: |r|^2 / s^2.
-        rms: s, in [m] or [rad].
     """
 
     information: Float[Array, "n k k"]
     scores: Float[Array, "n k"]
     gradient: Float[Array, "k"]
-    cost: float
-    rms: float
 
 
 def sensor_rows(problem: Problem, changed: Sequence[Problem], step: float) -> SensorRows | None:
@@ -67,9 +64,7 @@ def sensor_rows(problem: Problem, changed: Sequence[Problem], step: float) -> Se
     S, r = np.concatenate([block for block, _ in parts]), np.concatenate([side for _, side in parts])
     if not len(r) or not np.any(S):
         return None
-    size = np.linalg.norm(S, axis=0)
-    size[size == 0.0] = 1.0
-    left = r - S @ (np.linalg.lstsq(S / size, r, rcond=1e-10)[0] / size)
+    left = r - S @ scaled_lstsq(S, r, 1e-10)
     rms = max(float(np.sqrt(np.mean(left**2))), _LEAST)
     at = np.cumsum([0, *(len(side) for _, side in parts)])
     ranges = list(pairwise(at))
@@ -77,8 +72,6 @@ def sensor_rows(problem: Problem, changed: Sequence[Problem], step: float) -> Se
         np.array([S[a:b].T @ S[a:b] for a, b in ranges]) / rms**2,
         np.array([S[a:b].T @ left[a:b] for a, b in ranges]) / rms**2,
         -S.T @ r / rms**2,
-        float(r @ r) / rms**2,
-        rms,
     )
 
 

@@ -14,13 +14,14 @@ Filters of servo logs: both sides of the equations alike, because friction jumps
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
 
 from dynid.case import task_case
 from dynid.common.arrays import Array, Float
+from dynid.conditioning.rewritten import Tiles, WiderRows
 from dynid.experiment.experiment import Experiment
 from dynid.mechanism.parameters import known_columns
 from dynid.motion.log import Log
@@ -30,11 +31,12 @@ from dynid.problem import Problem, Progress, row_groups
 from dynid.projection.factor import Factor
 from dynid.projection.model import PackedRows, RowSource
 from dynid.projection.projection import Group, System
-from dynid.regressor.layout import ABSENT, Layout
 from dynid.unknown import Task
 
 # rad or m: central differences of W are exact to 1e-9 of it, and rounding to 1e-11.
 _STEP = 1e-5
+# From a range of samples and the size of a tile to one row each, shape (k, n), of consecutive tiles.
+_Side = Callable[[int, int, int], Iterator[Float[Array, "k n"]]]
 
 
 @dataclass(frozen=True)
@@ -79,7 +81,7 @@ def servo_system(
         chi: Present standard parameters, shape (p,), SI, about which biases are linearised.
     """
     p = len(problem.parameters)
-    sources = [_LawRows(problem, source, law, columns, chi) for source in problem.sources]
+    sources = [_law_rows(problem, source, law, columns, chi) for source in problem.sources]
     groups = row_groups(problem, sources, progress)
     plain, sides = [], []
     for group in groups:
@@ -95,55 +97,36 @@ def _blocks(group: Group, columns: Array) -> tuple[Factor, ...]:
     return tuple(Factor(np.column_stack([b.W[:, columns], b.Y]), b.n_rows) for b in group.blocks)
 
 
-class _LawRows:
+def _law_rows(
+    problem: Problem, source: RowSource, law: Law, columns: Sequence[Column], chi: Float[Array, "p"]
+) -> WiderRows:
     """Rows with the columns of a law before each measured side."""
+    joints = servo_of(source.motion.log).joints
+    felt = source.directions.effort_map != 0.0
+    sides: list[_Side] = []
+    by_row: list[list[tuple[int, int]]] = [[] for _ in felt]  # column, place of its side
+    for kind in ("kp", "delay"):
+        members = [(c, column.motor) for c, column in enumerate(columns) if column.kind == kind]
+        if members:
+            for k, row in enumerate(felt):
+                by_row[k] += [(c, len(sides)) for c, motor in members if row[motor]]
+            log = _effort_of(kind, law, source.motion.log)
+            sides.append(_effort_side(problem.rows_along(Motion(log, source.motion.plan))))
+    for c, column in enumerate(columns):
+        if column.kind == "bias":
+            for row_columns in by_row:
+                row_columns.append((c, len(sides)))
+            sides.append(_bias_side(problem, source, joints[column.motor], chi))
+    take = [place * len(felt) + k for k, row in enumerate(by_row) for _, place in row]
 
-    def __init__(
-        self,
-        problem: Problem,
-        source: RowSource,
-        law: Law,
-        columns: Sequence[Column],
-        chi: Float[Array, "p"],
-    ) -> None:
-        self.source, self.dt = source, source.dt
-        joints = servo_of(source.motion.log).joints
-        inner, felt = source.layout, source.directions.effort_map != 0.0
-        self._sides: list[_EffortSide | _BiasSide] = []
-        by_row: list[list[tuple[int, int]]] = [[] for _ in range(len(felt))]  # column, place of its side
-        for kind in ("kp", "delay"):
-            members = [(c, item.motor) for c, item in enumerate(columns) if item.kind == kind]
-            if members:
-                side = _effort_of(kind, law, source.motion.log)
-                rows = problem.rows_along(Motion(side, source.motion.plan))
-                for k, row in enumerate(felt):
-                    by_row[k] += [(c, len(self._sides)) for c, motor in members if row[motor]]
-                self._sides.append(_EffortSide(rows))
-        for c, entry in enumerate(columns):
-            if entry.kind == "bias":
-                for row_columns in by_row:
-                    row_columns.append((c, len(self._sides)))
-                self._sides.append(_BiasSide(problem, source, joints[entry.motor], chi))
-        first = len(problem.parameters)
-        numbers, starts, take = [], [0], []
-        for k, (start, stop) in enumerate(zip(inner.start[:-1], inner.start[1:], strict=True)):
-            extra = [inner.n_entries + place * len(felt) + k for _, place in by_row[k]]
-            take += [*range(start, stop - 1), *extra, stop - 1]
-            numbers += [*inner.columns[start : stop - 1], *(first + c for c, _ in by_row[k]), ABSENT]
-            starts.append(len(numbers))
-        self.layout = Layout(np.array(starts), np.array(numbers))
-        self._take = np.array(take)
+    def tiles(start: int, stop: int, tile: int) -> Tiles:
+        streams = [side(start, stop, tile) for side in sides]
+        for at, packed, weights in source.rows(start, stop, tile):
+            more = [next(stream) for stream in streams]
+            yield at, packed, weights, np.concatenate([packed[:0], *more])[take]
 
-    def pieces(self) -> Sequence[tuple[int, int]]:
-        """Those of the source."""
-        return self.source.pieces()
-
-    def rows(self, start: int, stop: int, tile: int) -> Iterator[tuple[int, Array, Array]]:
-        """Entries with the columns of the law before each measured side."""
-        streams = [side.values(start, stop, tile) for side in self._sides]
-        for at, packed, weights in self.source.rows(start, stop, tile):
-            sides = [next(stream) for stream in streams]
-            yield at, np.concatenate([packed, *sides])[self._take], weights
+    p = len(problem.parameters)
+    return WiderRows(source, [[p + c for c, _ in row] for row in by_row], tiles)
 
 
 def _effort_of(kind: str, law: Law, log: Log) -> Log:
@@ -154,35 +137,34 @@ def _effort_of(kind: str, law: Law, log: Log) -> Log:
     return replace(log, tau=law.kp * servo_of(log).ratio * (later - earlier) / log.dt)
 
 
-class _EffortSide:
+def _effort_side(rows: PackedRows) -> _Side:
     """Measured sides of rows whose efforts are a derivative."""
+    ends = rows.layout.start[1:] - 1
 
-    def __init__(self, rows: PackedRows) -> None:
-        self._rows, self._ends = rows, rows.layout.start[1:] - 1
+    def values(start: int, stop: int, tile: int) -> Iterator[Float[Array, "k n"]]:
+        for _, packed, _ in rows.rows(start, stop, tile):
+            yield packed[ends]
 
-    def values(self, start: int, stop: int, tile: int) -> Iterator[Float[Array, "k n"]]:
-        """One row each, shape (k, n)."""
-        for _, packed, _ in self._rows.rows(start, stop, tile):
-            yield packed[self._ends].copy()
+    return values
 
 
-class _BiasSide:
+def _bias_side(problem: Problem, source: RowSource, joint: int, chi: Float[Array, "p"]) -> _Side:
     """Derivative of W chi by a joint: what its bias adds on the side of the efforts."""
+    log, layout = source.motion.log, source.layout
+    coefficients = layout.coefficients(chi)
+    moved = []
+    for step in (_STEP, -_STEP):
+        q = log.q.copy()
+        q[:, joint] += step
+        motion = Motion(replace(log, q=q), source.motion.plan)
+        moved.append(problem.rows_along(motion, aligned_to=source))
 
-    def __init__(self, problem: Problem, source: RowSource, joint: int, chi: Float[Array, "p"]) -> None:
-        log, self._rows = source.motion.log, []
-        for step in (_STEP, -_STEP):
-            q = log.q.copy()
-            q[:, joint] += step
-            moved = Motion(replace(log, q=q), source.motion.plan)
-            self._rows.append(problem.rows_along(moved, aligned_to=source))
-        self._layout, self._chi = source.layout, source.layout.coefficients(chi)
-
-    def values(self, start: int, stop: int, tile: int) -> Iterator[Float[Array, "k n"]]:
-        """One row each, shape (k, n)."""
-        ahead, behind = (rows.rows(start, stop, tile) for rows in self._rows)
+    def values(start: int, stop: int, tile: int) -> Iterator[Float[Array, "k n"]]:
+        ahead, behind = (rows.rows(start, stop, tile) for rows in moved)
         for (_, more, _), (_, less, _) in zip(ahead, behind, strict=True):
-            yield self._layout.sums(more - less, self._chi) / (2.0 * _STEP)
+            yield layout.sums(more - less, coefficients) / (2.0 * _STEP)
+
+    return values
 
 
 _SHARPER, _SMOOTHER = 2.5, 0.25  # low-pass of coordinates and of rows, times the cutoff for coordinates alone

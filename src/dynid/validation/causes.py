@@ -242,7 +242,7 @@ def _trials(fit: Fit, estimate: Estimate, suspicious: bool) -> _Trials:
     labels = [load for load in loads if load.code == "payload-label"][:_MOST_LABELS]
     trials += [trial for label in labels for trial in tried(label)]
     if odd is not None and _least(trials) > _CERTAINLY:
-        trials += corrected_trials(odd, before, logs, fit.experiment)
+        trials += corrected_trials(odd, before, logs)
     poor = is_poor(estimate)
     impossible = _impossible(estimate.warnings)
     for candidate in _candidates(mechanism, logs, tests, poor, impossible) if suspicious else left:

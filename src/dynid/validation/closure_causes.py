@@ -17,7 +17,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from dynid.common.arrays import Array, Float
+from dynid.common.arrays import Array, Float, spread
 from dynid.common.batched import qr
 from dynid.common.distributions import student_tails
 from dynid.common.notices import Notice, notice
@@ -130,7 +130,7 @@ def _judged(name: str, unit: str, z: Float[Array, "n m"], r: Float[Array, "n m"]
 def _samples(motion: Motion) -> Array:
     pieces = motion.usable()
     every = np.concatenate([np.arange(a, b) for a, b in pieces])
-    return np.asarray(every[np.unique(np.linspace(0, len(every) - 1, _SAMPLES).astype(int))])
+    return np.asarray(every[spread(len(every), _SAMPLES)])
 
 
 def _dimensions(mechanism: Mechanism) -> Iterator[tuple[str, str, Mechanism]]:

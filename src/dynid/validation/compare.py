@@ -66,8 +66,6 @@ def compare_friction(
             where the robot has them. The first set is what the others are measured by.
         folds: Of the cross-validation; see `dynid.validation.held_out` for how logs are cut.
         last: Hold out only this last share of each log instead: one fit, but one opinion.
-        jobs: Processes that fit the folds of all combinations; 1: this one.
-        cluster: Address of a Dask scheduler instead.
         progress: Called with a stage and the fraction of it done.
         options: Fields of `Experiment`, as for `identify`.
     """
@@ -139,6 +137,8 @@ def compare_logs(
         estimators, models: Names; default: those of the experiment.
         folds: Of the cross-validation; see `dynid.validation.held_out` for how logs are cut.
         last: Hold out only this last share of each log instead: one fit, but one opinion.
+        jobs: Processes that fit the folds of all combinations; 1: this one.
+        cluster: Address of a Dask scheduler instead.
         progress: Called with a stage and the fraction of it done.
     """
     with single_threaded_blas():

@@ -23,14 +23,13 @@ from dynid.common.arrays import Array, Float
 from dynid.common.errors import DynidError
 from dynid.common.notices import Notice, eased, notice
 from dynid.estimator.estimator import estimator_named
-from dynid.experiment.experiment import Experiment
 from dynid.linear_fit import LinearFit
 from dynid.mechanism.mechanism import Mechanism
 from dynid.motion.clean import windowed
 from dynid.motion.log import Log
 from dynid.motion.settings import LogEntry
 from dynid.problem import build_system
-from dynid.projection.factor import triangle
+from dynid.projection.factor import scaled_lstsq, triangle
 from dynid.projection.projection import Group
 from dynid.statistics.estimate import Estimate
 from dynid.validation.likelihood import comparison_with, scaled_plan
@@ -122,23 +121,20 @@ def _beside_bursts(logs: tuple[Log, ...], notices: Sequence[Notice]) -> tuple[Lo
     return tuple(map(calm, logs))
 
 
-def corrected_trials(
-    found: Contradiction, before: LinearFit, logs: Sequence[Log], experiment: Experiment
-) -> Iterator[Hypothesis]:
+def corrected_trials(found: Contradiction, before: LinearFit, logs: Sequence[Log]) -> Iterator[Hypothesis]:
     """Corrections of the columns of the contradicting logs alone, fitted together with the others.
 
     Args:
         found: Which logs.
         before: The fit to all logs as they are.
         logs: All of them, as fitted.
-        experiment: The settings.
     """
     compared, equations = comparison_with(before), _Logs(before)
     for wrong in (found,) if found.mirror is None else (found, found.mirror):
         chosen = tuple(log for log in logs if log.name in wrong.logs)
         sizes = equations.gains(wrong.logs, wrong.others)
         for trial in _hypotheses(before.problem.mechanism, chosen, sizes):
-            fitted = _refitted(before, wrong, trial, experiment)
+            fitted = _refitted(before, wrong, trial)
             if fitted is not None:
                 yield compared(_named(trial, wrong), fitted)
 
@@ -213,9 +209,7 @@ class _Logs:
         """Least-squares parameters of these logs, of least norm where they do not determine all."""
         if logs not in self._solved:
             R = np.concatenate([self._triangles[name] for name in logs])
-            size = np.linalg.norm(R[:, :-1], axis=0)
-            size = np.where(size > 0.0, size, 1.0)
-            self._solved[logs] = np.linalg.lstsq(R[:, :-1] / size, R[:, -1], rcond=1e-10)[0] / size
+            self._solved[logs] = scaled_lstsq(R[:, :-1], R[:, -1], 1e-10)
         return self._solved[logs]
 
 
@@ -239,20 +233,18 @@ def _hypotheses(
     yield from columns.position_orders(mechanism, logs)
 
 
-def _refitted(
-    before: LinearFit, wrong: Contradiction, trial: Hypothesis, experiment: Experiment
-) -> LinearFit | None:
+def _refitted(before: LinearFit, wrong: Contradiction, trial: Hypothesis) -> LinearFit | None:
     """All logs with some of them corrected: only these are streamed again; None where there is no fit."""
     plan = scaled_plan(before.problem.plans[0], trial.scale)
     try:
-        problem = before.problem.on(trial.logs, [plan] * len(trial.logs), experiment)
+        problem = before.problem.on(trial.logs, [plan] * len(trial.logs), before.experiment)
         new = build_system(problem).groups
         kept = [group for group in before.data.source.groups if group.log not in wrong.logs]
         data = base_system(replace(before.data.source, groups=(*kept, *new)), before.data.base)
         solution = estimator_named("wls")(data.system)
     except (DynidError, np.linalg.LinAlgError):
         return None
-    return LinearFit(before.problem, data, solution, np.asarray(data.S @ solution.chi + data.base.c))
+    return LinearFit.of(before.problem, before.experiment, data, solution)
 
 
 def _named(trial: Hypothesis, wrong: Contradiction) -> Hypothesis:

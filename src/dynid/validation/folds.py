@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from dynid.common.errors import InputError
-from dynid.motion.log import Log
+from dynid.motion.log import Log, runs_by_content
 
 LAST_SHARE = 0.25
 FOLDS = 4
@@ -68,8 +68,9 @@ def split_hold_out(
 def folds(logs: Sequence[Log], count: int = FOLDS) -> tuple[Fold, ...]:
     """Cross-validation: every piece of the logs is held out once.
 
-    Pieces are runs (logs, or segments of logs), dealt out in turn; runs of one payload that are
-    fewer than the folds are cut into as many contiguous parts. So every fold is fitted on each payload.
+    Pieces are runs (logs, or segments of logs), dealt out in turn, the longest first; runs of one payload
+    that are fewer than the folds are cut into as many contiguous parts. So every fold is fitted on each
+    payload.
 
     Args:
         logs: To be cut.
@@ -80,12 +81,7 @@ def folds(logs: Sequence[Log], count: int = FOLDS) -> tuple[Fold, ...]:
     parts: list[list[_Piece]] = [[] for _ in range(count)]
     loads = dict.fromkeys(log.payloads for log in logs)
     for load in loads:
-        runs = [
-            (i, start, stop)
-            for i, log in enumerate(logs)
-            if log.payloads == load
-            for start, stop in log.segments
-        ]
+        runs = [run for run in runs_by_content(logs) if logs[run[0]].payloads == load]
         if len(runs) >= count:
             for k, run in enumerate(runs):
                 parts[k % count].append(run)
@@ -104,7 +100,7 @@ def joined_folds(logs: Sequence[Log], count: int) -> tuple[Fold, ...]:
     """
     parts: list[list[_Piece]] = [[] for _ in range(count)]
     for load in dict.fromkeys(log.payloads for log in logs):
-        runs = [(i, *run) for i, log in enumerate(logs) if log.payloads == load for run in log.segments]
+        runs = [run for run in runs_by_content(logs) if logs[run[0]].payloads == load]
         seconds = [(stop - start) * logs[i].dt for i, start, stop in runs]
         ends = np.cumsum(seconds)
         for k in range(count):

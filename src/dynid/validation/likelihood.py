@@ -12,8 +12,9 @@ import numpy as np
 from dynid.common.arrays import Array, Float
 from dynid.linear_fit import LinearFit
 from dynid.motion.plan import MotionPlan
-from dynid.projection.factor import triangle
+from dynid.projection.factor import orthonormal_map, triangle
 from dynid.projection.projection import System
+from dynid.statistics.clusters import equal_parts
 
 if TYPE_CHECKING:
     from dynid.validation.hypotheses import Hypothesis
@@ -48,9 +49,7 @@ def comparison_with(before: LinearFit) -> Callable[[Hypothesis, LinearFit], Hypo
         before: The fit of the description as it is. The blocks of its rows are the parts of the test.
     """
     groups = before.data.source.groups
-    places = sorted({(group.log, *place) for group in groups for place in group.places})
-    count = min(PARTS, len(places))
-    parts = {place: k * count // len(places) for k, place in enumerate(places)}
+    parts = equal_parts(groups, PARTS)
     described, norm, _ = residuals_of(before.data.source, before.chi)
     rows: dict[str, int] = {}
     for group in groups:
@@ -124,11 +123,7 @@ def _dependence(fit: LinearFit, rms: Mapping[str, float], parts: Mapping[_Place,
                 counts[part] += count
     pieces = [triangle(np.concatenate(part)) for part in rows if part]
     whole = triangle(np.concatenate(pieces))
-    size = np.linalg.norm(whole[:, :-1], axis=0)
-    size = np.where(size > 0.0, size, 1.0)
-    _, values, vectors = np.linalg.svd(whole[:, :-1] / size, full_matrices=False)
-    kept = values > _RANK * values[0]
-    root = vectors[kept].T / values[kept] / size[:, None]  # W root has orthonormal columns
+    root = orthonormal_map(whole[:, :-1], _RANK)
     seen = expected = 0.0
     for piece, n in zip(pieces, counts[counts > 0], strict=True):
         U, rho = piece[:, :-1] @ root, piece[:, -1]

@@ -23,7 +23,7 @@ _SUSPECTS = {code: entry.suspect for code, entry in CATALOGUE.items() if entry.s
 def usual_errors(fit: Fit, notices: Sequence[Notice]) -> Mapping[str, float]:
     """Residual of each effort beside bursts, in its unit; empty without bursts."""
     found = any(note.code == "burst" for note in notices)
-    return usual_residuals(fit.data.source, fit.data.S, fit.data.base.c, fit.chi) if found else {}
+    return usual_residuals(fit.as_linear) if found else {}
 
 
 def misfit_notices(

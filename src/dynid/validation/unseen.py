@@ -28,7 +28,9 @@ from dynid.common.arrays import Array, Float
 from dynid.conditioning.lowpass import RowFilter, row_filter
 from dynid.conditioning.rewritten import windowed
 from dynid.conditioning.stream import compared
+from dynid.projection.factor import orthonormal_map
 from dynid.projection.model import RowSource
+from dynid.statistics.clusters import equal_parts
 from dynid.statistics.estimate import Validation
 from dynid.statistics.estimate_parts import NOT_JUDGED, JointVerdict, Signals, Verdict, model_error
 from dynid.statistics.prediction import unfiltered
@@ -149,9 +151,8 @@ def _parts(fit: Fit) -> dict[int, list[tuple[str, float, Float[Array, "r v1"]]]]
     groups = data.source.groups
     squares = [group.squares(chi)[0] / max(group.n_rows, 1) for group in groups]
     weights = np.array([1.0 / np.sqrt(square) if square > 0.0 else 1.0 for square in squares])
-    S = S @ _orthonormal(data.source.factor(weights).W @ S)
-    places = sorted({(group.log, *place) for group in data.source.groups for place in group.places})
-    labels = {place: k * PARTS // len(places) for k, place in enumerate(places)}
+    S = S @ orthonormal_map(data.source.factor(weights).W @ S, _DETERMINED)
+    labels = equal_parts(groups, PARTS)
     by_part: dict[int, list[tuple[str, float, Array]]] = {}
     for group, weight in zip(groups, weights.tolist(), strict=True):
         R, parts = group.stretches(labels)
@@ -160,15 +161,6 @@ def _parts(fit: Fit) -> dict[int, list[tuple[str, float, Float[Array, "r v1"]]]]
         for part, at, _ in parts:
             by_part.setdefault(part, []).append((group.name, weight, rows[at]))
     return by_part
-
-
-def _orthonormal(W: Float[Array, "k v"]) -> Float[Array, "v u"]:
-    """T for which the columns of W T are orthonormal."""
-    scale = np.linalg.norm(W, axis=0)
-    scale = np.where(scale > 0.0, scale, 1.0)
-    _, values, vectors = np.linalg.svd(W / scale, full_matrices=False)
-    kept = values > _DETERMINED * values.max(initial=0.0)
-    return np.asarray(vectors[kept].T / values[kept] / scale[:, None])
 
 
 def _solved(product: Float[Array, "u1 u1"]) -> Float[Array, "u"]:

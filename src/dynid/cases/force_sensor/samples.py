@@ -14,6 +14,7 @@ import numpy as np
 
 from dynid.common.arrays import Array, Float, Int
 from dynid.problem import Problem
+from dynid.projection.factor import column_sizes
 from dynid.projection.sensor import SensorMotion, SensorRows
 
 _MOST = 4000
@@ -97,8 +98,7 @@ def dense_fit(columns: Float[Array, "n 6 c"], measured: Float[Array, "n 6"]) -> 
         scale = np.where(scale > 0, scale, 1.0)
         W = (columns / scale[:, None]).reshape(k * n, c)
         Y = (measured / scale).reshape(-1)
-        size = np.linalg.norm(W, axis=0)
-        size = np.where(size > 0, size, 1.0)
+        size = column_sizes(W)
         x, _, rank, s = np.linalg.lstsq(W / size, Y, rcond=1e-9)
         rho = measured - columns @ (x / size)
         scale = np.sqrt(np.mean(rho**2, axis=0))

@@ -11,7 +11,7 @@ import numpy as np
 from msgspec import to_builtins
 
 from dynid.cases.free_motion.measured_motion import reached
-from dynid.common.arrays import Array, Float
+from dynid.common.arrays import Array, Float, spread
 from dynid.common.versions import version_of
 from dynid.display.scene import POSES, poses_along, robot_shapes
 from dynid.excitation.files import SCHEMA
@@ -291,7 +291,7 @@ def swing_figure(
     names: Sequence[str],
 ) -> Figure:
     """Displacement of some positions from equilibrium, one line per motion, one plot per position."""
-    rows = np.linspace(0, len(t) - 1, min(_POINTS, len(t))).astype(int)
+    rows = spread(len(t), _POINTS)
     panels = []
     for at, name in zip(positions, names, strict=True):
         series = [
@@ -314,7 +314,7 @@ def releases_view(excitation: FreeExcitation) -> Markup | None:
     """Every free motion from its release, with the tensions of its cables."""
     robot, motions = excitation.releasing.robot.robot, excitation.found.motions
     limits = excitation.releasing.limits.tension
-    rows = np.unique(np.linspace(0, len(motions.t) - 1, POSES).astype(int))
+    rows = spread(len(motions.t), POSES)
     bounded = [i for i, bounds in enumerate(limits) if np.isfinite(bounds).all()]
     drawn = []
     for k in range(motions.q.shape[1]):

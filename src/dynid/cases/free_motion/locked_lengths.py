@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from dynid.common.arrays import Array, Float, Int
+from dynid.common.arrays import Array, Float, Int, spread
 from dynid.common.batched import svd
 from dynid.common.errors import InputError
 from dynid.common.notices import Notice, notice
@@ -95,7 +95,7 @@ def length_changes(problem: Problem, i: int, parts: Sequence[tuple[int, int]]) -
         if not inside:
             continue
         q = motion.states(low, high)[0]
-        thinned = np.unique(np.linspace(0, len(q) - 1, _MEAN_OF).astype(int))
+        thinned = spread(len(q), _MEAN_OF)
         at = [np.arange(*parts[k]) - low for k in inside]
         every, places = np.unique(np.concatenate([thinned, *at]), return_inverse=True)
         lengths = _seen(robot, q[every], motion.log.position_names)[1][places]
@@ -216,7 +216,6 @@ def nearest_pose(
     sensors: Sensors,
     wanted: Float[Array, "w"],
     height: Callable[[Float[Array, "n q"]], Float[Array, "n"]],
-    starts: int = _STARTS,
 ) -> Float[Array, "q"]:
     """The pose with the measured coordinates; of several, the one with the lowest potential energy.
 
@@ -228,18 +227,17 @@ def nearest_pose(
         sensors: What is measured.
         wanted: Their positions, shape (w,).
         height: Potential energy of poses, up to a factor.
-        starts: Poses to begin with.
 
     Returns:
         Positions of all joints, shape (n_q,); where no pose matches, the nearest one found.
     """
     rng = np.random.default_rng(_SEED)
-    origin = np.repeat(assembly.start[None], starts, axis=0)
+    origin = np.repeat(assembly.start[None], _STARTS, axis=0)
     stride = _REACH * assembly.drawn(assembly.tangent(assembly.closure.values(origin).A), rng)
     stride[0] = 0.0
     q = assembly.close(moved(assembly.mechanism, origin, stride), iterations=6)
-    many = np.repeat(np.asarray(wanted, float)[None], starts, axis=0)
-    damping = np.full(starts, _DAMPING)
+    many = np.repeat(np.asarray(wanted, float)[None], _STARTS, axis=0)
+    damping = np.full(_STARTS, _DAMPING)
     miss = sensors.miss(q, many)
     for _ in range(_ROUNDS):
         N = assembly.tangent(assembly.closure.values(q).A)

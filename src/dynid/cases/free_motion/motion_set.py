@@ -9,7 +9,7 @@ criterion has as many local minima as there are sets [CableRobot, section 5.1].
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -31,7 +31,6 @@ from dynid.regressor.regressor import tree_matrix
 if TYPE_CHECKING:
     from dynid.cases.free_motion.releases import Kept, Releases, Releasing
 
-Progress = Callable[[str, float], None]
 
 _NEIGHBOURS = 5  # of each member, tried in one round
 _PROOFS = 8
@@ -66,7 +65,6 @@ def best_free_set(
     criterion: Criterion,
     settings: FreeSetSettings,
     seed: int,
-    progress: Progress | None = None,
     known: Float[Array, "p p"] | None = None,
 ) -> FreeSet:
     """One start of the search: library, exchange, perturbed exchange, and a final simulation.
@@ -76,19 +74,16 @@ def best_free_set(
     """
     rng = np.random.default_rng(seed)
     judge = Judging(releasing, criterion, settings, known)
-    tell = progress or (lambda stage, share: None)
-    library = judge.library(rng, tell)
+    library = judge.library(rng)
     chosen, first = judge.exchanged_best(rng, library.judged)
     current, grams = library.releases.picked(chosen), library.judged[chosen]
     tried, diverged = library.tried, library.diverged
     for turn in range(settings.rounds):
-        tell("perturbed exchange", 0.6 + 0.3 * turn / settings.rounds)
         near = judge.perturbed(rng, current, settings.rounds - turn)
         tried, diverged = tried + near.tried, diverged + near.diverged
         pool, added = current.joined(near.releases), np.concatenate([grams, near.judged])
         picked, _ = judge.exchanged(added, np.arange(settings.count))
         current, grams = pool.picked(picked), added[picked]
-    tell("simulating the chosen motions", 0.9)
     return replace(judge.proved(current, first), tried=tried, diverged=diverged)
 
 
@@ -133,10 +128,9 @@ class Judging:
         """The minimised value, for many sums at once."""
         return self.criterion.costs(self._seen.T @ (grams + self._known) @ self._seen)
 
-    def library(self, rng: np.random.Generator, tell: Progress) -> Kept:
+    def library(self, rng: np.random.Generator) -> Kept:
         """Feasible motions with their information."""
         rests = self.releasing.rests(rng, self.settings.library)
-        tell("library of feasible motions", 0.3)
         usable = self.releasing.kept(self.releasing.drawn(rng, rests), self.information)
         if not len(usable.releases):
             raise NoResultError(

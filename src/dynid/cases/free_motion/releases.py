@@ -38,6 +38,7 @@ _AT_REST = 1e-6  # of the gravity efforts: allowed residual of an equilibrium
 _STRIDE = 0.2  # of the mean cable length: standard deviation of a step of the walk; for angles see _TILT
 _TILT = 0.15
 _WALKERS = 64
+_MARGIN = 0.02  # of the range of tensions, at both ends
 _MOST_ROUNDS, _VAIN_ROUNDS = 60, 8
 _REPAIRS = 4
 _SCREENINGS, _FIRST_SWINGS = 2, 0.25
@@ -139,13 +140,8 @@ class Releasing:
             largest.append(self.limits.swing.get(at, 0.5 * float(self._strides[i])))
         return np.array(largest)
 
-    def rests(self, rng: np.random.Generator, count: int, spare: float = 0.02) -> Float[Array, "k q"]:
-        """Stable equilibria within the limits, reached by a random walk from the start pose.
-
-        Args:
-            count: Minimum number.
-            spare: Margin at both ends of the tension range, as a share of it.
-        """
+    def rests(self, rng: np.random.Generator, count: int) -> Float[Array, "k q"]:
+        """At least `count` stable equilibria within the limits, by a random walk from the start pose."""
         poses = self.robot.assembly.start[None][:0]
         for turn in range(_MOST_ROUNDS):
             if len(poses) >= count:
@@ -154,7 +150,7 @@ class Releasing:
                 break
             near = poses if len(poses) else self.robot.assembly.start[None]
             q = self.settled(self._strayed(rng, near[rng.integers(len(near), size=_WALKERS)]))
-            poses = np.concatenate([poses, q[self.fit(q, spare)]])
+            poses = np.concatenate([poses, q[self.fit(q, _MARGIN)]])
         if len(poses):
             return poses
         raise NoResultError(

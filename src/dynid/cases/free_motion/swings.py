@@ -13,7 +13,7 @@ import numpy as np
 from dynid.cases.free_motion.output_error import measured_names, run_lengths, start_state
 from dynid.cases.free_motion.refinement import damped_robot
 from dynid.cases.free_motion.unit_mass import reference_of
-from dynid.common.arrays import Array, Float
+from dynid.common.arrays import Array, Float, spread
 from dynid.common.errors import DynidError
 from dynid.display.scene import poses_along, states_at
 from dynid.dynamics.free_motion import LockedCables
@@ -60,7 +60,7 @@ def drawn_swings(fit: Fit) -> dict[str, Any]:
 def _chosen(problem: Problem) -> list[tuple[int, int, int]]:
     """Log, first sample and end of some runs, evenly spread."""
     every = [(i, a, b) for i, log in enumerate(problem.logs) for a, b in log.segments]
-    places = np.unique(np.linspace(0, len(every) - 1, min(_RUNS, len(every))).astype(int))
+    places = spread(len(every), _RUNS)
     return [every[k] for k in places]
 
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from dynid.common.arrays import Array, Float
+from dynid.common.arrays import Array, Float, spread
 from dynid.kinematics.tree import body_motion, tree_of
 from dynid.mechanism.mechanism import Mechanism
 from dynid.report.plots import PALETTE, bars, figure, line, packed, panel
@@ -81,7 +81,7 @@ def joint_figure(
         unit: Of the positions, as shown.
         efforts: Names of the motors, and their efforts predicted by the prior model.
     """
-    rows = np.linspace(0, len(t) - 1, min(_POINTS, len(t))).astype(int)
+    rows = spread(len(t), _POINTS)
     units = unit.split(" or ")
     titles = [
         f"{quantity} [{' or '.join(symbol + per for symbol in units)}]"
@@ -106,7 +106,7 @@ def joint_figure(
 
 def path_figure(body: str, p: Float[Array, "n 3"]) -> Figure:
     """Path of the origin of a body, seen along the three axes."""
-    rows = np.linspace(0, len(p) - 1, min(_POINTS, len(p))).astype(int)
+    rows = spread(len(p), _POINTS)
     panels = [
         panel(
             [line(f"{'xyz'[b]} over {'xyz'[a]}", p[rows, a], p[rows, b], "blue", quiet=True)],

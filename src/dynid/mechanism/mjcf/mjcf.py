@@ -14,7 +14,7 @@ from dynid.common.arrays import Array, Float
 from dynid.common.errors import InputError
 from dynid.common.notices import Notice, notice
 from dynid.common.strict_yaml import BYTE_LIMIT, PathLike
-from dynid.mechanism.inertia import SYMBOLS, in_parent_frame, pack
+from dynid.mechanism.inertia import SYMBOLS
 from dynid.mechanism.mechanism import Body, Capsule, Mechanism
 from dynid.mechanism.mjcf.equality import read_actuators, read_equalities, rod_line
 from dynid.mechanism.mjcf.file import entries, sections
@@ -23,7 +23,7 @@ from dynid.mechanism.mjcf.pose import read_pose
 from dynid.mechanism.mjcf.tree import WORLD, MjcfBody, MjcfModel, Placed, read_mjcf
 from dynid.mechanism.parts import GRAVITY, Parts, coordinate_clash, mechanism_of
 from dynid.mechanism.robot_file.scope import Scope
-from dynid.mechanism.urdf_file import absent_notices, excluded_notice, inertial_fault, joined, mjcf_capsule
+from dynid.mechanism.urdf_file import absent_notices, excluded_notice, joined, mjcf_capsule, ten_about_origin
 from dynid.mechanism.urdf_tree import LINK_LIMIT
 from dynid.mechanism.xml_elements import Element
 
@@ -228,24 +228,23 @@ def _ten_parameters(body: MjcfBody, model: MjcfModel, scope: Scope) -> tuple[Flo
     element, owner = body.inertials[0], f"body '{body.name}'"
     mass = element.number("mass", owner=owner)
     place = read_pose(element, owner, model.settings, scope)
-    inertia = _tensor(element, owner)
-    if inertia is None:
-        return None, ""
-    return in_parent_frame(pack(mass, np.zeros(3), inertia), place.R, place.p), inertial_fault(mass, inertia)
+    moments = _moments(element, owner)
+    return (None, "") if moments is None else ten_about_origin(mass, moments, place)
 
 
-def _tensor(element: Element, owner: str) -> Float[Array, "3 3"] | None:
-    """Inertia about the centre of mass in the inertial's axes, in [kg m^2]; None when not given."""
+def _moments(element: Element, owner: str) -> tuple[float, ...] | None:
+    """XX XY XZ YY YZ ZZ about the centre of mass in the inertial's axes, in [kg m^2]; None when not given."""
     full = element.numbers("fullinertia", owner, _FULL)
     diagonal = element.numbers("diaginertia", owner, _DIAGONAL)
     if full and diagonal:
         raise element.error(f"{owner} has both diaginertia and fullinertia", "keep one")
     if diagonal:
-        return np.diag([value for value, _ in diagonal])
+        xx, yy, zz = (value for value, _ in diagonal)
+        return xx, 0.0, 0.0, yy, 0.0, zz
     if not full:
         return None
     xx, yy, zz, xy, xz, yz = (value for value, _ in full)
-    return np.array([[xx, xy, xz], [xy, yy, yz], [xz, yz, zz]])
+    return xx, xy, xz, yy, yz, zz
 
 
 def _weighs_nothing(body: MjcfBody, chi: Float[Array, "10"] | None, model: MjcfModel) -> bool:

@@ -21,11 +21,12 @@ from dynid.excitation.series import Trajectory
 from dynid.mechanism.mechanism import Mechanism
 from dynid.mechanism.parameters import parameter_table
 from dynid.motion.log import Log
-from dynid.simulation.plant.control import Controller
-from dynid.simulation.plant.controller_sensors import Sight, sight_of
+from dynid.simulation.plant.control import Controller, followed
+from dynid.simulation.plant.controller_sensors import sight_of
+from dynid.simulation.plant.drives import Drives
 from dynid.simulation.plant.reference import Reference, reference_along
 from dynid.simulation.plant.run import PlantRun, check_bandwidth, joined
-from dynid.simulation.plant.settings import ControllerSettings, PlantSettings, substeps
+from dynid.simulation.plant.settings import PlantSettings, substeps
 from dynid.simulation.prescribed import parameter_vector, payload_phases
 from dynid.simulation.sensors import Sensing, recorded
 
@@ -42,24 +43,18 @@ class Plant(Protocol):
     Attributes:
         z: Bristle deflection, shape (e,), in [rad] or [m].
         freedoms: Independent coordinates.
+        felt: Inertia that each motor feels at the start, shape (a,), in [kg m^2] or [kg].
+        drives: Friction of the plant.
     """
 
     z: Float[Array, "e"]
     freedoms: Freedoms
+    felt: Float[Array, "a"]
+    drives: Drives
 
     @property
     def state(self) -> tuple[Float[Array, "q"], Float[Array, "v"]]:
         """All tree coordinates, shapes (n_q,) and (n_v,)."""
-
-    def follow(
-        self,
-        reference: Reference,
-        settings: ControllerSettings,
-        believed: Mapping[str, float],
-        payloads: tuple[str, ...],
-        sight: Sight | None = None,
-    ) -> Controller:
-        """Attach a controller with these model parameters that follows a reference."""
 
     def drive(self, controller: Controller) -> Controller:
         """Attach a controller."""
@@ -121,7 +116,8 @@ def run_plant(
         plant = make(mechanism, values, q, dq, settings, step, mounted, freedoms, largest)
         plant.z = plant.z if z is None else z
         if controller is None:
-            controller = plant.follow(reference, settings.controller, beliefs, payloads, sight)
+            asked, width = settings.controller, plant.drives.width
+            controller = followed(mechanism, reference, asked, plant.felt, beliefs, payloads, width, sight)
         plant.drive(controller)
         runs.append(plant.recorded(t[rows.start : rows.stop + 1], n_steps, reference))
         (q, dq), z, freedoms = plant.state, plant.z, plant.freedoms

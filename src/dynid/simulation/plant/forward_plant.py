@@ -23,13 +23,12 @@ from dynid.mechanism.drive_terms import DRIVE_SYMBOLS, ROTOR
 from dynid.mechanism.inertia import SYMBOLS
 from dynid.mechanism.mechanism import Mechanism
 from dynid.regressor.regressor import energy_row
-from dynid.simulation.plant.control import Controller, followed
-from dynid.simulation.plant.controller_sensors import Sight
+from dynid.simulation.plant.control import Controller
 from dynid.simulation.plant.drives import Drives, body_model, effective_inertia
 from dynid.simulation.plant.layout import Linkage, Robot, Samples, State, Steps
 from dynid.simulation.plant.reference import Reference
 from dynid.simulation.plant.run import PlantRun, check_tracking, unstable
-from dynid.simulation.plant.settings import ControllerSettings, PlantSettings
+from dynid.simulation.plant.settings import PlantSettings
 from dynid.simulation.prescribed import parameter_vector
 
 _BLOCK = 64  # logged samples per block of the reference
@@ -54,7 +53,7 @@ class ForwardPlant:
         q, dq: The state, shapes (1, n_q) and (1, n_v).
         z: Bristle deflection, shape (e,), in [rad] or [m].
         work: Done on the robot so far, shape (1,), in [J].
-        mobility: Accelerations per unit of force at the start, the loops closed, shape (v, v), SI.
+        felt: Inertia that each motor feels at the start, the loops closed, shape (a,), in [kg m^2] or [kg].
         freedoms: Current independent coordinates; replaced when they become singular.
     """
 
@@ -84,24 +83,9 @@ class ForwardPlant:
         self.z, self.work = self.drives.at_rest, np.zeros(1)
         self._slip = np.sign(self.drives.D @ self.dq[0]).astype(np.int64)
         self._controller: Controller | None = None
-        self.mobility = self._mobile()
-        self.drives.set_width(effective_inertia(self.mobility, self.drives.D), step, efforts)
-
-    def follow(
-        self,
-        reference: Reference,
-        settings: ControllerSettings,
-        believed: Mapping[str, float],
-        payloads: tuple[str, ...],
-        sight: Sight | None = None,
-    ) -> Controller:
-        """Attach a controller with these model parameters that follows a reference."""
-        robot, felt, width = (
-            self.mechanism,
-            effective_inertia(self.mobility, self.mechanism.actuator_map),
-            self.drives.width,
-        )
-        return self.drive(followed(robot, reference, settings, felt, believed, payloads, width, sight))
+        mobility = self._mobility()
+        self.felt = effective_inertia(mobility, mechanism.actuator_map)
+        self.drives.set_width(effective_inertia(mobility, self.drives.D), step, efforts)
 
     @property
     def state(self) -> tuple[Float[Array, "q"], Float[Array, "v"]]:
@@ -197,7 +181,7 @@ class ForwardPlant:
         Mv = self.dynamics.inverse(q, still, dq) - self.dynamics.inverse(q, still, still)
         return np.column_stack([potential, 0.5 * np.sum(dq * Mv, axis=1)])
 
-    def _mobile(self) -> Float[Array, "v v"]:
+    def _mobility(self) -> Float[Array, "v v"]:
         """Accelerations per unit of force with the loops closed: the inverse inertia along them."""
         N, mass = (x[0] for x in self.dynamics.inertia(self.q))
         if not np.linalg.eigvalsh(mass).min() > 0.0:

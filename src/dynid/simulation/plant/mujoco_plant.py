@@ -21,8 +21,7 @@ from dynid.common.errors import InputError, NoResultError
 from dynid.dynamics.freedoms import Freedoms, freedoms_of
 from dynid.excitation.friction import FrictionLaw
 from dynid.mechanism.mechanism import Mechanism
-from dynid.simulation.plant.control import Controller, followed
-from dynid.simulation.plant.controller_sensors import Sight
+from dynid.simulation.plant.control import Controller
 from dynid.simulation.plant.drives import Drives, effective_inertia, term_tables
 from dynid.simulation.plant.equalities import place_helper
 from dynid.simulation.plant.mujoco_model import PlantModel, mujoco_model
@@ -31,7 +30,6 @@ from dynid.simulation.plant.run import PlantRun, check_tracking
 from dynid.simulation.plant.settings import (
     DEFAULT_STEP,
     STIFF,
-    ControllerSettings,
     PlantSettings,
     Softness,
     substeps,
@@ -92,7 +90,7 @@ class Stepper:
         data: MuJoCo's `MjData`.
         tau: Efforts of the motors at the last evaluation, shape (a,), in [N m] or [N].
         drives: Friction of the plant.
-        mobility: Accelerations per unit of force at the start, the loops closed, shape (w, w), SI.
+        felt: Inertia that each motor feels at the start, the loops closed, shape (a,), in [kg m^2] or [kg].
         freedoms: Independent coordinates, as the controller needs them.
     """
 
@@ -121,27 +119,12 @@ class Stepper:
         self.tau = np.zeros(len(self._C))
         self._controller: Controller | None = None
         self._set(q, dq)
-        self.mobility = self._constrained_mobility()
-        self.drives.set_width(effective_inertia(self.mobility, self._D), self.step, efforts)
+        mobility = self._mobility()
+        self.felt = effective_inertia(mobility, self._C)
+        self.drives.set_width(effective_inertia(mobility, self._D), self.step, efforts)
         self._rubbing = self.drives.tables._replace(D=self._D)
         self._loads = self.drives.loads
         self.freedoms = freedoms or freedoms_of(robot)
-
-    def follow(
-        self,
-        reference: Reference,
-        settings: ControllerSettings,
-        believed: Mapping[str, float],
-        payloads: tuple[str, ...],
-        sight: Sight | None = None,
-    ) -> Controller:
-        """Attach a controller with these model parameters that follows a reference."""
-        robot, felt, width = (
-            self.built.mechanism,
-            effective_inertia(self.mobility, self._C),
-            self.drives.width,
-        )
-        return self.drive(followed(robot, reference, settings, felt, believed, payloads, width, sight))
 
     def drive(self, controller: Controller) -> Controller:
         """Attach a controller."""
@@ -292,7 +275,7 @@ class Stepper:
     def _equations(self) -> Float[Array, "c v"]:
         return np.array(self.data.efc_J).reshape(-1, self.model.nv)[: self.data.nefc]
 
-    def _constrained_mobility(self) -> Float[Array, "v v"]:
+    def _mobility(self) -> Float[Array, "v v"]:
         """Accelerations per unit of force with the loops closed: the inverse inertia along them."""
         M = np.zeros((self.model.nv, self.model.nv))
         self._mj.mj_fullM(self.model, self.data, M)
