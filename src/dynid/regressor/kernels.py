@@ -6,7 +6,7 @@ the base. They are packed row by row (see `layout.py`); a tile contains `LANES` 
 
 from __future__ import annotations
 
-from dynid.common.compiled import inner, kernel
+from dynid.common.compiled import inner, kernel, view
 from dynid.kinematics.kernels import LINK, body_state, link_states, unrotate
 from dynid.kinematics.tile import (
     AX,
@@ -85,8 +85,8 @@ def _inertial_entries(links, bodies, pairs, state, body, tile):
         body_state(state, body_link[b], body_frame[b], body)
         for pair in range(start[b], start[b + 1]):
             link, entry = pair_link[pair], pair_entry[pair]
-            joint = state[(link + 1) * LINK * LANES : (link + 2) * LINK * LANES]
-            out = tile[entry * LANES : (entry + 10) * LANES]
+            joint = view(state, (link + 1) * LINK * LANES, LINK * LANES)
+            out = view(tile, entry * LANES, 10 * LANES)
             wrench_row(body, joint, kind[link] == 2, pair_axis[pair], out)
 
 
@@ -139,7 +139,7 @@ def _drive_entries(drives, dq, ddq, load, at, tile):
     entries, numbers, sources, factors, speeds = drives
     n = dq.shape[0]
     for d in range(entries.size):
-        out = tile[entries[d] * LANES : (entries[d] + 1) * LANES]
+        out = view(tile, entries[d] * LANES, LANES)
         factor, number = factors[d], numbers[d]
         for lane in range(LANES):
             sample = min(at + lane, n - 1)
@@ -172,10 +172,11 @@ def combine(tile, combination, out):
     """Entries of projected rows, N^T W: sparse sums of entries of the tree's rows."""
     start, entries, factors = combination
     for e in range(start.size - 1):
-        row = out[e * LANES : (e + 1) * LANES]
-        row[:] = 0.0
+        row = view(out, e * LANES, LANES)
+        for lane in range(LANES):
+            row[lane] = 0.0
         for k in range(start[e], start[e + 1]):
-            source = tile[entries[k] * LANES : (entries[k] + 1) * LANES]
+            source = view(tile, entries[k] * LANES, LANES)
             factor = factors[k]
             for lane in range(LANES):
                 row[lane] += factor * source[lane]
@@ -224,7 +225,7 @@ def fill_rows(links, bodies, gravity, pairs, drives, given, motion, combination,
             source = projected
         width = min(LANES, n - at)
         for e in range(out.shape[0]):
-            row = source[e * LANES : (e + 1) * LANES]
+            row = view(source, e * LANES, LANES)
             for lane in range(width):
                 out[e, at + lane] = row[lane]
 

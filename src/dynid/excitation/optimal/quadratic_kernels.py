@@ -14,7 +14,9 @@ from __future__ import annotations
 
 import numpy as np
 
-from dynid.common.compiled import inner, kernel, summing
+from dynid.common.compiled import allocating as kernel
+from dynid.common.compiled import allocating_inner as inner
+from dynid.common.compiled import summing
 
 _BACK = 0.995  # of the way to the boundary
 _ZERO = 1e-8  # of gradient times width: a minimum that is zero
