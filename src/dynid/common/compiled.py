@@ -28,10 +28,25 @@ from numba.core.caching import FunctionCache
 from numba.core.cgutils import get_or_insert_function, intp_t, voidptr_t
 from numba.core.codegen import JITCodeLibrary
 from numba.core.compiler import Compiler, compile_result
+from numba.core.compiler_machinery import PassManager
 from numba.core.dispatcher import Dispatcher
 from numba.core.event import Event, Listener, register
 from numba.core.registry import cpu_target
 from numba.core.runtime.nrt import rtsys
+from numba.core.typed_passes import (
+    IRLegalization,
+    NativeLowering,
+    NoPythonBackend,
+    NopythonTypeInference,
+    PreLowerStripPhis,
+)
+from numba.core.untyped_passes import (
+    FixupArgs,
+    GenericRewrites,
+    IRProcessing,
+    ReconstructSSA,
+    TranslateByteCode,
+)
 from numba.extending import intrinsic
 
 Kernel = Callable[..., Any]
@@ -64,12 +79,12 @@ def inlined(function: Kernel) -> Kernel:
 
 def allocating(function: Kernel) -> Kernel:
     """As `kernel`, for functions that make arrays or return them."""
-    return _compiled(function, _nrt=True)
+    return _compiled(function, _nrt=True, pipeline_class=Compiler)
 
 
 def allocating_inner(function: Kernel) -> Kernel:
     """As `inner`, for functions that make arrays or return them."""
-    return _compiled(function, _nrt=True, no_cpython_wrapper=True, pipeline_class=_PartCompiler)
+    return _compiled(function, _nrt=True, no_cpython_wrapper=True, pipeline_class=_WholePartCompiler)
 
 
 @intrinsic
@@ -154,6 +169,7 @@ def _compiled(function: Kernel, **special: Any) -> Kernel:
         "error_model": "numpy",
         "fastmath": False,
         "no_cfunc_wrapper": True,  # nobody calls kernels from C
+        "pipeline_class": _Compiler,
         "_nrt": False,  # said explicitly: what is not said is as in the function that is compiled first
     }
     return _cached(unwrap(function), options | special)
@@ -162,7 +178,7 @@ def _compiled(function: Kernel, **special: Any) -> Kernel:
 def _cached(function: Kernel, options: dict[str, Any]) -> Kernel:
     compiled: Kernel = njit(**options)(function)
     try:
-        is_part = options.get("pipeline_class") is _PartCompiler
+        is_part = issubclass(options["pipeline_class"], _WholePartCompiler)
         compiled._cache = (_PartCache if is_part else _Cache)(function)  # type: ignore[attr-defined]
     except RuntimeError as error:
         if "no locator available" not in str(error):
@@ -203,13 +219,40 @@ class _Part(JITCodeLibrary):
         self._finalized = True
 
 
-class _PartCompiler(Compiler):
-    """Compiles a function into a `_Part`."""
+class _Compiler(Compiler):
+    """Compiles functions without array expressions, closures and arguments None: Numba looks for none of them."""
+
+    def define_pipelines(self) -> list[PassManager]:
+        """The passes that such functions need."""
+        passes = PassManager("kernel")
+        for each in (
+            TranslateByteCode,
+            FixupArgs,
+            IRProcessing,
+            GenericRewrites,
+            ReconstructSSA,
+            NopythonTypeInference,
+            PreLowerStripPhis,
+            IRLegalization,
+            NativeLowering,
+            NoPythonBackend,
+        ):
+            passes.add_pass(each, each.__name__)
+        passes.finalize()
+        return [passes]
+
+
+class _WholePartCompiler(Compiler):
+    """Compiles any function into a `_Part`."""
 
     def compile_extra(self, func: Kernel) -> Any:
         """Compile for the argument types of this compiler."""
         self.state.library = _Part(self.state.targetctx.codegen(), func.__qualname__)  # type: ignore[no-untyped-call]
         return super().compile_extra(func)  # type: ignore[no-untyped-call]
+
+
+class _PartCompiler(_WholePartCompiler, _Compiler):
+    """Compiles a function without such expressions into a `_Part`."""
 
 
 class _Cache(FunctionCache):

@@ -204,8 +204,13 @@ def combine_moving(packed, combination, N, moves, out):
 
 
 @kernel
-def fill_rows(links, bodies, gravity, pairs, drives, given, motion, combination, room, start, out, flat):
+def fill_rows(
+    links, bodies, gravity, pairs, drives, given, motion, combination, room, start, out, flat, starts, factors
+):
     """Entries of all rows for samples start .. start + n, written to out (entries, n).
+
+    With the factor of each entry, its parameter, W chi of all rows is added to out (rows, n) instead; starts:
+    first entry of each row. The entries of a tile are summed at once and not kept.
 
     room: states of all links, of a body, entries of a tile and of its projection (`TreeRegressor.batch`).
     flat: `out` as one row. An array that compiled code makes or reshapes needs a part of Numba that takes
@@ -213,7 +218,7 @@ def fill_rows(links, bodies, gravity, pairs, drives, given, motion, combination,
     """
     n, n_out = out.shape[1], combination[0].size - 1
     state, body, tile, projected = room
-    if n == LANES and n_out == 0:
+    if n == LANES and n_out == 0 and factors.size == 0:
         # A tile and no projection: the entries are computed in place.
         fill_tile(links, bodies, gravity, pairs, drives, given, motion, start, state, body, flat)
         return
@@ -224,32 +229,15 @@ def fill_rows(links, bodies, gravity, pairs, drives, given, motion, combination,
             combine(tile, combination, projected)
             source = projected
         width = min(LANES, n - at)
-        for e in range(out.shape[0]):
-            row = view(source, e * LANES, LANES)
-            for lane in range(width):
-                out[e, at + lane] = row[lane]
-
-
-@kernel
-def predict_rows(
-    links, bodies, gravity, pairs, drives, given, motion, combination, room, starts, factors, out
-):
-    """W chi of all rows and samples, added to out (rows, n), from the factor of each entry: its parameter.
-
-    The entries of a tile are summed at once and not kept. starts: first entry of each row.
-    """
-    n = out.shape[1]
-    state, body, tile, projected = room
-    for at in range(0, n, LANES):
-        fill_tile(links, bodies, gravity, pairs, drives, given, motion, at, state, body, tile)
-        source = tile
-        if combination[0].size > 1:
-            combine(tile, combination, projected)
-            source = projected
-        width = min(LANES, n - at)
-        for r in range(starts.size - 1):
+        if factors.size == 0:
+            for e in range(out.shape[0]):
+                row = view(source, e * LANES, LANES)
+                for lane in range(width):
+                    out[e, at + lane] = row[lane]
+        for r in range(starts.size - 1 if factors.size > 0 else 0):
             for e in range(starts[r], starts[r + 1]):
                 factor = factors[e]
                 if factor != 0.0:
+                    row = view(source, e * LANES, LANES)
                     for lane in range(width):
-                        out[r, at + lane] += factor * source[e * LANES + lane]
+                        out[r, at + lane] += factor * row[lane]
