@@ -16,16 +16,13 @@ from hashlib import sha256
 from inspect import unwrap
 from multiprocessing import parent_process
 from pathlib import Path
-import types as python_types
-from types import SimpleNamespace
+from types import FunctionType, SimpleNamespace
 from typing import Any
 
 import numpy as np
 from llvmlite.binding import parse_bitcode
-from llvmlite.ir import FunctionType, VoidType
-from numba import njit, types
+from numba import njit
 from numba.core.caching import FunctionCache
-from numba.core.cgutils import get_or_insert_function, intp_t, voidptr_t
 from numba.core.codegen import JITCodeLibrary
 from numba.core.compiler import Compiler, compile_result
 from numba.core.compiler_machinery import PassManager
@@ -47,7 +44,6 @@ from numba.core.untyped_passes import (
     ReconstructSSA,
     TranslateByteCode,
 )
-from numba.extending import intrinsic
 
 Kernel = Callable[..., Any]
 _ROOT = Path(__file__).parents[1]
@@ -85,74 +81,6 @@ def allocating(function: Kernel) -> Kernel:
 def allocating_inner(function: Kernel) -> Kernel:
     """As `inner`, for functions that make arrays or return them."""
     return _compiled(function, _nrt=True, no_cpython_wrapper=True, pipeline_class=_WholePartCompiler)
-
-
-@intrinsic
-def view(typing_context, array, start, count):  # type: ignore[no-untyped-def]
-    """array[start : start + count] of a flat array, without what slices check: much less code to compile."""
-    if not (isinstance(array, types.Array) and array.ndim == 1 and array.layout == "C"):
-        return None
-
-    def code(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
-        from numba.np.arrayobj import make_array, populate_array
-
-        kind = signature.return_type
-        whole, out = make_array(kind)(context, builder, arguments[0]), make_array(kind)(context, builder)
-        populate_array(
-            out,
-            data=builder.gep(whole.data, [arguments[1]]),
-            shape=[arguments[2]],
-            strides=[whole.itemsize],
-            itemsize=whole.itemsize,
-            meminfo=whole.meminfo,
-            parent=whole.parent,
-        )
-        if context.enable_nrt:
-            context.nrt.incref(builder, kind, out._getvalue())
-        return out._getvalue()
-
-    return array(array, types.intp, types.intp), code
-
-
-@intrinsic
-def workspace(typing_context, like, count):  # type: ignore[no-untyped-def]
-    """A flat array of `count` numbers, not initialised, of the type of another array, until `release`.
-
-    The compiler knows that it overlaps with no other array, as of those of NumPy in compiled code. Those need
-    a part of Numba that takes longer to import than a kernel takes to load, and are counted at every use.
-    """
-    if not isinstance(like, types.Array):
-        return None
-
-    def code(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
-        from numba.np.arrayobj import make_array, populate_array
-
-        kind = signature.return_type
-        number = context.get_constant(types.intp, context.get_abi_sizeof(context.get_data_type(kind.dtype)))
-        reserve = get_or_insert_function(builder.module, FunctionType(voidptr_t, [intp_t]), "PyMem_RawMalloc")
-        reserve.return_value.add_attribute("noalias")
-        data = builder.call(reserve, [builder.mul(arguments[1], number)])
-        out = make_array(kind)(context, builder)
-        data = builder.bitcast(data, context.get_data_type(kind.dtype).as_pointer())
-        populate_array(out, data, [arguments[1]], [number], number, meminfo=None)
-        return out._getvalue()
-
-    return types.Array(like.dtype, 1, "C")(like, types.intp), code
-
-
-@intrinsic
-def release(typing_context, array):  # type: ignore[no-untyped-def]
-    """Give back a `workspace`."""
-
-    def code(context: Any, builder: Any, signature: Any, arguments: Any) -> None:
-        from numba.np.arrayobj import make_array
-
-        data = make_array(signature.args[0])(context, builder, arguments[0]).data
-        free = get_or_insert_function(builder.module, FunctionType(VoidType(), [voidptr_t]), "PyMem_RawFree")
-        builder.call(free, [builder.bitcast(data, voidptr_t)])
-        return context.get_dummy_value()
-
-    return types.void(array), code
 
 
 def summing(function: Kernel) -> Kernel:
@@ -220,7 +148,7 @@ class _Part(JITCodeLibrary):
 
 
 class _Compiler(Compiler):
-    """Compiles functions without array expressions, closures and arguments None: Numba looks for none of them."""
+    """Compiles functions without array expressions, closures and arguments None, which nothing looks for."""
 
     def define_pipelines(self) -> list[PassManager]:
         """The passes that such functions need."""
@@ -363,7 +291,15 @@ def _log(level: int, text: str) -> None:
 
 _KNOWN: dict[Any, Any] = {}
 # Names that a compiled copy shares with its original; Numba adds the rest.
-_OPTIONS = ("nogil", "error_model", "fastmath", "no_cpython_wrapper", "no_cfunc_wrapper", "forceinline", "_nrt")
+_OPTIONS = (
+    "nogil",
+    "error_model",
+    "fastmath",
+    "no_cpython_wrapper",
+    "no_cfunc_wrapper",
+    "forceinline",
+    "_nrt",
+)
 
 
 @inner
@@ -392,7 +328,7 @@ def _copy(compiled: Any) -> Any:
             names[name] = _cos_sin
         elif isinstance(names.get(name), Dispatcher):
             names[name] = for_one_sample(names[name])
-    copy = python_types.FunctionType(source.__code__, names, source.__name__, source.__defaults__, source.__closure__)
+    copy = FunctionType(source.__code__, names, source.__name__, source.__defaults__, source.__closure__)
     # Numba keeps compiled code on disk by the qualified name: the copy needs its own.
     copy.__qualname__, copy.__module__ = f"{source.__qualname__}_one_sample", source.__module__
     options = {name: value for name, value in compiled.targetoptions.items() if name in _OPTIONS}

@@ -18,7 +18,7 @@ import numpy as np
 from dynid.common.arrays import Array
 from dynid.common.compiled import allocating as kernel
 from dynid.common.compiled import allocating_inner as inner
-from dynid.common.compiled import view
+from dynid.common.compiled_arrays import view
 from dynid.kinematics.closure_kernels import bias_tile, closure_tile, gather
 from dynid.kinematics.kernels import LINK, body_state, link_states, unrotate
 from dynid.kinematics.step_kernels import cholesky_solve, clear, copy, factorise, substitute, tangents

@@ -12,9 +12,8 @@ change it and have no entry. Tables (see `closure.tables_of`):
 
 from __future__ import annotations
 
-import numpy as np
-
-from dynid.common.compiled import inlined, inner, kernel, release, view, workspace
+from dynid.common.compiled import inlined, inner, kernel
+from dynid.common.compiled_arrays import release, view, workspace
 from dynid.kinematics.cable_kernels import angle_between, cable_acceleration, cable_length, swivel_rates
 from dynid.kinematics.kernels import LINK, carry, carry_pose, link_states, pose_states
 from dynid.kinematics.tile import (

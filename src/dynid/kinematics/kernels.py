@@ -20,7 +20,8 @@ import numpy as np
 from numba.core import types
 from numba.extending import overload
 
-from dynid.common.compiled import inlined, inner, kernel, view
+from dynid.common.compiled import inlined, inner, kernel
+from dynid.common.compiled_arrays import view
 from dynid.kinematics.tile import (
     AX,
     AY,

@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from dynid.common.compiled import inner, kernel, release, view, workspace
+from dynid.common.compiled import inner, kernel
+from dynid.common.compiled_arrays import release, view, workspace
 from dynid.kinematics.closure_kernels import WORK, bias_tile, closure_tile, gather
 from dynid.kinematics.kernels import LINK, link_states, pose_states
 from dynid.kinematics.step_kernels import (
@@ -86,7 +87,23 @@ def march(closure, plan, sensors, wanted, first, count, keep_last, q0, limit, ou
                     out[at, i] = q[i * LANES + lane]
         copy(q, 0, good, 0, q.size)
         copy(q, 0, past, (step % _PAST) * q.size, q.size)
-    for space in (state, work, f, entries, slots, q, good, past, target, miss, sides, small, basis, move, size):
+    for space in (
+        state,
+        work,
+        f,
+        entries,
+        slots,
+        q,
+        good,
+        past,
+        target,
+        miss,
+        sides,
+        small,
+        basis,
+        move,
+        size,
+    ):
         release(space)
 
 

@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from dynid.common.compiled import inner, view
+from dynid.common.compiled import inner
+from dynid.common.compiled_arrays import view
 from dynid.kinematics.tile import INVERT, LANES, SCALE
 
 

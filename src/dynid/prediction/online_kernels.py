@@ -6,7 +6,7 @@ import numpy as np
 
 from dynid.common.compiled import allocating as kernel
 from dynid.common.compiled import allocating_inner as inner
-from dynid.common.compiled import view
+from dynid.common.compiled_arrays import view
 from dynid.regressor.kernels import fill_rows
 
 

@@ -14,7 +14,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from dynid.common.compiled import allocating, allocating_inner, inlined, inner, view
+from dynid.common.compiled import allocating, allocating_inner, inlined, inner
+from dynid.common.compiled_arrays import view
 from dynid.kinematics.kernels import LINK, body_state, link_states, rotate, unrotate
 from dynid.kinematics.tile import (
     AX,
@@ -337,7 +338,11 @@ def _links_back(links, state, dq, ddq, at, bars, out_q, out_dq, out_ddq):
                 sample = min(at + k, n - 1)
                 rates[c * LANES + k] = dq[sample, v_start[i] + c]
                 accels[c * LANES + k] = ddq[sample, v_start[i] + c]
-        r_q, r_dq, r_ddq = view(results, 0, 3 * LANES), view(results, 3 * LANES, 3 * LANES), view(results, 6 * LANES, 3 * LANES)
+        r_q, r_dq, r_ddq = (
+            view(results, 0, 3 * LANES),
+            view(results, 3 * LANES, 3 * LANES),
+            view(results, 6 * LANES, 3 * LANES),
+        )
         if kind[i] == 1:
             _turn_back(up, child, bar, rates, accels, r_q, r_dq, r_ddq)
         elif kind[i] == 3:

@@ -6,7 +6,8 @@ the base. They are packed row by row (see `layout.py`); a tile contains `LANES` 
 
 from __future__ import annotations
 
-from dynid.common.compiled import inner, kernel, view
+from dynid.common.compiled import inner, kernel
+from dynid.common.compiled_arrays import view
 from dynid.kinematics.kernels import LINK, body_state, link_states, unrotate
 from dynid.kinematics.tile import (
     AX,

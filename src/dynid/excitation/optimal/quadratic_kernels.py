@@ -16,7 +16,8 @@ import numpy as np
 
 from dynid.common.compiled import allocating as kernel
 from dynid.common.compiled import allocating_inner as inner
-from dynid.common.compiled import release, summing, workspace
+from dynid.common.compiled import summing
+from dynid.common.compiled_arrays import release, workspace
 
 _BACK = 0.995  # of the way to the boundary
 _ZERO = 1e-8  # of gradient times width: a minimum that is zero
