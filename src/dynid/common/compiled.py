@@ -152,7 +152,7 @@ class _Compiler(Compiler):
 
     def define_pipelines(self) -> list[PassManager]:
         """The passes that such functions need."""
-        passes = PassManager("kernel")
+        passes = PassManager("kernel")  # type: ignore[no-untyped-call]
         for each in (
             TranslateByteCode,
             FixupArgs,
@@ -165,8 +165,8 @@ class _Compiler(Compiler):
             NativeLowering,
             NoPythonBackend,
         ):
-            passes.add_pass(each, each.__name__)
-        passes.finalize()
+            passes.add_pass(each, each.__name__)  # type: ignore[no-untyped-call]
+        passes.finalize()  # type: ignore[no-untyped-call]
         return [passes]
 
 

@@ -23,8 +23,8 @@ def view(typing_context, array, start, count):  # type: ignore[no-untyped-def]
         from numba.np.arrayobj import make_array, populate_array
 
         kind = signature.return_type
-        whole, out = make_array(kind)(context, builder, arguments[0]), make_array(kind)(context, builder)
-        populate_array(
+        whole, out = make_array(kind)(context, builder, arguments[0]), make_array(kind)(context, builder)  # type: ignore[no-untyped-call]
+        populate_array(  # type: ignore[no-untyped-call]
             out,
             data=builder.gep(whole.data, [arguments[1]]),
             shape=[arguments[2]],
@@ -55,12 +55,12 @@ def workspace(typing_context, like, count):  # type: ignore[no-untyped-def]
 
         kind = signature.return_type
         number = context.get_constant(types.intp, context.get_abi_sizeof(context.get_data_type(kind.dtype)))
-        reserve = get_or_insert_function(builder.module, FunctionType(voidptr_t, [intp_t]), "PyMem_RawMalloc")
+        reserve = get_or_insert_function(builder.module, FunctionType(voidptr_t, [intp_t]), "PyMem_RawMalloc")  # type: ignore[no-untyped-call]
         reserve.return_value.add_attribute("noalias")
         data = builder.call(reserve, [builder.mul(arguments[1], number)])
-        out = make_array(kind)(context, builder)
+        out = make_array(kind)(context, builder)  # type: ignore[no-untyped-call]
         data = builder.bitcast(data, context.get_data_type(kind.dtype).as_pointer())
-        populate_array(out, data, [arguments[1]], [number], number, meminfo=None)
+        populate_array(out, data, [arguments[1]], [number], number, meminfo=None)  # type: ignore[no-untyped-call]
         return out._getvalue()
 
     return types.Array(like.dtype, 1, "C")(like, types.intp), code
@@ -73,8 +73,8 @@ def release(typing_context, array):  # type: ignore[no-untyped-def]
     def code(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
         from numba.np.arrayobj import make_array
 
-        data = make_array(signature.args[0])(context, builder, arguments[0]).data
-        free = get_or_insert_function(builder.module, FunctionType(VoidType(), [voidptr_t]), "PyMem_RawFree")
+        data = make_array(signature.args[0])(context, builder, arguments[0]).data  # type: ignore[no-untyped-call]
+        free = get_or_insert_function(builder.module, FunctionType(VoidType(), [voidptr_t]), "PyMem_RawFree")  # type: ignore[no-untyped-call]
         builder.call(free, [builder.bitcast(data, voidptr_t)])
         return context.get_dummy_value()
 
