@@ -3,8 +3,8 @@
 `python -m benchmarks.campaign_cluster [--robots 20] [--dates 50]` simulates and identifies that many logs of
 a two-joint arm; friction of two robots grows, three logs are broken. Printed, one line each:
 
-1. a worker killed in the middle, and a scheduler killed and started again: files that differ from those of
-   local processes;
+1. a worker killed in the middle, and a scheduler killed and started again, while logs are identified and
+   while factors are merged: files that differ from those of local processes;
 2. all logs of one robot: joined estimate against one pass, in relation to the value or its sigma;
 3. runs, set aside, changes that were found, and memory of the client in the first tenth and at the end;
 4. tasks of a second: wall time beyond the sum of the tasks divided by the workers.
@@ -15,15 +15,17 @@ from __future__ import annotations
 import argparse
 import json
 import os
+import shutil
 import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
 
+import distributed
 import numpy as np
 import yaml
 from benchmarks.fleet_load import simulated_run
@@ -43,6 +45,8 @@ _FILE = "joined: true\nsettings: {}\nruns: [{{robot: arm.yaml, logs: '{}/{{unit}
 _BROKEN = 3
 _GROWTH, _SCATTER, _BETWEEN = 0.03, 0.01, 0.1
 _FEW = (4, 5)  # robots and dates of the runs that are disturbed
+# Trees of pairs: five logs of a robot have three levels.
+_CLIENT = "from dynid.campaign import tree; tree._WIDTH = {}; from dynid.cli import main; main()"
 
 
 def write_logs(folder: Path, robots: int, dates: int, drifting: int, broken: int, seed: int = 0) -> None:
@@ -93,6 +97,8 @@ class Cluster:
         self.workers = [
             self._started("worker", self.address, "--nthreads", "1", "--no-nanny") for _ in range(self.count)
         ]
+        with distributed.Client(self.address) as watcher:
+            watcher.wait_for_workers(self.count, timeout=120)
 
     def _started(self, role: str, *options: str) -> subprocess.Popen[bytes]:
         command = [sys.executable, "-m", "distributed.cli.dask_" + role, *options]
@@ -118,9 +124,18 @@ def cluster(folder: Path) -> Iterator[Cluster]:
         made.end()
 
 
-def client(file: Path, out: Path, *options: str) -> subprocess.Popen[bytes]:
-    """`dynid campaign`, started."""
-    command = [sys.executable, "-m", "dynid", "campaign", str(file), "--out", str(out), *options]
+def client(file: Path, out: Path, *options: str, width: int = 2) -> subprocess.Popen[bytes]:
+    """`dynid campaign`, started; so many factors are merged by one task."""
+    command = [
+        sys.executable,
+        "-c",
+        _CLIENT.format(width),
+        "campaign",
+        str(file),
+        "--out",
+        str(out),
+        *options,
+    ]
     return subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
 
 
@@ -130,10 +145,15 @@ def finished_runs(out: Path) -> int:
     return journal.read_bytes().count(b"\n") if journal.is_file() else 0
 
 
-def wait_for(process: subprocess.Popen[bytes], out: Path, count: int) -> None:
-    """Until so many runs are finished, or the command has ended."""
-    while process.poll() is None and finished_runs(out) < count:
-        time.sleep(0.05)
+def merged_parts(out: Path) -> int:
+    """Files of merged factors."""
+    return len(list((out / "factors" / "merged").glob("*.npz")))
+
+
+def wait_for(process: subprocess.Popen[bytes], done: Callable[[Path], int], out: Path, count: int) -> None:
+    """Until so many runs or parts are done, or the command has ended."""
+    while process.poll() is None and done(out) < count:
+        time.sleep(0.005)
 
 
 def different(one: Path, other: Path) -> list[str]:
@@ -153,28 +173,35 @@ def _bytes(file: Path) -> bytes | None:
 
 def disturbed(folder: Path, local: Path, dask: Cluster) -> dict[str, object]:
     """A worker killed, then in another campaign the scheduler: what differs from local processes."""
-    file, address = folder / "few.yaml", ("--cluster", dask.address)
+    file = folder / "few.yaml"
     client(file, local, "--jobs", "2").wait()
-    run = client(file, folder / "killed", *address)
-    wait_for(run, folder / "killed", 5)
-    dask.workers[0].kill()
-    code = run.wait()
-    again = client(file, folder / "again", *address)
-    wait_for(again, folder / "again", 5)
-    dask.end()
-    lost = again.wait()
-    before = finished_runs(folder / "again")
-    dask.start()
-    resumed = client(file, folder / "again", *address).wait()
-    return {
-        "files": sum(path.is_file() for path in local.rglob("*")),
-        "worker_killed": {"exit": code, "different": different(local, folder / "killed")},
-        "scheduler_killed": {
-            "exit": [lost, resumed],
-            "runs_before": before,
-            "different": different(local, folder / "again"),
-        },
-    }
+    found: dict[str, object] = {"files": sum(path.is_file() for path in local.rglob("*"))}
+    for what, done, count in (("runs", finished_runs, 5), ("tree", merged_parts, 2)):
+        for victim in ("worker", "scheduler"):
+            out = folder / f"{what}-{victim}"
+            if what == "tree":  # all runs are there, nothing is merged
+                shutil.copytree(local, out, copy_function=shutil.copy2)
+                shutil.rmtree(out / "joined")
+                shutil.rmtree(out / "factors" / "merged")
+            run = client(file, out, "--cluster", dask.address)
+            wait_for(run, done, out, count)
+            before = done(out)
+            if victim == "worker":
+                dask.workers[0].kill()
+                codes = [run.wait()]
+                dask.end()
+                dask.start()
+            else:
+                dask.end()
+                codes = [run.wait()]
+                dask.start()
+                codes.append(client(file, out, "--cluster", dask.address).wait())
+            found[f"{what}_{victim}_killed"] = {
+                "exit": codes,
+                "done_before": before,
+                "different": different(local, out),
+            }
+    return found
 
 
 def one_pass(folder: Path, out: Path) -> dict[str, float]:
@@ -194,7 +221,7 @@ def one_pass(folder: Path, out: Path) -> dict[str, float]:
 def whole(file: Path, out: Path, dask: Cluster, runs: int) -> dict[str, object]:
     """The large campaign, with the memory of its client."""
     begin = time.perf_counter()
-    process = client(file, out, "--cluster", dask.address)
+    process = client(file, out, "--cluster", dask.address, width=32)
     memory: list[tuple[int, float]] = []
     while process.poll() is None:
         memory.append((finished_runs(out), _resident(process.pid)))

@@ -5,8 +5,10 @@ import json
 import os
 import time
 from dataclasses import replace
+from datetime import UTC, datetime
 from pathlib import Path
 
+import fsspec
 import pytest
 from click.testing import CliRunner
 
@@ -229,7 +231,7 @@ def test_robots_of_several_kinds_are_not_compared(fleet, monkeypatch):
 def test_one_odd_run_does_not_decide_which_runs_are_merged():
     outcomes = [Outcome(f"r{k}", "good", kind=kind) for k, kind in enumerate("xyyzy")]
     used, left_out = _usable([*outcomes, Outcome("bad", "bad", kind="y"), Outcome("no", reason="broken")])
-    assert used == ["r1", "r2", "r4"]
+    assert [outcome.name for outcome in used] == ["r1", "r2", "r4"]
     assert (
         left_out["r0"] == left_out["r3"] == "parameters, known values or estimator are not those of most runs"
     )
@@ -332,18 +334,18 @@ def test_workers_of_an_excitation_get_the_full_path_of_the_robot(fleet, monkeypa
     assert seen == [str(Path("arm.yaml").resolve())]
 
 
-def test_a_log_in_a_store_is_named_by_its_address_in_results_and_refusals(tmp_path):
+def test_a_log_in_a_store_has_its_address_and_date_in_results_and_refusals(tmp_path):
     workspace = make_workspace(tmp_path)
     log, broken = workspace / "log.csv", workspace / "broken.csv"
     os.utime(log, (1.7e9, 1.7e9))
     broken.write_text("t,q_1\n0,broken\n")
     settings = {"auto": "off", "filter": {"cutoff": 20, "decimate": 4}}
 
-    def made(file):
-        run = Run("x", "a", "", str(workspace / "arm.yaml"), (file.as_uri(),), settings)
+    def made(address):
+        run = Run("x", "a", "", str(workspace / "arm.yaml"), (address,), settings)
         return make(run, str(workspace / "out"))
 
-    first, second = made(log), made(log)
+    first, second = made(log.as_uri()), made(log.as_uri())
     assert first.files == second.files  # no path of a copy, and the time of change of the log itself
     write_files(workspace / "out", first.files)
     entry = read_result(workspace / "out").provenance["inputs"][-1]
@@ -351,7 +353,15 @@ def test_a_log_in_a_store_is_named_by_its_address_in_results_and_refusals(tmp_pa
     checked = verify(workspace / "out")
     assert checked.intact
     assert log.as_uri() in checked.unchecked[0]
-    assert broken.as_uri() in made(broken).outcome.reason
+    assert broken.as_uri() in made(broken.as_uri()).outcome.reason
+    # An object has no time of change but the one that its store knows.
+    store = fsspec.filesystem("memory")
+    store.pipe("/bucket/log.csv", log.read_bytes())
+    store.store["/bucket/log.csv"].modified = datetime(2024, 2, 29, 12, tzinfo=UTC)
+    (entry,) = json.loads(made("memory://bucket/log.csv").files["result.json"])["provenance"]["inputs"][-1:]
+    assert (entry["file"], entry["date"]) == ("memory://bucket/log.csv", "2024-02-29T12:00:00Z")
+    store.rm("/bucket", recursive=True)
+    assert "memory://bucket/log.csv" in made("memory://bucket/log.csv").outcome.reason
 
 
 def test_the_time_left_of_each_stage_follows_from_its_own_pace():

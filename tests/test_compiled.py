@@ -6,12 +6,14 @@ import logging
 import runpy
 from pathlib import Path
 
+import numpy as np
 import pytest
 from numba import njit
 from numba.core.caching import CacheImpl
 
 from dynid.commands.shared import logging_to_terminal
 from dynid.common import compiled
+from dynid.common.compiled_arrays import release, view, workspace
 
 
 def test_65_without_a_writable_cache_kernels_run_and_it_is_said_once(monkeypatch, caplog):
@@ -131,6 +133,26 @@ def test_parts_have_no_machine_code_and_serve_kernels_of_later_runs(tmp_path):
             kept.unlink()
     assert sum(names["part"].stats.cache_hits.values()) == 1
     assert results[0] == results[1] == 3.0 * (0.1 * 0.1 + 1.0)
+
+
+@pytest.mark.parametrize("number", [float, complex])
+def test_a_view_is_the_part_of_an_array_and_workspace_is_no_other_array(monkeypatch, number):
+    monkeypatch.setattr(CacheImpl, "_locator_classes", [])
+
+    def doubled(x, start, count, out):
+        part, twice = view(x, start, count), workspace(x, count)
+        for k in range(count):
+            twice[k] = 2.0 * part[k]
+            part[k] = 0.0
+        for k in range(twice.size):
+            out[k] = twice[k]
+        release(twice)
+
+    x = np.arange(8).astype(number) + (1j if number is complex else 0.0)
+    before, out = x.copy(), np.zeros(3, number)
+    compiled.kernel(doubled)(x, 2, 3, out)
+    np.testing.assert_array_equal(out, 2.0 * before[2:5])
+    np.testing.assert_array_equal(x, [*before[:2], 0.0, 0.0, 0.0, *before[5:]])
 
 
 def test_other_failures_of_the_cache_are_not_hidden(monkeypatch):

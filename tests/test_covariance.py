@@ -187,13 +187,14 @@ def test_hac_reaches_further_when_scores_remember():
     assert chosen_lags(replace(clusters, s=np.zeros((40, P)))) == 0.0
 
 
-def test_bootstrap_repeats_the_fit_on_drawn_blocks():
+def test_bootstrap_repeats_the_fit_on_drawn_blocks(monkeypatch):
     data = Dense()
     clusters = clusters_of(data.system, data.solution.chi, WEIGHTS, 0.5)
     found, fitted = sandwich.moving_blocks(clusters, width=3, draws=200, seed=7)
     again, _ = sandwich.moving_blocks(clusters, width=3, draws=200, seed=7)
     np.testing.assert_array_equal(found, again)
-    counts = sandwich._counts(clusters, 3, 200, np.random.default_rng(7))
+    windows, chosen = sandwich._drawn(clusters, 3, 200, 7)
+    counts = windows[chosen].sum(axis=1)
     assert np.all(counts.sum(axis=1) == 12)  # four windows of three
     estimates = []
     for draw in counts:
@@ -205,6 +206,9 @@ def test_bootstrap_repeats_the_fit_on_drawn_blocks():
     expected = np.cov(np.array(estimates).T)
     size = np.sqrt(np.diag(expected))
     np.testing.assert_allclose(found / np.outer(size, size), expected / np.outer(size, size), atol=1e-9)
+    monkeypatch.setattr(sandwich, "_DRAWS", 64)  # a part of the draws in each thread
+    parts, _ = sandwich.moving_blocks(clusters, width=3, draws=200, seed=7)
+    np.testing.assert_allclose(parts / np.outer(size, size), found / np.outer(size, size), atol=1e-9)
 
 
 def test_runs_that_differ_are_the_larger_spread():

@@ -224,7 +224,7 @@ def test_files_and_page(tmp_path: Path) -> None:
     rows = (folder / "rehearsal.csv").read_text().splitlines()
     assert len(rows) == 1 + len(found.parameters)
     page = rehearsal_html(found)
-    assert "Expected accuracy" in page
+    assert page.index('class="verdict') < page.index("Expected accuracy of all parameters")
     assert 'data-spec="promise-spec"' in page
     assert 'http-equiv="Content-Security-Policy"' in page
     (folder / "mine.txt").write_text("keep")

@@ -5,6 +5,7 @@ from __future__ import annotations
 import base64
 import io
 import json
+import os
 import re
 import time
 from dataclasses import replace
@@ -17,11 +18,12 @@ from rich.console import Console
 
 from dynid.common.catalogue import Severity
 from dynid.common.notices import Notice, notice
-from dynid.report.html import escaped, parameters_tex, report_html
+from dynid.report.axes import labelled
+from dynid.report.html import escaped, notebook_html, parameters_tex, report_html
 from dynid.report.numbers import sigma_text
 from dynid.report.panels import since_start
 from dynid.report.plots import packed
-from dynid.report.quality import Quality, coverage, owner_of, quality
+from dynid.report.quality import Quality, coverage, loads, owner_of, quality
 from dynid.report.sections.description import section as description
 from dynid.report.sections.found import _body_row, drive_table, standard
 from dynid.report.sections.provenance import command_line
@@ -196,6 +198,15 @@ def test_no_name_is_a_command_in_the_latex_table():
 def test_the_command_line_is_shown_only_if_it_was_ours():
     assert command_line(["/usr/bin/dynid", "info", "a b.yaml"]) == "dynid info 'a b.yaml'"
     assert command_line(["/usr/bin/pytest", "secret"]) == ""
+
+
+def test_the_command_line_does_not_show_where_the_folders_of_the_machine_are():
+    """A page is sent to others. The command still works where it was run."""
+    log = os.path.join(os.getcwd(), "data", "a.csv")
+    shown = command_line(
+        ["/usr/bin/dynid", "identify", "--log", log, f"--out={os.path.dirname(log)}", "b.yaml"]
+    )
+    assert shown == f"dynid identify --log {os.path.join('data', 'a.csv')} --out=data b.yaml"
 
 
 def test_backticks_become_code():
@@ -401,13 +412,36 @@ def test_every_effort_has_its_peak_beside_its_percentage():
     whole = estimate()
     judged = tuple(replace(row, peak=12.3 + i) for i, row in enumerate(whole.verdict.joints))
     text = _words(str(section(replace(whole, verdict=replace(whole.verdict, joints=judged))).body))
-    assert "model error % of peak peak rms error" in text
-    assert "model error 1.4 % of its peak of 12.3 N m" in text
-    assert "1.4 17.3 0.21" in text
+    assert "model error % of peak below: N m peak rms error" in text
+    first, last = ((row.error_rms**2 - row.noise_floor**2) ** 0.5 for row in (judged[0], judged[-1]))
+    assert f"model error 1.4 % of its peak of 12.3 N m: {first:.2g} N m" in text
+    assert f"1.4 {last:.2g} 17.3 0.21" in text
+
+
+def test_a_centre_of_mass_per_kilogram_is_shown_in_millimetres_everywhere():
+    whole = estimate()
+    parts = [
+        replace(p, name=f"{symbol}/M_platform", unit="m", value=value, sigma=1e-4, dof=None)
+        for p, symbol, value in zip(
+            whole.parameters, ("MX", "MY", "MZ"), (0.0016, -0.0025, 0.2), strict=False
+        )
+    ]
+    free = replace(whole, parameters=tuple(parts), truth=None, covariance=np.eye(3) * 1e-8)
+    # 1.96 times 0.1 mm.
+    shown = "centre of mass (1.60, -2.50, 200.00) +- (0.20, 0.20, 0.20) mm"
+    assert dict(loads(free))["body platform"].startswith(shown)
+    for text in (report_html(free), notebook_html(free)):
+        assert shown.replace("+-", "±") in _words(text)
+
+
+def test_labels_stand_only_beside_the_axis():
+    """As in the page: marks that are given but outside of the range are left out."""
+    shown = [text for _, text in labelled({"ticks": [-1, -0.5, 0, 0.5, 1]}, (-0.55, 1.05), 5, 5)]
+    assert shown == ["\N{MINUS SIGN}0.5", "0", "0.5", "1"]
 
 
 def test_a_zero_has_one_probability_whatever_asks_for_it():
-    """That of a refit with the correction alone; the linear test shows what else it found."""
+    """That of the test that flags it; what the refit with the correction shows is said in words."""
     whole = replace(
         estimate(),
         residual_tests=(
@@ -421,8 +455,10 @@ def test_a_zero_has_one_probability_whatever_asks_for_it():
     )
     text = _words(report_html(whole))
     flagged = text.partition("Flagged faults")[2]
-    assert "joint_ 2 is the zero of the joint off? 0.05 rad 0.03 to 0.07 0.0029" in flagged
-    assert "joint_ 3 is the zero of the joint off? 0.01 rad -0.01 to 0.03 0.31" in flagged
+    assert "joint_ 2 is the zero of the joint off? 2.86 degrees 1.72 to 4.01 < 0.0001" in flagged
+    assert "joint_ 3 is the zero of the joint off? 0.573 degrees -0.573 to 1.72 0.31" in flagged
+    assert "0.0029" not in flagged
+    assert "zero of 'joint_ 2' 98 no better than chance" in flagged
 
 
 def test_poor_predictions_follow_from_what_a_correction_explains():
@@ -470,9 +506,9 @@ def test_reasons_are_named_by_their_numbers_and_parameters_as_in_the_reason():
     verdict = replace(whole.verdict, level="care", reasons=(misfit, gain, weak))
     text = _words(report_html(replace(whole, verdict=verdict, warnings=(misfit, gain, weak))))
     assert "Find the effect first (reason 1), then look again" in text
-    listed = text.partition("as other motion needs them (reason 3 of the verdict):")[2]
-    assert listed.replace("_ ", "_").startswith(f" {named}: zero within")
-    assert "do not contain reason 2 of the verdict" in text
+    listed = text.partition("(reason 3 of the verdict); 95 % intervals, which contain zero:")[2]
+    assert listed.replace("_ ", "_").startswith(f" {named}: \N{MINUS SIGN}")
+    assert "do not count reason 2 of the verdict" in text
 
 
 def test_the_correction_that_leaves_least_is_named():

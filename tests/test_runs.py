@@ -22,11 +22,15 @@ from dynid.motion.settings import FilterSettings, MaskSettings
 from dynid.motion.spectrum import MOST_SAMPLES, middles, spectrum, spectrum_of_runs
 from dynid.pipeline import identify_logs
 from dynid.problem import prepare
+from dynid.projection.projection import System
 from dynid.simulation.demo import built_in_experiment
+from dynid.statistics.clusters import Clusters, equal_parts, stretches
+from dynid.statistics.sandwich import chosen_lags
 from dynid.unknown import Task
 from dynid.validation.folds import folds, joined_folds
 from dynid.validation.unseen import left_out_errors
 from tests.arms import arm, motion
+from tests.systems import group, parameters
 
 RATE = 200.0
 
@@ -176,3 +180,32 @@ def test_logs_of_one_name_are_not_one_log(tmp_path: Path) -> None:
         assert len({signals.log for signals in found.signals}) == 2
     names = [log.name for log in named_apart([replace(whole, name=name) for name in "aab"])]
     assert names == ["a", "a (2)", "b"]
+
+
+def test_clusters_and_parts_are_the_same_in_any_order_of_logs() -> None:
+    """So repeats of a motion are those of the same run, whichever log is given first."""
+    rng = np.random.default_rng(2)
+    groups = [
+        group(rng.standard_normal((60 * (k + 1), 3)), np.zeros(60 * (k + 1)), log=name, blocks=blocks)
+        for k, (name, blocks) in enumerate((("a", 10), ("b", 7), ("c", 10)))
+    ]
+    known = stretches(System(parameters(3), tuple(groups)), 2.0)
+    other = stretches(System(parameters(3), tuple(groups[::-1])), 2.0)
+    assert known[0] == other[0]
+    assert known[1].tolist() == other[1].tolist()
+    assert equal_parts(groups, 4) == equal_parts(groups[::-1], 4)
+
+
+def test_lags_of_hac_do_not_see_the_next_run() -> None:
+    """Pairs of neighbours inside runs are the same in any order of runs."""
+    rng = np.random.default_rng(5)
+    s = rng.standard_normal((4, 3, 2)) * np.array([1.0, -1.0, 1.0])[:, None]
+    s[:, :, 0] += 3.0 * rng.standard_normal((4, 1))
+    found = []
+    for order in ((0, 1, 2, 3), (2, 0, 3, 1)):
+        scores = s[list(order)].reshape(12, 2)
+        some = Clusters(
+            np.eye(2), np.zeros((12, 2, 2)), scores, np.ones(12, int), np.repeat(np.arange(4), 3), 1.0
+        )
+        found.append(chosen_lags(some))
+    assert found[0] == pytest.approx(found[1], rel=1e-12)

@@ -27,6 +27,7 @@ SMALL = {
     "campaign": ("--jobs", "1"),
     "compare": ("--last", "0.25"),
     "compare results": (),
+    "compare arm-1_": (),
     "excite": ("--starts", "1", "--hops", "0"),
     "rehearse": ("--runs", "2", "--jobs", "1"),
 }
@@ -119,6 +120,19 @@ def _servo(folder: Path) -> None:
     done("identify", "leg.yaml")
 
 
+def _studio(folder: Path) -> None:
+    """Files as the studio writes them."""
+    shutil.copytree("results/arm", "results/other")
+    texts = {
+        "arm-motion-1": "robot: arm.urdf\nexcite: {period: 5}\n",
+        "arm-1": EXPERIMENT,
+        "arm-1_arm-2_compare": "compare: [results/arm, results/other]\n",
+        "arm-1-export": "export: {result: results/arm, to: yaml}\n",
+    }
+    for name, text in texts.items():
+        (folder / f"{name}.yaml").write_text(text, encoding="utf-8")
+
+
 PREPARED: dict[str, Callable[[Path], None]] = {
     "README.md": _fleet,
     "docs/howto/actuators.md": _servo,
@@ -131,6 +145,7 @@ PREPARED: dict[str, Callable[[Path], None]] = {
     "docs/howto/ros_bags.md": _bags,
     "docs/howto/simulate.md": _designed,
     "docs/howto/validate.md": _loaded,
+    "docs/howto/studio.md": _studio,
     "docs/reference/commands.md": _currents,
 }
 ALONE = [page for page in pages_with("sh") if page not in with_output() and page.name != "CONTRIBUTING.md"]

@@ -48,6 +48,29 @@ def motion_along(robot, q, dt=1e-3):
     return Motion(log, plan[0])
 
 
+def test_poses_of_a_log_serve_the_same_log_with_other_efforts_only(tmp_path, monkeypatch) -> None:
+    robot = robot_of(tmp_path)
+    slide = 0.25 + 0.05 * np.sin(2e-3 * np.pi * np.arange(700))[:, None]
+    motion = motion_along(robot, slide)
+    surveyed = []
+    first_pass = ClosedKinematics.__init__
+    monkeypatch.setattr(
+        ClosedKinematics,
+        "__init__",
+        lambda self, *given: (surveyed.append(given[1].log), first_pass(self, *given))[1],
+    )
+    kinematics = kinematics_along(robot, motion)
+    reversed_effort = Motion(replace(motion.log, tau=-motion.log.tau), motion.plan)
+    shorter = Motion(replace(motion.log, segments=((0, 400),)), motion.plan)
+    moved = Motion(replace(motion.log, q=motion.log.q + 0.01), motion.plan)
+    same, *others = (kinematics_along(robot, one) for one in (reversed_effort, shorter, moved))
+    assert surveyed == [motion.log, shorter.log, moved.log]
+    low, high = motion.usable()[0]
+    measured = motion.states(low, high)
+    np.testing.assert_array_equal(same.states(low, measured).q, kinematics.states(low, measured).q)
+    assert not np.array_equal(others[1].states(low, measured).q, kinematics.states(low, measured).q)
+
+
 def test_kept_rates_and_those_computed_again_are_the_same(tmp_path, monkeypatch) -> None:
     robot = robot_of(tmp_path)
     slide = 0.25 + 0.05 * np.sin(2e-3 * np.pi * np.arange(700))[:, None]

@@ -21,7 +21,7 @@ from dynid.mechanism.load import load_robot
 from dynid.pipeline import identify_logs
 from dynid.report.json_file import json_text, read_result, result_document
 from dynid.statistics.estimate import GroupFit, ParameterEstimate, ResidualTest
-from dynid.statistics.estimate_parts import NOT_JUDGED, Description, JointVerdict, Verdict
+from dynid.statistics.estimate_parts import NOT_JUDGED, Description, JointVerdict, Verdict, peak_of
 from dynid.unknown import Task
 from dynid.validation import unseen as unseen_rows
 from dynid.validation.causes import _slight
@@ -137,6 +137,19 @@ def judged(scara):
         return verdict_of(asked, replace(clean, warnings=warnings, verdict=errors), failure)
 
     return level
+
+
+def test_a_burst_does_not_make_errors_small_in_percent() -> None:
+    """The peak of a sine is its amplitude, with or without a collision of three samples in a thousand."""
+    tau = 5.0 * np.sin(np.linspace(0.0, 40.0, 1000))
+    # 1 % of the samples of a sine are above 0.9999 of its amplitude; three more samples change little.
+    assert peak_of(tau) == pytest.approx(5.0, rel=1e-3)
+    tau[500:503] = 50.0
+    assert peak_of(tau) == pytest.approx(5.0, rel=1e-3)
+    still = np.zeros(1000)
+    still[:3] = 7.0
+    assert peak_of(still) == 7.0  # an effort that is zero else has no other size
+    assert peak_of(np.full(3, np.nan)) == 0.0
 
 
 def test_a_joint_is_judged_by_what_is_beyond_its_noise(judged) -> None:

@@ -59,7 +59,6 @@ _KERNELS = (  # in the order of their first use
     ("motion", "sweep"),
     ("regressor", "fill_rows"),
     ("conditioning", "decimate"),
-    ("regressor", "predict_rows"),
     ("kinematics", "move_bodies"),
 )
 

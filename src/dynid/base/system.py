@@ -110,7 +110,10 @@ class BaseSystem:
 
     def with_equations(self, equations: System) -> BaseSystem:
         """The same parameters in other equations: those whose least-squares solution an estimate is."""
-        groups = [replace(group, blocks=(group.merged,), times=None, runs=None) for group in equations.groups]
+        groups = [
+            replace(group, blocks=(group.merged,), times=None, runs=None, spans=None)
+            for group in equations.groups
+        ]
         return replace(self, system=replace(equations, groups=tuple(groups)), equations=equations)
 
 
@@ -210,7 +213,7 @@ def _mapped(
     for group in system.groups:
         columns, affine = _affine(group, S, c)
         factor = group.merged.mapped(affine)
-        groups.append(replace(group, columns=columns, blocks=(factor,), times=None, runs=None))
+        groups.append(replace(group, columns=columns, blocks=(factor,), times=None, runs=None, spans=None))
     return System(parameters, tuple(groups))
 
 

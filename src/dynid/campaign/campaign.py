@@ -23,7 +23,7 @@ from dynid.campaign.work import Made, Outcome, failed, make
 from dynid.common.engine import Progress, completed
 from dynid.common.errors import InputError
 from dynid.report.lock import locked
-from dynid.report.output import clear_leftovers, real_path, replace_file, write_files
+from dynid.report.output import clear_leftovers, real_path, replace_file, write_files, written_as
 
 _WRITTEN = ("summary.json", "parameters.csv", "parameters.parquet", "campaign.html")
 
@@ -97,14 +97,13 @@ def run_campaign(
         for place in (folder, folder / RUNS, folder / FACTORS, folder / JOINED):
             if place.is_dir():
                 clear_leftovers(place)
-        runs, shared = shared_settings(runs, folder, campaign.joined, jobs, cluster, progress)
-        known, damaged = _known(folder, runs, campaign.joined, before is None)
+        runs, shared = shared_settings(runs, folder, jobs, cluster, progress)
+        known, damaged = _known(folder, runs, before is None)
         todo = [run for run in runs if run.name not in known]
-        work = partial(_work, str(folder / RUNS), campaign.joined)
-        new = _computed(work, todo, folder, jobs, cluster, progress, finished)
+        _computed(partial(_work, str(folder / RUNS)), todo, folder, jobs, cluster, progress, finished)
         journal, _ = read_journal(folder)
         outcomes = tuple(journal[run.name][1] for run in runs)
-        joined = joined_robots(folder, runs, outcomes, new, jobs, progress) if campaign.joined else ()
+        joined = joined_robots(folder, runs, outcomes, jobs, cluster, progress) if campaign.joined else ()
         fleet = fleet_of(_samples(runs, outcomes))
         notes = _notes(damaged, outcomes)
         done = Campaign(campaign.name, folder, runs, outcomes, fleet, joined, shared, notes, inputs)
@@ -114,11 +113,11 @@ def run_campaign(
 
 def _claim(folder: Path) -> None:
     """Make the folder; one with other files is refused."""
-    expected = {*_WRITTEN, FILE, SETTINGS, RUNS, FACTORS, JOINED}
-    expected |= {".lock", *(f".{name}.new-" for name in expected)}
+    expected = {*_WRITTEN, FILE, SETTINGS, RUNS, FACTORS, JOINED, ".lock"}
     try:
         folder.mkdir(parents=True, exist_ok=True)
-        foreign = sorted(entry.name for entry in folder.iterdir() if entry.name not in expected)
+        names = {entry.name for entry in folder.iterdir()}
+        foreign = sorted(name for name in names if written_as(name) not in expected)
         (folder / RUNS).mkdir(exist_ok=True)
     except OSError as error:
         raise InputError(
@@ -163,7 +162,7 @@ def _notes(damaged: int, outcomes: Sequence[Outcome]) -> tuple[str, ...]:
     )
 
 
-def _known(folder: Path, runs: Sequence[Run], joined: bool, again: bool) -> tuple[set[str], int]:
+def _known(folder: Path, runs: Sequence[Run], again: bool) -> tuple[set[str], int]:
     """Finished runs whose inputs have not changed, and whose files are there; count of damaged lines."""
     kept: set[str] = set()
     journal, damaged = read_journal(folder)
@@ -174,7 +173,10 @@ def _known(folder: Path, runs: Sequence[Run], joined: bool, again: bool) -> tupl
         if outcome.elsewhere and again:
             continue
         files = [folder / RUNS / run.name / "result.json"]
-        files += [folder / FACTORS / f"{run.name}.npz"] if joined and not outcome.apart else []
+        if run.together and not outcome.apart:
+            files.append(folder / FACTORS / f"{run.name}.npz")
+            if not (outcome.factors or outcome.reason):  # of an older version
+                continue
         if recorded == digest(run) and (outcome.reason or all(file.is_file() for file in files)):
             kept.add(run.name)
     return kept, damaged
@@ -188,8 +190,8 @@ def _computed(
     cluster: str | None,
     progress: Progress | None,
     finished: Callable[[Outcome], None] | None,
-) -> set[str]:
-    """Names of the runs; each outcome is written as soon as it is there, and not kept in memory."""
+) -> None:
+    """Each outcome is written as soon as it is there, and not kept in memory."""
     done: set[str] = set()
     digests = {run.name: digest(run) for run in runs}
 
@@ -212,7 +214,6 @@ def _computed(
             finished(made.outcome)
         if progress is not None:
             progress(f"{len(done)} of {len(runs)} runs", len(done) / len(runs))
-    return done
 
 
 def _with_places(made: Made, run: Run, folder: Path) -> Made:
@@ -230,8 +231,8 @@ def _place(path: str, folder: Path) -> str:
     return relative_place(path, folder) if os.path.isabs(path) else path
 
 
-def _work(folder: str, joined: bool, run: Run) -> Made:
-    return make(run, f"{folder}/{run.name}", joined)
+def _work(folder: str, run: Run) -> Made:
+    return make(run, f"{folder}/{run.name}")
 
 
 def _samples(runs: Sequence[Run], outcomes: Sequence[Outcome]) -> list[Sample]:

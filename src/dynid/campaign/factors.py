@@ -1,11 +1,11 @@
-"""The triangular factors that a run keeps of its logs, and their tree: all logs of a robot in one fit.
+"""The triangular factors that a run keeps of its logs: all logs of a robot in one fit.
 
     [R_1; R_2] = Q R
 
 R has the inner products of both logs, so the fit of the merged factors is the fit of all logs in one pass. A
-run keeps factors over the standard parameters, a few blocks of time for each group of rows, and how the robot
-moved. The blocks of a log are merged pairwise once there are many, then neighbouring logs: memory does not
-grow with the number of logs, and the blocks that are left are the clusters of the covariance.
+run keeps factors over the standard parameters and how the robot moved. Blocks of time are those of which
+one pass would make its covariance, each cut into `FINER`: so it is the same too. Their number does not grow
+with the number of logs, because one pass over many has long blocks.
 
 A factor serves only if nothing else was taken from the rows: `factors_of` says why it does not.
 """
@@ -17,40 +17,44 @@ import io
 import json
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
-from pathlib import Path
+from functools import cache
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from dynid.base.base import BaseSet
-from dynid.base.rank import independent_columns
+from dynid.base.rank import ColumnRank, independent_columns
+from dynid.common.arrays import Array, Bool, Int
 from dynid.mechanism.parameters import Parameter
-from dynid.projection.factor import Factor, merge
+from dynid.projection.factor import Factor, merge, triangle
 from dynid.projection.projection import Group, System
+from dynid.statistics.clusters import duration, stretches
 
 if TYPE_CHECKING:
     from dynid.fit import Fit
 
 FACTORS = "factors"  # folder of a campaign
-SCHEMA = "dynid.factors/1"
-MOST_BLOCKS = 384  # of all logs
-_PARTS = 8  # blocks of a log
+PARTS = "merged"  # in it: factors of several runs
+SCHEMA = "dynid.factors/2"
+FINER = 3
 
 
 @dataclass(frozen=True, eq=False)
 class Leaf:
-    """The factors of one run.
+    """The factors of one run, or of several.
 
     Attributes:
         base: Structural base parameters, the same for all runs of a robot.
-        groups: Rows over the standard parameters, with at most `_PARTS` blocks.
+        groups: Rows over the standard parameters, with few blocks.
         estimator, options: Of the run.
+        inputs: What the run was made from, as its result records it: paths are relative to its folder.
     """
 
     base: BaseSet
     groups: tuple[Group, ...]
     estimator: str
     options: Mapping[str, Any]
+    inputs: tuple[Mapping[str, Any], ...] = ()
 
     @property
     def kind(self) -> str:
@@ -60,10 +64,21 @@ class Leaf:
         content = words.encode() + base.S.tobytes() + base.c.tobytes()
         return hashlib.sha256(content).hexdigest()
 
+    @property
+    def system(self) -> System:
+        """The equations: as of one pass, with few blocks."""
+        return System(self.base.standard, self.groups)
 
-def factors_of(fit: Fit) -> Leaf | str:
-    """The factors of a fit; a text instead: why they do not have all that its estimate needs."""
+
+def factors_of(fit: Fit, together: int) -> Leaf | str:
+    """The factors of a fit; a text instead: why they do not have all that its estimate needs.
+
+    Args:
+        fit: Of a run.
+        together: Number of runs that will probably be merged: of the same robot.
+    """
     from dynid.estimator.estimator import estimator_named
+    from dynid.statistics.covariance import finest_seconds
 
     experiment = fit.experiment
     estimator = estimator_named(experiment.estimator, experiment.estimator_options)
@@ -77,90 +92,91 @@ def factors_of(fit: Fit) -> Leaf | str:
         return "`essential`, `keep`, `refine` and `standard` need all logs in one run"
     if not fit.problem.model.per_sample:
         return f"model '{fit.problem.model.key}' needs all logs in one run"
-    groups = _coarse(fit.system.groups, _PARTS)
+    total = together * duration(fit.system)
+    groups = cut(fit.system.groups, finest_seconds(total, experiment.uncertainty))
     return Leaf(fit.measured.base, groups, experiment.estimator, dict(experiment.estimator_options))
 
 
-def merged(leaves: Iterable[Leaf]) -> System:
-    """The equations of all runs: as of one pass, with few blocks."""
-    logs: list[tuple[Group, ...]] = []
+def merged(members: Iterable[tuple[str, Leaf]], seconds: float, join: int) -> Leaf:
+    """Several leaves as one, in their order.
+
+    Args:
+        members: Factors with the name of their run; those that were merged before without.
+        seconds: Length of the blocks of one pass over all logs of the robot; 0: blocks stay as they are.
+        join: So many members become one block, whatever its length; 0: none.
+    """
+    parts: list[tuple[Group, ...]] = []
     waiting: list[tuple[Group, ...]] = []
-    standard: tuple[Parameter, ...] = ()
-    parts = _PARTS
-    together = 1  # logs that are one block
-    for number, leaf in enumerate(leaves):
-        standard = leaf.base.standard
-        renamed = tuple(replace(group, log=f"{number + 1}: {group.log}") for group in leaf.groups)
-        for log in dict.fromkeys(group.log for group in renamed):
-            waiting.append(_coarse([group for group in renamed if group.log == log], parts))
-            if len(waiting) == together:
-                logs, waiting = [*logs, _one_log(waiting)], []
-            if len(logs) * parts > MOST_BLOCKS and parts > 1:
-                parts //= 2
-                logs = [_coarse(groups, parts) for groups in logs]
-            elif len(logs) * parts > MOST_BLOCKS:
-                together *= 2
-                logs, waiting = logs[: len(logs) // 2 * 2], logs[len(logs) // 2 * 2 :]
-                logs = [_one_log(logs[i : i + 2]) for i in range(0, len(logs), 2)]
+    inputs: dict[str, Mapping[str, Any]] = {}
+    for name, leaf in members:
+        groups = _named(name, leaf.groups) if name else leaf.groups
+        if join:
+            waiting.append(groups)
+        else:
+            parts.append(cut(groups, seconds) if seconds else groups)
+        if waiting and len(waiting) == join:
+            parts, waiting = [*parts, _one_block(waiting)], []
+        inputs |= {str(source): source for source in leaf.inputs}
     if waiting:
-        logs.append(_one_log(waiting))
-    return System(standard, tuple(group for groups in logs for group in groups))
+        parts.append(_one_block(waiting))
+    return replace(
+        leaf, groups=tuple(group for part in parts for group in part), inputs=tuple(inputs.values())
+    )
 
 
-def _coarse(groups: Sequence[Group], parts: int) -> tuple[Group, ...]:
-    """Groups with at most so many blocks in a log, cut at the same times in all groups of the log."""
-    counts: dict[str, int] = {}
+def _named(run: str, groups: Sequence[Group]) -> tuple[Group, ...]:
+    return tuple(replace(group, log=f"{run}: {group.log}") for group in groups)
+
+
+def run_of(group: Group) -> str:
+    """The run that merged factors come from; of several that are one block the first."""
+    return group.log.partition(": ")[0]
+
+
+def cut(groups: Sequence[Group], seconds: float) -> tuple[Group, ...]:
+    """Groups with fewer blocks: those of one pass, each in `FINER` parts."""
+    labels, *_ = stretches(System((), tuple(groups)), seconds, FINER)
+    lasting = {(group.log, *place): span for group in groups for place, span in group.lasting.items()}
+    first: dict[int, int] = {}
+    spans: dict[int, int] = {}
+    for key, label in labels.items():
+        first.setdefault(label, key[2])
+        spans[label] = spans.get(label, 0) + lasting[key]
+    fewer = []
     for group in groups:
-        counts[group.log] = max(counts.get(group.log, 0), 1 + max(time for _, time in group.places))
-    first: dict[tuple[str, int], int] = {}  # run that a new block begins with
-    for group in groups:
-        for run, time in group.places:
-            key = group.log, _part(time, counts[group.log], parts)
-            first[key] = min(run, first.get(key, run))
-    coarser = []
-    for group in groups:
-        count = counts[group.log]
-        blocks: dict[int, list[Factor]] = {}
-        for (_, time), block in zip(group.places, group.blocks, strict=True):
-            blocks.setdefault(_part(time, count, parts), []).append(block)
-        numbers = sorted(blocks)
-        coarser.append(
+        blocks: dict[tuple[int, int], list[Factor]] = {}
+        for place, block in zip(group.places, group.blocks, strict=True):
+            blocks.setdefault((place[0], labels[group.log, *place]), []).append(block)
+        fewer.append(
             replace(
                 group,
-                blocks=tuple(merge(blocks[number]) for number in numbers),
-                times=np.array(numbers, dtype=int),
-                runs=np.array([first[group.log, number] for number in numbers], dtype=int),
-                seconds=group.seconds * count / min(parts, count),
+                blocks=tuple(merge(members) for members in blocks.values()),
+                runs=np.array([run for run, _ in blocks], dtype=int),
+                times=np.array([first[label] for _, label in blocks], dtype=int),
+                spans=np.array([spans[label] for _, label in blocks], dtype=int),
             )
         )
-    return tuple(coarser)
+    return tuple(fewer)
 
 
-def _part(time: int, count: int, parts: int) -> int:
-    return time * min(parts, count) // count
-
-
-def _one_log(logs: Sequence[tuple[Group, ...]]) -> tuple[Group, ...]:
-    """Neighbouring logs as one, each group one block; its motion is that of the first."""
-    if len(logs) == 1:
-        return logs[0]
+def _one_block(parts: Sequence[tuple[Group, ...]]) -> tuple[Group, ...]:
+    """All rows of one name as one block; the motion is that of the first log."""
+    groups = tuple(group for part in parts for group in part)
     members: dict[str, list[Group]] = {}
-    for group in (group for groups in logs for group in groups):
+    for group in groups:
         members.setdefault(group.name, []).append(group)
-    lengths = [
-        groups[0].seconds * max(1 + max(t for _, t in log_group.places) for log_group in groups)
-        for groups in logs
-    ]
-    like = logs[0][0]
+    seconds, like = duration(System((), groups)), groups[0]
+    one = np.zeros(1, dtype=int)
     return tuple(
         replace(
             namesakes[0],
             log=like.log,
             blocks=(merge([block for group in namesakes for block in group.blocks]),),
-            times=np.zeros(1, dtype=int),
-            runs=np.zeros(1, dtype=int),
-            seconds=sum(lengths),
-            path=like.path,
+            times=one,
+            runs=one,
+            spans=None,
+            seconds=seconds,
+            path=like.path and like.path[:1],
         )
         for namesakes in members.values()
     )
@@ -170,67 +186,111 @@ _TEXTS = ("name", "log", "unit", "inflation", "seconds", "homogeneous")  # of a 
 
 
 def leaf_file(leaf: Leaf) -> bytes:
-    """The content of a file of factors."""
-    base = leaf.base
+    """The content of a file of factors: triangles without their zeros."""
+    base, groups = leaf.base, leaf.groups
+    paths = {group.log: group.path for group in groups if group.path is not None}
     header: dict[str, Any] = {
         "schema": SCHEMA,
         "estimator": leaf.estimator,
         "options": dict(leaf.options),
+        "inputs": list(leaf.inputs),
         "standard": [asdict(parameter) for parameter in base.standard],
         "indices": list(base.indices),
         "dependent": list(base.dependent),
         "eliminated": list(base.eliminated),
         "tied": {name: list(members) for name, members in base.tied.items()},
-        "groups": [{key: getattr(group, key) for key in _TEXTS} for group in leaf.groups],
+        "groups": [
+            {**{key: getattr(group, key) for key in _TEXTS}, "columns": group.columns.tolist()}
+            for group in groups
+        ],
+        "paths": {log: [[*q.shape, *ends] for q, *ends in path] for log, path in paths.items()},
     }
-    paths = {group.log: group.path for group in leaf.groups if group.path is not None}
-    header["paths"] = {log: [path[1:] for path in runs] for log, runs in paths.items()}
-    arrays: dict[str, Any] = {"S": base.S, "c": base.c, "K": base.K, "G": base.G}
-    for i, group in enumerate(leaf.groups):
-        arrays[f"columns_{i}"], arrays[f"times_{i}"] = group.columns, group.times
-        arrays[f"runs_{i}"] = group.runs
-        arrays[f"rows_{i}"] = np.array([(len(block.R), block.n_rows) for block in group.blocks])
-        arrays[f"R_{i}"] = np.concatenate([block.R for block in group.blocks])
-    for i, runs in enumerate(paths.values()):
-        arrays |= {f"path_{i}_{k}": q.astype(np.float32) for k, (q, _, _) in enumerate(runs)}
+    blocks = [(i, _upper(block)) for i, group in enumerate(groups) for block in group.blocks]
+    arrays: dict[str, Any] = {
+        "S": base.S,
+        "c": base.c,
+        "K": base.K,
+        "G": base.G,
+        "blocks": np.array([(i, len(block.R), block.n_rows) for i, block in blocks]),
+        "places": np.concatenate([_places(group) for group in groups]),
+        "R": np.concatenate([block.R[_filled(*block.R.shape)] for _, block in blocks]),
+        "path": np.concatenate([np.zeros(0), *(q.ravel() for path in paths.values() for q, *_ in path)]),
+    }
+    arrays["path"] = arrays["path"].astype(np.float32)
     text = np.frombuffer(json.dumps(header, allow_nan=False).encode(), dtype=np.uint8)
     stream = io.BytesIO()
-    np.savez_compressed(stream, header=text, **arrays)
+    np.savez(stream, header=text, **arrays)
     return stream.getvalue()
 
 
-def read_leaf(file: Path) -> Leaf:
-    """The factors that a run has kept."""
-    with np.load(file, allow_pickle=False) as arrays:
-        header = json.loads(arrays["header"].tobytes())
-        paths = {
-            log: tuple((arrays[f"path_{i}_{k}"].astype(float), *ends) for k, ends in enumerate(runs))
-            for i, (log, runs) in enumerate(header["paths"].items())
-        }
-        groups = []
-        for i, entry in enumerate(header["groups"]):
-            heights, n_rows = arrays[f"rows_{i}"].T
-            R = np.split(arrays[f"R_{i}"], np.cumsum(heights)[:-1])
-            group = Group(
-                **entry,
-                columns=arrays[f"columns_{i}"],
-                blocks=tuple(Factor(*pair) for pair in zip(R, n_rows.tolist(), strict=True)),
-                times=arrays[f"times_{i}"],
-                runs=arrays[f"runs_{i}"],
+def _upper(factor: Factor) -> Factor:
+    """The same factor, as a triangle if it has as many rows as columns."""
+    R = factor.R
+    return Factor(triangle(R), factor.n_rows) if len(R) == R.shape[1] and np.tril(R, -1).any() else factor
+
+
+def _places(group: Group) -> Int[Array, "b 3"]:
+    return np.array([(*place, span) for place, span in group.lasting.items()], dtype=int)
+
+
+@cache
+def _filled(rows: int, columns: int) -> Bool[Array, "k p1"]:
+    """Where a factor has values: a triangle if it has as many rows as columns."""
+    return np.tri(columns, rows, dtype=bool).T if rows == columns else np.ones((rows, columns), dtype=bool)
+
+
+def read_leaf(content: bytes) -> Leaf:
+    """The factors in a file."""
+    with np.load(io.BytesIO(content), allow_pickle=False) as file:
+        arrays = {name: file[name] for name in file}
+    header = json.loads(arrays["header"].tobytes())
+    at, paths = 0, {}
+    for log, runs in header["paths"].items():
+        path = []
+        for rows, columns, *ends in runs:
+            stop = at + rows * columns
+            path.append((arrays["path"][at:stop].astype(float).reshape(rows, columns), *ends))
+            at = stop
+        paths[log] = tuple(path)
+    blocks: list[list[Factor]] = [[] for _ in header["groups"]]
+    widths = [len(entry["columns"]) + 1 for entry in header["groups"]]
+    at = 0
+    for i, rows, n_rows in arrays["blocks"].tolist():
+        filled = _filled(rows, widths[i])
+        R = np.zeros(filled.shape)
+        stop = at + int(np.count_nonzero(filled))
+        R[filled] = arrays["R"][at:stop]
+        blocks[i].append(Factor(R, n_rows))
+        at = stop
+    groups, at = [], 0
+    for entry, members in zip(header["groups"], blocks, strict=True):
+        places = arrays["places"][at : at + len(members)].T
+        at += len(members)
+        groups.append(
+            Group(
+                **{**entry, "columns": np.array(entry["columns"], dtype=int)},
+                blocks=tuple(members),
+                runs=places[0],
+                times=places[1],
+                spans=places[2],
                 path=paths.get(entry["log"]),
             )
-            groups.append(group)
-        count = len(header["indices"])
-        base = BaseSet(
-            tuple(Parameter(**fields) for fields in header["standard"]),
-            tuple(header["indices"]),
-            arrays["S"],
-            arrays["c"],
-            arrays["K"],
-            arrays["G"],
-            tuple(header["dependent"]),
-            tuple(header["eliminated"]),
-            {name: tuple(members) for name, members in header["tied"].items()},
-            independent_columns(np.eye(count), range(count)),
         )
-    return Leaf(base, tuple(groups), header["estimator"], header["options"])
+    base = BaseSet(
+        tuple(Parameter(**fields) for fields in header["standard"]),
+        tuple(header["indices"]),
+        arrays["S"],
+        arrays["c"],
+        arrays["K"],
+        arrays["G"],
+        tuple(header["dependent"]),
+        tuple(header["eliminated"]),
+        {name: tuple(members) for name, members in header["tied"].items()},
+        _full_rank(len(header["indices"])),
+    )
+    return Leaf(base, tuple(groups), header["estimator"], header["options"], tuple(header["inputs"]))
+
+
+@cache
+def _full_rank(count: int) -> ColumnRank:
+    return independent_columns(np.eye(count), range(count))

@@ -8,6 +8,7 @@ import glob
 import json
 import os
 import re
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
@@ -100,6 +101,7 @@ class Run:
         settings: Keys of its experiment.
         variant: Name of its settings; empty if there is only one.
         files: What robot and settings are read from: description, its sources, other logs, a result.
+        together: Number of runs of its robot, if they get one estimate together; 0: they do not.
     """
 
     name: str
@@ -110,6 +112,12 @@ class Run:
     settings: Mapping[str, Any] = field(default_factory=dict)
     variant: str = ""
     files: tuple[str, ...] = ()
+    together: int = 0
+
+    @property
+    def individual(self) -> tuple[str, str, str]:
+        """What one estimate of all logs belongs to: the robot, settings and description."""
+        return self.unit, self.variant, self.robot
 
 
 def read_campaign(file: PathLike) -> CampaignFile:
@@ -177,7 +185,10 @@ def runs_of(campaign: CampaignFile, file: PathLike, folder: PathLike | None = No
             planned += [_run(entry, like, fields, logs) for fields, logs in matches]
     _refuse_doubled(planned, file)
     _refuse_mixed_dates(planned, file)
-    return tuple(planned)
+    if not campaign.joined:
+        return tuple(planned)
+    counts = Counter(run.individual for run in planned)
+    return tuple(replace(run, together=counts[run.individual]) for run in planned)
 
 
 def _checked(robot: str, settings: Mapping[str, Any], home: Path, file: object) -> Run:

@@ -1,28 +1,39 @@
-"""One estimate of each robot from all its runs, by their merged factors (see `factors.py`)."""
+"""One estimate of each robot from all its runs: their factors are merged as a tree (see `tree.py`).
+
+Tasks read and write the folder of the campaign. Workers of a cluster that do not see it say so, and processes
+of this machine merge instead.
+"""
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
+from zipfile import BadZipFile
 
 import numpy as np
 
-from dynid.campaign.factors import FACTORS, Leaf, merged, read_leaf
+from dynid.campaign.factors import FACTORS, PARTS, Leaf, leaf_file, merged, read_leaf, run_of
 from dynid.campaign.file import Run, folder_name, number_of
+from dynid.campaign.tree import Node, tree
 from dynid.campaign.work import Outcome
 from dynid.common.arrays import Array, Float
 from dynid.common.engine import Progress, completed
 from dynid.common.errors import DynidError
-from dynid.report.output import result_files, write_files
+from dynid.report.output import replace_file, result_files, write_files
+from dynid.statistics.assemble import percent
 
 if TYPE_CHECKING:
+    from dynid.projection.projection import Group
     from dynid.statistics.estimate import Estimate
+    from dynid.statistics.uncertainty import UncertaintySettings
 
 JOINED, RUNS = "joined", "runs"
-_TABLE = "runs.csv"  # of a result of all logs: each run, and its residual
+_TABLE = "runs.csv"  # of a result of all logs: each run, its residual, and the digest of its factors
+_DAMAGED = f"factors are missing or damaged: delete the folder {FACTORS} and run the same command again"
 
 
 @dataclass(frozen=True)
@@ -56,12 +67,20 @@ class Joined:
         }
 
 
+class Merge(NamedTuple):
+    """A task: a part, or the estimate of a robot from its root, which is given all leaves."""
+
+    robot: Joined
+    node: Node
+    leaves: Sequence[tuple[str, str]] = ()
+
+
 def joined_robots(
     folder: Path,
     runs: Sequence[Run],
     outcomes: Sequence[Outcome],
-    new: set[str],
     jobs: int | None,
+    cluster: str | None = None,
     progress: Progress | None = None,
 ) -> tuple[Joined, ...]:
     """Every robot with the runs that were merged; its result is written into `folder`.
@@ -69,15 +88,14 @@ def joined_robots(
     Args:
         folder: Of the campaign.
         runs, outcomes: All of them.
-        new: Names of runs that were made now: robots without any are not computed again.
-        jobs: Processes on this machine: the factors are here.
-        progress: Called with a text and the fraction of robots done.
+        jobs, cluster: Where factors are merged, as for `completed`.
+        progress: Called with a text and the fraction of tasks done.
     """
     robots: dict[tuple[str, str, str], list[tuple[Run, Outcome]]] = {}
     for run, outcome in zip(runs, outcomes, strict=True):
-        robots.setdefault((run.unit, run.variant, run.robot), []).append((run, outcome))
+        robots.setdefault(run.individual, []).append((run, outcome))
     robots_joined: dict[str, Joined] = {}
-    todo: list[str] = []
+    roots: dict[str, Node] = {}
     for (unit, variant, _), members in robots.items():
         name = folder_name("-".join(part for part in (unit, variant) if part))
         while name in robots_joined:
@@ -85,31 +103,27 @@ def joined_robots(
         members.sort(key=lambda pair: number_of(pair[0].date) or 0.0)
         used, left_out = _usable([outcome for _, outcome in members])
         few = f"{len(used)} of its runs can be used" if len(used) < 2 else ""
-        robots_joined[name] = Joined(name, unit, variant, tuple(used), left_out, few)
-        changed = any(run in new for run in used) or _merged_runs(folder / JOINED / name) != used
-        if not few and changed:
-            todo.append(name)
-    waiting = [robots_joined[name] for name in todo]
-    for count, (member, files) in enumerate(_results(str(folder), waiting, jobs), 1):
-        if progress is not None:
-            progress(f"factors merged: {count} of {len(todo)} robots", count / len(todo))
+        names = tuple(outcome.name for outcome in used)
+        robots_joined[name] = Joined(name, unit, variant, names, left_out, few)
+        if not few:
+            roots[name] = tree(used, _uncertainty(members[0][0]))
+    todo = {
+        name: root for name, root in roots.items() if _merged_runs(folder / JOINED / name) != root.leaves()
+    }
+    for member, files in _results(folder, robots_joined, todo, jobs, cluster, progress):
         if isinstance(files, str):
             robots_joined[member.name] = replace(member, reason=files)
             continue
         (folder / JOINED).mkdir(exist_ok=True)
         write_files(folder / JOINED / member.name, files)
+    kept = {Path(part.file).name for root in roots.values() for part in root.parts()}
+    for file in (folder / FACTORS / PARTS).glob("*"):
+        if file.name not in kept:
+            file.unlink()
     return tuple(robots_joined.values())
 
 
-def _merged_runs(folder: Path) -> list[str]:
-    """Names of the runs that a result of all logs was made from; none if there is no such result."""
-    table = folder / _TABLE
-    if not (folder / "result.json").is_file() or not table.is_file():
-        return []
-    return [row.partition(",")[0] for row in table.read_text(encoding="utf-8").splitlines()[1:]]
-
-
-def _usable(outcomes: Sequence[Outcome]) -> tuple[list[str], dict[str, str]]:
+def _usable(outcomes: Sequence[Outcome]) -> tuple[list[Outcome], dict[str, str]]:
     """Runs whose factors can be merged, and why others cannot."""
     left_out: dict[str, str] = {}
     for outcome in outcomes:
@@ -125,57 +139,141 @@ def _usable(outcomes: Sequence[Outcome]) -> tuple[list[str], dict[str, str]]:
     left_out |= {
         outcome.name: other for outcome in outcomes if outcome.name not in left_out and outcome.kind != usual
     }
-    return [outcome.name for outcome in outcomes if outcome.name not in left_out], left_out
+    return [outcome for outcome in outcomes if outcome.name not in left_out], left_out
+
+
+def _uncertainty(run: Run) -> UncertaintySettings:
+    from dynid.experiment.experiment import experiment_from
+
+    return experiment_from({**run.settings, "robot": run.robot, "logs": []}).uncertainty
+
+
+def _merged_runs(folder: Path) -> list[tuple[str, str]]:
+    """Runs that a result of all logs was made from, as `Node.leaves`; none if there is no such result."""
+    table = folder / _TABLE
+    if not (folder / "result.json").is_file() or not table.is_file():
+        return []
+    rows = [row.split(",") for row in table.read_text(encoding="utf-8").splitlines()[1:]]
+    return [(row[0], row[-1]) for row in rows]
 
 
 def _results(
-    folder: str, robots: Sequence[Joined], jobs: int | None
+    folder: Path,
+    robots: Mapping[str, Joined],
+    roots: Mapping[str, Node],
+    jobs: int | None,
+    cluster: str | None,
+    progress: Progress | None,
 ) -> Iterator[tuple[Joined, Mapping[str, str] | str]]:
     """Files of the result of each robot, or why there is none."""
-    work = partial(_result_files, folder)
-    if len(robots) == 1 or jobs == 1:
-        yield from ((member, work(member)) for member in robots)
-        return
+    places = folder / FACTORS
+    parts = {part.digest: part for root in roots.values() for part in root.parts()}
+    there = {digest for digest, part in parts.items() if (places / part.file).is_file()}
     done: set[str] = set()
-    for member, files in completed(work, lambda: [robot for robot in robots if robot.name not in done], jobs):
-        done.add(member.name)
-        yield member, str(files) or type(files).__name__ if isinstance(files, BaseException) else files
+
+    def left() -> list[Merge]:
+        waiting = ((robots[name], root) for name, root in roots.items() if name not in done)
+        return [
+            Merge(robot, node, root.leaves() if node.digest == root.digest else ())
+            for robot, root in waiting
+            for node in root.ready(there)
+        ]
+
+    count, total = 0, len(roots) + len(parts) - len(there)
+    work = partial(_made, str(folder))
+    while tasks := left():
+        if cluster is None and (jobs == 1 or len(tasks) == 1):
+            results: Iterator[tuple[Merge, Any]] = ((task, work(task)) for task in tasks)
+        else:
+            results = completed(work, left, jobs, cluster)
+        for (robot, node, leaves), files in results:
+            if cluster is not None and (files is None or isinstance(files, OSError)):
+                cluster = None  # its workers do not see this folder, or cannot write there
+                break
+            count += 1
+            if progress is not None:
+                progress(f"factors merged: {count} of {total} tasks", count / total)
+            if isinstance(files, OSError):
+                raise files
+            if isinstance(files, BaseException):
+                files = str(files) or type(files).__name__
+            there.add(node.digest)
+            if robot.name not in done and (leaves or not isinstance(files, Mapping)):
+                done.add(robot.name)
+                yield robot, _DAMAGED if files is None else files
 
 
-def _result_files(folder: str, joined: Joined) -> Mapping[str, str] | str:
-    """Files of the result of a robot, name -> text; a text instead: why there is none."""
-    from dynid.report.json_file import read_result
+class _NotHereError(Exception):
+    """Factors are not in the folder of the campaign, or not those that were written."""
 
-    target = Path(folder) / JOINED / joined.name
-    results = [read_result(Path(folder) / RUNS / run) for run in joined.runs]
-    inputs = {str(source): source for result in results for source in result.provenance["inputs"]}
-    files = [Path(folder) / FACTORS / f"{run}.npz" for run in joined.runs]
+
+def _made(folder: str, task: Merge) -> Mapping[str, str] | str | None:
+    """Files of the result of a robot, name -> text; a text instead: why there is none.
+
+    Of a part no files: it is written beside the factors. None: these are not here.
+    """
+    robot, node, leaves = task
+    places = Path(folder) / FACTORS
     try:
-        estimate = joined_estimate(files, results[-1], joined.runs)
+        leaf = merged(((child.run, _read(places, child)) for child in node.children), node.seconds, node.join)
+        if leaves:
+            return _result_files(Path(folder), robot, leaf, leaves)
+        (places / PARTS).mkdir(exist_ok=True)
+        replace_file(places / node.file, leaf_file(leaf))
+    except _NotHereError:
+        return None
     except DynidError as error:
         return error.message
-    provenance = {**estimate.provenance, "inputs": list(inputs.values())}
-    return result_files(replace(estimate, provenance=provenance), target)
+    return {}
 
 
-def joined_estimate(files: Sequence[Path], like: Estimate, names: Sequence[str]) -> Estimate:
-    """The estimate from all logs together; it has no signals and is not judged.
+def _read(places: Path, node: Node) -> Leaf:
+    try:
+        content = (places / node.file).read_bytes()
+        if node.run and hashlib.sha256(content).hexdigest() != node.digest:
+            raise _NotHereError
+        return read_leaf(content)
+    except (OSError, BadZipFile) as error:
+        raise _NotHereError from error
+
+
+def _result_files(
+    folder: Path, joined: Joined, leaf: Leaf, leaves: Sequence[tuple[str, str]]
+) -> Mapping[str, str]:
+    """Files of the result of a robot, name -> text."""
+    from dynid.report.csv_file import table_csv
+    from dynid.report.json_file import absolute_places, read_result
+
+    like = read_result(folder / RUNS / joined.runs[-1])
+    estimate, residuals = joined_estimate(leaf, like, len(joined.runs))
+    inputs = absolute_places({"inputs": leaf.inputs}, folder / RUNS / joined.runs[-1])["inputs"]
+    rows, residual = [], 0.0
+    for run, digest in leaves:
+        residual = residuals.get(run, residual)  # runs that are one block have one
+        rows.append((run, residual, digest))
+    table = table_csv(("run", "residual_percent", "factors"), rows)
+    provenance = {**estimate.provenance, "inputs": inputs}
+    estimate = replace(estimate, provenance=provenance, files={_TABLE: table})
+    return result_files(estimate, folder / JOINED / joined.name)
+
+
+def joined_estimate(leaf: Leaf, like: Estimate, count: int) -> tuple[Estimate, dict[str, float]]:
+    """The estimate from all logs together, without signals and not judged; and the residual of each run.
 
     Args:
-        files: Factors of the runs, in the order of their dates.
+        leaf: Factors of all runs, merged.
         like: The result of one of them: robot, options and texts of the groupings.
-        names: Of the runs.
+        count: Of the runs.
     """
     from dynid.base.system import base_system
     from dynid.estimator.estimator import estimator_named
     from dynid.experiment.provenance import experiment_of
-    from dynid.report.csv_file import table_csv
     from dynid.statistics.assemble import estimate_parameters
     from dynid.statistics.estimate_parts import NOT_JUDGED
 
-    first, system = read_leaf(files[0]), merged(map(read_leaf, files))
-    seen = base_system(system, first.base)
-    solution = estimator_named(first.estimator, first.options).linear(seen.system)
+    system = leaf.system
+    seen = base_system(system, leaf.base)
+    solution = estimator_named(leaf.estimator, leaf.options).linear(seen.system)
     settings = experiment_of(like.provenance["options"]).uncertainty
     parts = estimate_parameters(seen, solution, settings=settings)
     known = {parameter.name: parameter for parameter in like.parameters}
@@ -185,10 +283,7 @@ def joined_estimate(files: Sequence[Path], like: Estimate, names: Sequence[str])
         else parameter
         for parameter in parts.parameters
     )
-    chi = np.asarray(seen.S @ solution.chi + seen.base.c)
-    weights = dict(zip((group.name for group in system.groups), solution.weights.tolist(), strict=True))
-    errors = [_percent(leaf, chi, weights) for leaf in map(read_leaf, files)]
-    return replace(
+    estimate = replace(
         like,
         parameters=parameters,
         not_identifiable=parts.not_identifiable,
@@ -196,7 +291,7 @@ def joined_estimate(files: Sequence[Path], like: Estimate, names: Sequence[str])
         covariance=parts.covariance,
         validation=(),
         warnings=parts.warnings,
-        choices={"logs": f"{len(files)} runs; their factors were merged"},
+        choices={"logs": f"{count} runs; their factors were merged"},
         uncertainty=parts.spread.facts,
         correlations=parts.correlations,
         invisible=parts.invisible,
@@ -204,16 +299,19 @@ def joined_estimate(files: Sequence[Path], like: Estimate, names: Sequence[str])
         tried=(),
         hypotheses=(),
         verdict=NOT_JUDGED,
-        files={_TABLE: table_csv(("run", "residual_percent"), zip(names, errors, strict=True))},
+        files={},
     )
+    chi = np.asarray(seen.S @ solution.chi + seen.base.c)
+    return estimate, _percents(system.groups, chi, solution.weights)
 
 
-def _percent(leaf: Leaf, chi: Float[Array, "p"], weights: Mapping[str, float]) -> float:
-    """Weighted residual of one log with the parameters of all, in percent of its measured side."""
-    left = whole = 0.0
-    for group in leaf.groups:
-        for block in group.blocks:
-            rho = block.Y - block.W @ chi[group.columns]
-            left += weights[group.name] ** 2 * float(rho @ rho)
-            whole += weights[group.name] ** 2 * float(block.Y @ block.Y)
-    return 100.0 * float(np.sqrt(left / whole)) if whole > 0.0 else 0.0
+def _percents(
+    groups: Sequence[Group], chi: Float[Array, "p"], weights: Float[Array, "g"]
+) -> dict[str, float]:
+    """Weighted residual of each run with the parameters of all, in percent of its measured side."""
+    squares: dict[str, list[float]] = {}
+    for group, weight in zip(groups, weights.tolist(), strict=True):
+        sums = squares.setdefault(run_of(group), [0.0, 0.0])
+        for i, square in enumerate(group.squares(chi)):
+            sums[i] += weight**2 * square
+    return {run: percent(left**0.5, whole**0.5) for run, (left, whole) in squares.items()}

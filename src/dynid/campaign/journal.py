@@ -75,7 +75,7 @@ def read_journal(folder: Path) -> tuple[dict[str, tuple[str, Outcome]], int]:
 
 def _outcome(entry: Mapping[str, Any]) -> Outcome:
     parameters = tuple((str(n), str(u), float(v), s) for n, u, v, s in entry["parameters"])
-    return Outcome(**{**entry, "parameters": parameters})
+    return Outcome(**{**entry, "parameters": parameters, "lengths": tuple(entry.get("lengths", ()))})
 
 
 def write_entry(folder: Path, run_digest: str, outcome: Outcome) -> None:

@@ -58,7 +58,6 @@ class Shared(NamedTuple):
 def shared_settings(
     runs: Sequence[Run],
     folder: Path,
-    joined: bool,
     jobs: int | None,
     cluster: str | None,
     progress: Progress | None = None,
@@ -68,12 +67,10 @@ def shared_settings(
     Args:
         runs: All runs of a campaign.
         folder: Of the campaign, with the choices of an earlier call.
-        joined: Whether factors of the runs are merged.
         jobs, cluster: Where choices are computed, as for `completed`.
         progress: Called with a text and the fraction of logs that were asked.
     """
-    if joined:
-        runs = [_with(run, _JOINED) for run in runs]
+    runs = [_with(run, _JOINED) if run.together else run for run in runs]
     kinds: dict[str, list[Run]] = {}
     for run in runs:
         kinds.setdefault(_kind(run), []).append(run)

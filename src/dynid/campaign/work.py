@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import hashlib
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from dynid.campaign.file import Run
@@ -30,6 +32,8 @@ class Outcome:
         parameters: Name, unit, value and sigma (None: none) of each parameter, SI.
         seconds: Time that it took.
         kind: Runs of a robot with the same kind of factors can be merged (`Leaf.kind`); empty: no factors.
+        factors: Digest of the file of factors.
+        lengths: Of the stretches of its logs without a break, as the factors see them, in [s].
         apart: Why its factors do not serve for an estimate from all logs of the robot; empty if they do.
         elsewhere: Whether the reason may lie outside the files of the run (memory, a store that does not
             answer, an error in dynid): the next command tries it again.
@@ -43,6 +47,8 @@ class Outcome:
     parameters: tuple[tuple[str, str, float, float | None], ...] = ()
     seconds: float = 0.0
     kind: str = ""
+    factors: str = ""
+    lengths: tuple[float, ...] = ()
     apart: str = ""
     elsewhere: bool = False
     version: str = ""
@@ -57,24 +63,25 @@ class Made:
     factors: bytes = b""
 
 
-def make(run: Run, folder: str, joined: bool = False) -> Made:
+def make(run: Run, folder: str) -> Made:
     """Identify one run; a log that fails is an outcome too, never an exception.
 
     Args:
         run: What to identify.
         folder: Where its files will be: paths in the result are relative to it.
-        joined: Whether its factors are kept, for one estimate from all logs of the robot.
     """
     from dynid.campaign.factors import factors_of
+    from dynid.report.json_file import relative_places
 
     began = time.monotonic()
     kept: list[Leaf | str] = []
     try:
-        estimate, failure = _identified(run, (lambda fit: kept.append(factors_of(fit))) if joined else None)
+        keep = (lambda fit: kept.append(factors_of(fit, run.together))) if run.together else None
+        estimate, failure = _identified(run, keep)
     except Exception as error:  # one broken run must not end a campaign of thousands
         return Made(replace(failed(run, error), seconds=time.monotonic() - began))
     made = _made(run, estimate, failure, folder, time.monotonic() - began)
-    return _with_factors(made, kept[0]) if kept else made
+    return _with_factors(made, kept[0], relative_places(estimate.provenance, Path(folder))) if kept else made
 
 
 def failed(run: Run, error: BaseException) -> Outcome:
@@ -90,12 +97,16 @@ def failed(run: Run, error: BaseException) -> Outcome:
     return Outcome(run.name, reason=reason, elsewhere=True)
 
 
-def _with_factors(made: Made, leaf: Leaf | str) -> Made:
+def _with_factors(made: Made, leaf: Leaf | str, provenance: Mapping[str, Any]) -> Made:
     from dynid.campaign.factors import leaf_file
+    from dynid.statistics.clusters import lengths
 
     if isinstance(leaf, str):
         return replace(made, outcome=replace(made.outcome, apart=leaf))
-    return replace(made, outcome=replace(made.outcome, kind=leaf.kind), factors=leaf_file(leaf))
+    content = leaf_file(replace(leaf, inputs=tuple(provenance["inputs"])))
+    digest = hashlib.sha256(content).hexdigest()
+    kept = replace(made.outcome, kind=leaf.kind, factors=digest, lengths=lengths(leaf.system))
+    return replace(made, outcome=kept, factors=content)
 
 
 def _identified(run: Run, fitted: Callable[[Fit], None] | None) -> tuple[Estimate, str]:
@@ -118,8 +129,6 @@ def _identified(run: Run, fitted: Callable[[Fit], None] | None) -> tuple[Estimat
 
 
 def _made(run: Run, estimate: Estimate, failure: str, folder: str, seconds: float) -> Made:
-    from pathlib import Path
-
     from dynid.report.output import result_files
 
     parameters = tuple(

@@ -25,10 +25,25 @@ from numba import njit
 from numba.core.caching import FunctionCache
 from numba.core.codegen import JITCodeLibrary
 from numba.core.compiler import Compiler, compile_result
+from numba.core.compiler_machinery import PassManager
 from numba.core.dispatcher import Dispatcher
 from numba.core.event import Event, Listener, register
 from numba.core.registry import cpu_target
 from numba.core.runtime.nrt import rtsys
+from numba.core.typed_passes import (
+    IRLegalization,
+    NativeLowering,
+    NoPythonBackend,
+    NopythonTypeInference,
+    PreLowerStripPhis,
+)
+from numba.core.untyped_passes import (
+    FixupArgs,
+    GenericRewrites,
+    IRProcessing,
+    ReconstructSSA,
+    TranslateByteCode,
+)
 
 Kernel = Callable[..., Any]
 _ROOT = Path(__file__).parents[1]
@@ -38,6 +53,9 @@ COMPILING = "Compiling kernels for this machine (first run only, 10 s or more) .
 
 def kernel(function: Kernel) -> Kernel:
     """Compile for every argument type used, without the interpreter lock, cached on disk.
+
+    A kernel gets its workspace from its caller: it makes no arrays and returns none, and neither do the
+    functions that it calls. Then no array is counted as in use, which is a third of the code to compile.
 
     Every product is rounded. If products and sums could be fused, a kernel that other kernels call would
     round differently alone and inside them. The run that compiles uses the former, later runs the latter.
@@ -55,12 +73,14 @@ def inlined(function: Kernel) -> Kernel:
     return _compiled(function, forceinline=True, no_cpython_wrapper=True, pipeline_class=_PartCompiler)
 
 
-def borrowing(function: Kernel) -> Kernel:
-    """As `kernel`, for loops over single bytes: arrays are not counted as in use at every call of a helper.
+def allocating(function: Kernel) -> Kernel:
+    """As `kernel`, for functions that make arrays or return them."""
+    return _compiled(function, _nrt=True, pipeline_class=Compiler)
 
-    Such kernels allocate nothing.
-    """
-    return _compiled(function, _nrt=False)
+
+def allocating_inner(function: Kernel) -> Kernel:
+    """As `inner`, for functions that make arrays or return them."""
+    return _compiled(function, _nrt=True, no_cpython_wrapper=True, pipeline_class=_WholePartCompiler)
 
 
 def summing(function: Kernel) -> Kernel:
@@ -77,6 +97,8 @@ def _compiled(function: Kernel, **special: Any) -> Kernel:
         "error_model": "numpy",
         "fastmath": False,
         "no_cfunc_wrapper": True,  # nobody calls kernels from C
+        "pipeline_class": _Compiler,
+        "_nrt": False,  # said explicitly: what is not said is as in the function that is compiled first
     }
     return _cached(unwrap(function), options | special)
 
@@ -84,7 +106,7 @@ def _compiled(function: Kernel, **special: Any) -> Kernel:
 def _cached(function: Kernel, options: dict[str, Any]) -> Kernel:
     compiled: Kernel = njit(**options)(function)
     try:
-        is_part = options.get("pipeline_class") is _PartCompiler
+        is_part = issubclass(options["pipeline_class"], _WholePartCompiler)
         compiled._cache = (_PartCache if is_part else _Cache)(function)  # type: ignore[attr-defined]
     except RuntimeError as error:
         if "no locator available" not in str(error):
@@ -125,13 +147,40 @@ class _Part(JITCodeLibrary):
         self._finalized = True
 
 
-class _PartCompiler(Compiler):
-    """Compiles a function into a `_Part`."""
+class _Compiler(Compiler):
+    """Compiles functions without array expressions, closures and arguments None, which nothing looks for."""
+
+    def define_pipelines(self) -> list[PassManager]:
+        """The passes that such functions need."""
+        passes = PassManager("kernel")  # type: ignore[no-untyped-call]
+        for each in (
+            TranslateByteCode,
+            FixupArgs,
+            IRProcessing,
+            GenericRewrites,
+            ReconstructSSA,
+            NopythonTypeInference,
+            PreLowerStripPhis,
+            IRLegalization,
+            NativeLowering,
+            NoPythonBackend,
+        ):
+            passes.add_pass(each, each.__name__)  # type: ignore[no-untyped-call]
+        passes.finalize()  # type: ignore[no-untyped-call]
+        return [passes]
+
+
+class _WholePartCompiler(Compiler):
+    """Compiles any function into a `_Part`."""
 
     def compile_extra(self, func: Kernel) -> Any:
         """Compile for the argument types of this compiler."""
         self.state.library = _Part(self.state.targetctx.codegen(), func.__qualname__)  # type: ignore[no-untyped-call]
         return super().compile_extra(func)  # type: ignore[no-untyped-call]
+
+
+class _PartCompiler(_WholePartCompiler, _Compiler):
+    """Compiles a function without such expressions into a `_Part`."""
 
 
 class _Cache(FunctionCache):
@@ -242,7 +291,15 @@ def _log(level: int, text: str) -> None:
 
 _KNOWN: dict[Any, Any] = {}
 # Names that a compiled copy shares with its original; Numba adds the rest.
-_OPTIONS = ("nogil", "error_model", "fastmath", "no_cpython_wrapper", "no_cfunc_wrapper", "forceinline")
+_OPTIONS = (
+    "nogil",
+    "error_model",
+    "fastmath",
+    "no_cpython_wrapper",
+    "no_cfunc_wrapper",
+    "forceinline",
+    "_nrt",
+)
 
 
 @inner

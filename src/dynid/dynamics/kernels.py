@@ -16,7 +16,9 @@ from typing import NamedTuple
 import numpy as np
 
 from dynid.common.arrays import Array
-from dynid.common.compiled import inner, kernel
+from dynid.common.compiled import allocating as kernel
+from dynid.common.compiled import allocating_inner as inner
+from dynid.common.compiled_arrays import view
 from dynid.kinematics.closure_kernels import bias_tile, closure_tile, gather
 from dynid.kinematics.kernels import LINK, body_state, link_states, unrotate
 from dynid.kinematics.step_kernels import cholesky_solve, clear, copy, factorise, substitute, tangents
@@ -119,13 +121,13 @@ def reduced_tile(closure, plan, masses, q, dq, space):
     state, work, f, gamma, entries, small, basis, drift, M, h, motion, tile, seconds, still, none = space
     body_link, body_frame = masses.bodies
     d, r, n_b, n_s = plan[0].size, plan[1].size, body_link.size, plan[7].size
-    slots, rhs = small[: n_s * LANES], small[n_s * LANES : (n_s + r) * LANES]
+    slots, rhs = view(small, 0, n_s * LANES), view(small, n_s * LANES, r * LANES)
     gather(q, 0, tile)
     link_states(parent, kind, q_start, v_start, placement, none, q, dq, still, 0, state, work)
     closure_tile(state, loops, equations, linear, tile, f, entries, work)
     bias_tile(state, loops, equations, gamma, work)
     factorise(plan, entries, slots)
-    tangents(plan, entries, slots, small[(n_s + r) * LANES :], basis)
+    tangents(plan, entries, slots, view(small, (n_s + r) * LANES, d * r * LANES), basis)
     _drift(plan, slots, gamma, rhs, drift)
     for i in range(seconds.shape[1]):
         for lane in range(LANES):
@@ -134,17 +136,17 @@ def reduced_tile(closure, plan, masses, q, dq, space):
     size = TWIST * LANES
     first, links = d * (parent.size + 1) * size, (parent.size + 1) * size
     for a in range(d):
-        _link_twists(parent, kind, v_start, state, basis, d, a, motion[a * links : (a + 1) * links])
-    wrench, twist = motion[first : first + n_b * size], motion[first + n_b * size :]
-    body = work[: LINK * LANES]
+        _link_twists(parent, kind, v_start, state, basis, d, a, view(motion, a * links, links))
+    wrench, twist = view(motion, first, n_b * size), view(motion, first + n_b * size, d * n_b * size)
+    body = view(work, 0, LINK * LANES)
     for b in range(n_b):
         link = body_link[b]
         body_state(state, link, body_frame[b], body)
-        _wrench(body, masses.inertia[b], wrench[b * size : (b + 1) * size])
-        link_state = state[(link + 1) * LINK * LANES : (link + 2) * LINK * LANES]
+        _wrench(body, masses.inertia[b], view(wrench, b * size, size))
+        link_state = view(state, (link + 1) * LINK * LANES, LINK * LANES)
         for a in range(d):
-            of_link = motion[a * links + (link + 1) * size : a * links + (link + 2) * size]
-            _body_twist(link_state, body, of_link, twist[(a * n_b + b) * size : (a * n_b + b + 1) * size])
+            of_link = view(motion, a * links + (link + 1) * size, size)
+            _body_twist(link_state, body, of_link, view(twist, (a * n_b + b) * size, size))
     _sums(twist, wrench, masses.inertia, M, h)
     _rotors(masses.rotors, basis, drift, M, h)
 
@@ -212,14 +214,14 @@ def _link_twists(parent, kind, v_start, state, basis, d, a, twists):
     for k in range(TWIST * LANES):
         twists[k] = 0.0
     for i in range(parent.size):
-        up = twists[(parent[i] + 1) * TWIST * LANES : (parent[i] + 2) * TWIST * LANES]
-        twist = twists[(i + 1) * TWIST * LANES : (i + 2) * TWIST * LANES]
-        parent_state = state[(parent[i] + 1) * LINK * LANES : (parent[i] + 2) * LINK * LANES]
-        link_state = state[(i + 1) * LINK * LANES : (i + 2) * LINK * LANES]
+        up = view(twists, (parent[i] + 1) * TWIST * LANES, TWIST * LANES)
+        twist = view(twists, (i + 1) * TWIST * LANES, TWIST * LANES)
+        parent_state = view(state, (parent[i] + 1) * LINK * LANES, LINK * LANES)
+        link_state = view(state, (i + 1) * LINK * LANES, LINK * LANES)
         _carried(parent_state, link_state, up, twist)
         n_v = 0 if kind[i] == 0 else 3 if kind[i] == 3 else 1
         for axis in range(n_v):
-            rate = basis[((v_start[i] + axis) * d + a) * LANES : ((v_start[i] + axis) * d + a + 1) * LANES]
+            rate = view(basis, ((v_start[i] + axis) * d + a) * LANES, LANES)
             column = axis if kind[i] == 3 else 2
             first = 0 if kind[i] == 2 else 3
             for row in range(3):
@@ -293,7 +295,7 @@ def _sums(twist, wrench, inertia, M, h):
     for a in range(d):
         for b in range(n_b):
             twist_a, chi = (
-                twist[(a * n_b + b) * TWIST * LANES : (a * n_b + b + 1) * TWIST * LANES],
+                view(twist, (a * n_b + b) * TWIST * LANES, TWIST * LANES),
                 inertia[b],
             )
             for i in range(TWIST):
@@ -320,7 +322,7 @@ def _sums(twist, wrench, inertia, M, h):
                 moving[ANGULAR_Y * LANES + k] = hy + chi[MZ] * vx - chi[MX] * vz
                 moving[ANGULAR_Z * LANES + k] = hz + chi[MX] * vy - chi[MY] * vx
             for c in range(a + 1):
-                other = twist[(c * n_b + b) * TWIST * LANES : (c * n_b + b + 1) * TWIST * LANES]
+                other = view(twist, (c * n_b + b) * TWIST * LANES, TWIST * LANES)
                 for i in range(TWIST):
                     for k in range(LANES):
                         M[(a * d + c) * LANES + k] += moving[i * LANES + k] * other[i * LANES + k]

@@ -7,7 +7,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from dynid.common.compiled import inner, kernel
+from dynid.common.compiled import allocating as kernel
+from dynid.common.compiled import allocating_inner as inner
 
 _TINY = 1e-300
 

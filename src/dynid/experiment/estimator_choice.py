@@ -16,10 +16,9 @@ import numpy as np
 from dynid.experiment.experiment import DEFAULT_ESTIMATOR, Experiment, LeftOpen, UncertaintySettings
 from dynid.mechanism.mechanism import Mechanism
 from dynid.mechanism.parameters import jumping_coordinates
-from dynid.motion.choose import position_spectrum
 from dynid.motion.log import Log
 from dynid.motion.settings import FilterSettings
-from dynid.motion.spectrum import motion_band
+from dynid.motion.spectrum import middles, spectrum
 from dynid.projection.model import Model
 
 # Low-pass of the rows in bandwidths of the motion: the main oscillations pass, most noise does not.
@@ -73,11 +72,13 @@ def filter_for(
 
 
 def _decimation(logs: Sequence[Log]) -> int:
-    spectra = [position_spectrum(log) for log in logs]
-    band = motion_band(spectra)
+    """Keep one row in so many: for the bandwidth of the median run, which no fast or slow run sets alone."""
+    runs = [(log, part) for log in logs for part in middles(log.segments, log.dt)]
+    bands = np.array([spectrum(log.q[part], log.dt).motion_bandwidth for log, part in runs])
     rate = 1.0 / max(log.dt for log in logs)
-    if not np.isfinite(band):
+    if np.isnan(bands).all():
         return 1
+    band = float(np.nanmedian(bands))
     kept = max(_FEWEST, 2.0 * _ROWS_BANDWIDTHS * band / _ROWS_SHARE)
     return max(1, round(rate / kept))
 

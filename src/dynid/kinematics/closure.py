@@ -119,7 +119,8 @@ class Closure:
 
         kind = np.result_type(np.float64, q, dq)
         gamma = np.zeros((len(q), self.count), kind)
-        closure_bias(*self.tables[:3], *(np.ascontiguousarray(x, dtype=kind) for x in (q, dq)), gamma)
+        q, dq = (np.ascontiguousarray(x, dtype=kind) for x in (q, dq))
+        closure_bias(*self.tables[:3], q, dq, np.zeros_like(dq), np.zeros(3), gamma)
         return gamma
 
     def turned_over(self, q: Float[Array, "n q"]) -> Bool[Array, "n l"]:

@@ -12,9 +12,8 @@ change it and have no entry. Tables (see `closure.tables_of`):
 
 from __future__ import annotations
 
-import numpy as np
-
 from dynid.common.compiled import inlined, inner, kernel
+from dynid.common.compiled_arrays import release, view, workspace
 from dynid.kinematics.cable_kernels import angle_between, cable_acceleration, cable_length, swivel_rates
 from dynid.kinematics.kernels import LINK, carry, carry_pose, link_states, pose_states
 from dynid.kinematics.tile import (
@@ -50,6 +49,8 @@ from dynid.kinematics.tile import (
     WZ,
 )
 
+WORK = 2 * LINK + 3 + 18  # fields of workspace of a tile: two frames, a vector, and those of six equations
+
 
 @inner
 def closure_tile(state, loops, equations, linear, q, f, entries, work):
@@ -59,11 +60,12 @@ def closure_tile(state, loops, equations, linear, q, f, entries, work):
     equation changes by w . u or, where only axes matter, by w . z, with its own vector w.
     """
     links, places, c_first, e_first, n_first, c_link, c_axis, c_slides, c_sign = loops
-    a, b = work[: LINK * LANES], work[LINK * LANES : 2 * LINK * LANES]
-    u, w = work[2 * LINK * LANES : (2 * LINK + 3) * LANES], work[(2 * LINK + 3) * LANES :]
+    a, b = view(work, 0, LINK * LANES), view(work, LINK * LANES, LINK * LANES)
+    u, w = view(work, 2 * LINK * LANES, 3 * LANES), view(work, (2 * LINK + 3) * LANES, 18 * LANES)
     for loop in range(c_first.size - 1):
-        carry_pose(_link(state, links[2 * loop]), a, places[2 * loop])
-        carry_pose(_link(state, links[2 * loop + 1]), b, places[2 * loop + 1])
+        for end in range(2):
+            link = view(state, (links[2 * loop + end] + 1) * LINK * LANES, LINK * LANES)  # -1 is the base
+            carry_pose(link, view(work, end * LINK * LANES, LINK * LANES), places[2 * loop + end])
         first, count = e_first[loop], e_first[loop + 1] - e_first[loop]
         for c in range(count):
             _equation(
@@ -72,17 +74,17 @@ def closure_tile(state, loops, equations, linear, q, f, entries, work):
                 a,
                 b,
                 q,
-                f[(first + c) * LANES : (first + c + 1) * LANES],
-                w[3 * c * LANES : 3 * (c + 1) * LANES],
+                view(f, (first + c) * LANES, LANES),
+                view(w, 3 * c * LANES, 3 * LANES),
             )
         at = n_first[loop]
         for j in range(c_first[loop], c_first[loop + 1]):
-            link_state = _link(state, c_link[j])
+            link_state = view(state, (c_link[j] + 1) * LINK * LANES, LINK * LANES)
             _relative(link_state, b, c_axis[j], c_slides[j], c_sign[j], u)
             axis, sign = c_axis[j], 0.0 if c_slides[j] else c_sign[j]
             for c in range(count):
-                entry = entries[at * LANES : (at + 1) * LANES]
-                vector = w[3 * c * LANES : 3 * (c + 1) * LANES]
+                entry = view(entries, at * LANES, LANES)
+                vector = view(w, 3 * c * LANES, 3 * LANES)
                 if equations[0][first + c] != NORMAL:
                     _dot(vector, u, entry)
                 else:
@@ -100,21 +102,15 @@ def closure_tile(state, loops, equations, linear, q, f, entries, work):
                 at += 1
     first, start = e_first[-1], linear[0]
     for c in range(start.size - 1):
-        value = f[(first + c) * LANES : (first + c + 1) * LANES]
+        value = view(f, (first + c) * LANES, LANES)
         for k in range(LANES):
             value[k] = -linear[3][c]
         for j in range(start[c], start[c + 1]):
             position, factor = linear[1][j], linear[2][j]
-            entry = entries[(n_first[-1] + j) * LANES : (n_first[-1] + j + 1) * LANES]
+            entry = view(entries, (n_first[-1] + j) * LANES, LANES)
             for k in range(LANES):
                 entry[k] = factor
                 value[k] += factor * q[position * LANES + k]
-
-
-@inner
-def _link(state, link):
-    """State of a link; -1 is the base."""
-    return state[(link + 1) * LINK * LANES : (link + 2) * LINK * LANES]
 
 
 @inner
@@ -217,14 +213,15 @@ def _to_base(a, x, y, z, w, k):
 def bias_tile(state, loops, equations, gamma, work):
     """Acceleration of f at ddq = 0 (c * LANES), from links that move with dq and without gravity."""
     links, places, e_first = loops[0], loops[1], loops[3]
-    a, b = work[: LINK * LANES], work[LINK * LANES : 2 * LINK * LANES]
+    a, b = view(work, 0, LINK * LANES), view(work, LINK * LANES, LINK * LANES)
     for k in range(gamma.size):
         gamma[k] = 0.0
     for loop in range(e_first.size - 1):
-        carry(_link(state, links[2 * loop]), a, places[2 * loop])
-        carry(_link(state, links[2 * loop + 1]), b, places[2 * loop + 1])
+        for end in range(2):
+            link = view(state, (links[2 * loop + end] + 1) * LINK * LANES, LINK * LANES)
+            carry(link, view(work, end * LINK * LANES, LINK * LANES), places[2 * loop + end])
         for c in range(e_first[loop], e_first[loop + 1]):
-            _bias(equations, c, a, b, gamma[c * LANES : (c + 1) * LANES])
+            _bias(equations, c, a, b, view(gamma, c * LANES, LANES))
 
 
 @inner
@@ -320,30 +317,36 @@ def gather(x, at, out):
 def closure_values(tree, loops, equations, linear, where, q, f, A):
     """F (n, c) and A (n, c, v) of poses q (n, n_q); A must be zero. where: row, column of each entry."""
     parent, kind, q_start, _, placement = tree
-    state = np.empty((parent.size + 1) * LINK * LANES, q.dtype)
-    tile, work = np.empty(q.shape[1] * LANES, q.dtype), np.empty((2 * LINK + 3 + 18) * LANES, q.dtype)
-    f_tile, entries = np.empty(f.shape[1] * LANES, q.dtype), np.empty(where[0].size * LANES, q.dtype)
+    state, work = workspace(q, (parent.size + 1) * LINK * LANES), workspace(q, WORK * LANES)
+    tile, f_tile = workspace(q, q.shape[1] * LANES), workspace(q, f.shape[1] * LANES)
+    entries = workspace(q, where[0].size * LANES)
     for at in range(0, q.shape[0], LANES):
         gather(q, at, tile)
-        pose_states(parent, kind, q_start, placement, tile, state)
+        pose_states(parent, kind, q_start, placement, tile, state, work)
         closure_tile(state, loops, equations, linear, tile, f_tile, entries, work)
         for lane in range(min(LANES, q.shape[0] - at)):
             for c in range(f.shape[1]):
                 f[at + lane, c] = f_tile[c * LANES + lane]
             for e in range(where[0].size):
                 A[at + lane, where[0][e], where[1][e]] = entries[e * LANES + lane]
+    for space in (state, work, tile, f_tile, entries):
+        release(space)
 
 
 @kernel
-def closure_bias(tree, loops, equations, q, dq, gamma):
-    """Acceleration (n, c) of f at ddq = 0 for positions q and velocities dq."""
+def closure_bias(tree, loops, equations, q, dq, still, none, gamma):
+    """Acceleration (n, c) of f at ddq = 0 for positions q and velocities dq.
+
+    still: zeros as dq. none: no gravity.
+    """
     parent, kind, q_start, v_start, placement = tree
-    state = np.empty((parent.size + 1) * LINK * LANES, q.dtype)
-    work, tile = np.empty(2 * LINK * LANES, q.dtype), np.empty(gamma.shape[1] * LANES, q.dtype)
-    still = np.zeros_like(dq)
+    state, work = workspace(q, (parent.size + 1) * LINK * LANES), workspace(q, WORK * LANES)
+    tile = workspace(q, gamma.shape[1] * LANES)
     for at in range(0, q.shape[0], LANES):
-        link_states(parent, kind, q_start, v_start, placement, np.zeros(3), q, dq, still, at, state, work)
+        link_states(parent, kind, q_start, v_start, placement, none, q, dq, still, at, state, work)
         bias_tile(state, loops, equations, tile, work)
         for lane in range(min(LANES, q.shape[0] - at)):
             for c in range(gamma.shape[1]):
                 gamma[at + lane, c] = tile[c * LANES + lane]
+    for space in (state, work, tile):
+        release(space)

@@ -21,6 +21,7 @@ from numba.core import types
 from numba.extending import overload
 
 from dynid.common.compiled import inlined, inner, kernel
+from dynid.common.compiled_arrays import view
 from dynid.kinematics.tile import (
     AX,
     AY,
@@ -119,8 +120,8 @@ def link_states(parent, kind, q_start, v_start, placement, gravity, q, dq, ddq, 
     q, dq, ddq: (samples, coordinates). state: flat (links + 1) * LINK * LANES, the base first. work: room for
     ten fields.
     """
-    n, qs, vs = q.shape[0], work[: 4 * LANES], work[4 * LANES : 10 * LANES]
-    base = state[: LINK * LANES]
+    n, qs, vs = q.shape[0], view(work, 0, 4 * LANES), view(work, 4 * LANES, 6 * LANES)
+    base = view(state, 0, LINK * LANES)
     for k in range(LINK * LANES):
         base[k] = 0.0
     for lane in range(LANES):
@@ -130,8 +131,8 @@ def link_states(parent, kind, q_start, v_start, placement, gravity, q, dq, ddq, 
         for k in range(3):
             base[(_A + k) * LANES + lane] = -gravity[k]
     for i in range(parent.size):
-        up = state[(parent[i] + 1) * LINK * LANES : (parent[i] + 2) * LINK * LANES]
-        child = state[(i + 1) * LINK * LANES : (i + 2) * LINK * LANES]
+        up = view(state, (parent[i] + 1) * LINK * LANES, LINK * LANES)
+        child = view(state, (i + 1) * LINK * LANES, LINK * LANES)
         carry(up, child, placement[i])
         if kind[i] == 0:
             continue
@@ -152,22 +153,22 @@ def link_states(parent, kind, q_start, v_start, placement, gravity, q, dq, ddq, 
 
 
 @inner
-def pose_states(parent, kind, q_start, placement, q, state):
+def pose_states(parent, kind, q_start, placement, q, state, work):
     """R and p of every link for one tile of positions, flat n_q * LANES; rates are not changed.
 
-    state: as of `link_states`.
+    state: as of `link_states`. work: room for four fields.
     """
-    base = state[: LINK * LANES]
+    base = view(state, 0, LINK * LANES)
     for k in range(_V * LANES):
         base[k] = 0.0
     for lane in range(LANES):
         base[R00 * LANES + lane] = 1.0
         base[R11 * LANES + lane] = 1.0
         base[R22 * LANES + lane] = 1.0
-    qs = np.empty(4 * LANES, q.dtype)
+    qs = view(work, 0, 4 * LANES)
     for i in range(parent.size):
-        up = state[(parent[i] + 1) * LINK * LANES : (parent[i] + 2) * LINK * LANES]
-        child = state[(i + 1) * LINK * LANES : (i + 2) * LINK * LANES]
+        up = view(state, (parent[i] + 1) * LINK * LANES, LINK * LANES)
+        child = view(state, (i + 1) * LINK * LANES, LINK * LANES)
         carry_pose(up, child, placement[i])
         if kind[i] == 0:
             continue
@@ -347,7 +348,7 @@ def unrotate(link, k, x, y, z):
 @inner
 def body_state(state, link, frame, body):
     """State of a body fixed to `link` at `frame`, its v, w, a, dw rotated into body axes."""
-    carry(state[(link + 1) * LINK * LANES : (link + 2) * LINK * LANES], body, frame)
+    carry(view(state, (link + 1) * LINK * LANES, LINK * LANES), body, frame)
     for field in range(_V, LINK, 3):
         for k in range(LANES):
             x, y, z = unrotate(

@@ -9,7 +9,8 @@ from __future__ import annotations
 import numpy as np
 
 from dynid.common.compiled import inner, kernel
-from dynid.kinematics.closure_kernels import bias_tile, closure_tile, gather
+from dynid.common.compiled_arrays import release, view, workspace
+from dynid.kinematics.closure_kernels import WORK, bias_tile, closure_tile, gather
 from dynid.kinematics.kernels import LINK, link_states, pose_states
 from dynid.kinematics.step_kernels import (
     add_along,
@@ -18,7 +19,6 @@ from dynid.kinematics.step_kernels import (
     factorise,
     nearest,
     newton_step,
-    room,
     substitute,
     tangents,
 )
@@ -40,13 +40,16 @@ def march(closure, plan, sensors, wanted, first, count, keep_last, q0, limit, ou
     """
     tree, loops, equations, linear, where = closure
     parent, kind, q_start, _, placement = tree
-    n_q, n_v = q0.shape[1], plan[0].size + plan[1].size
-    state = np.empty((parent.size + 1) * LINK * LANES)
-    work = np.empty((2 * LINK + 21) * LANES)
-    f, entries = np.empty((loops[3][-1] + linear[3].size) * LANES), np.empty(where[0].size * LANES)
-    q, good, past = np.empty(n_q * LANES), np.empty(n_q * LANES), np.empty(_PAST * n_q * LANES)
-    target = np.empty(wanted.shape[1] * LANES)
-    space, size = room(plan, sensors, n_v), np.empty(LANES)
+    n_q, n_v, d, r, m = q0.shape[1], plan[0].size + plan[1].size, plan[0].size, plan[1].size, sensors[0].size
+    state, work = workspace(q0, (parent.size + 1) * LINK * LANES), workspace(q0, WORK * LANES)
+    f = workspace(q0, (loops[3][-1] + linear[3].size) * LANES)
+    entries, slots = workspace(q0, where[0].size * LANES), workspace(q0, plan[7].size * LANES)
+    q, good, past = workspace(q0, n_q * LANES), workspace(q0, n_q * LANES), workspace(q0, _PAST * n_q * LANES)
+    target, miss = workspace(q0, wanted.shape[1] * LANES), workspace(q0, m * LANES)
+    sides, small = workspace(q0, (1 + d) * r * LANES), workspace(q0, (1 + d) * d * LANES)
+    basis, move = workspace(q0, n_v * d * LANES), workspace(q0, n_v * LANES)
+    size = workspace(q0, LANES)
+    clear(move)
     gather(q0, 0, good)
     longest = 0
     for lane in range(LANES):
@@ -59,11 +62,11 @@ def march(closure, plan, sensors, wanted, first, count, keep_last, q0, limit, ou
         _predict(past, step, good, q)
         normalise(tree, q)
         for _ in range(limit):
-            pose_states(parent, kind, q_start, placement, q, state)
+            pose_states(parent, kind, q_start, placement, q, state, work)
             closure_tile(state, loops, equations, linear, q, f, entries, work)
-            newton_step(plan, sensors, q, target, f, entries, space)
-            _limit(space[0], n_v, size)
-            move_tile(tree, space[0], q)
+            newton_step(plan, sensors, q, target, f, entries, move, slots, sides, miss, small, basis)
+            _limit(move, n_v, size)
+            move_tile(tree, move, q)
             largest = 0.0
             for lane in range(LANES):
                 if step < count[lane]:
@@ -84,6 +87,24 @@ def march(closure, plan, sensors, wanted, first, count, keep_last, q0, limit, ou
                     out[at, i] = q[i * LANES + lane]
         copy(q, 0, good, 0, q.size)
         copy(q, 0, past, (step % _PAST) * q.size, q.size)
+    for space in (
+        state,
+        work,
+        f,
+        entries,
+        slots,
+        q,
+        good,
+        past,
+        target,
+        miss,
+        sides,
+        small,
+        basis,
+        move,
+        size,
+    ):
+        release(space)
 
 
 @inner
@@ -112,7 +133,7 @@ def normalise(tree, q):
     kind, q_start = tree[1], tree[2]
     for i in range(kind.size):
         if kind[i] == 3:
-            quat = q[q_start[i] * LANES : (q_start[i] + 4) * LANES]
+            quat = view(q, q_start[i] * LANES, 4 * LANES)
             for k in range(LANES):
                 w, x, y, z = quat[k], quat[LANES + k], quat[2 * LANES + k], quat[3 * LANES + k]
                 length = 1.0 / np.sqrt(w * w + x * x + y * y + z * z)
@@ -141,7 +162,7 @@ def move_tile(tree, step, q):
     for i in range(kind.size):
         p, v = q_start[i], v_start[i]
         if kind[i] == 3:
-            _turn(q[p * LANES : (p + 4) * LANES], step[v * LANES : (v + 3) * LANES])
+            _turn(view(q, p * LANES, 4 * LANES), view(step, v * LANES, 3 * LANES))
         elif kind[i] != 0:
             for k in range(LANES):
                 q[p * LANES + k] += step[v * LANES + k]
@@ -167,7 +188,9 @@ def _turn(q, turn):
 
 
 @kernel
-def motion_rates(closure, plan, sensors, q, gamma, first, second, known, dq, ddq, N, condition, left):
+def motion_rates(
+    closure, plan, sensors, q, gamma, first, second, known, dq, ddq, N, condition, left, still, none
+):
     """Rates x with A x = -gamma that are nearest to those measured; then accelerations at these velocities.
 
     q: closed poses (n, n_q). gamma: the bias of the equations for the first rates (n, c); without rows it is
@@ -176,24 +199,25 @@ def motion_rates(closure, plan, sensors, q, gamma, first, second, known, dq, ddq
 
     dq, ddq: (n, v). N: (n, v, d) in the independent coordinates. condition: (n,), about the condition number
     of the measured rows of an orthonormal N. left: (n,), |A x + gamma| over the largest |A_ij x_j|, the
-    larger one of dq and ddq: the error of the fixed pivots.
+    larger one of dq and ddq: the error of the fixed pivots. still: zeros as dq. none: no gravity.
     """
     tree, loops, equations, linear, where = closure
     parent, kind, q_start, v_start, placement = tree
     n, n_v, d, r, m = q.shape[0], dq.shape[1], plan[0].size, plan[1].size, sensors[0].size
-    state = np.empty((parent.size + 1) * LINK * LANES)
-    work = np.empty((2 * LINK + 21) * LANES)
-    f, entries = np.empty((loops[3][-1] + linear[3].size) * LANES), np.empty(where[0].size * LANES)
-    tile, wanted = np.empty(q.shape[1] * LANES), np.empty(max(m, d) * LANES)
-    x, slots, sides, _, small, basis = room(plan, sensors, n_v)
-    judged, still, none = np.empty(2 * LANES), np.zeros_like(dq), np.zeros(3)
+    state, work = workspace(q, (parent.size + 1) * LINK * LANES), workspace(q, WORK * LANES)
+    f = workspace(q, (loops[3][-1] + linear[3].size) * LANES)
+    entries, slots = workspace(q, where[0].size * LANES), workspace(q, plan[7].size * LANES)
+    tile, wanted = workspace(q, q.shape[1] * LANES), workspace(q, max(m, d) * LANES)
+    sides, small = workspace(q, (1 + d) * r * LANES), workspace(q, (1 + d) * d * LANES)
+    basis, x = workspace(q, n_v * d * LANES), workspace(q, n_v * LANES)
+    judged, size = workspace(q, 2 * LANES), workspace(q, LANES)
     for at in range(0, n, LANES):
         width = min(LANES, n - at)
         gather(q, at, tile)
-        pose_states(parent, kind, q_start, placement, tile, state)
+        pose_states(parent, kind, q_start, placement, tile, state, work)
         closure_tile(state, loops, equations, linear, tile, f, entries, work)
         factorise(plan, entries, slots)
-        tangents(plan, entries, slots, sides[r * LANES :], basis)
+        tangents(plan, entries, slots, view(sides, r * LANES, d * r * LANES), basis)
         clear(f)
         if gamma.shape[0]:
             gather(gamma, at, f)
@@ -205,7 +229,7 @@ def motion_rates(closure, plan, sensors, q, gamma, first, second, known, dq, ddq
             gather(first, at, wanted)
             _solve_rates(plan, sensors, slots, f, wanted, sides, small, basis, x)
             _stiffness(sensors, basis, n_v, d, small, judged)
-        _residual(entries, where, x, f, judged)
+        _residual(entries, where, x, f, judged, size)
         for lane in range(width):
             left[at + lane] = judged[LANES + lane]
             for i in range(n_v):
@@ -223,12 +247,14 @@ def motion_rates(closure, plan, sensors, q, gamma, first, second, known, dq, ddq
         bias_tile(state, loops, equations, f, work)
         gather(second, at, wanted)
         _solve_rates(plan, sensors, slots, f, wanted, sides, small, basis, x)
-        _residual(entries, where, x, f, judged)
+        _residual(entries, where, x, f, judged, size)
         for lane in range(width):
             if not judged[LANES + lane] <= left[at + lane]:  # true for NaN too
                 left[at + lane] = judged[LANES + lane]
             for i in range(n_v):
                 ddq[at + lane, i] = x[i * LANES + lane]
+    for space in (state, work, f, entries, slots, tile, wanted, sides, small, basis, x, judged, size):
+        release(space)
 
 
 @inner
@@ -247,7 +273,7 @@ def _solve_rates(plan, sensors, slots, gamma, wanted, sides, small, basis, x):
     slots: factors of A. basis: N. sides, small: workspace, see `room`.
     """
     d, r = plan[0].size, plan[1].size
-    rhs = sides[: r * LANES]
+    rhs = view(sides, 0, r * LANES)
     for i in range(r):
         for k in range(LANES):
             rhs[i * LANES + k] = -gamma[plan[2][i] * LANES + k]
@@ -258,8 +284,8 @@ def _solve_rates(plan, sensors, slots, gamma, wanted, sides, small, basis, x):
     for j in range(sensors[0].size):
         for k in range(LANES):
             wanted[j * LANES + k] -= x[sensors[0][j] * LANES + k]
-    along = nearest(sensors, basis, d, wanted, small)
-    add_along(basis, d, along, x)
+    nearest(sensors, basis, d, wanted, small)
+    add_along(basis, d, view(small, d * d * LANES, d * LANES), x)
 
 
 @inner
@@ -269,9 +295,8 @@ def _stiffness(sensors, basis, n_v, d, small, judged):
     With M = N_m^T N_m = L L^T: trace(M^-1 N^T N) = sum of 1 / sigma^2, sigma the singular values of
     the measured rows of an orthonormal N.
     """
-    M = small[: d * d * LANES]
-    x = np.empty(d * LANES)
-    stiff = judged[:LANES]
+    M, x = view(small, 0, d * d * LANES), view(small, d * d * LANES, d * LANES)
+    stiff = view(judged, 0, LANES)
     clear(stiff)
     for v in range(n_v):
         copy(basis, v * d * LANES, x, 0, d * LANES)
@@ -287,12 +312,13 @@ def _stiffness(sensors, basis, n_v, d, small, judged):
 
 
 @inner
-def _residual(entries, where, velocity, total, judged):
+def _residual(entries, where, velocity, total, judged, size):
     """Closure residual of a tile relative to its parts, into the second lanes of judged.
 
-    total: the bias of the equations; A x is added to it.
+    total: the bias of the equations; A x is added to it. size: room for a number.
     """
-    size, largest = np.zeros(LANES), judged[LANES:]
+    largest = view(judged, LANES, LANES)
+    clear(size)
     clear(largest)
     for e in range(where[0].size):
         row, column = where[0][e], where[1][e]

@@ -9,6 +9,7 @@ from __future__ import annotations
 import numpy as np
 
 from dynid.common.compiled import inner
+from dynid.common.compiled_arrays import view
 from dynid.kinematics.tile import INVERT, LANES, SCALE
 
 
@@ -27,28 +28,17 @@ def clear(target):
 
 
 @inner
-def room(plan, sensors, n_v):
-    """Workspace: step, slots, right sides (own, then one per column of N), miss, small matrix, N."""
-    d, r, m = plan[0].size, plan[1].size, sensors[0].size
-    return (
-        np.zeros(n_v * LANES),
-        np.empty(plan[7].size * LANES),
-        np.empty((1 + d) * r * LANES),
-        np.empty(m * LANES),
-        np.empty((d * d + d) * LANES),
-        np.zeros(n_v * (d + 1) * LANES),
-    )
+def newton_step(plan, sensors, q, target, f, entries, step, slots, sides, miss, small, basis):
+    """The Newton step of every lane: loops closed, measured coordinates met (in least squares).
 
-
-@inner
-def newton_step(plan, sensors, q, target, f, entries, space):
-    """The Newton step of every lane: loops closed, measured coordinates met (in least squares)."""
+    Workspace: slots of the plan; sides (1 + d) r, the right sides: own, then one per column of N; miss m;
+    small d d + d; basis v d, which becomes N.
+    """
     independent, dependent, rows, _, _, solve, given, _ = plan
-    step, slots, sides, miss, small, basis = space
     d, r, m = independent.size, dependent.size, sensors[0].size
     factorise(plan, entries, slots)
     _miss(sensors, q, target, miss)
-    rhs = sides[: r * LANES]
+    rhs = view(sides, 0, r * LANES)
     for i in range(r):
         for k in range(LANES):
             rhs[i * LANES + k] = -f[rows[i] * LANES + k]
@@ -64,7 +54,7 @@ def newton_step(plan, sensors, q, target, f, entries, space):
             copy(rhs, i * LANES, step, dependent[i] * LANES, LANES)
         return
     substitute(solve, slots, rhs)
-    tangents(plan, entries, slots, sides[r * LANES :], basis)
+    tangents(plan, entries, slots, view(sides, r * LANES, d * r * LANES), basis)
     clear(step)
     for i in range(r):
         copy(rhs, i * LANES, step, dependent[i] * LANES, LANES)
@@ -72,8 +62,8 @@ def newton_step(plan, sensors, q, target, f, entries, space):
         at = sensors[0][j]
         for k in range(LANES):
             miss[j * LANES + k] -= step[at * LANES + k]
-    x = nearest(sensors, basis, d, miss, small)
-    add_along(basis, d, x, step)
+    nearest(sensors, basis, d, miss, small)
+    add_along(basis, d, view(small, d * d * LANES, d * LANES), step)
 
 
 @inner
@@ -85,16 +75,16 @@ def factorise(plan, entries, slots):
         copy(entries, load[j, 1] * LANES, slots, load[j, 0] * LANES, LANES)
     for o in range(factor.shape[0]):
         code, i, j, k = factor[o, 0], factor[o, 1], factor[o, 2], factor[o, 3]
-        target = slots[i * LANES : (i + 1) * LANES]
+        target = view(slots, i * LANES, LANES)
         if code == INVERT:
             for lane in range(LANES):
                 target[lane] = 1.0 / target[lane]
         elif code == SCALE:
-            by = slots[j * LANES : (j + 1) * LANES]
+            by = view(slots, j * LANES, LANES)
             for lane in range(LANES):
                 target[lane] *= by[lane]
         else:
-            x, y = slots[j * LANES : (j + 1) * LANES], slots[k * LANES : (k + 1) * LANES]
+            x, y = view(slots, j * LANES, LANES), view(slots, k * LANES, LANES)
             for lane in range(LANES):
                 target[lane] -= x[lane] * y[lane]
 
@@ -104,12 +94,12 @@ def substitute(solve, slots, side):
     """Forward and backward substitution of one right side."""
     for o in range(solve.shape[0]):
         code, i, s, j = solve[o, 0], solve[o, 1], solve[o, 2], solve[o, 3]
-        target, number = side[i * LANES : (i + 1) * LANES], slots[s * LANES : (s + 1) * LANES]
+        target, number = view(side, i * LANES, LANES), view(slots, s * LANES, LANES)
         if code == SCALE:
             for lane in range(LANES):
                 target[lane] *= number[lane]
         else:
-            x = side[j * LANES : (j + 1) * LANES]
+            x = view(side, j * LANES, LANES)
             for lane in range(LANES):
                 target[lane] -= number[lane] * x[lane]
 
@@ -126,7 +116,7 @@ def tangents(plan, entries, slots, sides, basis):
         for k in range(LANES):
             sides[(at * r + i) * LANES + k] = -entries[e * LANES + k]
     for at in range(d):
-        column = sides[at * r * LANES : (at + 1) * r * LANES]
+        column = view(sides, at * r * LANES, r * LANES)
         substitute(solve, slots, column)
         for k in range(LANES):
             basis[(independent[at] * d + at) * LANES + k] = 1.0
@@ -142,7 +132,7 @@ def nearest(sensors, basis, d, miss, small):
     are the independent ones, in any order, N has their units in its rows: x is `miss`, the triangle diagonal.
     """
     at, weight = sensors[0], sensors[3]
-    M, x = small[: d * d * LANES], small[d * d * LANES :]
+    M, x = view(small, 0, d * d * LANES), view(small, d * d * LANES, d * LANES)
     clear(small)
     if sensors[5][0] == 0:
         for j in range(d):
@@ -151,19 +141,18 @@ def nearest(sensors, basis, d, miss, small):
                     for k in range(LANES):
                         M[(a * d + a) * LANES + k] = weight[j]
                     copy(miss, j * LANES, x, a * LANES, LANES)
-        return x
+        return
     for j in range(at.size):
         w = weight[j] * weight[j]
         for a in range(d):
-            row = basis[(at[j] * d + a) * LANES : (at[j] * d + a + 1) * LANES]
+            row = view(basis, (at[j] * d + a) * LANES, LANES)
             for k in range(LANES):
                 x[a * LANES + k] += w * row[k] * miss[j * LANES + k]
             for b in range(a + 1):
-                other = basis[(at[j] * d + b) * LANES : (at[j] * d + b + 1) * LANES]
+                other = view(basis, (at[j] * d + b) * LANES, LANES)
                 for k in range(LANES):
                     M[(a * d + b) * LANES + k] += w * row[k] * other[k]
     cholesky_solve(M, d, x)
-    return x
 
 
 @inner

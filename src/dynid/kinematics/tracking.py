@@ -177,7 +177,8 @@ class Tracker:
 
         def compute(part: slice) -> None:
             given, made = [x[part] for x in batch], [x[part] for x in (dq, ddq, *out)]
-            motion_rates(self.closure.tables, self._plan, self._sensors, *given, known, *made)
+            none = np.zeros_like(made[0]), np.zeros(3)
+            motion_rates(self.closure.tables, self._plan, self._sensors, *given, known, *made, *none)
 
         in_parts(compute, n, _PART)
         return out

@@ -128,6 +128,11 @@ def prior_values(mechanism: Mechanism) -> dict[str, float]:
     return {**inertial, **mechanism.prior}
 
 
+def effort_units(mechanism: Mechanism) -> str:
+    """The unit of all motor efforts as shown: `N m`, `N`, or `N m or N`."""
+    return " or ".join(sorted({effort_unit(mechanism, motor.name) for motor in mechanism.actuators})[::-1])
+
+
 def effort_unit(mechanism: Mechanism, owner: str) -> str:
     """Unit of the effort of a coordinate or actuator: N m for rotation, N for translation."""
     return "N m" if _turns(mechanism, owner) else "N"

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from dynid.common.arrays import Array, Float, Int, Shaped
-from dynid.common.compiled import borrowing, inner
+from dynid.common.compiled import inner, kernel
 
 _MOST = 250  # largest power of ten of the table: products neither overflow nor lose digits
 _LINE, _RETURN, _TAB, _SPACE, _QUOTE = 10, 13, 9, 32, 34
@@ -142,7 +142,7 @@ def _number(data: Shaped[Array, "n"], i: int, stop: int, decimal: int, whole: bo
     return end, (-value if minus else value), 0, value == value
 
 
-@borrowing
+@kernel
 def read_cells(
     data: Shaped[Array, "n"],
     start: int,

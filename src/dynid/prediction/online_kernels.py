@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 
-from dynid.common.compiled import inner, kernel
+from dynid.common.compiled import allocating as kernel
+from dynid.common.compiled import allocating_inner as inner
+from dynid.common.compiled_arrays import view
 from dynid.regressor.kernels import fill_rows
 
 
@@ -46,7 +48,22 @@ def residuals(robot, layout, motion, q_filter, tau_filter, state, share, slow, e
         _follow(rates[0], j, dq[0, j], share)
         _follow(rates[1], j, ddq[0, j], share)
     links, bodies, gravity, pairs, drives, given, combination, room = robot
-    fill_rows(links, bodies, gravity, pairs, drives, given, motion, combination, room, 0, present, room[0])
+    fill_rows(
+        links,
+        bodies,
+        gravity,
+        pairs,
+        drives,
+        given,
+        motion,
+        combination,
+        room,
+        0,
+        present,
+        room[0],
+        start,
+        view(room[0], 0, 0),
+    )
     for row in range(residual.size):
         model, carried = 0.0, 0.0
         for e in range(start[row], start[row + 1] - 1):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from copy import copy
+from operator import attrgetter, is_
 from typing import TYPE_CHECKING
 from weakref import WeakKeyDictionary
 
@@ -41,6 +42,7 @@ _SIGMAS = 5.0  # a sensor with a larger standard deviation may differ by so many
 _KNOWN: WeakKeyDictionary[Motion, tuple[Mechanism, CoordinateMap | ClosedKinematics]] = WeakKeyDictionary()
 _ALONG: WeakKeyDictionary[Log, dict[tuple[object, ...], ClosedKinematics]] = WeakKeyDictionary()
 _MOST_KEPT = 8  # of a log: as many as there are filters to compare
+_moves = attrgetter("t", "q", "dq", "ddq", "segments", "valid", "origins", "position_names", "name", "file")
 
 
 class ClosedKinematics:
@@ -322,7 +324,7 @@ def kinematics_along(
 
 def _closed_along(mechanism: Mechanism, motion: Motion, checked: bool) -> ClosedKinematics:
     """Surveyed once per log and filter: masks, drive terms and gravity do not move the robot."""
-    plan, along = motion.plan, _ALONG.setdefault(motion.log, {})
+    plan, along = motion.plan, _along(motion.log)
     filtered = (plan.kind, plan.cutoff, plan.order, plan.derivative, plan.velocity, plan.edge, plan.dt)
     key = (assembly_of(mechanism), checked, doubt_of(mechanism), *filtered)
     if key not in along:
@@ -333,6 +335,15 @@ def _closed_along(mechanism: Mechanism, motion: Motion, checked: bool) -> Closed
             along.pop(next(iter(along)))
         along[key] = (checked and other) or ClosedKinematics(mechanism, motion, checked or bool(earlier))
     return copy(along[key])  # what one model excludes stays its own
+
+
+def _along(log: Log) -> dict[tuple[object, ...], ClosedKinematics]:
+    """What is known along a log: other efforts or payloads do not move the robot otherwise."""
+    if log not in _ALONG:
+        moves = _moves(log)
+        same = (of for other, of in list(_ALONG.items()) if all(map(is_, _moves(other), moves)))
+        _ALONG[log] = next(same, {})
+    return _ALONG[log]
 
 
 def _unmeasured(assembly: Assembly, sensors: Sensors) -> list[str]:

@@ -79,9 +79,11 @@ class Group:
         inflation: Ratio of the variance of a fit to that with independent rows, because the row
             filter correlates neighbours.
         times: Number of each block in its log, shape (b,): equal in all groups of the log at
-        equal times. None: the blocks are numbered in order.
+            equal times. None: the blocks are numbered in order.
         runs: Number of the run (segment of the log) of each block, shape (b,). None: one run.
         seconds: Length of a block in [s].
+        spans: Blocks of that length that were joined to each block, shape (b,): its number is that of the
+            first. None: one.
         instants: Whether blocks are instants of a table, which have no length.
         path: How the robot moved in this log; None where it is unknown.
         homogeneous: Whether no effort acts in these rows: 0 = W chi, satisfied by chi = 0 too.
@@ -96,6 +98,7 @@ class Group:
     times: Int[Array, "b"] | None = None
     runs: Int[Array, "b"] | None = None
     seconds: float = 1.0
+    spans: Int[Array, "b"] | None = None
     instants: bool = False
     path: Path | None = None
     homogeneous: bool = False
@@ -107,6 +110,12 @@ class Group:
         runs = np.zeros(b, dtype=int) if self.runs is None else self.runs
         times = np.arange(b) if self.times is None else self.times
         return tuple(zip(runs.tolist(), times.tolist(), strict=True))
+
+    @property
+    def lasting(self) -> dict[tuple[int, int], int]:
+        """The span of the block at each place."""
+        spans = [1] * len(self.blocks) if self.spans is None else self.spans.tolist()
+        return dict(zip(self.places, spans, strict=True))
 
     @cached_property
     def n_rows(self) -> int:

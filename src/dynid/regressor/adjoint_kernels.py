@@ -14,7 +14,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from dynid.common.compiled import inlined, inner, kernel
+from dynid.common.compiled import allocating, allocating_inner, inlined, inner
+from dynid.common.compiled_arrays import view
 from dynid.kinematics.kernels import LINK, body_state, link_states, rotate, unrotate
 from dynid.kinematics.tile import (
     AX,
@@ -288,7 +289,7 @@ def _orient_back(up, child, bar, rates, accels, out_q, out_dq, out_ddq):
         _add(bar, _W, k, px, py, pz)
 
 
-@inner
+@allocating_inner
 def _bodies_back(links, bodies, pairs, state, g, at, width, bars, body, bar, weights):
     """Adjoints of all links from the weights of a tile's inertial entries."""
     kind = links[1]
@@ -306,16 +307,16 @@ def _bodies_back(links, bodies, pairs, state, g, at, width, bars, body, bar, wei
                 row = g[entry + e]
                 for k in range(width):
                     weights[e * LANES + k] = row[at + k]
-            joint = state[(link + 1) * LINK * LANES : (link + 2) * LINK * LANES]
-            bar_joint = bars[(link + 1) * ADJOINT * LANES : (link + 2) * ADJOINT * LANES]
+            joint = view(state, (link + 1) * LINK * LANES, LINK * LANES)
+            bar_joint = view(bars, (link + 1) * ADJOINT * LANES, ADJOINT * LANES)
             _pair(body, joint, kind[link] == 2, pair_axis[pair], weights, bar, bar_joint)
         _to_base(body, bar)
-        up = state[(body_link[b] + 1) * LINK * LANES : (body_link[b] + 2) * LINK * LANES]
-        bar_up = bars[(body_link[b] + 1) * ADJOINT * LANES : (body_link[b] + 2) * ADJOINT * LANES]
+        up = view(state, (body_link[b] + 1) * LINK * LANES, LINK * LANES)
+        bar_up = view(bars, (body_link[b] + 1) * ADJOINT * LANES, ADJOINT * LANES)
         _carry_back(up, body, bar, bar_up, lever)
 
 
-@inner
+@allocating_inner
 def _links_back(links, state, dq, ddq, at, bars, out_q, out_dq, out_ddq):
     """From the outermost link to the base: derivatives for every coordinate of a tile."""
     parent, kind, _, v_start, _ = links
@@ -324,10 +325,10 @@ def _links_back(links, state, dq, ddq, at, bars, out_q, out_dq, out_ddq):
     lever = np.empty(3 * LANES)
     results = np.empty(9 * LANES)
     for i in range(parent.size - 1, -1, -1):
-        up = state[(parent[i] + 1) * LINK * LANES : (parent[i] + 2) * LINK * LANES]
-        child = state[(i + 1) * LINK * LANES : (i + 2) * LINK * LANES]
-        bar = bars[(i + 1) * ADJOINT * LANES : (i + 2) * ADJOINT * LANES]
-        bar_up = bars[(parent[i] + 1) * ADJOINT * LANES : (parent[i] + 2) * ADJOINT * LANES]
+        up = view(state, (parent[i] + 1) * LINK * LANES, LINK * LANES)
+        child = view(state, (i + 1) * LINK * LANES, LINK * LANES)
+        bar = view(bars, (i + 1) * ADJOINT * LANES, ADJOINT * LANES)
+        bar_up = view(bars, (parent[i] + 1) * ADJOINT * LANES, ADJOINT * LANES)
         if kind[i] == 0:
             _carry_back(up, child, bar, bar_up, lever)
             continue
@@ -337,7 +338,11 @@ def _links_back(links, state, dq, ddq, at, bars, out_q, out_dq, out_ddq):
                 sample = min(at + k, n - 1)
                 rates[c * LANES + k] = dq[sample, v_start[i] + c]
                 accels[c * LANES + k] = ddq[sample, v_start[i] + c]
-        r_q, r_dq, r_ddq = results[: 3 * LANES], results[3 * LANES : 6 * LANES], results[6 * LANES :]
+        r_q, r_dq, r_ddq = (
+            view(results, 0, 3 * LANES),
+            view(results, 3 * LANES, 3 * LANES),
+            view(results, 6 * LANES, 3 * LANES),
+        )
         if kind[i] == 1:
             _turn_back(up, child, bar, rates, accels, r_q, r_dq, r_ddq)
         elif kind[i] == 3:
@@ -352,7 +357,7 @@ def _links_back(links, state, dq, ddq, at, bars, out_q, out_dq, out_ddq):
                 out_ddq[at + k, v_start[i] + c] = r_ddq[c * LANES + k]
 
 
-@kernel
+@allocating
 def reverse(links, bodies, gravity, pairs, q, dq, ddq, g, out_q, out_dq, out_ddq):
     """Derivatives of sum_e g_e W_e for every sample, inertial entries only.
 

@@ -7,6 +7,7 @@ the base. They are packed row by row (see `layout.py`); a tile contains `LANES` 
 from __future__ import annotations
 
 from dynid.common.compiled import inner, kernel
+from dynid.common.compiled_arrays import view
 from dynid.kinematics.kernels import LINK, body_state, link_states, unrotate
 from dynid.kinematics.tile import (
     AX,
@@ -85,8 +86,8 @@ def _inertial_entries(links, bodies, pairs, state, body, tile):
         body_state(state, body_link[b], body_frame[b], body)
         for pair in range(start[b], start[b + 1]):
             link, entry = pair_link[pair], pair_entry[pair]
-            joint = state[(link + 1) * LINK * LANES : (link + 2) * LINK * LANES]
-            out = tile[entry * LANES : (entry + 10) * LANES]
+            joint = view(state, (link + 1) * LINK * LANES, LINK * LANES)
+            out = view(tile, entry * LANES, 10 * LANES)
             wrench_row(body, joint, kind[link] == 2, pair_axis[pair], out)
 
 
@@ -139,7 +140,7 @@ def _drive_entries(drives, dq, ddq, load, at, tile):
     entries, numbers, sources, factors, speeds = drives
     n = dq.shape[0]
     for d in range(entries.size):
-        out = tile[entries[d] * LANES : (entries[d] + 1) * LANES]
+        out = view(tile, entries[d] * LANES, LANES)
         factor, number = factors[d], numbers[d]
         for lane in range(LANES):
             sample = min(at + lane, n - 1)
@@ -172,10 +173,11 @@ def combine(tile, combination, out):
     """Entries of projected rows, N^T W: sparse sums of entries of the tree's rows."""
     start, entries, factors = combination
     for e in range(start.size - 1):
-        row = out[e * LANES : (e + 1) * LANES]
-        row[:] = 0.0
+        row = view(out, e * LANES, LANES)
+        for lane in range(LANES):
+            row[lane] = 0.0
         for k in range(start[e], start[e + 1]):
-            source = tile[entries[k] * LANES : (entries[k] + 1) * LANES]
+            source = view(tile, entries[k] * LANES, LANES)
             factor = factors[k]
             for lane in range(LANES):
                 row[lane] += factor * source[lane]
@@ -203,8 +205,13 @@ def combine_moving(packed, combination, N, moves, out):
 
 
 @kernel
-def fill_rows(links, bodies, gravity, pairs, drives, given, motion, combination, room, start, out, flat):
+def fill_rows(
+    links, bodies, gravity, pairs, drives, given, motion, combination, room, start, out, flat, starts, factors
+):
     """Entries of all rows for samples start .. start + n, written to out (entries, n).
+
+    With the factor of each entry, its parameter, W chi of all rows is added to out (rows, n) instead; starts:
+    first entry of each row. The entries of a tile are summed at once and not kept.
 
     room: states of all links, of a body, entries of a tile and of its projection (`TreeRegressor.batch`).
     flat: `out` as one row. An array that compiled code makes or reshapes needs a part of Numba that takes
@@ -212,7 +219,7 @@ def fill_rows(links, bodies, gravity, pairs, drives, given, motion, combination,
     """
     n, n_out = out.shape[1], combination[0].size - 1
     state, body, tile, projected = room
-    if n == LANES and n_out == 0:
+    if n == LANES and n_out == 0 and factors.size == 0:
         # A tile and no projection: the entries are computed in place.
         fill_tile(links, bodies, gravity, pairs, drives, given, motion, start, state, body, flat)
         return
@@ -223,32 +230,15 @@ def fill_rows(links, bodies, gravity, pairs, drives, given, motion, combination,
             combine(tile, combination, projected)
             source = projected
         width = min(LANES, n - at)
-        for e in range(out.shape[0]):
-            row = source[e * LANES : (e + 1) * LANES]
-            for lane in range(width):
-                out[e, at + lane] = row[lane]
-
-
-@kernel
-def predict_rows(
-    links, bodies, gravity, pairs, drives, given, motion, combination, room, starts, factors, out
-):
-    """W chi of all rows and samples, added to out (rows, n), from the factor of each entry: its parameter.
-
-    The entries of a tile are summed at once and not kept. starts: first entry of each row.
-    """
-    n = out.shape[1]
-    state, body, tile, projected = room
-    for at in range(0, n, LANES):
-        fill_tile(links, bodies, gravity, pairs, drives, given, motion, at, state, body, tile)
-        source = tile
-        if combination[0].size > 1:
-            combine(tile, combination, projected)
-            source = projected
-        width = min(LANES, n - at)
-        for r in range(starts.size - 1):
+        if factors.size == 0:
+            for e in range(out.shape[0]):
+                row = view(source, e * LANES, LANES)
+                for lane in range(width):
+                    out[e, at + lane] = row[lane]
+        for r in range(starts.size - 1 if factors.size > 0 else 0):
             for e in range(starts[r], starts[r + 1]):
                 factor = factors[e]
                 if factor != 0.0:
+                    row = view(source, e * LANES, LANES)
                     for lane in range(width):
-                        out[r, at + lane] += factor * source[e * LANES + lane]
+                        out[r, at + lane] += factor * row[lane]

@@ -22,6 +22,7 @@ from dynid.mechanism.parameters import STRIBECK_SPEED, Parameter
 
 ABSENT = -1
 _TILE_BYTES = 1 << 20  # of all entries: they stay in the cache of a core between the kernels
+_NO_FACTORS = np.empty(0)
 Batch = tuple[Any, ...]  # states of some samples: the first arguments of `kernels.fill_rows`
 
 
@@ -147,14 +148,14 @@ class TreeRegressor:
         """Write the entries of samples start .. start + n of a batch to `out`, shape (e, n)."""
         from dynid.regressor.kernels import fill_rows
 
-        fill_rows(*batch, start, out, out.reshape(-1))
+        fill_rows(*batch, start, out, out.reshape(-1), self.layout.start, _NO_FACTORS)
 
     def predicted(self, batch: Batch, coefficients: Float[Array, "e"]) -> Float[Array, "k n"]:
         """W chi of every row at all samples of a batch; `coefficients`: of the layout."""
-        from dynid.regressor.kernels import predict_rows
+        from dynid.regressor.kernels import fill_rows
 
         out = np.zeros((len(self.layout.start) - 1, len(batch[6][0])))
-        predict_rows(*batch, self.layout.start, coefficients, out)
+        fill_rows(*batch, 0, out, out.reshape(-1), self.layout.start, coefficients)
         return out
 
     def _term(

@@ -97,7 +97,8 @@ def labelled(axis: Tree, limits: tuple[float, float], most: float, decades: int)
         return [(float(k), str(name)) for k, name in enumerate(axis["names"])]
     if axis.get("log"):
         return [(v, number_text(10.0**v)) for v in _decades(*limits, decades)]
-    return [(v, number_text(v)) for v in axis.get("ticks") or ticks(*limits, max(2, round(most)))]
+    given = [v for v in axis.get("ticks", ()) if min(limits) <= v <= max(limits)]
+    return [(v, number_text(v)) for v in given or ticks(*limits, max(2, round(most)))]
 
 
 def ticks(low: float, high: float, most: int) -> list[float]:

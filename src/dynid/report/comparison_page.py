@@ -117,6 +117,7 @@ def _lines(comparison: Comparison) -> Section:
         rows=rows,
         failed=[line for line in comparison.lines if line.failed],
         tested="F" in shown,
+        fitted="fit_percent" in shown,
         terms=[f"{symbol}: {term.words}" for symbol in symbols if (term := drive_term(symbol)) is not None],
         figure=_error_figure(comparison),
         words=_why(comparison),

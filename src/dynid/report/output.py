@@ -7,6 +7,7 @@ import os
 import re
 import shutil
 import tempfile
+import uuid
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
@@ -90,8 +91,8 @@ def claimed_folder(directory: str | Path, own_files: Sequence[str]) -> Iterator[
 
 
 def replace_file(file: Path, content: bytes) -> None:
-    """Write a file: the old one stays until the new one is complete."""
-    new = file.with_name(f".{file.name}.new-")
+    """Write a file: the old one stays until the new one is complete, also if two processes write it."""
+    new = file.with_name(f".{file.name}.new-{uuid.uuid4().hex[:8]}")
     try:
         with new.open("wb") as stream:
             stream.write(content)
@@ -225,6 +226,12 @@ def _recover(path: Path) -> None:
     """Clean up after a killed run; a result that was moved aside is restored if its place is empty."""
     recover(path)
     clear_leftovers(path.parent, path.name)
+
+
+def written_as(name: str) -> str:
+    """The name of a file that a killed run left unfinished; of others their own."""
+    parts = _LEFTOVER.fullmatch(name)
+    return parts["name"] if parts else name
 
 
 def clear_leftovers(folder: Path, name: str = "") -> None:

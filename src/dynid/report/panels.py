@@ -301,13 +301,13 @@ def run_figure(validation: Validation, fit: Agreement, anchor: str) -> Figure | 
                 [bars("rms residual", [run.sigma_perp for run in validation.runs])],
                 "",
                 {"title": "run", "names": labels},
-                "rms residual, per kg",
+                "rms residual [N, N m per kg]",
                 marks=[{"y": fit.sigma_perp, "colour": "orange"}],
                 height=230,
             )
         ],
         f"rms residual of the {len(labels)} runs of {validation.log}",
-        "Rms residual (sigma_perp) of the equations of free motion, in each run that the fit did not use. "
+        "Rms residual of the equations of free motion, in each run that the fit did not use. "
         "The line is the value of the fit.",
         fixed=True,
     )

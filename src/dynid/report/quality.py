@@ -19,6 +19,7 @@ from dynid.report.numbers import interval_text, number, percent, plural, sigma_t
 from dynid.report.plots import figure, panel, points
 from dynid.statistics.estimate import Estimate, ParameterEstimate, Validation
 from dynid.statistics.estimate_parts import JointVerdict, LogError
+from dynid.statistics.uncertainty import half95
 
 if TYPE_CHECKING:
     from dynid.report.plots import Figure
@@ -38,10 +39,13 @@ MEANING = {
     Quality.GOOD: "sigma below 5 % of the value",
     Quality.FAIR: "sigma 5 to 20 % of it",
     Quality.WEAK: "sigma above 20 % of it",
-    Quality.ZERO: "95 % interval contains zero",
+    Quality.ZERO: "not distinguishable from zero: the 95 % interval contains it",
     Quality.REMOVED: "removed, set to zero",
 }
+LABELS = {kind: kind.value for kind in Quality} | {Quality.ZERO: "zero?"}
 _GOOD_BELOW, _FAIR_BELOW = 5.0, 20.0
+_SEPARATE = 100.0  # condition number, columns scaled: below it the motion separates the parameters well
+_FIRST_MOMENT = "MX/M_"
 _LOAD = "load "  # prefix of the choices that describe identified loads
 _HALF = 50.0  # percent of the residual: a correction that leaves less explains most of it
 _FIRST = 3  # reasons that are shown; the others are folded
@@ -110,8 +114,25 @@ def _held(estimate: Estimate) -> tuple[int, int]:
 
 
 def loads(estimate: Estimate) -> list[tuple[str, str]]:
-    """Identified tools and payloads, each with mass and centre of mass as text."""
-    return [(name, text) for name, text in estimate.choices.items() if name.startswith(_LOAD)]
+    """Identified tools and payloads, each with mass and centre of mass as text; in free motion the body."""
+    known = [(name, text) for name, text in estimate.choices.items() if name.startswith(_LOAD)]
+    return [*known, *_centres(estimate)]
+
+
+def _centres(estimate: Estimate) -> list[tuple[str, str]]:
+    """Centres of mass of bodies whose first moments are known per kilogram, in mm."""
+    known = {p.name: p for p in estimate.parameters if p.sigma}
+    lines = []
+    for body in [name.removeprefix(_FIRST_MOMENT) for name in known if name.startswith(_FIRST_MOMENT)]:
+        parts = [known.get(f"{symbol}/M_{body}") for symbol in ("MX", "MY", "MZ")]
+        found = [p for p in parts if p is not None]
+        if len(found) < len(parts):
+            continue
+        halves = [1e3 * float(half95(p.sigma or 0.0, [p])) for p in found]
+        values = ", ".join(value_text(1e3 * p.value, half) for p, half in zip(found, halves, strict=True))
+        widths = ", ".join(sigma_text(half) for half in halves)
+        lines.append((f"body {body}", f"centre of mass ({values}) +- ({widths}) mm in its frame"))
+    return lines
 
 
 def other_choices(estimate: Estimate) -> dict[str, str]:
@@ -125,8 +146,22 @@ def evidence(estimate: Estimate) -> str:
     known = sum(quality(p) in (Quality.GOOD, Quality.FAIR) for p in kept)
     text = f"{known} of {plural(len(kept), 'parameter')} with sigma below {_FAIR_BELOW:.0f} % of their value"
     if estimate.verdict.judged_on:
-        text += f"; judged on {estimate.verdict.judged_on}"
+        text += f"; {judged(estimate)}"
     return text
+
+
+def judged(estimate: Estimate) -> str:
+    """Which data the verdict is from, whether they include a validation log, how exciting the motion was."""
+    text = f"judged on {estimate.verdict.judged_on}" if estimate.verdict.judged_on else "not judged on a log"
+    if not any(prediction.independent for prediction in estimate.validation):
+        text += " (no validation log)"
+    condition = estimate.fit.condition_scaled
+    if not 1.0 <= condition < math.inf:
+        return text
+    words = f"below {_SEPARATE:.0f} is good"
+    if condition >= _SEPARATE:
+        words = f"above {_SEPARATE:.0f}: the motion separates some parameters poorly"
+    return f"{text}; condition number {number(condition, 2)} ({words})"
 
 
 def error_words(error: LogError) -> str:
@@ -135,7 +170,8 @@ def error_words(error: LogError) -> str:
         return "nothing to compare"
     if not error.percent:
         return "no error beyond sensor noise"
-    return f"model error {percent(error.percent)} % of the peak ({error.worst})"
+    size = f"{number(error.error, 2)} {unit_text(error.unit)}".rstrip()
+    return f"model error {percent(error.percent)} % of the peak, {size} ({error.worst})"
 
 
 def worst_joint(joints: Sequence[JointVerdict]) -> JointVerdict | None:
@@ -217,7 +253,7 @@ def home_of(code: str) -> str:
 def simulated_lines(item: Validation) -> list[str]:
     """Rms distance between simulated and measured free motions, over all runs of a log."""
     lines = []
-    for words, prefix in (("with the estimate", ""), ("with the prior", "prior_")):
+    for words, prefix in (("with the estimate", ""), ("as described", "prior_")):
         parts = []
         for name, unit in (("position_rms", "mm"), ("angle_rms", "mrad")):
             values = [getattr(run, prefix + name) for run in item.runs]
@@ -249,7 +285,7 @@ def interval_figure(estimate: Estimate) -> Figure | None:
     series = [_series(kind, shown) for kind in _STYLE if any(quality(p) is kind for p in shown)]
     series += _marks("description", {p.name: p.prior for p in shown}, shown, bound, "bar", "grey")
     series += _marks("truth", truth, shown, bound, "diamond", "ink")
-    x = {"title": "deviation from the estimate [% of its value]", "range": [-1.06 * bound, 1.06 * bound]}
+    x = {"title": "deviation [% of the estimate]", "range": [-1.06 * bound, 1.06 * bound]}
     return figure(
         "parameter-intervals",
         [panel(series, "", x, {"names": [p.name for p in shown]}, row=17)],

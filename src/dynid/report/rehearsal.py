@@ -9,10 +9,11 @@ from typing import TYPE_CHECKING, Any
 
 from dynid.report.csv_file import RowWriter, harmless
 from dynid.report.json_file import json_text, plain
-from dynid.report.numbers import number, percent, unit_text, value_text
+from dynid.report.numbers import number, percent, plural, unit_text, value_text
 from dynid.report.page import scripted_page
 from dynid.report.plots import figure, line, panel, points
 from dynid.report.terminal import plain_table, print_titled, print_warnings, standard_console, verbatim
+from dynid.statistics.estimate_parts import worst
 from dynid.statistics.rehearsal import Rehearsal, RehearsedParameter
 
 if TYPE_CHECKING:
@@ -21,7 +22,19 @@ if TYPE_CHECKING:
     from dynid.report.plots import Figure
 
 TITLES = ("parameter", "unit", "truth", "sigma", "%", "rms", "ratio", "bias", "in 95 %")
+_MORE = (
+    "",
+    "",
+    "",
+    "standard deviation",
+    "of the truth",
+    "of the errors",
+    "rms / sigma",
+    "in sigma",
+    "hold truth",
+)
 _MOST = 60
+_KNOWN = 20.0  # percent: a parameter with a smaller sigma counts as known, as in the report
 _ASSUMED = ("rate", "length", "effort noise", "encoder steps", "pose noise")
 SCHEMA = "dynid.rehearsal/1"
 FILES = ("rehearsal.json", "rehearsal.csv", "rehearsal.html")
@@ -95,10 +108,19 @@ def rehearsal_html(rehearsed: Rehearsal) -> str:
         "rehearsal.html",
         (),
         found=rehearsed,
-        titles=TITLES,
+        titles=list(zip(TITLES, _MORE, strict=True)),
+        headline=_headline(rehearsed),
+        level=worst(item.level for item in rehearsed.warnings),
         rows=[cells(entry) for entry in rehearsed.parameters],
         picture=promise_figure(rehearsed),
     )
+
+
+def _headline(rehearsed: Rehearsal) -> str:
+    shares = [entry.sigma_rel_percent for entry in rehearsed.parameters]
+    known = sum(share is not None and share < _KNOWN for share in shares)
+    text = f"{known} of {plural(len(shares), 'parameter')} will be known"
+    return f"{text} within {_KNOWN:.0f} % of their value (sigma)"
 
 
 def rehearsal_files(rehearsal: Rehearsal) -> dict[str, str]:

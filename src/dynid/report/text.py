@@ -103,18 +103,18 @@ def print_validation(
     if warnings:
         notices = [replace(note, text=f"{v.log}: {note.text}") for v in validations for note in v.warnings]
         _print_warnings(out, notices)
-    heads = ("log", "independent", "model error %", "largest in", "its rms error", "unit")
+    heads = ("log", "independent", "model error %", "largest in", "model error", "unit")
     table = _table(*heads, left=("log", "largest in", "unit"))
     for item in validations:
         found = item.error
         cells = [item.log, "yes" if item.independent else "NO"]
-        cells += [percent(found.percent), found.worst or "-", number(found.rms, 3), found.unit]
+        cells += [percent(found.percent), found.worst or "-", number(found.error, 2), found.unit]
         table.add_row(*map(_text, cells))
     _titled(out, "Validation; model error: rms without sensor noise, % of the peak", table)
     for item in validations:
         if item.runs:
             each = ", ".join(f"{run.run}: {number(run.sigma_perp, 3)}" for run in item.runs)
-            out.print(_text(f"{item.log}, sigma_perp of each run (per unit mass): {each}"))
+            out.print(_text(f"{item.log}, rms residual of each run, per kg: {each}"))
             for line in simulated_lines(item):
                 out.print(_text(line))
     if not all(item.independent for item in validations):
@@ -169,11 +169,21 @@ def _print_joints(out: Console, estimate: Estimate) -> None:
     if len(joints) > _MOST_GROUPS:
         shown = tuple(sorted(joints, key=weight, reverse=True)[:_WORST_ROWS])
     kind = compared(estimate)
-    heads = (kind, "level", "model error %", "rms error", "of it noise", "unit")
-    table = _table(*heads, left=(kind, "level", "unit"))
-    for row in shown:
-        figures = (percent(row.error_percent), number(row.error_rms, 3), number(row.noise, 2), row.unit)
-        table.add_row(_text(row.name), _text(row.level, _LEVELS[row.level]), *map(_text, figures))
+    columns = {
+        kind: [row.name for row in shown],
+        "level": [row.level for row in shown],
+        "model error %": [percent(row.error_percent) for row in shown],
+        "model error": [number(row.error, 2) for row in shown],
+        "peak": [number(row.peak, 3) if row.peak else "-" for row in shown],
+        "rms error": [number(row.error_rms, 3) for row in shown],
+        "of it noise": [number(row.noise, 2) for row in shown],
+        "unit": [row.unit for row in shown],
+    }
+    kept = fitting(columns, ("of it noise", "peak"), out.width)
+    table = _table(*kept, left=(kind, "level", "unit"))
+    for row, *cells in zip(shown, *kept.values(), strict=True):
+        style = {row.level: _LEVELS[row.level]}
+        table.add_row(*(_text(cell, style.get(cell, "")) for cell in cells))
     _titled(out, f"Unseen motion; model error: rms without sensor noise, % of the {peaks(estimate)}", table)
 
 

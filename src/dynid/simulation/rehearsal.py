@@ -24,6 +24,7 @@ from dynid.experiment.experiment import Experiment, LogEntry
 from dynid.fit import Fit, fit_task
 from dynid.mechanism.load import load_robot
 from dynid.mechanism.mechanism import Mechanism
+from dynid.mechanism.parameters import effort_units
 from dynid.motion.log import Log
 from dynid.motion.logs import read_log
 from dynid.problem import Progress, as_asked
@@ -129,7 +130,7 @@ class Rehearser:
     def _planned(self, entry: LogEntry, seed: int) -> tuple[Trajectory, Simulation, str]:
         """The motion that a short search of `dynid excite` finds for this robot."""
         from dynid.excitation.excite import excite_series
-        from dynid.excitation.settings import ExciteSettings
+        from dynid.experiment.tasks import ExciteSettings
 
         robot, settings = self.plan.experiment.robot, self.plan.simulation
         if isinstance(robot, Mechanism):
@@ -229,8 +230,8 @@ def _about(plan: RehearsalPlan, rehearser: Rehearser) -> dict[str, Any]:
     if rehearser.motions is not None:
         words |= rehearser.motions.noise(rehearser.simulated[0])
     else:
-        words["effort noise"] = _range(sensing.effort_sigma)
-        words["encoder steps"] = _range(sensing.resolution)
+        words["effort noise"] = f"{_range(sensing.effort_sigma)} {effort_units(rehearser.robot)}"
+        words["encoder steps"] = f"{_range(sensing.resolution)} rad or m"
     notices = tuple(dict.fromkeys(notice for source in rehearser.simulated for notice in source.notices))
     return {
         "robot": rehearser.robot.name,

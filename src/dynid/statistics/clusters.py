@@ -227,63 +227,88 @@ def repeated(system: System, labels: dict[tuple[str, int, int], int]) -> Int[Arr
     paths = {group.log: group.path for group in system.groups if group.path is not None}
     if len(paths) < len({group.log for group in system.groups}):
         return None
-    lengths = {group.log: group.seconds for group in system.groups}
+    logs = _logs(system)
     spans: dict[int, Stretch] = {}
     for (log, run, number), c in labels.items():
-        start = number * lengths[log] - paths[log][run][2]
-        low, high = spans[c][2:] if c in spans else (start, start)
-        spans[c] = (log, run, min(low, start), max(high, start + lengths[log]))
+        places, length = logs[log]
+        start = number * length - paths[log][run][2]
+        stop = start + places[run, number] * length
+        low, high = spans[c][2:] if c in spans else (start, stop)
+        spans[c] = (log, run, min(low, start), max(high, stop))
     first = first_alike(paths, [spans[c] for c in range(len(spans))])
     return None if np.array_equal(first, np.arange(len(first))) else first
 
 
 def equal_parts(groups: Sequence[Group], most: int) -> dict[tuple[str, int, int], int]:
-    """Part of each (log, run, number): at most so many parts of as many blocks, neighbours in one part.
+    """Part of each (log, run, number): at most so many parts of as many blocks, runs laid end to end."""
+    places = [(*run, number) for run, numbers in _by_content(groups).items() for number in numbers]
+    return {place: k * min(most, len(places)) // len(places) for k, place in enumerate(places)}
 
-    Runs are laid end to end, the longest first and of equal ones that with the smaller efforts: the order of
-    logs and runs makes no other parts.
+
+def _by_content(groups: Sequence[Group]) -> dict[tuple[str, int], list[int]]:
+    """Numbers of the blocks of each (log, run), the longest first, of equal ones that with smaller efforts.
+
+    So the order in which logs and runs are given decides nothing. Without efforts, rows decide.
     """
-    runs: dict[tuple[str, int], set[int]] = {}
-    squares: dict[tuple[str, int], float] = {}
+    spans: dict[tuple[str, int], dict[int, int]] = {}
+    sizes: dict[tuple[str, int], list[float]] = {}
     for group in groups:
         for (run, number), block in zip(group.places, group.blocks, strict=True):
-            runs.setdefault((group.log, run), set()).add(number)
-            squares[group.log, run] = squares.get((group.log, run), 0.0) + float(block.Y @ block.Y)
-    order = sorted(runs, key=lambda run: (-len(runs[run]), squares[run]))
-    places = [(*run, number) for run in order for number in sorted(runs[run])]
-    return {place: k * min(most, len(places)) // len(places) for k, place in enumerate(places)}
+            spans.setdefault((group.log, run), {})[number] = group.lasting[run, number]
+            size = sizes.setdefault((group.log, run), [0.0, 0.0])
+            size[0] += float(block.Y @ block.Y)
+            size[1] += float(np.vdot(block.R, block.R))
+    lengths = {run: sum(parts.values()) for run, parts in spans.items()}
+    return {run: sorted(spans[run]) for run in sorted(spans, key=lambda x: (-lengths[x], *sizes[x]))}
 
 
 def duration(system: System) -> float:
     """Length of all runs together in [s]."""
-    return sum(len(places) * seconds for places, seconds in _logs(system).values())
+    return sum(sum(places.values()) * seconds for places, seconds in _logs(system).values())
 
 
-def _logs(system: System) -> dict[str, tuple[list[tuple[int, int]], float]]:
-    """Places (run, number) of the blocks of each log, in order, and the length of a block in [s]."""
-    by_log: dict[str, set[tuple[int, int]]] = {}
+def lengths(system: System) -> tuple[float, ...]:
+    """Length of each run in [s], in the order of logs and runs."""
+    counts: dict[tuple[str, int], int] = {}
+    logs = _logs(system)
+    for log, (places, _) in logs.items():
+        for (run, _), span in places.items():
+            counts[log, run] = counts.get((log, run), 0) + span
+    return tuple(count * logs[log][1] for (log, _), count in counts.items())
+
+
+def _logs(system: System) -> dict[str, tuple[dict[tuple[int, int], int], float]]:
+    """Places (run, number) of the blocks of each log, in order, with their spans; length of a span in [s]."""
+    by_log: dict[str, dict[tuple[int, int], int]] = {}
     lengths: dict[str, float] = {}
     for group in system.groups:
-        by_log.setdefault(group.log, set()).update(group.places)
+        by_log.setdefault(group.log, {}).update(group.lasting)
         lengths[group.log] = group.seconds
-    return {log: (sorted(places), lengths[log]) for log, places in by_log.items()}
+    return {log: (dict(sorted(places.items())), lengths[log]) for log, places in by_log.items()}
 
 
 def stretches(
-    system: System, seconds: float
+    system: System, seconds: float, finer: int = 1
 ) -> tuple[dict[tuple[str, int, int], int], Int[Array, "n"], float]:
-    """Cluster of each (log, run, number), run of each cluster, and the mean length in [s]."""
+    """Cluster of each (log, run, number), run of each cluster, and the mean length in [s].
+
+    Args:
+        system: With its blocks.
+        seconds: Wanted length, as of `clusters_of`.
+        finer: Each of these clusters is cut into so many; or into its blocks if these are few.
+    """
     logs = _logs(system)
     seconds = max(seconds, duration(system) / MOST_CLUSTERS)
     labels: dict[tuple[str, int, int], int] = {}
     runs: list[int] = []
-    n_runs = 0
-    for log, (places, length) in logs.items():
-        for run in dict.fromkeys(run for run, _ in places):
-            members = [place for place in places if place[0] == run]
-            parts = min(len(members), max(1, round(len(members) * length / seconds)))
-            for i, place in enumerate(members):
-                labels[log, *place] = len(runs) + i * parts // len(members)
-            runs += [n_runs] * parts
-            n_runs += 1
+    for n_runs, ((log, run), numbers) in enumerate(_by_content(system.groups).items()):
+        places, length = logs[log]
+        spans = np.array([places[run, number] for number in numbers])
+        ends = np.cumsum(spans)
+        parts = finer * max(1, round(float(ends[-1]) * length / seconds))
+        if min(finer, 2) * parts > len(numbers):
+            parts = len(numbers)
+        at = _numbered((ends - spans) * parts // ends[-1])  # a block longer than a part leaves numbers out
+        labels.update(((log, run, n), len(runs) + k) for n, k in zip(numbers, at.tolist(), strict=True))
+        runs += [n_runs] * (int(at[-1]) + 1)
     return labels, np.array(runs, dtype=int), duration(system) / len(runs)

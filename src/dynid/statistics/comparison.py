@@ -231,6 +231,9 @@ def recommend(lines: Sequence[Line], usual: str = "") -> tuple[str, str]:
         text += (
             f". As good within the scatter of the folds: {'; '.join(tied)}. These data do not decide{remark}"
         )
+    near = [line.label for line in good if line is not chosen and chosen.held_out_percent is None]
+    if near:
+        text += f". About as good, within {100 * WORTH:.0f} %: {', '.join(near)}"
     if poor:
         text += ". None predicts these logs: check their payload, columns and units"
     elif not trusted:

@@ -17,7 +17,7 @@ from dynid.common.errors import InputError
 from dynid.common.notices import Notice, notice
 from dynid.estimator.solution import Solution
 from dynid.projection.projection import System
-from dynid.statistics.clusters import Clusters, clusters_of, duration
+from dynid.statistics.clusters import MOST_CLUSTERS, Clusters, clusters_of, duration
 from dynid.statistics.sandwich import (
     Spread,
     autocorrelated,
@@ -142,6 +142,14 @@ def _full_rank(spread: Spread, solution: Solution, blocks: int) -> Spread:
 def block_seconds(total: float) -> float:
     """Length of the blocks for a log of `total` [s]: a second, less for a short log."""
     return float(np.clip(total / _WANTED_BLOCKS, _SHORTEST_SECONDS, BLOCK_SECONDS))
+
+
+def finest_seconds(total: float, settings: UncertaintySettings) -> float:
+    """Length of the shortest blocks in [s] that a method looks at in logs of `total` [s]."""
+    if settings.method in ("classical", "leave-one-out"):
+        return float("inf")
+    wanted = 0.0 if settings.method in _SHORT else settings.block or block_seconds(total)
+    return max(wanted, total / MOST_CLUSTERS)
 
 
 def _classical(system: System, solution: Solution) -> Spread:

@@ -21,9 +21,23 @@ _NOTHING = 1e-6  # N m or N: rounding
 FAR = 100.0  # sigma: a larger effect of the description is shown as more than this; it is no longer linear
 
 
+_BURST = 0.01  # of the samples: a larger effort that lasts no longer is a burst
+
+
+def peak_of(measured: Float[Array, "n"]) -> float:
+    """The size that one percent of the measured values exceed, in their unit; 0 without any.
+
+    Not the largest value: one burst or spike would make every error small in percent of it.
+    """
+    known = np.abs(measured[np.isfinite(measured)])
+    if not known.size:
+        return 0.0
+    return float(np.quantile(known, 1.0 - _BURST)) or float(known.max())  # an effort that is mostly zero
+
+
 def percent_of_peak(values: Float[Array, "... k"], measured: Float[Array, "n k"]) -> Float[Array, "... k"]:
-    """Values in percent of the largest effort of their row; zero in rows without effort, which have none."""
-    peak = np.nanmax(np.abs(measured), axis=0, initial=0.0)
+    """Values in percent of the peak of their row; zero in rows without effort, which have none."""
+    peak = np.array([peak_of(column) for column in measured.T])
     return np.asarray(100.0 * values / np.where(peak > 0.0, peak, np.inf))
 
 
@@ -98,13 +112,18 @@ def model_error(rms: float, noise_floor: float, peak: float) -> float:
     Args:
         rms: Of measured minus predicted, in the unit of the effort.
         noise_floor: Rms that noise of the measurement alone causes, in the same unit.
-        peak: Largest measured value, in the same unit.
+        peak: `peak_of` the measured values, in the same unit.
 
     Returns:
         Percent; where nothing but zero was measured, 100 if anything was predicted.
     """
-    error = float(np.sqrt(max(rms**2 - noise_floor**2, 0.0)))
+    error = without_noise(rms, noise_floor)
     return 100.0 * error / peak if peak > 0.0 else 100.0 * (error > _NOTHING)
+
+
+def without_noise(rms: float, noise_floor: float) -> float:
+    """The part of an rms error that noise of the measurement does not explain, in its unit."""
+    return math.sqrt(max(rms**2 - noise_floor**2, 0.0))
 
 
 # Model error, percent of the peak effort: good up to the first, bad above the second. A feedforward torque
@@ -132,11 +151,11 @@ class JointVerdict:
         name: The effort or equation.
         level: `good`, `care` or `bad`.
         error_rms: Rms of measured minus predicted, low-passed as the rows of the fit, in `unit`.
-        error_percent: `model_error`: rms without noise, in percent of the largest measured value.
+        error_percent: `model_error`: rms without noise, in percent of `peak`.
         noise_floor: Rms that noise of the measured effort alone leaves behind the row filter, in `unit`.
             It may exceed `error_rms`: it counts what the model explains, such as vibration, as noise.
         bias: Mean of measured minus predicted, in `unit`; None where only sums of squares are known.
-        peak: Largest measured value, in `unit`.
+        peak: `peak_of` the measured values, in `unit`.
     """
 
     name: str
@@ -147,6 +166,11 @@ class JointVerdict:
     noise_floor: float
     bias: float | None = None
     peak: float = 0.0
+
+    @property
+    def error(self) -> float:
+        """The model error in `unit`: the part of `error_rms` that noise does not explain."""
+        return without_noise(self.error_rms, self.noise_floor)
 
     @property
     def noise(self) -> float:
@@ -182,12 +206,14 @@ class LogError:
         percent: `model_error`, with noise floor and peak of the verdict.
         worst: The effort; empty: nothing to compare.
         rms: Its rms error, in `unit`.
+        error: The same without noise, in `unit`.
     """
 
     percent: float = math.nan
     worst: str = ""
     rms: float = math.nan
     unit: str = ""
+    error: float = math.nan
 
 
 def log_error(signals: Signals, verdict: Verdict) -> LogError:
@@ -198,14 +224,15 @@ def log_error(signals: Signals, verdict: Verdict) -> LogError:
     judged = {joint.name: joint for joint in verdict.joints}
     found = []
     for k, name in enumerate(signals.names):
-        own = float(np.nanmax(np.abs(signals.measured[:, k]), initial=0.0))
+        own = peak_of(signals.measured[:, k])
         floor, peak = (judged[name].noise_floor, judged[name].peak) if name in judged else (0.0, own)
         rms = float(signals.rms[k])
-        found.append((model_error(rms, floor, peak or own), rms, name, signals.units[k]))
+        error = without_noise(rms, floor)
+        found.append((model_error(rms, floor, peak or own), rms, name, signals.units[k], error))
     if not found:
         return LogError()
-    value, rms, name, unit = max(found)
-    return LogError(value, name, rms, unit)
+    value, rms, name, unit, error = max(found)
+    return LogError(value, name, rms, unit, error)
 
 
 NOT_JUDGED = Verdict("care", "Not judged")  # of a result that was made without its logs

@@ -54,7 +54,7 @@ from typing import Any
 import numpy as np
 
 from dynid.common.arrays import Array, Bool, Float, Int
-from dynid.common.batched import cholesky, eigh, eigvalsh, inv, solve
+from dynid.common.batched import cholesky, eigh, inv, solve
 from dynid.common.notices import Notice
 from dynid.common.paged import in_parts
 from dynid.statistics.clusters import Clusters
@@ -124,9 +124,11 @@ def autocorrelated(clusters: Clusters, lags: float) -> Spread:
 
 
 def chosen_lags(clusters: Clusters) -> float:
-    """Reach of the Bartlett weights in clusters: Andrews (1991), an AR(1) for each score."""
-    s = clusters.s
-    before, after = s[:-1], s[1:]
+    """Reach of the Bartlett weights in clusters: Andrews (1991), an AR(1) for each score inside runs."""
+    s, inside = clusters.s, clusters.runs[:-1] == clusters.runs[1:]
+    if not inside.any():
+        return 0.0
+    before, after = s[:-1][inside], s[1:][inside]
     size = np.maximum(np.sum(before**2, axis=0), np.finfo(float).tiny)
     rho = np.clip(np.sum(before * after, axis=0) / size, -0.9, 0.9)
     variance = np.mean((after - rho * before) ** 2, axis=0)
@@ -265,6 +267,7 @@ def _per_white(clusters: Clusters) -> float:
 
 # Eigenvalues of the drawn leverages below this: the draw has lost a direction.
 _LOST_DRAW = 1e-8
+_DRAWS = 256  # fits whose matrices are in memory at a time, in each thread
 
 
 def moving_blocks(clusters: Clusters, width: int, draws: int, seed: int) -> tuple[Float[Array, "p p"], int]:
@@ -278,31 +281,37 @@ def moving_blocks(clusters: Clusters, width: int, draws: int, seed: int) -> tupl
         draws: Resampled fits.
         seed: Of the draws.
     """
-    p, q = len(clusters.root), clusters.M.shape[1]
-    counts = _counts(clusters, width, draws, np.random.default_rng(seed))
-    M = (counts @ clusters.M.reshape(len(clusters), -1)).reshape(draws, q, q)
-    s = counts @ clusters.s
-    fitted = eigvalsh(M)[:, 0] > _LOST_DRAW
-    if np.sum(fitted) < 2:
-        return np.zeros((p, p)), int(np.sum(fitted))
-    z = solve(M[fitted], s[fitted][:, :, None])[:, :, 0]
+    n, p, q = len(clusters), len(clusters.root), clusters.M.shape[1]
+    windows, chosen = _drawn(clusters, width, draws, seed)
+    kept = _LOST_DRAW * np.eye(q)
+
+    def fits(part: slice) -> Float[Array, "d q"]:
+        times = np.zeros((len(chosen[part]), len(windows)))
+        np.add.at(times, (np.arange(len(times))[:, None], chosen[part]), 1.0)
+        counts = times @ windows
+        M = (counts @ clusters.M.reshape(n, -1)).reshape(-1, q, q)
+        fitted = np.isfinite(cholesky(M - kept)).all(axis=(1, 2))
+        return np.asarray(solve(M[fitted], (counts @ clusters.s)[fitted, :, None])[:, :, 0])
+
+    z = np.concatenate(in_parts(fits, draws, _DRAWS))
+    if len(z) < 2:
+        return np.zeros((p, p)), len(z)
     z -= z.mean(axis=0)
     spread = z.T @ z / (len(z) - 1)
-    return np.asarray(clusters.root @ spread @ clusters.root.T), int(np.sum(fitted))
+    return np.asarray(clusters.root @ spread @ clusters.root.T), len(z)
 
 
-def _counts(clusters: Clusters, width: int, draws: int, rng: np.random.Generator) -> Float[Array, "d n"]:
-    """How often each cluster is in each draw; a draw is about as long as the data.
+def _drawn(
+    clusters: Clusters, width: int, draws: int, seed: int
+) -> tuple[Float[Array, "w n"], Int[Array, "d k"]]:
+    """Blocks, and which of them are in each draw; a draw is about as long as the data.
 
     Windows are numbered by their leverage: the order of runs draws no others.
     """
     windows = _windows(clusters.runs, width)
     windows = windows[np.argsort(windows @ np.trace(clusters.M, axis1=1, axis2=2), kind="stable")]
-    share = len(clusters) / float(np.mean(windows.sum(axis=1)))
-    chosen = rng.integers(len(windows), size=(draws, max(1, round(share))))
-    times = np.zeros((draws, len(windows)))
-    np.add.at(times, (np.arange(draws)[:, None], chosen), 1.0)
-    return np.asarray(times @ windows)
+    size = max(1, round(len(clusters) / float(np.mean(windows.sum(axis=1)))))
+    return windows, np.random.default_rng(seed).integers(len(windows), size=(draws, size))
 
 
 def _windows(runs: Int[Array, "n"], width: int) -> Float[Array, "w n"]:

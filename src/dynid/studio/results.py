@@ -1,14 +1,22 @@
-"""Results and motions of the page, and their files that may be shown: no path comes from an address."""
+"""Results and motions of the page, their names, and their files that may be shown.
+
+No path comes from an address.
+"""
 
 from __future__ import annotations
 
+import itertools
+import re
 import threading
 from pathlib import Path
 from typing import Any
 
 from dynid.common.errors import InputError
+from dynid.experiment.experiment import Experiment
+from dynid.experiment.file import is_result
 from dynid.report.json_file import plain, read_result
 
+_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,120}")
 _TYPES = {
     "report.html": "text/html; charset=utf-8",
     "comparison.html": "text/html; charset=utf-8",
@@ -25,18 +33,18 @@ class Results:
         self._lock = threading.Lock()
         self._folders: list[Path] = []
         self._texts: list[dict[str, Any]] = []
-        self._compared: list[Path] = []
+        self._compared: list[dict[str, Any]] = []
         self._motions: list[dict[str, Any]] = []
 
-    def add(self, path: Path, refusal: str = "") -> None:
-        """Read a result, a folder or its result.json; one that is listed already is read again.
+    def add(self, path: Path, refusal: str = "") -> Path:
+        """Read a result, a folder or its result.json; one that is listed already is read again. Its folder.
 
         Args:
             path: Of the result.
             refusal: Why it is no reliable result.
         """
+        estimate = read_result(path)
         folder = (path if path.is_dir() else path.parent).resolve()
-        estimate = read_result(folder)
         text = {
             "name": folder.name,
             "path": str(folder),
@@ -63,11 +71,28 @@ class Results:
             else:
                 self._folders.append(folder)
                 self._texts.append(plain(text))
+        return folder
 
-    def compared(self, folder: Path) -> None:
-        """Add the folder of a comparison."""
+    def opened(self, asked: Experiment) -> Experiment:
+        """An opened file, with the results that it names in the list; folders to write are chosen anew."""
+
+        def listed(path: str) -> str:
+            return str(self.add(Path(path)))
+
+        excite, compare, export = asked.excite, asked.compare, asked.export
+        if excite is not None:
+            after = tuple(listed(path) if is_result(Path(path)) else path for path in excite.after)
+            excite = excite.changed(out=None, after=after)
+        if compare is not None:
+            compare = compare.changed(out=None, results=tuple(map(listed, compare.results)))
+        if export is not None:
+            export = export.changed(out=None, result=export.result and listed(export.result))
+        return asked.changed(out=None, excite=excite, compare=compare, export=export)
+
+    def compared(self, comparison: dict[str, Any]) -> None:
+        """Add a comparison: its `folder`, and its answer in `words`."""
         with self._lock:
-            self._compared = [path for path in self._compared if path != folder] + [folder]
+            self._compared.append({**comparison, "name": Path(comparison["folder"]).name})
 
     def designed(self, motion: dict[str, Any]) -> None:
         """Add a motion: its `folder`, and what the page says about it."""
@@ -86,8 +111,8 @@ class Results:
     def state(self) -> dict[str, Any]:
         """For the page."""
         with self._lock:
-            compared = [folder.name for folder in self._compared]
-            return {"list": list(self._texts), "compared": compared, "motions": list(self._motions)}
+            compared, motions = list(self._compared), list(self._motions)
+            return {"list": list(self._texts), "compared": compared, "motions": motions}
 
     def file(self, kind: str, index: str, name: str) -> tuple[bytes, str] | None:
         """Content and type of a file of a `result`, of a comparison (`compared`) or of a `motion`; or None.
@@ -96,8 +121,9 @@ class Results:
             kind, index, name: Parts of an address; only known names and numbers of the lists are valid.
         """
         with self._lock:
-            motions = [Path(design["folder"]) for design in self._motions]
-            lists = {"result": self._folders, "compared": self._compared, "motion": motions}
+            made = {"compared": self._compared, "motion": self._motions}
+            lists = {key: [Path(one["folder"]) for one in several] for key, several in made.items()}
+            lists["result"] = self._folders
             folders = lists.get(kind, [])
             if not (index.isascii() and index.isdecimal() and len(index) < 6) or name not in _TYPES:
                 return None
@@ -105,3 +131,35 @@ class Results:
         if folder is None or not (folder / name).is_file():
             return None
         return (folder / name).read_bytes(), _TYPES[name]
+
+
+def result_place(folder: Path, name: str) -> Path:
+    """Where the studio of a folder writes what is called so; NAME.yaml beside `results` asks for it."""
+    return folder / "results" / name
+
+
+def plain_name(name: str) -> str:
+    """A name that a person typed; one that leads to another folder is refused."""
+    if not _NAME.fullmatch(name) or name.endswith("."):
+        raise InputError(
+            f"'{name[:80]}' is not a name for a file", remedy="letters, digits, '.', '-' and '_', e.g. run-1"
+        )
+    return name
+
+
+def numbered(name: str, kind: str = "") -> str:
+    """A name with a number: of an opened file its own, else the first."""
+    return name if re.search(rf"{kind}-\d+$", name) else f"{name}{kind}-1"
+
+
+def free_name(folder: Path, name: str) -> str:
+    """This name, or one with a higher number, whose files do not exist yet."""
+    name = name if _NAME.fullmatch(name) else "run-1"
+    stem, _, number = name.rpartition("-")
+    stem, first = (stem, int(number)) if stem and number.isdecimal() else (name, 1)
+    names = itertools.chain([name], (f"{stem}-{k}" for k in itertools.count(first + 1)))
+    return next(
+        free
+        for free in names
+        if not (folder / f"{free}.yaml").exists() and not result_place(folder, free).exists()
+    )

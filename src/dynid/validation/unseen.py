@@ -36,7 +36,7 @@ from dynid.projection.factor import orthonormal_map
 from dynid.projection.model import RowSource
 from dynid.statistics.clusters import equal_parts
 from dynid.statistics.estimate import Validation
-from dynid.statistics.estimate_parts import NOT_JUDGED, JointVerdict, Signals, Verdict, model_error
+from dynid.statistics.estimate_parts import NOT_JUDGED, JointVerdict, Signals, Verdict, model_error, peak_of
 from dynid.statistics.prediction import unfiltered
 from dynid.validation.likelihood import residuals_of
 
@@ -66,7 +66,7 @@ def joint_error(
     Args:
         error: Rms of measured minus predicted, in `unit`.
         bias: Mean of the same, in `unit`; None where only sums of squares are known.
-        peak: Largest measured value, in `unit`.
+        peak: `peak_of` the measured values, in `unit`.
         floor: Noise floor, in `unit`.
     """
     return JointVerdict(name, "", error, unit, model_error(error, floor, peak), floor, bias, peak)
@@ -148,18 +148,18 @@ def _of_signals(name: str, k: int, signals: Sequence[Signals], limited: tuple[fl
     if not known.any():
         return joint_error(name, signals[0].units[k], 0.0, 0.0, 0.0, limited[0])
     rms = float(np.sqrt(np.mean(error[known] ** 2)))
-    peak = float(np.abs(measured[known]).max())
+    peak = peak_of(measured[known])
     floor = _floor(limited, rms)
     return joint_error(name, signals[0].units[k], rms, float(np.mean(error[known])), peak, floor)
 
 
 def _peaks(signals: Sequence[Signals], fit: Fit) -> Iterator[tuple[str, str, float]]:
-    """Name, unit and largest measured value of each group of rows."""
+    """Name, unit and peak of each group of rows."""
     groups = fit.problem.directions.group_names
     for name in dict.fromkeys(groups):
         rows = [k for k, label in enumerate(groups) if label == name]
         parts = [item.measured[:, rows] for item in signals if item.measured.size]
-        peak = max((float(np.nanmax(np.abs(part), initial=0.0)) for part in parts), default=0.0)
+        peak = peak_of(np.concatenate([part.ravel() for part in parts])) if parts else 0.0
         yield name, fit.problem.directions.units[rows[0]], peak
 
 

@@ -1,6 +1,6 @@
 """The verdict on a result: good, care or bad, the reasons in the order of their weight, and every joint.
 
-Level of a joint: rms error on unseen motion beyond the noise floor, in percent of its largest effort. Level
+Level of a joint: rms error on unseen motion beyond the noise floor, in percent of its peak effort. Level
 of a result: the worst of its joints, of its warnings and of what its purpose asks. Causes are named before
 symptoms: a wrong gravity before the large residuals that it leaves.
 
@@ -75,7 +75,8 @@ def verdict_of(fit: Fit, estimate: Estimate, failure: str = "") -> Verdict:
         joints = tuple(replace(joint, level="bad") for joint in joints)
     headline = _headline(level, purpose, joints, peaks(estimate))
     if level != "bad" and any(item.code == "scale-unchecked" for item in estimate.warnings):
-        headline += "; the scale of the efforts rests on the logs alone"
+        measured = peaks(estimate).removeprefix("peak ")
+        headline += f"; the scale of the {measured} rests on the logs alone"
     return Verdict(level, headline, purpose, judged_on, reasons, joints)
 
 

@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from dynid.common.compiled import inner, kernel
+from dynid.common.compiled import allocating as kernel
+from dynid.common.compiled import allocating_inner as inner
 
 _TINY = 1e-12  # m^2, and of the product of squared lengths: points and parallel segments
 _BETTER = 1.0 - 1e-14  # of equally near pairs, as on parallel segments, the first: rounding does not choose

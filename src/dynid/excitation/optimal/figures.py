@@ -74,11 +74,12 @@ def joint_figure(
     rates: Sequence[Float[Array, "n m"]],
     unit: str,
     efforts: tuple[Sequence[str], Float[Array, "n a"]] | None = None,
+    effort_unit: str = "N m or N",
 ) -> Figure:
     """Positions, velocities and accelerations of the measured joints, and efforts, one plot each.
 
     Args:
-        unit: Of the positions, as shown.
+        unit, effort_unit: Of positions and efforts, as shown.
         efforts: Names of the motors, and their efforts predicted by the prior model.
     """
     rows = spread(len(t), _POINTS)
@@ -89,7 +90,7 @@ def joint_figure(
     ]
     signals = [(names, signal) for signal in rates]
     if efforts is not None:
-        titles.append("effort [N m or N]")
+        titles.append(f"effort [{effort_unit}]")
         signals.append(efforts)
     panels = []
     for title, (owners, signal) in zip(titles, signals, strict=True):

@@ -14,7 +14,10 @@ from __future__ import annotations
 
 import numpy as np
 
-from dynid.common.compiled import inner, kernel, summing
+from dynid.common.compiled import allocating as kernel
+from dynid.common.compiled import allocating_inner as inner
+from dynid.common.compiled import summing
+from dynid.common.compiled_arrays import release, workspace
 
 _BACK = 0.995  # of the way to the boundary
 _ZERO = 1e-8  # of gradient times width: a minimum that is zero
@@ -34,7 +37,7 @@ def _dot(a, b, n):
 def _gram(C, weights, m, H, at):
     """H += C' diag(weights) C in the lower triangle of the block at `at`."""
     r = C.shape[1]
-    scaled = np.empty(r)
+    scaled = workspace(C, r)
     for i in range(m):
         row = C[i]
         for k in range(r):
@@ -45,6 +48,7 @@ def _gram(C, weights, m, H, at):
             for k in range(r):
                 total += scaled[k] * other[k]
             H[at + i, at + j] += total
+    release(scaled)
 
 
 @summing

@@ -20,6 +20,8 @@ if TYPE_CHECKING:
 _MOST = 12
 _WORST = 3  # logs that are plotted
 _MOST_OF_IT = 90.0  # percent: a correction that leaves as much of the residual explains nothing
+_HALF = 50.0  # percent: one that leaves less explains most
+_CHANCE = 0.001  # probability above which chance explains what a correction removes
 
 
 def section(estimate: Estimate) -> Section | None:
@@ -53,20 +55,35 @@ def section(estimate: Estimate) -> Section | None:
     return Section("description", "Is the description right?", body, folded=not n, note=note)
 
 
-def _corrections(estimate: Estimate) -> list[tuple[str, DescriptionTest]]:
-    """Name and figures of each; a size only of the first, as verdict and residual tests give it.
+def _corrections(estimate: Estimate) -> list[tuple[str, DescriptionTest, str]]:
+    """Name, figures and meaning of each; a size only of the first, as verdict and residual tests give it.
 
     Those that warnings name are before the description as it is, the one that leaves least first.
     """
     tests, described = estimate.hypotheses, described_residual(estimate)
     named = [(test.subject if i else test.name, test) for i, test in enumerate(tests)]
     n = next((i for i, test in enumerate(tests) if test.p == 1.0), 0)
-    return [*sorted(named[:n], key=lambda pair: pair[1].left(described)), *named[n:]]
+    ordered = [*sorted(named[:n], key=lambda pair: pair[1].left(described)), *named[n:]]
+    return [
+        (name, test, "" if k == n else _meaning(test, test.left(described)))
+        for k, (name, test) in enumerate(ordered)
+    ]
+
+
+def _meaning(test: DescriptionTest, left: float) -> str:
+    """What a correction shows that leaves so many percent of the residual."""
+    if left > 100.5:  # shown as more than all of it
+        return "explains the logs worse"
+    if test.p > _CHANCE:
+        return "no better than chance"
+    if left > _MOST_OF_IT:
+        return "explains hardly anything"
+    return "explains most of it" if left < _HALF else "explains a part of it"
 
 
 def _conclusion(estimate: Estimate) -> str:
     """What the corrections that were tried show, where no finding concerns the description."""
-    name, best = next(iter(_corrections(estimate)), ("", None))
+    name, best, _ = next(iter(_corrections(estimate)), ("", None, ""))
     if best is not None and best.p < 1.0:
         left = best.left(described_residual(estimate))
         if left > _MOST_OF_IT:

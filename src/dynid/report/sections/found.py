@@ -21,6 +21,7 @@ from dynid.report.page import Section, render
 from dynid.report.panels import history_figure
 from dynid.report.plots import PALETTE, Figure, band, figure, line, panel, points
 from dynid.report.quality import (
+    LABELS,
     MEANING,
     Quality,
     compared,
@@ -74,6 +75,8 @@ def section(estimate: Estimate) -> Section:
     given = [entry for entry in drawn if entry["mass"] is not None]
     known = [entry for entry in given if entry["prior_mass"] or entry["mass_sigma"] is not None]
     bodies = [_body_row(entry) for entry in known]
+    drives = drive_table(estimate)
+    shown = [p for row in (drives["rows"] if drives else {}).values() for p in row.values()]
     body = render(
         "found.html",
         bad=bad,
@@ -88,7 +91,8 @@ def section(estimate: Estimate) -> Section:
         changed=any(row["change"] for row in bodies),
         described=any(row["prior_mass"] != "-" for row in bodies),
         friction=friction_figure(estimate),
-        drives=drive_table(estimate),
+        drives=drives,
+        greyed={p.name for p in shown if quality(p) is Quality.ZERO},
         sensor=compared(estimate) == "reading",
         swings=swings_part(estimate),
         parts=[part for part in parts if part is not None],
@@ -232,6 +236,7 @@ def parameters(estimate: Estimate) -> Markup:
         rows=rows,
         few=len(rows) <= _FEW,
         figure=interval_figure(estimate),
+        labels=LABELS,
         legend=[(kind.value, MEANING[kind], marks.count(kind.value)) for kind in Quality if kind in marks],
         meanings=[
             text for symbols, text in _SYMBOLS if symbols & {_symbol(p.name) for p in estimate.parameters}

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from dynid.common.catalogue import CATALOGUE
 from dynid.report.page import Section, render
 from dynid.report.panels import (
     drawn_log,
@@ -43,7 +43,7 @@ _QUESTIONS = {
     "white": ("is the residual correlated in time?", 1.0, "correlation"),
     "zero": ("is the zero of the joint off?", 1.0, ""),
 }
-_CORRECTIONS = {test: words for entry in CATALOGUE.values() for test, words in entry.corrections.items()}
+_SHOWN = {"s": (1e3, "ms"), "m": (1e3, "mm"), "rad": (math.degrees(1.0), "degrees")}  # as warnings say it
 _WORST = 3  # logs of each use that are plotted
 _NOT_WHITE = 0.01  # probability of the test below which residuals count as correlated
 _MEMORIES = 4  # efforts of which spectra are shown, the most correlated ones
@@ -57,7 +57,6 @@ def section(estimate: Estimate) -> Section:
     most = points_per_panel(shown)
     flagged = not_white(estimate)
     curves = [_curves(estimate, entry, i, most, flagged) for i, entry in enumerate(shown)]
-    refits = {tried.subject: tried.p for tried in estimate.hypotheses}
     kind = "free" if estimate.fit.cost_C is not None else estimate.model
     body = render(
         "predicts.html",
@@ -76,36 +75,33 @@ def section(estimate: Estimate) -> Section:
         memory=_memory(used, flagged),
         tension=tension_part(estimate, most),
         bad=estimate.verdict.level == "bad",
-        warned=[_asked(check, refits) for check in estimate.residual_tests if check.warned],
+        warned=[_asked(check) for check in estimate.residual_tests if check.warned],
         left_out=max(0, len(flagged) - _MEMORIES),
         others=[
-            _asked(check, refits)
+            _asked(check)
             for check in sorted(estimate.residual_tests, key=lambda check: check.test)
             if not check.warned
         ],
-        refitted=any(_subject(check) in refits for check in estimate.residual_tests),
+        tried=bool(estimate.hypotheses),
     )
     return Section("predicts", "Does it predict?", body)
 
 
-def _asked(check: ResidualTest, refits: Mapping[str, float]) -> dict[str, Any]:
-    """One residual test in words; p of a refit with the correction counts, where there is one."""
+def _asked(check: ResidualTest) -> dict[str, Any]:
+    """One residual test in words, in units that are read easily."""
     question, times, unit = _QUESTIONS.get(check.test, (check.test, 1.0, ""))
+    if not unit:
+        times, unit = _SHOWN.get(check.unit, (1.0, check.unit))
     return {
         "question": question,
         "about": check.about,
         "value": times * check.value,
         "ci95": check.ci95 and [times * end for end in check.ci95],
-        "unit": unit or check.unit,
+        "unit": unit,
         "digits": 8 if check.test == "mass" else 3,
-        "p": refits.get(_subject(check), check.p_value),
+        "p": check.p_value,
         "remark": check.note,
     }
-
-
-def _subject(check: ResidualTest) -> str:
-    """The correction that a test suggests, as `DescriptionTest.subject` names it."""
-    return _CORRECTIONS.get(check.test, f"{check.test} of {{}}").format(check.about)
 
 
 def _worst(signals: Sequence[Signals]) -> list[Signals]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import shlex
 import sys
 from collections.abc import Mapping
@@ -16,12 +17,13 @@ _WORDS = {
     "reason": 'its last word (delay, gain, ...) is its name on the page "Warnings" of the documentation',
     "base parameter": "a combination of masses, inertias and drive terms that some motion shows; _R: a sum",
     "residual": "measured minus predicted, with noise; rms: its root mean square",
-    "model error": "rms residual without sensor noise, in % of the peak: the largest measured value",
+    "model error": "rms residual without sensor noise, also in % of the peak",
+    "peak": "the size that 1 % of the measured values exceed: a short burst does not count",
     "sigma": "standard deviation; the 95 % interval is about ± 2 sigma",
     "p": "probability to see as much by chance, if there is no fault",
     "white": "like noise without memory: no sample depends on the one before",
     "rank": "number of parameters that the logs separate",
-    "condition number": "10 to 50 for exciting motions; large: parameters are hard to separate",
+    "condition number": "below 100: the motion separates the parameters well; above: some poorly",
     "drive terms": "Ia: rotor inertia, F...: friction, Off: offset; see What did it find?",
     "estimator": "ols, wls: (weighted) least squares; robust: outliers count less; gtls: noise in positions "
     "too; consistent: only physically possible parameters",
@@ -49,9 +51,20 @@ def section(estimate: Estimate) -> Section:
 
 
 def command_line(arguments: list[str]) -> str:
-    """The command that wrote this page; empty where a program of another name did."""
-    name = Path(arguments[0]).stem if arguments else ""
-    return shlex.join(["dynid", *arguments[1:]]) if name == "dynid" else ""
+    """The command that wrote this page, from where it was run; empty where another program did.
+
+    Paths are relative, as in the result: the page may be sent to others.
+    """
+    program = Path(arguments[0]) if arguments else Path()
+    ours = program.stem == "dynid" or program.parts[-2:] == ("dynid", "__main__.py")
+    return shlex.join(["dynid", *map(_as_seen, arguments[1:])]) if ours else ""
+
+
+def _as_seen(argument: str) -> str:
+    option, equals, value = argument.partition("=")
+    if equals and option.startswith("-") and os.path.isabs(value):
+        return f"{option}={os.path.relpath(value)}"
+    return os.path.relpath(argument) if os.path.isabs(argument) else argument
 
 
 def _flat(tree: Mapping[str, Any], prefix: str = "") -> list[tuple[str, str]]:
@@ -61,5 +74,6 @@ def _flat(tree: Mapping[str, Any], prefix: str = "") -> list[tuple[str, str]]:
         if isinstance(value, Mapping):
             facts += _flat(value, f"{prefix}{key}.")
         elif value is not None and value != [] and value != ():
-            facts.append((f"{prefix}{key}", str(value)))
+            several = isinstance(value, list | tuple)
+            facts.append((f"{prefix}{key}", ", ".join(map(str, value)) if several else str(value)))
     return facts

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -38,7 +39,7 @@ def section(estimate: Estimate) -> Section:
         bad=estimate.verdict.level == "bad",
         reasons=_by_reason(estimate.not_identifiable),
         n_reasons=unknown,
-        invisible=_by_reason(estimate.invisible),
+        invisible={_sums(reason): names for reason, names in _by_reason(estimate.invisible).items()},
         n_invisible=len(estimate.invisible),
         weak=[_words(p) for p in sorted(weak, key=_uncertainty)[:_LISTED]],
         n_weak=len(weak),
@@ -55,7 +56,7 @@ def section(estimate: Estimate) -> Section:
         sensor=compared(estimate) == "reading",
     )
     shown = f"{unknown} not shown by this motion" if unknown else "this motion shows all that any motion can"
-    note = f"{shown}; {len(weak)} weak, {len(zero)} may be zero"
+    note = f"{shown}; {len(weak)} weak, {len(zero)} not distinguishable from zero"
     bad = estimate.verdict.level == "bad"
     return Section("unknown", "What don't we know?", body, folded=bad, note=note, unprinted=bad)
 
@@ -66,6 +67,14 @@ def _by_reason(reasons: Mapping[str, str]) -> dict[str, list[str]]:
     for name, reason in reasons.items():
         names.setdefault(reason, []).append(name)
     return names
+
+
+def _sums(reason: str) -> str:
+    """Only the sums of a reason that repeats the name beside it; another reason as it is."""
+    found = re.search(
+        r" cannot be identified separately: only the sums? (.*) (?:is|are) identifiable$", reason
+    )
+    return found[1] if found else reason
 
 
 def named_robot(estimate: Estimate) -> str:
@@ -97,8 +106,10 @@ def _relevant(estimate: Estimate, zero: Sequence[ParameterEstimate]) -> tuple[st
 
 
 def _zero(p: ParameterEstimate) -> str:
-    half = 0.0 if p.ci95 is None else max(abs(p.ci95[0]), abs(p.ci95[1]))
-    return f"{p.name}: zero within ±{number(half, 2)} {unit_text(p.unit)}".rstrip()
+    if p.ci95 is None:
+        return f"{p.name}: no interval"
+    low, high = (number(end, 2).replace("-", "\N{MINUS SIGN}") for end in p.ci95)
+    return f"{p.name}: {low} to {high} {unit_text(p.unit)}".rstrip()
 
 
 def _moves(estimate: Estimate, poor: list[ParameterEstimate]) -> list[tuple[str, int]]:

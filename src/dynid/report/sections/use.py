@@ -20,6 +20,7 @@ from dynid.report.quality import (
     findings,
     first_reasons,
     is_consequence,
+    judged,
     quality,
     worst_joint,
 )
@@ -72,7 +73,8 @@ def section(estimate: Estimate) -> Section:
         spoiled=spoiled,
         worst=worst,
         named=_named(estimate),
-        evidence=evidence(estimate),
+        evidence=evidence(estimate) if verdict.level != "bad" else judged(estimate),
+        unseen_fault=verdict.level == "bad" and all(joint.level == "good" for joint in verdict.joints),
         zeros=sum(quality(p) is Quality.ZERO for p in estimate.parameters),
         first=first,
         others=others,
@@ -181,7 +183,7 @@ def _again(estimate: Estimate, steps: list[str]) -> str:
         given = estimate.provenance.get("asked", {}).get("columns", {})
         change = in_python(whole_change(proposed_change(estimate)[0], given))
         return f"identify again with this change: `identify(..., {change})`" if change else ""
-    if any("experiment file" in step or "`logs:`" in step for step in steps):
+    if any(word in step for step in steps for word in ("experiment file", "`logs:`", "`columns: ")):
         return f"identify again: {_WRITE}"
     return _repeated(estimate) if any("robot file" in step for step in steps) else ""
 

@@ -7,7 +7,9 @@ from __future__ import annotations
 
 import numpy as np
 
-from dynid.common.compiled import for_one_sample, inner, kernel
+from dynid.common.compiled import allocating as kernel
+from dynid.common.compiled import allocating_inner as inner
+from dynid.common.compiled import for_one_sample
 from dynid.dynamics.kernels import reduced_tile as _reduced_tile
 from dynid.dynamics.kernels import room_for as _room_for
 from dynid.kinematics.newton_kernels import march as _march
@@ -162,7 +164,10 @@ def _believe(linkage, sensors, y, rates, q, dq):
         q[:] = solved
     N = np.empty((1, dq.shape[1], plan[0].size))
     none, judged = np.empty((0, y.size)), np.empty(1)
-    motion_rates(closure, plan, sensors, q, none, given, none, False, dq, none, N, judged, np.empty(1))
+    spare, still = np.empty(1), np.zeros_like(dq)
+    motion_rates(
+        closure, plan, sensors, q, none, given, none, False, dq, none, N, judged, spare, still, np.zeros(3)
+    )
 
 
 @inner

@@ -19,7 +19,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from dynid.common.compiled import inner, kernel
+from dynid.common.compiled import allocating as kernel
+from dynid.common.compiled import allocating_inner as inner
 from dynid.excitation.friction_kernels import bent, rubbed
 from dynid.regressor.drive_kernels import compiled_column
 

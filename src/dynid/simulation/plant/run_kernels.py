@@ -12,7 +12,9 @@ from __future__ import annotations
 
 import numpy as np
 
-from dynid.common.compiled import for_one_sample, inner, kernel
+from dynid.common.compiled import allocating as kernel
+from dynid.common.compiled import allocating_inner as inner
+from dynid.common.compiled import for_one_sample
 from dynid.kinematics.closure_kernels import closure_tile, gather
 from dynid.kinematics.kernels import pose_states
 from dynid.kinematics.newton_kernels import move_tile, normalise
@@ -76,7 +78,7 @@ def settle_tile(closure, plan, q, dq, space):
     gather(q, 0, tile)
     largest = np.inf
     for _ in range(_PATIENCE):
-        pose_states(tree[0], tree[1], tree[2], tree[4], tile, state)
+        pose_states(tree[0], tree[1], tree[2], tree[4], tile, state, work)
         closure_tile(state, loops, equations, linear, tile, f, entries, work)
         factorise(plan, entries, slots)
         if largest < _ARRIVED:

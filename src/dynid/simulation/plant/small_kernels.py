@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from dynid.common.compiled import inner
+from dynid.common.compiled import allocating_inner as inner
 
 
 @inner

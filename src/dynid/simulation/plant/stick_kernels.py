@@ -16,7 +16,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from dynid.common.compiled import inner
+from dynid.common.compiled import allocating_inner as inner
 from dynid.simulation.plant.small_kernels import add_back, dot, largest, solve
 
 _SWEEPS = 2000
