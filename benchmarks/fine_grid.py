@@ -21,7 +21,7 @@ from jaxtyping import Float
 from dynid.cases.free_motion.excitation import FreeStarter
 from dynid.common.arrays import Array
 from dynid.dynamics.free_motion import LockedCables, free_motions
-from dynid.excitation.settings import ExciteSettings
+from dynid.experiment.tasks import ExciteSettings
 
 FINER = 100
 _BATCH = 2500  # motions side by side: 100 MB

@@ -13,7 +13,7 @@ import time
 import numpy as np
 
 from dynid.cases.free_motion.excitation import FreeStarter
-from dynid.excitation.settings import ExciteSettings
+from dynid.experiment.tasks import ExciteSettings
 
 
 def main(starts: int) -> None:

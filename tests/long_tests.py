@@ -18,6 +18,7 @@ LONG = frozenset(
             )
         ),
         "test_servo_logs.py::test_laws_of_motors_that_are_at_falling_limits_most_of_the_time",
+        "test_studio.py::test_what_an_opened_file_asks_for_follows_the_identification",
         "test_studio.py::test_the_whole_way_and_the_same_on_the_command_line",
         "test_studio_browser.py::test_the_studio_is_used_in_a_browser",
         "physics/test_plant.py::test_identification_recovers_what_the_plant_is_made_of[stewart]",

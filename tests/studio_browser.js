@@ -69,7 +69,7 @@ async function main(address, picture) {
   seen.pair = [await page.$eval("#first", (s) => s.value), await page.$eval("#second", (s) => s.value)];
   await page.click("#pair button");
   await ended("compare");
-  seen.compared = await page.textContent("#list > p");
+  seen.compared = await page.textContent("#list .compared");
   await page.check('#formats input[value="yaml"]');
   await page.click("#export button");
   await ended("export");
@@ -85,6 +85,26 @@ async function main(address, picture) {
     const found = await page.evaluate(() => window.axe.run(document, { resultTypes: ["violations"], iframes: false }));
     seen.axe = found.violations.filter((v) => ["serious", "critical"].includes(v.impact)).map((v) => `${v.id}: ${v.nodes[0].html.slice(0, 160)}`);
   }
+  // Two tabs: what one of them asks is about what it shows.
+  const other = await browser.newPage();
+  other.setDefaultTimeout(120000);
+  await other.goto(address);
+  await other.waitForFunction(() => document.getElementById("estimator").value === "ols");
+  await Promise.all([page.waitForResponse(/settings$/), page.selectOption("#estimator", "wls")]);
+  await other.evaluate(() => { document.getElementById("estimator").value = "robust"; document.getElementById("estimator").dispatchEvent(new Event("change")); });
+  await other.waitForSelector("#trouble:not([hidden])");
+  await other.waitForFunction(() => document.getElementById("estimator").value === "wls"); // shown as it is now
+  seen.tabs = [await page.inputValue("#estimator"), (await other.textContent("#trouble")).includes("another tab")];
+  await other.close();
+  // Files that were written are opened again, with their settings.
+  const open = async (name) => { await page.fill("#logs", ""); await page.fill("#unseen", ""); await page.fill("#robot-name", name); await page.click("#files button"); };
+  await page.uncheck('#formats input[value="yaml"]');
+  await open("arm-2-export.yaml");
+  await page.waitForSelector('#formats input[value="yaml"]:checked');
+  seen.formats = await page.$$eval("#formats input:checked", (all) => all.map((one) => one.value));
+  await open("arm-motion-1.yaml");
+  await page.waitForFunction(() => document.getElementById("design-period").value === "4");
+  seen.again = await page.evaluate(() => Object.fromEntries(["period", "floor", "starts"].map((key) => [key, document.getElementById("design-" + key).value])));
   seen.commands = (await page.textContent("#lines")).split("\n");
   if (picture) { await page.screenshot({ path: picture, fullPage: true }); }
   await browser.close();

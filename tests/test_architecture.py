@@ -55,6 +55,7 @@ ORDER = [
     "simulation",
     "cases",
     "campaign",
+    "tasks",
     "studio",
     "commands",
     "cli",

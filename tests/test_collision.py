@@ -14,7 +14,7 @@ from dynid.excitation.files import excitation_document, report_page, summary
 from dynid.excitation.optimal.paths import RobotStates
 from dynid.excitation.optimal.soft_bodies import Collisions, nearest_points, neighbours
 from dynid.excitation.plan import make_plan
-from dynid.excitation.settings import ExciteSettings
+from dynid.experiment.tasks import ExciteSettings
 from dynid.mechanism.frame import Frame, rpy_matrix
 from dynid.mechanism.load import load_robot
 from dynid.mechanism.urdf_file import along_axis, around_box

@@ -30,8 +30,9 @@ from dynid.excitation.optimal.multistart import Journal, run_starts
 from dynid.excitation.optimal.starts import Start
 from dynid.excitation.plan import make_plan, planned_base
 from dynid.excitation.random_motion import random_motion
-from dynid.excitation.settings import ExciteSettings, default_recorder
+from dynid.excitation.settings import default_recorder
 from dynid.experiment.experiment import Experiment, UncertaintySettings
+from dynid.experiment.tasks import ExciteSettings
 from dynid.fit import fit_task
 from dynid.mechanism.load import load_robot
 from dynid.mechanism.parameters import parameter_table

@@ -15,7 +15,7 @@ from dynid.cases.free_motion.excitation_files import FREE_FILES, free_files
 from dynid.cases.free_motion.simulation import simulate_free
 from dynid.cli import main
 from dynid.common.errors import InputError
-from dynid.excitation.settings import ExciteSettings, FreeSetSettings
+from dynid.experiment.tasks import ExciteSettings, FreeSetSettings
 from dynid.mechanism.load import load_robot
 from dynid.motion.logs import read_log
 from dynid.motion.settings import LogEntry

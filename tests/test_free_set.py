@@ -13,7 +13,7 @@ from dynid.cases.free_motion.releases import Releasing
 from dynid.common.errors import InputError, NoResultError
 from dynid.dynamics.free_motion import LockedCables
 from dynid.excitation.optimal.criteria import Criterion
-from dynid.excitation.settings import FreeSetSettings
+from dynid.experiment.tasks import FreeSetSettings
 from dynid.mechanism.load import load_robot
 from dynid.mechanism.mechanism import Mechanism
 from dynid.mechanism.parameters import prior_values

@@ -21,7 +21,7 @@ from dynid.excitation.export import (
     run_csv,
 )
 from dynid.excitation.run import Move, run_of
-from dynid.excitation.settings import ExciteSettings
+from dynid.experiment.tasks import ExciteSettings
 from dynid.kinematics.assembly import assembly_of
 from dynid.simulation.motion import file_motion
 

@@ -22,7 +22,8 @@ import pytest
 from dynid.common.errors import InputError
 from dynid.studio.server import HOST, Studio
 from dynid.studio.session import Session
-from tests.workspace import columns, make_workspace, write_columns
+from tests.test_tasks import contents
+from tests.workspace import columns, dynid, make_workspace, write_columns
 
 # As from a terminal: a shell that starts tests in the background has SIGINT and SIGHUP ignored.
 _STUDIO = """
@@ -308,6 +309,57 @@ def test_a_page_with_an_earlier_state_changes_nothing(browser: Browser) -> None:
     assert "error" not in browser.post("settings", auto="off", revision=state["revision"])
 
 
+class Watched:
+    """A lock that says when somebody wants it."""
+
+    def __init__(self) -> None:
+        self.lock, self.wanted = threading.Lock(), [threading.Event(), threading.Event()]
+        self._count = 0
+
+    def __enter__(self) -> None:
+        self.wanted[self._count].set()
+        self._count += 1
+        self.lock.acquire()
+
+    def __exit__(self, *_: object) -> None:
+        self.lock.release()
+
+
+def test_requests_of_two_tabs_are_served_one_after_the_other(browser: Browser, monkeypatch) -> None:
+    """The second one is judged by what the first one has changed, also if it comes while that is at work."""
+    session = browser.studio.session
+    seen = browser.post("load", robot="arm.yaml", logs=["log.csv"])["revision"]
+    session.requests = watched = Watched()  # type: ignore[assignment]
+    change, inside, may_end = session.settings, threading.Event(), threading.Event()
+    changed: list[str] = []
+
+    def slowly(estimator: str) -> None:
+        changed.append(estimator)
+        inside.set()
+        assert may_end.wait(60.0)
+        change(estimator=estimator)
+
+    monkeypatch.setattr(session, "settings", slowly)
+    said: dict[str, dict[str, Any]] = {}
+
+    def tab(estimator: str) -> None:
+        said[estimator] = browser.post("settings", estimator=estimator, revision=seen)
+
+    first, second = (threading.Thread(target=tab, args=(name,)) for name in ("ols", "wls"))
+    first.start()
+    assert inside.wait(60.0)
+    second.start()
+    assert watched.wanted[1].wait(60.0)  # it has come, and waits
+    assert changed == ["ols"]
+    may_end.set()
+    for thread in (first, second):
+        thread.join(60.0)
+    assert changed == ["ols"]
+    assert "error" not in said["ols"]
+    assert "another tab" in said["wls"]["error"]
+    assert session.state()["loaded"]["settings"]["estimator"] == "ols"
+
+
 def test_a_log_that_is_missing_is_named_once(browser: Browser) -> None:
     loaded = browser.post("load", robot="arm.yaml", logs=["gone.csv"])["loaded"]
     assert "no such file" in loaded["refusal"]
@@ -376,13 +428,98 @@ def test_the_whole_way_and_the_same_on_the_command_line(browser: Browser) -> Non
     for name in ("parameters.csv", "signals.csv"):
         assert (folder / "again" / name).read_bytes() == (folder / "results" / "run-1" / name).read_bytes()
 
-    browser.post("open", path="again")
+
+def repeated(browser: Browser, name: str) -> str:
+    """The last command, after it wrote the same files as the studio once more."""
+    folder = browser.studio.session.folder
+    words = shlex.split(browser.studio.session.state()["commands"][-1])
+    before = contents(folder / "results" / name)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.chdir(folder)
+        done = dynid(*words[1:], "--out", "again-" + name)
+    assert done.exit_code == 0, done.output
+    assert before
+    assert contents(folder / ("again-" + name)) == before
+    return " ".join(words)
+
+
+def test_a_comparison_is_repeated_by_its_file(browser: Browser) -> None:
+    folder = browser.studio.session.folder
+    shutil.copytree(folder / "result", folder / "other")
+    for path in ("result", "other"):
+        browser.post("open", path=path)
     assert "with itself" in browser.post("compare", a=0, b=0)["error"]
-    assert browser.finished("compare", a=0, b=1)["results"]["compared"] == ["run-1_again_compare"]
+    (comparison,) = browser.finished("compare", a=0, b=1)["results"]["compared"]
+    assert comparison["name"] == "result_other_compare"
+    assert any("parameters" in words for words in comparison["words"])
     assert browser.read("compared/0/comparison.html")[0] == 200
+    assert repeated(browser, "result_other_compare") == "dynid compare result_other_compare.yaml"
+    again = browser.finished("compare", a=0, b=1)["results"]["compared"][1]
+    assert again["name"] == "result_other_compare-2"
+
+
+def test_an_export_is_repeated_by_its_file(browser: Browser) -> None:
+    browser.post("open", path="result")
     exported = browser.finished("export", result=0, formats=["yaml"])["exported"]
     assert [one["failure"] for one in exported["files"]] == [False]
-    assert (folder / "results" / "run-1-export" / "arm.yaml").is_file()
+    assert repeated(browser, "result-export") == "dynid export result-export.yaml"
+    assert "no format" in browser.post("export", result=0, formats=[])["error"]
+    browser.post("export", result=0, formats=["nothing"])
+    job = browser.studio.session.job
+    assert job is not None
+    assert job.wait(300.0)
+    assert "unknown format" in job.error
+    assert not (browser.studio.session.folder / "result-export-2.yaml").exists()  # it asks for nothing
+
+
+def test_files_of_the_studio_are_opened_again(browser: Browser) -> None:
+    """With the settings of the motion, the comparison and the export, and the results that they name."""
+    folder = browser.studio.session.folder
+    texts = {
+        "swing": "robot: arm.yaml\nexcite: {period: 4, floor: -3, criterion: emin, after: [result]}\n",
+        "pair": "compare: {results: [result, other], speeds: [0.5]}\n",
+        "out": "export: {result: result, to: [yaml, numpy], payload: merge}\n",
+    }
+    shutil.copytree(folder / "result", folder / "other")
+    for name, text in texts.items():
+        (folder / f"{name}.yaml").write_text(text, encoding="utf-8")
+    state = browser.post("load", robot="swing.yaml")
+    result = str(folder.resolve() / "result")
+    assert state["loaded"]["robot"] == "arm.yaml"
+    asked = {"period": 4, "floor": -3, "criterion": "emin", "after": [result]}
+    assert state["asked"]["excite"] == asked
+    state = browser.post("load", robot="pair.yaml")
+    assert state["loaded"] is None
+    assert state["asked"]["compare"] == {
+        "results": [result, str(folder.resolve() / "other")],
+        "speeds": [0.5],
+    }
+    state = browser.post("load", robot="out.yaml")
+    assert [one["name"] for one in state["results"]["list"]] == ["result", "other"]
+    assert state["asked"]["export"] == {"to": ["yaml", "numpy"], "result": result, "payload": "merge"}
+    browser.finished("export", result=0, formats=["yaml"])
+    written = (folder / "result-export.yaml").read_text(encoding="utf-8")
+    assert "payload: merge" in written  # kept, although the page has no box for it
+    (folder / "lost.yaml").write_text("compare: [result, gone]\n", encoding="utf-8")
+    assert "gone" in browser.post("load", robot="lost.yaml")["error"]
+
+
+def test_what_an_opened_file_asks_for_follows_the_identification(browser: Browser) -> None:
+    folder = browser.studio.session.folder
+    text = "robot: arm.yaml\nlogs: [log.csv]\nauto: off\ncompare: [result]\nexport: yaml\n"
+    (folder / "whole.yaml").write_text(text, encoding="utf-8")
+    browser.post("load", robot="whole.yaml")
+    state = browser.finished("identify", name="run-1")
+    assert [one["name"] for one in state["results"]["compared"]] == ["run-1_compare"]
+    assert [one["format"] for one in state["exported"]["files"]] == ["yaml"]
+    assert state["commands"] == ["dynid identify run-1.yaml"]
+    before = contents(folder / "results")
+    shutil.rmtree(folder / "results")
+    command = [sys.executable, "-m", *shlex.split(state["commands"][0])]
+    subprocess.run(command, cwd=folder, check=True, capture_output=True, timeout=300)
+    assert contents(folder / "results") == before
+    browser.finished("identify", name="run-2", follow=False)
+    assert not (folder / "results" / "run-2-export").exists()
 
 
 @pytest.mark.skipif(os.name == "nt", reason="signals of Unix")
@@ -394,7 +531,11 @@ def test_the_end_of_the_studio_is_the_end_of_its_task(files: Path, tmp_path: Pat
     (tmp_path / "temporary").mkdir()
     environment = {**os.environ, "TMPDIR": str(tmp_path / "temporary")}
     command = [sys.executable, "-c", _STUDIO, "arm.yaml"]
-    with subprocess.Popen(command, cwd=folder, env=environment, stdout=subprocess.PIPE, text=True) as studio:
+    with (
+        subprocess.Popen(command, cwd=folder, env=environment, stdout=subprocess.PIPE, text=True) as studio,
+        contextlib.ExitStack() as at_end,
+    ):
+        at_end.callback(studio.kill)  # a test that fails does not wait for it
         assert studio.stdout is not None
         host, token = studio.stdout.readline().split("//")[1].split("/")[:2]
         wire = http.client.HTTPConnection(host, timeout=60)
@@ -478,9 +619,10 @@ def _cancels(browser: Browser) -> None:
 def test_a_motion_is_designed_and_the_command_line_repeats_it(browser: Browser) -> None:
     folder = browser.studio.session.folder
     browser.post("load", robot="arm.yaml")
-    asked = {"name": "swing", "period": 4, "starts": 1, "floor": -3}
+    asked = {"name": "swing", "period": 4, "starts": 1, "floor": -3, "home": ["0", "pi/8"]}
     asked |= {"controllers": ["csv"], "controller_rate": 250}
-    (motion,) = browser.finished("excite", **asked)["results"]["motions"]
+    state = browser.finished("excite", **asked)
+    (motion,) = state["results"]["motions"]
     assert motion["name"] == "swing"
     assert motion["level"] in ("good", "care")
     status, headers, page = browser.read("motion/0/report.html")
@@ -492,12 +634,7 @@ def test_a_motion_is_designed_and_the_command_line_repeats_it(browser: Browser) 
     assert "not a name for a file" in browser.post("excite", name="../x")["error"]
     assert "no setting" in browser.post("excite", name="x", prior="/etc/passwd")["error"]
 
-    command = browser.studio.session.state()["commands"][-1]
-    assert command.startswith("dynid excite arm.yaml --period=4 --starts=1 --floor=-3 --for-controller csv")
-    assert "--controller-rate=250" in command
     rows = columns(folder / "results/swing/controller.csv")["t"]
     assert float(rows[1]) == pytest.approx(1 / 250)
-    words = command.replace("--out results/swing", "--out again").split()
-    subprocess.run([sys.executable, "-m", *words], cwd=folder, check=True, capture_output=True, timeout=300)
-    for name in ("trajectory.csv", "run.csv"):
-        assert (folder / "again" / name).read_bytes() == (folder / "results/swing" / name).read_bytes()
+    assert repeated(browser, "swing") == "dynid excite swing.yaml"
+    assert state["asked"]["excite"]["floor"] == -3  # shown again after the page is loaded again

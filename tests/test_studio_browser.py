@@ -1,9 +1,10 @@
-"""The studio in a real browser: design, load, map, doctor, identify, export; skipped without one."""
+"""The studio in a real browser: motion, columns, doctor, identify, compare, export; skipped without one."""
 
 from __future__ import annotations
 
 import json
 import os
+import shutil
 import subprocess
 import sys
 import threading
@@ -14,6 +15,7 @@ import pytest
 from dynid.studio.server import Studio
 from dynid.studio.session import Session
 from tests import test_report_browser
+from tests.test_tasks import contents
 from tests.workspace import ARM, SIMULATION, TRUTH, columns, dynid, write_columns
 
 _SCRIPT = Path(__file__).with_name("studio_browser.js")
@@ -60,10 +62,20 @@ def test_the_studio_is_used_in_a_browser(tmp_path: Path, monkeypatch: pytest.Mon
     assert "efforts differ from the estimate" in seen["exported"]
     assert all(needed <= int(width) for width, needed in seen["widths"].items())
     assert not seen.get("axe"), seen["axe"]  # serious findings; not sought without axe-core
-    assert seen["commands"][0].startswith("dynid excite arm.yaml --period=4 --floor=-3 --starts=1")
-    assert seen["commands"][1] == "dynid identify arm-1.yaml"
+    assert seen["commands"] == [
+        "dynid excite arm-motion-1.yaml",
+        "dynid identify arm-1.yaml",
+        "dynid identify arm-2.yaml",
+        "dynid compare arm-1_arm-2_compare.yaml",
+        "dynid export arm-2-export.yaml",
+    ]
+    assert seen["again"] == {"period": "4", "floor": "-3", "starts": "1"}  # the file of the motion is opened
+    assert seen["formats"] == ["yaml"]
+    assert seen["tabs"] == ["wls", True]
 
-    again = [sys.executable, "-m", "dynid", "identify", "arm-1.yaml", "--out", "again"]
-    subprocess.run(again, cwd=tmp_path, check=True, capture_output=True, timeout=600)
-    for name in ("parameters.csv", "signals.csv"):
-        assert (tmp_path / "again" / name).read_bytes() == (tmp_path / "results/arm-1" / name).read_bytes()
+    made = contents(tmp_path / "results")
+    shutil.move(tmp_path / "results", tmp_path / "of-studio")
+    for command in seen["commands"]:
+        again = [sys.executable, "-m", *command.split()]
+        subprocess.run(again, cwd=tmp_path, check=True, capture_output=True, timeout=600)
+    assert contents(tmp_path / "results") == made

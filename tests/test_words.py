@@ -12,7 +12,7 @@ from dynid.estimator.estimator import ESTIMATORS
 from dynid.statistics.correlation import Correlation, correlated
 from dynid.statistics.covariance import covariance_of
 from dynid.validation.crossvalidation import CrossValidation, HeldOut
-from dynid.validation.targets import compare_targets
+from dynid.validation.targets import read_targets
 from tests.systems import system
 
 
@@ -26,7 +26,7 @@ def test_a_coefficient_of_one_is_not_printed(factor: float, text: str) -> None:
 
 def test_a_log_is_no_target_of_a_comparison() -> None:
     with pytest.raises(InputError, match="is a log") as caught:
-        compare_targets([Path("one.csv")])
+        read_targets([Path("one.csv")])
     assert "--log one.csv" in caught.value.remedy
 
 

@@ -16,13 +16,12 @@ from dynid.commands.campaign import campaign
 from dynid.commands.check import check
 from dynid.commands.compare import compare
 from dynid.commands.excite import excite
-from dynid.commands.export import export
+from dynid.commands.export import export, print_export
 from dynid.commands.rehearse import rehearse
 from dynid.commands.shared import (
     NUMBER,
     SeveralLogs,
     column_option,
-    default_out,
     experiment_option,
     keep_unloaded,
     logging_to_terminal,
@@ -42,6 +41,7 @@ from dynid.common.errors import DynidError, InputError, NoResultError
 from dynid.common.interrupts import interruptible, reader_may_leave
 from dynid.mechanism.load import expanding_as_written
 from dynid.report.terminal import printable
+from dynid.tasks import default_out
 
 if TYPE_CHECKING:
     from dynid.experiment.experiment import Experiment
@@ -128,7 +128,8 @@ def demo(robot: str, out: Path | None, full: bool) -> None:
     with claimed(out or default_out(robot)) as folder:
         with ProgressBar() as progress, _saving(folder):
             estimate = run_demo(robot, progress)
-        _finish(estimate, folder, full=full)
+        if not _finish(estimate, folder, full=full):
+            click.get_current_context().exit(NoResultError.exit_code)
 
 
 @main.command()
@@ -229,17 +230,18 @@ def identify(
     """Identify the parameters of a robot from logs: an experiment file, or --robot and --log.
 
     A result (result.json or its folder) is repeated with its logs and all settings that were chosen.
+    If the file has `compare:` or `export:`, the result is then compared with others, or exported.
     """
     from dynid.commands.shared import (
         difference,
-        is_result,
         print_columns,
         with_options,
         write_with_columns,
     )
+    from dynid.experiment.file import is_result
     from dynid.pipeline import run_experiment
-    from dynid.report.output import claimed
     from dynid.report.terminal import ProgressBar
+    from dynid.tasks import identifying, result_folder
 
     chosen = {"model": model, "estimator": estimator, "purpose": purpose, "hold_out": hold_out, "auto": auto}
     flags = {
@@ -253,14 +255,17 @@ def identify(
     if experiment_out is not None:
         write_with_columns(problem, experiment_out)
         return
-    folder_asked = Path(out or problem.out or default_out(problem.name))
-    keep_unloaded(problem, folder_asked)
-    with claimed(folder_asked) as folder:
+    problem = problem if out is None else problem.changed(out=str(out))
+    keep_unloaded(problem, result_folder(problem))
+    with identifying(problem) as folder:
         with ProgressBar() as progress, _saving(folder):
             estimate = run_experiment(problem, progress, print_columns)
         if experiment is not None and is_result(experiment):
             click.echo(difference(experiment, estimate))
-        _finish(estimate, folder, full=full)
+        usable = _finish(estimate, folder, full=full)
+    usable = _follow(problem) and usable
+    if not usable:
+        click.get_current_context().exit(NoResultError.exit_code)
 
 
 def _experiment(
@@ -271,8 +276,9 @@ def _experiment(
     flags: dict[str, Any],
 ) -> Experiment:
     """The experiment from a file or from flags; flags override the file."""
-    from dynid.commands.shared import is_result, repeated_experiment
+    from dynid.commands.shared import repeated_experiment
     from dynid.experiment.experiment import Experiment, LogEntry, read_experiment
+    from dynid.experiment.file import is_result
 
     chosen = {key: value for key, value in flags.items() if value is not None}
     if file is not None:
@@ -311,7 +317,26 @@ def _saving(folder: ResultFolder) -> Iterator[None]:
         raise
 
 
-def _finish(estimate: Estimate, folder: ResultFolder, *, full: bool) -> None:
+def _follow(asked: Experiment) -> bool:
+    """Compare and export the result as the experiment asks for; whether all exports can be used."""
+    from dynid.report.comparison import print_comparison
+    from dynid.report.terminal import ProgressBar
+    from dynid.tasks import compared, exported
+
+    if asked.compare is not None:
+        with ProgressBar() as progress:
+            comparison, folder = compared([asked], progress)
+        click.echo()
+        print_comparison(comparison)
+        click.echo(f"\nwritten: {shown(folder)}")
+    if asked.export is None:
+        return True
+    click.echo()
+    return print_export(exported(asked))
+
+
+def _finish(estimate: Estimate, folder: ResultFolder, *, full: bool) -> bool:
+    """Write and print a result; whether its verdict allows to use it."""
     from dynid.report.text import print_summary
 
     files = folder.write(estimate)
@@ -319,8 +344,7 @@ def _finish(estimate: Estimate, folder: ResultFolder, *, full: bool) -> None:
     click.echo(f"\nwritten: {shown(folder.path)} ({', '.join(files)})")
     print_replaced(folder)
     print_proposal(files, folder.path)
-    if estimate.verdict.level == "bad":
-        click.get_current_context().exit(NoResultError.exit_code)
+    return estimate.verdict.level != "bad"
 
 
 def _complain(message: str) -> None:

@@ -9,10 +9,11 @@ from typing import TYPE_CHECKING
 
 import click
 
-from dynid.commands.shared import NUMBER, Whole, default_out, shown
+from dynid.commands.shared import NUMBER, Whole, shown
 from dynid.common.errors import InterruptedRun
 from dynid.common.interrupts import interruptible
 from dynid.report.terminal import printable
+from dynid.tasks import default_out
 
 if TYPE_CHECKING:
     from dynid.campaign.campaign import Campaign

@@ -3,10 +3,19 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import click
 
-from dynid.commands.shared import NUMBER, Whole, default_out, names_in, payload_option, refuse_given, shown
+from dynid.commands.shared import (
+    NUMBER,
+    Whole,
+    given_options,
+    names_in,
+    payload_option,
+    refuse_given,
+    shown,
+)
 from dynid.common.strict_number import is_number
 
 
@@ -32,60 +41,42 @@ from dynid.common.strict_number import is_number
 def compare(
     targets: tuple[Path, ...],
     drives: tuple[str, ...],
-    friction: bool,
     estimators: str | None,
     models: str | None,
-    folds: int,
-    last: float | None,
     jobs: int,
     cluster: str | None,
-    logs: tuple[str, ...],
     robot: str | None,
-    payloads: tuple[str, ...],
     speeds: str | None,
-    out: Path | None,
+    **_: Any,
 ) -> None:
     """Compare fits or finished results by their error on data that were not used for the fit.
 
-    TARGET is one experiment file, whose drive terms, estimators and models are varied; or several
-    experiment files; or several results (result.json or their folders). With --log, all results
-    predict the same log.
+    TARGET is one experiment file, whose drive terms, estimators and models are varied, or which names
+    results under `compare:`; or several experiment files; or several results (result.json or their folders).
+    With --log, all results predict the same log.
     """
-    from dynid.report.comparison import FILES, comparison_files, print_comparison
-    from dynid.report.output import claimed_folder, replace_folder
+    from dynid.experiment.tasks import CompareSettings
+    from dynid.report.comparison import print_comparison
     from dynid.report.terminal import ProgressBar
-    from dynid.validation.targets import compare_targets
+    from dynid.tasks import compared
+    from dynid.validation.targets import read_targets
 
-    if not any(target.suffix.lower() in (".yaml", ".yml") for target in targets):
-        refuse_given(
-            ("folds", "last", "jobs", "cluster"),
-            "finished results; only an experiment file can be cross-validated",
-        )
-    if last is not None:
-        refuse_given(("folds",), "--last, which makes a single split")
-    if (robot or payloads) and not logs:
-        option = "--robot" if robot else "--payload"
-        raise click.UsageError(f"{option} needs --log, a log predicted by the results")
-    folder = out or default_out(f"{targets[0].stem or 'results'}_compare")
-    with claimed_folder(folder, FILES) as path:
-        with ProgressBar() as progress:
-            comparison = compare_targets(
-                targets,
-                drives=[names_in(names) or () for names in drives],
-                friction=friction,
-                estimators=names_in(estimators) or (),
-                models=names_in(models) or (),
-                folds=folds,
-                last=last,
-                logs=logs,
-                robot=robot,
-                payloads=payloads or None,
-                speeds=_speeds(speeds),
-                jobs=jobs,
-                cluster=cluster,
-                progress=progress,
-            )
-        replace_folder(path, comparison_files(comparison))
+    options = given_options(
+        CompareSettings,
+        drives=[names_in(names) or () for names in drives],
+        estimators=names_in(estimators) or (),
+        models=names_in(models) or (),
+        speeds=_speeds(speeds),
+    )
+    if robot and "logs" not in options:
+        raise click.UsageError("--robot needs --log, a log predicted by the results")
+    asked, *others = read_targets(targets, robot)
+    settings = (asked.compare or CompareSettings()).changed(**options)
+    asked = asked.changed(compare=settings)
+    if settings.results:
+        refuse_given(("jobs", "cluster"), "finished results; only an experiment can be cross-validated")
+    with ProgressBar() as progress:
+        comparison, folder = compared([asked, *others], progress, jobs, cluster)
     print_comparison(comparison)
     click.echo(f"\nwritten: {shown(folder)} (comparison.json, comparison.csv, comparison.html)")
 

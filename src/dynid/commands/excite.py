@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from dynid.commands.shared import NUMBER, Whole, refuse_given, shown
+from dynid.commands.shared import NUMBER, Whole, given_options, refuse_given, shown
 from dynid.common.interrupts import interruptible
 from dynid.report.terminal import printable
 
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 
 @click.command(short_help="Design an exciting trajectory.")
-@click.argument("robot")
+@click.argument("robot", metavar="ROBOT|EXPERIMENT")
 @click.option(
     "--criterion",
     default=None,
@@ -84,52 +84,50 @@ def excite(
     robot: str,
     jobs: int | None,
     cluster: str | None,
-    out: Path | None,
     noise: str | None,
     home: str | None,
-    controllers: tuple[str, ...],
-    controller_rate: float | None,
     no_collisions: bool,
-    **options: Any,
+    **_: Any,
 ) -> None:
     """Design an exciting trajectory of ROBOT, within its limits, for its base parameters.
 
+    Instead of ROBOT an experiment file, with the robot and these options under `excite:`; options override.
     Writes trajectory.csv (the motion alone), run.csv and run.ros2.yaml (with the approach from rest and the
     way back), coefficients.yaml, excitation.json and report.html.
     For a cable robot of model `internal` it designs a set of free motions: releases.csv lists the locked
     cable lengths and the poses from which to release the platform.
     Finished starts are saved in a journal next to the folder: an interrupted run continues from there.
     """
-    from dynid.common.entry import plain_entry
-    from dynid.common.settings import read
     from dynid.excitation.case_motions import case_motions
     from dynid.excitation.design import designing
-    from dynid.excitation.settings import DRIVEN, OF_FREE_MOTION, ExciteSettings
+    from dynid.experiment.experiment import Experiment
+    from dynid.experiment.file import is_experiment, load_experiment
+    from dynid.experiment.tasks import DRIVEN, OF_FREE_MOTION, ExciteSettings
     from dynid.mechanism.load import load_robot
     from dynid.report.terminal import ProgressBar
 
-    given = {name: value for name, value in options.items() if value not in (None, "", ())}
-    settings = read(
-        ExciteSettings,
-        plain_entry(
-            {**given, "noise": _numbers(noise, "--noise"), **_pose(home), "collisions": not no_collisions}
-        ),
+    spelled = {"noise": _numbers(noise, "--noise"), "home": _numbers(home, "--home")}
+    options = given_options(ExciteSettings, **spelled) | ({"collisions": False} if no_collisions else {})
+    asked = (
+        load_experiment(robot, need_logs=False)
+        if is_experiment(robot)
+        else Experiment(robot=robot, name=Path(robot).stem)
     )
-    folder = out or Path("results") / f"{Path(robot).stem}_excitation"
-    motions = case_motions(load_robot(robot))
+    asked = asked.changed(excite=(asked.excite or ExciteSettings()).changed(**options))
+    motions = case_motions(load_robot(asked.robot))
     if motions is None:
         refuse_given(OF_FREE_MOTION, DRIVEN)
     else:
-        refuse_given((*motions.unused, "controllers", "controller_rate", "no_collisions"), motions.subject)
-    with designing(robot, settings, folder, controllers, controller_rate) as design:
-        with _resumable(design.journal, settings.starts), ProgressBar() as progress:
+        refuse_given((*motions.unused, "no_collisions"), motions.subject)
+    with designing(asked) as design:
+        with _resumable(design.journal, design.settings.starts), ProgressBar() as progress:
             result = design.search(jobs, progress, cluster)
         written = design.write(result)
     if motions is None:
         _print_limits(result)
     else:
         click.echo(printable(motions.summary(result)))
-    click.echo(f"\nwritten: {shown(folder)} ({', '.join(written)})")
+    click.echo(f"\nwritten: {shown(design.path)} ({', '.join(written)})")
 
 
 def _print_limits(design: Excitation) -> None:
@@ -160,10 +158,6 @@ def _resumable(journal: Path, starts: int) -> Iterator[None]:
             f"interrupted: {done} of {starts} starts are saved in {shown(journal)};"
             " run the same command again to continue"
         ) from None
-
-
-def _pose(text: str | None) -> dict[str, tuple[float, ...]]:
-    return {"home": _numbers(text, "--home")} if text else {}
 
 
 def _numbers(text: str | None, option: str) -> tuple[float, ...]:

@@ -3,27 +3,25 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import click
 
-from dynid.commands.shared import shown
+from dynid.commands.shared import given_options, shown
+from dynid.common.errors import NoResultError
 from dynid.report.terminal import printable
 
 if TYPE_CHECKING:
-    from dynid.exporters import Written
-
-_NO_RESULT = 3
+    from dynid.exporters import Export, Written
 
 
 @click.command(short_help="Write a result in the format of another program.")
-@click.argument("result", type=click.Path(path_type=Path))
+@click.argument("result", type=click.Path(path_type=Path), metavar="RESULT|EXPERIMENT")
 @click.argument("others", nargs=-1, metavar="")
 @click.option(
     "--to",
     "formats",
     multiple=True,
-    required=True,
     metavar="FORMAT...",
     help="One or several of urdf, mjcf, sdf, yaml, ros2, actuators, ur, franka, c, fmu, numpy.",
 )
@@ -55,32 +53,38 @@ _NO_RESULT = 3
     help="Simulate this log in MuJoCo with the written MJCF and with the description; repeatable.",
 )
 def export(
-    result: Path,
-    others: tuple[str, ...],
-    formats: tuple[str, ...],
-    out: Path | None,
-    robot: str | None,
-    not_physical: str,
-    payload: str,
-    replay: tuple[Path, ...],
+    result: Path, others: tuple[str, ...], formats: tuple[str, ...], robot: str | None, **_: Any
 ) -> None:
     """Write RESULT (result.json or its folder) in the formats of other programs.
 
+    Instead of RESULT an experiment file, with these options under `export:`; options override.
     Each file is read back by such a program, and its efforts are compared with those of the result.
     """
-    from dynid.exporters import export as written
+    from dynid.experiment.experiment import Experiment
+    from dynid.experiment.file import is_experiment, load_experiment
+    from dynid.experiment.tasks import ExportSettings
+    from dynid.tasks import exported
 
-    wanted = [name for given in (*formats, *others) for name in given.split(",") if name]
-    folder = out or _default(result)
-    done = written(
-        result,
-        wanted,
-        folder,
-        robot,
-        not_physical=not_physical,  # type: ignore[arg-type]
-        payload=payload,  # type: ignore[arg-type]
-        replay=replay,
-    )
+    wanted = tuple(name for given in (*formats, *others) for name in given.split(",") if name)
+    options = given_options(ExportSettings)
+    options |= {"to": wanted} if wanted else {}
+    if is_experiment(result):
+        if robot:
+            raise click.UsageError("an experiment file names its own robot: leave --robot out")
+        asked = load_experiment(result, need_logs=False)
+        del options["result"]
+    else:
+        asked = Experiment(robot=robot or "")
+    if asked.export is None and not wanted:
+        raise click.UsageError("name the formats: --to urdf, or `export:` of an experiment file")
+    settings = asked.export.changed(**options) if asked.export else ExportSettings(**options)
+    done = exported(asked.changed(export=settings))
+    if not print_export(done):
+        raise SystemExit(NoResultError.exit_code)
+
+
+def print_export(done: Export) -> bool:
+    """Print what was written; whether all of it can be used."""
     for note in done.notes:
         click.echo(printable(note))
     for export_file in done.written:
@@ -92,8 +96,7 @@ def export(
             f"NOT USABLE AS IT IS: {export_file.format} predicts more than twice as badly as the estimate:"
             f" {printable(', '.join(export_file.certificate.far))}. {_why(export_file)}"
         )
-    if far or any(export_file.certificate.failure for export_file in done.written):
-        raise SystemExit(_NO_RESULT)
+    return not far and not any(export_file.certificate.failure for export_file in done.written)
 
 
 def _why(output: Written) -> str:
@@ -108,11 +111,6 @@ def _why(output: Written) -> str:
             " estimate unchanged"
         )
     return ". ".join(reasons) + "." if reasons else "Its files, read back, give other efforts."
-
-
-def _default(result: Path) -> Path:
-    folder = (result if result.is_dir() else result.parent).resolve()
-    return folder.with_name(f"{folder.name}-export")
 
 
 def _show(output: Written) -> None:

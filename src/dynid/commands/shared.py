@@ -24,6 +24,7 @@ from dynid.report.terminal import printable
 if TYPE_CHECKING:
     from pathlib import Path
 
+    from dynid.common.settings import Settings
     from dynid.experiment.experiment import ColumnMap, Experiment
     from dynid.mechanism.mechanism import Mechanism, Payload
     from dynid.motion.log import Log
@@ -125,6 +126,23 @@ def logging_to_terminal() -> Iterator[None]:
         logger.removeHandler(handler)
 
 
+def given_options(kind: type[Settings], **spelled: Any) -> dict[str, Any]:
+    """The options of the command line that are keys of settings and were given: they override a file.
+
+    Args:
+        kind: The settings.
+        spelled: Values of options that are written in another way than in a file.
+    """
+    from dynid.common.settings import keys_of
+
+    context = click.get_current_context()
+    return {
+        name: spelled.get(name, value)
+        for name, value in context.params.items()
+        if name in keys_of(kind) and context.get_parameter_source(name) is ParameterSource.COMMANDLINE
+    }
+
+
 def refuse_given(names: tuple[str, ...], what: str) -> None:
     """Reject options given on the command line that would be ignored."""
     context = click.get_current_context()
@@ -154,11 +172,6 @@ def names_in(text: str | None) -> tuple[str, ...] | None:
     if not names:
         raise click.UsageError(f"'{text}' contains no name; give names separated by commas")
     return names
-
-
-def default_out(name: str) -> Path:
-    """`results/<name>`; if `name` is a path, only its file name is used."""
-    return Path("results") / (Path(name).name or "result")
 
 
 def version_text(verbose: bool) -> str:
@@ -327,11 +340,6 @@ def _last_body(robot: Mechanism, payload: str) -> str:
             remedy="give it under `payloads:` of the robot file or of the experiment: {NAME: {body: ...}}",
         )
     return ends[0]
-
-
-def is_result(file: Path) -> bool:
-    """Whether this is a result (its folder, or result.json), not an experiment file."""
-    return file.is_dir() or file.suffix == ".json"
 
 
 def difference(result: Path, again: Estimate) -> str:

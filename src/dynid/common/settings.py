@@ -44,12 +44,13 @@ class Settings(msgspec.Struct, frozen=True):
 
     A subclass may set `_alone`, the field of a value without a name (`uncertainty: hac`); `_switch`, if true
     and false are accepted for the defaults and for none; `_hidden`, fields that
-    are not keys; and `_title`, its usual key.
+    are not keys; `_paths`, fields that are paths or tuples of paths; and `_title`, its usual key.
     """
 
     _alone: ClassVar[str] = ""
     _switch: ClassVar[bool] = False
     _hidden: ClassVar[tuple[str, ...]] = ()
+    _paths: ClassVar[tuple[str, ...]] = ()
     _title: ClassVar[str] = ""
 
     def __post_init__(self) -> None:
@@ -77,6 +78,12 @@ class Settings(msgspec.Struct, frozen=True):
     def changed(self: T, **fields: Any) -> T:
         """The same settings with other values of some fields."""
         return msgspec.structs.replace(self, **fields)
+
+    def moved(self: T, change: Callable[[str], str]) -> T:
+        """The same settings with every path in them changed, e.g. to one from another folder."""
+        given = {name: getattr(self, name) for name in self.__struct_fields__}
+        moved = {name: _moved(value, change, name in self._paths) for name, value in given.items()}
+        return self.changed(**{name: value for name, value in moved.items() if value is not given[name]})
 
     def tree(self) -> dict[str, Any]:
         """A plain tree that `read` turns into the same settings; defaults are left out."""
@@ -223,6 +230,14 @@ def _same(value: Any, default: Any) -> bool:
     if isinstance(value, Settings):
         return bool(value.tree() == default.tree())
     return bool(value == default)
+
+
+def _moved(value: Any, change: Callable[[str], str], is_path: bool) -> Any:
+    if isinstance(value, Settings):
+        return value.moved(change)
+    if isinstance(value, tuple) and (is_path or any(isinstance(item, Settings) for item in value)):
+        return tuple(_moved(item, change, is_path) for item in value)
+    return change(value) if is_path and isinstance(value, str) and value else value
 
 
 def _plain(value: Any) -> Any:

@@ -10,9 +10,10 @@ import numpy as np
 from dynid.base.base import BaseSet
 from dynid.common.arrays import Array, Float
 from dynid.common.errors import InputError, nearest
-from dynid.excitation.settings import ExciteSettings
 from dynid.experiment.experiment import Experiment, LogEntry, TieChoice
+from dynid.experiment.file import is_result
 from dynid.experiment.provenance import IDENTIFIED, experiment_of
+from dynid.experiment.tasks import ExciteSettings
 from dynid.mechanism.mechanism import Mechanism
 from dynid.mechanism.parameters import parameter_table
 from dynid.prediction.result_values import standard_values
@@ -32,7 +33,7 @@ def existing(robot: str, settings: ExciteSettings) -> list[Estimate]:
         settings: With ties, and payloads that were mounted while the logs were recorded.
     """
     paths = [Path(source) for source in settings.after]
-    results = [path for path in paths if path.is_dir() or path.suffix.lower() == ".json"]
+    results = [path for path in paths if is_result(path)]
     logs = [path for path in paths if path not in results]
     estimates = [read_result(path) for path in results]
     if logs:

@@ -16,7 +16,7 @@ from dynid.common.notices import Notice, notice
 from dynid.display.scene import robot_shapes
 from dynid.excitation.optimal.paths import Path, RobotStates
 from dynid.excitation.optimal.soft_bodies import Collisions, Floor, neighbours
-from dynid.excitation.settings import ExciteSettings
+from dynid.experiment.tasks import ExciteSettings
 from dynid.kinematics.assembly import assembly_of
 from dynid.mechanism.mechanism import BASE, Capsule, Mechanism
 

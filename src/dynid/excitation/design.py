@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -12,7 +12,8 @@ from typing import TYPE_CHECKING, Any
 from dynid.excitation.case_motions import CaseMotions, case_motions
 from dynid.excitation.export import check_controllers
 from dynid.excitation.files import FILES, OTHERS, excitation_files
-from dynid.excitation.settings import ExciteSettings
+from dynid.experiment.experiment import Experiment
+from dynid.experiment.tasks import ExciteSettings
 from dynid.mechanism.load import load_robot
 from dynid.report.output import claimed_folder, replace_folder
 
@@ -34,8 +35,6 @@ class Design:
     robot: str
     settings: ExciteSettings
     path: Path
-    controllers: Sequence[str] = ()
-    controller_rate: float | None = None
     motions: CaseMotions | None = None
 
     @property
@@ -61,34 +60,27 @@ class Design:
 
     def write(self, result: Any) -> tuple[str, ...]:
         """Replace the folder by the files of the motion; their names."""
-        if self.motions is None:
-            written = excitation_files(result, self.controllers, self.controller_rate)
-        else:
-            written = self.motions.files(result)
+        files_of = excitation_files if self.motions is None else self.motions.files
+        written = files_of(result)
         replace_folder(self.path, written)
         self.journal.unlink(missing_ok=True)
         return tuple(written)
 
 
 @contextlib.contextmanager
-def designing(
-    robot: str,
-    settings: ExciteSettings,
-    folder: Path,
-    controllers: Sequence[str] = (),
-    controller_rate: float | None = None,
-) -> Iterator[Design]:
-    """Check the request and lock the folder, before a long search.
+def designing(asked: Experiment) -> Iterator[Design]:
+    """Check the motion that an experiment asks for and lock its folder, before a long search.
 
-    Args:
-        robot: Built-in name or file.
-        settings: Of the motion.
-        folder: To write; only an older motion is replaced.
-        controllers, controller_rate: Formats of the run, and their rate in [Hz].
+    Of the experiment, only the robot and the section `excite` are used; only an older motion is replaced.
     """
+    settings = asked.excite or ExciteSettings()
+    robot = str(asked.robot)
     mechanism = load_robot(robot)
-    check_controllers(controllers, controller_rate, mechanism)
     motions = case_motions(mechanism)
+    if motions is None:
+        settings.suited()
+        check_controllers(settings.controllers, settings.controller_rate, mechanism)
     names = (*FILES, *OTHERS) if motions is None else motions.file_names
-    with claimed_folder(folder, names) as path:
-        yield Design(robot, settings, path, controllers, controller_rate, motions)
+    usual = Path("results") / f"{Path(asked.name).name}_excitation"
+    with claimed_folder(usual if settings.out is None else settings.out, names) as path:
+        yield Design(robot, settings, path, motions)

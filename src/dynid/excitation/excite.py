@@ -12,7 +12,6 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from msgspec import to_builtins
 
 from dynid.common.arrays import Array, Float
 from dynid.common.batched import single_threaded_blas
@@ -54,7 +53,8 @@ from dynid.excitation.plan import (
 )
 from dynid.excitation.run import Run, run_of
 from dynid.excitation.series import Series
-from dynid.excitation.settings import RATE, ExciteSettings, default_recorder, recording_words
+from dynid.excitation.settings import RATE, default_recorder, recording_words
+from dynid.experiment.tasks import ExciteSettings
 from dynid.kinematics.sensors import measured_motion
 from dynid.mechanism.load import load_robot, reference
 from dynid.mechanism.mechanism import Mechanism
@@ -264,7 +264,7 @@ def _prior(mechanism: Mechanism, file: str) -> tuple[tuple[float, ...] | None, t
 def _asked(inputs: PlanInputs, mechanism: Mechanism) -> dict[str, Any]:
     """Identifies an optimisation: only the same one may continue from a journal."""
     text = repr((mechanism.file and Path(mechanism.file).read_bytes(), inputs.chi, inputs.known))
-    settings = {key: value for key, value in to_builtins(inputs.settings).items() if key != "starts"}
+    settings = {key: value for key, value in inputs.settings.of_search.items() if key != "starts"}
     return {
         "robot": inputs.robot,
         "inputs": hashlib.sha256(text.encode()).hexdigest(),

@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from msgspec import to_builtins
 
 from dynid.common.arrays import Array, Float
 from dynid.common.notices import LEVELS, by_severity
@@ -57,10 +55,9 @@ OTHERS = (_EARLIER, *(controller.file for controller in CONTROLLERS.values()))
 _CHECK_RATE = 200.0  # Hz: distances along the run
 
 
-def excitation_files(
-    excitation: Excitation, controllers: Sequence[str] = (), controller_rate: float | None = None
-) -> dict[str, str]:
-    """Name -> text; with the run in the formats of these controllers, at their rate in [Hz]."""
+def excitation_files(excitation: Excitation) -> dict[str, str]:
+    """Name -> text; with the run in the formats of controllers that the settings name."""
+    settings = excitation.settings
     sampled = SampledTrajectory(excitation.names, excitation.t, excitation.q, excitation.dq, excitation.ddq)
     texts = (
         trajectory_csv(sampled),
@@ -71,8 +68,8 @@ def excitation_files(
         report_page(excitation),
     )
     more = [
-        controller_file(excitation.run, controller, controller_rate, excitation.rate)
-        for controller in controllers
+        controller_file(excitation.run, controller, settings.controller_rate, excitation.rate)
+        for controller in settings.controllers
     ]
     return dict(zip(FILES, texts, strict=True)) | dict(more)
 
@@ -100,7 +97,7 @@ def excitation_document(designed: Excitation) -> dict[str, Any]:
             plain({key: value for key, value in asdict(start).items() if key != "z"})
             for start in designed.starts
         ],
-        "settings": plain(to_builtins(designed.settings)),
+        "settings": plain(designed.settings.of_search),
         "rate": designed.rate,
         "assumed": designed.assumed,
         "noise": dict(zip(_motors(designed), designed.plan_noise, strict=True)),

@@ -23,8 +23,8 @@ from dynid.excitation.optimal.soft_bodies import Workspace
 from dynid.excitation.optimal.soft_joints import EffortLimits, FollowingJoints, Singularity
 from dynid.excitation.optimal.starts import Starter, feasible_start
 from dynid.excitation.platform_series import guided, led_body
-from dynid.excitation.settings import ExciteSettings
 from dynid.experiment.experiment import Experiment
+from dynid.experiment.tasks import ExciteSettings
 from dynid.kinematics.assembly import assembly_of
 from dynid.mechanism.load import load_robot
 from dynid.mechanism.mechanism import Mechanism

@@ -22,6 +22,7 @@ from dynid.experiment.sections import (
     UnknownDescription,
     UnloadedModel,
 )
+from dynid.experiment.tasks import CompareSettings, ExciteSettings, ExportSettings
 from dynid.mechanism.force_sensor import ForceSensor, read_force_sensor, sensor_document
 from dynid.mechanism.load import reference
 from dynid.mechanism.mechanism import Mechanism, Payload
@@ -57,6 +58,7 @@ __all__ = [
 ]
 
 DEFAULT_ESTIMATOR = LeftOpen("wls")
+TASKS = ("excite", "compare", "export")  # done besides an identification
 FORMS[Payload] = Form(read_payload, payload_document)
 FORMS[ForceSensor] = Form(read_force_sensor, sensor_document)
 # Without a name where the robot is given in another way.
@@ -64,12 +66,13 @@ FORMS[Mechanism] = Form(lambda entry: "" if entry.value == "" else entry.text(),
 
 
 class Experiment(Settings, frozen=True):
-    """Everything that an identification needs in addition to the data.
+    """Everything that an identification needs in addition to the data, and what else is asked for.
 
     Sections may be given as mappings, as in a file: `internal={"free": ["x"]}`, `refine=True`.
 
     Attributes:
-        robot: Built-in name, path of a description, or a mechanism.
+        robot: Built-in name, path of a description, or a mechanism. Without logs: instead of the robot of
+            the results that are compared or exported; empty: theirs.
         columns: Signal -> column of the logs; patterns as `tau_{i}` -> `effort_{name}`.
         drives: Joint or motor (or glob) -> gear, encoder and torque constant, which scale its columns.
         logs, validate: Logs to fit and logs to predict; bare paths become entries.
@@ -105,11 +108,15 @@ class Experiment(Settings, frozen=True):
         angles: Order of roll, pitch, yaw in logs: xyz is Rx Ry Rz, zyx is Rz Ry Rx.
         drop_bad_rows: Leave out rows of text logs with cells that are no numbers, and count them.
         force: Go on where logs are refused because they contradict the description or each other.
+        excite: A motion that `dynid excite` designs for the robot.
+        compare: A comparison, of the result with others or of other fits.
+        export: Formats in which the result is written too.
         out: Folder for the results; None is results/<name>.
         places: Where names are in the file, e.g. `tie legs` -> `line 12, ties[0]`.
     """
 
     _hidden: ClassVar[tuple[str, ...]] = ("file", "places")
+    _paths: ClassVar[tuple[str, ...]] = ("out",)
 
     robot: Mechanism | str
     logs: tuple[LogEntry, ...] = ()
@@ -149,6 +156,9 @@ class Experiment(Settings, frozen=True):
     angles: Literal["xyz", "zyx"] = "xyz"
     drop_bad_rows: bool = False
     force: bool = False
+    excite: ExciteSettings | None = None
+    compare: CompareSettings | None = None
+    export: ExportSettings | None = None
     out: str | None = None
     name: str = "experiment"
     file: str | None = None
@@ -243,6 +253,12 @@ class Experiment(Settings, frozen=True):
                 place="refine",
                 remedy="leave one of them out",
             )
+        if self.logs and self.export is not None and self.export.result is not None:
+            raise InputError(
+                "an experiment with logs exports its own result",
+                place="export.result",
+                remedy="leave out `result`, or the logs",
+            )
 
 
 # Options that exclude others: if the first is given, none of the others may be.
@@ -287,7 +303,17 @@ def _placed_options(experiment: Experiment) -> None:
 
 
 def experiment_from(options: Mapping[str, Any]) -> Experiment:
-    """The experiment of plain options, as in a file; unknown names are refused with the nearest valid one."""
+    """The experiment of plain options, as in a file; unknown names are refused with the nearest valid one.
+
+    What a file asks for besides an identification is refused: whoever calls this only identifies.
+    """
+    for key in TASKS:
+        if key in options:
+            raise InputError(
+                f"'{key}' belongs to an experiment file, not to the options of an identification",
+                place=key,
+                remedy="leave it out, and do it with the result",
+            )
     return read(Experiment, plain_entry(options))
 
 

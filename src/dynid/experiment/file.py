@@ -16,13 +16,29 @@ from dynid.common.entry import Entry, plain_entry, root_entry
 from dynid.common.errors import InputError
 from dynid.common.settings import keys_of, read
 from dynid.common.strict_yaml import PathLike, read_yaml
-from dynid.experiment.experiment import Experiment, LogEntry, read_experiment
+from dynid.experiment.experiment import TASKS, Experiment
 from dynid.mechanism.load import builtin_robots
 from dynid.motion.log import Log
 from dynid.motion.sources import each_log
 
 SCHEMA = "dynid.experiment/1"
 _KEYS = ("schema", "description", *keys_of(Experiment))
+_SUFFIXES = (".yaml", ".yml")
+_OF_RESULTS = ("compare", "export")  # need no robot: results have one
+
+
+def is_experiment(file: PathLike) -> bool:
+    """Whether a YAML file is an experiment; robot files name no robot."""
+    path = Path(file)
+    if path.suffix.lower() not in _SUFFIXES or not path.is_file():
+        return False
+    root = read_yaml(path)
+    return root.is_mapping and bool({"robot", "logs", *TASKS} & set(root.mapping()))
+
+
+def is_result(file: Path) -> bool:
+    """Whether a path is that of a result (its folder, or result.json), not of a log or an experiment file."""
+    return file.is_dir() or file.suffix.lower() == ".json"
 
 
 def load_experiment(file: PathLike, *, need_logs: bool = True) -> Experiment:
@@ -30,7 +46,7 @@ def load_experiment(file: PathLike, *, need_logs: bool = True) -> Experiment:
 
     Args:
         file: `dynid.experiment/1`.
-        need_logs: Refuse a file without logs; a rehearsal has none yet.
+        need_logs: Refuse a file without logs, from which nothing can be identified.
     """
     if not Path(file).exists() and str(file) in builtin_robots():
         raise InputError(
@@ -39,14 +55,20 @@ def load_experiment(file: PathLike, *, need_logs: bool = True) -> Experiment:
             remedy=f"dynid identify --robot {file} --log LOG; --write-experiment FILE writes one",
         )
     root = root_entry(read_yaml(file))
-    fields = root.fields(_KEYS, required=("robot", "logs") if need_logs else ("robot",))
-    fields["robot"].text()
+    given = set(root.mapping())
+    of_results = bool(given & set(_OF_RESULTS)) and not given & {"logs", "excite"}
+    fields = root.fields(_KEYS, ("robot", "logs") if need_logs else () if of_results else ("robot",))
+    if "robot" in fields:
+        fields["robot"].text()
     if "schema" in fields:
         fields["schema"].choice((SCHEMA,))
     if "drive" in fields and fields["drive"].value is None:
         fields["drive"] = plain_entry("none", like=fields["drive"])
     known = {key: fields[key] for key in keys_of(Experiment) if key in fields}
-    experiment = read(Experiment, replace(root, value=known))
+    lines = root.key_lines
+    if "robot" not in known:  # that of the results
+        known, lines = {**known, "robot": plain_entry("")}, {**lines, "robot": root.line}
+    experiment = read(Experiment, replace(root, value=known, key_lines=lines))
     if need_logs and not experiment.logs:
         raise fields["logs"].error("no log is given", "e.g. logs: [{file: run.csv}]")
     return beside(experiment, Path(file).resolve().parent).changed(
@@ -58,19 +80,10 @@ def load_experiment(file: PathLike, *, need_logs: bool = True) -> Experiment:
 
 def beside(experiment: Experiment, folder: Path) -> Experiment:
     """The experiment with paths from its folder; a robot is a path when it looks like one."""
-    robot, unloaded = str(experiment.robot), experiment.unloaded
+    robot = str(experiment.robot)
     is_path = "/" in robot or "\\" in robot or Path(robot).suffix != ""
-
-    def logs_beside(logs: tuple[LogEntry, ...]) -> tuple[LogEntry, ...]:
-        return tuple(log.changed(file=str(folder / log.file)) for log in logs)
-
-    return experiment.changed(
-        robot=str(folder / robot) if is_path else robot,
-        logs=logs_beside(experiment.logs),
-        validate=logs_beside(experiment.validate),
-        unloaded=None if unloaded is None else unloaded.changed(result=str(folder / unloaded.result)),
-        out=None if experiment.out is None else str(folder / experiment.out),
-    )
+    moved = experiment.moved(lambda path: str(folder / path))
+    return moved.changed(robot=str(folder / robot) if is_path else robot)
 
 
 def _places(fields: Mapping[str, Entry]) -> dict[str, str]:
@@ -106,33 +119,33 @@ def write_experiment(experiment: Experiment, logs: Sequence[Log], file: Path) ->
     experiment = experiment.changed(
         logs=tuple(each_log(experiment.logs)), validate=tuple(each_log(experiment.validate))
     )
+    folder = file.resolve().parent
     stream = StringIO()
     writer = YAML()
     writer.width = 110
-    writer.dump(_document(experiment, logs, file.resolve().parent), stream)
+    writer.dump(_document(experiment.moved(lambda path: _relative(path, folder)), logs, folder), stream)
     try:
         file.write_text("# dynid.experiment/1\n" + stream.getvalue(), encoding="utf-8")
     except OSError as error:
         raise InputError(f"cannot be written: {error.strerror}", file=file, remedy="check the path") from None
-    read_experiment(file)
+    load_experiment(file, need_logs=bool(experiment.logs))
 
 
 def _document(experiment: Experiment, logs: Sequence[Log], folder: Path) -> dict[str, Any]:
     matched = [{guess.key: _column(guess.column, guess.unit) for guess in log.guesses} for log in logs]
     matched = matched or [{}] * len((*experiment.logs, *experiment.validate))
-    shared = matched[0] if all(mapping == matched[0] for mapping in matched) else {}
+    shared = matched[0] if matched and all(mapping == matched[0] for mapping in matched) else {}
     tree = dict(experiment.tree())
     robot = str(tree.pop("robot"))
     entries = [dict(item) for key in ("logs", "validate") for item in tree.pop(key, [])]
     for entry, mapping in zip(entries, matched, strict=True):
-        entry["file"] = _relative(entry["file"], folder)
         if mapping and not shared:
             entry["columns"] = {**mapping, **entry.get("columns", {})}
     count = len(experiment.logs)
     made = {
         "schema": "dynid.experiment/1",
-        "robot": _relative(robot, folder) if Path(robot).exists() else robot,
-        "logs": entries[:count],
+        **({"robot": _relative(robot, folder) if Path(robot).is_file() else robot} if robot else {}),
+        **({"logs": entries[:count]} if count else {}),
         **({"validate": entries[count:]} if entries[count:] else {}),
     }
     if "payloads" in tree:

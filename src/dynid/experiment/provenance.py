@@ -14,15 +14,15 @@ from dynid.common.entry import plain_entry
 from dynid.common.errors import InputError
 from dynid.common.settings import keys_of, read
 from dynid.common.versions import version_of
-from dynid.experiment.experiment import Experiment, LogEntry, UnloadedModel, experiment_from
+from dynid.experiment.experiment import TASKS, Experiment, LogEntry, UnloadedModel, experiment_from
 from dynid.mechanism.load import builtin_robots, reference
 from dynid.mechanism.mechanism import Mechanism
 from dynid.motion.log import Log
 from dynid.motion.plan import MotionPlan
 
 ROBOT, IDENTIFIED, VALIDATED, UNLOADED = "robot", "identify", "validate", "unloaded"
-# Recorded as inputs, or of the folder of the result.
-_NOT_OPTIONS = ("logs", "validate", "out", "name")
+# Recorded as inputs, of the folder of the result, or done besides.
+_NOT_OPTIONS = ("logs", "validate", "out", "name", *TASKS)
 _CLOCK = (946684800.0, 4102444800.0)  # s since 1970: the years 2000 to 2100
 _PACKAGES = ("dynid", "numpy", "scipy", "numba")
 

@@ -46,6 +46,7 @@ class UnloadedModel(Settings, frozen=True):
 
     _title: ClassVar[str] = "unloaded"
     _alone: ClassVar[str] = "result"
+    _paths: ClassVar[tuple[str, ...]] = ("result",)
 
     result: str
     free: tuple[str, ...] = ()

@@ -126,14 +126,7 @@ def export(
         replay: Logs that the written MJCF is to be simulated with, beside the description.
     """
     formats, folder = [to] if isinstance(to, str) else list(to), Path(out)
-    for name in formats:
-        if name not in EXPORTERS:
-            raise InputError(
-                f"unknown format '{name}'" + nearest(name, EXPORTERS),
-                remedy=f"formats: {', '.join(EXPORTERS)}",
-            )
-    if replay and "mjcf" not in formats:
-        raise InputError("only an MJCF is simulated", place="--replay", remedy="add --to mjcf")
+    check_formats(formats, replay)
     estimate, experiment, mechanism = saved(result, robot)
     exporters = {name: EXPORTERS[name] for name in dict.fromkeys(formats)}
     with single_threaded_blas(), _staged(folder) as staging:
@@ -160,6 +153,18 @@ def export(
         for output in written
     )
     return Export(placed, folder / SUMMARY, full.physical, full.notes)
+
+
+def check_formats(formats: Sequence[str], replay: Sequence[object] = ()) -> None:
+    """Refuse unknown formats, and logs to replay without an MJCF."""
+    for name in formats:
+        if name not in EXPORTERS:
+            raise InputError(
+                f"unknown format '{name}'" + nearest(name, EXPORTERS),
+                remedy=f"formats: {', '.join(EXPORTERS)}",
+            )
+    if replay and "mjcf" not in formats:
+        raise InputError("only an MJCF is simulated", place="--replay", remedy="add --to mjcf")
 
 
 def _refuse_open_loads(formats: Collection[str], full: FullSet) -> None:

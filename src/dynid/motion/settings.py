@@ -108,6 +108,7 @@ class LogEntry(Settings, frozen=True):
     """
 
     _alone: ClassVar[str] = "file"
+    _paths: ClassVar[tuple[str, ...]] = ("file",)
 
     file: str
     payloads: tuple[str, ...] = msgspec.field(default=(), name="payload")

@@ -129,7 +129,7 @@ class Rehearser:
     def _planned(self, entry: LogEntry, seed: int) -> tuple[Trajectory, Simulation, str]:
         """The motion that a short search of `dynid excite` finds for this robot."""
         from dynid.excitation.excite import excite_series
-        from dynid.excitation.settings import ExciteSettings
+        from dynid.experiment.tasks import ExciteSettings
 
         robot, settings = self.plan.experiment.robot, self.plan.simulation
         if isinstance(robot, Mechanism):

@@ -26,20 +26,20 @@ class Job:
     """
 
     def __init__(
-        self, task: str, asked: dict[str, Any], folder: Path, finish: Callable[[dict[str, Any]], None]
+        self, task: str, experiment: Path, folder: Path, finish: Callable[[dict[str, Any]], None]
     ) -> None:
         """Start it.
 
         Args:
             task: Name in `TASKS` of the worker.
-            asked: Arguments of the task.
+            experiment: File that says what is asked; removed if the task has no outcome.
             folder: Working directory.
             finish: Called with what the task returned, before the job counts as ended.
         """
         self.task, self.stage, self.share = task, "start", 0.0
         self.done: dict[str, Any] | None = None
         self.error, self.cancelled = "", False
-        self._finish = finish
+        self._finish, self._experiment = finish, experiment
         self._process = subprocess.Popen(
             [sys.executable, "-m", "dynid.studio.work"],
             stdin=subprocess.PIPE,
@@ -51,7 +51,7 @@ class Job:
         self._errors: list[str] = []
         self._ears = threading.Thread(target=self._drain, daemon=True)
         self._ears.start()
-        self._thread = threading.Thread(target=self._follow, args=({"task": task, **asked},), daemon=True)
+        self._thread = threading.Thread(target=self._follow, daemon=True)
         self._thread.start()
 
     @property
@@ -91,8 +91,8 @@ class Job:
             self._errors.append(line)
             del self._errors[:-50]
 
-    def _follow(self, asked: dict[str, Any]) -> None:
-        process = self._process
+    def _follow(self) -> None:
+        process, asked = self._process, {"task": self.task, "experiment": str(self._experiment)}
         with contextlib.suppress(OSError):
             assert process.stdin is not None  # noqa: S101 (a pipe, see above)
             process.stdin.write(json.dumps(asked))
@@ -108,6 +108,9 @@ class Job:
         if self.done is None and not self.error:
             text = "".join(self._errors)[-_LAST:]
             self.error = "cancelled" if self.cancelled else f"the worker stopped unexpectedly\n{text}"
+        if self.done is None:
+            with contextlib.suppress(OSError):
+                self._experiment.unlink(missing_ok=True)
 
     def _take(self, said: dict[str, Any]) -> None:
         if "done" in said:

@@ -7,6 +7,8 @@ from pathlib import Path
 from typing import Any
 
 from dynid.common.errors import InputError
+from dynid.experiment.experiment import Experiment
+from dynid.experiment.file import is_result
 from dynid.report.json_file import plain, read_result
 
 _TYPES = {
@@ -25,18 +27,18 @@ class Results:
         self._lock = threading.Lock()
         self._folders: list[Path] = []
         self._texts: list[dict[str, Any]] = []
-        self._compared: list[Path] = []
+        self._compared: list[dict[str, Any]] = []
         self._motions: list[dict[str, Any]] = []
 
-    def add(self, path: Path, refusal: str = "") -> None:
-        """Read a result, a folder or its result.json; one that is listed already is read again.
+    def add(self, path: Path, refusal: str = "") -> Path:
+        """Read a result, a folder or its result.json; one that is listed already is read again. Its folder.
 
         Args:
             path: Of the result.
             refusal: Why it is no reliable result.
         """
+        estimate = read_result(path)
         folder = (path if path.is_dir() else path.parent).resolve()
-        estimate = read_result(folder)
         text = {
             "name": folder.name,
             "path": str(folder),
@@ -63,11 +65,28 @@ class Results:
             else:
                 self._folders.append(folder)
                 self._texts.append(plain(text))
+        return folder
 
-    def compared(self, folder: Path) -> None:
-        """Add the folder of a comparison."""
+    def opened(self, asked: Experiment) -> Experiment:
+        """An opened file, with the results that it names in the list; folders to write are chosen anew."""
+
+        def listed(path: str) -> str:
+            return str(self.add(Path(path)))
+
+        excite, compare, export = asked.excite, asked.compare, asked.export
+        if excite is not None:
+            after = tuple(listed(path) if is_result(Path(path)) else path for path in excite.after)
+            excite = excite.changed(out=None, after=after)
+        if compare is not None:
+            compare = compare.changed(out=None, results=tuple(map(listed, compare.results)))
+        if export is not None:
+            export = export.changed(out=None, result=export.result and listed(export.result))
+        return asked.changed(out=None, excite=excite, compare=compare, export=export)
+
+    def compared(self, comparison: dict[str, Any]) -> None:
+        """Add a comparison: its `folder`, and its answer in `words`."""
         with self._lock:
-            self._compared = [path for path in self._compared if path != folder] + [folder]
+            self._compared.append({**comparison, "name": Path(comparison["folder"]).name})
 
     def designed(self, motion: dict[str, Any]) -> None:
         """Add a motion: its `folder`, and what the page says about it."""
@@ -86,8 +105,8 @@ class Results:
     def state(self) -> dict[str, Any]:
         """For the page."""
         with self._lock:
-            compared = [folder.name for folder in self._compared]
-            return {"list": list(self._texts), "compared": compared, "motions": list(self._motions)}
+            compared, motions = list(self._compared), list(self._motions)
+            return {"list": list(self._texts), "compared": compared, "motions": motions}
 
     def file(self, kind: str, index: str, name: str) -> tuple[bytes, str] | None:
         """Content and type of a file of a `result`, of a comparison (`compared`) or of a `motion`; or None.
@@ -96,8 +115,9 @@ class Results:
             kind, index, name: Parts of an address; only known names and numbers of the lists are valid.
         """
         with self._lock:
-            motions = [Path(design["folder"]) for design in self._motions]
-            lists = {"result": self._folders, "compared": self._compared, "motion": motions}
+            made = {"compared": self._compared, "motion": self._motions}
+            lists = {key: [Path(one["folder"]) for one in several] for key, several in made.items()}
+            lists["result"] = self._folders
             folders = lists.get(kind, [])
             if not (index.isascii() and index.isdecimal() and len(index) < 6) or name not in _TYPES:
                 return None

@@ -1,7 +1,7 @@
 """What the page works on: robot, logs, columns and settings, the task that runs, and results.
 
-The session is an `Experiment` that is changed step by step. Before anything is computed it is written as an
-experiment file, and the worker reads this file: the command line repeats the same with it.
+The session is an `Experiment` that is changed step by step. Whatever is computed is first written as an
+experiment file, NAME.yaml, and the worker reads this file: `dynid TASK NAME.yaml` repeats the same.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ import re
 import shlex
 import tempfile
 import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -20,8 +20,9 @@ from dynid.common.errors import InputError
 from dynid.common.settings import LeftOpen
 from dynid.estimator.estimator import MAKERS
 from dynid.excitation.case_motions import case_motions
-from dynid.experiment.experiment import Experiment, LogEntry, read_experiment
-from dynid.experiment.file import write_experiment
+from dynid.experiment.experiment import TASKS, Experiment, LogEntry
+from dynid.experiment.file import is_experiment, load_experiment, write_experiment
+from dynid.experiment.tasks import CompareSettings, ExciteSettings, ExportSettings
 from dynid.mechanism.load import builtin_robots, load_robot
 from dynid.mechanism.mechanism import Mechanism
 from dynid.motion.log import Log
@@ -34,10 +35,13 @@ from dynid.projection.model import model_names
 from dynid.studio.job import Job
 from dynid.studio.mapping import Columns, column_rows, columns_of, remapped, unit_in_name
 from dynid.studio.results import Results
-from dynid.studio.work import design_options
 
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,60}")
 _OPTIONS = ("model", "estimator", "auto", "hold_out", "purpose")
+_DESIGN = (
+    *("period", "floor", "clearance", "home", "search", "starts", "after"),
+    *("controllers", "controller_rate"),
+)
 
 
 class Session:
@@ -78,17 +82,16 @@ class Session:
     def load(self, robot: str, logs: Sequence[str] = (), validate: Sequence[str] = ()) -> None:
         """Take a robot and logs, by built-in name and path; or an experiment file instead of the robot."""
         place = self._place(robot)
-        name = str(place) if place.is_file() else robot
-        if not logs and place.is_file() and _is_experiment(place):
-            asked = read_experiment(place).changed(out=None)
+        if not logs and is_experiment(place):
+            asked = self.results.opened(load_experiment(place, need_logs=False))
         else:
             asked = Experiment(
-                robot=name,
+                robot=str(place) if place.is_file() else robot,
                 logs=tuple(LogEntry(str(self._log(entry))) for entry in logs),
                 validate=tuple(LogEntry(str(self._log(entry))) for entry in validate),
-                name=Path(name).stem,
+                name=Path(robot).stem,
             )
-        mechanism = as_asked(load_robot(asked.robot), asked)
+        mechanism = as_asked(load_robot(asked.robot), asked) if asked.robot else None
         with self._lock:
             self._take(asked, mechanism)
 
@@ -135,65 +138,50 @@ class Session:
             file.unlink(missing_ok=True)
             write_experiment(asked, self._logs, file)
             revision = self._revision
-            self._start("check", {"experiment": str(file)}, lambda done: self._checked(revision, done))
+            self.job = Job("check", file, self.folder, lambda done: self._checked(revision, done))
 
-    def identify(self, name: str) -> None:
-        """Write the experiment NAME.yaml and start to identify with it; the result is results/NAME."""
+    def identify(self, name: str, follow: bool = True) -> None:
+        """Write the experiment NAME.yaml and start to identify with it; the result is results/NAME.
+
+        Args:
+            name: Of the result.
+            follow: Whether the comparison and the export of the opened file are made too.
+        """
         with self._lock:
-            self._idle()
             asked, _ = self._loaded()
             if self._refusal:
                 raise InputError(self._refusal)
-            file = self.folder / f"{_plain(name)}.yaml"
-            out = self.folder / "results" / name
-            if out.exists():
-                raise InputError("this result exists already", file=out, remedy="choose another name")
-            write_experiment(asked.changed(name=name), self._logs, file)
-            self._commands.append(f"dynid identify {shlex.quote(file.name)}")
-            self._start("identify", {"experiment": str(file), "out": str(out)}, self._identified)
+            if not follow:
+                asked = asked.changed(compare=None, export=None)
+            self._run("identify", _plain(name), asked.changed(excite=None), self._logs)
 
-    def excite(
-        self,
-        name: str,
-        controllers: Sequence[str] = (),
-        controller_rate: float | None = None,
-        after: int | None = None,
-        **options: Any,
-    ) -> None:
-        """Start to design an exciting motion, or releases of a cable robot; it is written to results/NAME.
+    def excite(self, name: str, **options: Any) -> None:
+        """Write NAME.yaml and start to design its exciting motion, or releases of a cable robot.
 
         Args:
-            name: Of the motion.
-            controllers: Formats in which the run is written too.
-            controller_rate: Their rate, in [Hz]; None: usual for each format.
-            after: Result of the list that the motion complements; None: none.
-            options: Of `dynid excite`, those of `DESIGN_OPTIONS` of the worker.
+            name: Of the motion, which is written to results/NAME.
+            options: Of `ExciteSettings`, those of the page; None is the default. `search` is a number.
         """
+        unknown = set(options) - set(_DESIGN)
+        if unknown:
+            raise InputError(f"no setting '{min(unknown)}'", remedy=f"settings: {', '.join(_DESIGN)}")
         with self._lock:
-            self._idle()
             asked, _ = self._loaded()
-            out = self.folder / "results" / _plain(name)
-            if out.exists():
-                raise InputError("this folder exists already", file=out, remedy="choose another name")
-            settings, words = design_options(options)
-            if after is not None:
-                settings["after"] = [str(self.results.path(after))]
-                words += ["--after", self._shown(self.results.path(after))]
-            words += [part for format_name in controllers for part in ("--for-controller", str(format_name))]
-            rate = None if controller_rate is None or not controllers else float(controller_rate)
-            words += [] if rate is None else [f"--controller-rate={rate:g}"]
-            self._commands.append(
-                shlex.join(["dynid", "excite", self._robot(asked), *words, "--out", self._shown(out)])
-            )
-            work = {"robot": str(asked.robot), "settings": settings, "out": str(out)}
-            formats = {"controllers": list(controllers), "controller_rate": rate}
-            self._start("excite", {**work, **formats}, self.results.designed)
+            before, usual = asked.excite or ExciteSettings(), ExciteSettings()
+            changes = {key: getattr(usual, key) if value is None else value for key, value in options.items()}
+            if options.get("search") is not None:
+                changes["search"] = before.search.changed(count=options["search"])
+            if "after" in changes:
+                changes["after"] = [str(self._place(path)) for path in changes["after"]]
+            settings = before.changed(**changes)
+            written = settings.changed(out=self._results(_plain(name)))
+            self._run("excite", name, Experiment(robot=asked.robot, excite=written))
+            self._experiment = asked.changed(excite=settings)
 
     def cancel(self) -> None:
         """Stop the task that runs."""
-        job = self.job
-        if job is not None:
-            job.cancel()
+        if self.job is not None:
+            self.job.cancel()
 
     def open_result(self, path: str) -> None:
         """Add an earlier result, a folder or its result.json."""
@@ -202,35 +190,23 @@ class Session:
     def compare(self, a: int, b: int) -> None:
         """Compare two results of the list."""
         with self._lock:
-            self._idle()
             first, second = self.results.path(a), self.results.path(b)
             if first == second:
                 raise InputError("a result cannot be compared with itself", remedy="choose two results")
-            out = self.folder / "results" / f"{first.name}_{second.name}_compare"
-            self._commands.append(
-                shlex.join(
-                    ["dynid", "compare", *map(self._shown, (first, second)), "--out", self._shown(out)]
-                )
-            )
-            asked = {"results": [str(first), str(second)], "out": str(out)}
-            self._start("compare", asked, lambda done: self.results.compared(Path(done["folder"])))
+            before = CompareSettings() if self._experiment is None else self._experiment.compare
+            name = self._free(f"{first.name}_{second.name}_compare")
+            usual = before if before is not None and before.results else CompareSettings()
+            settings = usual.changed(results=(first, second), out=self._results(name))
+            self._run("compare", name, Experiment(robot="", compare=settings))
 
     def export(self, result: int, formats: Sequence[str]) -> None:
         """Write a result in formats of other programs, beside its folder."""
-        from dynid.exporters import EXPORTERS
-
         with self._lock:
-            self._idle()
-            if not formats:
-                raise InputError("no format is chosen", remedy=f"formats: {', '.join(EXPORTERS)}")
             path = self.results.path(result)
-            out = self.folder / "results" / f"{path.name}-export"
-            to = [part for kind in formats for part in ("--to", str(kind))]
-            self._commands.append(
-                shlex.join(["dynid", "export", self._shown(path), *to, "--out", self._shown(out)])
-            )
-            asked = {"result": str(path), "formats": [str(kind) for kind in formats], "out": str(out)}
-            self._start("export", asked, self._keep_export)
+            name, to = self._free(f"{path.name}-export"), tuple(formats)
+            before = None if self._experiment is None else self._experiment.export
+            settings = (before or ExportSettings(to=to)).changed(to=to, result=path, out=self._results(name))
+            self._run("export", name, Experiment(robot="", export=settings))
 
     def view(self) -> str:
         """The page with the moving robot."""
@@ -264,16 +240,20 @@ class Session:
                 "results": self.results.state(),
                 "commands": list(self._commands),
                 "revision": self._revision,
+                "asked": dict.fromkeys(TASKS),
                 "loaded": None,
             }
+            if asked is not None:
+                sections = {key: getattr(asked, key) for key in TASKS}
+                known["asked"] = {key: one and one.tree() for key, one in sections.items()}
             if asked is None or mechanism is None:
                 return known
             loaded = {
                 "robot": self._robot(asked),
                 "swings": case_motions(mechanism) is not None,
                 "name": asked.name,
-                "free": self._free(asked.name),
-                "motion": self._free(f"{asked.name}-motion"),
+                "free": self._free(_numbered(asked.name)),
+                "motion": self._free(_numbered(asked.name, "-motion")),
                 "bodies": len(mechanism.bodies),
                 "joints": [joint.name for joint in mechanism.joints],
                 "given": [self._shown(Path(entry.file)) for entry in asked.logs],
@@ -293,18 +273,26 @@ class Session:
         self.cancel()
         self._scratch.cleanup()
 
-    def _take(self, asked: Experiment, mechanism: Mechanism) -> None:
-        """Use this experiment; logs that are refused keep their place, with the reason."""
+    def _take(self, asked: Experiment, mechanism: Mechanism | None) -> None:
+        """Use this experiment; logs that are refused keep their place, with the reason.
+
+        A file that only compares or exports results has no robot.
+        """
         from dynid.pipeline import read_logs
 
         self._experiment, self._mechanism = asked, mechanism
-        self._columns, self._logs, self._refusal = columns_of(mechanism, asked), [], ""
-        try:
-            self._logs = read_logs(asked)
-        except InputError as error:
-            self._refusal = error.message
+        self._columns, self._logs, self._refusal = Columns(), [], ""
+        if mechanism is not None:
+            self._columns = columns_of(mechanism, asked)
+            try:
+                self._logs = read_logs(asked)
+            except InputError as error:
+                self._refusal = error.message
         self._check = None
         self._revision += 1
+
+    def _results(self, name: str) -> Path:
+        return self.folder / "results" / name
 
     def _loaded(self) -> tuple[Experiment, Mechanism]:
         if self._experiment is None or self._mechanism is None:
@@ -315,8 +303,30 @@ class Session:
         if self.job is not None and self.job.running:
             raise InputError(f"'{self.job.task}' is running", remedy="wait for its end, or cancel it")
 
-    def _start(self, task: str, asked: dict[str, Any], finish: Callable[[dict[str, Any]], None]) -> None:
-        self.job = Job(task, asked, self.folder, finish)
+    def _run(self, task: str, name: str, asked: Experiment, logs: Sequence[Log] = ()) -> None:
+        """Write what is asked as NAME.yaml, which `dynid TASK` repeats, and start it from this file."""
+        self._idle()
+        file, out = self.folder / f"{name}.yaml", self._results(name)
+        if out.exists():
+            raise InputError("this folder exists already", file=out, remedy="choose another name")
+        write_experiment(asked.changed(name=name), logs, file)
+
+        def finish(done: dict[str, Any]) -> None:
+            self._show(done)
+            self._commands.append(shlex.join(["dynid", task, file.name]))
+
+        self.job = Job(task, file, self.folder, finish)
+
+    def _show(self, done: dict[str, Any]) -> None:
+        """Add the outcome of a task to what the page shows."""
+        with self._lock:
+            if "motion" in done:
+                self.results.designed(done["motion"])
+            if "result" in done:
+                self.results.add(Path(done["result"]), done["refusal"])
+            if "compared" in done:
+                self.results.compared(done["compared"])
+            self._exported = done.get("exported", self._exported)
 
     def _checked(self, revision: int, done: dict[str, Any]) -> None:
         with self._lock:
@@ -325,13 +335,6 @@ class Session:
                     "robot, columns or settings changed meanwhile", remedy="check the logs again"
                 )
             self._check = done
-
-    def _identified(self, done: dict[str, Any]) -> None:
-        self.results.add(Path(done["result"]), done["refusal"])
-
-    def _keep_export(self, done: dict[str, Any]) -> None:
-        with self._lock:
-            self._exported = done
 
     def _place(self, text: str) -> Path:
         if not isinstance(text, str) or not text.strip() or "\0" in text:
@@ -353,13 +356,15 @@ class Session:
         return path
 
     def _free(self, name: str) -> str:
-        """A name whose files do not exist yet."""
-        stem = name if _NAME.fullmatch(name) else "run"
+        """This name, or one with a higher number, whose files do not exist yet."""
+        name = name if _NAME.fullmatch(name) else "run-1"
+        stem, _, number = name.rpartition("-")
+        stem, first = (stem, int(number)) if stem and number.isdecimal() else (name, 1)
+        names = itertools.chain([name], (f"{stem}-{k}" for k in itertools.count(first + 1)))
         return next(
-            f"{stem}-{k}"
-            for k in itertools.count(1)
-            if not (self.folder / f"{stem}-{k}.yaml").exists()
-            and not (self.folder / "results" / f"{stem}-{k}").exists()
+            free
+            for free in names
+            if not (self.folder / f"{free}.yaml").exists() and not self._results(free).exists()
         )
 
     def _robot(self, asked: Experiment) -> str:
@@ -377,20 +382,17 @@ def _given(value: Any) -> Any:
     return None if isinstance(value, LeftOpen) else value
 
 
+def _numbered(name: str, kind: str = "") -> str:
+    """A name with a number: of an opened file its own, else the first."""
+    return name if re.search(rf"{kind}-\d+$", name) else f"{name}{kind}-1"
+
+
 def _plain(name: str) -> str:
     if not _NAME.fullmatch(name) or name.endswith("."):
         raise InputError(
             f"'{name[:80]}' is not a name for a file", remedy="letters, digits, '.', '-' and '_', e.g. run-1"
         )
     return name
-
-
-def _is_experiment(file: Path) -> bool:
-    """Whether a YAML file names logs; robot files do not."""
-    if file.suffix.lower() not in (".yaml", ".yml"):
-        return False
-    with file.open(encoding="utf-8", errors="replace") as stream:
-        return any(line.startswith("logs:") for line in stream)
 
 
 def _summary(log: Log) -> dict[str, Any]:

@@ -1,7 +1,9 @@
-"""The worker: one task from an experiment file or results, in a process of its own that can be stopped.
+"""The worker: one task of an experiment file, in a process of its own that can be stopped.
 
-`python -m dynid.studio.work` reads one JSON object from standard input and writes lines of JSON:
-`{"stage": ..., "share": ...}` while it runs, then `{"done": ...}` or `{"error": ...}`.
+`python -m dynid.studio.work` reads one JSON object from standard input, `{"task": ..., "experiment": FILE}`,
+and writes lines of JSON: `{"stage": ..., "share": ...}` while it runs, then `{"done": ...}` or
+`{"error": ...}`.
+Each task is that of `dynid TASK FILE`; what differs is how its outcome is shown.
 """
 
 from __future__ import annotations
@@ -10,42 +12,34 @@ import json
 import signal
 import sys
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from pathlib import Path
-from typing import Any, TextIO
+from typing import TYPE_CHECKING, Any, TextIO
 
-from dynid.common.errors import DynidError, InputError, NoResultError
+from dynid.common.errors import DynidError, NoResultError
 from dynid.common.interrupts import interruptible
 
+if TYPE_CHECKING:
+    from dynid.experiment.experiment import Experiment
+
 _PAUSE = 0.1  # s: the page need not see more steps than this
-DESIGN_OPTIONS = {
-    "period": "--period",
-    "starts": "--starts",
-    "floor": "--floor",
-    "clearance": "--clearance",
-    "home": "--home",
-    "search": "--motions",
-}
 Progress = Callable[[str, float], None]
 
 
-def checked(experiment: str, progress: Progress) -> dict[str, Any]:
-    """As `dynid check EXPERIMENT`: the content of check.json."""
+def checked(asked: Experiment, progress: Progress) -> dict[str, Any]:
+    """The content of check.json."""
     from dynid.doctor.document import diagnosis_document
     from dynid.doctor.examine import check_experiment
-    from dynid.experiment.experiment import read_experiment
 
-    return diagnosis_document(check_experiment(read_experiment(Path(experiment)), progress))
+    return diagnosis_document(check_experiment(asked, progress))
 
 
-def identified(experiment: str, out: str, progress: Progress) -> dict[str, Any]:
-    """As `dynid identify EXPERIMENT --out OUT`; a result that is not reliable is written as well."""
-    from dynid.experiment.experiment import read_experiment
+def identified(asked: Experiment, progress: Progress) -> dict[str, Any]:
+    """The result, reliable or not; and the comparison and export that the file asks for."""
     from dynid.pipeline import run_experiment
-    from dynid.report.output import claimed
+    from dynid.tasks import identifying
 
-    asked = read_experiment(Path(experiment))
-    with claimed(out) as folder:
+    with identifying(asked) as folder:
         try:
             estimate, refusal = run_experiment(asked, progress), ""
         except NoResultError as error:
@@ -53,77 +47,57 @@ def identified(experiment: str, out: str, progress: Progress) -> dict[str, Any]:
                 raise
             estimate, refusal = error.estimate, error.message
         folder.write(estimate)
-    return {"result": str(folder.path), "refusal": refusal}
+    done = {"result": str(folder.path), "refusal": refusal}
+    if refusal:
+        return done
+    try:
+        done |= {} if asked.compare is None else compared(asked, progress)
+        done |= {} if asked.export is None else exported(asked, progress)
+    except DynidError as error:  # the result is there
+        done["refusal"] = error.message
+    return done
 
 
-def compared(results: list[str], out: str, progress: Progress) -> dict[str, Any]:
-    """As `dynid compare A B --out OUT`."""
-    from dynid.report.comparison import FILES, comparison_files
-    from dynid.report.output import claimed_folder, replace_folder
-    from dynid.validation.targets import compare_targets
+def compared(asked: Experiment, progress: Progress) -> dict[str, Any]:
+    """Where the comparison is, and its answer in words."""
+    from dynid.report.comparison_page import difference_text
+    from dynid.tasks import compared
 
-    with claimed_folder(out, FILES) as path:
-        comparison = compare_targets([Path(result) for result in results], progress=progress)
-        replace_folder(path, comparison_files(comparison))
-    return {"folder": str(path)}
+    comparison, folder = compared([asked], progress)
+    words = [comparison.words] if comparison.recommended else []
+    words += [difference_text(comparison)] if comparison.parameters else []
+    return {"compared": {"folder": str(folder.resolve()), "words": words}}
 
 
-def exported(result: str, formats: list[str], out: str, progress: Progress) -> dict[str, Any]:
-    """As `dynid export RESULT --to FORMAT --out OUT`."""
-    from dynid.exporters import export
+def exported(asked: Experiment, progress: Progress) -> dict[str, Any]:
+    """Files, each with its certificate."""
+    from dynid.tasks import exported
 
     progress("export", 0.0)
-    made = export(result, formats, out)
-    return {
-        "folder": str(out),
-        "notes": list(made.notes),
-        "files": [
-            {
-                "format": item.format,
-                "files": [str(file) for file in item.files],
-                "certificate": item.certificate.text,
-                "failure": bool(item.certificate.failure),
-            }
-            for item in made.written
-        ],
-    }
+    made = exported(asked)
+    files = [
+        {
+            "format": item.format,
+            "files": [str(file) for file in item.files],
+            "certificate": item.certificate.text,
+            "failure": bool(item.certificate.failure or item.certificate.far),
+        }
+        for item in made.written
+    ]
+    return {"exported": {"notes": list(made.notes), "files": files}}
 
 
-def designed(
-    robot: str,
-    settings: dict[str, Any],
-    controllers: list[str],
-    controller_rate: float | None,
-    out: str,
-    progress: Progress,
-) -> dict[str, Any]:
-    """As `dynid excite ROBOT ... --out OUT`."""
-    from dynid.common.entry import plain_entry
-    from dynid.common.settings import read
+def designed(asked: Experiment, progress: Progress) -> dict[str, Any]:
+    """Folder, files and headline of a motion."""
     from dynid.excitation.design import designing
     from dynid.excitation.files import motion_words
-    from dynid.excitation.settings import ExciteSettings
 
-    asked = read(ExciteSettings, plain_entry(settings))
-    with designing(robot, asked, Path(out), controllers, controller_rate) as design:
+    with designing(asked) as design:
         motion = design.search(progress=progress)
         files = design.write(motion)
     level, headline = motion_words(motion) if design.motions is None else design.motions.headline()
-    return {"folder": out, "files": list(files), "level": level, "headline": headline}
-
-
-def design_options(options: Mapping[str, Any]) -> tuple[dict[str, Any], list[str]]:
-    """Settings of `excite`, and the same as words of its command; what is None or empty is the default."""
-    settings: dict[str, Any] = {}
-    words: list[str] = []
-    for key, value in options.items():
-        if key not in DESIGN_OPTIONS:
-            raise InputError(f"no setting '{key}'", remedy=f"settings: {', '.join(DESIGN_OPTIONS)}")
-        if value is None or value == "":
-            continue
-        settings[key] = [float(part) for part in str(value).split(",")] if key == "home" else value
-        words.append(f"{DESIGN_OPTIONS[key]}={value}")
-    return settings, words
+    shown = {"folder": str(design.path), "files": list(files), "level": level, "headline": headline}
+    return {"motion": shown}
 
 
 TASKS: dict[str, Callable[..., dict[str, Any]]] = {
@@ -137,6 +111,8 @@ TASKS: dict[str, Callable[..., dict[str, Any]]] = {
 
 def main() -> None:
     """Run the task on standard input."""
+    from dynid.experiment.file import load_experiment
+
     signal.signal(signal.SIGINT, signal.default_int_handler)  # a shell may start us with it ignored
     # The page cancels by SIGTERM, which ends us at any time before this line too, and nothing is written yet.
     signal.signal(signal.SIGTERM, lambda *_: signal.raise_signal(signal.SIGINT))
@@ -144,7 +120,8 @@ def main() -> None:
     asked = json.load(sys.stdin)
     try:
         with interruptible():
-            done = TASKS[asked.pop("task")](**asked, progress=_reporting(lines))
+            experiment = load_experiment(Path(asked["experiment"]), need_logs=False)
+            done = TASKS[asked["task"]](experiment, _reporting(lines))
         _say(lines, done=done)
     except KeyboardInterrupt:
         _say(lines, error="cancelled: no result was written")

@@ -8,80 +8,26 @@ from pathlib import Path
 
 from dynid.common.errors import InputError
 from dynid.common.notices import notice
-from dynid.experiment.experiment import LogEntry, read_experiment
+from dynid.experiment.experiment import Experiment
+from dynid.experiment.file import load_experiment
+from dynid.experiment.tasks import CompareSettings
 from dynid.mechanism.load import load_robot
 from dynid.motion.logs import READERS, ending
 from dynid.problem import Progress
 from dynid.statistics.comparison import Comparison, recommend
 from dynid.validation.compare import compare_experiment, friction_sets
 from dynid.validation.folds import FOLDS
-from dynid.validation.results import compare_results
 
 _EXPERIMENTS = (".yaml", ".yml")
 
 
-def compare_targets(
-    targets: Sequence[Path],
-    *,
-    drives: Sequence[Sequence[str]] = (),
-    friction: bool = False,
-    estimators: Sequence[str] = (),
-    models: Sequence[str] = (),
-    folds: int = FOLDS,
-    last: float | None = None,
-    logs: Sequence[str] = (),
-    robot: str | None = None,
-    payloads: Sequence[str] | None = None,
-    speeds: Sequence[float] = (),
-    jobs: int = 1,
-    cluster: str | None = None,
-    progress: Progress | None = None,
-) -> Comparison:
-    """Compare variants of one experiment, several experiments, or results.
+def read_targets(targets: Sequence[Path], robot: str | None = None) -> list[Experiment]:
+    """What the targets of a comparison ask for: experiments from their files, or one that names the results.
 
     Args:
         targets: Experiment files, or results (files or folders), not both.
-        drives, estimators, models, folds, last, jobs, cluster, progress: See `compare_logs`.
-        friction: Also the drive terms of `friction_sets`.
-        logs: That all results predict.
         robot: Instead of the robots named in the results.
-        payloads: Mounted in these logs; empty: none; default: see `validate_result`.
-        speeds: At which friction of results is compared, in [rad/s] or [m/s].
     """
-    experiments = _experiments(targets)
-    if not experiments:
-        if drives or friction or estimators or models:
-            raise InputError(
-                "drive terms, estimators and models of a finished result cannot be varied",
-                remedy="name an experiment file",
-            )
-        return compare_results(targets, [LogEntry(log) for log in logs], robot, payloads, speeds)
-    if logs or robot:
-        raise InputError(
-            "an experiment file names its own robot and logs", remedy="leave --log and --robot out"
-        )
-    compared = []
-    for path in experiments:
-        experiment = read_experiment(path)
-        drive_sets = [*drives, *(friction_sets(load_robot(experiment.robot)) if friction else ())]
-        compared.append(
-            compare_experiment(
-                experiment,
-                drives=drive_sets or None,
-                estimators=estimators,
-                models=models,
-                folds=folds,
-                last=last,
-                jobs=jobs,
-                cluster=cluster,
-                progress=progress,
-            )
-        )
-    return compared[0] if len(compared) == 1 else _joined(experiments, compared)
-
-
-def _experiments(targets: Sequence[Path]) -> list[Path]:
-    """The targets, if they are experiment files; none if they are results; a mixture is refused."""
     for path in targets:
         if ending(path) in READERS:
             raise InputError(
@@ -89,13 +35,59 @@ def _experiments(targets: Sequence[Path]) -> list[Path]:
                 remedy="name an experiment file that lists it under `logs:` (dynid compare arm.yaml),"
                 f" or results that all predict it: dynid compare results/a results/b --log {path}",
             )
-    experiments = [path for path in targets if path.suffix.lower() in _EXPERIMENTS]
-    if experiments and len(experiments) < len(targets):
+    files = [path for path in targets if path.suffix.lower() in _EXPERIMENTS]
+    if not files:
+        results = CompareSettings(results=tuple(map(str, targets)))
+        return [Experiment(robot=robot or "", compare=results, name=targets[0].stem)]
+    if len(files) < len(targets):
         raise InputError(
-            f"'{experiments[0]}' is an experiment, other targets are results",
+            f"'{files[0]}' is an experiment, other targets are results",
             remedy="compare experiments with each other, or results with each other",
         )
-    return experiments
+    if robot:
+        raise InputError("an experiment file names its own robot", remedy="leave --robot out")
+    return [load_experiment(file, need_logs=len(files) > 1) for file in files]
+
+
+def compare_fits(
+    experiments: Sequence[Experiment],
+    settings: CompareSettings,
+    *,
+    jobs: int = 1,
+    cluster: str | None = None,
+    progress: Progress | None = None,
+) -> Comparison:
+    """Compare variants of one experiment, or several experiments.
+
+    Args:
+        experiments: To fit.
+        settings: What is varied, and how data are held out.
+        jobs, cluster, progress: See `compare_logs`.
+    """
+    compared = []
+    for experiment in experiments:
+        if not experiment.logs:
+            raise InputError(
+                "nothing to compare: neither logs to fit nor results are named",
+                file=experiment.file,
+                remedy="add `logs:`, or `compare: [RESULT, RESULT]`",
+            )
+        friction = friction_sets(load_robot(experiment.robot)) if settings.friction else ()
+        compared.append(
+            compare_experiment(
+                experiment,
+                drives=[*settings.drives, *friction] or None,
+                estimators=settings.estimators,
+                models=settings.models,
+                folds=settings.folds or FOLDS,
+                last=settings.last,
+                jobs=jobs,
+                cluster=cluster,
+                progress=progress,
+            )
+        )
+    files = [Path(experiment.file or experiment.name) for experiment in experiments]
+    return compared[0] if len(compared) == 1 else _joined(files, compared)
 
 
 def _joined(files: Sequence[Path], parts: Sequence[Comparison]) -> Comparison:

@@ -12,7 +12,6 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from msgspec import to_builtins
 
 from dynid.cases.free_motion.measured_motion import free_limits, reached
 from dynid.cases.free_motion.motion_set import FreeSet, Judging, best_free_set, recorded_information
@@ -27,7 +26,7 @@ from dynid.dynamics.statics import reduced_modes
 from dynid.excitation.optimal.checked import LimitUse
 from dynid.excitation.optimal.criteria import criterion_of
 from dynid.excitation.optimal.multistart import Journal, run_starts
-from dynid.excitation.settings import OF_SERIES, ExciteSettings
+from dynid.experiment.tasks import OF_SERIES, ExciteSettings
 from dynid.mechanism.cable import held_body
 from dynid.mechanism.load import load_robot
 from dynid.mechanism.mechanism import Mechanism
@@ -220,7 +219,7 @@ def _asked(starter: FreeStarter, robot: str) -> Mapping[str, Any]:
     file = starter.mechanism.file
     text = repr((file and Path(file).read_bytes(), starter.releasing.robot.values, starter.known.tolist()))
     digest = hashlib.sha256(text.encode()).hexdigest()
-    return {"robot": robot, "inputs": digest, **to_builtins(starter.settings), "dynid": version_of()}
+    return {"robot": robot, "inputs": digest, **starter.settings.of_search, "dynid": version_of()}
 
 
 def _finished(starter: FreeStarter, starts: tuple[FreeStart, ...], best: FreeStart) -> FreeExcitation:

@@ -8,7 +8,6 @@ from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from msgspec import to_builtins
 
 from dynid.cases.free_motion.measured_motion import reached
 from dynid.common.arrays import Array, Float, spread
@@ -143,7 +142,7 @@ def free_document(designed: FreeExcitation) -> dict[str, Any]:
             )
             for trial in designed.starts
         ],
-        "settings": plain(to_builtins(designed.settings)),
+        "settings": plain(designed.settings.of_search),
         "free": [designed.releasing.robot.robot.coordinates[i] for i in designed.releasing.free],
         "motions": [
             plain(

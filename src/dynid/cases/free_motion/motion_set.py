@@ -20,9 +20,9 @@ from dynid.common.arrays import Array, Float, Int
 from dynid.common.errors import InputError, NoResultError
 from dynid.dynamics.free_motion import FreeMotions
 from dynid.excitation.optimal.criteria import Criterion
-from dynid.excitation.settings import FreeSetSettings
 from dynid.experiment.estimator_choice import free_motion_defaults
 from dynid.experiment.experiment import experiment_from
+from dynid.experiment.tasks import FreeSetSettings
 from dynid.mechanism.mechanism import Mechanism
 from dynid.mechanism.parameters import parameter_table
 from dynid.problem import as_logs, build_system, prepare

@@ -6,7 +6,7 @@ from dynid.cases.free_motion.excitation import SUBJECT, excite_free
 from dynid.cases.free_motion.excitation_files import FREE_FILES, free_files, free_summary, free_words
 from dynid.cases.free_motion.simulation import FreeSimulated, free_logs, rehearsed, simulate_free, write_free
 from dynid.excitation.case_motions import CaseMotions
-from dynid.excitation.settings import OF_SERIES
+from dynid.experiment.tasks import OF_SERIES
 
 FREE_MOTIONS = CaseMotions(
     subject=SUBJECT,

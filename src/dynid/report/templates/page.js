@@ -15,7 +15,10 @@
     button.textContent = dark() ? "Light" : "Dark";
   }
   asked.addEventListener("change", again);
-  if (given) { root.dataset.theme = given[1]; again(); } // a page inside the studio
+  // A page inside the studio: with its theme, and at a place to which only this page scrolls, as `#place` would not.
+  if (given) { root.dataset.theme = given[1]; again(); }
+  const place = /[?&]at=([a-z]+)\b/.exec(location.search), seen = place && document.getElementById(place[1]);
+  if (seen) { window.addEventListener("load", function () { window.scrollTo(0, seen.getBoundingClientRect().top + window.scrollY - 60); }); }
   const holder = document.getElementById("downloads");
   const files = holder ? JSON.parse(holder.textContent) : {};
   document.querySelectorAll("button[data-file]").forEach(function (one) {

@@ -2,7 +2,9 @@
 // The page of `dynid studio`: shows the state of the session and sends what was asked. Texts are never parsed as HTML.
 (function () {
   const base = location.pathname.replace(/[^/]*$/, ""), reading = "/" + id("load").dataset.reading + "/";
-  let state = null, drawn = -1, shownResults = "", shownMotions = "", suggested = {}, timer = 0, turn = Promise.resolve(), lost = false, held = null;
+  const boxes = ["period", "floor", "clearance", "home", "search", "starts", "after", "controllers", "controller_rate"]; // of a motion
+  let kept = []; // what the motion of an opened file is in addition to
+  let state = null, listed = 0, drawn = -1, shownResults = "", shownMotions = "", suggested = {}, timer = 0, turn = Promise.resolve(), lost = false, held = null;
   const frames = {};
 
   function id(name) { return document.getElementById(name); }
@@ -24,10 +26,10 @@
     return holder;
   }
   function frame(name, place) { // with the theme that was chosen here
-    const theme = document.documentElement.dataset.theme, parts = place.split("#");
+    const theme = document.documentElement.dataset.theme;
     frames[name] = place;
     id(name).hidden = false;
-    id(name).src = parts[0] + (theme ? (parts[0].includes("?") ? "&" : "?") + "theme=" + theme : "") + (parts[1] ? "#" + parts[1] : "");
+    id(name).src = place + (theme ? (place.includes("?") ? "&" : "?") + "theme=" + theme : "");
   }
   function trouble(text) { id("trouble").hidden = !text; words(id("trouble").firstElementChild, text); }
 
@@ -55,10 +57,12 @@
     id("folder").textContent = state.folder;
     if (!before) { first(); }
     showJob();
-    showLoaded(!before || before.revision !== state.revision);
+    const changed = !before || before.revision !== state.revision;
+    showLoaded(changed);
     showCheck();
     showMotions();
     showResults();
+    if (changed) { showAsked(); }
     id("lines").textContent = state.commands.join("\n");
     const robot = Boolean(state.loaded), logs = robot && state.loaded.given.length > 0, header = logs && state.loaded.columns.names.length > 0;
     [["motion", robot], ["columns", header], ["doctor", logs], ["identify", logs], ["commands", state.commands.length > 0]].forEach(function (one) {
@@ -110,6 +114,38 @@
     fill(id("chips"), loaded.columns.names.map(chip));
     if (drawn !== state.revision) { drawn = state.revision; frame("view", base + "view?" + drawn); }
   }
+  // What an opened file asks for besides an identification: the forms show it, and what they have no box for as text.
+  function showAsked() {
+    const motion = state.asked.excite || {}, compared = state.asked.compare, exported = state.asked.export, after = motion.after || [];
+    ["period", "floor", "clearance", "starts", "controller_rate"].forEach(function (key) { id("design-" + key).value = motion[key] === undefined ? "" : motion[key]; });
+    id("design-home").value = (motion.home || []).join(", ");
+    id("design-search").value = motion.search && motion.search.count || "";
+    tick("controllers", motion.controllers || []);
+    kept = after;
+    showAfter(after.length ? "file" : "");
+    const others = Object.keys(motion).filter(function (key) { return !boxes.includes(key); });
+    id("design-more").textContent = others.length ? "Also, from the file: " + others.map(function (key) { const value = motion[key]; return key + " " + (typeof value === "string" ? value : JSON.stringify(value)); }).join(", ") : "";
+    if (exported) {
+      tick("formats", exported.to);
+      choose("which", exported.result);
+    }
+    if (compared) { choose("first", compared.results[0]); choose("second", compared.results[1]); }
+    const follow = [];
+    if (state.loaded && compared) { follow.push(compared.results ? "compare with " + compared.results.map(short).join(", ") : "compare fits"); }
+    if (state.loaded && exported) { follow.push("export to " + exported.to.join(", ")); }
+    id("follow").parentNode.hidden = !follow.length;
+    id("follow").nextElementSibling.textContent = "then " + follow.join(", and ") + ", as the file asks";
+  }
+  function tick(name, values) { id(name).querySelectorAll("input").forEach(function (one) { one.checked = values.includes(one.value); }); }
+  function choose(name, path) {
+    const at = state.results.list.findIndex(function (one) { return one.path === path; });
+    if (at >= 0) { id(name).value = String(at); }
+  }
+  function showAfter(chosen) {
+    const found = state.results.list.map(function (one) { return option(one.path, "result " + one.name, one.path === chosen); });
+    if (kept.length) { found.unshift(option("file", kept.map(short).join(", "), chosen === "file")); }
+    fill(id("design-after"), [option("", "nothing", chosen === "")].concat(found));
+  }
   function suggest(name, value) {
     if (!id(name).value || id(name).value === suggested[name]) { id(name).value = suggested[name] = value; }
   }
@@ -131,7 +167,7 @@
     line.addEventListener("dragleave", function (e) { if (!line.contains(e.relatedTarget)) { line.classList.remove("over"); } });
     line.addEventListener("drop", function (e) { e.preventDefault(); line.classList.remove("over"); if (held !== null) { map(held, {}); } });
     const name = make("th", row.key + " ", { scope: "row" });
-    name.append(make("span", row.label, { "class": "muted" }));
+    name.append(make("span", row.label.replace(/^the /, "").replace(/'/g, ""), { "class": "muted" }));
     line.append(name);
     [column, unit, scale, offset, delay].forEach(function (one) { const cell = make("td"); cell.append(one); line.append(cell); });
     line.append(make("td", row.why));
@@ -161,6 +197,7 @@
   function showMotions() {
     const all = state.results.motions, text = JSON.stringify(all);
     if (text === shownMotions) { return; }
+    const changed = shownMotions !== "";
     shownMotions = text;
     fill(id("motions"), all.map(function (one, k) {
       const box = make("div", null, { "class": "verdict " + one.level }), line = make("div", null, { "class": "row" }), button = make("button", "Watch in 3-D", { type: "button" });
@@ -170,9 +207,9 @@
       box.append(line);
       return box;
     }));
-    if (all.length) { watch(all.length - 1); }
+    if (all.length && changed) { watch(all.length - 1); } // a new one, not those of a page that was loaded again
   }
-  function watch(k) { frame("planned", reading + "motion/" + k + "/report.html#robot"); }
+  function watch(k) { frame("planned", reading + "motion/" + k + "/report.html?at=robot"); }
   function newTab(place) { return make("a", "in a new tab", { href: reading + place, target: "_blank", rel: "noopener noreferrer" }); }
   function showResults() {
     const text = JSON.stringify([state.results, state.exported]);
@@ -180,20 +217,23 @@
     shownResults = text;
     const all = state.results.list;
     fill(id("list"), all.map(resultBox));
-    state.results.compared.forEach(function (name, k) {
-      const line = make("p"), button = make("button", "Show", { type: "button" });
-      button.addEventListener("click", function () { open("compared/" + k + "/comparison.html"); });
-      line.append(document.createTextNode("Comparison " + name + " "), button);
-      id("list").append(line);
+    state.results.compared.forEach(function (one, k) {
+      const box = make("div", null, { "class": "compared" }), line = make("div", null, { "class": "row" }), button = make("button", "Show the comparison", { type: "button" }), place = "compared/" + k + "/comparison.html";
+      box.append(make("strong", one.name));
+      one.words.filter(Boolean).forEach(function (text) { box.append(words(make("p"), text)); });
+      button.addEventListener("click", function () { open(place); });
+      line.append(button, newTab(place), make("span", short(one.folder), { "class": "muted" }));
+      box.append(line);
+      id("list").append(box);
     });
     id("pair").hidden = all.length < 2;
     id("export").hidden = !all.length;
-    const kept = id("design-after").value;
-    fill(id("design-after"), [option("", "nothing", kept === "")].concat(all.map(function (one, k) { return option(k, "result " + one.name, String(k) === kept); })));
-    const same = id("first").value === id("second").value;
+    showAfter(id("design-after").value);
+    const more = all.length > listed; // a new result is what is exported and compared next
+    listed = all.length;
     ["first", "second", "which"].forEach(function (name) {
-      const kept = name !== "which" && same ? "" : id(name).value, usual = name === "first" ? Math.max(0, all.length - 2) : all.length - 1;
-      fill(id(name), all.map(function (one, k) { return option(k, one.name, kept === "" ? k === usual : String(k) === kept); }));
+      const before = more ? "" : id(name).value, usual = name === "first" ? Math.max(0, all.length - 2) : all.length - 1;
+      fill(id(name), all.map(function (one, k) { return option(k, one.name, before === "" ? k === usual : String(k) === before); }));
     });
     const made = state.exported;
     fill(id("exported"), !made ? [] : made.notes.map(function (note) { return words(make("p"), note); }).concat(made.files.map(function (one) {
@@ -237,15 +277,17 @@
   });
   id("design").addEventListener("submit", function (e) {
     e.preventDefault();
-    const asked = { name: id("design-name").value, controllers: state.loaded && state.loaded.swings ? [] : ticked("controllers") }, after = id("design-after").value;
-    if (after !== "") { asked.after = Number(after); }
-    ["period", "floor", "clearance", "home", "search", "starts", "controller_rate"].forEach(function (key) {
-      const box = id("design-" + key), value = box.value.trim();
-      if (value !== "" && !box.closest("[hidden]")) { asked[key] = key !== "home" && Number.isFinite(Number(value)) ? Number(value) : value; }
+    const asked = { name: id("design-name").value }, after = id("design-after").value;
+    boxes.filter(function (key) { return !id(key === "controllers" ? key : "design-" + key).closest("[hidden]"); }).forEach(function (key) {
+      const value = key === "controllers" ? "" : id("design-" + key).value.trim();
+      asked[key] = value === "" ? null : Number.isFinite(Number(value)) ? Number(value) : value;
     });
+    if ("home" in asked) { asked.home = id("design-home").value.split(/[,;]/).map(function (one) { return one.trim(); }).filter(Boolean); }
+    if ("controllers" in asked) { asked.controllers = ticked("controllers"); }
+    asked.after = after === "" ? null : after === "file" ? kept : [after];
     ask("excite", asked);
   });
-  id("run").addEventListener("submit", function (e) { e.preventDefault(); ask("identify", { name: id("name").value }); });
+  id("run").addEventListener("submit", function (e) { e.preventDefault(); ask("identify", { name: id("name").value, follow: id("follow").checked }); });
   id("open").addEventListener("submit", function (e) { e.preventDefault(); ask("open", { path: id("earlier").value }); });
   id("pair").addEventListener("submit", function (e) { e.preventDefault(); ask("compare", { a: Number(id("first").value), b: Number(id("second").value) }); });
   id("export").addEventListener("submit", function (e) {
