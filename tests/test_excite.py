@@ -261,6 +261,53 @@ def test_sigma_for_another_model_is_told(tmp_path: Path) -> None:
     assert "'power', not for 'energy'" in told.text
 
 
+PLACEHOLDERS = """<robot name="arm"><link name="base"/>{}</robot>"""
+PLACEHOLDER = """<link name="l{k}"><inertial><origin xyz="0 0 0.2"/><mass value="3"/><inertia ixx="0.1"
+ixy="0" ixz="0" iyy="0.1" iyz="0" izz="0.02"/></inertial></link><joint name="j{k}" type="revolute">
+<parent link="{parent}"/><child link="l{k}"/><origin xyz="0 0 0.3"/><axis xyz="0 {y} {z}"/>
+<limit lower="-7" upper="7" velocity="{speed}" effort="{effort}"/></joint>"""
+
+
+def placeholder_arm(tmp_path: Path, speed: float, effort: float, width: float = 7) -> str:
+    """A URDF of two joints, with the numbers of a converter."""
+    links = [
+        PLACEHOLDER.format(k=k, parent=f"l{k - 1}" if k else "base", y=k, z=1 - k, speed=speed, effort=effort)
+        for k in range(2)
+    ]
+    file = tmp_path / "arm.urdf"
+    file.write_text(PLACEHOLDERS.format("".join(links)).replace('"-7"', f'"{-width}"').replace('"7"', f'"{width}"'))
+    return str(file)
+
+
+def test_placeholder_limits_are_said_first_and_replaced_by_careful_ones(tmp_path: Path) -> None:
+    robot = placeholder_arm(tmp_path, 50, 1e4)
+    found = excite(robot, QUICK)
+    first = found.notices[0]
+    assert first.code == "limits-implausible"
+    for given in ("50 rad/s", "-7 to 7 rad", "10000 N m"):
+        assert given in first.text
+    assert "source: arm.urdf" in first.remedy
+    assert "limits:" in first.remedy
+    run = found.run.sampled(200.0)
+    for motion in (found, run):
+        assert np.abs(motion.dq).max() <= 1.0 + 1e-9  # rad/s, as documented
+        assert np.abs(motion.ddq).max() <= 2.0 + 1e-9
+        assert np.abs(motion.q).max() <= 0.5 * np.pi + 1e-9
+    # A torque sensor of this arm: its largest static torque is 3 kg * 9.81 m/s^2 * 0.2 m.
+    assert max(found.plan_noise) < 0.01 * 2.0 * 3.0 * 9.81 * 0.2
+    assert "effort limits" not in found.assumed
+
+
+def test_a_missing_acceleration_limit_is_assumed_and_said(tmp_path: Path) -> None:
+    found = excite(placeholder_arm(tmp_path, 3, 80, 2), QUICK)
+    assert "acceleration-assumed" in [one.code for one in found.notices]
+    assert "limits-implausible" not in [one.code for one in found.notices]
+    assert np.abs(found.ddq).max() <= 6.0 + 1e-9  # 3 rad/s within 0.5 s
+    np.testing.assert_allclose(found.plan_noise, 0.8)
+    given = pair(tmp_path)  # has accelerations
+    assert not [one for one in excite(given, QUICK).notices if one.code == "acceleration-assumed"]
+
+
 def test_an_effort_limit_that_cannot_be_met_is_named(tmp_path: Path) -> None:
     # An arm near the horizontal: holding it takes several N m at every pose.
     text = TWO_LINKS.replace("TAU", "0.5").replace("q: [-2, 1]", "q: [-0.5, 0.5]")

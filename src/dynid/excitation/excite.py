@@ -29,6 +29,7 @@ from dynid.excitation.after import (
     recorded_rate,
     used_terms,
 )
+from dynid.excitation.careful import limit_notices
 from dynid.excitation.case_motions import case_motions
 from dynid.excitation.closed import ClosedMotion, narrowed_limits
 from dynid.excitation.efforts import effort_range
@@ -189,6 +190,7 @@ def plan_inputs(robot: str, settings: ExciteSettings) -> tuple[PlanInputs, tuple
         known, measured_noise = known_information(before, mechanism, planned_base(mechanism, settings))
     values = None if settings.prior else identified_values(before, mechanism)
     chi, notices = _prior(mechanism, settings.prior) if values is None else (values, ())
+    notices = (*limit_notices(load_robot(robot)), *notices)
     noise = noise_of(mechanism, settings, measured_noise)
     promised = MODELS[mechanism.model].promised_by
     if promised != mechanism.model:
