@@ -275,7 +275,9 @@ def placeholder_arm(tmp_path: Path, speed: float, effort: float, width: float = 
         for k in range(2)
     ]
     file = tmp_path / "arm.urdf"
-    file.write_text(PLACEHOLDERS.format("".join(links)).replace('"-7"', f'"{-width}"').replace('"7"', f'"{width}"'))
+    file.write_text(
+        PLACEHOLDERS.format("".join(links)).replace('"-7"', f'"{-width}"').replace('"7"', f'"{width}"')
+    )
     return str(file)
 
 
@@ -510,6 +512,29 @@ def test_the_journal_survives_a_torn_line_and_refuses_another_job(tmp_path: Path
     assert set(Journal(file, {"seed": 1}).done) == {0, 1}
     with pytest.raises(InputError, match="seed is 1 there and 2 here"):
         Journal(file, {"seed": 2})
+
+
+def test_a_refused_run_leaves_nothing_that_blocks_the_next_one(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A pose of rest is checked before the search; a refusal after the search deletes its starts."""
+
+    def refused(*_: object) -> None:
+        raise InputError("no move")
+
+    robot, journal = pair(tmp_path), tmp_path / "q.journal.jsonl"
+    quick = QUICK.changed(starts=1, hops=0)
+    for home, words in (((0.0,) * 3, "3 values of"), ((0.0, 9.0), "outside its range")):
+        with pytest.raises(InputError, match=words):
+            excite(robot, quick.changed(home=home), journal=journal)
+        assert not journal.exists()
+    with monkeypatch.context() as late:
+        late.setattr("dynid.excitation.excite.run_of", refused)
+        with pytest.raises(InputError, match="no move"):
+            excite(robot, quick, journal=journal)
+    assert not journal.exists()
+    journal.write_text(json.dumps({"schema": "dynid.journal/1", "robot": "another"}) + "\n")
+    excite(robot, quick, journal=journal)  # nothing was finished there
 
 
 @pytest.mark.skipif(os.name == "nt", reason="signals")

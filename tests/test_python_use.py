@@ -379,6 +379,19 @@ def test_a_result_predicts_and_validates_columns_in_memory(made, arrays, from_fi
     assert checked[0].effort_percent == pytest.approx(from_file.validate(made / "log.csv")[0].effort_percent)
 
 
+def test_data_of_the_fit_are_not_independent_in_any_form(made, arrays, from_file):
+    by_arrays = identify(made / "arm.yaml", arrays, filter=FILTER)
+    part = {name: values[100:900] for name, values in arrays.items()}
+    for result in (by_arrays, from_file):
+        for log in (arrays, made / "log.csv", part):
+            assert not result.validate(log)[0].independent
+    other = {name: values.copy() for name, values in arrays.items()}
+    for name in other:
+        if name.startswith("tau"):
+            other[name] += 1e-3 * np.random.default_rng(0).normal(size=len(other[name]))
+    assert by_arrays.validate(other)[0].independent
+
+
 def test_a_result_is_equal_to_its_copies(made, from_file, tmp_path):
     from_file.save(tmp_path / "saved")
     again = type(from_file).load(tmp_path / "saved")

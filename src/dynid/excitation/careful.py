@@ -67,9 +67,7 @@ def effort_placeholders(mechanism: Mechanism) -> tuple[str, ...]:
     }
     turns = any(effort_unit(mechanism, name) == "N m" for name in given)
     alike = turns and len(given) > 1 and len(set(given.values())) == 1
-    return tuple(
-        name for name, value in given.items() if value >= (_EFFORT if alike else _MOST_EFFORT)
-    )
+    return tuple(name for name, value in given.items() if value >= (_EFFORT if alike else _MOST_EFFORT))
 
 
 def limit_notices(mechanism: Mechanism) -> tuple[Notice, ...]:

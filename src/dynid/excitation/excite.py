@@ -52,7 +52,7 @@ from dynid.excitation.plan import (
     planned_base,
     planned_robot,
 )
-from dynid.excitation.run import Run, run_of
+from dynid.excitation.run import Run, check_home, run_of
 from dynid.excitation.series import Series
 from dynid.excitation.settings import RATE, default_recorder, recording_words
 from dynid.experiment.tasks import ExciteSettings
@@ -164,6 +164,7 @@ def excite_series(
             progress("limits of the robot", 0.0)
         inputs, notices = plan_inputs(robot, settings or ExciteSettings())
         plan = make_plan(inputs)
+        check_home(plan, inputs.settings.home)
         book = Journal(journal, _asked(inputs, plan.mechanism))
         run_starts(
             make_starter,
@@ -176,7 +177,8 @@ def excite_series(
             starter=plan.starter,
             then=plan.starter.promising,
         )
-        return _finished(plan, inputs, plan.starter.results(book.done), notices)
+        with book.without_result():
+            return _finished(plan, inputs, plan.starter.results(book.done), notices)
 
 
 def plan_inputs(robot: str, settings: ExciteSettings) -> tuple[PlanInputs, tuple[Notice, ...]]:

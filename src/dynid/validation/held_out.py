@@ -18,6 +18,7 @@ from dynid.experiment.experiment import Experiment, FilterSettings
 from dynid.experiment.provenance import VALIDATED, recorded_loads, unloaded_logs
 from dynid.mechanism.mechanism import Mechanism
 from dynid.motion.clean import disjoint
+from dynid.motion.fingerprint import fingerprint, shares_samples
 from dynid.motion.log import Log
 from dynid.motion.logs import LogSource
 from dynid.motion.plan import MotionPlan
@@ -114,7 +115,17 @@ def _predicted(
         inputs = estimate.provenance.get("inputs", ())
         used = {source.get("sha256") for source in inputs if source.get("use") != VALIDATED}
         checked, shown = predict(problem, chi, used | unloaded_logs(experiment))
+        fitted = [source["samples"] for source in inputs if source.get("samples")]
+        checked = tuple(
+            replace(item, independent=item.independent and not _fitted(log, fitted))
+            for item, log in zip(checked, logs, strict=True)
+        )
         return with_errors(checked, shown, estimate.verdict), shown
+
+
+def _fitted(log: Log, fitted: Sequence[Sequence[str]]) -> bool:
+    """Whether samples of a log are among those of the fit."""
+    return bool(fitted) and any(shares_samples(fingerprint(log), samples) for samples in fitted)
 
 
 def _judged(validation: Validation, verdict: Verdict) -> Validation:
