@@ -1,6 +1,6 @@
-"""Whether two logs share samples, by their values: a file and a data frame, or a part of a log and the whole.
+"""Whether two logs share samples, by their values: a file and a data frame, a part of a log and the whole.
 
-The fingerprint of a log is the smallest hashes of its samples. A part that has one sample in k of a log shares
+The fingerprint of a log is the smallest hashes of its samples. A part with one sample in k of a log shares
 about one in k of them, and so does the whole with the part.
 """
 

@@ -1,4 +1,4 @@
-"""A result as a mapping of names to parameters: `estimate["Fv_elbow"]`, `dict(estimate)`, `name in estimate`."""
+"""A result as a mapping of names to parameters: `estimate["Fv_elbow"]`, `dict(estimate)`."""
 
 from __future__ import annotations
 

@@ -42,6 +42,8 @@ def validate_result(
     logs: Sequence[LogSource],
     robot: str | os.PathLike[str] | Mechanism | None = None,
     payloads: Sequence[str] | None = None,
+    *,
+    drop_bad_rows: bool = False,
 ) -> Predicted:
     """Predict other logs with a result: its file or folder, or the estimate itself.
 
@@ -53,8 +55,11 @@ def validate_result(
         robot: Default: the robot named in the result's provenance.
         payloads: Mounted in all logs that name none themselves; empty: none are. Default: what every log of
             the fit carried, and a warning where the result knows a payload.
+        drop_bad_rows: Drop rows with cells that are no numbers, also if the identification did not.
     """
     estimate, experiment, mechanism = saved(result, robot)
+    if drop_bad_rows:
+        experiment = experiment.changed(drop_bad_rows=True)
     read = as_logs(logs, mechanism, experiment)
     loads, assumed = mounted(estimate, mechanism, payloads)
     open_logs = [not log.payloads for log in read]

@@ -172,7 +172,7 @@ SIMULATION = {
         "give `tau` for motors, and ranges for joints, motors and bodies",
     ),
     "limits-implausible": care(
-        "limits of the robot are placeholders, as converters write them: the same huge number for every joint."
+        "limits of the robot are placeholders, as converters write them: one huge number for every joint."
         " An exciting trajectory keeps to careful limits instead; see"
         " [limits](../howto/excite.md#limits)",
         "limits of the description are not those of a real robot: {found}. Do not run the motion before you"

@@ -160,7 +160,7 @@ class Journal:
 
     @contextmanager
     def without_result(self) -> Iterator[None]:
-        """Around what follows the starts: if that is refused, they lead to nothing, and the file is deleted."""
+        """Around what follows the starts: if it is refused, they lead to nothing, and the file is deleted."""
         try:
             yield
         except InputError:
@@ -196,8 +196,8 @@ class Journal:
                 f"holds {count} finished part{'s' * (count != 1)} of another run that was interrupted:"
                 f" {_difference(documents[0], self._asked)}",
                 file=file,
-                remedy="to continue that run, repeat it with its own options; to begin anew, delete this file;"
-                " to keep it, choose another --out",
+                remedy="to continue that run, repeat it with its own options; to begin anew, delete this"
+                " file; to keep it, choose another --out",
             )
         for document in documents[1:]:
             try:
