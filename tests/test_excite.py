@@ -620,6 +620,12 @@ def test_files_and_text_of_the_command(tmp_path: Path) -> None:
     log = np.genfromtxt(out / "trajectory.csv", delimiter=",", names=True)
     assert log.dtype.names[:3] == ("t", "q_shoulder", "q_elbow")
     assert len(log) == 801
+    times = [line.split(",")[0] for line in (out / "trajectory.csv").read_text().splitlines()[1:]]
+    assert [float(one) for one in times] == (np.arange(801) / 200).tolist()  # exact,
+    assert max(map(len, times)) <= len("0.005")  # and as short as possible
+    assert all(line == line.rstrip() for line in done.output.splitlines())
+    with pytest.raises(InputError, match=r"trajectory\.csv"):
+        file_motion(load_robot(pair(tmp_path)), str(out / "coefficients.yaml"))
     from dynid.excitation.export import read_trajectory
 
     again = read_trajectory(out / "run.ros2.yaml")

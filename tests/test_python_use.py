@@ -267,6 +267,14 @@ def test_predicted_efforts_have_units(arrays, from_file):
     assert units["power"] == "W"
 
 
+def test_a_result_is_saved_as_a_folder(tmp_path):
+    with pytest.raises(InputError, match="as a folder, not as a file"):
+        estimate().save(tmp_path / "arm.json")
+    assert not list(tmp_path.iterdir())
+    estimate().save(tmp_path / "arm_1.5")  # a dot alone is no ending of a file
+    assert (tmp_path / "arm_1.5" / "result.json").is_file()
+
+
 def test_a_result_is_shown_in_one_line():
     assert len(repr(estimate())) < 200
     assert "verdict='care', 42 parameters" in repr(estimate())
