@@ -43,12 +43,12 @@ def standard_console() -> Console:
 class _Trimmed:
     """A stream that leaves out blanks at the ends of lines, which tables are filled with."""
 
-    def __init__(self, stream: IO[str]) -> None:
+    def __init__(self, stream: Any) -> None:
         self._stream = stream
 
     def write(self, text: str) -> int:
         """Blanks only move the end of a line."""
-        return self._stream.write(re.sub(r" +(?=\n)", "", text))
+        return int(self._stream.write(re.sub(r" +(?=\n)", "", text)))
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self._stream, name)
