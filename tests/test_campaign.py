@@ -26,6 +26,7 @@ from dynid.campaign.factors import FACTORS, Leaf, cut, leaf_file, merged
 from dynid.campaign.file import Run, number_of, read_campaign, runs_of
 from dynid.campaign.fleet import ALARM, fleet_of
 from dynid.campaign.joined import Joined, Merge
+from dynid.campaign.journal import write_entry
 from dynid.campaign.shared_settings import favoured_settings, shared_settings
 from dynid.campaign.stores import remote_paths, remote_stamp
 from dynid.campaign.tree import tree
@@ -405,6 +406,32 @@ def test_the_command_refuses_foreign_folders_and_two_engines(made, tmp_path):
     assert "notes.txt" in result.output
     both = ["campaign", str(made / "fleet.yaml"), "--jobs", "1", "--cluster", "tcp://x:1"]
     assert CliRunner().invoke(main, both).exit_code == 2
+
+
+def test_a_command_in_a_pipe_says_what_it_does_and_why_a_run_failed(made, tmp_path):
+    result = dynid("campaign", str(made / "fleet.yaml"), "--out", str(tmp_path / "out"), "--jobs", "1")
+    assert result.exit_code == 0
+    lines = result.stderr.splitlines()
+    assert len([line for line in lines if line.startswith("  arm-a-2026-01-15: ")]) == 1, result.stderr
+    aside = next(line for line in result.output.splitlines() if line.startswith("  set aside: arm-c"))
+    assert str(made / "fleet" / "c" / "2026-01-15.csv") in aside  # as seen from here
+    assert "remedy: " in aside
+
+
+def test_an_interrupted_command_says_what_is_kept(made, tmp_path, monkeypatch):
+    def stopped(*_, **__):
+        raise KeyboardInterrupt
+
+    options = ("campaign", str(made / "fleet.yaml"), "--jobs", "1")
+    with monkeypatch.context() as patched:
+        patched.setattr("dynid.campaign.campaign.run_campaign", stopped)
+        result = dynid(*options, "--out", str(tmp_path / "none"))
+        assert result.exit_code == 130
+        assert "nothing is kept" in result.output
+        folder = tmp_path / "one"
+        folder.mkdir()
+        write_entry(folder, "digest", Outcome("a", verdict="good"))
+        assert "1 finished run is kept" in dynid(*options, "--out", str(folder)).output
 
 
 def test_logs_that_arrive_in_a_watched_folder_are_added(made, tmp_path, monkeypatch):

@@ -56,7 +56,7 @@ def library(monkeypatch, tmp_path):
     parts = {
         "dynid.pipeline": {
             "run_experiment": run,
-            "validate_result": lambda result, logs, robot, payloads: (estimate().validation, ()),
+            "validate_result": lambda result, logs, robot, payloads, **_: (estimate().validation, ()),
         },
         "dynid.info": {"describe": describe},
         "dynid.mechanism.load": {
@@ -246,6 +246,13 @@ def test_validate_writes_beside_the_result(library):
     assert document["validation"][0]["effort_percent"] == 6.87
     assert _run("validate", "results/arm", "other.csv", "--out", "elsewhere").exit_code == 0
     assert Path("elsewhere/validation.json").is_file()
+    path = Path("results/arm/validation.json")
+    assert "instead of" not in _run("validate", "results/arm", "other.csv").stdout
+    path.write_text(json.dumps(document | {"validation": [{"log": "earlier"}]}))
+    assert (
+        "instead of the validation on earlier; --out keeps both"
+        in _run("validate", "results/arm", "x.csv").stdout
+    )
     assert _run("identify", "arm.yaml").exit_code == 0  # a validation does not bar a new result
     assert not Path("results/arm/validation.json").exists()
 
@@ -254,7 +261,7 @@ def test_a_log_that_must_not_be_used_ends_validation_with_3(library, monkeypatch
     write_results(estimate(), "results/arm")
     poor = notice("poor-prediction", percent=50.0, worst="J2", compared="")
     bad = replace(estimate().validation[0], warnings=(poor,))
-    monkeypatch.setattr(sys.modules["dynid.pipeline"], "validate_result", lambda *_: ((bad,), ()))
+    monkeypatch.setattr(sys.modules["dynid.pipeline"], "validate_result", lambda *_, **__: ((bad,), ()))
     done = _run("validate", "results/arm", "other.csv")
     assert done.exit_code == 3
     assert "model error 50 % of the peak (J2)" in done.stdout

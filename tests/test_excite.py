@@ -261,6 +261,55 @@ def test_sigma_for_another_model_is_told(tmp_path: Path) -> None:
     assert "'power', not for 'energy'" in told.text
 
 
+PLACEHOLDERS = """<robot name="arm"><link name="base"/>{}</robot>"""
+PLACEHOLDER = """<link name="l{k}"><inertial><origin xyz="0 0 0.2"/><mass value="3"/><inertia ixx="0.1"
+ixy="0" ixz="0" iyy="0.1" iyz="0" izz="0.02"/></inertial></link><joint name="j{k}" type="revolute">
+<parent link="{parent}"/><child link="l{k}"/><origin xyz="0 0 0.3"/><axis xyz="0 {y} {z}"/>
+<limit lower="-7" upper="7" velocity="{speed}" effort="{effort}"/></joint>"""
+
+
+def placeholder_arm(tmp_path: Path, speed: float, effort: float, width: float = 7) -> str:
+    """A URDF of two joints, with the numbers of a converter."""
+    links = [
+        PLACEHOLDER.format(k=k, parent=f"l{k - 1}" if k else "base", y=k, z=1 - k, speed=speed, effort=effort)
+        for k in range(2)
+    ]
+    file = tmp_path / "arm.urdf"
+    file.write_text(
+        PLACEHOLDERS.format("".join(links)).replace('"-7"', f'"{-width}"').replace('"7"', f'"{width}"')
+    )
+    return str(file)
+
+
+def test_placeholder_limits_are_said_first_and_replaced_by_careful_ones(tmp_path: Path) -> None:
+    robot = placeholder_arm(tmp_path, 50, 1e4)
+    found = excite(robot, QUICK)
+    first = found.notices[0]
+    assert first.code == "limits-implausible"
+    for given in ("50 rad/s", "-7 to 7 rad", "10000 N m"):
+        assert given in first.text
+    assert "source: arm.urdf" in first.remedy
+    assert "limits:" in first.remedy
+    run = found.run.sampled(200.0)
+    for motion in (found, run):
+        assert np.abs(motion.dq).max() <= 1.0 + 1e-9  # rad/s, as documented
+        assert np.abs(motion.ddq).max() <= 2.0 + 1e-9
+        assert np.abs(motion.q).max() <= 0.5 * np.pi + 1e-9
+    # A torque sensor of this arm: its largest static torque is 3 kg * 9.81 m/s^2 * 0.2 m.
+    assert max(found.plan_noise) < 0.01 * 2.0 * 3.0 * 9.81 * 0.2
+    assert "effort limits" not in found.assumed
+
+
+def test_a_missing_acceleration_limit_is_assumed_and_said(tmp_path: Path) -> None:
+    found = excite(placeholder_arm(tmp_path, 3, 80, 2), QUICK)
+    assert "acceleration-assumed" in [one.code for one in found.notices]
+    assert "limits-implausible" not in [one.code for one in found.notices]
+    assert np.abs(found.ddq).max() <= 6.0 + 1e-9  # 3 rad/s within 0.5 s
+    np.testing.assert_allclose(found.plan_noise, 0.8)
+    given = pair(tmp_path)  # has accelerations
+    assert not [one for one in excite(given, QUICK).notices if one.code == "acceleration-assumed"]
+
+
 def test_an_effort_limit_that_cannot_be_met_is_named(tmp_path: Path) -> None:
     # An arm near the horizontal: holding it takes several N m at every pose.
     text = TWO_LINKS.replace("TAU", "0.5").replace("q: [-2, 1]", "q: [-0.5, 0.5]")
@@ -465,6 +514,29 @@ def test_the_journal_survives_a_torn_line_and_refuses_another_job(tmp_path: Path
         Journal(file, {"seed": 2})
 
 
+def test_a_refused_run_leaves_nothing_that_blocks_the_next_one(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A pose of rest is checked before the search; a refusal after the search deletes its starts."""
+
+    def refused(*_: object) -> None:
+        raise InputError("no move")
+
+    robot, journal = pair(tmp_path), tmp_path / "q.journal.jsonl"
+    quick = QUICK.changed(starts=1, hops=0)
+    for home, words in (((0.0,) * 3, "3 values of"), ((0.0, 9.0), "outside its range")):
+        with pytest.raises(InputError, match=words):
+            excite(robot, quick.changed(home=home), journal=journal)
+        assert not journal.exists()
+    with monkeypatch.context() as late:
+        late.setattr("dynid.excitation.excite.run_of", refused)
+        with pytest.raises(InputError, match="no move"):
+            excite(robot, quick, journal=journal)
+    assert not journal.exists()
+    journal.write_text(json.dumps({"schema": "dynid.journal/1", "robot": "another"}) + "\n")
+    excite(robot, quick, journal=journal)  # nothing was finished there
+
+
 @pytest.mark.skipif(os.name == "nt", reason="signals")
 def test_progress_grows_until_the_best_starts_are_searched() -> None:
     said: list[tuple[str, float]] = []
@@ -548,6 +620,12 @@ def test_files_and_text_of_the_command(tmp_path: Path) -> None:
     log = np.genfromtxt(out / "trajectory.csv", delimiter=",", names=True)
     assert log.dtype.names[:3] == ("t", "q_shoulder", "q_elbow")
     assert len(log) == 801
+    times = [line.split(",")[0] for line in (out / "trajectory.csv").read_text().splitlines()[1:]]
+    assert [float(one) for one in times] == (np.arange(801) / 200).tolist()  # exact,
+    assert max(map(len, times)) <= len("0.005")  # and as short as possible
+    assert all(line == line.rstrip() for line in done.output.splitlines())
+    with pytest.raises(InputError, match=r"trajectory\.csv"):
+        file_motion(load_robot(pair(tmp_path)), str(out / "coefficients.yaml"))
     from dynid.excitation.export import read_trajectory
 
     again = read_trajectory(out / "run.ros2.yaml")

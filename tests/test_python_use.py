@@ -214,6 +214,67 @@ def test_a_result_is_a_mapping_of_its_parameters():
         found[grouped.grouping.split(" = ")[1].split()[0]]
 
 
+def test_a_result_has_the_methods_of_a_mapping():
+    found = estimate()
+    first = found.parameters[0]
+    assert dict(found.items()) == dict(found) == {p.name: p for p in found.parameters}
+    assert list(found.values()) == list(found.parameters)
+    assert list(found.keys()) == list(found)
+    assert found.get(first.name) is first
+    assert found.get("nobody") is None
+    with pytest.raises(KeyError, match="no parameter 'nobody'"):
+        found["nobody"]
+    assert float(first) == first.value
+    assert f"{first:.3f}" == f"{first.value:.3f}"
+    assert f"{first}" == repr(first)
+
+
+def test_time_labels_of_frames_need_no_name(made, arrays, from_file):
+    pandas = pytest.importorskip("pandas")
+    values = {name: column for name, column in arrays.items() if name != "t"}
+    since = pandas.to_timedelta(arrays["t"], unit="s")
+    date = pandas.Timestamp("2026-03-01 10:00")
+    for index in (since, date + since, (date + since).tz_localize("Europe/Paris")):
+        frame = pandas.DataFrame(values, index=index)
+        assert identify(made / "arm.yaml", frame, filter=FILTER).params == pytest.approx(from_file.params)
+    with pytest.raises(InputError, match="t"):  # numbers that label rows are no time
+        identify(made / "arm.yaml", pandas.DataFrame(values), filter=FILTER)
+
+
+def test_units_of_xarray_variables_are_read(made, arrays, from_file):
+    class Variable(np.ndarray):
+        coords: dict[str, object]
+        attrs: dict[str, str]
+
+    def variable(values, unit):
+        made_of = values.view(Variable)
+        made_of.coords, made_of.attrs = {}, {"units": unit}
+        return made_of
+
+    units = {"q_1": "deg", "q_2": "deg", "tau_1": "N m", "tau_2": "N m", "t": "s"}
+    data = {n: variable(np.rad2deg(x) if n[0] == "q" else x + 0.0, units[n]) for n, x in arrays.items()}
+    assert identify(made / "arm.yaml", data, filter=FILTER).params == pytest.approx(from_file.params)
+    data["q_1"] = variable(arrays["q_1"] + 0.0, "furlong")
+    with pytest.raises(InputError, match="furlong"):
+        identify(made / "arm.yaml", data, filter=FILTER)
+
+
+def test_predicted_efforts_have_units(arrays, from_file):
+    frame = from_file.predict(arrays).to_dataframe()
+    units = frame.attrs["units"]
+    assert set(units) == {"t", *frame.columns}
+    assert units[frame.columns[0]] == "N m"
+    assert units["power"] == "W"
+
+
+def test_a_result_is_saved_as_a_folder(tmp_path):
+    with pytest.raises(InputError, match="as a folder, not as a file"):
+        estimate().save(tmp_path / "arm.json")
+    assert not list(tmp_path.iterdir())
+    estimate().save(tmp_path / "arm_1.5")  # a dot alone is no ending of a file
+    assert (tmp_path / "arm_1.5" / "result.json").is_file()
+
+
 def test_a_result_is_shown_in_one_line():
     assert len(repr(estimate())) < 200
     assert "verdict='care', 42 parameters" in repr(estimate())
@@ -377,6 +438,19 @@ def test_a_result_predicts_and_validates_columns_in_memory(made, arrays, from_fi
     assert len(found) == len(arrays["t"])
     checked = from_file.validate([arrays])
     assert checked[0].effort_percent == pytest.approx(from_file.validate(made / "log.csv")[0].effort_percent)
+
+
+def test_data_of_the_fit_are_not_independent_in_any_form(made, arrays, from_file):
+    by_arrays = identify(made / "arm.yaml", arrays, filter=FILTER)
+    part = {name: values[100:900] for name, values in arrays.items()}
+    for result in (by_arrays, from_file):
+        for log in (arrays, made / "log.csv", part):
+            assert not result.validate(log)[0].independent
+    other = {name: values.copy() for name, values in arrays.items()}
+    for name in other:
+        if name.startswith("tau"):
+            other[name] += 1e-3 * np.random.default_rng(0).normal(size=len(other[name]))
+    assert by_arrays.validate(other)[0].independent
 
 
 def test_a_result_is_equal_to_its_copies(made, from_file, tmp_path):

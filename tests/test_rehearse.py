@@ -150,7 +150,7 @@ def test_a_killed_rehearsal_goes_on(tmp_path: Path, monkeypatch) -> None:
     monkeypatch.setattr(Rehearser, "run", killed)
     with pytest.raises(KeyboardInterrupt):
         rehearse(plan_of(), 3, journal=journal)
-    with pytest.raises(InputError, match="journal of another run"):
+    with pytest.raises(InputError, match="of another run that was interrupted"):
         rehearse(plan_of(seed=6), 3, journal=journal)
 
 

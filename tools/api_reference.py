@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 import dynid
+from dynid.statistics.by_name import ByName
 
 TOPICS: dict[str, tuple[str, ...]] = {
     "Identify": ("identify", "Estimate", "Experiment", "FilterSettings", "read_experiment", "run_experiment"),
@@ -68,6 +69,12 @@ def _entry(name: str, value: Any) -> Iterator[str]:
 
 
 def _methods(value: type) -> Iterator[str]:
+    if issubclass(value, ByName):
+        yield from _methods_of(ByName)
+    yield from _methods_of(value)
+
+
+def _methods_of(value: type) -> Iterator[str]:
     for name, member in vars(value).items():
         inner = getattr(member, "__func__", member)
         function = getattr(inner, "fget", None) or getattr(inner, "func", inner)

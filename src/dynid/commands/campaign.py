@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import os
+import re
+import sys
 import time
 from collections.abc import Iterable
 from pathlib import Path
@@ -18,6 +21,8 @@ from dynid.tasks import default_out
 if TYPE_CHECKING:
     from dynid.campaign.campaign import Campaign
     from dynid.campaign.fleet import Change
+    from dynid.campaign.work import Outcome
+    from dynid.report.terminal import ProgressBar
 
 _NO_RESULT = 3
 _MOST_SHOWN = 10
@@ -64,11 +69,41 @@ def campaign(
                     break
                 time.sleep(every)
     except KeyboardInterrupt:
-        raise InterruptedRun(
-            f"interrupted: finished runs are in {shown(folder)}; run the same command again to continue"
-        ) from None
+        raise InterruptedRun(_interrupted(folder)) from None
     if all(outcome.reason for outcome in done.outcomes):
         raise SystemExit(_NO_RESULT)
+
+
+def _interrupted(folder: Path) -> str:
+    """What an interrupted campaign keeps: settings are chosen before the first run, and are not kept."""
+    from dynid.campaign.journal import read_journal
+
+    count = len(read_journal(folder)[0]) if folder.is_dir() else 0
+    if not count:
+        return "interrupted before the first run was finished: nothing is kept; run the same command again"
+    kept = "1 finished run is" if count == 1 else f"{count} finished runs are"
+    return f"interrupted: {kept} kept in {shown(folder)}; run the same command again to continue"
+
+
+class _Lines:
+    """Stages and finished runs as lines on standard error where that is no terminal, which has the bar."""
+
+    def __init__(self, bar: ProgressBar) -> None:
+        self._bar, self._stage = bar, ""
+        self._prints = not sys.stderr.isatty()
+
+    def stage(self, text: str, fraction: float) -> None:
+        """Each stage once: its words without counts."""
+        self._bar(text, fraction)
+        words = re.sub(r"\d+", "", text)
+        if self._prints and words != self._stage:
+            self._stage = words
+            click.echo(printable(text), err=True)
+
+    def run(self, outcome: Outcome) -> None:
+        """A finished run."""
+        if self._prints:
+            click.echo(f"  {printable(outcome.name)}: {outcome.verdict or 'set aside'}", err=True)
 
 
 def _look(
@@ -83,16 +118,22 @@ def _look(
     from dynid.report.terminal import ProgressBar
 
     new: list[str] = []  # names: outcomes of thousands of runs need memory
+
+    def told(outcome: Outcome) -> None:
+        new.append(outcome.name)
+        lines.run(outcome)
+
     first = before is None
     with ProgressBar() as progress:
+        lines = _Lines(progress)
         done = run_campaign(
             file,
             folder,
             jobs=jobs,
             cluster=cluster,
             logs_in=watch,
-            progress=progress,
-            finished=lambda outcome: new.append(outcome.name),
+            progress=lines.stage,
+            finished=told,
             before=before,
         )
     if watch is not None and first and not done.runs:
@@ -113,7 +154,7 @@ def _print(done: Campaign, new: list[str]) -> None:
     for note in done.notes:
         click.echo(f"  {note}")
     _echo_few(
-        f"set aside: {printable(outcome.name)}: {printable(outcome.reason.splitlines()[0])}"
+        f"set aside: {printable(outcome.name)}: {printable(_reason(done, outcome))}"
         for outcome in done.set_aside
     )
     _echo_few(
@@ -129,6 +170,18 @@ def _print(done: Campaign, new: list[str]) -> None:
         left_out = [pair for entry in done.joined for pair in entry.left_out.items() if pair[0] not in aside]
         _echo_few(f"not in it: {printable(run)}: {printable(reason)}" for run, reason in left_out)
     click.echo(f"written: {shown(done.folder)} (summary.json, parameters.csv, campaign.html)")
+
+
+def _reason(done: Campaign, outcome: Outcome) -> str:
+    """Why a run was set aside and what to do, with its logs as seen from here, not from the results."""
+    from dynid.report.json_file import relative_place
+
+    text = "; ".join(line.strip() for line in outcome.reason.splitlines())
+    for log in next((run.logs for run in done.runs if run.name == outcome.name), ()):
+        text = (
+            text.replace(relative_place(log, done.folder), shown(Path(log))) if os.path.isabs(log) else text
+        )
+    return text
 
 
 def _points_to(change: Change) -> str:

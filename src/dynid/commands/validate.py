@@ -8,6 +8,7 @@ import click
 
 from dynid.commands.shared import NUMBER, column_of, column_option, payload_option, shown
 from dynid.common.errors import InputError, NoResultError
+from dynid.report.terminal import printable
 
 _FILE = click.Path(dir_okay=False, path_type=Path)
 
@@ -23,6 +24,7 @@ _FILE = click.Path(dir_okay=False, path_type=Path)
 @click.option("--robot", help="Instead of the robot named in the result.")
 @payload_option
 @column_option
+@click.option("--drop-bad-rows", is_flag=True, help="Skip rows of text logs with cells that are not numbers.")
 def validate(
     result: Path,
     logs: tuple[str, ...],
@@ -30,6 +32,7 @@ def validate(
     robot: str | None,
     payloads: tuple[str, ...],
     columns: tuple[str, ...],
+    drop_bad_rows: bool,
 ) -> None:
     """Validate a result (result.json or its folder) on other logs; writes validation.json.
 
@@ -38,16 +41,21 @@ def validate(
     from dynid.common.catalogue import Severity
     from dynid.experiment.experiment import LogEntry
     from dynid.pipeline import validate_result
-    from dynid.report.prediction import validation_document, write_validation
+    from dynid.report.prediction import validated_logs, validation_document, write_validation
     from dynid.report.text import print_validation
 
     folder = out or (result if result.is_dir() else result.parent)
     named = dict(column_of(text) for text in columns)
     entries = [LogEntry(log, columns=named or None) for log in logs]
-    validations, signals = validate_result(result, entries, robot, payloads or None)
+    validations, signals = validate_result(
+        result, entries, robot, payloads or None, drop_bad_rows=drop_bad_rows
+    )
+    replaced = validated_logs(folder)
     write_validation(validation_document(result, validations), folder, signals)
     print_validation(validations, warnings=True)
     click.echo(f"\nwritten: {shown(folder / 'validation.json')}, validation_signals.csv")
+    if replaced and replaced != tuple(item.log for item in validations):
+        click.echo(f"  instead of the validation on {printable(', '.join(replaced))}; --out keeps both")
     if any(item.severity is Severity.STOP for validation in validations for item in validation.warnings):
         click.get_current_context().exit(NoResultError.exit_code)
 

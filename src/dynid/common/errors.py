@@ -49,6 +49,10 @@ class InputError(DynidError):
         super().__init__(f"{message}\n  remedy: {remedy}" if remedy else message)
 
 
+class NoParameterError(DynidError, KeyError):
+    """No parameter has this name: also a `KeyError`, as of a mapping."""
+
+
 class NoResultError(DynidError):
     """The input is valid, but it gives no reliable result.
 

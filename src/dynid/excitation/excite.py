@@ -29,6 +29,7 @@ from dynid.excitation.after import (
     recorded_rate,
     used_terms,
 )
+from dynid.excitation.careful import limit_notices
 from dynid.excitation.case_motions import case_motions
 from dynid.excitation.closed import ClosedMotion, narrowed_limits
 from dynid.excitation.efforts import effort_range
@@ -51,7 +52,7 @@ from dynid.excitation.plan import (
     planned_base,
     planned_robot,
 )
-from dynid.excitation.run import Run, run_of
+from dynid.excitation.run import Run, check_home, run_of
 from dynid.excitation.series import Series
 from dynid.excitation.settings import RATE, default_recorder, recording_words
 from dynid.experiment.tasks import ExciteSettings
@@ -163,6 +164,7 @@ def excite_series(
             progress("limits of the robot", 0.0)
         inputs, notices = plan_inputs(robot, settings or ExciteSettings())
         plan = make_plan(inputs)
+        check_home(plan, inputs.settings.home)
         book = Journal(journal, _asked(inputs, plan.mechanism))
         run_starts(
             make_starter,
@@ -175,7 +177,8 @@ def excite_series(
             starter=plan.starter,
             then=plan.starter.promising,
         )
-        return _finished(plan, inputs, plan.starter.results(book.done), notices)
+        with book.without_result():
+            return _finished(plan, inputs, plan.starter.results(book.done), notices)
 
 
 def plan_inputs(robot: str, settings: ExciteSettings) -> tuple[PlanInputs, tuple[Notice, ...]]:
@@ -189,6 +192,7 @@ def plan_inputs(robot: str, settings: ExciteSettings) -> tuple[PlanInputs, tuple
         known, measured_noise = known_information(before, mechanism, planned_base(mechanism, settings))
     values = None if settings.prior else identified_values(before, mechanism)
     chi, notices = _prior(mechanism, settings.prior) if values is None else (values, ())
+    notices = (*limit_notices(load_robot(robot)), *notices)
     noise = noise_of(mechanism, settings, measured_noise)
     promised = MODELS[mechanism.model].promised_by
     if promised != mechanism.model:

@@ -11,7 +11,6 @@ of points with the time of each, in degrees or millimetres; controllers interpol
 
 from __future__ import annotations
 
-import io
 import math
 import os
 from collections.abc import Callable, Sequence
@@ -55,17 +54,14 @@ class SampledTrajectory:
 
 
 def trajectory_csv(motion: SampledTrajectory) -> str:
-    """Columns `t`, `q_NAME`, `dq_NAME`, `ddq_NAME`; seventeen digits reproduce every number exactly."""
+    """Columns `t`, `q_NAME`, `dq_NAME`, `ddq_NAME`; each number with the fewest digits that reproduce it."""
     columns, header = [motion.t[:, None]], ["t"]
     for symbol, values in (("q", motion.q), ("dq", motion.dq), ("ddq", motion.ddq)):
         if values is not None:
             columns.append(values)
             header += [f"{symbol}_{name}" for name in motion.names]
-    text = io.StringIO()
-    np.savetxt(
-        text, np.column_stack(columns), fmt="%.17g", delimiter=",", header=",".join(header), comments=""
-    )
-    return text.getvalue()
+    rows = np.column_stack(columns).tolist()
+    return "\n".join([",".join(header), *(",".join(map(repr, row)) for row in rows), ""])
 
 
 def trajectory_ros2(motion: SampledTrajectory, lead: float = 0.0) -> str:

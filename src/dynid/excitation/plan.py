@@ -11,6 +11,7 @@ from dynid.base.base import BaseSet
 from dynid.base.structural import structural_base
 from dynid.common.arrays import Array, Float
 from dynid.common.errors import InputError
+from dynid.excitation.careful import careful_limits
 from dynid.excitation.closed import check_start, joint_bounds
 from dynid.excitation.collision import CollisionCheck, collision_check, with_capsules
 from dynid.excitation.optimal.box import Blocks, Box, box_of
@@ -101,8 +102,8 @@ class Plan:
 
 
 def planned_robot(name: str, payloads: tuple[str, ...], terms: Experiment) -> Mechanism:
-    """The robot with only the payloads that are mounted, and these drive terms."""
-    return variant(as_asked(load_robot(name), terms), payloads=payloads)
+    """The robot with only the payloads that are mounted, these drive terms, and limits that can be real."""
+    return careful_limits(variant(as_asked(load_robot(name), terms), payloads=payloads))
 
 
 def planned_base(mechanism: Mechanism, settings: ExciteSettings) -> BaseSet:

@@ -239,6 +239,21 @@ def _start(plan: Plan) -> Float[Array, "j"]:
     return np.asarray(np.clip(pose, box.low[0], box.high[0]))
 
 
+def check_home(plan: Plan, home: tuple[float, ...]) -> None:
+    """Refuse a pose of rest with a wrong number of values, or outside the ranges: before a long search."""
+    if not home:
+        return
+    pose, low, high = _given(plan, home), plan.box.low[0], plan.box.high[0]
+    for name, value, least, most in zip(plan.path.names, pose, low, high, strict=True):
+        if not least <= value <= most:
+            raise InputError(
+                f"the pose of --home has '{name}' at {value:g}, outside its range {least:.4g} to {most:.4g}",
+                file=plan.mechanism.file,
+                place="home",
+                remedy="give another pose, in rad or m",
+            )
+
+
 def _given(plan: Plan, home: tuple[float, ...]) -> Float[Array, "j"]:
     if len(home) != len(plan.path.names):
         raise InputError(

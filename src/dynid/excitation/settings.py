@@ -12,6 +12,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from dynid.common.arrays import Array, Float
+from dynid.excitation.careful import effort_placeholders, needed_efforts
 from dynid.excitation.efforts import effort_range
 from dynid.mechanism.load import load_robot
 from dynid.mechanism.mechanism import Mechanism
@@ -42,7 +43,8 @@ class Recorder:
 def default_recorder(mechanism: Mechanism) -> Recorder:
     """From the built-in experiment if there is one; else 1 kHz and one percent of the effort limits.
 
-    Actuators without a limit get the median of the others.
+    Actuators without a limit get the median of the others. Limits that are placeholders say nothing: one
+    percent of the efforts that moving the priors of the description needs is taken instead.
     """
     free = built_in_free(mechanism)
     label = f"built-in experiment of '{mechanism.name}'"
@@ -52,7 +54,13 @@ def default_recorder(mechanism: Mechanism) -> Recorder:
     if demo is not None:
         same = load_robot(mechanism.name).measured_positions == mechanism.measured_positions
         return Recorder(demo.rate, tuple(demo.torque_sigma.tolist()), demo.encoder if same else 0.0, label)
-    limits = [effort_range(mechanism, actuator.name) for actuator in mechanism.actuators]
+    wrong = effort_placeholders(mechanism)
+    if wrong and len(wrong) == len(mechanism.actuators):
+        needed = needed_efforts(mechanism)
+        source = "no plausible effort limits" if needed is None else f"{100 * _SHARE:g} % of usual efforts"
+        return Recorder(RATE, () if needed is None else tuple((_SHARE * needed).tolist()), 0.0, source)
+    motors = (actuator.name for actuator in mechanism.actuators)
+    limits = [None if name in wrong else effort_range(mechanism, name) for name in motors]
     known = [_SHARE * max(abs(x) for x in span) for span in limits if span is not None]
     known = [value for value in known if 0.0 < value < np.inf]
     if not known:

@@ -17,6 +17,7 @@ from dynid.common.versions import version_of
 from dynid.experiment.experiment import TASKS, Experiment, LogEntry, UnloadedModel, experiment_from
 from dynid.mechanism.load import builtin_robots, reference
 from dynid.mechanism.mechanism import Mechanism
+from dynid.motion.fingerprint import fingerprint
 from dynid.motion.log import Log
 from dynid.motion.plan import MotionPlan
 
@@ -62,6 +63,7 @@ def provenance(
                     "payloads": list(log.payloads),
                     **({"rate": float(f"{1.0 / log.dt:.6g}")} if log.dt > 0.0 else {}),
                     **_recorded(log),
+                    **({"samples": list(fingerprint(log))} if use == IDENTIFIED else {}),
                     **log.entry,
                 }
                 for use, group in ((IDENTIFIED, logs), (VALIDATED, validate))

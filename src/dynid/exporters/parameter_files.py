@@ -119,7 +119,7 @@ def _payloads(mechanism: Mechanism) -> list[Payload]:
     if not mechanism.payloads:
         raise InputError(
             "the result has no payload",
-            remedy="identify one: dynid payload, or `payloads:` in the experiment; --payload link",
+            remedy="identify it (`payloads:` of the experiment), and export it with --payload link",
         )
     return list(mechanism.payloads.values())
 

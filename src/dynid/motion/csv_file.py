@@ -236,7 +236,8 @@ def _sorted_rows(
                 text,
                 file=file,
                 place=f"row {number}, {column}",
-                remedy="correct the cell, or use --drop-bad-rows to drop and count such rows",
+                remedy="correct the cell, or let identify, check or validate drop and count such rows:"
+                " --drop-bad-rows",
             )
         bad.append(number)
     if not good:

@@ -178,7 +178,7 @@ def table_from_columns(source: Mapping[str, Any] | DataFrame, name: str) -> Tabl
     check_names([str(label) for label in names], name)
     arrays: dict[str, Any] = _time_labels(source, [str(label) for label in names])
     for column in names:
-        arrays[str(column)] = np.asarray(source[column])
+        arrays[_with_unit(str(column), source[column])] = np.asarray(source[column])
     _check_shapes(arrays, name)
     arrays = {key: _plain(values) for entry in arrays.items() for key, values in _split(*entry)}
     numeric = {key: _numbers(values) for key, values in arrays.items() if values.dtype.kind in "biufMm"}
@@ -215,11 +215,23 @@ def _time_labels(source: object, names: Sequence[str]) -> dict[str, Any]:
         return {}
     coordinates = getattr(source, "coords", {})
     labels = {str(key): coordinates[key] for key in coordinates}
-    index = getattr(source, "index", None)
+    index: Any = getattr(source, "index", None)
     if getattr(index, "name", None):
-        labels[str(index.name)] = index  # type: ignore[union-attr]
+        labels[str(index.name)] = index
+    elif getattr(getattr(index, "dtype", None), "kind", "") in ("m", "M"):  # dates, which need no name
+        labels["t"] = index
     time = time_name(list(labels))
-    return {time: np.asarray(labels[time])} if time else {}
+    if not time:
+        return {}
+    label = labels[time]
+    zoned = getattr(label, "tz", None) is not None
+    return {_with_unit(time, label): np.asarray(label.tz_convert(None) if zoned else label)}
+
+
+def _with_unit(name: str, column: object) -> str:
+    """The name with the unit that an xarray variable has in its attributes: `q_1 [deg]`."""
+    unit = getattr(column, "attrs", {}).get("units") if hasattr(column, "coords") else None
+    return f"{name} [{unit}]" if isinstance(unit, str) and unit.strip() and "[" not in name else name
 
 
 def _check_shapes(arrays: Mapping[str, Any], name: str) -> None:

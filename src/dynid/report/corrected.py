@@ -20,7 +20,14 @@ from dynid.report.quality import first_reasons
 from dynid.statistics.estimate import Estimate
 
 FILE = "experiment.corrected.yaml"
-_NOT_OF_ENTRY = ("sha256", "use", "payloads", "date", "rate")  # recorded of a log in addition to its entry
+_NOT_OF_ENTRY = (
+    "sha256",
+    "use",
+    "payloads",
+    "date",
+    "rate",
+    "samples",
+)  # recorded of a log in addition to its entry
 _SIGNAL = re.compile(r"(q_ref|ddq|dq|tau|q)(_|(?=\d))")
 _NUMBERED = re.compile(r"[a-z_]+_\d+")
 _TEXT = """\

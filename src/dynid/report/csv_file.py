@@ -182,10 +182,17 @@ def parameter_frame(estimate: Estimate, grouping: bool = False) -> Any:
 
 
 def effort_frame(prediction: EffortPrediction) -> Any:
-    """One row per sample, with `t` as index: efforts by motor, their sigma, and the power."""
+    """One row per sample, with `t` as index: efforts by motor, their sigma, and the power.
+
+    Units are in `.attrs["units"]`, by column; `t` is in s.
+    """
     columns = {"t": prediction.t}
     for k, name in enumerate(prediction.names):
         columns[f"tau_{name}"] = prediction.tau[:, k]
         columns[f"sigma_{name}"] = prediction.sigma[:, k]
     columns["power"] = prediction.power
-    return pandas().DataFrame(columns).set_index("t")
+    frame = pandas().DataFrame(columns).set_index("t")
+    of_motors = zip(prediction.names, prediction.units, strict=True)
+    efforts = {f"{kind}_{name}": unit for name, unit in of_motors for kind in ("tau", "sigma")}
+    frame.attrs["units"] = {"t": "s", **efforts, "power": "W"}
+    return frame

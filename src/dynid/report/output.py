@@ -65,6 +65,13 @@ def write_results(estimate: Estimate, directory: str | Path) -> None:
     Raises:
         InputError: The folder contains files that are not a result, cannot be written, or is in use.
     """
+    path = Path(directory)
+    if path.suffix.lower() in (".json", ".csv", ".html") and not path.exists():
+        raise InputError(
+            "a result is saved as a folder, not as a file",
+            file=path,
+            remedy=f"name a folder: '{path.with_suffix('')}' gets result.json and the other files",
+        )
     with claimed(directory) as folder:
         folder.write(estimate)
 

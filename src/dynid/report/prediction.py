@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from dynid.common.errors import InputError
+from dynid.common.strict_json import read_json
 from dynid.report.csv_file import RowWriter, harmless, signals_csv
 from dynid.report.json_file import json_text, plain
 from dynid.report.output import write_file
@@ -75,6 +76,15 @@ def validation_document(result: str | Path, validations: Sequence[Validation]) -
     """The content of `validation.json`; undefined values are null."""
     entries = [plain(asdict(item)) for item in validations]
     return {"schema": SCHEMA, "result": str(result), "validation": entries}
+
+
+def validated_logs(folder: Path) -> tuple[str, ...]:
+    """Logs of the `validation.json` in a folder; none if there is no such file."""
+    try:
+        document = read_json(folder / "validation.json", "validate again")
+        return tuple(str(item["log"]) for item in document["validation"])
+    except (InputError, KeyError, TypeError):
+        return ()
 
 
 def write_validation(document: dict[str, Any], folder: Path, signals: Sequence[Signals] = ()) -> None:

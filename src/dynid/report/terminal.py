@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import math
 import os
+import re
 import sys
 import time
 import unicodedata
 from collections.abc import Mapping, Sequence
 from types import TracebackType
-from typing import TYPE_CHECKING
+from typing import IO, TYPE_CHECKING, Any, cast
 
 from dynid.common import interrupts
 from dynid.common.catalogue import Severity
@@ -33,7 +34,24 @@ def standard_console() -> Console:
     from rich.console import Console
 
     is_fixed = not sys.stdout.isatty() and "COLUMNS" not in os.environ
-    return Console(highlight=False, width=_PIPE_WIDTH if is_fixed else None)
+    if sys.stdout.isatty():
+        return Console(highlight=False)
+    trimmed = cast("IO[str]", _Trimmed(sys.stdout))
+    return Console(highlight=False, width=_PIPE_WIDTH if is_fixed else None, file=trimmed)
+
+
+class _Trimmed:
+    """A stream that leaves out blanks at the ends of lines, which tables are filled with."""
+
+    def __init__(self, stream: Any) -> None:
+        self._stream = stream
+
+    def write(self, text: str) -> int:
+        """Blanks only move the end of a line."""
+        return int(self._stream.write(re.sub(r" +(?=\n)", "", text)))
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._stream, name)
 
 
 COLOURS = {Severity.STOP: "red", Severity.CARE: "yellow", Severity.NOTE: "blue"}

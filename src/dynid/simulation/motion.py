@@ -161,6 +161,7 @@ def file_motion(mechanism: Mechanism, file: str) -> SampledMotion:
     """The motion of a trajectory file or of a log (low-pass filtered as for identification)."""
     path = Path(file)
     if path.suffix.lower() in (".yaml", ".yml"):
+        _refuse_coefficients(path)
         series = _ordered(mechanism, read_trajectory(path), path)
         motion = SampledMotion(series.t, series.q)
     else:
@@ -180,6 +181,21 @@ def file_motion(mechanism: Mechanism, file: str) -> SampledMotion:
             motion = SampledMotion(log.t[start:stop], q)
     check_limits(mechanism, motion, path)
     return motion
+
+
+def _refuse_coefficients(path: Path) -> None:
+    """The other file of a designed motion is meant: its samples."""
+    try:
+        with path.open(encoding="utf-8") as stream:
+            first = stream.readline()
+    except (OSError, ValueError):
+        return
+    if first.startswith("# dynid.coefficients/"):
+        raise InputError(
+            "holds the coefficients of a designed motion, not its samples",
+            file=path,
+            remedy="give trajectory.csv (the motion) or run.csv (with approach and return) beside it",
+        )
 
 
 def log_motion(mechanism: Mechanism, log: Log) -> SampledMotion:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
@@ -10,10 +10,11 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from dynid.common.arrays import Array, Float
-from dynid.common.errors import DynidError, InputError, nearest
+from dynid.common.errors import InputError
 from dynid.common.notices import Notice
 from dynid.estimator.solution import History
 from dynid.mechanism.mechanism import Mechanism
+from dynid.statistics.by_name import ByName
 from dynid.statistics.correlation import Correlation, NamedMatrix
 from dynid.statistics.estimate_parts import (
     NOT_JUDGED,
@@ -59,6 +60,14 @@ class ParameterEstimate:
         """Value, unit and interval; the fields have the rest."""
         bounds = "no interval" if self.ci95 is None else "95 %: {:.6g} to {:.6g}".format(*self.ci95)
         return f"ParameterEstimate({self.name} = {self.value:.6g} {self.unit}, {bounds})"
+
+    def __float__(self) -> float:
+        """The value, SI."""
+        return self.value
+
+    def __format__(self, spec: str) -> str:
+        """The value as a number of this format; without one, as `repr`."""
+        return format(self.value, spec) if spec else repr(self)
 
     def interval(self, level: float = 0.95) -> tuple[float, float] | None:
         """Confidence interval, SI; None without a sigma. At other levels as wide as Student's t has it."""
@@ -213,7 +222,7 @@ class ResidualTest:
 
 
 @dataclass(frozen=True, eq=False)
-class Estimate:
+class Estimate(ByName):
     """The result of an identification: parameters with honest uncertainty, and where they are from.
 
     Attributes:
@@ -265,22 +274,6 @@ class Estimate:
     drawing: Mapping[str, Any] = field(default_factory=dict)
     description: Description | None = None
 
-    def __iter__(self) -> Iterator[str]:
-        """Names of the parameters, as of a mapping."""
-        return (parameter.name for parameter in self.parameters)
-
-    def keys(self) -> tuple[str, ...]:
-        """Names of the parameters; with it `dict(estimate)` has the parameters by name."""
-        return tuple(self)
-
-    def __len__(self) -> int:
-        """Number of parameters."""
-        return len(self.parameters)
-
-    def __bool__(self) -> bool:
-        """A result is true, also one without parameters."""
-        return True
-
     def __repr__(self) -> str:
         """One line: what it is of, and how good; `summary()` shows the rest."""
         errors = [joint.error_percent for joint in self.verdict.joints]
@@ -293,15 +286,6 @@ class Estimate:
         from dynid.report.html import notebook_html
 
         return notebook_html(self)
-
-    def __getitem__(self, name: str) -> ParameterEstimate:
-        """The parameter called `name`."""
-        for parameter in self.parameters:
-            if parameter.name == name:
-                return parameter
-        owners = ", ".join(p.name for p in self.parameters if name in p.grouping.split())
-        hint = f": it is part of {owners}" if owners else nearest(name, (p.name for p in self.parameters))
-        raise DynidError(f"no parameter '{name}'{hint}")
 
     def __eq__(self, other: object) -> bool:
         """Whether both say the same: all that `result.json` keeps."""

@@ -18,6 +18,7 @@ from dynid.experiment.experiment import Experiment, FilterSettings
 from dynid.experiment.provenance import VALIDATED, recorded_loads, unloaded_logs
 from dynid.mechanism.mechanism import Mechanism
 from dynid.motion.clean import disjoint
+from dynid.motion.fingerprint import fingerprint, shares_samples
 from dynid.motion.log import Log
 from dynid.motion.logs import LogSource
 from dynid.motion.plan import MotionPlan
@@ -41,6 +42,8 @@ def validate_result(
     logs: Sequence[LogSource],
     robot: str | os.PathLike[str] | Mechanism | None = None,
     payloads: Sequence[str] | None = None,
+    *,
+    drop_bad_rows: bool = False,
 ) -> Predicted:
     """Predict other logs with a result: its file or folder, or the estimate itself.
 
@@ -52,8 +55,11 @@ def validate_result(
         robot: Default: the robot named in the result's provenance.
         payloads: Mounted in all logs that name none themselves; empty: none are. Default: what every log of
             the fit carried, and a warning where the result knows a payload.
+        drop_bad_rows: Drop rows with cells that are no numbers, also if the identification did not.
     """
     estimate, experiment, mechanism = saved(result, robot)
+    if drop_bad_rows:
+        experiment = experiment.changed(drop_bad_rows=True)
     read = as_logs(logs, mechanism, experiment)
     loads, assumed = mounted(estimate, mechanism, payloads)
     open_logs = [not log.payloads for log in read]
@@ -114,7 +120,17 @@ def _predicted(
         inputs = estimate.provenance.get("inputs", ())
         used = {source.get("sha256") for source in inputs if source.get("use") != VALIDATED}
         checked, shown = predict(problem, chi, used | unloaded_logs(experiment))
+        fitted = [source["samples"] for source in inputs if source.get("samples")]
+        checked = tuple(
+            replace(item, independent=item.independent and not _fitted(log, fitted))
+            for item, log in zip(checked, logs, strict=True)
+        )
         return with_errors(checked, shown, estimate.verdict), shown
+
+
+def _fitted(log: Log, fitted: Sequence[Sequence[str]]) -> bool:
+    """Whether samples of a log are among those of the fit."""
+    return bool(fitted) and any(shares_samples(fingerprint(log), samples) for samples in fitted)
 
 
 def _judged(validation: Validation, verdict: Verdict) -> Validation:

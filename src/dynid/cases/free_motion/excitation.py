@@ -196,7 +196,7 @@ def excite_free(
         label="set",
     )
     best = min(starts, key=lambda start: start.value)
-    with single_threaded_blas():
+    with single_threaded_blas(), book.without_result():
         return _finished(starter, starts, best)
 
 

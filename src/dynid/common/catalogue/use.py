@@ -171,6 +171,22 @@ SIMULATION = {
         "limits that were ignored, because they do not apply to this motion: {names}",
         "give `tau` for motors, and ranges for joints, motors and bodies",
     ),
+    "limits-implausible": care(
+        "limits of the robot are placeholders, as converters write them: one huge number for every joint."
+        " An exciting trajectory keeps to careful limits instead; see"
+        " [limits](../howto/excite.md#limits)",
+        "limits of the description are not those of a real robot: {found}. Do not run the motion before you"
+        " gave the real ones: mechanical stops are not known either",
+        "{remedy}",
+        rank="input",
+    ),
+    "acceleration-assumed": care(
+        "no acceleration limit is given, as in every URDF: a careful one is assumed; see"
+        " [limits](../howto/excite.md#limits)",
+        "{names} without a limit of acceleration: {shown} is assumed",
+        "{remedy}",
+        rank="input",
+    ),
     "efforts-unchecked": care(
         "effort limits cannot be checked without priors",
         "effort limits are not checked: predicting efforts needs a prior of every body",

@@ -7,6 +7,7 @@ import os
 import threading
 import uuid
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import asdict
 from functools import partial
 from pathlib import Path
@@ -128,7 +129,7 @@ class Journal:
 
     Args:
         file: Path; None keeps them only in memory.
-        asked: Identifies the run: robot, settings, versions. The file of another run is rejected.
+        asked: Identifies the run: robot, settings, versions. Finished work of another run is not overwritten.
         revive: Makes an entry from the content of its line.
     """
 
@@ -157,6 +158,15 @@ class Journal:
         if self.file is not None:
             self.file.unlink(missing_ok=True)
 
+    @contextmanager
+    def without_result(self) -> Iterator[None]:
+        """Around what follows the starts: if it is refused, they lead to nothing, and the file is deleted."""
+        try:
+            yield
+        except InputError:
+            self.remove()
+            raise
+
     def _append(self, file: Path, document: Mapping[str, Any]) -> None:
         line = (json.dumps(document) + "\n").encode()
         with file.open("a+b") as stream:
@@ -178,10 +188,16 @@ class Journal:
         if not documents:
             return
         if documents[0] != self._asked:
+            if len(documents) == 1:  # nothing was finished
+                file.unlink()
+                return
+            count = len(documents) - 1
             raise InputError(
-                "is the journal of another run: " + _difference(documents[0], self._asked),
+                f"holds {count} finished part{'s' * (count != 1)} of another run that was interrupted:"
+                f" {_difference(documents[0], self._asked)}",
                 file=file,
-                remedy="finish that run with its own options, choose another --out, or delete this file",
+                remedy="to continue that run, repeat it with its own options; to begin anew, delete this"
+                " file; to keep it, choose another --out",
             )
         for document in documents[1:]:
             try:
@@ -191,10 +207,25 @@ class Journal:
             self.done[entry.number] = entry
 
 
+# Keys of a journal that say nothing to a reader.
+_HASHED = {
+    "inputs": "the description of the robot, or the data that it was based on, are not the same",
+    "dynid": "it is of another version of dynid",
+    "schema": "it is of another version of dynid",
+}
+
+
 def _difference(recorded: Any, asked: Mapping[str, Any]) -> str:
+    """The first option that differs, in words."""
     if not isinstance(recorded, dict):
         return "it has another format"
     for key, value in asked.items():
         if recorded.get(key) != value:
-            return f"{key} is {recorded.get(key)!r} there and {value!r} here"
-    return "it contains other options"
+            return _HASHED.get(key, f"{key} is {_value(recorded.get(key))} there and {_value(value)} here")
+    return "it has other options"
+
+
+def _value(value: Any) -> str:
+    if isinstance(value, list):
+        return ", ".join(map(str, value)) or "not given"
+    return "not given" if value in (None, "") else str(value)
