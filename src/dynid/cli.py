@@ -188,7 +188,7 @@ def info(
 @click.option("--log", "logs", multiple=True, metavar="FILE", help="Logs: files, folders or 'runs/*.mcap'.")
 @click.option("--validate", "unseen", multiple=True, metavar="FILE", help="Validation logs, likewise.")
 @click.option("--model", help="inverse, power, ... [default: that of the robot].")
-@click.option("--estimator", help="ols, wls, ... [default: wls].")
+@click.option("--estimator", help="ols, wls, ... [default: chosen by left-out data].")
 @drive_option
 @click.option("--hold-out", type=NUMBER, metavar="SHARE", help="Validate on the last share of each log.")
 @click.option("--auto", type=click.Choice(["on", "off"]), help="Choose open settings by left-out data.")

@@ -137,7 +137,7 @@ class _Writer:
         if not np.any(at_centre(chi)[2]):
             chi[[0, 3, 5]] += _TINY * chi[9]
             self.missing.append(
-                f"link '{link.name}' without inertia (MuJoCo needs some: {_TINY:g} of its mass)"
+                f"link '{link.name}' without inertia: MuJoCo needs some, {_TINY:g} of its mass is written"
             )
         return chi
 

@@ -19,7 +19,7 @@ from importlib.resources import files
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from dynid.common.errors import InputError, nearest
+from dynid.common.errors import InputError, nearest, similar
 from dynid.common.registry import Registry
 
 if TYPE_CHECKING:
@@ -123,7 +123,12 @@ def _missing(path: Path, built_in: dict[str, Path]) -> InputError:
         path.suffix.lower(),
         "give a built-in name (see 'dynid robots') or a .yaml, URDF, MJCF, SDF or .par file",
     )
-    return InputError(f"no robot '{path}'" + nearest(str(path), names), remedy=remedy)
+    if path.suffix:
+        close = similar(str(path), names)
+        text = f"there is no file '{path}'" + (f"; did you mean '{close}'?" if close else "")
+    else:
+        text = f"no robot '{path}'" + nearest(str(path), names)
+    return InputError(text, remedy=remedy)
 
 
 REMEDY = (

@@ -122,7 +122,7 @@ def _timed(record: Record, notices: list[Notice]) -> Record:
         return record
     if count < MIN_SEGMENT:
         raise InputError(
-            f"only {count} samples have a time; at least {MIN_SEGMENT} are needed",
+            f"number of samples that have a time: {count}; at least {MIN_SEGMENT} are needed",
             file=record.file,
             place="column t",
             remedy="record a longer log: at least a few seconds with every joint moving",

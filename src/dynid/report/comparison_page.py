@@ -72,7 +72,7 @@ def difference_text(comparison: Comparison) -> str:
         )
     days = _days([line.date for line in comparison.lines])
     names = ", ".join(_change(entry, days) for entry in differing[:3])
-    names += ", ..." if len(differing) > 3 else ""
+    names += f" and {len(differing) - 3} others" if len(differing) > 3 else ""
     verb = "differs" if len(differing) == 1 else "differ"
     return f"{len(differing)} of {tested} parameters {verb} significantly: {names}."
 
