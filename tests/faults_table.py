@@ -164,6 +164,7 @@ ROWS: dict[int, tuple[str, ...]] = {
         "test_faults_signals.py::test_37_coarse_efforts_are_told",
         "test_faults_cli.py::test_37_efforts_that_were_not_recorded_are_refused",
         "test_faults_cli.py::test_37_one_constant_effort_is_told",
+        "test_faults_cli.py::test_37_a_constant_effort_of_a_joint_at_rest_is_no_fault",
         "test_faults_signals.py::test_37_a_position_that_jumps_splits_the_log",
         "test_faults_signals.py::test_37_an_encoder_that_hangs_is_masked_and_a_joint_at_rest_is_not",
         "test_faults_signals.py::test_37_lost_torque_samples_are_masked",

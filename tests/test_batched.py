@@ -70,6 +70,7 @@ SINGLE = {
     "excitation:_log_determinant",
     "excitation:_named",
     "excitation:_sigmas",
+    "excitation:needed_efforts",
     "excitation:promise",
     "excitation:scaled_condition",
     "excitation:smooth",

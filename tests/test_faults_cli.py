@@ -67,10 +67,10 @@ def test_a_result_given_for_a_log_is_called_one(here):
 @pytest.mark.parametrize(
     ("command", "said"),
     [
-        (("compare", "result", "result/result.json", "--folds", "3"), "--folds does not apply to finished"),
-        (("compare", "result", "result/result.json", "--last", "0.2"), "--last does not apply to finished"),
+        (("compare", "result", "result/result.json", "--folds", "3"), "'folds' does not apply to finished"),
+        (("compare", "result", "result/result.json", "--last", "0.2"), "'last' does not apply to finished"),
         (("compare", "result", "result/result.json", "--robot", "arm.yaml"), "--robot needs --log"),
-        (("compare", "experiment.yaml", "--last", "0.2", "--folds", "3"), "--folds does not apply to --last"),
+        (("compare", "experiment.yaml", "--last", "0.2", "--folds", "3"), "'folds' does not apply to 'last'"),
         (("compare", "result", "experiment.yaml"), "is an experiment, other targets are results"),
         (("compare", "log.csv"), "is a log"),
         (("simulate", "arm.yaml", "--instants", "3"), "need --table"),

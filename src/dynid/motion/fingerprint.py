@@ -17,6 +17,7 @@ _KEPT = 64
 _DIGITS = 9  # decimal places: files round, and readers differ in the last bit
 _ENOUGH = 3  # shared hashes: simulated joints at rest may be equal by chance
 _BLOCK = 65536  # samples
+_LARGEST = 1e15  # as good as infinite: larger numbers have no such decimals
 _SEED = 20261118
 
 
@@ -38,7 +39,8 @@ def shares_samples(one: Collection[str], other: Collection[str]) -> bool:
 def _hashes(x: Float[Array, "n c"]) -> Array:
     """A hash of each row, shape (n,): multiplied by odd numbers, added and mixed, modulo 2^64."""
     factors = np.random.default_rng(_SEED).integers(0, 2**63, size=x.shape[1], dtype=np.uint64) * 2 + 1
-    rounded = np.round(np.nan_to_num(x), _DIGITS) + 0.0  # no negative zero
+    bounded = np.clip(np.nan_to_num(x), -_LARGEST, _LARGEST)
+    rounded = np.round(bounded, _DIGITS) + 0.0  # no negative zero
     rows = np.ascontiguousarray(rounded).view(np.uint64)
     rows = (rows ^ (rows >> np.uint64(29))) * factors
     total = (rows ^ (rows >> np.uint64(32))).sum(axis=1, dtype=np.uint64)

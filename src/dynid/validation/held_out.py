@@ -34,6 +34,7 @@ from dynid.statistics.prediction import Prediction, predict_rows, unfiltered
 from dynid.statistics.tension import tension_of
 
 _POOR_TIMES, _POOR_PERCENT = 3.0, 2.0  # a good log is suspicious above both: of the error before, of the peak
+_PASSING = 2.0  # the low-pass on coordinates attenuates by 0.4 % at half its cutoff
 Predicted = tuple[tuple[Validation, ...], tuple[Signals, ...]]
 
 
@@ -242,7 +243,8 @@ def held_out_plans(problem: Problem, logs: Sequence[Log], experiment: Experiment
         kind=plan.kind,
     )
     if filters_rows(problem):
-        chosen = chosen.changed(kind=FilterSettings().kind, cutoff=None)
+        cutoff = min(_PASSING * plan.rows_cutoff, 0.2 / plan.dt)  # what the rows of the fit used passes whole
+        chosen = chosen.changed(kind=FilterSettings().kind, cutoff=cutoff)
     return problem.case.plans(logs, problem.mechanism, experiment, chosen)
 
 
