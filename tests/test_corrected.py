@@ -14,6 +14,7 @@ from dynid.experiment.file import load_experiment
 from dynid.mechanism.load import load_robot
 from dynid.report.corrected import (
     _joined_columns,
+    change_words,
     corrected_experiment,
     whole_change,
     with_whole_entries,
@@ -150,9 +151,20 @@ def test_the_changes_of_all_reasons_that_are_shown_first_are_in_the_file(tmp_pat
     columns = load_experiment(tmp_path / "a.yaml").columns
     assert (columns["tau_2"].delay, columns["tau_1"].scale) == (0.008, 0.5)
     page = report_html(whole)
-    assert "with the changes of reasons 1 and 2: <code>dynid identify experiment.corrected.yaml" in page
+    assert "already has the changes of reasons 1 and 2 (column tau_2, 8 ms late)." in page
+    assert "If you agree, run: <code>dynid identify experiment.corrected.yaml" in page
     unclear = Notice("model-misfit", "text", "look for missing effects")
     assert corrected_experiment(_with(unclear, _GAIN)) == ""  # the first reason comes first
+
+
+def test_a_changed_column_is_named_with_its_joint():
+    """A reader did not know which joint `tau_2` is, and that the file already has the change."""
+    whole = _with(_LATE)
+    name = whole.verdict.joints[1].name
+    late = replace(_LATE, text=f"the effort of '{name}' is late")
+    assert change_words(_with(late)) == f" (column tau_2 = {name}, 8 ms late)"
+    assert change_words(_with(_GAIN)) == ""
+    assert "next to this report, already has it" in report_html(_with(late))
 
 
 def test_what_a_correction_may_settle_comes_after_it():

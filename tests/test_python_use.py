@@ -323,7 +323,7 @@ def test_a_notebook_shows_the_reasons_of_the_verdict_first():
     found = replace(whole, verdict=replace(whole.verdict, reasons=reasons), warnings=warned)
     page = found._repr_html_()
     assert page.index("text of <code>delay</code>") < page.index("text of <code>gain</code>")
-    assert "also noted: clock-jitter<" in page
+    assert "also noted: clock-jitter (the steps of the clock vary much)<" in page
     assert "model error, % of peak" in page
 
 

@@ -30,7 +30,7 @@ from dynid.report.sections.provenance import command_line
 from dynid.report.sections.use import section
 from dynid.report.text import print_summary
 from dynid.statistics.estimate import ResidualTest
-from dynid.statistics.estimate_parts import DescriptionTest, Signals
+from dynid.statistics.estimate_parts import DescriptionTest, JointVerdict, Signals
 from dynid.statistics.uncertainty import half95
 from tests.fabricated import JOINTS, estimate
 
@@ -394,7 +394,7 @@ def test_a_bad_result_shows_its_reason_first_and_keeps_its_values_folded():
     page = report_html(replace(estimate(), verdict=verdict, warnings=(unit, *others)))
     top, _, rest = page.partition('id="found"')
     assert "<h3>The reason</h3>" in top
-    assert "2 probable consequences: angles-large, joint-error" in top
+    assert "2 probable consequences: angles-large (the range of an angle is too large for a joint)," in top
     shown = page.partition('id="downloads"')[0]
     assert "check gears" not in shown  # a consequence needs no remedy of its own
     assert "identify again: <code>dynid identify . --write-experiment again.yaml</code> writes" in top
@@ -408,14 +408,42 @@ def _words(text: str) -> str:
     return " ".join(" ".join(_Page(text).text).split())
 
 
+def test_the_largest_error_in_percent_and_in_its_unit_are_both_named():
+    """A reader took the joint with the largest percentage for the one with the largest error in N m."""
+    whole = estimate()
+    (first, second), third = whole.verdict.joints[:2], whole.verdict.joints[2]
+    small = replace(first, error_percent=6.9, error_rms=0.05, noise_floor=0.03)
+    large = replace(second, error_percent=1.1, error_rms=0.3, noise_floor=0.0)
+    other = replace(third, error_percent=0.5, error_rms=9.0, noise_floor=0.0, unit="N")
+    page = _judged_page(small, large, other)
+    assert (
+        f"% of peak: {small.name} (6.9 %, 0.04 N m). Largest in N m: {large.name} (0.3 N m, 1.1 %)." in page
+    )
+    assert f"Weakest: {small.name} , model error 6.9 % of its peak" in _judged_page(small, other)
+
+
+def _judged_page(*joints: JointVerdict) -> str:
+    whole = estimate()
+    return _words(str(section(replace(whole, verdict=replace(whole.verdict, joints=joints))).body))
+
+
+def test_a_usable_result_says_that_it_is_no_rigid_robot():
+    whole, found = estimate(), Notice("not-physical", "text")
+    told = "No physically possible robot has exactly these parameters"
+    assert told not in str(section(whole).body)
+    assert told in str(section(replace(whole, warnings=(*whole.warnings, found))).body)
+    bad = replace(whole.verdict, level="bad", reasons=(found,))
+    assert told not in str(section(replace(whole, verdict=bad)).body)
+
+
 def test_every_effort_has_its_peak_beside_its_percentage():
     whole = estimate()
     judged = tuple(replace(row, peak=12.3 + i) for i, row in enumerate(whole.verdict.joints))
     text = _words(str(section(replace(whole, verdict=replace(whole.verdict, joints=judged))).body))
-    assert "model error % of peak below: N m peak rms error" in text
+    assert "model error [N m] % of peak peak rms error" in text
     first, last = ((row.error_rms**2 - row.noise_floor**2) ** 0.5 for row in (judged[0], judged[-1]))
     assert f"model error 1.4 % of its peak of 12.3 N m: {first:.2g} N m" in text
-    assert f"1.4 {last:.2g} 17.3 0.21" in text
+    assert f"{last:.2g} 1.4 17.3 0.21" in text
 
 
 def test_a_centre_of_mass_per_kilogram_is_shown_in_millimetres_everywhere():

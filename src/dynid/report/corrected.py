@@ -73,6 +73,22 @@ def proposed_change(estimate: Estimate) -> tuple[Change, tuple[int, ...]]:
     return change, tuple(numbers)
 
 
+def change_words(estimate: Estimate) -> str:
+    """Columns that the first reasons change, with their joints: ` (column tau_2 = elbow, 10.4 ms late)`."""
+    reasons = first_reasons(estimate)[0]
+    told = []
+    for k in proposed_change(estimate)[1]:
+        columns = reasons[k - 1].change.get("columns", {})
+        rows = estimate.verdict.joints
+        owners = [row.name for row in rows if f"'{row.name}'" in reasons[k - 1].text]
+        for key, column in columns.items():
+            owner = f" = {owners[0]}" if len(columns) == len(owners) == 1 else ""
+            delay = 0.0 if isinstance(column, str) else 1e3 * column.get("delay", 0.0)
+            size = f", {abs(delay):.3g} ms {'late' if delay > 0.0 else 'early'}" if delay else ""
+            told += [f"column {key}{owner}{size}"] if owner or size else []
+    return f" ({'; '.join(told)})" if told else ""
+
+
 def whole_change(change: Change, columns: Mapping[str, Any]) -> Change:
     """A change with the whole entries of its columns: what it adds, and what is given already.
 

@@ -11,6 +11,7 @@ import hashlib
 import json
 import marshal
 import os
+import re
 import sys
 from dataclasses import dataclass
 from functools import cache
@@ -22,7 +23,7 @@ from jinja2.bccache import Bucket, BytecodeCache
 
 from dynid.base.grouping import probability
 from dynid.common.audience import for_python
-from dynid.common.catalogue import MEANING
+from dynid.common.catalogue import CATALOGUE, MEANING
 from dynid.report.numbers import (
     grouping_text,
     interval_text,
@@ -39,6 +40,7 @@ if TYPE_CHECKING:
     from markupsafe import Markup
 
 
+_HIGH = 16  # rows of a table that fit into its window
 _LONG = 260  # characters of a reason that are shown without unfolding
 
 
@@ -67,6 +69,8 @@ def _environment() -> Environment:
         "unit": unit_text,
         "ticked": ticked,
         "opening": opening,
+        "spelled": spelled,
+        "scrolled": scrolled,
         "breakable": breakable,
         "drawn": _verbatim,  # pictures of svg.py, which escapes all text
     }
@@ -108,6 +112,21 @@ def opening(text: str) -> str:
         return text
     cut = max(text.rfind(mark, 0, _LONG) for mark in ("; ", ", ", " "))
     return text[:cut] if cut > 0 else text[:_LONG]
+
+
+def spelled(code: str) -> str:
+    """A code of a warning with its meaning: `gap (samples are missing)`; an unknown one as it is."""
+    meaning = CATALOGUE[code].meaning if code in CATALOGUE else ""
+    words = re.split(r"[:;]|\. ", meaning)[0]
+    return f"{code} ({words})" if words else code
+
+
+def scrolled(rows: int) -> Markup:
+    """Words for the caption of a table that may be higher than its window."""
+    from markupsafe import Markup
+
+    more = f' <span class="screen">({rows} rows; scroll)</span>' if rows > _HIGH else ""
+    return Markup(more)  # noqa: S704 (a number)
 
 
 def source(template: str) -> str:

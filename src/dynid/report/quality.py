@@ -71,6 +71,12 @@ def peaks(estimate: Estimate) -> str:
     return f"peak {_PLURAL.get(kind, f'{kind}s')}"
 
 
+def unseen(estimate: Estimate) -> str:
+    """What the verdict counts: without a validation log, parts of the same logs."""
+    fresh = any(prediction.independent for prediction in estimate.validation)
+    return "unseen motion is" if fresh else "left-out parts of the same logs are"
+
+
 def quality(parameter: ParameterEstimate) -> Quality:
     """The class of one parameter."""
     if not parameter.essential:
@@ -174,13 +180,17 @@ def error_words(error: LogError) -> str:
     return f"model error {percent(error.percent)} % of the peak, {size} ({error.worst})"
 
 
-def worst_joint(joints: Sequence[JointVerdict]) -> JointVerdict | None:
-    """The joint that every page names first: worst level, then largest model error, then largest error."""
-    return max(joints, key=weight, default=None)
+def largest_errors(joints: Sequence[JointVerdict]) -> list[JointVerdict]:
+    """The largest model error in % of the peak; then, if it is of another joint, the largest in its unit."""
+    if not joints:
+        return []
+    relative = max(joints, key=lambda joint: (joint.error_percent, joint.error_rms))
+    absolute = max((joint for joint in joints if joint.unit == relative.unit), key=lambda joint: joint.error)
+    return [relative, absolute] if absolute.error > relative.error else [relative]
 
 
 def weight(joint: JointVerdict) -> tuple[int, float, float]:
-    """The worse joint has the larger one."""
+    """The worse joint has the larger one: worst level, then largest model error, then largest error."""
     return LEVELS.index(joint.level), joint.error_percent, joint.error_rms
 
 
@@ -285,6 +295,7 @@ def interval_figure(estimate: Estimate) -> Figure | None:
     series = [_series(kind, shown) for kind in _STYLE if any(quality(p) is kind for p in shown)]
     series += _marks("description", {p.name: p.prior for p in shown}, shown, bound, "bar", "grey")
     series += _marks("truth", truth, shown, bound, "diamond", "ink")
+    cross = " Grey cross: not distinguishable from zero." if Quality.ZERO in map(quality, shown) else ""
     x = {"title": "deviation [% of the estimate]", "range": [-1.06 * bound, 1.06 * bound]}
     return figure(
         "parameter-intervals",
@@ -292,7 +303,7 @@ def interval_figure(estimate: Estimate) -> Figure | None:
         "95 percent interval of every parameter relative to its value",
         "Each bar is the 95 % interval of one parameter, in percent of its estimate. A bar that reaches "
         "\N{MINUS SIGN}100 % contains zero. Bars beyond ±100 % are clipped; "
-        "marks outside the axis are drawn at its edge.",
+        f"marks outside the axis are drawn at its edge.{cross}",
         table=False,
         fixed=True,
     )

@@ -31,6 +31,7 @@ from dynid.report.quality import (
     peaks,
     quality,
     simulated_lines,
+    unseen,
     weight,
 )
 from dynid.report.sections.found import drive_table
@@ -184,7 +185,8 @@ def _print_joints(out: Console, estimate: Estimate) -> None:
     for row, *cells in zip(shown, *kept.values(), strict=True):
         style = {row.level: _LEVELS[row.level]}
         table.add_row(*(_text(cell, style.get(cell, "")) for cell in cells))
-    _titled(out, f"Unseen motion; model error: rms without sensor noise, % of the {peaks(estimate)}", table)
+    what = unseen(estimate).rpartition(" ")[0].capitalize()
+    _titled(out, f"{what}; model error: rms without sensor noise, % of the {peaks(estimate)}", table)
 
 
 def _print_fit(out: Console, estimate: Estimate) -> None:
@@ -360,10 +362,10 @@ def _print_choices(out: Console, estimate: Estimate) -> None:
 
 
 def _print_tried(out: Console, estimate: Estimate) -> None:
-    """Settings that were chosen by their error on left-out parts; the chosen line is marked."""
+    """Settings that were chosen by their error on left-out parts; the chosen line is marked and first."""
     heads = ("coordinates [Hz]", "mask", "velocity", "friction", "estimator", "left-out error [%]", "")
     table = _table(*heads, left=heads[1:5])
-    for trial in estimate.tried:
+    for trial in sorted(estimate.tried, key=lambda trial: not trial.chosen):
         error = "failed" if trial.held_out_percent is None else f"{trial.held_out_percent:.3g}"
         cutoff = "none" if trial.cutoff is None else f"{trial.cutoff:g}"
         cells = (cutoff, trial.mask, trial.velocity, trial.friction or "none", trial.estimator, error)

@@ -34,7 +34,7 @@ from dynid.common.notices import (
     spoils_all,
 )
 from dynid.fit import Fit
-from dynid.report.quality import peaks
+from dynid.report.quality import peaks, unseen
 from dynid.statistics.estimate import Estimate, ParameterEstimate
 from dynid.statistics.estimate_parts import JointVerdict, Verdict, level_of, worst
 
@@ -73,7 +73,7 @@ def verdict_of(fit: Fit, estimate: Estimate, failure: str = "") -> Verdict:
     reasons = _ordered([reason for reason in reasons_of if reason.level != "good"])
     if reasons and spoils_all(reasons[0]):
         joints = tuple(replace(joint, level="bad") for joint in joints)
-    headline = _headline(level, purpose, joints, peaks(estimate))
+    headline = _headline(level, purpose, joints, unseen(estimate), peaks(estimate))
     if level != "bad" and any(item.code == "scale-unchecked" for item in estimate.warnings):
         measured = peaks(estimate).removeprefix("peak ")
         headline += f"; the scale of the {measured} rests on the logs alone"
@@ -126,12 +126,12 @@ def _ordered(reasons: Sequence[Notice]) -> tuple[Notice, ...]:
     return tuple(by_severity(ranked))
 
 
-def _headline(level: str, purpose: str, joints: Sequence[JointVerdict], of: str) -> str:
+def _headline(level: str, purpose: str, joints: Sequence[JointVerdict], what: str, of: str) -> str:
     text = HEADLINES[level] + (f" for {purpose}" if purpose and level != "bad" else "")
     if level == "bad" or not joints:
         return text
     largest = max(joint.error_percent for joint in joints)
-    text += f": unseen motion is predicted within {max(largest, 0.1):.2g} % of the {of}"
+    text += f": {what} predicted within {max(largest, 0.1):.2g} % of the {of}"
     text += " (rms, sensor noise not counted)"
     if level == "good":
         return text

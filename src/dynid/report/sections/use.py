@@ -9,7 +9,7 @@ from pathlib import PurePath
 from dynid.base.grouping import listed
 from dynid.common.change import in_python
 from dynid.common.notices import Notice, spoils_all
-from dynid.report.corrected import FILE, corrected_experiment, proposed_change, whole_change
+from dynid.report.corrected import FILE, change_words, corrected_experiment, proposed_change, whole_change
 from dynid.report.page import Section, render
 from dynid.report.quality import (
     Quality,
@@ -21,8 +21,8 @@ from dynid.report.quality import (
     first_reasons,
     is_consequence,
     judged,
+    largest_errors,
     quality,
-    worst_joint,
 )
 from dynid.report.robot_view import robot_view
 from dynid.report.sections.provenance import command_line
@@ -58,7 +58,6 @@ def section(estimate: Estimate) -> Section:
     first, others = first_reasons(estimate)
     verdict = estimate.verdict
     kind, steps = compared(estimate), _steps(estimate)
-    worst = worst_joint(verdict.joints)
     spoiled = bool(verdict.reasons) and spoils_all(verdict.reasons[0])
     body = render(
         "use.html",
@@ -71,9 +70,11 @@ def section(estimate: Estimate) -> Section:
         words={**_WORDS, "bad": "input wrong"} if spoiled else _WORDS,
         limits=LIMITS.get(verdict.purpose, LIMITS[""]),
         spoiled=spoiled,
-        worst=worst,
+        largest=largest_errors(verdict.joints),
         named=_named(estimate),
         evidence=evidence(estimate) if verdict.level != "bad" else judged(estimate),
+        impossible=verdict.level != "bad" and kind in ("effort", "power") and _impossible(estimate),
+        from_files=_from_files(estimate),
         unseen_fault=verdict.level == "bad" and all(joint.level == "good" for joint in verdict.joints),
         zeros=sum(quality(p) is Quality.ZERO for p in estimate.parameters),
         first=first,
@@ -95,6 +96,10 @@ def section(estimate: Estimate) -> Section:
         consequences=consequences(estimate),
     )
     return Section("use", "Can I use it?", body)
+
+
+def _impossible(estimate: Estimate) -> bool:
+    return any(item.code == "not-physical" for item in (*estimate.verdict.reasons, *estimate.warnings))
 
 
 def _named(estimate: Estimate) -> dict[str, str]:
@@ -128,10 +133,10 @@ def _steps(estimate: Estimate) -> list[str]:
         else:
             steps.append(f"{named}: {text}" if several else text)
     if runs:
-        changes = _changes(changed) if several else "the change"
+        changes = _changes(changed) if several else "it"
         steps.append(
-            f"if you agree, identify again with {changes}: `dynid identify {FILE} --out ../corrected`;"
-            " read its report, and go on in its folder"
+            f"`{FILE}`, next to this report, already has {changes}{change_words(estimate)}. If you agree,"
+            f" run: `dynid identify {FILE} --out ../corrected`; read its report, and go on in its folder"
         )
         steps += later
     again = "" if runs else _again(estimate, steps)
