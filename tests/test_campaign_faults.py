@@ -73,7 +73,7 @@ def _names(folder, **options):
         ("variants: {a: {estimator: foo}}\n" + RUNS, "'foo' is not known"),
         ("settings: {drive: {jjoint: [Fv]}}\n" + RUNS, "'jjoint' is no joint"),
         ("settings: {robot: ur5}\n" + RUNS, "'robot' is no setting of a campaign"),
-        (RUNS.replace("arm.yaml", "none.yaml"), "no robot"),
+        (RUNS.replace("arm.yaml", "none.yaml"), "there is no file"),
         (
             RUNS.replace("{date}", "{run}").replace(" logs", " date: spring, logs"),
             "'spring' .* is not a date",

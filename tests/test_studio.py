@@ -209,7 +209,7 @@ def test_a_robot_alone_and_an_experiment_file(browser: Browser) -> None:
         assert b'id="robot-data"' in browser.get("view")[2]
     loaded = browser.post("load", robot="experiment.yaml")["loaded"]
     assert loaded["given"] == ["log.csv"]
-    assert "no robot" in browser.post("load", robot="nothing.urdf")["error"]
+    assert "there is no file" in browser.post("load", robot="nothing.urdf")["error"]
 
 
 def test_names_of_a_log_are_text(browser: Browser) -> None:
