@@ -120,6 +120,8 @@ def main() -> None:
     asked = json.load(sys.stdin)
     try:
         with interruptible():
+            # The command that repeats this: pages show it.
+            sys.argv = ["dynid", asked["task"], Path(asked["experiment"]).name]
             experiment = load_experiment(Path(asked["experiment"]), need_logs=False)
             done = TASKS[asked["task"]](experiment, _reporting(lines))
         _say(lines, done=done)
