@@ -3,7 +3,11 @@
 from __future__ import annotations
 
 import logging
+import os
 import runpy
+import subprocess
+import sys
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -12,8 +16,12 @@ from numba import njit
 from numba.core.caching import CacheImpl
 
 from dynid.commands.shared import logging_to_terminal
-from dynid.common import compiled
+from dynid.common import ahead, compiled, compiled_cache
 from dynid.common.compiled_arrays import release, view, workspace
+from dynid.mechanism.load import load_robot
+from dynid.pipeline import identify
+from dynid.regressor.kernels_ahead import kernel_names
+from dynid.simulation.simulation import simulate
 
 
 def test_65_without_a_writable_cache_kernels_run_and_it_is_said_once(monkeypatch, caplog):
@@ -53,34 +61,36 @@ def test_commands_show_the_log_on_a_terminal_only(monkeypatch, capsys):
 
 def test_a_kernel_is_compiled_again_if_a_kernel_that_it_calls_has_changed(monkeypatch, tmp_path):
     """Compiled code holds that of its callees: after an upgrade it must not be that of the old version."""
-    monkeypatch.setattr(compiled, "_ROOT", tmp_path)
+    monkeypatch.setattr(compiled_cache, "_ROOT", tmp_path)
     caller, callee, numbers = (tmp_path / f"{name}.py" for name in ("caller", "callee", "numbers"))
     caller.write_text("from dynid.common.compiled import kernel\nfrom dynid.callee import twice\n")
     callee.write_text("from dynid.common.compiled import kernel\nfrom dynid.numbers import TWO\n")
     (tmp_path / "common").mkdir()
-    (tmp_path / "common/compiled.py").write_text("")
+    for form in compiled_cache._FORMS:
+        (tmp_path / "common" / form).write_text("")
     stamps = set()
     for text in ("TWO = 2", "TWO = 2.0", "TWO = 2"):
         numbers.write_text(text)
-        compiled.source_stamp.cache_clear()
-        stamps.add(compiled.source_stamp(caller))
+        compiled_cache.source_stamp.cache_clear()
+        stamps.add(compiled_cache.source_stamp(caller))
     assert len(stamps) == 2
-    compiled.source_stamp.cache_clear()
+    compiled_cache.source_stamp.cache_clear()
 
 
 def test_code_kept_by_another_version_of_the_compiling_file_is_not_loaded(tmp_path, monkeypatch):
     """Its form may differ: such code of files that do not import `compiled` ended in a TypeError."""
-    monkeypatch.setattr(compiled, "_ROOT", tmp_path)
+    monkeypatch.setattr(compiled_cache, "_ROOT", tmp_path)
     plain = tmp_path / "plain.py"
     plain.write_text("def half(x):\n    return 0.5 * x\n")
     (tmp_path / "common").mkdir()
     stamps = set()
-    for text in ("whole code", "parts"):
-        (tmp_path / "common/compiled.py").write_text(text)
-        compiled.source_stamp.cache_clear()
-        stamps.add(compiled.source_stamp(plain))
-    assert len(stamps) == 2
-    compiled.source_stamp.cache_clear()
+    for texts in (("kernels", "whole code"), ("kernels", "parts"), ("fast kernels", "parts")):
+        for form, text in zip(compiled_cache._FORMS, texts, strict=True):
+            (tmp_path / "common" / form).write_text(text)
+        compiled_cache.source_stamp.cache_clear()
+        stamps.add(compiled_cache.source_stamp(plain))
+    assert len(stamps) == 3
+    compiled_cache.source_stamp.cache_clear()
 
 
 @pytest.mark.parametrize("width", ["tile", "single sample"])
@@ -88,7 +98,7 @@ def test_the_cache_of_a_kernel_counts_the_files_that_it_imports(width):
     from dynid.dynamics.kernels import accelerations
 
     kernel = accelerations if width == "tile" else compiled.for_one_sample(accelerations)
-    stamp = compiled.source_stamp(Path(accelerations.py_func.__code__.co_filename))
+    stamp = compiled_cache.source_stamp(Path(accelerations.py_func.__code__.co_filename))
     assert kernel._cache._cache_file._source_stamp == stamp
 
 
@@ -128,11 +138,70 @@ def test_parts_have_no_machine_code_and_serve_kernels_of_later_runs(tmp_path):
         names = runpy.run_path(str(file))
         results.append(names["whole"](0.1))
         (compiled_part,) = names["part"].overloads.values()
-        assert isinstance(compiled_part.library, compiled._Part)
+        assert isinstance(compiled_part.library, compiled_cache.Part)
         for kept in (tmp_path / "__pycache__").glob("parts.whole*"):
             kept.unlink()
     assert sum(names["part"].stats.cache_hits.values()) == 1
     assert results[0] == results[1] == 3.0 * (0.1 * 0.1 + 1.0)
+
+
+def test_processes_that_need_the_same_code_compile_it_once(tmp_path):
+    file = tmp_path / "parts.py"
+    file.write_text(
+        f"{PARTS}\nwhole(0.1)\nprint(sum(sum(k.stats.cache_misses.values()) for k in (part, whole)))\n"
+    )
+    run = [sys.executable, str(file)]
+    running = [subprocess.Popen(run, stdout=subprocess.PIPE, text=True) for _ in range(3)]
+    assert sum(int(each.communicate()[0]) for each in running) == 2  # the kernel and its part
+
+
+HOLDER = """
+import runpy, sys
+runpy.run_path(sys.argv[1])["whole"]._cache.claim(0.0)
+print("held", flush=True)
+sys.stdin.read()
+"""
+
+
+def test_a_claim_lasts_until_it_is_released_or_its_process_has_ended(tmp_path):
+    file = tmp_path / "parts.py"
+    file.write_text(PARTS, encoding="utf-8")
+    code = runpy.run_path(str(file))["whole"]._cache
+    with subprocess.Popen(
+        [sys.executable, "-c", HOLDER, str(file)], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+    ) as other:
+        assert other.stdout.readline() == "held\n"
+        assert not code.claim(patience=0.05)
+        other.kill()
+    assert code.claim(patience=10.0)
+    code.release()
+
+
+def test_a_second_process_compiles_what_is_missing_and_only_that(tmp_path):
+    """Its list is what `prepare` gives it; what another process compiles is left out."""
+    environment = {**os.environ, "NUMBA_CACHE_DIR": str(tmp_path)}
+    command = [sys.executable, "-m", "dynid.common.ahead", "motion.kernels:sweep"]
+    subprocess.run(command, env=environment, check=True)
+    assert [file.name.split("-")[0] for file in tmp_path.rglob("*.nbi")] == ["kernels.sweep"]
+    check = (
+        "from dynid.common.ahead import load\n"
+        "from dynid.motion.kernels import sweep\n"
+        "assert load(sweep) and set(sweep.overloads) == {sweep.takes}"
+    )
+    subprocess.run([sys.executable, "-c", check], env=environment, check=True)
+
+
+def test_declared_argument_types_are_those_of_calls():
+    """Otherwise the second process would compile what nobody calls. Complex numbers are for derivatives."""
+    robot = replace(load_robot("fivebar"), model="energy")
+    log = simulate(robot, {"duration": 1.0, "rate": 200.0}).log()
+    identify(robot, log, auto="off")
+    names = kernel_names(robot, tracked=True, logs=True)
+    assert len(names) == 9
+    for name in names:
+        kernel = ahead._kernel(name)
+        called = {types for types in kernel.overloads if "complex" not in str(types)}
+        assert called == {kernel.takes}, name
 
 
 @pytest.mark.parametrize("number", [float, complex])

@@ -21,6 +21,7 @@ from dynid.mechanism.mechanism import Mechanism
 from dynid.mechanism.parameters import Parameter, parameter_table
 from dynid.mechanism.variant import variant
 from dynid.projection.model import MODELS, Model, effort_model
+from dynid.regressor.kernels_ahead import prepare_kernels
 
 
 @dataclass(frozen=True)
@@ -75,6 +76,7 @@ def describe(
     robot = variant(
         load_robot(mechanism), drive=drive, payloads=payloads, open_loops=open_loops, bodies=bodies
     )
+    prepare_kernels(robot, tracked=False)
     # Under generic motion all models see the same parameters; `inverse` has the most rows per state. Only
     # free motion, on which no effort acts, does not determine them all.
     parameters = parameter_table(robot)

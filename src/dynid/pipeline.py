@@ -11,7 +11,6 @@ import os
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from functools import cache
-from importlib import import_module
 from typing import Any
 
 from dynid.base.grouping import Symbols
@@ -27,7 +26,7 @@ from dynid.choice.excerpt import words as excerpt_words
 from dynid.common.batched import single_threaded_blas
 from dynid.common.errors import InputError, NoResultError
 from dynid.common.notices import Notice, forced
-from dynid.common.paged import begun, stoppable
+from dynid.common.paged import stoppable
 from dynid.display.drawing import drawing_of
 from dynid.experiment.experiment import Experiment, experiment_from
 from dynid.experiment.provenance import provenance
@@ -37,6 +36,7 @@ from dynid.mechanism.mechanism import Mechanism
 from dynid.motion.log import Log, named_apart
 from dynid.motion.logs import LogSource
 from dynid.problem import Problem, Progress, as_asked, as_logs, build_system, prepare, several
+from dynid.regressor.kernels_ahead import prepare_kernels
 from dynid.report.corrected import with_whole_entries
 from dynid.statistics.assemble import history_of
 from dynid.statistics.estimate import Estimate
@@ -54,13 +54,6 @@ from dynid.validation.held_out import (
 )
 from dynid.validation.unseen import unseen_errors
 from dynid.validation.verdict import verdict_of
-
-_KERNELS = (  # in the order of their first use
-    ("motion", "sweep"),
-    ("regressor", "fill_rows"),
-    ("conditioning", "decimate"),
-    ("kinematics", "move_bodies"),
-)
 
 __all__ = [
     "build_system",
@@ -131,7 +124,7 @@ def _identify_sources(
     fitted: Callable[[Fit], None] | None = None,
 ) -> Estimate:
     mechanism = as_asked(mechanism, experiment)
-    _load_kernels()
+    prepare_kernels(mechanism, logs=True)
     with forced(experiment.force):
         read = as_logs(logs, mechanism, experiment)
         unseen = as_logs(held_out, mechanism, experiment)
@@ -139,23 +132,6 @@ def _identify_sources(
         show([*read, *unseen])
     read, unseen = split_hold_out(read, unseen, experiment.hold_out)
     return identify_logs(mechanism, read, unseen, experiment, progress, fitted=fitted)
-
-
-def _load_kernels() -> None:
-    """Import Numba, then load the kernels of every identification while logs are decoded and checked.
-
-    The import needs the interpreter lock: beside other work both would take longer. A kernel that cannot be
-    loaded fails where it is used.
-    """
-    from dynid.common.compiled import load
-
-    kernels = [getattr(import_module(f"dynid.{name}.kernels"), kernel) for name, kernel in _KERNELS]
-
-    def load_all() -> None:
-        for kernel in kernels:
-            load(kernel)
-
-    begun(load_all)
 
 
 def identify_logs(

@@ -9,27 +9,19 @@ be discarded. A kernel and all kernels it calls are compiled once more with LANE
 from __future__ import annotations
 
 import logging
-import re
 from collections.abc import Callable
 from functools import cache
-from hashlib import sha256
 from inspect import unwrap
 from multiprocessing import parent_process
-from pathlib import Path
-from types import FunctionType, SimpleNamespace
+from types import FunctionType
 from typing import Any
 
 import numpy as np
-from llvmlite.binding import parse_bitcode
-from numba import njit
-from numba.core.caching import FunctionCache
-from numba.core.codegen import JITCodeLibrary
-from numba.core.compiler import Compiler, compile_result
+from numba import boolean, float64, int64, njit
+from numba.core.compiler import Compiler
 from numba.core.compiler_machinery import PassManager
 from numba.core.dispatcher import Dispatcher
 from numba.core.event import Event, Listener, register
-from numba.core.registry import cpu_target
-from numba.core.runtime.nrt import rtsys
 from numba.core.typed_passes import (
     IRLegalization,
     NativeLowering,
@@ -45,9 +37,11 @@ from numba.core.untyped_passes import (
     TranslateByteCode,
 )
 
-Kernel = Callable[..., Any]
-_ROOT = Path(__file__).parents[1]
-_IMPORTED = re.compile(r"^from dynid\.([\w.]+) import", re.MULTILINE)
+from dynid.common.compiled_cache import Kernel, Part, cache_of
+
+# Argument types: flat and contiguous arrays of one to three dimensions.
+F1, F2, F3 = float64[::1], float64[:, ::1], float64[:, :, ::1]
+I1, I2, B1 = int64[::1], int64[:, ::1], boolean[::1]
 COMPILING = "Compiling kernels for this machine (first run only, 10 s or more) ..."
 
 
@@ -61,6 +55,16 @@ def kernel(function: Kernel) -> Kernel:
     round differently alone and inside them. The run that compiles uses the former, later runs the latter.
     """
     return _compiled(function)
+
+
+def takes(*arguments: Any) -> Callable[[Kernel], Kernel]:
+    """Declare the types of a kernel's arguments: it can be compiled before its first call, see `ahead`."""
+
+    def declared(compiled: Kernel) -> Kernel:
+        compiled.takes = arguments  # type: ignore[attr-defined]
+        return compiled
+
+    return declared
 
 
 def inner(function: Kernel) -> Kernel:
@@ -107,44 +111,12 @@ def _cached(function: Kernel, options: dict[str, Any]) -> Kernel:
     compiled: Kernel = njit(**options)(function)
     try:
         is_part = issubclass(options["pipeline_class"], _WholePartCompiler)
-        compiled._cache = (_PartCache if is_part else _Cache)(function)  # type: ignore[attr-defined]
+        compiled._cache = cache_of(function, is_part)  # type: ignore[attr-defined]
     except RuntimeError as error:
         if "no locator available" not in str(error):
             raise
         _say_uncached()  # a read-only install and home: it still runs
     return compiled
-
-
-class _Part(JITCodeLibrary):
-    """Code of a function that only kernels call: unoptimised, without machine code and entry point.
-
-    Each kernel contains the code of all that it calls, and optimises it as a whole.
-    """
-
-    codegen = SimpleNamespace(set_env=lambda name, environment: None)  # only entry points need one
-
-    @classmethod
-    def stored(cls, codegen: Any, name: str, code: bytes) -> _Part:
-        """As `serialize_using_object_code` wrote it."""
-        part = cls(codegen, name)
-        part._final_module, part._finalized = parse_bitcode(code), True
-        return part
-
-    def serialize_using_object_code(self) -> tuple[str, bytes]:
-        """What a cache stores."""
-        self._ensure_finalized()  # type: ignore[no-untyped-call]
-        return self.name, self._final_module.as_bitcode()
-
-    def get_pointer_to_function(self, name: str) -> int:
-        """There is none."""
-        return 0
-
-    def _optimize_final_module(self) -> None:
-        pass
-
-    def _finalize_final_module(self) -> None:
-        self._finalize_dynamic_globals()  # type: ignore[no-untyped-call]
-        self._finalized = True
 
 
 class _Compiler(Compiler):
@@ -171,86 +143,16 @@ class _Compiler(Compiler):
 
 
 class _WholePartCompiler(Compiler):
-    """Compiles any function into a `_Part`."""
+    """Compiles any function into a `Part`."""
 
     def compile_extra(self, func: Kernel) -> Any:
         """Compile for the argument types of this compiler."""
-        self.state.library = _Part(self.state.targetctx.codegen(), func.__qualname__)  # type: ignore[no-untyped-call]
+        self.state.library = Part(self.state.targetctx.codegen(), func.__qualname__)  # type: ignore[no-untyped-call]
         return super().compile_extra(func)  # type: ignore[no-untyped-call]
 
 
 class _PartCompiler(_WholePartCompiler, _Compiler):
-    """Compiles a function without such expressions into a `_Part`."""
-
-
-class _Cache(FunctionCache):
-    """Loads compiled code without what only compilation needs: importing that takes 0.3 s in every run.
-
-    Numba compiles a kernel again if its own file has changed. It contains the code of the kernels that it
-    calls, so here their files count too: an upgrade may change these and not the file of the caller.
-    """
-
-    def __init__(self, function: Kernel) -> None:
-        super().__init__(function)  # type: ignore[no-untyped-call]
-        self._cache_file._source_stamp = source_stamp(Path(function.__code__.co_filename))
-
-    def load_overload(self, sig: Any, target_context: Any) -> Any:
-        """Compiled code for these argument types, None if it must be compiled."""
-        rtsys.initialize(target_context)
-        with self._guard_against_spurious_io_errors():
-            return self._load_overload(sig, target_context)  # type: ignore[no-untyped-call]
-
-    def signatures(self) -> list[Any]:
-        """Argument types for which there is compiled code."""
-        kept: Any = self._cache_file._load_index()  # type: ignore[no-untyped-call]
-        codegen = cpu_target.target_context.codegen()
-        index: Callable[..., Any] = self._index_key
-        return [key[0] for key in kept if key == index(key[0], codegen)]
-
-
-class _PartCache(_Cache):
-    """Stores parts, for kernels that are compiled later."""
-
-    def _load_overload(self, sig: Any, target_context: Any) -> Any:
-        index: Callable[..., Any] = self._index_key
-        kept: Any = self._cache_file.load(index(sig, target_context.codegen()))  # type: ignore[no-untyped-call]
-        if kept is None:
-            return None
-        stored, description, environment, signature = kept[:4]
-        part = _Part.stored(target_context.codegen(), *stored)
-        return compile_result(  # type: ignore[no-untyped-call]
-            target_context=target_context,
-            typing_context=target_context.typing_context,
-            library=part,
-            environment=environment,
-            entry_point=target_context.get_executable(part, description, environment),
-            fndesc=description,
-            signature=signature,
-            objectmode=False,
-        )
-
-
-def load(compiled: Kernel) -> None:
-    """Load what is compiled of a kernel, which its first call would do otherwise; nothing is compiled."""
-    kernel: Any = compiled
-    rtsys.initialize(cpu_target.target_context)
-    if isinstance(kernel._cache, _Cache):
-        for signature in kernel._cache.signatures():
-            kernel.compile(signature)
-
-
-@cache
-def source_stamp(file: Path) -> str:
-    """Digest of a file of kernels and of all that it imports from this package, through other such files.
-
-    This file counts for all of them: it decides in which form compiled code is kept.
-    """
-    text = file.read_text(encoding="utf-8")
-    names = _IMPORTED.findall(text) if __name__ in text else []
-    below = [_ROOT.joinpath(*name.split(".")).with_suffix(".py") for name in names]
-    here = _ROOT / "common/compiled.py"
-    below += [here] * (here not in (file, *below))
-    return sha256("".join([text, *map(source_stamp, below)]).encode()).hexdigest()
+    """Compiles a function without such expressions into a `Part`."""
 
 
 class _Announcement(Listener):

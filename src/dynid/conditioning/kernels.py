@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
-from dynid.common.compiled import summing
+from numba import int64
+
+from dynid.common.compiled import F1, F2, summing, takes
 
 
+@takes(F2, F1, int64, int64, int64, F2)
 @summing
 def decimate(packed, padded, at, first, step, out):
     """Add the contribution of samples at .. at + n to outputs centred at first + k step.

@@ -61,6 +61,7 @@ from dynid.mechanism.load import load_robot, reference
 from dynid.mechanism.mechanism import Mechanism
 from dynid.mechanism.parameters import effort_unit, parameter_table
 from dynid.projection.model import MODELS
+from dynid.regressor.kernels_ahead import prepare_kernels
 from dynid.robots.truth import Truth, has_demo, true_values
 
 Progress = Callable[[str, float], None]
@@ -143,6 +144,7 @@ def excite(
     """
     asked = read(ExciteSettings, plain_entry({} if settings is None else settings))
     mechanism = load_robot(robot)
+    prepare_kernels(mechanism)
     motions = case_motions(mechanism)
     robot = robot if cluster is None else reference(mechanism)  # workers have folders of their own
     search = excite_series if motions is None else motions.search

@@ -12,9 +12,10 @@ change it and have no entry. Tables (see `closure.tables_of`):
 
 from __future__ import annotations
 
-from dynid.common.compiled import inlined, inner, kernel
+from dynid.common.compiled import F1, F2, F3, inlined, inner, kernel, takes
 from dynid.common.compiled_arrays import release, view, workspace
 from dynid.kinematics.cable_kernels import angle_between, cable_acceleration, cable_length, swivel_rates
+from dynid.kinematics.kernel_types import EQUATIONS, LINEAR, LOOPS, TREE, WHERE
 from dynid.kinematics.kernels import LINK, carry, carry_pose, link_states, pose_states
 from dynid.kinematics.tile import (
     ALONG,
@@ -313,6 +314,7 @@ def gather(x, at, out):
             out[i * LANES + lane] = x[sample, i]
 
 
+@takes(TREE, LOOPS, EQUATIONS, LINEAR, WHERE, F2, F2, F3)
 @kernel
 def closure_values(tree, loops, equations, linear, where, q, f, A):
     """F (n, c) and A (n, c, v) of poses q (n, n_q); A must be zero. where: row, column of each entry."""
@@ -333,6 +335,7 @@ def closure_values(tree, loops, equations, linear, where, q, f, A):
         release(space)
 
 
+@takes(TREE, LOOPS, EQUATIONS, F2, F2, F2, F1, F2)
 @kernel
 def closure_bias(tree, loops, equations, q, dq, still, none, gamma):
     """Acceleration (n, c) of f at ddq = 0 for positions q and velocities dq.

@@ -20,8 +20,9 @@ import numpy as np
 from numba.core import types
 from numba.extending import overload
 
-from dynid.common.compiled import inlined, inner, kernel
+from dynid.common.compiled import F1, F2, F3, I1, inlined, inner, kernel, takes
 from dynid.common.compiled_arrays import view
+from dynid.kinematics.kernel_types import TREE
 from dynid.kinematics.tile import (
     AX,
     AY,
@@ -359,6 +360,7 @@ def body_state(state, link, frame, body):
             body[(field + 2) * LANES + k] = z
 
 
+@takes(TREE, I1, F2, F1, F2, F2, F2, F1, F1, F3)
 @kernel
 def move_bodies(links, body_link, body_frame, gravity, q, dq, ddq, state, body, out):
     """Samples first: R, p (base frame), V and dV (body axes, linear first), into out, shape (n, b, 24).

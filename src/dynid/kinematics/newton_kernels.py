@@ -7,10 +7,12 @@ corrects it, so that usually one step per sample is enough. `motion_rates` takes
 from __future__ import annotations
 
 import numpy as np
+from numba import boolean, int64
 
-from dynid.common.compiled import inner, kernel
+from dynid.common.compiled import B1, F1, F2, F3, I1, inner, kernel, takes
 from dynid.common.compiled_arrays import release, view, workspace
 from dynid.kinematics.closure_kernels import WORK, bias_tile, closure_tile, gather
+from dynid.kinematics.kernel_types import CLOSURE, PLAN, SENSORS
 from dynid.kinematics.kernels import LINK, link_states, pose_states
 from dynid.kinematics.step_kernels import (
     add_along,
@@ -29,6 +31,7 @@ _ARRIVED = 3e-8  # the error after a step of this size is its square: below roun
 _PAST = 4  # poses kept for extrapolation
 
 
+@takes(CLOSURE, PLAN, SENSORS, F2, I1, I1, boolean, F2, int64, F2, B1)
 @kernel
 def march(closure, plan, sensors, wanted, first, count, keep_last, q0, limit, out, done):
     """Poses of LANES parts of a motion, one sample after the other.
@@ -187,6 +190,7 @@ def _turn(q, turn):
         q[2 * LANES + k], q[3 * LANES + k] = y1 * length, z1 * length
 
 
+@takes(CLOSURE, PLAN, SENSORS, F2, F2, F2, F2, boolean, F2, F2, F3, F1, F1, F2, F1)
 @kernel
 def motion_rates(
     closure, plan, sensors, q, gamma, first, second, known, dq, ddq, N, condition, left, still, none

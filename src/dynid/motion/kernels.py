@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from numba import boolean
+
 from dynid.common.arrays import Array, Float
-from dynid.common.compiled import kernel
+from dynid.common.compiled import F2, F3, kernel, takes
 
 
+@takes(F2, F2, F3, boolean)
 @kernel
 def sweep(
     x: Float[Array, "n m"], sections: Float[Array, "k 6"], state: Float[Array, "k 2 m"], backwards: bool

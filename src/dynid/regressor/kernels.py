@@ -6,8 +6,12 @@ the base. They are packed row by row (see `layout.py`); a tile contains `LANES` 
 
 from __future__ import annotations
 
-from dynid.common.compiled import inner, kernel
+from numba import int64
+from numba.core.types import Tuple, UniTuple
+
+from dynid.common.compiled import F1, F2, I1, inner, kernel, takes
 from dynid.common.compiled_arrays import view
+from dynid.kinematics.kernel_types import BODIES, TREE
 from dynid.kinematics.kernels import LINK, body_state, link_states, unrotate
 from dynid.kinematics.tile import (
     AX,
@@ -112,6 +116,7 @@ def _energy_row(body, gravity, out):
         out[MASS * LANES + k] = 0.5 * (u * u + v * v + w * w) - height
 
 
+@takes(TREE, BODIES, F1, F2, F2, F2, I1, UniTuple(F1, 3), F2)
 @kernel
 def energy_rows(links, bodies, gravity, q, dq, still, places, room, out):
     """Energies per inertial parameter at samples q, dq (n, ...), into out (entries, n).
@@ -204,6 +209,22 @@ def combine_moving(packed, combination, N, moves, out):
                 out[e, s] += factor[s] * source[s]
 
 
+@takes(
+    TREE,
+    BODIES,
+    F1,
+    UniTuple(I1, 4),  # pairs
+    Tuple((I1, I1, I1, F1, F1)),  # drives
+    Tuple((I1, F2)),  # given
+    UniTuple(F2, 6),  # motion
+    Tuple((I1, I1, F1)),  # combination
+    UniTuple(F1, 4),  # room
+    int64,
+    F2,
+    F1,
+    I1,
+    F1,
+)
 @kernel
 def fill_rows(
     links, bodies, gravity, pairs, drives, given, motion, combination, room, start, out, flat, starts, factors

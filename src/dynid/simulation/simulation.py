@@ -30,6 +30,7 @@ from dynid.mechanism.load import load_robot
 from dynid.mechanism.mechanism import Mechanism
 from dynid.mechanism.parameters import effort_unit
 from dynid.motion.log import Log
+from dynid.regressor.kernels_ahead import prepare_kernels
 from dynid.robots.truth import Truth, believed_values, true_values
 from dynid.simulation.motion import MotionChoice, chosen_motion, narrowed_motion
 from dynid.simulation.plant.run import PlantRun
@@ -179,6 +180,7 @@ def simulate(
     """
     mechanism = load_robot(mechanism)
     settings = _settings(settings)
+    prepare_kernels(mechanism)
     _check_payloads(mechanism, settings)
     with single_threaded_blas():
         values, notices = true_values(mechanism, settings.truth, settings.mounted)
