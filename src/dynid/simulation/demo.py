@@ -14,6 +14,7 @@ from dynid.experiment.experiment import Experiment
 from dynid.mechanism.load import load_robot
 from dynid.mechanism.mechanism import Mechanism
 from dynid.motion.log import Log
+from dynid.regressor.kernels_ahead import prepare_kernels
 from dynid.robots.demo_file import FreeDemo, demo_file, read_demo, read_free_demo
 from dynid.simulation.prescribed import simulate_log
 from dynid.statistics.estimate import Estimate
@@ -109,6 +110,7 @@ def run_demo(name: str, progress: Progress | None = None, seed: int | None = Non
     """Simulate a built-in robot, identify it, and add the true base values to the estimate."""
     from dynid.pipeline import identify_logs
 
+    prepare_kernels(load_robot(name), logs=True)
     demo = built_in_experiment(name, seed, progress)
     experiment = Experiment(robot=name, model=demo.model, name=f"demo {name}")
     estimate = identify_logs(
