@@ -199,7 +199,6 @@ LONG = frozenset(
         "test_iv.py::test_a_clean_arm_is_left_in_peace",
         "test_tls.py::test_sigma_by_theory_and_by_bootstrap_agree[estimator0-sigmas0]",
         "test_excite_free.py::test_other_criteria",
-        "physics/test_forward.py::test_accelerations_equal_those_of_an_independent_plant[stewart]",
         "test_statics.py::test_modes_are_what_small_motions_do",
         "physics/test_plant.py::test_default_softness_is_no_reference",
         "test_consistent.py::test_intervals_cover_an_interior_truth_with_a_prior",
