@@ -9,8 +9,8 @@ import pytest
 from dynid.common.errors import InputError
 from dynid.mechanism.inertia import SYMBOLS
 from dynid.mechanism.joint import JointKind
+from dynid.mechanism.load import load_robot
 from dynid.mechanism.robot_file.robot_file import load_robotfile
-from dynid.mechanism.urdf_file import load_urdf
 from tests.parameter_orders import from_pinocchio
 
 DATA = Path(__file__).resolve().parents[2] / "shared" / "data"
@@ -54,10 +54,10 @@ ARM = """\
 
 @pytest.fixture
 def load(tmp_path):
-    def write_and_load(text, **options):
+    def write_and_load(text):
         file = tmp_path / "arm.urdf"
         file.write_text(text)
-        return load_urdf(file, **options)
+        return load_robot(file)
 
     return write_and_load
 
@@ -213,7 +213,7 @@ def test_real_models_agree_with_pinocchio(name):
     if not file.exists():
         pytest.skip("the shared logs are not beside the project")
     pin = pytest.importorskip("pinocchio")
-    robot, model = load_urdf(file), pin.buildModelFromUrdf(str(file))
+    robot, model = load_robot(file), pin.buildModelFromUrdf(str(file))
     assert len(robot.measured) == model.nv
     for joint in robot.joints:
         if joint.kind is JointKind.FIXED:

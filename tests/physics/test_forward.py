@@ -1,4 +1,4 @@
-"""Forward dynamics: against Pinocchio, against the inverse, and derivatives against finite differences."""
+"""Forward dynamics: against the inverse, and derivatives against finite differences."""
 
 from __future__ import annotations
 

@@ -31,8 +31,8 @@ from dynid.mechanism.joint import JointKind
 from dynid.mechanism.mechanism import BASE, Mechanism
 from dynid.mechanism.robot_file.scope import Scope
 from dynid.mechanism.urdf_file import urdf_parts
-from dynid.mechanism.urdf_tree import UrdfModel, joint_end, read_urdf
-from dynid.mechanism.xml_elements import Element
+from dynid.mechanism.urdf_tree import UrdfModel, joint_end, urdf_model
+from dynid.mechanism.xml_elements import Element, read_elements
 from dynid.statistics.estimate import Estimate
 
 _ENTRIES = ("ixx", "ixy", "ixz", "iyy", "iyz", "izz")
@@ -63,7 +63,7 @@ def export_urdf(estimate: Estimate, mechanism: Mechanism, folder: Path) -> Expor
     if source is None:
         file.write_text(_generated(described, links, split), encoding="utf-8")
     else:
-        model = read_urdf(source, confine_meshes=False)
+        model = urdf_model(read_elements(source))
         file.write_bytes(_edited(described, model, split))
         described.difference(source, file)
         missing += described.rounded_angles()
