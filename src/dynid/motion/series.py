@@ -274,7 +274,8 @@ class _Collected:
     def walk(self, name: str, node: Any, clock: str | None) -> None:
         """Collect what is below `node`."""
         if isinstance(node, Mapping):
-            time_key = _time_key(node)
+            vectors = [key for key, x in node.items() if isinstance(x, np.ndarray) and _is_vector(x)]
+            time_key = time_name(vectors) or None
             if time_key is not None:
                 clock = _joined_name(name, time_key)
                 self.clocks[clock] = np.ravel(node[time_key])
@@ -326,11 +327,6 @@ class _Collected:
         """What was found instead."""
         shown = [f"'{name}' is {words}" for name, words in list(self.skipped.items())[:8]]
         return f" ({'; '.join(shown)})" if shown else ""
-
-
-def _time_key(node: Mapping[str, Any]) -> str | None:
-    vectors = [key for key, value in node.items() if isinstance(value, np.ndarray) and _is_vector(value)]
-    return time_name(vectors) or None
 
 
 def _is_vector(x: Any) -> bool:

@@ -78,7 +78,8 @@ class Bodies:
 
     def z(self) -> Vector:
         """The axis of a link in its own axes."""
-        return constants_z(self.graph)
+        zero = self.graph.constant(0.0)
+        return zero, zero, self.graph.one
 
     def motions(self, dq: Vector, ddq: Vector, gravity: bool = True) -> list[Motion]:
         """Motion of every link."""
@@ -182,12 +183,6 @@ class Bodies:
                 R, p = product(before, R), plus(at, apply(before, p))
             known[i] = R, p
         return [known[i] for i in range(len(known))]
-
-
-def constants_z(graph: Graph) -> Vector:
-    """(0, 0, 1)."""
-    zero = graph.constant(0.0)
-    return zero, zero, graph.one
 
 
 def bodies_at(graph: Graph, tree: Tree, q: Vector) -> Bodies:

@@ -193,7 +193,9 @@ def read_bodies(model: MjcfModel, tree: Tree, scope: Scope) -> dict[str, Body]:
         bodies[name] = Body(name, prior=prior)
         if chi is None:
             (shaped if body.geoms and model.settings.inertiafromgeom != "false" else missing).append(name)
-    scope.notices += [*absent_notices(frames, missing, "body"), *_shape_notices(shaped)]
+    scope.notices += absent_notices(frames, missing, "body")
+    if shaped:
+        scope.notices.append(notice("inertia-from-geom", names=", ".join(shaped)))
     if model.settings.total_mass > 0.0:
         scope.notices.append(notice("unscaled-prior", mass=model.settings.total_mass))
     return bodies
@@ -244,9 +246,3 @@ def _has_mass(geom: Element) -> bool:
         return False
     density = geom.number("density", 1000.0, owner)
     return geom.number("mass", density, owner) != 0.0
-
-
-def _shape_notices(shaped: list[str]) -> list[Notice]:
-    if not shaped:
-        return []
-    return [notice("inertia-from-geom", names=", ".join(shaped))]

@@ -22,7 +22,7 @@ from dynid.common.entry import Entry, root_entry
 from dynid.common.errors import nearest
 from dynid.common.strict_yaml import PathLike, read_yaml
 from dynid.mechanism.description import ZERO, with_zeros
-from dynid.mechanism.mechanism import Actuator, Body, Capsule, Mechanism
+from dynid.mechanism.mechanism import Actuator, Body, Mechanism
 from dynid.mechanism.parts import Parts, default_measured, mechanism_of, source_actuators, source_drive
 from dynid.mechanism.robot_file.bodies import read_bodies, read_capsules, read_joints, read_payloads
 from dynid.mechanism.robot_file.loops import (
@@ -147,7 +147,9 @@ def build(root: Entry, source: Source | None, values: Mapping[str, float]) -> Me
         terms=read_terms(fields["terms"], scope, parts.joints) if "terms" in fields else (),
         payloads=read_payloads(fields["payloads"], scope, parts.bodies) if "payloads" in fields else {},
         limits=read_limits(fields.get("limits"), scope, parts, [a.name for a in actuators]),
-        capsules=_capsules(fields, scope, parts),
+        capsules=read_capsules(fields["capsules"], scope, ("base", *parts.bodies))
+        if "capsules" in fields
+        else parts.capsules,
         start=parts.start,
         prior=parts.prior,
         model=_model(fields["model"]) if "model" in fields else "inverse",
@@ -214,12 +216,6 @@ def _actuators(root: Entry, fields: Mapping[str, Entry], scope: Scope, parts: Pa
     if motors and not parts.actuators:
         return motors
     return source_actuators(parts, root.error)
-
-
-def _capsules(fields: Mapping[str, Entry], scope: Scope, parts: Parts) -> dict[str, tuple[Capsule, ...]]:
-    if "capsules" not in fields:
-        return parts.capsules
-    return read_capsules(fields["capsules"], scope, ("base", *parts.bodies))
 
 
 def _gravity(fields: Mapping[str, Entry], scope: Scope, parts: Parts) -> Any:
