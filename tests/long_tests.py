@@ -96,7 +96,6 @@ LONG = frozenset(
         "test_joined_mass.py::test_an_arm_on_a_hinge_is_found_per_unit_of_both_masses",
         "test_joined_mass.py::test_counts_leave_one_scale_out",
         "test_measured_pose.py::test_a_planar_robot_is_identified_from_its_platform",
-        "test_more_robots.py::test_the_truth_is_found_without_noise",
         "test_payload.py::test_a_prediction_counts_robot_and_payload",
         "test_payload.py::test_intervals_cover_the_payload_though_the_robot_is_uncertain",
         "test_pose_columns.py::test_35_a_zero_off_in_a_closed_robot_is_named_and_a_clean_log_is_left_alone",
