@@ -189,7 +189,10 @@ class _Body:
                 file=self.file,
                 remedy="write plain decimal numbers without quotes",
             ) from None
-        return columns, (_dropped(dropped, len(good)),) if dropped else ()
+        if not dropped:
+            return columns, ()
+        first = ", ".join(map(str, dropped[:5])) + (", ..." if len(dropped) > 5 else "")
+        return columns, (notice("bad-rows-dropped", count=len(dropped), kept=len(good), rows=first),)
 
 
 def _is_long(cell: str) -> bool:
@@ -255,11 +258,6 @@ def _fault(cells: list[str], dialect: Dialect, used: list[int]) -> tuple[str, st
     if len(cells) != width:
         return f"{len(cells)} cells", f"the row has {len(cells)} cells, the header {width}"
     return None
-
-
-def _dropped(numbers: list[int], kept: int) -> Notice:
-    first = ", ".join(map(str, numbers[:5])) + (", ..." if len(numbers) > 5 else "")
-    return notice("bad-rows-dropped", count=len(numbers), kept=kept, rows=first)
 
 
 _UNITS = {

@@ -85,7 +85,11 @@ def merged(series: Sequence[Series], file: object, time: str = "t", base: Series
     for source in series:
         if source is base:
             continue
-        _refuse_doubles(source, columns, file)
+        double = next((name for name in source.columns if name in columns), None)
+        if double is not None:
+            raise InputError(
+                f"two signals are called '{double}'", file=file, place=source.name, remedy="rename one"
+            )
         times = _floats(source.t, file, source.name)
         if np.array_equal(times, clock, equal_nan=True):
             columns |= source.columns
@@ -113,14 +117,6 @@ def time_base(series: Sequence[Series]) -> Series:
         return positions, 0 if candidate.t is None else len(candidate.t)
 
     return max(series, key=worth)
-
-
-def _refuse_doubles(source: Series, columns: Mapping[str, Any], file: object) -> None:
-    double = next((name for name in source.columns if name in columns), None)
-    if double is not None:
-        raise InputError(
-            f"two signals are called '{double}'", file=file, place=source.name, remedy="rename one"
-        )
 
 
 def _floats(t: Shaped[Array, "n"] | None, file: object, name: str) -> Float[Array, "n"]:

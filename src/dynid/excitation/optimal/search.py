@@ -111,12 +111,10 @@ class Descent:
     Attributes:
         point: The last motion.
         iterations: Steps taken.
-        converged: Whether no step predicted a gain above the tolerance.
     """
 
     point: Point
     iterations: int
-    converged: bool
 
 
 def descend(
@@ -143,7 +141,7 @@ def descend(
     """
     current = problem.evaluate(problem.blocks.inside(z))
     if current.tape is None or not np.isfinite(current.value):
-        return Descent(current, 0, False)
+        return Descent(current, 0)
     slope = problem.gradient(current)
     B, fresh = _FIRST * np.abs(slope).max() * np.eye(len(z)), True
     blocks = problem.blocks
@@ -151,7 +149,7 @@ def descend(
     reach = np.inf if problem.linear else _REACH
     for iteration in range(iterations):
         if watch is not None and watch(current):
-            return Descent(current, iteration, False)
+            return Descent(current, iteration)
         value = current.z.reshape(len(blocks.size), -1) @ blocks.C.T
         A, b = problem.soft_rows(current, _NEAR)
         lower = np.maximum(blocks.lower - value, -reach * width)
@@ -163,21 +161,21 @@ def descend(
         promised += price * current.violation - left
         hopeless = iteration >= _SOME and promised < (current.value - target) / _MANY
         if hopeless or not promised >= tolerance:
-            return Descent(current, iteration, bool(promised < tolerance))
+            return Descent(current, iteration)
         tried, step = _search(problem, current, p, promised, price)
         reach = min(2.0 * reach, 1.0) if step == 1.0 and np.isfinite(reach) else reach * max(step, 0.25)
         if tried is None:
             if reach > _LEAST_REACH and not problem.linear:
                 continue
             if fresh:
-                return Descent(current, iteration, False)
+                return Descent(current, iteration)
             B, fresh = 10.0 * _FIRST * np.abs(slope).max() * np.eye(len(z)), True
             continue
         fresh = False
         new_slope = problem.gradient(tried)
         B = _updated(B, tried.z - current.z, new_slope - slope)
         current, slope = tried, new_slope
-    return Descent(current, iterations, False)
+    return Descent(current, iterations)
 
 
 def _search(

@@ -225,22 +225,17 @@ def _name_joints(bodies: Iterable[MjcfBody]) -> None:
             taken |= {name: element.place} if name else {}
     names = set(taken)
     for body in bodies:
-        _check_free(body)
         for i, joint in enumerate(body.joints):
+            if joint.kind is JointKind.FREE and (len(body.joints) > 1 or body.parent != "base"):
+                raise joint.placed.element.error(
+                    f"the free joint of body '{body.name}' is not the only joint of a top-level body",
+                    "move it to a body directly in <worldbody>, without other joints",
+                )
             number = str(i + 1) if len(body.joints) > 1 else ""
             name = joint.placed.element.attributes.get("name", "").strip()
             name = name or unique(f"{body.name}_joint{number}", names)
             names.add(name)
             body.joints[i] = MjcfJoint(name, joint.kind, joint.placed)
-
-
-def _check_free(body: MjcfBody) -> None:
-    for joint in body.joints:
-        if joint.kind is JointKind.FREE and (len(body.joints) > 1 or body.parent != "base"):
-            raise joint.placed.element.error(
-                f"the free joint of body '{body.name}' is not the only joint of a top-level body",
-                "move it to a body directly in <worldbody>, without other joints",
-            )
 
 
 def unique(name: str, taken: Iterable[str]) -> str:
