@@ -89,7 +89,7 @@ def recover_symbols(
     tests = _test_sets(len(names), MAX_EVALUATIONS - 1 - _JOINT[-1][0])
     single = _run(evaluate, [values * _factors(rng, row) for row in tests])
     # Dimensions whose change keeps the groupings, in at least one test.
-    movable = tests[np.isfinite(single.C).all(axis=1)].any(axis=0)
+    movable = np.asarray(tests[np.isfinite(single.C).all(axis=1)].any(axis=0))
     runs = _Runs(np.vstack([values, single.X]), np.vstack([first, single.C]))
     matters = [_matters(tests, column, nominal) for column, nominal in zip(single.C.T, first, strict=True)]
     done, symbols_of = 0, dict[tuple[str, str], str | None]()
