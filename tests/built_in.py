@@ -32,3 +32,9 @@ def demo_of(name: str) -> Demo:
 def truth_of(name: str) -> dict[str, float]:
     """Its true standard parameters by name, SI."""
     return dict(demo_of(name).truth)
+
+
+def codes(found: Any) -> list[str]:
+    """Codes of the warnings of a result or a validation, the notices of a robot or a log, or of a list."""
+    listed = getattr(found, "warnings", getattr(found, "notices", found))
+    return [notice.code for notice in listed]

@@ -29,6 +29,7 @@ from dynid.robots.demo_file import demo_file, read_demo
 from dynid.simulation.prescribed import simulate_log
 from dynid.statistics.estimate import NOT_TESTED, ParameterEstimate, ResidualTest, Validation
 from dynid.validation.hypotheses import other_clocks, other_gravity
+from tests.built_in import codes
 from tests.wrist import Setup, wrist_log
 
 # A beam that two motors push, one at each end; the closed loop holds its feet together.
@@ -79,10 +80,6 @@ def checks_of(robot, log):
     problem = prepare(robot, [log], experiment)
     fit = linear_fit(problem, experiment)
     return Finished(fit).answered(check_residuals(fit))
-
-
-def codes(found) -> list[str]:
-    return [notice.code for notice in found]
 
 
 @cache

@@ -11,7 +11,9 @@ from dynid.common.limits import lifted
 from dynid.common.strict_yaml import parse_yaml
 from dynid.mechanism.load import load_robot
 from dynid.mechanism.xml_elements import read_elements
+from tests.built_in import codes
 
+ROBOT_FILE = "model.urdf"
 INERTIAL = (
     '<inertial><mass value="{mass}"/>'
     '<inertia ixx="{ixx}" iyy="{iyy}" izz="{izz}" ixy="0" ixz="0" iyz="0"/></inertial>'
@@ -38,16 +40,6 @@ def two_links(**options):
     return robot(link("w", inertial=False), link("b", **options), joint("j", "w", "b"))
 
 
-@pytest.fixture
-def load(tmp_path):
-    def write_and_load(text):
-        file = tmp_path / "model.urdf"
-        file.write_text(text)
-        return load_robot(file)
-
-    return write_and_load
-
-
 def refused(load, text, said, place="line"):
     with pytest.raises(InputError, match=said) as caught:
         load(text)
@@ -56,10 +48,6 @@ def refused(load, text, said, place="line"):
     assert place in (caught.value.place or "")
     assert caught.value.remedy is not None
     return caught.value
-
-
-def codes(mechanism):
-    return [notice.code for notice in mechanism.notices]
 
 
 def test_fault_01_entity_bomb(load):

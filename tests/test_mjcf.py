@@ -19,7 +19,9 @@ from dynid.mechanism.load import load_robot
 from dynid.mechanism.parameters import parameter_table
 from dynid.problem import as_asked
 from dynid.regressor.regressor import tree_matrix
+from tests.built_in import codes
 
+ROBOT_FILE = "model.xml"
 INERTIAL = '<inertial pos="0 0 0.1" mass="1" diaginertia="0.1 0.1 0.1"/>'
 FOUR_BAR = f"""\
 <mujoco model="four_bar">
@@ -38,26 +40,12 @@ FOUR_BAR = f"""\
 """
 
 
-@pytest.fixture
-def load(tmp_path):
-    def write_and_load(text):
-        file = tmp_path / "model.xml"
-        file.write_text(text)
-        return load_robot(file)
-
-    return write_and_load
-
-
 def model(*bodies, rest=""):
     return "<mujoco>\n<worldbody>\n" + "\n".join(bodies) + f"\n</worldbody>\n{rest}\n</mujoco>\n"
 
 
 def body(name="arm", joint="<joint name='j'/>", inside=INERTIAL, extra=""):
     return f'<body name="{name}" {extra}>{joint}{inside}</body>'
-
-
-def codes(robot):
-    return [notice.code for notice in robot.notices]
 
 
 def refused(load, text, said, place="line"):

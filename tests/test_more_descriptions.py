@@ -106,15 +106,6 @@ MDH = """joints:
 """
 
 
-@pytest.fixture
-def load(tmp_path):
-    def read(text, name):
-        (tmp_path / name).write_text(text)
-        return load_robot(tmp_path / name)
-
-    return read
-
-
 def prior_vector(robot):
     return np.array(
         [

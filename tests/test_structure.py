@@ -18,6 +18,7 @@ from dynid.motion.motion import Motion
 from dynid.motion.plan import plan_motions
 from dynid.motion.settings import FilterSettings, MaskSettings
 from dynid.projection.kinematics import kinematics_along
+from tests.built_in import codes
 
 pytestmark = pytest.mark.usefixtures("no_symbols")
 
@@ -187,10 +188,6 @@ def turned_arm(digits: int | None, seed: int) -> str:
         )
         parent = f"b{k}"
     return "\n".join(["name: arm", "gravity: [0, 0, -9.81]", "joints:", *lines, 'drive: {"*": [Fv, Fs]}', ""])
-
-
-def codes(notices) -> list[str]:
-    return [notice.code for notice in notices]
 
 
 def test_a_parallelogram_without_a_start_pose_is_a_parallelogram(tmp_path) -> None:

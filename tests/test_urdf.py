@@ -11,8 +11,10 @@ from dynid.mechanism.inertia import SYMBOLS
 from dynid.mechanism.joint import JointKind
 from dynid.mechanism.load import load_robot
 from dynid.mechanism.robot_file.robot_file import load_robotfile
+from tests.built_in import codes
 from tests.parameter_orders import from_pinocchio
 
+ROBOT_FILE = "arm.urdf"
 DATA = Path(__file__).resolve().parents[2] / "shared" / "data"
 ARM = """\
 <?xml version="1.0"?>
@@ -50,20 +52,6 @@ ARM = """\
   <transmission name="t"/><gazebo/><material name="grey"><color rgba="1 1 1 1"/></material>
 </robot>
 """
-
-
-@pytest.fixture
-def load(tmp_path):
-    def write_and_load(text):
-        file = tmp_path / "arm.urdf"
-        file.write_text(text)
-        return load_robot(file)
-
-    return write_and_load
-
-
-def codes(robot):
-    return [notice.code for notice in robot.notices]
 
 
 def test_tree_names_and_defaults(load):
