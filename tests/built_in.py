@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from functools import cache
+from pathlib import Path
 from typing import Any
 
 from dynid.experiment.experiment import FilterSettings, MaskSettings
@@ -21,6 +22,13 @@ EXACT: dict[str, Any] = {
 def robot_of(name: str) -> Mechanism:
     """A built-in robot."""
     return load_robot(name)
+
+
+def written_robot(folder: Path, text: str) -> Mechanism:
+    """The robot of a file with this text."""
+    file = folder / "robot.yaml"
+    file.write_text(text, encoding="utf-8")
+    return load_robot(file)
 
 
 @cache

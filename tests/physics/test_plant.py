@@ -20,11 +20,11 @@ from dynid.kinematics.sensors import measured_motion
 from dynid.pipeline import identify_logs
 from dynid.regressor.regressor import tree_matrix
 from dynid.simulation.plant.engines import plant_log, run_plant
-from dynid.simulation.plant.mujoco_plant import release
 from dynid.simulation.plant.run import PlantRun
 from dynid.simulation.plant.settings import MUJOCO_DEFAULT, STIFF, PlantSettings, Softness
 from dynid.simulation.prescribed import parameter_vector
 from tests.built_in import demo_of, robot_of
+from tests.test_plant import release
 
 pytest.importorskip("mujoco")
 
