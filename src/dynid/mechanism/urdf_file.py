@@ -338,7 +338,8 @@ def mjcf_capsule(geom: Element, place: Frame) -> Capsule | None:
         place: Of the geom in its body; for `fromto`, of the frame in which the ends are given.
     """
     kind = geom.attributes.get("type", "sphere")
-    if _visual(geom) or kind not in ("sphere", "capsule", "cylinder", "box", "ellipsoid"):
+    in_no_contact = all(geom.attributes.get(key) == "0" for key in ("contype", "conaffinity"))
+    if in_no_contact or kind not in ("sphere", "capsule", "cylinder", "box", "ellipsoid"):
         return None
     try:
         size = np.array([value for value, _ in geom.numbers("size", _OWNER, range(1, 4)) or []])
@@ -363,11 +364,6 @@ def mjcf_capsule(geom: Element, place: Frame) -> Capsule | None:
     axis = int(np.argmax(size))
     second = float(np.sort(size)[1])
     return along_axis(place, axis, float(size[axis]) - second, second)
-
-
-def _visual(geom: Element) -> bool:
-    """Whether a geom takes no part in contacts."""
-    return all(geom.attributes.get(key) == "0" for key in ("contype", "conaffinity"))
 
 
 def joined(capsules: Iterable[tuple[str, Capsule | None]]) -> dict[str, tuple[Capsule, ...]]:

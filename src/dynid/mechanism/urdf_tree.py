@@ -224,7 +224,11 @@ def unknown_parts(
                 waiting.append(child)
     return tuple(
         at_level(
-            notice("unknown-element", place=f"{places[0].place}{_more(places)}", what=message),
+            notice(
+                "unknown-element",
+                place=places[0].place + (f" and {len(places) - 1} more" if len(places) > 1 else ""),
+                what=message,
+            ),
             "care" if misspelt else "good",
         )
         for (message, misspelt), places in _in_file_order(by_problem)
@@ -243,10 +247,6 @@ def _in_file_order(
         (problem, sorted(places, key=lambda element: element.line)) for problem, places in by_problem.items()
     ]
     return sorted(each, key=lambda item: item[1][0].line)
-
-
-def _more(places: list[Element]) -> str:
-    return f" and {len(places) - 1} more" if len(places) > 1 else ""
 
 
 def check_meshes(robot: Element) -> None:
