@@ -195,11 +195,7 @@ def rehearse(
         raise InputError(f"{runs} runs are too few", remedy="give 2 or more, better 50")
     if (jobs > 1 or cluster) and isinstance(plan.experiment.robot, Mechanism):
         raise InputError("several jobs need a robot given by a file", remedy="name the robot's file")
-
-    def revived(document: Mapping[str, Any]) -> Draw:
-        return Draw(**{key: tuple(x) if isinstance(x, list) else x for key, x in document.items()})
-
-    book = Journal(journal, _asked(plan), revived)
+    book = Journal(journal, _asked(plan), _revived)
     rehearser = Rehearser(plan)
     draws = run_starts(
         Rehearser,
@@ -308,6 +304,13 @@ def _listed(value: Any) -> Any:
     if isinstance(value, Sequence) and not isinstance(value, str):
         return [_listed(item) for item in value]
     return value
+
+
+def _revived(document: Mapping[str, Any]) -> Draw:
+    fields: dict[str, Any] = {
+        key: tuple(value) if isinstance(value, list) else value for key, value in document.items()
+    }
+    return Draw(**fields)
 
 
 def _entry(entry: LogEntry | str | os.PathLike[str]) -> LogEntry:
