@@ -93,7 +93,7 @@ def functions_of(file: Path) -> set[str]:
     return {node.name for node in tree.body if isinstance(node, ast.FunctionDef)}
 
 
-def tests_by_row() -> set[tuple[int, str, str]]:
+def listed_by_row() -> set[tuple[int, str, str]]:
     """Row, file and function: by the numbers in the names of tests, and those listed above."""
     pairs = [line.split() for line in WITHOUT_NUMBER.splitlines() if line]
     rows = {(int(row), *test.split("::")) for row, test in pairs}
@@ -106,7 +106,7 @@ def tests_by_row() -> set[tuple[int, str, str]]:
 
 
 def test_every_row_has_tests_that_exist() -> None:
-    rows = tests_by_row()
+    rows = listed_by_row()
     assert {row for row, _, _ in rows} == set(range(1, 71))
     for row, file, name in rows:
         assert f"test_{name}" in functions_of(HERE / f"test_{file}.py"), f"row {row}: {file}::{name}"
