@@ -126,7 +126,11 @@ def _named(estimate: Estimate) -> dict[str, str]:
         joint.name: [str(k) for k, reason in reasons if f"'{joint.name}'" in reason.text]
         for joint in estimate.verdict.joints
     }
-    return {name: f"reason {', '.join(numbers)}" for name, numbers in found.items() if numbers}
+    return {
+        name: f"reason{'s' if len(numbers) > 1 else ''} {', '.join(numbers)}"
+        for name, numbers in found.items()
+        if numbers
+    }
 
 
 def _steps(estimate: Estimate) -> list[str]:
