@@ -69,8 +69,9 @@ def far_words(rows: Sequence[Mapping[str, Any]]) -> str:
     far = [row for row in rows if row["far"] and not row["payload"]]
     if not far:
         return ""
+    names = listed([row["name"] for row in far], _MOST)
     text = (
-        f"{listed([row['name'] for row in far], _MOST)} (mass by more than {100.0 * _FAR_MASS:.0f} %, or centre of mass by more than"
+        f"{names} (mass by more than {100.0 * _FAR_MASS:.0f} %, or centre of mass by more than"
         f" {_FAR_MM:.0f} mm and {100.0 * _FAR_CENTRE:.0f} % of its distance from the origin)."
     )
     if any(row["measured"] for row in far):

@@ -43,7 +43,7 @@ _KINDS = {
     "reading": "removing the tool from the readings of the sensor",
 }
 _WORST = {"effort": "joint", "power": "error"}  # else as they are called
-_MEASURED = {"effort": "measured efforts", "equation": "load of 1 kg"}
+_MEASURED = {"power": "measured power", "wrench": "measured wrenches", "equation": "load of 1 kg"}
 _OTHER_USE = {  # what cannot be exported
     "equation": "for kilograms, give the mass of the platform in the robot file (`known:`), identify again",
     "reading": "subtract the tool from the readings: `compensation.py`",
@@ -83,7 +83,7 @@ def section(estimate: Estimate) -> Section:
         certainty=certainty(estimate),
         separation=separation(estimate),
         residual=estimate.fit.residual_percent,
-        measured=_MEASURED.get(kind, f"measured {kind}"),
+        measured=_MEASURED.get(kind, f"measured {kind}s"),
         impossible=verdict.level != "bad" and kind in ("effort", "power") and _impossible(estimate),
         unjudged=_unjudged(estimate),
         unseen_fault=verdict.level == "bad" and all(joint.level == "good" for joint in verdict.joints),
