@@ -25,7 +25,7 @@ async function look(browser, file) {
     return new Promise((done) => setTimeout(() => {
       const boxes = [...document.querySelectorAll("details.behind .scroll")];
       document.querySelectorAll("details.behind").forEach((d) => { d.open = false; });
-      done(boxes.map((b) => [...b.querySelectorAll("tr:first-child th")].length));
+      done(boxes.map((b) => b.querySelectorAll("th").length));
     }, 200));
   });
   seen.plots = await page.evaluate(() => [...document.querySelectorAll(".plot")].map((p) => p.querySelectorAll("svg").length));
