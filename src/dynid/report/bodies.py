@@ -19,7 +19,7 @@ _ORIGINS = {
 }
 _SAME = 1e-3  # of a described mass: a value that differs by less is the described one
 _SILENT = 0.01  # share of the log below which the description alone gives a value
-# Weighed links differ from CAD by some percent (cables, grease, screws): twice that is worth a look.
+# CAD misses cables, grease and screws, several percent of a link: larger differences need a comment.
 _FAR_MASS = 0.2  # of the described mass
 _FAR_CENTRE = 0.2  # of its distance from the origin of the body
 _FAR_MM = 20.0  # and at least this much

@@ -163,9 +163,9 @@ def certainty(estimate: Estimate) -> str:
 
 def judged_on(estimate: Estimate) -> str:
     """Which data the verdict is from, and whether they include a validation log."""
-    text = estimate.verdict.judged_on or "no log"
+    text = estimate.verdict.judged_on
     unvalidated = not any(prediction.independent for prediction in estimate.validation)
-    return f"{text} (no validation log)" if unvalidated else text
+    return f"{text} (no validation log)" if text and unvalidated else text or "no log"
 
 
 def separation(estimate: Estimate) -> str:
