@@ -7,6 +7,7 @@ import json
 import subprocess
 import sys
 import threading
+import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -36,10 +37,11 @@ class Job:
             folder: Working directory.
             finish: Called with what the task returned, before the job counts as ended.
         """
-        self.task, self.stage, self.share = task, "start", 0.0
+        self.task, self.stage, self.share = task, "starting", 0.0
         self.done: dict[str, Any] | None = None
         self.error, self.cancelled = "", False
         self._finish, self._experiment = finish, experiment
+        self._started = time.monotonic()
         self._process = subprocess.Popen(
             [sys.executable, "-m", "dynid.studio.work"],
             stdin=subprocess.PIPE,
@@ -82,6 +84,7 @@ class Job:
             "running": self.running,
             "stage": self.stage,
             "share": self.share,
+            "seconds": round(time.monotonic() - self._started),
             "error": self.error,
         }
 

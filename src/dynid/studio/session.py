@@ -25,6 +25,7 @@ from dynid.mechanism.load import builtin_robots, load_robot
 from dynid.mechanism.mechanism import Mechanism
 from dynid.motion.log import Log
 from dynid.motion.logs import READERS, ending
+from dynid.motion.reading import check_place
 from dynid.motion.settings import ColumnMap
 from dynid.motion.sources import each_log
 from dynid.motion.units import FACTORS
@@ -32,6 +33,7 @@ from dynid.problem import as_asked
 from dynid.projection.model import model_names
 from dynid.studio.job import Job
 from dynid.studio.mapping import Columns, column_rows, columns_of, remapped, unit_in_name
+from dynid.studio.offers import offered
 from dynid.studio.results import Results, free_name, numbered, plain_name, result_place
 
 _OPTIONS = ("model", "estimator", "auto", "hold_out", "purpose")
@@ -40,12 +42,13 @@ _DESIGN = (*_BOXES, "controllers", "controller_rate")
 
 
 class Session:
-    """One page. Its methods may be called from several threads.
+    """One page. Requests that change it come one after the other; it is read, and a task ends, at any time.
 
     Attributes:
         folder: In which experiment files and results are written; typed paths are relative to it.
         results: Of this session, and those that were opened.
         job: The last task.
+        requests: Held by the request that is changing it.
     """
 
     def __init__(self, folder: Path) -> None:
@@ -62,7 +65,7 @@ class Session:
         self._check: dict[str, Any] | None = None
         self._exported: dict[str, Any] | None = None
         self._commands: list[str] = []
-        self._revision = self._opened = 0
+        self._revision = self._read = self._opened = 0
         self._scratch = tempfile.TemporaryDirectory(prefix="dynid-studio-", ignore_cleanup_errors=True)
 
     def expect(self, revision: int | None) -> None:
@@ -88,9 +91,7 @@ class Session:
                 name=Path(robot).stem,
             )
         mechanism = as_asked(load_robot(asked.robot), asked) if asked.robot else None
-        with self._lock:
-            self._take(asked, mechanism)
-            self._opened += opened
+        self._take(asked, mechanism, opened=opened)
 
     def map(
         self,
@@ -105,24 +106,26 @@ class Session:
 
         An empty unit is SI; None: the one in the name of the column, else SI.
         """
-        with self._lock:
-            asked, mechanism = self._loaded()
-            numbers = float(scale), float(offset), float(delay)
-            unit = unit_in_name(mechanism, key, column) if unit is None else unit
-            chosen = ColumnMap(column, unit or None, *numbers) if column else None
-            self._take(remapped(mechanism, self._columns, asked, key, chosen), mechanism)
+        asked, mechanism = self._loaded()
+        numbers = float(scale), float(offset), float(delay)
+        unit = unit_in_name(mechanism, key, column) if unit is None else unit
+        chosen = ColumnMap(column, unit or None, *numbers) if column else None
+        self._take(remapped(mechanism, self._columns, asked, key, chosen), mechanism)
 
     def settings(self, **options: Any) -> None:
         """Change `model`, `estimator`, `auto`, `hold_out` or `purpose`; None is the default."""
         _refuse_unknown(options, _OPTIONS)
+        asked, mechanism = self._loaded()
+        usual = Experiment(robot=asked.robot)
+        changes = {key: getattr(usual, key) if value is None else value for key, value in options.items()}
+        if changes.get("estimator", asked.estimator) != asked.estimator:
+            changes["estimator_options"] = {}
+        changed = asked.changed(**changes)
+        if changed.model != asked.model:  # only the model matters to what is read
+            return self._take(changed, as_asked(load_robot(asked.robot), changed))
         with self._lock:
-            asked, _ = self._loaded()
-            usual = Experiment(robot=asked.robot)
-            changes = {key: getattr(usual, key) if value is None else value for key, value in options.items()}
-            if changes.get("estimator", asked.estimator) != asked.estimator:
-                changes["estimator_options"] = {}
-            asked = asked.changed(**changes)
-            self._take(asked, as_asked(load_robot(asked.robot), asked))
+            self._experiment, self._check = changed, None
+            self._revision += 1
 
     def check(self) -> None:
         """Start the log doctor."""
@@ -223,6 +226,7 @@ class Session:
             known = {
                 "folder": str(self.folder),
                 "robots": list(builtin_robots()),
+                "offered": offered(self.folder),
                 "models": list(model_names()),
                 "estimators": list(MAKERS),
                 "formats": list(EXPORTERS),
@@ -234,6 +238,7 @@ class Session:
                 "results": self.results.state(),
                 "commands": list(self._commands),
                 "revision": self._revision,
+                "read": self._read,  # the revision that read the robot and logs: settings do not move them
                 "opened": self._opened,
                 "asked": dict.fromkeys(TASKS),
                 "loaded": None,
@@ -268,23 +273,27 @@ class Session:
         self.cancel()
         self._scratch.cleanup()
 
-    def _take(self, asked: Experiment, mechanism: Mechanism | None) -> None:
-        """Use this experiment; logs that are refused keep their place, with the reason.
+    def _take(self, asked: Experiment, mechanism: Mechanism | None, *, opened: bool = False) -> None:
+        """Read the logs, then use this experiment; logs that are refused keep their place, with the reason.
 
         A file that only compares or exports results has no robot.
         """
         from dynid.pipeline import read_logs
 
-        self._experiment, self._mechanism = asked, mechanism
-        self._columns, self._logs, self._refusal = Columns(), [], ""
-        if mechanism is not None:
-            self._columns = columns_of(mechanism, asked)
+        columns, logs, refusal = Columns(), list[Log](), ""
+        if mechanism is not None:  # long logs take seconds: other tabs show the state before, and need not wait
+            columns = columns_of(mechanism, asked)
             try:
-                self._logs = read_logs(asked)
+                logs = read_logs(asked)
             except InputError as error:
-                self._refusal = error.message
-        self._check = None
-        self._revision += 1
+                refusal = error.message
+        with self._lock:
+            self._experiment, self._mechanism = asked, mechanism
+            self._columns, self._logs, self._refusal = columns, logs, refusal
+            self._check = None
+            self._revision += 1
+            self._read = self._revision
+            self._opened += opened
 
     def _loaded(self) -> tuple[Experiment, Mechanism]:
         if self._experiment is None or self._mechanism is None:
@@ -338,7 +347,13 @@ class Session:
     def _place(self, text: str) -> Path:
         if not isinstance(text, str) or not text.strip() or "\0" in text:
             raise InputError("no path is given", remedy="type the path of a file")
-        return self.folder / Path(text.strip()).expanduser()
+        try:
+            path = self.folder / Path(text.strip()).expanduser()
+        except RuntimeError:
+            raise InputError(f"'{text}' is in the folder of an unknown user", remedy="type the path") from None
+        if path.exists():
+            check_place(path)
+        return path
 
     def _log(self, text: str) -> Path:
         """A typed log. Folders and patterns are looked through only inside the folder of the session."""

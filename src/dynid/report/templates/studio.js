@@ -4,7 +4,7 @@
   const base = location.pathname.replace(/[^/]*$/, ""), reading = "/" + id("load").dataset.reading + "/";
   const boxes = ["period", "floor", "clearance", "home", "search", "starts", "after", "controllers", "controller_rate"]; // of a motion
   let kept = []; // what the motion of an opened file is in addition to
-  let state = null, listed = 0, drawn = -1, shownResults = "", shownMotions = "", suggested = {}, timer = 0, turn = Promise.resolve(), lost = false, held = null;
+  let state = null, listed = 0, drawn = -1, shownResults = "", shownMotions = "", shownOffers = "", dismissed = false, suggested = {}, timer = 0, turn = Promise.resolve(), lost = false, held = null;
   const frames = {};
 
   function id(name) { return document.getElementById(name); }
@@ -33,6 +33,11 @@
   }
   function trouble(text) { id("trouble").hidden = !text; words(id("trouble").firstElementChild, text); }
 
+  function busy(name) {
+    id("busy").hidden = !name;
+    id("busy").firstElementChild.textContent = { load: "reading robot and logs ...", map: "reading the logs ...", settings: "changing the settings ...", open: "reading the result ..." }[name] || "please wait ...";
+  }
+
   // One request after the other: two at once may be served in any order, and an older answer would replace a newer one.
   function ask(name, body) { function go() { return answered(name, body); } turn = turn.then(go, go); }
   function later(seconds) { window.clearTimeout(timer); timer = window.setTimeout(function () { ask("state"); }, 1000 * seconds); }
@@ -41,7 +46,8 @@
     const request = body === undefined ? { cache: "no-store" } : { method: "POST", headers: { "Content-Type": "application/json" }, body: JSON.stringify(Object.assign(seen, body)) };
     let found;
     try {
-      const answer = await fetch(base + name, request);
+      const waits = body && window.setTimeout(function () { busy(name); }, 300);
+      const answer = await fetch(base + name, request).finally(function () { window.clearTimeout(waits); busy(""); });
       if (answer.status === 403) { lost = true; trouble("this address is no longer valid: open the one that `dynid studio` printed last"); return; }
       found = await answer.json();
     } catch (error) { lost = true; trouble("the studio does not answer: is it still running?"); later(2); return; }
@@ -55,8 +61,9 @@
     const before = state;
     state = found;
     id("folder").textContent = state.folder;
-    if (!before) { first(); }
+    if (!before) { first(); dismissed = Boolean(state.job && !state.job.running && !state.job.error); }
     showJob();
+    showOffered();
     const changed = !before || before.revision !== state.revision;
     showLoaded(changed);
     showCheck();
@@ -72,7 +79,6 @@
     if (state.job && state.job.running) { later(0.4); }
   }
   function first() {
-    fill(id("robots"), state.robots.map(function (name) { return make("option", null, { value: name }); }));
     fill(id("model"), [option("", "of the robot", true)].concat(state.models.map(function (name) { return option(name, name, false); })));
     fill(id("estimator"), [option("", "left open", true)].concat(state.estimators.map(function (name) { return option(name, name, false); })));
     [["formats", state.formats], ["controllers", state.controllers]].forEach(function (one) {
@@ -83,15 +89,33 @@
       }));
     });
   }
+  function showOffered() { // files of the folder, and results that are not listed yet
+    const found = state.offered, text = JSON.stringify(found);
+    if (text === shownOffers) { return; }
+    shownOffers = text;
+    [["robots", found.robots.concat(state.robots)], ["earlier-results", found.results]].forEach(function (one) {
+      fill(id(one[0]), one[1].map(function (name) { return make("option", null, { value: name }); }));
+    });
+    document.querySelectorAll("select[data-adds]").forEach(function (one) {
+      one.hidden = !found.logs.length;
+      fill(one, [option("", "add a log of this folder", true)].concat(found.logs.map(function (name) { return option(name, name, false); })));
+    });
+  }
+  const places = { check: ["doctor", "Show the findings"], excite: ["motion", "Show the motion"], identify: ["results", "Show the result"], compare: ["results", "Show the comparison"], export: ["export", "Show the files"] };
   function showJob() {
     const job = state.job, box = id("job");
-    box.hidden = !job;
+    if (job && job.running) { dismissed = false; }
+    box.hidden = !job || dismissed;
     if (!job) { return; }
     box.querySelector("strong").textContent = job.task;
     const bar = box.querySelector("progress");
-    bar.hidden = !job.running; bar.value = job.share;
+    bar.hidden = !job.running;
+    if (job.share > 0 && job.share < 1) { bar.value = job.share; } else { bar.removeAttribute("value"); } // something without a known end
     id("cancel").hidden = !job.running;
-    words(box.querySelector("span"), job.running ? job.stage : job.error || "done");
+    id("dismiss").hidden = job.running;
+    id("outcome").hidden = job.running || Boolean(job.error);
+    id("outcome").href = "#" + places[job.task][0]; id("outcome").textContent = places[job.task][1];
+    words(box.querySelector("span"), job.running ? job.stage + ", " + job.seconds + " s" : job.error || "done");
     ["check", "run", "pair", "export", "design"].forEach(function (name) {
       (name === "check" ? [id(name)] : id(name).querySelectorAll("button")).forEach(function (one) { one.disabled = job.running; });
     });
@@ -112,7 +136,7 @@
     document.querySelectorAll("#design .swinging").forEach(function (one) { one.hidden = !loaded.swings; });
     fill(id("rows"), loaded.columns.rows.map(function (row) { return columnRow(row, loaded.columns.names); }));
     fill(id("chips"), loaded.columns.names.map(chip));
-    if (drawn !== state.revision) { drawn = state.revision; frame("view", base + "view?" + drawn); }
+    if (drawn !== state.read) { drawn = state.read; id("drawing").hidden = false; frame("view", base + "view?" + drawn); }
   }
   // What an opened file asks for besides an identification: the forms show it, and what they have no box for as text.
   function showAsked(opened) { // if not opened just now, what was typed since then stays
@@ -253,12 +277,12 @@
     }
     line.append(make("span", short(one.path), { "class": "muted" }));
     const fold = make("details"), table = make("table"), head = make("tr"), holder = make("div", null, { "class": "scroll" });
-    ["parameter", "value", "sigma", "sigma in %", "unit"].forEach(function (name) { head.append(make("th", name, { scope: "col" })); });
+    ["parameter", "value", "sigma", "sigma in %", "unit"].forEach(function (name, at) { head.append(make("th", name, { scope: "col", "class": at % 4 ? "n" : "" })); });
     table.append(head);
     one.parameters.forEach(function (p) {
       const row = make("tr");
       row.append(make("th", p.name, { scope: "row" }));
-      [number(p.value), number(p.sigma), number(p.percent), p.unit].forEach(function (cell) { row.append(make("td", cell)); });
+      [number(p.value), number(p.sigma), number(p.percent), p.unit].forEach(function (cell, at) { row.append(make("td", cell, { "class": at < 3 ? "n" : "unit" })); });
       table.append(row);
     });
     holder.append(table);
@@ -294,9 +318,19 @@
     e.preventDefault();
     ask("export", { result: Number(id("which").value), formats: ticked("formats") });
   });
-  id("view").addEventListener("load", function () {
-    const page = id("view").contentDocument;
-    if (page) { id("view").style.height = Math.ceil(page.body.getBoundingClientRect().bottom) + 20 + "px"; }
+  document.querySelectorAll("select[data-adds]").forEach(function (one) {
+    one.addEventListener("change", function () {
+      const box = id(one.dataset.adds), given = lines(box.id);
+      if (one.value && !given.includes(one.value)) { box.value = given.concat(one.value).join("\n"); }
+      one.value = "";
+    });
+  });
+  id("dismiss").addEventListener("click", function () { dismissed = true; id("job").hidden = true; });
+  id("view").addEventListener("load", function () { // as high as its page, also if the width changes
+    const body = id("view").contentDocument && id("view").contentDocument.body;
+    if (!body) { return; }
+    id("drawing").hidden = true;
+    new ResizeObserver(function () { id("view").style.height = Math.ceil(body.getBoundingClientRect().bottom) + 20 + "px"; }).observe(body);
   });
   window.addEventListener("focus", function () { ask("state"); }); // another tab may have changed it
   ask("state");
