@@ -170,7 +170,15 @@ def test_forms_and_large_requests_are_refused(browser: Browser) -> None:
     assert browser.request("POST", place, b"robot=arm.yaml", Content_Type="text/plain")[0] == 415
     huge = {"Content_Length": str(2 << 20), "Content_Type": "application/json"}
     assert browser.request("POST", place, b"", **huge)[0] == 413
-    for text in (b"[]", b"[" * 200_000, b"{", b'{"robot": 3}', b'{"shell": "x"}', b'{"robot": NaN}', b'{"robot": 1e999}'):
+    for text in (
+        b"[]",
+        b"[" * 200_000,
+        b"{",
+        b'{"robot": 3}',
+        b'{"shell": "x"}',
+        b'{"robot": NaN}',
+        b'{"robot": 1e999}',
+    ):
         assert browser.request("POST", place, text, Content_Type="application/json")[0] == 400
     assert browser.request("POST", f"/{browser.studio.token}/close", b"{}")[0] == 404
 
@@ -193,6 +201,7 @@ def test_only_known_files_of_results_are_sent(browser: Browser) -> None:
     assert status == 200
     assert b"<h1" in text
     assert headers["Content-Security-Policy"].startswith("sandbox allow-scripts")
+    assert "default-src 'none'" in headers["Content-Security-Policy"]  # whatever the report itself says
     for place in (
         "result/0/../../arm.yaml",
         "result/0/..%2farm.yaml",
@@ -285,6 +294,9 @@ def test_a_robot_alone_and_an_experiment_file(browser: Browser) -> None:
         assert b'id="robot-data"' in browser.get("view")[2]
     loaded = browser.post("load", robot="experiment.yaml")["loaded"]
     assert loaded["given"] == ["log.csv"]
+    assert "error" not in browser.post("load", robot="experiment.yaml", logs=["log.csv"])  # left in its box
+    refused = browser.post("load", robot="experiment.yaml", logs=["other.parquet"])
+    assert "names its own logs" in refused["error"]
     assert "there is no file" in browser.post("load", robot="nothing.urdf")["error"]
 
 
@@ -325,6 +337,7 @@ def test_columns_are_matched_and_changed(browser: Browser) -> None:
     asked = {name: row[name] for name in ("key", "column", "scale", "offset", "delay")}
     loaded = browser.post("map", **asked, unit="Nm")["loaded"]  # a change of the unit keeps the delay
     assert {one["key"]: one for one in loaded["columns"]["rows"]}["tau_1"]["delay"] == 0.002
+    assert "scale '0,5' is not a number" in browser.post("map", key="tau_1", column="b", scale="0,5")["error"]
     assert "no column" in browser.post("map", key="tau_1", column="c")["error"]
     assert "no signal" in browser.post("map", key="tau_9", column="a")["error"]
 

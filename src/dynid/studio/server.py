@@ -28,7 +28,10 @@ HOST = "127.0.0.1"
 _MOST = 1 << 20  # bytes of a request
 _CONNECTIONS = 100  # at a time; a browser opens six
 _HTML = "text/html; charset=utf-8"
-_SANDBOX = "sandbox allow-scripts allow-downloads allow-modals; connect-src 'none'; form-action 'none'"
+_SANDBOX = (  # also of a report that names no policy of its own
+    "sandbox allow-scripts allow-downloads allow-modals; default-src 'none'; form-action 'none';"
+    " base-uri 'none'; script-src 'unsafe-inline'; style-src 'unsafe-inline'; img-src data: blob:"
+)
 _HEADERS = {
     "Cache-Control": "no-store",
     "Referrer-Policy": "no-referrer",
@@ -66,7 +69,7 @@ class Studio(ThreadingHTTPServer):
         self.server_name, self.server_port = HOST, int(self.server_address[1])
 
     def process_request(self, request: Any, client_address: Any) -> None:
-        """Serve it in a thread; those beyond the limit are closed, so that idle ones do not use up all files."""
+        """Serve it in a thread; close it beyond the limit: idle ones do not use up all files."""
         if self._free.acquire(blocking=False):
             super().process_request(request, client_address)
         else:

@@ -18,6 +18,7 @@
   function lines(name) { return id(name).value.split("\n").map(function (one) { return one.trim(); }).filter(Boolean); }
   function option(value, text, chosen) { const one = make("option", text, { value: value }); one.selected = chosen; return one; }
   function number(x) { return x === null || x === undefined ? "" : Number(x).toPrecision(4).replace(/\.?0+(e|$)/, "$1"); }
+  function given(text, usual) { const value = text.trim(); return value === "" ? usual : Number.isFinite(Number(value)) ? Number(value) : value; } // other text is refused with a reason
   function short(path) { return path.startsWith(state.folder + "/") ? path.slice(state.folder.length + 1) : path; }
   function light(level) { return make("span", null, { "class": "light " + level, "aria-hidden": "true" }); }
   function words(holder, text) { // words between backticks are code
@@ -48,10 +49,10 @@
     try {
       const waits = body && window.setTimeout(function () { busy(name); }, 300);
       const answer = await fetch(base + name, request).finally(function () { window.clearTimeout(waits); busy(""); });
-      if (answer.status === 403) { lost = true; trouble("this address is no longer valid: open the one that `dynid studio` printed last"); return; }
+      if (answer.status === 403) { lost = true; trouble("This address is no longer valid: open the one that `dynid studio` printed last."); return; }
       found = await answer.json();
-    } catch (error) { lost = true; trouble("the studio does not answer: is it still running?"); later(2); return; }
-    if (found.error !== undefined) { if (body !== undefined) { await answered("state"); } trouble(found.error); return; }
+    } catch (error) { lost = true; trouble("The studio does not answer. If it has ended, start `dynid studio` again, and open the address that it prints."); id("job").hidden = true; later(2); return; }
+    if (found.error !== undefined) { if (body !== undefined) { await answered("state"); } if (["map", "settings"].includes(name)) { showLoaded(true); } trouble(found.error); return; } // the boxes show what is used
     if (body !== undefined || lost) { trouble(""); }
     lost = false;
     show(found);
@@ -124,9 +125,12 @@
     const loaded = state.loaded;
     if (loaded && !(state.job && state.job.running)) { suggest("name", loaded.free); suggest("design-name", loaded.motion); }
     if (!loaded || !changed) { return; }
-    id("robot-name").value = loaded.robot;
-    id("logs").value = loaded.given.join("\n");
-    id("unseen").value = loaded.validate.join("\n");
+    if (drawn !== state.read) { // what is typed since then stays
+      id("robot-name").value = loaded.robot;
+      id("logs").value = loaded.given.join("\n");
+      id("unseen").value = loaded.validate.join("\n");
+      showUnread();
+    }
     ["model", "estimator", "auto", "hold_out", "purpose"].forEach(function (key) { id(key).value = loaded.settings[key] === null ? "" : loaded.settings[key]; });
     const said = [make("p", loaded.bodies + " bodies, joints: " + loaded.joints.join(", "))];
     loaded.logs.forEach(function (log) { said.push(make("p", log.name + ": " + log.samples + " samples, " + number(log.seconds) + " s, " + number(log.rate) + " Hz")); });
@@ -137,6 +141,10 @@
     fill(id("rows"), loaded.columns.rows.map(function (row) { return columnRow(row, loaded.columns.names); }));
     fill(id("chips"), loaded.columns.names.map(chip));
     if (drawn !== state.read) { drawn = state.read; id("drawing").hidden = false; frame("view", base + "view?" + drawn); }
+  }
+  function showUnread() { // what is typed is used only after Load
+    const loaded = state && state.loaded;
+    id("unread").hidden = !loaded || id("robot-name").value.trim() === loaded.robot && lines("logs").join() === loaded.given.join() && lines("unseen").join() === loaded.validate.join();
   }
   // What an opened file asks for besides an identification: the forms show it, and what they have no box for as text.
   function showAsked(opened) { // if not opened just now, what was typed since then stays
@@ -182,7 +190,7 @@
     const delay = make("input", null, { size: "7", "aria-label": "delay of " + row.key + " in seconds", value: row.delay });
     fill(column, [option("", row.column ? "(let dynid choose)" : "(none)", !row.column)].concat(names.map(function (name) { return option(name, name, name === row.column); })));
     fill(unit, [option("", row.key === "t" ? "inferred" : "SI", !row.unit)].concat(state.units.map(function (name) { return option(name, name, name === row.unit); })));
-    function map(name, more) { ask("map", Object.assign({ key: row.key, column: name, scale: Number(scale.value), offset: Number(offset.value), delay: Number(delay.value) }, more)); }
+    function map(name, more) { ask("map", Object.assign({ key: row.key, column: name, scale: given(scale.value, 1), offset: given(offset.value, 0), delay: given(delay.value, 0) }, more)); }
     column.addEventListener("change", function () { map(column.value, {}); }); // with the unit in its name
     [unit, scale, offset, delay].forEach(function (one) {
       one.addEventListener("change", function () { if (column.value) { map(column.value, { unit: unit.value }); } });
@@ -293,18 +301,22 @@
   function open(place) { frame("shown", reading + place); id("shown").scrollIntoView(); }
 
   id("files").addEventListener("submit", function (e) { e.preventDefault(); id("name").value = id("design-name").value = ""; ask("load", { robot: id("robot-name").value, logs: lines("logs"), validate: lines("unseen") }); });
+  id("files").addEventListener("input", showUnread);
+  new ResizeObserver(function () { // the end of the page is not behind it
+    const high = id("status").getBoundingClientRect().height;
+    document.body.style.paddingBottom = document.documentElement.style.scrollPaddingBottom = high + 30 + "px";
+  }).observe(id("status"));
   id("theme").addEventListener("click", function () { window.setTimeout(function () { Object.keys(frames).forEach(function (name) { frame(name, frames[name]); }); }, 0); });
   id("check").addEventListener("click", function () { ask("check", {}); });
   id("cancel").addEventListener("click", function () { ask("cancel", {}); });
   ["model", "estimator", "auto", "hold_out", "purpose"].forEach(function (key) {
-    id(key).addEventListener("change", function () { const value = id(key).value.trim(); ask("settings", { [key]: value === "" ? null : key === "hold_out" ? Number(value) : value }); });
+    id(key).addEventListener("change", function () { ask("settings", { [key]: key === "hold_out" ? given(id(key).value, null) : id(key).value || null }); });
   });
   id("design").addEventListener("submit", function (e) {
     e.preventDefault();
     const asked = { name: id("design-name").value }, after = id("design-after").value;
     boxes.filter(function (key) { return !id(key === "controllers" ? key : "design-" + key).closest("[hidden]"); }).forEach(function (key) {
-      const value = key === "controllers" ? "" : id("design-" + key).value.trim();
-      asked[key] = value === "" ? null : Number.isFinite(Number(value)) ? Number(value) : value;
+      asked[key] = key === "controllers" ? null : given(id("design-" + key).value, null);
     });
     if ("home" in asked) { asked.home = id("design-home").value.split(/[,;]/).map(function (one) { return one.trim(); }).filter(Boolean); }
     if ("controllers" in asked) { asked.controllers = ticked("controllers"); }
@@ -323,6 +335,7 @@
       const box = id(one.dataset.adds), given = lines(box.id);
       if (one.value && !given.includes(one.value)) { box.value = given.concat(one.value).join("\n"); }
       one.value = "";
+      showUnread();
     });
   });
   id("dismiss").addEventListener("click", function () { dismissed = true; id("job").hidden = true; });
