@@ -108,9 +108,9 @@ class Session:
         key: str,
         column: str,
         unit: str | None = None,
-        scale: float = 1.0,
-        offset: float = 0.0,
-        delay: float = 0.0,
+        scale: float | str = 1.0,
+        offset: float | str = 0.0,
+        delay: float | str = 0.0,
     ) -> None:
         """Read a signal from another column; an empty column leaves the choice to dynid.
 
