@@ -458,6 +458,21 @@ def test_a_log_that_is_missing_is_named_once(browser: Browser) -> None:
     assert not (browser.studio.session.folder / "x-1.yaml").exists()
 
 
+def test_errors_have_the_words_of_the_command_line(browser: Browser) -> None:
+    """As the findings of the doctor; `str` of an error names arguments of Python."""
+    folder = browser.studio.session.folder
+    cells = columns(folder / "log.csv")
+    browser.post("load", robot="arm.yaml", logs=["log.csv"])
+    write_columns(folder / "log.csv", {key: cell for key, cell in cells.items() if key != "t"})
+    assert "error" not in browser.post("identify", name="run-1")  # reads the log that is there now
+    job = browser.studio.session.job
+    assert job is not None
+    assert job.wait(300.0)
+    assert "--column t=NAME" in job.error
+    assert "--column t=NAME" in browser.post("load", robot="arm.yaml", logs=["log.csv"])["loaded"]["refusal"]
+    assert "--column t=NAME" in browser.post("identify", name="run-1")["error"]
+
+
 def test_names_with_spaces_and_other_letters(browser: Browser) -> None:
     """The written experiment is the same on the command line."""
     folder = browser.studio.session.folder

@@ -12,6 +12,8 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+from dynid.common.errors import command_words
+
 _PATIENCE = 5.0  # s between the request to stop and the end by force
 _LAST = 2000  # characters of an unexpected failure that are shown
 
@@ -121,7 +123,7 @@ class Job:
                 self._finish(said["done"])
                 self.done = said["done"]
             except Exception as error:  # of this thread: only the page can show it
-                self.error = str(error)
+                self.error = command_words(error)
         elif "error" in said:
             self.error = str(said["error"])
         else:

@@ -20,7 +20,7 @@ from http import HTTPStatus
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 
-from dynid.common.errors import DynidError, InputError
+from dynid.common.errors import DynidError, InputError, command_words
 from dynid.report.page import scripted_page
 from dynid.studio.session import Session
 
@@ -130,7 +130,7 @@ class _Handler(BaseHTTPRequestHandler):
         except _Refused as refused:
             self._send(refused.status, f"{refused}\n".encode(), "text/plain; charset=utf-8")
         except (DynidError, OSError, MemoryError) as error:
-            self._json({"error": str(error) or type(error).__name__}, HTTPStatus.BAD_REQUEST)
+            self._json({"error": command_words(error)}, HTTPStatus.BAD_REQUEST)
         except (TypeError, ValueError, KeyError) as error:
             self._json({"error": f"this cannot be done: {error}"}, HTTPStatus.BAD_REQUEST)
         except Exception as error:  # a bug: the page says so, and the studio goes on

@@ -114,8 +114,9 @@
     if (job.share > 0 && job.share < 1) { bar.value = job.share; } else { bar.removeAttribute("value"); } // something without a known end
     id("cancel").hidden = !job.running;
     id("dismiss").hidden = job.running;
-    id("outcome").hidden = job.running || Boolean(job.error);
-    id("outcome").href = "#" + places[job.task][0]; id("outcome").textContent = places[job.task][1];
+    const leads = job.error ? /columns: ?{/.test(job.error) && ["columns", "Change the columns"] : places[job.task];
+    id("outcome").hidden = job.running || !leads;
+    if (leads) { id("outcome").href = "#" + leads[0]; id("outcome").textContent = leads[1]; }
     words(box.querySelector("span"), job.running ? job.stage + ", " + job.seconds + " s" : job.error || "done");
     ["check", "run", "pair", "export", "design"].forEach(function (name) {
       (name === "check" ? [id(name)] : id(name).querySelectorAll("button")).forEach(function (one) { one.disabled = job.running; });
@@ -134,13 +135,18 @@
     ["model", "estimator", "auto", "hold_out", "purpose"].forEach(function (key) { id(key).value = loaded.settings[key] === null ? "" : loaded.settings[key]; });
     const said = [make("p", loaded.bodies + " bodies, joints: " + loaded.joints.join(", "))];
     loaded.logs.forEach(function (log) { said.push(make("p", log.name + ": " + log.samples + " samples, " + number(log.seconds) + " s, " + number(log.rate) + " Hz")); });
-    if (loaded.refusal) { const box = make("div", null, { "class": "warning stop" }); box.append(words(make("p", null, { "class": "text" }), loaded.refusal)); if (loaded.columns.names.length) { const hint = make("p", "Here: choose the column of each signal in the table "); hint.append(make("a", "Columns", { href: "#columns" }), "."); box.append(hint); } said.push(box); }
+    if (loaded.refusal) { const box = make("div", null, { "class": "warning stop" }); box.append(words(make("p", null, { "class": "text" }), loaded.refusal)); if (loaded.columns.names.length) { box.append(columnHint()); } said.push(box); }
     fill(id("loaded"), said);
     document.querySelectorAll("#design .driven").forEach(function (one) { one.hidden = loaded.swings; });
     document.querySelectorAll("#design .swinging").forEach(function (one) { one.hidden = !loaded.swings; });
     fill(id("rows"), loaded.columns.rows.map(function (row) { return columnRow(row, loaded.columns.names); }));
     fill(id("chips"), loaded.columns.names.map(chip));
     if (drawn !== state.read) { drawn = state.read; id("drawing").hidden = false; frame("view", base + "view?" + drawn); }
+  }
+  function columnHint() { // messages name options of commands and keys of files
+    const hint = make("p", "Here: choose column, unit and scale of each signal in the table ");
+    hint.append(make("a", "Columns", { href: "#columns" }), ". A scale of -1 changes a sign.");
+    return hint;
   }
   function showUnread() { // what is typed is used only after Load
     const loaded = state && state.loaded;
@@ -223,6 +229,7 @@
       title.append(light(one.severity), make("span", one.code, { "class": "code" }), document.createTextNode(" (" + (one.refused ? "refused" : one.severity) + ") "), words(make("span"), one.text));
       box.append(title);
       if (one.remedy) { box.append(words(make("p", null, { "class": "remedy" }), one.remedy)); }
+      if (/columns: ?{/.test(one.remedy)) { box.append(columnHint()); }
       return box;
     })));
   }
