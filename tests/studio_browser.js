@@ -81,7 +81,7 @@ async function main(address, picture) {
   for (const width of [400, 800, 1300]) {
     await page.setViewportSize({ width, height: 900 });
     await page.waitForTimeout(150);
-    const inside = await page.$eval("#view", (one) => one.contentDocument.body.getBoundingClientRect().bottom <= one.clientHeight);
+    const inside = await page.$eval("#view", (one) => one.contentDocument.documentElement.scrollHeight <= one.clientHeight);
     if (!inside) { seen.errors.push(`the robot is cut at ${width} px`); }
     seen.widths[width] = await page.evaluate(() => document.documentElement.scrollWidth);
   }

@@ -350,7 +350,7 @@
     const body = id("view").contentDocument && id("view").contentDocument.body;
     if (!body) { return; }
     id("drawing").hidden = true;
-    new ResizeObserver(function () { id("view").style.height = Math.ceil(body.getBoundingClientRect().bottom) + 20 + "px"; }).observe(body);
+    new ResizeObserver(function () { id("view").style.height = Math.ceil(body.getBoundingClientRect().height) + 4 + "px"; }).observe(body);
   });
   window.addEventListener("focus", function () { ask("state"); }); // another tab may have changed it
   ask("state");
