@@ -240,6 +240,15 @@ def test_devices_and_pipes_are_not_read(browser: Browser) -> None:
     assert "a device or a pipe" in loaded["refusal"]
 
 
+@pytest.mark.parametrize("letter", [chr(0xD800), chr(0xDCFC)])  # the second is a byte of a file name
+def test_names_that_are_no_text_are_refused(browser: Browser, letter: str) -> None:
+    """They would be in no experiment file, and the page could not show its state."""
+    before = browser.post("load", robot="arm.yaml", logs=["log.csv"])
+    for asked in ({"robot": f"a{letter}.urdf"}, {"robot": "arm.yaml", "logs": [f"a{letter}.csv"]}):
+        assert "not UTF-8" in browser.post("load", **asked)["error"]
+    assert json.loads(browser.get("state")[2])["revision"] == before["revision"]
+
+
 def test_files_of_the_folder_are_offered(browser: Browser) -> None:
     folder = browser.studio.session.folder
     shutil.copytree(folder / "result", folder / "results" / "earlier ü")

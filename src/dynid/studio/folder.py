@@ -35,6 +35,12 @@ def typed_path(folder: Path, text: str) -> Path:
     """A typed path, relative to the folder; devices and pipes are refused."""
     if not isinstance(text, str) or not text.strip() or "\0" in text:
         raise InputError("no path is given", remedy="type the path of a file")
+    if not _is_text(text):
+        raise InputError(
+            "the name has bytes that are not UTF-8",
+            file=ascii(text),
+            remedy="rename it: an experiment file cannot name it",
+        )
     try:
         path = folder / Path(text.strip()).expanduser()
     except RuntimeError:
@@ -65,10 +71,19 @@ def shown(folder: Path, path: Path) -> str:
     return str(path.resolve().relative_to(folder)) if inside else str(path)
 
 
+def _is_text(name: str) -> bool:
+    """Whether an experiment file can hold it: names of files are any bytes on Unix."""
+    try:
+        name.encode()
+    except UnicodeEncodeError:
+        return False
+    return True
+
+
 def _entries(folder: Path) -> list[os.DirEntry[str]]:
     try:
         with os.scandir(folder) as entries:
-            seen = [entry for entry in entries if not entry.name.startswith(".")]
+            seen = [one for one in entries if not one.name.startswith(".") and _is_text(one.name)]
     except OSError:
         return []
     return sorted(seen, key=lambda entry: entry.name)
