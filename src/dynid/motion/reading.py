@@ -44,6 +44,18 @@ def readable(what: str, file: object) -> Iterator[None]:
         raise InputError(f"not a readable {what}: {said}", file=file, remedy=remedy) from error
 
 
+def check_place(path: Path) -> None:
+    """Refuse what is missing, and devices and pipes: reading them may never end."""
+    if not path.exists():
+        raise InputError(
+            "no such file", file=path, remedy="check the path; in an experiment file it starts at that file"
+        )
+    if not (path.is_file() or path.is_dir()):
+        raise InputError(
+            "this is a device or a pipe, not a file", file=path, remedy="write the log into a file"
+        )
+
+
 def check_size(
     declared: float, stored: int, file: object, what: str = "numbers", place: str | None = None
 ) -> None:
