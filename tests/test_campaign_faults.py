@@ -4,9 +4,11 @@ import errno
 import json
 import os
 import time
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
+from unittest.mock import patch
 
 import fsspec
 import pytest
@@ -21,6 +23,7 @@ from dynid.campaign.shared_settings import favoured_settings
 from dynid.campaign.stores import StoreError
 from dynid.campaign.work import Made, Outcome, failed, make
 from dynid.cli import main
+from dynid.common import engine
 from dynid.common.engine import Died, _check_versions
 from dynid.common.errors import InputError
 from dynid.common.versions import version_of
@@ -28,6 +31,7 @@ from dynid.excitation import excite as excitation
 from dynid.report.json_file import read_result
 from dynid.report.output import write_files
 from dynid.report.seal import verify
+from dynid.report.sections.provenance import command_line
 from dynid.report.terminal import StageClock
 from tests.workspace import ARM, make_workspace
 
@@ -431,3 +435,31 @@ def test_a_journal_whose_last_line_lost_its_end_can_be_continued(fleet):
     new, done = _names(fleet)
     assert len(new) == 1
     assert len(journal.read_text().splitlines()) == len(done.runs) + 1
+
+
+def test_addresses_that_are_no_paths_are_refused(fleet):
+    with pytest.raises(InputError, match="s3:/bucket/out: this is an address"):
+        run_campaign(fleet / "fleet.yaml", "s3://bucket/out")
+    result = CliRunner().invoke(main, ["identify", "--robot", "ur5", "--log", "s3://bucket/x.csv"])
+    assert result.exit_code == 2
+    assert "this is an address" in result.output
+    (fleet / "fleet.yaml").write_text(SETTINGS + RUNS.replace("data/", f"{fleet}/data/"))
+    with pytest.raises(InputError, match="no pattern starts in the folder that is watched"):
+        _names(fleet, logs_in=fleet)
+
+
+def test_pages_of_a_campaign_do_not_name_the_command_that_computed_them():
+    """Otherwise `--jobs 1`, `--jobs 2` and a cluster would give different files."""
+    assert command_line(["/usr/bin/dynid", "campaign", "fleet.yaml", "--jobs", "2"]) == ""
+    assert command_line(["/usr/bin/dynid", "demo", "ur5"]) == "dynid demo ur5"
+
+
+def test_waiting_without_workers_is_said(caplog):
+    """Tasks stay with the scheduler until a worker comes."""
+    counts = iter([1, 0, 0, 0, 0, 0])
+    with ThreadPoolExecutor(1) as pool, patch.object(engine, "_SILENCE", 0.01):
+        results = list(engine._round(pool, lambda: next(counts, 1), time.sleep, [0.1], "tcp://here:1"))
+    assert results == [(0.1, None)]
+    assert [record.getMessage() for record in caplog.records] == [
+        "dynid: the scheduler at 'tcp://here:1' has no workers left: waiting for new ones"
+    ]

@@ -207,6 +207,14 @@ def runs_of(
     home = Path(file).resolve().parent
     start = home if folder is None else Path(folder).resolve()
     may_arrive = folder is not None
+    patterns = [pattern for entry in campaign.runs for pattern in entry.logs]
+    if may_arrive and all(is_address(pattern) or os.path.isabs(pattern) for pattern in patterns):
+        raise InputError(
+            f"no pattern starts in the folder that is watched: '{patterns[0]}'",
+            file=file,
+            place="runs.logs",
+            remedy=f"write patterns relative to {start}; of a store, repeat the command without --watch",
+        )
     matches = [list(_matches(entry, start, file, may_arrive)) for entry in campaign.runs]
     planned = [
         _run(campaign.runs[number], like, fields, logs)

@@ -28,6 +28,7 @@ from dynid.motion.column_words import time_unit
 from dynid.motion.columns import Matching, matched
 from dynid.motion.gather import Gathered, check_order, gather
 from dynid.motion.log import Log
+from dynid.motion.reading import refuse_address
 from dynid.motion.settings import ColumnMap, DriveSettings, LogEntry
 from dynid.motion.slots import quaternion_starts, slots
 from dynid.motion.table import DataFrame, Record, Table, table_from_columns
@@ -285,6 +286,7 @@ def read_table(path: Path, drop_bad_rows: bool = False) -> Table:
     if path.is_dir() and kind not in READERS:
         raise InputError("this is a folder, not a file", file=path, remedy="list its log files one by one")
     if not path.exists():
+        refuse_address(path, "copy the log, or use `dynid campaign`, which reads logs from stores")
         raise InputError(
             "no such file", file=path, remedy="check the path; in an experiment file it starts at that file"
         )

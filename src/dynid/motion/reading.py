@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import re
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -87,3 +88,9 @@ def size_of(path: Path) -> int:
 def is_address(file: str) -> bool:
     """Whether a log is in an object store (`s3://...`)."""
     return "://" in file
+
+
+def refuse_address(path: Path, remedy: str) -> None:
+    """Refuse a path that was an address: `Path("s3://bucket")` is `s3:/bucket`."""
+    if any(re.fullmatch("[a-z][a-z0-9]+:", part) for part in path.parts):
+        raise InputError("this is an address of an object store, not a path", file=path, remedy=remedy)
