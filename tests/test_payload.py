@@ -132,9 +132,9 @@ def test_sigma_counts_what_the_result_without_load_does_not_know(panda, folder) 
     experiment = Experiment(robot=panda.loaded, unloaded=UnloadedModel(str(folder)))
     unloaded = unloaded_model(panda.loaded, experiment)
     solved = fit_task(Task(unloaded.robot, (log,), experiment), refit=True)
-    root = unloaded.known_root(solved.system, solved.data.S, solved.solution.weights)
+    root = unloaded.errors.in_estimate(solved.system, solved.data.S, solved.solution.weights)
     rng = np.random.default_rng(4)
-    step = unloaded.root @ rng.normal(size=unloaded.root.shape[1])
+    step = unloaded.errors.root @ rng.normal(size=unloaded.errors.root.shape[1])
     shifted = dict(unloaded.robot.known)
     for name, change in zip(unloaded.names, step.tolist(), strict=True):
         shifted[name] += 1e-3 * change
@@ -146,7 +146,7 @@ def test_sigma_counts_what_the_result_without_load_does_not_know(panda, folder) 
             c[place[name]] = value
         solution = np.linalg.lstsq(factor.W @ solved.data.S, factor.Y - factor.W @ c, rcond=None)[0]
         moved = solution if sign > 0 else moved - solution
-    expected = np.linalg.lstsq(unloaded.root, step, rcond=None)[0]
+    expected = np.linalg.lstsq(unloaded.errors.root, step, rcond=None)[0]
     # The map is linear: what is left is rounding of the difference.
     np.testing.assert_allclose(moved / 1e-3, -root @ expected, rtol=1e-4, atol=1e-7)
 
