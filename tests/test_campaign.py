@@ -22,8 +22,9 @@ from dynid.base.rank import independent_columns
 from dynid.campaign import joined as joining
 from dynid.campaign import tree as tree_module
 from dynid.campaign.campaign import run_campaign
+from dynid.campaign.dates import number_of
 from dynid.campaign.factors import FACTORS, Leaf, cut, leaf_file, merged
-from dynid.campaign.file import Run, number_of, read_campaign, runs_of
+from dynid.campaign.file import Run, read_campaign, runs_of
 from dynid.campaign.fleet import ALARM, fleet_of
 from dynid.campaign.joined import Joined, Merge
 from dynid.campaign.journal import Entry, write_entry

@@ -16,7 +16,8 @@ from click.testing import CliRunner
 
 from dynid.campaign import campaign as module
 from dynid.campaign.campaign import run_campaign
-from dynid.campaign.file import Run, _paths, number_of, read_campaign, runs_of
+from dynid.campaign.dates import number_of
+from dynid.campaign.file import Run, _paths, read_campaign, runs_of
 from dynid.campaign.joined import _usable
 from dynid.campaign.journal import digest, read_journal
 from dynid.campaign.shared_settings import favoured_settings

@@ -11,17 +11,15 @@ import re
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from datetime import UTC, datetime
-from functools import lru_cache
 from hashlib import sha256
 from pathlib import Path
 from typing import Any, ClassVar
 
+from dynid.campaign.dates import day_of, number_of
 from dynid.campaign.stores import remote_paths
 from dynid.common.entry import Entry, plain_entry, root_entry
 from dynid.common.errors import InputError
 from dynid.common.settings import Settings, keys_of, read
-from dynid.common.strict_number import is_number
 from dynid.common.strict_yaml import PathLike, read_yaml
 from dynid.motion.reading import is_address
 
@@ -29,12 +27,6 @@ SCHEMA = "dynid.campaign/1"
 _NAME = re.compile(r"[^A-Za-z0-9._+-]+")
 _FIELD = re.compile(r"\{(unit|date|run)\}")
 _OF_RUNS = ("robot", "logs", "name", "out")  # keys of an experiment that `settings` cannot have
-_DAYS = 86400.0
-# Year and month, then perhaps day and time, as in names of files: 2026-03, 20260315, 2026-03-15_10-30-00.
-_DATE = re.compile(
-    r"((?:19|20)\d\d)[-_]?(0[1-9]|1[0-2])(?:[-_]?(0[1-9]|[12]\d|3[01])"
-    r"(?:[T_ -]?(\d\d)[-_:]?(\d\d)(?:[-_:]?(\d\d))?Z?)?)?"
-)
 
 
 class RunEntry(Settings, frozen=True):
@@ -373,24 +365,6 @@ def _named_apart(runs: Sequence[Run], file: object, may_arrive: bool) -> list[Ru
     return list(seen.values())
 
 
-@lru_cache(maxsize=10_000)
-def number_of(date: str) -> float | None:
-    """A date as a number, in days since 1970 (UTC) unless it is a number itself; None if it is neither."""
-    day = _day(date.strip())
-    return float(date) if day is None and is_number(date.strip()) else day
-
-
-def _day(text: str) -> float | None:
-    if match := _DATE.fullmatch(text):
-        year, month, day, hour, minute, second = (int(part or 0) for part in match.groups())
-        text = f"{year}-{month:02}-{day or 1:02}T{hour:02}:{minute:02}:{second:02}"
-    try:
-        moment = datetime.fromisoformat(text)
-    except ValueError:
-        return None
-    return (moment if moment.tzinfo else moment.replace(tzinfo=UTC)).timestamp() / _DAYS
-
-
 def _dated(runs: Sequence[Run], file: object, may_arrive: bool) -> list[Run]:
     """Dates of a robot are all dates, all numbers, or all missing: others have no common order.
 
@@ -409,7 +383,7 @@ def _dated(runs: Sequence[Run], file: object, may_arrive: bool) -> list[Run]:
             other = first.setdefault((run.unit, run.robot), run)
             wrong = f"dates of '{run.unit}' cannot be compared: '{other.date}' and '{run.date}'"
             remedy = "give all runs of a robot dates, all of them numbers, or none a date"
-            if (bool(run.date), _day(run.date) is None) == (bool(other.date), _day(other.date) is None):
+            if (bool(run.date), day_of(run.date) is None) == (bool(other.date), day_of(other.date) is None):
                 found.append(run)
                 continue
             refuse = not may_arrive
