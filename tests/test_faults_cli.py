@@ -314,6 +314,16 @@ def test_55_a_robot_file_that_changed_since_is_refused(here):
         assert "has changed since the result was made" in refused(here, *command)
 
 
+def test_the_robot_of_a_result_that_was_moved_can_be_given(here):
+    """The name alone looks like a wrong argument: which file is gone, and the option that replaces it."""
+    (here / "arm.yaml").rename(here / "moved.yaml")
+    for command in (("validate", "result", "log.csv"), ("predict", "result", "log.csv")):
+        said = refused(here, *command)
+        assert "the robot file of this result, 'arm.yaml', is not at its recorded place" in said
+        assert "--robot FILE" in said
+        assert dynid(*command, "--robot", "moved.yaml").exit_code == 0
+
+
 def test_results_name_no_home_and_move_with_their_inputs(here, tmp_path, monkeypatch):
     assert dynid("identify", "experiment.yaml", "--out", "deep/o").exit_code == 0
     document = json.loads(Path("deep/o/result.json").read_text(encoding="utf-8"))
