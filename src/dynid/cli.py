@@ -181,7 +181,7 @@ def info(
 
 
 @main.command(cls=SeveralLogs, short_help="Identify parameters from logs (main command).")
-@click.argument("experiment", required=False, type=click.Path(path_type=Path))
+@click.argument("files", nargs=-1, metavar="[EXPERIMENT]", type=click.Path(path_type=Path))
 @click.option(
     "--robot", help="Built-in name, robot file, URDF, MJCF, SDF or .par (instead of an experiment file)."
 )
@@ -206,7 +206,7 @@ def info(
 @out_option
 @full_option
 def identify(
-    experiment: Path | None,
+    files: tuple[Path, ...],
     robot: str | None,
     logs: tuple[str, ...],
     unseen: tuple[str, ...],
@@ -250,6 +250,7 @@ def identify(
         "drop_bad_rows": drop_bad_rows or None,
         "force": force or None,
     }
+    experiment = _only_one(files, robot)
     problem = _experiment(experiment, robot, logs, unseen, flags)
     problem = with_options(problem, columns=columns, known=known, payloads=payloads, start=start, stop=stop)
     if experiment_out is not None:
@@ -266,6 +267,19 @@ def identify(
     usable = _follow(problem) and usable
     if not usable:
         click.get_current_context().exit(NoResultError.exit_code)
+
+
+def _only_one(files: tuple[Path, ...], robot: str | None) -> Path | None:
+    """The experiment file; robots and logs without their options are refused with the line to write."""
+    if not files:
+        return None
+    if len(files) == 1 and (robot is None or files[0].suffix in (".yaml", ".yml", ".json")):
+        return files[0]
+    name, logs = (robot, files) if robot else (printable(str(files[0])), files[1:])
+    listed = " ".join(printable(str(log)) for log in logs)
+    raise click.UsageError(
+        f"only an experiment file needs no option; a robot and its logs: --robot {name} --log {listed}"
+    )
 
 
 def _experiment(

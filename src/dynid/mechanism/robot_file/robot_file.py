@@ -96,7 +96,7 @@ SUFFIXES = (".urdf", ".xml", ".mjcf", ".sdf", ".par")
 
 def load_robotfile(file: PathLike, *, link_limit: int = 1000, byte_limit: int = BYTE_LIMIT) -> Mechanism:
     """The mechanism that a robot file describes; errors are reported with their line."""
-    root = root_entry(read_yaml(file, byte_limit=byte_limit))
+    root = root_entry(read_yaml(file, byte_limit=byte_limit), "robot")
     fields = root.fields(_KEYS)
     source = None
     if "source" in fields:
