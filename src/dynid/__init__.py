@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from dynid.dynamics.free_motion import LockedCables, free_motions
     from dynid.dynamics.statics import equilibria, lengths_for, modes, rest
     from dynid.estimator.estimator import estimator_named
-    from dynid.excitation.excite import excite
+    from dynid.excitation.excite import Excitation, excite
     from dynid.excitation.random_motion import random_motion
     from dynid.experiment.experiment import Experiment, read_experiment
     from dynid.exporters import export
@@ -64,6 +64,7 @@ if TYPE_CHECKING:
 __all__ = [
     "DynidError",
     "Estimate",
+    "Excitation",
     "Experiment",
     "FilterSettings",
     "InputError",
@@ -135,6 +136,7 @@ __all__ = [
 _HOME = {
     "DynidError": "dynid.common.errors",
     "Estimate": "dynid.statistics.estimate",
+    "Excitation": "dynid.excitation.excite",
     "Experiment": "dynid.experiment.experiment",
     "FilterSettings": "dynid.motion.settings",
     "InputError": "dynid.common.errors",

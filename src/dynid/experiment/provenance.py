@@ -246,7 +246,7 @@ def robot_of_result(options: Mapping[str, Any], result: str | None) -> str:
         raise InputError(
             f"the robot file of this result, '{Path(named).name}', is not at its recorded place",
             file=result,
-            remedy="move it back, or give the file: --robot FILE, in Python robot=FILE",
+            remedy="move it back, or give the file with --robot FILE",
         )
     return named
 

@@ -135,6 +135,12 @@ class Comparison:
         differing = [entry for entry in tested if (entry.p or 0.0) * len(tested) < SIGNIFICANT]
         return tuple(sorted(differing, key=lambda entry: -(entry.z or 0.0)))
 
+    def __str__(self) -> str:
+        """What `dynid compare` prints, with arguments of Python instead of options."""
+        from dynid.report.comparison import comparison_text
+
+        return comparison_text(self)
+
     def summary(self) -> None:
         """Print the table, warnings first."""
         from dynid.report.comparison import print_comparison
