@@ -10,6 +10,7 @@ from pathlib import Path
 from types import ModuleType, SimpleNamespace
 
 import pytest
+from click.shell_completion import ShellComplete
 from click.testing import CliRunner
 
 import dynid.experiment.experiment
@@ -322,3 +323,25 @@ def test_public_names_are_there():
         assert name in dir(dynid)
     with pytest.raises(AttributeError, match="nonsense"):
         _ = dynid.nonsense
+
+
+@pytest.mark.parametrize(
+    ("words", "expected"),
+    [
+        ("demo s", ["scara", "serial6", "stewart"]),
+        ("check pan", ["panda", "panther.urdf"]),
+        ("identify --robot own/", ["own/"]),  # the shell looks for files itself
+        ("export result --to mj", ["mjcf"]),
+        ("identify --estimator ro", ["robust"]),
+        ("identify --model w", ["wrench"]),
+        ("identify --for co", ["collision"]),
+        ("simulate ur5 --engine m", ["mujoco"]),
+        ("excite ur5 --for-controller k", ["krl"]),
+    ],
+)
+def test_a_shell_completes_values_too(tmp_path, monkeypatch, words, expected):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "panther.urdf").touch()
+    *given, incomplete = words.split()
+    found = ShellComplete(main, {}, "dynid", "_DYNID_COMPLETE").get_completions(given, incomplete)
+    assert [item.value for item in found] == expected
