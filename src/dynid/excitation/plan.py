@@ -249,13 +249,15 @@ def _resting(path: Path, blocks: Blocks, soft: SoftLimits | None, robot: Mechani
     best = int(np.argmin(worst))
     if worst[best] >= 0.0:
         limit = int(np.argmax(excess[:, best]))
+        side = soft.sides[limit]
         raise InputError(
-            f"the limit on {soft.sides[limit].text} cannot be met: even at rest, the best of"
+            f"the limit on {side.text} cannot be met: even at rest, the best of"
             f" {len(poses)} poses exceeds it by {100 * worst[best]:.3g} %"
             f" (including a margin of {100 * soft.spare:.3g} %)",
             file=robot.file,
             place="limits",
-            remedy="widen this limit, or correct the start pose, the prior model or the capsules",
+            remedy="widen this limit, or correct the start pose, the prior model or the capsules"
+            + ("; --clearance or --no-collisions" if side.kind in ("distance", "height") else ""),
         )
     return Blocks(blocks.family, blocks.box, poses[best])
 
