@@ -14,6 +14,7 @@ from click.shell_completion import ShellComplete
 from click.testing import CliRunner
 
 import dynid.experiment.experiment
+import dynid.experiment.file  # before parts of the library are replaced
 from dynid.cli import main
 from dynid.common.errors import InputError, NoResultError
 from dynid.common.notices import Notice, notice
@@ -345,3 +346,19 @@ def test_a_shell_completes_values_too(tmp_path, monkeypatch, words, expected):
     *given, incomplete = words.split()
     found = ShellComplete(main, {}, "dynid", "_DYNID_COMPLETE").get_completions(given, incomplete)
     assert [item.value for item in found] == expected
+
+
+def test_an_interrupt_while_the_command_loads_is_no_traceback():
+    program = """
+import sys
+class Interrupted:
+    def find_spec(self, name, path=None, target=None):
+        if name == "dynid.cli":
+            raise KeyboardInterrupt
+sys.meta_path.insert(0, Interrupted())
+from dynid.__main__ import run
+run()
+"""
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=False)
+    assert done.returncode == 130
+    assert done.stderr == "error: interrupted: nothing was changed; run the same command again\n"
