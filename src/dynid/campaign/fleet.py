@@ -197,8 +197,8 @@ def _unproved(tested: Sequence[_Tested], looks: int) -> str:
     needed = student_quantile(largest.freedom, 1.0 - ALARM / (4.0 * len(tested) * _factor(looks)))
     return (
         f"no change over time is significant: the largest, a {change.kind} of {change.words} of"
-        f" {change.robot} by {change.size}, has {largest.deviations:.1f} sigma; these dates and robots need"
-        f" about {needed:.0f}, more dates fewer"
+        f" {change.robot} by {change.size}, has {largest.deviations:.3g} sigma; these dates and robots need"
+        f" about {needed:.3g}, more dates fewer"
     )
 
 
