@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from dynid.dynamics.statics import modes as modes
     from dynid.dynamics.statics import rest as rest
     from dynid.estimator.estimator import estimator_named as estimator_named
+    from dynid.excitation.excite import Excitation as Excitation
     from dynid.excitation.excite import excite as excite
     from dynid.excitation.random_motion import random_motion as random_motion
     from dynid.experiment.experiment import Experiment as Experiment
@@ -86,6 +87,7 @@ if TYPE_CHECKING:
 _HOME = {
     "DynidError": "dynid.common.errors",
     "Estimate": "dynid.statistics.estimate",
+    "Excitation": "dynid.excitation.excite",
     "Experiment": "dynid.experiment.experiment",
     "FilterSettings": "dynid.motion.settings",
     "InputError": "dynid.common.errors",

@@ -123,7 +123,7 @@ class Run:
 
 def read_campaign(file: PathLike) -> CampaignFile:
     """Read a campaign file; unknown keys are refused with their line."""
-    root = root_entry(read_yaml(file))
+    root = root_entry(read_yaml(file), "campaign")
     fields = root.fields(("schema", "description", *keys_of(CampaignFile)), required=("runs",))
     if "schema" in fields:
         fields["schema"].choice((SCHEMA,))

@@ -169,6 +169,8 @@ def _print(done: Campaign, new: list[str]) -> None:
         f" {change.size} since {printable(change.since)} (p {probability(change.p)}{_points_to(change)})"
         for change in done.fleet.changes
     )
+    if done.fleet.unproved:
+        click.echo(f"  {printable(done.fleet.unproved)}")
     _echo_few(printable(shared.words) for shared in done.shared)
     if done.joined:
         count = sum(not entry.reason for entry in done.joined)

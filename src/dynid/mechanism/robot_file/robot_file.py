@@ -96,7 +96,7 @@ SUFFIXES = (".urdf", ".xml", ".mjcf", ".sdf", ".par")
 
 def load_robotfile(file: PathLike) -> Mechanism:
     """The mechanism that a robot file describes; errors are reported with their line."""
-    root = root_entry(read_yaml(file))
+    root = root_entry(read_yaml(file), "robot")
     fields = root.fields(_KEYS)
     source = None
     if "source" in fields:
