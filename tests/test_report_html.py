@@ -437,7 +437,7 @@ def test_the_verdict_answers_use_worst_joint_data_and_certainty():
         top, _, rest = body.partition("The reason")
         assert top.index(use) < top.index("Worst joint") < top.index("Judged on")
         assert f"Relative residual of the fit: {percent(whole.fit.residual_percent)} % of the measured" in top
-        assert f"Named below: {JOINTS[3]} (reason 1)." in top
+        assert f"Look first at {JOINTS[3]} (reason 1)." in top
         assert (
             ("Not judged for simulation" in top) == ("have it judged for that" in rest) == (level == "care")
         )

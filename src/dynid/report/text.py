@@ -177,10 +177,10 @@ def _print_joints(out: Console, estimate: Estimate) -> None:
         "model error": [number(row.error, 2) for row in shown],
         "peak": [number(row.peak, 3) if row.peak else "-" for row in shown],
         "rms error": [number(row.error_rms, 3) for row in shown],
-        "of it noise": [number(row.noise, 2) for row in shown],
+        "noise in it": [number(row.noise, 2) for row in shown],
         "unit": [row.unit for row in shown],
     }
-    kept = fitting(columns, ("of it noise", "peak"), out.width)
+    kept = fitting(columns, ("noise in it", "peak"), out.width)
     table = _table(*kept, left=(kind, "level", "unit"))
     for row, *cells in zip(shown, *kept.values(), strict=True):
         style = {row.level: _LEVELS[row.level]}

@@ -39,9 +39,9 @@ VALIDATION = {
         ),
     ),
     "joint-error": care(
-        "efforts on unseen motion are predicted poorly: check the joints in the text; see"
+        "efforts on motion that was not fitted have large errors: check the joints in the text; see"
         " [verdict](../explanation/verdict.md)",
-        "efforts on unseen motion ({judged_on}) are predicted poorly: {shown}{more}",
+        "efforts on motion that was not fitted ({judged_on}) have large errors: {shown}{more}",
         "check columns, units and signs of these joints, payloads of the logs, contacts, missing friction"
         " terms and the geometry of the description",
         rank="joint error",
