@@ -10,12 +10,14 @@ from functools import partial
 from dynid.common.errors import InputError, nearest
 from dynid.common.notices import Notice, notice
 from dynid.common.strict_number import is_count
-from dynid.motion.column_text import mapped_columns, quantity_patterns, used_twice
-from dynid.motion.column_words import is_command, is_effort, says_current, strange_unit
+from dynid.motion.column_text import mapped_columns, quantity_patterns, spelled, used_twice, with_unit
+from dynid.motion.column_words import Column, is_command, is_effort, says_current, strange_unit
 from dynid.motion.guess import Guess, guess, names_owner
 from dynid.motion.settings import ColumnMap, DriveSettings
 from dynid.motion.slots import Slot
 from dynid.motion.table import Table
+from dynid.motion.units import canonical_unit
+from dynid.motion.vocabulary import AMPERES
 
 
 @dataclass(frozen=True)
@@ -65,10 +67,18 @@ def _canonical(
     own = [key if "{" in change.name else change.name for key, change in changes.items() if key not in chosen]
     chosen = mapped_columns(names, known, {**named, **{name: name for name in own if name in names}}, file)
     taken = {column.name for column in chosen.values()}
+    owners = {slot.owner for slot in known}
+    headed = {name: with_unit(name) for name in names if Column(name).bracket is not None}
     for slot in known:
         if slot.key in chosen:
             continue
-        matches = [name for name in names if name in slot.spellings and name not in taken]
+        matches = [name for name in names if name in slot.spellings and name not in taken] or [
+            name
+            for name, (base, unit) in headed.items()
+            if base in slot.spellings
+            and name not in taken
+            and (unit is not None or strange_unit(name, slot.quantity, owners) is not None)
+        ]
         if len(matches) > 1:
             raise InputError(
                 f"columns {' and '.join(repr(name) for name in matches)} both match {slot.label}",
@@ -77,7 +87,7 @@ def _canonical(
                 remedy=f"choose one: columns: {{{slot.key}: {matches[0]}}}",
             )
         if matches:
-            chosen[slot.key] = ColumnMap(matches[0])
+            chosen[slot.key] = ColumnMap(matches[0], headed.get(matches[0], ("", None))[1])
             taken.add(matches[0])
     return chosen
 
@@ -108,6 +118,9 @@ def matched(
             del chosen[slot.key]
     quantities = dict.fromkeys(slot.quantity for slot in known)
     given = {slot.quantity for slot in known if slot.key in chosen}
+    headed = [
+        slot.key for slot in known if slot.key in chosen and chosen[slot.key].unit and slot.key not in mapped
+    ]
     taken = {column.name for column in chosen.values()}
     search = partial(
         guess,
@@ -115,16 +128,21 @@ def matched(
         known=known,
         file=file,
         counted=any(drive.counts_per_turn for drive in (drives or {}).values()),
-        one_based=any(is_count(key.rpartition("_")[2]) and key == chosen[key].name for key in chosen),
+        one_based=any(
+            is_count(key.rpartition("_")[2]) and key == spelled(chosen[key].name) for key in chosen
+        ),
     )
-    guesses = search(
+    guesses = [
+        Guess(key, chosen[key].name, chosen[key].unit, 1.0, chosen[key].unit in AMPERES) for key in headed
+    ]
+    guesses += search(
         [name for name in names if name not in taken],
         wanted=[kind for kind in quantities if kind not in given],
     )
     guesses += _beside(mapped, chosen, table, known, search)
     chosen |= {guessed.key: ColumnMap(guessed.column, guessed.unit) for guessed in guesses}
     chosen = _with_changes(chosen, changes, names, known, file)
-    _check_units(chosen, known, file)
+    check_units(chosen, known, file, drives or {})
     return Matching(
         with_drives(chosen, known, drives or {}),
         tuple(sorted(guesses, key=lambda guessed: list(chosen).index(guessed.key))),
@@ -158,12 +176,27 @@ def _is_there(columns: Mapping[str, ColumnMap], table: Table, known: Sequence[Sl
         return False
 
 
-def _check_units(chosen: Mapping[str, ColumnMap], known: Sequence[Slot], file: object) -> None:
-    """Refuse columns whose names have a unit that is not known, unless unit or scale are given."""
+def check_units(
+    chosen: Mapping[str, ColumnMap],
+    known: Sequence[Slot],
+    file: object,
+    drives: Mapping[str, DriveSettings] | None = None,
+) -> None:
+    """Refuse units of another dimension than the signal, and names with an unknown unit.
+
+    A unit in a name does not count where unit or scale are given. A geared motor may turn where its joint
+    slides.
+    """
     owners = {slot.owner for slot in known}
     for slot in known:
         column = chosen.get(slot.key)
-        if column is None or column.unit is not None or column.scale != 1.0:
+        if column is None:
+            continue
+        if column.unit is not None:
+            if not any(drive.is_geared(slot.quantity) for drive in drives_of(slot, drives or {})):
+                _refuse_dimension(column, slot, file)
+            continue
+        if column.scale != 1.0:
             continue
         unit = strange_unit(column.name, slot.quantity, owners)
         if unit is not None:
@@ -173,6 +206,22 @@ def _check_units(chosen: Mapping[str, ColumnMap], known: Sequence[Slot], file: o
                 place=f"column '{column.name}'",
                 remedy=f"give its factor: columns: {{{slot.key}: {{name: '{column.name}', scale: 1.0}}}}",
             )
+
+
+def _refuse_dimension(column: ColumnMap, slot: Slot, file: object) -> None:
+    """Refuse a unit that is known, but does not measure this signal: degrees of a slide."""
+    unit = canonical_unit(column.unit or "")
+    if unit in (None, "1", *slot.units):
+        return
+    needs = f"one of {', '.join(slot.units)} is needed" if slot.units else "it has none"
+    raise InputError(
+        f"the unit '{column.unit}' does not fit {slot.label}: {needs}",
+        file=file,
+        place=f"column '{column.name}'",
+        remedy="check which column this is; if only the unit is wrong: columns:"
+        f" {{{slot.key}: {{name: '{column.name}', unit: {slot.units[0] if slot.units else '1'}}}}}; another"
+        " factor is `scale` without `unit`, that of a geared motor `ratio` under `drives:`",
+    )
 
 
 def _beside(
@@ -267,9 +316,9 @@ def _drop_zero_based(
     """
     for quantity in dict.fromkeys(slot.quantity for slot in known):
         same_slots = [slot for slot in known if slot.quantity == quantity]
-        zero = {f"{quantity}_0", f"{quantity}0"} & set(names)
+        zero = {f"{quantity}_0", f"{quantity}0"} & {spelled(name) for name in names}
         numbered = {f"{quantity}{sep}{k + 1}" for sep in ("_", "") for k in range(len(same_slots))}
-        own = {chosen[slot.key].name for slot in same_slots if slot.key in chosen}
+        own = {spelled(chosen[slot.key].name) for slot in same_slots if slot.key in chosen}
         whole = len(own) == len(same_slots) and not own & numbered
         if zero and not whole and not any(slot.key in mapped for slot in same_slots):
             for slot in same_slots:

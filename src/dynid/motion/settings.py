@@ -67,6 +67,11 @@ class DriveSettings(Settings, frozen=True):
             if value == 0.0:
                 raise InputError(f"a {name} of zero makes the signal zero", place=name, remedy="correct it")
 
+    def is_geared(self, quantity: str) -> bool:
+        """Whether a signal is that of a motor whose gear may turn what slides."""
+        side = self.side if quantity == "tau" else self.encoder or self.side
+        return side == "motor" and self.ratio != 1.0
+
     def scale(self, quantity: str, unit: str | None) -> float:
         """Factor of a column, after its own unit; a column with a unit is neither in counts nor a current.
 

@@ -28,6 +28,7 @@ from dynid.motion.choose import position_spectrum
 from dynid.motion.columns import match, of_positions
 from dynid.motion.differentiate import differentiate
 from dynid.motion.filters import LowPass, low_pass
+from dynid.motion.gather import si_values
 from dynid.motion.log import Log, runs_by_content
 from dynid.motion.logs import log_from_arrays, log_from_columns, read_log, read_table
 from dynid.motion.motion import Motion
@@ -201,7 +202,7 @@ def _pose(
     if "t" not in chosen:
         text = f"no time column 't'; columns are {', '.join(table.columns)}"
         raise InputError(text, file=file, place="header", remedy="name the time t, in s")
-    t = np.asarray(table.columns[chosen["t"].name], float)
+    t = si_values(table.columns[chosen["t"].name], chosen["t"], "t", file)
     return PoseTrajectory(t, pose, body or _PLATFORM, angles, Path(file).stem)
 
 
