@@ -11,7 +11,6 @@ from dataclasses import dataclass
 
 from dynid.mechanism.joint import JointKind
 from dynid.mechanism.mechanism import Actuator, Mechanism
-from dynid.mechanism.parameters import effort_unit
 from dynid.motion.vocabulary import (
     ACCELERATION,
     ANGLE,
@@ -105,7 +104,7 @@ def _slots(mechanism: Mechanism) -> Iterator[Slot]:
         plain = () if mechanism.force_sensor is None else (actuator.name,)
         spelled = (*_numbered("tau", i, actuator.name), *plain)
         meaning = f"the effort of '{actuator.name}'"
-        turning = effort_unit(mechanism, actuator.name) == "N m"
+        turning = _turns(mechanism, actuator)
         sensed = TORQUE if turning else FORCE
         units = FITTING[EFFORT, turning] if mechanism.force_sensor is None else sensed
         yield Slot(f"tau_{i + 1}", "tau", i, spelled, meaning, *_motor_owner(mechanism, actuator), units)
@@ -140,11 +139,16 @@ def _joint_owner(mechanism: Mechanism, position: str) -> tuple[str, tuple[str, .
 def _motor_owner(mechanism: Mechanism, actuator: Actuator) -> tuple[str, tuple[str, ...], bool]:
     if mechanism.force_sensor is not None or not actuator.on:
         return "", (), True
+    also = tuple(actuator.on) if len(actuator.on) == 1 else ()
+    return actuator.name, also, _turns(mechanism, actuator)
+
+
+def _turns(mechanism: Mechanism, actuator: Actuator) -> bool:
+    """Whether a motor is rotary; if it does not say so, it is as the first coordinate that it drives."""
+    if actuator.turns is not None or not actuator.on:
+        return actuator.turns is not False
     driven = next(iter(actuator.on))
-    turns = actuator.turns
-    if turns is None:
-        turns = mechanism.joint_of_coordinate[driven].is_angle(driven)
-    return actuator.name, (driven,) if len(actuator.on) == 1 else (), turns
+    return mechanism.joint_of_coordinate[driven].is_angle(driven)
 
 
 def _numbered(quantity: str, index: int, name: str) -> tuple[str, ...]:

@@ -14,7 +14,8 @@ from dynid.common.notices import Notice, notice
 from dynid.common.strict_number import is_count
 from dynid.mechanism.mechanism import BASE, Mechanism
 from dynid.motion.body_table import QUANTITIES, RATES, SPOKEN, BodyTable, TableLog, table_log
-from dynid.motion.columns import check_units, match
+from dynid.motion.column_units import check_units
+from dynid.motion.columns import match
 from dynid.motion.gather import si_values
 from dynid.motion.logs import digest, read_table, text_column
 from dynid.motion.settings import ColumnMap, LogEntry, WrenchSettings
