@@ -15,7 +15,6 @@ import numpy as np
 from dynid.common.arrays import Array, Float
 from dynid.common.errors import InputError
 from dynid.motion.column_words import Column
-from dynid.motion.settings import no_log
 from dynid.motion.spoken import named_members
 from dynid.motion.table import Table, as_text, check_names, numbers, time_name
 from dynid.motion.vocabulary import JOINT_SIGNALS
@@ -34,6 +33,7 @@ class DataFrame(Protocol):
 
 
 Columns = Mapping[str, Any] | DataFrame | Array
+Values = Any  # an array of numpy, or of a library whose arrays turn into one
 
 
 def has_columns(source: object) -> TypeGuard[Columns]:
@@ -52,8 +52,6 @@ def table_from_columns(source: Columns, name: str) -> Table:
         source: Name -> array of shape (n,), or (n, k) for k columns at once.
         name: Of the log, for messages.
     """
-    if not has_columns(source):
-        raise no_log(source)
     source = source.collect() if hasattr(source, "collect") else source  # a lazy frame of polars
     names = _names(source)
     check_names([str(label) for label in names], name)
@@ -87,11 +85,12 @@ def table_from_columns(source: Columns, name: str) -> Table:
     return Table(columns, tuple(texts), {"format": "arrays in memory"}, texts=texts, spoken=spoken)
 
 
-def as_array(values: Any) -> Any:
+def as_array(values: Values) -> Any:
     """Values of any library as an array: masked and null ones are NaN (NaT), times are those of UTC."""
     zoned = getattr(values, "tz", None) or getattr(getattr(values, "dtype", None), "tz", None)
     if zoned is not None and hasattr(values, "tz_convert"):
-        values = getattr(values, "dt", values).tz_convert(None)  # of a column; an index has it itself
+        stamps: Any = getattr(values, "dt", values)  # of a column; an index has them itself
+        values = stamps.tz_convert(None)
     array = np.asarray(values)
     if isinstance(values, np.ma.MaskedArray) and np.ma.is_masked(values):
         missing = np.ma.getmaskarray(values)
@@ -101,7 +100,7 @@ def as_array(values: Any) -> Any:
     return _without_objects(array, values) if array.dtype.kind == "O" else array
 
 
-def given_array(values: Any, label: str, shape: tuple[int, ...] | None, name: str) -> Float[Array, "*n"]:
+def given_array(values: Values, label: str, shape: tuple[int, ...] | None, name: str) -> Float[Array, "*n"]:
     """An array as floating point numbers; refused if it has another shape. Dates are seconds from the first.
 
     Args:

@@ -16,7 +16,7 @@ from typing import Any
 
 import numpy as np
 
-from dynid.common.arrays import Array, Float
+from dynid.common.arrays import Array
 from dynid.common.errors import InputError
 from dynid.common.notices import Notice
 from dynid.common.registry import Registry
@@ -27,9 +27,9 @@ from dynid.motion.clean import Cleaned, aligned, clean, windowed
 from dynid.motion.column_words import time_unit
 from dynid.motion.columns import Matching, matched
 from dynid.motion.gather import Gathered, check_order, gather
-from dynid.motion.in_memory import Columns, given_array, table_from_columns
+from dynid.motion.in_memory import Columns, Values, given_array, has_columns, table_from_columns
 from dynid.motion.log import Log
-from dynid.motion.settings import ColumnMap, DriveSettings, LogEntry, column_maps
+from dynid.motion.settings import ColumnMap, DriveSettings, LogEntry, column_maps, no_log
 from dynid.motion.slots import quaternion_starts, slots
 from dynid.motion.table import Record, Table
 
@@ -143,6 +143,8 @@ def log_from_columns(
         name: Shown in reports.
         columns, angles, cutoff, need_effort, choose, drives: As for `read_log`.
     """
+    if not has_columns(source):
+        raise no_log(source)
     mechanism = load_robot(mechanism)
     check_order(mechanism, angles, name)
     table = table_from_columns(source, name)
@@ -222,28 +224,29 @@ def _with_guesses(log: Log, matching: Matching) -> Log:
 
 def log_from_arrays(
     mechanism: str | os.PathLike[str] | Mechanism,
-    t: Float[Array, "n"],
-    q: Float[Array, "n m"],
-    tau: Float[Array, "n a"] | None,
-    dq: Float[Array, "n m"] | None = None,
-    ddq: Float[Array, "n m"] | None = None,
+    t: Values,
+    q: Values,
+    tau: Values | None,
+    dq: Values | None = None,
+    ddq: Values | None = None,
     name: str = "log",
     segments: Sequence[tuple[int, int]] | None = None,
     payloads: Sequence[str] = (),
     cutoff: float | None = None,
-    q_ref: Float[Array, "n m"] | None = None,
+    q_ref: Values | None = None,
 ) -> Log:
     """A Log from arrays, cleaned as a file would be; arrays that need no correction are not copied.
 
     Args:
         mechanism: Defines the measured joints and the efforts: a built-in name, a file or a Mechanism.
-        t: Time, shape (n,), in [s].
+        t: Time, shape (n,), in [s], or dates. Masked values of arrays are missing samples.
         q: Positions in the order of the measured joints, shape (n, m), SI.
         tau: Efforts in the order of the actuators, shape (n, a), SI; a NaN column is absent.
         dq: Measured rates of q, shape (n, m), per second.
         ddq: Measured second rates of q, shape (n, m), per second squared.
         name: Shown in reports.
-        segments: Ranges [start, stop) of independent runs; samples outside are excluded.
+        segments: Ranges [start, stop) of independent runs, without common samples; samples outside are
+            excluded.
         payloads: Payloads of the mechanism mounted during this recording.
         cutoff: As for `read_log`.
         q_ref: Reference (commanded) positions, shape (n, m), SI.
@@ -264,7 +267,7 @@ def log_from_arrays(
         q_ref=rates["q_ref"],
     )
     if segments is not None:
-        record = record.runs(segments)
+        record = record.runs([(int(start), int(stop)) for start, stop in segments])
     present = np.any(np.isfinite(record.tau), axis=0)
     cleaned = clean(
         record,

@@ -89,8 +89,14 @@ def _numbers(pa: Any, field: Any, column: Any, first: dict[str, Any]) -> Any:
     """Numbers of a part of a column; times in [s] since the first one, which is kept in `first`."""
     if not _is_time(pa, field.type):
         return _plain(pa, column)
-    ticks = _plain(pa, column.cast(pa.int64()))
-    return (ticks - first.setdefault(field.name, ticks[0])) * _tick(field.type.unit)
+    missing = np.zeros(len(column), dtype=bool)
+    if column.null_count:
+        missing = _plain(pa, column.is_null()) > 0.0
+    ticks = _plain(pa, column.cast(pa.int64()).fill_null(0))  # floats would round stamps of today
+    if not missing.all():
+        first.setdefault(field.name, ticks[~missing][0])
+    seconds = (ticks - first.get(field.name, 0)) * _tick(field.type.unit)
+    return np.where(missing, np.nan, seconds) if missing.any() else seconds
 
 
 def _plain(pa: Any, column: Any) -> Any:

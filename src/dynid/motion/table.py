@@ -214,7 +214,6 @@ class Record:
 
     def runs(self, segments: Sequence[tuple[int, int]]) -> Record:
         """The samples of ranges [start, stop), each a run of its own; no sample may be in two of them."""
-        segments = [(int(start), int(stop)) for start, stop in segments]
         if not segments:
             raise InputError("the list of segments is empty", remedy="leave it out to use all samples")
         end = 0
