@@ -105,6 +105,21 @@ def test_units_of_a_frame_are_applied(robot, columns, plain):
         log_from_columns(frame, robot)
 
 
+@pytest.mark.parametrize("kind", ["parquet", "feather"])
+def test_units_of_a_frame_are_applied_from_its_file(robot, columns, plain, kind, tmp_path):
+    frame = pd.DataFrame({**columns, "t": 1e3 * columns["t"], "q_1": np.rad2deg(columns["q_1"])})
+    frame.attrs["units"] = {"t": "ms", "q_1": "deg", "power": "W"}
+    file = tmp_path / f"log.{kind}"
+    getattr(frame, f"to_{kind}")(file)
+    log = read_log(file, robot)
+    np.testing.assert_allclose(log.q, plain.q, atol=1e-15)  # rad: degrees and back
+    np.testing.assert_allclose(log.t, plain.t, atol=1e-12)  # s: ms and back
+    frame.attrs["units"]["q_1"] = "m"
+    getattr(frame, f"to_{kind}")(file)
+    with pytest.raises(InputError, match="the unit 'm' does not fit the position"):
+        read_log(file, robot)
+
+
 def test_units_of_a_matrix_are_those_of_its_columns(robot, columns, plain):
     given = data_set(columns, names_of(robot))
     given["q"] = np.rad2deg(given.q).assign_attrs(units="deg")

@@ -16,7 +16,7 @@ from dynid.common.arrays import Array, Float
 from dynid.common.errors import InputError
 from dynid.motion.column_words import Column
 from dynid.motion.spoken import named_members
-from dynid.motion.table import Table, as_text, check_names, numbers, time_name
+from dynid.motion.table import Table, as_text, check_names, numbers, time_name, with_unit
 from dynid.motion.vocabulary import JOINT_SIGNALS
 
 
@@ -70,7 +70,7 @@ def table_from_columns(source: Columns, name: str) -> Table:
             texts[key] = _no_column(values)
             continue
         unit = getattr(variable, "attrs", {}).get("units") if hasattr(variable, "coords") else units.get(key)
-        headed = _with_unit(key, unit)
+        headed = with_unit(key, unit)
         arrays[headed], labels[headed] = _vector(values, key), _labels(variable)
     time = time_name(list(arrays)) or next((key for key, x in arrays.items() if x.ndim == 1), "")
     lists = {key: x for key, x in arrays.items() if _is_list(x, len(arrays[time]) if time else 0)}
@@ -199,12 +199,6 @@ def _is_list(values: Any, samples: int) -> bool:
     """Whether an array is a list of texts, as of the names of the joints, and no column."""
     is_text = values.dtype.kind in "US" or (values.dtype.kind == "O" and isinstance(values.ravel()[0], str))
     return is_text and values.ndim == 1 and len(values) != samples
-
-
-def _with_unit(name: str, unit: object) -> str:
-    """The name with a unit that stands beside the column: `q_1 [deg]`."""
-    given = isinstance(unit, str) and unit.strip() not in ("", "1")
-    return f"{name} [{unit}]" if given and Column(name).bracket is None else name
 
 
 def _vector(values: Any, name: str) -> Any:

@@ -12,6 +12,7 @@ from dynid.common.arrays import Array, Bool, Float, Int, Shaped
 from dynid.common.errors import InputError
 from dynid.common.notices import Notice
 from dynid.common.paged import empty, ranges
+from dynid.motion.column_words import Column
 
 T = TypeVar("T")
 
@@ -113,6 +114,38 @@ class BlockColumns(Mapping[str, Any]):
     def __len__(self) -> int:
         """Number of columns."""
         return len(self.names)
+
+
+class _Renamed(BlockColumns):
+    """Columns that stay in their file, under other names: new name -> name in the file."""
+
+    def __init__(self, columns: BlockColumns, names: Mapping[str, str]) -> None:
+        self.columns, self.own = columns, names
+        self.names, self.count = tuple(names), columns.count
+
+    def blocks(self, names: Sequence[str]) -> Iterator[tuple[int, Mapping[str, Shaped[Array, "b"]]]]:
+        """First sample and columns of each block."""
+        for start, block in self.columns.blocks([self.own[name] for name in names]):
+            yield start, {name: block[self.own[name]] for name in names}
+
+
+def with_unit(name: str, unit: object) -> str:
+    """The name of a column with a unit that stands beside it: `q_1 [deg]`."""
+    given = isinstance(unit, str) and unit.strip() not in ("", "1")
+    return f"{name} [{unit}]" if given and Column(name).bracket is None else name
+
+
+def with_units(table: Table, units: object) -> Table:
+    """The table with units, by column, in the names of its columns."""
+    known = units if isinstance(units, Mapping) else {}
+    names = {with_unit(name, known.get(name)): name for name in table.columns}
+    if all(name == own for name, own in names.items()) or len(names) < len(table.columns):
+        return table
+    held = table.columns
+    renamed = (
+        _Renamed(held, names) if isinstance(held, BlockColumns) else {n: held[x] for n, x in names.items()}
+    )
+    return replace(table, columns=renamed, time=with_unit(table.time, known.get(table.time)))
 
 
 def as_text(cell: str) -> str:
