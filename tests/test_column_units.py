@@ -6,12 +6,14 @@ from click.testing import CliRunner
 
 from dynid.cli import main
 from dynid.common.errors import InputError
+from dynid.experiment.experiment import Experiment
 from dynid.mechanism.load import load_robot
 from dynid.motion.columns import matched
 from dynid.motion.logs import read_log
 from dynid.motion.settings import ColumnMap, DriveSettings
 from dynid.motion.slots import slots
 from dynid.motion.table import Table
+from dynid.studio.mapping import Columns, remapped
 from tests.arms import write_csv
 
 PLAIN = ("t", *(f"{kind}_{k}" for kind in ("q", "dq", "tau") for k in (1, 2, 3, 4)))
@@ -142,6 +144,13 @@ def test_a_mapped_column_may_be_named_without_the_unit_of_its_header():
     assert match(headers, {"q_1": ColumnMap("axis", None, 2.0)}).chosen["q_1"] == ColumnMap(
         "axis [deg]", None, 2.0
     )
+
+
+def test_the_studio_gives_no_joint_the_unit_of_another_kind():
+    names = ("t", "Axis1", "Axis2", "Axis3 [mm]", "Axis3", "Axis4")
+    asked = Experiment(robot="scara")
+    found = remapped(load_robot("scara"), Columns(names), asked, "q_1", ColumnMap("Axis1", "deg")).columns
+    assert [found[f"q_{k}"].unit for k in (1, 2, 3, 4)] == ["deg", "deg", None, "deg"]
 
 
 def test_poses_tables_and_sensors_have_units_too():
