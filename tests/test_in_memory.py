@@ -178,7 +178,8 @@ def test_masked_values_are_missing(robot, columns, kind):
     if kind == "masked":
         values["q_1"] = np.ma.masked_array(columns["q_1"], mask=np.arange(len(columns["t"])) == 100)
     elif kind == "nullable":
-        values["q_1"] = pd.Series(columns["q_1"]).astype("Float64").where(np.arange(len(columns["t"])) != 100)
+        values["q_1"] = pd.Series(columns["q_1"], dtype=object)
+        values["q_1"][100] = pd.NA
     else:
         counts = np.rint(1e4 * columns["q_1"]).astype(int)
         values["q_1"] = np.ma.masked_array(counts, mask=np.arange(len(counts)) == 100)

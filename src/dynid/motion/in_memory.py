@@ -33,6 +33,7 @@ class DataFrame(Protocol):
 
 
 Columns = Mapping[str, Any] | DataFrame | Array
+_OBJECTS = (str, bytes, datetime, timedelta)  # what a cell may be besides a number or a missing value
 Values = Any  # an array of numpy, or of a library whose arrays turn into one
 
 
@@ -125,13 +126,13 @@ def given_array(values: Values, label: str, shape: tuple[int, ...] | None, name:
 
 def _without_objects(array: Any, values: Any) -> Any:
     """Numbers and times that a library keeps as objects; text stays as it is."""
-    known = [cell for cell in array.ravel() if cell is not None and cell == cell][:1]
-    if not known or isinstance(known[0], str | bytes):
+    first = next((cell for cell in array.flat if isinstance(cell, _OBJECTS) and cell == cell), None)
+    if isinstance(first, str | bytes):
         return array
-    if isinstance(known[0], datetime):
+    if isinstance(first, datetime):
         cells = [cell.astimezone(UTC).replace(tzinfo=None) if _is_zoned(cell) else cell for cell in array]
         return np.array(cells, dtype="datetime64[ns]")
-    if isinstance(known[0], timedelta):
+    if isinstance(first, timedelta):
         return np.array(list(array), dtype="timedelta64[ns]")
     try:  # pandas knows its own missing values
         return (
