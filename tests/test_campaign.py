@@ -22,11 +22,12 @@ from dynid.base.rank import independent_columns
 from dynid.campaign import joined as joining
 from dynid.campaign import tree as tree_module
 from dynid.campaign.campaign import run_campaign
+from dynid.campaign.dates import number_of
 from dynid.campaign.factors import FACTORS, Leaf, cut, leaf_file, merged
-from dynid.campaign.file import Run, number_of, read_campaign, runs_of
+from dynid.campaign.file import Run, read_campaign, runs_of
 from dynid.campaign.fleet import ALARM, fleet_of
 from dynid.campaign.joined import Joined, Merge
-from dynid.campaign.journal import write_entry
+from dynid.campaign.journal import Entry, write_entry
 from dynid.campaign.shared_settings import favoured_settings, shared_settings
 from dynid.campaign.stores import remote_paths, remote_stamp
 from dynid.campaign.tree import tree
@@ -430,7 +431,7 @@ def test_an_interrupted_command_says_what_is_kept(made, tmp_path, monkeypatch):
         assert "nothing is kept" in result.output
         folder = tmp_path / "one"
         folder.mkdir()
-        write_entry(folder, "digest", Outcome("a", verdict="good"))
+        write_entry(folder, Entry("digest", Outcome("a", verdict="good")))
         assert "1 finished run is kept" in dynid(*options, "--out", str(folder)).output
 
 

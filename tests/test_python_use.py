@@ -77,15 +77,8 @@ def _seconds(arrays, unit):
     return (arrays["t"] * 1e9).round().astype("int64").astype(unit)
 
 
-class Lazy:
+class Lazy(Frame):
     """A lazy frame of polars: nothing can be read before it is collected."""
-
-    def __init__(self, columns):
-        self._columns = columns
-
-    @property
-    def columns(self):
-        return list(self._columns)
 
     def __getitem__(self, name):
         raise TypeError("not subscriptable")

@@ -11,6 +11,7 @@ LOGS = {
         "input that is refused was used because of `--force`: the text is that of the refusal",
         "refused, but used because of --force: {text}",
         "correct the input, and identify again without --force",
+        rank="declaration",
     ),
     "bad-rows-dropped": note(
         "rows with text instead of numbers were dropped, as requested",
