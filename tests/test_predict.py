@@ -331,12 +331,13 @@ def test_columns_of_a_trajectory_are_those_of_the_logs_where_it_has_them() -> No
         "t": "stamp",
         "q_{i}": {"name": "meas_{name}", "unit": "deg"},
         "q_2": {"scale": -1},
+        "q_3": {"name": "meas_quill", "unit": "mm"},  # it slides
         "dq_1": {"scale": -1},
         "tau_{i}": {"name": "motor_{name}", "delay": 0.01},
     }
     logs = read(Experiment, plain_entry({"robot": "scara", "logs": ["a.csv"], "columns": asked}))
     meas = dict(zip([f"meas_{name}" for name in robot.measured], q.T, strict=True))
-    factor = np.array([-1.0 if i == 1 else 1.0 for i in range(len(robot.measured))])
+    factor = np.array([1.0, -1.0, 1e-3 / np.radians(1.0), 1.0])
     log = desired_motion({"stamp": t, **meas}, robot, recorded=logs)[1].log
     np.testing.assert_allclose(log.q, np.radians(q) * factor, rtol=1e-12)
     assert [item.code for item in log.notices] == ["trajectory-as-logs"]

@@ -22,13 +22,13 @@ from dynid.experiment.estimator_choice import filter_for, with_noisy_columns
 from dynid.experiment.experiment import Experiment
 from dynid.mechanism.mechanism import Mechanism
 from dynid.mechanism.parameters import Parameter
+from dynid.motion.in_memory import has_columns
 from dynid.motion.log import Log
 from dynid.motion.logs import LogSource, log_from_columns, read_log
 from dynid.motion.motion import Motion
 from dynid.motion.plan import MotionPlan, plan_motions
 from dynid.motion.servo import servo_log
 from dynid.motion.settings import FilterSettings, entry_of
-from dynid.motion.table import DataFrame
 from dynid.projection.model import MODELS, Model, RowSource, model_for
 from dynid.projection.projection import Group, System
 from dynid.statistics.estimate import Estimate, RunFit
@@ -261,7 +261,7 @@ def read_source(source: LogSource, mechanism: Mechanism, experiment: Experiment,
         return source
     options |= {"columns": experiment.columns, "angles": experiment.angles, "drives": experiment.drives}
     options["cutoff"] = experiment.filter.cutoff
-    if isinstance(source, Mapping | DataFrame):
+    if has_columns(source):
         return log_from_columns(source, mechanism, **options)
     return read_log(entry_of(source), mechanism, drop_bad_rows=experiment.drop_bad_rows, **options)
 

@@ -20,6 +20,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from dynid.common.arrays import Array, Bool, Float
+from dynid.common.csv_text import csv_line
 from dynid.common.entry import Entry, root_entry
 from dynid.common.errors import InputError, nearest
 from dynid.common.strict_yaml import BYTE_LIMIT, read_yaml
@@ -61,7 +62,7 @@ def trajectory_csv(motion: SampledTrajectory) -> str:
             columns.append(values)
             header += [f"{symbol}_{name}" for name in motion.names]
     rows = np.column_stack(columns).tolist()
-    return "\n".join([",".join(header), *(",".join(map(repr, row)) for row in rows), ""])
+    return "\n".join([csv_line(header), *(",".join(map(repr, row)) for row in rows), ""])
 
 
 def trajectory_ros2(motion: SampledTrajectory, lead: float = 0.0) -> str:

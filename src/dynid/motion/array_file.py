@@ -12,7 +12,7 @@ import numpy as np
 from dynid.common.errors import InputError
 from dynid.motion.reading import check_size, readable, size_of
 from dynid.motion.series import Unread, table_of_tree
-from dynid.motion.table import Table
+from dynid.motion.table import Table, numbers
 
 _MOST_MEMBERS = 10_000
 
@@ -91,8 +91,8 @@ def _place(tree: dict[str, Any], name: str, values: Any) -> None:
     """The array in the tree, or its content as text; a structured array is a group."""
     if values.dtype.names is not None:
         tree[name] = {field: values[field] for field in values.dtype.names}
-    elif values.dtype.kind == "M":
-        tree[name] = (values - values.ravel()[:1]).astype("timedelta64[ns]").astype(np.int64) / 1e9
+    elif values.dtype.kind in "mM":
+        tree[name] = numbers(values)
     elif values.dtype.kind in "biuf":
         tree[name] = values
     else:

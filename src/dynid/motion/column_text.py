@@ -47,31 +47,41 @@ def _number(text: str) -> float:
 def in_file(column: ColumnMap, names: Sequence[str]) -> ColumnMap | None:
     """The column with its name in the file; None: the file does not have it.
 
-    `pos_1` with the unit deg may be `pos_1 [deg]` in the file. A name that is given without unit and scale
-    may contain both, or a decimal offset; the unit of a header counts, unless another one is given.
+    `pos_1` may be `pos_1 [deg]` in the file, if no other column has this name. A name that is given without
+    unit and scale may contain both, or a decimal offset; the unit of a header counts, unless another one is
+    given.
     """
     open_unit = column.unit is None and column.scale == 1.0
     if column.name in names:
-        return column.changed(unit=_with_unit(column.name)[1]) if open_unit else column
+        return column.changed(unit=with_unit(column.name)[1]) if open_unit else column
     written = written_column(column.name) if open_unit else None
     split = _CLOSE_OFFSET.match(column.name) if open_unit else None
     if split is not None and split["name"] in names:
         return column.changed(name=split["name"], offset=_number(split["offset"]) + column.offset)
     if written is not None:
         column = written.changed(offset=written.offset + column.offset, delay=column.delay)
-    if column.unit is None:
-        return column if column.name in names else None
-    matches = [
-        name
-        for name in names
-        if name == column.name or _with_unit(name) == (column.name, canonical_unit(column.unit))
-    ]
-    return column.changed(name=matches[0]) if len(matches) == 1 else None
+    if column.name in names:
+        return column
+    pairs = ((name, *with_unit(name)) for name in names)
+    headed = {name: unit for name, base, unit in pairs if unit and base == column.name}
+    same = [name for name, unit in headed.items() if unit == canonical_unit(column.unit or "")]
+    matches = same if len(same) == 1 else list(headed)
+    if len(matches) != 1:
+        return None
+    own = headed[matches[0]] if column.unit is None and column.scale == 1.0 else column.unit
+    return column.changed(name=matches[0], unit=own)
 
 
-def _with_unit(name: str) -> tuple[str, str | None]:
+def with_unit(name: str) -> tuple[str, str | None]:
+    """The name without what is in brackets at its end, and the unit that this is; None: it is none."""
     column = Column(name)
     return column.base, None if column.bracket is None else canonical_unit(column.bracket)
+
+
+def spelled(name: str) -> str:
+    """The name without a unit in brackets."""
+    base, unit = with_unit(name)
+    return name if unit is None else base
 
 
 def expanded(

@@ -144,16 +144,19 @@ class Column:
         """Whether the unit fits the kind, the unit if there is one, and the words at the end that give it.
 
         `rest` are the words without the joint: before its name or number stand only units of several letters,
-        since `torque_A1` is that of axis A1.
+        since `torque_A1` is that of axis A1. `pos_deg` of a slide has a unit that does not fit.
         """
-        fitting = FITTING[POSITION if quantity == REFERENCE else quantity, turns]
+        kind = POSITION if quantity == REFERENCE else quantity
+        fitting, others = FITTING[kind, turns], FITTING[kind, not turns]
         unit = None if self.bracket is None else canonical_unit(self.bracket)
         if unit is not None:
             return unit in fitting or unit == "1", unit, 0
         for count in (3, 2, 1):
-            suffix = SUFFIXES.get(" ".join(self.words[-count:]))
-            if suffix in fitting and len(self.words) > count:
-                return True, suffix, count
+            letters = " ".join(self.words[-count:])
+            suffix = SUFFIXES.get(letters)
+            clear = suffix in others and suffix != "rev" and len(letters) > 1
+            if (suffix in fitting or clear) and len(self.words) > count:
+                return suffix in fitting, suffix, count
         inner = [*(self.words if rest is None else rest)]
         while inner and (not inner[-1] or inner[-1].isdecimal()):
             inner.pop()
@@ -199,16 +202,21 @@ def readings(
         if not owners:
             continue
         for owner, number, rest, confidence in _owned(column.words, owners):
-            turns = owners[owner if owner is not None else 0].turns
-            kind = _kind(rest, counted) or _kind_of_unit(column, rest, turns)
+            # Which joint has a number follows from the whole family; its unit is compared then.
+            ways = {one.turns for one in owners} if owner is None else {owners[owner].turns}
+            kind = _kind(rest, counted) or next(
+                filter(None, (_kind_of_unit(column, rest, x) for x in ways)), None
+            )
             if kind is None or (kind.quantity == EFFORT) != efforts:
                 continue
-            fits, unit, used = column.units(kind.quantity, turns, rest)
+            found = [column.units(kind.quantity, turns, rest) for turns in sorted(ways)]
+            fits, unit, used = max(found, key=lambda one: (one[0], one[1] is not None))
             if not fits or (kind.current and unit not in (None, "A", "mA")):
                 continue
-            left = [word for word in (rest[:-used] if used else rest) if word and word not in KINDS]
+            pattern = rest[:-used] if used else rest
+            left = [word for word in pattern if word and word not in KINDS]
             confidence *= kind.confidence * _plainness(left)
-            yield Reading(name, kind.quantity, owner, number, rest, unit, confidence, kind.current)
+            yield Reading(name, kind.quantity, owner, number, pattern, unit, confidence, kind.current)
 
 
 def time_unit(name: str) -> tuple[bool, str | None]:

@@ -4,18 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
-from fnmatch import fnmatchcase
 from functools import partial
 
-from dynid.common.errors import InputError, nearest
+from dynid.common.errors import InputError
 from dynid.common.notices import Notice, notice
 from dynid.common.strict_number import is_count
-from dynid.motion.column_text import mapped_columns, quantity_patterns, used_twice
-from dynid.motion.column_words import is_command, is_effort, says_current, strange_unit
+from dynid.motion.column_text import mapped_columns, quantity_patterns, spelled, used_twice, with_unit
+from dynid.motion.column_units import check_units, drives_of, with_drives
+from dynid.motion.column_words import Column, is_command, is_effort, says_current, strange_unit
 from dynid.motion.guess import Guess, guess, names_owner
 from dynid.motion.settings import ColumnMap, DriveSettings
 from dynid.motion.slots import Slot
 from dynid.motion.table import Table
+from dynid.motion.vocabulary import AMPERES
 
 
 @dataclass(frozen=True)
@@ -65,10 +66,18 @@ def _canonical(
     own = [key if "{" in change.name else change.name for key, change in changes.items() if key not in chosen]
     chosen = mapped_columns(names, known, {**named, **{name: name for name in own if name in names}}, file)
     taken = {column.name for column in chosen.values()}
+    owners = {slot.owner for slot in known}
+    headed = {name: with_unit(name) for name in names if Column(name).bracket is not None}
     for slot in known:
         if slot.key in chosen:
             continue
-        matches = [name for name in names if name in slot.spellings and name not in taken]
+        matches = [name for name in names if name in slot.spellings and name not in taken] or [
+            name
+            for name, (base, unit) in headed.items()
+            if base in slot.spellings
+            and name not in taken
+            and (unit is not None or strange_unit(name, slot.quantity, owners) is not None)
+        ]
         if len(matches) > 1:
             raise InputError(
                 f"columns {' and '.join(repr(name) for name in matches)} both match {slot.label}",
@@ -77,7 +86,7 @@ def _canonical(
                 remedy=f"choose one: columns: {{{slot.key}: {matches[0]}}}",
             )
         if matches:
-            chosen[slot.key] = ColumnMap(matches[0])
+            chosen[slot.key] = ColumnMap(matches[0], headed.get(matches[0], ("", None))[1])
             taken.add(matches[0])
     return chosen
 
@@ -108,6 +117,9 @@ def matched(
             del chosen[slot.key]
     quantities = dict.fromkeys(slot.quantity for slot in known)
     given = {slot.quantity for slot in known if slot.key in chosen}
+    headed = [
+        slot.key for slot in known if slot.key in chosen and chosen[slot.key].unit and slot.key not in mapped
+    ]
     taken = {column.name for column in chosen.values()}
     search = partial(
         guess,
@@ -115,16 +127,21 @@ def matched(
         known=known,
         file=file,
         counted=any(drive.counts_per_turn for drive in (drives or {}).values()),
-        one_based=any(is_count(key.rpartition("_")[2]) and key == chosen[key].name for key in chosen),
+        one_based=any(
+            is_count(key.rpartition("_")[2]) and key == spelled(chosen[key].name) for key in chosen
+        ),
     )
-    guesses = search(
+    guesses = [
+        Guess(key, chosen[key].name, chosen[key].unit, 1.0, chosen[key].unit in AMPERES) for key in headed
+    ]
+    guesses += search(
         [name for name in names if name not in taken],
         wanted=[kind for kind in quantities if kind not in given],
     )
     guesses += _beside(mapped, chosen, table, known, search)
     chosen |= {guessed.key: ColumnMap(guessed.column, guessed.unit) for guessed in guesses}
     chosen = _with_changes(chosen, changes, names, known, file)
-    _check_units(chosen, known, file)
+    check_units(chosen, known, file, drives or {})
     return Matching(
         with_drives(chosen, known, drives or {}),
         tuple(sorted(guesses, key=lambda guessed: list(chosen).index(guessed.key))),
@@ -156,23 +173,6 @@ def _is_there(columns: Mapping[str, ColumnMap], table: Table, known: Sequence[Sl
         return bool(mapped_columns(tuple(table.columns), known, columns, file))
     except InputError:
         return False
-
-
-def _check_units(chosen: Mapping[str, ColumnMap], known: Sequence[Slot], file: object) -> None:
-    """Refuse columns whose names have a unit that is not known, unless unit or scale are given."""
-    owners = {slot.owner for slot in known}
-    for slot in known:
-        column = chosen.get(slot.key)
-        if column is None or column.unit is not None or column.scale != 1.0:
-            continue
-        unit = strange_unit(column.name, slot.quantity, owners)
-        if unit is not None:
-            raise InputError(
-                f"the unit '{unit}' of {slot.label} is not known",
-                file=file,
-                place=f"column '{column.name}'",
-                remedy=f"give its factor: columns: {{{slot.key}: {{name: '{column.name}', scale: 1.0}}}}",
-            )
 
 
 def _beside(
@@ -267,9 +267,9 @@ def _drop_zero_based(
     """
     for quantity in dict.fromkeys(slot.quantity for slot in known):
         same_slots = [slot for slot in known if slot.quantity == quantity]
-        zero = {f"{quantity}_0", f"{quantity}0"} & set(names)
+        zero = {f"{quantity}_0", f"{quantity}0"} & {spelled(name) for name in names}
         numbered = {f"{quantity}{sep}{k + 1}" for sep in ("_", "") for k in range(len(same_slots))}
-        own = {chosen[slot.key].name for slot in same_slots if slot.key in chosen}
+        own = {spelled(chosen[slot.key].name) for slot in same_slots if slot.key in chosen}
         whole = len(own) == len(same_slots) and not own & numbered
         if zero and not whole and not any(slot.key in mapped for slot in same_slots):
             for slot in same_slots:
@@ -322,34 +322,3 @@ def _is_current(column: ColumnMap, is_load: bool) -> bool:
 
 def _without_digits(name: str) -> str:
     return "".join("#" if letter.isdigit() else letter for letter in name)
-
-
-def drives_of(slot: Slot, drives: Mapping[str, DriveSettings]) -> list[DriveSettings]:
-    """The drive of a slot's owner, by name or else by the last glob that matches; none or one."""
-    named = (slot.owner, *slot.also) if slot.owner else ()
-    exact = [drives[name] for name in named if name in drives]
-    globs = [
-        settings for pattern, settings in drives.items() if any(fnmatchcase(name, pattern) for name in named)
-    ]
-    return exact[:1] or globs[-1:]
-
-
-def with_drives(
-    chosen: Mapping[str, ColumnMap], known: Sequence[Slot], drives: Mapping[str, DriveSettings]
-) -> dict[str, ColumnMap]:
-    """Columns with the scales of gears, encoders and torque constants."""
-    for pattern in drives:
-        owned = [slot for slot in known if slot.owner]
-        if not any(fnmatchcase(name, pattern) for slot in owned for name in (slot.owner, *slot.also)):
-            labels = dict.fromkeys(slot.owner for slot in owned)
-            raise InputError(
-                f"'{pattern}' matches no joint and no motor" + nearest(pattern, labels),
-                place=f"drives.{pattern}",
-                remedy="use the names of `dynid info`, or a glob",
-            )
-    made = dict(chosen)
-    for slot in known:
-        for drive in drives_of(slot, drives) if slot.key in chosen else ():
-            column = chosen[slot.key]
-            made[slot.key] = column.changed(scale=column.scale * drive.scale(slot.quantity, column.unit))
-    return made

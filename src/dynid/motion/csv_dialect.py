@@ -86,8 +86,8 @@ def _rejoined(cells: list[str], delimiter: str) -> list[str]:
 
 
 def unquoted(cell: str) -> str:
-    """A cell without a pair of quotes around it."""
-    return cell[1:-1].strip() if len(cell) > 1 and cell[0] == cell[-1] == '"' else cell
+    """A cell without a pair of quotes around it; two quotes inside them are one."""
+    return cell[1:-1].replace('""', '"').strip() if len(cell) > 1 and cell[0] == cell[-1] == '"' else cell
 
 
 def is_number(cell: str, decimal: str) -> bool:

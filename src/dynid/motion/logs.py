@@ -16,7 +16,7 @@ from typing import Any
 
 import numpy as np
 
-from dynid.common.arrays import Array, Float
+from dynid.common.arrays import Array
 from dynid.common.errors import InputError
 from dynid.common.notices import Notice
 from dynid.common.registry import Registry
@@ -27,13 +27,14 @@ from dynid.motion.clean import Cleaned, aligned, clean, windowed
 from dynid.motion.column_words import time_unit
 from dynid.motion.columns import Matching, matched
 from dynid.motion.gather import Gathered, check_order, gather
+from dynid.motion.in_memory import Columns, Values, given_array, has_columns, table_from_columns
 from dynid.motion.log import Log
 from dynid.motion.reading import check_place
-from dynid.motion.settings import ColumnMap, DriveSettings, LogEntry
+from dynid.motion.settings import ColumnMap, DriveSettings, LogEntry, column_maps, no_log
 from dynid.motion.slots import quaternion_starts, slots
-from dynid.motion.table import DataFrame, Record, Table, table_from_columns
+from dynid.motion.table import Record, Table
 
-LogSource = str | os.PathLike[str] | LogEntry | Log | Mapping[str, Any] | DataFrame
+LogSource = str | os.PathLike[str] | LogEntry | Log | Columns
 READERS: Registry[Callable[[Path, bool], Table]] = Registry(
     "dynid.readers",
     {
@@ -75,7 +76,7 @@ def read_log(
     entry: LogEntry | str | Path,
     mechanism: str | os.PathLike[str] | Mechanism,
     *,
-    columns: Mapping[str, ColumnMap | str] | None = None,
+    columns: Mapping[str, ColumnMap | str | Mapping[str, Any]] | None = None,
     angles: str = "xyz",
     cutoff: float | None = None,
     drop_bad_rows: bool = False,
@@ -106,7 +107,15 @@ def read_log(
         hashed = pool.submit(digest, path)  # while it is read
         table = read_table(path, drop_bad_rows)
         log = _log_of_table(
-            table, mechanism, {**(columns or {}), **mapped}, path, angles, cutoff, need_effort, choose, drives
+            table,
+            mechanism,
+            {**column_maps(columns), **mapped},
+            path,
+            angles,
+            cutoff,
+            need_effort,
+            choose,
+            drives,
         )
         log = replace(log, name=name_of(path), file=str(path), sha256=hashed.result(), payloads=payloads)
     if not isinstance(entry, LogEntry):
@@ -116,11 +125,11 @@ def read_log(
 
 
 def log_from_columns(
-    source: Mapping[str, Any] | DataFrame,
+    source: Columns,
     mechanism: str | os.PathLike[str] | Mechanism,
     *,
     name: str = "log",
-    columns: Mapping[str, ColumnMap | str] | None = None,
+    columns: Mapping[str, ColumnMap | str | Mapping[str, Any]] | None = None,
     angles: str = "xyz",
     cutoff: float | None = None,
     need_effort: bool = True,
@@ -131,15 +140,19 @@ def log_from_columns(
 
     Args:
         source: Name -> array; names as in a log file (`t`, `q_1`, `tau_1`, ...), or `t`, `q`, `tau` with a
-            column for each joint.
+            column for each joint; the fields of a structured array. Masked samples are missing.
         mechanism: Defines the measured joints and the efforts: a built-in name, a file or a Mechanism.
         name: Shown in reports.
         columns, angles, cutoff, need_effort, choose, drives: As for `read_log`.
     """
+    if not has_columns(source):
+        raise no_log(source)
     mechanism = load_robot(mechanism)
     check_order(mechanism, angles, name)
     table = table_from_columns(source, name)
-    log = _log_of_table(table, mechanism, columns or {}, name, angles, cutoff, need_effort, choose, drives)
+    log = _log_of_table(
+        table, mechanism, column_maps(columns), name, angles, cutoff, need_effort, choose, drives
+    )
     return replace(log, name=name)
 
 
@@ -213,53 +226,50 @@ def _with_guesses(log: Log, matching: Matching) -> Log:
 
 def log_from_arrays(
     mechanism: str | os.PathLike[str] | Mechanism,
-    t: Float[Array, "n"],
-    q: Float[Array, "n m"],
-    tau: Float[Array, "n a"] | None,
-    dq: Float[Array, "n m"] | None = None,
-    ddq: Float[Array, "n m"] | None = None,
+    t: Values,
+    q: Values,
+    tau: Values | None,
+    dq: Values | None = None,
+    ddq: Values | None = None,
     name: str = "log",
     segments: Sequence[tuple[int, int]] | None = None,
     payloads: Sequence[str] = (),
     cutoff: float | None = None,
-    q_ref: Float[Array, "n m"] | None = None,
+    q_ref: Values | None = None,
 ) -> Log:
     """A Log from arrays, cleaned as a file would be; arrays that need no correction are not copied.
 
     Args:
         mechanism: Defines the measured joints and the efforts: a built-in name, a file or a Mechanism.
-        t: Time, shape (n,), in [s].
+        t: Time, shape (n,), in [s], or dates. Masked values of arrays are missing samples.
         q: Positions in the order of the measured joints, shape (n, m), SI.
         tau: Efforts in the order of the actuators, shape (n, a), SI; a NaN column is absent.
         dq: Measured rates of q, shape (n, m), per second.
         ddq: Measured second rates of q, shape (n, m), per second squared.
         name: Shown in reports.
-        segments: Ranges [start, stop) of independent runs; samples outside are excluded.
+        segments: Ranges [start, stop) of independent runs, without common samples; samples outside are
+            excluded.
         payloads: Payloads of the mechanism mounted during this recording.
         cutoff: As for `read_log`.
         q_ref: Reference (commanded) positions, shape (n, m), SI.
     """
     mechanism = load_robot(mechanism)
-    positions = mechanism.measured_positions
-    count = len(t)
-    efforts = np.full((count, len(mechanism.actuators)), np.nan) if tau is None else np.asarray(tau, float)
-    given = {"q": (q, len(positions)), "dq": (dq, len(positions)), "ddq": (ddq, len(positions))}
-    given["q_ref"] = (q_ref, len(positions))
-    given["tau"] = (efforts, len(mechanism.actuators))
-    for label, (array, width) in given.items():
-        if array is not None and np.shape(array) != (count, width):
-            raise InputError(f"{label} has shape {np.shape(array)}, expected ({count}, {width})", place=name)
+    times = given_array(t, "t", None, name)
+    shape = len(times), len(mechanism.measured_positions)
+    more = {"dq": dq, "ddq": ddq, "q_ref": q_ref}
+    rates = {key: None if x is None else given_array(x, key, shape, name) for key, x in more.items()}
+    efforts = np.full((len(times), len(mechanism.actuators)), np.nan)
     record = Record(
-        np.asarray(t, float),
-        np.asarray(q, float),
-        None if dq is None else np.asarray(dq, float),
-        None if ddq is None else np.asarray(ddq, float),
-        efforts,
-        _first_only(count),
-        q_ref=None if q_ref is None else np.asarray(q_ref, float),
+        times,
+        given_array(q, "q", shape, name),
+        rates["dq"],
+        rates["ddq"],
+        efforts if tau is None else given_array(tau, "tau", efforts.shape, name),
+        _first_only(len(times)),
+        q_ref=rates["q_ref"],
     )
     if segments is not None:
-        record = _chosen_runs(record, segments)
+        record = record.runs([(int(start), int(stop)) for start, stop in segments])
     present = np.any(np.isfinite(record.tau), axis=0)
     cleaned = clean(
         record,
@@ -339,19 +349,6 @@ def _first_only(count: int) -> Array:
     breaks = np.zeros(count, dtype=bool)
     breaks[:1] = True
     return breaks
-
-
-def _chosen_runs(record: Record, segments: Sequence[tuple[int, int]]) -> Record:
-    """The listed ranges, each its own run."""
-    for start, stop in segments:
-        if not 0 <= start < stop <= len(record.t):
-            raise InputError(f"segment ({start}, {stop}) is outside the {len(record.t)} samples")
-    index = np.concatenate([np.arange(start, stop) for start, stop in segments])
-    whole = len(index) == len(record.t) and bool(np.all(np.diff(index) == 1))
-    chosen = record if whole else record.rows(index)
-    breaks = np.zeros(len(index), dtype=bool)
-    breaks[np.cumsum([0, *(stop - start for start, stop in segments)])[:-1]] = True
-    return replace(chosen, breaks=breaks)
 
 
 def _log(

@@ -8,6 +8,7 @@ LeRobot data sets: a folder with meta/info.json and Parquet files, in which sign
 from __future__ import annotations
 
 import contextlib
+import json
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -21,7 +22,7 @@ from dynid.motion import arrow_batches
 from dynid.motion.parquet_pages import check_pages
 from dynid.motion.reading import check_size, extra, readable, size_of
 from dynid.motion.spoken import of_data_set
-from dynid.motion.table import BlockColumns, Table, check_names, time_name
+from dynid.motion.table import BlockColumns, Table, check_names, time_name, with_units
 
 _NUMBER = 8  # bytes
 _BATCH = 1 << 16  # samples
@@ -46,8 +47,22 @@ def read_parquet(path: Path, drop_bad_rows: bool = False) -> Table:
         for name, values in parquet_columns(path).items():
             columns |= _expanded(name, [values], None, [path])
         check_names(list(columns), path)
-        return Table(columns, skipped, {"format": "Parquet"}, time=time_name(used))
-    return Table(_Columns(path, pa, file, used), skipped, {"format": "Parquet"}, time=time_name(used))
+        table = Table(columns, skipped, {"format": "Parquet"}, time=time_name(used))
+    else:
+        stored = _Columns(path, pa, file, used)
+        table = Table(stored, skipped, {"format": "Parquet"}, time=time_name(used))
+    return with_units(table, _units(file.schema_arrow))
+
+
+def _units(schema: Any) -> object:
+    """Units by column as pandas keeps them: `attrs["units"]` of the frame that was written."""
+    metadata = schema.metadata or {}
+    try:
+        frame = json.loads(metadata.get(b"pandas", b"{}"))
+        attributes = json.loads(metadata.get(b"PANDAS_ATTRS", b"{}")) or frame.get("attributes")
+        return attributes.get("units")
+    except (ValueError, AttributeError, RecursionError):  # of another program
+        return None
 
 
 class _Columns(BlockColumns):
@@ -89,8 +104,14 @@ def _numbers(pa: Any, field: Any, column: Any, first: dict[str, Any]) -> Any:
     """Numbers of a part of a column; times in [s] since the first one, which is kept in `first`."""
     if not _is_time(pa, field.type):
         return _plain(pa, column)
-    ticks = _plain(pa, column.cast(pa.int64()))
-    return (ticks - first.setdefault(field.name, ticks[0])) * _tick(field.type.unit)
+    missing = np.zeros(len(column), dtype=bool)
+    if column.null_count:
+        missing = _plain(pa, column.is_null()) > 0.0
+    ticks = _plain(pa, column.cast(pa.int64()).fill_null(0))  # floats would round stamps of today
+    if not missing.all():
+        first.setdefault(field.name, ticks[~missing][0])
+    seconds = (ticks - first.get(field.name, 0)) * _tick(field.type.unit)
+    return np.where(missing, np.nan, seconds) if missing.any() else seconds
 
 
 def _plain(pa: Any, column: Any) -> Any:
@@ -257,7 +278,8 @@ def read_arrow(path: Path, drop_bad_rows: bool = False) -> Table:
         table, names = _table(path, pa)
         check_names(names, path)
         numeric = arrow_columns(pa, table, "Feather")
-    return replace(numeric, skipped=tuple(name for name in names if name not in numeric.columns))
+    skipped = tuple(name for name in names if name not in numeric.columns)
+    return with_units(replace(numeric, skipped=skipped), _units(table.schema))
 
 
 def _table(path: Path, pa: Any) -> tuple[Any, list[str]]:

@@ -8,7 +8,7 @@ from __future__ import annotations
 import math
 import os
 from collections.abc import Mapping
-from typing import ClassVar, Final, Literal
+from typing import Any, ClassVar, Final, Literal
 
 import msgspec
 
@@ -66,6 +66,11 @@ class DriveSettings(Settings, frozen=True):
         for name, value in (("ratio", self.ratio), ("torque_constant", self.torque_constant)):
             if value == 0.0:
                 raise InputError(f"a {name} of zero makes the signal zero", place=name, remedy="correct it")
+
+    def is_geared(self, quantity: str) -> bool:
+        """Whether a signal is that of a motor whose gear may turn what slides."""
+        side = self.side if quantity == "tau" else self.encoder or self.side
+        return side == "motor" and self.ratio != 1.0
 
     def scale(self, quantity: str, unit: str | None) -> float:
         """Factor of a column, after its own unit; a column with a unit is neither in counts nor a current.
@@ -142,11 +147,24 @@ class LogEntry(Settings, frozen=True):
 def entry_of(source: object) -> LogEntry:
     """A log entry from a file path alone; other entries unchanged, anything else refused."""
     if not isinstance(source, LogEntry | str | os.PathLike):
-        raise InputError(
-            f"a log cannot be made from {type(source).__name__}",
-            remedy="give a file, a Log (see log_from_arrays), a data frame, or a dict of arrays by name",
-        )
+        raise no_log(source)
     return read(LogEntry, plain_entry(source))
+
+
+def no_log(source: object) -> InputError:
+    """That no log can be made from something."""
+    return InputError(
+        f"a log cannot be made from {type(source).__name__}",
+        remedy="give a file, a Log (see log_from_arrays), a data frame, or a dict of arrays by name:"
+        " {'t': t, 'q': q, 'tau': tau}",
+    )
+
+
+def column_maps(columns: Mapping[str, Any] | None) -> dict[str, ColumnMap]:
+    """Columns by signal as in a file: a name, a mapping of name, unit, .., or a ColumnMap."""
+    entries = plain_entry(dict(columns or {}), "columns").mapping()
+    made = {key: read(ColumnMap, entry) for key, entry in entries.items()}
+    return {key: column if column.name else column.changed(name=key) for key, column in made.items()}
 
 
 class FilterSettings(Settings, frozen=True):

@@ -11,9 +11,22 @@ from dataclasses import dataclass
 
 from dynid.mechanism.joint import JointKind
 from dynid.mechanism.mechanism import Actuator, Mechanism
+from dynid.motion.vocabulary import (
+    ACCELERATION,
+    ANGLE,
+    EFFORT,
+    FITTING,
+    FORCE,
+    POSITION,
+    REFERENCE,
+    TIME_UNITS,
+    TORQUE,
+    VELOCITY,
+)
 
 ANGLES = ("roll", "pitch", "yaw")
 QUATERNION = ("qw", "qx", "qy", "qz")
+_TURNING = ("wx", "wy", "wz")  # what an IMU measures beside accelerations
 _OF_POSE = ("x", "y", "z", *ANGLES, *QUATERNION)
 
 
@@ -30,6 +43,7 @@ class Slot:
         owner: Joint or motor with one coordinate, by whose name other columns are searched; empty: none.
         also: Other names of the owner: the joint that a motor drives.
         turns: Whether the owner is rotary.
+        units: Units that its columns may have, the SI unit first; empty: it is a number without unit.
     """
 
     key: str
@@ -40,6 +54,7 @@ class Slot:
     owner: str = ""
     also: tuple[str, ...] = ()
     turns: bool = True
+    units: tuple[str, ...] = ()
 
 
 def quaternion_starts(mechanism: Mechanism) -> dict[str, int]:
@@ -68,7 +83,7 @@ def _slots(mechanism: Mechanism) -> Iterator[Slot]:
     cables = enumerate(cable.name for cable in mechanism.cables)
     lengths = {name: (*_numbered("l0", k, name), *_numbered("l", k, name)) for k, name in cables}
     inertial = mechanism.force_sensor is not None and mechanism.force_sensor.imu is not None
-    yield Slot("t", "t", 0, ("t", "time"), "time")
+    yield Slot("t", "t", 0, ("t", "time"), "time", units=TIME_UNITS)
     yield Slot("segment", "segment", 0, ("segment",), "the segment number")
     for i, name in enumerate(positions):
         bare = _bare(name, poses)
@@ -76,22 +91,39 @@ def _slots(mechanism: Mechanism) -> Iterator[Slot]:
         # The same log may have q_1.. and dq_1.. of joints, which are not measured by an IMU.
         spellings = (name,) if inertial else spellings
         meaning = f"{name} of the IMU" if inertial else f"the position of '{name}'"
-        yield Slot(f"q_{i + 1}", "q", i, spellings, meaning, *_joint_owner(mechanism, name))
+        units = position_units(mechanism, name, POSITION)
+        yield Slot(f"q_{i + 1}", "q", i, spellings, meaning, *_joint_owner(mechanism, name), units)
     rates = (("dq", "velocity"), ("ddq", "acceleration"), ("q_ref", "reference"))
     for quantity, label in () if inertial else rates:
         for i, name in enumerate(positions):
             spelled = _numbered(quantity, i, name)
             owner = _joint_owner(mechanism, name)
-            yield Slot(f"{quantity}_{i + 1}", quantity, i, spelled, f"the {label} of '{name}'", *owner)
+            units = position_units(mechanism, name, quantity)
+            yield Slot(f"{quantity}_{i + 1}", quantity, i, spelled, f"the {label} of '{name}'", *owner, units)
     for i, actuator in enumerate(mechanism.actuators):
         plain = () if mechanism.force_sensor is None else (actuator.name,)
         spelled = (*_numbered("tau", i, actuator.name), *plain)
         meaning = f"the effort of '{actuator.name}'"
-        yield Slot(f"tau_{i + 1}", "tau", i, spelled, meaning, *_motor_owner(mechanism, actuator))
+        turning = _turns(mechanism, actuator)
+        sensed = TORQUE if turning else FORCE
+        units = FITTING[EFFORT, turning] if mechanism.force_sensor is None else sensed
+        yield Slot(f"tau_{i + 1}", "tau", i, spelled, meaning, *_motor_owner(mechanism, actuator), units)
     for joint, start in quaternion_starts(mechanism).items():
         for angle in ANGLES:
             spelled = _bare(f"{joint}_{angle}", poses)
-            yield Slot(f"{joint}_{angle}", angle, start, spelled, f"the {angle} of '{joint}'")
+            yield Slot(f"{joint}_{angle}", angle, start, spelled, f"the {angle} of '{joint}'", units=ANGLE)
+
+
+def position_units(mechanism: Mechanism, name: str, quantity: str) -> tuple[str, ...]:
+    """Units of a position, its rates or its reference; none of the entries of a quaternion."""
+    sensor = mechanism.force_sensor
+    if sensor is not None and sensor.imu is not None:
+        turns = name.endswith(_TURNING)
+        return FITTING[VELOCITY if turns else ACCELERATION, turns]
+    joint = mechanism.joint_of_position[name]
+    if name not in joint.coordinates:
+        return ()
+    return FITTING[POSITION if quantity == REFERENCE else quantity, joint.is_angle(name)]
 
 
 def _joint_owner(mechanism: Mechanism, position: str) -> tuple[str, tuple[str, ...], bool]:
@@ -107,11 +139,16 @@ def _joint_owner(mechanism: Mechanism, position: str) -> tuple[str, tuple[str, .
 def _motor_owner(mechanism: Mechanism, actuator: Actuator) -> tuple[str, tuple[str, ...], bool]:
     if mechanism.force_sensor is not None or not actuator.on:
         return "", (), True
+    also = tuple(actuator.on) if len(actuator.on) == 1 else ()
+    return actuator.name, also, _turns(mechanism, actuator)
+
+
+def _turns(mechanism: Mechanism, actuator: Actuator) -> bool:
+    """Whether a motor is rotary; if it does not say so, it is as the first coordinate that it drives."""
+    if actuator.turns is not None or not actuator.on:
+        return actuator.turns is not False
     driven = next(iter(actuator.on))
-    turns = actuator.turns
-    if turns is None:
-        turns = mechanism.joint_of_coordinate[driven].is_angle(driven)
-    return actuator.name, (driven,) if len(actuator.on) == 1 else (), turns
+    return mechanism.joint_of_coordinate[driven].is_angle(driven)
 
 
 def _numbered(quantity: str, index: int, name: str) -> tuple[str, ...]:

@@ -1,10 +1,10 @@
-"""Columns of a file or in memory as a table, and the recording made of them before it is cleaned."""
+"""Columns of a file as a table, and the recording made of them before it is cleaned."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any, Protocol, TypeVar, runtime_checkable
+from typing import Any, TypeVar
 
 import numpy as np
 
@@ -12,6 +12,7 @@ from dynid.common.arrays import Array, Bool, Float, Int, Shaped
 from dynid.common.errors import InputError
 from dynid.common.notices import Notice
 from dynid.common.paged import empty, ranges
+from dynid.motion.column_words import Column
 
 T = TypeVar("T")
 
@@ -115,6 +116,38 @@ class BlockColumns(Mapping[str, Any]):
         return len(self.names)
 
 
+class _Renamed(BlockColumns):
+    """Columns that stay in their file, under other names: new name -> name in the file."""
+
+    def __init__(self, columns: BlockColumns, names: Mapping[str, str]) -> None:
+        self.columns, self.own = columns, names
+        self.names, self.count = tuple(names), columns.count
+
+    def blocks(self, names: Sequence[str]) -> Iterator[tuple[int, Mapping[str, Shaped[Array, "b"]]]]:
+        """First sample and columns of each block."""
+        for start, block in self.columns.blocks([self.own[name] for name in names]):
+            yield start, {name: block[self.own[name]] for name in names}
+
+
+def with_unit(name: str, unit: object) -> str:
+    """The name of a column with a unit that stands beside it: `q_1 [deg]`."""
+    given = isinstance(unit, str) and unit.strip() not in ("", "1")
+    return f"{name} [{unit}]" if given and Column(name).bracket is None else name
+
+
+def with_units(table: Table, units: object) -> Table:
+    """The table with units, by column, in the names of its columns."""
+    known = units if isinstance(units, Mapping) else {}
+    names = {with_unit(name, known.get(name)): name for name in table.columns}
+    if all(name == own for name, own in names.items()) or len(names) < len(table.columns):
+        return table
+    held = table.columns
+    renamed = (
+        _Renamed(held, names) if isinstance(held, BlockColumns) else {n: held[x] for n, x in names.items()}
+    )
+    return replace(table, columns=renamed, time=with_unit(table.time, known.get(table.time)))
+
+
 def as_text(cell: str) -> str:
     """What a column of text contains, by its first cell."""
     return f"text: '{cell[:40]}'"
@@ -154,109 +187,14 @@ def check_names(names: Sequence[str], file: object) -> None:
         )
 
 
-@runtime_checkable
-class DataFrame(Protocol):
-    """What pandas, polars and others have in common: column names, and a column by its name."""
-
-    @property
-    def columns(self) -> Any:
-        """Names in order."""
-
-    def __getitem__(self, name: Any, /) -> Any:
-        """The column of that name."""
-
-
-def table_from_columns(source: Mapping[str, Any] | DataFrame, name: str) -> Table:
-    """Columns by name as a table; a two-dimensional array `q` becomes q_1, q_2, ...
-
-    Args:
-        source: Name -> array of shape (n,), or (n, k) for k columns at once.
-        name: Of the log, for messages.
-    """
-    source = source.collect() if hasattr(source, "collect") else source  # a lazy frame of polars
-    names = _names(source)
-    check_names([str(label) for label in names], name)
-    arrays: dict[str, Any] = _time_labels(source, [str(label) for label in names])
-    for column in names:
-        arrays[_with_unit(str(column), source[column])] = np.asarray(source[column])
-    _check_shapes(arrays, name)
-    arrays = {key: _plain(values) for entry in arrays.items() for key, values in _split(*entry)}
-    numeric = {key: _numbers(values) for key, values in arrays.items() if values.dtype.kind in "biufMm"}
-    skipped = tuple(key for key in arrays if key not in numeric)
-    return Table(numeric, skipped, {"format": "arrays in memory"})
-
-
-def _names(source: Mapping[str, Any] | DataFrame) -> list[Any]:
-    """Of the columns; a table of pyarrow has its arrays under `columns`."""
-    return list(source if isinstance(source, Mapping) else getattr(source, "column_names", source.columns))
-
-
-def _split(name: str, values: Any) -> Iterator[tuple[str, Any]]:
-    """Columns of an array: itself, or name_1, name_2, ..."""
-    if values.ndim == 1:
-        yield name, values
-    else:
-        yield from ((f"{name}_{k + 1}", values[:, k]) for k in range(values.shape[1]))
-
-
-def _plain(values: Any) -> Any:
-    """Numbers that a library keeps as objects, as floating point numbers; text stays as it is."""
-    if values.dtype.kind != "O" or any(isinstance(cell, str) for cell in values):
-        return values
-    try:
-        return values.astype(float)
-    except (TypeError, ValueError):
-        return values
-
-
-def _time_labels(source: object, names: Sequence[str]) -> dict[str, Any]:
-    """Time that labels the rows: the index of a pandas frame, or a coordinate of an xarray data set."""
-    if time_name(names):
-        return {}
-    coordinates = getattr(source, "coords", {})
-    labels = {str(key): coordinates[key] for key in coordinates}
-    index: Any = getattr(source, "index", None)
-    if getattr(index, "name", None):
-        labels[str(index.name)] = index
-    elif getattr(getattr(index, "dtype", None), "kind", "") in ("m", "M"):  # dates, which need no name
-        labels["t"] = index
-    time = time_name(list(labels))
-    if not time:
-        return {}
-    label = labels[time]
-    zoned = getattr(label, "tz", None) is not None
-    return {_with_unit(time, label): np.asarray(label.tz_convert(None) if zoned else label)}
-
-
-def _with_unit(name: str, column: object) -> str:
-    """The name with the unit that an xarray variable has in its attributes: `q_1 [deg]`."""
-    unit = getattr(column, "attrs", {}).get("units") if hasattr(column, "coords") else None
-    return f"{name} [{unit}]" if isinstance(unit, str) and unit.strip() and "[" not in name else name
-
-
-def _check_shapes(arrays: Mapping[str, Any], name: str) -> None:
-    first, samples = next(((key, len(values)) for key, values in arrays.items() if values.ndim), ("t", 0))
-    for key, values in arrays.items():
-        if values.ndim not in (1, 2) or len(values) != samples:
-            turned = values.ndim == 2 and values.shape[1] == samples
-            raise InputError(
-                f"'{key}' has shape {values.shape}, but '{first}' has {arrays[first].shape}",
-                place=name,
-                remedy=f"samples are rows: give {key}.T"
-                if turned
-                else "give arrays of n samples, or of n rows and one column per joint",
-            )
-    if not samples:
-        raise InputError(
-            "the table has no samples", place=name, remedy="give at least a few seconds of motion"
-        )
-
-
-def _numbers(values: Any) -> Any:
-    """Integers stay integers; dates and durations become seconds, dates since the first one."""
+def numbers(values: Any) -> Any:
+    """Integers stay integers; dates and durations become seconds, dates since the first one; NaT is NaN."""
     if values.dtype.kind in "Mm":
-        since = values - values[:1] if values.dtype.kind == "M" else values
-        return since.astype("timedelta64[ns]").astype(np.int64) * 1e-9
+        missing = np.isnat(values)
+        first = values[~missing].ravel()[:1]
+        since = values - first if values.dtype.kind == "M" and first.size else values
+        seconds = since.astype("timedelta64[ns]").astype(np.int64) * 1e-9
+        return np.where(missing, np.nan, seconds) if missing.any() else seconds
     return values if values.dtype.kind in "iu" else values.astype(float)
 
 
@@ -306,6 +244,31 @@ class Record:
             breaks=breaks,
             q_ref=None if self.q_ref is None else self.q_ref[index],
         )
+
+    def runs(self, segments: Sequence[tuple[int, int]]) -> Record:
+        """The samples of ranges [start, stop), each a run of its own; no sample may be in two of them."""
+        if not segments:
+            raise InputError("the list of segments is empty", remedy="leave it out to use all samples")
+        end = 0
+        for start, stop in sorted(segments):
+            if not 0 <= start < stop <= len(self.t):
+                raise InputError(
+                    f"segment ({start}, {stop}) is outside the {len(self.t)} samples",
+                    remedy="give ranges (start, stop) of samples, with start before stop",
+                )
+            if start < end:
+                raise InputError(
+                    f"segment ({start}, {stop}) begins before another one ends ({end}): samples would count"
+                    " twice",
+                    remedy="give ranges without common samples",
+                )
+            end = stop
+        index = np.concatenate([np.arange(start, stop) for start, stop in segments])
+        whole = len(index) == len(self.t) and bool(np.all(np.diff(index) == 1))
+        chosen = self if whole else self.rows(index)
+        breaks = np.zeros(len(index), dtype=bool)
+        breaks[np.cumsum([0, *(stop - start for start, stop in segments)])[:-1]] = True
+        return replace(chosen, breaks=breaks)
 
     def signals(self) -> list[Float[Array, "n c"]]:
         """Every two-dimensional array the record has."""

@@ -76,15 +76,16 @@ SUFFIXES = {
     "us": "us", "ns": "ns", "nsec": "ns",
 }  # fmt: skip
 ANGLE, LENGTH = _words("rad mrad deg rev"), _words("m cm mm um in")
+TORQUE, FORCE = _words("Nm mNm kNm Ncm Nmm kgfm kgfcm lbfft lbfin"), _words("N mN kN")
+AMPERES = _words("A mA")
 FITTING: dict[tuple[str, bool], tuple[str, ...]] = {
     (POSITION, True): ANGLE,
     (POSITION, False): LENGTH,
     (VELOCITY, True): _words("rad/s mrad/s deg/s rev/s rpm"),
     (VELOCITY, False): _words("m/s cm/s mm/s"),
     (ACCELERATION, True): _words("rad/s^2 deg/s^2"),
-    (ACCELERATION, False): _words("m/s^2 cm/s^2 mm/s^2"),
-    (EFFORT, True): _words("Nm mNm kNm Ncm Nmm kgfm kgfcm lbfft lbfin A mA"),
-    (EFFORT, False): _words("N mN kN A mA"),
+    (ACCELERATION, False): _words("m/s^2 cm/s^2 mm/s^2 g"),
+    (EFFORT, True): (*TORQUE, *AMPERES),
+    (EFFORT, False): (*FORCE, *AMPERES),
 }
 TIME_UNITS = _words("s ms us ns")
-AMPERES = _words("A mA")

@@ -12,7 +12,6 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from math import ceil
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 from numpy.polynomial import polynomial
@@ -28,14 +27,16 @@ from dynid.motion.choose import position_spectrum
 from dynid.motion.columns import match, of_positions
 from dynid.motion.differentiate import differentiate
 from dynid.motion.filters import LowPass, low_pass
+from dynid.motion.gather import si_values
+from dynid.motion.in_memory import Columns, has_columns, table_from_columns
 from dynid.motion.log import Log, runs_by_content
 from dynid.motion.logs import log_from_arrays, log_from_columns, read_log, read_table
 from dynid.motion.motion import Motion
 from dynid.motion.plan import MotionPlan
-from dynid.motion.settings import ColumnMap, DriveSettings, LogEntry
+from dynid.motion.settings import ColumnMap, DriveSettings, LogEntry, entry_of
 from dynid.motion.slots import slots
 from dynid.motion.spectrum import cutoff_of
-from dynid.motion.table import DataFrame, Table, table_from_columns
+from dynid.motion.table import Table
 from dynid.prediction.posed_robot import QUATERNION, pose_angles, posed_robot
 from dynid.projection.turns import nearest_turns
 
@@ -75,7 +76,6 @@ class PoseTrajectory:
     name: str = "pose"
 
 
-Columns = Mapping[str, Any] | DataFrame
 TrajectorySource = str | os.PathLike[str] | LogEntry | Log | PoseTrajectory | Columns
 
 
@@ -122,11 +122,11 @@ def _read(
     recorded: Experiment | None,
 ) -> Log | PoseTrajectory:
     """Joints if the file or the columns in memory have them, else a pose."""
-    in_memory = source if isinstance(source, Mapping | DataFrame) else None
-    if isinstance(source, Mapping | DataFrame):
+    in_memory = source if has_columns(source) else None
+    if has_columns(source):
         entry, table = LogEntry("trajectory"), table_from_columns(source, "trajectory")
     else:
-        entry = source if isinstance(source, LogEntry) else LogEntry(os.fspath(source))
+        entry = entry_of(source)
         table = read_table(Path(entry.file))
     drives: Mapping[str, DriveSettings] = {}
     remarks: tuple[Notice, ...] = ()
@@ -205,7 +205,7 @@ def _pose(
     if "t" not in chosen:
         text = f"no time column 't'; columns are {', '.join(table.columns)}"
         raise InputError(text, file=file, place="header", remedy="name the time t, in s")
-    t = np.asarray(table.columns[chosen["t"].name], float)
+    t = si_values(table.columns[chosen["t"].name], chosen["t"], "t", file)
     return PoseTrajectory(t, pose, body or _PLATFORM, angles, Path(file).stem)
 
 

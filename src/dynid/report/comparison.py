@@ -7,8 +7,9 @@ from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
 from dynid.common.audience import for_python
+from dynid.common.csv_text import RowWriter
 from dynid.report.comparison_page import TITLES, cell, comparison_html, difference_text, shown_columns
-from dynid.report.csv_file import RowWriter, harmless
+from dynid.report.csv_file import harmless
 from dynid.report.json_file import json_text, plain
 from dynid.report.numbers import number, plural, unit_text, value_text
 from dynid.report.terminal import (

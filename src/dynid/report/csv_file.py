@@ -5,7 +5,6 @@ Parameters and predictions as data frames.
 
 from __future__ import annotations
 
-import csv
 import io
 from collections.abc import Iterable, Sequence
 from math import isfinite
@@ -15,6 +14,7 @@ import numpy as np
 
 from dynid.base.grouping import readable
 from dynid.common.arrays import Array, Float
+from dynid.common.csv_text import RowWriter
 from dynid.estimator.solution import History
 from dynid.report.json_file import plain
 from dynid.statistics.correlation import pandas
@@ -134,19 +134,6 @@ def _cell(x: float) -> str:
 def harmless(text: str) -> str:
     """Text that no spreadsheet interprets as a formula."""
     return f"'{text}" if text.startswith(_FORMULA_STARTS) else text
-
-
-class RowWriter:
-    """Rows of CSV that end in a line feed; cells with a line feed or a carriage return are quoted."""
-
-    def __init__(self, text: io.StringIO) -> None:
-        self._text = text
-        writer = csv.writer(self)  # which quotes the characters of its own line end, CR LF
-        self.writerow, self.writerows = writer.writerow, writer.writerows
-
-    def write(self, row: str) -> None:
-        """Take one row of the writer."""
-        self._text.write(row.removesuffix("\r\n") + "\n")
 
 
 def parameter_frame(estimate: Estimate, grouping: bool = False) -> Any:

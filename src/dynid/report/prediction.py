@@ -10,9 +10,10 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from dynid.common.csv_text import RowWriter
 from dynid.common.errors import InputError
 from dynid.common.strict_json import read_json
-from dynid.report.csv_file import RowWriter, harmless, signals_csv
+from dynid.report.csv_file import harmless, signals_csv
 from dynid.report.json_file import json_text, plain
 from dynid.report.output import write_file
 from dynid.statistics.estimate import Validation

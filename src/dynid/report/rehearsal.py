@@ -7,7 +7,8 @@ import math
 from dataclasses import asdict, fields
 from typing import TYPE_CHECKING, Any
 
-from dynid.report.csv_file import RowWriter, harmless
+from dynid.common.csv_text import RowWriter
+from dynid.report.csv_file import harmless
 from dynid.report.json_file import json_text, plain
 from dynid.report.numbers import number, percent, plural, unit_text, value_text
 from dynid.report.page import scripted_page

@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 
 from dynid.common.arrays import Array, Shaped
+from dynid.common.csv_text import csv_line
 from dynid.common.errors import InputError
 from dynid.excitation.settings import recording_words
 from dynid.mechanism.parameters import effort_unit
@@ -146,7 +147,7 @@ def write_columns(columns: Mapping[str, Shaped[Array, "n"]], path: str | os.Path
     if target.suffix == ".csv":
         rows = np.column_stack([np.asarray(column, float) for column in columns.values()])
         # Seventeen digits reproduce every float64 exactly.
-        np.savetxt(target, rows, fmt="%.17g", delimiter=",", header=",".join(columns), comments="")
+        np.savetxt(target, rows, fmt="%.17g", delimiter=",", header=csv_line(columns), comments="")
     elif target.suffix == ".parquet":
         _write_parquet(columns, target)
     else:

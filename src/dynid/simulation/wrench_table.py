@@ -9,6 +9,7 @@ From the tips to the base, with own = W_body chi_true about the body's origin,
 
 from __future__ import annotations
 
+import io
 import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -18,6 +19,7 @@ from typing import Any
 import numpy as np
 
 from dynid.common.arrays import Array, Float, Shaped
+from dynid.common.csv_text import RowWriter
 from dynid.common.errors import InputError, nearest
 from dynid.common.notices import Notice
 from dynid.excitation.series import Trajectory
@@ -186,11 +188,15 @@ def write_wrench_table(log: TableLog, path: str | os.PathLike[str], digits: int 
         raise InputError(f"'{target.name}' is not a .csv file", remedy="tables of bodies are written as CSV")
     columns = table_columns(log)
     figures = digits or 17
-    rows = [
-        ",".join(cell if isinstance(cell, str) else f"{cell:.{figures}g}" for cell in row)
+    rows = (
+        [cell if isinstance(cell, str) else f"{cell:.{figures}g}" for cell in row]
         for row in zip(*(column.tolist() for column in columns.values()), strict=True)
-    ]
-    target.write_text("\n".join([",".join(columns), *rows]) + "\n", encoding="utf-8")
+    )
+    text = io.StringIO()
+    writer = RowWriter(text)
+    writer.writerow(columns)
+    writer.writerows(rows)
+    target.write_text(text.getvalue(), encoding="utf-8")
     return target
 
 

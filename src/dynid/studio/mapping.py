@@ -124,7 +124,8 @@ def remapped(
     are numbered like that of the first signal of its kind follow it, with its unit and scale: `Axis1` for
     `q_1` gives `Axis2` for `q_2`.
     """
-    keys = [slot.key for slot in slots(mechanism)]
+    units = {slot.key: slot.units for slot in slots(mechanism)}
+    keys = list(units)
     if key not in keys:
         raise InputError(f"no signal '{key}'" + nearest(key, keys), remedy="choose one of the table")
     kept = {hit.key: ColumnMap(hit.column, hit.unit) for hit in columns.guesses} | dict(experiment.columns)
@@ -142,19 +143,28 @@ def remapped(
             if before is not None:
                 entry = experiment.columns.get(other) or taken
                 kept[other] = entry.changed(name=before.name, unit=before.unit)
-    return experiment.changed(columns={**kept, **_alike(keys, columns.names, kept, key, column), key: column})
+    return experiment.changed(
+        columns={**kept, **_alike(units, columns.names, kept, key, column), key: column}
+    )
 
 
 def _alike(
-    keys: Sequence[str], names: Sequence[str], kept: Mapping[str, ColumnMap], key: str, column: ColumnMap
+    units: Mapping[str, Sequence[str]],
+    names: Sequence[str],
+    kept: Mapping[str, ColumnMap],
+    key: str,
+    column: ColumnMap,
 ) -> dict[str, ColumnMap]:
-    """Columns of the other signals of a kind, if the one of the first is numbered as they are."""
+    """Columns of the other signals of a kind, if the one of the first is numbered as they are.
+
+    A signal that the unit of the first does not fit, as degrees a slide, has none but that of its header.
+    """
     kind, first, number = key.rpartition("_")
     places = [match.span() for match in re.finditer(r"\d+", column.name)]
     if number != "1" or not first or not places:
         return {}
     found: dict[str, ColumnMap] = {}
-    for other in keys:
+    for other in units:
         if other.rpartition("_")[0] != kind or other == key:
             continue
         step = int(other.rpartition("_")[2]) - 1
@@ -162,6 +172,7 @@ def _alike(
             name = f"{column.name[:a]}{int(column.name[a:b]) + step:0{b - a}d}{column.name[b:]}"
             if name in names and kept.get(other, ColumnMap(name)).name == name:
                 before = kept.get(other, ColumnMap(name))
-                found[other] = before.changed(unit=column.unit, scale=column.scale)
+                fits = column.unit is None or canonical_unit(column.unit) in ("1", *units[other])
+                found[other] = before.changed(unit=column.unit if fits else None, scale=column.scale)
                 break
     return found

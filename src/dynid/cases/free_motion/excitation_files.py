@@ -11,6 +11,7 @@ import numpy as np
 
 from dynid.cases.free_motion.measured_motion import reached
 from dynid.common.arrays import Array, Float, spread
+from dynid.common.csv_text import csv_line
 from dynid.common.versions import version_of
 from dynid.display.scene import POSES, poses_along, robot_shapes
 from dynid.excitation.files import SCHEMA
@@ -112,7 +113,7 @@ def motion_columns(excitation: FreeExcitation) -> dict[str, Float[Array, "n"]]:
 def _csv(columns: dict[str, Float[Array, "n"]], style: str) -> str:
     text = io.StringIO()
     table = np.column_stack(list(columns.values()))
-    np.savetxt(text, table, fmt=style, delimiter=",", header=",".join(columns), comments="")
+    np.savetxt(text, table, fmt=style, delimiter=",", header=csv_line(columns), comments="")
     return text.getvalue()
 
 

@@ -28,11 +28,11 @@ from dynid.experiment.experiment import Experiment, MaskSettings
 from dynid.fit import Fit
 from dynid.mechanism.mechanism import Body, Mechanism
 from dynid.motion.body_table import TableLog
+from dynid.motion.in_memory import has_columns
 from dynid.motion.log import Log
 from dynid.motion.logs import LogSource
 from dynid.motion.plan import MotionPlan
 from dynid.motion.settings import FilterSettings, WrenchSettings, entry_of
-from dynid.motion.table import DataFrame
 from dynid.problem import Problem
 from dynid.projection.model import Model
 from dynid.projection.projection import Group, System
@@ -230,7 +230,7 @@ class WrenchTable(Case):
         """A row per body and instant."""
         if isinstance(source, Log):
             return source
-        if isinstance(source, Mapping | DataFrame):
+        if has_columns(source):
             raise InputError("wrench tables are read from files only", remedy="save the columns as .csv")
         return read_wrench_table(entry_of(source), mechanism, experiment.wrench, experiment.columns)
 

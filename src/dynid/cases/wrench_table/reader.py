@@ -14,15 +14,27 @@ from dynid.common.notices import Notice, notice
 from dynid.common.strict_number import is_count
 from dynid.mechanism.mechanism import BASE, Mechanism
 from dynid.motion.body_table import QUANTITIES, RATES, SPOKEN, BodyTable, TableLog, table_log
+from dynid.motion.column_units import check_units
 from dynid.motion.columns import match
 from dynid.motion.gather import si_values
 from dynid.motion.logs import digest, read_table, text_column
 from dynid.motion.settings import ColumnMap, LogEntry, WrenchSettings
-from dynid.motion.slots import Slot
+from dynid.motion.slots import Slot, position_units
 from dynid.motion.table import Table
 from dynid.motion.units import factor, last_figures
+from dynid.motion.vocabulary import ACCELERATION, FITTING, FORCE, LENGTH, TIME_UNITS, TORQUE, VELOCITY
 
 _NEEDED = ("force", "moment")
+_UNITS = {
+    "quaternion": (),
+    "position": LENGTH,
+    "omega": FITTING[VELOCITY, True],
+    "alpha": FITTING[ACCELERATION, True],
+    "acceleration": FITTING[ACCELERATION, False],
+    "centroid": FITTING[ACCELERATION, False],
+    "force": FORCE,
+    "moment": TORQUE,
+}
 # Of a quaternion's length from 1: printing with few figures stays far below, other columns far above.
 _LENGTH_OFF, _LENGTH_REFUSED = 1e-3, 0.1
 
@@ -48,6 +60,7 @@ def read_wrench_table(
     names = (*raw.columns, *raw.skipped)
     chosen = match(names, known, {**(columns or {}), **(entry.columns or {})}, path)
     _check_columns(chosen, names, path)
+    check_units(chosen, known, path)
     body = _body_numbers(raw, chosen["body"].name, mechanism, settings, path)
     rows = _Rows(raw, chosen, body, path)
     table = rows.table(mechanism)
@@ -68,16 +81,18 @@ def read_wrench_table(
 
 def _slots(mechanism: Mechanism) -> Iterator[Slot]:
     """Every quantity a table may have."""
-    yield Slot("t", "t", 0, ("t", "time"), "time")
+    yield Slot("t", "t", 0, ("t", "time"), "time", units=TIME_UNITS)
     yield Slot("segment", "segment", 0, ("segment",), "the segment number")
     yield Slot("body", "body", 0, ("body",), "the body's name or number")
     for quantity, columns in QUANTITIES.items():
         for i, key in enumerate(columns):
-            yield Slot(key, quantity, i, (key,), f"{key} of the {SPOKEN[quantity]}")
+            yield Slot(key, quantity, i, (key,), f"{key} of the {SPOKEN[quantity]}", units=_UNITS[quantity])
     for rate in RATES:
         for i, name in enumerate(mechanism.measured_positions):
             spellings = (f"{rate}_{i + 1}", f"{rate}{i + 1}", f"{rate}_{name}", f"{rate}{name}")
-            yield Slot(f"{rate}_{i + 1}", rate, i, tuple(dict.fromkeys(spellings)), f"{rate} of '{name}'")
+            units = position_units(mechanism, name, rate)
+            label = f"{rate} of '{name}'"
+            yield Slot(f"{rate}_{i + 1}", rate, i, tuple(dict.fromkeys(spellings)), label, units=units)
 
 
 def _check_columns(chosen: Mapping[str, ColumnMap], names: Sequence[str], path: Path) -> None:
