@@ -61,8 +61,8 @@ VALIDATION = {
     ),
     "not-identified": care(
         f"parameters that act in the trajectory were not identified: {_PREDICTED}",
-        "the data of the result do not determine {shown}: they are set to zero, but act in this trajectory,"
-        " and sigma does not include them",
+        "the data of the result do not determine {shown}: they are set to zero, but act in this trajectory."
+        " Sigma is infinite where nothing is known of them; of those in sums it includes the sum only",
         "identify from motion like this trajectory, or predict motion like that of the logs",
     ),
     "trajectory-as-logs": note(
