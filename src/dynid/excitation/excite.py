@@ -6,7 +6,8 @@ plan_inputs -> make_plan -> run_starts (journal) -> check the limits, predict si
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Mapping
+import os
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -117,6 +118,17 @@ class Excitation:
 
     __repr__ = one_line
 
+    def save(
+        self,
+        folder: str | os.PathLike[str],
+        controllers: Sequence[str] = (),
+        controller_rate: float | None = None,
+    ) -> None:
+        """Write the files of `dynid excite`, also the run for csv, ros2, urscript, krl or rapid, in [Hz]."""
+        from dynid.excitation.files import save_motion
+
+        save_motion(self, folder, controllers, controller_rate)
+
 
 def excite(
     robot: str,
@@ -133,7 +145,7 @@ def excite(
 
     Args:
         robot: Built-in name, robot file, URDF or MJCF.
-        settings: What kind of motion; also as a mapping.
+        settings: What kind of motion; also as a mapping. `save` of the result writes the files.
         journal: File of finished starts; an interrupted run continues from there.
         jobs: Number of processes.
         cluster: Address of a Dask scheduler instead.
@@ -142,7 +154,7 @@ def excite(
     Raises:
         InputError: A limit cannot be met, or the robot description is incomplete.
     """
-    asked = read(ExciteSettings, plain_entry({} if settings is None else settings))
+    asked = read(ExciteSettings, plain_entry({} if settings is None else settings)).without_files()
     mechanism = load_robot(robot)
     prepare_kernels(mechanism)
     motions = case_motions(mechanism)
