@@ -5,7 +5,6 @@ from importlib.resources import files
 from pathlib import Path
 
 import numpy as np
-import pinocchio as pin
 import pytest
 
 from dynid.common.errors import InputError
@@ -15,6 +14,7 @@ from dynid.mechanism.inertia import SYMBOLS, in_parent_frame
 from dynid.mechanism.load import load_robot
 from dynid.mechanism.parameters import parameter_table
 from dynid.regressor.regressor import tree_matrix
+from tests.oracle import pin
 from tests.random_mechanisms import random_states
 
 UR5 = Path(str(files("dynid.robots"))) / "ur5.urdf"

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import numpy as np
-import pinocchio as pin
 import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
@@ -13,7 +12,7 @@ from dynid.common.errors import InputError
 from dynid.kinematics.assembly import Assembly, assembly_of
 from dynid.mechanism.joint import FIXED_BY
 from dynid.regressor.regressor import tree_matrix
-from tests.oracle import pinocchio_model, pinocchio_velocity
+from tests.oracle import pin, pinocchio_model, pinocchio_velocity
 from tests.physics.test_closure import closed_mechanism
 from tests.random_mechanisms import random_inertias
 
