@@ -20,6 +20,8 @@ from typing import Any
 from click.testing import CliRunner
 
 from dynid.cli import main
+from dynid.mechanism.force_sensor import COMPONENTS
+from dynid.simulation.files import log_columns, write_columns
 
 ESTIMATORS = ("ols", "wls", "robust", "tls", "gtls", "iv", "consistent", "recursive")
 DEMOS = [
@@ -81,7 +83,9 @@ def write_inputs(folder: Path) -> None:
     assert dynid("simulate", "dualv", "--seed", "3", "--payload", "payload", "--out", "dualv_loaded.csv") == 0
     from examples.sensor_panda import simulate
 
-    simulate(folder)
+    recorded = log_columns(simulate())
+    names = {f"tau_{k + 1}": name for k, name in enumerate(COMPONENTS)}
+    write_columns({names.get(key, key): x for key, x in recorded.items()}, folder / "wrist.csv")
     cases: dict[str, str] = {}
     for estimator in ESTIMATORS:
         cases[f"ur5_{estimator}"] = (

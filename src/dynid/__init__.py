@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from dynid.base.structural import structural_base
     from dynid.base.system import base_system
+    from dynid.cases.force_sensor.case import with_force_sensor
     from dynid.common.errors import DynidError, InputError, NoResultError
     from dynid.doctor.examine import check
     from dynid.dynamics.free_motion import LockedCables, free_motions
@@ -28,8 +29,10 @@ if TYPE_CHECKING:
     from dynid.kinematics.assembly import assembly_of
     from dynid.kinematics.locked_motion import cable_jacobian, cable_shapes
     from dynid.mechanism.cable import locked
+    from dynid.mechanism.force_sensor import ForceSensor
+    from dynid.mechanism.frame import Frame
     from dynid.mechanism.load import load_robot
-    from dynid.mechanism.mechanism import Mechanism
+    from dynid.mechanism.mechanism import Mechanism, Payload
     from dynid.motion.log import Log
     from dynid.motion.logs import log_from_arrays, log_from_columns, read_log
     from dynid.motion.settings import FilterSettings
@@ -48,7 +51,7 @@ if TYPE_CHECKING:
     from dynid.simulation.motion import MotionChoice
     from dynid.simulation.plant.engines import plant_log, run_plant
     from dynid.simulation.plant.settings import PlantSettings
-    from dynid.simulation.prescribed import simulate_log
+    from dynid.simulation.prescribed import simulate_log, simulate_sensor_log
     from dynid.simulation.rehearsal import RehearsalPlan, rehearse
     from dynid.simulation.sensors import Sensing
     from dynid.simulation.simulation import Simulation, simulate
@@ -66,6 +69,8 @@ __all__ = [
     "Estimate",
     "Experiment",
     "FilterSettings",
+    "ForceSensor",
+    "Frame",
     "InputError",
     "LockedCables",
     "Log",
@@ -73,6 +78,7 @@ __all__ = [
     "MotionChoice",
     "NoResultError",
     "Online",
+    "Payload",
     "PlantSettings",
     "PoseTrajectory",
     "RehearsalPlan",
@@ -123,9 +129,11 @@ __all__ = [
     "run_plant",
     "simulate",
     "simulate_log",
+    "simulate_sensor_log",
     "structural_base",
     "validate_result",
     "verify",
+    "with_force_sensor",
     "wrench_table",
     "write_log",
     "write_results",
@@ -137,6 +145,8 @@ _HOME = {
     "Estimate": "dynid.statistics.estimate",
     "Experiment": "dynid.experiment.experiment",
     "FilterSettings": "dynid.motion.settings",
+    "ForceSensor": "dynid.mechanism.force_sensor",
+    "Frame": "dynid.mechanism.frame",
     "InputError": "dynid.common.errors",
     "LockedCables": "dynid.dynamics.free_motion",
     "Log": "dynid.motion.log",
@@ -144,6 +154,7 @@ _HOME = {
     "MotionChoice": "dynid.simulation.motion",
     "NoResultError": "dynid.common.errors",
     "Online": "dynid.prediction.online",
+    "Payload": "dynid.mechanism.mechanism",
     "PlantSettings": "dynid.simulation.plant.settings",
     "PoseTrajectory": "dynid.prediction.trajectory",
     "RehearsalPlan": "dynid.simulation.rehearsal",
@@ -193,9 +204,11 @@ _HOME = {
     "run_plant": "dynid.simulation.plant.engines",
     "simulate": "dynid.simulation.simulation",
     "simulate_log": "dynid.simulation.prescribed",
+    "simulate_sensor_log": "dynid.simulation.prescribed",
     "structural_base": "dynid.base.structural",
     "validate_result": "dynid.pipeline",
     "verify": "dynid.report.seal",
+    "with_force_sensor": "dynid.cases.force_sensor.case",
     "wrench_table": "dynid.simulation.wrench_table",
     "write_log": "dynid.simulation.files",
     "write_results": "dynid.report.output",
