@@ -223,7 +223,7 @@ SIMULATION = {
     "floor-unchecked": care(
         "the height of the floor is not known, so the robot may hit the ground or its table",
         "the floor is not checked: its height is unknown",
-        "give it with --floor Z, in the base frame",
+        "give it with --floor Z, in the base frame: --floor 0 if the robot stands on the plane of that frame",
     ),
     "home-moved": note(
         "no straight move from the start pose of the description to the motion keeps the limits. The run"
