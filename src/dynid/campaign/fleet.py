@@ -18,13 +18,13 @@ import numpy as np
 
 from dynid.campaign.trend import LEAST, Fits, Sample, Series, fits, root, scatter, series_of
 from dynid.common.arrays import Array, Float
-from dynid.common.distributions import student_tails
+from dynid.common.distributions import student_quantile, student_tails
 from dynid.mechanism.drive_terms import DRIVE_TERMS
 from dynid.mechanism.inertia import SYMBOLS
 
 ALARM = 0.05  # probability of any false alarm
 _NEAR_ZERO = 300.0  # percent of a mean that is too near zero to be a reference
-_ROBOTS = 5  # robots of which one can differ from the others
+ROBOTS = 5  # robots of which one can differ from the others
 
 
 @dataclass(frozen=True)
@@ -123,11 +123,19 @@ class Fleet:
         histories: Values over time, of each parameter.
         changes: Robots that change, the most certain first.
         pooled: Parameters over all robots.
+        unproved: Why there are no changes, with the largest that could be chance; empty if there are some, or
+            no dates.
     """
 
     histories: tuple[History, ...] = ()
     changes: tuple[Change, ...] = ()
     pooled: tuple[Pooled, ...] = ()
+    unproved: str = ""
+
+    @property
+    def untested(self) -> bool:
+        """Whether there are too few robots to test differences between them."""
+        return all(entry.robots < ROBOTS for entry in self.pooled)
 
     def document(self) -> dict[str, Any]:
         """For `summary.json`."""
@@ -146,7 +154,7 @@ def fleet_of(samples: Iterable[Sample]) -> Fleet:
     for sample in samples:
         key = (sample.description, sample.variant, sample.parameter, sample.unit)
         groups.setdefault(key, []).append(sample)
-    changes: list[Change] = []
+    changes: list[_Tested] = []
     pooled: list[Pooled] = []
     histories: list[History] = []
     most = 0  # dates of a robot
@@ -160,10 +168,41 @@ def fleet_of(samples: Iterable[Sample]) -> Fleet:
         changes += _tested(long, fits(long, extra), freedom, members[0]) if long.robots else []
         if len(series.robots) > 1:
             pooled.append(_pooled(series, extra, members[0]))
-    return Fleet(tuple(histories), _with_causes(_alarms(changes, most - LEAST + 1)), _with_unlike(pooled))
+    looks = most - LEAST + 1
+    alarms = _with_causes(_alarms([one.change for one in changes], looks))
+    unproved = "" if alarms or most < 2 else _unproved(changes, looks)
+    return Fleet(tuple(histories), alarms, _with_unlike(pooled), unproved)
 
 
-def _tested(series: Series, made: Fits, freedom: float, like: Sample) -> list[Change]:
+@dataclass(frozen=True)
+class _Tested:
+    """A change before correction: its size in deviations, and how well these are known."""
+
+    change: Change
+    deviations: float
+    freedom: float
+
+
+def _factor(looks: int) -> float:
+    """By which p is multiplied at the look of that number."""
+    return looks**2 * math.pi**2 / 6.0
+
+
+def _unproved(tested: Sequence[_Tested], looks: int) -> str:
+    """Why nothing is reported: few dates prove a change of no size, and that is no all-clear."""
+    if not tested:
+        return f"changes over time are tested from {LEAST} dates of a robot on"
+    largest = max(tested, key=lambda one: one.deviations)
+    change = largest.change
+    needed = student_quantile(largest.freedom, 1.0 - ALARM / (4.0 * len(tested) * _factor(looks)))
+    return (
+        f"no change over time is significant: the largest, a {change.kind} of {change.words} of"
+        f" {change.robot} by {change.size}, has {largest.deviations:.3g} sigma; these dates and robots need"
+        f" about {needed:.3g}, more dates fewer"
+    )
+
+
+def _tested(series: Series, made: Fits, freedom: float, like: Sample) -> list[_Tested]:
     """The likelier of a drift and a step of each robot, with its probability by chance before correction."""
     tested = []
     for i, robot in enumerate(series.robots):
@@ -174,21 +213,21 @@ def _tested(series: Series, made: Fits, freedom: float, like: Sample) -> list[Ch
         is_step = bool(made.place[i] and made.step[i] < made.line[i])
         dates, length = series.dates[i], float(series.t[i, -1] - series.t[i, 0])
         change = float(made.jump[i] if is_step else made.slope[i] * length)
-        tested.append(
-            Change(
-                robot,
-                like.variant,
-                like.parameter,
-                like.unit,
-                "step" if is_step else "drift",
-                0.0 if is_step else float(made.slope[i]),
-                change,
-                100.0 * change / (abs(float(made.mean[i])) or 1.0),
-                dates[int(made.place[i]) if is_step else 0],
-                min(1.0, 2.0 * min(step, drift)),  # two kinds were tried
-                like.description,
-            )
+        deviation = made.jump[i] / made.jump_sigma[i] if is_step else made.slope[i] / made.slope_sigma[i]
+        found = Change(
+            robot,
+            like.variant,
+            like.parameter,
+            like.unit,
+            "step" if is_step else "drift",
+            0.0 if is_step else float(made.slope[i]),
+            change,
+            100.0 * change / (abs(float(made.mean[i])) or 1.0),
+            dates[int(made.place[i]) if is_step else 0],
+            min(1.0, 2.0 * min(step, drift)),  # two kinds were tried
+            like.description,
         )
+        tested.append(_Tested(found, abs(float(deviation)), freedom))
     return tested
 
 
@@ -205,7 +244,7 @@ def _holm(p: Sequence[float]) -> list[float]:
 
 def _alarms(changes: Sequence[Change], looks: int) -> tuple[Change, ...]:
     """Changes that are not chance, at the look of that number."""
-    corrected = _holm([min(1.0, change.p * looks**2 * math.pi**2 / 6.0) for change in changes])
+    corrected = _holm([min(1.0, change.p * _factor(looks)) for change in changes])
     alarms = [replace(change, p=p) for change, p in zip(changes, corrected, strict=True) if p < ALARM]
     return tuple(sorted(alarms, key=lambda change: change.p))
 
@@ -259,7 +298,7 @@ def _pooled(series: Series, extra: float, like: Sample) -> Pooled:
     mean = float(np.average(means, weights=weights))
     unlike: list[tuple[str, float]] = []
     robots = len(means)
-    if robots >= _ROBOTS:
+    if robots >= ROBOTS:
         for k, name in enumerate(series.robots):
             rest = np.arange(robots) != k
             spread = _between(means[rest], variances[rest])

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from dynid.campaign.fleet import ALARM, Change, History
+from dynid.campaign.fleet import ALARM, ROBOTS, Change, History
 from dynid.report.page import render, scripted_page
 
 if TYPE_CHECKING:
@@ -53,6 +53,7 @@ def campaign_html(done: Campaign) -> str:
         charts=[_change_chart(changes[0], done.fleet.histories) for changes in changing[:_MOST_CHARTS]],
         histories=list(_history_charts(done.fleet.histories)),
         alarm=ALARM,
+        least_robots=ROBOTS,
     )
 
 

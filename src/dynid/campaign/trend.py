@@ -20,7 +20,7 @@ from functools import lru_cache
 
 import numpy as np
 
-from dynid.campaign.file import number_of
+from dynid.campaign.dates import number_of
 from dynid.common.arrays import Array, Bool, Float, Int
 
 LEAST = 4  # dates of a robot: a line through fewer says little of its own scatter
