@@ -24,10 +24,10 @@ from dynid import (
     estimator_named,
     interval95,
     prepare,
+    random_motion,
     simulate_log,
     structural_base,
 )
-from dynid.excitation.random_motion import random_fourier
 
 RATE = 500.0  # Hz
 DURATION = 8.0  # s
@@ -46,7 +46,7 @@ def coverage(
         draws: Number of records, each with its own noise.
     """
     known = built_in_experiment(robot)
-    motion = random_fourier(known.mechanism, seed=5, frequency=0.25)
+    motion = random_motion(known.mechanism, seed=5, frequency=0.25)
     experiment = Experiment(robot=known.mechanism, filter=FilterSettings(cutoff=CUTOFF))
     estimator = estimator_named("wls")
     base = None

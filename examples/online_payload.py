@@ -11,9 +11,17 @@ from dataclasses import replace
 
 import numpy as np
 
-from dynid import Online, demo_file, identify, load_robot, random_motion, read_demo, simulate_log
-from dynid.mechanism.frame import Frame
-from dynid.mechanism.mechanism import Payload
+from dynid import (
+    Frame,
+    Online,
+    Payload,
+    demo_file,
+    identify,
+    load_robot,
+    random_motion,
+    read_demo,
+    simulate_log,
+)
 
 RATE, STEP = 1000.0, 2000
 robot = load_robot("ur5")

@@ -8,19 +8,23 @@ Run:  python examples/sensor_panda.py
 
 from __future__ import annotations
 
-import json
+import runpy
 import tempfile
+from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
 
-from dynid import Log, identify, load_robot, random_motion
-from dynid.cases.force_sensor import compensation
-from dynid.cases.force_sensor.case import with_force_sensor
-from dynid.mechanism.force_sensor import COMPONENTS, ForceSensor
-from dynid.mechanism.frame import Frame
-from dynid.simulation.files import log_columns, write_columns
-from dynid.simulation.prescribed import simulate_sensor_log
+from dynid import (
+    ForceSensor,
+    Frame,
+    Log,
+    identify,
+    load_robot,
+    random_motion,
+    simulate_sensor_log,
+    with_force_sensor,
+)
 
 SENSOR = ForceSensor(
     body="link_7", frame=Frame(np.eye(3), np.array([0.0, 0.0, 0.107])), tool="gripper", mounting="angle"
@@ -50,34 +54,30 @@ PUSH = [0.0, 0.0, -15.0, 0.0, 0.3, 0.0]
 
 def main() -> None:
     """Print estimated and true values, and a contact wrench obtained by compensation."""
-    with tempfile.TemporaryDirectory() as name:
-        folder = Path(name)
-        log = simulate(folder)
-        found = identify("panda", folder / "wrist.csv", force_sensor=SENSOR)
+    log = simulate()
+    found = identify("panda", log, force_sensor=SENSOR)
     print(f"{'parameter':<14}{'found':>10}{'sigma':>10}{'true':>10}  unit")
     for one in found.parameters:
         print(f"{one.name:<14}{one.value:10.5f}{one.sigma:10.5f}{TRUTH[one.name]:10.5f}  {one.unit}")
-    parameters = json.loads(found.files["compensation.json"])
-    felt = contact(parameters, log)
+    with tempfile.TemporaryDirectory() as folder:
+        found.save(folder)
+        tool = runpy.run_path(str(Path(folder) / "compensation.py"))  # needs neither dynid nor NumPy
+        felt = contact(tool["compensate_joints"], tool["read"](Path(folder) / "compensation.json"), log)
     print("pushed with ", PUSH)
     print("felt        ", [round(x, 2) for x in felt])
 
 
-def simulate(folder: Path) -> Log:
-    """Write the log to a file like a recorder, and return it."""
+def simulate() -> Log:
+    """What a recorder would have logged."""
     arm = load_robot("panda")
     robot = with_force_sensor(arm, SENSOR)
     motion = random_motion(arm, 1, frequency=0.05, harmonics=8)
-    log = simulate_sensor_log(
+    return simulate_sensor_log(
         robot, TRUTH, motion, rate=250.0, duration=20.0, sigma=(0.5, 0.02), encoder_sigma=2e-6, seed=1
     )
-    columns = log_columns(log)
-    names = {f"tau_{k + 1}": name for k, name in enumerate(COMPONENTS)}
-    write_columns({names.get(key, key): x for key, x in columns.items()}, folder / "wrist.csv")
-    return log
 
 
-def contact(parameters: dict[str, object], log: Log) -> list[float]:
+def contact(compensate: Callable[..., list[float]], parameters: dict[str, object], log: Log) -> list[float]:
     """Push against the tool in the middle of the motion, and average the compensated reading."""
     dt, found = log.dt, []
     middle = len(log.t) // 2
@@ -87,9 +87,7 @@ def contact(parameters: dict[str, object], log: Log) -> list[float]:
         dq = (after - before) / (50 * dt)
         ddq = (after - 2 * q + before) / (25 * dt) ** 2
         reading = measured[i].tolist()
-        found.append(
-            compensation.compensate_joints(parameters, reading, q.tolist(), dq.tolist(), ddq.tolist())
-        )
+        found.append(compensate(parameters, reading, q.tolist(), dq.tolist(), ddq.tolist()))
     return np.mean(found, axis=0).tolist()
 
 

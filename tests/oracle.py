@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import numpy as np
-import pinocchio as pin
+import pytest
 
 from dynid.mechanism.inertia import in_parent_frame
 from dynid.mechanism.joint import JointKind
 from dynid.mechanism.mechanism import Mechanism
 from tests.parameter_orders import from_pinocchio
+
+pin = pytest.importorskip("pinocchio")  # no wheels for Windows
 
 
 def pinocchio_model(mechanism: Mechanism) -> tuple[pin.Model, dict[str, tuple[int, pin.SE3]]]:

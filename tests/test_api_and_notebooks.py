@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 import json
 import re
 import subprocess
@@ -9,7 +10,7 @@ import sys
 from pathlib import Path
 
 import pytest
-from tools.api_reference import TOPICS, page
+from tools.api_reference import RETURNED, TOPICS, page
 
 import dynid
 
@@ -43,6 +44,19 @@ def test_every_public_name_has_a_text() -> None:
 def test_the_reference_of_the_public_names_is_current() -> None:
     """`python -m tools.api_reference > docs/reference/api.md` writes it."""
     assert (ROOT / "docs/reference/api.md").read_text(encoding="utf-8") == page()
+
+
+def test_classes_that_public_functions_return_are_in_the_reference() -> None:
+    """Users see their attributes; helpers of annotations and bases of what is listed are no results."""
+    listed = {place.split(":")[1] for places in RETURNED.values() for place in places} | set(dynid.__all__)
+    for topic in TOPICS.values():
+        for one in topic:
+            value = getattr(dynid, one)
+            if not inspect.isclass(value):
+                annotation = inspect.unwrap(value).__annotations__["return"]
+                classes = re.findall(r"\b[A-Z][a-z]\w+", re.sub(r"\w+\[Array, .*?\]", "", str(annotation)))
+                missing = set(classes) - listed - {"Any", "Iterator", "Mapping", "None", "Path", "Predicted"}
+                assert not missing, f"{one} returns {missing}"
 
 
 def test_documents_import_from_the_public_namespace_only() -> None:

@@ -602,6 +602,25 @@ def _wait_for(journal: Path, lines: int, run: subprocess.Popen) -> None:
     raise AssertionError("the run ended before its journal grew")
 
 
+def test_a_motion_is_saved_from_python_as_by_the_command(tmp_path: Path) -> None:
+    """Settings of files are refused where nothing is written."""
+    for given in ({"out": "o"}, {"controllers": ["ros2"]}, {"controller_rate": 100.0}):
+        with pytest.raises(InputError, match=r"excite\(\.\.\.\)\.save"):
+            excite(pair(tmp_path), given)
+    shared = ["--starts", "1", "--hops", "0", "--period", "4", "--for-controller", "csv", "--out"]
+    done = CliRunner().invoke(main, ["excite", pair(tmp_path), *shared, str(tmp_path / "command")])
+    assert done.exit_code == 0, done.output
+    found = excite(pair(tmp_path), {"starts": 1, "hops": 0, "period": 4})
+    with pytest.raises(InputError, match="no controller format 'cvs'"):
+        found.save(tmp_path / "python", controllers=["cvs"])
+    found.save(tmp_path / "python", controllers=["csv"])
+    texts = [
+        {file.name: file.read_text() for file in (tmp_path / name).iterdir()}
+        for name in ("command", "python")
+    ]
+    assert texts[0] == texts[1]
+
+
 def test_files_and_text_of_the_command(tmp_path: Path) -> None:
     out = tmp_path / "motion"
     arguments = ["excite", pair(tmp_path), "--starts", "2", "--hops", "0", "--period", "4", "--out", str(out)]

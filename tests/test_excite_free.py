@@ -11,7 +11,7 @@ import pytest
 from click.testing import CliRunner
 
 from dynid.cases.free_motion.excitation import FreeExcitation, FreeStart, FreeStarter, excite_free
-from dynid.cases.free_motion.excitation_files import FREE_FILES, free_files
+from dynid.cases.free_motion.excitation_files import FREE_FILES
 from dynid.cases.free_motion.simulation import simulate_free
 from dynid.cli import main
 from dynid.common.errors import InputError
@@ -19,7 +19,6 @@ from dynid.experiment.tasks import ExciteSettings, FreeSetSettings
 from dynid.mechanism.load import load_robot
 from dynid.motion.logs import read_log
 from dynid.motion.settings import LogEntry
-from dynid.report.output import claimed_folder, replace_folder
 from dynid.robots.truth import Truth
 from dynid.simulation.motion import MotionChoice
 from dynid.simulation.simulation import Simulation
@@ -45,8 +44,7 @@ def found() -> FreeExcitation:
 @pytest.fixture(scope="module")
 def folder(found: FreeExcitation, tmp_path_factory: pytest.TempPathFactory) -> Path:
     path = tmp_path_factory.mktemp("free") / "set"
-    with claimed_folder(path, FREE_FILES) as claimed:
-        replace_folder(claimed, free_files(found))
+    found.save(path)
     return path
 
 

@@ -518,9 +518,7 @@ def test_loads_on_the_tool_are_told_apart_from_it() -> None:
 
 def test_a_measured_pose_moves_the_sensor_as_joints_do(tmp_path) -> None:
     """Pose columns instead of an arm: a free joint in the robot file."""
-    import pinocchio as pin
-
-    from tests.oracle import pinocchio_model
+    from tests.oracle import pin, pinocchio_model
 
     setup = Setup(sensor=replace(SENSOR, frame=identity_frame()))
     t, truth, q = wrist_samples(setup, rate=RATE)

@@ -4,7 +4,6 @@ from importlib.resources import files
 from pathlib import Path
 
 import numpy as np
-import pinocchio as pin
 import pytest
 
 from dynid.common.errors import InputError
@@ -14,6 +13,7 @@ from dynid.mechanism.inertia import SYMBOLS, in_parent_frame
 from dynid.mechanism.load import load_robot
 from dynid.mechanism.parameters import parameter_table
 from dynid.regressor.regressor import tree_matrix
+from tests.oracle import pin
 from tests.random_mechanisms import random_states
 from tests.test_readers import damaged
 

@@ -10,6 +10,7 @@ import pytest
 from click.testing import CliRunner
 
 import dynid
+from dynid import identify
 from dynid.base.structural import structural_base
 from dynid.base.system import base_system
 from dynid.cli import main
@@ -34,6 +35,7 @@ from dynid.problem import build_system, prepare
 from dynid.projection.model import MODELS
 from dynid.report.output import write_results
 from dynid.report.prediction import prediction_csv
+from dynid.simulation.demo import built_in_experiment
 from dynid.simulation.prescribed import inverse_efforts, simulate_log
 from dynid.statistics.effort_prediction import covariance_root
 from dynid.statistics.estimate import Agreement, Estimate, ParameterEstimate
@@ -477,6 +479,24 @@ def test_a_reversal_is_no_rest() -> None:
         assert abs(step - 2.0 * truth[f"Fs_{joint}"]) < 0.1 * truth[f"Fs_{joint}"]
 
 
+def test_terms_of_an_effort_without_a_column_are_unknown() -> None:
+    """Not zero with a small sigma: drive terms of a joint act on its own effort only."""
+    robot = robot_of("scara")
+    log = built_in_experiment("scara").logs[0]
+    columns = {"t": log.t} | {f"q_{i + 1}": q for i, q in enumerate(log.q.T)}
+    columns |= {f"tau_{i + 1}": tau for i, tau in enumerate(log.tau.T[:3])}
+    found = identify(robot, columns, filter={"cutoff": 20.0}, auto="off")
+    wrist = {f"{symbol}_wrist" for symbol in ("Ia", "Fv", "Fs", "Off")}
+    assert found.not_identifiable.keys() == wrist
+    assert all("wrist" in reason for reason in found.not_identifiable.values())
+    assert not wrist & found.invisible.keys()
+    ahead = found.predict(columns)
+    assert np.all(np.isinf(ahead.sigma[:, 3]))
+    assert np.all(np.isinf(ahead.sigma_power))
+    assert np.all(np.isfinite(ahead.sigma[:, :3]))
+    assert "not-identified" in {notice.code for notice in ahead.notices}
+
+
 def test_unidentified_and_removed_parameters_are_told() -> None:
     robot = robot_of("scara")
     known = exact("scara")
@@ -487,9 +507,13 @@ def test_unidentified_and_removed_parameters_are_told() -> None:
         covariance=np.zeros((len(others), len(others))),
         not_identifiable={first.name: "its joint does not move"},
     )
-    (notice,) = predict_efforts(lacking, trajectory("scara"), robot=robot).notices
+    found = predict_efforts(lacking, trajectory("scara"), robot=robot)
+    (notice,) = found.notices
     assert notice.code == "not-identified"
     assert first.name in notice.text
+    owner = 0  # the first parameter, of the upper arm, acts on the first motor only
+    assert np.isinf(found.sigma[:, owner]).any()
+    assert np.all(np.isfinite(np.delete(found.sigma, owner, axis=1)))
     gone = replace(first, value=0.0, sigma=None, essential=False)
     reduced = replace(lacking, parameters=(gone, *others), not_identifiable={})
     assert [one.code for one in predict_efforts(reduced, trajectory("scara"), robot=robot).notices] == [

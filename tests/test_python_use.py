@@ -488,6 +488,12 @@ def test_data_of_the_fit_are_not_independent_in_any_form(made, arrays, from_file
     assert by_arrays.validate(other)[0].independent
 
 
+def test_the_covariance_of_a_result_cannot_be_changed(from_file):
+    for matrix in (from_file.covariance, replace(from_file).covariance):
+        with pytest.raises(ValueError, match="read-only"):
+            matrix[0, 0] = 0.0
+
+
 def test_a_result_is_equal_to_its_copies(made, from_file, tmp_path):
     from_file.save(tmp_path / "saved")
     again = type(from_file).load(tmp_path / "saved")
@@ -532,6 +538,9 @@ def test_friction_of_single_drives_is_plotted(from_file):
     assert [one["title"] for one in from_file.plot.friction("*", speed=2.0).spec["panels"]] == every
     with pytest.raises(InputError, match=f"no drive '{owner}x' .*did you mean '{owner}'"):
         from_file.plot.friction(f"{owner}x")
+    for speed in (-1.0, 0.0, float("nan"), float("inf")):
+        with pytest.raises(InputError, match="largest speed"):
+            from_file.plot.friction(speed=speed)
 
 
 def test_efforts_of_other_logs_are_plotted(made, arrays, from_file):

@@ -20,7 +20,8 @@ from dynid.common.catalogue import Severity
 from dynid.common.notices import Notice, notice
 from dynid.report.axes import labelled
 from dynid.report.bodies import body_row, far_words
-from dynid.report.html import escaped, notebook_html, parameters_tex, report_html
+from dynid.report.html import notebook_html, report_html
+from dynid.report.latex import escaped, parameters_tex, unit_tex
 from dynid.report.numbers import percent, sigma_text
 from dynid.report.panels import since_start
 from dynid.report.plots import packed
@@ -192,7 +193,9 @@ def test_downloads_are_inside_the_page(page):
 
 def test_no_name_is_a_command_in_the_latex_table():
     assert escaped(r"a_b\input{x}%") == r"a\_b\textbackslash{}input\{x\}\%"
+    assert unit_tex("kg m^2/s^-1") == "kg m$^{2}$/s$^{-1}$"
     table = parameters_tex(estimate())
+    assert estimate().summary().latex == table
     assert table.count(r" \\") == 1 + len(estimate().parameters)
 
 

@@ -6,7 +6,6 @@ from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
-import pinocchio as pin
 import pytest
 
 from dynid.common.errors import InputError
@@ -25,7 +24,7 @@ from dynid.simulation.prescribed import inverse_efforts, parameter_vector, simul
 from dynid.simulation.sensors import effort_noise, quantised
 from dynid.simulation.simulation import Simulation, simulate
 from tests.built_in import robot_of, truth_of
-from tests.oracle import pinocchio_model
+from tests.oracle import pin, pinocchio_model
 
 
 def pinocchio_efforts(robot, truth, q, dq, ddq) -> np.ndarray:

@@ -282,6 +282,37 @@ def test_same_samples_from_another_file_are_not_independent(robot):
     assert "validation-not-independent" in {notice.code for notice in estimate.warnings}
 
 
+def test_a_part_of_a_log_of_the_fit_is_not_unseen(robot):
+    """As the whole log: the verdict is judged on parts that are left out, not on it."""
+    recording = log(robot, 1)
+    at = slice(400, 1200)
+    part = replace(
+        recording,
+        name="part",
+        **{key: getattr(recording, key)[at] for key in ("t", "q", "tau", "valid")},
+        segments=((0, 800),),
+        origins={},
+    )
+    estimate = identify_logs(robot, [recording], [part])
+    assert [one.independent for one in estimate.validation] == [False]
+    assert "validation-not-independent" in {notice.code for notice in estimate.warnings}
+    assert "left out of the fit" in estimate.verdict.judged_on
+    (later,), _ = validate_result(estimate, [part], robot)
+    assert not later.independent
+    repeated = identify_logs(robot, [recording, part])
+    assert "log-repeated" in {notice.code for notice in repeated.warnings}
+
+
+def test_parts_of_one_log_without_common_samples_are_independent(robot):
+    recording = log(robot, 1)
+    halves = (0, 1000), (1000, len(recording.t))
+    first, second = (replace(recording, segments=(at,), sha256="0" * 64) for at in halves)
+    estimate = identify_logs(robot, [first], [second])
+    (later,), _ = validate_result(estimate, [second], robot)
+    assert estimate.validation[0].independent
+    assert later.independent
+
+
 def test_a_tie_that_binds_nothing_says_so():
     from dynid.simulation.demo import built_in_experiment
 

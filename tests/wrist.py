@@ -5,7 +5,6 @@ from __future__ import annotations
 from dataclasses import dataclass, field, replace
 
 import numpy as np
-import pinocchio as pin
 
 from dynid.cases.force_sensor.case import with_force_sensor
 from dynid.excitation.series import FourierMotion
@@ -16,7 +15,7 @@ from dynid.mechanism.load import load_robot
 from dynid.mechanism.mechanism import Mechanism
 from dynid.motion.log import Log
 from dynid.motion.logs import log_from_arrays
-from tests.oracle import pinocchio_model, pinocchio_velocity
+from tests.oracle import pin, pinocchio_model, pinocchio_velocity
 
 FRAME = Frame(rpy_matrix((0.0, 0.0, np.pi / 4)), np.array([0.0, 0.0, 0.107]))
 SENSOR = ForceSensor(body="link_7", frame=FRAME)

@@ -8,6 +8,7 @@ from __future__ import annotations
 import inspect
 import re
 from collections.abc import Callable, Iterator
+from importlib import import_module
 from typing import Any
 
 import dynid
@@ -17,7 +18,8 @@ TOPICS: dict[str, tuple[str, ...]] = {
     "Identify": ("identify", "Estimate", "Experiment", "FilterSettings", "read_experiment", "run_experiment"),
     "Robots and logs": (
         *("load_robot", "Mechanism", "describe", "read_log", "Log", "log_from_arrays", "log_from_columns"),
-        *("write_log", "check", "DynidError", "InputError", "NoResultError"),
+        *("write_log", "check", "Payload", "ForceSensor", "with_force_sensor", "Frame"),
+        *("DynidError", "InputError", "NoResultError"),
     ),
     "Use and judge results": (
         *("read_result", "write_results", "validate_result", "verify", "predict_efforts", "PoseTrajectory"),
@@ -36,6 +38,7 @@ TOPICS: dict[str, tuple[str, ...]] = {
             "RehearsalPlan",
         ),
         *("built_in_experiment", "demo_file", "read_demo", "random_motion", "simulate_log"),
+        "simulate_sensor_log",
         *("run_plant", "plant_log", "PlantSettings"),
     ),
     "Cables": (
@@ -49,12 +52,52 @@ TOPICS: dict[str, tuple[str, ...]] = {
     ),
 }
 
+RETURNED: dict[str, tuple[str, ...]] = {
+    "Identify": (
+        *("statistics.estimate:ParameterEstimate", "statistics.estimate:Agreement"),
+        *("statistics.estimate:GroupFit", "statistics.estimate:Validation"),
+        *("statistics.estimate_parts:Verdict", "statistics.estimate_parts:JointVerdict"),
+        *("common.notices:Notice", "statistics.correlation:NamedMatrix", "report.summary:Summary"),
+        *("report.summary:Plots", "report.plots:Figure"),
+    ),
+    "Robots and logs": ("info:Info", "doctor.diagnosis:Diagnosis"),
+    "Use and judge results": (
+        *("report.seal:Verification", "prediction.predict:EffortPrediction", "exporters:Export"),
+        *("prediction.online:OnlinePayload", "statistics.comparison:Comparison"),
+        *("statistics.comparison:Line", "statistics.comparison:ParameterLine"),
+        "validation.results:Agreement",
+    ),
+    "Before the robot moves": (
+        *("excitation.excite:Excitation", "cases.free_motion.excitation:FreeExcitation"),
+        *(
+            "simulation.simulation:Simulated",
+            "simulation.sensors:Recording",
+            "statistics.rehearsal:Rehearsal",
+        ),
+        *("simulation.demo:BuiltInExperiment", "robots.demo_file:Demo", "simulation.plant.run:PlantRun"),
+        *("excitation.series:FourierMotion", "excitation.closed:ClosedMotion"),
+    ),
+    "Cables": (
+        *("dynamics.statics:Equilibrium", "dynamics.statics:Mode", "dynamics.free_motion:FreeMotions"),
+        *("kinematics.assembly:Assembly", "mechanism.cable:Cable", "mechanism.cable:CableShape"),
+    ),
+    "Tables of multibody programs": (
+        "motion.body_table:TableLog",
+        "motion.body_table:BodyTable",
+    ),
+    "The stages one by one": (
+        *("problem:Problem", "projection.projection:System", "base.base:BaseSet", "base.system:BaseSystem"),
+        *("estimator.estimator:Estimator", "statistics.sandwich:Spread"),
+    ),
+}  # classes that dynid makes: those of public functions, and what they consist of
+
 _STARS = {"VAR_POSITIONAL": "*", "VAR_KEYWORD": "**"}
 
 _HEAD = """# Python API
 
 All public names, from their docstrings. Import them from `dynid` itself: `from dynid import identify`.
-Names are loaded on first use. [Use it from Python](../howto/python.md) shows the most frequent ones at work.
+Names are loaded on first use. Classes that you only read, because dynid makes them, are under "Returned".
+[Use it from Python](../howto/python.md) shows the most frequent ones at work.
 """
 
 
@@ -67,10 +110,14 @@ def _topic(topic: str, names: tuple[str, ...]) -> Iterator[str]:
     yield f"\n## {topic}\n"
     for name in names:
         yield from _entry(name, getattr(dynid, name))
+    for place in RETURNED.get(topic, ()):
+        module, name = place.split(":")
+        if name not in names:
+            yield from _entry(name, getattr(import_module(f"dynid.{module}"), name), "Returned: ")
 
 
-def _entry(name: str, value: Any) -> Iterator[str]:
-    yield f"\n### {name}\n\n```text\n{_signature(name, value)}\n```\n\n{_text(value)}\n"
+def _entry(name: str, value: Any, kind: str = "") -> Iterator[str]:
+    yield f"\n### {kind}{name}\n\n```text\n{_signature(name, value)}\n```\n\n{_text(value)}\n"
     if inspect.isclass(value):
         methods = list(_methods(value))
         if methods:

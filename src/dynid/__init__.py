@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from dynid.base.structural import structural_base as structural_base
     from dynid.base.system import base_system as base_system
+    from dynid.cases.force_sensor.case import with_force_sensor as with_force_sensor
     from dynid.common.errors import DynidError as DynidError
     from dynid.common.errors import InputError as InputError
     from dynid.common.errors import NoResultError as NoResultError
@@ -37,8 +38,11 @@ if TYPE_CHECKING:
     from dynid.kinematics.locked_motion import cable_jacobian as cable_jacobian
     from dynid.kinematics.locked_motion import cable_shapes as cable_shapes
     from dynid.mechanism.cable import locked as locked
+    from dynid.mechanism.force_sensor import ForceSensor as ForceSensor
+    from dynid.mechanism.frame import Frame as Frame
     from dynid.mechanism.load import load_robot as load_robot
     from dynid.mechanism.mechanism import Mechanism as Mechanism
+    from dynid.mechanism.mechanism import Payload as Payload
     from dynid.motion.log import Log as Log
     from dynid.motion.logs import log_from_arrays as log_from_arrays
     from dynid.motion.logs import log_from_columns as log_from_columns
@@ -65,6 +69,7 @@ if TYPE_CHECKING:
     from dynid.simulation.plant.engines import run_plant as run_plant
     from dynid.simulation.plant.settings import PlantSettings as PlantSettings
     from dynid.simulation.prescribed import simulate_log as simulate_log
+    from dynid.simulation.prescribed import simulate_sensor_log as simulate_sensor_log
     from dynid.simulation.rehearsal import RehearsalPlan as RehearsalPlan
     from dynid.simulation.rehearsal import rehearse as rehearse
     from dynid.simulation.sensors import Sensing as Sensing
@@ -90,6 +95,8 @@ _HOME = {
     "Excitation": "dynid.excitation.excite",
     "Experiment": "dynid.experiment.experiment",
     "FilterSettings": "dynid.motion.settings",
+    "ForceSensor": "dynid.mechanism.force_sensor",
+    "Frame": "dynid.mechanism.frame",
     "InputError": "dynid.common.errors",
     "LockedCables": "dynid.dynamics.free_motion",
     "Log": "dynid.motion.log",
@@ -97,6 +104,7 @@ _HOME = {
     "MotionChoice": "dynid.simulation.motion",
     "NoResultError": "dynid.common.errors",
     "Online": "dynid.prediction.online",
+    "Payload": "dynid.mechanism.mechanism",
     "PlantSettings": "dynid.simulation.plant.settings",
     "PoseTrajectory": "dynid.prediction.trajectory",
     "RehearsalPlan": "dynid.simulation.rehearsal",
@@ -146,9 +154,11 @@ _HOME = {
     "run_plant": "dynid.simulation.plant.engines",
     "simulate": "dynid.simulation.simulation",
     "simulate_log": "dynid.simulation.prescribed",
+    "simulate_sensor_log": "dynid.simulation.prescribed",
     "structural_base": "dynid.base.structural",
     "validate_result": "dynid.pipeline",
     "verify": "dynid.report.seal",
+    "with_force_sensor": "dynid.cases.force_sensor.case",
     "wrench_table": "dynid.simulation.wrench_table",
     "write_log": "dynid.simulation.files",
     "write_results": "dynid.report.output",

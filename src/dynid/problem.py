@@ -12,6 +12,7 @@ from weakref import WeakKeyDictionary
 import numpy as np
 
 from dynid.base.base import BaseSet
+from dynid.base.grouping import listed
 from dynid.base.structural import structural_base
 from dynid.case import PLAIN, Case, case_of, task_case, with_mounted
 from dynid.common.arrays import Array, Float
@@ -86,6 +87,14 @@ class Problem:
         if ties not in self._bases:
             robot, model, table = self.mechanism, self.model, self.parameters
             base = structural_base(robot, model, table, self.directions, ties=ties, loads=self.loads)
+            whole = model.directions(robot)
+            unused = [name for name in whole.names if name not in self.directions.names]
+            if unused:
+                every = structural_base(robot, model, table, whole, ties=ties, loads=self.loads)
+                reason = f"it acts on efforts that were not used: {listed(unused)}"
+                places = zip(every.indices, every.names, strict=True)
+                left = {name: reason for i, name in places if i not in base.indices}
+                base = replace(base, left_out=left)
             self._bases[ties] = base
         return self._bases[ties]
 

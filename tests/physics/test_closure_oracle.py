@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import numpy as np
-import pinocchio as pin
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from dynid.mechanism.joint import FIXED_BY
-from tests.oracle import pinocchio_model, pinocchio_velocity
+from tests.oracle import pin, pinocchio_model, pinocchio_velocity
 from tests.physics.test_closure import assembled
 
 

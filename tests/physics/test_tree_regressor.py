@@ -5,7 +5,6 @@ from __future__ import annotations
 from dataclasses import replace
 
 import numpy as np
-import pinocchio as pin
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -17,7 +16,7 @@ from dynid.mechanism.parameters import parameter_table
 from dynid.regressor.few_states import few_states_matrix
 from dynid.regressor.regressor import energy_entries, energy_row, tree_matrix
 from dynid.regressor.wrench import wrench_regressor
-from tests.oracle import pinocchio_regressor
+from tests.oracle import pin, pinocchio_regressor
 from tests.parameter_orders import from_pinocchio
 from tests.random_mechanisms import random_inertias, random_states, random_tree
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 
 import numpy as np
-import pinocchio as pin
 import pytest
 
 from dynid.kinematics.coordinates import coordinate_map
@@ -24,7 +23,7 @@ from dynid.regressor.regressor import tree_matrix
 from dynid.robots.demo_file import demo_file, read_demo
 from dynid.simulation.prescribed import inverse_efforts
 from dynid.simulation.wrench_table import UniformAcceleration, wrench_table
-from tests.oracle import pinocchio_model, pinocchio_velocity
+from tests.oracle import pin, pinocchio_model, pinocchio_velocity
 from tests.parameter_orders import to_pinocchio
 from tests.random_mechanisms import MOVING, random_inertias, random_states, random_tree
 

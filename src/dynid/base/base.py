@@ -12,7 +12,7 @@ chi = T chi_tied + c: one column of T per tied parameter, c the known values.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 
@@ -42,6 +42,7 @@ class BaseSet:
         eliminated: Names of parameters without effect on any row.
         tied: Name -> names of all members that are one parameter.
         rank: The rank decision.
+        left_out: Base parameters of the robot that the rows in use do not determine -> why.
     """
 
     standard: tuple[Parameter, ...]
@@ -55,6 +56,7 @@ class BaseSet:
     tied: Mapping[str, tuple[str, ...]]
     rank: ColumnRank
     notices: tuple[Notice, ...] = ()
+    left_out: Mapping[str, str] = field(default_factory=dict)
 
     __repr__ = one_line
 

@@ -37,7 +37,7 @@ class BaseSystem:
         indices: Standard index that each of these parameters keeps.
         S: Standard column combination of each of their columns, shape (p, v).
         G: chi = G chi_standard, what is grouped by structure and by these data, shape (v, p).
-        unseen: Base parameters these data do not determine -> why.
+        unseen: Base parameters these data do not determine, or the efforts in use -> why.
         rank: The decision on the data.
         measured_norms: ||Y|| and ||Y - mean(Y)|| of each group before known values were moved to Y, shape
             (g, 2), unit of Y. The second is NaN without a constant column: a factor lacks the sum of Y then.
@@ -83,9 +83,9 @@ class BaseSystem:
         base, rows = self.base, self.base.relations()
         grouped = (base.standard[i] for i in base.dependent)
         reasons = {parameter.name: invisible(parameter, rows) for parameter in grouped}
-        return reasons | dict.fromkeys(
-            base.eliminated, "it has no effect on the efforts used, for any motion"
-        )
+        reasons |= dict.fromkeys(base.eliminated, "it has no effect on the efforts used, for any motion")
+        seen = {name.removesuffix("_R") for name in base.left_out}
+        return {name: reason for name, reason in reasons.items() if name not in seen}
 
     def values_of(self, standard: Mapping[str, float]) -> dict[str, float | None]:
         """Base values from standard ones (priors, truth); None where a required one is missing."""
@@ -147,7 +147,7 @@ def base_system(system: System, base: BaseSet, *, rtol: float = DATA_RTOL) -> Ba
         indices=indices,
         S=base.S[:, kept],
         G=G,
-        unseen=unseen,
+        unseen={**unseen, **base.left_out},
         rank=rank,
         measured_norms=np.array([_norms(group, system.parameters) for group in system.groups]),
         notices=base.notices + undecided(rank, "these data") + _missing(unseen, len(base.indices)),

@@ -198,6 +198,7 @@ def leaf_file(leaf: Leaf) -> bytes:
         "indices": list(base.indices),
         "dependent": list(base.dependent),
         "eliminated": list(base.eliminated),
+        "left_out": dict(base.left_out),
         "tied": {name: list(members) for name, members in base.tied.items()},
         "groups": [
             {**{key: getattr(group, key) for key in _TEXTS}, "columns": group.columns.tolist()}
@@ -287,6 +288,7 @@ def read_leaf(content: bytes) -> Leaf:
         tuple(header["eliminated"]),
         {name: tuple(members) for name, members in header["tied"].items()},
         _full_rank(len(header["indices"])),
+        left_out=header.get("left_out", {}),
     )
     return Leaf(base, tuple(groups), header["estimator"], header["options"], tuple(header["inputs"]))
 

@@ -13,7 +13,7 @@ import numpy as np
 from dynid.checks.check import Answer, Finished
 from dynid.common.notices import Notice, eased, notice
 from dynid.mechanism.mechanism import Mechanism
-from dynid.motion.clean import disjoint
+from dynid.motion.fingerprint import fingerprint, shares_samples
 from dynid.motion.log import Log
 from dynid.motion.position_faults import WideRange, position_steps, wide_ranges
 from dynid.problem import Problem
@@ -71,23 +71,13 @@ def _shown(wide: Sequence[tuple[WideRange, Log]]) -> tuple[str, str, int, str]:
 
 def _repeated(logs: Sequence[Log]) -> tuple[Notice, ...]:
     """Logs that hold the same samples: counted twice, they make every sigma too small."""
-    repeated = [
-        f"{log.name} repeats {first.name}"
-        for i, log in enumerate(logs)
-        if (first := next((other for other in logs[:i] if same_samples(log, other)), None)) is not None
-    ]
+    samples = [fingerprint(log) for log in logs] if len(logs) > 1 else []
+    pairs = [(i, k) for i in range(len(samples)) for k in range(i) if shares_samples(samples[i], samples[k])]
+    first = dict(reversed(pairs))
+    repeated = [f"{logs[i].name} repeats {logs[k].name}" for i, k in sorted(first.items())]
     if not repeated:
         return ()
     return (notice("log-repeated", shown=", ".join(repeated)),)
-
-
-def same_samples(a: Log, b: Log) -> bool:
-    """Whether two logs contain the same recording, also from different files."""
-    if a.q.shape != b.q.shape or a.payloads != b.payloads:
-        return False
-    if disjoint(a, b):
-        return False
-    return np.array_equal(a.q, b.q) and np.array_equal(a.tau, b.tau, equal_nan=True)
 
 
 def options(finished: Finished) -> Iterator[Notice]:

@@ -30,7 +30,14 @@ else:
 
     Bool = Complex = Float = Inexact = Int = Shaped
 
-__all__ = ["Array", "Bool", "Complex", "Float", "Inexact", "Int", "Shaped", "spread"]
+__all__ = ["Array", "Bool", "Complex", "Float", "Inexact", "Int", "Shaped", "read_only", "spread"]
+
+
+def read_only(values: Float[Array, "..."]) -> Float[Array, "..."]:
+    """The same values, which cannot be written to."""
+    seen = np.asarray(values).view()
+    seen.flags.writeable = False
+    return seen
 
 
 def spread(count: int, most: int) -> Int[Array, "m"]:

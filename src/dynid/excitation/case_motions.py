@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -41,6 +42,9 @@ class CaseDesign(Protocol):
     @property
     def limits(self) -> tuple[Any, ...]:
         """Every limit with its margin, a `LimitUse` each."""
+
+    def save(self, folder: str | os.PathLike[str]) -> None:
+        """Write the files of `dynid excite`."""
 
 
 @dataclass(frozen=True)

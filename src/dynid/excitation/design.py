@@ -51,7 +51,7 @@ class Design:
         count = jobs or (1 if self.settings.starts <= _FEW else os.cpu_count() or 1)
         return excite(
             self.robot,
-            self.settings,
+            self.settings.changed(controllers=(), controller_rate=None, out=None),
             journal=self.journal,
             jobs=count,
             cluster=cluster,
@@ -60,8 +60,10 @@ class Design:
 
     def write(self, result: Any) -> tuple[str, ...]:
         """Replace the folder by the files of the motion; their names."""
-        files_of = excitation_files if self.motions is None else self.motions.files
-        written = files_of(result)
+        if self.motions is None:
+            written = excitation_files(result, self.settings.controllers, self.settings.controller_rate)
+        else:
+            written = self.motions.files(result)
         replace_folder(self.path, written)
         self.journal.unlink(missing_ok=True)
         return tuple(written)

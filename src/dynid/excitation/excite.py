@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import hashlib
 import os
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -126,6 +126,17 @@ class Excitation:
 
         return summary(self)
 
+    def save(
+        self,
+        folder: str | os.PathLike[str],
+        controllers: Sequence[str] = (),
+        controller_rate: float | None = None,
+    ) -> None:
+        """Write the files of `dynid excite`, also the run for csv, ros2, urscript, krl or rapid, in [Hz]."""
+        from dynid.excitation.files import save_motion
+
+        save_motion(self, folder, controllers, controller_rate)
+
 
 def excite(
     robot: str | os.PathLike[str] | Mechanism,
@@ -142,7 +153,7 @@ def excite(
 
     Args:
         robot: Built-in name, file or Mechanism.
-        settings: What kind of motion; also as a mapping.
+        settings: What kind of motion; also as a mapping. `save` of the result writes the files.
         journal: File of finished starts; an interrupted run continues from there.
         jobs: Number of processes.
         cluster: Address of a Dask scheduler instead.
@@ -151,7 +162,7 @@ def excite(
     Raises:
         InputError: A limit cannot be met, or the robot description is incomplete.
     """
-    asked = read(ExciteSettings, plain_entry({} if settings is None else settings))
+    asked = read(ExciteSettings, plain_entry({} if settings is None else settings)).without_files()
     mechanism = load_robot(robot)
     prepare_kernels(mechanism)
     motions = case_motions(mechanism)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+from collections.abc import Sequence
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
@@ -14,6 +16,7 @@ from dynid.display.scene import tip_of
 from dynid.excitation.export import (
     CONTROLLERS,
     SampledTrajectory,
+    check_controllers,
     controller_file,
     run_csv,
     trajectory_csv,
@@ -37,6 +40,7 @@ from dynid.mechanism.parameters import effort_units
 from dynid.projection.model import MODELS
 from dynid.report.json_file import json_text, plain
 from dynid.report.numbers import number, plural
+from dynid.report.output import claimed_folder, replace_folder
 from dynid.report.page import scripted_page
 
 if TYPE_CHECKING:
@@ -56,9 +60,10 @@ OTHERS = (_EARLIER, *(controller.file for controller in CONTROLLERS.values()))
 _CHECK_RATE = 200.0  # Hz: distances along the run
 
 
-def excitation_files(excitation: Excitation) -> dict[str, str]:
-    """Name -> text; with the run in the formats of controllers that the settings name."""
-    settings = excitation.settings
+def excitation_files(
+    excitation: Excitation, controllers: Sequence[str] = (), controller_rate: float | None = None
+) -> dict[str, str]:
+    """Name -> text; with the run in formats of controllers, at a rate in [Hz] (None: usual for each)."""
     sampled = SampledTrajectory(excitation.names, excitation.t, excitation.q, excitation.dq, excitation.ddq)
     texts = (
         trajectory_csv(sampled),
@@ -69,10 +74,22 @@ def excitation_files(excitation: Excitation) -> dict[str, str]:
         report_page(excitation),
     )
     more = [
-        controller_file(excitation.run, controller, settings.controller_rate, excitation.rate)
-        for controller in settings.controllers
+        controller_file(excitation.run, controller, controller_rate, excitation.rate)
+        for controller in controllers
     ]
     return dict(zip(FILES, texts, strict=True)) | dict(more)
+
+
+def save_motion(
+    excitation: Excitation,
+    folder: str | os.PathLike[str],
+    controllers: Sequence[str],
+    controller_rate: float | None,
+) -> None:
+    """Write these files into a folder; only an older motion there is replaced."""
+    check_controllers(controllers, controller_rate, excitation.plan.mechanism)
+    with claimed_folder(os.fspath(folder), (*FILES, *OTHERS)) as path:
+        replace_folder(path, excitation_files(excitation, controllers, controller_rate))
 
 
 def excitation_document(designed: Excitation) -> dict[str, Any]:

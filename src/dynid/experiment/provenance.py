@@ -17,7 +17,7 @@ from dynid.common.versions import version_of
 from dynid.experiment.experiment import TASKS, Experiment, LogEntry, UnloadedModel, experiment_from
 from dynid.mechanism.load import builtin_robots, reference
 from dynid.mechanism.mechanism import Mechanism
-from dynid.motion.fingerprint import fingerprint
+from dynid.motion.fingerprint import RECORDED, fingerprint
 from dynid.motion.log import Log
 from dynid.motion.plan import MotionPlan
 
@@ -63,7 +63,7 @@ def provenance(
                     "payloads": list(log.payloads),
                     **({"rate": float(f"{1.0 / log.dt:.6g}")} if log.dt > 0.0 else {}),
                     **_recorded(log),
-                    **({"samples": list(fingerprint(log))} if use == IDENTIFIED else {}),
+                    **({"samples": list(fingerprint(log, RECORDED))} if use == IDENTIFIED else {}),
                     **log.entry,
                 }
                 for use, group in ((IDENTIFIED, logs), (VALIDATED, validate))
@@ -225,13 +225,17 @@ def _unloaded_file(unloaded: UnloadedModel) -> Path:
     return file / "result.json" if file.is_dir() else file
 
 
-def unloaded_logs(experiment: Experiment) -> set[str | None]:
-    """Hashes of the logs that the robot without load is known from: they prove nothing of its payload's."""
+def fitted_inputs(recorded: Mapping[str, Any]) -> tuple[Mapping[str, Any], ...]:
+    """What a result recorded of each log that it was identified from."""
+    return tuple(entry for entry in recorded.get("inputs", ()) if entry.get("use") == IDENTIFIED)
+
+
+def unloaded_inputs(experiment: Experiment) -> tuple[Mapping[str, Any], ...]:
+    """The logs that the robot without load is known from: they prove nothing of its payload."""
     if experiment.unloaded is None:
-        return set()
+        return ()
     document = json.loads(_unloaded_file(experiment.unloaded).read_text(encoding="utf-8"))
-    inputs = document.get("provenance", {}).get("inputs", ())
-    return {entry.get("sha256") for entry in inputs if entry.get("use") == IDENTIFIED} - {None}
+    return fitted_inputs(document.get("provenance", {}))
 
 
 def robot_of_result(options: Mapping[str, Any], result: str | None) -> str:

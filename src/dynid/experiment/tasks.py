@@ -116,6 +116,17 @@ class ExciteSettings(Settings, frozen=True):
         kept = [name for name in self.__struct_fields__ if name not in _OF_FILES]
         return {name: to_builtins(getattr(self, name)) for name in kept}
 
+    def without_files(self) -> ExciteSettings:
+        """Itself: settings of files are refused where nothing is written."""
+        for name in _OF_FILES:
+            if name in self.tree():
+                raise InputError(
+                    f"'{name}' is about the files of the motion, and nothing is written here",
+                    place=name,
+                    remedy="leave it out, and write them with excite(...).save(folder, controllers=[...])",
+                )
+        return self
+
     def check(self) -> None:
         """A criterion without use for `sigma`, and a margin that leaves nothing."""
         if self.sigma and self.criterion not in (None, "sigma"):

@@ -1,7 +1,7 @@
 """Whether two logs share samples, by their values: a file and a data frame, a part of a log and the whole.
 
-The fingerprint of a log is the smallest hashes of its samples. A part with one sample in k of a log shares
-about one in k of them, and so does the whole with the part.
+The fingerprint of a log is the smallest hashes of its samples. Up to the smaller of their largest hashes, two
+fingerprints are complete: there, the share of common hashes is that of common samples.
 """
 
 from __future__ import annotations
@@ -13,27 +13,40 @@ import numpy as np
 from dynid.common.arrays import Array, Float
 from dynid.motion.log import Log
 
-_KEPT = 64
+RECORDED = 64  # hashes in a result: parts from 5 % of a log are found again
+_KEPT = 4096  # in memory: parts from 0.1 % of a log
 _DIGITS = 9  # decimal places: files round, and readers differ in the last bit
 _ENOUGH = 3  # shared hashes: simulated joints at rest may be equal by chance
+_SHARE = 0.05  # of the shorter log: coarse positions and efforts repeat at rest
 _BLOCK = 65536  # samples
 _LARGEST = 1e15  # as good as infinite: larger numbers have no such decimals
 _SEED = 20261118
 
 
-def fingerprint(log: Log) -> tuple[str, ...]:
-    """The smallest hashes of the positions and efforts of its samples, as text."""
+def fingerprint(log: Log, kept: int = _KEPT) -> tuple[str, ...]:
+    """The smallest hashes of the positions and efforts of the samples that a log may use, as text.
+
+    Args:
+        log: Its samples outside segments do not count: they may be held out.
+        kept: How many hashes.
+    """
     smallest = np.zeros(0, dtype=np.uint64)
-    for start in range(0, len(log.q), _BLOCK):
-        part = slice(start, start + _BLOCK)
-        hashes = _hashes(np.hstack([log.q[part], log.tau[part]]))[log.valid[part]]
-        smallest = np.unique(np.concatenate([smallest, hashes]))[:_KEPT]
+    for start, stop in log.segments:
+        for first in range(start, stop, _BLOCK):
+            part = slice(first, min(first + _BLOCK, stop))
+            hashes = _hashes(np.hstack([log.q[part], log.tau[part]]))[log.valid[part]]
+            smallest = np.unique(np.concatenate([smallest, hashes]))[:kept]
     return tuple(f"{value:016x}" for value in smallest.tolist())
 
 
 def shares_samples(one: Collection[str], other: Collection[str]) -> bool:
-    """Whether two logs with these fingerprints have samples in common."""
-    return len(set(one) & set(other)) >= min(_ENOUGH, len(one), len(other)) > 0
+    """Whether two logs with these fingerprints have samples in common: 5 % of the shorter one or more."""
+    if not one or not other:
+        return False
+    complete = min(max(one), max(other))
+    counts = [sum(value <= complete for value in values) for values in (one, other)]
+    least = max(min(_ENOUGH, len(one), len(other)), _SHARE * min(counts))
+    return len(set(one) & set(other)) >= least
 
 
 def _hashes(x: Float[Array, "n c"]) -> Array:

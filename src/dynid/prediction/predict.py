@@ -55,7 +55,8 @@ class EffortPrediction:
     """Efforts that a robot will need along a desired trajectory.
 
     sigma is that of the prediction's mean: what the covariance of the estimate makes of it. Noise of the
-    efforts and model errors are not included.
+    efforts and model errors are not included. It is infinite where a parameter acts that nothing is known of,
+    such as friction of a joint whose effort was not logged.
 
     Attributes:
         names, units: Of the actuators.
@@ -128,6 +129,7 @@ def predict_efforts(
     mounted = variant(mechanism, payloads=loads)
     with single_threaded_blas():
         parameters = parameter_table(mounted)
+        unknown = [i for name, i in _open(estimate, parameters) if _is_alone(name, estimate)]
 
         def along(
             robot: Mechanism, chi: Float[Array, "p"], root: Float[Array, "p r"]
@@ -142,7 +144,7 @@ def predict_efforts(
                 recorded=experiment,
             )
             added = _tension(mounted, tension, len(motion.log.t))
-            return motion, efforts_along(guided, parameters, motion, chi, root, added)
+            return motion, efforts_along(guided, parameters, motion, chi, root, added, unknown)
 
         model = model_named(estimate.model)
         rows = None if mounted.is_closed else choose_rows(model.directions(mounted), experiment.efforts)
@@ -208,12 +210,22 @@ def _tension(
     return np.broadcast_to(asked, (n, z))
 
 
+def _open(estimate: Estimate, parameters: Sequence[Parameter]) -> list[tuple[str, int]]:
+    """Names and columns of the parameters that the data of a result did not determine."""
+    index = {parameter.name: i for i, parameter in enumerate(parameters)}
+    asked = [(name, index.get(name.removesuffix("_R"))) for name in estimate.not_identifiable]
+    return [(name, i) for name, i in asked if i is not None]
+
+
+def _is_alone(name: str, estimate: Estimate) -> bool:
+    """Whether nothing is known of a parameter, not even a sum with others."""
+    return not any(name.removesuffix("_R") in entry.grouping.split() for entry in estimate.parameters)
+
+
 def _unknown(estimate: Estimate, parameters: Sequence[Parameter], forecast: Efforts) -> list[Notice]:
     """Parameters that act in this trajectory but were not determined by the data, or were set to zero."""
-    index = {parameter.name: i for i, parameter in enumerate(parameters)}
     notices = []
-    asked = [(name, index.get(name.removesuffix("_R"))) for name in estimate.not_identifiable]
-    felt = [(name, i) for name, i in asked if i is not None and forecast.felt[i] > 0.0]
+    felt = [(name, i) for name, i in _open(estimate, parameters) if forecast.felt[i] > 0.0]
     if felt:
         shown = ", ".join(
             f"{name} (up to {forecast.felt[i]:.3g} N m or N per {parameters[i].unit})" for name, i in felt[:4]

@@ -6,7 +6,6 @@ To add a section: a function `Estimate -> Section` in `sections/`, a template, a
 from __future__ import annotations
 
 import json
-import re
 from collections.abc import Callable
 from typing import Any
 
@@ -14,7 +13,8 @@ from dynid.common.notices import by_severity
 from dynid.common.registry import Registry
 from dynid.report.csv_file import parameters_csv
 from dynid.report.json_file import json_text, result_document
-from dynid.report.numbers import percent, plural, sigma_text, value_text
+from dynid.report.latex import parameters_tex
+from dynid.report.numbers import plural
 from dynid.report.page import Section, render, script_json, scripted_page
 from dynid.report.quality import compared, evidence, first_reasons, loads
 from dynid.statistics.estimate import Estimate
@@ -35,12 +35,6 @@ SECTIONS: Registry[Callable[[Estimate], Section | None]] = Registry(
 _MOST_LOGS = 3  # names in the header
 _MOST_WARNINGS = 3  # of a result without a verdict, in a notebook
 _MOST_JSON = 250_000  # characters: of a larger result the covariance is left out
-_LATEX = {c: f"\\{c}" for c in "&%$#_{}"} | {
-    "\\": r"\textbackslash{}",
-    "~": r"\textasciitilde{}",
-    "^": r"\textasciicircum{}",
-    "+": "+",
-}
 
 
 def report_html(estimate: Estimate) -> str:
@@ -101,33 +95,3 @@ def _json(estimate: Estimate) -> str:
         del document["covariance"]
         return json_text(document)
     return text
-
-
-def parameters_tex(estimate: Estimate) -> str:
-    """The parameters as a LaTeX table (package booktabs): value, sigma and unit."""
-    lines = [
-        r"% \usepackage{booktabs}",
-        r"\begin{tabular}{lrrrl}",
-        r"\toprule",
-        r"parameter & value & $\sigma$ & $\sigma$ [\%] & unit \\",
-        r"\midrule",
-    ]
-    for p in estimate.parameters:
-        cells = [value_text(p.value, p.sigma), sigma_text(p.sigma), percent(p.sigma_rel_percent)]
-        numbers = " & ".join(f"${_number(cell)}$" if cell != "-" else "--" for cell in cells)
-        lines.append(rf"{escaped(p.name)} & {numbers} & {_unit(p.unit)} \\")
-    return "\n".join([*lines, r"\bottomrule", r"\end{tabular}", ""])
-
-
-def escaped(text: str) -> str:
-    """Text in which no character is a command of LaTeX."""
-    return "".join(_LATEX.get(character, character) for character in text)
-
-
-def _number(cell: str) -> str:
-    mantissa, exponent, power = cell.partition("e")
-    return rf"{mantissa} \cdot 10^{{{int(power)}}}" if exponent else cell.replace(">", "{>}")
-
-
-def _unit(unit: str) -> str:
-    return re.sub(r"\\textasciicircum\{\}(\d)", r"$^\1$", escaped(unit))

@@ -13,7 +13,6 @@ from typing import TYPE_CHECKING, Any
 from dynid.common.audience import for_python
 from dynid.common.errors import InputError
 from dynid.common.notices import Notice
-from dynid.report.numbers import interval_text, sigma_text, value_text
 from dynid.report.panels import drawn_log, effort_figure, points_per_panel
 from dynid.report.plots import Figure
 from dynid.report.quality import interval_figure
@@ -26,9 +25,6 @@ if TYPE_CHECKING:
 
 
 _WIDTH = 110
-_ESCAPES = {"\\": r"\textbackslash{}", "~": r"\textasciitilde{}", "^": r"\textasciicircum{}"} | {
-    mark: "\\" + mark for mark in "&%$#_{}"
-}
 
 
 @dataclass(frozen=True, eq=False)
@@ -64,14 +60,9 @@ class Summary:
     @property
     def latex(self) -> str:
         """The parameters as a `tabular` with the rules of the package booktabs."""
-        rows = [
-            f"{latex_text(item.name)} & {value_text(item.value, item.sigma)} & {sigma_text(item.sigma)} & "
-            f"{interval_text(item)} & {latex_text(item.unit)} \\\\"
-            for item in self.estimate.parameters
-        ]
-        head = "parameter & value & $\\sigma$ & 95\\,\\% interval & unit \\\\"
-        lines = ["\\begin{tabular}{lrrrl}", "\\toprule", head, "\\midrule", *rows]
-        return "\n".join([*lines, "\\bottomrule", "\\end{tabular}"]) + "\n"
+        from dynid.report.latex import parameters_tex
+
+        return parameters_tex(self.estimate)
 
     def __str__(self) -> str:
         return self.text
@@ -83,11 +74,6 @@ class Summary:
     def _repr_html_(self) -> str:
         """What a notebook shows."""
         return self.html
-
-
-def latex_text(text: str) -> str:
-    """Text with the characters escaped that LaTeX reads as commands."""
-    return "".join(_ESCAPES.get(letter, letter) for letter in text if letter.isprintable())
 
 
 @dataclass(frozen=True, eq=False)
@@ -104,6 +90,8 @@ class Plots:
             speed: Largest speed, in [rad/s] or [m/s]; curves without samples. Default: as far as the log
                 went; of a result that was read from a file, which holds no speeds, 1 rad/s or 1 m/s.
         """
+        if speed is not None and not 0.0 < speed < float("inf"):
+            raise InputError(f"a largest speed of {speed:g} is not valid", remedy="give a number above 0")
         stored = not self.estimate.drawing.get("logs")
         drawn = friction_figure(self.estimate, 1.0 if stored and speed is None else speed, drives)
         return _made(drawn, "this result has no friction terms", "add Fv and Fs with `drive:`")

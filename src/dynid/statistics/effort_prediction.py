@@ -31,6 +31,7 @@ from dynid.regressor.layout import Batch
 from dynid.regressor.moving import MovingRegressor
 
 _TILE = 512
+_ROUNDING = 1e-9  # of a column, in SI units: loops are solved to 1e-12
 _STANDSTILL = 1e-6  # rad/s or m/s: slower is rounding of a derivative, and its sign has no meaning
 # Of the peak speed: a joint that stays slower for a window of so many seconds, and moves on by less in it,
 # stands still with noise in its speed. One that creeps moves on, and one that reverses is soon faster.
@@ -42,7 +43,8 @@ class Efforts:
     """Predicted efforts at every sample of a motion.
 
     Attributes:
-        tau, sigma: Efforts and their deviations, shape (n, a), in [N m] or [N].
+        tau, sigma: Efforts and their deviations, shape (n, a), in [N m] or [N]; infinite where a parameter
+            acts that nothing is known of.
         power, sigma_power: Of all motors together, shape (n,), in [W].
         c: Tension added, shape (n, z), unit of the motors; z is 0 unless actuation is redundant.
         standing: Joint or motor with dry friction -> share of the samples at which it is at rest.
@@ -65,6 +67,7 @@ def efforts_along(
     chi: Float[Array, "p"],
     root: Float[Array, "p r"],
     tension: Float[Array, "n z"] | None = None,
+    unknown: Sequence[int] = (),
 ) -> Efforts:
     """Efforts of a prescribed motion; refused where the robot cannot follow it.
 
@@ -75,6 +78,7 @@ def efforts_along(
         chi: Standard parameters, shape (p,), SI.
         root: Their covariance is root @ root.T, shape (p, r), SI.
         tension: To add along each direction of Z, shape (n, z); default none: least efforts.
+        unknown: Standard parameters that nothing is known of.
     """
     freedoms, driven = driven_freedoms(mechanism)
     if driven < freedoms:
@@ -101,7 +105,8 @@ def efforts_along(
             place = slice(at + part.start, at + part.stop)
             np.maximum(felt, np.abs(D[:, :a]).max(axis=(0, 1), initial=0.0), out=felt)
             results[place, : a + 1] = D @ chi
-            results[place, a + 1 :] = np.linalg.norm(slope @ root, axis=2)
+            lost = np.any(np.abs(slope[:, :, list(unknown)]) > _ROUNDING, axis=2)
+            results[place, a + 1 :] = np.where(lost, np.inf, np.linalg.norm(slope @ root, axis=2))
         results[block, :a] += strain
     tau, power, sigma, sigma_power = np.split(results, [a, a + 1, 2 * a + 1], axis=1)
     standing = dict(zip((parameters[i].owner for i in rows.dry), rests.tolist(), strict=True))

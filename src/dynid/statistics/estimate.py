@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from dynid.common.arrays import Array, Float
+from dynid.common.arrays import Array, Float, read_only
 from dynid.common.errors import InputError
 from dynid.common.notices import Notice
 from dynid.estimator.solution import History
@@ -273,6 +273,12 @@ class Estimate(ByName):
     mechanism: Mechanism | None = None
     drawing: Mapping[str, Any] = field(default_factory=dict)
     description: Description | None = None
+
+    def __post_init__(self) -> None:
+        """Matrices of a result cannot be written to."""
+        for name in ("covariance", "shared"):
+            if (matrix := getattr(self, name)) is not None:
+                object.__setattr__(self, name, read_only(matrix))
 
     def __repr__(self) -> str:
         """One line: what it is of, and how good; `summary()` shows the rest."""

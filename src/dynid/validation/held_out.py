@@ -3,21 +3,20 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Collection, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 
-from dynid.checks.logs import same_samples
 from dynid.common.arrays import Array, Float
 from dynid.common.batched import single_threaded_blas
 from dynid.common.errors import InputError
 from dynid.common.notices import Notice, at_level, notice
 from dynid.conditioning.lowpass import RowFilter
 from dynid.experiment.experiment import Experiment, FilterSettings
-from dynid.experiment.provenance import VALIDATED, recorded_loads, unloaded_logs
+from dynid.experiment.provenance import fitted_inputs, recorded_loads, unloaded_inputs
 from dynid.mechanism.mechanism import Mechanism
-from dynid.motion.clean import disjoint
 from dynid.motion.fingerprint import fingerprint, shares_samples
 from dynid.motion.log import Log
 from dynid.motion.logs import LogSource
@@ -118,20 +117,9 @@ def _predicted(
                 problem.directions,
                 mechanism.payloads,
             ).chi
-        inputs = estimate.provenance.get("inputs", ())
-        used = {source.get("sha256") for source in inputs if source.get("use") != VALIDATED}
-        checked, shown = predict(problem, chi, used | unloaded_logs(experiment))
-        fitted = [source["samples"] for source in inputs if source.get("samples")]
-        checked = tuple(
-            replace(item, independent=item.independent and not _fitted(log, fitted))
-            for item, log in zip(checked, logs, strict=True)
-        )
+        used = (*fitted_inputs(estimate.provenance), *unloaded_inputs(experiment))
+        checked, shown = predict(problem, chi, used)
         return with_errors(checked, shown, estimate.verdict), shown
-
-
-def _fitted(log: Log, fitted: Sequence[Sequence[str]]) -> bool:
-    """Whether samples of a log are among those of the fit."""
-    return bool(fitted) and any(shares_samples(fingerprint(log), samples) for samples in fitted)
 
 
 def _judged(validation: Validation, verdict: Verdict) -> Validation:
@@ -219,17 +207,8 @@ def predict_held_out(
     """
     if held is None:
         return (), ()
-    # Parts of one file without a common sample are independent.
-    used = {
-        log.sha256
-        for log in problem.logs
-        if log.sha256 and any(log.sha256 == item.sha256 and not disjoint(log, item) for item in held.logs)
-    }
-    checked, shown = predict(held, chi, used | unloaded_logs(experiment))
-    fresh = [not any(same_samples(log, other) for other in problem.logs) for log in held.logs]
-    return tuple(
-        replace(v, independent=v.independent and f) for v, f in zip(checked, fresh, strict=True)
-    ), shown
+    used = [{"sha256": log.sha256, "samples": fingerprint(log)} for log in problem.logs]
+    return predict(held, chi, (*used, *unloaded_inputs(experiment)))
 
 
 def held_out_plans(problem: Problem, logs: Sequence[Log], experiment: Experiment) -> tuple[MotionPlan, ...]:
@@ -254,8 +233,15 @@ def filters_rows(problem: Problem) -> bool:
     return noisy and not problem.case.moves_freely
 
 
-def predict(problem: Problem, chi: Float[Array, "p"], used: Collection[str | None]) -> Predicted:
-    """Predict every log of a problem; those whose hash is in `used` are marked as not independent."""
+def predict(problem: Problem, chi: Float[Array, "p"], used: Sequence[Mapping[str, Any]]) -> Predicted:
+    """Predict every log of a problem; those that share samples with one of `used` are not independent.
+
+    Args:
+        problem: The logs to predict.
+        chi: Standard parameters, shape (p,), SI.
+        used: Of every log of the fit its fingerprint (`samples`) and the hash of its file (`sha256`), which
+            decides where older results have no fingerprint.
+    """
     checked: list[Validation] = []
     shown: list[Signals] = []
     predicted = problem.by_efforts(chi)
@@ -272,12 +258,23 @@ def predict(problem: Problem, chi: Float[Array, "p"], used: Collection[str | Non
                 remedy="leave this log out, or check its speeds and effort columns",
             )
         groups = tuple(group for group in _groups(problem, logged, efforts.directions) if group.n_rows)
-        independent = log.sha256 is None or log.sha256 not in used
+        independent = not _is_among(log, used)
         off = float("nan") if simulated else logged.percent
         notices = (*log.notices, *source.notices)
         checked.append(Validation(log.name, independent, filtered.percent, off, groups, notices, runs))
         shown.append(_with_tension(problem, source, rows, chi, filtered.signals))
     return tuple(checked), tuple(shown)
+
+
+def _is_among(log: Log, used: Sequence[Mapping[str, Any]]) -> bool:
+    """Whether samples of a log, or the file where no samples were recorded, are in one of the fit."""
+    own = fingerprint(log) if used else ()
+    return any(
+        shares_samples(own, entry["samples"])
+        if entry.get("samples")
+        else log.sha256 is not None and log.sha256 == entry.get("sha256")
+        for entry in used
+    )
 
 
 def _groups(problem: Problem, prediction: Prediction, directions: Directions) -> tuple[GroupFit, ...]:

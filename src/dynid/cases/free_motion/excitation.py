@@ -6,6 +6,7 @@ inputs -> starts (journal, processes) -> the best set, simulated again, and its 
 from __future__ import annotations
 
 import hashlib
+import os
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, fields
 from pathlib import Path
@@ -31,6 +32,7 @@ from dynid.mechanism.cable import held_body
 from dynid.mechanism.load import load_robot
 from dynid.mechanism.mechanism import Mechanism
 from dynid.mechanism.parameters import parameter_table, prior_values
+from dynid.report.output import claimed_folder, replace_folder
 
 SUBJECT = "free motions on locked cables, which have no series and no efforts"
 _SUITED = ("c003", OF_SERIES, SUBJECT)
@@ -92,6 +94,13 @@ class FreeExcitation:
     limits: tuple[LimitUse, ...]
 
     __repr__ = one_line
+
+    def save(self, folder: str | os.PathLike[str]) -> None:
+        """Write the files of `dynid excite` into a folder; only an older set there is replaced."""
+        from dynid.cases.free_motion.excitation_files import FREE_FILES, free_files
+
+        with claimed_folder(os.fspath(folder), FREE_FILES) as path:
+            replace_folder(path, free_files(self))
 
     @property
     def larger_is_better(self) -> bool:

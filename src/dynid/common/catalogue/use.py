@@ -61,8 +61,8 @@ VALIDATION = {
     ),
     "not-identified": care(
         f"parameters that act in the trajectory were not identified: {_PREDICTED}",
-        "the data of the result do not determine {shown}: they are set to zero, but act in this trajectory,"
-        " and sigma does not include them",
+        "the data of the result do not determine {shown}: they are set to zero, but act in this trajectory."
+        " Sigma is infinite where nothing is known of them; of those in sums it includes the sum only",
         "identify from motion like this trajectory, or predict motion like that of the logs",
     ),
     "trajectory-as-logs": note(
@@ -234,7 +234,7 @@ SIMULATION = {
     "floor-unchecked": care(
         "the height of the floor is not known, so the robot may hit the ground or its table",
         "the floor is not checked: its height is unknown",
-        "give it with --floor Z, in the base frame",
+        "give it with --floor Z, in the base frame: --floor 0 if the robot stands on the plane of that frame",
     ),
     "home-moved": note(
         "no straight move from the start pose of the description to the motion keeps the limits. The run"
