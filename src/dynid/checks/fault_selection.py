@@ -45,7 +45,7 @@ from dynid.base.rank import independent_columns
 from dynid.checks.family_level import Relevant, levels
 from dynid.common.arrays import Array, Float, Int
 from dynid.common.batched import eigh
-from dynid.common.distributions import digamma, f_tail, tetragamma, trigamma
+from dynid.common.distributions import digamma, f_tail, inverse_trigamma, trigamma
 from dynid.common.lapack import cholesky_solve, is_positive, solve_upper
 from dynid.common.paged import together
 from dynid.estimator.ols import column_scale, least_squares
@@ -327,17 +327,8 @@ def _usual_factor(factors: Sequence[float], dof: Sequence[float]) -> tuple[float
     e = np.log(f) - [digamma(x) for x in half.tolist()] + np.log(half)
     more = float(np.var(e, ddof=1) - np.mean([trigamma(x) for x in half.tolist()]))
     most = float(2.0 * np.sum(half))
-    half_free = 0.5 * most if more <= 0.0 else min(_inverse_trigamma(more), 0.5 * most)
+    half_free = 0.5 * most if more <= 0.0 else min(inverse_trigamma(more), 0.5 * most)
     return float(np.exp(np.mean(e) + digamma(half_free) - np.log(half_free))), 2.0 * half_free
-
-
-def _inverse_trigamma(value: float) -> float:
-    """X with psi'(x) = value, by Newton on 1/psi', which is nearly straight."""
-    x = 0.5 + 1.0 / value
-    for _ in range(8):
-        slope = trigamma(x)
-        x += slope * (1.0 - slope / value) / tetragamma(x)
-    return x
 
 
 def _placed(R: Float[Array, "k c1"], group: Group, system: System) -> Float[Array, "k p1"]:

@@ -1,0 +1,173 @@
+"""How much each robot scatters from day to day in each parameter: what the others say of it before its own days.
+
+    log(variance of robot r in parameter p) = mu + a_r + b_p + e_rp
+
+over all robots and parameters, with Var(a) = between robots, Var(b) = between parameters, Var(e) = the rest;
+the observed logarithm has the variance `usual(n).variance` of n days more. A robot on a bad mains, or a
+parameter that temperature changes, has a variance of its own; where all are alike, each is known from all.
+The others give a prior for one series: its variance is `variance` with `freedom` degrees of freedom, as an
+inverse gamma law with the same mean and variance of the logarithm (Smyth 2004). With the n - 2 degrees of
+freedom of its own days it is averaged (moderated): the freedom is infinite where all robots are alike, and
+zero where the others say nothing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+
+import numpy as np
+
+from dynid.campaign.trend import LEAST, Series, fits, root, usual
+from dynid.common.arrays import Array, Float, Int
+from dynid.common.distributions import digamma, inverse_trigamma
+
+_ROUNDS = 10  # of variances and effects in turn
+_TABLE = np.geomspace(1e-5, 5.0, 300)  # variances of a logarithm; beyond, the others say nothing
+
+
+@dataclass(frozen=True, eq=False)
+class Prior:
+    """Variance of the values of each robot in one parameter, in that of its weights, before its own days.
+
+    Attributes:
+        variance: Shape (r,).
+        freedom: Shape (r,).
+        least: What the deviations of the fits alone explain; no variance is smaller.
+    """
+
+    variance: Float[Array, "r"]
+    freedom: Float[Array, "r"]
+    least: float
+
+    def rows(self, chosen: Array) -> Prior:
+        """Some of the robots."""
+        return Prior(self.variance[chosen], self.freedom[chosen], self.least)
+
+    def moderated(self, squares: Float[Array, "r"], own: Float[Array, "r"]) -> Float[Array, "r"]:
+        """Variance of each robot with its own weighted squares, which have `own` degrees of freedom."""
+        certain = np.isinf(self.freedom)
+        freedom = np.where(certain, 0.0, self.freedom)
+        mixed = (freedom * self.variance + squares) / np.maximum(freedom + own, 1e-9)
+        return np.maximum(np.where(certain, self.variance, mixed), self.least)
+
+
+def priors(
+    every: Sequence[Series], extras: Sequence[float], owners: Sequence[Sequence[object]]
+) -> list[Prior]:
+    """Of each parameter; `extras` is its variance from day to day, `owners` are its robots."""
+    number: dict[object, int] = {}
+    levels, noises, robots, parameters, units = [], [], [], [], []
+    for k, (series, extra, names) in enumerate(zip(every, extras, owners, strict=True)):
+        level, noise = _levels(series, extra)
+        unit = series.typical**2 + extra
+        levels.append(level + np.log(unit / series.typical**2))
+        noises.append(noise)
+        robots.append([number.setdefault(name, len(number)) for name in names])
+        parameters.append(np.full(len(names), k))
+        units.append(np.full(len(names), unit / series.typical**2))
+    mean, variance = _others(*(np.concatenate(parts) for parts in (levels, noises, robots, parameters)))
+    freedom, shift = _as_inverse_gamma(variance)
+    known = np.concatenate(units)
+    prior = np.exp(mean + shift) / known
+    ends = np.cumsum([len(part) for part in levels])[:-1]
+    return [
+        Prior(np.maximum(one, 1.0 / unit[0]), own, float(1.0 / unit[0]))
+        for one, own, unit in zip(np.split(prior, ends), np.split(freedom, ends), units, strict=True)
+    ]
+
+
+def _levels(series: Series, extra: float) -> tuple[Float[Array, "r"], Float[Array, "r"]]:
+    """Logarithm of the variance of each robot, in that of its weights, and the variance of that; infinite: one day."""
+    made = fits(series, extra)
+    counts = series.counts
+    left = np.where(counts >= LEAST, np.minimum(made.line, made.step), made.size)
+    law = [usual(int(n)) if n > 1 else None for n in counts]
+    level = np.log(np.maximum(left, 1e-12)) - [one.mean if one else 0.0 for one in law]
+    return level, np.array([one.variance if one else np.inf for one in law])
+
+
+def _others(
+    level: Float[Array, "s"], noise: Float[Array, "s"], robot: Int[Array, "s"], parameter: Int[Array, "s"]
+) -> tuple[Float[Array, "s"], Float[Array, "s"]]:
+    """Mean and variance of the logarithm of each series, from all others."""
+    known = np.isfinite(noise)
+    level = np.where(known, level, 0.0)
+    count = int(known.sum())
+    sizes = int(robot.max()) + 1, int(parameter.max()) + 1
+    a, b = np.zeros(sizes[0]), np.zeros(sizes[1])
+    mu, rest = 0.0, 0.0
+    many = [len(np.unique(of[known])) for of in (robot, parameter)]
+    if count < 2:
+        return np.zeros_like(level), np.full_like(level, np.inf)
+    free = count - many[0] - many[1] + 1.0
+    for _ in range(_ROUNDS):
+        weight = np.where(known, 1.0 / (noise + rest), 0.0)
+        totals = [np.bincount(of, weight, size) for of, size in zip((robot, parameter), sizes, strict=True)]
+        for _ in range(_ROUNDS):
+            mu = float(np.average(level - a[robot] - b[parameter], weights=weight))
+            a = np.bincount(robot, weight * (level - mu - b[parameter]), sizes[0]) / np.maximum(totals[0], 1e-12)
+            b = np.bincount(parameter, weight * (level - mu - a[robot]), sizes[1]) / np.maximum(totals[1], 1e-12)
+        left = weight * (level - mu - a[robot] - b[parameter]) ** 2
+        if free > 2.0:  # two less than there are: a variance that is too small by chance costs more
+            rest = max(0.0, rest + float(left.sum() - (free - 2.0)) / float(weight @ left))
+    mean, variance = np.full_like(level, mu), np.full_like(level, rest + 1.0 / float(weight.sum()))
+    for of, other, effects, total in (
+        (robot, b[parameter], a, totals[0]),
+        (parameter, a[robot], b, totals[1]),
+    ):
+        there = total > 0.0
+        between = _between(effects[there], 1.0 / total[there])
+        part, uncertain = _shrunk(weight, level - mu - other, of, total, between)
+        mean, variance = mean + part, variance + uncertain
+    return mean, variance
+
+
+def _shrunk(
+    weight: Float[Array, "s"], y: Float[Array, "s"], of: Int[Array, "s"], total: Float[Array, "e"], between: float
+) -> tuple[Float[Array, "s"], Float[Array, "s"]]:
+    """Effect of each robot (or parameter) from its other series, and its variance.
+
+    An effect is drawn towards the mean of all, but one of much scatter by no more than its deviation (limited
+    translation, Efron and Morris 1972): few noisy robots among many are not thought to be quiet.
+    """
+    left = total[of] - weight
+    seen = left > 1e-9 * total[of]
+    noise = np.where(seen, 1.0 / np.where(seen, left, 1.0), np.inf)
+    raw = np.where(seen, (np.bincount(of, weight * y, len(total))[of] - weight * y) * np.where(seen, noise, 0.0), 0.0)
+    if np.isinf(between):
+        return raw, noise
+    share = between / (between + noise)
+    drawn = share * raw
+    least = np.where(seen, raw - np.sqrt(noise), -np.inf)
+    limited = (raw > 0.0) & (drawn < least)
+    return np.where(limited, least, drawn), np.where(limited, noise, np.where(seen, share * noise, between))
+
+
+def _between(effects: Float[Array, "e"], noise: Float[Array, "e"]) -> float:
+    """Variance between effects beyond their own (Paule and Mandel), cautious for few; infinite for three."""
+    if len(effects) <= 3:
+        return np.inf if len(effects) > 1 else 0.0
+
+    def excess(between: float) -> float:
+        weights = 1.0 / (noise + between)
+        return float(weights @ (effects - np.average(effects, weights=weights)) ** 2) - (len(effects) - 3.0)
+
+    return root(excess, float(np.sum((effects - np.mean(effects)) ** 2)) + 1e-9)
+
+
+def _as_inverse_gamma(variance: Float[Array, "s"]) -> tuple[Float[Array, "s"], Float[Array, "s"]]:
+    """Degrees of freedom with that variance of the logarithm, and by how much the scale exceeds its mean."""
+    halves, shifts = _table()
+    inside = np.clip(variance, _TABLE[0], _TABLE[-1])
+    half = np.exp(np.interp(np.log(inside), np.log(_TABLE), np.log(halves)))
+    shift = np.interp(np.log(inside), np.log(_TABLE), shifts)
+    freedom = np.where(variance > _TABLE[-1], 0.0, np.where(variance < _TABLE[0], np.inf, 2.0 * half))
+    return freedom, np.where(freedom > 0.0, shift, 0.0)
+
+
+@lru_cache(maxsize=1)
+def _table() -> tuple[Float[Array, "v"], Float[Array, "v"]]:
+    halves = [inverse_trigamma(x) for x in _TABLE.tolist()]
+    return np.array(halves), np.array([digamma(x) - np.log(x) for x in halves])
