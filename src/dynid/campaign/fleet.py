@@ -17,8 +17,10 @@ from typing import Any
 import numpy as np
 
 from dynid.campaign.alike import compared
+from dynid.campaign.serial import serial_factors
 from dynid.campaign.spread import Prior, priors
 from dynid.campaign.trend import LEAST, Sample, Series, daily, fits, scatter, series_of
+from dynid.common.arrays import Array, Float
 from dynid.common.distributions import student_tails
 from dynid.mechanism.drive_terms import DRIVE_TERMS
 from dynid.mechanism.inertia import SYMBOLS
@@ -163,25 +165,27 @@ def fleet_of(samples: Iterable[Sample]) -> Fleet:
     changes: list[Change] = []
     pooled: list[Pooled] = []
     most = 0  # days of a robot
-    for history, series, extra, prior in zip(
-        histories, every, extras, priors(every, extras, owners), strict=True
+    for history, series, extra, prior, factor in zip(
+        histories, every, extras, priors(every, extras, owners), serial_factors(every, extras), strict=True
     ):
         most = max(most, int(series.counts.max()))
         long = series.counts >= LEAST
         if np.any(long):
-            changes += _tested(series.rows(long), extra, prior.rows(long), history)
+            changes += _tested(series.rows(long), extra, prior.rows(long), factor[long], history)
         if len(series.robots) > 1:
             pooled.append(_pooled(series, extra, prior, history))
     return Fleet(tuple(histories), _with_causes(_alarms(changes, most - LEAST + 1)), _corrected(pooled))
 
 
-def _tested(series: Series, extra: float, prior: Prior, of: History) -> list[Change]:
+def _tested(
+    series: Series, extra: float, prior: Prior, factor: Float[Array, "r"], of: History
+) -> list[Change]:
     """The likelier of a drift and a step of each robot, with its probability by chance before correction."""
     made = fits(series, extra)
     own = series.counts - 2.0
     freedom = prior.freedom + own
-    slope = made.slope / (made.slope_sigma * np.sqrt(prior.moderated(made.line, own)))
-    jump = made.jump / (made.jump_sigma * np.sqrt(prior.moderated(made.step, own)))
+    slope = made.slope / (made.slope_sigma * np.sqrt(factor * prior.moderated(made.line, own)))
+    jump = made.jump / (made.jump_sigma * np.sqrt(factor * prior.moderated(made.step, own)))
     tested = []
     for i, robot in enumerate(series.robots):
         drift = student_tails(float(freedom[i]), float(slope[i]))

@@ -23,6 +23,7 @@ from dynid.campaign.trend import LEAST, Series, fits, root, usual
 from dynid.common.arrays import Array, Float, Int
 from dynid.common.distributions import digamma, inverse_trigamma
 
+_TRUST = 3.0  # how far below that of its own days the variance of a robot may be
 _ROUNDS = 10  # of variances and effects in turn
 _TABLE = np.geomspace(1e-5, 5.0, 300)  # variances of a logarithm; beyond, the others say nothing
 
@@ -46,11 +47,15 @@ class Prior:
         return Prior(self.variance[chosen], self.freedom[chosen], self.least)
 
     def moderated(self, squares: Float[Array, "r"], own: Float[Array, "r"]) -> Float[Array, "r"]:
-        """Variance of each robot with its own weighted squares, which have `own` degrees of freedom."""
+        """Variance of each robot with its own weighted squares, which have `own` degrees of freedom.
+
+        Others make a robot quieter by no more than `_TRUST`: one day far off never looks like a change.
+        """
         certain = np.isinf(self.freedom)
         freedom = np.where(certain, 0.0, self.freedom)
         mixed = (freedom * self.variance + squares) / np.maximum(freedom + own, 1e-9)
-        return np.maximum(np.where(certain, self.variance, mixed), self.least)
+        seen = squares / np.maximum(_TRUST * own, 1.0)
+        return np.maximum(np.maximum(np.where(certain, self.variance, mixed), seen), self.least)
 
 
 def priors(
@@ -83,9 +88,11 @@ def _levels(series: Series, extra: float) -> tuple[Float[Array, "r"], Float[Arra
     made = fits(series, extra)
     counts = series.counts
     left = np.where(counts >= LEAST, np.minimum(made.line, made.step), made.size)
-    law = [usual(int(n)) if n > 1 else None for n in counts]
-    level = np.log(np.maximum(left, 1e-12)) - [one.mean if one else 0.0 for one in law]
-    return level, np.array([one.variance if one else np.inf for one in law])
+    level, noise = np.zeros(len(left)), np.full(len(left), np.inf)
+    for n in np.unique(counts[counts > 1]).tolist():
+        law, those = usual(n), counts == n
+        level[those], noise[those] = law.logarithm(left[those]) - law.mean, law.variance
+    return level, noise
 
 
 def _others(
@@ -118,7 +125,7 @@ def _others(
         (parameter, a[robot], b, totals[1]),
     ):
         there = total > 0.0
-        between = _between(effects[there], 1.0 / total[there])
+        between = variance_between(effects[there], 1.0 / total[there])
         part, uncertain = _shrunk(weight, level - mu - other, of, total, between)
         mean, variance = mean + part, variance + uncertain
     return mean, variance
@@ -142,10 +149,11 @@ def _shrunk(
     drawn = share * raw
     least = np.where(seen, raw - np.sqrt(noise), -np.inf)
     limited = (raw > 0.0) & (drawn < least)
-    return np.where(limited, least, drawn), np.where(limited, noise, np.where(seen, share * noise, between))
+    uncertain = np.where(limited, noise, between * (1.0 - share))
+    return np.where(limited, least, drawn), uncertain
 
 
-def _between(effects: Float[Array, "e"], noise: Float[Array, "e"]) -> float:
+def variance_between(effects: Float[Array, "e"], noise: Float[Array, "e"]) -> float:
     """Variance between effects beyond their own (Paule and Mandel), cautious for few; infinite for three."""
     if len(effects) <= 3:
         return np.inf if len(effects) > 1 else 0.0

@@ -16,7 +16,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache
 
 import numpy as np
@@ -28,7 +28,8 @@ from dynid.common.distributions import digamma, trigamma
 from dynid.common.strict_number import is_number
 
 LEAST = 4  # days of a robot: a line through fewer says little of its own scatter
-_DRAWS = 2000  # series without any change, for the usual scatter about the closer of line and step
+_LOW = 0.3  # of the median: squares below that are small by chance
+_DRAWS = 4000  # series without any change, for the usual scatter about the closer of line and step
 _LONG = 40  # dates beyond which it is that of chi-squared
 
 
@@ -215,12 +216,16 @@ class Usual:
 
     Attributes:
         median: Of the squares.
-        mean, variance: Of their logarithm.
+        mean, variance: Of `logarithm`.
     """
 
     median: float
     mean: float
     variance: float
+
+    def logarithm(self, squares: Float[Array, "r"]) -> Float[Array, "r"]:
+        """Of squares; very small ones, whose logarithms would count most, are raised."""
+        return np.log(np.maximum(squares, _LOW * self.median))
 
 
 def scatter(series: Series) -> float:
@@ -242,15 +247,17 @@ def scatter(series: Series) -> float:
 @lru_cache(maxsize=1024)
 def usual(n: int) -> Usual:
     """Of n days; below `LEAST` about the mean, as only that can be fitted."""
-    if LEAST <= n <= _LONG:
-        y = np.random.default_rng(n).standard_normal((_DRAWS, n))
-        t = np.broadcast_to(np.arange(float(n)), y.shape)
-        names = ("",) * _DRAWS
-        made = fits(Series(names, (), t, y, np.ones_like(y), np.ones_like(y, dtype=bool), 1.0), 0.0)
-        left = np.minimum(made.line, made.step)
-        return Usual(float(np.median(left)), float(np.mean(np.log(left))), float(np.var(np.log(left))))
-    half = 0.5 * (n - 1.0 if n < LEAST else n - 3.0)
-    return Usual(2.0 * half - 2.0 / 3.0, digamma(half) + math.log(2.0), trigamma(half))
+    if n > _LONG:
+        half = 0.5 * (n - 3.0)
+        return Usual(2.0 * half - 2.0 / 3.0, digamma(half) + math.log(2.0), trigamma(half))
+    y = np.random.default_rng(n).standard_normal((_DRAWS, n))
+    t = np.broadcast_to(np.arange(float(n)), y.shape)
+    names = ("",) * _DRAWS
+    made = fits(Series(names, (), t, y, np.ones_like(y), np.ones_like(y, dtype=bool), 1.0), 0.0)
+    left = made.size if n < LEAST else np.minimum(made.line, made.step)
+    known = Usual(float(np.median(left)), 0.0, 0.0)
+    levels = known.logarithm(left)
+    return replace(known, mean=float(np.mean(levels)), variance=float(np.var(levels)))
 
 
 def root(excess: Callable[[float], float], most: float) -> float:
