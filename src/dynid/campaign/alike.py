@@ -4,7 +4,7 @@
 
 m_r is the mean of robot r. That all u are zero is tested by Welch's analysis of variance, which lets each
 robot have a variance of its own, known from few days. Which robots stand apart is asked of the median and the
-median distance from it: several unusual robots change these little and do not hide each other.
+median distance from it too: several unusual robots change these little and do not hide each other.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from dynid.common.distributions import f_tail, student_tails
 
 LEAST_ROBOTS = 5  # of which one can be said to stand apart
 _MIDDLE = 0.6745  # median of |z|
-_FREEDOM = 0.37  # efficiency of the median distance, of each robot
+_FREEDOM = 0.35  # of the median distance, of each robot
 
 
 @dataclass(frozen=True)
@@ -63,19 +63,36 @@ def _welch(means: Float[Array, "r"], variances: Float[Array, "r"], freedom: Floa
 
 
 def _apart(means: Float[Array, "r"], variances: Float[Array, "r"]) -> tuple[float, ...]:
-    """Distance from the median in units of the robust deviation between robots."""
+    """Both tests: against all others, which sees one robot among few, and against most of them."""
     if len(means) < LEAST_ROBOTS:
         return ()
+    pairs = zip(_from_others(means, variances), _from_most(means, variances), strict=True)
+    return tuple(min(1.0, 2.0 * min(pair)) for pair in pairs)
+
+
+def _from_others(means: Float[Array, "r"], variances: Float[Array, "r"]) -> list[float]:
+    """Distance of each robot from the mean of the others, which several unusual robots widen."""
+    p = []
+    for k in range(len(means)):
+        rest = np.arange(len(means)) != k
+        spread = _between(means[rest], variances[rest])
+        weights = 1.0 / (variances[rest] + spread)
+        middle = float(np.average(means[rest], weights=weights))
+        z = (means[k] - middle) / math.sqrt(variances[k] + spread + 1.0 / float(np.sum(weights)))
+        p.append(student_tails(len(means) - 2.0, float(z)))
+    return p
+
+
+def _from_most(means: Float[Array, "r"], variances: Float[Array, "r"]) -> list[float]:
+    """Distance from the median in units of the median distance, which fewer than half do not change."""
     distance = np.abs(means - np.median(means))
 
     def excess(between: float) -> float:
         return float(np.median(distance / np.sqrt(variances + between))) - _MIDDLE
 
     between = root(excess, float(np.max(distance) ** 2) / _MIDDLE**2)
-    # The deviation is known from the nearer half of the robots only.
-    freedom = _FREEDOM * (len(means) - 1.0)
     z = distance / np.sqrt(variances + between)
-    return tuple(student_tails(freedom, value) for value in z.tolist())
+    return [student_tails(_FREEDOM * len(means), value) for value in z.tolist()]
 
 
 def _between(means: Float[Array, "r"], variances: Float[Array, "r"]) -> float:

@@ -1,10 +1,10 @@
-"""What neighbouring days of a robot share: by how much a line or a step is known worse than from separate days.
+"""What neighbouring days of a robot share: how much worse a line or a step is known than from separate days.
 
     corr(e_j, e_k) = rho^|j - k|,    j and k: numbers of the days in their order
 
 The correlation of neighbouring residuals of a line is below that of the errors, as a line follows them. Its
-expectation is known for each rho and number of days, which gives rho. Then x of the fit (centred days) has
-Var(slope) = x' S x / (x' x)^2, with S the correlations, and residuals with M S M suggest too small a variance.
+expectation is known for each rho and number of days, which gives rho. With centred days x and correlations S,
+Var(slope) = x' S x / (x' x)^2, while residuals, with M S M, suggest too small a variance.
 """
 
 from __future__ import annotations
@@ -56,7 +56,7 @@ def _excess(series: Series, extra: float) -> Float[Array, "r"]:
     e = np.where(long.used, np.sqrt(w) * (long.y - made.mean[:, None] - made.slope[:, None] * t), 0.0)
     squares = (e**2).sum(axis=1)
     seen = (e[:, 1:] * e[:, :-1]).sum(axis=1) / np.where(squares > 0.0, squares, 1.0)
-    return seen - [_expected(min(n, _LONG))[0][0] for n in long.counts.tolist()]
+    return np.asarray(seen - [_expected(min(n, _LONG))[0][0] for n in long.counts.tolist()])
 
 
 @lru_cache(maxsize=_LONG)

@@ -1,4 +1,4 @@
-"""How much each robot scatters from day to day in each parameter: what the others say of it before its own days.
+"""How much each robot scatters from day to day in each parameter, as the others suggest.
 
     log(variance of robot r in parameter p) = mu + a_r + b_p + e_rp
 
@@ -84,7 +84,7 @@ def priors(
 
 
 def _levels(series: Series, extra: float) -> tuple[Float[Array, "r"], Float[Array, "r"]]:
-    """Logarithm of the variance of each robot, in that of its weights, and the variance of that; infinite: one day."""
+    """Logarithm of the variance of each robot, in that of its weights, and the variance of the logarithm."""
     made = fits(series, extra)
     counts = series.counts
     left = np.where(counts >= LEAST, np.minimum(made.line, made.step), made.size)
@@ -114,8 +114,12 @@ def _others(
         totals = [np.bincount(of, weight, size) for of, size in zip((robot, parameter), sizes, strict=True)]
         for _ in range(_ROUNDS):
             mu = float(np.average(level - a[robot] - b[parameter], weights=weight))
-            a = np.bincount(robot, weight * (level - mu - b[parameter]), sizes[0]) / np.maximum(totals[0], 1e-12)
-            b = np.bincount(parameter, weight * (level - mu - a[robot]), sizes[1]) / np.maximum(totals[1], 1e-12)
+            a = np.bincount(robot, weight * (level - mu - b[parameter]), sizes[0]) / np.maximum(
+                totals[0], 1e-12
+            )
+            b = np.bincount(parameter, weight * (level - mu - a[robot]), sizes[1]) / np.maximum(
+                totals[1], 1e-12
+            )
         left = weight * (level - mu - a[robot] - b[parameter]) ** 2
         if free > 2.0:  # two less than there are: a variance that is too small by chance costs more
             rest = max(0.0, rest + float(left.sum() - (free - 2.0)) / float(weight @ left))
@@ -132,7 +136,11 @@ def _others(
 
 
 def _shrunk(
-    weight: Float[Array, "s"], y: Float[Array, "s"], of: Int[Array, "s"], total: Float[Array, "e"], between: float
+    weight: Float[Array, "s"],
+    y: Float[Array, "s"],
+    of: Int[Array, "s"],
+    total: Float[Array, "e"],
+    between: float,
 ) -> tuple[Float[Array, "s"], Float[Array, "s"]]:
     """Effect of each robot (or parameter) from its other series, and its variance.
 
@@ -142,7 +150,9 @@ def _shrunk(
     left = total[of] - weight
     seen = left > 1e-9 * total[of]
     noise = np.where(seen, 1.0 / np.where(seen, left, 1.0), np.inf)
-    raw = np.where(seen, (np.bincount(of, weight * y, len(total))[of] - weight * y) * np.where(seen, noise, 0.0), 0.0)
+    raw = np.where(
+        seen, (np.bincount(of, weight * y, len(total))[of] - weight * y) * np.where(seen, noise, 0.0), 0.0
+    )
     if np.isinf(between):
         return raw, noise
     share = between / (between + noise)

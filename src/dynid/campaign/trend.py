@@ -22,12 +22,11 @@ from functools import lru_cache
 import numpy as np
 
 from dynid.campaign.file import number_of
-
 from dynid.common.arrays import Array, Bool, Float, Int
 from dynid.common.distributions import digamma, trigamma
 from dynid.common.strict_number import is_number
 
-LEAST = 4  # days of a robot: a line through fewer says little of its own scatter
+LEAST = 5  # days of a robot: a line through fewer says little of its own scatter
 _LOW = 0.3  # of the median: squares below that are small by chance
 _DRAWS = 4000  # series without any change, for the usual scatter about the closer of line and step
 _LONG = 40  # dates beyond which it is that of chi-squared
@@ -141,8 +140,8 @@ def daily(series: Series) -> Series:
         tuple(text for text, new in zip(texts, new_days, strict=False) if new)
         for texts, new_days in zip(series.dates, first.tolist(), strict=True)
     )
-    t, y, sigma, used = (array.reshape(shape) for array in (last, mean, sigma, used))
-    return Series(series.robots, dates, t, y, sigma, used, float(np.median(sigma[used])))
+    arrays = last.reshape(shape), mean.reshape(shape), sigma.reshape(shape), used.reshape(shape)
+    return Series(series.robots, dates, *arrays, float(np.median(sigma[used])))
 
 
 def _has_dates(series: Series) -> bool:
