@@ -1,9 +1,9 @@
 """False alarms of the drift tests, and drifts found, if robots scatter as they do in practice.
 
-`python benchmarks/fleet_alarms.py [--fleets 20] [--seed 0] [--looks 5 6 9 12] [CASE ...]`. Each robot has twelve
-parameters with a sigma of 1 %, which differ by 10 % between robots. Each case is one kind of scatter from log
-to log. A fleet counts as falsely alarmed if any look has an alarm. Then one parameter of five robots (of a robot alone: of it) grows by 3 % a month, and it is
-counted in how many of them this is found after six months and after all.
+`python benchmarks/fleet_alarms.py [--fleets 20] [--seed 0] [--looks 5 6 9 12] [CASE ...]`. Each robot has
+twelve parameters with a sigma of 1 %, which differ by 10 % between robots. Each case is one kind of scatter
+from log to log. A fleet counts as falsely alarmed if any look has an alarm. Then one parameter of five robots
+(of a robot alone: of it) grows by 3 % a month. It is counted in how many of them this is found.
 """
 
 from __future__ import annotations

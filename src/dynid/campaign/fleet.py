@@ -95,6 +95,18 @@ class Pooled:
     description: str = ""
 
     @property
+    def relative(self) -> float:
+        """Deviation between robots over the mean."""
+        return self.between / abs(self.mean) if self.mean else math.inf
+
+    @property
+    def size(self) -> str:
+        """The same in words; in its unit if the mean is near zero."""
+        if 100.0 * self.relative < _NEAR_ZERO:
+            return f"{100.0 * self.relative:.2g} % of the mean"
+        return f"{self.between:.2g} {self.unit}".strip()
+
+    @property
     def words(self) -> str:
         """The parameter, with kind of robot and settings where there are several."""
         return _words(self)

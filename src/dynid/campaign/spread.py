@@ -122,7 +122,8 @@ def _others(
             )
         left = weight * (level - mu - a[robot] - b[parameter]) ** 2
         if free > 2.0:  # two less than there are: a variance that is too small by chance costs more
-            rest = max(0.0, rest + float(left.sum() - (free - 2.0)) / float(weight @ left))
+            steep = max(float(weight @ left), 1e-12)
+            rest = max(0.0, rest + float(left.sum() - (free - 2.0)) / steep)
     mean, variance = np.full_like(level, mu), np.full_like(level, rest + 1.0 / float(weight.sum()))
     for of, other, effects, total in (
         (robot, b[parameter], a, totals[0]),
