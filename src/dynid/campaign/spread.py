@@ -23,7 +23,7 @@ from dynid.campaign.trend import LEAST, Series, fits, root, usual
 from dynid.common.arrays import Array, Float, Int
 from dynid.common.distributions import digamma, inverse_trigamma
 
-_TRUST = 3.0  # how far below that of its own days the variance of a robot may be
+_TRUST = 2.0  # how far below that of its own days the variance of a robot may be
 _ROUNDS = 10  # of variances and effects in turn
 _TABLE = np.geomspace(1e-5, 5.0, 300)  # variances of a logarithm; beyond, the others say nothing
 
