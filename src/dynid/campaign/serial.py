@@ -4,22 +4,25 @@
 
 The correlation of neighbouring residuals of a line is below that of the errors, as a line follows them. Its
 expectation is known for each rho and number of days, which gives rho. With centred days x and correlations S,
-Var(slope) = x' S x / (x' x)^2, while residuals, with M S M, suggest too small a variance.
+Var(slope) = x' S x / (x' x)^2 (of a step in the same way), while residuals suggest too small a variance: how
+much too small is drawn.
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from functools import lru_cache
 
 import numpy as np
 
 from dynid.campaign.spread import variance_between
-from dynid.campaign.trend import LEAST, Series, fits
+from dynid.campaign.trend import LEAST, Series, fits, residuals, usual
 from dynid.common.arrays import Array, Float
 
-_RHO = np.linspace(0.0, 0.95, 39)
-_LONG = 100  # days beyond which the factor changes little
+_RHO = np.array([0.0, 0.1, 0.2, 0.3, 0.45, 0.6, 0.75, 0.9])
+_LONG = 40  # days beyond which the factor changes little
+_DRAWS = 1500
 _FEW = 3  # parameters that share one correlation in any case
 
 
@@ -51,9 +54,7 @@ def _excess(series: Series, extra: float) -> Float[Array, "r"]:
     long = series.rows(series.counts >= LEAST)
     if not long.robots:
         return np.array([])
-    made, w = fits(long, extra), long.weights(extra)
-    t = long.t - ((w * long.t).sum(axis=1) / w.sum(axis=1))[:, None]
-    e = np.where(long.used, np.sqrt(w) * (long.y - made.mean[:, None] - made.slope[:, None] * t), 0.0)
+    e = residuals(long, extra)
     squares = (e**2).sum(axis=1)
     seen = (e[:, 1:] * e[:, :-1]).sum(axis=1) / np.where(squares > 0.0, squares, 1.0)
     return np.asarray(seen - [_expected(min(n, _LONG))[0][0] for n in long.counts.tolist()])
@@ -63,14 +64,25 @@ def _excess(series: Series, extra: float) -> Float[Array, "r"]:
 def _expected(n: int) -> tuple[Float[Array, "k"], Float[Array, "k"]]:
     """Correlation of neighbouring residuals, and the factor, of n days for each rho."""
     x = np.arange(float(n)) - 0.5 * (n - 1.0)
+    places = np.arange(2, n - 1)[:, None]
+    steps = np.where(np.arange(n) < places, -1.0 / places, 1.0 / (n - places))
+    shapes = np.concatenate((x[None], steps))
+    shapes /= np.linalg.norm(shapes, axis=1, keepdims=True)
     base = np.linalg.qr(np.stack((np.ones(n), x), axis=1))[0]
     M = np.eye(n) - base @ base.T
     apart = np.abs(np.subtract.outer(np.arange(n), np.arange(n)))
+    white = np.random.default_rng(n).standard_normal((_DRAWS, n))
+    t = np.broadcast_to(np.arange(float(n)), white.shape)
+    names, ones = ("",) * _DRAWS, np.ones_like(white)
     seen, factor = [], []
     for rho in _RHO.tolist():
         S = rho**apart
         left = M @ S @ M
-        squares = float(np.trace(left))
-        seen.append(float(np.trace(left, offset=1)) / squares)
-        factor.append(max(1.0, float(x @ S @ x / (x @ x)) * (n - 2.0) / squares))
-    return np.array(seen), np.array(factor)
+        seen.append(float(np.trace(left, offset=1) / np.trace(left)))
+        y = white @ np.linalg.cholesky(S).T
+        made = fits(Series(names, (), t, y, ones, ones > 0.0, 1.0), 0.0)
+        level = float(np.mean(usual(n).logarithm(np.minimum(made.line, made.step)))) - usual(n).mean
+        most = float(np.max(np.sum((shapes @ S) * shapes, axis=1)))
+        factor.append(most / math.exp(level))
+    # The draws of `usual` are others: without correlation the factor is one.
+    return np.array(seen), np.maximum.accumulate(np.array(factor) / factor[0])

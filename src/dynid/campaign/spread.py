@@ -8,7 +8,8 @@ parameter that temperature changes, has a variance of its own; where all are ali
 The others give a prior for one series: its variance is `variance` with `freedom` degrees of freedom, as an
 inverse gamma law with the same mean and variance of the logarithm (Smyth 2004). With the n - 2 degrees of
 freedom of its own days it is averaged (moderated): the freedom is infinite where all robots are alike, and
-zero where the others say nothing.
+zero where the others say nothing. Parameters of a robot may share what is special about a day, and so may
+robots of one place: then they scatter by the same chance, and say less of each other.
 """
 
 from __future__ import annotations
@@ -19,11 +20,12 @@ from functools import lru_cache
 
 import numpy as np
 
-from dynid.campaign.trend import LEAST, Series, fits, root, usual
+from dynid.campaign.trend import LEAST, Series, fits, residuals, root, usual
 from dynid.common.arrays import Array, Float, Int
 from dynid.common.distributions import digamma, inverse_trigamma
 
 _TRUST = 2.0  # how far below that of its own days the variance of a robot may be
+_MOST_SHARED = 0.95  # of squared correlations: some of the scatter is always their own
 _ROUNDS = 10  # of variances and effects in turn
 _TABLE = np.geomspace(1e-5, 5.0, 300)  # variances of a logarithm; beyond, the others say nothing
 
@@ -72,7 +74,9 @@ def priors(
         robots.append([number.setdefault(name, len(number)) for name in names])
         parameters.append(np.full(len(names), k))
         units.append(np.full(len(names), unit / series.typical**2))
-    mean, variance = _others(*(np.concatenate(parts) for parts in (levels, noises, robots, parameters)))
+    shared = _shared_days(every, extras, owners)
+    all_of = (np.concatenate(parts) for parts in (levels, noises, robots, parameters))
+    mean, variance = _others(*all_of, shared)
     freedom, shift = _as_inverse_gamma(variance)
     known = np.concatenate(units)
     prior = np.exp(mean + shift) / known
@@ -95,8 +99,49 @@ def _levels(series: Series, extra: float) -> tuple[Float[Array, "r"], Float[Arra
     return level, noise
 
 
+def _shared_days(
+    every: Sequence[Series], extras: Sequence[float], owners: Sequence[Sequence[object]]
+) -> tuple[float, float]:
+    """Squared correlation of the same days, of the parameters of a robot and of the robots of a parameter."""
+    alike: dict[object, list[Float[Array, "r n"]]] = {}
+    robots = []
+    for series, extra, names in zip(every, extras, owners, strict=True):
+        long = series.counts >= LEAST
+        if not np.any(long):
+            continue
+        chosen = series.rows(long)
+        e = residuals(chosen, extra)
+        alike.setdefault((*names, chosen.t.tobytes(), chosen.used.tobytes()), []).append(e)
+        if len(e) > 1 and np.all(chosen.used) and np.all(chosen.t == chosen.t[0]):
+            robots.append(_squared_correlation(e[None], chosen.counts[:1]))
+    parameters = []
+    for members in alike.values():
+        if len(members) > 1:
+            e = np.stack(members, axis=1)
+            parameters.append(_squared_correlation(e, np.count_nonzero(e[:, 0], axis=1)))
+    return _mean_of(parameters), _mean_of(robots)
+
+
+def _squared_correlation(e: Float[Array, "m k n"], days: Int[Array, "m"]) -> float:
+    """Mean over all pairs of k residuals of a line, beyond that of chance."""
+    size = np.sqrt((e**2).sum(axis=2, keepdims=True))
+    e = e / np.where(size > 0.0, size, 1.0)
+    k = e.shape[1]
+    pairs = (np.sum((e @ e.transpose(0, 2, 1)) ** 2, axis=(1, 2)) - k) / (k * (k - 1.0))
+    chance = 1.0 / np.maximum(days - 2.0, 1.0)
+    return float(np.mean((pairs - chance) / np.maximum(1.0 - chance, 0.1)))
+
+
+def _mean_of(correlations: Sequence[float]) -> float:
+    return min(max(float(np.mean(correlations)), 0.0), _MOST_SHARED) if correlations else 0.0
+
+
 def _others(
-    level: Float[Array, "s"], noise: Float[Array, "s"], robot: Int[Array, "s"], parameter: Int[Array, "s"]
+    level: Float[Array, "s"],
+    noise: Float[Array, "s"],
+    robot: Int[Array, "s"],
+    parameter: Int[Array, "s"],
+    shared: tuple[float, float],
 ) -> tuple[Float[Array, "s"], Float[Array, "s"]]:
     """Mean and variance of the logarithm of each series, from all others."""
     known = np.isfinite(noise)
@@ -108,6 +153,7 @@ def _others(
     many = [len(np.unique(of[known])) for of in (robot, parameter)]
     if count < 2:
         return np.zeros_like(level), np.full_like(level, np.inf)
+    own = (1.0 - shared[0]) * (1.0 - shared[1])  # what is left of the scatter of a level beside both effects
     free = count - many[0] - many[1] + 1.0
     for _ in range(_ROUNDS):
         weight = np.where(known, 1.0 / (noise + rest), 0.0)
@@ -123,15 +169,19 @@ def _others(
         left = weight * (level - mu - a[robot] - b[parameter]) ** 2
         if free > 2.0:  # two less than there are: a variance that is too small by chance costs more
             steep = max(float(weight @ left), 1e-12)
-            rest = max(0.0, rest + float(left.sum() - (free - 2.0)) / steep)
-    mean, variance = np.full_like(level, mu), np.full_like(level, rest + 1.0 / float(weight.sum()))
-    for of, other, effects, total in (
-        (robot, b[parameter], a, totals[0]),
-        (parameter, a[robot], b, totals[1]),
+            rest = max(0.0, rest + float(left.sum() - own * (free - 2.0)) / steep)
+    most = (1.0 + many[1] * shared[0]) * (1.0 + many[0] * shared[1]) / own
+    mean, variance = np.full_like(level, mu), np.full_like(level, rest + most / float(weight.sum()))
+    for of, other, effects, total, share in (
+        (robot, b[parameter], a, totals[0], shared[0]),
+        (parameter, a[robot], b, totals[1], shared[1]),
     ):
         there = total > 0.0
-        between = variance_between(effects[there], 1.0 / total[there])
-        part, uncertain = _shrunk(weight, level - mu - other, of, total, between)
+        members = np.bincount(of, known, len(total))
+        between = variance_between(effects[there], ((1.0 + (members - 1.0) * share) / total)[there])
+        # What others say beyond the chance that they share with the series itself.
+        less = (1.0 + np.maximum(members - 1.0, 1.0) * share) / (1.0 - share)
+        part, uncertain = _shrunk(weight, level - mu - other, of, total, between, less)
         mean, variance = mean + part, variance + uncertain
     return mean, variance
 
@@ -142,6 +192,7 @@ def _shrunk(
     of: Int[Array, "s"],
     total: Float[Array, "e"],
     between: float,
+    less: Float[Array, "e"],
 ) -> tuple[Float[Array, "s"], Float[Array, "s"]]:
     """Effect of each robot (or parameter) from its other series, and its variance.
 
@@ -150,9 +201,10 @@ def _shrunk(
     """
     left = total[of] - weight
     seen = left > 1e-9 * total[of]
-    noise = np.where(seen, 1.0 / np.where(seen, left, 1.0), np.inf)
+    plain = np.where(seen, 1.0 / np.where(seen, left, 1.0), np.inf)
+    noise = less[of] * plain
     raw = np.where(
-        seen, (np.bincount(of, weight * y, len(total))[of] - weight * y) * np.where(seen, noise, 0.0), 0.0
+        seen, (np.bincount(of, weight * y, len(total))[of] - weight * y) * np.where(seen, plain, 0.0), 0.0
     )
     if np.isinf(between):
         return raw, noise

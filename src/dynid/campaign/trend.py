@@ -192,6 +192,13 @@ def fits(series: Series, extra: float) -> Fits:
     return Fits(mean, size, slope, slope_sigma, left, *_best_steps(series, w, y, size))
 
 
+def residuals(series: Series, extra: float) -> Float[Array, "r n"]:
+    """What the line of each robot leaves, in its deviations; zero where there is no value."""
+    made, w = fits(series, extra), series.weights(extra)
+    t = series.t - ((w * series.t).sum(axis=1) / w.sum(axis=1))[:, None]
+    return np.asarray(np.sqrt(w) * (series.y - made.mean[:, None] - made.slope[:, None] * t))
+
+
 def _best_steps(
     series: Series, w: Float[Array, "r n"], y: Float[Array, "r n"], size: Float[Array, "r"]
 ) -> tuple[Int[Array, "r"], Float[Array, "r"], Float[Array, "r"], Float[Array, "r"], Int[Array, "r"]]:
