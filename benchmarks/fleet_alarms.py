@@ -56,7 +56,7 @@ def _temperature(rng: np.random.Generator, shape: _Shape) -> _Scatter:
 
 
 def _heavy(rng: np.random.Generator, shape: _Shape) -> _Scatter:
-    return 0.01 / np.sqrt(3.0) * rng.standard_t(3, shape)
+    return np.asarray(0.01 / np.sqrt(3.0) * rng.standard_t(3, shape))
 
 
 def _serial(rho: float, parameters: int = _PARAMETERS) -> _Draw:

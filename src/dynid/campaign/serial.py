@@ -54,10 +54,14 @@ def _excess(series: Series, extra: float) -> Float[Array, "r"]:
     long = series.rows(series.counts >= LEAST)
     if not long.robots:
         return np.array([])
-    e = residuals(long, extra)
-    squares = (e**2).sum(axis=1)
-    seen = (e[:, 1:] * e[:, :-1]).sum(axis=1) / np.where(squares > 0.0, squares, 1.0)
+    seen = _neighbours(residuals(long, extra))
     return np.asarray(seen - [_expected(min(n, _LONG))[0][0] for n in long.counts.tolist()])
+
+
+def _neighbours(e: Float[Array, "r n"]) -> Float[Array, "r"]:
+    """Correlation of neighbouring residuals of each robot."""
+    squares = (e**2).sum(axis=1)
+    return np.asarray((e[:, 1:] * e[:, :-1]).sum(axis=1) / np.where(squares > 0.0, squares, 1.0))
 
 
 @lru_cache(maxsize=_LONG)
@@ -68,8 +72,6 @@ def _expected(n: int) -> tuple[Float[Array, "k"], Float[Array, "k"]]:
     steps = np.where(np.arange(n) < places, -1.0 / places, 1.0 / (n - places))
     shapes = np.concatenate((x[None], steps))
     shapes /= np.linalg.norm(shapes, axis=1, keepdims=True)
-    base = np.linalg.qr(np.stack((np.ones(n), x), axis=1))[0]
-    M = np.eye(n) - base @ base.T
     apart = np.abs(np.subtract.outer(np.arange(n), np.arange(n)))
     white = np.random.default_rng(n).standard_normal((_DRAWS, n))
     t = np.broadcast_to(np.arange(float(n)), white.shape)
@@ -77,10 +79,9 @@ def _expected(n: int) -> tuple[Float[Array, "k"], Float[Array, "k"]]:
     seen, factor = [], []
     for rho in _RHO.tolist():
         S = rho**apart
-        left = M @ S @ M
-        seen.append(float(np.trace(left, offset=1) / np.trace(left)))
-        y = white @ np.linalg.cholesky(S).T
-        made = fits(Series(names, (), t, y, ones, ones > 0.0, 1.0), 0.0)
+        drawn = Series(names, (), t, white @ np.linalg.cholesky(S).T, ones, ones > 0.0, 1.0)
+        made = fits(drawn, 0.0)
+        seen.append(float(np.mean(_neighbours(residuals(drawn, 0.0)))))
         level = float(np.mean(usual(n).logarithm(np.minimum(made.line, made.step)))) - usual(n).mean
         most = float(np.max(np.sum((shapes @ S) * shapes, axis=1)))
         factor.append(most / math.exp(level))

@@ -75,8 +75,8 @@ def priors(
         parameters.append(np.full(len(names), k))
         units.append(np.full(len(names), unit / series.typical**2))
     shared = _shared_days(every, extras, owners)
-    all_of = (np.concatenate(parts) for parts in (levels, noises, robots, parameters))
-    mean, variance = _others(*all_of, shared)
+    level, noise, robot, parameter = map(np.concatenate, (levels, noises, robots, parameters))
+    mean, variance = _others(level, noise, robot, parameter, shared)
     freedom, shift = _as_inverse_gamma(variance)
     known = np.concatenate(units)
     prior = np.exp(mean + shift) / known
